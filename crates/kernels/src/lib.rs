@@ -1,0 +1,17 @@
+//! The instruction-level layer of Wireproof: what must be fast because it runs for every byte.
+//!
+//! Each kernel has a portable form that says what the answer is and, where a measurement pays for
+//! it, back ends that say the same sooner. The back end is found at run time and chosen once a
+//! batch. This is the only crate with `unsafe` in it; nothing here knows a protocol.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`sha256`] | what is the SHA-256 of this message, or of these many? |
+//! | [`utf8`] | are these bytes text? |
+//! | [`base32`] | how do these bytes read in lower-case base32, and back? |
+//! | [`varint`] | which integer does this minimal LEB128 spell? |
+
+pub mod base32;
+pub mod sha256;
+pub mod utf8;
+pub mod varint;
