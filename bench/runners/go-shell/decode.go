@@ -1,0 +1,170 @@
+package shell
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+)
+
+// Decoder is a peer's way of doing the task `decode`.
+type Decoder struct {
+	// Frame decodes one frame and hands each CAR block to emit.
+	Frame func(frame []byte, emit func(Block)) error
+	// Count adds up what is in the value of a block.
+	Count func(value any, counts *Counts)
+}
+
+// Block is a CAR block. Value is set if its codec is DAG-CBOR; nobody decodes another.
+type Block struct {
+	Decoded bool
+	Value   any
+}
+
+// Counts is what the blocks of a frame held, by the names of the protocol.
+type Counts struct {
+	Blocks, Maps, MapEntries, Arrays, ArrayItems, TextBytes, ByteStringBytes, Links,
+	Integers, Floats, Booleans, Nulls int64
+}
+
+// Variant makes a variant of the task. Counts named in ungiven are left out of the answer.
+func (d Decoder) Variant(checks []string, ungiven ...string) Variant {
+	return Variant{Checks: checks, Load: func(files []string) (Work, error) {
+		frames, err := readFrames(files)
+		return &decodeWork{d, frames, ungiven}, err
+	}}
+}
+
+type decodeWork struct {
+	decoder Decoder
+	frames  [][]byte
+	ungiven []string
+}
+
+func (w *decodeWork) Size() (units, bytes int) {
+	for _, frame := range w.frames {
+		bytes += len(frame)
+	}
+	return len(w.frames), bytes
+}
+
+func (w *decodeWork) Prove() (map[string]int64, error) {
+	var total Counts
+	var errors int64
+	for index, frame := range w.frames {
+		var counts Counts
+		err := w.decode(frame, func(block Block) {
+			counts.Blocks++
+			if block.Decoded {
+				w.decoder.Count(block.Value, &counts)
+			}
+		})
+		if err == nil {
+			total.add(&counts)
+			continue
+		}
+		if errors++; errors <= toldRefusals {
+			fmt.Fprintf(os.Stderr, "frame %d refused: %v\n", index, err)
+		}
+	}
+	answer := total.named()
+	answer["frames"], answer["errors"] = int64(len(w.frames)), errors
+	for _, name := range w.ungiven {
+		delete(answer, name)
+	}
+	return answer, nil
+}
+
+func (w *decodeWork) Pass() error {
+	for _, frame := range w.frames {
+		_ = w.decode(frame, barrier)
+	}
+	return nil
+}
+
+// decode makes a panic of a peer's library what it means to its user: this frame was not decoded.
+func (w *decodeWork) decode(frame []byte, emit func(Block)) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("panicked: %v", fault)
+		}
+	}()
+	return w.decoder.Frame(frame, emit)
+}
+
+// barrier lets every value escape, so that the compiler cannot leave out the making of it.
+func barrier(block Block) {
+	sink = block
+}
+
+var sink Block
+
+func (c *Counts) add(other *Counts) {
+	mine, theirs := c.fields(), other.fields()
+	for name, count := range mine {
+		*count += *theirs[name]
+	}
+}
+
+func (c *Counts) named() map[string]int64 {
+	named := make(map[string]int64)
+	for name, count := range c.fields() {
+		named[name] = *count
+	}
+	return named
+}
+
+func (c *Counts) fields() map[string]*int64 {
+	return map[string]*int64{
+		"blocks":            &c.Blocks,
+		"maps":              &c.Maps,
+		"map_entries":       &c.MapEntries,
+		"arrays":            &c.Arrays,
+		"array_items":       &c.ArrayItems,
+		"text_bytes":        &c.TextBytes,
+		"byte_string_bytes": &c.ByteStringBytes,
+		"links":             &c.Links,
+		"integers":          &c.Integers,
+		"floats":            &c.Floats,
+		"booleans":          &c.Booleans,
+		"nulls":             &c.Nulls,
+	}
+}
+
+func readFrames(files []string) ([][]byte, error) {
+	var frames [][]byte
+	for _, path := range files {
+		file, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		fresh, ok := splitFrames(file)
+		if !ok {
+			return nil, fmt.Errorf("%s: not a file of frames", path)
+		}
+		frames = append(frames, fresh...)
+	}
+	return frames, nil
+}
+
+// splitFrames reads [u32 BE count], then [u32 BE length][frame] for each.
+func splitFrames(file []byte) (frames [][]byte, ok bool) {
+	count, rest, ok := cutUint32(file)
+	for ; ok && count > 0; count-- {
+		var length uint32
+		if length, rest, ok = cutUint32(rest); !ok || uint64(length) > uint64(len(rest)) {
+			return nil, false
+		}
+		frames, rest = append(frames, rest[:length:length]), rest[length:]
+	}
+	return frames, ok && len(rest) == 0
+}
+
+func cutUint32(bytes []byte) (number uint32, rest []byte, ok bool) {
+	if len(bytes) < 4 {
+		return 0, nil, false
+	}
+	return binary.BigEndian.Uint32(bytes), bytes[4:], true
+}
+
+// Refusals told on standard error; the rest are only counted.
+const toldRefusals = 5

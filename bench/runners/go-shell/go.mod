@@ -1,0 +1,3 @@
+module wireproof/go-shell
+
+go 1.24

@@ -1,0 +1,147 @@
+// Package shell turns a Go peer into a runner: it speaks the protocol of ../PROTOCOL.md, splits the
+// corpus, holds the clock and adds up the counts. A runner is left with one thing: how its libraries
+// do the work.
+package shell
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+)
+
+// Runner is what a peer says of itself, and what it can do.
+type Runner struct {
+	// Engine names the libraries that do the work, with their versions.
+	Engine string
+	// Version is that of the peer itself.
+	Version string
+	// Tasks holds the variants of each task by name.
+	Tasks map[string]map[string]Variant
+}
+
+// Variant is one way of doing a task.
+type Variant struct {
+	// Checks lists what the measured path refuses, by the names of the protocol.
+	Checks []string
+	// Load reads the corpus and does nothing of the work.
+	Load func(files []string) (Work, error)
+}
+
+// Work is a task with its corpus in memory.
+type Work interface {
+	Size() (units, bytes int)
+	// Prove does the work once and counts what came out.
+	Prove() (map[string]int64, error)
+	// Pass does the same work once, uncounted.
+	Pass() error
+}
+
+// Run answers requests until standard input ends.
+func Run(runner Runner) {
+	if err := serve(runner, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func serve(runner Runner, requests io.Reader, answers io.Writer) error {
+	session := session{runner: runner}
+	in, out := bufio.NewReader(requests), json.NewEncoder(answers)
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if err := out.Encode(session.answer(line)); err != nil {
+			return err
+		}
+	}
+}
+
+type session struct {
+	runner Runner
+	work   Work // nil until something is loaded
+}
+
+type request struct {
+	Cmd, Task, Variant string
+	Files              []string
+}
+
+type object map[string]any
+
+func (s *session) answer(line []byte) object {
+	var asked request
+	if err := json.Unmarshal(line, &asked); err != nil {
+		return failure(err)
+	}
+	answer, err := s.obey(asked)
+	if err != nil {
+		return failure(err)
+	}
+	return answer
+}
+
+func (s *session) obey(asked request) (object, error) {
+	switch {
+	case asked.Cmd == "describe":
+		return s.describe(), nil
+	case asked.Cmd == "load":
+		return s.load(asked)
+	case asked.Cmd != "prove" && asked.Cmd != "pass":
+		return nil, fmt.Errorf("unknown request %q", asked.Cmd)
+	case s.work == nil:
+		return nil, errors.New("nothing is loaded")
+	case asked.Cmd == "prove":
+		counts, err := s.work.Prove()
+		return object{"counts": counts}, err
+	default:
+		return s.pass()
+	}
+}
+
+func (s *session) describe() object {
+	tasks := make(map[string]map[string][]string)
+	for task, variants := range s.runner.Tasks {
+		tasks[task] = make(map[string][]string)
+		for name, variant := range variants {
+			tasks[task][name] = variant.Checks
+		}
+	}
+	return object{"engine": s.runner.Engine, "version": s.runner.Version, "language": "go", "tasks": tasks}
+}
+
+func (s *session) load(asked request) (object, error) {
+	variant, known := s.runner.Tasks[asked.Task][asked.Variant]
+	if !known {
+		return nil, fmt.Errorf("no variant %q of task %q here", asked.Variant, asked.Task)
+	}
+	work, err := variant.Load(asked.Files)
+	if err != nil {
+		return nil, err
+	}
+	s.work = work
+	units, bytes := work.Size()
+	return object{"units": units, "bytes": bytes}, nil
+}
+
+// pass starts from a collected heap, so that no pass pays for the garbage of the one before. What it
+// leaves behind itself is collected as any Go program collects: while it works.
+func (s *session) pass() (object, error) {
+	runtime.GC()
+	start := time.Now()
+	err := s.work.Pass()
+	return object{"ns": time.Since(start).Nanoseconds()}, err
+}
+
+func failure(err error) object {
+	return object{"error": err.Error()}
+}
