@@ -1,0 +1,109 @@
+"""How fast is libipld, the decoder inside the Python SDK `atproto`?
+
+It is called directly: the SDK's Frame.from_bytes and CAR.from_bytes make the same two calls and wrap what
+they return, and its message models cost more again.
+"""
+
+from importlib.metadata import version
+
+from libipld import decode_car, decode_dag_cbor, decode_dag_cbor_multi
+
+
+def decode_frame(frame):
+    """The documented road: the library splits the CAR and decodes every block, into a dict by CID."""
+    header, payload = decode_dag_cbor_multi(frame)
+    if header.get('t') not in WITH_BLOCKS:
+        return ()
+    _, blocks = decode_car(payload['blocks'])
+    return blocks.values()
+
+
+def decode_frame_split_by_hand(frame):
+    """The CAR is split in Python and the library is called once a block, which is faster."""
+    header, payload = decode_dag_cbor_multi(frame)
+    if header.get('t') not in WITH_BLOCKS:
+        return ()
+    return decode_blocks(payload['blocks'])
+
+
+def decode_blocks(car):
+    header_len, offset = read_varint(car, 0)
+    offset, end = offset + header_len, len(car)
+    if decode_dag_cbor(car[offset - header_len : offset])['version'] != 1:
+        raise ValueError('not a CAR of version 1')
+    values = []
+    while offset < end:
+        length, start = read_varint(car, offset)
+        offset = start + length
+        prefix = car[start : start + 4]
+        if length < CID_LEN or offset > end or prefix not in CID_PREFIXES:
+            raise ValueError('a section of the CAR is not a whole block with a CID of version 1 and SHA-256')
+        is_dag_cbor = prefix == DAG_CBOR_CID
+        values.append(decode_dag_cbor(car[start + CID_LEN : offset]) if is_dag_cbor else NOT_DECODED)
+    return values
+
+
+def read_varint(data, offset):
+    number = shift = 0
+    while (byte := data[offset]) >= 0x80:
+        number |= (byte & 0x7F) << shift
+        offset, shift = offset + 1, shift + 7
+    return number | byte << shift, offset + 1
+
+
+def count(blocks):
+    """Counts what is in the blocks of one frame. Walks without recursion, as deep as the library goes."""
+    counts = dict.fromkeys(COUNTS, 0)
+    counts['blocks'] = len(blocks)
+    waiting = list(blocks)
+    while waiting:
+        value = waiting.pop()
+        kind = type(value)
+        if kind is dict:
+            counts['maps'] += 1
+            counts['map_entries'] += len(value)
+            counts['text_bytes'] += sum(map(utf8_len, value))
+            waiting.extend(value.values())
+        elif kind is list:
+            counts['arrays'] += 1
+            counts['array_items'] += len(value)
+            waiting.extend(value)
+        elif kind is str:
+            counts['text_bytes'] += utf8_len(value)
+        elif kind in NAMES:
+            counts[NAMES[kind]] += 1
+    return counts
+
+
+def utf8_len(text):
+    return len(text.encode())
+
+
+WITH_BLOCKS = frozenset(('#commit', '#sync'))
+CID_LEN = 36
+DAG_CBOR_CID = b'\x01\x71\x12\x20'
+RAW_CID = b'\x01\x55\x12\x20'
+CID_PREFIXES = (DAG_CBOR_CID, RAW_CID)
+NOT_DECODED = object()  # stands for a block in which nothing is counted
+
+NAMES = {int: 'integers', float: 'floats', bool: 'booleans', type(None): 'nulls'}
+
+# Neither `links` nor `byte_string_bytes`: the library returns both kinds as plain `bytes`.
+COUNTS = ('blocks', 'maps', 'map_entries', 'arrays', 'array_items', 'text_bytes', *NAMES.values())
+
+VARIANTS = {'unverified': decode_frame, 'unverified/split-by-hand': decode_frame_split_by_hand}
+
+# Links are read, but bytes behind the CID in one go unnoticed, hence no `link-shape`; single-precision floats
+# are taken, hence no `float-canonical`. The bound on depth is Python's own recursion limit.
+CHECKS = [
+    'key-order',
+    'duplicate-keys',
+    'utf8',
+    'indefinite-lengths',
+    'only-tag-42',
+    'trailing-bytes',
+    'depth-bound',
+]
+
+VERSION = version('atproto')
+ENGINE = f'libipld {version("libipld")}, the decoder of atproto {VERSION}, called directly'
