@@ -1,0 +1,122 @@
+/**
+ * Turns the JavaScript peer into a runner: speaks the protocol of ../PROTOCOL.md, splits the corpus, holds
+ * the clock and adds up the counts. What the peer itself does is in decode.mjs.
+ */
+
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+import * as decode from './decode.mjs';
+
+const TOLD_REFUSALS = 5;
+
+/** @type {{ decodeFrame: decode.DecodeFrame, frames: Uint8Array[] } | undefined} */
+let loaded;
+
+for await (const line of createInterface({ input: process.stdin })) {
+	let answer;
+	try {
+		const request = JSON.parse(line);
+		answer = obey(request);
+	} catch (fault) {
+		answer = { error: String(fault) };
+	}
+	process.stdout.write(JSON.stringify(answer) + '\n');
+}
+
+function obey(request) {
+	switch (request.cmd) {
+		case 'describe':
+			return describe();
+		case 'load':
+			return load(request);
+		case 'prove':
+			return { counts: prove(ready()) };
+		case 'pass':
+			return { ns: pass(ready()) };
+		default:
+			throw new Error(`unknown request ${request.cmd}`);
+	}
+}
+
+function describe() {
+	const checks = Object.entries(decode.VARIANTS).map(([name, variant]) => [name, variant.checks]);
+	return {
+		engine: decode.ENGINE,
+		version: decode.VERSION,
+		language: 'typescript',
+		tasks: { decode: Object.fromEntries(checks) },
+	};
+}
+
+function load({ task, variant, files }) {
+	if (task !== 'decode' || !Object.hasOwn(decode.VARIANTS, variant)) {
+		throw new Error(`no variant ${variant} of task ${task} here`);
+	}
+	const frames = files.flatMap(readFrames);
+	loaded = { decodeFrame: decode.VARIANTS[variant].decodeFrame, frames };
+	return { units: frames.length, bytes: frames.reduce((sum, frame) => sum + frame.length, 0) };
+}
+
+function ready() {
+	if (loaded === undefined) {
+		throw new Error('nothing is loaded');
+	}
+	return loaded;
+}
+
+function prove({ decodeFrame, frames }) {
+	const total = decode.noCounts();
+	let errors = 0;
+	for (const [index, frame] of frames.entries()) {
+		const counts = decode.noCounts();
+		try {
+			decodeFrame(frame, (block) => decode.count(block, counts));
+			for (const name of Object.keys(total)) {
+				total[name] += counts[name];
+			}
+		} catch (refusal) {
+			if (++errors <= TOLD_REFUSALS) {
+				console.error(`frame ${index} refused: ${refusal}`);
+			}
+		}
+	}
+	return { frames: frames.length, errors, ...total };
+}
+
+function pass({ decodeFrame, frames }) {
+	const start = process.hrtime.bigint();
+	for (const frame of frames) {
+		try {
+			decodeFrame(frame, barrier);
+		} catch {
+			// Counted by `prove`.
+		}
+	}
+	return Number(process.hrtime.bigint() - start);
+}
+
+/** Keeps each value where anyone could read it, so that the engine cannot leave out the making of it. */
+function barrier(block) {
+	globalThis.lastBlock = block;
+}
+
+/** [u32 BE count], then [u32 BE length][frame] for each. A frame is a Uint8Array, as a WebSocket gives it. */
+function readFrames(path) {
+	const file = readFileSync(path);
+	const bytes = new Uint8Array(file.buffer, file.byteOffset, file.length);
+	const frames = [];
+	let offset = 4;
+	for (let left = file.readUInt32BE(0); left > 0; left--) {
+		const end = offset + 4 + file.readUInt32BE(offset);
+		if (end > file.length) {
+			throw new Error(`${path}: ends inside a frame`);
+		}
+		frames.push(bytes.subarray(offset + 4, end));
+		offset = end;
+	}
+	if (offset !== file.length) {
+		throw new Error(`${path}: bytes after the last frame`);
+	}
+	return frames;
+}
