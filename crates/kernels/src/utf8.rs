@@ -19,6 +19,31 @@ pub fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
+/// The text of a length-prefixed item that lies whole in `window`: its first byte is 0x60 plus a
+/// length of at most seven, and that many bytes of ASCII follow. `None` for anything else, which may
+/// still be text.
+///
+/// One load, one mask and one compare judge a whole map key.
+///
+/// ```
+/// assert_eq!(wireproof_kernels::utf8::short_text(b"\x63rev\x6dabc"), Some("rev"));
+/// ```
+#[inline]
+pub fn short_text(window: &[u8; 8]) -> Option<&str> {
+    let len = usize::from(window[0] ^ 0x60);
+    if len > 7 {
+        return None;
+    }
+    let word = u64::from_be_bytes(*window);
+    let item = u64::MAX << (56 - 8 * len);
+    if word & item & 0x8080_8080_8080_8080 != 0 {
+        return None;
+    }
+    let bytes = &window[1..=len];
+    // SAFETY: no byte of the item has its high bit set, and ASCII is UTF-8.
+    Some(unsafe { std::str::from_utf8_unchecked(bytes) })
+}
+
 /// True if the bytes are at most 64 and all ASCII. The last eight-byte step overlaps the one before.
 #[inline]
 fn is_short_ascii(bytes: &[u8]) -> bool {
@@ -58,6 +83,29 @@ mod tests {
                 }
                 bytes[at] = b'a';
             }
+        }
+    }
+
+    #[test]
+    fn short_text_is_the_text_that_its_length_byte_announces() {
+        for len in 0..=8u8 {
+            let mut window = [b'k'; 8];
+            window[0] = 0x60 + len;
+            let expected = (len <= 7).then(|| &"kkkkkkk"[..usize::from(len.min(7))]);
+            assert_eq!(short_text(&window), expected, "length {len}");
+            for at in 1..8 {
+                window[at] = 0xc3;
+                let hit = at <= usize::from(len);
+                assert_eq!(
+                    short_text(&window),
+                    expected.filter(|_| !hit),
+                    "length {len}, byte {at}"
+                );
+                window[at] = b'k';
+            }
+        }
+        for head in (0..0x60).chain(0x68..=0xff) {
+            assert_eq!(short_text(&[head, 0, 0, 0, 0, 0, 0, 0]), None);
         }
     }
 

@@ -1,0 +1,290 @@
+//! The fields of each message, read in one pass over the payload's map.
+
+use bumpalo::Bump;
+use codec::cbor::{Keys, Reader};
+use codec::{Cid, CidRef};
+
+use super::blocks::{self, Blocks};
+use super::decoder::Options;
+use super::error::{FrameError, FrameFault, fail};
+use super::{
+    Account, Action, Commit, Event, Header, Identity, Info, RepoOp, StreamError, Sync, Unknown,
+};
+
+/// Reads the payload that follows `header`, to the end of the frame.
+pub(super) fn read<'a>(
+    header: Header<'a>,
+    mut reader: Reader<'a>,
+    options: &Options,
+    arena: &'a Bump,
+) -> Result<Event<'a>, FrameError> {
+    let payload = reader.rest();
+    let context = Context { start: reader.offset(), options, arena };
+    let event = match (header.op, header.kind) {
+        (Header::MESSAGE, Some("#commit")) => Event::Commit(commit(&mut reader, context)?),
+        (Header::MESSAGE, Some("#sync")) => Event::Sync(sync(&mut reader, context)?),
+        (Header::MESSAGE, Some("#identity")) => Event::Identity(identity(&mut reader, context)?),
+        (Header::MESSAGE, Some("#account")) => Event::Account(account(&mut reader, context)?),
+        (Header::MESSAGE, Some("#info")) => Event::Info(info(&mut reader, context)?),
+        (Header::ERROR, _) => Event::Error(stream_error(&mut reader, context)?),
+        _ => {
+            reader.skip()?;
+            Event::Unknown(Unknown { header, payload })
+        }
+    };
+    reader.finish()?;
+    Ok(event)
+}
+
+/// What every payload is read with.
+#[derive(Clone, Copy)]
+struct Context<'o, 'a> {
+    /// Where the payload starts, for faults of the whole.
+    start: usize,
+    options: &'o Options,
+    arena: &'a Bump,
+}
+
+impl Context<'_, '_> {
+    #[inline]
+    fn required<T>(self, field: Option<T>, name: &'static str) -> Result<T, FrameError> {
+        match field {
+            Some(value) => Ok(value),
+            None => fail(self.start, FrameFault::Missing(name)),
+        }
+    }
+}
+
+fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commit<'a>, FrameError> {
+    let (mut seq, mut repo, mut commit, mut rev, mut since) = (None, None, None, None, None);
+    let (mut blocks, mut ops, mut prev_data, mut time) = (None, None, None, None);
+    let (mut blobs, mut rebase, mut too_big) = (None, None, None);
+    let mut keys = Keys::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "ops" => ops = Some(read_ops(reader, context)?),
+            "rev" => rev = Some(reader.text()?),
+            "seq" => seq = Some(reader.integer()?),
+            "repo" => repo = Some(reader.text()?),
+            "time" => time = Some(reader.text()?),
+            "blobs" => blobs = Some(read_blobs(reader, context)?),
+            "since" => since = Some(nullable(reader, Reader::text)?),
+            "blocks" => blocks = Some(blocks::read(reader, context.options, context.arena)?),
+            "commit" => commit = Some(read_cid(reader, "commit")?),
+            "rebase" => rebase = Some(reader.boolean()?),
+            "tooBig" => too_big = Some(reader.boolean()?),
+            "prevData" => prev_data = Some(read_cid(reader, "prevData")?),
+            _ => reader.skip()?,
+        }
+    }
+    let Blocks { car, root, blocks } = context.required(blocks, "blocks")?;
+    let ops = context.required(ops, "ops")?;
+    pair(ops, blocks, context)?;
+    Ok(Commit {
+        seq: context.required(seq, "seq")?,
+        repo: context.required(repo, "repo")?,
+        commit: context.required(commit, "commit")?,
+        rev: context.required(rev, "rev")?,
+        since: context.required(since, "since")?,
+        car,
+        root,
+        blocks,
+        ops,
+        prev_data,
+        time: context.required(time, "time")?,
+        blobs,
+        rebase,
+        too_big,
+    })
+}
+
+fn read_ops<'a>(
+    reader: &mut Reader<'a>,
+    context: Context<'_, 'a>,
+) -> Result<&'a mut [RepoOp<'a>], FrameError> {
+    let start = reader.offset();
+    let count = reader.array()?;
+    if count > context.options.max_ops {
+        return fail(start, FrameFault::OpsLimit(context.options.max_ops));
+    }
+    context.arena.alloc_slice_try_fill_with(count, |_| read_op(reader))
+}
+
+fn read_op<'a>(reader: &mut Reader<'a>) -> Result<RepoOp<'a>, FrameError> {
+    let start = reader.offset();
+    let (mut action, mut path, mut cid, mut prev) = (None, None, None, None);
+    let mut keys = Keys::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "cid" => cid = Some(nullable(reader, Reader::link)?),
+            "path" => path = Some(reader.text()?),
+            "prev" => prev = nullable(reader, Reader::link)?,
+            "action" => action = Some(read_action(reader)?),
+            _ => reader.skip()?,
+        }
+    }
+    let missing = |name| FrameError { offset: start, fault: FrameFault::Missing(name) };
+    Ok(RepoOp {
+        action: action.ok_or_else(|| missing("action"))?,
+        path: path.ok_or_else(|| missing("path"))?,
+        cid: cid.ok_or_else(|| missing("cid"))?,
+        prev,
+        record: None,
+    })
+}
+
+fn read_action(reader: &mut Reader<'_>) -> Result<Action, FrameError> {
+    let start = reader.offset();
+    match reader.text()? {
+        "create" => Ok(Action::Create),
+        "update" => Ok(Action::Update),
+        "delete" => Ok(Action::Delete),
+        _ => fail(start, FrameFault::Field("action")),
+    }
+}
+
+fn read_blobs<'a>(
+    reader: &mut Reader<'a>,
+    context: Context<'_, 'a>,
+) -> Result<&'a [CidRef<'a>], FrameError> {
+    let count = reader.array()?;
+    Ok(context.arena.alloc_slice_try_fill_with(count, |_| reader.link())?)
+}
+
+/// A link that must name DAG-CBOR under SHA-256.
+fn read_cid(reader: &mut Reader<'_>, name: &'static str) -> Result<Cid, FrameError> {
+    let start = reader.offset();
+    let cid = reader.link()?;
+    match cid.to_cid() {
+        Some(blessed) if cid.is_dag_cbor() => Ok(blessed),
+        _ => fail(start, FrameFault::Field(name)),
+    }
+}
+
+fn nullable<'a, T>(
+    reader: &mut Reader<'a>,
+    read: impl FnOnce(&mut Reader<'a>) -> Result<T, codec::cbor::DecodeError>,
+) -> Result<Option<T>, FrameError> {
+    if reader.take_null() { Ok(None) } else { Ok(Some(read(reader)?)) }
+}
+
+/// Gives each operation its record block.
+fn pair<'a>(
+    ops: &mut [RepoOp<'a>],
+    blocks: &'a [super::Block<'a>],
+    context: Context<'_, 'a>,
+) -> Result<(), FrameError> {
+    let limit = context.options.max_record_bytes;
+    let index = blocks::Index::new(blocks, ops.len(), context.arena);
+    for op in ops {
+        op.record = op.cid.and_then(|cid| index.get(cid));
+        if op.record.is_some_and(|record| record.data.len() > limit) {
+            return fail(context.start, FrameFault::RecordLimit(limit));
+        }
+    }
+    Ok(())
+}
+
+fn sync<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Sync<'a>, FrameError> {
+    let (mut seq, mut did, mut blocks, mut rev, mut time) = (None, None, None, None, None);
+    let mut keys = Keys::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "did" => did = Some(reader.text()?),
+            "rev" => rev = Some(reader.text()?),
+            "seq" => seq = Some(reader.integer()?),
+            "time" => time = Some(reader.text()?),
+            "blocks" => blocks = Some(blocks::read(reader, context.options, context.arena)?),
+            _ => reader.skip()?,
+        }
+    }
+    let Blocks { car, root, blocks } = context.required(blocks, "blocks")?;
+    Ok(Sync {
+        seq: context.required(seq, "seq")?,
+        did: context.required(did, "did")?,
+        car,
+        root,
+        blocks,
+        rev: context.required(rev, "rev")?,
+        time: context.required(time, "time")?,
+    })
+}
+
+fn identity<'a>(
+    reader: &mut Reader<'a>,
+    context: Context<'_, 'a>,
+) -> Result<Identity<'a>, FrameError> {
+    let (mut seq, mut did, mut time, mut handle) = (None, None, None, None);
+    let mut keys = Keys::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "did" => did = Some(reader.text()?),
+            "seq" => seq = Some(reader.integer()?),
+            "time" => time = Some(reader.text()?),
+            "handle" => handle = Some(reader.text()?),
+            _ => reader.skip()?,
+        }
+    }
+    Ok(Identity {
+        seq: context.required(seq, "seq")?,
+        did: context.required(did, "did")?,
+        time: context.required(time, "time")?,
+        handle,
+    })
+}
+
+fn account<'a>(
+    reader: &mut Reader<'a>,
+    context: Context<'_, 'a>,
+) -> Result<Account<'a>, FrameError> {
+    let (mut seq, mut did, mut time, mut active, mut status) = (None, None, None, None, None);
+    let mut keys = Keys::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "did" => did = Some(reader.text()?),
+            "seq" => seq = Some(reader.integer()?),
+            "time" => time = Some(reader.text()?),
+            "active" => active = Some(reader.boolean()?),
+            "status" => status = Some(reader.text()?),
+            _ => reader.skip()?,
+        }
+    }
+    Ok(Account {
+        seq: context.required(seq, "seq")?,
+        did: context.required(did, "did")?,
+        time: context.required(time, "time")?,
+        active: context.required(active, "active")?,
+        status,
+    })
+}
+
+fn info<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Info<'a>, FrameError> {
+    let (name, message) = name_and_message(reader, "name")?;
+    Ok(Info { name: context.required(name, "name")?, message })
+}
+
+fn stream_error<'a>(
+    reader: &mut Reader<'a>,
+    context: Context<'_, 'a>,
+) -> Result<StreamError<'a>, FrameError> {
+    let (error, message) = name_and_message(reader, "error")?;
+    Ok(StreamError { error: context.required(error, "error")?, message })
+}
+
+type NameAndMessage<'a> = (Option<&'a str>, Option<&'a str>);
+
+fn name_and_message<'a>(
+    reader: &mut Reader<'a>,
+    name_key: &str,
+) -> Result<NameAndMessage<'a>, FrameError> {
+    let (mut name, mut message) = (None, None);
+    let mut keys = Keys::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            key if key == name_key => name = Some(reader.text()?),
+            "message" => message = Some(reader.text()?),
+            _ => reader.skip()?,
+        }
+    }
+    Ok((name, message))
+}

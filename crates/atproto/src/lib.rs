@@ -1,0 +1,13 @@
+//! The AT Protocol's nouns, parsed so that what is wrong cannot be held.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`event`] | what does this firehose frame say? |
+//! | [`corpus`] | which frames are in this file of frames? |
+//!
+//! No verdicts here (who signed, does the chain hold), no clock, no network.
+
+#![forbid(unsafe_code)]
+
+pub mod corpus;
+pub mod event;

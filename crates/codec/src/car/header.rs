@@ -1,0 +1,99 @@
+//! The archive's header: its version and its roots.
+
+use super::error::{CarError, CarFault, fail};
+use crate::cbor::{DecodeError, Encoder, Keys, Reader, Reason};
+use crate::cid::{Cid, CidRef};
+
+/// The root links of an archive, in order. There may be none.
+#[derive(Clone, Copy, Debug)]
+pub struct Roots<'a> {
+    /// The items of the root array, each seen to be a link.
+    items: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Roots<'a> {
+    /// How many roots there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first root: the commit, in a repository's archive.
+    pub fn first(&self) -> Option<CidRef<'a>> {
+        self.iter().next()
+    }
+
+    /// The roots in order.
+    pub fn iter(&self) -> impl Iterator<Item = CidRef<'a>> + use<'a> {
+        let mut reader = Reader::new(self.items);
+        (0..self.len)
+            .map(move |_| reader.link().expect("seen to be a link when the header was read"))
+    }
+}
+
+/// Reads a header that stands at `offset` of the archive.
+pub(super) fn read(header: &[u8], offset: u64) -> Result<Roots<'_>, CarError> {
+    if let Some(roots) = usual(header) {
+        return Ok(roots);
+    }
+    match fields(header) {
+        Ok((roots, 1)) => Ok(roots),
+        Ok((_, version)) => fail(offset, CarFault::Version(version)),
+        Err(error) => fail(offset, CarFault::Header(error)),
+    }
+}
+
+/// Recognises the header of one blessed root, which almost every archive has, by comparing bytes.
+/// Saves 25 ns of the 60 ns that splitting a ten-block archive takes.
+fn usual(header: &[u8]) -> Option<Roots<'_>> {
+    let header: &[u8; 58] = header.try_into().ok()?;
+    let (before, rest) = header.split_first_chunk::<8>()?;
+    let (item, after) = rest.split_first_chunk::<41>()?;
+    let is_usual = before == b"\xa2\x65roots\x81" && after == b"\x67version\x01";
+    let (tag, cid) = item.split_first_chunk::<5>()?;
+    let is_link = tag == b"\xd8\x2a\x58\x25\x00" && Cid::from_bytes(cid).is_some();
+    (is_usual && is_link).then_some(Roots { items: item, len: 1 })
+}
+
+fn fields(header: &[u8]) -> Result<(Roots<'_>, i64), DecodeError> {
+    let mut reader = Reader::new(header);
+    let (mut roots, mut version) = (None, None);
+    let mut keys = Keys::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "roots" => roots = Some(read_roots(&mut reader)?),
+            "version" => version = Some(reader.integer()?),
+            _ => reader.skip()?,
+        }
+    }
+    let missing = |reason| DecodeError { offset: 0, reason };
+    let roots = roots.ok_or(missing(Reason::Expected("a map with the key \"roots\"")))?;
+    let version = version.ok_or(missing(Reason::Expected("a map with the key \"version\"")))?;
+    reader.finish()?;
+    Ok((roots, version))
+}
+
+fn read_roots<'a>(reader: &mut Reader<'a>) -> Result<Roots<'a>, DecodeError> {
+    let len = reader.array()?;
+    let items = reader.rest();
+    for _ in 0..len {
+        reader.link()?;
+    }
+    Ok(Roots { items, len })
+}
+
+/// The header of an archive with these roots.
+pub(super) fn encode(roots: &[Cid]) -> Vec<u8> {
+    let mut header = Encoder::new();
+    header.map(2).text("roots").array(roots.len());
+    for root in roots {
+        header.link(root.as_cid_ref());
+    }
+    header.text("version").integer(1);
+    header.into_bytes()
+}

@@ -1,0 +1,145 @@
+//! How much of each kind an item holds: the measure by which decoders prove equal work.
+
+use std::cell::Cell;
+
+use super::error::{DecodeError, Reason};
+use super::reader::{Reader, fail};
+use super::scan::{Place, Sink, item};
+use super::value::{Value, WideInteger};
+use crate::cid::CidRef;
+
+/// How much of each kind there is in an item and everything inside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Maps.
+    pub maps: u64,
+    /// Entries in those maps.
+    pub map_entries: u64,
+    /// Arrays.
+    pub arrays: u64,
+    /// Items in those arrays.
+    pub array_items: u64,
+    /// Bytes of UTF-8 in text values and in map keys.
+    pub text_bytes: u64,
+    /// Bytes in byte strings.
+    pub byte_string_bytes: u64,
+    /// CID links.
+    pub links: u64,
+    /// Integers of any size.
+    pub integers: u64,
+    /// Floats.
+    pub floats: u64,
+    /// Booleans.
+    pub booleans: u64,
+    /// Nulls.
+    pub nulls: u64,
+}
+
+impl Counts {
+    /// Adds what is in `value`.
+    pub fn add(&mut self, value: &Value<'_>) {
+        match value {
+            Value::Null => self.nulls += 1,
+            Value::Boolean(_) => self.booleans += 1,
+            Value::Integer(_) | Value::WideInteger(_) => self.integers += 1,
+            Value::Float(_) => self.floats += 1,
+            Value::Text(text) => self.text_bytes += text.len() as u64,
+            Value::Bytes(bytes) => self.byte_string_bytes += bytes.len() as u64,
+            Value::Link(_) => self.links += 1,
+            Value::Array(items) => {
+                self.arrays += 1;
+                self.array_items += items.len() as u64;
+                items.iter().for_each(|item| self.add(item));
+            }
+            Value::Map(map) => {
+                self.maps += 1;
+                self.map_entries += map.len() as u64;
+                for (key, value) in map.iter() {
+                    self.text_bytes += key.len() as u64;
+                    self.add(value);
+                }
+            }
+        }
+    }
+}
+
+/// Checks that `input` is exactly one canonical item and adds what is in it to `counts`.
+///
+/// # Errors
+/// If it is not; `counts` is then as it was.
+pub fn count(input: &[u8], counts: &mut Counts) -> Result<(), DecodeError> {
+    let tally = Cell::new(*counts);
+    let mut reader = Reader::new(input);
+    item(&mut reader, Counting(&tally), Place::TOP)?;
+    if reader.offset() != input.len() {
+        return fail(reader.offset(), Reason::TrailingBytes);
+    }
+    *counts = tally.get();
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+struct Counting<'t>(&'t Cell<Counts>);
+
+impl Counting<'_> {
+    #[inline]
+    fn note(self, change: impl FnOnce(&mut Counts)) {
+        let mut counts = self.0.get();
+        change(&mut counts);
+        self.0.set(counts);
+    }
+}
+
+impl<'a> Sink<'a> for Counting<'_> {
+    type Item = ();
+    fn integer(self, _: i64) {
+        self.note(|counts| counts.integers += 1);
+    }
+    fn wide_integer(self, _: WideInteger) {
+        self.note(|counts| counts.integers += 1);
+    }
+    fn float(self, _: f64) {
+        self.note(|counts| counts.floats += 1);
+    }
+    fn boolean(self, _: bool) {
+        self.note(|counts| counts.booleans += 1);
+    }
+    fn null(self) {
+        self.note(|counts| counts.nulls += 1);
+    }
+    fn text(self, text: &'a str) {
+        self.note(|counts| counts.text_bytes += text.len() as u64);
+    }
+    fn bytes(self, bytes: &'a [u8]) {
+        self.note(|counts| counts.byte_string_bytes += bytes.len() as u64);
+    }
+    fn link(self, _: CidRef<'a>) {
+        self.note(|counts| counts.links += 1);
+    }
+    fn array(
+        self,
+        count: usize,
+        next: impl FnMut(usize) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        self.note(|counts| {
+            counts.arrays += 1;
+            counts.array_items += count as u64;
+        });
+        (0..count).try_for_each(next)
+    }
+    fn map(
+        self,
+        count: usize,
+        mut next: impl FnMut(usize) -> Result<(&'a str, ()), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        self.note(|counts| {
+            counts.maps += 1;
+            counts.map_entries += count as u64;
+        });
+        (0..count).try_for_each(|at| {
+            let (key, ()) = next(at)?;
+            self.note(|counts| counts.text_bytes += key.len() as u64);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! Why bytes are not canonical DAG-CBOR, and where.
+
+/// Why bytes are not canonical DAG-CBOR, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {offset}: {reason}")]
+pub struct DecodeError {
+    /// Bytes from the start of the input to the item that broke the rule.
+    pub offset: usize,
+    /// The rule.
+    pub reason: Reason,
+}
+
+/// A rule of DAG-CBOR, or of what a typed reader asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The input ends inside the item.
+    #[error("the input ends inside this item")]
+    Truncated,
+    /// The item states a length that what is left of the input cannot hold.
+    #[error("this item states a length beyond the end of the input")]
+    LengthBeyondInput,
+    /// Bytes follow the one item that was expected.
+    #[error("bytes follow the end of the item")]
+    TrailingBytes,
+    /// An integer, length or tag stands in more bytes than it needs.
+    #[error("not the shortest form of this number")]
+    NotMinimal,
+    /// The reserved additional information 28, 29 or 30.
+    #[error("a reserved head byte")]
+    ReservedHead,
+    /// An indefinite length, or the break that would end one.
+    #[error("indefinite lengths are not canonical")]
+    IndefiniteLength,
+    /// A map key is not text.
+    #[error("a map key must be text")]
+    KeyNotText,
+    /// A map key comes after one that is longer or greater.
+    #[error("map keys out of order (shorter first, then by bytes)")]
+    KeyOrder,
+    /// A map key occurs twice.
+    #[error("a map key occurs twice")]
+    DuplicateKey,
+    /// Text is not UTF-8.
+    #[error("text is not UTF-8")]
+    NotUtf8,
+    /// A tag other than 42.
+    #[error("a tag other than 42")]
+    Tag,
+    /// Tag 42 around something other than a byte string of zero and a well-formed CID.
+    #[error("tag 42 must hold a byte string of 00 and a CID")]
+    Link,
+    /// A simple value other than false, true and null.
+    #[error("a simple value other than false, true and null")]
+    Simple,
+    /// A float of 16 or 32 bits.
+    #[error("a float must have 64 bits")]
+    FloatWidth,
+    /// NaN, an infinity or negative zero.
+    #[error("a float must be finite and not negative zero")]
+    FloatValue,
+    /// More containers inside each other than [`MAX_DEPTH`](super::MAX_DEPTH).
+    #[error("nested deeper than {} levels", super::MAX_DEPTH)]
+    Depth,
+    /// A typed reader asked for another kind of item.
+    #[error("expected {0}")]
+    Expected(&'static str),
+}

@@ -1,0 +1,80 @@
+use super::*;
+
+const EMPTY_NODE: &str = "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm";
+
+#[test]
+fn the_empty_tree_node_has_its_known_cid() {
+    let cid = Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6");
+    assert_eq!(cid.to_string(), EMPTY_NODE);
+    assert_eq!(EMPTY_NODE.parse(), Ok(cid));
+    assert_eq!(Cid::from_bytes(cid.as_bytes()), Some(cid));
+    assert_eq!(cid.as_cid_ref().to_cid(), Some(cid));
+}
+
+#[test]
+fn text_that_differs_in_any_way_is_refused_with_the_reason() {
+    let upper = EMPTY_NODE.to_uppercase();
+    let cases = [
+        (&EMPTY_NODE[..58], CidTextError::Length(58)),
+        ("", CidTextError::Length(0)),
+        (&upper, CidTextError::Multibase),
+        (&EMPTY_NODE.replace("bafy", "zafy"), CidTextError::Multibase),
+        (&EMPTY_NODE.replace("hpm", "hp0"), CidTextError::Base32),
+        (&EMPTY_NODE.replace("hpm", "hpn"), CidTextError::Base32),
+        (&EMPTY_NODE.replace("bafyrei", "bafybei"), CidTextError::NotBlessed),
+        (&EMPTY_NODE.replace("bafyrei", "bafyrmi"), CidTextError::NotBlessed),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(text.parse::<Cid>(), Err(expected), "{text}");
+    }
+}
+
+#[test]
+fn foreign_identifiers_are_well_formed_but_not_blessed() {
+    let mut v0 = vec![0x12, 0x20];
+    v0.extend([7; 32]);
+    let identity = [0x01, 0x55, 0x00, 0x03, 1, 2, 3];
+    let mut dag_pb = vec![0x01, 0x70, 0x12, 0x20];
+    dag_pb.extend([7; 32]);
+    for bytes in [&v0[..], &identity, &dag_pb] {
+        let cid = CidRef::from_bytes(bytes).expect("well formed");
+        assert_eq!(cid.as_bytes(), bytes);
+        assert_eq!(cid.to_cid(), None);
+        assert!(!cid.is_dag_cbor());
+    }
+    assert_eq!(CidRef::from_bytes(&v0).unwrap().sha256(), Some(&[7; 32]));
+    assert_eq!(CidRef::from_bytes(&dag_pb).unwrap().sha256(), Some(&[7; 32]));
+    assert_eq!(CidRef::from_bytes(&identity).unwrap().sha256(), None);
+    let mut identity_of_v0 = vec![0x01, 0x55, 0x00, 34];
+    identity_of_v0.extend(&v0);
+    assert_eq!(CidRef::from_bytes(&identity_of_v0).unwrap().sha256(), None);
+}
+
+#[test]
+fn malformed_identifiers_are_refused() {
+    let good = *Cid::of(Codec::Raw, b"").as_bytes();
+    for cut in 0..good.len() {
+        assert_eq!(CidRef::from_bytes(&good[..cut]), None, "cut at {cut}");
+    }
+    let mut longer = good.to_vec();
+    longer.push(0);
+    let bad: [&[u8]; 5] = [
+        &longer,
+        &[0x02, 0x71, 0x12, 0x00],                   // version 2
+        &[0x81, 0x00, 0x71, 0x12, 0x00],             // version in two bytes
+        &[0x01, 0x71, 0x12, 0xff, 0xff, 0xff, 0x7f], // a digest of 256 MiB
+        &[0x01, 0x71, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+    ];
+    for bytes in bad {
+        assert_eq!(CidRef::from_bytes(bytes), None, "{bytes:x?}");
+    }
+}
+
+#[test]
+fn a_prefix_read_answers_what_follows() {
+    let cid = Cid::of(Codec::Raw, b"x");
+    let mut bytes = cid.as_bytes().to_vec();
+    bytes.extend(b"data");
+    let (read, rest) = CidRef::from_prefix(&bytes).unwrap();
+    assert_eq!((read.to_cid(), rest), (Some(cid), &b"data"[..]));
+}

@@ -1,0 +1,230 @@
+//! The JSON form of DAG-CBOR values (AT Protocol data model): links as `{"$link": "b…"}`, bytes as
+//! `{"$bytes": "…"}` in base64.
+//!
+//! Reading is strict where a second reading would differ: no key twice, `$link` and `$bytes` alone in
+//! their object, links in the blessed text form, at most [`MAX_DEPTH`](crate::cbor::MAX_DEPTH)
+//! containers inside each other. Base64 is taken with padding and without; none is written. A number
+//! with a fraction of zero is an integer.
+//!
+//! JSON itself is read and written by `serde_json`.
+
+use std::fmt;
+
+use bumpalo::Bump;
+use bumpalo::collections::Vec as ArenaVec;
+use data_encoding::{BASE64, BASE64_NOPAD};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
+
+use crate::cbor::{MAX_DEPTH, Map, Value, WideInteger};
+use crate::cid::Cid;
+
+/// Why text is not the JSON of a value: the rule, the line and the column.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct JsonError(#[from] serde_json::Error);
+
+/// The JSON of `value`, on one line.
+///
+/// # Errors
+/// If `value` has no JSON form: a map that would read back as a link or as bytes, or a float that is
+/// not finite.
+///
+/// ```
+/// use wireproof_codec::{cbor::Value, json};
+/// assert_eq!(json::encode(&Value::Bytes(b"hi!?")).unwrap(), r#"{"$bytes":"aGkhPw"}"#);
+/// ```
+pub fn encode(value: &Value<'_>) -> Result<String, JsonError> {
+    Ok(serde_json::to_string(&Json(value))?)
+}
+
+/// Reads the JSON form of a value into `arena`.
+///
+/// # Errors
+/// If `text` is not JSON, or breaks a rule of the mapping.
+///
+/// ```
+/// use wireproof_codec::{cbor::Value, json};
+/// let arena = bumpalo::Bump::new();
+/// assert_eq!(json::decode(r#"{"$bytes":"aGkhPw=="}"#, &arena).unwrap(), Value::Bytes(b"hi!?"));
+/// ```
+pub fn decode<'a>(text: &str, arena: &'a Bump) -> Result<Value<'a>, JsonError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = Item { arena, depth: 0 }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// A value that `serde` writes in the JSON form.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<'v, 'a>(pub &'v Value<'a>);
+
+impl Serialize for Json<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Null => serializer.serialize_unit(),
+            Value::Boolean(boolean) => serializer.serialize_bool(*boolean),
+            Value::Integer(integer) => serializer.serialize_i64(*integer),
+            Value::WideInteger(WideInteger::Positive(number)) => serializer.serialize_u64(*number),
+            Value::WideInteger(number) => serializer.serialize_i128(number.get()),
+            Value::Float(float) if float.is_finite() => serializer.serialize_f64(*float),
+            Value::Float(_) => Err(S::Error::custom("a float that is not finite has no JSON form")),
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Bytes(bytes) => single(serializer, BYTES, &BASE64_NOPAD.encode(bytes)),
+            Value::Link(cid) => single(serializer, LINK, &cid.to_string()),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Json)),
+            Value::Map(map) => write_map(serializer, *map),
+        }
+    }
+}
+
+fn single<S: Serializer>(serializer: S, key: &str, text: &str) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(1))?;
+    map.serialize_entry(key, text)?;
+    map.end()
+}
+
+fn write_map<S: Serializer>(serializer: S, map: Map<'_>) -> Result<S::Ok, S::Error> {
+    if map.get(LINK).is_some() || map.get(BYTES).is_some() {
+        return Err(S::Error::custom("a map with the key $link or $bytes has no JSON form"));
+    }
+    serializer.collect_map(map.iter().map(|(key, value)| (key, Json(value))))
+}
+
+/// One item of the text, to be made in the arena.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    arena: &'a Bump,
+    /// Containers around it.
+    depth: u32,
+}
+
+impl<'a> Item<'a> {
+    fn inside<E: de::Error>(self) -> Result<Self, E> {
+        if self.depth == MAX_DEPTH {
+            return Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        Ok(Self { depth: self.depth + 1, ..self })
+    }
+}
+
+impl<'de, 'a> DeserializeSeed<'de> for Item<'a> {
+    type Value = Value<'a>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value<'a>, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, 'a> Visitor<'de> for Item<'a> {
+    type Value = Value<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value<'a>, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, boolean: bool) -> Result<Value<'a>, E> {
+        Ok(Value::Boolean(boolean))
+    }
+
+    fn visit_i64<E>(self, integer: i64) -> Result<Value<'a>, E> {
+        Ok(Value::Integer(integer))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value<'a>, E> {
+        let wide = Value::WideInteger(WideInteger::Positive(number));
+        Ok(i64::try_from(number).map_or(wide, Value::Integer))
+    }
+
+    fn visit_f64<E: de::Error>(self, float: f64) -> Result<Value<'a>, E> {
+        // The bounds of i64 that a float can hold; within them the cast is exact.
+        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+        if float.fract() == 0.0 && (-LIMIT..LIMIT).contains(&float) {
+            return Ok(Value::Integer(float as i64));
+        }
+        if float.is_finite() {
+            Ok(Value::Float(float))
+        } else {
+            Err(E::custom("not a finite number"))
+        }
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value<'a>, E> {
+        Ok(Value::Text(self.arena.alloc_str(text)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value<'a>, A::Error> {
+        let inside = self.inside()?;
+        let mut made = ArenaVec::new_in(self.arena);
+        while let Some(item) = items.next_element_seed(inside)? {
+            made.push(item);
+        }
+        Ok(Value::Array(made.into_bump_slice()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value<'a>, A::Error> {
+        let inside = self.inside()?;
+        let mut made = ArenaVec::new_in(self.arena);
+        while let Some(key) = entries.next_key_seed(Key(self.arena))? {
+            made.push((key, entries.next_value_seed(inside)?));
+        }
+        let map = Map::from_entries(made.into_bump_slice_mut()).map_err(de::Error::custom)?;
+        if let Some(link) = map.get(LINK) {
+            return read_link(map, link, self.arena).map_err(de::Error::custom);
+        }
+        if let Some(bytes) = map.get(BYTES) {
+            return read_bytes(map, bytes, self.arena).map_err(de::Error::custom);
+        }
+        Ok(Value::Map(map))
+    }
+}
+
+struct Key<'a>(&'a Bump);
+
+impl<'de, 'a> DeserializeSeed<'de> for Key<'a> {
+    type Value = &'a str;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'a str, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'_> for Key<'a> {
+    type Value = &'a str;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<&'a str, E> {
+        Ok(self.0.alloc_str(key))
+    }
+}
+
+fn read_link<'a>(map: Map<'a>, link: &Value<'a>, arena: &'a Bump) -> Result<Value<'a>, String> {
+    let text = alone(map, link, LINK)?;
+    let cid: Cid = text.parse().map_err(|error| format!("{LINK}: {error}"))?;
+    Ok(Value::Link(arena.alloc(cid).as_cid_ref()))
+}
+
+fn read_bytes<'a>(map: Map<'a>, bytes: &Value<'a>, arena: &'a Bump) -> Result<Value<'a>, String> {
+    let text = alone(map, bytes, BYTES)?.as_bytes();
+    let encoding = if text.last() == Some(&b'=') { BASE64 } else { BASE64_NOPAD };
+    let bytes = encoding.decode(text).map_err(|error| format!("{BYTES}: {error}"))?;
+    Ok(Value::Bytes(arena.alloc_slice_copy(&bytes)))
+}
+
+/// The text of a marker that must be the only key of its object.
+fn alone<'a>(map: Map<'a>, marker: &Value<'a>, key: &str) -> Result<&'a str, String> {
+    if map.len() != 1 {
+        return Err(format!("{key} must be the only key of its object"));
+    }
+    marker.as_text().ok_or_else(|| format!("{key} must be a string"))
+}
+
+const LINK: &str = "$link";
+const BYTES: &str = "$bytes";
