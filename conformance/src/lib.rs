@@ -1,0 +1,3 @@
+//! Nothing here: the tests are in `tests/`.
+
+#![forbid(unsafe_code)]

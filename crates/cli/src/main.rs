@@ -1,0 +1,5 @@
+//! The wireproof command.
+
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! A seeded, deterministic network.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,29 @@
+//! Proof at wire speed for signed, content-addressed social data.
+//!
+//! This crate is the front door: it re-exports the libraries, lowest first, each of which answers
+//! for one step of *bytes → values → structures*.
+//!
+//! | crate | what it answers |
+//! |---|---|
+//! | [`kernels`] | SHA-256 of one and of many, UTF-8, base32, varint |
+//! | [`codec`] | CID, DAG-CBOR and CAR: canonical or refused |
+//! | [`atproto`] | what a firehose frame says |
+//!
+//! Start with a frame:
+//!
+//! ```
+//! use wireproof::atproto::event::{Decoder, Event, Options};
+//!
+//! let frame = b"\xa1\x62op\x20\xa1\x65error\x6cFutureCursor";
+//! let mut decoder = Decoder::new(Options::default());
+//! match decoder.decode(frame)? {
+//!     Event::Commit(commit) => println!("{} changed {} records", commit.repo, commit.ops.len()),
+//!     Event::Error(error) => println!("the server ends the stream: {}", error.error),
+//!     other => println!("{:?}", other.kind()),
+//! }
+//! # Ok::<(), wireproof::atproto::event::FrameError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub use {atproto, codec, kernels};

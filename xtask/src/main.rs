@@ -1,0 +1,5 @@
+//! Repository chores.
+
+#![forbid(unsafe_code)]
+
+fn main() {}
