@@ -16,6 +16,8 @@ pub struct Options {
     /// Leaves out the hashing: a block is then whatever its CID claims, and only frames that were
     /// checked before may be read so.
     pub trust_hashes: bool,
+    /// The SHA-256 back end, for measuring them; `None` takes the fastest for each batch.
+    pub hash_backend: Option<sha256::Backend>,
     /// Whether blocks become values.
     pub values: Values,
     /// The longest frame, in bytes.
@@ -43,6 +45,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             trust_hashes: false,
+            hash_backend: None,
             values: Values::Build,
             max_frame_bytes: 5_000_000,
             max_blocks_bytes: 2_000_000,
@@ -105,7 +108,7 @@ impl Decoder {
         let mut batch = ArenaVec::with_capacity_in(frames.len(), arena);
         batch.extend(events);
         if !options.trust_hashes {
-            check_hashes(frames, &mut batch, arena);
+            check_hashes(frames, &mut batch, options.hash_backend, arena);
         }
         batch.into_bump_slice()
     }
@@ -128,13 +131,15 @@ fn decode_unhashed<'a>(
 fn check_hashes<'a>(
     frames: &[&[u8]],
     batch: &mut [Result<Event<'a>, FrameError>],
+    backend: Option<sha256::Backend>,
     arena: &'a Bump,
 ) {
     let blocks = || batch.iter().flatten().flat_map(|event| event.blocks());
     let mut messages = ArenaVec::with_capacity_in(blocks().count(), arena);
     messages.extend(blocks().map(|block| block.data));
     let digests = arena.alloc_slice_fill_copy(messages.len(), [0; 32]);
-    sha256::digest_many_into(&messages, digests);
+    let backend = backend.unwrap_or_else(|| sha256::Backend::for_batch(messages.len()));
+    backend.digest_into(&messages, digests);
     let mut digests = &*digests;
     for (result, frame) in batch.iter_mut().zip(frames) {
         let Ok(event) = result else { continue };

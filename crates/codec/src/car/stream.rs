@@ -125,10 +125,10 @@ impl<R: Read> StreamReader<R> {
     fn check_hashes(&mut self) {
         let messages: Vec<&[u8]> = self.ready.iter().map(OwnedBlock::data).collect();
         let digests = sha256::digest_many(&messages);
-        for at in 0..self.ready.len() {
+        for (at, digest) in digests.iter().enumerate() {
             let block = &mut self.ready[at];
             block.proof = match block.cid().sha256() {
-                Some(expected) if *expected == digests[at] => HashProof::Checked,
+                Some(expected) if expected == digest => HashProof::Checked,
                 None => HashProof::UnknownHash,
                 Some(_) => {
                     let error = fault(block.offset, CarFault::HashMismatch);
