@@ -7,6 +7,7 @@ use runner_shell::Refusal;
 use serde::Deserialize;
 use serde_ipld_dagcbor::from_slice;
 
+#[expect(clippy::large_enum_variant, reason = "nearly all are commits, and a box would cost them")]
 pub(crate) enum Payload<'a> {
     Commit(Commit<'a>),
     Sync(Sync<'a>),
