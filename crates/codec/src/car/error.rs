@@ -25,6 +25,9 @@ pub enum CarFault {
     /// The header is not canonical DAG-CBOR of the two fields.
     #[error("the header, {0}")]
     Header(cbor::DecodeError),
+    /// The header lacks `roots` or `version`.
+    #[error("the header lacks its roots or its version")]
+    HeaderField,
     /// The header names another version.
     #[error("CAR version {0}, only 1 is read")]
     Version(i64),

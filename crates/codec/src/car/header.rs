@@ -1,7 +1,7 @@
 //! The archive's header: its version and its roots.
 
 use super::error::{CarError, CarFault, fail};
-use crate::cbor::{DecodeError, Encoder, Keys, Reader, Reason};
+use crate::cbor::{DecodeError, Encoder, Keys, Reader};
 use crate::cid::{Cid, CidRef};
 
 /// The root links of an archive, in order. There may be none.
@@ -42,8 +42,9 @@ pub(super) fn read(header: &[u8], offset: u64) -> Result<Roots<'_>, CarError> {
         return Ok(roots);
     }
     match fields(header) {
-        Ok((roots, 1)) => Ok(roots),
-        Ok((_, version)) => fail(offset, CarFault::Version(version)),
+        Ok((Some(roots), Some(1))) => Ok(roots),
+        Ok((_, Some(version))) if version != 1 => fail(offset, CarFault::Version(version)),
+        Ok(_) => fail(offset, CarFault::HeaderField),
         Err(error) => fail(offset, CarFault::Header(error)),
     }
 }
@@ -60,7 +61,9 @@ fn usual(header: &[u8]) -> Option<Roots<'_>> {
     (is_usual && is_link).then_some(Roots { items: item, len: 1 })
 }
 
-fn fields(header: &[u8]) -> Result<(Roots<'_>, i64), DecodeError> {
+type Fields<'a> = (Option<Roots<'a>>, Option<i64>);
+
+fn fields(header: &[u8]) -> Result<Fields<'_>, DecodeError> {
     let mut reader = Reader::new(header);
     let (mut roots, mut version) = (None, None);
     let mut keys = Keys::new();
@@ -71,9 +74,6 @@ fn fields(header: &[u8]) -> Result<(Roots<'_>, i64), DecodeError> {
             _ => reader.skip()?,
         }
     }
-    let missing = |reason| DecodeError { offset: 0, reason };
-    let roots = roots.ok_or(missing(Reason::Expected("a map with the key \"roots\"")))?;
-    let version = version.ok_or(missing(Reason::Expected("a map with the key \"version\"")))?;
     reader.finish()?;
     Ok((roots, version))
 }

@@ -29,7 +29,8 @@ pub fn decode_prefix<'a>(
     arena: &'a Bump,
 ) -> Result<(Value<'a>, usize), DecodeError> {
     let mut reader = Reader::new(input);
-    let value = item(&mut reader, InArena(arena), Place::TOP)?;
+    let mut value = Value::Null;
+    item(&mut reader, InArena(arena), &mut value, Place::TOP)?;
     Ok((value, reader.offset()))
 }
 
@@ -37,54 +38,66 @@ pub fn decode_prefix<'a>(
 struct InArena<'a>(&'a Bump);
 
 impl<'a> Sink<'a> for InArena<'a> {
-    type Item = Value<'a>;
+    type Slot = Value<'a>;
 
     #[inline]
-    fn integer(self, integer: i64) -> Value<'a> {
-        Value::Integer(integer)
+    fn integer(self, slot: &mut Value<'a>, integer: i64) {
+        *slot = Value::Integer(integer);
     }
     #[inline]
-    fn wide_integer(self, integer: WideInteger) -> Value<'a> {
-        Value::WideInteger(integer)
+    fn wide_integer(self, slot: &mut Value<'a>, integer: WideInteger) {
+        *slot = Value::WideInteger(integer);
     }
     #[inline]
-    fn float(self, float: f64) -> Value<'a> {
-        Value::Float(float)
+    fn float(self, slot: &mut Value<'a>, float: f64) {
+        *slot = Value::Float(float);
     }
     #[inline]
-    fn boolean(self, boolean: bool) -> Value<'a> {
-        Value::Boolean(boolean)
+    fn boolean(self, slot: &mut Value<'a>, boolean: bool) {
+        *slot = Value::Boolean(boolean);
     }
     #[inline]
-    fn null(self) -> Value<'a> {
-        Value::Null
+    fn null(self, slot: &mut Value<'a>) {
+        *slot = Value::Null;
     }
     #[inline]
-    fn text(self, text: &'a str) -> Value<'a> {
-        Value::Text(text)
+    fn text(self, slot: &mut Value<'a>, text: &'a str) {
+        *slot = Value::Text(text);
     }
     #[inline]
-    fn bytes(self, bytes: &'a [u8]) -> Value<'a> {
-        Value::Bytes(bytes)
+    fn bytes(self, slot: &mut Value<'a>, bytes: &'a [u8]) {
+        *slot = Value::Bytes(bytes);
     }
     #[inline]
-    fn link(self, cid: CidRef<'a>) -> Value<'a> {
-        Value::Link(cid)
+    fn link(self, slot: &mut Value<'a>, cid: CidRef<'a>) {
+        *slot = Value::Link(cid);
     }
     #[inline]
     fn array(
         self,
+        slot: &mut Value<'a>,
         count: usize,
-        next: impl FnMut(usize) -> Result<Value<'a>, DecodeError>,
-    ) -> Result<Value<'a>, DecodeError> {
-        Ok(Value::Array(self.0.alloc_slice_try_fill_with(count, next)?))
+        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let items = self.0.alloc_slice_fill_copy(count, Value::Null);
+        for (at, item) in items.iter_mut().enumerate() {
+            read(at, item)?;
+        }
+        *slot = Value::Array(items);
+        Ok(())
     }
     #[inline]
     fn map(
         self,
+        slot: &mut Value<'a>,
         count: usize,
-        next: impl FnMut(usize) -> Result<(&'a str, Value<'a>), DecodeError>,
-    ) -> Result<Value<'a>, DecodeError> {
-        Ok(Value::Map(Map::from_canonical(self.0.alloc_slice_try_fill_with(count, next)?)))
+        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<&'a str, DecodeError>,
+    ) -> Result<(), DecodeError> {
+        let entries = self.0.alloc_slice_fill_copy(count, ("", Value::Null));
+        for (at, (key, value)) in entries.iter_mut().enumerate() {
+            *key = read(at, value)?;
+        }
+        *slot = Value::Map(Map::from_canonical(entries));
+        Ok(())
     }
 }

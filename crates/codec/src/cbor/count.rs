@@ -70,7 +70,7 @@ impl Counts {
 pub fn count(input: &[u8], counts: &mut Counts) -> Result<(), DecodeError> {
     let tally = Cell::new(*counts);
     let mut reader = Reader::new(input);
-    item(&mut reader, Counting(&tally), Place::TOP)?;
+    item(&mut reader, Counting(&tally), &mut (), Place::TOP)?;
     if reader.offset() != input.len() {
         return fail(reader.offset(), Reason::TrailingBytes);
     }
@@ -91,53 +91,55 @@ impl Counting<'_> {
 }
 
 impl<'a> Sink<'a> for Counting<'_> {
-    type Item = ();
-    fn integer(self, _: i64) {
+    type Slot = ();
+    fn integer(self, _: &mut (), _: i64) {
         self.note(|counts| counts.integers += 1);
     }
-    fn wide_integer(self, _: WideInteger) {
+    fn wide_integer(self, _: &mut (), _: WideInteger) {
         self.note(|counts| counts.integers += 1);
     }
-    fn float(self, _: f64) {
+    fn float(self, _: &mut (), _: f64) {
         self.note(|counts| counts.floats += 1);
     }
-    fn boolean(self, _: bool) {
+    fn boolean(self, _: &mut (), _: bool) {
         self.note(|counts| counts.booleans += 1);
     }
-    fn null(self) {
+    fn null(self, _: &mut ()) {
         self.note(|counts| counts.nulls += 1);
     }
-    fn text(self, text: &'a str) {
+    fn text(self, _: &mut (), text: &'a str) {
         self.note(|counts| counts.text_bytes += text.len() as u64);
     }
-    fn bytes(self, bytes: &'a [u8]) {
+    fn bytes(self, _: &mut (), bytes: &'a [u8]) {
         self.note(|counts| counts.byte_string_bytes += bytes.len() as u64);
     }
-    fn link(self, _: CidRef<'a>) {
+    fn link(self, _: &mut (), _: CidRef<'a>) {
         self.note(|counts| counts.links += 1);
     }
     fn array(
         self,
+        slot: &mut (),
         count: usize,
-        next: impl FnMut(usize) -> Result<(), DecodeError>,
+        mut read: impl FnMut(usize, &mut ()) -> Result<(), DecodeError>,
     ) -> Result<(), DecodeError> {
         self.note(|counts| {
             counts.arrays += 1;
             counts.array_items += count as u64;
         });
-        (0..count).try_for_each(next)
+        (0..count).try_for_each(|at| read(at, slot))
     }
     fn map(
         self,
+        slot: &mut (),
         count: usize,
-        mut next: impl FnMut(usize) -> Result<(&'a str, ()), DecodeError>,
+        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, DecodeError>,
     ) -> Result<(), DecodeError> {
         self.note(|counts| {
             counts.maps += 1;
             counts.map_entries += count as u64;
         });
         (0..count).try_for_each(|at| {
-            let (key, ()) = next(at)?;
+            let key = read(at, slot)?;
             self.note(|counts| counts.text_bytes += key.len() as u64);
             Ok(())
         })

@@ -1,5 +1,7 @@
 //! Why bytes are not canonical DAG-CBOR, and where.
 
+use std::fmt;
+
 /// Why bytes are not canonical DAG-CBOR, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset}: {reason}")]
@@ -64,5 +66,40 @@ pub enum Reason {
     Depth,
     /// A typed reader asked for another kind of item.
     #[error("expected {0}")]
-    Expected(&'static str),
+    Expected(Kind),
 }
+
+/// What a typed reader can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An integer of 64 bits with a sign.
+    Integer,
+    /// Text.
+    Text,
+    /// A byte string.
+    Bytes,
+    /// A CID link.
+    Link,
+    /// False or true.
+    Boolean,
+    /// An array.
+    Array,
+    /// A map.
+    Map,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Integer => "an integer of 64 bits",
+            Self::Text => "text",
+            Self::Bytes => "a byte string",
+            Self::Link => "a CID link",
+            Self::Boolean => "a boolean",
+            Self::Array => "an array",
+            Self::Map => "a map",
+        })
+    }
+}
+
+const _: () = assert!(size_of::<DecodeError>() <= 16, "results stay in two registers");

@@ -38,7 +38,7 @@ mod value;
 pub use arena::{decode, decode_prefix};
 pub use count::{Counts, count};
 pub use encode::{EncodeError, Encoder, encode};
-pub use error::{DecodeError, Reason};
+pub use error::{DecodeError, Kind, Reason};
 pub use reader::{Keys, Reader};
 pub use scan::{validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};

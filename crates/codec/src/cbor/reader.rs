@@ -11,7 +11,7 @@
 
 use kernels::utf8;
 
-use super::error::{DecodeError, Reason};
+use super::error::{DecodeError, Kind, Reason};
 use super::scan;
 use crate::cid::{Cid, CidRef};
 
@@ -103,7 +103,7 @@ impl<'a> Reader<'a> {
         match (kind, i64::try_from(number)) {
             (UNSIGNED, Ok(number)) => Ok(number),
             (NEGATIVE, Ok(number)) => Ok(-1 - number),
-            _ => fail(start, Reason::Expected("an integer of 64 bits")),
+            _ => fail(start, Reason::Expected(Kind::Integer)),
         }
     }
 
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         let start = self.offset;
         match self.head()? {
             (TEXT, len) => self.text_of(start, len),
-            _ => fail(start, Reason::Expected("text")),
+            _ => fail(start, Reason::Expected(Kind::Text)),
         }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         let start = self.offset;
         match self.head()? {
             (BYTES, len) => self.take(start, len),
-            _ => fail(start, Reason::Expected("a byte string")),
+            _ => fail(start, Reason::Expected(Kind::Bytes)),
         }
     }
 
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
             return self.link_of(start);
         }
         self.skip()?;
-        fail(start, Reason::Expected("a CID link"))
+        fail(start, Reason::Expected(Kind::Link))
     }
 
     /// Reads false or true.
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
                 self.offset += 1;
                 Ok(byte == TRUE)
             }
-            _ => fail(self.offset, Reason::Expected("a boolean")),
+            _ => fail(self.offset, Reason::Expected(Kind::Boolean)),
         }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
     /// If the item is no array, or states more items than can follow.
     #[inline]
     pub fn array(&mut self) -> Result<usize, DecodeError> {
-        self.container(ARRAY, 1, "an array")
+        self.container(ARRAY, 1, Kind::Array)
     }
 
     /// Reads the head of a map: how many entries follow, at most half as many as bytes are left.
@@ -185,19 +185,19 @@ impl<'a> Reader<'a> {
     /// If the item is no map, or states more entries than can follow.
     #[inline]
     pub fn map(&mut self) -> Result<usize, DecodeError> {
-        self.container(MAP, 2, "a map")
+        self.container(MAP, 2, Kind::Map)
     }
 
     fn container(
         &mut self,
         wanted: u8,
         bytes_each: usize,
-        name: &'static str,
+        asked: Kind,
     ) -> Result<usize, DecodeError> {
         let start = self.offset;
         match self.head()? {
             (kind, count) if kind == wanted => self.claim(start, count, bytes_each, 0),
-            _ => fail(start, Reason::Expected(name)),
+            _ => fail(start, Reason::Expected(asked)),
         }
     }
 
