@@ -20,28 +20,28 @@ pub fn text(bytes: &[u8]) -> Option<&str> {
 }
 
 /// The text of a length-prefixed item that lies whole in `window`: its first byte is 0x60 plus a
-/// length of at most seven, and that many bytes of ASCII follow. `None` for anything else, which may
-/// still be text.
+/// length of at most seven, and that many bytes of ASCII follow. Beside it the item as a big-endian
+/// number, with zeros behind its end. `None` for anything else, which may still be text.
 ///
 /// One load, one mask and one compare judge a whole map key.
 ///
 /// ```
-/// assert_eq!(wireproof_kernels::utf8::short_text(b"\x63rev\x6dabc"), Some("rev"));
+/// let (text, word) = wireproof_kernels::utf8::short_text(b"\x63rev\x6dabc").unwrap();
+/// assert_eq!((text, word), ("rev", u64::from_be_bytes(*b"\x63rev\0\0\0\0")));
 /// ```
-#[inline]
-pub fn short_text(window: &[u8; 8]) -> Option<&str> {
+#[inline(always)]
+pub fn short_text(window: &[u8; 8]) -> Option<(&str, u64)> {
     let len = usize::from(window[0] ^ 0x60);
     if len > 7 {
         return None;
     }
-    let word = u64::from_be_bytes(*window);
-    let item = u64::MAX << (56 - 8 * len);
-    if word & item & 0x8080_8080_8080_8080 != 0 {
+    let word = u64::from_be_bytes(*window) & (u64::MAX << (56 - 8 * len));
+    if word & 0x8080_8080_8080_8080 != 0 {
         return None;
     }
     let bytes = &window[1..=len];
     // SAFETY: no byte of the item has its high bit set, and ASCII is UTF-8.
-    Some(unsafe { std::str::from_utf8_unchecked(bytes) })
+    Some((unsafe { std::str::from_utf8_unchecked(bytes) }, word))
 }
 
 /// True if the bytes are at most 64 and all ASCII. The last eight-byte step overlaps the one before.
@@ -92,7 +92,7 @@ mod tests {
             let mut window = [b'k'; 8];
             window[0] = 0x60 + len;
             let expected = (len <= 7).then(|| &"kkkkkkk"[..usize::from(len.min(7))]);
-            assert_eq!(short_text(&window), expected, "length {len}");
+            assert_eq!(short_text(&window).map(|(text, _)| text), expected, "length {len}");
             for at in 1..8 {
                 window[at] = 0xc3;
                 let hit = at <= usize::from(len);

@@ -2,9 +2,9 @@
 
 use bumpalo::Bump;
 
-use super::error::{DecodeError, Reason};
-use super::reader::{Reader, fail};
-use super::scan::{Place, Sink, item};
+use super::error::DecodeError;
+use super::item::Refusal;
+use super::scan::{self, Sink};
 use super::value::{Map, Value, WideInteger};
 use crate::cid::CidRef;
 
@@ -14,10 +14,9 @@ use crate::cid::CidRef;
 /// # Errors
 /// If `input` is not one canonical item: the rule, and the offset of the item that broke it.
 pub fn decode<'a>(input: &'a [u8], arena: &'a Bump) -> Result<Value<'a>, DecodeError> {
-    match decode_prefix(input, arena)? {
-        (value, len) if len == input.len() => Ok(value),
-        (_, len) => fail(len, Reason::TrailingBytes),
-    }
+    let mut value = Value::Null;
+    scan::whole(input, InArena(arena), &mut value)?;
+    Ok(value)
 }
 
 /// Decodes the canonical item at the start of `input`, and answers its length in bytes.
@@ -28,10 +27,9 @@ pub fn decode_prefix<'a>(
     input: &'a [u8],
     arena: &'a Bump,
 ) -> Result<(Value<'a>, usize), DecodeError> {
-    let mut reader = Reader::new(input);
     let mut value = Value::Null;
-    item(&mut reader, InArena(arena), &mut value, Place::TOP)?;
-    Ok((value, reader.offset()))
+    let len = scan::prefix(input, InArena(arena), &mut value)?;
+    Ok((value, len))
 }
 
 #[derive(Clone, Copy)]
@@ -77,8 +75,8 @@ impl<'a> Sink<'a> for InArena<'a> {
         self,
         slot: &mut Value<'a>,
         count: usize,
-        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let items = self.0.alloc_slice_fill_copy(count, Value::Null);
         for (at, item) in items.iter_mut().enumerate() {
             read(at, item)?;
@@ -91,8 +89,8 @@ impl<'a> Sink<'a> for InArena<'a> {
         self,
         slot: &mut Value<'a>,
         count: usize,
-        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<&'a str, DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<&'a str, Refusal>,
+    ) -> Result<(), Refusal> {
         let entries = self.0.alloc_slice_fill_copy(count, ("", Value::Null));
         for (at, (key, value)) in entries.iter_mut().enumerate() {
             *key = read(at, value)?;

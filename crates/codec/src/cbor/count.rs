@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use super::error::{DecodeError, Reason};
-use super::reader::{Reader, fail};
-use super::scan::{Place, Sink, item};
+use super::error::DecodeError;
+use super::item::Refusal;
+use super::scan::{self, Sink};
 use super::value::{Value, WideInteger};
 use crate::cid::CidRef;
 
@@ -69,11 +69,7 @@ impl Counts {
 /// If it is not; `counts` is then as it was.
 pub fn count(input: &[u8], counts: &mut Counts) -> Result<(), DecodeError> {
     let tally = Cell::new(*counts);
-    let mut reader = Reader::new(input);
-    item(&mut reader, Counting(&tally), &mut (), Place::TOP)?;
-    if reader.offset() != input.len() {
-        return fail(reader.offset(), Reason::TrailingBytes);
-    }
+    scan::whole(input, Counting(&tally), &mut ())?;
     *counts = tally.get();
     Ok(())
 }
@@ -120,8 +116,8 @@ impl<'a> Sink<'a> for Counting<'_> {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut read: impl FnMut(usize, &mut ()) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         self.note(|counts| {
             counts.arrays += 1;
             counts.array_items += count as u64;
@@ -132,8 +128,8 @@ impl<'a> Sink<'a> for Counting<'_> {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, Refusal>,
+    ) -> Result<(), Refusal> {
         self.note(|counts| {
             counts.maps += 1;
             counts.map_entries += count as u64;

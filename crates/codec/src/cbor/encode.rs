@@ -1,7 +1,7 @@
 //! Writing canonical DAG-CBOR.
 
 use super::value::{Map, Value, WideInteger};
-use super::{MAX_DEPTH, reader};
+use super::{MAX_DEPTH, item};
 use crate::cid::CidRef;
 
 /// Why a value has no canonical bytes.
@@ -58,29 +58,29 @@ impl Encoder {
     /// Appends an integer.
     pub fn integer(&mut self, integer: i64) -> &mut Self {
         match u64::try_from(integer) {
-            Ok(number) => self.head(reader::UNSIGNED, number),
-            Err(_) => self.head(reader::NEGATIVE, !integer as u64),
+            Ok(number) => self.head(item::UNSIGNED, number),
+            Err(_) => self.head(item::NEGATIVE, !integer as u64),
         }
     }
 
     /// Appends text.
     pub fn text(&mut self, text: &str) -> &mut Self {
-        self.head(reader::TEXT, text.len() as u64);
+        self.head(item::TEXT, text.len() as u64);
         self.out.extend_from_slice(text.as_bytes());
         self
     }
 
     /// Appends a byte string.
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        self.head(reader::BYTES, bytes.len() as u64);
+        self.head(item::BYTES, bytes.len() as u64);
         self.out.extend_from_slice(bytes);
         self
     }
 
     /// Appends a CID link.
     pub fn link(&mut self, cid: CidRef<'_>) -> &mut Self {
-        self.head(reader::TAG, 42);
-        self.head(reader::BYTES, cid.as_bytes().len() as u64 + 1);
+        self.head(item::TAG, 42);
+        self.head(item::BYTES, cid.as_bytes().len() as u64 + 1);
         self.out.push(0);
         self.out.extend_from_slice(cid.as_bytes());
         self
@@ -108,12 +108,12 @@ impl Encoder {
 
     /// Appends the head of an array; `count` items must follow.
     pub fn array(&mut self, count: usize) -> &mut Self {
-        self.head(reader::ARRAY, count as u64)
+        self.head(item::ARRAY, count as u64)
     }
 
     /// Appends the head of a map; `count` keys in canonical order must follow, each with its value.
     pub fn map(&mut self, count: usize) -> &mut Self {
-        self.head(reader::MAP, count as u64)
+        self.head(item::MAP, count as u64)
     }
 
     /// Appends a value and everything in it.
@@ -130,12 +130,8 @@ impl Encoder {
             Value::Null => self.null(),
             Value::Boolean(boolean) => self.boolean(boolean),
             Value::Integer(integer) => self.integer(integer),
-            Value::WideInteger(WideInteger::Positive(number)) => {
-                self.head(reader::UNSIGNED, number)
-            }
-            Value::WideInteger(WideInteger::Negative(number)) => {
-                self.head(reader::NEGATIVE, number)
-            }
+            Value::WideInteger(WideInteger::Positive(number)) => self.head(item::UNSIGNED, number),
+            Value::WideInteger(WideInteger::Negative(number)) => self.head(item::NEGATIVE, number),
             Value::Float(float) => return self.float(float),
             Value::Text(text) => self.text(text),
             Value::Bytes(bytes) => self.bytes(bytes),
@@ -149,7 +145,7 @@ impl Encoder {
     fn items(&mut self, items: &[Value<'_>], depth: u32) -> Result<(), EncodeError> {
         check_depth(depth)?;
         self.array(items.len());
-        items.iter().try_for_each(|item| self.nested(item, depth + 1))
+        items.iter().try_for_each(|value| self.nested(value, depth + 1))
     }
 
     fn entries(&mut self, map: Map<'_>, depth: u32) -> Result<(), EncodeError> {

@@ -29,6 +29,7 @@ mod arena;
 mod count;
 mod encode;
 mod error;
+mod item;
 mod reader;
 mod scan;
 #[cfg(test)]
@@ -39,7 +40,8 @@ pub use arena::{decode, decode_prefix};
 pub use count::{Counts, count};
 pub use encode::{EncodeError, Encoder, encode};
 pub use error::{DecodeError, Kind, Reason};
-pub use reader::{Keys, Reader};
+pub use item::Keys;
+pub use reader::Reader;
 pub use scan::{validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};
 

@@ -2,7 +2,7 @@
 //! [`Sink`], which may build values, count them, or do nothing.
 
 use super::error::{DecodeError, Reason};
-use super::reader::{self, Keys, Reader, Simple, fail};
+use super::item::{self, Keys, Refusal, Simple, refuse};
 use super::{MAX_DEPTH, WideInteger};
 use crate::cid::CidRef;
 
@@ -18,10 +18,7 @@ use crate::cid::CidRef;
 /// assert_eq!((error.offset, error.reason), (2, Reason::NotMinimal));
 /// ```
 pub fn validate(input: &[u8]) -> Result<(), DecodeError> {
-    match validate_prefix(input)? {
-        len if len == input.len() => Ok(()),
-        len => fail(len, Reason::TrailingBytes),
-    }
+    whole(input, Nothing, &mut ())
 }
 
 /// Checks that `input` begins with a canonical item, and answers its length in bytes.
@@ -29,14 +26,39 @@ pub fn validate(input: &[u8]) -> Result<(), DecodeError> {
 /// # Errors
 /// If it does not.
 pub fn validate_prefix(input: &[u8]) -> Result<usize, DecodeError> {
-    let mut reader = Reader::new(input);
-    skip(&mut reader)?;
-    Ok(reader.offset())
+    prefix(input, Nothing, &mut ())
 }
 
 /// Steps over one item, checking it whole.
-pub(super) fn skip(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-    item(reader, Nothing, &mut (), Place::TOP)
+pub(super) fn skip(rest: &[u8]) -> Result<&[u8], Refusal> {
+    read(rest, Nothing, &mut (), Place::TOP)
+}
+
+/// Reads an input that must be exactly one item.
+#[inline]
+pub(super) fn whole<'a, S: Sink<'a>>(
+    input: &'a [u8],
+    sink: S,
+    slot: &mut S::Slot,
+) -> Result<(), DecodeError> {
+    let refusal = match read(input, sink, slot, Place::TOP) {
+        Ok([]) => return Ok(()),
+        Ok(behind) => refuse(behind, Reason::TrailingBytes),
+        Err(refusal) => Err(refusal),
+    };
+    refusal.map_err(|refusal| refusal.within(input.len()))
+}
+
+/// Reads the item at the start of an input, and answers its length in bytes.
+pub(super) fn prefix<'a, S: Sink<'a>>(
+    input: &'a [u8],
+    sink: S,
+    slot: &mut S::Slot,
+) -> Result<usize, DecodeError> {
+    match read(input, sink, slot, Place::TOP) {
+        Ok(behind) => Ok(input.len() - behind.len()),
+        Err(refusal) => Err(refusal.within(input.len())),
+    }
 }
 
 /// What becomes of the items that the scanner finds. Each is written to a place that the sink has
@@ -58,20 +80,20 @@ pub(super) trait Sink<'a>: Copy {
         self,
         slot: &mut Self::Slot,
         count: usize,
-        read: impl FnMut(usize, &mut Self::Slot) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError>;
+        read: impl FnMut(usize, &mut Self::Slot) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal>;
     /// A map of `count` entries: calls `read` once for each, in order, and gets its key.
     fn map(
         self,
         slot: &mut Self::Slot,
         count: usize,
-        read: impl FnMut(usize, &mut Self::Slot) -> Result<&'a str, DecodeError>,
-    ) -> Result<(), DecodeError>;
+        read: impl FnMut(usize, &mut Self::Slot) -> Result<&'a str, Refusal>,
+    ) -> Result<(), Refusal>;
 }
 
 /// Where an item stands among its containers.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+struct Place {
     /// Containers around it.
     depth: u32,
     /// Bytes that those containers still need behind it, one for each item at least.
@@ -79,7 +101,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    pub(super) const TOP: Self = Self { depth: 0, owed: 0 };
+    const TOP: Self = Self { depth: 0, owed: 0 };
 
     #[inline]
     fn inside(self, owed: usize) -> Self {
@@ -87,91 +109,100 @@ impl Place {
     }
 }
 
-/// Reads one item of any kind into `slot`. Inlined where it is used, so that only containers cost a
-/// call.
+/// Reads one item of any kind into `slot`, and answers what is left. Inlined where it is used, so
+/// that only containers cost a call.
 #[inline(always)]
-pub(super) fn item<'a, S: Sink<'a>>(
-    reader: &mut Reader<'a>,
+fn read<'a, S: Sink<'a>>(
+    rest: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
     place: Place,
-) -> Result<(), DecodeError> {
-    let start = reader.offset();
-    match reader.peek().map(|byte| byte >> 5) {
-        Some(reader::TEXT) => {
-            let (_, len) = reader.head()?;
-            sink.text(slot, reader.text_of(start, len)?);
+) -> Result<&'a [u8], Refusal> {
+    match item::kind(rest) {
+        Some(item::TAG) => {
+            let (cid, behind) = item::link(rest)?;
+            sink.link(slot, cid);
+            Ok(behind)
         }
-        Some(reader::BYTES) => {
-            let (_, len) = reader.head()?;
-            sink.bytes(slot, reader.take(start, len)?);
+        Some(item::BYTES) => {
+            let (bytes, behind) = item::bytes(rest)?;
+            sink.bytes(slot, bytes);
+            Ok(behind)
         }
-        Some(reader::TAG) => sink.link(slot, reader.link_of(start)?),
-        Some(reader::MAP) => return map(reader, sink, slot, place),
-        Some(reader::ARRAY) => return array(reader, sink, slot, place),
-        Some(reader::SIMPLE) => match reader.simple()? {
-            Simple::Null => sink.null(slot),
-            Simple::Boolean(boolean) => sink.boolean(slot, boolean),
-            Simple::Float(float) => sink.float(slot, float),
-        },
-        _ => integer(reader, sink, slot)?,
+        Some(item::TEXT) => {
+            let (text, behind) = item::text(rest)?;
+            sink.text(slot, text);
+            Ok(behind)
+        }
+        Some(item::MAP) => map(rest, sink, slot, place),
+        Some(item::ARRAY) => array(rest, sink, slot, place),
+        Some(item::SIMPLE) => {
+            let (simple, behind) = item::simple(rest)?;
+            match simple {
+                Simple::Null => sink.null(slot),
+                Simple::Boolean(boolean) => sink.boolean(slot, boolean),
+                Simple::Float(float) => sink.float(slot, float),
+            }
+            Ok(behind)
+        }
+        kind => {
+            let (number, behind) = item::number(rest)?;
+            integer(number, kind == Some(item::NEGATIVE), sink, slot);
+            Ok(behind)
+        }
     }
-    Ok(())
 }
 
 #[inline(never)]
 fn map<'a, S: Sink<'a>>(
-    reader: &mut Reader<'a>,
+    rest: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
     place: Place,
-) -> Result<(), DecodeError> {
-    let count = enter(reader, place, 2)?;
+) -> Result<&'a [u8], Refusal> {
+    let (count, mut rest) = enter(rest, place, 2)?;
     let mut keys = Keys::new();
     sink.map(slot, count, |at, slot| {
-        let key = reader.key(&mut keys)?;
-        item(reader, sink, slot, place.inside(2 * (count - 1 - at)))?;
+        let (key, value) = item::key(rest, &mut keys)?;
+        rest = read(value, sink, slot, place.inside(2 * (count - 1 - at)))?;
         Ok(key)
-    })
+    })?;
+    Ok(rest)
 }
 
 #[inline(never)]
 fn array<'a, S: Sink<'a>>(
-    reader: &mut Reader<'a>,
+    rest: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
     place: Place,
-) -> Result<(), DecodeError> {
-    let count = enter(reader, place, 1)?;
-    sink.array(slot, count, |at, slot| item(reader, sink, slot, place.inside(count - 1 - at)))
+) -> Result<&'a [u8], Refusal> {
+    let (count, mut rest) = enter(rest, place, 1)?;
+    sink.array(slot, count, |at, slot| {
+        rest = read(rest, sink, slot, place.inside(count - 1 - at))?;
+        Ok(())
+    })?;
+    Ok(rest)
 }
 
-/// Reads the head of a container and answers its count, if there is room for it.
-#[inline]
-fn enter(reader: &mut Reader<'_>, place: Place, bytes_each: usize) -> Result<usize, DecodeError> {
-    let start = reader.offset();
-    let (_, count) = reader.head()?;
+/// Reads the head of a container: its count, if there is room for it.
+#[inline(always)]
+fn enter(rest: &[u8], place: Place, bytes_each: usize) -> item::Read<'_, usize> {
     if place.depth == MAX_DEPTH {
-        return fail(start, Reason::Depth);
+        let _ = item::number(rest)?;
+        return refuse(rest, Reason::Depth);
     }
-    reader.claim(start, count, bytes_each, place.owed)
+    item::count(rest, bytes_each, place.owed)
 }
 
-#[inline]
-fn integer<'a, S: Sink<'a>>(
-    reader: &mut Reader<'a>,
-    sink: S,
-    slot: &mut S::Slot,
-) -> Result<(), DecodeError> {
-    let (kind, number) = reader.head()?;
-    let is_negative = kind == reader::NEGATIVE;
+#[inline(always)]
+fn integer<'a, S: Sink<'a>>(number: u64, is_negative: bool, sink: S, slot: &mut S::Slot) {
     match i64::try_from(number) {
         Ok(number) if is_negative => sink.integer(slot, -1 - number),
         Ok(number) => sink.integer(slot, number),
         Err(_) if is_negative => sink.wide_integer(slot, WideInteger::Negative(number)),
         Err(_) => sink.wide_integer(slot, WideInteger::Positive(number)),
     }
-    Ok(())
 }
 
 /// Keeps nothing: judging alone.
@@ -201,8 +232,8 @@ impl<'a> Sink<'a> for Nothing {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<(), DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut read: impl FnMut(usize, &mut ()) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         (0..count).try_for_each(|at| read(at, slot))
     }
     #[inline]
@@ -210,8 +241,8 @@ impl<'a> Sink<'a> for Nothing {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, Refusal>,
+    ) -> Result<(), Refusal> {
         (0..count).try_for_each(|at| read(at, slot).map(drop))
     }
 }

@@ -41,8 +41,9 @@ impl<'a> CidRef<'a> {
         }
     }
 
+    /// Wraps bytes that the caller has seen to be blessed.
     #[inline]
-    pub(super) fn blessed_unchecked(bytes: &'a [u8; Cid::LEN]) -> Self {
+    pub(crate) fn blessed_unchecked(bytes: &'a [u8; Cid::LEN]) -> Self {
         Self(bytes)
     }
 
