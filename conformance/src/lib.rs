@@ -1,3 +1,172 @@
-//! Nothing here: the tests are in `tests/`.
+//! What the tests share: where other people's files are, and an account of which tests had them.
+//!
+//! Nobody else's data is kept in this repository. A test that needs some names its [`Source`], an
+//! environment variable that holds a folder:
+//!
+//! - variable set: the test runs, and a missing file is a failure;
+//! - variable unset: the test is *left out*, which is not the same as passed. Both outcomes are
+//!   written to the file that `WIREPROOF_FIXTURE_LOG` names, and the test command sums them up.
 
 #![forbid(unsafe_code)]
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where files come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A folder of captures and vectors that is not published, in `WIREPROOF_FIXTURES`.
+    Captures,
+    /// The unpacked indigo Go module, in `WIREPROOF_INDIGO`.
+    Indigo,
+}
+
+impl Source {
+    /// The environment variable that names the folder.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Captures => "WIREPROOF_FIXTURES",
+            Self::Indigo => "WIREPROOF_INDIGO",
+        }
+    }
+
+    /// Opens the folder for the test called `test`, and notes that it runs; `None` notes that it is
+    /// left out. Called by [`fixtures!`](crate::fixtures), which knows the test's name.
+    pub fn open(self, test: &str) -> Option<Folder> {
+        let root = std::env::var_os(self.variable()).filter(|root| !root.is_empty());
+        note(if root.is_some() { "ran" } else { "left out" }, test);
+        Some(Folder { source: self, root: root?.into() })
+    }
+}
+
+/// Opens a [`Source`] for the test that it stands in, or returns from that test, having noted that
+/// it is left out.
+#[macro_export]
+macro_rules! fixtures {
+    ($source:ident) => {{
+        fn here() {}
+        let test = std::any::type_name_of_val(&here).trim_end_matches("::here");
+        match $crate::Source::$source.open(test) {
+            Some(folder) => folder,
+            None => return,
+        }
+    }};
+}
+
+fn note(outcome: &str, test: &str) {
+    let Some(log) = std::env::var_os("WIREPROOF_FIXTURE_LOG") else { return };
+    let mut log = OpenOptions::new().create(true).append(true).open(log).expect("the fixture log");
+    // One write, so that tests that end together do not mix their lines.
+    log.write_all(format!("{outcome} {test}\n").as_bytes()).expect("the fixture log takes a line");
+}
+
+/// A folder that must have every file that a test asks for.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    source: Source,
+    root: PathBuf,
+}
+
+impl Folder {
+    /// The path of a file or folder in it.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// The bytes of a file.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub fn bytes(&self, path: &str) -> Vec<u8> {
+        fs::read(self.path(path)).unwrap_or_else(|error| self.lacks(path, &error))
+    }
+
+    /// The text of a file.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap_or_else(|error| self.lacks(path, &error))
+    }
+
+    /// The paths of the files in a folder and its folders that end in `suffix`, in order.
+    ///
+    /// # Panics
+    /// If the folder cannot be read or has none.
+    pub fn files(&self, folder: &str, suffix: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        self.collect(&self.path(folder), suffix, &mut found);
+        assert!(!found.is_empty(), "{} has no {suffix} in {folder}", self.source.variable());
+        found.sort();
+        found
+    }
+
+    fn collect(&self, folder: &Path, suffix: &str, found: &mut Vec<String>) {
+        let entries = fs::read_dir(folder)
+            .unwrap_or_else(|error| self.lacks(&folder.display().to_string(), &error));
+        for entry in entries {
+            let path = entry.expect("a folder entry").path();
+            if path.is_dir() {
+                self.collect(&path, suffix, found);
+            } else if path.to_string_lossy().ends_with(suffix) {
+                let inside = path.strip_prefix(&self.root).expect("found below the root");
+                found.push(inside.to_str().expect("UTF-8 file names").to_owned());
+            }
+        }
+    }
+
+    fn lacks(&self, path: &str, error: &std::io::Error) -> ! {
+        panic!("{} is set, but {path} cannot be read: {error}", self.source.variable())
+    }
+}
+
+/// The facts that `MANIFEST.tsv` states of the files beside it: the first column, the path, and the
+/// last one.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    text: String,
+}
+
+impl Manifest {
+    /// Reads the manifest of `folder`.
+    pub fn of(folder: &Folder) -> Self {
+        Self { text: folder.text("atproto/MANIFEST.tsv") }
+    }
+
+    /// Each path with its facts, in order.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.text.lines().skip(1).filter_map(|line| {
+            let mut columns = line.split('\t');
+            Some((columns.next()?, columns.nth(5)?))
+        })
+    }
+
+    /// The facts of the file at `path`.
+    ///
+    /// # Panics
+    /// If the manifest does not list it.
+    pub fn facts(&self, path: &str) -> &str {
+        let found = self.rows().find(|(listed, _)| *listed == path);
+        found.unwrap_or_else(|| panic!("the manifest does not list {path}")).1
+    }
+}
+
+/// The value that a list of facts such as `roots=1; blocks=29` gives to `name`.
+pub fn fact<'f>(facts: &'f str, name: &str) -> Option<&'f str> {
+    facts.split("; ").find_map(|fact| fact.strip_prefix(name)?.strip_prefix('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_is_found_by_its_whole_name() {
+        let facts = "CARv1; roots=1; blocks=29; cid_mismatch=0";
+        assert_eq!(fact(facts, "blocks"), Some("29"));
+        assert_eq!(fact(facts, "roots"), Some("1"));
+        assert_eq!(fact(facts, "block"), None);
+        assert_eq!(fact(facts, "CARv1"), None);
+    }
+}
