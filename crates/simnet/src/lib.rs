@@ -1,3 +1,33 @@
-//! A seeded, deterministic network.
+//! A seeded, deterministic network: accounts with real keys, repositories with real trees, signed
+//! commits, and the firehose frames that tell of them.
+//!
+//! The same seed gives the same bytes on every machine: nothing here reads a clock, a file or the
+//! system's random bytes, no float takes part in a result, and no result depends on the order in
+//! which a hash map or a thread happens to run.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`firehose`] | which frames does the calibrated stream hold, and what is in them? |
+//! | [`account`] | who is this account, and what is in its repository in the end? |
+//! | [`repository`] | what does this write make of that repository, and what proves it? |
+//! | [`tree`] | which Merkle search tree do these records have? |
+//! | [`record`] | what is in the record at this path? |
+//! | [`keys`] | who signed that, and how is the key spelled? |
+//! | [`tid`] | which identifier, and which date, has this instant? |
+//! | [`random`] | what does the seed say next? |
+//!
+//! What it leaves to others: files (the caller writes the bytes), and every verdict about the bytes
+//! of somebody else.
 
 #![forbid(unsafe_code)]
+
+pub mod account;
+pub mod block;
+pub mod firehose;
+mod history;
+pub mod keys;
+pub mod random;
+pub mod record;
+pub mod repository;
+pub mod tid;
+pub mod tree;

@@ -1,0 +1,189 @@
+//! Who signed that, and how is the key spelled?
+//!
+//! Signatures are ECDSA over SHA-256, 64 bytes `r‖s`, with s in the lower half of the order, and the
+//! nonce of RFC 6979: a key and a message have one signature.
+
+use k256::ecdsa::signature::{Signer, Verifier};
+
+use crate::random::Random;
+
+/// A private key on one of the two curves of the protocol.
+#[derive(Clone, Debug)]
+pub enum SigningKey {
+    /// secp256k1, `ES256K`.
+    K256(Box<k256::ecdsa::SigningKey>),
+    /// NIST P-256, `ES256`.
+    P256(Box<p256::ecdsa::SigningKey>),
+}
+
+/// The two curves of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Curve {
+    /// secp256k1.
+    K256,
+    /// NIST P-256.
+    P256,
+}
+
+impl SigningKey {
+    /// The next key that `random` gives on `curve`.
+    pub fn generate(curve: Curve, random: &mut Random) -> Self {
+        // A draw is out of range for one in 2³² (P-256) or 2¹²⁷ (K-256) seeds.
+        loop {
+            if let Some(key) = Self::from_bytes(curve, &random.bytes32()) {
+                return key;
+            }
+        }
+    }
+
+    /// The key with these bytes. `None` if they are 0 or not below the order of the curve.
+    pub fn from_bytes(curve: Curve, bytes: &[u8; 32]) -> Option<Self> {
+        match curve {
+            Curve::K256 => {
+                let key = k256::ecdsa::SigningKey::from_slice(bytes).ok()?;
+                Some(Self::K256(Box::new(key)))
+            }
+            Curve::P256 => {
+                let key = p256::ecdsa::SigningKey::from_slice(bytes).ok()?;
+                Some(Self::P256(Box::new(key)))
+            }
+        }
+    }
+
+    /// The curve.
+    pub fn curve(&self) -> Curve {
+        match self {
+            Self::K256(_) => Curve::K256,
+            Self::P256(_) => Curve::P256,
+        }
+    }
+
+    /// Signs `message`, low-S.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        match self {
+            Self::K256(key) => {
+                let signature: k256::ecdsa::Signature = key.sign(message);
+                signature.normalize_s().to_bytes().into()
+            }
+            Self::P256(key) => {
+                let signature: p256::ecdsa::Signature = key.sign(message);
+                signature.normalize_s().to_bytes().into()
+            }
+        }
+    }
+
+    /// The public key as a `did:key`.
+    pub fn did_key(&self) -> String {
+        match self {
+            Self::K256(key) => spell(&K256_PREFIX, key.verifying_key().to_sec1_point(true).as_bytes()),
+            Self::P256(key) => spell(&P256_PREFIX, key.verifying_key().to_sec1_point(true).as_bytes()),
+        }
+    }
+}
+
+/// A public key.
+#[derive(Clone, Debug)]
+pub enum PublicKey {
+    /// On secp256k1.
+    K256(Box<k256::ecdsa::VerifyingKey>),
+    /// On NIST P-256.
+    P256(Box<p256::ecdsa::VerifyingKey>),
+}
+
+impl PublicKey {
+    /// Reads a `did:key`. `None` if it is not one of a curve of the protocol.
+    pub fn from_did_key(text: &str) -> Option<Self> {
+        let bytes = bs58::decode(text.strip_prefix("did:key:z")?).into_vec().ok()?;
+        match bytes.split_first_chunk()? {
+            (&K256_PREFIX, point) => {
+                let key = k256::ecdsa::VerifyingKey::from_sec1_bytes(point).ok()?;
+                Some(Self::K256(Box::new(key)))
+            }
+            (&P256_PREFIX, point) => {
+                let key = p256::ecdsa::VerifyingKey::from_sec1_bytes(point).ok()?;
+                Some(Self::P256(Box::new(key)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `signature` is this key's over `message`, and low-S.
+    pub fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
+        match self {
+            Self::K256(key) => k256::ecdsa::Signature::from_slice(signature)
+                .is_ok_and(|s| s.normalize_s() == s && key.verify(message, &s).is_ok()),
+            Self::P256(key) => p256::ecdsa::Signature::from_slice(signature)
+                .is_ok_and(|s| s.normalize_s() == s && key.verify(message, &s).is_ok()),
+        }
+    }
+}
+
+fn spell(prefix: &[u8; 2], point: &[u8]) -> String {
+    let body = bs58::encode([prefix.as_slice(), point].concat()).into_string();
+    format!("did:key:z{body}")
+}
+
+/// The multicodec of a K-256 public key, as a varint.
+const K256_PREFIX: [u8; 2] = [0xe7, 0x01];
+
+/// The multicodec of a P-256 public key, as a varint.
+const P256_PREFIX: [u8; 2] = [0x80, 0x24];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Seed;
+
+    #[test]
+    fn a_key_has_one_signature_for_a_message_and_its_did_key_verifies_it() {
+        for curve in [Curve::K256, Curve::P256] {
+            let key = SigningKey::generate(curve, &mut Seed::new(1, "keys").stream(0));
+            let public = PublicKey::from_did_key(&key.did_key()).expect("a key of the protocol");
+            for message in [b"hello".as_slice(), b"", &[7; 300]] {
+                let signature = key.sign(message);
+                assert_eq!(signature, key.sign(message));
+                assert!(public.verifies(message, &signature));
+                assert!(!public.verifies(b"another", &signature));
+            }
+        }
+    }
+
+    #[test]
+    fn a_high_s_is_refused_on_both_curves() {
+        for curve in [Curve::K256, Curve::P256] {
+            let key = SigningKey::generate(curve, &mut Seed::new(2, "keys").stream(0));
+            let public = PublicKey::from_did_key(&key.did_key()).expect("a key of the protocol");
+            let mut signature = key.sign(b"hello");
+            negate_s(curve, &mut signature);
+            assert!(!public.verifies(b"hello", &signature), "{curve:?}");
+        }
+    }
+
+    /// s becomes n − s, which a lenient verifier takes as well.
+    fn negate_s(curve: Curve, signature: &mut [u8; 64]) {
+        let order = match curve {
+            Curve::K256 => "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141",
+            Curve::P256 => "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551",
+        };
+        let mut borrow = 0;
+        for at in (0..32).rev() {
+            let digit = i16::from_str_radix(&order[2 * at..2 * at + 2], 16).expect("hexadecimal");
+            let difference = digit - i16::from(signature[32 + at]) - borrow;
+            borrow = i16::from(difference < 0);
+            signature[32 + at] = difference as u8;
+        }
+    }
+
+    #[test]
+    fn the_did_key_of_a_known_private_key_is_the_known_one() {
+        let bytes: [u8; 32] = std::array::from_fn(|at| u8::from(at == 31));
+        let key = SigningKey::from_bytes(Curve::K256, &bytes).expect("1 is in range");
+        assert_eq!(key.did_key(), "did:key:zQ3shVc2UkAfJCdc1TR8E66J85h48P43r93q8jGPkPpjF9Ef9");
+    }
+
+    #[test]
+    fn zero_is_not_a_key() {
+        assert!(SigningKey::from_bytes(Curve::K256, &[0; 32]).is_none());
+        assert!(SigningKey::from_bytes(Curve::P256, &[0; 32]).is_none());
+    }
+}

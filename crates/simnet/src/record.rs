@@ -1,0 +1,324 @@
+//! What is in the record at this path?
+//!
+//! A record follows from its account's seed, its path and its version, so that a repository can be
+//! written out again without having been kept. Shapes and sizes are those of the network: a like has
+//! 212 bytes, or 360 if it came by way of a repost; a follow 107; a post 248 to 806.
+
+use codec::cid::{Cid, Codec};
+
+use crate::block::{BlockWriter, Draft};
+use crate::random::{Random, Seed};
+use crate::tid::{Tid, datetime};
+
+/// The collections that accounts of this network write to, in the order of their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Collection {
+    /// `app.bsky.actor.profile`: one record, `self`.
+    Profile,
+    /// `app.bsky.feed.like`.
+    Like,
+    /// `app.bsky.feed.post`.
+    Post,
+    /// `app.bsky.feed.postgate`: who may quote the post of the same record key.
+    Postgate,
+    /// `app.bsky.feed.repost`.
+    Repost,
+    /// `app.bsky.feed.threadgate`: who may reply to the post of the same record key.
+    Threadgate,
+    /// `app.bsky.graph.block`.
+    Block,
+    /// `app.bsky.graph.follow`.
+    Follow,
+    /// `pub.leaflet.document`: another application's, nested and long.
+    Document,
+}
+
+impl Collection {
+    /// All of them, in the order of their names.
+    pub const ALL: [Self; 9] = [
+        Self::Profile,
+        Self::Like,
+        Self::Post,
+        Self::Postgate,
+        Self::Repost,
+        Self::Threadgate,
+        Self::Block,
+        Self::Follow,
+        Self::Document,
+    ];
+
+    /// The name.
+    pub fn nsid(self) -> &'static str {
+        match self {
+            Self::Profile => "app.bsky.actor.profile",
+            Self::Like => "app.bsky.feed.like",
+            Self::Post => "app.bsky.feed.post",
+            Self::Postgate => "app.bsky.feed.postgate",
+            Self::Repost => "app.bsky.feed.repost",
+            Self::Threadgate => "app.bsky.feed.threadgate",
+            Self::Block => "app.bsky.graph.block",
+            Self::Follow => "app.bsky.graph.follow",
+            Self::Document => "pub.leaflet.document",
+        }
+    }
+}
+
+/// Which record, of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordPath {
+    /// The collection.
+    pub collection: Collection,
+    /// When it was made; also its record key, but for a profile.
+    pub tid: Tid,
+}
+
+impl RecordPath {
+    /// The path as it stands in the tree, `collection/rkey`.
+    pub fn to_key(self) -> String {
+        match self.collection {
+            Collection::Profile => format!("{}/self", Collection::Profile.nsid()),
+            collection => format!("{}/{}", collection.nsid(), self.tid),
+        }
+    }
+}
+
+/// Writes the record of the account with `seed` and `did` at `path`; `version` counts its updates.
+pub fn write(seed: &Seed, did: &str, path: RecordPath, version: u64) -> Draft {
+    let mut random = seed.stream(path.tid.as_u64());
+    (0..version).for_each(|_| random = Seed::new(random.next_u64(), "update").stream(version));
+    let mut record = Record {
+        out: BlockWriter::new(),
+        random,
+        did,
+        path,
+        created_at: datetime(path.tid.micros()),
+    };
+    match path.collection {
+        Collection::Profile => record.profile(),
+        Collection::Like => record.reference_to_post(),
+        Collection::Post => record.post(),
+        Collection::Postgate => record.postgate(),
+        Collection::Repost => record.reference_to_post(),
+        Collection::Threadgate => record.threadgate(),
+        Collection::Block | Collection::Follow => record.reference_to_account(),
+        Collection::Document => record.document(),
+    }
+    record.out.into_draft()
+}
+
+/// The record being written.
+struct Record<'a> {
+    out: BlockWriter,
+    random: Random,
+    did: &'a str,
+    path: RecordPath,
+    created_at: String,
+}
+
+impl Record<'_> {
+    fn type_field(&mut self) {
+        self.out.text("$type").text(self.path.collection.nsid());
+    }
+
+    fn created_at_field(&mut self) {
+        self.out.text("createdAt").text(&self.created_at);
+    }
+
+    /// A like or a repost.
+    fn reference_to_post(&mut self) {
+        let via = self.random.chance(VIA_PER_MILLE, 1000);
+        self.out.map(3 + usize::from(via));
+        if via {
+            self.out.text("via");
+            self.strong_reference(Collection::Repost);
+        }
+        self.type_field();
+        self.out.text("subject");
+        self.strong_reference(Collection::Post);
+        self.created_at_field();
+    }
+
+    /// A follow or a block.
+    fn reference_to_account(&mut self) {
+        let subject = did_plc(&mut self.random);
+        self.out.map(3);
+        self.type_field();
+        self.out.text("subject").text(&subject);
+        self.created_at_field();
+    }
+
+    fn post(&mut self) {
+        let reply = self.random.chance(55, 100);
+        let embed = self.random.below(100);
+        let facet = self.random.chance(12, 100);
+        let words = self.random.between(2, if reply { 14 } else { 30 });
+        let mut text = if reply { String::new() } else { LEAD_IN.to_owned() };
+        text.push_str(&self.sentence(words));
+        let fields = 4 + usize::from(embed < 30) + usize::from(reply) + usize::from(facet);
+        self.out.map(fields).text("text").text(&text);
+        self.type_field();
+        match embed {
+            0..14 => self.images(),
+            14..22 => self.quoted_post(),
+            22..30 => self.external_page(),
+            _ => {}
+        }
+        let language = *self.random.pick(&["en", "en", "ja", "de", "pt"]);
+        self.out.text("langs").array(1).text(language);
+        if reply {
+            self.out.text("reply").map(2).text("root");
+            self.strong_reference(Collection::Post);
+            self.out.text("parent");
+            self.strong_reference(Collection::Post);
+        }
+        if facet {
+            self.mention_facet(text.len());
+        }
+        self.created_at_field();
+    }
+
+    fn images(&mut self) {
+        let (width, height) = (self.random.between(600, 2000), self.random.between(600, 2000));
+        let alt = self.sentence(4);
+        self.out.text("embed").map(2).text("$type").text("app.bsky.embed.images");
+        self.out.text("images").array(1).map(3).text("alt").text(&alt).text("image");
+        self.blob("image/jpeg");
+        self.out.text("aspectRatio").map(2);
+        self.out.text("width").integer(width as i64).text("height").integer(height as i64);
+    }
+
+    fn quoted_post(&mut self) {
+        self.out.text("embed").map(2).text("$type").text("app.bsky.embed.record");
+        self.out.text("record");
+        self.strong_reference(Collection::Post);
+    }
+
+    fn external_page(&mut self) {
+        let (title, description) = (self.sentence(5), self.sentence(10));
+        let uri = format!("https://example.com/{:x}", self.random.below(1 << 40));
+        self.out.text("embed").map(2).text("$type").text("app.bsky.embed.external");
+        self.out.text("external").map(3).text("uri").text(&uri);
+        self.out.text("title").text(&title).text("description").text(&description);
+    }
+
+    /// A mention over the first bytes of a text.
+    fn mention_facet(&mut self, text_len: usize) {
+        let mentioned = did_plc(&mut self.random);
+        let end = text_len.min(16) as i64;
+        self.out.text("facets").array(1).map(2);
+        self.out.text("index").map(2).text("byteEnd").integer(end).text("byteStart").integer(0);
+        self.out.text("features").array(1).map(2).text("did").text(&mentioned);
+        self.out.text("$type").text("app.bsky.richtext.facet#mention");
+    }
+
+    fn blob(&mut self, mime_type: &str) {
+        let bytes = Cid::from_digest(Codec::Raw, &self.random.bytes32());
+        let size = self.random.between(40_000, 980_000) as i64;
+        self.out.map(4).text("ref").link(bytes.as_cid_ref()).text("size").integer(size);
+        self.out.text("$type").text("blob").text("mimeType").text(mime_type);
+    }
+
+    fn profile(&mut self) {
+        let description = self.sentence(12);
+        let name = self.sentence(2);
+        self.out.map(6);
+        self.type_field();
+        self.out.text("avatar");
+        self.blob("image/jpeg");
+        self.out.text("banner");
+        self.blob("image/jpeg");
+        self.created_at_field();
+        self.out.text("description").text(&description).text("displayName").text(&name);
+    }
+
+    fn threadgate(&mut self) {
+        let post = self.own_post();
+        self.out.map(5).text("post").text(&post);
+        self.type_field();
+        self.out.text("allow").array(1).map(1);
+        self.out.text("$type").text("app.bsky.feed.threadgate#followingRule");
+        self.created_at_field();
+        self.out.text("hiddenReplies").array(0);
+    }
+
+    fn postgate(&mut self) {
+        let post = self.own_post();
+        self.out.map(5).text("post").text(&post);
+        self.type_field();
+        self.created_at_field();
+        self.out.text("embeddingRules").array(1).map(1);
+        self.out.text("$type").text("app.bsky.feed.postgate#disableRule");
+        self.out.text("detachedEmbeddingUris").array(0);
+    }
+
+    /// The post with the same record key as this gate.
+    fn own_post(&self) -> String {
+        format!("at://{}/{}/{}", self.did, Collection::Post.nsid(), self.path.tid)
+    }
+
+    fn document(&mut self) {
+        let paragraphs = self.random.between(1, 3) * self.random.between(1, 24);
+        let (title, author) = (self.sentence(5), self.did.to_owned());
+        self.out.map(5);
+        self.type_field();
+        self.out.text("pages").array(1).map(2);
+        self.out.text("$type").text("pub.leaflet.pages.linearDocument");
+        self.out.text("blocks").array(paragraphs as usize);
+        (0..paragraphs).for_each(|_| self.paragraph());
+        self.out.text("title").text(&title).text("author").text(&author);
+        let published_at = self.created_at.clone();
+        self.out.text("publishedAt").text(&published_at);
+    }
+
+    fn paragraph(&mut self) {
+        let words = self.random.between(10, 60);
+        let text = self.sentence(words);
+        self.out.map(2).text("$type").text("pub.leaflet.pages.linearDocument#block");
+        self.out.text("block").map(3).text("$type").text("pub.leaflet.blocks.text");
+        self.out.text("facets").array(0).text("plaintext").text(&text);
+    }
+
+    /// A link, by name and place, to a record of somebody else, whom nobody will ask.
+    fn strong_reference(&mut self, collection: Collection) {
+        let cid = Cid::from_digest(Codec::DagCbor, &self.random.bytes32());
+        let author = did_plc(&mut self.random);
+        let age_micros = self.random.below(30 * 86_400_000_000);
+        let tid = Tid::new(self.path.tid.micros() - age_micros, self.random.next_u64());
+        let uri = format!("at://{author}/{}/{tid}", collection.nsid());
+        self.out.map(2).text("cid").text(&cid.to_string()).text("uri").text(&uri);
+    }
+
+    fn sentence(&mut self, words: u64) -> String {
+        let mut text = String::new();
+        for at in 0..words {
+            if at > 0 {
+                text.push(' ');
+            }
+            let word: &&str = self.random.pick(&WORDS);
+            text.push_str(word);
+        }
+        text
+    }
+}
+
+/// A DID of the shape that the PLC directory gives: 24 symbols of base32.
+pub fn did_plc(random: &mut Random) -> String {
+    let digest = random.bytes32();
+    let mut did = "did:plc:".to_owned();
+    kernels::base32::encode_into(&digest[..15], &mut did);
+    did
+}
+
+/// Of a thousand likes or reposts, how many came by way of somebody's repost.
+const VIA_PER_MILLE: u64 = 190;
+
+/// What makes a post that is no reply long enough to say something.
+const LEAD_IN: &str = "Notes from the workbench, part of a longer story that I keep meaning to \
+    write down properly, for anyone who likes small machines and long walks: ";
+
+const WORDS: [&str; 40] = [
+    "and", "the", "over", "harbour", "of", "quiet", "signal", "window", "tide", "paper", "bright",
+    "a", "lantern", "carried", "north", "by", "letters", "slowly", "river", "is", "counting",
+    "stone", "garden", "with", "rain", "early", "morning", "train", "to", "bread", "yellow",
+    "naïve", "Straße", "猫", "静かな", "письмо", "🌊", "🚲", "café", "…",
+];

@@ -1,0 +1,28 @@
+//! Which Merkle search tree do these records have?
+//!
+//! A tree is a function of its records: a key's height comes from its hash, every key stands in the
+//! layer of its height, a child stands one layer below its parent, and what lies between two
+//! neighbouring keys of a node, or before its first, is the child there.
+//!
+//! ```text
+//! layer 2             [ m ]
+//!                    /     \
+//! layer 1      [ d   h ]   [ ]            an empty node leads on to a deeper key
+//!             /    |    \     \
+//! layer 0  [a b] [e g] [k l]  [q]
+//! ```
+//!
+//! [`reference`] is that sentence as code, with nothing clever in it: the judge of every other tree.
+//! [`Tree`] gives the same nodes and keeps them between edits.
+//!
+//! Source: the repository specification, "MST Structure".
+
+mod height;
+mod memo;
+mod node;
+pub mod reference;
+#[cfg(test)]
+mod tests;
+
+pub use height::{Layer, key_height, key_heights};
+pub use memo::{Entry, Settled, Tree, Visit};
