@@ -13,6 +13,8 @@
 //! | low 5 bits, 0–23 | the number itself |
 //! | 24, 25, 26, 27 | the number follows in 1, 2, 4, 8 bytes, and must need them |
 
+use std::cmp::Ordering;
+
 use kernels::utf8;
 
 use super::error::{DecodeError, Reason};
@@ -210,16 +212,17 @@ pub(super) fn count(rest: &[u8], bytes_each: usize, owed: usize) -> Read<'_, usi
 #[derive(Clone, Copy, Debug)]
 pub struct Keys<'a> {
     /// The encoded key's first eight bytes (head, then text, then zeros) as a big-endian number:
-    /// canonical order is the order of these numbers until they are equal.
+    /// canonical order is the order of these numbers until they are equal. Zero before the first.
     word: u64,
-    key: &'a str,
+    /// The key, if it is longer than the word tells; else of no meaning.
+    long: &'a str,
 }
 
 impl Keys<'_> {
     /// No key yet.
     #[inline]
     pub fn new() -> Self {
-        Self { word: 0, key: "" }
+        Self { word: 0, long: "" }
     }
 }
 
@@ -238,7 +241,7 @@ pub(super) fn key<'a>(rest: &'a [u8], keys: &mut Keys<'a>) -> Read<'a, &'a str> 
         && let word = 0x61 << 56 | u64::from(*character) << 48
         && word > keys.word
     {
-        *keys = Keys { word, key };
+        keys.word = word;
         return Ok((key, behind));
     }
     // Seven bytes of text or fewer: the whole encoded key is one word, and order is one compare.
@@ -246,12 +249,12 @@ pub(super) fn key<'a>(rest: &'a [u8], keys: &mut Keys<'a>) -> Read<'a, &'a str> 
         && let Some((key, word)) = utf8::short_text(window)
         && word > keys.word
     {
-        *keys = Keys { word, key };
+        keys.word = word;
         return Ok((key, &rest[1 + key.len()..]));
     }
     let (next, behind) = any_key(rest, *keys)?;
     *keys = next;
-    Ok((next.key, behind))
+    Ok((next.long, behind))
 }
 
 #[inline(never)]
@@ -266,13 +269,16 @@ fn any_key<'a>(rest: &'a [u8], keys: Keys<'a>) -> Read<'a, Keys<'a>> {
         None => return refuse(rest, Reason::Truncated),
     }
     let (key, behind) = text(rest)?;
-    let next = Keys { word: key_word(&rest[..rest.len() - behind.len()]), key };
-    let order = (keys.key.len(), keys.key).cmp(&(key.len(), key));
-    // Only the word tells "no key yet" from an empty key.
-    if order.is_lt() || keys.word == 0 {
-        return Ok((next, behind));
+    let word = key_word(&rest[..rest.len() - behind.len()]);
+    let order = match keys.word.cmp(&word) {
+        Ordering::Equal if key.len() > 7 => keys.long.cmp(key),
+        order => order,
+    };
+    match order {
+        Ordering::Less => Ok((Keys { word, long: key }, behind)),
+        Ordering::Equal => refuse(rest, Reason::DuplicateKey),
+        Ordering::Greater => refuse(rest, Reason::KeyOrder),
     }
-    refuse(rest, if order.is_eq() { Reason::DuplicateKey } else { Reason::KeyOrder })
 }
 
 /// [`Keys::word`] of an encoded key.
