@@ -1,3 +1,34 @@
-//! The benchmark harness.
+//! The benchmark harness: which implementation does the same work in how much time?
+//!
+//! [`run`] takes a [`Plan`], makes or takes the corpora, builds the peers of `bench/runners`, holds
+//! what each decodes against what the corpus holds, measures them in turn, and answers [`Results`].
+//! [`report`] turns those into a table and a verdict. How a run works and what it does not measure is
+//! in `bench/METHOD.md`; in whose favour the suite may lean, in `bench/BIAS.md`.
+//!
+//! Printing, progress bars and arguments are left to the command.
 
 #![forbid(unsafe_code)]
+
+pub mod corpora;
+mod counts;
+mod error;
+mod exchange;
+mod machine;
+pub mod own;
+mod peers;
+mod pin;
+mod plan;
+mod progress;
+mod protocol;
+pub mod report;
+mod results;
+mod run;
+mod task;
+
+pub use counts::{Comparison, Counts, Difference};
+pub use error::BenchError;
+pub use plan::{Own, Plan};
+pub use progress::Progress;
+pub use results::{CorpusInfo, Machine, Parity, Rate, Results, Row, SCHEMA, Unavailable};
+pub use run::run;
+pub use task::Task;

@@ -1,5 +1,42 @@
-//! The wireproof command.
+//! The `wireproof` command: arguments, progress and printing. What it prints is worked out by the
+//! libraries.
 
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod bench;
+mod completions;
+mod failure;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use failure::Failure;
+use output::Output;
+
+/// The runners in Rust that we are compared with have it too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(args: Args) -> Result<(), Failure> {
+    let output = Output::new(args.color);
+    match args.command {
+        Command::Bench(args) => bench::run(args, output),
+        Command::Runner => {
+            Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
+        }
+        Command::Completions { shell } => completions::print(shell, output),
+    }
+}

@@ -1,0 +1,368 @@
+//! How is a peer built? With its own tools, from its own lock file, into the work folder, and only
+//! if its sources have changed.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Kind, Language, Peer, stamp};
+use crate::exchange::one_line;
+use crate::plan::Own;
+
+/// A program that is ready to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    program: PathBuf,
+    args: Vec<OsString>,
+    dir: Option<PathBuf>,
+}
+
+impl Launch {
+    fn new(program: impl Into<PathBuf>, dir: &Path) -> Self {
+        Self { program: program.into(), args: Vec::new(), dir: Some(dir.to_owned()) }
+    }
+
+    fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// The command that starts it.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = clean_command(&self.program);
+        command.args(&self.args).env("PYTHONDONTWRITEBYTECODE", "1");
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
+        }
+        command
+    }
+}
+
+/// Where peers are built, and with what.
+pub(crate) struct Workshop {
+    // Absolute, because builds run in other folders.
+    dir: PathBuf,
+    build_limit: Duration,
+    /// The versions of the tools that were needed so far.
+    toolchains: BTreeMap<String, String>,
+}
+
+impl Workshop {
+    /// Works in `dir`, an absolute path.
+    pub(crate) fn new(dir: &Path, build_limit: Duration) -> Self {
+        Self { dir: dir.to_owned(), build_limit, toolchains: BTreeMap::new() }
+    }
+
+    /// The versions of the tools that were needed so far.
+    pub(crate) fn into_toolchains(self) -> BTreeMap<String, String> {
+        self.toolchains
+    }
+
+    /// The file to which the runner of `peer` tells what is for a person.
+    pub(crate) fn runner_log(&self, peer: &str) -> io::Result<File> {
+        File::options().create(true).append(true).open(self.log_path(peer, "run")?)
+    }
+
+    /// Starts `peer`'s log of this run anew.
+    pub(crate) fn clear_runner_log(&self, peer: &str) -> io::Result<()> {
+        File::create(self.log_path(peer, "run")?).map(drop)
+    }
+
+    fn log_path(&self, peer: &str, what: &str) -> io::Result<PathBuf> {
+        let logs = self.dir.join("logs");
+        fs::create_dir_all(&logs)?;
+        Ok(logs.join(format!("{peer}.{what}.log")))
+    }
+
+    /// Builds `peer` if it is not, and answers how to start it, or a line that says why it cannot be.
+    pub(crate) fn prepare(&mut self, peer: &Peer) -> Result<Launch, String> {
+        match &peer.kind {
+            Kind::Own(Own { program, args }) => {
+                // Not measured by it: a binary without the tools it was built by is fine.
+                let _ = self.tool("rustc", "--version");
+                let args = args.iter().map(OsString::from).collect();
+                Ok(Launch { program: program.clone(), args, dir: None })
+            }
+            Kind::Runner { dir, language } => self.runner(&peer.id, dir, *language),
+        }
+    }
+
+    fn runner(&mut self, id: &str, dir: &Path, language: Language) -> Result<Launch, String> {
+        match language {
+            Language::Rust => self.rust(id, dir),
+            Language::Go => self.go(id, dir),
+            Language::Python => self.python(id, dir),
+            Language::Node => self.node(id, dir),
+            Language::Ready => Ok(Launch::new(dir.join("runner"), dir)),
+        }
+    }
+
+    /// One target folder for all Rust runners, so that what they share is built once.
+    fn rust(&mut self, id: &str, dir: &Path) -> Result<Launch, String> {
+        let toolchain = self.tool("rustc", "--version")?;
+        let target = self.dir.join("rust");
+        let program = target.join("release").join(id);
+        let sources = [dir.to_owned(), sibling(dir, "rust-shell")];
+        self.unless_fresh(id, &sources, &toolchain, &program, |build| {
+            let mut cargo = clean_command("cargo");
+            cargo.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", &target);
+            build.step(cargo.current_dir(dir))
+        })?;
+        Ok(Launch::new(program, dir))
+    }
+
+    fn go(&mut self, id: &str, dir: &Path) -> Result<Launch, String> {
+        let toolchain = self.tool("go", "version")?;
+        let program = self.dir.join(id).join("runner");
+        let sources = [dir.to_owned(), sibling(dir, "go-shell")];
+        self.unless_fresh(id, &sources, &toolchain, &program, |build| {
+            let mut go = clean_command("go");
+            // The state of our repository is no part of a peer.
+            go.args(["build", "-buildvcs=false", "-o"]);
+            build.step(go.arg(&program).arg(".").current_dir(dir))
+        })?;
+        Ok(Launch::new(program, dir))
+    }
+
+    /// Sources run where they lie; only what they need is installed.
+    fn python(&mut self, id: &str, dir: &Path) -> Result<Launch, String> {
+        let toolchain = self.tool("python3", "--version")?;
+        let venv = self.dir.join(id).join("venv");
+        let python = venv.join("bin/python");
+        let requirements = dir.join("requirements.txt");
+        self.unless_fresh(id, &[requirements.clone()], &toolchain, &python, |build| {
+            let mut make = clean_command("python3");
+            build.step(make.args(["-m", "venv", "--clear"]).arg(&venv))?;
+            let mut pip = clean_command(&python);
+            pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-r"]);
+            build.step(pip.arg(&requirements))
+        })?;
+        Ok(Launch::new(python, dir).arg("runner.py"))
+    }
+
+    /// npm wants its packages beside the sources, so the sources are copied.
+    fn node(&mut self, id: &str, dir: &Path) -> Result<Launch, String> {
+        let toolchain = self.tool("node", "--version")?;
+        let copy = self.dir.join(id);
+        let installed = copy.join("node_modules");
+        self.unless_fresh(id, &[dir.to_owned()], &toolchain, &installed, |build| {
+            copy_files(dir, &copy).map_err(|error| format!("its sources: {error}"))?;
+            let mut npm = clean_command("npm");
+            build.step(npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(&copy))
+        })?;
+        Ok(Launch::new("node", &copy).arg("runner.mjs"))
+    }
+
+    /// Calls `make` unless `product` is there and was made from these sources by this toolchain.
+    fn unless_fresh(
+        &self,
+        id: &str,
+        sources: &[PathBuf],
+        toolchain: &str,
+        product: &Path,
+        make: impl FnOnce(&Build) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let fault = |error: io::Error| format!("its build folder: {error}");
+        let dir = self.dir.join(id);
+        fs::create_dir_all(&dir).map_err(fault)?;
+        let stamp_file = dir.join("built-from");
+        let present: Vec<_> = sources.iter().filter(|source| source.exists()).cloned().collect();
+        let stamp = stamp::of(&present, toolchain).map_err(fault)?;
+        let built_from = fs::read_to_string(&stamp_file).unwrap_or_default();
+        if built_from == stamp && product.exists() {
+            return Ok(());
+        }
+        let log = self.log_path(id, "build").map_err(fault)?;
+        File::create(&log).map_err(fault)?;
+        make(&Build { log, limit: self.build_limit })?;
+        fs::write(&stamp_file, stamp).map_err(fault)
+    }
+
+    /// The version that `name` tells of itself.
+    fn tool(&mut self, name: &str, flag: &str) -> Result<String, String> {
+        if let Some(version) = self.toolchains.get(name) {
+            return Ok(version.clone());
+        }
+        let mut command = clean_command(name);
+        let output = command.arg(flag).current_dir(crate::plan::repository_or_here()).output();
+        let output = output.map_err(|error| not_started(OsStr::new(name), &error))?;
+        if !output.status.success() {
+            let told = String::from_utf8_lossy(&output.stderr);
+            return Err(format!(
+                "{name} {flag}: {}",
+                one_line(told.lines().next().unwrap_or("failed"))
+            ));
+        }
+        let version = one_line(&String::from_utf8_lossy(&output.stdout));
+        self.toolchains.insert(name.to_owned(), version.clone());
+        Ok(version)
+    }
+}
+
+/// A build that is under way.
+struct Build {
+    log: PathBuf,
+    limit: Duration,
+}
+
+impl Build {
+    /// Runs one command of a build; what it prints goes to the log.
+    fn step(&self, command: &mut Command) -> Result<(), String> {
+        let name = command.get_program().to_owned();
+        let status = self.run(command).map_err(|error| not_started(&name, &error))?;
+        match status {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("{}: {} ({status})", tool_name(&name), self.complaint())),
+            None => {
+                Err(format!("{}: not done within {} s", tool_name(&name), self.limit.as_secs()))
+            }
+        }
+    }
+
+    /// `None` if it was ended for taking too long.
+    fn run(&self, command: &mut Command) -> io::Result<Option<ExitStatus>> {
+        let log = File::options().append(true).open(&self.log)?;
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let mut child = command.spawn()?;
+        let end = Instant::now() + self.limit;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if Instant::now() >= end {
+                child.kill()?;
+                child.wait()?;
+                return Ok(None);
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The line of the log that says most: the first that calls itself an error, else the last.
+    fn complaint(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
+        let is_error = |line: &&str| {
+            ["error", "ERROR", "npm error", "npm ERR!"].iter().any(|mark| line.starts_with(mark))
+        };
+        let found = lines().find(is_error).or_else(|| lines().last());
+        format!("{}; see {}", one_line(found.unwrap_or("it failed")), self.log.display())
+    }
+}
+
+fn not_started(program: &OsStr, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{} is not installed", tool_name(program)),
+        _ => format!("{} cannot be started: {error}", tool_name(program)),
+    }
+}
+
+fn tool_name(program: &OsStr) -> String {
+    Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
+}
+
+fn sibling(dir: &Path, name: &str) -> PathBuf {
+    dir.parent().map_or_else(|| PathBuf::from(name), |parent| parent.join(name))
+}
+
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for name in stamp::sources_in(from)? {
+        let (source, copy) = (from.join(&name), to.join(&name));
+        if source.is_dir() {
+            copy_files(&source, &copy)?;
+        } else {
+            fs::copy(source, copy)?;
+        }
+    }
+    Ok(())
+}
+
+/// A command that sees what the user has set, but not what `cargo run` has set for us, nor flags
+/// that would make a peer another program than its own users build.
+fn clean_command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_ours_alone) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn is_ours_alone(variable: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "CARGO",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "CARGO_INCREMENTAL",
+        "LD_LIBRARY_PATH",
+        "RUSTC",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTFLAGS",
+        "RUSTUP_TOOLCHAIN",
+        "GOFLAGS",
+    ];
+    const FAMILIES: [&str; 8] = [
+        "CARGO_BIN_",
+        "CARGO_BUILD_",
+        "CARGO_CRATE_",
+        "CARGO_MANIFEST_",
+        "CARGO_PKG_",
+        "CARGO_PRIMARY_",
+        "CARGO_PROFILE_",
+        "CARGO_TARGET_",
+    ];
+    NAMES.contains(&variable) || FAMILIES.iter().any(|family| variable.starts_with(family))
+}
+
+/// How often a build is looked after.
+const POLL: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_sets_for_us_does_not_reach_a_peer_and_what_the_user_sets_does() {
+        assert!(
+            ["CARGO_MANIFEST_DIR", "RUSTFLAGS", "CARGO_TARGET_DIR"].into_iter().all(is_ours_alone)
+        );
+        assert!(!["CARGO_HOME", "RUSTUP_HOME", "GOPROXY", "PATH"].into_iter().any(is_ours_alone));
+    }
+
+    #[test]
+    fn a_build_that_fails_says_the_line_that_calls_itself_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        File::create(&log).unwrap();
+        let build = Build { log, limit: Duration::from_secs(60) };
+        let mut script = Command::new("sh");
+        script.args(["-c", "echo compiling; echo 'error: no such crate' >&2; echo done; exit 3"]);
+        let reason = build.step(&mut script).unwrap_err();
+        assert!(reason.starts_with("sh: error: no such crate; see "), "{reason}");
+    }
+
+    #[test]
+    fn a_tool_that_is_not_there_is_called_not_installed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut workshop = Workshop::new(dir.path(), Duration::from_secs(60));
+        let reason = workshop.tool("a-tool-that-nobody-has", "--version").unwrap_err();
+        assert_eq!(reason, "a-tool-that-nobody-has is not installed");
+    }
+
+    #[test]
+    fn a_build_that_takes_too_long_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        File::create(&log).unwrap();
+        let build = Build { log, limit: Duration::ZERO };
+        let reason = build.step(Command::new("sleep").arg("600")).unwrap_err();
+        assert_eq!(reason, "sleep: not done within 0 s");
+    }
+}

@@ -1,0 +1,57 @@
+//! What do harness and runner say to each other? The lines of `bench/runners/PROTOCOL.md` as types.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::counts::Counts;
+
+/// What the harness asks, one line each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cmd", rename_all = "lowercase")]
+pub(crate) enum Request {
+    /// Who are you, and what can you do?
+    Describe,
+    /// Read these files for that work.
+    Load { task: String, variant: String, files: Vec<PathBuf> },
+    /// Do the work once and count what comes out.
+    Prove,
+    /// Do the work once more and time it.
+    Pass,
+}
+
+/// The answer to [`Request::Describe`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Description {
+    pub(crate) engine: String,
+    pub(crate) version: String,
+    pub(crate) language: String,
+    /// The checks of each variant of each task.
+    pub(crate) tasks: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+/// The answer to [`Request::Load`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Loaded {
+    pub(crate) units: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The answer to [`Request::Prove`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Proof {
+    pub(crate) counts: Counts,
+}
+
+/// The answer to [`Request::Pass`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Timing {
+    pub(crate) ns: u64,
+}
+
+/// The answer to a request that could not be done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) error: String,
+}

@@ -1,0 +1,57 @@
+//! What is a row's speed held against?
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Row;
+
+/// A peer, or one of its variants, that ratios are held against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Baseline {
+    peer: String,
+    /// `None` for the peer's fastest row of each kind.
+    variant: Option<String>,
+}
+
+impl FromStr for Baseline {
+    type Err = Infallible;
+
+    /// Reads `PEER` or `PEER/VARIANT`.
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        let (peer, variant) = match text.split_once('/') {
+            Some((peer, variant)) => (peer, Some(variant.to_owned())),
+            None => (text, None),
+        };
+        Ok(Self { peer: peer.to_owned(), variant })
+    }
+}
+
+impl fmt::Display for Baseline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.variant {
+            Some(variant) => write!(f, "{}/{variant}", self.peer),
+            None => f.write_str(&self.peer),
+        }
+    }
+}
+
+/// The row among the `rows` of a task that those of `group` are held against.
+pub(super) fn of_group<'r>(
+    group: &str,
+    rows: &[&'r Row],
+    chosen: Option<&Baseline>,
+) -> Option<&'r Row> {
+    let (peer, group) = match (chosen, group) {
+        (Some(Baseline { peer, variant: Some(variant) }), _) => {
+            let is_chosen = |row: &&&Row| row.peer == *peer && row.variant == *variant;
+            return rows.iter().filter(is_chosen).find(|row| row.is_ranked()).copied();
+        }
+        (Some(Baseline { peer, variant: None }), group) => (peer.as_str(), group),
+        (None, "verified") => ("go-indigo", group),
+        (None, "unverified" | "validate") => ("rust-raw", "unverified"),
+        (None, _) => return None,
+    };
+    // Rows come in order of speed.
+    rows.iter().find(|row| row.peer == peer && row.group() == group && row.is_ranked()).copied()
+}

@@ -1,0 +1,67 @@
+//! How do results read? Their order, what they are held against, the table and the verdict.
+
+mod baseline;
+mod table;
+mod verdict;
+
+use crate::{Results, Row};
+
+pub use baseline::Baseline;
+
+/// The report for a terminal: a table for each task, its legend, and a paragraph.
+///
+/// `baseline` replaces the usual rows that ratios are held against.
+pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
+    let mut text = String::new();
+    for task in tasks(&results.rows) {
+        let rows: Vec<&Row> = results.rows.iter().filter(|row| row.task == task).collect();
+        text += &table::of_task(task, &rows, baseline);
+        text += "\n";
+    }
+    text += &table::unavailable(&results.unavailable);
+    text + &verdict::paragraph(results) + "\n"
+}
+
+/// Puts rows in the order of the report: by task and kind of variant, what did the same work before
+/// what did not, the fastest first.
+pub(crate) fn sort(rows: &mut [Row]) {
+    rows.sort_by(|a, b| {
+        let place = |row: &Row| (row.task.clone(), group_place(row.group()), !row.is_ranked());
+        let speed = |row: &Row| row.median().unwrap_or(0.0);
+        let name = |row: &Row| (row.peer.clone(), row.variant.clone());
+        place(a)
+            .cmp(&place(b))
+            .then(speed(b).total_cmp(&speed(a)))
+            .then_with(|| name(a).cmp(&name(b)))
+    });
+}
+
+/// Checked work first, then unchecked, then what only some do.
+fn group_place(group: &str) -> (usize, String) {
+    let known = ["verified", "unverified", "validate"];
+    let place = known.iter().position(|known| *known == group).unwrap_or(known.len());
+    (place, group.to_owned())
+}
+
+/// The tasks that have rows, in the order of the rows.
+fn tasks(rows: &[Row]) -> Vec<&str> {
+    let mut tasks: Vec<&str> = rows.iter().map(|row| row.task.as_str()).collect();
+    tasks.dedup();
+    tasks
+}
+
+/// Digits in groups of three.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The table of a task, and what a reader needs beside it.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use super::{Baseline, baseline, grouped};
+use crate::{Parity, Row, Unavailable};
+
+/// Title, table, legend and notes.
+pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
+    let mut text = title(task, rows[0]);
+    text += &table(rows, chosen);
+    text += "\n\n";
+    text += &baselines(rows, chosen);
+    text += &checks_legend(rows);
+    text + &notes(rows)
+}
+
+/// The peers that were not measured, each with the reason.
+pub(super) fn unavailable(peers: &[Unavailable]) -> String {
+    if peers.is_empty() {
+        return String::new();
+    }
+    let line = |Unavailable { peer, reason }: &Unavailable| format!("  {peer}: {reason}\n");
+    format!("not available\n{}\n", peers.iter().map(line).collect::<String>())
+}
+
+fn title(task: &str, row: &Row) -> String {
+    let (units, bytes) = (grouped(row.units as f64), row.bytes as f64 / 1e6);
+    let passes = row.passes_ns.len();
+    format!("{task}: {units} {}s, {bytes:.1} MB, {passes} passes, one core\n\n", row.unit)
+}
+
+fn table(rows: &[&Row], chosen: Option<&Baseline>) -> String {
+    let per_s = format!("{}s/s", rows[0].unit);
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["peer", "variant", &per_s, "min – max", "MB/s", "ratio", "checks", "parity"]);
+    for group in groups(rows) {
+        let against = baseline::of_group(group[0].group(), rows, chosen).and_then(Row::median);
+        if table.row_count() > 0 {
+            table.add_row([""; 8]);
+        }
+        for row in group {
+            table.add_row(cells(row, against));
+        }
+    }
+    for column in 2..=5 {
+        let column = table.column_mut(column).expect("eight columns");
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+/// The rows of one kind, kind by kind.
+fn groups<'t, 'r>(rows: &'t [&'r Row]) -> impl Iterator<Item = &'t [&'r Row]> {
+    rows.chunk_by(|a, b| a.group() == b.group())
+}
+
+fn cells(row: &Row, against: Option<f64>) -> [String; 8] {
+    let none = || "–".to_owned();
+    let speed = |text: &dyn Fn(crate::Rate) -> String| row.per_s.map_or_else(none, text);
+    let ratio = row.median().zip(against).filter(|_| row.is_ranked());
+    [
+        row.peer.clone(),
+        row.variant.clone(),
+        speed(&|rate| grouped(rate.median)),
+        speed(&|rate| format!("{} – {}", grouped(rate.min), grouped(rate.max))),
+        row.mb_per_s.map_or_else(none, |speed| format!("{speed:.0}")),
+        ratio.map_or_else(none, |(speed, against)| format!("{:.2}", speed / against)),
+        check_codes(row),
+        parity(row),
+    ]
+}
+
+fn parity(row: &Row) -> String {
+    match row.parity {
+        Parity::Ok if row.per_s.is_none() => "ok, then failed".to_owned(),
+        Parity::Ok if row.note.is_some() => "ok, some not given".to_owned(),
+        Parity::Ok => "ok".to_owned(),
+        Parity::Mismatch => "**mismatch**".to_owned(),
+        Parity::Unproven => "failed".to_owned(),
+    }
+}
+
+/// One letter for each check that is made, a dot for each that is not.
+fn check_codes(row: &Row) -> String {
+    let code = |(code, check): &(char, &str)| {
+        if row.checks.iter().any(|made| made == check) { *code } else { '·' }
+    };
+    CHECKS.iter().map(code).collect()
+}
+
+fn checks_legend(rows: &[&Row]) -> String {
+    let known: Vec<_> = CHECKS.iter().map(|(code, check)| format!("{code} {check}")).collect();
+    let mut legend = format!("checks: {}\n", known.join(", "));
+    for row in rows {
+        let others: Vec<_> = row.checks.iter().filter(|check| !is_known(check)).cloned().collect();
+        if !others.is_empty() {
+            legend +=
+                &format!("        {} {} also: {}\n", row.peer, row.variant, others.join(", "));
+        }
+    }
+    legend
+}
+
+fn is_known(check: &str) -> bool {
+    CHECKS.iter().any(|(_, known)| *known == check)
+}
+
+/// Which row each kind is held against.
+fn baselines(rows: &[&Row], chosen: Option<&Baseline>) -> String {
+    let mut lines = Vec::new();
+    for group in groups(rows) {
+        let name = group[0].group();
+        if let Some(row) = baseline::of_group(name, rows, chosen) {
+            lines.push(format!("{name} against {} {}", row.peer, row.variant));
+        }
+    }
+    match (lines.is_empty(), chosen) {
+        (false, _) => format!("ratio: {}\n", lines.join(", ")),
+        (true, Some(chosen)) => format!("ratio: none, {chosen} has no ranked row here\n"),
+        (true, None) => {
+            "ratio: none, neither go-indigo nor rust-raw has a ranked row here\n".into()
+        }
+    }
+}
+
+/// Each different note of a peer once, with the variants it stands for.
+fn notes(rows: &[&Row]) -> String {
+    let mut notes: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for row in rows {
+        let Some(note) = &row.note else { continue };
+        match notes.iter_mut().find(|(peer, text, _)| *peer == row.peer && text == note) {
+            Some((_, _, variants)) => variants.push(&row.variant),
+            None => notes.push((&row.peer, note, vec![&row.variant])),
+        }
+    }
+    let line = |(peer, note, variants): &(&str, &str, Vec<&str>)| {
+        format!("  {peer} {}: {note}\n", variants.join(" and "))
+    };
+    if notes.is_empty() {
+        return String::new();
+    }
+    format!("notes\n{}", notes.iter().map(line).collect::<String>())
+}
+
+/// The checks of the runner protocol, each with its letter in the table.
+const CHECKS: [(char, &str); 11] = [
+    ('H', "cid-sha256"),
+    ('O', "key-order"),
+    ('D', "duplicate-keys"),
+    ('M', "minimal-heads"),
+    ('U', "utf8"),
+    ('I', "indefinite-lengths"),
+    ('F', "float-canonical"),
+    ('T', "only-tag-42"),
+    ('L', "link-shape"),
+    ('E', "trailing-bytes"),
+    ('B', "depth-bound"),
+];

@@ -1,0 +1,164 @@
+//! What did a run find? The document `results.json`, whose numbers a table can be made from again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Counts;
+
+/// The name of this form of the document.
+pub const SCHEMA: &str = "wireproof-bench/1";
+
+/// All that a run found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// When the run began, by RFC 3339.
+    pub started: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// The bytes that were worked on.
+    pub corpora: Vec<CorpusInfo>,
+    /// What was measured: by task, then by kind of variant, the fastest first.
+    pub rows: Vec<Row>,
+    /// Peers that could not be measured at all.
+    pub unavailable: Vec<Unavailable>,
+}
+
+/// Where a run took place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's own name.
+    pub cpu: String,
+    /// Cores that the run could use. It measures on one.
+    pub cores: usize,
+    /// Instruction sets that some peer may use.
+    pub features: Vec<String>,
+    /// The operating system, its architecture and version.
+    pub os: String,
+    /// The versions of compilers and interpreters, by name.
+    pub toolchains: BTreeMap<String, String>,
+}
+
+/// The bytes that a task worked on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorpusInfo {
+    /// Its name: that of the file, without the ending.
+    pub name: String,
+    /// The SHA-256 of the file in hexadecimal.
+    pub sha256: String,
+    /// The length of the file.
+    pub bytes: u64,
+    /// How many units of work are in it.
+    pub units: u64,
+}
+
+/// One way of one peer to do a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The task.
+    pub task: String,
+    /// The way.
+    pub variant: String,
+    /// The peer.
+    pub peer: String,
+    /// What the peer is written in.
+    pub language: String,
+    /// The peer's version.
+    pub version: String,
+    /// The checks that the measured path makes, by the names of the runner protocol.
+    pub checks: Vec<String>,
+    /// What a unit of work is.
+    pub unit: String,
+    /// Units done in a pass.
+    pub units: u64,
+    /// Bytes of those units together.
+    pub bytes: u64,
+    /// The time of each measured pass, in the order in which they were made.
+    pub passes_ns: Vec<u64>,
+    /// Units a second; nothing if a pass is missing.
+    pub per_s: Option<Rate>,
+    /// Megabytes (10⁶) a second at the median.
+    pub mb_per_s: Option<f64>,
+    /// What came out of the work.
+    pub counts: Counts,
+    /// Whether that is what the corpus holds.
+    pub parity: Parity,
+    /// What a reader must know of this row: differences, counts not given, what failed.
+    pub note: Option<String>,
+}
+
+impl Row {
+    /// Whether the row did the same work as the others, all of it, and may be ranked.
+    pub fn is_ranked(&self) -> bool {
+        self.parity == Parity::Ok && self.per_s.is_some()
+    }
+
+    /// The kind of the variant, the part before its first `/`: rows of one kind are ranked together.
+    pub fn group(&self) -> &str {
+        self.variant.split('/').next().unwrap_or_default()
+    }
+
+    /// The median of units a second, if every pass was made.
+    pub fn median(&self) -> Option<f64> {
+        self.per_s.map(|rate| rate.median)
+    }
+}
+
+/// Units a second over all measured passes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// In the slowest pass.
+    pub min: f64,
+    /// In the middle one; between the middle two of an even number.
+    pub median: f64,
+    /// In the fastest.
+    pub max: f64,
+}
+
+impl Rate {
+    /// The rates of passes that each did `units`; `None` without a pass.
+    pub fn of(units: u64, passes_ns: &[u64]) -> Option<Self> {
+        let per_s = |ns: &u64| units as f64 * 1e9 / (*ns).max(1) as f64;
+        let mut rates: Vec<f64> = passes_ns.iter().map(per_s).collect();
+        rates.sort_by(f64::total_cmp);
+        let (min, max) = (*rates.first()?, *rates.last()?);
+        let (below, above) = (rates[(rates.len() - 1) / 2], rates[rates.len() / 2]);
+        Some(Self { min, median: f64::midpoint(below, above), max })
+    }
+}
+
+/// Whether a row did the work that the corpus holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Parity {
+    /// Every count that the peer gave is the corpus's.
+    Ok,
+    /// Some count is another.
+    Mismatch,
+    /// The peer failed before it gave any.
+    Unproven,
+}
+
+/// A peer that could not be measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unavailable {
+    /// Its name.
+    pub peer: String,
+    /// Why, in a line.
+    pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_of_the_slowest_the_middle_and_the_fastest_pass() {
+        let rate = Rate::of(10, &[2_000_000_000, 1_000_000_000, 4_000_000_000]).unwrap();
+        assert_eq!(rate, Rate { min: 2.5, median: 5.0, max: 10.0 });
+        assert_eq!(Rate::of(10, &[1_000_000_000, 2_000_000_000]).unwrap().median, 7.5);
+        assert_eq!(Rate::of(10, &[]), None);
+    }
+}

@@ -1,0 +1,272 @@
+//! What happens in a run, from the plan to the results.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use crate::corpora::{self, Corpus};
+use crate::counts::{Comparison, Counts};
+use crate::exchange::{Fault, Runner};
+use crate::peers::{self, Launch, Peer, Workshop};
+use crate::pin::Core;
+use crate::protocol::{Description, Loaded, Proof, Request, Timing};
+use crate::{
+    BenchError, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Task, Unavailable, machine,
+    report,
+};
+
+/// Measures what `plan` says, and tells `progress` of each step.
+///
+/// A peer that cannot be built or run, or finds something else in the corpus, is in the results with
+/// the reason.
+///
+/// # Errors
+/// If there is nothing to measure with or on: an unknown peer, a corpus that is none, a folder that
+/// cannot be written.
+pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Results, BenchError> {
+    let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let plan = &with_absolute_work_dir(plan)?;
+    let chosen = peers::choose(plan)?;
+    let _one_run_at_a_time = lock(&plan.work_dir, progress)?;
+    let corpus = corpora::frames(plan, progress)?;
+
+    let mut workshop = Workshop::new(&plan.work_dir, plan.build_limit);
+    let mut bench = Bench { plan, corpus: &corpus, core: Core::choose(), lanes: Vec::new() };
+    let unavailable = bench.open_lanes(&chosen, &mut workshop, progress);
+    bench.prove(&workshop, progress);
+    bench.measure(progress);
+
+    let mut rows: Vec<Row> = bench.lanes.into_iter().map(|lane| lane.into_row(&corpus)).collect();
+    report::sort(&mut rows);
+    Ok(Results {
+        schema: SCHEMA.to_owned(),
+        started,
+        machine: machine::describe(workshop.into_toolchains()),
+        corpora: vec![corpus.info],
+        rows,
+        unavailable,
+    })
+}
+
+fn with_absolute_work_dir(plan: &Plan) -> Result<Plan, BenchError> {
+    let work_dir = std::path::absolute(&plan.work_dir).map_err(BenchError::io(&plan.work_dir))?;
+    fs::create_dir_all(&work_dir).map_err(BenchError::io(&work_dir))?;
+    Ok(Plan { work_dir, ..plan.clone() })
+}
+
+/// Two runs would disturb each other's builds and times: the later one waits.
+fn lock(work_dir: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<File, BenchError> {
+    let path = work_dir.join("lock");
+    let file = File::create(&path).map_err(BenchError::io(&path))?;
+    if file.try_lock().is_err() {
+        progress(Progress::Waiting);
+        file.lock().map_err(BenchError::io(&path))?;
+    }
+    Ok(file)
+}
+
+/// A run that is under way.
+struct Bench<'p> {
+    plan: &'p Plan,
+    corpus: &'p Corpus,
+    core: Option<Core>,
+    lanes: Vec<Lane>,
+}
+
+/// One way of one peer to do a task, and what is known of it so far. Each has a process of its own,
+/// so that passes can take turns without loading anything again.
+struct Lane {
+    peer: String,
+    task: Task,
+    variant: String,
+    checks: Vec<String>,
+    language: String,
+    version: String,
+    launch: Launch,
+    /// `None` before it has proved its work, and after it has failed.
+    runner: Option<Runner>,
+    passes_ns: Vec<u64>,
+    counts: Counts,
+    parity: Parity,
+    notes: Vec<String>,
+    has_failed: bool,
+}
+
+impl Bench<'_> {
+    /// Builds each peer, asks what it can do, and opens a lane for each way. Answers the peers that
+    /// have none, with the reason.
+    fn open_lanes(
+        &mut self,
+        peers: &[Peer],
+        workshop: &mut Workshop,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Vec<Unavailable> {
+        let mut unavailable = Vec::new();
+        for peer in peers {
+            progress(Progress::Building { peer: &peer.id });
+            let lanes = self.introduce(peer, workshop);
+            match lanes {
+                Ok(lanes) => self.lanes.extend(lanes),
+                Err(reason) => unavailable.push(Unavailable { peer: peer.id.clone(), reason }),
+            }
+        }
+        unavailable
+    }
+
+    fn introduce(&self, peer: &Peer, workshop: &mut Workshop) -> Result<Vec<Lane>, String> {
+        let launch = workshop.prepare(peer)?;
+        workshop.clear_runner_log(&peer.id).map_err(|error| format!("its log: {error}"))?;
+        let mut runner =
+            self.start(&peer.id, &launch, workshop).map_err(|fault| fault.to_string())?;
+        let description: Description =
+            runner.ask(&Request::Describe).map_err(|fault| format!("describe: {fault}"))?;
+        let lanes = lanes(&peer.id, &launch, &description, &self.plan.tasks);
+        if lanes.is_empty() {
+            return Err("does none of the tasks that were asked for".to_owned());
+        }
+        Ok(lanes)
+    }
+
+    fn start(&self, peer: &str, launch: &Launch, workshop: &Workshop) -> Result<Runner, Fault> {
+        let log = workshop.runner_log(peer).map_err(Fault::Start)?;
+        Runner::start(launch.command(), self.core, log, self.plan.request_limit)
+    }
+
+    /// Lets each lane do its work once, and holds what it found against the corpus.
+    fn prove(&mut self, workshop: &Workshop, progress: &mut dyn FnMut(Progress<'_>)) {
+        let mut lanes = std::mem::take(&mut self.lanes);
+        for lane in &mut lanes {
+            progress(Progress::Proving { peer: &lane.peer, variant: &lane.variant });
+            match self.start(&lane.peer, &lane.launch, workshop) {
+                Ok(runner) => lane.prove(runner, self.corpus),
+                Err(fault) => lane.fail("start", &fault),
+            }
+        }
+        self.lanes = lanes;
+    }
+
+    /// Lets the lanes make their passes in turn: each its first, then each its second, and so on.
+    fn measure(&mut self, progress: &mut dyn FnMut(Progress<'_>)) {
+        let (warmup, passes) = (self.plan.warmup, self.plan.passes);
+        let total = u64::from(warmup + passes) * self.lanes.len() as u64;
+        let mut done = 0;
+        for round in 0..warmup + passes {
+            for lane in &mut self.lanes {
+                let (peer, variant) = (&lane.peer, &lane.variant);
+                progress(Progress::Pass { peer, variant, done, total });
+                lane.pass(round >= warmup);
+                done += 1;
+            }
+        }
+    }
+}
+
+/// The lanes of a peer for the tasks that are asked for.
+fn lanes(peer: &str, launch: &Launch, description: &Description, tasks: &[Task]) -> Vec<Lane> {
+    let none = BTreeMap::new();
+    let of_task = |task: &Task| {
+        let variants = description.tasks.get(task.name()).unwrap_or(&none);
+        let lane = |(variant, checks): (&String, &Vec<String>)| Lane {
+            peer: peer.to_owned(),
+            task: *task,
+            variant: variant.clone(),
+            checks: checks.clone(),
+            language: description.language.clone(),
+            version: description.version.clone(),
+            launch: launch.clone(),
+            runner: None,
+            passes_ns: Vec::new(),
+            counts: Counts::default(),
+            parity: Parity::Unproven,
+            notes: Vec::new(),
+            has_failed: false,
+        };
+        variants.iter().map(lane).collect::<Vec<_>>()
+    };
+    tasks.iter().flat_map(of_task).collect()
+}
+
+impl Lane {
+    fn prove(&mut self, mut runner: Runner, corpus: &Corpus) {
+        let load = Request::Load {
+            task: self.task.name().to_owned(),
+            variant: self.variant.clone(),
+            files: Vec::from([PathBuf::from(&corpus.path)]),
+        };
+        let loaded: Loaded = match runner.ask(&load) {
+            Ok(loaded) => loaded,
+            Err(fault) => return self.fail("load", &fault),
+        };
+        let proof: Proof = match runner.ask(&Request::Prove) {
+            Ok(proof) => proof,
+            Err(fault) => return self.fail("prove", &fault),
+        };
+        self.judge(loaded, proof.counts, corpus);
+        self.runner = Some(runner);
+    }
+
+    fn judge(&mut self, loaded: Loaded, counts: Counts, corpus: &Corpus) {
+        let expected = Loaded { units: corpus.info.units, bytes: corpus.unit_bytes };
+        let comparison = counts.compare(&corpus.counts);
+        let is_parity = loaded == expected && comparison.is_parity();
+        self.parity = if is_parity { Parity::Ok } else { Parity::Mismatch };
+        if loaded != expected {
+            let Loaded { units, bytes } = loaded;
+            self.notes.push(format!(
+                "loaded {units} units of {bytes} bytes instead of {} of {}",
+                expected.units, expected.bytes
+            ));
+        }
+        self.notes.extend(notes(&comparison));
+        self.counts = counts;
+    }
+
+    fn pass(&mut self, is_measured: bool) {
+        let Some(runner) = &mut self.runner else { return };
+        match runner.ask(&Request::Pass) {
+            Ok(Timing { ns }) if is_measured => self.passes_ns.push(ns),
+            Ok(_) => {}
+            Err(fault) => self.fail("pass", &fault),
+        }
+    }
+
+    fn fail(&mut self, request: &str, fault: &Fault) {
+        self.runner = None;
+        self.has_failed = true;
+        self.notes.push(format!("{request}: {fault}"));
+    }
+
+    fn into_row(self, corpus: &Corpus) -> Row {
+        let units = corpus.info.units;
+        let per_s = Rate::of(units, &self.passes_ns).filter(|_| !self.has_failed);
+        let megabytes_a_unit = corpus.unit_bytes as f64 / 1e6 / units.max(1) as f64;
+        Row {
+            task: self.task.name().to_owned(),
+            variant: self.variant,
+            peer: self.peer,
+            language: self.language,
+            version: self.version,
+            checks: self.checks,
+            unit: self.task.unit().to_owned(),
+            units,
+            bytes: corpus.unit_bytes,
+            passes_ns: self.passes_ns,
+            per_s,
+            mb_per_s: per_s.map(|rate| rate.median * megabytes_a_unit),
+            counts: self.counts,
+            parity: self.parity,
+            note: (!self.notes.is_empty()).then(|| self.notes.join("; ")),
+        }
+    }
+}
+
+fn notes(comparison: &Comparison) -> Vec<String> {
+    let mut notes: Vec<_> = comparison.differences.iter().map(ToString::to_string).collect();
+    if comparison.equal == 0 && notes.is_empty() {
+        notes.push("no count that the corpus has".to_owned());
+    }
+    if !comparison.not_given.is_empty() {
+        notes.push(format!("not given: {}", comparison.not_given.join(", ")));
+    }
+    notes
+}

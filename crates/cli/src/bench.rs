@@ -1,0 +1,77 @@
+//! `wireproof bench`: a plan from the arguments, progress, the table, the JSON.
+
+use std::io::Write;
+use std::path::Path;
+
+use ::bench::{Own, Plan, Progress, Results, Task, report};
+
+use crate::args::BenchArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::progress::ProgressLine;
+
+pub(crate) fn run(args: BenchArgs, output: Output) -> Result<(), Failure> {
+    let plan = plan(&args)?;
+    let mut line = ProgressLine::new();
+    let results = ::bench::run(&plan, &mut |progress| show(&mut line, progress));
+    line.end();
+    let results = results?;
+    let json = to_json(&results);
+    match args.json.as_deref() {
+        Some(path) if path == Path::new("-") => output.stdout().write_all(&json)?,
+        path => {
+            let usual = plan.work_dir.join("results.json");
+            let path = path.unwrap_or(&usual);
+            std::fs::write(path, json).map_err(Failure::file(path))?;
+            let text = report::text(&results, args.baseline.as_ref());
+            output.stdout().write_all(text.as_bytes())?;
+        }
+    }
+    something_was_measured(&results)
+}
+
+fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
+    let usual = Plan::default();
+    let (passes, warmup) = if args.quick { (3, 1) } else { (usual.passes, usual.warmup) };
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Local(format!("this program's own file: {error}")))?;
+    Ok(Plan {
+        tasks: if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.clone() },
+        peers: args.peers.clone(),
+        passes: args.passes.unwrap_or(passes),
+        warmup: args.warmup.unwrap_or(warmup),
+        quick: args.quick,
+        corpus: args.corpus.clone(),
+        runners: args.runners.clone().unwrap_or(usual.runners),
+        work_dir: args.work_dir.clone().unwrap_or(usual.work_dir),
+        own: Some(Own { program, args: vec!["runner".to_owned()] }),
+        ..usual
+    })
+}
+
+fn show(line: &mut ProgressLine, progress: Progress<'_>) {
+    match progress {
+        Progress::Waiting => line.step("another run is under way, waiting for it".to_owned()),
+        Progress::Corpus { name, done, total } => line.at(format!("making {name}"), done, total),
+        Progress::Building { peer } => line.step(format!("building {peer}")),
+        Progress::Proving { peer, variant } => line.step(format!("proving {peer} {variant}")),
+        Progress::Pass { peer, variant, done, total } => {
+            line.at(format!("measuring {peer} {variant}"), done, total);
+        }
+        _ => {}
+    }
+}
+
+fn to_json(results: &Results) -> Vec<u8> {
+    let mut json = serde_json::to_vec_pretty(results).expect("text, numbers, lists and maps");
+    json.push(b'\n');
+    json
+}
+
+/// A peer that is missing or differs is a finding; a run with no row at all has found nothing.
+fn something_was_measured(results: &Results) -> Result<(), Failure> {
+    if results.rows.iter().any(|row| row.per_s.is_some()) {
+        return Ok(());
+    }
+    Err(Failure::Local("no peer could be measured; the table above says why".to_owned()))
+}

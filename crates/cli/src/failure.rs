@@ -1,0 +1,62 @@
+//! How does the command fail? With one line of what, where and what to do, and a code that tells a
+//! script who is at fault.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use ::bench::BenchError;
+
+/// Why the command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Bytes that break a rule. What was wrong may have been told already.
+    Refused(String),
+    /// Arguments that make no sense.
+    Usage(String),
+    /// A file, folder or program of this machine.
+    Local(String),
+    /// Whoever read our output has gone, and wants no more.
+    NobodyReads,
+}
+
+impl Failure {
+    /// Tells a person, and answers the code for a script.
+    pub(crate) fn report(self) -> ExitCode {
+        let (code, message) = match self {
+            Self::Refused(message) => (1, message),
+            Self::Usage(message) => (2, message),
+            Self::Local(message) => (4, message),
+            Self::NobodyReads => return ExitCode::SUCCESS,
+        };
+        // If standard error is closed too, the code has to do.
+        let _ = writeln!(anstream::stderr(), "wireproof: {message}");
+        ExitCode::from(code)
+    }
+
+    /// A file or folder that could not be read or written.
+    pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::Local(format!("{}: {error}", path.display()))
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// Of standard input or output.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            _ => Self::Local(format!("standard input or output: {error}")),
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match &error {
+            BenchError::UnknownPeer { .. } => Self::Usage(error.to_string()),
+            BenchError::Corpus { .. } | BenchError::Sidecar { .. } => {
+                Self::Refused(error.to_string())
+            }
+            _ => Self::Local(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! How far are we? A line on standard error for anything that takes longer than a moment, and none
+//! where nobody looks.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line that tells how far something is.
+pub(crate) struct ProgressLine {
+    bar: ProgressBar,
+    since: Instant,
+}
+
+impl ProgressLine {
+    /// Nothing is shown for the first moment, nor if standard error is no terminal.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        bar.set_style(style("{spinner} {msg} {elapsed}"));
+        Self { bar, since: Instant::now() }
+    }
+
+    /// Something without a known end is going on.
+    pub(crate) fn step(&mut self, message: String) {
+        self.show();
+        self.bar.set_style(style("{spinner} {msg} {elapsed}"));
+        self.bar.set_message(message);
+    }
+
+    /// `done` of `total` is done.
+    pub(crate) fn at(&mut self, message: String, done: u64, total: u64) {
+        self.show();
+        self.bar.set_style(style("{spinner} [{bar:30}] {pos}/{len} {msg}"));
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        self.bar.set_message(message);
+    }
+
+    /// Clears the line.
+    pub(crate) fn end(self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn show(&mut self) {
+        if self.bar.is_hidden() && self.since.elapsed() >= QUIET {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.enable_steady_tick(TICK);
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("a template of ours")
+}
+
+const QUIET: Duration = Duration::from_millis(500);
+const TICK: Duration = Duration::from_millis(120);
