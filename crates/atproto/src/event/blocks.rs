@@ -4,7 +4,7 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
 use codec::CidRef;
 use codec::car::{self, Sections};
-use codec::cbor::{self, Reader};
+use codec::cbor::{self, DecodeError, Reader, Value};
 
 use super::Block;
 use super::decoder::{Options, Values};
@@ -35,29 +35,28 @@ pub(super) fn read<'a>(
     let mut blocks = ArenaVec::with_capacity_in(USUAL_BLOCKS, arena);
     for section in sections {
         let section = section.map_err(in_car)?;
-        let block = decode(&section, options, arena)
-            .map_err(|error| FrameError::in_block(error, car_at + section.data_offset()))?;
-        blocks.push(block);
+        let car::Block { cid, data, .. } = section;
+        blocks.push(Block { cid, data, value: None, proof: options.proof_of(cid) });
+        if cid.is_dag_cbor() {
+            let value = &mut blocks.last_mut().expect("just pushed").value;
+            decode(data, options.values, arena, value)
+                .map_err(|error| FrameError::in_block(error, car_at + section.data_offset()))?;
+        }
     }
     Ok(Blocks { car, root, blocks: blocks.into_bump_slice() })
 }
 
 #[inline]
 fn decode<'a>(
-    section: &car::Block<'a>,
-    options: &Options,
+    data: &'a [u8],
+    values: Values,
     arena: &'a Bump,
-) -> Result<Block<'a>, cbor::DecodeError> {
-    let car::Block { cid, data, .. } = *section;
-    let value = match options.values {
-        _ if !cid.is_dag_cbor() => None,
-        Values::Build => Some(cbor::decode(data, arena)?),
-        Values::ValidateOnly => {
-            cbor::validate(data)?;
-            None
-        }
-    };
-    Ok(Block { cid, data, value, proof: options.proof_of(cid) })
+    value: &mut Option<Value<'a>>,
+) -> Result<(), DecodeError> {
+    match values {
+        Values::Build => cbor::decode_into(data, arena, value.insert(Value::Null)),
+        Values::ValidateOnly => cbor::validate(data),
+    }
 }
 
 /// Finds blocks by CID at a cost that stays linear in the frame, whatever the frame.

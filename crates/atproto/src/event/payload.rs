@@ -70,10 +70,10 @@ fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commi
             "blobs" => blobs = Some(read_blobs(reader, context)?),
             "since" => since = Some(nullable(reader, Reader::text)?),
             "blocks" => blocks = Some(blocks::read(reader, context.options, context.arena)?),
-            "commit" => commit = Some(read_cid(reader, "commit")?),
+            "commit" => commit = Some(read_tree_link(reader, "commit")?),
             "rebase" => rebase = Some(reader.boolean()?),
             "tooBig" => too_big = Some(reader.boolean()?),
-            "prevData" => prev_data = Some(read_cid(reader, "prevData")?),
+            "prevData" => prev_data = Some(read_tree_link(reader, "prevData")?),
             _ => reader.skip()?,
         }
     }
@@ -83,14 +83,14 @@ fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commi
     Ok(Commit {
         seq: context.required(seq, "seq")?,
         repo: context.required(repo, "repo")?,
-        commit: context.required(commit, "commit")?,
+        commit: owned(context.required(commit, "commit")?),
         rev: context.required(rev, "rev")?,
         since: context.required(since, "since")?,
         car,
         root,
         blocks,
         ops,
-        prev_data,
+        prev_data: prev_data.map(owned),
         time: context.required(time, "time")?,
         blobs,
         rebase,
@@ -152,13 +152,18 @@ fn read_blobs<'a>(
 }
 
 /// A link that must name DAG-CBOR under SHA-256.
-fn read_cid(reader: &mut Reader<'_>, name: &'static str) -> Result<Cid, FrameError> {
+fn read_tree_link<'a>(
+    reader: &mut Reader<'a>,
+    name: &'static str,
+) -> Result<CidRef<'a>, FrameError> {
     let start = reader.offset();
     let cid = reader.link()?;
-    match cid.to_cid() {
-        Some(blessed) if cid.is_dag_cbor() => Ok(blessed),
-        _ => fail(start, FrameFault::Field(name)),
-    }
+    if cid.is_dag_cbor() { Ok(cid) } else { fail(start, FrameFault::Field(name)) }
+}
+
+/// The owned form of what [`read_tree_link`] read.
+fn owned(cid: CidRef<'_>) -> Cid {
+    cid.to_cid().expect("DAG-CBOR under SHA-256 is blessed")
 }
 
 fn nullable<'a, T>(

@@ -36,7 +36,7 @@ mod scan;
 mod tests;
 mod value;
 
-pub use arena::{decode, decode_prefix};
+pub use arena::{decode, decode_into, decode_prefix};
 pub use count::{Counts, count};
 pub use encode::{EncodeError, Encoder, encode};
 pub use error::{DecodeError, Kind, Reason};
