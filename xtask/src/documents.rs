@@ -1,0 +1,102 @@
+//! Do the commands that the documents show still work?
+//!
+//! Every line of a block marked `sh` in `README.md` and in `docs/guide/` is a command, and is run from
+//! the root of the repository. A benchmark is cut short: one pass, over a small corpus, of ourselves
+//! alone, as the peers have just been run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process;
+use crate::tally::Tally;
+
+/// Runs each command once.
+pub(crate) fn run_commands(tally: &mut Tally) -> Result<(), String> {
+    let mut commands = Vec::new();
+    for path in documents()? {
+        let text = fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
+        commands.extend(commands_of(&text));
+    }
+    commands.dedup();
+    for command in commands.iter().map(|command| shortened(command)) {
+        println!("$ {command}");
+        process::run(&mut process::command("sh", &["-ec", &command]))
+            .inspect_err(|_| tally.failed += 1)?;
+        tally.passed += 1;
+    }
+    Ok(())
+}
+
+fn documents() -> Result<Vec<PathBuf>, String> {
+    let mut documents = vec![process::root().join("README.md")];
+    let guide = process::root().join("docs/guide");
+    if guide.is_dir() {
+        for entry in fs::read_dir(&guide).map_err(|error| at(&guide, &error))? {
+            documents.push(entry.map_err(|error| at(&guide, &error))?.path());
+        }
+    }
+    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    documents.sort();
+    Ok(documents)
+}
+
+fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// The commands in the blocks marked `sh`, without comments and without the command that runs us.
+fn commands_of(markdown: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut is_inside = false;
+    for line in markdown.lines() {
+        let line = line.trim();
+        if let Some(mark) = line.strip_prefix("```") {
+            is_inside = !is_inside && mark == "sh";
+        } else if is_inside {
+            let command = line.split(" #").next().unwrap_or_default().trim();
+            let is_us = command.starts_with("cargo xtask test");
+            if !command.is_empty() && !command.starts_with('#') && !is_us {
+                commands.push(command.to_owned());
+            }
+        }
+    }
+    commands
+}
+
+/// The command with a benchmark cut short.
+fn shortened(command: &str) -> String {
+    let Some(at) = command.find(" bench") else { return command.to_owned() };
+    let options =
+        [("--quick", ""), ("--passes", " 1"), ("--warmup", " 0"), ("--peers", " wireproof")];
+    let missing = options.iter().filter(|(option, _)| !command.contains(option));
+    let added: String = missing.map(|(option, value)| format!(" {option}{value}")).collect();
+    // Options go to the end of this command, not of what it is piped into.
+    let end = command[at..].find(['|', '>']).map_or(command.len(), |pipe| at + pipe);
+    format!("{}{added} {}", command[..end].trim_end(), &command[end..]).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_the_lines_of_sh_blocks() {
+        let markdown = "\
+text\n```sh\ncargo run -- a # why\n\n# remark\ncargo xtask test\n```\n`cargo no`\n```text\nnot this\n```\n\
+```rust\nnor();\n```\n```sh\ncargo run -- b | head\n```\n";
+        assert_eq!(commands_of(markdown), ["cargo run -- a", "cargo run -- b | head"]);
+    }
+
+    #[test]
+    fn a_benchmark_is_cut_short_and_nothing_else_is() {
+        assert_eq!(shortened("cargo run -- inspect x"), "cargo run -- inspect x");
+        assert_eq!(
+            shortened("cargo run -- bench decode --passes 9 --json - | head"),
+            "cargo run -- bench decode --passes 9 --json - --quick --warmup 0 --peers wireproof | head"
+        );
+        assert_eq!(
+            shortened("wireproof bench --quick --peers a"),
+            "wireproof bench --quick --peers a --passes 1 --warmup 0"
+        );
+    }
+}

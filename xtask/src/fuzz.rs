@@ -1,0 +1,189 @@
+//! Runs the fuzz targets: what can bytes that nobody thought of do to us?
+//!
+//! Targets are the programs of `fuzz/fuzz_targets/`; they need the nightly toolchain. What a target
+//! has learnt is kept in `target/fuzz/corpus/`, begun with the vectors of `fuzz/vectors/` and, where
+//! `WIREPROOF_FIXTURES` names a folder, with real files from there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process;
+
+/// What to run, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    seconds: u32,
+    /// None for all.
+    targets: Vec<String>,
+}
+
+impl Options {
+    /// Reads `[--seconds N] [TARGET…]`.
+    pub(crate) fn parse(args: &[&str]) -> Result<Self, String> {
+        let mut options = Self { seconds: 60, targets: Vec::new() };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match *arg {
+                "--seconds" => {
+                    let number = args.next().and_then(|number| number.parse().ok());
+                    options.seconds = number.ok_or("`--seconds` needs a number")?;
+                }
+                option if option.starts_with('-') => {
+                    return Err(format!("no option is like `{option}`"));
+                }
+                target => options.targets.push(target.to_owned()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Runs each target in turn, until one finds something.
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let known = targets()?;
+    if let Some(stranger) = options.targets.iter().find(|target| !known.contains(target)) {
+        return Err(format!("no target is called `{stranger}`; there are {}", known.join(", ")));
+    }
+    let tool = tool()?;
+    let chosen = if options.targets.is_empty() { &known } else { &options.targets };
+    for target in chosen {
+        println!("\n=== {target}");
+        let corpus = seeded_corpus(target)?;
+        let limits = [
+            format!("-max_total_time={}", options.seconds),
+            "-timeout=10".to_owned(),
+            "-rss_limit_mb=2048".to_owned(),
+            "-max_len=65536".to_owned(),
+        ];
+        let build = process::target("fuzz");
+        let mut command = nightly(&tool);
+        command.args(["fuzz", "run", "--fuzz-dir", "fuzz", "--target-dir"]).arg(build);
+        process::run(command.arg(target).arg(corpus).arg("--").args(limits))?;
+    }
+    Ok(())
+}
+
+fn targets() -> Result<Vec<String>, String> {
+    let folder = process::root().join("fuzz/fuzz_targets");
+    let mut targets: Vec<String> = files(&folder)?
+        .iter()
+        .filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()))
+        .collect();
+    targets.sort();
+    Ok(targets)
+}
+
+/// The `cargo-fuzz` to use: one that is installed, or one that is installed now, under `target/`.
+fn tool() -> Result<PathBuf, String> {
+    let own = process::target("tools/bin/cargo-fuzz");
+    for candidate in [own.clone(), "cargo-fuzz".into()] {
+        if Command::new(&candidate)
+            .arg("--version")
+            .output()
+            .is_ok_and(|told| told.status.success())
+        {
+            return Ok(candidate);
+        }
+    }
+    let tools = process::target("tools");
+    let mut install = process::command("cargo", &["install", "cargo-fuzz", "--locked", "--root"]);
+    process::run(install.arg(tools))?;
+    Ok(own)
+}
+
+/// A program that sees the nightly toolchain, and not the one that built us.
+fn nightly(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(process::root()).env("RUSTUP_TOOLCHAIN", "nightly");
+    for variable in ["CARGO", "RUSTC", "RUSTDOC", "CARGO_TARGET_DIR"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// The folder of what `target` knows, with the seeds that are at hand.
+fn seeded_corpus(target: &str) -> Result<PathBuf, String> {
+    let corpus = process::target("fuzz/corpus").join(target);
+    fs::create_dir_all(&corpus).map_err(|error| at(&corpus, &error))?;
+    let vectors = process::root().join("fuzz/vectors").join(target);
+    let mut seeds = if vectors.is_dir() { files(&vectors)? } else { Vec::new() };
+    if let Some(fixtures) = std::env::var_os("WIREPROOF_FIXTURES") {
+        let found = files(&PathBuf::from(fixtures).join("atproto"))?;
+        seeds.extend(found.into_iter().filter(|path| is_seed(target, path)));
+    }
+    for seed in seeds {
+        let bytes = fs::read(&seed).map_err(|error| at(&seed, &error))?;
+        let name = seed.to_string_lossy().replace(['/', '\\'], "_");
+        let parts = if name.ends_with("_dev.bin") { captured(&bytes) } else { vec![&bytes[..]] };
+        for (index, part) in parts.into_iter().enumerate().filter(|(_, part)| part.len() <= 65_536)
+        {
+            let path = corpus.join(format!("{name}.{index}"));
+            fs::write(&path, part).map_err(|error| at(&path, &error))?;
+        }
+    }
+    Ok(corpus)
+}
+
+fn is_seed(target: &str, path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    let endings: &[&str] = match target {
+        "cbor" => &[".cbor", ".dag-cbor"],
+        "json" => &[".dag-json", "data-model-valid.json", "data-model-fixtures.json"],
+        "car" => &[".car"],
+        "frame" => &[".frame", "_dev.bin"],
+        _ => &[],
+    };
+    endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// The frames of a capture: each behind its length, four bytes, little-endian.
+fn captured(mut file: &[u8]) -> Vec<&[u8]> {
+    let mut frames = Vec::new();
+    while let Some((len, rest)) = file.split_first_chunk() {
+        let Some((frame, behind)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
+            break;
+        };
+        frames.push(frame);
+        file = behind;
+    }
+    frames
+}
+
+/// The files in a folder and its folders.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
+        let path = entry.map_err(|error| at(folder, &error))?.path();
+        if path.is_dir() { found.extend(files(&path)?) } else { found.push(path) }
+    }
+    Ok(found)
+}
+
+fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_for_every_target_unless_told_otherwise() {
+        assert_eq!(Options::parse(&[]), Ok(Options { seconds: 60, targets: Vec::new() }));
+        let options = Options::parse(&["car", "--seconds", "5", "cbor"]).unwrap();
+        assert_eq!(
+            options,
+            Options { seconds: 5, targets: vec!["car".to_owned(), "cbor".to_owned()] }
+        );
+        for bad in [&["--seconds"][..], &["--seconds", "x"], &["--fast"]] {
+            assert!(Options::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_capture_is_split_at_its_lengths() {
+        assert_eq!(captured(b"\x01\0\0\0a\x02\0\0\0bc"), [&b"a"[..], b"bc"]);
+        assert_eq!(captured(b"\x01\0\0\0a\xff\0\0\0bc"), [&b"a"[..]]);
+    }
+}

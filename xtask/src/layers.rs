@@ -1,0 +1,210 @@
+//! Does every dependency between our crates point down?
+//!
+//! The table of `ARCHITECTURE.md`, in code. A dependency of any kind counts, those of tests too: a
+//! test that needs a higher layer belongs to `conformance/`.
+
+use serde_json::Value;
+
+use crate::process;
+
+/// Holds the workspace as it is against the table.
+pub(crate) fn check_workspace() -> Result<(), String> {
+    let args = ["metadata", "--format-version", "1", "--no-deps"];
+    let text = process::output(&mut process::command("cargo", &args))?;
+    let metadata: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let edges = edges(&metadata)?;
+    let faults = faults(&edges);
+    if faults.is_empty() {
+        println!(
+            "{} crates, {} dependencies between them, all point down",
+            edges.len(),
+            count(&edges)
+        );
+        return Ok(());
+    }
+    Err(faults.join("\n"))
+}
+
+/// A package of the workspace, and those of the same workspace that it uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Edges {
+    from: String,
+    to: Vec<String>,
+}
+
+fn count(edges: &[Edges]) -> usize {
+    edges.iter().map(|edges| edges.to.len()).sum()
+}
+
+fn edges(metadata: &Value) -> Result<Vec<Edges>, String> {
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata without packages")?;
+    let name = |value: &Value| short(value["name"].as_str().unwrap_or_default()).to_owned();
+    let ours: Vec<String> = packages.iter().map(name).collect();
+    let used = |package: &Value| {
+        let listed = package["dependencies"].as_array().into_iter().flatten();
+        let mut to: Vec<String> = listed.map(name).filter(|name| ours.contains(name)).collect();
+        to.sort();
+        to.dedup();
+        to
+    };
+    Ok(packages.iter().map(|package| Edges { from: name(package), to: used(package) }).collect())
+}
+
+/// The name that the table uses.
+fn short(name: &str) -> &str {
+    name.strip_prefix("wireproof-").unwrap_or(name)
+}
+
+/// A line for each package or dependency that the table does not allow.
+fn faults(edges: &[Edges]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for Edges { from, to } in edges {
+        match entry(from) {
+            None => faults.push(format!("`{from}` is in no layer: give it one in {}", file!())),
+            Some(crate_) => {
+                let forbidden = to.iter().filter(|name| !crate_.may_use(name));
+                faults.extend(forbidden.map(|name| {
+                    format!("`{from}` (layer {}) must not use {}", crate_.layer, described(name))
+                }));
+            }
+        }
+    }
+    faults
+}
+
+fn described(name: &str) -> String {
+    match entry(name) {
+        Some(crate_) => format!("`{name}` (layer {})", crate_.layer),
+        None => format!("`{name}` (no layer)"),
+    }
+}
+
+fn entry(name: &str) -> Option<&'static Crate> {
+    TABLE.iter().find(|crate_| crate_.name == name)
+}
+
+/// A row of the table.
+struct Crate {
+    name: &'static str,
+    layer: u8,
+    uses: Uses,
+}
+
+/// Which of our crates a crate may use.
+enum Uses {
+    /// These.
+    Only(&'static [&'static str]),
+    /// Every crate of a lower layer.
+    AllBelow,
+}
+
+impl Crate {
+    fn may_use(&self, name: &str) -> bool {
+        let is_below = entry(name).is_some_and(|used| used.layer < self.layer);
+        is_below
+            && match self.uses {
+                Uses::Only(allowed) => allowed.contains(&name),
+                Uses::AllBelow => true,
+            }
+    }
+}
+
+const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
+    Crate { name, layer, uses }
+}
+
+const TABLE: [Crate; 14] = [
+    row(1, "kernels", Uses::Only(&[])),
+    row(2, "codec", Uses::Only(&["kernels"])),
+    row(2, "crypto", Uses::Only(&["kernels"])),
+    row(3, "atproto", Uses::Only(&["codec", "kernels"])),
+    row(3, "nostr", Uses::Only(&["kernels", "crypto"])),
+    row(4, "verify", Uses::Only(&["atproto", "codec", "crypto", "kernels"])),
+    row(5, "store", Uses::Only(&["verify", "atproto", "codec", "kernels"])),
+    row(5, "net", Uses::Only(&["verify", "atproto", "codec"])),
+    row(5, "simnet", Uses::AllBelow),
+    row(6, "wireproof", Uses::AllBelow),
+    row(7, "bench", Uses::AllBelow),
+    row(8, "cli", Uses::Only(&["wireproof", "simnet", "bench"])),
+    // Beside the layers: the tests see all but the command, and the chores see nothing.
+    row(8, "conformance", Uses::AllBelow),
+    row(8, "xtask", Uses::Only(&[])),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults_of(from: &str, to: &[&str]) -> Vec<String> {
+        let to = to.iter().map(|name| (*name).to_owned()).collect();
+        faults(&[Edges { from: from.to_owned(), to }])
+    }
+
+    #[test]
+    fn an_edge_that_points_down_is_allowed() {
+        assert_eq!(faults_of("codec", &["kernels"]), [""; 0]);
+        assert_eq!(faults_of("nostr", &["kernels", "crypto"]), [""; 0]);
+        assert_eq!(faults_of("cli", &["wireproof", "simnet", "bench"]), [""; 0]);
+        assert_eq!(faults_of("conformance", &["kernels", "bench", "wireproof"]), [""; 0]);
+    }
+
+    #[test]
+    fn an_edge_that_points_up_is_a_fault() {
+        assert_eq!(
+            faults_of("kernels", &["codec"]),
+            ["`kernels` (layer 1) must not use `codec` (layer 2)"]
+        );
+        assert_eq!(faults_of("atproto", &["verify", "codec"]).len(), 1);
+        assert_eq!(faults_of("bench", &["cli"]).len(), 1);
+        assert_eq!(faults_of("conformance", &["cli"]).len(), 1);
+    }
+
+    #[test]
+    fn an_edge_within_a_layer_is_a_fault() {
+        assert_eq!(faults_of("codec", &["crypto"]).len(), 1);
+        assert_eq!(faults_of("net", &["store"]).len(), 1);
+        assert_eq!(faults_of("simnet", &["net"]).len(), 1);
+    }
+
+    #[test]
+    fn an_edge_down_that_the_table_does_not_list_is_a_fault() {
+        assert_eq!(faults_of("nostr", &["codec"]).len(), 1);
+        assert_eq!(faults_of("cli", &["kernels"]).len(), 1);
+        assert_eq!(faults_of("xtask", &["kernels"]).len(), 1);
+    }
+
+    #[test]
+    fn a_package_without_a_layer_is_a_fault_even_alone() {
+        assert!(faults_of("helpers", &[])[0].contains("give it one"));
+        assert_eq!(
+            faults_of("cli", &["helpers"]),
+            ["`cli` (layer 8) must not use `helpers` (no layer)"]
+        );
+    }
+
+    #[test]
+    fn the_table_itself_points_down() {
+        for crate_ in &TABLE {
+            if let Uses::Only(allowed) = crate_.uses {
+                for name in allowed {
+                    assert!(crate_.may_use(name), "{} may use {name}", crate_.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn metadata_gives_the_edges_between_our_own_packages_once() {
+        let metadata = serde_json::json!({"packages": [
+            {"name": "wireproof-codec", "dependencies": [
+                {"name": "wireproof-kernels", "kind": null},
+                {"name": "wireproof-kernels", "kind": "dev"},
+                {"name": "serde", "kind": null},
+            ]},
+            {"name": "wireproof-kernels", "dependencies": []},
+        ]});
+        let codec = Edges { from: "codec".to_owned(), to: vec!["kernels".to_owned()] };
+        let kernels = Edges { from: "kernels".to_owned(), to: Vec::new() };
+        assert_eq!(edges(&metadata), Ok(vec![codec, kernels]));
+    }
+}
