@@ -1,0 +1,29 @@
+//! Do all walks over DAG-CBOR give the same answer, and does what is accepted have only one spelling?
+
+#![no_main]
+
+use bumpalo::Bump;
+use libfuzzer_sys::fuzz_target;
+use wireproof::codec::cbor::{self, Counts, Reader};
+
+fuzz_target!(|input: &[u8]| {
+    let arena = Bump::new();
+    let decoded = cbor::decode(input, &arena);
+    let answer = decoded.map(drop);
+    assert_eq!(cbor::validate(input), answer);
+    let mut scanned = Counts::default();
+    assert_eq!(cbor::count(input, &mut scanned), answer);
+    let mut reader = Reader::new(input);
+    assert_eq!(reader.skip().and_then(|()| reader.finish()), answer);
+    match decoded {
+        Ok(value) => {
+            assert_eq!(cbor::encode(&value).as_deref(), Ok(input));
+            let mut built = Counts::default();
+            built.add(&value);
+            assert_eq!(built, scanned);
+        }
+        Err(error) => assert!(error.offset <= input.len()),
+    }
+    let prefix = cbor::decode_prefix(input, &arena);
+    assert_eq!(prefix.map(|(_, len)| len), cbor::validate_prefix(input));
+});

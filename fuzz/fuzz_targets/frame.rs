@@ -1,0 +1,31 @@
+//! Do frames decode alike alone and in batches, and does what is accepted survive being written?
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wireproof::atproto::event::{Decoder, Options, Values, peek};
+
+fuzz_target!(|frame: &[u8]| {
+    let mut alone = Decoder::new(Options::default());
+    let event = alone.decode(frame);
+    let mut batch = Decoder::new(Options::default());
+    let events = batch.decode_batch(&[frame, frame]);
+    assert_eq!((events[0], events[1]), (event, event));
+
+    // Building no values, and trusting hashes, only ever leaves something out.
+    let lazy = Options { values: Values::ValidateOnly, ..Options::default() };
+    let mut lazy = Decoder::new(lazy);
+    assert_eq!(lazy.decode(frame).map(drop), event.map(drop));
+    let mut trusting = Decoder::new(Options { trust_hashes: true, ..Options::default() });
+    assert!(trusting.decode(frame).is_ok() || event.is_err());
+
+    match event {
+        Ok(event) => {
+            assert!(peek(frame).is_ok());
+            let written = event.to_frame();
+            let mut again = Decoder::new(Options::default());
+            assert_eq!(again.decode(&written), Ok(event));
+        }
+        Err(error) => assert!(error.offset <= frame.len()),
+    }
+});
