@@ -228,3 +228,109 @@ fn alone<'a>(map: Map<'a>, marker: &Value<'a>, key: &str) -> Result<&'a str, Str
 
 const LINK: &str = "$link";
 const BYTES: &str = "$bytes";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cbor;
+    use crate::cid::Codec;
+
+    fn refusal(text: &str) -> String {
+        decode(text, &Bump::new()).map(drop).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn links_bytes_and_numbers_read_both_ways() {
+        let arena = Bump::new();
+        let cid = Cid::of(Codec::Raw, b"blob");
+        let text = format!(
+            r#"{{"a":[1,-2,null,true,"x"],"b":{{"$bytes":"AP8"}},"c":{{"$link":"{cid}"}}}}"#
+        );
+        let value = decode(&text, &arena).unwrap();
+        assert_eq!(value.get("c").and_then(|v| v.as_link()), Some(cid.as_cid_ref()));
+        assert_eq!(value.get("b").and_then(|v| v.as_bytes()), Some(b"\x00\xff".as_slice()));
+        assert_eq!(encode(&value).unwrap(), text);
+    }
+
+    #[test]
+    fn numbers_keep_their_kind() {
+        let arena = Bump::new();
+        let read = |text| decode(text, &arena).unwrap();
+        assert_eq!(read("123.0"), Value::Integer(123));
+        assert_eq!(read("-1e3"), Value::Integer(-1000));
+        assert_eq!(read("123.456"), Value::Float(123.456));
+        assert_eq!(read("-9223372036854775808"), Value::Integer(i64::MIN));
+        let wide = Value::WideInteger(WideInteger::Positive(u64::MAX));
+        assert_eq!(read("18446744073709551615"), wide);
+        assert_eq!(encode(&wide).unwrap(), "18446744073709551615");
+    }
+
+    #[test]
+    fn what_a_second_reading_could_take_otherwise_is_refused() {
+        let cases = [
+            (r#"{"a":1,"a":2}"#, "occurs twice"),
+            (r#"{"$link":"x","y":1}"#, "only key"),
+            (r#"{"$bytes":"AA","y":1}"#, "only key"),
+            (r#"{"$link":1}"#, "must be a string"),
+            (r#"{"$bytes":[1]}"#, "must be a string"),
+            (r#"{"$link":"."}"#, "59 characters"),
+            (r#"{"$bytes":"AB"}"#, "$bytes"),
+            (r#"{"$bytes":"A"}"#, "$bytes"),
+            (r#"{"$bytes":"AA="}"#, "$bytes"),
+            (r#"{"$bytes":"_-8"}"#, "$bytes"),
+            ("1 2", "trailing"),
+            ("", "EOF"),
+            ("1e999", "number"),
+        ];
+        for (text, reason) in cases {
+            let refusal = refusal(text);
+            assert!(refusal.contains(reason), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded_as_in_the_bytes() {
+        let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(decode(&nested(64), &Bump::new()).is_ok());
+        assert!(refusal(&nested(65)).contains("64 levels"));
+        let bomb = std::thread::Builder::new().stack_size(1 << 20);
+        let bomb = bomb.spawn(|| refusal(&"[".repeat(10_000_000))).unwrap();
+        assert!(bomb.join().unwrap().contains("64 levels"));
+    }
+
+    #[test]
+    fn values_that_would_read_back_otherwise_have_no_json() {
+        let link = [("$link", Value::Null)];
+        let arena = Bump::new();
+        let map = Map::from_entries(arena.alloc_slice_copy(&link)).unwrap();
+        assert!(encode(&Value::Map(map)).is_err());
+        assert!(encode(&Value::Float(f64::NAN)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_bytes_survive_the_way_through_json(
+            numbers in proptest::collection::vec(any::<i64>(), 0..6),
+            bytes in proptest::collection::vec(any::<u8>(), 0..50),
+            text in ".{0,20}",
+        ) {
+            let arena = Bump::new();
+            let cid = Cid::of(Codec::DagCbor, &bytes);
+            let numbers: Vec<_> = numbers.into_iter().map(Value::Integer).collect();
+            let mut entries = [
+                ("n", Value::Array(&numbers)),
+                ("bytes", Value::Bytes(&bytes)),
+                ("link", Value::Link(cid.as_cid_ref())),
+                ("text", Value::Text(&text)),
+            ];
+            let value = Value::Map(Map::from_entries(&mut entries).unwrap());
+            let json = encode(&value).unwrap();
+            prop_assert_eq!(decode(&json, &arena).unwrap(), value);
+            let written = cbor::encode(&value).unwrap();
+            let read = cbor::decode(&written, &arena).unwrap();
+            prop_assert_eq!(encode(&read).unwrap(), json);
+        }
+    }
+}

@@ -1,1 +1,348 @@
+use codec::car::{CarFault, HashProof, Writer};
+use codec::cbor::{Encoder, Kind, Reason};
+use codec::cid::Codec;
+use codec::{Cid, car};
+use proptest::prelude::*;
 
+use super::*;
+
+const DID: &str = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa";
+const REV: &str = "3jqfcqzm3fo2j";
+const TIME: &str = "2026-07-04T00:00:00.000Z";
+
+fn record(n: u8) -> (Cid, Vec<u8>) {
+    let mut record = Encoder::new();
+    record.map(2).text("n").integer(i64::from(n)).text("$type").text("com.example.record");
+    let record = record.into_bytes();
+    (Cid::of(Codec::DagCbor, &record), record)
+}
+
+fn slice(blocks: &[(Cid, Vec<u8>)]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &[blocks[0].0]).unwrap();
+    for (cid, data) in blocks {
+        writer.block(cid, data).unwrap();
+    }
+    writer.into_inner()
+}
+
+/// A commit event without blocks or operations, to be filled in.
+fn bare_commit(commit: Cid, car: &[u8]) -> Commit<'_> {
+    Commit {
+        seq: 7,
+        repo: DID,
+        commit,
+        rev: REV,
+        since: None,
+        car,
+        root: None,
+        blocks: &[],
+        ops: &[],
+        prev_data: None,
+        time: TIME,
+        blobs: Some(&[]),
+        rebase: Some(false),
+        too_big: Some(false),
+    }
+}
+
+fn op(action: Action, path: &str, cid: Option<Cid>) -> (Action, &str, Option<Cid>) {
+    (action, path, cid)
+}
+
+/// The frame of a commit that creates `count` records.
+fn frame_of(count: u8) -> Vec<u8> {
+    let blocks: Vec<_> = (0..=count).map(record).collect();
+    let paths: Vec<String> = (0..count).map(|n| format!("com.example.record/{n}")).collect();
+    let ops: Vec<_> = paths
+        .iter()
+        .zip(&blocks[1..])
+        .map(|(p, (cid, _))| op(Action::Create, p, Some(*cid)))
+        .collect();
+    frame_with(&slice(&blocks), blocks[0].0, &ops)
+}
+
+fn frame_with(car: &[u8], commit: Cid, ops: &[(Action, &str, Option<Cid>)]) -> Vec<u8> {
+    let ops: Vec<RepoOp<'_>> = ops
+        .iter()
+        .map(|(action, path, cid)| RepoOp {
+            action: *action,
+            path,
+            cid: cid.as_ref().map(Cid::as_cid_ref),
+            prev: None,
+            record: None,
+        })
+        .collect();
+    Event::Commit(Commit { ops: &ops, ..bare_commit(commit, car) }).to_frame()
+}
+
+fn refusal(frame: &[u8]) -> FrameError {
+    Decoder::new(Options::default()).decode(frame).map(drop).unwrap_err()
+}
+
+#[test]
+fn a_commit_comes_back_with_each_operation_beside_its_record() {
+    let frame = frame_of(3);
+    let mut decoder = Decoder::new(Options::default());
+    let Event::Commit(commit) = decoder.decode(&frame).unwrap() else { panic!("a commit") };
+    assert_eq!((commit.seq, commit.repo, commit.rev, commit.time), (7, DID, REV, TIME));
+    assert_eq!(commit.root.and_then(CidRef::to_cid), Some(commit.commit));
+    assert_eq!((commit.blocks.len(), commit.ops.len()), (4, 3));
+    for (n, op) in (1..).zip(commit.ops) {
+        let block = op.record.expect("created records come along");
+        assert_eq!(block.proof, HashProof::Checked);
+        assert_eq!(block.value.unwrap().get("n").and_then(|v| v.as_integer()), Some(n));
+        assert_eq!(op.path, format!("com.example.record/{}", n - 1));
+    }
+    assert_eq!(Event::Commit(commit).to_frame(), frame);
+}
+
+#[test]
+fn many_operations_find_their_records_as_few_do() {
+    for count in [1, 15, 16, 17, 100, 199] {
+        let frame = frame_of(count);
+        let mut decoder = Decoder::new(Options::default());
+        let Event::Commit(commit) = decoder.decode(&frame).unwrap() else { panic!("a commit") };
+        assert!(commit.ops.iter().all(|op| op.record.map(|b| b.cid) == op.cid));
+    }
+}
+
+#[test]
+fn a_delete_and_an_absent_record_have_no_block() {
+    let blocks = [record(0)];
+    let ops = [op(Action::Delete, "a/b", None), op(Action::Update, "a/c", Some(record(9).0))];
+    let frame = frame_with(&slice(&blocks), blocks[0].0, &ops);
+    let mut decoder = Decoder::new(Options::default());
+    let Event::Commit(commit) = decoder.decode(&frame).unwrap() else { panic!("a commit") };
+    assert!(commit.ops.iter().all(|op| op.record.is_none()));
+    assert_eq!(
+        commit.ops.iter().map(|op| op.action.as_str()).collect::<Vec<_>>(),
+        ["delete", "update"]
+    );
+}
+
+#[test]
+fn every_kind_of_event_is_written_and_read_back() {
+    let car = slice(&[record(1)]);
+    let unknown =
+        Unknown { header: Header { op: 1, kind: Some("#labels") }, payload: b"\xa1\x61x\x01" };
+    let events = [
+        Event::Sync(Sync {
+            seq: 1,
+            did: DID,
+            car: &car,
+            root: None,
+            blocks: &[],
+            rev: REV,
+            time: TIME,
+        }),
+        Event::Identity(Identity { seq: 2, did: DID, time: TIME, handle: Some("a.test") }),
+        Event::Identity(Identity { seq: 2, did: DID, time: TIME, handle: None }),
+        Event::Account(Account {
+            seq: 3,
+            did: DID,
+            time: TIME,
+            active: false,
+            status: Some("deleted"),
+        }),
+        Event::Account(Account { seq: 3, did: DID, time: TIME, active: true, status: None }),
+        Event::Info(Info { name: "OutdatedCursor", message: Some("older than the window") }),
+        Event::Error(StreamError { error: "FutureCursor", message: None }),
+        Event::Unknown(unknown),
+        Event::Unknown(Unknown { header: Header { op: 2, kind: None }, payload: b"\xa0" }),
+    ];
+    for event in events {
+        let frame = event.to_frame();
+        let mut decoder = Decoder::new(Options::default());
+        let read = decoder.decode(&frame).unwrap();
+        assert_eq!((read.kind(), read.seq()), (event.kind(), event.seq()));
+        assert_eq!(read.to_frame(), frame);
+        let (header, _) = peek(&frame).unwrap();
+        assert_eq!(header.kind, event.kind());
+    }
+}
+
+#[test]
+fn deprecated_fields_may_be_absent_and_unknown_ones_are_passed_by() {
+    let (cid, data) = record(0);
+    let car = slice(&[(cid, data)]);
+    let bare = Commit { blobs: None, rebase: None, too_big: None, ..bare_commit(cid, &car) };
+    let frame = Event::Commit(bare).to_frame();
+    assert!(Decoder::new(Options::default()).decode(&frame).is_ok());
+
+    let mut payload = Encoder::new();
+    payload.map(4).text("did").text(DID).text("seq").integer(1).text("time").text(TIME);
+    payload.text("tomorrow").array(1).null();
+    let frame = [b"\xa2\x61t\x69#identity\x62op\x01", payload.as_bytes()].concat();
+    assert!(Decoder::new(Options::default()).decode(&frame).is_ok());
+}
+
+#[test]
+fn missing_fields_are_named() {
+    let fields: [(&str, fn(&mut Encoder)); 4] = [
+        ("did", |e| { e.text(DID)); }),
+        ("seq", |e| { e.integer(1)); }),
+        ("time", |e| { e.text(TIME)); }),
+        ("active", |e| { e.boolean(true)); }),
+    ];
+    for (left_out, _) in fields {
+        let mut payload = Encoder::new();
+        payload.map(fields.len() - 1);
+        for (name, write) in fields.iter().filter(|(name, _)| *name != left_out) {
+            write(payload.text(name));
+        }
+        let frame = [b"\xa2\x61t\x68#account\x62op\x01", payload.as_bytes()].concat();
+        assert_eq!(
+            refusal(&frame),
+            FrameError { offset: 16, fault: FrameFault::Missing(left_out) }
+        );
+    }
+    assert_eq!(refusal(b"\xa1\x62op\x01\xa0").fault, FrameFault::Missing("t"));
+    assert_eq!(refusal(b"\xa1\x61t\x61#\xa0").fault, FrameFault::Missing("op"));
+}
+
+#[test]
+fn faults_say_where_in_the_frame_they_are() {
+    let blocks = [record(0), record(1)];
+    let frame = frame_with(&slice(&blocks), blocks[0].0, &[]);
+    let data_at =
+        |data: &[u8]| frame.windows(data.len()).position(|window| window == data).unwrap();
+
+    let second = data_at(&blocks[1].1);
+    let mut wrong = frame.clone();
+    wrong[second + 3] ^= 1;
+    let fault = FrameFault::Car(CarFault::HashMismatch);
+    assert_eq!(refusal(&wrong), FrameError { offset: second, fault });
+
+    let mut wrong = frame.clone();
+    wrong[second + 1] = 0xff;
+    let fault = FrameFault::Block(Reason::KeyNotText);
+    assert_eq!(refusal(&wrong), FrameError { offset: second + 1, fault });
+
+    let mut longer = frame.clone();
+    longer.push(0xf6);
+    let fault = FrameFault::Cbor(Reason::TrailingBytes);
+    assert_eq!(refusal(&longer), FrameError { offset: frame.len(), fault });
+
+    let fault = FrameFault::Cbor(Reason::Expected(Kind::Map));
+    assert_eq!(refusal(b"\x01"), FrameError { offset: 0, fault });
+}
+
+#[test]
+fn a_wrong_block_spoils_its_own_frame_alone() {
+    let frames: Vec<_> = (0..40).map(frame_of).collect();
+    for bad in 0..frames.len() {
+        let mut damaged = frames[bad].clone();
+        let (_, first) = record(0);
+        let at = damaged.windows(first.len()).position(|window| window == first).unwrap();
+        damaged[at + 3] ^= 1;
+        let batch: Vec<&[u8]> =
+            (0..frames.len()).map(|n| if n == bad { &damaged[..] } else { &frames[n] }).collect();
+        let mut decoder = Decoder::new(Options::default());
+        for (n, result) in decoder.decode_batch(&batch).iter().enumerate() {
+            assert_eq!(result.is_err(), n == bad, "frame {n} with frame {bad} damaged");
+        }
+    }
+}
+
+#[test]
+fn trusting_and_validating_say_what_they_leave_out() {
+    let mut frame = frame_of(1);
+    let (_, data) = record(1);
+    let at = frame.windows(data.len()).position(|window| window == data).unwrap();
+    frame[at + 3] ^= 1;
+    let trusting = Options { trust_hashes: true, ..Options::default() };
+    let mut decoder = Decoder::new(trusting);
+    let event = decoder.decode(&frame).unwrap();
+    assert!(event.blocks().iter().all(|block| block.proof == HashProof::Trusted));
+
+    let validating = Options { values: Values::ValidateOnly, ..trusting };
+    let mut decoder = Decoder::new(validating);
+    assert!(decoder.decode(&frame).unwrap().blocks().iter().all(|block| block.value.is_none()));
+    frame[at + 1] = 0xff;
+    assert!(Decoder::new(validating).decode(&frame).is_err(), "still checked to be canonical");
+}
+
+#[test]
+fn each_bound_is_an_error_that_names_it() {
+    let frame = frame_of(3);
+    let bound = |change: fn(&mut Options)| {
+        let mut options = Options::default();
+        change(&mut options);
+        Decoder::new(options).decode(&frame).map(drop).unwrap_err().fault
+    };
+    assert_eq!(bound(|o| o.max_frame_bytes = 100), FrameFault::FrameLimit(100));
+    assert_eq!(bound(|o| o.max_blocks_bytes = 100), FrameFault::BlocksLimit(100));
+    assert_eq!(bound(|o| o.max_ops = 2), FrameFault::OpsLimit(2));
+    assert_eq!(bound(|o| o.max_record_bytes = 10), FrameFault::RecordLimit(10));
+}
+
+#[test]
+fn links_to_a_commit_or_a_tree_name_dag_cbor() {
+    let (_, data) = record(0);
+    let raw = Cid::of(Codec::Raw, &data);
+    let frame = frame_with(&slice(&[(raw, data)]), raw, &[]);
+    assert_eq!(refusal(&frame).fault, FrameFault::Field("commit"));
+}
+
+#[test]
+fn blocks_that_are_not_dag_cbor_are_kept_without_a_value() {
+    let (cid, data) = record(0);
+    let blob = b"\xff not CBOR".to_vec();
+    let frame = frame_with(&slice(&[(cid, data), (Cid::of(Codec::Raw, &blob), blob)]), cid, &[]);
+    let mut decoder = Decoder::new(Options::default());
+    let blocks = decoder.decode(&frame).unwrap().blocks();
+    assert!(blocks[0].value.is_some() && blocks[1].value.is_none());
+    assert_eq!(blocks[1].proof, HashProof::Checked);
+}
+
+#[test]
+fn every_hash_back_end_gives_the_same_verdicts() {
+    let frames: Vec<_> = (0..60).map(|n| frame_of(n % 20)).collect();
+    let mut batch = frames.clone();
+    let middle = batch[30].len() / 2;
+    batch[30][middle] ^= 1;
+    let views: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
+    let mut reference = Decoder::new(Options::default());
+    let expected = reference.decode_batch(&views);
+    for backend in kernels::sha256::Backend::available() {
+        let options = Options { hash_backend: Some(backend), ..Options::default() };
+        let mut decoder = Decoder::new(options);
+        assert_eq!(decoder.decode_batch(&views), expected, "{}", backend.name());
+    }
+}
+
+#[test]
+fn the_slice_reader_and_the_decoder_find_the_same_blocks() {
+    let frame = frame_of(5);
+    let mut decoder = Decoder::new(Options::default());
+    let Event::Commit(commit) = decoder.decode(&frame).unwrap() else { panic!("a commit") };
+    let archive = car::read(commit.car, &car::Options::default()).unwrap();
+    let pairs = archive.blocks.iter().zip(commit.blocks);
+    assert!(pairs.into_iter().all(|(a, b)| (a.cid, a.data, a.proof) == (b.cid, b.data, b.proof)));
+}
+
+proptest! {
+    #[test]
+    fn damaged_frames_are_refused_or_read_alike_alone_and_in_a_batch(
+        count in 0u8..6,
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+    ) {
+        let good = frame_of(2);
+        let mut frame = frame_of(count);
+        for (at, byte) in damage {
+            let at = at.index(frame.len());
+            frame[at] = byte;
+        }
+        let mut alone = Decoder::new(Options::default());
+        let mut together = Decoder::new(Options::default());
+        let batch = together.decode_batch(&[&good, &frame, &good]);
+        prop_assert_eq!(alone.decode(&frame), batch[1]);
+        prop_assert!(batch[0].is_ok() && batch[2].is_ok());
+        if let Ok(event) = batch[1] {
+            let written = event.to_frame();
+            let mut again = Decoder::new(Options::default());
+            let read = again.decode(&written).expect("what was read can be written and read");
+            prop_assert_eq!(read.to_frame(), written);
+        }
+    }
+}

@@ -1,1 +1,245 @@
+use std::io::{self, Read};
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::cid::{Cid, Codec};
+
+fn archive(blocks: &[(Cid, Vec<u8>)]) -> Vec<u8> {
+    let roots: Vec<Cid> = blocks.iter().take(1).map(|(cid, _)| *cid).collect();
+    let mut writer = Writer::new(Vec::new(), &roots).unwrap();
+    for (cid, data) in blocks {
+        writer.block(cid, data).unwrap();
+    }
+    writer.into_inner()
+}
+
+fn block(data: &[u8]) -> (Cid, Vec<u8>) {
+    (Cid::of(Codec::DagCbor, data), data.to_vec())
+}
+
+/// A source that gives one byte at a time and is interrupted between them.
+struct Trickle<'a> {
+    bytes: &'a [u8],
+    interrupted: bool,
+}
+
+impl Read for Trickle<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.interrupted = !self.interrupted;
+        if self.interrupted {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let one = out.len().min(1);
+        self.bytes.read(&mut out[..one])
+    }
+}
+
+type Outcome = (Vec<(Vec<u8>, Vec<u8>, u64, HashProof)>, Option<CarError>);
+
+fn by_slice(bytes: &[u8], options: &Options) -> Outcome {
+    let mut seen = Vec::new();
+    let blocks = match Blocks::new(bytes, options) {
+        Ok(blocks) => blocks,
+        Err(error) => return (seen, Some(error)),
+    };
+    for block in blocks {
+        match block {
+            Ok(b) => seen.push((b.cid.as_bytes().to_vec(), b.data.to_vec(), b.offset, b.proof)),
+            Err(error) => return (seen, Some(error)),
+        }
+    }
+    (seen, None)
+}
+
+fn by_stream(source: impl Read, options: &Options) -> Outcome {
+    let mut seen = Vec::new();
+    let car_error = |error| match error {
+        StreamError::Car(error) => error,
+        StreamError::Io(error) => panic!("no such failure in this source: {error}"),
+    };
+    let reader = match StreamReader::new(source, options) {
+        Ok(reader) => reader,
+        Err(error) => return (seen, Some(car_error(error))),
+    };
+    for block in reader {
+        match block {
+            Ok(b) => {
+                seen.push((b.cid().as_bytes().to_vec(), b.data().to_vec(), b.offset, b.proof));
+            }
+            Err(error) => return (seen, Some(car_error(error))),
+        }
+    }
+    (seen, None)
+}
+
+/// Reads by every reader, sees that they agree, and answers what they say.
+fn read_by_all(bytes: &[u8], options: &Options) -> Outcome {
+    let outcome = by_slice(bytes, options);
+    assert_eq!(by_stream(bytes, options), outcome, "stream against slice");
+    assert_eq!(by_stream(Trickle { bytes, interrupted: false }, options), outcome, "trickle");
+    let whole = read(bytes, options).map(|car| car.blocks.len());
+    assert_eq!(whole, outcome.1.map_or(Ok(outcome.0.len()), Err), "read whole");
+    outcome
+}
+
+fn fault_of(bytes: &[u8], options: &Options) -> (u64, CarFault) {
+    let error = read_by_all(bytes, options).1.expect("a refusal");
+    (error.offset, error.fault)
+}
+
+#[test]
+fn blocks_come_back_in_order_with_their_hashes_checked() {
+    let blocks: Vec<_> = (0..300u16).map(|n| block(&vec![n as u8; usize::from(n)])).collect();
+    let bytes = archive(&blocks);
+    let (seen, error) = read_by_all(&bytes, &Options::default());
+    assert_eq!(error, None);
+    assert_eq!(seen.len(), blocks.len());
+    for ((cid, data), (seen_cid, seen_data, offset, proof)) in blocks.iter().zip(&seen) {
+        assert_eq!((cid.as_bytes().as_slice(), data), (seen_cid.as_slice(), seen_data));
+        assert_eq!(*proof, HashProof::Checked);
+        let (len, prefix) = kernels::varint::read(&bytes[*offset as usize..]).unwrap();
+        assert_eq!(len as usize, Cid::LEN + data.len());
+        assert_eq!(&bytes[*offset as usize + prefix..][..Cid::LEN], cid.as_bytes());
+    }
+}
+
+#[test]
+fn a_wrong_block_is_refused_wherever_it_stands_and_what_came_before_is_given() {
+    for at in [0, 1, 127, 128, 129, 199] {
+        let mut blocks: Vec<_> = (0..200u8).map(|n| block(&[n; 50])).collect();
+        blocks[at].1[3] ^= 1;
+        let (seen, error) = read_by_all(&archive(&blocks), &Options::default());
+        let error = error.expect("a refusal");
+        assert_eq!((seen.len(), error.fault), (at, CarFault::HashMismatch));
+
+        let trusting = Options { trust_hashes: true, ..Options::default() };
+        let (seen, error) = read_by_all(&archive(&blocks), &trusting);
+        assert_eq!((seen.len(), error), (200, None));
+        assert!(seen.iter().all(|(_, _, _, proof)| *proof == HashProof::Trusted));
+    }
+}
+
+#[test]
+fn a_cut_between_blocks_is_a_shorter_archive_and_any_other_is_refused() {
+    let blocks = [block(b"one"), block(b""), block(&[7; 300])];
+    let bytes = archive(&blocks);
+    let mut ends = vec![59];
+    for (_, data) in &blocks {
+        let body = Cid::LEN + data.len();
+        ends.push(ends.last().unwrap() + kernels::varint::len(body as u64) + body);
+    }
+    for cut in 0..=bytes.len() {
+        let (seen, error) = read_by_all(&bytes[..cut], &Options::default());
+        match ends.iter().position(|end| *end == cut) {
+            Some(whole) => assert_eq!((seen.len(), error), (whole, None)),
+            None => assert_eq!(error.map(|error| error.fault), Some(CarFault::Truncated), "{cut}"),
+        }
+    }
+}
+
+#[test]
+fn headers_are_canonical_version_one_with_any_number_of_roots() {
+    let none = archive(&[]);
+    assert_eq!(none, b"\x11\xa2\x65roots\x80\x67version\x01");
+    assert!(read(&none, &Options::default()).unwrap().roots.is_empty());
+
+    let roots = [block(b"a").0, block(b"b").0, block(b"c").0];
+    let bytes = Writer::new(Vec::new(), &roots).unwrap().into_inner();
+    let car = read(&bytes, &Options::default()).unwrap();
+    assert!(car.roots.iter().eq(roots.iter().map(Cid::as_cid_ref)));
+    let stream = StreamReader::new(&bytes[..], &Options::default()).unwrap();
+    assert!(stream.roots().iter().eq(roots.iter().map(Cid::as_cid_ref)));
+
+    let header = |body: &[u8]| [&[body.len() as u8], body].concat();
+    let options = Options::default();
+    let version_2 = header(b"\xa2\x65roots\x80\x67version\x02");
+    assert_eq!(fault_of(&version_2, &options), (1, CarFault::Version(2)));
+    assert_eq!(fault_of(&header(b"\xa1\x67version\x01"), &options), (1, CarFault::HeaderField));
+    assert_eq!(fault_of(&header(b"\xa1\x65roots\x80"), &options), (1, CarFault::HeaderField));
+    let unsorted = header(b"\xa2\x67version\x01\x65roots\x80");
+    assert!(matches!(fault_of(&unsorted, &options), (1, CarFault::Header(_))));
+    let trailing = header(b"\xa2\x65roots\x80\x67version\x01\x00");
+    assert!(matches!(fault_of(&trailing, &options), (1, CarFault::Header(_))));
+}
+
+#[test]
+fn lengths_that_lie_are_refused_without_being_reserved() {
+    let header = archive(&[]);
+    let with = |tail: &[u8]| [&header, tail].concat();
+    let options = Options::default();
+    let at = header.len() as u64;
+    assert_eq!(fault_of(&with(b"\x80\x00"), &options), (at, CarFault::Varint));
+    assert_eq!(fault_of(&with(&[0xff; 10]), &options), (at, CarFault::Varint));
+    let huge = with(b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f");
+    assert_eq!(fault_of(&huge, &options), (at, CarFault::BlockLimit(2 << 20)));
+    assert_eq!(fault_of(&with(b"\xff\xff\x7f"), &options), (at, CarFault::Truncated));
+    assert_eq!(fault_of(&with(b"\x00"), &options), (at, CarFault::Cid));
+    assert_eq!(fault_of(&with(&[&[35][..], &[2; 35]].concat()), &options), (at, CarFault::Cid));
+}
+
+#[test]
+fn each_bound_is_an_error_that_names_it() {
+    let bytes = archive(&[block(b"one"), block(b"two")]);
+    let bound = |change: fn(&mut Options)| {
+        let mut options = Options::default();
+        change(&mut options);
+        fault_of(&bytes, &options).1
+    };
+    assert_eq!(bound(|o| o.max_header_bytes = 57), CarFault::HeaderLimit(57));
+    assert_eq!(bound(|o| o.max_block_bytes = 38), CarFault::BlockLimit(38));
+    assert_eq!(bound(|o| o.max_blocks = 1), CarFault::BlockCountLimit(1));
+    let options = Options { max_total_bytes: bytes.len() as u64 - 1, ..Options::default() };
+    assert_eq!(
+        read(&bytes, &options).unwrap_err().fault,
+        CarFault::TotalLimit(options.max_total_bytes)
+    );
+    let stream = StreamReader::new(&bytes[..], &options).unwrap().last();
+    assert!(
+        matches!(stream, Some(Err(StreamError::Car(error))) if matches!(error.fault, CarFault::TotalLimit(_)))
+    );
+}
+
+#[test]
+fn a_block_under_a_foreign_hash_is_given_unproved_and_never_under_a_blessed_cid() {
+    let mut bytes = archive(&[block(b"one")]);
+    let identity = [0x01, 0x55, 0x00, 0x02, b'h', b'i'];
+    bytes.push(identity.len() as u8 + 2);
+    bytes.extend(identity);
+    bytes.extend(b"hi");
+    let (seen, error) = read_by_all(&bytes, &Options::default());
+    assert_eq!(error, None);
+    assert_eq!((seen[0].3, seen[1].3), (HashProof::Checked, HashProof::UnknownHash));
+    assert_eq!(seen[1].0, identity);
+}
+
+#[test]
+fn a_failing_source_is_an_error_after_the_blocks_before_it() {
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::ConnectionReset.into())
+        }
+    }
+    let bytes = archive(&[block(b"one")]);
+    let mut reader = StreamReader::new(bytes.chain(Broken), &Options::default()).unwrap();
+    assert_eq!(reader.next().unwrap().unwrap().data(), b"one");
+    assert!(matches!(reader.next(), Some(Err(StreamError::Io(_)))));
+    assert!(reader.next().is_none());
+}
+
+proptest! {
+    #[test]
+    fn every_reader_says_the_same_of_damaged_archives(
+        datas in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..80), 0..12),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+    ) {
+        let blocks: Vec<_> = datas.iter().map(|data| block(data)).collect();
+        let mut bytes = archive(&blocks);
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        read_by_all(&bytes, &Options::default());
+    }
+}

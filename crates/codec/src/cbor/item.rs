@@ -261,6 +261,7 @@ pub(super) fn key<'a>(rest: &'a [u8], keys: &mut Keys<'a>) -> Read<'a, &'a str> 
 fn any_key<'a>(rest: &'a [u8], keys: Keys<'a>) -> Read<'a, Keys<'a>> {
     match kind(rest) {
         Some(TEXT) => {}
+        Some(SIMPLE) => return refuse(rest, Reason::KeyNotText),
         // Its head may break a rule of its own, which is then the one to name.
         Some(_) => {
             let _ = number(rest)?;

@@ -31,6 +31,8 @@ mod encode;
 mod error;
 mod item;
 mod reader;
+#[cfg(test)]
+mod reference;
 mod scan;
 #[cfg(test)]
 mod tests;

@@ -1,1 +1,284 @@
+use bumpalo::Bump;
+use proptest::prelude::*;
 
+use super::*;
+use crate::cid::{Cid, Codec};
+
+/// Holds every way of reading `input` against the plain definition.
+fn assert_judged_as_defined(input: &[u8]) {
+    let expected = reference::judge(input);
+    assert_eq!(validate(input), expected.map(drop), "validate {input:02x?}");
+
+    let mut counts = Counts::default();
+    assert_eq!(count(input, &mut counts), expected.map(drop), "count {input:02x?}");
+    assert_eq!(counts, expected.unwrap_or_default());
+
+    let arena = Bump::new();
+    let decoded = decode(input, &arena);
+    assert_eq!(decoded.map(drop), expected.map(drop), "decode {input:02x?}");
+    if let Ok(value) = decoded {
+        let mut counts = Counts::default();
+        counts.add(&value);
+        assert_eq!(counts, expected.unwrap(), "values of {input:02x?}");
+        assert_eq!(encode(&value).as_deref(), Ok(input), "encoding is the inverse of decoding");
+    }
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let pairs = digits.chunks(2).map(|pair| std::str::from_utf8(pair).expect("hex digits"));
+    pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hex digits")).collect()
+}
+
+#[test]
+fn each_rule_is_refused_at_the_item_that_breaks_it() {
+    let cases = [
+        ("", 0, Reason::Truncated),
+        ("18", 0, Reason::Truncated),
+        ("1817", 0, Reason::NotMinimal),
+        ("1900ff", 0, Reason::NotMinimal),
+        ("1a0000ffff", 0, Reason::NotMinimal),
+        ("1b00000000ffffffff", 0, Reason::NotMinimal),
+        ("3817", 0, Reason::NotMinimal),
+        ("5801ff", 0, Reason::NotMinimal),
+        ("7801 61", 0, Reason::NotMinimal),
+        ("9801 00", 0, Reason::NotMinimal),
+        ("b801 616100", 0, Reason::NotMinimal),
+        ("d8 2a 58 25", 2, Reason::LengthBeyondInput),
+        ("1c", 0, Reason::ReservedHead),
+        ("fc", 0, Reason::ReservedHead),
+        ("5f 41 00 ff", 0, Reason::IndefiniteLength),
+        ("7f 61 61 ff", 0, Reason::IndefiniteLength),
+        ("9f ff", 0, Reason::IndefiniteLength),
+        ("bf ff", 0, Reason::IndefiniteLength),
+        ("82 00 ff", 2, Reason::IndefiniteLength),
+        ("42 00", 0, Reason::LengthBeyondInput),
+        ("82 00", 0, Reason::LengthBeyondInput),
+        ("a1 61 61", 3, Reason::Truncated),
+        ("a2 61 61", 0, Reason::LengthBeyondInput),
+        ("81 82 00", 1, Reason::LengthBeyondInput),
+        ("82 82 00 00", 1, Reason::LengthBeyondInput),
+        ("00 00", 1, Reason::TrailingBytes),
+        ("a1 00 00", 1, Reason::KeyNotText),
+        ("a1 f6 00", 1, Reason::KeyNotText),
+        ("a1 41 61 00", 1, Reason::KeyNotText),
+        ("a2 61 62 00 61 61 00", 4, Reason::KeyOrder),
+        ("a2 62 61 61 00 61 62 00", 5, Reason::KeyOrder),
+        ("a2 61 61 00 61 61 00", 4, Reason::DuplicateKey),
+        ("a2 60 00 60 00", 3, Reason::DuplicateKey),
+        ("a2 68 6161616161616162 00 68 6161616161616161 00", 11, Reason::KeyOrder),
+        ("a2 68 6161616161616161 00 68 6161616161616161 00", 11, Reason::DuplicateKey),
+        ("61 ff", 0, Reason::NotUtf8),
+        ("a1 61 ff 00", 1, Reason::NotUtf8),
+        ("63 ed a0 80", 0, Reason::NotUtf8),
+        ("c0 00", 0, Reason::Tag),
+        ("d8 2b 41 00", 0, Reason::Tag),
+        ("d9 00 2a 41 00", 0, Reason::NotMinimal),
+        ("d8 2a 00", 0, Reason::Link),
+        ("d8 2a 41 00", 0, Reason::Link),
+        ("d8 2a 43 01 71 12", 0, Reason::Link),
+        ("f7", 0, Reason::Simple),
+        ("e0", 0, Reason::Simple),
+        ("f8 14", 0, Reason::Simple),
+        ("f9 3e00", 0, Reason::FloatWidth),
+        ("fa 3fc00000", 0, Reason::FloatWidth),
+        ("fb 7ff8000000000000", 0, Reason::FloatValue),
+        ("fb fff0000000000000", 0, Reason::FloatValue),
+        ("fb 8000000000000000", 0, Reason::FloatValue),
+        ("fb 00", 0, Reason::Truncated),
+    ];
+    for (input, offset, reason) in cases {
+        let input = hex(input);
+        assert_eq!(validate(&input), Err(DecodeError { offset, reason }), "{input:02x?}");
+        assert_judged_as_defined(&input);
+    }
+}
+
+#[test]
+fn what_is_canonical_is_accepted_and_written_back_byte_for_byte() {
+    let cid = Cid::of(Codec::Raw, b"record");
+    let mut encoder = Encoder::new();
+    encoder.map(3).text("l").link(cid.as_cid_ref()).text("subject").null();
+    encoder.text("prevData").array(2).boolean(true).bytes(b"\x00\xff");
+    for input in [
+        encoder.into_bytes(),
+        hex("00"),
+        hex("1b7fffffffffffffff"),
+        hex("3b7fffffffffffffff"),
+        hex("1bffffffffffffffff"),
+        hex("3bffffffffffffffff"),
+        hex("fb3ff8000000000000"),
+        hex("60"),
+        hex("a1 60 00"),
+        hex("a2 60 00 61 61 00"),
+        hex("64 f0 9f 92 a9"),
+        hex("a2 67 61616161616161 00 68 6161616161616161 00"),
+        hex("a2 68 6161616161616161 00 68 6161616161616162 00"),
+        [hex("78 40"), vec![b'x'; 64]].concat(),
+        [hex("78 48"), vec![b'x'; 70], "é".into()].concat(),
+    ] {
+        assert!(validate(&input).is_ok(), "{input:02x?}");
+        assert_judged_as_defined(&input);
+    }
+}
+
+#[test]
+fn sixty_four_levels_are_read_and_one_more_is_refused() {
+    for head in [hex("81"), hex("a1 61 61")] {
+        let nested = |levels: usize| [head.repeat(levels), hex("00")].concat();
+        assert_judged_as_defined(&nested(64));
+        assert!(validate(&nested(64)).is_ok());
+        let offset = 64 * head.len();
+        assert_eq!(validate(&nested(65)), Err(DecodeError { offset, reason: Reason::Depth }));
+        assert_judged_as_defined(&nested(65));
+    }
+}
+
+#[test]
+fn ten_million_levels_are_refused_on_a_small_stack() {
+    let small = std::thread::Builder::new().stack_size(64 << 10);
+    let bomb = || validate(&[0x81].repeat(10_000_000)).unwrap_err();
+    let error = small.spawn(bomb).unwrap().join().unwrap();
+    assert_eq!(error, DecodeError { offset: 64, reason: Reason::Depth });
+}
+
+#[test]
+fn stated_counts_reserve_no_more_than_the_input_could_fill() {
+    // Each array states as many items as bytes are left; only the first can be given room.
+    let mut input = Vec::new();
+    for left in (0..60u32).map(|level| 1_000_000 - 5 * (level + 1)) {
+        input.push(0x9a);
+        input.extend(left.to_be_bytes());
+    }
+    input.resize(1_000_000, 0x00);
+    let arena = Bump::new();
+    let error = decode(&input, &arena).unwrap_err();
+    assert_eq!(error, DecodeError { offset: 5, reason: Reason::LengthBeyondInput });
+    assert!(arena.allocated_bytes() <= 24 * input.len() + (1 << 20));
+}
+
+#[test]
+fn a_reader_that_asks_for_another_kind_is_told_what_it_asked_for() {
+    let expected = |kind| Some(DecodeError { offset: 0, reason: Reason::Expected(kind) });
+    assert_eq!(Reader::new(b"\x60").integer().err(), expected(Kind::Integer));
+    assert_eq!(Reader::new(&hex("1bffffffffffffffff")).integer().err(), expected(Kind::Integer));
+    assert_eq!(Reader::new(b"\x00").text().err(), expected(Kind::Text));
+    assert_eq!(Reader::new(b"\x60").bytes().err(), expected(Kind::Bytes));
+    assert_eq!(Reader::new(b"\x60").link().err(), expected(Kind::Link));
+    assert_eq!(Reader::new(b"\xf6").boolean().err(), expected(Kind::Boolean));
+    assert_eq!(Reader::new(b"\xa0").array().err(), expected(Kind::Array));
+    assert_eq!(Reader::new(b"\x80").map().err(), expected(Kind::Map));
+    // What breaks a rule of its own is named by that rule.
+    let broken = Some(DecodeError { offset: 0, reason: Reason::NotMinimal });
+    assert_eq!(Reader::new(&hex("1800")).text().err(), broken);
+}
+
+#[test]
+fn a_map_is_searched_by_key_whatever_its_size() {
+    let arena = Bump::new();
+    for size in [0, 1, 7, 8, 9, 40] {
+        let keys: Vec<String> =
+            (0..size).map(|i| format!("{:0width$}", i, width = 1 + i % 9)).collect();
+        let entries =
+            keys.iter().enumerate().map(|(i, key)| (key.as_str(), Value::Integer(i as i64)));
+        let entries = arena.alloc_slice_fill_iter(entries.collect::<Vec<_>>());
+        let map = Map::from_entries(entries).expect("no key twice");
+        for (i, key) in keys.iter().enumerate() {
+            assert_eq!(map.get(key), Some(&Value::Integer(i as i64)));
+        }
+        assert_eq!(map.get("absent"), None);
+        assert_judged_as_defined(&encode(&Value::Map(map)).unwrap());
+    }
+    let twice =
+        arena.alloc_slice_copy(&[("a", Value::Null), ("b", Value::Null), ("a", Value::Null)]);
+    assert_eq!(Map::from_entries(twice), Err(DuplicateKey("a")));
+}
+
+#[test]
+fn values_without_canonical_bytes_are_refused() {
+    for float in [f64::NAN, f64::INFINITY, -0.0] {
+        assert_eq!(encode(&Value::Float(float)), Err(EncodeError::Float));
+    }
+    let arena = Bump::new();
+    let nested = |levels| (0..levels).fold(Value::Null, |v, _| Value::Array(arena.alloc([v])));
+    assert!(encode(&nested(64)).is_ok());
+    assert_eq!(encode(&nested(65)), Err(EncodeError::Depth));
+}
+
+/// Bytes that are mostly canonical: items put together at random, then sometimes damaged.
+fn items() -> impl Strategy<Value = Vec<u8>> {
+    let scalar = prop_oneof![
+        any::<i64>().prop_map(|n| Encoder::new().integer(n).as_bytes().to_vec()),
+        (0i64..70).prop_map(|n| Encoder::new().integer(-n).as_bytes().to_vec()),
+        ".{0,12}".prop_map(|text| Encoder::new().text(&text).as_bytes().to_vec()),
+        "[ -~é]{60,80}".prop_map(|text| Encoder::new().text(&text).as_bytes().to_vec()),
+        proptest::collection::vec(any::<u8>(), 0..40)
+            .prop_map(|bytes| Encoder::new().bytes(&bytes).as_bytes().to_vec()),
+        any::<[u8; 4]>().prop_map(|seed| {
+            let cid = Cid::of(Codec::DagCbor, &seed);
+            Encoder::new().link(cid.as_cid_ref()).as_bytes().to_vec()
+        }),
+        any::<bool>().prop_map(|b| Encoder::new().boolean(b).as_bytes().to_vec()),
+        Just(vec![0xf6]),
+        any::<f64>().prop_map(|f| [vec![0xfb], f.to_be_bytes().to_vec()].concat()),
+    ];
+    scalar.prop_recursive(5, 60, 8, |inner| {
+        let key = prop_oneof!["[a-z]{0,3}", "[a-c]{6,9}", "é{0,4}"];
+        let maps = proptest::collection::vec((key, inner.clone()), 0..8).prop_map(|mut entries| {
+            entries.sort_by_key(|(key, _)| (key.len(), key.clone()));
+            let mut out = Encoder::new().map(entries.len()).as_bytes().to_vec();
+            for (key, value) in entries {
+                out.extend(Encoder::new().text(&key).as_bytes());
+                out.extend(value);
+            }
+            out
+        });
+        let arrays = proptest::collection::vec(inner, 0..30).prop_map(|items| {
+            let head = Encoder::new().array(items.len()).as_bytes().to_vec();
+            [head, items.concat()].concat()
+        });
+        prop_oneof![maps, arrays]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn the_scanner_judges_as_the_definition_does(input in items()) {
+        assert_judged_as_defined(&input);
+    }
+
+    #[test]
+    fn and_on_damaged_items_too(
+        mut input in items(),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in proptest::option::weighted(0.2, any::<prop::sample::Index>()),
+    ) {
+        for (at, byte) in damage {
+            let at = at.index(input.len());
+            input[at] = byte;
+        }
+        if let Some(cut) = cut {
+            input.truncate(cut.index(input.len()));
+        }
+        assert_judged_as_defined(&input);
+    }
+
+    #[test]
+    fn and_on_noise(input in proptest::collection::vec(any::<u8>(), 0..64)) {
+        assert_judged_as_defined(&input);
+    }
+
+    #[test]
+    fn and_on_keys_in_any_order(
+        keys in proptest::collection::vec("[ab]{0,3}|[ab]{7,9}|b{22,26}", 0..6),
+    ) {
+        let mut out = Encoder::new();
+        out.map(keys.len());
+        for key in &keys {
+            out.text(key).integer(0);
+        }
+        assert_judged_as_defined(out.as_bytes());
+    }
+}
