@@ -179,10 +179,18 @@ fn deprecated_fields_may_be_absent_and_unknown_ones_are_passed_by() {
 #[test]
 fn missing_fields_are_named() {
     let fields: [(&str, fn(&mut Encoder)); 4] = [
-        ("did", |e| { e.text(DID)); }),
-        ("seq", |e| { e.integer(1)); }),
-        ("time", |e| { e.text(TIME)); }),
-        ("active", |e| { e.boolean(true)); }),
+        ("did", |e| {
+            e.text(DID);
+        }),
+        ("seq", |e| {
+            e.integer(1);
+        }),
+        ("time", |e| {
+            e.text(TIME);
+        }),
+        ("active", |e| {
+            e.boolean(true);
+        }),
     ];
     for (left_out, _) in fields {
         let mut payload = Encoder::new();
