@@ -178,7 +178,8 @@ fn deprecated_fields_may_be_absent_and_unknown_ones_are_passed_by() {
 
 #[test]
 fn missing_fields_are_named() {
-    let fields: [(&str, fn(&mut Encoder)); 4] = [
+    type Write = fn(&mut Encoder);
+    let fields: [(&str, Write); 4] = [
         ("did", |e| {
             e.text(DID);
         }),
