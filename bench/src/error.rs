@@ -36,6 +36,9 @@ pub enum BenchError {
         /// What is wrong with it.
         fault: serde_json::Error,
     },
+    /// What lies beside a corpus tells of other bytes.
+    #[error("{}: describes another corpus than the one beside it; remove one of them", .0.display())]
+    OtherCorpus(PathBuf),
     /// A file or folder could not be read or written.
     #[error("{}: {fault}", path.display())]
     Io {

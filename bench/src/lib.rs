@@ -23,6 +23,7 @@ mod protocol;
 pub mod report;
 mod results;
 mod run;
+mod stamp;
 mod task;
 
 pub use counts::{Comparison, Counts, Difference};

@@ -16,7 +16,7 @@ pub struct Plan {
     pub passes: u32,
     /// Passes before those, whose time is not kept.
     pub warmup: u32,
-    /// Makes a corpus a tenth the size.
+    /// Makes a corpus of a tenth the frames, with lower trees.
     pub quick: bool,
     /// A file of frames, or a folder with one; `None` makes the default corpus.
     pub corpus: Option<PathBuf>,

@@ -14,7 +14,7 @@ use crate::counts::Counts;
 use crate::{BenchError, CorpusInfo, Plan, Progress};
 use tally::Tally;
 
-pub use make::{FRAMES_FILE, default_spec};
+pub use make::{FRAMES_FILE, generate};
 
 /// A corpus on disk, and what is in it.
 #[derive(Clone, Debug)]
@@ -54,13 +54,14 @@ fn open(path: PathBuf) -> Result<Corpus, BenchError> {
         Ok(frames) => frames,
         Err(fault) => return Err(BenchError::Corpus { path, fault }),
     };
-    let counts = match stored_counts(&path)? {
+    let sha256 = hex(&sha256::digest(&file));
+    let counts = match stored_counts(&path, &sha256)? {
         Some(counts) => counts,
         None => Tally::of(&frames).into(),
     };
     let info = CorpusInfo {
         name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        sha256: hex(&sha256::digest(&file)),
+        sha256,
         bytes: file.len() as u64,
         units: frames.len() as u64,
     };
@@ -68,16 +69,21 @@ fn open(path: PathBuf) -> Result<Corpus, BenchError> {
     Ok(Corpus { info, unit_bytes, counts, path })
 }
 
-/// The counts that lie beside a corpus, in the file of the same name that ends in `.json`.
-fn stored_counts(corpus: &Path) -> Result<Option<Counts>, BenchError> {
+/// The counts that lie beside a corpus, in the file of the same name that ends in `.json`, if there
+/// is one and it has any.
+fn stored_counts(corpus: &Path, sha256: &str) -> Result<Option<Counts>, BenchError> {
     #[derive(Deserialize)]
     struct Sidecar {
-        counts: Counts,
+        counts: Option<Counts>,
+        sha256: Option<String>,
     }
     let path = corpus.with_extension("json");
     let Ok(text) = fs::read(&path) else { return Ok(None) };
     match serde_json::from_slice::<Sidecar>(&text) {
-        Ok(sidecar) => Ok(Some(sidecar.counts)),
+        Ok(Sidecar { sha256: Some(described), .. }) if described != sha256 => {
+            Err(BenchError::OtherCorpus(path))
+        }
+        Ok(sidecar) => Ok(sidecar.counts),
         Err(fault) => Err(BenchError::Sidecar { path, fault }),
     }
 }

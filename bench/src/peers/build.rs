@@ -10,9 +10,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Kind, Language, Peer, stamp};
+use super::{Kind, Language, Peer};
 use crate::exchange::one_line;
-use crate::plan::Own;
+use crate::plan::{self, Own};
+use crate::stamp;
 
 /// A program that is ready to run.
 #[derive(Clone, Debug)]
@@ -135,7 +136,7 @@ impl Workshop {
         let venv = self.dir.join(id).join("venv");
         let python = venv.join("bin/python");
         let requirements = dir.join("requirements.txt");
-        self.unless_fresh(id, &[requirements.clone()], &toolchain, &python, |build| {
+        self.unless_fresh(id, std::slice::from_ref(&requirements), &toolchain, &python, |build| {
             let mut make = clean_command("python3");
             build.step(make.args(["-m", "venv", "--clear"]).arg(&venv))?;
             let mut pip = clean_command(&python);
@@ -189,7 +190,7 @@ impl Workshop {
             return Ok(version.clone());
         }
         let mut command = clean_command(name);
-        let output = command.arg(flag).current_dir(crate::plan::repository_or_here()).output();
+        let output = command.arg(flag).current_dir(plan::repository_or_here()).output();
         let output = output.map_err(|error| not_started(OsStr::new(name), &error))?;
         if !output.status.success() {
             let told = String::from_utf8_lossy(&output.stderr);
@@ -251,7 +252,7 @@ impl Build {
         let is_error = |line: &&str| {
             ["error", "ERROR", "npm error", "npm ERR!"].iter().any(|mark| line.starts_with(mark))
         };
-        let found = lines().find(is_error).or_else(|| lines().last());
+        let found = lines().find(is_error).or_else(|| lines().next_back());
         format!("{}; see {}", one_line(found.unwrap_or("it failed")), self.log.display())
     }
 }

@@ -1,7 +1,6 @@
 //! Which peers are there, and how is each started?
 
 mod build;
-mod stamp;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -31,7 +31,13 @@ pub(crate) enum Color {
 pub(crate) enum Command {
     /// Measures how fast implementations do the same work.
     #[command(after_help = BENCH_EXAMPLES)]
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
+    /// Makes files to measure and to test with.
+    #[command(subcommand)]
+    Corpus(CorpusCommand),
+    /// Shows what is in a file of frames, a frame, a CAR or a CBOR block, or why it is none.
+    #[command(after_help = INSPECT_EXAMPLES)]
+    Inspect(InspectArgs),
     /// Prints a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -83,6 +89,63 @@ pub(crate) struct BenchArgs {
     pub(crate) work_dir: Option<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum CorpusCommand {
+    /// Writes a simulated stream of firehose frames, the same bytes for the same seed.
+    ///
+    /// Two files: firehose-frames.bin (a 32-bit big-endian count, then each frame behind its 32-bit
+    /// length) and firehose-frames.json (seed, SHA-256, counts, and the accounts with their keys).
+    #[command(after_help = GENERATE_EXAMPLES)]
+    Generate(GenerateArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct GenerateArgs {
+    /// What everything follows from [default: that of the benchmark].
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How many frames, all of them commits [default: those of the benchmark, 3298].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) frames: Option<u32>,
+    /// The folder to write to, made if it is not there.
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+}
+
+/// Shows what is in a file of frames, a frame, a CAR or a CBOR block, or why it is none.
+///
+/// Everything is checked, shown or not: canonical DAG-CBOR, every hash against its CID, every bound.
+/// Bytes that break a rule are refused with the rule, the offset and the bytes around it, and exit
+/// code 1.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// The file; `-` for standard input.
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// One JSON document instead of a tree, with links as {"$link": …} and bytes as {"$bytes": …}.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many frames or blocks to show; 0 for all [default: 10, with --json all].
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// What the bytes are, instead of finding out.
+    #[arg(long = "as", value_enum, value_name = "KIND")]
+    pub(crate) kind: Option<Kind>,
+}
+
+/// What bytes can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// A file of frames.
+    Corpus,
+    /// One frame of an event stream.
+    Frame,
+    /// A CAR v1 archive.
+    Car,
+    /// One DAG-CBOR item.
+    Cbor,
+}
+
 fn task() -> impl TypedValueParser<Value = Task> {
     let names = PossibleValuesParser::new(Task::ALL.map(Task::name));
     names.map(|name| Task::from_name(&name).expect("one of the possible values"))
@@ -101,6 +164,18 @@ Examples:
 
 How a run works and what it does not measure: bench/METHOD.md. In whose favour it may lean:
 bench/BIAS.md.";
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  wireproof corpus generate --out corpus            the stream that the benchmark measures on
+  wireproof corpus generate --seed 7 --frames 100   a small one of your own";
+
+const INSPECT_EXAMPLES: &str = "\
+Examples:
+  wireproof inspect repository.car
+  wireproof inspect firehose-frames.bin --limit 3
+  wireproof inspect frame.bin --json | jq .ops
+  curl -s \"$PDS/xrpc/com.atproto.sync.getRepo?did=$DID\" | wireproof inspect -";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::ProgressLine;
 
-pub(crate) fn run(args: BenchArgs, output: Output) -> Result<(), Failure> {
-    let plan = plan(&args)?;
+pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
+    let plan = plan(args)?;
     let mut line = ProgressLine::new();
     let results = ::bench::run(&plan, &mut |progress| show(&mut line, progress));
     line.end();

@@ -53,7 +53,7 @@ impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         match &error {
             BenchError::UnknownPeer { .. } => Self::Usage(error.to_string()),
-            BenchError::Corpus { .. } | BenchError::Sidecar { .. } => {
+            BenchError::Corpus { .. } | BenchError::Sidecar { .. } | BenchError::OtherCorpus(_) => {
                 Self::Refused(error.to_string())
             }
             _ => Self::Local(error.to_string()),

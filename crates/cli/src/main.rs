@@ -6,7 +6,9 @@
 mod args;
 mod bench;
 mod completions;
+mod corpus;
 mod failure;
+mod inspect;
 mod output;
 mod progress;
 
@@ -14,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Command};
+use args::{Args, Command, CorpusCommand};
 use failure::Failure;
 use output::Output;
 
@@ -33,7 +35,9 @@ fn main() -> ExitCode {
 fn run(args: Args) -> Result<(), Failure> {
     let output = Output::new(args.color);
     match args.command {
-        Command::Bench(args) => bench::run(args, output),
+        Command::Bench(args) => bench::run(&args, output),
+        Command::Corpus(CorpusCommand::Generate(args)) => corpus::generate(&args, output),
+        Command::Inspect(args) => inspect::run(&args, output),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
         }

@@ -1,4 +1,4 @@
-//! Has what a peer is built from changed since it was built?
+//! Has what something was made from changed since it was made?
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use wireproof::kernels::sha256;
 use crate::corpora::hex;
 
 /// A name for the state of some files, by what they are called and hold, and of a toolchain.
-pub(super) fn of(sources: &[PathBuf], toolchain: &str) -> io::Result<String> {
+pub(crate) fn of(sources: &[PathBuf], toolchain: &str) -> io::Result<String> {
     let mut state = Vec::from(toolchain);
     for source in sources {
         add(source, Path::new(""), &mut state)?;
@@ -32,7 +32,7 @@ fn add(path: &Path, name: &Path, state: &mut Vec<u8>) -> io::Result<()> {
 }
 
 /// The names in a folder, in order, without what tools leave behind.
-pub(super) fn sources_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn sources_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();

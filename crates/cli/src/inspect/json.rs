@@ -1,0 +1,260 @@
+//! Each kind of bytes as one JSON document for a program. Values are in the JSON form of the AT
+//! Protocol's data model.
+
+use std::io::Write;
+
+use bumpalo::Bump;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use wireproof::atproto::corpus;
+use wireproof::atproto::event::{Block, Decoder, Event, Options, RepoOp};
+use wireproof::codec::car::{self, HashProof};
+use wireproof::codec::cbor::{self, Value};
+use wireproof::codec::json::Json;
+use wireproof::codec::{Cid, CidRef};
+
+use super::refusal::{Refusal, Stop};
+use super::text::{FIRST_FRAME, LENGTH_BYTES};
+use crate::args::Kind;
+
+/// Checks all of `bytes`, then writes `limit` frames or blocks of them. Nothing is written if a rule
+/// is broken.
+pub(super) fn write(
+    kind: Kind,
+    bytes: &[u8],
+    limit: usize,
+    out: &mut dyn Write,
+) -> Result<(), Stop> {
+    let mut json = match kind {
+        Kind::Corpus => corpus_document(bytes, limit),
+        Kind::Frame => frame_document(bytes, limit),
+        Kind::Car => car_document(bytes, limit),
+        Kind::Cbor => cbor_document(bytes),
+    }?;
+    json.push(b'\n');
+    Ok(out.write_all(&json)?)
+}
+
+fn corpus_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+    let frames = corpus::read(bytes)?;
+    let mut decoder = Decoder::new(Options::default());
+    let mut json =
+        format!("{{\"kind\":\"corpus\",\"count\":{},\"frames\":[", frames.len()).into_bytes();
+    let mut offset = FIRST_FRAME;
+    for (index, frame) in frames.iter().enumerate() {
+        let inside = |refusal: Refusal| refusal.inside(format!("frame {index}"), offset);
+        let event = decoder.decode(frame).map_err(|error| inside(error.into()))?;
+        if index < limit {
+            let document = FrameDocument { event: &event, bytes: frame.len(), limit: usize::MAX };
+            let separator = if index > 0 { "," } else { "" };
+            json.extend(separator.as_bytes());
+            json.extend(to_json(&document).map_err(inside)?);
+        }
+        offset += frame.len() + LENGTH_BYTES;
+    }
+    json.extend(b"]}");
+    Ok(json)
+}
+
+fn frame_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+    let mut decoder = Decoder::new(Options::default());
+    let event = decoder.decode(bytes)?;
+    to_json(&FrameDocument { event: &event, bytes: bytes.len(), limit })
+}
+
+fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+    #[derive(Serialize)]
+    struct CarDocument<'a> {
+        kind: &'static str,
+        version: u8,
+        bytes: usize,
+        roots: Vec<Link<'a>>,
+        count: usize,
+        blocks: Vec<BlockDocument<'a>>,
+    }
+    let archive = car::read(bytes, &car::Options::default())?;
+    let arena = Bump::new();
+    let mut blocks = Vec::new();
+    for block in &archive.blocks {
+        let in_block = |error| Refusal::of_block(block.cid, error, block.data_offset());
+        if blocks.len() < limit {
+            let value = block.cid.is_dag_cbor().then(|| cbor::decode(block.data, &arena));
+            let value = value.transpose().map_err(in_block)?;
+            blocks.push(BlockDocument::new(block.cid, block.data, block.proof, value));
+        } else if block.cid.is_dag_cbor() {
+            cbor::validate(block.data).map_err(in_block)?;
+        }
+    }
+    to_json(&CarDocument {
+        kind: "car",
+        version: 1,
+        bytes: bytes.len(),
+        roots: archive.roots.iter().map(Link).collect(),
+        count: archive.blocks.len(),
+        blocks,
+    })
+}
+
+fn cbor_document(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let arena = Bump::new();
+    let value = cbor::decode(bytes, &arena)?;
+    to_json(&Json(&value))
+}
+
+fn to_json(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
+    serde_json::to_vec(document).map_err(|error| Refusal::no_json(&error))
+}
+
+/// A frame, its fields by the names of the protocol.
+struct FrameDocument<'e, 'a> {
+    event: &'e Event<'a>,
+    bytes: usize,
+    /// How many blocks to write.
+    limit: usize,
+}
+
+impl Serialize for FrameDocument<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", "frame")?;
+        map.serialize_entry("bytes", &self.bytes)?;
+        map.serialize_entry("type", &self.event.kind())?;
+        self.fields(&mut map)?;
+        map.end()
+    }
+}
+
+impl FrameDocument<'_, '_> {
+    fn fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self.event {
+            Event::Commit(commit) => {
+                let ops: Vec<_> = commit.ops.iter().map(OpDocument::new).collect();
+                map.serialize_entry("seq", &commit.seq)?;
+                map.serialize_entry("repo", commit.repo)?;
+                map.serialize_entry("rev", commit.rev)?;
+                map.serialize_entry("since", &commit.since)?;
+                map.serialize_entry("commit", &Link(commit.commit.as_cid_ref()))?;
+                map.serialize_entry("prevData", &commit.prev_data.as_ref().map(Link::to))?;
+                map.serialize_entry("time", commit.time)?;
+                map.serialize_entry("ops", &ops)?;
+                self.blocks(commit.root, commit.blocks, map)
+            }
+            Event::Sync(sync) => {
+                map.serialize_entry("seq", &sync.seq)?;
+                map.serialize_entry("did", sync.did)?;
+                map.serialize_entry("rev", sync.rev)?;
+                map.serialize_entry("time", sync.time)?;
+                self.blocks(sync.root, sync.blocks, map)
+            }
+            Event::Identity(identity) => {
+                map.serialize_entry("seq", &identity.seq)?;
+                map.serialize_entry("did", identity.did)?;
+                map.serialize_entry("handle", &identity.handle)?;
+                map.serialize_entry("time", identity.time)
+            }
+            Event::Account(account) => {
+                map.serialize_entry("seq", &account.seq)?;
+                map.serialize_entry("did", account.did)?;
+                map.serialize_entry("active", &account.active)?;
+                map.serialize_entry("status", &account.status)?;
+                map.serialize_entry("time", account.time)
+            }
+            Event::Info(info) => {
+                map.serialize_entry("name", info.name)?;
+                map.serialize_entry("message", &info.message)
+            }
+            Event::Error(error) => {
+                map.serialize_entry("error", error.error)?;
+                map.serialize_entry("message", &error.message)
+            }
+            Event::Unknown(unknown) => {
+                let arena = Bump::new();
+                let payload = cbor::decode(unknown.payload, &arena);
+                let payload = payload.expect("the decoder checked it");
+                map.serialize_entry("op", &unknown.header.op)?;
+                map.serialize_entry("payload", &Json(&payload))
+            }
+        }
+    }
+
+    fn blocks<M: SerializeMap>(
+        &self,
+        root: Option<CidRef<'_>>,
+        blocks: &[Block<'_>],
+        map: &mut M,
+    ) -> Result<(), M::Error> {
+        let shown: Vec<_> = blocks.iter().take(self.limit).map(BlockDocument::of_event).collect();
+        map.serialize_entry("root", &root.map(Link))?;
+        map.serialize_entry("count", &blocks.len())?;
+        map.serialize_entry("blocks", &shown)
+    }
+}
+
+#[derive(Serialize)]
+struct OpDocument<'a> {
+    action: &'static str,
+    path: &'a str,
+    cid: Option<Link<'a>>,
+    prev: Option<Link<'a>>,
+    record: Option<Item<'a>>,
+}
+
+impl<'a> OpDocument<'a> {
+    fn new(op: &RepoOp<'a>) -> Self {
+        Self {
+            action: op.action.as_str(),
+            path: op.path,
+            cid: op.cid.map(Link),
+            prev: op.prev.map(Link),
+            record: op.record.and_then(|record| record.value).map(Item),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct BlockDocument<'a> {
+    cid: Link<'a>,
+    bytes: usize,
+    /// What is known of the data being what the CID names.
+    hash: &'static str,
+    value: Option<Item<'a>>,
+}
+
+impl<'a> BlockDocument<'a> {
+    fn new(cid: CidRef<'a>, data: &[u8], proof: HashProof, value: Option<Value<'a>>) -> Self {
+        let hash = match proof {
+            HashProof::Checked => "checked",
+            HashProof::Trusted => "trusted",
+            HashProof::UnknownHash => "unknown",
+        };
+        Self { cid: Link(cid), bytes: data.len(), hash, value: value.map(Item) }
+    }
+
+    fn of_event(block: &Block<'a>) -> Self {
+        Self::new(block.cid, block.data, block.proof, block.value)
+    }
+}
+
+/// A value that is kept, in its JSON form.
+struct Item<'a>(Value<'a>);
+
+impl Serialize for Item<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Json(&self.0).serialize(serializer)
+    }
+}
+
+/// A CID in the JSON form of a link.
+struct Link<'a>(CidRef<'a>);
+
+impl<'a> Link<'a> {
+    fn to(cid: &'a Cid) -> Self {
+        Self(cid.as_cid_ref())
+    }
+}
+
+impl Serialize for Link<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Json(&Value::Link(self.0)).serialize(serializer)
+    }
+}

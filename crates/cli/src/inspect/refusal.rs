@@ -1,0 +1,143 @@
+//! Which rule was broken, and which bytes did it?
+
+use std::fmt;
+use std::io;
+
+use wireproof::atproto::corpus::CorpusError;
+use wireproof::atproto::event::FrameError;
+use wireproof::codec::CidRef;
+use wireproof::codec::car::{CarError, CarFault};
+use wireproof::codec::cbor::DecodeError;
+
+/// Why bytes are refused, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The part that holds the fault, such as a frame of many; empty for the whole.
+    part: String,
+    /// Bytes from the start of the input.
+    offset: usize,
+    rule: String,
+}
+
+impl Refusal {
+    fn new(offset: usize, rule: impl ToString) -> Self {
+        Self { part: String::new(), offset, rule: rule.to_string() }
+    }
+
+    /// The same fault, of a part of the input that starts at `start`.
+    pub(super) fn inside(self, part: String, start: usize) -> Self {
+        Self { part, offset: start + self.offset, rule: self.rule }
+    }
+
+    /// A block of an archive whose data, which starts at `start`, is not what its CID says.
+    pub(super) fn of_block(cid: CidRef<'_>, error: DecodeError, start: usize) -> Self {
+        Self::from(error).inside(format!("block {cid}"), start)
+    }
+
+    /// A value that is canonical and cannot be written as JSON.
+    pub(super) fn no_json(error: &impl fmt::Display) -> Self {
+        Self::new(0, format_args!("no JSON form: {error}"))
+    }
+
+    /// The bytes around the fault: the offset of the first in hexadecimal, then up to 16 before,
+    /// the one where the fault is in brackets, and up to 16 behind it.
+    pub(super) fn bytes_around(&self, bytes: &[u8]) -> String {
+        let at = self.offset.min(bytes.len());
+        let start = at.saturating_sub(AROUND);
+        let end = bytes.len().min(at + 1 + AROUND);
+        let before: String = bytes[start..at].iter().map(|byte| format!("{byte:02x} ")).collect();
+        let marked = bytes.get(at).map_or("end".to_owned(), |byte| format!("{byte:02x}"));
+        let behind: String =
+            bytes[end.min(at + 1)..end].iter().map(|byte| format!(" {byte:02x}")).collect();
+        format!("  {start:08x}  {before}[{marked}]{behind}")
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.part.is_empty() {
+            write!(f, "{}, ", self.part)?;
+        }
+        write!(f, "at byte {}: {}", self.offset, self.rule)
+    }
+}
+
+impl From<DecodeError> for Refusal {
+    fn from(error: DecodeError) -> Self {
+        Self::new(error.offset, error.reason)
+    }
+}
+
+impl From<FrameError> for Refusal {
+    fn from(error: FrameError) -> Self {
+        Self::new(error.offset, error.fault)
+    }
+}
+
+impl From<CarError> for Refusal {
+    fn from(error: CarError) -> Self {
+        let offset = usize::try_from(error.offset).expect("an offset inside a slice");
+        match error.fault {
+            CarFault::Header(inner) => {
+                Self::new(offset + inner.offset, format_args!("the header: {}", inner.reason))
+            }
+            fault => Self::new(offset, fault),
+        }
+    }
+}
+
+impl From<CorpusError> for Refusal {
+    fn from(error: CorpusError) -> Self {
+        match error {
+            CorpusError::NoCount => Self::new(0, error),
+            CorpusError::Truncated { offset, index, count } => {
+                Self::new(offset, format_args!("the file ends inside frame {index} of {count}"))
+            }
+            CorpusError::TrailingBytes(offset) => Self::new(offset, "bytes follow the last frame"),
+        }
+    }
+}
+
+/// Why there is no more to show.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The bytes break a rule.
+    Refused(Refusal),
+    /// The way out is closed.
+    Output(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Bytes shown on each side of a fault.
+const AROUND: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_byte_at_fault_is_marked_among_its_neighbours() {
+        let bytes: Vec<u8> = (0..64).collect();
+        let line = Refusal::new(20, "").bytes_around(&bytes);
+        assert!(line.starts_with("  00000004  04 05 ") && line.contains(" 13 [14] 15 "), "{line}");
+        assert!(line.ends_with(" 24"), "{line}");
+    }
+
+    #[test]
+    fn a_fault_at_either_end_shows_what_there_is() {
+        assert_eq!(Refusal::new(0, "").bytes_around(b"\x01\x02"), "  00000000  [01] 02");
+        assert_eq!(Refusal::new(2, "").bytes_around(b"\x01\x02"), "  00000000  01 02 [end]");
+        assert_eq!(Refusal::new(0, "").bytes_around(b""), "  00000000  [end]");
+    }
+}
