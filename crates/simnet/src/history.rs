@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use crate::random::Seed;
+use crate::random::{Random, Seed};
 use crate::record::{Collection, RecordPath};
 use crate::tid::Tid;
 use crate::tree::{Layer, key_heights};
@@ -28,23 +28,40 @@ pub(crate) struct OldRecord {
 
 /// The records that an account of this height has at `now_micros`, sorted by key.
 pub(crate) fn records(seed: &Seed, height: Layer, clock: u64, now_micros: u64) -> Vec<OldRecord> {
+    let mut random = seed.stream(LAYOUT_STREAM);
+    let wealth_percent = *random.pick(&WEALTH_PERCENT);
+    let total = ((wealth_percent << (2 * u32::from(height))) / 100).clamp(1, MAX_HISTORY_LEN);
     let mut records = Vec::new();
     let mut highest = None;
-    for (collection, share) in SHARES {
-        let history = History::new(*seed, collection, share, height, clock, now_micros);
+    for (collection, share_per_mille) in SHARES {
+        let count = (total * share_per_mille).div_ceil(1000);
+        let history = History::new(*seed, collection, count, clock, now_micros);
         highest = highest.max(history.keep_into(height, &mut records));
     }
-    if highest < Some(height) {
-        let history = History::new(*seed, Collection::Like, 1000, height, clock, now_micros);
-        records.push(history.search(height));
+    if height >= LEAST_TALL {
+        records.extend((LEAST_TALL..=height).map(|layer| tall_record(layer, &mut random)));
+    } else if highest < Some(height) {
+        let history = History::new(*seed, Collection::Like, total, clock, now_micros);
+        records.push(history.search(height, &mut random));
     }
-    let profile = RecordPath {
-        collection: Collection::Profile,
-        tid: Tid::new(now_micros - LIFE_MICROS, clock),
-    };
-    records.push(OldRecord { path: profile, key: profile.to_key().into() });
+    let tid = Tid::new(now_micros - LIFE_MICROS, clock);
+    records.push(OldRecord::new(RecordPath { collection: Collection::Profile, tid }));
     records.sort_by(|a, b| a.key.cmp(&b.key));
     records
+}
+
+impl OldRecord {
+    fn new(path: RecordPath) -> Self {
+        Self { path, key: path.to_key().into() }
+    }
+}
+
+/// One of the known records of this height.
+fn tall_record(height: Layer, random: &mut Random) -> OldRecord {
+    let of_height = TALL_KEYS.into_iter().filter(|(other, ..)| *other == height);
+    let (_, collection, rkey) = *random.pick(&of_height.collect::<Vec<_>>());
+    let tid = Tid::parse(rkey).expect("the table holds TIDs");
+    OldRecord::new(RecordPath { collection, tid })
 }
 
 /// What an account ever wrote to one collection.
@@ -58,15 +75,7 @@ struct History {
 }
 
 impl History {
-    fn new(
-        seed: Seed,
-        collection: Collection,
-        share_per_mille: u64,
-        height: Layer,
-        clock: u64,
-        now_micros: u64,
-    ) -> Self {
-        let count = (records_of_height(height) * share_per_mille).div_ceil(1000);
+    fn new(seed: Seed, collection: Collection, count: u64, clock: u64, now_micros: u64) -> Self {
         let start_micros = now_micros - LIFE_MICROS + 1_000_000;
         let step_micros = (LIFE_MICROS - 2_000_000) / count;
         Self { seed, collection, count, start_micros, step_micros, clock }
@@ -92,8 +101,7 @@ impl History {
     }
 
     /// The first record of exactly this height among ones that fall between the usual ones.
-    fn search(&self, height: Layer) -> OldRecord {
-        let mut random = self.seed.stream(SEARCH_STREAM);
+    fn search(&self, height: Layer, random: &mut Random) -> OldRecord {
         let mut keys = Vec::new();
         loop {
             let tids: Vec<Tid> = (0..BATCH_LEN)
@@ -107,13 +115,12 @@ impl History {
     }
 
     fn tid(&self, index: u64, random: u64) -> Tid {
-        let jitter = random % self.step_micros;
-        Tid::new(self.start_micros + index * self.step_micros + jitter, self.clock)
+        let jitter = (u128::from(random) * u128::from(self.step_micros)) >> 64;
+        Tid::new(self.start_micros + index * self.step_micros + jitter as u64, self.clock)
     }
 
     fn record(&self, tid: Tid) -> OldRecord {
-        let path = RecordPath { collection: self.collection, tid };
-        OldRecord { path, key: path.to_key().into() }
+        OldRecord::new(RecordPath { collection: self.collection, tid })
     }
 
     /// The heights of the keys with these record keys; `keys` is scratch.
@@ -137,11 +144,6 @@ impl History {
     }
 }
 
-/// How many records most trees of this height have: 1.4 · 4ʰ.
-fn records_of_height(height: Layer) -> u64 {
-    (14 << (2 * u32::from(height))) / 10
-}
-
 /// The share of each collection in what accounts have, per mille.
 const SHARES: [(Collection, u64); 7] = [
     (Collection::Like, 480),
@@ -162,5 +164,45 @@ const LIFE_MICROS: u64 = 3 * 365 * 86_400_000_000;
 /// Keys hashed together.
 const BATCH_LEN: usize = 1024;
 
-/// The stream number for keys that are searched for their height; collections use small ones.
-const SEARCH_STREAM: u64 = 1 << 32;
+/// How many records an account has written, in percent of 4ʰ for a tree of height h: a tree has
+/// one height for a wide range of sizes. Together these give roots of two entries, as measured.
+const WEALTH_PERCENT: [u64; 5] = [10, 20, 40, 160, 480];
+
+/// The most records that are enumerated for an account.
+const MAX_HISTORY_LEN: u64 = 1 << 20;
+
+/// The least height that has known keys.
+const LEAST_TALL: Layer = 10;
+
+/// Keys of great height. One of height 12 is found by hashing 22 million; these were, once.
+const TALL_KEYS: [(Layer, Collection, &str); 12] = [
+    (10, Collection::Like, "3kis23cshgh2d"),
+    (10, Collection::Like, "3lms7uin24f24"),
+    (10, Collection::Follow, "3keyxwbfehx2t"),
+    (10, Collection::Follow, "3mkw3fotvma2x"),
+    (11, Collection::Like, "3kixmksjfzx2v"),
+    (11, Collection::Like, "3lehsn6sxx52s"),
+    (11, Collection::Follow, "3klzbexbcho2s"),
+    (11, Collection::Follow, "3m54os62gxy2m"),
+    (12, Collection::Like, "3ljy3vnpibn2f"),
+    (12, Collection::Like, "3lxjfawcowm2q"),
+    (12, Collection::Follow, "3kb6rf4pau523"),
+    (12, Collection::Follow, "3lfwovjap632y"),
+];
+
+/// The stream number for how much there is and what is searched for; collections use small ones.
+const LAYOUT_STREAM: u64 = 1 << 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::key_height;
+
+    #[test]
+    fn the_tall_keys_are_as_tall_as_they_claim() {
+        for (height, collection, rkey) in TALL_KEYS {
+            let tid = Tid::parse(rkey).expect("a TID");
+            assert_eq!(key_height(&RecordPath { collection, tid }.to_key()), height, "{rkey}");
+        }
+    }
+}

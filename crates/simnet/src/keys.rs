@@ -75,8 +75,12 @@ impl SigningKey {
     /// The public key as a `did:key`.
     pub fn did_key(&self) -> String {
         match self {
-            Self::K256(key) => spell(&K256_PREFIX, key.verifying_key().to_sec1_point(true).as_bytes()),
-            Self::P256(key) => spell(&P256_PREFIX, key.verifying_key().to_sec1_point(true).as_bytes()),
+            Self::K256(key) => {
+                spell(&K256_PREFIX, key.verifying_key().to_sec1_point(true).as_bytes())
+            }
+            Self::P256(key) => {
+                spell(&P256_PREFIX, key.verifying_key().to_sec1_point(true).as_bytes())
+            }
         }
     }
 }

@@ -134,7 +134,9 @@ impl Repository {
         let settled = self.tree.settle();
         self.head = sign(&self.account, rev, settled.root);
         self.rev = rev;
-        let mut proof = self.tree.covering_proof(ops.iter().map(|op| op.key.as_str()));
+        // Undoing an update meets no node but those that the update made.
+        let moved = ops.iter().filter(|op| op.action != Action::Update);
+        let mut proof = self.tree.covering_proof(moved.map(|op| op.key.as_str()));
         settled.new_nodes.iter().for_each(|node| drop(proof.remove(&node.cid)));
         let commit = Arc::new(self.head.clone());
         let did = self.account.did().to_owned();

@@ -60,8 +60,8 @@ pub(super) enum Task {
     Delete,
     /// Makes a post with its two gates: three operations.
     GatedPost,
-    /// Makes this many follows.
-    Follows(usize),
+    /// Makes this many likes and follows, in turn.
+    Burst(usize),
     /// Deletes this many recent likes.
     Unlikes(usize),
 }
@@ -76,9 +76,8 @@ pub(super) fn plan(spec: &Spec) -> Vec<Member> {
     for (index, (height, task)) in heights.into_iter().zip(tasks).enumerate() {
         seq += random.between(1, 3) as i64;
         micros += random.between(1_000, 13_000);
-        let of_height: Vec<usize> = (0..members.len())
-            .filter(|&at| members[at].account.height() == height)
-            .collect();
+        let of_height: Vec<usize> =
+            (0..members.len()).filter(|&at| members[at].account.height() == height).collect();
         // The lesser of two draws: some accounts write much more than others.
         let draws = [random.pick(&of_height), random.pick(&of_height)];
         let member = **draws.iter().min().expect("two draws");
@@ -141,26 +140,22 @@ const HEIGHTS: [(Layer, u64); 11] = [
 
 /// How many of a thousand frames do what.
 const TASKS: [(Task, u64); 11] = [
-    (Task::Create(Collection::Like), 683),
+    (Task::Create(Collection::Like), 692),
     (Task::Create(Collection::Post), 110),
     (Task::Create(Collection::Repost), 97),
     (Task::Create(Collection::Follow), 39),
     (Task::Create(Collection::Block), 7),
-    (Task::Create(Collection::Threadgate), 9),
-    (Task::Create(Collection::Postgate), 4),
-    (Task::Create(Collection::Document), 4),
+    (Task::Create(Collection::Threadgate), 4),
+    (Task::Create(Collection::Postgate), 2),
+    (Task::Create(Collection::Document), 2),
     (Task::Update, 13),
     (Task::Delete, 27),
     (Task::GatedPost, 7),
 ];
 
 /// The large commits, each on a tree of at least this height.
-const TAILS: [(Task, Layer); 4] = [
-    (Task::Follows(42), 7),
-    (Task::Unlikes(12), 6),
-    (Task::Follows(18), 6),
-    (Task::Follows(9), 5),
-];
+const TAILS: [(Task, Layer); 4] =
+    [(Task::Burst(42), 8), (Task::Unlikes(12), 6), (Task::Burst(18), 6), (Task::Burst(9), 5)];
 
 /// How many frames an account has on average.
 const FRAMES_PER_ACCOUNT: usize = 8;
@@ -169,7 +164,7 @@ const FRAMES_PER_ACCOUNT: usize = 8;
 const FRAMES_PER_TALL_ACCOUNT: usize = 30;
 
 /// From this height on a tree costs much to make.
-const TALL: Layer = 10;
+const TALL: Layer = 9;
 
 /// When the stream begins: 2026-07-01T00:00:00Z.
 const FIRST_MICROS: u64 = 1_782_864_000_000_000;

@@ -19,7 +19,7 @@ pub(super) fn writes(repository: &Repository, slot: &Slot, random: &mut Random) 
     match slot.task {
         Task::Create(collection) => create(repository, &[collection], tid),
         Task::GatedPost => create(repository, &GATED_POST, tid),
-        Task::Follows(count) => follows(repository, tid, count),
+        Task::Burst(count) => burst(repository, tid, count),
         Task::Update => vec![update_of_profile(repository)],
         Task::Delete => {
             let collection = *random.pick(&DELETED);
@@ -47,15 +47,13 @@ fn create(repository: &Repository, collections: &[Collection], tid: Tid) -> Vec<
         .expect("three keys of four have height 0")
 }
 
-/// Follows one after the other, as an application makes them from a list.
-fn follows(repository: &Repository, last: Tid, count: usize) -> Vec<Write> {
-    let step_micros = 2;
-    let first = Tid::new(last.micros() - (count as u64) * step_micros, last.as_u64());
+/// Likes and follows one after the other, as an application makes them from lists.
+fn burst(repository: &Repository, last: Tid, count: usize) -> Vec<Write> {
+    let mut tid = repository.account().tid(last.micros() - 4 * count as u64);
     let mut writes = Vec::new();
-    let mut tid = first;
-    for _ in 0..count {
-        let created = create(repository, &[Collection::Follow], tid);
-        tid = created[0].path.tid.later(step_micros);
+    for collection in [Collection::Like, Collection::Follow].into_iter().cycle().take(count) {
+        let created = create(repository, &[collection], tid);
+        tid = created[0].path.tid.later(2);
         writes.extend(created);
     }
     writes

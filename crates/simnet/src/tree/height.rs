@@ -21,8 +21,9 @@ pub fn key_heights(keys: &[&[u8]]) -> Vec<Layer> {
 }
 
 fn height_of(digest: &Digest) -> Layer {
-    let leading_zeros = digest.iter().position(|byte| *byte != 0).map_or(256, |at| {
-        8 * at as u32 + digest[at].leading_zeros()
-    });
+    let leading_zeros = digest
+        .iter()
+        .position(|byte| *byte != 0)
+        .map_or(256, |at| 8 * at as u32 + digest[at].leading_zeros());
     (leading_zeros / 2) as Layer
 }

@@ -12,7 +12,7 @@
 //! layer 0  [a b] [e g] [k l]  [q]
 //! ```
 //!
-//! [`reference`] is that sentence as code, with nothing clever in it: the judge of every other tree.
+//! [`mod@reference`] is that sentence as code, with nothing clever in it: the judge of every other tree.
 //! [`Tree`] gives the same nodes and keeps them between edits.
 //!
 //! Source: the repository specification, "MST Structure".

@@ -1,1 +1,137 @@
+use std::collections::{BTreeMap, BTreeSet};
 
+use codec::Cid;
+use codec::cid::Codec;
+
+use super::reference::{self, Built};
+use super::*;
+use crate::random::{Random, Seed};
+
+const VALUE: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
+
+/// Record keys, some in the short form `3fo` for `3jqfcqzm3fo2j`, and the root of their tree.
+const KNOWN_ROOTS: [(&str, &str); 11] = [
+    ("", "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm"),
+    ("3fo", "bafyreibj4lsc3aqnrvphp5xmrnfoorvru4wynt6lwidqbm2623a6tatzdu"),
+    ("3fx", "bafyreih7wfei65pxzhauoibu3ls7jgmkju4bspy4t2ha2qdjnzqvoy33ai"),
+    ("3fp 3fr 3fs 3ft 4fc", "bafyreicmahysq4n6wfuxo522m6dpiy7z7qzym3dzs756t5n7nfdgccwq7m"),
+    ("3fn 3fo 3fp 3fs 3ft 3fu", "bafyreifnqrwbk6ffmyaz5qtujqrzf5qmxf7cbxvgzktl4e3gabuxbtatv4"),
+    ("3fn 3fo 3fp 3ft 3fu", "bafyreie4kjuxbwkhzg2i5dljaswcroeih4dgiqq6pazcmunwt2byd725vi"),
+    (
+        "3fo 3fp 3fr 3fs 3ft 3fz 4fc 4fd 4ff 4fg 4fh",
+        "bafyreiettyludka6fpgp33stwxfuwhkzlur6chs4d2v4nkmq2j3ogpdjem",
+    ),
+    (
+        "3fo 3fp 3fr 3fs 3ft 3fx 3fz 4fc 4fd 4ff 4fg 4fh",
+        "bafyreid2x5eqs4w4qxvc5jiwda4cien3gw2q6cshofxwnvv7iucrmfohpm",
+    ),
+    ("3ft 3fz", "bafyreidfcktqnfmykz2ps3dbul35pepleq7kvv526g47xahuz3rqtptmky"),
+    ("3ft 3fx 3fz", "bafyreiavxaxdz7o7rbvr3zg2liox2yww46t7g6hkehx4i4h3lwudly7dhy"),
+    ("3ft 3fx 3fz 4fd", "bafyreig4jv3vuajbsybhyvb7gggvpwh2zszwfyttjrj6qwvcsp24h6popu"),
+];
+
+#[test]
+fn both_constructions_have_the_known_roots() {
+    let value: Cid = VALUE.parse().expect("a CID");
+    for (rkeys, root) in KNOWN_ROOTS {
+        let records: BTreeMap<String, Cid> = rkeys
+            .split_whitespace()
+            .map(|short| (format!("com.example.record/3jqfcqzm{short}2j"), value))
+            .collect();
+        assert_eq!(build(&records).root().to_string(), root, "{rkeys}");
+        assert_eq!(tree(&records).root().to_string(), root, "{rkeys}");
+    }
+}
+
+#[test]
+fn after_any_edits_the_kept_tree_is_the_one_built_anew() {
+    let mut random = Seed::new(1, "edits").stream(0);
+    let keys = keys_of_all_heights(&mut random);
+    let mut records = BTreeMap::new();
+    let mut kept = tree(&records);
+    let mut before = build(&records);
+    for round in 0..400 {
+        // By turns the tree grows towards all keys and shrinks towards none.
+        let growing = (round / 100) % 2 == 0;
+        let mut moved = BTreeSet::new();
+        for _ in 0..random.between(1, 4) {
+            let key = random.pick(&keys).as_str();
+            let value = Cid::of(Codec::DagCbor, &random.next_u64().to_be_bytes());
+            if random.chance(if growing { 8 } else { 2 }, 10) {
+                assert_eq!(kept.insert(key, value), records.insert(key.to_owned(), value));
+            } else {
+                assert_eq!(kept.remove(key), records.remove(key));
+            }
+            moved.insert(key);
+        }
+        let settled = kept.settle();
+        let after = build(&records);
+        assert_eq!(settled.root, after.root(), "round {round}");
+        assert_eq!(cids(&settled.new_nodes), difference(&after, &before), "round {round}");
+        let proof = kept.covering_proof(moved.iter().copied());
+        assert!(proof.keys().eq(&after.covering_proof(moved)), "round {round}");
+        before = after;
+    }
+}
+
+#[test]
+fn a_walk_meets_each_node_and_record_once_in_the_order_of_keys() {
+    let mut random = Seed::new(1, "walk").stream(0);
+    let value: Cid = VALUE.parse().expect("a CID");
+    let keys = keys_of_all_heights(&mut random);
+    let records: BTreeMap<String, Cid> = keys.into_iter().map(|key| (key, value)).collect();
+    let (mut nodes, mut walked) = (Vec::new(), Vec::new());
+    let kept = tree(&records);
+    kept.walk(&mut |visit| match visit {
+        Visit::Node(node) => nodes.push(node.cid),
+        Visit::Record(entry) => walked.push(entry.key.to_string()),
+    });
+    assert!(walked.iter().eq(records.keys()));
+    assert_eq!(nodes[0], kept.root());
+    let built = build(&records);
+    assert_eq!(nodes.len(), built.nodes().len());
+    assert_eq!(BTreeSet::from_iter(nodes), built.nodes().into_keys().collect());
+}
+
+#[test]
+#[should_panic(expected = "records are sorted by key")]
+fn records_out_of_order_are_refused() {
+    let value: Cid = VALUE.parse().expect("a CID");
+    let entry = |key: &str| Entry { key: key.into(), value };
+    Tree::new(vec![entry("b/1"), entry("a/1")]);
+}
+
+/// 150 keys, with the tall ones over-represented so that a small tree has many layers.
+fn keys_of_all_heights(random: &mut Random) -> Vec<String> {
+    let mut wanted = [60, 30, 25, 20, 10, 5];
+    let mut keys = Vec::new();
+    while wanted.iter().any(|left| *left > 0) {
+        let key = format!("com.example.record/{:x}", random.below(1 << 40));
+        let height = usize::from(key_height(&key));
+        if wanted.get(height).is_some_and(|left| *left > 0) {
+            wanted[height] -= 1;
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+fn build(records: &BTreeMap<String, Cid>) -> Built {
+    let records: Vec<(&str, Cid)> =
+        records.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+    reference::build(&records)
+}
+
+fn tree(records: &BTreeMap<String, Cid>) -> Tree {
+    let entry = |(key, value): (&String, &Cid)| Entry { key: key.as_str().into(), value: *value };
+    Tree::new(records.iter().map(entry).collect())
+}
+
+fn difference(after: &Built, before: &Built) -> BTreeSet<Cid> {
+    let known = before.nodes();
+    after.nodes().into_keys().filter(|cid| !known.contains_key(cid)).collect()
+}
+
+fn cids(blocks: &[std::sync::Arc<crate::block::Block>]) -> BTreeSet<Cid> {
+    blocks.iter().map(|block| block.cid).collect()
+}
