@@ -63,11 +63,13 @@ fn a_float_is_the_same_after_json() {
     let mut dice = Dice::new(2);
     let any = (0..10_000).map(|_| f64::from_bits(dice.roll()));
     for float in edges.into_iter().chain(any).filter(|float| float.is_finite()) {
+        // JSON does not tell a whole float from an integer, so beyond 64 bits it may be refused.
+        let may_be_refused = float.abs() >= BEYOND_64_BITS;
         let text = json::encode(&Value::Float(float)).unwrap();
-        let arena = Bump::new();
-        match json::decode(&text, &arena).unwrap() {
-            Value::Integer(integer) => assert_eq!(integer as f64, float, "{text}"),
-            read => assert_eq!(read, Value::Float(float), "{text}"),
+        match json::decode(&text, &Bump::new()) {
+            Ok(Value::Integer(integer)) => assert_eq!(integer as f64, float, "{text}"),
+            Ok(read) => assert_eq!(read, Value::Float(float), "{text}"),
+            Err(error) => assert!(may_be_refused, "{text}: {error}"),
         }
     }
 }
@@ -142,6 +144,8 @@ fn cases(data: &Folder, path: &str) -> Vec<Json> {
 fn text(json: &Json) -> &str {
     json.as_str().expect("text")
 }
+
+const BEYOND_64_BITS: f64 = 9_223_372_036_854_775_808.0;
 
 /// Invalid data that is sound JSON of a value: its note, and the rule of the layer that refuses it.
 const LATER: [(&str, &str); 7] = [
