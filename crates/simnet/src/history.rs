@@ -3,14 +3,17 @@
 //! An account writes at an even pace for years; each collection has its share. What it wrote is
 //! enumerated rather than kept: record `i` of a collection has a TID that follows from the seed.
 //!
-//! A tree of height 12 has some 20 million records, and its commits show a dozen nodes of them. So
-//! accounts here have deleted most of what they wrote, in a way that the commits do not show: a
-//! record `d` places from the nearer end of its collection is kept if its height is at least
-//! log₄(d / [`DENSE_LEN`]). A node of layer `n` reaches about 4ⁿ⁺¹ records from where it is looked
-//! at, and up to [`DENSE_LEN`]·4ⁿ records from either end of a collection no key of that layer is
-//! missing. New records go to the ends of collections, and so every node on their way has the
-//! entries that it would have in the full tree. What remains is a few thousand records for any
-//! height, and the tree over them is exact.
+//! A tree of height 8 has some 90,000 records, and its commits show nine nodes of them. So accounts
+//! here have deleted most of what they wrote, in a way that the commits hardly show: a record `d`
+//! places from the nearer end of its collection is kept if its height is at least
+//! log₄(d / [`DENSE_LEN`]), rounded up. A node of layer `n` reaches about 4ⁿ⁺¹ records from where it
+//! is looked at, and up to [`DENSE_LEN`]·4ⁿ records from either end of a collection no key of that
+//! layer is missing. New records go to the ends of collections, and so nearly every node on their
+//! way has the entries that it would have in the full tree. What remains is a few thousand records
+//! for any height, and the tree over them is exact.
+//!
+//! Above height 9 the history stops growing, and [`TALL_KEYS`] lend the height: such trees are the
+//! lucky ones, thin at the top, in the live network too.
 
 use std::sync::Arc;
 

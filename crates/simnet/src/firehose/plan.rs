@@ -1,5 +1,7 @@
 //! Who commits when, and what kind of thing?
 
+use std::collections::BTreeMap;
+
 use crate::account::Account;
 use crate::random::{Random, Seed};
 use crate::record::Collection;
@@ -72,14 +74,17 @@ pub(super) fn plan(spec: &Spec) -> Vec<Member> {
     let heights = heights(spec, &mut random);
     let tasks = tasks(&heights, &mut random);
     let mut members = members(spec, &heights);
+    let mut of_height: BTreeMap<Layer, Vec<usize>> = BTreeMap::new();
+    for (at, member) in members.iter().enumerate() {
+        of_height.entry(member.account.height()).or_default().push(at);
+    }
     let (mut seq, mut micros) = (FIRST_SEQ, FIRST_MICROS);
     for (index, (height, task)) in heights.into_iter().zip(tasks).enumerate() {
         seq += random.between(1, 3) as i64;
         micros += random.between(1_000, 13_000);
-        let of_height: Vec<usize> =
-            (0..members.len()).filter(|&at| members[at].account.height() == height).collect();
+        let of_height = &of_height[&height];
         // The lesser of two draws: some accounts write much more than others.
-        let draws = [random.pick(&of_height), random.pick(&of_height)];
+        let draws = [random.pick(of_height), random.pick(of_height)];
         let member = **draws.iter().min().expect("two draws");
         members[member].slots.push(Slot { index, seq, micros, task });
     }
