@@ -63,5 +63,25 @@ fn grouped(number: f64) -> String {
     text
 }
 
+/// Breaks lines at spaces; every line but the first begins with `indent` spaces.
+fn wrap(text: &str, indent: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a line from the start");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= WIDTH {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(format!("{:indent$}{word}", ""));
+        }
+    }
+    lines.join("\n")
+}
+
+/// Columns of running text.
+const WIDTH: usize = 100;
+
 #[cfg(test)]
 mod tests;

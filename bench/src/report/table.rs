@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::{Baseline, baseline, grouped};
+use super::{Baseline, baseline, grouped, wrap};
 use crate::{Parity, Row, Unavailable};
 
 /// Title, table, legend and notes.
@@ -77,7 +77,7 @@ fn parity(row: &Row) -> String {
         Parity::Ok if row.per_s.is_none() => "ok, then failed".to_owned(),
         Parity::Ok if row.note.is_some() => "ok, some not given".to_owned(),
         Parity::Ok => "ok".to_owned(),
-        Parity::Mismatch => "**mismatch**".to_owned(),
+        Parity::Mismatch => MISMATCH.to_owned(),
         Parity::Unproven => "failed".to_owned(),
     }
 }
@@ -92,7 +92,7 @@ fn check_codes(row: &Row) -> String {
 
 fn checks_legend(rows: &[&Row]) -> String {
     let known: Vec<_> = CHECKS.iter().map(|(code, check)| format!("{code} {check}")).collect();
-    let mut legend = format!("checks: {}\n", known.join(", "));
+    let mut legend = wrap(&format!("checks: {}", known.join(", ")), INDENT) + "\n";
     for row in rows {
         let others: Vec<_> = row.checks.iter().filter(|check| !is_known(check)).cloned().collect();
         if !others.is_empty() {
@@ -117,7 +117,7 @@ fn baselines(rows: &[&Row], chosen: Option<&Baseline>) -> String {
         }
     }
     match (lines.is_empty(), chosen) {
-        (false, _) => format!("ratio: {}\n", lines.join(", ")),
+        (false, _) => wrap(&format!("ratio: {}", lines.join(", ")), INDENT) + "\n",
         (true, Some(chosen)) => format!("ratio: none, {chosen} has no ranked row here\n"),
         (true, None) => {
             "ratio: none, neither go-indigo nor rust-raw has a ranked row here\n".into()
@@ -127,22 +127,29 @@ fn baselines(rows: &[&Row], chosen: Option<&Baseline>) -> String {
 
 /// Each different note of a peer once, with the variants it stands for.
 fn notes(rows: &[&Row]) -> String {
-    let mut notes: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    let mut notes: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for row in rows {
         let Some(note) = &row.note else { continue };
-        match notes.iter_mut().find(|(peer, text, _)| *peer == row.peer && text == note) {
+        let is_mismatch = row.parity == Parity::Mismatch;
+        let note = if is_mismatch { format!("{MISMATCH}: {note}") } else { note.clone() };
+        match notes.iter_mut().find(|(peer, text, _)| *peer == row.peer && *text == note) {
             Some((_, _, variants)) => variants.push(&row.variant),
             None => notes.push((&row.peer, note, vec![&row.variant])),
         }
     }
-    let line = |(peer, note, variants): &(&str, &str, Vec<&str>)| {
-        format!("  {peer} {}: {note}\n", variants.join(" and "))
+    let line = |(peer, note, variants): &(&str, String, Vec<&str>)| {
+        let text = format!("{peer} {}: {note}", variants.join(" and "));
+        format!("  {}\n", wrap(&text, INDENT))
     };
     if notes.is_empty() {
         return String::new();
     }
     format!("notes\n{}", notes.iter().map(line).collect::<String>())
 }
+
+const MISMATCH: &str = "**mismatch**";
+/// Columns under which a legend's later lines stand.
+const INDENT: usize = 8;
 
 /// The checks of the runner protocol, each with its letter in the table.
 const CHECKS: [(char, &str); 11] = [

@@ -1,1 +1,216 @@
+//! The report of fixed results, as a reader sees it.
 
+use super::*;
+use crate::{CorpusInfo, Counts, Machine, Parity, Rate, SCHEMA, Unavailable};
+
+fn row(peer: &str, variant: &str, checks: &[&str], ms: &[u64]) -> Row {
+    let passes_ns: Vec<u64> = ms.iter().map(|ms| ms * 1_000_000).collect();
+    let per_s = Rate::of(3_298, &passes_ns);
+    Row {
+        task: "decode".to_owned(),
+        variant: variant.to_owned(),
+        peer: peer.to_owned(),
+        language: "rust".to_owned(),
+        version: "1.2.3".to_owned(),
+        checks: checks.iter().map(|check| (*check).to_owned()).collect(),
+        unit: "frame".to_owned(),
+        units: 3_298,
+        bytes: 16_200_000,
+        passes_ns,
+        per_s,
+        mb_per_s: per_s.map(|rate| rate.median * 16.2 / 3_298.0),
+        counts: [("frames", 3_298)].into_iter().collect::<Counts>(),
+        parity: Parity::Ok,
+        note: None,
+    }
+}
+
+fn results() -> Results {
+    let mut rows = vec![
+        row("go-indigo", "verified", &["cid-sha256", "duplicate-keys"], &[210, 200, 220]),
+        row("wireproof", "unverified/arena-reuse", &["key-order", "utf8"], &[3, 3, 4]),
+        row("wireproof", "verified/arena-reuse", &["cid-sha256", "key-order", "utf8"], &[6, 7, 8]),
+        row("rust-raw", "unverified/arena-reuse", &["utf8", "own-check"], &[8, 8, 8]),
+        Row {
+            parity: Parity::Mismatch,
+            note: Some("links 6 instead of 7".to_owned()),
+            ..row("rust-rsky", "verified", &["cid-sha256"], &[1, 1, 1])
+        },
+        Row {
+            per_s: None,
+            mb_per_s: None,
+            note: Some("pass: no answer within 120 s".to_owned()),
+            ..row("rust-shrike", "verified", &["cid-sha256"], &[20])
+        },
+        Row {
+            note: Some("not given: links".to_owned()),
+            ..row("python-atproto", "unverified", &["utf8"], &[30, 31, 32])
+        },
+    ];
+    sort(&mut rows);
+    Results {
+        schema: SCHEMA.to_owned(),
+        started: "2026-11-20T17:00:00Z".to_owned(),
+        machine: Machine {
+            cpu: "A processor".to_owned(),
+            cores: 2,
+            features: vec!["sha_ni".to_owned()],
+            os: "linux 6.1 x86_64".to_owned(),
+            toolchains: [("go".to_owned(), "go version go1.26".to_owned())].into(),
+        },
+        corpora: vec![CorpusInfo {
+            name: "frames".to_owned(),
+            sha256: "00ff".to_owned(),
+            bytes: 16_213_196,
+            units: 3_298,
+        }],
+        rows,
+        unavailable: vec![Unavailable {
+            peer: "ts-atcute".to_owned(),
+            reason: "node is not installed".to_owned(),
+        }],
+    }
+}
+
+#[test]
+fn the_report_shows_every_row_and_ranks_what_did_the_same_work() {
+    insta::assert_snapshot!(text(&results(), None), @r#"
+    decode: 3,298 frames, 16.2 MB, 3 passes, one core
+
+     peer            variant                  frames/s              min – max   MB/s  ratio  checks       parity
+     wireproof       verified/arena-reuse      471,143      412,250 – 549,667   2314  30.00  HO··U······  ok
+     go-indigo       verified                   15,705        14,991 – 16,490     77   1.00  H·D········  ok
+     rust-rsky       verified                3,298,000  3,298,000 – 3,298,000  16200      –  H··········  **mismatch**
+     rust-shrike     verified                        –                      –      –      –  H··········  ok, then failed
+
+     wireproof       unverified/arena-reuse  1,099,333    824,500 – 1,099,333   5400   2.67  ·O··U······  ok
+     rust-raw        unverified/arena-reuse    412,250      412,250 – 412,250   2025   1.00  ····U······  ok
+     python-atproto  unverified                106,387      103,062 – 109,933    523   0.26  ····U······  ok, some not given
+
+    ratio: verified against go-indigo verified, unverified against rust-raw unverified/arena-reuse
+    checks: H cid-sha256, O key-order, D duplicate-keys, M minimal-heads, U utf8, I indefinite-lengths,
+            F float-canonical, T only-tag-42, L link-shape, E trailing-bytes, B depth-bound
+            rust-raw unverified/arena-reuse also: own-check
+    notes
+      rust-rsky verified: **mismatch**: links 6 instead of 7
+      rust-shrike verified: pass: no answer within 120 s
+      python-atproto unverified: not given: links
+
+    not available
+      ts-atcute: node is not installed
+
+    Every hash checked, the fastest is wireproof (verified/arena-reuse) with 471,143 frames/s, 30.00
+    times the next, go-indigo (verified). Hashes trusted, the fastest is wireproof
+    (unverified/arena-reuse) with 1,099,333 frames/s, 2.67 times the next, rust-raw
+    (unverified/arena-reuse). 6 of 7 rows proved equal work; 2 not ranked. The least even row is
+    wireproof (unverified/arena-reuse): its fastest pass is 33 % faster than its slowest. Not available:
+    1.
+    "#);
+}
+
+#[test]
+fn ratios_are_held_against_the_baseline_that_is_chosen() {
+    let against = |baseline: &str| {
+        let report = text(&results(), Some(&baseline.parse().unwrap()));
+        let (_, from_ratio) = report.split_once("ratio: ").unwrap();
+        let (ratio, _) = from_ratio.split_once("\nchecks").unwrap();
+        ratio.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        against("wireproof"),
+        "verified against wireproof verified/arena-reuse, \
+         unverified against wireproof unverified/arena-reuse"
+    );
+    assert_eq!(
+        against("go-indigo/verified"),
+        "verified against go-indigo verified, unverified against go-indigo verified"
+    );
+    assert_eq!(against("rust-rsky"), "none, rust-rsky has no ranked row here");
+}
+
+#[test]
+fn the_document_has_the_form_that_it_names() {
+    let results = Results { rows: vec![results().rows[0].clone()], ..results() };
+    insta::assert_snapshot!(serde_json::to_string_pretty(&results).unwrap(), @r#"
+    {
+      "schema": "wireproof-bench/1",
+      "started": "2026-11-20T17:00:00Z",
+      "machine": {
+        "cpu": "A processor",
+        "cores": 2,
+        "features": [
+          "sha_ni"
+        ],
+        "os": "linux 6.1 x86_64",
+        "toolchains": {
+          "go": "go version go1.26"
+        }
+      },
+      "corpora": [
+        {
+          "name": "frames",
+          "sha256": "00ff",
+          "bytes": 16213196,
+          "units": 3298
+        }
+      ],
+      "rows": [
+        {
+          "task": "decode",
+          "variant": "verified/arena-reuse",
+          "peer": "wireproof",
+          "language": "rust",
+          "version": "1.2.3",
+          "checks": [
+            "cid-sha256",
+            "key-order",
+            "utf8"
+          ],
+          "unit": "frame",
+          "units": 3298,
+          "bytes": 16200000,
+          "passes_ns": [
+            6000000,
+            7000000,
+            8000000
+          ],
+          "per_s": {
+            "min": 412250.0,
+            "median": 471142.85714285716,
+            "max": 549666.6666666666
+          },
+          "mb_per_s": 2314.285714285714,
+          "counts": {
+            "frames": 3298
+          },
+          "parity": "ok",
+          "note": null
+        }
+      ],
+      "unavailable": [
+        {
+          "peer": "ts-atcute",
+          "reason": "node is not installed"
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn the_document_can_be_read_back() {
+    // Rates have more digits than are sure to come back.
+    let mut results = results();
+    for row in &mut results.rows {
+        (row.per_s, row.mb_per_s) = (None, None);
+    }
+    let json = serde_json::to_string(&results).unwrap();
+    assert_eq!(serde_json::from_str::<Results>(&json).unwrap(), results);
+}
+
+#[test]
+fn digits_stand_in_groups_of_three() {
+    assert_eq!(grouped(0.4), "0");
+    assert_eq!(grouped(999.0), "999");
+    assert_eq!(grouped(1_234_567.0), "1,234,567");
+}

@@ -1,6 +1,6 @@
 //! What does the table say, in a paragraph?
 
-use super::grouped;
+use super::{grouped, wrap};
 use crate::{Parity, Results, Row};
 
 /// Who was fastest at checked and at unchecked work, how even the run was, and what is missing.
@@ -14,7 +14,7 @@ pub(super) fn paragraph(results: &Results) -> String {
     if !results.unavailable.is_empty() {
         sentences.push(format!("Not available: {}.", results.unavailable.len()));
     }
-    wrap(&sentences.join(" "))
+    wrap(&sentences.join(" "), 0)
 }
 
 fn winner(rows: &[Row], group: &str, work: &str) -> Option<String> {
@@ -38,8 +38,9 @@ fn winner(rows: &[Row], group: &str, work: &str) -> Option<String> {
 
 fn parity(rows: &[Row]) -> String {
     let equal = rows.iter().filter(|row| row.parity == Parity::Ok).count();
-    let others = if equal == rows.len() { "" } else { "; the others are not ranked" };
-    format!("{equal} of {} rows proved equal work{others}.", rows.len())
+    let unranked = rows.iter().filter(|row| !row.is_ranked()).count();
+    let unranked = if unranked > 0 { format!("; {unranked} not ranked") } else { String::new() };
+    format!("{equal} of {} rows proved equal work{unranked}.", rows.len())
 }
 
 /// The row whose fastest pass is furthest from its slowest.
@@ -54,22 +55,3 @@ fn spread(rows: &[Row]) -> Option<String> {
         )
     })
 }
-
-/// Breaks lines at spaces.
-fn wrap(text: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is a line from the start");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(word.to_owned());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines.join("\n")
-}
-
-const WIDTH: usize = 100;

@@ -1,0 +1,183 @@
+//! Does the harness tell honest runners from others, and survive all of them? The runners here are
+//! shell scripts in `tests/runners` that each do one thing wrong.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use wireproof::atproto::corpus;
+use wireproof::atproto::event::{Event, Info};
+use wireproof_bench::{BenchError, Parity, Plan, Progress, Results, Row, report, run};
+
+/// A corpus of two frames, and a folder to work in.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let frame = Event::Info(Info { name: "Outdated", message: None }).to_frame();
+        assert_eq!(frame.len(), 28, "the runners say that two frames have 56 bytes");
+        fs::write(dir.path().join("frames.bin"), corpus::write([&frame[..], &frame])).unwrap();
+        let place = Self(dir);
+        place.describe(r#"{"counts": {"frames": 2, "errors": 0, "links": 7}}"#);
+        place
+    }
+
+    fn describe(&self, sidecar: &str) {
+        fs::write(self.0.path().join("frames.json"), sidecar).unwrap();
+    }
+
+    fn plan(&self, peers: &[&str]) -> Plan {
+        Plan {
+            peers: Some(peers.iter().map(|peer| (*peer).to_owned()).collect()),
+            passes: 3,
+            warmup: 1,
+            corpus: Some(self.0.path().to_owned()),
+            runners: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runners"),
+            work_dir: self.0.path().join("work"),
+            ..Plan::default()
+        }
+    }
+
+    fn measure(&self, peers: &[&str]) -> Results {
+        run(&self.plan(peers), &mut |_| {}).unwrap()
+    }
+}
+
+fn row<'r>(results: &'r Results, peer: &str) -> &'r Row {
+    results.rows.iter().find(|row| row.peer == peer).unwrap_or_else(|| panic!("no row of {peer}"))
+}
+
+fn note<'r>(results: &'r Results, peer: &str) -> &'r str {
+    row(results, peer).note.as_deref().unwrap_or_default()
+}
+
+#[test]
+fn an_honest_runner_is_measured_and_the_faster_comes_first() {
+    let results = Place::new().measure(&["second", "honest"]);
+    let [first, second] = &results.rows[..] else { panic!("{results:?}") };
+    assert_eq!((first.peer.as_str(), second.peer.as_str()), ("honest", "second"));
+    assert_eq!(first.parity, Parity::Ok);
+    assert_eq!(first.passes_ns, [1_000_000; 3]);
+    assert_eq!(first.median(), Some(2_000.0));
+    assert_eq!(second.median(), Some(1_000.0));
+    assert_eq!(first.note, None);
+}
+
+#[test]
+fn passes_take_turns() {
+    let place = Place::new();
+    let mut order = Vec::new();
+    run(&place.plan(&["second", "honest"]), &mut |progress| {
+        if let Progress::Pass { peer, .. } = progress {
+            order.push(peer.to_owned());
+        }
+    })
+    .unwrap();
+    assert_eq!(order, ["honest", "second"].repeat(4));
+}
+
+#[test]
+fn a_runner_that_finds_something_else_is_a_mismatch_and_not_ranked() {
+    let results = Place::new().measure(&["liar", "second"]);
+    assert_eq!(row(&results, "liar").parity, Parity::Mismatch);
+    assert_eq!(note(&results, "liar"), "links 6 instead of 7");
+    assert_eq!(results.rows[1].peer, "liar", "it was faster, and comes last");
+    let text = report::text(&results, None);
+    assert!(text.contains("**mismatch**") && text.contains("links 6 instead of 7"), "{text}");
+}
+
+#[test]
+fn a_runner_that_loads_less_is_a_mismatch_whatever_it_counts() {
+    let results = Place::new().measure(&["short"]);
+    assert_eq!(row(&results, "short").parity, Parity::Mismatch);
+    assert!(note(&results, "short").starts_with("loaded 1 units of 28 bytes instead of 2 of 56"));
+}
+
+#[test]
+fn a_count_that_a_runner_cannot_give_is_named_and_no_mismatch() {
+    let place = Place::new();
+    place.describe(r#"{"counts": {"frames": 2, "floats": 0}}"#);
+    let results = place.measure(&["honest"]);
+    assert_eq!(row(&results, "honest").parity, Parity::Ok);
+    assert_eq!(note(&results, "honest"), "not given: floats");
+}
+
+#[test]
+fn a_runner_that_hangs_becomes_a_row_with_a_note() {
+    let place = Place::new();
+    let plan = Plan { request_limit: Duration::from_millis(300), ..place.plan(&["hanging"]) };
+    let results = run(&plan, &mut |_| {}).unwrap();
+    assert_eq!(note(&results, "hanging"), "pass: no answer within 0.3 s");
+    assert_eq!(row(&results, "hanging").per_s, None);
+}
+
+#[test]
+fn a_runner_that_ends_in_the_middle_keeps_its_passes_and_is_not_ranked() {
+    let results = Place::new().measure(&["crashing", "honest"]);
+    let crashed = row(&results, "crashing");
+    assert_eq!(note(&results, "crashing"), "pass: ended without an answer (exit status: 7)");
+    assert!(crashed.per_s.is_none() && !crashed.is_ranked());
+    assert!(row(&results, "honest").is_ranked(), "the others go on");
+}
+
+#[test]
+fn a_runner_that_prints_something_else_is_shown_without_its_control_characters() {
+    let results = Place::new().measure(&["babbling"]);
+    assert_eq!(row(&results, "babbling").parity, Parity::Unproven);
+    assert_eq!(
+        note(&results, "babbling"),
+        "prove: an answer that is not the protocol's: <h1> [2Jgood morning</h1>"
+    );
+}
+
+#[test]
+fn what_a_runner_says_went_wrong_is_in_its_row() {
+    assert_eq!(note(&Place::new().measure(&["refusing"]), "refusing"), "load: no such file");
+}
+
+#[test]
+fn a_peer_that_cannot_begin_is_unavailable_with_the_reason() {
+    let results = Place::new().measure(&["idle", "silent", "honest"]);
+    let reasons: Vec<_> =
+        results.unavailable.iter().map(|peer| (&*peer.peer, &*peer.reason)).collect();
+    assert_eq!(
+        reasons,
+        [
+            ("idle", "does none of the tasks that were asked for"),
+            ("silent", "describe: ended without an answer (exit status: 3)"),
+        ]
+    );
+    assert_eq!(results.rows.len(), 1);
+}
+
+#[test]
+fn a_peer_that_nobody_knows_is_an_error_that_names_the_known_ones() {
+    let error = run(&Place::new().plan(&["nobody"]), &mut |_| {}).unwrap_err();
+    let BenchError::UnknownPeer { asked, known } = error else { panic!("{error}") };
+    assert_eq!(asked, "nobody");
+    assert!(known.contains(&"honest".to_owned()));
+}
+
+#[test]
+fn a_description_of_other_bytes_is_refused() {
+    let place = Place::new();
+    place.describe(r#"{"counts": {"frames": 2}, "sha256": "00"}"#);
+    let error = run(&place.plan(&["honest"]), &mut |_| {}).unwrap_err();
+    assert!(matches!(error, BenchError::OtherCorpus(_)), "{error}");
+}
+
+#[test]
+fn without_a_description_the_corpus_is_counted() {
+    let place = Place::new();
+    fs::remove_file(place.0.path().join("frames.json")).unwrap();
+    let results = place.measure(&["honest"]);
+    assert_eq!(
+        note(&results, "honest"),
+        "links 7 instead of 0; not given: array_items, arrays, \
+        blocks, booleans, byte_string_bytes, floats, integers, map_entries, maps, nulls, text_bytes"
+    );
+}
