@@ -75,6 +75,23 @@ fn a_float_is_the_same_after_json() {
 }
 
 #[test]
+fn what_fuzzing_found_in_json_stays_found() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/vectors/json");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let arena = Bump::new();
+        if let Ok(value) = json::decode(&text, &arena) {
+            let written = json::encode(&value).unwrap();
+            assert_eq!(json::decode(&written, &arena).unwrap(), value, "{text}");
+            assert_eq!(written, text, "these vectors are spelled as we spell them");
+        }
+        seen += 1;
+    }
+    assert!(seen >= 3, "{seen} vectors");
+}
+
+#[test]
 fn an_integer_in_json_is_refused_or_read_as_itself() {
     let bound = 1i128 << 64;
     for number in
