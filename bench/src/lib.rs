@@ -1,6 +1,6 @@
 //! The benchmark harness: which implementation does the same work in how much time?
 //!
-//! [`run`] takes a [`Plan`], makes or takes the corpora, builds the peers of `bench/runners`, holds
+//! [`run()`] takes a [`Plan`], makes or takes the corpora, builds the peers of `bench/runners`, holds
 //! what each decodes against what the corpus holds, measures them in turn, and answers [`Results`].
 //! [`report`] turns those into a table and a verdict. How a run works and what it does not measure is
 //! in `bench/METHOD.md`; in whose favour the suite may lean, in `bench/BIAS.md`.

@@ -37,12 +37,14 @@ fn write_corpus(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), S
     let frames = corpus::read(bytes).map_err(Refusal::from)?;
     let mut decoder = Decoder::new(Options::default());
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
+    let mut unproved = 0;
     let mut offset = FIRST_FRAME;
     for (index, frame) in frames.iter().enumerate() {
         let event = decoder
             .decode(frame)
             .map_err(|error| Refusal::from(error).inside(format!("frame {index}"), offset))?;
         *kinds.entry(kind_of(&event)).or_default() += 1;
+        unproved += event.blocks().iter().filter(|block| !is_proved(block.proof)).count();
         if index < limit {
             let len = HumanCount(frame.len() as u64);
             writeln!(out, "frame {index} at byte {offset}, {len} bytes: {}", kind_of(&event))?;
@@ -52,8 +54,8 @@ fn write_corpus(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), S
     }
     write_more(frames.len(), limit, "frames", out)?;
     let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    let (count, len) = (HumanCount(frames.len() as u64), HumanCount(bytes.len() as u64));
-    writeln!(out, "{count} frames, {len} bytes, every hash checked: {}", kinds.join(", "))?;
+    let (count, len) = (counted(frames.len(), "frame"), HumanCount(bytes.len() as u64));
+    writeln!(out, "{count}, {len} bytes, {}: {}", hashes(unproved), kinds.join(", "))?;
     Ok(())
 }
 
@@ -199,7 +201,7 @@ fn write_car(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), Stop
         let block = block.map_err(Refusal::from)?;
         arena.reset();
         count += 1;
-        unproved += usize::from(block.proof != HashProof::Checked);
+        unproved += usize::from(!is_proved(block.proof));
         let is_shown = count <= limit;
         if is_shown {
             write_block_line(STEP, block.cid, block.data, block.proof, out)?;
@@ -213,11 +215,7 @@ fn write_car(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), Stop
         }
     }
     write_more(count, limit, "blocks", out)?;
-    let hashes = match unproved {
-        0 => "every hash checked".to_owned(),
-        _ => format!("{unproved} under a hash that is not checked here"),
-    };
-    writeln!(out, "{} blocks, {hashes}", HumanCount(count as u64))?;
+    writeln!(out, "{}, {}", counted(count, "block"), hashes(unproved))?;
     Ok(())
 }
 
@@ -235,6 +233,23 @@ fn write_more(count: usize, limit: usize, what: &str, out: &mut dyn Write) -> io
     }
     let left = HumanCount((count - limit) as u64);
     writeln!(out, "  {FAINT}… {left} more {what} (--limit 0 shows all){FAINT:#}")
+}
+
+fn is_proved(proof: HashProof) -> bool {
+    proof == HashProof::Checked
+}
+
+/// What is known of the hashes, if those of `unproved` blocks are not.
+fn hashes(unproved: usize) -> String {
+    match unproved {
+        0 => "every hash checked".to_owned(),
+        _ => format!("{} under a hash that is not checked here", counted(unproved, "block")),
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", HumanCount(count as u64))
 }
 
 fn field(out: &mut dyn Write, name: &str, value: impl Display) -> io::Result<()> {
