@@ -35,6 +35,11 @@ impl Account {
         Self { seed, did, key, height, clock, joined_micros }
     }
 
+    /// The same account, with another key from now on.
+    pub fn with_key(self, key: SigningKey) -> Self {
+        Self { key, ..self }
+    }
+
     /// The DID.
     pub fn did(&self) -> &str {
         &self.did

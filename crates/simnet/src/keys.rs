@@ -74,13 +74,17 @@ impl SigningKey {
 
     /// The public key as a `did:key`.
     pub fn did_key(&self) -> String {
+        match self.curve() {
+            Curve::K256 => spell(&K256_PREFIX, &self.public_point()),
+            Curve::P256 => spell(&P256_PREFIX, &self.public_point()),
+        }
+    }
+
+    /// The public key as a compressed point: the parity of y as 2 or 3, then x.
+    pub fn public_point(&self) -> [u8; POINT_LEN] {
         match self {
-            Self::K256(key) => {
-                spell(&K256_PREFIX, key.verifying_key().to_sec1_point(true).as_bytes())
-            }
-            Self::P256(key) => {
-                spell(&P256_PREFIX, key.verifying_key().to_sec1_point(true).as_bytes())
-            }
+            Self::K256(key) => compressed(key.verifying_key().to_sec1_point(true).as_bytes()),
+            Self::P256(key) => compressed(key.verifying_key().to_sec1_point(true).as_bytes()),
         }
     }
 }
@@ -99,15 +103,23 @@ impl PublicKey {
     pub fn from_did_key(text: &str) -> Option<Self> {
         let bytes = bs58::decode(text.strip_prefix("did:key:z")?).into_vec().ok()?;
         match bytes.split_first_chunk()? {
-            (&K256_PREFIX, point) => {
+            (&K256_PREFIX, point) => Self::from_point(Curve::K256, point),
+            (&P256_PREFIX, point) => Self::from_point(Curve::P256, point),
+            _ => None,
+        }
+    }
+
+    /// Reads a point in its SEC1 form. `None` if it is not on `curve`.
+    pub fn from_point(curve: Curve, point: &[u8]) -> Option<Self> {
+        match curve {
+            Curve::K256 => {
                 let key = k256::ecdsa::VerifyingKey::from_sec1_bytes(point).ok()?;
                 Some(Self::K256(Box::new(key)))
             }
-            (&P256_PREFIX, point) => {
+            Curve::P256 => {
                 let key = p256::ecdsa::VerifyingKey::from_sec1_bytes(point).ok()?;
                 Some(Self::P256(Box::new(key)))
             }
-            _ => None,
         }
     }
 
@@ -126,6 +138,13 @@ fn spell(prefix: &[u8; 2], point: &[u8]) -> String {
     let body = bs58::encode([prefix.as_slice(), point].concat()).into_string();
     format!("did:key:z{body}")
 }
+
+fn compressed(point: &[u8]) -> [u8; POINT_LEN] {
+    point.try_into().expect("the libraries were asked for the compressed form")
+}
+
+/// Bytes of a compressed point.
+pub const POINT_LEN: usize = 33;
 
 /// The multicodec of a K-256 public key, as a varint.
 const K256_PREFIX: [u8; 2] = [0xe7, 0x01];

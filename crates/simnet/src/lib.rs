@@ -1,5 +1,5 @@
 //! A seeded, deterministic network: accounts with real keys, repositories with real trees, signed
-//! commits, and the firehose frames that tell of them.
+//! commits, the firehose frames that tell of them, and signed events of another network.
 //!
 //! The same seed gives the same bytes on every machine: nothing here reads a clock, a file or the
 //! system's random bytes, no float takes part in a result, and no result depends on the order in
@@ -8,6 +8,8 @@
 //! | module | question it answers |
 //! |---|---|
 //! | [`firehose`] | which frames does the calibrated stream hold, and what is in them? |
+//! | [`signed_commits`] | which signatures does a verifier of repositories see? |
+//! | [`schnorr_events`] | which signatures does a verifier of Nostr events see? |
 //! | [`account`] | who is this account, and what is in its repository in the end? |
 //! | [`repository`] | what does this write make of that repository, and what proves it? |
 //! | [`tree`] | which Merkle search tree do these records have? |
@@ -24,10 +26,14 @@
 pub mod account;
 pub mod block;
 pub mod firehose;
+mod hex;
 mod history;
 pub mod keys;
 pub mod random;
 pub mod record;
 pub mod repository;
+pub mod schnorr_events;
+pub mod signed_commits;
+mod text;
 pub mod tid;
 pub mod tree;

@@ -8,6 +8,7 @@ use codec::cid::{Cid, Codec};
 
 use crate::block::{BlockWriter, Draft};
 use crate::random::{Random, Seed};
+use crate::text;
 use crate::tid::{Tid, datetime};
 
 /// The collections that accounts of this network write to, in the order of their names.
@@ -289,15 +290,7 @@ impl Record<'_> {
     }
 
     fn sentence(&mut self, words: u64) -> String {
-        let mut text = String::new();
-        for at in 0..words {
-            if at > 0 {
-                text.push(' ');
-            }
-            let word: &&str = self.random.pick(&WORDS);
-            text.push_str(word);
-        }
-        text
+        text::sentence(&mut self.random, words)
     }
 }
 
@@ -315,46 +308,3 @@ const VIA_PER_MILLE: u64 = 190;
 /// What makes a post that is no reply long enough to say something.
 const LEAD_IN: &str = "Notes from the workbench, part of a longer story that I keep meaning to \
     write down properly, for anyone who likes small machines and long walks: ";
-
-const WORDS: [&str; 40] = [
-    "and",
-    "the",
-    "over",
-    "harbour",
-    "of",
-    "quiet",
-    "signal",
-    "window",
-    "tide",
-    "paper",
-    "bright",
-    "a",
-    "lantern",
-    "carried",
-    "north",
-    "by",
-    "letters",
-    "slowly",
-    "river",
-    "is",
-    "counting",
-    "stone",
-    "garden",
-    "with",
-    "rain",
-    "early",
-    "morning",
-    "train",
-    "to",
-    "bread",
-    "yellow",
-    "naïve",
-    "Straße",
-    "猫",
-    "静かな",
-    "письмо",
-    "🌊",
-    "🚲",
-    "café",
-    "…",
-];

@@ -4,6 +4,7 @@ use kernels::sha256;
 use serde::{Deserialize, Serialize};
 
 use super::corpus::{Corpus, FrameCounts};
+use crate::hex::hex;
 
 /// The description of a corpus file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +49,4 @@ impl Manifest {
             accounts,
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
