@@ -16,7 +16,7 @@ pub(crate) fn sentence(random: &mut Random, words: u64) -> String {
 
 /// One word.
 pub(crate) fn word(random: &mut Random) -> &'static str {
-    random.pick(&WORDS)
+    random.pick::<&str>(&WORDS)
 }
 
 const WORDS: [&str; 40] = [
