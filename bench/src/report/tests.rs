@@ -25,7 +25,7 @@ fn row(peer: &str, variant: &str, checks: &[&str], ms: &[u64]) -> Row {
     }
 }
 
-fn results() -> Results {
+pub(super) fn results() -> Results {
     let mut rows = vec![
         row("go-indigo", "verified", &["cid-sha256", "duplicate-keys"], &[210, 200, 220]),
         row("wireproof", "unverified/arena-reuse", &["key-order", "utf8"], &[3, 3, 4]),

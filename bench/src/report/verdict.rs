@@ -11,6 +11,7 @@ pub(super) fn paragraph(results: &Results) -> String {
     }
     sentences.push(parity(&results.rows));
     sentences.extend(spread(&results.rows));
+    sentences.extend(unrest(&results.rows));
     if !results.unavailable.is_empty() {
         sentences.push(format!("Not available: {}.", results.unavailable.len()));
     }
@@ -54,4 +55,35 @@ fn spread(rows: &[Row]) -> Option<String> {
             widest.peer, widest.variant
         )
     })
+}
+
+/// Says so if the machine had other things to do.
+fn unrest(rows: &[Row]) -> Option<String> {
+    let rates: Vec<_> = rows.iter().filter_map(|row| row.per_s).collect();
+    let uneven = rates.iter().filter(|rate| rate.max > UNEVEN * rate.min).count();
+    (2 * uneven > rates.len()).then(|| {
+        "Most rows are uneven: the machine was busy, which costs long passes more than short \
+         ones. Measure again when it is quiet."
+            .to_owned()
+    })
+}
+
+/// A row whose fastest pass is this many times its slowest was disturbed.
+const UNEVEN: f64 = 1.4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rate;
+    use crate::report::tests::results;
+
+    #[test]
+    fn a_run_on_a_busy_machine_says_so() {
+        let mut results = results();
+        assert!(!paragraph(&results).contains("busy"));
+        for row in &mut results.rows {
+            row.per_s = Some(Rate { min: 100.0, median: 180.0, max: 200.0 });
+        }
+        assert!(paragraph(&results).replace('\n', " ").contains("the machine was busy"));
+    }
 }
