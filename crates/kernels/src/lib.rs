@@ -7,11 +7,13 @@
 //! | module | question it answers |
 //! |---|---|
 //! | [`sha256`] | what is the SHA-256 of this message, or of these many? |
+//! | [`secp256k1`] | are these many signatures their keys'? |
 //! | [`utf8`] | are these bytes text? |
 //! | [`base32`] | how do these bytes read in lower-case base32, and back? |
 //! | [`varint`] | which integer does this minimal LEB128 spell? |
 
 pub mod base32;
+pub mod secp256k1;
 pub mod sha256;
 pub mod utf8;
 pub mod varint;

@@ -1,0 +1,167 @@
+//! How long a signature takes in lanes, beside libsecp256k1's own single verification.
+//!
+//! ```text
+//! cargo run --release -p wireproof-kernels --example signatures
+//! ```
+//!
+//! Contestants take turns, so that a busy machine is busy for all of them; medians and bests of
+//! the rounds.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use secp256k1::{Keypair, Message, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
+use wireproof_kernels::secp256k1::{
+    EcdsaItem, Key, KeyTable, SchnorrItem, Verdict, verify_ecdsa_many, verify_schnorr_many,
+};
+use wireproof_kernels::sha256;
+
+fn main() {
+    let signed: Vec<Signed> = (0..COUNT).map(Signed::new).collect();
+    let tables: Vec<KeyTable> = signed.iter().map(Signed::table).collect();
+    let fresh: Vec<EcdsaItem<'_>> =
+        signed.iter().map(|s| s.ecdsa(Key::Compressed(&s.key))).collect();
+    let cached: Vec<EcdsaItem<'_>> =
+        signed.iter().zip(&tables).map(|(s, table)| s.ecdsa(Key::Cached(table))).collect();
+    let x_only: Vec<[u8; 32]> = signed.iter().map(Signed::x_only).collect();
+    let schnorr: Vec<SchnorrItem<'_>> =
+        signed.iter().zip(&x_only).map(|(s, x)| s.schnorr(Key::XOnly(x))).collect();
+
+    let mut contestants: Vec<(String, Box<dyn FnMut() + '_>)> = vec![
+        ("ecdsa, libsecp256k1, key parsed before".into(), Box::new(|| verify_parsed(&signed))),
+        ("ecdsa, libsecp256k1, key from bytes".into(), Box::new(|| verify_bytes(&signed))),
+        ("bip-340, libsecp256k1, key from bytes".into(), Box::new(|| verify_bip340(&signed))),
+        ("key tables".into(), Box::new(|| make_tables(&signed))),
+    ];
+    for batch in [COUNT, 256, 64, 16, 8, 1] {
+        let (fresh, cached, schnorr) = (&fresh, &cached, &schnorr);
+        let row = |what: &str| format!("{what}, batches of {batch}");
+        contestants.push((row("ecdsa, lanes"), Box::new(move || run_ecdsa(fresh, batch))));
+        contestants.push((row("ecdsa, lanes, cached"), Box::new(move || run_ecdsa(cached, batch))));
+        contestants.push((row("bip-340, lanes"), Box::new(move || run_schnorr(schnorr, batch))));
+    }
+    let mut times_ns = vec![Vec::new(); contestants.len()];
+    for _ in 0..ROUNDS {
+        for ((_, run), times) in contestants.iter_mut().zip(&mut times_ns) {
+            let start = Instant::now();
+            run();
+            times.push(start.elapsed().as_nanos() as f64 / COUNT as f64);
+        }
+    }
+    for times in &mut times_ns {
+        times.sort_by(f64::total_cmp);
+    }
+    println!(
+        "{:45} {:>9} {:>9} {:>9}   median and best against libsecp256k1",
+        "", "median", "best", "/s"
+    );
+    for ((name, _), times) in contestants.iter().zip(&times_ns) {
+        let theirs = &times_ns[if name.starts_with("bip") { 2 } else { 0 }];
+        let (median, best) = (times[ROUNDS / 2], times[0]);
+        let (by_median, by_best) = (theirs[ROUNDS / 2] / median, theirs[0] / best);
+        let rate = 1e9 / median;
+        println!(
+            "{name:45} {median:6.0} ns {best:6.0} ns {rate:9.0}   {by_median:5.2} x {by_best:5.2} x"
+        );
+    }
+}
+
+/// A message signed both ways.
+struct Signed {
+    digest: [u8; 32],
+    parsed: PublicKey,
+    key: [u8; 33],
+    ecdsa: [u8; 64],
+    schnorr: [u8; 64],
+    challenge: [u8; 32],
+}
+
+impl Signed {
+    fn new(i: usize) -> Self {
+        let secret = sha256::digest(format!("key {i}").as_bytes());
+        let digest = sha256::digest(format!("message {i}").as_bytes());
+        let secret = SecretKey::from_secret_bytes(secret).expect("below the order");
+        let pair = Keypair::from_secret_key(&secret);
+        let parsed = PublicKey::from_secret_key(&secret);
+        let schnorr = schnorr::sign_no_aux_rand(&digest, &pair).to_byte_array();
+        let x = pair.x_only_public_key().0.to_byte_array();
+        Self {
+            digest,
+            parsed,
+            key: parsed.serialize(),
+            ecdsa: ecdsa::sign(Message::from_digest(digest), &secret).serialize_compact(),
+            schnorr,
+            challenge: challenge(&schnorr, &x, &digest),
+        }
+    }
+
+    fn x_only(&self) -> [u8; 32] {
+        *self.key.last_chunk().expect("33 bytes end in 32")
+    }
+
+    fn table(&self) -> KeyTable {
+        KeyTable::new(Key::Compressed(&self.key)).expect("a key")
+    }
+
+    fn ecdsa<'a>(&'a self, key: Key<'a>) -> EcdsaItem<'a> {
+        EcdsaItem { digest: &self.digest, signature: &self.ecdsa, key }
+    }
+
+    fn schnorr<'a>(&'a self, key: Key<'a>) -> SchnorrItem<'a> {
+        SchnorrItem { challenge: &self.challenge, signature: &self.schnorr, key }
+    }
+}
+
+/// The e of BIP-340.
+fn challenge(signature: &[u8; 64], x: &[u8; 32], message: &[u8; 32]) -> [u8; 32] {
+    let tag = sha256::digest(b"BIP0340/challenge");
+    sha256::digest(&[&tag, &tag, &signature[..32], x, message].concat())
+}
+
+fn verify_parsed(signed: &[Signed]) {
+    for s in signed {
+        let signature = ecdsa::Signature::from_compact(&s.ecdsa).expect("in range");
+        assert!(ecdsa::verify(&signature, Message::from_digest(s.digest), &s.parsed).is_ok());
+    }
+}
+
+fn verify_bytes(signed: &[Signed]) {
+    for s in signed {
+        let key = PublicKey::from_slice(&s.key).expect("a key");
+        let signature = ecdsa::Signature::from_compact(&s.ecdsa).expect("in range");
+        assert!(ecdsa::verify(&signature, Message::from_digest(s.digest), &key).is_ok());
+    }
+}
+
+fn verify_bip340(signed: &[Signed]) {
+    for s in signed {
+        let key = XOnlyPublicKey::from_byte_array(s.x_only()).expect("a key");
+        let signature = schnorr::Signature::from_byte_array(s.schnorr);
+        assert!(schnorr::verify(&signature, &s.digest, &key).is_ok());
+    }
+}
+
+fn make_tables(signed: &[Signed]) {
+    for s in signed {
+        black_box(s.table());
+    }
+}
+
+fn run_ecdsa(items: &[EcdsaItem<'_>], batch: usize) {
+    let mut verdicts = [Verdict::Undecided; COUNT];
+    for (items, verdicts) in items.chunks(batch).zip(verdicts.chunks_mut(batch)) {
+        verify_ecdsa_many(items, verdicts);
+    }
+    assert_eq!(verdicts, [Verdict::Valid; COUNT]);
+}
+
+fn run_schnorr(items: &[SchnorrItem<'_>], batch: usize) {
+    let mut verdicts = [Verdict::Undecided; COUNT];
+    for (items, verdicts) in items.chunks(batch).zip(verdicts.chunks_mut(batch)) {
+        verify_schnorr_many(items, verdicts);
+    }
+    assert_eq!(verdicts, [Verdict::Valid; COUNT]);
+}
+
+const COUNT: usize = 1024;
+const ROUNDS: usize = 21;

@@ -1,0 +1,151 @@
+//! Points in lanes: doubling, mixed addition, and the co-Z additions that tables are made with.
+//!
+//! Jacobian coordinates (x = X/Z², y = Y/Z³) on y² = x³ + b; no formula uses b, so they serve any
+//! isomorphic curve as well. The signs are arranged so that most terms add: a sum costs one
+//! instruction a limb, a difference two. Magnitudes (see `field.rs`) are written behind the steps.
+//!
+//! A point that meets an exception (itself, its opposite, infinity) gets Z = 0 and keeps it, as
+//! every new Z is a multiple of the old one.
+
+use std::arch::x86_64::__mmask8;
+
+use super::field::{Factor, Tight};
+
+/// Points with x = X/Z² and y = Y/Z³. Magnitudes: X at most 5, Y and Z at most 2.
+#[derive(Clone, Copy)]
+pub(super) struct Jacobian<const G: usize> {
+    pub(super) x: Tight<G>,
+    pub(super) y: Tight<G>,
+    pub(super) z: Factor<G>,
+}
+
+/// Points by two coordinates of magnitude 1, some of them to be negated.
+#[derive(Clone, Copy)]
+pub(super) struct Affine<const G: usize> {
+    pub(super) x: Tight<G>,
+    pub(super) y: Tight<G>,
+    /// The lanes whose y is to be taken as −y.
+    pub(super) negate: [__mmask8; G],
+}
+
+impl<const G: usize> Affine<G> {
+    /// The same point with Z = 1.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn with_z_one(&self) -> Jacobian<G> {
+        let minus_y = self.y.loose().negate::<2>().tighten(); // 2
+        let y = self.y.or_where(self.negate, &minus_y);
+        Jacobian { x: self.x, y, z: *Tight::one() }
+    }
+}
+
+impl<const G: usize> Jacobian<G> {
+    /// −2 times the point: EFD `dbl-2009-l` with 4XY² as a product, 3 multiplications and 4
+    /// squarings, 6 reductions. The opposite, because that needs no subtraction from Y; who counts
+    /// the doublings knows the sign.
+    ///
+    /// ```text
+    /// E = 3X², B = −2Y², D = 2XB (= −4XY²)
+    /// X' = E² + 2D, −Y' = E·(X' + D) + 2B², Z' = 2YZ
+    /// ```
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn double_to_opposite(&mut self) {
+        let xx = self.x.square();
+        let e = xx.twice().plus(&xx).carry(); // 3
+        let b = self.y.square().twice().negate::<3>().carry(); // 3
+        let z = self.y.mul(&self.z).twice().carry(); // 2
+        let d = self.x.mul(&b).twice(); // 2
+        let x = e.square().plus(&d.twice()); // 1 + 4
+        let t = x.plus(&d).carry(); // 5 + 2
+        self.x = x.tighten();
+        self.y = b.wide_square().twice().plus_product(&e, &t).fold().tighten(); // 1
+        self.z = z;
+    }
+
+    /// Adds a point: EFD `madd` in the plain form, 8 multiplications and 3 squarings, 10 reductions.
+    /// `z` is self's Z, times what the other point's coordinates are short of (see `ladder.rs`).
+    ///
+    /// ```text
+    /// H = x·z² − X, R = Y − y·z³, N = −H², V = X·N, J = H·N
+    /// X' = R² + J + 2V, Y' = R·(X' + V) + Y·J, Z' = Z·H
+    /// ```
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn add(&mut self, other: &Affine<G>, z: &Factor<G>) {
+        let zz = z.square().carry(); // 1
+        let zzz = z.mul(&zz).carry(); // 1
+        let u = other.x.mul(&zz); // 1
+        let minus_s = other.y.mul(&zzz).negate_unless::<2>(other.negate); // 2
+        let h = u.minus::<6>(&self.x.loose()).carry(); // 1 + 6
+        let r = self.y.loose().plus(&minus_s).carry(); // 2 + 2
+        let n = h.square().negate::<2>().carry(); // 2
+        self.z = self.z.mul(&h).carry(); // 1
+        let v = self.x.mul(&n); // 1
+        let j = h.mul(&n); // 1
+        let x = r.square().plus(&j).plus(&v.twice()); // 4
+        let t = x.plus(&v).carry(); // 5
+        self.x = x.tighten();
+        self.y = self.y.wide_mul(&j.carry()).plus_product(&r, &t).fold().tighten(); // 1
+    }
+}
+
+/// The y, odd in the lanes of `odd` and even elsewhere, that makes (x, y) a point, and the lanes in
+/// which there is one: a root of x³ + 7. x is of magnitude 1, and y too.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn y_of<const G: usize>(x: &Tight<G>, odd: [__mmask8; G]) -> (Tight<G>, [__mmask8; G]) {
+    let seven = Tight::splat([7, 0, 0, 0, 0]).loose();
+    let square = x.square().carry().mul(x).plus(&seven).tighten(); // 2
+    let y = square.root().tighten(); // 1
+    let on_curve = y.square().minus::<3>(&square.loose()).tighten().zero_lanes();
+    let mut flip = y.odd_lanes();
+    for g in 0..G {
+        flip[g] ^= odd[g];
+    }
+    (y.or_where(flip, &y.loose().negate::<2>().tighten()).normalise(), on_curve)
+}
+
+/// A pair of points that share their Z, which nobody keeps.
+pub(super) struct CoZ<const G: usize> {
+    /// 2Q, the step of the odd multiples. Magnitudes: at most 6 and 4.
+    step: [Tight<G>; 2],
+    /// The multiple reached. Magnitudes: at most 4 and 3.
+    pub(super) current: [Tight<G>; 2],
+}
+
+impl<const G: usize> CoZ<G> {
+    /// 2Q and Q with the Z of 2Q, which is 2y: "DBLU" of Goundar, Joye, Miyaji, Rivain, Venelli,
+    /// "Scalar Multiplication on Weierstraß Elliptic Curves from Co-Z Arithmetic" (2011).
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn start(x: &Tight<G>, y: &Tight<G>) -> Self {
+        let xx = x.square();
+        let e = xx.twice().plus(&xx).carry(); // 3
+        let b = y.square().twice().carry(); // 2
+        let s = x.mul(&b).twice().tighten(); // 2: 4xy²
+        let l = b.square().twice().tighten(); // 2: 8y⁴
+        let x2 = e.square().minus::<5>(&s.loose().twice()).tighten(); // 1 + 5
+        let t = s.loose().minus::<7>(&x2.loose()).carry(); // 2 + 7
+        let y2 = e.mul(&t).minus::<3>(&l.loose()).tighten(); // 1 + 3
+        Self { step: [x2, y2], current: [s, l] }
+    }
+
+    /// current += 2Q, and 2Q again with the new Z, which is the old one times the returned factor:
+    /// "ZADDU" of the same paper (Meloni's addition), 5 multiplications and 2 squarings.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn advance(&mut self) -> Factor<G> {
+        let ([x1, y1], [x2, y2]) = (&self.step, &self.current);
+        let h = x1.loose().minus::<5>(&x2.loose()).carry(); // 6 + 5
+        let r = y1.loose().minus::<4>(&y2.loose()).carry(); // 4 + 4
+        let c = h.square().carry(); // 1
+        let w1 = x1.mul(&c).tighten(); // 1
+        let w2 = x2.mul(&c); // 1
+        let w = w1.loose().minus::<2>(&w2).carry(); // 1 + 2
+        let x = r.square().minus::<3>(&w1.loose().plus(&w2)).tighten(); // 1 + 3
+        let a = y1.mul(&w).tighten(); // 1
+        let t = w1.loose().minus::<5>(&x.loose()).carry(); // 1 + 5
+        let y = r.mul(&t).minus::<2>(&a.loose()).tighten(); // 1 + 2
+        self.step = [w1, a];
+        self.current = [x, y];
+        h
+    }
+}

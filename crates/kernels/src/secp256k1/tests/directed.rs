@@ -1,0 +1,307 @@
+//! Signatures that somebody made up: chosen multipliers, chosen keys, numbers at their limits.
+
+use num_bigint::BigUint;
+use secp256k1::{PublicKey, SecretKey};
+
+use super::super::modular::{Modulus, P};
+use super::super::scalar::LAMBDA;
+use super::{
+    Backend, Claim, Key, KeyTable, Noise, Scheme, Verdict, assert_true, big, bytes_of, judge, order,
+};
+
+fn prime() -> BigUint {
+    big(&P::VALUE)
+}
+
+fn inverse(scalar: &BigUint) -> BigUint {
+    scalar.modinv(&order()).expect("not zero modulo a prime")
+}
+
+/// `scalar` · G, unless that is infinity.
+fn times_g(scalar: &BigUint) -> Option<PublicKey> {
+    let secret = SecretKey::from_secret_bytes(bytes_of(&(scalar % order()))).ok()?;
+    Some(PublicKey::from_secret_key(&secret))
+}
+
+fn coordinates(point: &PublicKey) -> [BigUint; 2] {
+    let bytes = point.serialize_uncompressed();
+    [&bytes[1..33], &bytes[33..]].map(BigUint::from_bytes_be)
+}
+
+fn signature(r: &BigUint, s: &BigUint) -> [u8; 64] {
+    *[bytes_of(r), bytes_of(s)].concat().first_chunk().expect("twice 32 bytes")
+}
+
+/// The valid ECDSA claim that makes the verifier compute u1·G + u2·(d·G). Where that is at infinity
+/// there is none, and an invalid one with the same multipliers is returned.
+fn ecdsa_with(u1: &BigUint, u2: &BigUint, d: &BigUint) -> Claim {
+    let order = order();
+    let point = times_g(&(u1 + u2 * d));
+    let r = point.map_or(BigUint::from(1u8), |point| coordinates(&point)[0].clone() % &order);
+    let s = &r * inverse(u2) % &order;
+    let z = u1 * &s % &order;
+    let key = times_g(d).expect("d is not zero").serialize();
+    Claim { hash: bytes_of(&z), signature: signature(&r, &s), key, valid: point.is_some() }
+}
+
+/// The BIP-340 claim with s·G − e·(d·G) for its R, d·G being of even y or else its opposite.
+fn schnorr_with(s: &BigUint, e: &BigUint, d: &BigUint) -> Claim {
+    let order = order();
+    let key = times_g(d).expect("d is not zero").serialize();
+    let d = if key[0] == 3 { &order - d } else { d.clone() };
+    let point = times_g(&(s + (&order - e % &order) * d));
+    let [r, y] = point.map_or([1u8, 1].map(BigUint::from), |point| coordinates(&point));
+    Claim { hash: bytes_of(e), signature: signature(&r, s), key, valid: !y.bit(0) }
+}
+
+/// Judges the claims by all back ends and forms of key, which have to agree with one another also on
+/// what is undecided, and with the truth. Returns how many are undecided.
+fn judge_everywhere(scheme: Scheme, claims: &[Claim], what: &str) -> usize {
+    let expected = judge(Backend::Portable, scheme, claims, false);
+    for cached in [false, true] {
+        assert_eq!(judge(Backend::best(), scheme, claims, cached), expected, "{what}");
+    }
+    assert_true(&expected, claims, what)
+}
+
+/// The scalars that meet trouble if any do: small ones, powers of the base of the windows, halves,
+/// multiples of λ, and the opposites of all.
+fn special_scalars() -> Vec<BigUint> {
+    let (order, lambda) = (order(), big(&LAMBDA.words()));
+    let one = BigUint::from(1u8);
+    let mut list: Vec<BigUint> = (1..=33u8).map(BigUint::from).collect();
+    list.extend([5u8, 10, 13, 26, 64, 125, 127, 128, 129, 130, 255].map(|bit| &one << bit));
+    list.extend([&order / 2u8, lambda.clone(), &lambda * &lambda % &order, &lambda + 1u8]);
+    let opposites: Vec<BigUint> = list.iter().map(|scalar| &order - scalar).collect();
+    list.extend(opposites);
+    list
+}
+
+#[test]
+fn keys_that_are_small_multiples_of_the_generator() {
+    let mut noise = Noise::new(21);
+    let (mut ecdsa, mut schnorr) = (Vec::new(), Vec::new());
+    for d in special_scalars() {
+        for _ in 0..2 {
+            let (u1, u2) = (noise.scalar(), noise.scalar());
+            ecdsa.push(ecdsa_with(&u1, &u2, &d));
+            schnorr.push(schnorr_with(&u1, &u2, &d));
+        }
+    }
+    judge_everywhere(Scheme::Ecdsa, &ecdsa, "small keys");
+    judge_everywhere(Scheme::Schnorr, &schnorr, "small keys");
+}
+
+#[test]
+fn multipliers_that_are_zero_small_or_special() {
+    let mut noise = Noise::new(22);
+    let (mut ecdsa, mut schnorr) = (Vec::new(), Vec::new());
+    let mut multipliers = special_scalars();
+    for u2 in &multipliers {
+        ecdsa.push(ecdsa_with(&BigUint::ZERO, u2, &noise.scalar()));
+    }
+    multipliers.push(BigUint::ZERO);
+    for u in &multipliers {
+        let (other, d) = (noise.scalar(), noise.scalar());
+        ecdsa.push(ecdsa_with(u, &other, &d));
+        ecdsa.push(ecdsa_with(u, u.max(&BigUint::from(1u8)), &d));
+        schnorr.push(schnorr_with(u, &other, &d));
+        schnorr.push(schnorr_with(&other, u, &d));
+        schnorr.push(schnorr_with(u, u, &d));
+    }
+    judge_everywhere(Scheme::Ecdsa, &ecdsa, "special multipliers");
+    judge_everywhere(Scheme::Schnorr, &schnorr, "special multipliers");
+}
+
+#[test]
+fn sums_that_end_equal_opposite_or_close() {
+    let mut noise = Noise::new(23);
+    let order = order();
+    let (mut ecdsa, mut schnorr) = (Vec::new(), Vec::new());
+    for _ in 0..20 {
+        let (u2, d) = (noise.scalar(), noise.scalar());
+        let product = &u2 * &d % &order;
+        for close in 1..=4u8 {
+            for u1 in [&product + close, &product + (&order - close)] {
+                let u1 = u1 % &order;
+                ecdsa.push(ecdsa_with(&u1, &u2, &d)); // almost a doubling
+                ecdsa.push(ecdsa_with(&(&order - &u1), &u2, &d)); // almost infinity
+                schnorr.push(schnorr_with(&u1, &u2, &d));
+                schnorr.push(schnorr_with(&(&order - &u1), &u2, &d));
+            }
+        }
+        ecdsa.push(ecdsa_with(&product, &u2, &d));
+    }
+    judge_everywhere(Scheme::Ecdsa, &ecdsa, "close to exceptions");
+    judge_everywhere(Scheme::Schnorr, &schnorr, "close to exceptions");
+}
+
+#[test]
+fn a_sum_at_infinity_is_undecided() {
+    let mut noise = Noise::new(24);
+    let order = order();
+    let mut ecdsa = Vec::new();
+    for _ in 0..20 {
+        let (u2, d) = (noise.scalar(), noise.scalar());
+        ecdsa.push(ecdsa_with(&(&order - &u2 * &d % &order), &u2, &d));
+        assert!(!ecdsa[ecdsa.len() - 1].valid);
+    }
+    assert_eq!(judge_everywhere(Scheme::Ecdsa, &ecdsa, "infinity"), ecdsa.len());
+    let schnorr = [schnorr_with(&BigUint::ZERO, &BigUint::ZERO, &BigUint::from(3u8))];
+    assert_eq!(judge_everywhere(Scheme::Schnorr, &schnorr, "infinity"), 1);
+}
+
+#[test]
+fn an_undecided_lane_spoils_no_other() {
+    let mut noise = Noise::new(25);
+    let order = order();
+    for scheme in [Scheme::Ecdsa, Scheme::Schnorr] {
+        for at in 0..20 {
+            let mut claims: Vec<Claim> = (0..20)
+                .map(|_| match scheme {
+                    Scheme::Ecdsa => ecdsa_with(&noise.scalar(), &noise.scalar(), &noise.scalar()),
+                    Scheme::Schnorr => {
+                        schnorr_with(&noise.scalar(), &noise.scalar(), &noise.scalar())
+                    }
+                })
+                .collect();
+            let (u2, d) = (noise.scalar(), noise.scalar());
+            claims[at] = match scheme {
+                Scheme::Ecdsa => ecdsa_with(&(&order - &u2 * &d % &order), &u2, &d),
+                Scheme::Schnorr => schnorr_with(&BigUint::ZERO, &BigUint::ZERO, &d),
+            };
+            let verdicts = judge(Backend::best(), scheme, &claims, false);
+            assert_eq!(assert_true(&verdicts, &claims, "one undecided"), 1);
+            assert_eq!(verdicts[at], Verdict::Undecided);
+        }
+    }
+}
+
+#[test]
+fn an_x_between_the_order_and_the_prime_counts_by_its_residue() {
+    let mut noise = Noise::new(26);
+    let (order, mut claims) = (order(), Vec::new());
+    for residue in 1..60u8 {
+        // R is the point with x = n + residue, where there is one, and Q = (R − u1·G)/u2.
+        let x = bytes_of(&(&order + residue));
+        let Ok(point) = PublicKey::from_slice(&[&[2], x.as_slice()].concat()) else { continue };
+        let (u1, u2) = (noise.scalar(), noise.scalar());
+        let tweak = |scalar: &BigUint| secp256k1::Scalar::from_be_bytes(bytes_of(scalar)).unwrap();
+        let key = point
+            .add_exp_tweak(&tweak(&(&order - &u1)))
+            .and_then(|point| point.mul_tweak(&tweak(&inverse(&u2))))
+            .expect("not at infinity");
+        let r = BigUint::from(residue);
+        let s = &r * inverse(&u2) % &order;
+        let z = u1 * &s % &order;
+        let hash = bytes_of(&z);
+        let good = Claim { hash, signature: signature(&r, &s), key: key.serialize(), valid: true };
+        // r has to be the residue, not x itself.
+        let above = Claim { signature: signature(&(&order + residue), &s), valid: false, ..good };
+        claims.extend([good, above]);
+    }
+    assert!(claims.len() > 30, "half of all x are of points");
+    assert_eq!(judge_everywhere(Scheme::Ecdsa, &claims, "x above n"), 0);
+}
+
+#[test]
+fn r_and_s_at_the_limits_of_their_ranges() {
+    let mut noise = Noise::new(27);
+    let (order, prime) = (order(), prime());
+    let top = (BigUint::from(1u8) << 256u16) - 1u8;
+    let limits = [
+        BigUint::ZERO,
+        BigUint::from(1u8),
+        &order / 2u8,
+        &order / 2u8 + 1u8,
+        &order - 1u8,
+        order.clone(),
+        &order + 1u8,
+        &prime - 1u8,
+        prime.clone(),
+        top,
+    ];
+    let (mut ecdsa, mut schnorr) = (Vec::new(), Vec::new());
+    for limit in &limits {
+        // A valid signature with this s, if it is in range: z = s·k − r·d.
+        let (k, d) = (noise.scalar(), noise.scalar());
+        let r = &coordinates(&times_g(&k).expect("not zero"))[0] % &order;
+        let z = (limit * &k + (&order - &r * &d % &order)) % &order;
+        let key = times_g(&d).expect("not zero").serialize();
+        let valid = *limit != BigUint::ZERO && *limit < order;
+        ecdsa.push(Claim { hash: bytes_of(&z), signature: signature(&r, limit), key, valid });
+        for other in &limits {
+            let pair = signature(limit, other);
+            ecdsa.push(Claim { hash: bytes_of(&z), signature: pair, key, valid: false });
+            schnorr.push(Claim { hash: bytes_of(&z), signature: pair, key, valid: false });
+        }
+        // A right R with this s.
+        let mut claim = schnorr_with(&(limit % &order), &noise.scalar(), &d);
+        claim.signature[32..].copy_from_slice(&bytes_of(limit));
+        claim.valid &= *limit < order;
+        schnorr.push(claim);
+    }
+    judge_everywhere(Scheme::Ecdsa, &ecdsa, "limits");
+    judge_everywhere(Scheme::Schnorr, &schnorr, "limits");
+}
+
+#[test]
+fn digests_and_challenges_count_modulo_the_order() {
+    let mut noise = Noise::new(28);
+    let order = order();
+    let (mut ecdsa, mut schnorr) = (Vec::new(), Vec::new());
+    for z in [0u8, 1, 2, 3].map(BigUint::from) {
+        let (k, d) = (noise.scalar(), noise.scalar());
+        let r = &coordinates(&times_g(&k).expect("not zero"))[0] % &order;
+        let s = (&z + &r * &d) * inverse(&k) % &order;
+        let key = times_g(&d).expect("not zero").serialize();
+        for hash in [&z, &(&z + &order)].map(bytes_of) {
+            ecdsa.push(Claim { hash, signature: signature(&r, &s), key, valid: true });
+        }
+        let claim = schnorr_with(&noise.scalar(), &z, &d);
+        schnorr.extend([Claim { hash: bytes_of(&(&z + &order)), ..claim.clone() }, claim]);
+    }
+    assert_eq!(judge_everywhere(Scheme::Ecdsa, &ecdsa, "digests"), 0);
+    assert_eq!(judge_everywhere(Scheme::Schnorr, &schnorr, "challenges"), 0);
+}
+
+#[test]
+fn bytes_that_are_no_key_make_signatures_invalid() {
+    let good = ecdsa_with(&BigUint::from(5u8), &BigUint::from(7u8), &BigUint::from(11u8));
+    let mut keys = Vec::new();
+    for prefix in 0..=255 {
+        let mut key = good.key;
+        key[0] = prefix;
+        keys.push(key);
+    }
+    let prime = prime();
+    let mut beyond_the_curve = 0;
+    for x in (0..30u8).map(BigUint::from).chain([prime.clone() - 1u8, prime.clone(), prime + 1u8]) {
+        let key = [&[2], bytes_of(&x).as_slice()].concat();
+        beyond_the_curve += usize::from(PublicKey::from_slice(&key).is_err());
+        keys.push(*key.first_chunk().expect("33 bytes"));
+    }
+    assert!(beyond_the_curve > 10, "half of all x are of no point");
+    let claims: Vec<Claim> = keys
+        .iter()
+        .map(|key| Claim { key: *key, valid: *key == good.key, ..good.clone() })
+        .collect();
+    for key in &keys {
+        let is_key = PublicKey::from_slice(key).is_ok();
+        assert_eq!(KeyTable::new(Key::Compressed(key)).is_some(), is_key, "{key:x?}");
+    }
+    assert_eq!(judge_everywhere(Scheme::Ecdsa, &claims, "keys"), 0);
+}
+
+#[test]
+fn a_table_knows_the_parity_of_its_key() {
+    for d in 1..20u8 {
+        let key = times_g(&BigUint::from(d)).expect("not zero").serialize();
+        let table = KeyTable::new(Key::Compressed(&key)).expect("a key");
+        assert_eq!(table.is_odd(), key[0] == 3);
+        let x_only = KeyTable::new(Key::XOnly(key.last_chunk().expect("33 bytes"))).expect("a key");
+        assert!(!x_only.is_odd());
+        assert_eq!(KeyTable::new(Key::Cached(&table)), Some(table));
+    }
+    assert_eq!(size_of::<KeyTable>(), 1024);
+}

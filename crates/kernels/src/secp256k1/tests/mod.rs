@@ -1,0 +1,134 @@
+//! Numbers against a big-integer library, verdicts against libsecp256k1.
+
+mod directed;
+mod numbers;
+mod verdicts;
+
+use num_bigint::BigUint;
+
+use super::modular::{Modulus, N, Words};
+use super::*;
+
+/// A stream of bytes that is the same in each run.
+pub(super) struct Noise(u64);
+
+impl Noise {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(super) fn word(&mut self) -> u64 {
+        let mut mix = || {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            self.0 >> 32
+        };
+        mix() << 32 | mix()
+    }
+
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        (self.word() % bound as u64) as usize
+    }
+
+    pub(super) fn bytes(&mut self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for chunk in bytes.as_chunks_mut::<8>().0 {
+            *chunk = self.word().to_be_bytes();
+        }
+        bytes
+    }
+
+    /// A number from 1 to n − 1, more often than by chance a small one or one close to n.
+    pub(super) fn scalar(&mut self) -> BigUint {
+        let small = BigUint::from(self.below(40) + 1);
+        match self.below(10) {
+            0 => small,
+            1 => order() - small,
+            _ => BigUint::from_bytes_be(&self.bytes()) % (order() - 1u8) + 1u8,
+        }
+    }
+}
+
+pub(super) fn big(words: &[u64]) -> BigUint {
+    words.iter().rev().fold(BigUint::ZERO, |number, word| (number << 64u8) + *word)
+}
+
+pub(super) fn order() -> BigUint {
+    big(&N::VALUE)
+}
+
+/// The number in 32 big-endian bytes, which hold it.
+pub(super) fn bytes_of(number: &BigUint) -> [u8; 32] {
+    let bytes = number.to_bytes_be();
+    let mut out = [0; 32];
+    out[32 - bytes.len()..].copy_from_slice(&bytes);
+    out
+}
+
+pub(super) fn words(number: &BigUint) -> Words {
+    modular::words_of(&bytes_of(number))
+}
+
+/// A claim to be judged, ECDSA or BIP-340.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    /// The digest or the challenge.
+    hash: [u8; 32],
+    signature: [u8; 64],
+    key: [u8; 33],
+    /// What a complete implementation says.
+    valid: bool,
+}
+
+impl Claim {
+    fn ecdsa<'a>(&'a self, key: Key<'a>) -> EcdsaItem<'a> {
+        EcdsaItem { digest: &self.hash, signature: &self.signature, key }
+    }
+
+    fn schnorr<'a>(&'a self, key: Key<'a>) -> SchnorrItem<'a> {
+        SchnorrItem { challenge: &self.hash, signature: &self.signature, key }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Ecdsa,
+    Schnorr,
+}
+
+/// The verdicts of a back end on claims, with keys as bytes or, where that is possible, cached.
+fn judge(backend: Backend, scheme: Scheme, claims: &[Claim], cached: bool) -> Vec<Verdict> {
+    let mut verdicts = vec![Verdict::Undecided; claims.len()];
+    let tables: Vec<Option<KeyTable>> = claims
+        .iter()
+        .map(|claim| cached.then(|| KeyTable::new(Key::Compressed(&claim.key))).flatten())
+        .collect();
+    let key = |i: usize| tables[i].as_ref().map_or(Key::Compressed(&claims[i].key), Key::Cached);
+    let keyed = claims.iter().enumerate().map(|(i, claim)| (claim, key(i)));
+    match scheme {
+        Scheme::Ecdsa => {
+            let items: Vec<_> = keyed.map(|(claim, key)| claim.ecdsa(key)).collect();
+            backend.verify_ecdsa(&items, &mut verdicts);
+        }
+        Scheme::Schnorr => {
+            let items: Vec<_> = keyed.map(|(claim, key)| claim.schnorr(key)).collect();
+            backend.verify_schnorr(&items, &mut verdicts);
+        }
+    }
+    verdicts
+}
+
+/// Asserts that no verdict contradicts the truth, and returns how many are undecided.
+fn assert_true(verdicts: &[Verdict], claims: &[Claim], what: &str) -> usize {
+    assert_eq!(verdicts.len(), claims.len());
+    for (i, (verdict, claim)) in verdicts.iter().zip(claims).enumerate() {
+        let contradicts = match verdict {
+            Verdict::Valid => !claim.valid,
+            Verdict::Invalid => claim.valid,
+            Verdict::Undecided => false,
+        };
+        assert!(!contradicts, "{what}: {verdict:?} at {i} of {}: {claim:x?}", claims.len());
+    }
+    verdicts.iter().filter(|verdict| **verdict == Verdict::Undecided).count()
+}
