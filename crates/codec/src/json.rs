@@ -2,9 +2,9 @@
 //! `{"$bytes": "…"}` in base64.
 //!
 //! Reading is strict where a second reading would differ: no key twice, `$link` and `$bytes` alone in
-//! their object, links in the blessed text form, at most [`MAX_DEPTH`](crate::cbor::MAX_DEPTH)
+//! their object, links in the blessed text form, at most [`MAX_DEPTH`]
 //! containers inside each other. Base64 is taken with padding and without; none is written. A number
-//! with a fraction of zero is an integer.
+//! with a fraction of zero is an integer, and must fit one.
 //!
 //! JSON itself is read and written by `serde_json`.
 
@@ -143,8 +143,11 @@ impl<'de, 'a> Visitor<'de> for Item<'a> {
     fn visit_f64<E: de::Error>(self, float: f64) -> Result<Value<'a>, E> {
         // The bounds of i64 that a float can hold; within them the cast is exact.
         const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-        if float.fract() == 0.0 && (-LIMIT..LIMIT).contains(&float) {
+        if float.fract() == 0.0 && float.abs() < LIMIT {
             return Ok(Value::Integer(float as i64));
+        }
+        if float.fract() == 0.0 {
+            return Err(E::custom("a whole number beyond 64 bits"));
         }
         if float.is_finite() {
             Ok(Value::Float(float))

@@ -58,7 +58,7 @@ pub fn write(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// How many bytes [`write`] appends for `value`.
+/// How many bytes [`write()`] appends for `value`.
 pub const fn len(value: u64) -> usize {
     let bits = 64 - value.leading_zeros() as usize;
     if bits == 0 { 1 } else { bits.div_ceil(7) }

@@ -36,7 +36,8 @@ pub enum HashProof {
     Checked,
     /// The caller chose to trust the archive.
     Trusted,
-    /// The CID names a hash function that is not SHA-256; nothing is proved.
+    /// The CID names another hash function than SHA-256, or another length of digest than its 32
+    /// bytes; nothing is proved.
     UnknownHash,
 }
 

@@ -13,8 +13,9 @@
 //! it and the offset of the item that broke it.
 //!
 //! Cost is linear in the input. Stated lengths are checked against what is left, with what the
-//! enclosing containers still need set aside, so the memory of a [`Value`] is at most
-//! 24 times the input, for hostile input too.
+//! enclosing containers still need set aside, so a [`Value`] is at most 24 times the input, for
+//! hostile input too. An arena that grows from nothing to hold it may take twice that, because its
+//! chunks double.
 //!
 //! ```
 //! use wireproof_codec::cbor;

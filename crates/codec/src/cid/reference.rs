@@ -89,7 +89,7 @@ struct Shape {
 
 /// The shape of the identifier at the start of `bytes`, which may be longer or too short.
 fn shape(bytes: &[u8]) -> Option<Shape> {
-    if bytes.starts_with(&[0x12, 0x20]) {
+    if bytes.starts_with(V0_HEAD) {
         return Some(Shape { hash_function: 0x12, digest_at: 2, len: 34 });
     }
     let mut at = 0;
@@ -111,8 +111,11 @@ fn foreign_sha256(cid: &[u8]) -> Option<&Digest> {
 }
 
 impl fmt::Display for CidRef<'_> {
-    /// The multibase text form, base32 for every version.
+    /// The usual text form: base58 for version 0, `b` and base32 for version 1.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.starts_with(V0_HEAD) {
+            return f.write_str(&bs58::encode(self.0).into_string());
+        }
         let mut text = String::with_capacity(Cid::TEXT_LEN);
         text.push('b');
         base32::encode_into(self.0, &mut text);
@@ -125,3 +128,6 @@ impl fmt::Debug for CidRef<'_> {
         write!(f, "CidRef({self})")
     }
 }
+
+/// How an identifier of version 0 begins: SHA-256, 32 bytes. No later version can.
+const V0_HEAD: &[u8] = &[0x12, 0x20];

@@ -51,6 +51,14 @@ fn foreign_identifiers_are_well_formed_but_not_blessed() {
 }
 
 #[test]
+fn version_0_is_written_as_everyone_writes_it() {
+    let mut bytes = vec![0x12, 0x20];
+    bytes.extend(kernels::sha256::digest(b""));
+    let cid = CidRef::from_bytes(&bytes).expect("well formed");
+    assert_eq!(cid.to_string(), "QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n");
+}
+
+#[test]
 fn malformed_identifiers_are_refused() {
     let good = *Cid::of(Codec::Raw, b"").as_bytes();
     for cut in 0..good.len() {
