@@ -19,6 +19,7 @@ use wireproof_kernels::sha256;
 fn main() {
     let signed: Vec<Signed> = (0..COUNT).map(Signed::new).collect();
     let tables: Vec<KeyTable> = signed.iter().map(Signed::table).collect();
+    let keys: Vec<Key<'_>> = signed.iter().map(|s| Key::Compressed(&s.key)).collect();
     let fresh: Vec<EcdsaItem<'_>> =
         signed.iter().map(|s| s.ecdsa(Key::Compressed(&s.key))).collect();
     let cached: Vec<EcdsaItem<'_>> =
@@ -31,7 +32,8 @@ fn main() {
         ("ecdsa, libsecp256k1, key parsed before".into(), Box::new(|| verify_parsed(&signed))),
         ("ecdsa, libsecp256k1, key from bytes".into(), Box::new(|| verify_bytes(&signed))),
         ("bip-340, libsecp256k1, key from bytes".into(), Box::new(|| verify_bip340(&signed))),
-        ("key tables".into(), Box::new(|| make_tables(&signed))),
+        ("key tables, one at a time".into(), Box::new(|| make_tables(&signed))),
+        ("key tables, lanes".into(), Box::new(|| drop(black_box(KeyTable::new_many(&keys))))),
     ];
     for batch in [COUNT, 256, 64, 16, 8, 1] {
         let (fresh, cached, schnorr) = (&fresh, &cached, &schnorr);

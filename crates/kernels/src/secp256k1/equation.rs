@@ -38,10 +38,8 @@ impl<'a> Equation<'a> {
         target: Words,
     ) -> Option<Self> {
         let (key_x, key_is_odd) = match key {
-            Key::Compressed([prefix @ (2 | 3), x @ ..]) => (Field::from_bytes(x)?, *prefix == 3),
-            Key::Compressed(_) => return None,
-            Key::XOnly(x) => (Field::from_bytes(x)?, false),
             Key::Cached(_) => (Field::ZERO, false),
+            Key::Compressed(_) | Key::XOnly(_) => key.parse()?,
         };
         Some(Self { index, key, key_x, key_is_odd, digits: Digits::of(u1, u2), target })
     }

@@ -43,6 +43,7 @@ mod tests;
 pub use table::KeyTable;
 
 use equation::{Equation, Rule};
+use modular::Field;
 
 /// What the kernel can say of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,28 @@ pub enum Key<'a> {
     XOnly(&'a [u8; 32]),
     /// Checked before, and kept with its multiples.
     Cached(&'a KeyTable),
+}
+
+impl Key<'_> {
+    /// The x of a key in bytes, and whether its y is odd; `None` if the bytes are no key at first
+    /// sight. (There may still be no point with this x.) A cached key has nothing left to parse.
+    fn parse(self) -> Option<(Field, bool)> {
+        match self {
+            Key::Compressed([prefix @ (2 | 3), x @ ..]) => {
+                Some((Field::from_bytes(x)?, *prefix == 3))
+            }
+            Key::XOnly(x) => Some((Field::from_bytes(x)?, false)),
+            Key::Compressed(_) | Key::Cached(_) => None,
+        }
+    }
+
+    /// A copy of the table of a cached key.
+    fn cached(self) -> Option<KeyTable> {
+        match self {
+            Key::Cached(table) => Some(table.clone()),
+            Key::Compressed(_) | Key::XOnly(_) => None,
+        }
+    }
 }
 
 /// An ECDSA signature to be verified.

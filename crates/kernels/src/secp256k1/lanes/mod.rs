@@ -16,8 +16,9 @@ mod tests;
 use std::arch::x86_64::__mmask8;
 
 use super::equation::{Equation, Rule};
+use super::modular::Field;
 use super::portable::plus_order;
-use super::table::{KEY_ROWS, Row};
+use super::table::{KEY_ROWS, KeyTable, Row};
 use super::{Key, Verdict, generator};
 use field::{Factor, Tight};
 use ladder::Ladder;
@@ -73,7 +74,7 @@ fn judge<const G: usize>(
     let mut rows = [[[Row::ZERO; KEY_ROWS]; 8]; G];
     let (shared_z, on_curve) = match lanes[0][0].key {
         Key::Cached(_) => (*Tight::one(), [!0; G]),
-        Key::Compressed(_) | Key::XOnly(_) => make_tables(&lanes, &x, &mut rows),
+        Key::Compressed(_) | Key::XOnly(_) => make_tables(&x, odd_lanes(&lanes), &mut rows),
     };
     let ladder = Ladder {
         key: key_tables(&lanes, &rows),
@@ -136,24 +137,62 @@ fn key_tables<'a, const G: usize>(
     tables
 }
 
-/// Finds y for each x and fills the rows with odd multiples. Returns the Z of the rows and the
-/// lanes whose x is of a point; the others hold nothing of meaning.
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn make_tables<const G: usize>(
-    lanes: &[[&Equation<'_>; 8]; G],
-    x: &Tight<G>,
-    rows: &mut [[[Row; KEY_ROWS]; 8]; G],
-) -> (Factor<G>, [__mmask8; G]) {
+/// The lanes in which y has to be odd.
+fn odd_lanes<const G: usize>(lanes: &[[&Equation<'_>; 8]; G]) -> [__mmask8; G] {
     let mut odd = [0; G];
     for g in 0..G {
         for lane in 0..8 {
             odd[g] |= __mmask8::from(lanes[g][lane].key_is_odd) << lane;
         }
     }
+    odd
+}
+
+/// Finds y for each x and fills the rows with odd multiples. Returns the Z of the rows and the
+/// lanes whose x is of a point; the others hold nothing of meaning.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn make_tables<const G: usize>(
+    x: &Tight<G>,
+    odd: [__mmask8; G],
+    rows: &mut [[[Row; KEY_ROWS]; 8]; G],
+) -> (Factor<G>, [__mmask8; G]) {
     let (y, on_curve) = point::y_of(x, odd);
     let multiples = Multiples::of(x, &y);
     multiples.write(&Tight::one(), rows);
     (multiples.last_z(), on_curve)
+}
+
+/// The table of each key that is one.
+pub(super) fn tables_of(keys: &[Key<'_>]) -> Vec<Option<KeyTable>> {
+    assert!(is_available(), "the caller asked before");
+    let mut tables: Vec<Option<KeyTable>> = keys.iter().map(|key| key.cached()).collect();
+    let parsed: Vec<(usize, (Field, bool))> =
+        keys.iter().enumerate().filter_map(|(i, key)| Some((i, key.parse()?))).collect();
+    for parsed in parsed.chunks(16) {
+        // SAFETY: the assertion above saw the instructions on this CPU.
+        unsafe { put_tables(parsed, &mut tables) }
+    }
+    tables
+}
+
+/// Puts the tables of up to sixteen keys, given by x and the parity of y, at their places.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn put_tables(parsed: &[(usize, (Field, bool))], tables: &mut [Option<KeyTable>]) {
+    let mut inputs = [[Row::ZERO; 8]; 2];
+    let mut odd: [__mmask8; 2] = [0; 2];
+    for (i, (_, (x, is_odd))) in parsed.iter().enumerate() {
+        inputs[i / 8][i % 8] = Row::new(x.words(), [0; 4]);
+        odd[i / 8] |= __mmask8::from(*is_odd) << (i % 8);
+    }
+    let [x, _] = read_rows(&views(&inputs));
+    let (y, on_curve) = point::y_of(&x, odd);
+    let multiples = Multiples::of(&x, &y);
+    let mut rows = [[[Row::ZERO; KEY_ROWS]; 8]; 2];
+    multiples.write(&multiples.last_z().invert(), &mut rows);
+    for (i, (place, _)) in parsed.iter().enumerate() {
+        let is_point = on_curve[i / 8] >> (i % 8) & 1 == 1;
+        tables[*place] = is_point.then(|| KeyTable::of_rows(&rows[i / 8][i % 8]));
+    }
 }
 
 /// The lanes in which x is the target: X = target·Z².

@@ -294,6 +294,27 @@ fn bytes_that_are_no_key_make_signatures_invalid() {
 }
 
 #[test]
+fn tables_of_many_keys_are_those_of_one() {
+    let mut noise = Noise::new(29);
+    let bytes: Vec<[u8; 33]> = (0..40u8)
+        .map(|i| {
+            let mut key = times_g(&noise.scalar()).expect("not zero").serialize();
+            key[32] ^= i % 3; // some are of no point
+            key[0] ^= (i % 7 == 0) as u8 * 8; // some are no keys at all
+            key
+        })
+        .collect();
+    let mut keys: Vec<Key<'_>> = bytes.iter().map(Key::Compressed).collect();
+    keys.push(Key::XOnly(bytes[1].last_chunk().expect("33 bytes")));
+    let one = KeyTable::new(keys[40]);
+    keys.extend(one.iter().map(Key::Cached));
+    for len in [0, 1, 8, 9, 16, 17, keys.len()] {
+        let expected: Vec<_> = keys[..len].iter().map(|key| KeyTable::new(*key)).collect();
+        assert_eq!(KeyTable::new_many(&keys[..len]), expected);
+    }
+}
+
+#[test]
 fn a_table_knows_the_parity_of_its_key() {
     for d in 1..20u8 {
         let key = times_g(&BigUint::from(d)).expect("not zero").serialize();
