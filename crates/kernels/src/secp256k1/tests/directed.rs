@@ -177,31 +177,76 @@ fn an_undecided_lane_spoils_no_other() {
     }
 }
 
+/// The claim whose sum has this x and whose r is as given, if there is a point with the x: R is that
+/// point and Q = (R − u1·G)/u2.
+fn ecdsa_for_x(x: &BigUint, r: &BigUint, valid: bool, noise: &mut Noise) -> Option<Claim> {
+    let order = order();
+    let point = PublicKey::from_slice(&[&[2], bytes_of(x).as_slice()].concat()).ok()?;
+    let (u1, u2) = (noise.scalar(), noise.scalar());
+    let tweak = |scalar: &BigUint| secp256k1::Scalar::from_be_bytes(bytes_of(scalar)).unwrap();
+    let key = point
+        .add_exp_tweak(&tweak(&(&order - &u1)))
+        .and_then(|point| point.mul_tweak(&tweak(&inverse(&u2))))
+        .expect("not at infinity");
+    let s = r * inverse(&u2) % &order;
+    let hash = bytes_of(&(u1 * &s % &order));
+    Some(Claim { hash, signature: signature(r, &s), key: key.serialize(), valid })
+}
+
 #[test]
 fn an_x_between_the_order_and_the_prime_counts_by_its_residue() {
     let mut noise = Noise::new(26);
     let (order, mut claims) = (order(), Vec::new());
-    for residue in 1..60u8 {
-        // R is the point with x = n + residue, where there is one, and Q = (R − u1·G)/u2.
-        let x = bytes_of(&(&order + residue));
-        let Ok(point) = PublicKey::from_slice(&[&[2], x.as_slice()].concat()) else { continue };
-        let (u1, u2) = (noise.scalar(), noise.scalar());
-        let tweak = |scalar: &BigUint| secp256k1::Scalar::from_be_bytes(bytes_of(scalar)).unwrap();
-        let key = point
-            .add_exp_tweak(&tweak(&(&order - &u1)))
-            .and_then(|point| point.mul_tweak(&tweak(&inverse(&u2))))
-            .expect("not at infinity");
-        let r = BigUint::from(residue);
-        let s = &r * inverse(&u2) % &order;
-        let z = u1 * &s % &order;
-        let hash = bytes_of(&z);
-        let good = Claim { hash, signature: signature(&r, &s), key: key.serialize(), valid: true };
+    for residue in (1..60u8).map(BigUint::from) {
+        let x = &order + &residue;
+        let Some(good) = ecdsa_for_x(&x, &residue, true, &mut noise) else { continue };
         // r has to be the residue, not x itself.
-        let above = Claim { signature: signature(&(&order + residue), &s), valid: false, ..good };
+        let mut above = Claim { valid: false, ..good.clone() };
+        above.signature[..32].copy_from_slice(&bytes_of(&x));
         claims.extend([good, above]);
     }
     assert!(claims.len() > 30, "half of all x are of points");
     assert_eq!(judge_everywhere(Scheme::Ecdsa, &claims, "x above n"), 0);
+}
+
+#[test]
+fn a_residue_plus_the_order_does_not_wrap_around_the_prime() {
+    let mut noise = Noise::new(30);
+    // Were r + n reduced modulo p, this r would stand for x as well.
+    let r_of = |x: &BigUint| x + prime() - order();
+    let claims: Vec<Claim> = (0..60u8)
+        .map(BigUint::from)
+        .filter_map(|x| ecdsa_for_x(&x, &r_of(&x), false, &mut noise))
+        .collect();
+    assert!(claims.len() > 15, "half of all x are of points");
+    assert_eq!(judge_everywhere(Scheme::Ecdsa, &claims, "wrapping"), 0);
+}
+
+#[test]
+fn a_schnorr_r_beyond_the_prime_is_not_reduced() {
+    let mut noise = Noise::new(41);
+    let (order, mut claims) = (order(), Vec::new());
+    for x in (1..60u8).map(BigUint::from) {
+        // R is the even point with this x, and P = (s·G − R)/e; the other P goes with the other e.
+        let x_bytes = bytes_of(&x);
+        let Ok(point) = PublicKey::from_slice(&[&[2], x_bytes.as_slice()].concat()) else {
+            continue;
+        };
+        let (s, e) = (noise.scalar(), noise.scalar());
+        let tweak = |scalar: &BigUint| secp256k1::Scalar::from_be_bytes(bytes_of(scalar)).unwrap();
+        let key = point
+            .negate()
+            .add_exp_tweak(&tweak(&s))
+            .and_then(|point| point.mul_tweak(&tweak(&inverse(&e))))
+            .expect("not at infinity")
+            .serialize();
+        let e = if key[0] == 3 { &order - e } else { e };
+        let claim =
+            |r, valid| Claim { hash: bytes_of(&e), signature: signature(r, &s), key, valid };
+        claims.extend([claim(&x, true), claim(&(&x + prime()), false)]);
+    }
+    assert!(claims.len() > 30, "half of all x are of points");
+    assert_eq!(judge_everywhere(Scheme::Schnorr, &claims, "r beyond p"), 0);
 }
 
 #[test]
