@@ -1,11 +1,12 @@
 //! The AVX-512 IFMA back end: equations into lanes, points out of them, verdicts.
 
-#![allow(
+#![expect(
     clippy::needless_range_loop,
     reason = "iterator adaptors over vectors are closures, which are not compiled with the features \
               of the function around them"
 )]
 
+mod bound;
 mod field;
 mod ladder;
 mod point;

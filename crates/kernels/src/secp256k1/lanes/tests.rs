@@ -10,7 +10,7 @@ use super::super::modular::{Field, Modulus, P};
 use super::super::portable;
 use super::super::table::{KEY_ROWS, Row};
 use super::super::tests::{Noise, big, words};
-use super::field::{Factor, LIFT, Limbs, Loose, Tight, multiple_of_p};
+use super::field::{Factor, LIFT, Limbs, Loose, MASK_48, MASK_52, Tight, multiple_of_p};
 use super::is_available;
 use super::point::{Affine, Jacobian, y_of};
 use super::table::{Multiples, read_rows};
@@ -448,9 +448,6 @@ fn reduced(row: &Row) -> portable::Affine {
     let coordinate = |half| Field::new(words(&(big(half) % prime())));
     portable::Affine { x: coordinate(x), y: coordinate(y) }
 }
-
-const MASK_52: u64 = (1 << 52) - 1;
-const MASK_48: u64 = (1 << 48) - 1;
 
 /// The bounds that debug builds track: what would overflow is refused, whatever the data.
 #[cfg(debug_assertions)]
