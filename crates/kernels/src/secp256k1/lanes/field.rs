@@ -5,21 +5,22 @@
 //! ```
 //!
 //! The multiplier (`vpmadd52luq`, `vpmadd52huq`) reads 52 bits of each factor and ignores the rest,
-//! and adds the low or high 52 bits of the product to 64 bits. Hence two types:
+//! and adds the low or high 52 bits of the product to 64 bits. Hence three types:
 //!
-//! * [`Tight`]: every limb is below 2⁵², so it may be a factor. The value may be up to 16·2²⁵⁶.
-//! * [`Loose`]: limbs may use their 64 bits: what multiplication returns and sums are made of.
-//!   [`Loose::carry`] makes it tight again.
+//! * [`Loose`]: limbs may use their 64 bits. What multiplication returns and sums are made of.
+//! * [`Factor`]: after [`Loose::carry`], what a limb has above bit 51 is in the next one as well. Fit
+//!   to be multiplied, not to be added. The top limb is below 2⁵², the value below 16·2²⁵⁶.
+//! * [`Tight`]: a factor whose carried bits are cleared. Fit for both, four instructions dearer.
 //!
 //! Multiplication is schoolbook into ten columns, then 2²⁶⁰ ≡ [`FOLD_260`] brings the upper five
 //! columns down, then 2²⁵⁶ ≡ [`FOLD_256`] brings down what is above bit 256. The carries between
 //! the five limbs that are left belong to [`Loose::carry`], so that sums and differences of products
 //! pay for one carry chain, and sums of products for one reduction ([`Wide`]).
 //!
-//! In debug builds every element carries the largest value its limbs could have ([`Bound`]), worst
-//! case and not of the data at hand, and every operation asserts that nothing overflows. The
-//! comments in `point.rs` state the bounds as magnitudes: an element of magnitude m has a top limb
-//! of about m·2⁴⁸ at most, a value of about m·2²⁵⁶.
+//! In debug builds every element carries the largest value its limbs could have ([`Bound`]), and
+//! every operation asserts that nothing overflows. The comments in `point.rs` state the bounds as
+//! magnitudes: an element of magnitude m has a top limb of about m·2⁴⁸ at most, a value of about
+//! m·2²⁵⁶.
 //!
 //! `G` groups run through each operation one after the other, so that the processor finds
 //! independent work while a group waits for its own carries.
