@@ -11,20 +11,22 @@ use std::task::{Context, Poll, Waker};
 use ipld_core::ipld::Ipld;
 use jacquard_api::com_atproto::sync::subscribe_repos::SubscribeReposMessage as Message;
 use jacquard_repo::car::parse_car_bytes;
-use runner_shell::{Counts, Peer, Refusal, Sink, Variant};
+use runner_shell::decode::{self, Counts, Sink};
+use runner_shell::{Refusal, Runner, Variant};
 
 const DAG_CBOR: u64 = 0x71;
 
 fn main() -> std::io::Result<()> {
-    runner_shell::run::<Jacquard>()
+    runner_shell::run(&Runner {
+        engine: "jacquard 0.12.2 (jacquard-repo, iroh-car 0.5.1, serde_ipld_dagcbor 0.6.4)",
+        version: "0.12.2",
+        tasks: &[decode::task::<Jacquard>()],
+    })
 }
 
 struct Jacquard;
 
-impl Peer for Jacquard {
-    const ENGINE: &'static str =
-        "jacquard 0.12.2 (jacquard-repo, iroh-car 0.5.1, serde_ipld_dagcbor 0.6.4)";
-    const VERSION: &'static str = "0.12.2";
+impl decode::Peer for Jacquard {
     const VARIANTS: &'static [Variant] = &[Variant { name: "unverified", checks: UNVERIFIED }];
 
     fn start(_: &str) -> Self {
@@ -98,6 +100,6 @@ fn tally(value: &Ipld, counts: &mut Counts) {
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::experiments::hold_to_claims::<super::Jacquard>();
+        runner_shell::decode::experiments::hold_to_claims::<super::Jacquard>();
     }
 }

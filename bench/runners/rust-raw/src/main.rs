@@ -9,7 +9,8 @@ mod value;
 
 use bumpalo::Bump;
 use minicbor::Decoder;
-use runner_shell::{Counts, Peer, Refusal, Sink, Variant};
+use runner_shell::decode::{self, Counts, Sink};
+use runner_shell::{Refusal, Runner, Variant};
 use sha2::{Digest, Sha256};
 
 use car::Car;
@@ -18,7 +19,11 @@ use value::{Malformed, Value};
 const DAG_CBOR: u8 = 0x71;
 
 fn main() -> std::io::Result<()> {
-    runner_shell::run::<Raw>()
+    runner_shell::run(&Runner {
+        engine: "minicbor 2.3.1 + bumpalo 3.20.3 + sha2 0.11.1",
+        version: "minicbor 2.3.1",
+        tasks: &[decode::task::<Raw>()],
+    })
 }
 
 struct Raw {
@@ -28,9 +33,7 @@ struct Raw {
     reuse: bool,
 }
 
-impl Peer for Raw {
-    const ENGINE: &'static str = "minicbor 2.3.1 + bumpalo 3.20.3 + sha2 0.11.1";
-    const VERSION: &'static str = "minicbor 2.3.1";
+impl decode::Peer for Raw {
     const VARIANTS: &'static [Variant] = &[
         Variant { name: "verified/arena-reuse", checks: VERIFIED },
         Variant { name: "verified/alloc-per-frame", checks: VERIFIED },
@@ -130,6 +133,6 @@ fn tally(value: &Value<'_>, counts: &mut Counts) {
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::experiments::hold_to_claims::<super::Raw>();
+        runner_shell::decode::experiments::hold_to_claims::<super::Raw>();
     }
 }

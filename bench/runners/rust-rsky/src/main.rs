@@ -7,7 +7,8 @@ mod payload;
 
 use ipld_core::ipld::Ipld;
 use rs_car_sync::CarReader;
-use runner_shell::{Counts, Peer, Refusal, Sink, Variant};
+use runner_shell::decode::{self, Counts, Sink};
+use runner_shell::{Refusal, Runner, Variant};
 use serde::Deserialize;
 
 use payload::Payload;
@@ -15,16 +16,18 @@ use payload::Payload;
 const DAG_CBOR: u64 = 0x71;
 
 fn main() -> std::io::Result<()> {
-    runner_shell::run::<Rsky>()
+    runner_shell::run(&Runner {
+        engine: "ciborium 0.2.2 + serde_ipld_dagcbor 0.6.4 + rs-car-sync 0.5.1",
+        version: "serde_ipld_dagcbor 0.6.4",
+        tasks: &[decode::task::<Rsky>()],
+    })
 }
 
 struct Rsky {
     verify: bool,
 }
 
-impl Peer for Rsky {
-    const ENGINE: &'static str = "ciborium 0.2.2 + serde_ipld_dagcbor 0.6.4 + rs-car-sync 0.5.1";
-    const VERSION: &'static str = "serde_ipld_dagcbor 0.6.4";
+impl decode::Peer for Rsky {
     const VARIANTS: &'static [Variant] = &[
         Variant { name: "verified", checks: VERIFIED },
         Variant { name: "unverified", checks: UNVERIFIED },
@@ -105,6 +108,6 @@ fn tally(value: &Ipld, counts: &mut Counts) {
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::experiments::hold_to_claims::<super::Rsky>();
+        runner_shell::decode::experiments::hold_to_claims::<super::Rsky>();
     }
 }

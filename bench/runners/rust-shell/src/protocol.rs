@@ -1,18 +1,14 @@
 //! What does a runner say on its standard input and output? One JSON object a line, as
 //! `bench/runners/PROTOCOL.md` has it.
 
-use std::hint::black_box;
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use crate::corpus::Corpus;
-use crate::sink::{Barrier, Sink};
-use crate::{Counts, Peer, Refusal};
+use crate::{Refusal, Runner, Task, Work};
 
-const TASK: &str = "decode";
 /// Refusals told on standard error; the rest are only counted.
 const TOLD_REFUSALS: u64 = 5;
 
@@ -21,103 +17,80 @@ const TOLD_REFUSALS: u64 = 5;
 /// # Errors
 ///
 /// When standard input or output fails.
-pub fn run<P: Peer>() -> io::Result<()> {
+pub fn run(runner: &Runner<'_>) -> io::Result<()> {
     let mut loaded = None;
     let mut answers = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let answer =
-            answer::<P>(&line?, &mut loaded).unwrap_or_else(|error| json!({ "error": error }));
+            answer(runner, &line?, &mut loaded).unwrap_or_else(|error| json!({ "error": error }));
         writeln!(answers, "{answer}")?;
         answers.flush()?;
     }
     Ok(())
 }
 
-/// A peer made ready, and the frames it will work on.
-struct Loaded<P> {
-    peer: P,
-    corpus: Corpus,
-}
+type Loaded = Option<Box<dyn Work>>;
 
-fn answer<P: Peer>(line: &str, loaded: &mut Option<Loaded<P>>) -> Result<Value, String> {
+fn answer(runner: &Runner<'_>, line: &str, loaded: &mut Loaded) -> Result<Value, String> {
     let request: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
     match text(&request, "cmd")? {
-        "describe" => Ok(describe::<P>()),
+        "describe" => Ok(describe(runner)),
         "load" => {
-            let fresh = loaded.insert(load(&request)?);
-            Ok(json!({ "units": fresh.corpus.units().len(), "bytes": fresh.corpus.unit_bytes() }))
+            let size = loaded.insert(load(runner, &request)?).size();
+            Ok(json!({ "units": size.units, "bytes": size.bytes }))
         }
-        "prove" => Ok(json!({ "counts": prove(ready(loaded)?).to_json() })),
+        "prove" => Ok(json!({ "counts": ready(loaded)?.prove() })),
         "pass" => Ok(json!({ "ns": pass(ready(loaded)?) })),
         other => Err(format!("unknown request {other:?}")),
     }
 }
 
-fn describe<P: Peer>() -> Value {
-    let variants: Map<_, _> = P::VARIANTS
-        .iter()
-        .map(|variant| (variant.name.to_owned(), json!(variant.checks)))
-        .collect();
+fn describe(runner: &Runner<'_>) -> Value {
+    let tasks = runner.tasks.iter().map(|task| (task.name.to_owned(), describe_task(task)));
     json!({
-        "engine": format!("{}, on mimalloc", P::ENGINE),
-        "version": P::VERSION,
+        "engine": format!("{}, on mimalloc", runner.engine),
+        "version": runner.version,
         "language": "rust",
-        "tasks": { TASK: variants },
+        "tasks": tasks.collect::<Map<_, _>>(),
     })
 }
 
-fn load<P: Peer>(request: &Value) -> Result<Loaded<P>, String> {
+fn describe_task(task: &Task) -> Value {
+    let named = |variant: &crate::Variant| (variant.name.to_owned(), json!(variant.checks));
+    Value::Object(task.variants.iter().map(named).collect())
+}
+
+fn load(runner: &Runner<'_>, request: &Value) -> Result<Box<dyn Work>, String> {
     let (task, variant) = (text(request, "task")?, text(request, "variant")?);
-    if task != TASK || !P::VARIANTS.iter().any(|known| known.name == variant) {
-        return Err(format!("no variant {variant:?} of task {task:?} here"));
-    }
+    let known = runner.tasks.iter().find(|known| known.name == task);
+    let known = known.filter(|task| task.variants.iter().any(|known| known.name == variant));
+    let known = known.ok_or_else(|| format!("no variant {variant:?} of task {task:?} here"))?;
     let files = request["files"].as_array().ok_or("`files` is not an array")?;
-    let corpus = Corpus::read(files.iter().filter_map(Value::as_str))?;
-    Ok(Loaded { peer: P::start(variant), corpus })
+    (known.load)(variant, &files.iter().filter_map(Value::as_str).collect::<Vec<_>>())
 }
 
-fn prove<P: Peer>(Loaded { peer, corpus }: &mut Loaded<P>) -> Counts {
-    let mut total = Counts::default();
-    for frame in corpus.units() {
-        let mut counts = Counts::default();
-        match decode(peer, frame, &mut counts) {
-            Ok(()) => total.add(&counts),
-            Err(refusal) => {
-                total.errors += 1;
-                tell(total.frames, total.errors, &refusal);
-            }
-        }
-        total.frames += 1;
-    }
-    total
-}
-
-fn pass<P: Peer>(Loaded { peer, corpus }: &mut Loaded<P>) -> u64 {
+fn pass(work: &mut dyn Work) -> u64 {
     let start = Instant::now();
-    for frame in corpus.units() {
-        let _ = black_box(decode(peer, frame, &mut Barrier));
-    }
+    work.pass();
     start.elapsed().as_nanos() as u64
 }
 
-/// A library that panics on bad input has refused it: a fault of one frame never ends a run.
-pub(crate) fn decode<P: Peer>(
-    peer: &mut P,
-    frame: &[u8],
-    sink: &mut impl Sink,
-) -> Result<(), Refusal> {
-    catch_unwind(AssertUnwindSafe(|| peer.decode(frame, sink)))
-        .unwrap_or_else(|_| Err("panicked".into()))
+/// Does a unit's work. A library that panics on bad input has refused it: a fault of one unit never
+/// ends a run.
+#[inline]
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("panicked".into()))
 }
 
-fn tell(frame: u64, errors: u64, refusal: &Refusal) {
+/// Tells a person of one of the first refusals.
+pub(crate) fn tell(unit: usize, errors: u64, refusal: &Refusal) {
     if errors <= TOLD_REFUSALS {
-        eprintln!("frame {frame} refused: {refusal}");
+        eprintln!("unit {unit} refused: {refusal}");
     }
 }
 
-fn ready<P>(loaded: &mut Option<Loaded<P>>) -> Result<&mut Loaded<P>, String> {
-    loaded.as_mut().ok_or_else(|| "nothing is loaded".into())
+fn ready(loaded: &mut Loaded) -> Result<&mut dyn Work, String> {
+    Ok(loaded.as_mut().ok_or("nothing is loaded")?.as_mut())
 }
 
 fn text<'a>(request: &'a Value, name: &str) -> Result<&'a str, String> {

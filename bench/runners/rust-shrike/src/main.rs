@@ -2,12 +2,17 @@
 //! call the way for a firehose, and blocks by its CAR reader for bytes in memory, which copies none.
 
 use bumpalo::Bump;
-use runner_shell::{Counts, Peer, Refusal, Sink, Variant};
+use runner_shell::decode::{self, Counts, Sink};
+use runner_shell::{Refusal, Runner, Variant};
 use shrike::car::{BlockRef, SliceReader};
 use shrike::cbor::{BumpValue, Cid, Codec, Decoder};
 
 fn main() -> std::io::Result<()> {
-    runner_shell::run::<Shrike>()
+    runner_shell::run(&Runner {
+        engine: "shrike 0.8.2 (cbor::Decoder::decode_bump, car::SliceReader)",
+        version: "0.8.2",
+        tasks: &[decode::task::<Shrike>()],
+    })
 }
 
 struct Shrike {
@@ -17,9 +22,7 @@ struct Shrike {
     reuse: bool,
 }
 
-impl Peer for Shrike {
-    const ENGINE: &'static str = "shrike 0.8.2 (cbor::Decoder::decode_bump, car::SliceReader)";
-    const VERSION: &'static str = "0.8.2";
+impl decode::Peer for Shrike {
     const VARIANTS: &'static [Variant] = &[
         Variant { name: "verified/arena-reuse", checks: VERIFIED },
         Variant { name: "verified/alloc-per-frame", checks: VERIFIED },
@@ -148,6 +151,6 @@ fn tally(value: &BumpValue<'_, '_>, counts: &mut Counts) {
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::experiments::hold_to_claims::<super::Shrike>();
+        runner_shell::decode::experiments::hold_to_claims::<super::Shrike>();
     }
 }

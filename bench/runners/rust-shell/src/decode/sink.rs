@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use crate::Counts;
+use super::Counts;
 
 /// Takes what a peer has decoded, while it is still alive.
 pub trait Sink {

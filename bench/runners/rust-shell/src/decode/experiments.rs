@@ -5,8 +5,9 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::protocol::decode;
-use crate::{Counts, Peer, Variant};
+use super::work::decode;
+use super::{Counts, Peer};
+use crate::Variant;
 
 /// Compares the claims of every variant with what it refuses.
 ///
