@@ -1,19 +1,23 @@
 // How fast is indigo, the Go stack behind the relay and Tap?
 //
 // Frames take the road of its own consumer (events.HandleRepoStream): a generated decoder for the header,
-// one for each type of payload, go-car for the blocks, and atdata for what a block holds.
+// one for each type of payload, go-car for the blocks, and atdata for what a block holds. Signatures are verified
+// by its repo and atcrypto.
 package main
 
 import "wireproof/go-shell"
 
 func main() {
 	shell.Run(shell.Runner{
-		Engine:  "indigo events, api/atproto (cbor-gen) and atdata (refmt), go-car 0.6.1",
+		Engine:  "indigo events, api/atproto (cbor-gen) and atdata (refmt), go-car 0.6.1; atproto/repo and atcrypto",
 		Version: "v0.0.0-20260605210604-af2fec94f34c",
-		Tasks: map[string]map[string]shell.Variant{"decode": {
-			// go-car's reader hashes every block and has no switch for it.
-			"verified": shell.Decoder{Frame: decodeFrame, Count: count}.Variant(checks, ungiven...),
-		}},
+		Tasks: map[string]map[string]shell.Variant{
+			"decode": {
+				// go-car's reader hashes every block and has no switch for it.
+				"verified": shell.Decoder{Frame: decodeFrame, Count: count}.Variant(checks, ungiven...),
+			},
+			"sigs": verifier.Variants(sigsChecks, sigsChecks),
+		},
 	})
 }
 

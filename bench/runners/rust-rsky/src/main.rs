@@ -4,6 +4,7 @@
 //! The relay itself decodes only the blocks it needs; here all are, as the task asks.
 
 mod payload;
+mod sigs;
 
 use ipld_core::ipld::Ipld;
 use rs_car_sync::CarReader;
@@ -17,9 +18,9 @@ const DAG_CBOR: u64 = 0x71;
 
 fn main() -> std::io::Result<()> {
     runner_shell::run(&Runner {
-        engine: "ciborium 0.2.2 + serde_ipld_dagcbor 0.6.4 + rs-car-sync 0.5.1",
+        engine: "ciborium 0.2.2 + serde_ipld_dagcbor 0.6.4 + rs-car-sync 0.5.1, k256 0.13.4 + p256 0.13.2",
         version: "serde_ipld_dagcbor 0.6.4",
-        tasks: &[decode::task::<Rsky>()],
+        tasks: &[decode::task::<Rsky>(), runner_shell::sigs::task::<sigs::Rsky>()],
     })
 }
 

@@ -6,6 +6,8 @@
 
 pub mod decode;
 mod protocol;
+pub mod schnorr;
+pub mod sigs;
 
 pub use protocol::run;
 

@@ -1,6 +1,8 @@
 //! How fast is shrike? Frames by its strict DRISL decoder into a bump arena, which its own notes
 //! call the way for a firehose, and blocks by its CAR reader for bytes in memory, which copies none.
 
+mod sigs;
+
 use bumpalo::Bump;
 use runner_shell::decode::{self, Counts, Sink};
 use runner_shell::{Refusal, Runner, Variant};
@@ -9,9 +11,9 @@ use shrike::cbor::{BumpValue, Cid, Codec, Decoder};
 
 fn main() -> std::io::Result<()> {
     runner_shell::run(&Runner {
-        engine: "shrike 0.8.2 (cbor::Decoder::decode_bump, car::SliceReader)",
+        engine: "shrike 0.8.2 (cbor::Decoder::decode_bump, car::SliceReader; crypto with libsecp256k1)",
         version: "0.8.2",
-        tasks: &[decode::task::<Shrike>()],
+        tasks: &[decode::task::<Shrike>(), runner_shell::sigs::task::<sigs::Shrike>()],
     })
 }
 
