@@ -1,17 +1,14 @@
-"""Turns the Python peer into a runner: speaks the protocol of ../PROTOCOL.md, splits the corpus, holds
-the clock and adds up the counts. What the peer itself does is in decode.py."""
+"""Turns the Python peer into a runner: speaks the protocol of ../PROTOCOL.md and holds the clock. What is
+measured and counted is in work.py, and what the peer itself does in decode.py and sigs.py."""
 
 import gc
 import json
-import struct
 import sys
 import time
-from collections import Counter
-from pathlib import Path
 
 import decode
-
-TOLD_REFUSALS = 5
+import sigs
+import work
 
 
 def main():
@@ -34,71 +31,34 @@ def obey(cmd, loaded):
         raise ValueError(f'unknown request {cmd!r}')
     if loaded is None:
         raise ValueError('nothing is loaded')
-    decode_frame, frames = loaded
     if cmd == 'load':
-        return {'units': len(frames), 'bytes': sum(map(len, frames))}
+        return {'units': loaded.units, 'bytes': loaded.bytes}
     if cmd == 'prove':
-        return {'counts': prove(decode_frame, frames)}
-    return {'ns': time_pass(decode_frame, frames)}
+        return {'counts': loaded.prove()}
+    return {'ns': time_pass(loaded)}
 
 
 def load(request):
     task, variant = request['task'], request['variant']
-    if task != 'decode' or variant not in decode.VARIANTS:
+    if variant not in CHECKS.get(task, ()):
         raise ValueError(f'no variant {variant!r} of task {task!r} here')
-    return decode.VARIANTS[variant], [frame for path in request['files'] for frame in read_frames(path)]
+    return work.KINDS[task](variant, request['files'])
 
 
 def describe():
-    tasks = {'decode': {variant: decode.CHECKS for variant in decode.VARIANTS}}
-    return {'engine': decode.ENGINE, 'version': decode.VERSION, 'language': 'python', 'tasks': tasks}
+    engine = f'{decode.ENGINE}; {sigs.ENGINE}'
+    return {'engine': engine, 'version': decode.VERSION, 'language': 'python', 'tasks': CHECKS}
 
 
-def prove(decode_frame, frames):
-    counts = Counter(dict.fromkeys(decode.COUNTS, 0), frames=len(frames), errors=0)
-    for index, frame in enumerate(frames):
-        try:
-            counts.update(decode.count(decode_frame(frame)))
-        except Exception as refusal:
-            counts['errors'] += 1
-            if counts['errors'] <= TOLD_REFUSALS:
-                print(f'frame {index} refused: {refusal}', file=sys.stderr)
-    return counts
-
-
-def time_pass(decode_frame, frames):
+def time_pass(loaded):
     """Starts from a collected heap, so that no pass pays for the garbage of the one before."""
     gc.collect()
     start = time.monotonic_ns()
-    run(decode_frame, frames)
+    loaded.run()
     return time.monotonic_ns() - start
 
 
-def run(decode_frame, frames):
-    """Keeps each frame's values until the next frame's are there; the interpreter leaves nothing out."""
-    values = None
-    for frame in frames:
-        try:
-            values = decode_frame(frame)
-        except Exception:
-            values = None  # counted by `prove`
-    del values
-
-
-def read_frames(path):
-    """[u32 BE count], then [u32 BE length][frame] for each."""
-    file = Path(path).read_bytes()
-    (count,) = struct.unpack_from('>I', file)
-    offset = 4
-    for _ in range(count):
-        (length,) = struct.unpack_from('>I', file, offset)
-        offset += 4 + length
-        if offset > len(file):
-            raise ValueError(f'{path}: ends inside a frame')
-        yield file[offset - length : offset]
-    if offset != len(file):
-        raise ValueError(f'{path}: bytes after the last frame')
-
+CHECKS = {'decode': dict.fromkeys(decode.VARIANTS, decode.CHECKS), 'sigs': sigs.VARIANTS}
 
 if __name__ == '__main__':
     main()

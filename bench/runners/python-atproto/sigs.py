@@ -1,0 +1,69 @@
+"""How fast does the Python SDK `atproto` verify a commit? libipld decodes and encodes, and the SDK's classes
+for the two curves hand the rest to `cryptography`, which is OpenSSL.
+
+The classes take the key's bytes. The SDK's verify_signature takes a did:key, and reads the point twice.
+"""
+
+from importlib.metadata import version
+
+from atproto_crypto.algs import P256, Secp256k1
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
+from cryptography.hazmat.primitives.hashes import SHA256
+from libipld import decode_dag_cbor, encode_dag_cbor
+
+
+def prepare_full(curve, commit, point):
+    algorithm = ALGORITHMS[curve]
+
+    def check():
+        fields = decode_dag_cbor(commit)
+        signature = fields.pop('sig')
+        return algorithm().verify_signature(point, encode_dag_cbor(fields), signature)
+
+    return check
+
+
+def prepare_crypto(curve, commit, point):
+    algorithm = ALGORITHMS[curve]
+    message, signature = cut_signature(commit)
+    return lambda: algorithm().verify_signature(point, message, signature)
+
+
+def prepare_preparsed(curve, commit, point):
+    """What the SDK's verify_signature does once it has parsed the key; there is no method for it alone."""
+    algorithm = ALGORITHMS[curve]()
+    message, signature = cut_signature(commit)
+    key = algorithm.get_elliptic_curve_public_key(point)
+
+    def check():
+        try:
+            key.verify(algorithm._encode_signature(signature), message, ECDSA(SHA256()))
+            return True
+        except InvalidSignature:
+            return False
+
+    return check
+
+
+def cut_signature(commit):
+    """Takes a canonical commit apart: the message is the same map without the entry `sig`."""
+    before, found, rest = commit.partition(SIG_KEY)
+    if not found or len(rest) < SIG_LEN:
+        raise ValueError('a commit holds a signature of 64 bytes')
+    return bytes((before[0] - 1,)) + before[1:] + rest[SIG_LEN:], rest[:SIG_LEN]
+
+
+ALGORITHMS = {'p256': P256, 'k256': Secp256k1}
+
+# The key `sig` and the head of 64 bytes. It ends in `@`, which no DID holds, and so what stands before it in a
+# commit cannot be mistaken for it.
+SIG_KEY = b'\x63sig\x58\x40'
+SIG_LEN = 64
+
+PREPARE = {'full': prepare_full, 'crypto': prepare_crypto, 'preparsed': prepare_preparsed}
+
+# No `strict-cbor`: integers in more bytes than needed are read.
+VARIANTS = {variant: ['low-s'] for variant in PREPARE}
+
+ENGINE = f'atproto_crypto on cryptography {version("cryptography")}'
