@@ -10,7 +10,6 @@ use crate::commit::Commit;
 
 pub(crate) struct Libsecp256k1;
 
-#[expect(clippy::large_enum_variant, reason = "nearly all are on K-256, and a box would cost them")]
 pub(crate) enum Key {
     K256(secp256k1::PublicKey),
     P256(ParsedPublicKey),
