@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`kernels`] | SHA-256 of one and of many, UTF-8, base32, varint |
 //! | [`codec`] | CID, DAG-CBOR and CAR: canonical or refused |
+//! | [`crypto`] | keys and signatures: K-256, P-256, BIP-340 |
 //! | [`atproto`] | what a firehose frame says |
 //!
 //! Start with a frame:
@@ -26,4 +27,4 @@
 
 #![forbid(unsafe_code)]
 
-pub use {atproto, codec, kernels};
+pub use {atproto, codec, crypto, kernels};

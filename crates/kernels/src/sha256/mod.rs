@@ -11,6 +11,7 @@
 
 mod arm_sha2;
 mod lanes;
+mod parts;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,17 @@ pub fn digest(message: &[u8]) -> Digest {
     let mut digests = [[0; 32]];
     Backend::for_batch(1).digest_into(&[message], &mut digests);
     digests[0]
+}
+
+/// Returns the SHA-256 of the message that `parts` make when they are put together. Nothing but the
+/// blocks that cross from one part into the next is copied.
+///
+/// ```
+/// use wireproof_kernels::sha256;
+/// assert_eq!(sha256::digest_parts(&[b"ab", b"", b"c"]), sha256::digest(b"abc"));
+/// ```
+pub fn digest_parts(parts: &[&[u8]]) -> Digest {
+    Backend::for_batch(1).digest_of_parts(parts)
 }
 
 /// Returns the SHA-256 of each message, in order.
@@ -124,6 +136,17 @@ impl Backend {
             Self::ArmSha2 => lanes::run::<1, arm_sha2::Stream>(messages, digests),
             #[allow(unreachable_patterns, reason = "complete on no architecture alone")]
             _ => unreachable!("an unavailable back end was refused above"),
+        }
+    }
+
+    /// Returns the SHA-256 of one message in parts, by a back end for one message.
+    fn digest_of_parts(self, parts: &[&[u8]]) -> Digest {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::ShaNi => parts::digest::<x86_sha_ni::Streams<1>>(parts),
+            #[cfg(target_arch = "aarch64")]
+            Self::ArmSha2 => parts::digest::<arm_sha2::Stream>(parts),
+            _ => portable::digest(&parts.concat()),
         }
     }
 }

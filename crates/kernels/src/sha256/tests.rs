@@ -111,6 +111,24 @@ fn digest_of_one_is_digest_of_many() {
 }
 
 #[test]
+fn a_message_cut_in_three_at_any_two_places_has_the_same_digest() {
+    let message = noise(200, 5);
+    let expected = portable::digest(&message);
+    for second in 0..=message.len() {
+        let (head, tail) = message.split_at(second);
+        for first in 0..=second {
+            let (start, middle) = head.split_at(first);
+            for backend in [Backend::for_batch(1), Backend::Portable] {
+                let digest = backend.digest_of_parts(&[start, middle, tail]);
+                assert_eq!(digest, expected, "cut at {first} and {second}");
+            }
+        }
+    }
+    assert_eq!(digest_parts(&[]), portable::digest(b""));
+    assert_eq!(digest_parts(&[&message[..1]; 500]), portable::digest(&[message[0]; 500]));
+}
+
+#[test]
 #[should_panic(expected = "one place for each digest")]
 fn too_few_places_are_a_caller_bug() {
     digest_many_into(&[b"a", b"b"], &mut [[0; 32]]);

@@ -1,0 +1,260 @@
+//! Whose signature is that? One key, one signature.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use kernels::sha256::{self, Digest};
+
+use crate::compressed::{CompressedKey, from_multibase};
+use crate::curve::Curve;
+use crate::error::{KeyError, SignatureFault};
+use crate::{aws_lc, base58, libsecp256k1, signature};
+
+/// A public key: a point of K-256 or P-256, checked.
+///
+/// ```
+/// use wireproof_crypto::{Curve, PublicKey};
+/// let key = PublicKey::from_did_key("did:key:zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo")?;
+/// assert_eq!(key.curve(), Curve::P256);
+/// assert_eq!(key.to_multikey(), "zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo");
+/// # Ok::<(), wireproof_crypto::KeyError>(())
+/// ```
+#[derive(Clone)]
+pub struct PublicKey {
+    compressed: CompressedKey,
+    // The point that `compressed` spells.
+    point: Point,
+}
+
+#[derive(Clone)]
+enum Point {
+    K256(libsecp256k1::Point),
+    P256(aws_lc::Point),
+}
+
+/// Reading.
+impl PublicKey {
+    /// Reads a did:key.
+    ///
+    /// # Errors
+    /// If the text is none, is of another kind of key, or names no point.
+    pub fn from_did_key(text: &str) -> Result<Self, KeyError> {
+        CompressedKey::from_did_key(text)?.try_into()
+    }
+
+    /// Reads a Multikey, as `publicKeyMultibase` of a DID document holds it.
+    ///
+    /// # Errors
+    /// If the text is none, is of another kind of key, or names no point.
+    pub fn from_multikey(text: &str) -> Result<Self, KeyError> {
+        CompressedKey::from_multikey(text)?.try_into()
+    }
+
+    /// Reads `publicKeyMultibase` of a DID document's verification method of the type `kind`:
+    /// `Multikey`, `EcdsaSecp256k1VerificationKey2019` or `EcdsaSecp256r1VerificationKey2019`.
+    ///
+    /// # Errors
+    /// If the type is another, or the text is no key of that type.
+    pub fn from_verification_method(kind: &str, text: &str) -> Result<Self, KeyError> {
+        if kind == "Multikey" {
+            return Self::from_multikey(text);
+        }
+        Self::from_legacy(Curve::of_legacy_type(kind).ok_or(KeyError::MethodType)?, text)
+    }
+
+    /// Reads the text of a legacy verification method: `z` and base58 of a point of `curve`,
+    /// compressed or not, without a multicodec.
+    ///
+    /// # Errors
+    /// If the text is none, or names no point.
+    pub fn from_legacy(curve: Curve, text: &str) -> Result<Self, KeyError> {
+        Self::from_sec1(curve, from_multibase(text)?.as_bytes())
+    }
+
+    /// Reads a point as SEC 1 writes it: 33 bytes compressed or 65 bytes uncompressed.
+    ///
+    /// # Errors
+    /// If the bytes have another length or form (the point at infinity and hybrid forms are no
+    /// keys), or are no point of the curve.
+    pub fn from_sec1(curve: Curve, bytes: &[u8]) -> Result<Self, KeyError> {
+        match bytes.try_into() {
+            Ok(uncompressed) => Self::from_uncompressed(curve, uncompressed),
+            Err(_) => CompressedKey::from_bytes(curve, bytes)?.try_into(),
+        }
+    }
+
+    fn from_uncompressed(curve: Curve, bytes: &[u8; 65]) -> Result<Self, KeyError> {
+        if bytes[0] != 4 {
+            return Err(KeyError::Form(bytes[0]));
+        }
+        let point = match curve {
+            Curve::K256 => libsecp256k1::Point::from_uncompressed(bytes).map(Point::K256),
+            Curve::P256 => aws_lc::Point::from_sec1(bytes).map(Point::P256),
+        };
+        let compressed = CompressedKey::from_bytes(curve, &compress(bytes))?;
+        Ok(Self { compressed, point: point.ok_or(KeyError::NotOnCurve)? })
+    }
+
+    pub(crate) fn of_k256(point: libsecp256k1::Point) -> Self {
+        let compressed = CompressedKey::from_bytes(Curve::K256, &point.to_compressed());
+        Self { compressed: compressed.expect("the library's own form"), point: Point::K256(point) }
+    }
+}
+
+impl TryFrom<CompressedKey> for PublicKey {
+    type Error = KeyError;
+
+    /// Finds the point.
+    fn try_from(compressed: CompressedKey) -> Result<Self, KeyError> {
+        let bytes = compressed.as_bytes();
+        let point = match compressed.curve() {
+            Curve::K256 => libsecp256k1::Point::from_compressed(bytes).map(Point::K256),
+            Curve::P256 => aws_lc::Point::from_sec1(bytes).map(Point::P256),
+        };
+        Ok(Self { compressed, point: point.ok_or(KeyError::NotOnCurve)? })
+    }
+}
+
+/// SEC 1 §2.3.3: 2 or 3 for an even or odd y, then x.
+fn compress(uncompressed: &[u8; 65]) -> [u8; 33] {
+    let mut compressed = [0; 33];
+    compressed.copy_from_slice(&uncompressed[..33]);
+    compressed[0] = 2 | uncompressed[64] & 1;
+    compressed
+}
+
+/// Writing.
+impl PublicKey {
+    /// The curve.
+    pub fn curve(&self) -> Curve {
+        self.compressed.curve()
+    }
+
+    /// The key in its compressed form.
+    pub fn as_compressed(&self) -> &CompressedKey {
+        &self.compressed
+    }
+
+    /// The compressed point as SEC 1 writes it.
+    pub fn to_sec1(&self) -> [u8; 33] {
+        *self.compressed.as_bytes()
+    }
+
+    /// The uncompressed point as SEC 1 writes it.
+    pub fn to_sec1_uncompressed(&self) -> [u8; 65] {
+        match &self.point {
+            Point::K256(point) => point.to_uncompressed(),
+            Point::P256(_) => aws_lc::uncompress(self.compressed.as_bytes()),
+        }
+    }
+
+    /// The text of a legacy verification method: `z` and base58 of the uncompressed point.
+    pub fn to_legacy(&self) -> String {
+        let mut text = String::from("z");
+        base58::encode_into(&self.to_sec1_uncompressed(), &mut text);
+        text
+    }
+
+    /// The key as a did:key.
+    pub fn to_did_key(&self) -> String {
+        self.compressed.to_did_key()
+    }
+
+    /// The key as a Multikey.
+    pub fn to_multikey(&self) -> String {
+        self.compressed.to_multikey()
+    }
+}
+
+/// Judging.
+impl PublicKey {
+    /// Checks that `signature` is this key's over the SHA-256 of `message`, by the strict rules of
+    /// repository data: 64 bytes, r and s in range, s low.
+    ///
+    /// # Errors
+    /// If it is not; the fault names the rule.
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), SignatureFault> {
+        self.verify_digest(&sha256::digest(message), signature)
+    }
+
+    /// As [`verify`](Self::verify), of a message whose SHA-256 is known.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub fn verify_digest(&self, digest: &Digest, signature: &[u8]) -> Result<(), SignatureFault> {
+        self.verify_low_s(digest, signature::strict(self.curve(), signature)?)
+    }
+
+    /// As [`verify`](Self::verify), but takes either of the twins (r, s) and (r, n − s): for JSON web
+    /// tokens, whose specification knows no low s, and for nothing else.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify), but never [`SignatureFault::HighS`].
+    pub fn verify_allowing_high_s(
+        &self,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<(), SignatureFault> {
+        self.verify_digest_allowing_high_s(&sha256::digest(message), signature)
+    }
+
+    /// As [`verify_allowing_high_s`](Self::verify_allowing_high_s), of a message whose SHA-256 is
+    /// known.
+    ///
+    /// # Errors
+    /// As [`verify_allowing_high_s`](Self::verify_allowing_high_s).
+    pub fn verify_digest_allowing_high_s(
+        &self,
+        digest: &Digest,
+        signature: &[u8],
+    ) -> Result<(), SignatureFault> {
+        let signature = signature::allowing_high_s(self.curve(), signature)?;
+        match_or_fault(match &self.point {
+            Point::K256(point) => point.verifies_allowing_high_s(digest, signature),
+            Point::P256(point) => point.verifies_allowing_high_s(digest, signature),
+        })
+    }
+
+    /// Judges a signature that is well formed by the strict rules.
+    pub(crate) fn verify_low_s(
+        &self,
+        digest: &Digest,
+        signature: &[u8; 64],
+    ) -> Result<(), SignatureFault> {
+        match_or_fault(match &self.point {
+            Point::K256(point) => point.verifies(digest, signature),
+            Point::P256(point) => point.verifies_allowing_high_s(digest, signature),
+        })
+    }
+}
+
+pub(crate) fn match_or_fault(matches: bool) -> Result<(), SignatureFault> {
+    if matches { Ok(()) } else { Err(SignatureFault::Mismatch) }
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.compressed == other.compressed
+    }
+}
+
+impl Eq for PublicKey {}
+
+impl Hash for PublicKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.compressed.hash(state);
+    }
+}
+
+impl fmt::Display for PublicKey {
+    /// The key as a did:key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.compressed.fmt(f)
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({self})")
+    }
+}

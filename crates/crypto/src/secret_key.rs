@@ -1,0 +1,76 @@
+//! Signing, by libraries whose arithmetic is constant-time.
+
+use std::fmt;
+
+use kernels::sha256::{self, Digest};
+
+use crate::compressed::CompressedKey;
+use crate::curve::Curve;
+use crate::error::KeyError;
+use crate::public_key::PublicKey;
+use crate::{aws_lc, libsecp256k1};
+
+/// A secret key on K-256 or P-256.
+///
+/// A key and a message have one signature: the nonce is that of RFC 6979, and s is low.
+#[derive(Clone)]
+pub struct SecretKey(Secret);
+
+#[derive(Clone)]
+enum Secret {
+    K256(libsecp256k1::Secret),
+    P256(Box<aws_lc::Secret>),
+}
+
+impl SecretKey {
+    /// The key of these bytes, big-endian. 32 random bytes are a key but for one draw in 2³² (P-256)
+    /// or 2¹²⁷ (K-256).
+    ///
+    /// # Errors
+    /// If the number is zero or not below the order of the curve.
+    pub fn from_bytes(curve: Curve, bytes: &[u8; 32]) -> Result<Self, KeyError> {
+        let secret = match curve {
+            Curve::K256 => libsecp256k1::Secret::from_bytes(bytes).map(Secret::K256),
+            Curve::P256 => aws_lc::Secret::from_bytes(bytes).map(Box::new).map(Secret::P256),
+        };
+        secret.map(Self).ok_or(KeyError::SecretRange)
+    }
+
+    /// The curve.
+    pub fn curve(&self) -> Curve {
+        match self.0 {
+            Secret::K256(_) => Curve::K256,
+            Secret::P256(_) => Curve::P256,
+        }
+    }
+
+    /// The public key.
+    pub fn public_key(&self) -> PublicKey {
+        match &self.0 {
+            Secret::K256(secret) => PublicKey::of_k256(secret.point()),
+            Secret::P256(secret) => CompressedKey::from_bytes(Curve::P256, &secret.to_compressed())
+                .and_then(PublicKey::try_from)
+                .expect("the point of a secret key is on the curve"),
+        }
+    }
+
+    /// Signs the SHA-256 of `message`: r and s, 32 bytes each, big-endian.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.sign_digest(&sha256::digest(message))
+    }
+
+    /// As [`sign`](Self::sign), of a message whose SHA-256 is known.
+    pub fn sign_digest(&self, digest: &Digest) -> [u8; 64] {
+        match &self.0 {
+            Secret::K256(secret) => secret.sign(digest),
+            Secret::P256(secret) => secret.sign(digest),
+        }
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    /// The public key alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretKey(of {})", self.public_key())
+    }
+}
