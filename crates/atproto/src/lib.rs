@@ -2,6 +2,7 @@
 //!
 //! | module | question it answers |
 //! |---|---|
+//! | [`commit`] | what does this commit object say, and which of its bytes were signed? |
 //! | [`event`] | what does this firehose frame say? |
 //! | [`corpus`] | which frames are in this file of frames? |
 //!
@@ -9,5 +10,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod commit;
 pub mod corpus;
 pub mod event;

@@ -1,0 +1,106 @@
+//! Which bytes were signed? Those that came, with one entry less.
+//!
+//! ```text
+//! block      a6 │ 63 did … 63 rev … │ 63 sig 58 40 … │ 64 data … 64 prev … 67 version 03
+//! signed     a5 │ 63 did … 63 rev … │                  64 data … 64 prev … 67 version 03
+//!           head       before                                    after
+//! ```
+//!
+//! The parser tells where the entry stands. A search would not do: a DID such as
+//! `did:web:csig.example` holds the same four bytes. Nor would writing the fields anew, which loses
+//! entries that this version does not know and that were signed all the same.
+
+use std::ops::Range;
+
+use kernels::sha256::{self, Digest};
+
+/// The bytes that the signature of a commit is over, in three parts, two of them of its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SigningBytes<'a> {
+    head: Head,
+    before: &'a [u8],
+    after: &'a [u8],
+}
+
+impl<'a> SigningBytes<'a> {
+    /// Cuts the entry at `sig` out of a block that is a canonical map of `count` entries, the first
+    /// at `entries_at`.
+    pub(super) fn cut(block: &'a [u8], count: usize, entries_at: usize, sig: Range<usize>) -> Self {
+        Self {
+            head: Head::of_map(count - 1),
+            before: &block[entries_at..sig.start],
+            after: &block[sig.end..],
+        }
+    }
+
+    /// The parts: put together they are what was signed.
+    pub fn parts(&self) -> [&[u8]; 3] {
+        [self.head.as_bytes(), self.before, self.after]
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// Always false: at least the head is there.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The SHA-256, which is what ECDSA signs. The parts are hashed where they are.
+    pub fn digest(&self) -> Digest {
+        sha256::digest_parts(&self.parts())
+    }
+
+    /// The bytes put together.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.parts().concat()
+    }
+}
+
+/// The SHA-256 of each, in order.
+///
+/// Puts the bytes of all together first, because lanes want each message in one piece.
+pub fn digest_many(commits: &[SigningBytes<'_>]) -> Vec<Digest> {
+    let mut gathered = Vec::with_capacity(commits.iter().map(SigningBytes::len).sum());
+    for commit in commits {
+        commit.parts().iter().for_each(|part| gathered.extend_from_slice(part));
+    }
+    let mut rest = gathered.as_slice();
+    let mut next = |commit: &SigningBytes<'_>| {
+        let (message, behind) = rest.split_at(commit.len());
+        rest = behind;
+        message
+    };
+    let messages: Vec<&[u8]> = commits.iter().map(&mut next).collect();
+    sha256::digest_many(&messages)
+}
+
+/// The head of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    bytes: [u8; 9],
+    len: u8,
+}
+
+impl Head {
+    /// The shortest head of a map of `count` entries.
+    fn of_map(count: usize) -> Self {
+        let (info, width) = match count {
+            0..24 => (count as u8, 0),
+            24..=0xff => (24, 1),
+            0x100..=0xffff => (25, 2),
+            0x1_0000..=0xffff_ffff => (26, 4),
+            _ => (27, 8),
+        };
+        let mut bytes = [0; 9];
+        bytes[0] = 5 << 5 | info;
+        bytes[1..=width].copy_from_slice(&(count as u64).to_be_bytes()[8 - width..]);
+        Self { bytes, len: 1 + width as u8 }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
