@@ -37,6 +37,7 @@ mod cache;
 mod compressed;
 mod curve;
 mod error;
+mod lanes;
 mod libsecp256k1;
 mod many;
 mod public_key;

@@ -4,9 +4,10 @@ use kernels::sha256::{self, Digest};
 
 use crate::cache::KeyCache;
 use crate::compressed::CompressedKey;
+use crate::curve::Curve;
 use crate::error::SignatureFault;
 use crate::public_key::PublicKey;
-use crate::signature;
+use crate::{lanes, signature};
 
 /// A signature to be judged, by the strict rules of repository data.
 #[derive(Clone, Copy, Debug)]
@@ -70,10 +71,7 @@ pub fn verify_many(checks: &[Check<'_>]) -> Vec<Verdict> {
 /// # Panics
 /// If the two slices differ in length.
 pub fn verify_many_into(checks: &[Check<'_>], verdicts: &mut [Verdict]) {
-    judge(checks, verdicts, |key, digest, signature| match key {
-        Key::Parsed(key) => key.verify_low_s(digest, signature),
-        Key::Compressed(key) => parse(key)?.verify_low_s(digest, signature),
-    });
+    judge(checks, None, verdicts, lanes::pay_for);
 }
 
 /// As [`verify_many_into`], with what `cache` keeps of keys that were met before. The keys of good
@@ -82,30 +80,37 @@ pub fn verify_many_into(checks: &[Check<'_>], verdicts: &mut [Verdict]) {
 /// # Panics
 /// If the two slices differ in length.
 pub fn verify_many_cached(checks: &[Check<'_>], cache: &mut KeyCache, verdicts: &mut [Verdict]) {
-    judge(checks, verdicts, |key, digest, signature| match key {
-        Key::Parsed(key) => key.verify_low_s(digest, signature),
-        Key::Compressed(spelled) => {
-            if let Some(key) = cache.get(&spelled) {
-                return key.verify_low_s(digest, signature);
-            }
-            let key = parse(spelled)?;
-            key.verify_low_s(digest, signature)?;
-            cache.keep(key);
-            Ok(())
-        }
-    });
+    judge(checks, Some(cache), verdicts, lanes::pay_for);
 }
 
-/// Settles what can be told from a signature alone, and asks `verify` for the rest.
-fn judge(
+/// Settles what can be told from a signature alone, and sorts the rest: K-256 to the lanes if
+/// `take_lanes` says so of their number, everything else to the libraries.
+pub(crate) fn judge(
     checks: &[Check<'_>],
+    mut cache: Option<&mut KeyCache>,
     verdicts: &mut [Verdict],
-    mut verify: impl FnMut(Key<'_>, &Digest, &[u8; 64]) -> Verdict,
+    take_lanes: impl FnOnce(usize) -> bool,
 ) {
     assert_eq!(checks.len(), verdicts.len(), "one place for each verdict");
-    for ((check, digest), verdict) in checks.iter().zip(digests(checks)).zip(verdicts) {
-        *verdict = signature::strict(check.key.curve(), check.signature)
-            .and_then(|signature| verify(check.key, &digest, signature));
+    let digests = digests(checks);
+    let (mut k256, mut alone) = (Vec::with_capacity(checks.len()), Vec::new());
+    for (place, (check, digest)) in checks.iter().zip(&digests).enumerate() {
+        let Check { key, .. } = *check;
+        match signature::strict(key.curve(), check.signature) {
+            Err(fault) => verdicts[place] = Err(fault),
+            Ok(signature) => {
+                let list = if key.curve() == Curve::K256 { &mut k256 } else { &mut alone };
+                list.push(Job { place, digest, signature, key });
+            }
+        }
+    }
+    if take_lanes(k256.len()) {
+        lanes::verify_ecdsa(&k256, cache.as_deref_mut(), verdicts);
+    } else {
+        alone.append(&mut k256);
+    }
+    for job in &alone {
+        verdicts[job.place] = job.by_library(cache.as_deref_mut());
     }
 }
 
@@ -118,6 +123,56 @@ fn digests(checks: &[Check<'_>]) -> Vec<Digest> {
         Signed::Digest(digest) => digest,
     };
     checks.iter().map(digest).collect()
+}
+
+/// A check whose signature is well formed and low.
+pub(crate) struct Job<'a> {
+    place: usize,
+    pub(crate) digest: &'a Digest,
+    pub(crate) signature: &'a [u8; 64],
+    key: Key<'a>,
+}
+
+impl Job<'_> {
+    fn by_library(&self, cache: Option<&mut KeyCache>) -> Verdict {
+        match (self.key, cache) {
+            (Key::Parsed(key), _) => self.by_key(key),
+            (Key::Compressed(key), None) => self.by_key(&parse(key)?),
+            (Key::Compressed(key), Some(cache)) => self.by_cached_key(key, cache),
+        }
+    }
+
+    fn by_cached_key(&self, spelled: CompressedKey, cache: &mut KeyCache) -> Verdict {
+        if let Some(key) = cache.find_key(&spelled) {
+            return self.by_key(key);
+        }
+        let key = parse(spelled)?;
+        self.by_key(&key)?;
+        cache.keep_key(key);
+        Ok(())
+    }
+
+    fn by_key(&self, key: &PublicKey) -> Verdict {
+        key.verify_low_s(self.digest, self.signature)
+    }
+}
+
+impl lanes::Job for Job<'_> {
+    fn place(&self) -> usize {
+        self.place
+    }
+
+    fn spelled(&self) -> CompressedKey {
+        *self.key.as_compressed()
+    }
+
+    fn lane_key(&self) -> kernels::secp256k1::Key<'_> {
+        kernels::secp256k1::Key::Compressed(self.key.as_compressed().as_bytes())
+    }
+
+    fn alone(&self) -> Verdict {
+        self.by_library(None)
+    }
 }
 
 fn parse(key: CompressedKey) -> Result<PublicKey, SignatureFault> {
@@ -134,10 +189,14 @@ impl<'a> Signed<'a> {
 }
 
 impl Key<'_> {
-    fn curve(self) -> crate::Curve {
+    fn as_compressed(&self) -> &CompressedKey {
         match self {
-            Self::Parsed(key) => key.curve(),
-            Self::Compressed(key) => key.curve(),
+            Self::Parsed(key) => key.as_compressed(),
+            Self::Compressed(key) => key,
         }
+    }
+
+    fn curve(&self) -> Curve {
+        self.as_compressed().curve()
     }
 }

@@ -257,8 +257,8 @@ fn half_the_order_is_the_last_low_s() {
             };
             assert_eq!(triple.verdict_allowing_high_s(), Ok(()));
             assert_eq!(triple.verdict(), expected);
-            assert_eq!(verify_many(&[triple.check(); 9]), [expected; 9]);
-            assert_eq!(verify_many(&[triple.spelled_check(); 9]), [expected; 9]);
+            assert_eq!(judged(&[triple.check(); 9], None), [expected; 9]);
+            assert_eq!(judged(&[triple.spelled_check(); 9], None), [expected; 9]);
         }
     }
 }
@@ -440,6 +440,25 @@ fn debugging_a_secret_key_shows_the_public_one() {
     assert_eq!(format!("{secret:?}"), format!("SecretKey(of {})", secret.public_key()));
 }
 
+/// When to take the lanes: as the library itself decides, never, and always where there are any.
+type TakeLanes = fn(usize) -> bool;
+const WAYS: [(&str, TakeLanes); 3] = [
+    ("dispatched", lanes::pay_for),
+    ("library", |_| false),
+    ("lanes", |_| kernels::secp256k1::is_available()),
+];
+
+/// The verdicts on `checks`, which are the same every way.
+fn judged(checks: &[Check<'_>], mut cache: Option<&mut KeyCache>) -> Vec<Verdict> {
+    let expected = verify_many(checks);
+    for (name, take_lanes) in WAYS {
+        let mut verdicts = vec![Err(SignatureFault::Key); checks.len()];
+        many::judge(checks, cache.as_deref_mut(), &mut verdicts, take_lanes);
+        assert_eq!(verdicts, expected, "{name}");
+    }
+    expected
+}
+
 #[test]
 fn a_batch_is_judged_as_each_of_its_checks_alone() {
     let mut dice = Dice::new(11);
@@ -448,8 +467,8 @@ fn a_batch_is_judged_as_each_of_its_checks_alone() {
         let expected: Vec<Verdict> = triples.iter().map(Triple::verdict).collect();
         let parsed: Vec<Check<'_>> = triples.iter().map(Triple::check).collect();
         let spelled: Vec<Check<'_>> = triples.iter().map(Triple::spelled_check).collect();
-        assert_eq!(verify_many(&parsed), expected);
-        assert_eq!(verify_many(&spelled), expected);
+        assert_eq!(judged(&parsed, None), expected);
+        assert_eq!(judged(&spelled, None), expected);
     }
 }
 
@@ -464,7 +483,7 @@ fn one_bad_check_among_good_ones_is_found_at_every_place() {
         let checks: Vec<Check<'_>> = triples.iter().map(Triple::check).collect();
         let mut expected = [Ok(()); 17];
         expected[bad] = Err(SignatureFault::Mismatch);
-        assert_eq!(verify_many(&checks), expected);
+        assert_eq!(judged(&checks, None), expected);
     }
 }
 
@@ -496,7 +515,7 @@ fn a_compressed_key_that_is_no_point_is_the_fault_of_its_own_check() {
             checks[place] = bad;
             let mut expected = [Ok(()); 12];
             expected[place] = Err(SignatureFault::Key);
-            assert_eq!(verify_many(&checks), expected);
+            assert_eq!(judged(&checks, None), expected);
         }
     }
 }
@@ -509,21 +528,44 @@ fn too_few_places_are_a_caller_bug() {
 }
 
 #[test]
+fn small_multiples_of_the_generator_are_keys_like_others() {
+    // Where a ladder adds a point to itself or to its opposite.
+    let mut dice = Dice::new(19);
+    let mut triples = Vec::new();
+    for curve in Curve::ALL {
+        for small in 1..=40 {
+            let mut positive = [0; 32];
+            positive[31] = small;
+            let mut negative = [[0; 32], positive].concat();
+            negate_s(curve, &mut negative);
+            for secret in [positive, negative[32..].try_into().unwrap()] {
+                let secret = SecretKey::from_bytes(curve, &secret).unwrap();
+                for digest in [dice.bytes(), [0; 32], [0xff; 32], *curve.order(), positive] {
+                    let signature = secret.sign_digest(&digest).to_vec();
+                    triples.push(Triple { digest, signature, key: secret.public_key() });
+                }
+            }
+        }
+    }
+    let checks: Vec<Check<'_>> = triples.iter().map(Triple::spelled_check).collect();
+    assert_eq!(judged(&checks, None), vec![Ok(()); checks.len()]);
+    let mut cache = KeyCache::new(1 << 20, [1; 16]);
+    assert_eq!(judged(&checks, Some(&mut cache)), vec![Ok(()); checks.len()]);
+}
+
+#[test]
 fn a_cache_changes_no_verdict_however_small() {
     let mut dice = Dice::new(16);
     let mut triples: Vec<Triple> = (0..60).map(|_| Triple::any(&mut dice)).collect();
     let again: Vec<Triple> = (0..240).map(|_| triples[dice.below(60)].clone()).collect();
     triples.extend(again);
     let checks: Vec<Check<'_>> = triples.iter().map(Triple::spelled_check).collect();
-    let expected = verify_many(&checks);
     for capacity in [0, 1, 2, 7, 1_000] {
         let mut cache = KeyCache::new(capacity * KeyCache::ENTRY_BYTES, [1; 16]);
         for batch in [1, 16, 300] {
-            let mut verdicts = vec![Ok(()); checks.len()];
-            for (checks, verdicts) in checks.chunks(batch).zip(verdicts.chunks_mut(batch)) {
-                verify_many_cached(checks, &mut cache, verdicts);
+            for checks in checks.chunks(batch) {
+                judged(checks, Some(&mut cache));
             }
-            assert_eq!(verdicts, expected, "capacity {capacity}, batches of {batch}");
             assert!(cache.len() <= capacity);
         }
     }
@@ -537,17 +579,28 @@ fn only_keys_that_signed_something_are_kept() {
         bad.digest[0] ^= 1;
         let mut cache = KeyCache::new(1 << 20, [1; 16]);
         for _ in 0..3 {
-            verify_many_cached(&[bad.spelled_check()], &mut cache, &mut [Ok(())]);
+            verify_many_cached(&[bad.spelled_check(); 2], &mut cache, &mut [Ok(()); 2]);
             assert!(cache.is_empty());
         }
         for _ in 0..3 {
-            verify_many_cached(&[good.spelled_check()], &mut cache, &mut [Ok(())]);
+            verify_many_cached(&[good.spelled_check(); 2], &mut cache, &mut [Ok(()); 2]);
         }
         assert_eq!(cache.len(), 1);
         let stats = cache.stats();
-        assert_eq!((stats.hits + stats.misses, stats.evictions), (6, 0));
-        assert!(stats.hits >= 1);
+        assert_eq!((stats.hits + stats.misses, stats.evictions), (12, 0));
+        assert!(stats.hits >= 4, "the first batch is enough to be ready: {stats:?}");
     }
+}
+
+#[test]
+fn a_key_is_ready_however_it_was_met() {
+    let triple = Triple::valid(Curve::K256, &mut Dice::new(20));
+    let (checks, mut cache) = ([triple.spelled_check(); 3], KeyCache::new(1 << 20, [1; 16]));
+    for _ in 0..4 {
+        judged(&checks, Some(&mut cache));
+        judged(&checks[..1], Some(&mut cache));
+    }
+    assert_eq!(cache.len(), 1);
 }
 
 /// A BIP-340 signature with all that it takes to judge it.
@@ -590,15 +643,54 @@ impl SchnorrTriple {
     }
 }
 
+/// The verdicts on `checks`, which are the same every way, with a cache and without.
+fn schnorr_judged(checks: &[schnorr::Check<'_>], cache: &mut KeyCache) -> Vec<Verdict> {
+    let expected = schnorr::verify_many(checks);
+    for (name, take_lanes) in WAYS {
+        for cache in [None, Some(&mut *cache)] {
+            let mut verdicts = vec![Err(SignatureFault::HighS); checks.len()];
+            schnorr::many::judge(checks, cache, &mut verdicts, take_lanes);
+            assert_eq!(verdicts, expected, "{name}");
+        }
+    }
+    expected
+}
+
+#[test]
+fn a_key_with_odd_y_serves_ecdsa_and_bip_340_from_one_cache() {
+    let mut cache = KeyCache::new(1 << 20, [1; 16]);
+    for seed in 1..20 {
+        let ecdsa = SecretKey::from_bytes(Curve::K256, &[seed; 32]).unwrap();
+        let (key, signature) = (ecdsa.public_key(), ecdsa.sign(b"hello"));
+        let secret = schnorr::SecretKey::from_bytes(&[seed; 32]).unwrap();
+        let (x_only, schnorr_signature) = (secret.public_key(), secret.sign(b"hello", &[0; 32]));
+        assert_eq!(key.to_sec1()[1..], x_only.to_bytes());
+        let check = Check {
+            signed: Signed::Message(b"hello"),
+            signature: &signature,
+            key: Key::Parsed(&key),
+        };
+        let schnorr_check = schnorr::Check {
+            message: b"hello",
+            signature: &schnorr_signature,
+            key: schnorr::Key::Parsed(&x_only),
+        };
+        for _ in 0..3 {
+            assert_eq!(judged(&[check; 3], Some(&mut cache)), [Ok(()); 3]);
+            assert_eq!(schnorr_judged(&[schnorr_check; 3], &mut cache), [Ok(()); 3]);
+        }
+    }
+}
+
 #[test]
 fn a_schnorr_batch_is_judged_as_each_of_its_checks_alone() {
     let mut dice = Dice::new(18);
-    let mut seen = Vec::new();
+    let (mut seen, mut cache) = (Vec::new(), KeyCache::new(1 << 20, [1; 16]));
     for len in (0..=17).chain([100, 1_000]) {
         let triples: Vec<SchnorrTriple> = (0..len).map(|_| SchnorrTriple::any(&mut dice)).collect();
         let expected: Vec<Verdict> = triples.iter().map(SchnorrTriple::verdict).collect();
         let checks: Vec<schnorr::Check<'_>> = triples.iter().map(SchnorrTriple::check).collect();
-        assert_eq!(schnorr::verify_many(&checks), expected);
+        assert_eq!(schnorr_judged(&checks, &mut cache), expected);
         let keys: Vec<_> = triples.iter().map(|triple| XOnlyKey::from_bytes(&triple.key)).collect();
         let parsed: Vec<schnorr::Check<'_>> = checks
             .iter()
@@ -608,7 +700,7 @@ fn a_schnorr_batch_is_judged_as_each_of_its_checks_alone() {
                 Err(_) => *check,
             })
             .collect();
-        assert_eq!(schnorr::verify_many(&parsed), expected);
+        assert_eq!(schnorr_judged(&parsed, &mut cache), expected);
         seen.extend(expected);
     }
     let length = SignatureFault::Length(63);

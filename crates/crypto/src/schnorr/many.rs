@@ -1,7 +1,11 @@
 //! Which of these many BIP-340 signatures are their keys'?
 
 use super::{XOnlyKey, well_formed};
+use crate::cache::KeyCache;
+use crate::compressed::CompressedKey;
+use crate::curve::Curve;
 use crate::error::SignatureFault;
+use crate::lanes::{self, Job as _};
 use crate::many::Verdict;
 
 /// A signature to be judged.
@@ -39,18 +43,82 @@ pub fn verify_many(checks: &[Check<'_>]) -> Vec<Verdict> {
 /// # Panics
 /// If the two slices differ in length.
 pub fn verify_many_into(checks: &[Check<'_>], verdicts: &mut [Verdict]) {
+    judge(checks, None, verdicts, lanes::pay_for);
+}
+
+/// As [`verify_many_into`], with what `cache` keeps of keys that were met before: where this
+/// machine has lanes, their multiples. One cache serves ECDSA and BIP-340.
+///
+/// # Panics
+/// If the two slices differ in length.
+pub fn verify_many_cached(checks: &[Check<'_>], cache: &mut KeyCache, verdicts: &mut [Verdict]) {
+    judge(checks, Some(cache), verdicts, lanes::pay_for);
+}
+
+/// Settles what can be told from a signature alone, and gives the rest to the lanes, if
+/// `take_lanes` says so of their number, or to the library.
+pub(crate) fn judge(
+    checks: &[Check<'_>],
+    cache: Option<&mut KeyCache>,
+    verdicts: &mut [Verdict],
+    take_lanes: impl FnOnce(usize) -> bool,
+) {
     assert_eq!(checks.len(), verdicts.len(), "one place for each verdict");
-    for (check, verdict) in checks.iter().zip(verdicts) {
-        *verdict = judge(check);
+    let mut jobs = Vec::with_capacity(checks.len());
+    for (place, check) in checks.iter().enumerate() {
+        let Check { message, key, .. } = *check;
+        match well_formed(check.signature) {
+            Err(fault) => verdicts[place] = Err(fault),
+            Ok(signature) => jobs.push(Job { place, message, signature, key }),
+        }
+    }
+    if take_lanes(jobs.len()) {
+        return lanes::verify_schnorr(&jobs, cache, verdicts);
+    }
+    for job in &jobs {
+        verdicts[job.place] = job.alone();
     }
 }
 
-fn judge(check: &Check<'_>) -> Verdict {
-    well_formed(check.signature)?;
-    match check.key {
-        Key::Parsed(key) => key.verify(check.message, check.signature),
-        Key::Bytes(bytes) => XOnlyKey::from_bytes(bytes)
-            .map_err(|_| SignatureFault::Key)?
-            .verify(check.message, check.signature),
+/// A check whose signature is well formed.
+pub(crate) struct Job<'a> {
+    place: usize,
+    pub(crate) message: &'a [u8],
+    pub(crate) signature: &'a [u8; 64],
+    pub(crate) key: Key<'a>,
+}
+
+impl lanes::Job for Job<'_> {
+    fn place(&self) -> usize {
+        self.place
+    }
+
+    /// The point that x stands for: the one with even y.
+    fn spelled(&self) -> CompressedKey {
+        let mut bytes = [2; 33];
+        bytes[1..].copy_from_slice(self.key.as_bytes());
+        CompressedKey::from_bytes(Curve::K256, &bytes).expect("33 bytes that start with 2")
+    }
+
+    fn lane_key(&self) -> kernels::secp256k1::Key<'_> {
+        kernels::secp256k1::Key::XOnly(self.key.as_bytes())
+    }
+
+    fn alone(&self) -> Verdict {
+        match self.key {
+            Key::Parsed(key) => key.verify(self.message, self.signature),
+            Key::Bytes(bytes) => XOnlyKey::from_bytes(bytes)
+                .map_err(|_| SignatureFault::Key)?
+                .verify(self.message, self.signature),
+        }
+    }
+}
+
+impl Key<'_> {
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        match self {
+            Self::Parsed(key) => key.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
     }
 }

@@ -10,7 +10,7 @@
 //! # Ok::<(), wireproof_crypto::KeyError>(())
 //! ```
 
-mod many;
+pub(crate) mod many;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -21,7 +21,8 @@ use crate::libsecp256k1::{SchnorrSecret, XOnlyPoint};
 use crate::public_key::match_or_fault;
 use crate::signature::{halves, of_length};
 
-pub use many::{Check, Key, verify_many, verify_many_into};
+pub(crate) use many::Job;
+pub use many::{Check, Key, verify_many, verify_many_cached, verify_many_into};
 
 /// A public key: an x for which secp256k1 has points, checked. It stands for the one with even y.
 #[derive(Clone, Copy)]
