@@ -38,7 +38,7 @@ pub(crate) fn verify_ecdsa(
     cache: Option<&mut KeyCache>,
     verdicts: &mut [Verdict],
 ) {
-    verify(jobs, cache, verdicts, |keys, found| {
+    verify(jobs, cache, verdicts, |jobs, keys, found| {
         let pairs = jobs.iter().zip(keys);
         let items: Vec<EcdsaItem<'_>> = pairs
             .map(|(job, key)| EcdsaItem { digest: job.digest, signature: job.signature, key: *key })
@@ -53,8 +53,8 @@ pub(crate) fn verify_schnorr(
     cache: Option<&mut KeyCache>,
     verdicts: &mut [Verdict],
 ) {
-    let challenges = challenges(jobs);
-    verify(jobs, cache, verdicts, |keys, found| {
+    verify(jobs, cache, verdicts, |jobs, keys, found| {
+        let challenges = challenges(jobs);
         let triples = jobs.iter().zip(keys).zip(&challenges);
         let items: Vec<SchnorrItem<'_>> = triples
             .map(|((job, key), challenge)| SchnorrItem {
@@ -67,29 +67,32 @@ pub(crate) fn verify_schnorr(
     });
 }
 
-/// Gives each job the key that the cache has, and settles what `run` finds.
+/// Gives each job the key that the cache has, and settles what `run` finds, some jobs at a time.
 fn verify<J: Job>(
     jobs: &[J],
     mut cache: Option<&mut KeyCache>,
     verdicts: &mut [Verdict],
-    run: impl FnOnce(&[kernel::Key<'_>], &mut [kernel::Verdict]),
+    run: impl Fn(&[J], &[kernel::Key<'_>], &mut [kernel::Verdict]),
 ) {
-    let mut find = |job: &J| cache.as_mut()?.find_table(&job.spelled());
-    let tables: Vec<Option<usize>> = jobs.iter().map(&mut find).collect();
-    let key = |(job, table): (_, &Option<usize>)| match (&cache, table) {
-        (Some(cache), Some(at)) => kernel::Key::Cached(cache.table(*at)),
-        _ => J::lane_key(job),
-    };
-    let keys: Vec<kernel::Key<'_>> = jobs.iter().zip(&tables).map(key).collect();
-    let mut found = vec![kernel::Verdict::Undecided; jobs.len()];
-    run(&keys, &mut found);
-    for (job, found) in jobs.iter().zip(&found) {
-        verdicts[job.place()] = settle(job, *found);
-    }
-    let Some(cache) = cache else { return };
-    for (job, table) in jobs.iter().zip(&tables) {
-        if table.is_none() && verdicts[job.place()].is_ok() {
-            cache.meet(&job.spelled());
+    let mut found = [kernel::Verdict::Undecided; AT_ONCE];
+    for jobs in jobs.chunks(AT_ONCE) {
+        let mut find = |job: &J| cache.as_mut()?.find_table(&job.spelled());
+        let tables: Vec<Option<usize>> = jobs.iter().map(&mut find).collect();
+        let key = |(job, table): (_, &Option<usize>)| match (&cache, table) {
+            (Some(cache), Some(at)) => kernel::Key::Cached(cache.table(*at)),
+            _ => J::lane_key(job),
+        };
+        let keys: Vec<kernel::Key<'_>> = jobs.iter().zip(&tables).map(key).collect();
+        run(jobs, &keys, &mut found[..jobs.len()]);
+        for (job, found) in jobs.iter().zip(found) {
+            verdicts[job.place()] = settle(job, found);
+        }
+        if let Some(cache) = &mut cache {
+            let is_new = |(job, table): &(&J, &Option<usize>)| {
+                table.is_none() && verdicts[job.place()].is_ok()
+            };
+            let met = jobs.iter().zip(&tables).filter(is_new).map(|(job, _)| job.spelled());
+            cache.meet_many(&Vec::from_iter(met));
         }
     }
 }
@@ -136,3 +139,7 @@ fn challenges(jobs: &[schnorr::Job<'_>]) -> Vec<Digest> {
 /// Lanes need 33 µs for one signature and hardly more for eight, libsecp256k1 26 µs for each (one
 /// Zen 5 core, keys from bytes; `cargo run --release -p wireproof-kernels --example signatures`).
 const PAY_FROM: usize = 2;
+
+/// How many signatures share the kernel's inversion, and how many tables the cache of a core has to
+/// hold at once.
+const AT_ONCE: usize = 256;
