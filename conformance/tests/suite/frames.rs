@@ -138,7 +138,7 @@ fn each_batch_equals_single(frames: &[&[u8]]) {
 }
 
 /// Splits the live capture: each frame behind its length, four bytes, little-endian.
-fn split_live(mut file: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn split_live(mut file: &[u8]) -> Vec<&[u8]> {
     let mut frames = Vec::new();
     while let Some((len, rest)) = file.split_first_chunk() {
         let (frame, behind) = rest.split_at(u32::from_le_bytes(*len) as usize);
@@ -211,7 +211,7 @@ fn cid_and_len(block: &Block<'_>) -> String {
     format!("{} {}", block.cid, block.data.len())
 }
 
-const LIVE: &str = "atproto/frames/firehose_2026-07-04_dev.bin";
+pub(crate) const LIVE: &str = "atproto/frames/firehose_2026-07-04_dev.bin";
 
 const PDS_COUNTS: Counts = Counts {
     maps: 120_592,

