@@ -24,7 +24,7 @@ fn main() {
     let [k256, p256] = &signed;
     let schnorr = Vec::from_iter((0..COUNT).map(SchnorrItem::new));
     let (mut warm, mut warm_p256) = (cache(), cache());
-    let mut rows: Vec<(&str, Box<dyn FnMut() + '_>)> = vec![
+    let mut rows: Vec<(&str, Work<'_>)> = vec![
         (
             "K-256, libsecp256k1, key parsed before",
             Box::new(|| k256.iter().for_each(Item::by_libsecp)),
@@ -82,6 +82,8 @@ fn main() {
         println!("{name:42} {median:6.0} ns {best:6.0} ns {:9.0}", 1e9 / median);
     }
 }
+
+type Work<'w> = Box<dyn FnMut() + 'w>;
 
 fn cache() -> KeyCache {
     KeyCache::new(16 << 20, [7; 16])
