@@ -16,7 +16,7 @@
 //!
 //! ```
 //! use wireproof_atproto::commit::{Commit, UnsignedCommit};
-//! use wireproof_codec::cid::{Cid, Codec};
+//! use codec::cid::{Cid, Codec};
 //!
 //! let data = Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6");
 //! let (did, rev) = ("did:plc:wq4aajammjtxdomz3e23667t", "3mptbypluud2a");
