@@ -17,17 +17,25 @@ pub enum BenchError {
         /// The names that there are.
         known: Vec<String>,
     },
-    /// The corpus that was named is not a file of frames.
-    #[error("{}: not a file of frames: {fault}", path.display())]
+    /// The corpus that was named is not what its task works on.
+    #[error("{}: {fault}", path.display())]
     Corpus {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        fault: CorpusError,
+        fault: CorpusFault,
     },
-    /// A folder was named that has no file of frames in it.
-    #[error("{}: no firehose-frames.bin or frames.bin in this folder", .0.display())]
-    NoCorpus(PathBuf),
+    /// A folder was named that has no corpus of a task in it.
+    #[error("{}: no {} in this folder", dir.display(), names.join(" or "))]
+    NoCorpus {
+        /// The folder.
+        dir: PathBuf,
+        /// What the corpus may be called.
+        names: &'static [&'static str],
+    },
+    /// A file was named, which is the corpus of one task, but the plan has several.
+    #[error("{}: one file is the corpus of one task; say of which", .0.display())]
+    OneFileForManyTasks(PathBuf),
     /// What lies beside a corpus is not its counts.
     #[error("{}: not the counts of a corpus: {fault}", path.display())]
     Sidecar {
@@ -47,6 +55,21 @@ pub enum BenchError {
         /// What the system says.
         fault: io::Error,
     },
+}
+
+/// Why a file is not the corpus of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CorpusFault {
+    /// It is not exactly the frames that it states.
+    #[error("not a file of frames: {0}")]
+    Frames(#[from] CorpusError),
+    /// It is not exactly the signed commits that it states.
+    #[error("not a file of signed commits")]
+    Commits,
+    /// It is not text.
+    #[error("not lines of UTF-8")]
+    Lines,
 }
 
 impl BenchError {

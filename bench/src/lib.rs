@@ -27,7 +27,7 @@ mod stamp;
 mod task;
 
 pub use counts::{Comparison, Counts, Difference};
-pub use error::BenchError;
+pub use error::{BenchError, CorpusFault};
 pub use plan::{Own, Plan};
 pub use progress::Progress;
 pub use results::{CorpusInfo, Machine, Parity, Rate, Results, Row, SCHEMA, Unavailable};

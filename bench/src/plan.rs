@@ -16,9 +16,9 @@ pub struct Plan {
     pub passes: u32,
     /// Passes before those, whose time is not kept.
     pub warmup: u32,
-    /// Makes a corpus of a tenth the frames, with lower trees.
+    /// Makes corpora of a tenth the units, with lower trees.
     pub quick: bool,
-    /// A file of frames, or a folder with one; `None` makes the default corpus.
+    /// The corpus of the plan's one task, or a folder with those of all; `None` makes the default ones.
     pub corpus: Option<PathBuf>,
     /// The folder with a folder for each peer.
     pub runners: PathBuf,

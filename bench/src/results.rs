@@ -95,9 +95,14 @@ impl Row {
         self.parity == Parity::Ok && self.per_s.is_some()
     }
 
-    /// The kind of the variant, the part before its first `/`: rows of one kind are ranked together.
-    pub fn group(&self) -> &str {
-        self.variant.split('/').next().unwrap_or_default()
+    /// The kind of the variant, the part before its first `/`, and the corpus if it is a second one,
+    /// which follows an `@`: rows of one kind are ranked together.
+    pub fn group(&self) -> String {
+        let (way, corpus) = match self.variant.split_once('@') {
+            Some((way, _)) => (way, &self.variant[way.len()..]),
+            None => (self.variant.as_str(), ""),
+        };
+        format!("{}{corpus}", way.split('/').next().unwrap_or_default())
     }
 
     /// The median of units a second, if every pass was made.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::corpora::{self, Corpus};
 use crate::counts::{Comparison, Counts};
@@ -11,8 +11,7 @@ use crate::peers::{self, Launch, Peer, Workshop};
 use crate::pin::Core;
 use crate::protocol::{Description, Loaded, Proof, Request, Timing};
 use crate::{
-    BenchError, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Task, Unavailable, machine,
-    report,
+    BenchError, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Unavailable, machine, report,
 };
 
 /// Measures what `plan` says, and tells `progress` of each step.
@@ -28,21 +27,21 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
     let plan = &with_absolute_work_dir(plan)?;
     let chosen = peers::choose(plan)?;
     let _one_run_at_a_time = lock(&plan.work_dir, progress)?;
-    let corpus = corpora::frames(plan, progress)?;
+    let corpora = corpora::of_tasks(plan, progress)?;
 
     let mut workshop = Workshop::new(&plan.work_dir, plan.build_limit);
-    let mut bench = Bench { plan, corpus: &corpus, core: Core::choose(), lanes: Vec::new() };
+    let mut bench = Bench { plan, corpora: &corpora, core: Core::choose(), lanes: Vec::new() };
     let unavailable = bench.open_lanes(&chosen, &mut workshop, progress);
     bench.prove(&workshop, progress);
     bench.measure(progress);
 
-    let mut rows: Vec<Row> = bench.lanes.into_iter().map(|lane| lane.into_row(&corpus)).collect();
+    let mut rows: Vec<Row> = bench.lanes.into_iter().map(Lane::into_row).collect();
     report::sort(&mut rows);
     Ok(Results {
         schema: SCHEMA.to_owned(),
         started,
         machine: machine::describe(workshop.into_toolchains()),
-        corpora: vec![corpus.info],
+        corpora: corpora.into_iter().map(|corpus| corpus.info).collect(),
         rows,
         unavailable,
     })
@@ -68,17 +67,20 @@ fn lock(work_dir: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<File,
 /// A run that is under way.
 struct Bench<'p> {
     plan: &'p Plan,
-    corpus: &'p Corpus,
+    corpora: &'p [Corpus],
     core: Option<Core>,
-    lanes: Vec<Lane>,
+    lanes: Vec<Lane<'p>>,
 }
 
-/// One way of one peer to do a task, and what is known of it so far. Each has a process of its own,
-/// so that passes can take turns without loading anything again.
-struct Lane {
+/// One way of one peer to do a task on a corpus, and what is known of it so far. Each has a process of
+/// its own, so that passes can take turns without loading anything again.
+struct Lane<'p> {
     peer: String,
-    task: Task,
+    corpus: &'p Corpus,
+    /// As the peer knows it.
     variant: String,
+    /// As it stands in its row: with the corpus's suffix.
+    name: String,
     checks: Vec<String>,
     language: String,
     version: String,
@@ -92,7 +94,7 @@ struct Lane {
     has_failed: bool,
 }
 
-impl Bench<'_> {
+impl<'p> Bench<'p> {
     /// Builds each peer, asks what it can do, and opens a lane for each way. Answers the peers that
     /// have none, with the reason.
     fn open_lanes(
@@ -106,6 +108,12 @@ impl Bench<'_> {
             progress(Progress::Building { peer: &peer.id });
             let lanes = self.introduce(peer, workshop);
             match lanes {
+                // A peer that has no part in these tasks is missing only where it was asked for.
+                Ok(lanes) if lanes.is_empty() && self.plan.peers.is_none() => {}
+                Ok(lanes) if lanes.is_empty() => unavailable.push(Unavailable {
+                    peer: peer.id.clone(),
+                    reason: "does none of the tasks that were asked for".to_owned(),
+                }),
                 Ok(lanes) => self.lanes.extend(lanes),
                 Err(reason) => unavailable.push(Unavailable { peer: peer.id.clone(), reason }),
             }
@@ -113,18 +121,14 @@ impl Bench<'_> {
         unavailable
     }
 
-    fn introduce(&self, peer: &Peer, workshop: &mut Workshop) -> Result<Vec<Lane>, String> {
+    fn introduce(&self, peer: &Peer, workshop: &mut Workshop) -> Result<Vec<Lane<'p>>, String> {
         let launch = workshop.prepare(peer)?;
         workshop.clear_runner_log(&peer.id).map_err(|error| format!("its log: {error}"))?;
         let mut runner =
             self.start(&peer.id, &launch, workshop).map_err(|fault| fault.to_string())?;
         let description: Description =
             runner.ask(&Request::Describe).map_err(|fault| format!("describe: {fault}"))?;
-        let lanes = lanes(&peer.id, &launch, &description, &self.plan.tasks);
-        if lanes.is_empty() {
-            return Err("does none of the tasks that were asked for".to_owned());
-        }
-        Ok(lanes)
+        Ok(lanes(&peer.id, &launch, &description, self.corpora))
     }
 
     fn start(&self, peer: &str, launch: &Launch, workshop: &Workshop) -> Result<Runner, Fault> {
@@ -136,9 +140,9 @@ impl Bench<'_> {
     fn prove(&mut self, workshop: &Workshop, progress: &mut dyn FnMut(Progress<'_>)) {
         let mut lanes = std::mem::take(&mut self.lanes);
         for lane in &mut lanes {
-            progress(Progress::Proving { peer: &lane.peer, variant: &lane.variant });
+            progress(Progress::Proving { peer: &lane.peer, variant: &lane.name });
             match self.start(&lane.peer, &lane.launch, workshop) {
-                Ok(runner) => lane.prove(runner, self.corpus),
+                Ok(runner) => lane.prove(runner),
                 Err(fault) => lane.fail("start", &fault),
             }
         }
@@ -152,7 +156,7 @@ impl Bench<'_> {
         let mut done = 0;
         for round in 0..warmup + passes {
             for lane in &mut self.lanes {
-                let (peer, variant) = (&lane.peer, &lane.variant);
+                let (peer, variant) = (&lane.peer, &lane.name);
                 progress(Progress::Pass { peer, variant, done, total });
                 lane.pass(round >= warmup);
                 done += 1;
@@ -161,15 +165,21 @@ impl Bench<'_> {
     }
 }
 
-/// The lanes of a peer for the tasks that are asked for.
-fn lanes(peer: &str, launch: &Launch, description: &Description, tasks: &[Task]) -> Vec<Lane> {
+/// The lanes of a peer: each of its variants on each corpus of its task.
+fn lanes<'p>(
+    peer: &str,
+    launch: &Launch,
+    description: &Description,
+    corpora: &'p [Corpus],
+) -> Vec<Lane<'p>> {
     let none = BTreeMap::new();
-    let of_task = |task: &Task| {
-        let variants = description.tasks.get(task.name()).unwrap_or(&none);
+    let on_corpus = |corpus: &'p Corpus| {
+        let variants = description.tasks.get(corpus.task.name()).unwrap_or(&none);
         let lane = |(variant, checks): (&String, &Vec<String>)| Lane {
             peer: peer.to_owned(),
-            task: *task,
+            corpus,
             variant: variant.clone(),
+            name: format!("{variant}{}", corpus.suffix),
             checks: checks.clone(),
             language: description.language.clone(),
             version: description.version.clone(),
@@ -183,15 +193,15 @@ fn lanes(peer: &str, launch: &Launch, description: &Description, tasks: &[Task])
         };
         variants.iter().map(lane).collect::<Vec<_>>()
     };
-    tasks.iter().flat_map(of_task).collect()
+    corpora.iter().flat_map(on_corpus).collect()
 }
 
-impl Lane {
-    fn prove(&mut self, mut runner: Runner, corpus: &Corpus) {
+impl Lane<'_> {
+    fn prove(&mut self, mut runner: Runner) {
         let load = Request::Load {
-            task: self.task.name().to_owned(),
+            task: self.corpus.task.name().to_owned(),
             variant: self.variant.clone(),
-            files: Vec::from([PathBuf::from(&corpus.path)]),
+            files: Vec::from([self.corpus.path.clone()]),
         };
         let loaded: Loaded = match runner.ask(&load) {
             Ok(loaded) => loaded,
@@ -201,11 +211,12 @@ impl Lane {
             Ok(proof) => proof,
             Err(fault) => return self.fail("prove", &fault),
         };
-        self.judge(loaded, proof.counts, corpus);
+        self.judge(loaded, proof.counts);
         self.runner = Some(runner);
     }
 
-    fn judge(&mut self, loaded: Loaded, counts: Counts, corpus: &Corpus) {
+    fn judge(&mut self, loaded: Loaded, counts: Counts) {
+        let corpus = self.corpus;
         let expected = Loaded { units: corpus.info.units, bytes: corpus.unit_bytes };
         let comparison = counts.compare(&corpus.counts);
         let is_parity = loaded == expected && comparison.is_parity();
@@ -236,18 +247,19 @@ impl Lane {
         self.notes.push(format!("{request}: {fault}"));
     }
 
-    fn into_row(self, corpus: &Corpus) -> Row {
+    fn into_row(self) -> Row {
+        let corpus = self.corpus;
         let units = corpus.info.units;
         let per_s = Rate::of(units, &self.passes_ns).filter(|_| !self.has_failed);
         let megabytes_a_unit = corpus.unit_bytes as f64 / 1e6 / units.max(1) as f64;
         Row {
-            task: self.task.name().to_owned(),
-            variant: self.variant,
+            task: corpus.task.name().to_owned(),
+            variant: self.name,
             peer: self.peer,
             language: self.language,
             version: self.version,
             checks: self.checks,
-            unit: self.task.unit().to_owned(),
+            unit: corpus.task.unit().to_owned(),
             units,
             bytes: corpus.unit_bytes,
             passes_ns: self.passes_ns,

@@ -5,16 +5,22 @@
 pub enum Task {
     /// Firehose frames into values: header, payload, CAR, every block.
     Decode,
+    /// Signed commits: whose key is it, and is the signature the key's?
+    Sigs,
+    /// Nostr events: is the BIP-340 signature the author's?
+    Schnorr,
 }
 
 impl Task {
-    /// All tasks.
-    pub const ALL: [Self; 1] = [Self::Decode];
+    /// All tasks, in the order of the report.
+    pub const ALL: [Self; 3] = [Self::Decode, Self::Sigs, Self::Schnorr];
 
     /// The name in requests, results and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Decode => "decode",
+            Self::Sigs => "sigs",
+            Self::Schnorr => "schnorr",
         }
     }
 
@@ -27,6 +33,8 @@ impl Task {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Decode => "frame",
+            Self::Sigs => "commit",
+            Self::Schnorr => "event",
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Event, Info};
-use wireproof_bench::{BenchError, Parity, Plan, Progress, Results, Row, report, run};
+use wireproof_bench::{BenchError, Parity, Plan, Progress, Results, Row, Task, report, run};
 
 /// A corpus of two frames, and a folder to work in.
 struct Place(TempDir);
@@ -32,6 +32,7 @@ impl Place {
 
     fn plan(&self, peers: &[&str]) -> Plan {
         Plan {
+            tasks: vec![Task::Decode],
             peers: Some(peers.iter().map(|peer| (*peer).to_owned()).collect()),
             passes: 3,
             warmup: 1,

@@ -1,7 +1,9 @@
-//! On which bytes do all peers work? A corpus that is made from a seed, or one that was captured.
+//! On which bytes do all peers work? Corpora that are made from a seed, or those that were captured.
 
+pub(crate) mod commits;
+pub(crate) mod events;
+pub(crate) mod frames;
 mod make;
-pub(crate) mod tally;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +13,17 @@ use wireproof::atproto::corpus;
 use wireproof::kernels::sha256;
 
 use crate::counts::Counts;
-use crate::{BenchError, CorpusInfo, Plan, Progress};
-use tally::Tally;
+use crate::error::CorpusFault;
+use crate::{BenchError, CorpusInfo, Plan, Progress, Task};
 
 pub use make::{FRAMES_FILE, generate};
 
 /// A corpus on disk, and what is in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Corpus {
+    pub(crate) task: Task,
+    /// What stands behind the variant's name in rows that worked on this corpus.
+    pub(crate) suffix: &'static str,
     pub(crate) path: PathBuf,
     pub(crate) info: CorpusInfo,
     /// Bytes of the units alone.
@@ -27,46 +32,98 @@ pub(crate) struct Corpus {
     pub(crate) counts: Counts,
 }
 
-/// The corpus of the task `decode`: the one that the plan names, or the default one.
-pub(crate) fn frames(
+/// A corpus that a task works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Part {
+    task: Task,
+    suffix: &'static str,
+    /// What its file may be called; the first is the name that we give it.
+    names: &'static [&'static str],
+    /// Whether a folder without it is still a folder of the task.
+    is_optional: bool,
+}
+
+/// The corpora of the tasks of the plan: those that it names, or the default ones.
+pub(crate) fn of_tasks(
     plan: &Plan,
     progress: &mut dyn FnMut(Progress<'_>),
-) -> Result<Corpus, BenchError> {
-    let path = match &plan.corpus {
-        Some(named) => frames_file(named)?,
-        None => make::cached(plan, progress)?,
+) -> Result<Vec<Corpus>, BenchError> {
+    let parts = PARTS.into_iter().filter(|part| plan.tasks.contains(&part.task));
+    let Some(named) = &plan.corpus else {
+        return parts.map(|part| open(part, make::cached(part, plan, progress)?)).collect();
     };
-    open(path)
-}
-
-fn frames_file(named: &Path) -> Result<PathBuf, BenchError> {
     let path = std::path::absolute(named).map_err(BenchError::io(named))?;
-    if !path.is_dir() {
-        return Ok(path);
+    match (path.is_dir(), &plan.tasks[..]) {
+        (true, _) => parts.filter_map(|part| in_folder(part, &path).transpose()).collect(),
+        (false, [task]) => parts
+            .filter(|part| part.task == *task)
+            .take(1)
+            .map(|part| open(part, path.clone()))
+            .collect(),
+        (false, _) => Err(BenchError::OneFileForManyTasks(path)),
     }
-    let candidates = [FRAMES_FILE, "frames.bin"].map(|name| path.join(name));
-    candidates.into_iter().find(|file| file.is_file()).ok_or(BenchError::NoCorpus(path))
 }
 
-fn open(path: PathBuf) -> Result<Corpus, BenchError> {
+fn in_folder(part: Part, dir: &Path) -> Result<Option<Corpus>, BenchError> {
+    let mut candidates = part.names.iter().map(|name| dir.join(name));
+    match candidates.find(|file| file.is_file()) {
+        Some(file) => open(part, file).map(Some),
+        None if part.is_optional => Ok(None),
+        None => Err(BenchError::NoCorpus { dir: dir.to_owned(), names: part.names }),
+    }
+}
+
+fn open(part: Part, path: PathBuf) -> Result<Corpus, BenchError> {
+    let Part { task, suffix, .. } = part;
     let file = fs::read(&path).map_err(BenchError::io(&path))?;
-    let frames = match corpus::read(&file) {
-        Ok(frames) => frames,
-        Err(fault) => return Err(BenchError::Corpus { path, fault }),
-    };
     let sha256 = hex(&sha256::digest(&file));
-    let counts = match stored_counts(&path, &sha256)? {
-        Some(counts) => counts,
-        None => Tally::of(&frames).into(),
+    let stored = stored_counts(&path, &sha256)?;
+    let content = match content(task, &file, stored) {
+        Ok(content) => content,
+        Err(fault) => return Err(BenchError::Corpus { path, fault }),
     };
     let info = CorpusInfo {
         name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         sha256,
         bytes: file.len() as u64,
-        units: frames.len() as u64,
+        units: content.units,
     };
-    let unit_bytes = frames.iter().map(|frame| frame.len() as u64).sum();
-    Ok(Corpus { info, unit_bytes, counts, path })
+    let Content { unit_bytes, counts, .. } = content;
+    Ok(Corpus { task, suffix, path, info, unit_bytes, counts })
+}
+
+/// What is in a file.
+struct Content {
+    units: u64,
+    unit_bytes: u64,
+    counts: Counts,
+}
+
+/// Splits a file into units; if no counts are stored, ours are the reference.
+fn content(task: Task, file: &[u8], stored: Option<Counts>) -> Result<Content, CorpusFault> {
+    Ok(match task {
+        Task::Decode => {
+            let frames = corpus::read(file)?;
+            let counts = stored.unwrap_or_else(|| frames::Tally::of(&frames).into());
+            Content::new(frames.iter().map(|frame| frame.len()), counts)
+        }
+        Task::Sigs => {
+            let commits = commits::read(file).ok_or(CorpusFault::Commits)?;
+            let counts = stored.unwrap_or_else(|| commits::Tally::of(&commits).into());
+            Content::new(commits.iter().map(|commit| commit.object.len()), counts)
+        }
+        Task::Schnorr => {
+            let lines = events::lines(file).ok_or(CorpusFault::Lines)?;
+            let counts = stored.unwrap_or_else(|| events::Tally::of(&lines).into());
+            Content::new(lines.iter().map(|line| line.len()), counts)
+        }
+    })
+}
+
+impl Content {
+    fn new(lens: impl ExactSizeIterator<Item = usize>, counts: Counts) -> Self {
+        Self { units: lens.len() as u64, unit_bytes: lens.map(|len| len as u64).sum(), counts }
+    }
 }
 
 /// The counts that lie beside a corpus, in the file of the same name that ends in `.json`, if there
@@ -92,3 +149,26 @@ fn stored_counts(corpus: &Path, sha256: &str) -> Result<Option<Counts>, BenchErr
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// Behind the variants that work on commits by keys of both curves.
+pub(crate) const MIXED: &str = "@mixed";
+
+const FRAMES: Part = Part {
+    task: Task::Decode,
+    suffix: "",
+    names: &[FRAMES_FILE, "frames.bin"],
+    is_optional: false,
+};
+const COMMITS: Part =
+    Part { task: Task::Sigs, suffix: "", names: &["signed-commits.bin"], is_optional: false };
+const MIXED_COMMITS: Part = Part {
+    task: Task::Sigs,
+    suffix: MIXED,
+    names: &["signed-commits-mixed.bin"],
+    is_optional: true,
+};
+const EVENTS: Part =
+    Part { task: Task::Schnorr, suffix: "", names: &["schnorr-events.jsonl"], is_optional: false };
+
+/// All corpora, those of a task together.
+const PARTS: [Part; 4] = [FRAMES, COMMITS, MIXED_COMMITS, EVENTS];

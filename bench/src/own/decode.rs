@@ -9,7 +9,7 @@ use wireproof::codec::cbor;
 use wireproof::kernels::sha256::{self, Backend, Digest};
 
 use super::Work;
-use crate::corpora::tally::Tally;
+use crate::corpora::frames::Tally;
 use crate::counts::Counts;
 use crate::protocol::Loaded;
 

@@ -2,8 +2,9 @@
 //! own binary.
 
 mod decode;
+mod schnorr;
+mod sigs;
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, Lines, Write};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -116,15 +117,28 @@ trait Work {
 }
 
 fn describe() -> Description {
-    let variants = |(name, checks): (String, &[&str])| {
-        (name, checks.iter().map(|check| (*check).to_owned()).collect())
+    let task = |task: Task| {
+        let made = |(name, checks): Variant| {
+            (name, checks.iter().map(|check| (*check).to_owned()).collect())
+        };
+        (task.name().to_owned(), variants(task).into_iter().map(made).collect())
     };
-    let decode = decode::variants().map(variants).collect();
     Description {
         engine: concat!("wireproof ", env!("CARGO_PKG_VERSION")).to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         language: "rust".to_owned(),
-        tasks: BTreeMap::from([(Task::Decode.name().to_owned(), decode)]),
+        tasks: Task::ALL.into_iter().map(task).collect(),
+    }
+}
+
+/// A name, and the checks that the measured path makes.
+type Variant = (String, &'static [&'static str]);
+
+fn variants(task: Task) -> Vec<Variant> {
+    match task {
+        Task::Decode => decode::variants().collect(),
+        Task::Sigs => sigs::variants().collect(),
+        Task::Schnorr => schnorr::variants().collect(),
     }
 }
 
@@ -138,6 +152,8 @@ fn read(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
 fn open<'f>(task: &str, variant: &str, files: &'f [Vec<u8>]) -> Result<Box<dyn Work + 'f>, String> {
     let opened = match Task::from_name(task) {
         Some(Task::Decode) => decode::open(variant, files)?,
+        Some(Task::Sigs) => sigs::open(variant, files)?,
+        Some(Task::Schnorr) => schnorr::open(variant, files)?,
         None => None,
     };
     opened.ok_or_else(|| format!("no variant {variant:?} of task {task:?} here"))
@@ -146,6 +162,8 @@ fn open<'f>(task: &str, variant: &str, files: &'f [Vec<u8>]) -> Result<Box<dyn W
 #[cfg(test)]
 mod tests {
     use super::*;
+    use simnet::keys::Curve;
+    use simnet::{schnorr_events, signed_commits};
     use wireproof::atproto::corpus;
     use wireproof::atproto::event::{Event, Info};
 
@@ -156,24 +174,71 @@ mod tests {
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    #[test]
-    fn every_variant_that_is_described_can_be_loaded_proved_and_timed() {
-        let frame = Event::Info(Info { name: "OutdatedCursor", message: None }).to_frame();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), corpus::write([frame.as_slice(), b"bad"])).unwrap();
-        for (variant, _) in decode::variants() {
+    /// Loads `file` for each variant of `task`, and answers each one's units and counts.
+    fn prove_all(task: Task, file: &[u8]) -> Vec<(String, u64, serde_json::Value)> {
+        let on_disk = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(on_disk.path(), file).unwrap();
+        let prove = |(variant, _): Variant| {
             let load = Request::Load {
-                task: "decode".to_owned(),
+                task: task.name().to_owned(),
                 variant: variant.clone(),
-                files: vec![file.path().to_owned()],
+                files: vec![on_disk.path().to_owned()],
             };
             let load = serde_json::to_string(&load).unwrap();
-            let answers =
-                answers(&format!("{load}\n{{\"cmd\":\"prove\"}}\n{{\"cmd\":\"pass\"}}\n"));
-            assert_eq!(answers[0]["units"], 2, "{variant}");
-            assert_eq!(answers[1]["counts"]["frames"], 2, "{variant}");
-            assert_ne!(answers[1]["counts"]["errors"], 0, "{variant}");
-            assert!(answers[2]["ns"].is_u64(), "{variant}");
+            let rest = "{\"cmd\":\"pass\"}\n{\"cmd\":\"prove\"}\n{\"cmd\":\"pass\"}\n";
+            let answers = answers(&format!("{load}\n{rest}"));
+            assert!(answers[1]["ns"].is_u64() && answers[3]["ns"].is_u64(), "{variant}");
+            let units = answers[0]["units"].as_u64().unwrap();
+            (variant, units, answers[2]["counts"].clone())
+        };
+        variants(task).into_iter().map(prove).collect()
+    }
+
+    #[test]
+    fn every_variant_of_decode_can_be_loaded_proved_and_timed() {
+        let frame = Event::Info(Info { name: "OutdatedCursor", message: None }).to_frame();
+        let file = corpus::write([frame.as_slice(), b"bad"]);
+        for (variant, units, counts) in prove_all(Task::Decode, &file) {
+            assert_eq!((units, &counts["frames"]), (2, &2.into()), "{variant}");
+            assert_ne!(counts["errors"], 0, "{variant}");
+        }
+    }
+
+    #[test]
+    fn every_variant_of_sigs_finds_what_was_signed_and_what_was_not() {
+        let made = signed_commits::Corpus::generate(&signed_commits::Spec {
+            accounts: 40,
+            ..signed_commits::Spec::mixed()
+        });
+        let file = made.to_file();
+        let mut entries = signed_commits::read(&file).unwrap();
+        let (first, key_of_another) = (entries[1].commit, entries[0].key);
+        entries[0].commit = &first[1..];
+        entries[2].key = key_of_another;
+        entries[3].key = &[0; 33];
+        let p256 = entries.iter().skip(4).filter(|entry| entry.curve == Curve::P256).count();
+        let file = signed_commits::write(entries);
+        for (variant, units, counts) in prove_all(Task::Sigs, &file) {
+            let (k256, invalid, errors) = (320 - 4 - p256 + 1, 1, 2);
+            let expected = serde_json::json!({"commits": 320, "valid_k256": k256,
+                "valid_p256": p256, "invalid": invalid, "errors": errors});
+            assert_eq!((units, counts), (320, expected), "{variant}");
+        }
+    }
+
+    #[test]
+    fn every_variant_of_schnorr_finds_what_was_signed_and_what_was_not() {
+        let made = schnorr_events::Corpus::generate(&schnorr_events::Spec {
+            events: 300,
+            ..schnorr_events::Spec::quick()
+        });
+        let [first, second] = [0, 1].map(|at| &made.events()[at]);
+        let forged = schnorr_events::Event { sig: second.sig, ..first.clone() };
+        let nobody = schnorr_events::Event { pubkey: [0xff; 32], ..first.clone() };
+        let file = format!("{}{}\n{}\n{{}}\n", made.to_file(), forged.to_json(), nobody.to_json());
+        let expected = serde_json::json!({"events": 303, "valid": 300, "invalid": 1, "errors": 2});
+        for (variant, units, counts) in prove_all(Task::Schnorr, file.as_bytes()) {
+            assert_eq!((units, &counts), (303, &expected), "{variant}");
         }
     }
 

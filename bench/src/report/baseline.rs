@@ -42,16 +42,32 @@ pub(super) fn of_group<'r>(
     rows: &[&'r Row],
     chosen: Option<&Baseline>,
 ) -> Option<&'r Row> {
-    let (peer, group) = match (chosen, group) {
+    let (peer, group) = match (chosen, usual(group)) {
         (Some(Baseline { peer, variant: Some(variant) }), _) => {
             let is_chosen = |row: &&&Row| row.peer == *peer && row.variant == *variant;
             return rows.iter().filter(is_chosen).find(|row| row.is_ranked()).copied();
         }
-        (Some(Baseline { peer, variant: None }), group) => (peer.as_str(), group),
-        (None, "verified") => ("go-indigo", group),
-        (None, "unverified" | "validate") => ("rust-raw", "unverified"),
-        (None, _) => return None,
+        (Some(Baseline { peer, variant: None }), _) => (peer.as_str(), group),
+        (None, usual) => usual?,
     };
     // Rows come in order of speed.
     rows.iter().find(|row| row.peer == peer && row.group() == group && row.is_ranked()).copied()
+}
+
+/// The peer, and the group of its row, that those of `group` are held against if nobody chooses.
+fn usual(group: &str) -> Option<(&'static str, &str)> {
+    match group {
+        "verified" => Some(("go-indigo", group)),
+        "unverified" | "validate" => Some(("rust-raw", "unverified")),
+        "full" | "crypto" | "preparsed" | "verify" => Some(("rust-libsecp256k1", group)),
+        _ => usual(group.split_once('@')?.0).map(|(peer, _)| (peer, group)),
+    }
+}
+
+/// Whom the rows of a task are held against if nobody chooses.
+pub(super) fn usual_peers(task: &str) -> &'static str {
+    match task {
+        "decode" => "neither go-indigo nor rust-raw has",
+        _ => "rust-libsecp256k1 does not have",
+    }
 }

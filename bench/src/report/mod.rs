@@ -4,11 +4,12 @@ mod baseline;
 mod table;
 mod verdict;
 
-use crate::{Results, Row};
+use crate::{Results, Row, Task};
 
 pub use baseline::Baseline;
 
-/// The report for a terminal: a table for each task, its legend, and a paragraph.
+/// The report for a terminal: a table for each task with its legend, and a paragraph for
+/// each.
 ///
 /// `baseline` replaces the usual rows that ratios are held against.
 pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
@@ -19,14 +20,15 @@ pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
         text += "\n";
     }
     text += &table::unavailable(&results.unavailable);
-    text + &verdict::paragraph(results) + "\n"
+    text + &verdict::paragraphs(results)
 }
 
 /// Puts rows in the order of the report: by task and kind of variant, what did the same work before
 /// what did not, the fastest first.
 pub(crate) fn sort(rows: &mut [Row]) {
     rows.sort_by(|a, b| {
-        let place = |row: &Row| (row.task.clone(), group_place(row.group()), !row.is_ranked());
+        let place =
+            |row: &Row| (task_place(&row.task), group_place(&row.group()), !row.is_ranked());
         let speed = |row: &Row| row.median().unwrap_or(0.0);
         let name = |row: &Row| (row.peer.clone(), row.variant.clone());
         place(a)
@@ -36,11 +38,24 @@ pub(crate) fn sort(rows: &mut [Row]) {
     });
 }
 
-/// Checked work first, then unchecked, then what only some do.
-fn group_place(group: &str) -> (usize, String) {
-    let known = ["verified", "unverified", "validate"];
-    let place = known.iter().position(|known| *known == group).unwrap_or(known.len());
-    (place, group.to_owned())
+fn task_place(task: &str) -> (usize, String) {
+    let known = Task::ALL.map(Task::name);
+    place(task, &known)
+}
+
+/// Checked work first, then unchecked, then what only some do. Of signatures, the most work first; the
+/// second corpus after the first.
+fn group_place(group: &str) -> (bool, usize, String) {
+    let known = ["verified", "unverified", "validate", "full", "crypto", "preparsed", "verify"];
+    let (way, corpus) = group.split_once('@').unwrap_or((group, ""));
+    let (known, name) = place(way, &known);
+    (!corpus.is_empty(), known, name + corpus)
+}
+
+/// Known names in their order, then the others in that of the alphabet.
+fn place(name: &str, known: &[&str]) -> (usize, String) {
+    let at = known.iter().position(|known| *known == name).unwrap_or(known.len());
+    (at, name.to_owned())
 }
 
 /// The tasks that have rows, in the order of the rows.

@@ -3,15 +3,17 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::{Baseline, baseline, grouped, wrap};
+use crate::corpora::MIXED;
 use crate::{Parity, Row, Unavailable};
 
 /// Title, table, legend and notes.
 pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let mut text = title(task, rows[0]);
-    text += &table(rows, chosen);
+    text += &table(task, rows, chosen);
     text += "\n\n";
-    text += &baselines(rows, chosen);
-    text += &checks_legend(rows);
+    text += &baselines(task, rows, chosen);
+    text += &corpora_legend(rows);
+    text += &checks_legend(task, rows);
     text + &notes(rows)
 }
 
@@ -30,18 +32,18 @@ fn title(task: &str, row: &Row) -> String {
     format!("{task}: {units} {}s, {bytes:.1} MB, {passes} passes, one core\n\n", row.unit)
 }
 
-fn table(rows: &[&Row], chosen: Option<&Baseline>) -> String {
+fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let per_s = format!("{}s/s", rows[0].unit);
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["peer", "variant", &per_s, "min – max", "MB/s", "ratio", "checks", "parity"]);
     for group in groups(rows) {
-        let against = baseline::of_group(group[0].group(), rows, chosen).and_then(Row::median);
+        let against = baseline::of_group(&group[0].group(), rows, chosen).and_then(Row::median);
         if table.row_count() > 0 {
             table.add_row([""; 8]);
         }
         for row in group {
-            table.add_row(cells(row, against));
+            table.add_row(cells(row, against, checks_of(task)));
         }
     }
     for column in 2..=5 {
@@ -56,7 +58,7 @@ fn groups<'t, 'r>(rows: &'t [&'r Row]) -> impl Iterator<Item = &'t [&'r Row]> {
     rows.chunk_by(|a, b| a.group() == b.group())
 }
 
-fn cells(row: &Row, against: Option<f64>) -> [String; 8] {
+fn cells(row: &Row, against: Option<f64>, checks: Checks) -> [String; 8] {
     let none = || "–".to_owned();
     let speed = |text: &dyn Fn(crate::Rate) -> String| row.per_s.map_or_else(none, text);
     let ratio = row.median().zip(against).filter(|_| row.is_ranked());
@@ -67,7 +69,7 @@ fn cells(row: &Row, against: Option<f64>) -> [String; 8] {
         speed(&|rate| format!("{} – {}", grouped(rate.min), grouped(rate.max))),
         row.mb_per_s.map_or_else(none, |speed| format!("{speed:.0}")),
         ratio.map_or_else(none, |(speed, against)| format!("{:.2}", speed / against)),
-        check_codes(row),
+        check_codes(row, checks),
         parity(row),
     ]
 }
@@ -83,18 +85,23 @@ fn parity(row: &Row) -> String {
 }
 
 /// One letter for each check that is made, a dot for each that is not.
-fn check_codes(row: &Row) -> String {
+fn check_codes(row: &Row, checks: Checks) -> String {
     let code = |(code, check): &(char, &str)| {
         if row.checks.iter().any(|made| made == check) { *code } else { '·' }
     };
-    CHECKS.iter().map(code).collect()
+    checks.iter().map(code).collect()
 }
 
-fn checks_legend(rows: &[&Row]) -> String {
-    let known: Vec<_> = CHECKS.iter().map(|(code, check)| format!("{code} {check}")).collect();
-    let mut legend = wrap(&format!("checks: {}", known.join(", ")), INDENT) + "\n";
+fn checks_legend(task: &str, rows: &[&Row]) -> String {
+    let checks = checks_of(task);
+    let known: Vec<_> = checks.iter().map(|(code, check)| format!("{code} {check}")).collect();
+    let mut legend = match &known[..] {
+        [] => String::new(),
+        known => wrap(&format!("checks: {}", known.join(", ")), INDENT) + "\n",
+    };
     for row in rows {
-        let others: Vec<_> = row.checks.iter().filter(|check| !is_known(check)).cloned().collect();
+        let is_known = |made: &&String| checks.iter().any(|(_, check)| check == made);
+        let others: Vec<_> = row.checks.iter().filter(|made| !is_known(made)).cloned().collect();
         if !others.is_empty() {
             legend +=
                 &format!("        {} {} also: {}\n", row.peer, row.variant, others.join(", "));
@@ -103,16 +110,21 @@ fn checks_legend(rows: &[&Row]) -> String {
     legend
 }
 
-fn is_known(check: &str) -> bool {
-    CHECKS.iter().any(|(_, known)| *known == check)
+/// What a second corpus is.
+fn corpora_legend(rows: &[&Row]) -> String {
+    if rows.iter().any(|row| row.variant.ends_with(MIXED)) {
+        format!("{MIXED}: commits by keys of both curves, one of ten accounts on P-256\n")
+    } else {
+        String::new()
+    }
 }
 
 /// Which row each kind is held against.
-fn baselines(rows: &[&Row], chosen: Option<&Baseline>) -> String {
+fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let mut lines = Vec::new();
     for group in groups(rows) {
         let name = group[0].group();
-        if let Some(row) = baseline::of_group(name, rows, chosen) {
+        if let Some(row) = baseline::of_group(&name, rows, chosen) {
             lines.push(format!("{name} against {} {}", row.peer, row.variant));
         }
     }
@@ -120,7 +132,7 @@ fn baselines(rows: &[&Row], chosen: Option<&Baseline>) -> String {
         (false, _) => wrap(&format!("ratio: {}", lines.join(", ")), INDENT) + "\n",
         (true, Some(chosen)) => format!("ratio: none, {chosen} has no ranked row here\n"),
         (true, None) => {
-            "ratio: none, neither go-indigo nor rust-raw has a ranked row here\n".into()
+            format!("ratio: none, {} a ranked row here\n", baseline::usual_peers(task))
         }
     }
 }
@@ -151,8 +163,19 @@ const MISMATCH: &str = "**mismatch**";
 /// Columns under which a legend's later lines stand.
 const INDENT: usize = 8;
 
-/// The checks of the runner protocol, each with its letter in the table.
-const CHECKS: [(char, &str); 11] = [
+/// Checks, each with its letter in the table.
+type Checks = &'static [(char, &'static str)];
+
+/// The checks of the runner protocol that say something of a task.
+fn checks_of(task: &str) -> Checks {
+    match task {
+        "decode" => DECODE_CHECKS,
+        "sigs" => SIGS_CHECKS,
+        _ => &[],
+    }
+}
+
+const DECODE_CHECKS: Checks = &[
     ('H', "cid-sha256"),
     ('O', "key-order"),
     ('D', "duplicate-keys"),
@@ -165,3 +188,4 @@ const CHECKS: [(char, &str); 11] = [
     ('E', "trailing-bytes"),
     ('B', "depth-bound"),
 ];
+const SIGS_CHECKS: Checks = &[('S', "low-s"), ('C', "strict-cbor"), ('R', "raw-bytes")];

@@ -1,43 +1,91 @@
 //! What does the table say, in a paragraph?
 
-use super::{grouped, wrap};
+use super::{grouped, tasks, wrap};
 use crate::{Parity, Results, Row};
 
-/// Who was fastest at checked and at unchecked work, how even the run was, and what is missing.
-pub(super) fn paragraph(results: &Results) -> String {
-    let mut sentences = Vec::new();
-    for (group, work) in [("verified", "Every hash checked"), ("unverified", "Hashes trusted")] {
-        sentences.extend(winner(&results.rows, group, work));
-    }
-    sentences.push(parity(&results.rows));
-    sentences.extend(spread(&results.rows));
-    sentences.extend(unrest(&results.rows));
+/// A paragraph for each task, and who is missing.
+pub(super) fn paragraphs(results: &Results) -> String {
+    let tasks = tasks(&results.rows);
+    let mut paragraphs: Vec<String> = tasks
+        .iter()
+        .map(|task| {
+            let rows: Vec<&Row> = results.rows.iter().filter(|row| row.task == *task).collect();
+            let name = if tasks.len() > 1 { format!("{task}: ") } else { String::new() };
+            name + &paragraph(task, &rows)
+        })
+        .collect();
     if !results.unavailable.is_empty() {
-        sentences.push(format!("Not available: {}.", results.unavailable.len()));
+        let missing = format!("Not available: {}.", results.unavailable.len());
+        match &mut paragraphs[..] {
+            [only] => *only += &format!(" {missing}"),
+            _ => paragraphs.push(missing),
+        }
     }
-    wrap(&sentences.join(" "), 0)
+    paragraphs.iter().map(|paragraph| wrap(paragraph, 0) + "\n").collect::<Vec<_>>().join("\n")
 }
 
-fn winner(rows: &[Row], group: &str, work: &str) -> Option<String> {
-    // Rows come in order of speed.
-    let mut ranked = rows.iter().filter(|row| row.is_ranked() && row.group() == group);
-    let first = ranked.next()?;
-    let speed = first.median()?;
-    let mut sentence = format!(
-        "{work}, the fastest is {} ({}) with {} {}s/s",
-        first.peer,
-        first.variant,
-        grouped(speed),
-        first.unit
-    );
-    if let Some(second) = ranked.find(|row| row.peer != first.peer) {
-        let times = speed / second.median()?;
-        sentence += &format!(", {times:.2} times the next, {} ({})", second.peer, second.variant);
-    }
-    Some(sentence + ".")
+/// Who was fastest at which work, and how even the run was.
+fn paragraph(task: &str, rows: &[&Row]) -> String {
+    let mut sentences: Vec<String> =
+        WORK.iter().filter(|work| work.task == task).filter_map(|work| work.winner(rows)).collect();
+    sentences.push(parity(rows));
+    sentences.extend(spread(rows));
+    sentences.extend(unrest(rows));
+    sentences.join(" ")
 }
 
-fn parity(rows: &[Row]) -> String {
+/// Something to be fastest at.
+struct Work {
+    task: &'static str,
+    group: &'static str,
+    /// Whether batches are left out.
+    is_alone: bool,
+    name: &'static str,
+}
+
+impl Work {
+    fn winner(&self, rows: &[&Row]) -> Option<String> {
+        // Rows come in order of speed.
+        let mut ranked = rows.iter().filter(|row| {
+            let is_batch = row.variant.contains("/batch");
+            row.is_ranked() && row.group() == self.group && !(self.is_alone && is_batch)
+        });
+        let first = ranked.next()?;
+        let speed = first.median()?;
+        let mut sentence = format!(
+            "{}, the fastest is {} ({}) with {} {}s/s",
+            self.name,
+            first.peer,
+            first.variant,
+            grouped(speed),
+            first.unit
+        );
+        if let Some(second) = ranked.find(|row| row.peer != first.peer) {
+            let times = speed / second.median()?;
+            sentence +=
+                &format!(", {times:.2} times the next, {} ({})", second.peer, second.variant);
+        }
+        Some(sentence + ".")
+    }
+}
+
+const fn work(task: &'static str, group: &'static str, is_alone: bool, name: &'static str) -> Work {
+    Work { task, group, is_alone, name }
+}
+
+/// What the paragraphs speak of.
+const WORK: [Work; 8] = [
+    work("decode", "verified", false, "Every hash checked"),
+    work("decode", "unverified", false, "Hashes trusted"),
+    work("sigs", "full", false, "From the commits' bytes"),
+    work("sigs", "full", true, "One commit at a time"),
+    work("sigs", "preparsed", false, "With messages and keys at hand"),
+    work("sigs", "full@mixed", false, "With both curves"),
+    work("schnorr", "verify", false, "In any number at a time"),
+    work("schnorr", "verify", true, "One event at a time"),
+];
+
+fn parity(rows: &[&Row]) -> String {
     let equal = rows.iter().filter(|row| row.parity == Parity::Ok).count();
     let unranked = rows.iter().filter(|row| !row.is_ranked()).count();
     let unranked = if unranked > 0 { format!("; {unranked} not ranked") } else { String::new() };
@@ -45,9 +93,9 @@ fn parity(rows: &[Row]) -> String {
 }
 
 /// The row whose fastest pass is furthest from its slowest.
-fn spread(rows: &[Row]) -> Option<String> {
+fn spread(rows: &[&Row]) -> Option<String> {
     let spread = |row: &Row| row.per_s.map_or(1.0, |rate| rate.max / rate.min);
-    let widest = rows.iter().max_by(|a, b| spread(a).total_cmp(&spread(b)))?;
+    let widest = rows.iter().copied().max_by(|a, b| spread(a).total_cmp(&spread(b)))?;
     let percent = 100.0 * (spread(widest) - 1.0);
     (percent >= 1.0).then(|| {
         format!(
@@ -58,7 +106,7 @@ fn spread(rows: &[Row]) -> Option<String> {
 }
 
 /// Says so if the machine had other things to do.
-fn unrest(rows: &[Row]) -> Option<String> {
+fn unrest(rows: &[&Row]) -> Option<String> {
     let rates: Vec<_> = rows.iter().filter_map(|row| row.per_s).collect();
     let uneven = rates.iter().filter(|rate| rate.max > UNEVEN * rate.min).count();
     (2 * uneven > rates.len()).then(|| {
@@ -80,10 +128,10 @@ mod tests {
     #[test]
     fn a_run_on_a_busy_machine_says_so() {
         let mut results = results();
-        assert!(!paragraph(&results).contains("busy"));
+        assert!(!paragraphs(&results).contains("busy"));
         for row in &mut results.rows {
             row.per_s = Some(Rate { min: 100.0, median: 180.0, max: 200.0 });
         }
-        assert!(paragraph(&results).replace('\n', " ").contains("the machine was busy"));
+        assert!(paragraphs(&results).replace('\n', " ").contains("the machine was busy"));
     }
 }

@@ -1,4 +1,4 @@
-//! What is in a corpus? Our own count of it, by the strict decoder.
+//! What is in a file of frames? Our own count of it, by the strict decoder.
 
 use wireproof::atproto::event::{Block, Decoder, Event, FrameError, Options, Values};
 use wireproof::codec::cbor;
