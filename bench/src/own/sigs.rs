@@ -80,7 +80,7 @@ impl<'f> Given<'f> for SignedCommit<'f> {
     }
 
     fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<Check<'_>, Refusal>> {
-        let parse = |given: &Result<Self, Refusal>| Ok((*given)?.parse()?);
+        let parse = |given: &Result<Self, Refusal>| (*given)?.parse();
         let parsed: Vec<Result<(Commit<'f>, Key<'_>), Refusal>> = many.iter().map(parse).collect();
         let signed: Vec<SigningBytes<'_>> =
             parsed.iter().flatten().map(|(commit, _)| commit.signing_bytes()).collect();

@@ -8,6 +8,7 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use serde::Serialize;
 
 /// Proof at wire speed for signed, content-addressed social data.
 #[derive(Debug, Parser)]
@@ -38,6 +39,12 @@ pub(crate) enum Command {
     /// Shows what is in a file of frames, a frame, a CAR or a CBOR block, or why it is none.
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
+    /// Tells which key a text spells, and spells it in every other way.
+    #[command(after_help = KEY_EXAMPLES)]
+    Key(KeyArgs),
+    /// Judges signatures.
+    #[command(subcommand)]
+    Sig(SigCommand),
     /// Prints a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -51,9 +58,9 @@ pub(crate) enum Command {
 
 /// Measures how fast implementations do the same work.
 ///
-/// Makes the corpus (or takes one), builds the peers whose tools it finds, holds what each decodes
-/// against what the corpus holds, measures them in turn on one core, and prints a table. A peer that
-/// cannot be built or run is listed with the reason.
+/// Makes a corpus for each task (or takes one), builds the peers whose tools it finds, holds what each
+/// finds against what the corpus holds, measures them in turn on one core, and prints a table for each
+/// task. A peer that cannot be built or run is listed with the reason.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     /// What to measure [default: everything].
@@ -68,17 +75,18 @@ pub(crate) struct BenchArgs {
     /// Passes before those, whose time is not kept [default: 2, with --quick 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub(crate) warmup: Option<u32>,
-    /// A corpus a tenth the size and fewer passes: shows that all works, not how fast.
+    /// Corpora a tenth the size and fewer passes: shows that all works, not how fast.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// A file of frames, or a folder with one, instead of the default corpus.
+    /// The corpus of the one task, or a folder with those of all, instead of the default ones.
     #[arg(long, value_name = "PATH", env = "WIREPROOF_BENCH_CORPUS", value_hint = ValueHint::AnyPath)]
     pub(crate) corpus: Option<PathBuf>,
     /// Where results go as JSON; `-` prints them, and nothing else, to standard output
     /// [default: results.json in the work folder].
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
-    /// What ratios are held against [default: go-indigo where hashes are checked, rust-raw where not].
+    /// What ratios are held against [default: go-indigo where hashes are checked, rust-raw where not,
+    /// rust-libsecp256k1 for signatures].
     #[arg(long, value_name = "PEER[/VARIANT]")]
     pub(crate) baseline: Option<Baseline>,
     /// The folder with a folder for each peer [default: bench/runners of this repository].
@@ -133,6 +141,79 @@ pub(crate) struct InspectArgs {
     pub(crate) kind: Option<Kind>,
 }
 
+/// Tells which key a text spells, and spells it in every other way.
+///
+/// Reads a did:key, a Multikey, the base58 of legacy verification methods, and a point in hexadecimal
+/// as SEC 1 writes it, compressed or not.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeyArgs {
+    /// The key; `-` for standard input.
+    #[arg(value_name = "TEXT|-")]
+    pub(crate) text: String,
+    /// The curve of a key that does not name it: a legacy one or a bare point [default: that of
+    /// which it is a point, if there is only one].
+    #[arg(long, visible_alias = "legacy", value_enum)]
+    pub(crate) curve: Option<KeyCurve>,
+    /// One JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The curves of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KeyCurve {
+    /// secp256k1.
+    K256,
+    /// secp256r1, also called prime256v1.
+    P256,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SigCommand {
+    /// Checks that a signature is a key's, over the SHA-256 of a message.
+    ///
+    /// By the rules of repository data: 64 bytes r and s, not DER, both in range, s in the lower half.
+    /// Exit code 0 if it is, 1 if not.
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyArgs {
+    /// The public key, in any form that `wireproof key` reads.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: String,
+    /// The curve of a key that does not name it.
+    #[arg(long, visible_alias = "legacy", value_enum)]
+    pub(crate) curve: Option<KeyCurve>,
+    /// The signature in hexadecimal, or a file with it.
+    #[arg(long, value_name = "HEX|FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) sig: String,
+    #[command(flatten)]
+    pub(crate) signed: SignedArgs,
+    /// Gives up that a message has one signature: takes s in the upper half too, so that anyone can
+    /// turn a signature into another one that is valid. JSON web tokens allow it, repositories do
+    /// not.
+    #[arg(long)]
+    pub(crate) allow_high_s: bool,
+}
+
+/// What was signed.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct SignedArgs {
+    /// A file with the message; `-` for standard input.
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) message: Option<PathBuf>,
+    /// The message in hexadecimal.
+    #[arg(long, value_name = "HEX")]
+    pub(crate) hex: Option<String>,
+    /// The SHA-256 of the message in hexadecimal.
+    #[arg(long, value_name = "HEX")]
+    pub(crate) digest: Option<String>,
+}
+
 /// What bytes can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
@@ -159,6 +240,7 @@ const BENCH_EXAMPLES: &str = "\
 Examples:
   wireproof bench                                   everything, with every peer
   wireproof bench decode --peers wireproof,go-raw   two peers
+  wireproof bench sigs schnorr                      signatures alone
   wireproof bench decode --corpus frames.bin --json - | jq '.rows[] | {peer, variant, per_s}'
   wireproof bench decode --baseline rust-rsky       ratios against another peer
 
@@ -176,6 +258,18 @@ Examples:
   wireproof inspect firehose-frames.bin --limit 3
   wireproof inspect frame.bin --json | jq .ops
   curl -s \"$PDS/xrpc/com.atproto.sync.getRepo?did=$DID\" | wireproof inspect -";
+
+const KEY_EXAMPLES: &str = "\
+Examples:
+  wireproof key did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme
+  wireproof key 0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798 --curve k256
+  echo zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo | wireproof key - --json | jq -r .did_key";
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  wireproof sig verify --key \"$DID_KEY\" --sig sig.bin --message unsigned-commit.cbor
+  wireproof sig verify --key \"$DID_KEY\" --sig \"$SIG_HEX\" --digest \"$SHA256_HEX\"
+  wireproof sig verify --key \"$DID_KEY\" --sig \"$SIG_HEX\" --message token --allow-high-s";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

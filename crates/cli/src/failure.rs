@@ -52,7 +52,9 @@ impl From<io::Error> for Failure {
 impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         match &error {
-            BenchError::UnknownPeer { .. } => Self::Usage(error.to_string()),
+            BenchError::UnknownPeer { .. } | BenchError::OneFileForManyTasks(_) => {
+                Self::Usage(error.to_string())
+            }
             BenchError::Corpus { .. } | BenchError::Sidecar { .. } | BenchError::OtherCorpus(_) => {
                 Self::Refused(error.to_string())
             }

@@ -8,15 +8,18 @@ mod bench;
 mod completions;
 mod corpus;
 mod failure;
+mod hex;
 mod inspect;
+mod key;
 mod output;
 mod progress;
+mod sig;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Command, CorpusCommand};
+use args::{Args, Command, CorpusCommand, SigCommand};
 use failure::Failure;
 use output::Output;
 
@@ -38,6 +41,8 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args, output),
         Command::Corpus(CorpusCommand::Generate(args)) => corpus::generate(&args, output),
         Command::Inspect(args) => inspect::run(&args, output),
+        Command::Key(args) => key::run(&args, output),
+        Command::Sig(SigCommand::Verify(args)) => sig::verify(&args, output),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
         }

@@ -75,7 +75,13 @@ fn stream(dir: &TempDir) -> PathBuf {
 fn the_version_and_the_help_go_to_standard_output() {
     let version = wireproof(&["--version"]).assert().success();
     assert_eq!(stdout(&version), format!("wireproof {}\n", env!("CARGO_PKG_VERSION")));
-    for help in [&["--help"][..], &["bench", "--help"], &["inspect", "--help"]] {
+    for help in [
+        &["--help"][..],
+        &["bench", "--help"],
+        &["inspect", "--help"],
+        &["key", "--help"],
+        &["sig", "verify", "--help"],
+    ] {
         assert!(stdout(&wireproof(help).assert().success()).contains("Usage: wireproof"));
     }
 }
@@ -261,19 +267,39 @@ fn a_reader_that_leaves_early_is_no_failure() {
 }
 
 #[test]
-fn a_bench_of_ourselves_proves_equal_work_in_every_row_and_prints_only_json() {
+fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_only_json() {
     let dir = tempfile::tempdir().unwrap();
     let work_dir = dir.path().to_str().unwrap();
-    let bench = ["bench", "decode", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
+    let bench = ["bench", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
     let results = json(&wireproof(&bench).args(["--json", "-"]).assert().success());
     assert_eq!(results["schema"], "wireproof-bench/1");
     let rows = results["rows"].as_array().unwrap();
-    assert!(rows.len() >= 7, "{results}");
     for row in rows {
         assert_eq!(row["parity"], "ok", "{row}");
         assert_eq!(row["passes_ns"].as_array().unwrap().len(), 3, "{row}");
     }
+    for (task, unit, variant) in [
+        ("decode", "frame", "verified/arena-reuse"),
+        ("sigs", "commit", "full/batch-cached"),
+        ("sigs", "commit", "preparsed/batch@mixed"),
+        ("schnorr", "event", "verify/batch"),
+    ] {
+        let is_it = |row: &&Value| row["task"] == task && row["variant"] == variant;
+        let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no {variant}"));
+        assert_eq!(row["unit"], unit);
+    }
+    assert_eq!(results["corpora"].as_array().unwrap().len(), 4);
     assert_eq!(results["unavailable"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_bench_of_one_task_prints_the_table_of_that_task_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let work_dir = dir.path().to_str().unwrap();
+    let bench = ["bench", "schnorr", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
+    let table = stdout(&wireproof(&bench).assert().success());
+    assert!(table.contains("schnorr: 400 events") && table.contains("verify/batch"), "{table}");
+    assert!(!table.contains("decode") && !table.contains("commit"), "{table}");
 }
 
 #[test]
@@ -296,9 +322,14 @@ fn a_corpus_that_is_none_is_exit_code_1() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("frames.bin");
     fs::write(&file, "not frames").unwrap();
-    let assert = wireproof(&["bench", "--corpus", file.to_str().unwrap()])
-        .args([Path::new("--work-dir"), dir.path()])
-        .assert()
-        .code(1);
-    assert!(stderr(&assert).contains("not a file of frames"));
+    let bench = |tasks: &[&str]| {
+        wireproof(&["bench"])
+            .args(tasks)
+            .args([Path::new("--corpus"), &file, Path::new("--work-dir"), dir.path()])
+            .assert()
+    };
+    for (task, fault) in [("decode", "a file of frames"), ("sigs", "a file of signed commits")] {
+        assert!(stderr(&bench(&[task]).code(1)).contains(fault), "{task}");
+    }
+    assert!(stderr(&bench(&[]).code(2)).contains("one file is the corpus of one task"));
 }
