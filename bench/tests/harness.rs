@@ -7,6 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use simnet::keys::Curve;
+use simnet::signed_commits::{self, Entry};
 use tempfile::TempDir;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Event, Info};
@@ -24,6 +26,15 @@ impl Place {
         let place = Self(dir);
         place.describe(r#"{"counts": {"frames": 2, "errors": 0, "links": 7}}"#);
         place
+    }
+
+    /// Adds a corpus of as many commits of ten bytes, all said to be valid.
+    fn add_commits(&self, name: &str, count: usize) {
+        let entry = Entry { curve: Curve::K256, commit: &[b'c'; 10], key: &[2; 33] };
+        let path = self.0.path().join(name);
+        fs::write(&path, signed_commits::write(vec![entry; count])).unwrap();
+        let sidecar = format!(r#"{{"counts": {{"commits": {count}, "valid_k256": {count}}}}}"#);
+        fs::write(path.with_extension("json"), sidecar).unwrap();
     }
 
     fn describe(&self, sidecar: &str) {
@@ -181,4 +192,98 @@ fn without_a_description_the_corpus_is_counted() {
         "links 7 instead of 0; not given: array_items, arrays, \
         blocks, booleans, byte_string_bytes, floats, integers, map_entries, maps, nulls, text_bytes"
     );
+}
+
+fn variants(results: &Results) -> Vec<(&str, &str, u64)> {
+    results.rows.iter().map(|row| (row.task.as_str(), row.variant.as_str(), row.units)).collect()
+}
+
+#[test]
+fn each_row_works_on_the_corpus_of_its_task_and_those_of_a_second_one_say_so() {
+    let place = Place::new();
+    place.add_commits("signed-commits.bin", 2);
+    place.add_commits("signed-commits-mixed.bin", 1);
+    let plan = Plan { tasks: vec![Task::Sigs, Task::Decode], ..place.plan(&["honest", "signer"]) };
+    let results = run(&plan, &mut |_| {}).unwrap();
+    assert!(results.rows.iter().all(Row::is_ranked), "{results:?}");
+    assert_eq!(
+        variants(&results),
+        [
+            ("decode", "verified", 2),
+            ("sigs", "full", 2),
+            ("sigs", "full/batch", 2),
+            ("sigs", "full/batch@mixed", 1),
+            ("sigs", "full@mixed", 1),
+        ]
+    );
+    let names: Vec<_> = results.corpora.iter().map(|corpus| corpus.name.as_str()).collect();
+    assert_eq!(names, ["frames", "signed-commits", "signed-commits-mixed"]);
+    assert_eq!(results.rows[1].unit, "commit");
+}
+
+#[test]
+fn a_folder_without_a_second_corpus_has_no_rows_of_it_and_one_without_a_first_is_refused() {
+    let place = Place::new();
+    let plan = Plan { tasks: vec![Task::Sigs], ..place.plan(&["signer"]) };
+    let error = run(&plan, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("no signed-commits.bin in this folder"), "{error}");
+    place.add_commits("signed-commits.bin", 2);
+    let results = run(&plan, &mut |_| {}).unwrap();
+    assert_eq!(variants(&results), [("sigs", "full", 2), ("sigs", "full/batch", 2)]);
+}
+
+#[test]
+fn one_file_is_taken_for_one_task_and_not_for_several() {
+    let place = Place::new();
+    place.add_commits("signed-commits.bin", 2);
+    let corpus = Some(place.0.path().join("signed-commits.bin"));
+    let several =
+        Plan { tasks: vec![Task::Decode, Task::Sigs], corpus, ..place.plan(&["honest", "signer"]) };
+    let error = run(&several, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, BenchError::OneFileForManyTasks(_)), "{error}");
+    let results = run(&Plan { tasks: vec![Task::Sigs], ..several }, &mut |_| {}).unwrap();
+    assert_eq!(results.rows.len(), 2);
+}
+
+#[test]
+fn commits_without_a_description_are_verified_by_us() {
+    let place = Place::new();
+    place.add_commits("signed-commits.bin", 2);
+    fs::remove_file(place.0.path().join("signed-commits.json")).unwrap();
+    let results =
+        run(&Plan { tasks: vec![Task::Sigs], ..place.plan(&["signer"]) }, &mut |_| {}).unwrap();
+    assert!(note(&results, "signer").starts_with("valid_k256 2 instead of 0"), "{results:?}");
+}
+
+#[test]
+fn a_file_that_is_no_corpus_of_the_task_is_refused() {
+    let place = Place::new();
+    for (task, content, fault) in [
+        (Task::Decode, &b"x"[..], "not a file of frames"),
+        (Task::Sigs, b"x", "not a file of signed commits"),
+        (Task::Schnorr, b"\xff", "not lines of UTF-8"),
+    ] {
+        let file = place.0.path().join("file");
+        fs::write(&file, content).unwrap();
+        let plan = Plan { tasks: vec![task], corpus: Some(file), ..place.plan(&["honest"]) };
+        let error = run(&plan, &mut |_| {}).unwrap_err();
+        assert!(error.to_string().contains(fault), "{error}");
+    }
+}
+
+#[test]
+fn a_peer_without_a_part_in_the_tasks_is_missing_only_if_it_was_asked_for() {
+    let place = Place::new();
+    let asked = place.measure(&["honest", "signer"]);
+    assert_eq!(asked.unavailable[0].peer, "signer");
+    let runners = place.0.path().join("runners");
+    for name in ["honest", "signer"] {
+        let from = place.plan(&[]).runners;
+        fs::create_dir_all(runners.join(name)).unwrap();
+        fs::copy(from.join("fake.sh"), runners.join("fake.sh")).unwrap();
+        fs::copy(from.join(name).join("runner"), runners.join(name).join("runner")).unwrap();
+    }
+    let all = run(&Plan { peers: None, runners, ..place.plan(&[]) }, &mut |_| {}).unwrap();
+    assert_eq!(all.unavailable, []);
+    assert_eq!(all.rows.len(), 1);
 }

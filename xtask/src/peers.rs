@@ -10,24 +10,41 @@ use crate::process;
 use crate::tally::Tally;
 use crate::toolchains::{Toolchain, Without};
 
-/// Has each peer decode a small corpus once, and checks that it was built, run and equal.
+/// Has each peer do each of its tasks once on a small corpus, and checks that it was built, run and
+/// equal.
 pub(crate) fn smoke(without: &Without, tally: &mut Tally) -> Result<(), String> {
-    let all = peers_in(&process::root().join("bench/runners"))?;
-    let (excluded, mut wanted): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|peer| without.excludes(peer));
-    wanted.push(OURS.to_owned());
+    all_are_expected(&peers_in(&process::root().join("bench/runners"))?)?;
+    let (excluded, wanted): (Vec<_>, Vec<_>) =
+        expected().partition(|(_, peer)| without.excludes(peer));
+    let mut peers: Vec<&str> = wanted.iter().map(|(_, peer)| *peer).collect();
+    peers.sort();
+    peers.dedup();
     let results = process::target("smoke.json");
-    let (json, peers) = (results.display().to_string(), wanted.join(","));
-    let bench = ["run", "--quiet", "--release", "--", "bench", "decode", "--quick"];
+    let (json, peers) = (results.display().to_string(), peers.join(","));
+    let bench = ["run", "--quiet", "--release", "--", "bench", "--quick"];
     let once = ["--passes", "1", "--warmup", "0", "--json", &json, "--peers", &peers];
     process::run(process::command("cargo", &bench).args(once))?;
     let text = fs::read_to_string(&results).map_err(|error| format!("{json}: {error}"))?;
     let document = serde_json::from_str(&text).map_err(|error| format!("{json}: {error}"))?;
-    let faults: Vec<String> = wanted.iter().filter_map(|peer| fault(&document, peer)).collect();
+    let faults: Vec<String> =
+        wanted.iter().filter_map(|(task, peer)| fault(&document, task, peer)).collect();
     tally.passed += (wanted.len() - faults.len()) as u64;
     tally.failed += faults.len() as u64;
     tally.skipped += excluded.len() as u64;
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+/// Each task with each of its peers.
+fn expected() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXPECTED.into_iter().flat_map(|(task, peers)| peers.iter().map(move |peer| (task, *peer)))
+}
+
+/// Refuses a peer that nothing is expected of: whether it works would go unseen.
+fn all_are_expected(folders: &[String]) -> Result<(), String> {
+    match folders.iter().find(|folder| !expected().any(|(_, peer)| peer == **folder)) {
+        Some(folder) => Err(format!("{folder} has no task: give it one in {}", file!())),
+        None => Ok(()),
+    }
 }
 
 /// Tests what the runners of a language share. Their folders are workspaces of their own.
@@ -59,8 +76,8 @@ fn peers_in(runners: &Path) -> Result<Vec<String>, String> {
     Ok(peers)
 }
 
-/// What is wrong with a peer's part of the results, if anything is.
-fn fault(results: &Value, peer: &str) -> Option<String> {
+/// What is wrong with a peer's part in the results of a task, if anything is.
+fn fault(results: &Value, task: &str, peer: &str) -> Option<String> {
     let of_peer = |list: &str| {
         let items = results[list].as_array().cloned().unwrap_or_default();
         items.into_iter().filter(|item| item["peer"] == peer).collect::<Vec<_>>()
@@ -68,39 +85,82 @@ fn fault(results: &Value, peer: &str) -> Option<String> {
     if let Some(unavailable) = of_peer("unavailable").first() {
         return Some(format!("{peer} is unavailable: {}", unavailable["reason"]));
     }
-    let rows = of_peer("rows");
+    let mut rows = of_peer("rows");
+    rows.retain(|row| row["task"] == task);
     if rows.is_empty() {
-        return Some(format!("{peer} has no row in the results"));
+        return Some(format!("{peer} has no row of the task {task} in the results"));
     }
     let unequal = rows.iter().find(|row| row["parity"] != "ok" || row["per_s"].is_null())?;
     Some(format!(
-        "{peer}, {}: parity {}, {}",
+        "{peer}, {task} {}: parity {}, {}",
         unequal["variant"], unequal["parity"], unequal["note"]
     ))
 }
 
-const OURS: &str = "wireproof";
+/// Which peers do which task; every folder of runners is here.
+const EXPECTED: [(&str, &[&str]); 3] = [
+    (
+        "decode",
+        &[
+            "wireproof",
+            "go-indigo",
+            "go-raw",
+            "python-atproto",
+            "rust-jacquard",
+            "rust-raw",
+            "rust-rsky",
+            "rust-shrike",
+            "ts-atcute",
+        ],
+    ),
+    (
+        "sigs",
+        &[
+            "wireproof",
+            "go-indigo",
+            "python-atproto",
+            "rust-libsecp256k1",
+            "rust-rsky",
+            "rust-shrike",
+            "ts-atproto",
+        ],
+    ),
+    ("schnorr", &["wireproof", "rust-libsecp256k1", "rust-nostr"]),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_passes_only_with_rows_that_all_did_the_same_work() {
-        let row = |peer, parity| {
-            serde_json::json!({"peer": peer, "variant": "verified", "parity": parity,
+    fn a_peer_passes_only_with_rows_of_the_task_that_all_did_the_same_work() {
+        let row = |task, peer, parity| {
+            serde_json::json!({"task": task, "peer": peer, "variant": "full", "parity": parity,
                 "per_s": {"min": 1.0, "median": 1.0, "max": 1.0}, "note": null})
         };
-        let mut unfinished = row("d", "ok");
+        let mut unfinished = row("sigs", "d", "ok");
         unfinished["per_s"] = Value::Null;
         let results = serde_json::json!({
-            "rows": [row("a", "ok"), row("a", "ok"), row("b", "ok"), row("b", "mismatch"), unfinished],
+            "rows": [
+                row("sigs", "a", "ok"), row("sigs", "a", "ok"), row("decode", "a", "mismatch"),
+                row("sigs", "b", "ok"), row("sigs", "b", "mismatch"), unfinished,
+            ],
             "unavailable": [{"peer": "c", "reason": "no compiler"}],
         });
-        assert_eq!(fault(&results, "a"), None);
-        assert!(fault(&results, "b").unwrap().contains("mismatch"));
-        assert!(fault(&results, "c").unwrap().contains("no compiler"));
-        assert!(fault(&results, "d").is_some());
-        assert!(fault(&results, "e").unwrap().contains("no row"));
+        assert_eq!(fault(&results, "sigs", "a"), None);
+        assert!(fault(&results, "decode", "a").unwrap().contains("mismatch"));
+        assert!(fault(&results, "schnorr", "a").unwrap().contains("no row of the task schnorr"));
+        assert!(fault(&results, "sigs", "b").unwrap().contains("mismatch"));
+        assert!(fault(&results, "sigs", "c").unwrap().contains("no compiler"));
+        assert!(fault(&results, "sigs", "d").is_some());
+        assert!(fault(&results, "sigs", "e").unwrap().contains("no row"));
+    }
+
+    #[test]
+    fn a_folder_of_which_nothing_is_expected_is_a_fault() {
+        let folders =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(all_are_expected(&folders(&["go-indigo", "rust-nostr"])), Ok(()));
+        assert!(all_are_expected(&folders(&["go-indigo", "go-stranger"])).is_err());
     }
 }

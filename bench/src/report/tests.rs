@@ -214,3 +214,67 @@ fn digits_stand_in_groups_of_three() {
     assert_eq!(grouped(999.0), "999");
     assert_eq!(grouped(1_234_567.0), "1,234,567");
 }
+
+fn signature_row(task: &str, variant: &str, peer: &str, checks: &[&str], ms: u64) -> Row {
+    let unit = if task == "sigs" { "commit" } else { "event" };
+    let row = row(peer, variant, checks, &[ms, ms]);
+    Row { task: task.to_owned(), unit: unit.to_owned(), ..row }
+}
+
+#[test]
+fn signatures_have_tables_of_their_own_and_batches_stand_beside_what_does_the_same_alone() {
+    let ours = ["low-s", "strict-cbor", "raw-bytes"];
+    let mut rows = vec![
+        signature_row("schnorr", "verify/batch", "wireproof", &[], 10),
+        signature_row("schnorr", "verify", "rust-libsecp256k1", &[], 80),
+        signature_row("sigs", "full@mixed", "rust-libsecp256k1", &["low-s", "raw-bytes"], 90),
+        signature_row("sigs", "full/batch@mixed", "wireproof", &ours, 20),
+        signature_row("sigs", "preparsed", "wireproof", &["low-s"], 70),
+        signature_row("sigs", "full", "rust-libsecp256k1", &["low-s", "raw-bytes"], 80),
+        signature_row("sigs", "full/batch", "wireproof", &ours, 10),
+        signature_row("sigs", "full", "wireproof", &ours, 75),
+    ];
+    sort(&mut rows);
+    let results = Results { rows, ..results() };
+    insta::assert_snapshot!(text(&results, None), @r#"
+    sigs: 3,298 commits, 16.2 MB, 2 passes, one core
+
+     peer               variant           commits/s          min – max  MB/s  ratio  checks  parity
+     wireproof          full/batch          329,800  329,800 – 329,800  1620   8.00  SCR     ok
+     wireproof          full                 43,973    43,973 – 43,973   216   1.07  SCR     ok
+     rust-libsecp256k1  full                 41,225    41,225 – 41,225   202   1.00  S·R     ok
+
+     wireproof          preparsed            47,114    47,114 – 47,114   231      –  S··     ok
+
+     wireproof          full/batch@mixed    164,900  164,900 – 164,900   810   4.50  SCR     ok
+     rust-libsecp256k1  full@mixed           36,644    36,644 – 36,644   180   1.00  S·R     ok
+
+    ratio: full against rust-libsecp256k1 full, full@mixed against rust-libsecp256k1 full@mixed
+    @mixed: commits by keys of both curves, one of ten accounts on P-256
+    checks: S low-s, C strict-cbor, R raw-bytes
+
+    schnorr: 3,298 events, 16.2 MB, 2 passes, one core
+
+     peer               variant       events/s          min – max  MB/s  ratio  checks  parity
+     wireproof          verify/batch   329,800  329,800 – 329,800  1620   8.00          ok
+     rust-libsecp256k1  verify          41,225    41,225 – 41,225   202   1.00          ok
+
+    ratio: verify against rust-libsecp256k1 verify
+
+    not available
+      ts-atcute: node is not installed
+
+    sigs: From the commits' bytes, the fastest is wireproof (full/batch) with 329,800 commits/s, 8.00
+    times the next, rust-libsecp256k1 (full). One commit at a time, the fastest is wireproof (full) with
+    43,973 commits/s, 1.07 times the next, rust-libsecp256k1 (full). With messages and keys at hand, the
+    fastest is wireproof (preparsed) with 47,114 commits/s. With both curves, the fastest is wireproof
+    (full/batch@mixed) with 164,900 commits/s, 4.50 times the next, rust-libsecp256k1 (full@mixed). 6 of
+    6 rows proved equal work.
+
+    schnorr: In any number at a time, the fastest is wireproof (verify/batch) with 329,800 events/s,
+    8.00 times the next, rust-libsecp256k1 (verify). One event at a time, the fastest is
+    rust-libsecp256k1 (verify) with 41,225 events/s. 2 of 2 rows proved equal work.
+
+    Not available: 1.
+    "#);
+}
