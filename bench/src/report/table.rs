@@ -1,6 +1,6 @@
 //! The table of a task, and what a reader needs beside it.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 use super::{Baseline, baseline, grouped, wrap};
 use crate::corpora::MIXED;
@@ -49,6 +49,13 @@ fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     for column in 2..=5 {
         let column = table.column_mut(column).expect("eight columns");
         column.set_cell_alignment(CellAlignment::Right);
+    }
+    // How many bytes a second says little of signatures; nor do checks that nobody can leave out.
+    for (column, is_hidden) in [(4, task != "decode"), (6, checks_of(task).is_empty())] {
+        if is_hidden {
+            let column = table.column_mut(column).expect("eight columns");
+            column.set_constraint(ColumnConstraint::Hidden);
+        }
     }
     table.trim_fmt()
 }
