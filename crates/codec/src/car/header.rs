@@ -38,27 +38,12 @@ impl<'a> Roots<'a> {
 
 /// Reads a header that stands at `offset` of the archive.
 pub(super) fn read(header: &[u8], offset: u64) -> Result<Roots<'_>, CarError> {
-    if let Some(roots) = usual(header) {
-        return Ok(roots);
-    }
     match fields(header) {
         Ok((Some(roots), Some(1))) => Ok(roots),
         Ok((_, Some(version))) if version != 1 => fail(offset, CarFault::Version(version)),
         Ok(_) => fail(offset, CarFault::HeaderField),
         Err(error) => fail(offset, CarFault::Header(error)),
     }
-}
-
-/// Recognises the header of one blessed root, which almost every archive has, by comparing bytes.
-/// Saves 25 ns of the 60 ns that splitting a ten-block archive takes.
-fn usual(header: &[u8]) -> Option<Roots<'_>> {
-    let header: &[u8; 58] = header.try_into().ok()?;
-    let (before, rest) = header.split_first_chunk::<8>()?;
-    let (item, after) = rest.split_first_chunk::<41>()?;
-    let is_usual = before == b"\xa2\x65roots\x81" && after == b"\x67version\x01";
-    let (tag, cid) = item.split_first_chunk::<5>()?;
-    let is_link = tag == b"\xd8\x2a\x58\x25\x00" && Cid::from_bytes(cid).is_some();
-    (is_usual && is_link).then_some(Roots { items: item, len: 1 })
 }
 
 type Fields<'a> = (Option<Roots<'a>>, Option<i64>);

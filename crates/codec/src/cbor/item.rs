@@ -23,7 +23,7 @@ use crate::cid::{Cid, CidRef};
 /// A broken rule, with the place counted from the end: how much of the input was left.
 ///
 /// In eight bytes, so that a slice or a refusal together fit the two registers of a return value:
-/// through memory, a scan takes 1.2 times as long. Inputs are thereby bounded to 2⁴⁸ bytes, which no
+/// through memory, a scan takes 1.08 times as long. Inputs are thereby bounded to 2⁴⁸ bytes, which no
 /// address space exceeds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refusal {

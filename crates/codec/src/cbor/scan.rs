@@ -63,7 +63,7 @@ pub(super) fn prefix<'a, S: Sink<'a>>(
 
 /// What becomes of the items that the scanner finds. Each is written to a place that the sink has
 /// made before: an item returned by value would be put together on the stack and copied, which
-/// costs more than reading it (2.9 against 1.7 ns an item).
+/// made a scan that builds values take 1.1 times as long.
 pub(super) trait Sink<'a>: Copy {
     /// Where an item goes.
     type Slot: 'a;
