@@ -198,6 +198,9 @@ impl<'a> Sections<'a> {
         self.roots
     }
 
+    // Inlined with what it calls: as functions of their own they hand their results through memory,
+    // and a validated frame of eight blocks takes 1.05 times as long.
+    #[inline(always)]
     fn block(&mut self) -> Result<Block<'a>, CarError> {
         let start = self.offset;
         if self.seen == self.max_blocks {
@@ -236,7 +239,7 @@ impl<'a> Iterator for Sections<'a> {
 }
 
 /// The length-prefixed section at `start`, and the offset of its end.
-#[inline]
+#[inline(always)]
 fn section(
     archive: &[u8],
     start: usize,

@@ -30,7 +30,7 @@ impl<'a> CidRef<'a> {
     }
 
     /// Reads the identifier at the start of `bytes`, and answers the bytes behind it.
-    #[inline]
+    #[inline(always)]
     pub fn from_prefix(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         match bytes.split_first_chunk() {
             Some((cid, rest)) if is_blessed(cid) => Some((Self(cid), rest)),
