@@ -16,7 +16,8 @@ pub struct Options {
     /// Leaves out the hashing: a block is then whatever its CID claims, and only frames that were
     /// checked before may be read so.
     pub trust_hashes: bool,
-    /// The SHA-256 back end, for measuring them; `None` takes the fastest for each batch.
+    /// The SHA-256 back end, for measuring them; `None` takes the fastest for each batch. Decoding
+    /// panics if this machine does not have the one that is forced.
     pub hash_backend: Option<sha256::Backend>,
     /// Whether blocks become values.
     pub values: Values,
@@ -91,12 +92,18 @@ impl Decoder {
     ///
     /// # Errors
     /// If the frame breaks a rule or a bound: which, and where.
+    ///
+    /// # Panics
+    /// If the options force a hash back end that this machine does not have.
     pub fn decode<'d>(&'d mut self, frame: &'d [u8]) -> Result<Event<'d>, FrameError> {
         self.decode_batch(&[frame])[0]
     }
 
     /// Decodes frames together, each on its own: one that is refused does not touch the others. The
     /// events live until the next call.
+    ///
+    /// # Panics
+    /// If the options force a hash back end that this machine does not have.
     pub fn decode_batch<'d>(
         &'d mut self,
         frames: &[&'d [u8]],

@@ -23,8 +23,8 @@ use crate::cid::{Cid, CidRef};
 /// A broken rule, with the place counted from the end: how much of the input was left.
 ///
 /// In eight bytes, so that a slice or a refusal together fit the two registers of a return value:
-/// through memory, a scan takes 1.08 times as long. Inputs are thereby bounded to 2⁴⁸ bytes, which no
-/// address space exceeds.
+/// through memory, a scan takes 1.08 times as long. Places in inputs beyond 2⁴⁸ bytes, more
+/// than a machine holds, would be told wrong.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refusal {
     left_low: u32,
