@@ -5,15 +5,38 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::exchange::one_line;
+
 /// What came out of the work, by the names of the runner protocol.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Counts(BTreeMap<String, u64>);
+pub struct Counts(BTreeMap<String, Count>);
+
+/// A number, or a text that stands for as much: a root's CID.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Count {
+    /// How many.
+    Number(u64),
+    /// What.
+    Text(String),
+}
 
 impl Counts {
-    /// The count called `name`, if it was given.
+    /// The number called `name`, if one was given.
     pub fn get(&self, name: &str) -> Option<u64> {
-        self.0.get(name).copied()
+        match self.0.get(name)? {
+            Count::Number(number) => Some(*number),
+            Count::Text(_) => None,
+        }
+    }
+
+    /// The text called `name`, if one was given.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.0.get(name)? {
+            Count::Number(_) => None,
+            Count::Text(text) => Some(text),
+        }
     }
 
     /// Whether nothing was counted.
@@ -21,25 +44,72 @@ impl Counts {
         self.0.is_empty()
     }
 
+    /// Those of the counts that `names` names.
+    pub(crate) fn only(&self, names: &[&str]) -> Self {
+        let named = self.0.iter().filter(|(name, _)| names.contains(&name.as_str()));
+        Self(named.map(|(name, count)| (name.clone(), count.clone())).collect())
+    }
+
+    /// These counts and one more.
+    pub(crate) fn with(mut self, name: &str, count: impl Into<Count>) -> Self {
+        self.0.insert(name.to_owned(), count.into());
+        self
+    }
+
+    /// These counts without one of them.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.0.remove(name);
+        self
+    }
+
     /// Holds these counts against those of the corpus.
     pub fn compare(&self, reference: &Counts) -> Comparison {
         let mut comparison = Comparison::default();
-        for (name, &expected) in &reference.0 {
-            match self.get(name) {
+        for (name, expected) in &reference.0 {
+            match self.0.get(name) {
                 None => comparison.not_given.push(name.clone()),
                 Some(found) if found == expected => comparison.equal += 1,
-                Some(found) => {
-                    comparison.differences.push(Difference { name: name.clone(), expected, found })
-                }
+                Some(found) => comparison.differences.push(Difference {
+                    name: name.clone(),
+                    expected: expected.clone(),
+                    found: found.clone(),
+                }),
             }
         }
         comparison
     }
 }
 
-impl<N: Into<String>> FromIterator<(N, u64)> for Counts {
-    fn from_iter<I: IntoIterator<Item = (N, u64)>>(counts: I) -> Self {
-        Self(counts.into_iter().map(|(name, count)| (name.into(), count)).collect())
+impl<N: Into<String>, C: Into<Count>> FromIterator<(N, C)> for Counts {
+    fn from_iter<I: IntoIterator<Item = (N, C)>>(counts: I) -> Self {
+        Self(counts.into_iter().map(|(name, count)| (name.into(), count.into())).collect())
+    }
+}
+
+impl From<u64> for Count {
+    fn from(number: u64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<String> for Count {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Count {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(&one_line(text)),
+        }
     }
 }
 
@@ -67,9 +137,9 @@ pub struct Difference {
     /// The count's name.
     pub name: String,
     /// What the corpus holds.
-    pub expected: u64,
+    pub expected: Count,
     /// What the peer found.
-    pub found: u64,
+    pub found: Count,
 }
 
 impl fmt::Display for Difference {
@@ -100,5 +170,27 @@ mod tests {
     #[test]
     fn giving_no_count_at_all_is_no_parity() {
         assert!(!Counts::default().compare(&counts([("frames", 3)])).is_parity());
+    }
+
+    #[test]
+    fn texts_are_compared_like_numbers_and_a_number_is_no_text() {
+        let reference = counts([("records", 3)]).with("root", "bafyre");
+        assert!(reference.compare(&reference).is_parity());
+        for (found, difference) in [
+            (counts([("records", 3)]).with("root", "bafyri"), "root bafyri instead of bafyre"),
+            (counts([("root", 7)]), "root 7 instead of bafyre"),
+            (Counts::default().with("root", "a\u{1b}[2Jb"), "root a [2Jb instead of bafyre"),
+        ] {
+            assert_eq!(found.compare(&reference).differences[0].to_string(), difference);
+        }
+    }
+
+    #[test]
+    fn counts_are_numbers_and_texts_in_json() {
+        let counts = counts([("records", 3)]).with("root", "bafyre");
+        let json = r#"{"records":3,"root":"bafyre"}"#;
+        assert_eq!(serde_json::to_string(&counts).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Counts>(json).unwrap(), counts);
+        assert_eq!((counts.get("root"), counts.text("root")), (None, Some("bafyre")));
     }
 }

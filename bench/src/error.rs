@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 
 use wireproof::atproto::corpus::CorpusError;
+use wireproof::crypto::KeyError;
+use wireproof::verify::account_keys::AccountKeysError;
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -36,17 +38,28 @@ pub enum BenchError {
     /// A file was named, which is the corpus of one task, but the plan has several.
     #[error("{}: one file is the corpus of one task; say of which", .0.display())]
     OneFileForManyTasks(PathBuf),
-    /// What lies beside a corpus is not its counts.
-    #[error("{}: not the counts of a corpus: {fault}", path.display())]
+    /// What lies beside a corpus does not describe it.
+    #[error("{}: not the description of a corpus: {fault}", path.display())]
     Sidecar {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         fault: serde_json::Error,
     },
+    /// What lies beside a corpus does not tell the keys of its accounts.
+    #[error("{}: {fault}", path.display())]
+    Accounts {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: AccountKeysError,
+    },
     /// What lies beside a corpus tells of other bytes.
     #[error("{}: describes another corpus than the one beside it; remove one of them", .0.display())]
     OtherCorpus(PathBuf),
+    /// Nobody says whose repository a corpus is.
+    #[error("{}: this must say whose repository it is: its did, and its signing_key as a did:key", .0.display())]
+    NoOwner(PathBuf),
     /// A file or folder could not be read or written.
     #[error("{}: {fault}", path.display())]
     Io {
@@ -67,6 +80,12 @@ pub enum CorpusFault {
     /// It is not exactly the signed commits that it states.
     #[error("not a file of signed commits")]
     Commits,
+    /// It is not exactly the records, the order and the lookups that it states.
+    #[error("not a file of records to insert and look up")]
+    Records,
+    /// Nobody can have signed it.
+    #[error("the signing_key beside it is none: {0}")]
+    Key(#[from] KeyError),
     /// It is not text.
     #[error("not lines of UTF-8")]
     Lines,

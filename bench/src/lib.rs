@@ -13,6 +13,7 @@ pub mod corpora;
 mod counts;
 mod error;
 mod exchange;
+mod hostile;
 mod machine;
 pub mod own;
 mod peers;
@@ -26,10 +27,13 @@ mod run;
 mod stamp;
 mod task;
 
-pub use counts::{Comparison, Counts, Difference};
+pub use counts::{Comparison, Count, Counts, Difference};
 pub use error::{BenchError, CorpusFault};
 pub use plan::{Own, Plan};
 pub use progress::Progress;
-pub use results::{CorpusInfo, Machine, Parity, Rate, Results, Row, SCHEMA, Unavailable};
+pub use results::{
+    CaseOutcome, CorpusInfo, Expect, Machine, Outcome, Parity, Rate, Results, Row, SCHEMA,
+    Unavailable,
+};
 pub use run::run;
 pub use task::Task;

@@ -28,6 +28,8 @@ pub struct Plan {
     pub own: Option<Own>,
     /// How long a runner may take to answer a request.
     pub request_limit: Duration,
+    /// How long a peer may think about a hostile case.
+    pub case_limit: Duration,
     /// How long it may take to build a peer.
     pub build_limit: Duration,
 }
@@ -43,7 +45,7 @@ pub struct Own {
 
 impl Default for Plan {
     /// Every task, every peer of this repository but not ourselves, 2 warm-up and 5 measured passes,
-    /// two minutes for a request and half an hour for a build.
+    /// two minutes for a request, ten seconds for a hostile case and half an hour for a build.
     fn default() -> Self {
         Self {
             tasks: Task::ALL.to_vec(),
@@ -56,6 +58,7 @@ impl Default for Plan {
             work_dir: repository_or_here().join("target/bench"),
             own: None,
             request_limit: Duration::from_secs(120),
+            case_limit: Duration::from_secs(10),
             build_limit: Duration::from_secs(30 * 60),
         }
     }

@@ -38,4 +38,15 @@ pub enum Progress<'a> {
         /// Passes of all rows.
         total: u64,
     },
+    /// A hostile case was judged.
+    Case {
+        /// The peer.
+        peer: &'a str,
+        /// The case.
+        case: &'a str,
+        /// Cases judged so far by this peer on this path.
+        done: u64,
+        /// Cases that it is given there.
+        total: u64,
+    },
 }

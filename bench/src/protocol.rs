@@ -42,12 +42,24 @@ pub(crate) struct Loaded {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Proof {
     pub(crate) counts: Counts,
+    /// Why a case was refused, in the runner's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+impl From<Counts> for Proof {
+    fn from(counts: Counts) -> Self {
+        Self { counts, reason: None }
+    }
 }
 
 /// The answer to [`Request::Pass`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Timing {
     pub(crate) ns: u64,
+    /// How long each stage took, of a task that has some.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) stages_ns: BTreeMap<String, u64>,
 }
 
 /// The answer to a request that could not be done.

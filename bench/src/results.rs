@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Counts;
+use crate::{Counts, Task};
+
+pub use simnet::hostile::Expect;
 
 /// The name of this form of the document.
 pub const SCHEMA: &str = "wireproof-bench/1";
@@ -77,12 +79,21 @@ pub struct Row {
     pub bytes: u64,
     /// The time of each measured pass, in the order in which they were made.
     pub passes_ns: Vec<u64>,
+    /// The time of each stage in each of those passes, of a task that has stages.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stages_ns: BTreeMap<String, Vec<u64>>,
     /// Units a second; nothing if a pass is missing.
     pub per_s: Option<Rate>,
     /// Megabytes (10⁶) a second at the median.
     pub mb_per_s: Option<f64>,
     /// What came out of the work.
     pub counts: Counts,
+    /// Valid cases that were not accepted, of the task `hostile`, whose counts are over the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_refused: Option<u64>,
+    /// What came of each case of the task `hostile`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<CaseOutcome>,
     /// Whether that is what the corpus holds.
     pub parity: Parity,
     /// What a reader must know of this row: differences, counts not given, what failed.
@@ -95,14 +106,21 @@ impl Row {
         self.parity == Parity::Ok && self.per_s.is_some()
     }
 
-    /// The kind of the variant, the part before its first `/`, and the corpus if it is a second one,
-    /// which follows an `@`: rows of one kind are ranked together.
+    /// The kind of the variant, and the corpus if it is a second one, which follows an `@`: rows of
+    /// one kind are ranked together.
+    ///
+    /// The kind is the part before the first `/`, or all of the name where the rest of it says that the
+    /// work is another.
     pub fn group(&self) -> String {
         let (way, corpus) = match self.variant.split_once('@') {
             Some((way, _)) => (way, &self.variant[way.len()..]),
             None => (self.variant.as_str(), ""),
         };
-        format!("{}{corpus}", way.split('/').next().unwrap_or_default())
+        let kind = match Task::from_name(&self.task) {
+            Some(task) if task.has_work_in_every_name() => way,
+            _ => way.split('/').next().unwrap_or_default(),
+        };
+        format!("{kind}{corpus}")
     }
 
     /// The median of units a second, if every pass was made.
@@ -132,6 +150,43 @@ impl Rate {
         let (below, above) = (rates[(rates.len() - 1) / 2], rates[rates.len() / 2]);
         Some(Self { min, median: f64::midpoint(below, above), max })
     }
+}
+
+/// What a peer made of a hostile case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseOutcome {
+    /// The case.
+    pub name: String,
+    /// What is right.
+    pub expect: Expect,
+    /// What the peer did.
+    pub outcome: Outcome,
+    /// Why it refused, in its own words, or how it ended.
+    pub reason: Option<String>,
+}
+
+impl CaseOutcome {
+    /// Whether the peer did what is right.
+    pub fn is_right(&self) -> bool {
+        match self.expect {
+            Expect::Accept => self.outcome == Outcome::Accepted,
+            Expect::Refuse => self.outcome == Outcome::Refused,
+        }
+    }
+}
+
+/// What a peer does with a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It calls the case valid.
+    Accepted,
+    /// It calls it invalid.
+    Refused,
+    /// Its process ends without a word.
+    Crashed,
+    /// It says nothing in time.
+    Hung,
 }
 
 /// Whether a row did the work that the corpus holds.

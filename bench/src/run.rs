@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
 
-use crate::corpora::{self, Corpus};
+use crate::corpora::{self, Corpus, Workload};
 use crate::counts::{Comparison, Counts};
 use crate::exchange::{Fault, Runner};
+use crate::hostile::{self, Set};
 use crate::peers::{self, Launch, Peer, Workshop};
 use crate::pin::Core;
 use crate::protocol::{Description, Loaded, Proof, Request, Timing};
 use crate::{
-    BenchError, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Unavailable, machine, report,
+    BenchError, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Task, Unavailable,
+    machine, report,
 };
 
 /// Measures what `plan` says, and tells `progress` of each step.
@@ -28,23 +30,40 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
     let chosen = peers::choose(plan)?;
     let _one_run_at_a_time = lock(&plan.work_dir, progress)?;
     let corpora = corpora::of_tasks(plan, progress)?;
+    let hostile = hostile::open(plan, progress)?;
 
     let mut workshop = Workshop::new(&plan.work_dir, plan.build_limit);
     let mut bench = Bench { plan, corpora: &corpora, core: Core::choose(), lanes: Vec::new() };
-    let unavailable = bench.open_lanes(&chosen, &mut workshop, progress);
+    let (guests, unavailable) = bench.invite(&chosen, &mut workshop, progress);
+    bench.open_lanes(&guests);
     bench.prove(&workshop, progress);
     bench.measure(progress);
 
     let mut rows: Vec<Row> = bench.lanes.into_iter().map(Lane::into_row).collect();
+    if let Some(set) = &hostile {
+        rows.extend(hostile::judge(plan, set, &guests, &workshop, progress)?);
+    }
     report::sort(&mut rows);
     Ok(Results {
         schema: SCHEMA.to_owned(),
         started,
         machine: machine::describe(workshop.into_toolchains()),
-        corpora: corpora.into_iter().map(|corpus| corpus.info).collect(),
+        corpora: infos(corpora, hostile),
         rows,
         unavailable,
     })
+}
+
+/// What was worked on, each file once.
+fn infos(corpora: Vec<Corpus>, hostile: Option<Set>) -> Vec<CorpusInfo> {
+    let sets = hostile.into_iter().map(|set| set.info);
+    let mut infos: Vec<CorpusInfo> = Vec::new();
+    for info in corpora.into_iter().map(|corpus| corpus.info).chain(sets) {
+        if !infos.contains(&info) {
+            infos.push(info);
+        }
+    }
+    infos
 }
 
 fn with_absolute_work_dir(plan: &Plan) -> Result<Plan, BenchError> {
@@ -88,47 +107,66 @@ struct Lane<'p> {
     /// `None` before it has proved its work, and after it has failed.
     runner: Option<Runner>,
     passes_ns: Vec<u64>,
+    stages_ns: BTreeMap<String, Vec<u64>>,
     counts: Counts,
     parity: Parity,
     notes: Vec<String>,
     has_failed: bool,
 }
 
+/// A peer that is built, and has said what it can do.
+pub(crate) struct Guest {
+    pub(crate) peer: String,
+    pub(crate) launch: Launch,
+    pub(crate) description: Description,
+}
+
+impl Guest {
+    fn does(&self, task: Task) -> bool {
+        self.description.tasks.get(task.name()).is_some_and(|variants| !variants.is_empty())
+    }
+}
+
 impl<'p> Bench<'p> {
-    /// Builds each peer, asks what it can do, and opens a lane for each way. Answers the peers that
-    /// have none, with the reason.
-    fn open_lanes(
-        &mut self,
+    /// Builds each peer and asks what it can do. Answers those that can do something here, and those
+    /// that cannot with the reason.
+    fn invite(
+        &self,
         peers: &[Peer],
         workshop: &mut Workshop,
         progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Vec<Unavailable> {
-        let mut unavailable = Vec::new();
+    ) -> (Vec<Guest>, Vec<Unavailable>) {
+        let (mut guests, mut unavailable) = (Vec::new(), Vec::new());
         for peer in peers {
             progress(Progress::Building { peer: &peer.id });
-            let lanes = self.introduce(peer, workshop);
-            match lanes {
+            let has_part = |guest: &Guest| self.plan.tasks.iter().any(|task| guest.does(*task));
+            match self.introduce(peer, workshop) {
+                Ok(guest) if has_part(&guest) => guests.push(guest),
                 // A peer that has no part in these tasks is missing only where it was asked for.
-                Ok(lanes) if lanes.is_empty() && self.plan.peers.is_none() => {}
-                Ok(lanes) if lanes.is_empty() => unavailable.push(Unavailable {
+                Ok(_) if self.plan.peers.is_none() => {}
+                Ok(_) => unavailable.push(Unavailable {
                     peer: peer.id.clone(),
                     reason: "does none of the tasks that were asked for".to_owned(),
                 }),
-                Ok(lanes) => self.lanes.extend(lanes),
                 Err(reason) => unavailable.push(Unavailable { peer: peer.id.clone(), reason }),
             }
         }
-        unavailable
+        (guests, unavailable)
     }
 
-    fn introduce(&self, peer: &Peer, workshop: &mut Workshop) -> Result<Vec<Lane<'p>>, String> {
+    fn introduce(&self, peer: &Peer, workshop: &mut Workshop) -> Result<Guest, String> {
         let launch = workshop.prepare(peer)?;
         workshop.clear_runner_log(&peer.id).map_err(|error| format!("its log: {error}"))?;
         let mut runner =
             self.start(&peer.id, &launch, workshop).map_err(|fault| fault.to_string())?;
-        let description: Description =
+        let description =
             runner.ask(&Request::Describe).map_err(|fault| format!("describe: {fault}"))?;
-        Ok(lanes(&peer.id, &launch, &description, self.corpora))
+        Ok(Guest { peer: peer.id.clone(), launch, description })
+    }
+
+    /// A lane for each way of each guest to do each task whose time is taken.
+    fn open_lanes(&mut self, guests: &[Guest]) {
+        self.lanes = guests.iter().flat_map(|guest| lanes(guest, self.corpora)).collect();
     }
 
     fn start(&self, peer: &str, launch: &Launch, workshop: &Workshop) -> Result<Runner, Fault> {
@@ -166,17 +204,13 @@ impl<'p> Bench<'p> {
 }
 
 /// The lanes of a peer: each of its variants on each corpus of its task.
-fn lanes<'p>(
-    peer: &str,
-    launch: &Launch,
-    description: &Description,
-    corpora: &'p [Corpus],
-) -> Vec<Lane<'p>> {
+fn lanes<'p>(guest: &Guest, corpora: &'p [Corpus]) -> Vec<Lane<'p>> {
+    let Guest { peer, launch, description } = guest;
     let none = BTreeMap::new();
     let on_corpus = |corpus: &'p Corpus| {
         let variants = description.tasks.get(corpus.task.name()).unwrap_or(&none);
         let lane = |(variant, checks): (&String, &Vec<String>)| Lane {
-            peer: peer.to_owned(),
+            peer: peer.clone(),
             corpus,
             variant: variant.clone(),
             name: format!("{variant}{}", corpus.suffix),
@@ -186,6 +220,7 @@ fn lanes<'p>(
             launch: launch.clone(),
             runner: None,
             passes_ns: Vec::new(),
+            stages_ns: BTreeMap::new(),
             counts: Counts::default(),
             parity: Parity::Unproven,
             notes: Vec::new(),
@@ -201,7 +236,7 @@ impl Lane<'_> {
         let load = Request::Load {
             task: self.corpus.task.name().to_owned(),
             variant: self.variant.clone(),
-            files: Vec::from([self.corpus.path.clone()]),
+            files: self.corpus.files.clone(),
         };
         let loaded: Loaded = match runner.ask(&load) {
             Ok(loaded) => loaded,
@@ -216,9 +251,9 @@ impl Lane<'_> {
     }
 
     fn judge(&mut self, loaded: Loaded, counts: Counts) {
-        let corpus = self.corpus;
-        let expected = Loaded { units: corpus.info.units, bytes: corpus.unit_bytes };
-        let comparison = counts.compare(&corpus.counts);
+        let workload = self.corpus.workload(&self.variant);
+        let expected = Loaded { units: workload.units, bytes: workload.bytes };
+        let comparison = counts.compare(&workload.counts);
         let is_parity = loaded == expected && comparison.is_parity();
         self.parity = if is_parity { Parity::Ok } else { Parity::Mismatch };
         if loaded != expected {
@@ -235,9 +270,16 @@ impl Lane<'_> {
     fn pass(&mut self, is_measured: bool) {
         let Some(runner) = &mut self.runner else { return };
         match runner.ask(&Request::Pass) {
-            Ok(Timing { ns }) if is_measured => self.passes_ns.push(ns),
+            Ok(timing) if is_measured => self.keep(timing),
             Ok(_) => {}
             Err(fault) => self.fail("pass", &fault),
+        }
+    }
+
+    fn keep(&mut self, Timing { ns, stages_ns }: Timing) {
+        self.passes_ns.push(ns);
+        for (stage, ns) in stages_ns {
+            self.stages_ns.entry(stage).or_default().push(ns);
         }
     }
 
@@ -248,24 +290,26 @@ impl Lane<'_> {
     }
 
     fn into_row(self) -> Row {
-        let corpus = self.corpus;
-        let units = corpus.info.units;
+        let Workload { unit, units, bytes, .. } = *self.corpus.workload(&self.variant);
         let per_s = Rate::of(units, &self.passes_ns).filter(|_| !self.has_failed);
-        let megabytes_a_unit = corpus.unit_bytes as f64 / 1e6 / units.max(1) as f64;
+        let megabytes_a_unit = bytes as f64 / 1e6 / units.max(1) as f64;
         Row {
-            task: corpus.task.name().to_owned(),
+            task: self.corpus.task.name().to_owned(),
             variant: self.name,
             peer: self.peer,
             language: self.language,
             version: self.version,
             checks: self.checks,
-            unit: corpus.task.unit().to_owned(),
+            unit: unit.to_owned(),
             units,
-            bytes: corpus.unit_bytes,
+            bytes,
             passes_ns: self.passes_ns,
+            stages_ns: self.stages_ns,
             per_s,
             mb_per_s: per_s.map(|rate| rate.median * megabytes_a_unit),
             counts: self.counts,
+            valid_refused: None,
+            cases: Vec::new(),
             parity: self.parity,
             note: (!self.notes.is_empty()).then(|| self.notes.join("; ")),
         }

@@ -9,11 +9,27 @@ pub enum Task {
     Sigs,
     /// Nostr events: is the BIP-340 signature the author's?
     Schnorr,
+    /// Records into a Merkle search tree, to its root, and lookups in it.
+    Mst,
+    /// A whole repository: every hash, the signature, the tree.
+    Repo,
+    /// Commit frames judged: decoded, signed, undone in the tree.
+    Commit,
+    /// Malformed repositories and frames: who refuses them? No time is taken.
+    Hostile,
 }
 
 impl Task {
     /// All tasks, in the order of the report.
-    pub const ALL: [Self; 3] = [Self::Decode, Self::Sigs, Self::Schnorr];
+    pub const ALL: [Self; 7] = [
+        Self::Decode,
+        Self::Sigs,
+        Self::Schnorr,
+        Self::Mst,
+        Self::Repo,
+        Self::Commit,
+        Self::Hostile,
+    ];
 
     /// The name in requests, results and on the command line.
     pub fn name(self) -> &'static str {
@@ -21,6 +37,10 @@ impl Task {
             Self::Decode => "decode",
             Self::Sigs => "sigs",
             Self::Schnorr => "schnorr",
+            Self::Mst => "mst",
+            Self::Repo => "repo",
+            Self::Commit => "commit",
+            Self::Hostile => "hostile",
         }
     }
 
@@ -29,12 +49,21 @@ impl Task {
         Self::ALL.into_iter().find(|task| task.name() == name)
     }
 
-    /// What is counted a second.
+    /// What is counted a second, or judged.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Decode => "frame",
+            Self::Decode | Self::Commit => "frame",
             Self::Sigs => "commit",
             Self::Schnorr => "event",
+            Self::Mst => "record",
+            Self::Repo => "repository",
+            Self::Hostile => "case",
         }
+    }
+
+    /// Whether a part of a variant's name behind a `/` says that it does other work, not the same work
+    /// in another way.
+    pub(crate) fn has_work_in_every_name(self) -> bool {
+        matches!(self, Self::Mst | Self::Repo | Self::Hostile)
     }
 }

@@ -12,6 +12,8 @@ use simnet::signed_commits::{self, Entry};
 use tempfile::TempDir;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Event, Info};
+use wireproof::codec::Cid;
+use wireproof::codec::cid::Codec;
 use wireproof_bench::{BenchError, Parity, Plan, Progress, Results, Row, Task, report, run};
 
 /// A corpus of two frames, and a folder to work in.
@@ -35,6 +37,36 @@ impl Place {
         fs::write(&path, signed_commits::write(vec![entry; count])).unwrap();
         let sidecar = format!(r#"{{"counts": {{"commits": {count}, "valid_k256": {count}}}}}"#);
         fs::write(path.with_extension("json"), sidecar).unwrap();
+    }
+
+    /// Adds two records of five-byte keys, and three lookups.
+    fn add_records(&self, sidecar: Option<&str>) {
+        let mut file = 2u32.to_be_bytes().to_vec();
+        for key in ["a.b/1", "a.b/2"] {
+            file.extend([0, 5]);
+            file.extend(key.bytes());
+            file.extend(Cid::of(Codec::DagCbor, key.as_bytes()).as_bytes());
+        }
+        for number in [2u32, 1, 0, 3, 0, 1, 1] {
+            file.extend(number.to_be_bytes());
+        }
+        let path = self.0.path().join("mst-records.bin");
+        fs::write(&path, file).unwrap();
+        if let Some(sidecar) = sidecar {
+            fs::write(path.with_extension("json"), sidecar).unwrap();
+        }
+    }
+
+    /// Adds an archive of ten bytes.
+    fn add_repository(&self, sidecar: &str) {
+        let path = self.0.path().join("repository.car");
+        fs::write(&path, [b'c'; 10]).unwrap();
+        fs::write(path.with_extension("json"), sidecar).unwrap();
+    }
+
+    /// Says whose the frames are.
+    fn add_accounts(&self, accounts: &str) {
+        fs::write(self.0.path().join("accounts.json"), accounts).unwrap();
     }
 
     fn describe(&self, sidecar: &str) {
@@ -262,6 +294,7 @@ fn a_file_that_is_no_corpus_of_the_task_is_refused() {
         (Task::Decode, &b"x"[..], "not a file of frames"),
         (Task::Sigs, b"x", "not a file of signed commits"),
         (Task::Schnorr, b"\xff", "not lines of UTF-8"),
+        (Task::Mst, b"x", "not a file of records"),
     ] {
         let file = place.0.path().join("file");
         fs::write(&file, content).unwrap();
@@ -269,6 +302,114 @@ fn a_file_that_is_no_corpus_of_the_task_is_refused() {
         let error = run(&plan, &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains(fault), "{error}");
     }
+}
+
+fn of_task(task: Task, plan: Plan) -> Results {
+    run(&Plan { tasks: vec![task], ..plan }, &mut |_| {}).unwrap()
+}
+
+const RECORDS: &str = r#"{"counts": {"records": 2, "root": "bafyreiroot", "lookups": 3, "found": 3,
+    "lookup_checksum": 7}}"#;
+
+#[test]
+fn records_and_lookups_are_units_of_their_own_and_a_root_is_a_count() {
+    let place = Place::new();
+    place.add_records(Some(RECORDS));
+    let results = of_task(Task::Mst, place.plan(&["builder"]));
+    let rows: Vec<_> =
+        results.rows.iter().map(|row| (&*row.variant, &*row.unit, row.units)).collect();
+    assert_eq!(rows, [("insert-root/ascending", "record", 2), ("lookup", "lookup", 3)]);
+    assert!(results.rows.iter().all(|row| row.is_ranked() && row.note.is_none()), "{results:?}");
+    assert_eq!(results.rows[0].counts.text("root"), Some("bafyreiroot"));
+}
+
+#[test]
+fn records_without_a_description_are_built_by_the_plain_tree() {
+    let place = Place::new();
+    place.add_records(None);
+    let results = of_task(Task::Mst, place.plan(&["builder"]));
+    let root = results.rows[0].note.as_deref().unwrap();
+    assert!(root.starts_with("root bafyreiroot instead of bafyrei"), "{root}");
+    assert!(results.rows[1].note.as_deref().unwrap().starts_with("lookup_checksum 7 instead of"));
+}
+
+const REPOSITORY: &str = r#"{"did": "did:plc:a", "signing_key": "did:key:z", "counts":
+    {"repositories": 1, "records": 4, "root": "bafyreiroot"}}"#;
+
+#[test]
+fn stages_are_kept_for_every_pass_and_have_a_table() {
+    let place = Place::new();
+    place.add_repository(REPOSITORY);
+    let results = of_task(Task::Repo, place.plan(&["stager"]));
+    let [total, rebuilt] = &results.rows[..] else { panic!("{results:?}") };
+    assert!(total.is_ranked() && rebuilt.is_ranked(), "{results:?}");
+    assert_eq!(total.stages_ns["parse"], [1_000_000; 3]);
+    assert_eq!(total.stages_ns.keys().collect::<Vec<_>>(), ["parse", "walk"]);
+    assert_eq!(rebuilt.stages_ns["rebuild"], [3_000_000; 3]);
+    let text = report::text(&results, None);
+    assert!(text.contains("parse ms  walk ms  rebuild ms"), "{text}");
+}
+
+#[test]
+fn a_tree_that_was_built_anew_must_have_the_same_root() {
+    let place = Place::new();
+    place.add_repository(&REPOSITORY.replace("bafyreiroot", "bafyreiother"));
+    let results = of_task(Task::Repo, place.plan(&["stager"]));
+    let note = "root bafyreiroot instead of bafyreiother";
+    let rebuilt = format!("rebuilt_{note}; {note}");
+    assert_eq!(results.rows[0].note.as_deref(), Some(note));
+    assert_eq!(results.rows[1].note, Some(rebuilt));
+}
+
+#[test]
+fn a_repository_of_nobody_is_refused() {
+    let place = Place::new();
+    let plan = Plan { tasks: vec![Task::Repo], ..place.plan(&["stager"]) };
+    place.add_repository(r#"{"did": "did:plc:a"}"#);
+    let error = run(&plan, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, BenchError::NoOwner(_)), "{error}");
+    place.add_repository(r#"{"did": "did:plc:a", "signing_key": "did:key:z"}"#);
+    let error = run(&plan, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("the signing_key beside it is none"), "{error}");
+}
+
+#[test]
+fn a_repository_without_counts_is_proved_by_us() {
+    let place = Place::new();
+    place.add_repository(&format!(r#"{{"did": "did:plc:a", "signing_key": "{KEY}"}}"#));
+    let results = of_task(Task::Repo, place.plan(&["stager"]));
+    let note = results.rows[0].note.as_deref().unwrap();
+    assert!(note.contains("root bafyreiroot instead of car/"), "{note}");
+}
+
+/// The key of the test vectors, in a DID document and alone.
+const KEY: &str = "did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme";
+
+#[test]
+fn accounts_reach_a_runner_as_keys_whichever_way_they_were_told() {
+    let document = serde_json::json!([{"did": "did:plc:a", "didDoc": {
+        "id": "did:plc:a", "verificationMethod": [
+            {"id": "did:plc:a#other", "type": "Multikey", "controller": "did:plc:a",
+                "publicKeyMultibase": "zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo"},
+            {"id": "did:plc:a#atproto", "type": "Multikey", "controller": "did:plc:a",
+                "publicKeyMultibase": &KEY["did:key:".len()..]},
+        ],
+    }}]);
+    for accounts in [document, serde_json::json!({"did:plc:a": KEY})] {
+        let place = Place::new();
+        place.describe(&format!(r#"{{"verdicts": {{"frames": 2, "key": "{KEY}"}}}}"#));
+        place.add_accounts(&accounts.to_string());
+        let results = of_task(Task::Commit, place.plan(&["clerk"]));
+        assert!(results.rows[0].is_ranked(), "{results:?}");
+    }
+}
+
+#[test]
+fn frames_without_accounts_are_refused() {
+    let place = Place::new();
+    let plan = Plan { tasks: vec![Task::Commit], ..place.plan(&["clerk"]) };
+    let error = run(&plan, &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("accounts.json"), "{error}");
 }
 
 #[test]

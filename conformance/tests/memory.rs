@@ -1,15 +1,20 @@
-//! How much memory does decoding take, and when?
+//! How much memory do decoding and proving take, and when?
 //!
 //! A counting allocator stands under everything here. It counts by thread, so that tests which run
 //! side by side do not see each other.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::fs;
 
 use bumpalo::Bump;
+use mapping::MappedFile;
+use simnet::repository_corpus::{BlockOrder, Corpus, Spec};
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Decoder, Event, Identity, Options, Sync};
 use wireproof::codec::{Cid, car, cbor, cid::Codec, json};
+use wireproof::crypto::PublicKey;
+use wireproof::verify::repository;
 use wireproof_conformance::fixtures;
 
 #[test]
@@ -113,6 +118,26 @@ fn a_stream_reserves_no_length_that_is_only_claimed() {
     });
     assert_eq!(ended, [true]);
     assert!(taken.peak <= 64 << 10, "{} bytes", taken.peak);
+}
+
+#[test]
+fn proving_a_mapped_repository_takes_less_than_half_of_its_length_in_any_order() {
+    for order in [BlockOrder::Streamable, BlockOrder::Shuffled] {
+        let corpus = Corpus::generate(&Spec { order, ..Spec::quick() });
+        let export = tempfile::NamedTempFile::new().unwrap();
+        fs::write(export.path(), corpus.to_file()).unwrap();
+        let account = corpus.repository().account();
+        let key = PublicKey::from_did_key(&account.key().did_key()).unwrap();
+        let mapped = MappedFile::open(export.path()).unwrap();
+        let (records, taken) = measured(|| {
+            let options = repository::Options::default();
+            let whole = repository::verify(&mapped, Some(account.did()), &key, &options).unwrap();
+            whole.tree().records
+        });
+        assert_eq!(records, 10_000);
+        let len = mapped.len();
+        assert!(taken.peak <= len / 2, "{order:?}: {} bytes for {len}", taken.peak);
+    }
 }
 
 #[test]

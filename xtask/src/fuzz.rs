@@ -115,9 +115,8 @@ fn seeded_corpus(target: &str) -> Result<PathBuf, String> {
     for seed in seeds {
         let bytes = fs::read(&seed).map_err(|error| at(&seed, &error))?;
         let name = seed.to_string_lossy().replace(['/', '\\'], "_");
-        let parts = if name.ends_with("_dev.bin") { captured(&bytes) } else { vec![&bytes[..]] };
-        for (index, part) in parts.into_iter().enumerate().filter(|(_, part)| part.len() <= 65_536)
-        {
+        let is_short = |(_, part): &(usize, &[u8])| part.len() <= 65_536;
+        for (index, part) in parts(&name, &bytes).into_iter().enumerate().filter(is_short) {
             let path = corpus.join(format!("{name}.{index}"));
             fs::write(&path, part).map_err(|error| at(&path, &error))?;
         }
@@ -130,11 +129,22 @@ fn is_seed(target: &str, path: &Path) -> bool {
     let endings: &[&str] = match target {
         "cbor" => &[".cbor", ".dag-cbor"],
         "json" => &[".dag-json", "data-model-valid.json", "data-model-fixtures.json"],
-        "car" => &[".car"],
-        "frame" => &[".frame", "_dev.bin"],
+        "car" | "repository" => &[".car"],
+        "frame" | "judge" => &[".frame", "_dev.bin"],
+        "syntax" => &["_valid.txt", "_invalid.txt"],
+        "plc" => return ["/plc/", "/did/"].iter().any(|folder| name.contains(folder)),
         _ => &[],
     };
     endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// What is in a file: the frames of a capture, the lines of a table, or the file.
+fn parts<'b>(name: &str, bytes: &'b [u8]) -> Vec<&'b [u8]> {
+    match name {
+        _ if name.ends_with("_dev.bin") => captured(bytes),
+        _ if name.ends_with("valid.txt") => bytes.split(|byte| *byte == b'\n').collect(),
+        _ => vec![bytes],
+    }
 }
 
 /// The frames of a capture: each behind its length, four bytes, little-endian.

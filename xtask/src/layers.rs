@@ -113,7 +113,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 14] = [
+const TABLE: [Crate; 15] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -121,11 +121,12 @@ const TABLE: [Crate; 14] = [
     row(3, "nostr", Uses::Only(&["kernels", "crypto"])),
     row(4, "verify", Uses::Only(&["atproto", "codec", "crypto", "kernels"])),
     row(5, "store", Uses::Only(&["verify", "atproto", "codec", "kernels"])),
-    row(5, "net", Uses::Only(&["verify", "atproto", "codec"])),
+    row(5, "net", Uses::Only(&["verify", "atproto", "codec", "crypto", "kernels"])),
     row(5, "simnet", Uses::AllBelow),
+    row(5, "mapping", Uses::Only(&[])),
     row(6, "wireproof", Uses::AllBelow),
     row(7, "bench", Uses::AllBelow),
-    row(8, "cli", Uses::Only(&["wireproof", "simnet", "bench"])),
+    row(8, "cli", Uses::Only(&["wireproof", "simnet", "mapping", "bench"])),
     // Beside the layers: the tests see all but the command, and the chores see nothing.
     row(8, "conformance", Uses::AllBelow),
     row(8, "xtask", Uses::Only(&[])),

@@ -90,6 +90,9 @@ fn fault(results: &Value, task: &str, peer: &str) -> Option<String> {
     if rows.is_empty() {
         return Some(format!("{peer} has no row of the task {task} in the results"));
     }
+    if task == "hostile" {
+        return rows.iter().find_map(|row| hostile_fault(row, peer));
+    }
     let unequal = rows.iter().find(|row| row["parity"] != "ok" || row["per_s"].is_null())?;
     Some(format!(
         "{peer}, {task} {}: parity {}, {}",
@@ -97,8 +100,20 @@ fn fault(results: &Value, task: &str, peer: &str) -> Option<String> {
     ))
 }
 
+/// A peer may be wrong about a case, and only we may not; but it must be able to say both words.
+fn hostile_fault(row: &Value, peer: &str) -> Option<String> {
+    let is_said = |outcome: &str| {
+        row["cases"].as_array().into_iter().flatten().any(|case| case["outcome"] == outcome)
+    };
+    let is_ours = peer == "wireproof";
+    if (is_ours && row["parity"] != "ok") || !is_said("accepted") || !is_said("refused") {
+        return Some(format!("{peer}, hostile {}: {}", row["variant"], row["counts"]));
+    }
+    None
+}
+
 /// Which peers do which task; every folder of runners is here.
-const EXPECTED: [(&str, &[&str]); 3] = [
+const EXPECTED: [(&str, &[&str]); 7] = [
     (
         "decode",
         &[
@@ -126,6 +141,33 @@ const EXPECTED: [(&str, &[&str]); 3] = [
         ],
     ),
     ("schnorr", &["wireproof", "rust-libsecp256k1", "rust-nostr"]),
+    ("mst", &["wireproof", "go-indigo", "rust-jacquard", "rust-rsky", "rust-shrike", "ts-atproto"]),
+    (
+        "repo",
+        &[
+            "wireproof",
+            "go-indigo",
+            "rust-jacquard",
+            "rust-repo-stream",
+            "rust-rsky",
+            "rust-shrike",
+            "ts-atproto",
+        ],
+    ),
+    ("commit", &["wireproof", "go-indigo", "rust-jacquard", "rust-shrike"]),
+    (
+        "hostile",
+        &[
+            "wireproof",
+            "go-indigo",
+            "rust-jacquard",
+            "rust-repo-stream",
+            "rust-rsky",
+            "rust-shrike",
+            "ts-atcute",
+            "ts-atproto",
+        ],
+    ),
 ];
 
 #[cfg(test)]
@@ -154,6 +196,26 @@ mod tests {
         assert!(fault(&results, "sigs", "c").unwrap().contains("no compiler"));
         assert!(fault(&results, "sigs", "d").is_some());
         assert!(fault(&results, "sigs", "e").unwrap().contains("no row"));
+    }
+
+    #[test]
+    fn a_peer_may_be_wrong_about_a_hostile_case_but_not_about_all_and_we_about_none() {
+        let row = |peer, parity, outcomes: &[&str]| {
+            let cases: Vec<_> =
+                outcomes.iter().map(|outcome| serde_json::json!({"outcome": outcome})).collect();
+            serde_json::json!({"task": "hostile", "peer": peer, "variant": "repo", "parity": parity,
+                "per_s": null, "counts": {"accepted": 1}, "cases": cases})
+        };
+        let results = serde_json::json!({"unavailable": [], "rows": [
+            row("a", "mismatch", &["accepted", "refused", "crashed"]),
+            row("b", "mismatch", &["accepted", "hung"]),
+            row("c", "mismatch", &["crashed", "refused"]),
+            row("wireproof", "mismatch", &["accepted", "refused"]),
+        ]});
+        assert_eq!(fault(&results, "hostile", "a"), None);
+        for peer in ["b", "c", "wireproof"] {
+            assert!(fault(&results, "hostile", peer).is_some(), "{peer}");
+        }
     }
 
     #[test]

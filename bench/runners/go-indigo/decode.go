@@ -20,15 +20,11 @@ import (
 var reader = new(cbg.CborReader)
 
 func decodeFrame(frame []byte, emit func(shell.Block)) error {
-	reader.SetReader(bytes.NewReader(frame))
-	var header events.EventHeader
-	if err := header.UnmarshalCBOR(reader); err != nil {
-		return fmt.Errorf("header: %w", err)
+	kind, err := decodeHeader(frame)
+	if err != nil {
+		return err
 	}
-	if header.Op == events.EvtKindErrorFrame {
-		return new(events.ErrorFrame).UnmarshalCBOR(reader)
-	}
-	switch header.MsgType {
+	switch kind {
 	case "#commit":
 		var commit comatproto.SyncSubscribeRepos_Commit
 		if err := commit.UnmarshalCBOR(reader); err != nil {
@@ -41,14 +37,37 @@ func decodeFrame(frame []byte, emit func(shell.Block)) error {
 			return fmt.Errorf("payload: %w", err)
 		}
 		return decodeBlocks(sync.Blocks, emit)
+	default:
+		return decodeOther(kind)
+	}
+}
+
+// decodeHeader leaves the reader at the payload and answers its type, which an error frame has none of.
+func decodeHeader(frame []byte) (kind string, err error) {
+	reader.SetReader(bytes.NewReader(frame))
+	var header events.EventHeader
+	if err := header.UnmarshalCBOR(reader); err != nil {
+		return "", fmt.Errorf("header: %w", err)
+	}
+	if header.Op == events.EvtKindErrorFrame {
+		return "", nil
+	}
+	return header.MsgType, nil
+}
+
+// decodeOther decodes a payload in which there are no blocks.
+func decodeOther(kind string) error {
+	switch kind {
 	case "#identity":
 		return new(comatproto.SyncSubscribeRepos_Identity).UnmarshalCBOR(reader)
 	case "#account":
 		return new(comatproto.SyncSubscribeRepos_Account).UnmarshalCBOR(reader)
 	case "#info":
 		return new(comatproto.SyncSubscribeRepos_Info).UnmarshalCBOR(reader)
+	case "":
+		return new(events.ErrorFrame).UnmarshalCBOR(reader)
 	default:
-		return fmt.Errorf("unknown message type %q", header.MsgType)
+		return fmt.Errorf("unknown message type %q", kind)
 	}
 }
 

@@ -2,21 +2,36 @@
 //
 // Frames take the road of its own consumer (events.HandleRepoStream): a generated decoder for the header,
 // one for each type of payload, go-car for the blocks, and atdata for what a block holds. Signatures are verified
-// by its repo and atcrypto.
+// by its repo and atcrypto, trees are those of repo/mst.
 package main
 
-import "wireproof/go-shell"
+import (
+	"log/slog"
+
+	"github.com/bluesky-social/indigo/atproto/atcrypto"
+
+	"wireproof/go-shell"
+)
 
 func main() {
+	// repo.VerifyCommitMessage makes a logger for each event. Nobody's terminal is measured.
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	shell.Run(shell.Runner{
-		Engine:  "indigo events, api/atproto (cbor-gen) and atdata (refmt), go-car 0.6.1; atproto/repo and atcrypto",
+		Engine:  "indigo events, api/atproto (cbor-gen) and atdata (refmt), go-car 0.6.1; atproto/repo, repo/mst and atcrypto",
 		Version: "v0.0.0-20260605210604-af2fec94f34c",
 		Tasks: map[string]map[string]shell.Variant{
 			"decode": {
 				// go-car's reader hashes every block and has no switch for it.
 				"verified": shell.Decoder{Frame: decodeFrame, Count: count}.Variant(checks, ungiven...),
 			},
-			"sigs": verifier.Variants(sigsChecks, sigsChecks),
+			"sigs":   verifier.Variants(sigsChecks, sigsChecks),
+			"mst":    trees.Variants(),
+			"repo":   repositories.Variants(repoChecks),
+			"commit": judge.Variants(commitChecks),
+			"hostile": {
+				"repo":   shell.HostileRepo(atcrypto.ParsePublicDIDKey, []string{"cid-sha256", "low-s"}, backfill),
+				"frames": judge.Hostile(commitChecks),
+			},
 		},
 	})
 }

@@ -47,7 +47,7 @@ func (w *decodeWork) Size() (units, bytes int) {
 	return len(w.frames), bytes
 }
 
-func (w *decodeWork) Prove() (map[string]int64, error) {
+func (w *decodeWork) Prove() (Proof, error) {
 	var total Counts
 	var errors int64
 	for index, frame := range w.frames {
@@ -71,24 +71,26 @@ func (w *decodeWork) Prove() (map[string]int64, error) {
 	for _, name := range w.ungiven {
 		delete(answer, name)
 	}
-	return answer, nil
+	return Proof{Counts: answer}, nil
 }
 
-func (w *decodeWork) Pass() error {
+func (w *decodeWork) Pass() (Stages, error) {
 	for _, frame := range w.frames {
 		_ = w.decode(frame, barrier)
 	}
-	return nil
+	return nil, nil
 }
 
 // decode makes a panic of a peer's library what it means to its user: this frame was not decoded.
 func (w *decodeWork) decode(frame []byte, emit func(Block)) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("panicked: %v", fault)
-		}
-	}()
+	defer refuseAtPanic(&err)
 	return w.decoder.Frame(frame, emit)
+}
+
+func refuseAtPanic(err *error) {
+	if fault := recover(); fault != nil {
+		*err = fmt.Errorf("panicked: %v", fault)
+	}
 }
 
 // barrier lets every value escape, so that the compiler cannot leave out the making of it.

@@ -36,10 +36,21 @@ type Variant struct {
 type Work interface {
 	Size() (units, bytes int)
 	// Prove does the work once and counts what came out.
-	Prove() (map[string]int64, error)
-	// Pass does the same work once, uncounted.
-	Pass() error
+	Prove() (Proof, error)
+	// Pass does the same work once, uncounted, and tells the times of its stages if it has some.
+	Pass() (Stages, error)
 }
+
+// Proof is what came out of the work.
+type Proof struct {
+	// Counts is a map by the names of the protocol, of whole numbers or, where the task says so, texts.
+	Counts any `json:"counts"`
+	// Reason is the peer's own word for a refusal, in the task that asks for it.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Stages holds the nanoseconds of each stage of a pass.
+type Stages map[string]int64
 
 // Run answers requests until standard input ends.
 func Run(runner Runner) {
@@ -78,7 +89,7 @@ type request struct {
 
 type object map[string]any
 
-func (s *session) answer(line []byte) object {
+func (s *session) answer(line []byte) any {
 	var asked request
 	if err := json.Unmarshal(line, &asked); err != nil {
 		return failure(err)
@@ -90,7 +101,7 @@ func (s *session) answer(line []byte) object {
 	return answer
 }
 
-func (s *session) obey(asked request) (object, error) {
+func (s *session) obey(asked request) (any, error) {
 	switch {
 	case asked.Cmd == "describe":
 		return s.describe(), nil
@@ -101,8 +112,7 @@ func (s *session) obey(asked request) (object, error) {
 	case s.work == nil:
 		return nil, errors.New("nothing is loaded")
 	case asked.Cmd == "prove":
-		counts, err := s.work.Prove()
-		return object{"counts": counts}, err
+		return s.work.Prove()
 	default:
 		return s.pass()
 	}
@@ -113,7 +123,7 @@ func (s *session) describe() object {
 	for task, variants := range s.runner.Tasks {
 		tasks[task] = make(map[string][]string)
 		for name, variant := range variants {
-			tasks[task][name] = variant.Checks
+			tasks[task][name] = append([]string{}, variant.Checks...)
 		}
 	}
 	return object{"engine": s.runner.Engine, "version": s.runner.Version, "language": "go", "tasks": tasks}
@@ -138,8 +148,12 @@ func (s *session) load(asked request) (object, error) {
 func (s *session) pass() (object, error) {
 	runtime.GC()
 	start := time.Now()
-	err := s.work.Pass()
-	return object{"ns": time.Since(start).Nanoseconds()}, err
+	stages, err := s.work.Pass()
+	answer := object{"ns": time.Since(start).Nanoseconds()}
+	if stages != nil {
+		answer["stages_ns"] = stages
+	}
+	return answer, err
 }
 
 func failure(err error) object {

@@ -95,7 +95,7 @@ func (w *sigsWork) Size() (units, bytes int) {
 	return len(w.commits), bytes
 }
 
-func (w *sigsWork) Prove() (map[string]int64, error) {
+func (w *sigsWork) Prove() (Proof, error) {
 	counts := map[string]int64{
 		"commits": int64(len(w.commits)), "valid_k256": 0, "valid_p256": 0, "invalid": 0, "errors": 0,
 	}
@@ -114,23 +114,19 @@ func (w *sigsWork) Prove() (map[string]int64, error) {
 			counts["valid_p256"]++
 		}
 	}
-	return counts, nil
+	return Proof{Counts: counts}, nil
 }
 
-func (w *sigsWork) Pass() error {
+func (w *sigsWork) Pass() (Stages, error) {
 	for _, check := range w.checks {
 		verdict, _ = check.guarded()
 	}
-	return nil
+	return nil, nil
 }
 
 // guarded makes a panic of a peer's library what it means to its user: this commit was not verified.
 func (c check) guarded() (valid bool, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("panicked: %v", fault)
-		}
-	}()
+	defer refuseAtPanic(&err)
 	return c()
 }
 

@@ -65,12 +65,13 @@ func TestVerdictsAreCountedByCurve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		counts, _ := work.Prove()
+		proof, _ := work.Prove()
+		counts := proof.Counts.(map[string]int64)
 		got := [5]int64{counts["commits"], counts["valid_k256"], counts["valid_p256"], counts["invalid"], counts["errors"]}
 		if got != want[name] {
 			t.Error(name, got)
 		}
-		if err := work.Pass(); err != nil {
+		if _, err := work.Pass(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -133,7 +133,7 @@ function countObject(value, counts, waiting) {
 	}
 }
 
-function versionOf(name) {
+export function versionOf(name) {
 	const url = new URL('../package.json', import.meta.resolve(name));
 	return JSON.parse(readFileSync(url, 'utf8')).version;
 }

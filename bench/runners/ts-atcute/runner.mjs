@@ -1,37 +1,45 @@
 /**
  * Turns the JavaScript peer into a runner: speaks the protocol of ../PROTOCOL.md, splits the corpus, holds
- * the clock and adds up the counts. What the peer itself does is in decode.mjs.
+ * the clock and adds up the counts. What the peer itself does is in decode.mjs and hostile.mjs.
  */
 
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 import * as decode from './decode.mjs';
+import * as hostile from './hostile.mjs';
 
 const TOLD_REFUSALS = 5;
+const ENGINE = `${decode.ENGINE}; @atcute/repo ${decode.versionOf('@atcute/repo')}`;
 
-/** @type {{ decodeFrame: decode.DecodeFrame, frames: Uint8Array[] } | undefined} */
+/** The checks of each variant of each task. */
+const TASKS = {
+	decode: Object.fromEntries(Object.entries(decode.VARIANTS).map(([name, { checks }]) => [name, checks])),
+	hostile: hostile.VARIANTS,
+};
+
+/** @type {{ units: number, bytes: number, prove: () => object, pass?: () => void } | undefined} */
 let loaded;
 
 for await (const line of createInterface({ input: process.stdin })) {
 	let answer;
 	try {
-		const request = JSON.parse(line);
-		answer = obey(request);
+		answer = await obey(JSON.parse(line));
 	} catch (fault) {
 		answer = { error: String(fault) };
 	}
 	process.stdout.write(JSON.stringify(answer) + '\n');
 }
 
-function obey(request) {
+async function obey(request) {
 	switch (request.cmd) {
 		case 'describe':
-			return describe();
+			return { engine: ENGINE, version: decode.VERSION, language: 'typescript', tasks: TASKS };
 		case 'load':
-			return load(request);
+			loaded = await load(request);
+			return { units: loaded.units, bytes: loaded.bytes };
 		case 'prove':
-			return { counts: prove(ready()) };
+			return ready().prove();
 		case 'pass':
 			return { ns: pass(ready()) };
 		default:
@@ -39,23 +47,21 @@ function obey(request) {
 	}
 }
 
-function describe() {
-	const checks = Object.entries(decode.VARIANTS).map(([name, variant]) => [name, variant.checks]);
-	return {
-		engine: decode.ENGINE,
-		version: decode.VERSION,
-		language: 'typescript',
-		tasks: { decode: Object.fromEntries(checks) },
-	};
-}
-
 function load({ task, variant, files }) {
-	if (task !== 'decode' || !Object.hasOwn(decode.VARIANTS, variant)) {
+	if (!Object.hasOwn(TASKS[task] ?? {}, variant)) {
 		throw new Error(`no variant ${variant} of task ${task} here`);
 	}
+	return task === 'hostile' ? hostile.load(files) : loadFrames(decode.VARIANTS[variant].decodeFrame, files);
+}
+
+function loadFrames(decodeFrame, files) {
 	const frames = files.flatMap(readFrames);
-	loaded = { decodeFrame: decode.VARIANTS[variant].decodeFrame, frames };
-	return { units: frames.length, bytes: frames.reduce((sum, frame) => sum + frame.length, 0) };
+	return {
+		units: frames.length,
+		bytes: frames.reduce((sum, frame) => sum + frame.length, 0),
+		prove: () => ({ counts: countFrames(decodeFrame, frames) }),
+		pass: () => decodeFrames(decodeFrame, frames),
+	};
 }
 
 function ready() {
@@ -65,7 +71,7 @@ function ready() {
 	return loaded;
 }
 
-function prove({ decodeFrame, frames }) {
+function countFrames(decodeFrame, frames) {
 	const total = decode.noCounts();
 	let errors = 0;
 	for (const [index, frame] of frames.entries()) {
@@ -84,8 +90,7 @@ function prove({ decodeFrame, frames }) {
 	return { frames: frames.length, errors, ...total };
 }
 
-function pass({ decodeFrame, frames }) {
-	const start = process.hrtime.bigint();
+function decodeFrames(decodeFrame, frames) {
 	for (const frame of frames) {
 		try {
 			decodeFrame(frame, barrier);
@@ -93,6 +98,11 @@ function pass({ decodeFrame, frames }) {
 			// Counted by `prove`.
 		}
 	}
+}
+
+function pass(work) {
+	const start = process.hrtime.bigint();
+	work.pass();
 	return Number(process.hrtime.bigint() - start);
 }
 

@@ -2,8 +2,7 @@
  * How fast does the reference SDK of TypeScript verify a commit? @atproto/lex-cbor decodes it and encodes it
  * again without its signature, as @atproto/repo's verifyCommitSig does, and @atproto/crypto verifies by noble.
  *
- * The curve's own plugin is asked. The verifySignature in front of both reads the point twice. These are the
- * newest versions that run on Node 20.
+ * The curve's own plugin is asked. The verifySignature in front of both reads the point twice.
  */
 
 import { readFileSync } from 'node:fs';
@@ -87,7 +86,7 @@ function cutSignature(commit) {
 const SIG_KEY = Buffer.from('\x63sig\x58\x40', 'latin1');
 const SIG_LEN = 64;
 
-function versionOf(name) {
+export function versionOf(name) {
 	const { resolve } = createRequire(import.meta.url);
 	let dir = dirname(resolve(name === '@noble/curves' ? `${name}/p256` : name));
 	while (!dir.endsWith(join('node_modules', name))) {

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use simnet::firehose::{Corpus, Manifest, Spec};
-use simnet::{schnorr_events, signed_commits};
+use simnet::{firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records};
 
+use super::beside::ACCOUNTS_FILE;
 use super::{MIXED, Part};
 use crate::plan::{self, Plan};
 use crate::{BenchError, Progress, Task, stamp};
@@ -14,35 +14,32 @@ use crate::{BenchError, Progress, Task, stamp};
 /// The name of a file of frames; what is in it stands beside it in a file that ends in `.json`.
 pub const FRAMES_FILE: &str = "firehose-frames.bin";
 
-/// Makes the stream of `spec` and writes it into `dir`, its description beside it. Tells `progress`
-/// how many frames of how many are done.
-///
-/// # Errors
-/// If a file cannot be written.
-pub fn generate(
-    spec: &Spec,
-    dir: &Path,
-    progress: &mut dyn FnMut(usize, usize),
-) -> Result<Manifest, BenchError> {
-    let corpus = Corpus::generate(spec, progress);
-    let file = corpus.to_file();
-    let manifest = Manifest::new(&corpus, &file);
-    keep(&dir.join(FRAMES_FILE), &file, &manifest)?;
-    Ok(manifest)
-}
-
 /// Writes a corpus, and the description beside it last: where there is one, the corpus is whole.
 fn keep(path: &Path, file: &[u8], manifest: &impl Serialize) -> Result<(), BenchError> {
-    let mut description = serde_json::to_vec_pretty(manifest).expect("text and numbers");
-    description.push(b'\n');
-    let dir = path.parent().expect("a file in a folder");
-    fs::create_dir_all(dir).map_err(BenchError::io(dir))?;
     replace(path, file)?;
-    replace(&path.with_extension("json"), &description)
+    write_json(&path.with_extension("json"), manifest)
 }
 
-/// Writes a file so that nobody ever sees half of it.
+/// Writes the cases of a set, each with what is told of it, and their manifest last.
+fn keep_cases(manifest: &Path, set: &hostile::Set) -> Result<(), BenchError> {
+    for case in set.cases() {
+        let path = manifest.with_file_name(case.file_name());
+        keep(&path, &case.bytes, &hostile::Given::new(case))?;
+    }
+    write_json(manifest, &hostile::Manifest::new(set))
+}
+
+/// Writes a document of text and numbers.
+pub(super) fn write_json(path: &Path, document: &impl Serialize) -> Result<(), BenchError> {
+    let mut text = serde_json::to_vec_pretty(document).expect("text and numbers");
+    text.push(b'\n');
+    replace(path, &text)
+}
+
+/// Writes a file so that nobody ever sees half of it, in a folder that is made if it is not there.
 fn replace(path: &Path, content: &[u8]) -> Result<(), BenchError> {
+    let dir = path.parent().expect("a file in a folder");
+    fs::create_dir_all(dir).map_err(BenchError::io(dir))?;
     let partial = path.with_extension("partial");
     fs::write(&partial, content).map_err(BenchError::io(&partial))?;
     fs::rename(&partial, path).map_err(BenchError::io(path))
@@ -69,25 +66,33 @@ pub(super) fn cached(
 
 /// How a default corpus is made.
 enum Recipe {
-    Frames(Spec),
+    Frames(firehose::Spec),
     Commits(signed_commits::Spec),
     Events(schnorr_events::Spec),
+    Records(tree_records::Spec),
+    Repository(repository_corpus::Spec),
+    Hostile(hostile::Spec),
 }
 
 impl Recipe {
     fn of(part: Part, quick: bool) -> Self {
         match part.task {
-            Task::Decode => Self::Frames(frames(quick)),
+            Task::Decode | Task::Commit => Self::Frames(frames(quick)),
             Task::Sigs => Self::Commits(commits(part.suffix == MIXED, quick)),
             Task::Schnorr => Self::Events(events(quick)),
+            Task::Mst => Self::Records(records(quick)),
+            Task::Repo => Self::Repository(repository(quick)),
+            Task::Hostile => Self::Hostile(hostile::Spec::default()),
         }
     }
 
     fn make(&self, path: &Path, progress: &mut dyn FnMut(usize, usize)) -> Result<(), BenchError> {
         match self {
             Self::Frames(spec) => {
-                let dir = path.parent().expect("a file in a folder");
-                generate(spec, dir, progress).map(|_| ())
+                let corpus = firehose::Corpus::generate(spec, progress);
+                let file = corpus.to_file();
+                write_json(&path.with_file_name(ACCOUNTS_FILE), &corpus.account_keys())?;
+                keep(path, &file, &firehose::Manifest::new(&corpus, &file))
             }
             Self::Commits(spec) => {
                 progress(0, spec.accounts * spec.commits_per_account);
@@ -102,6 +107,19 @@ impl Recipe {
                 let manifest = schnorr_events::Manifest::new(&corpus, &file);
                 keep(path, file.as_bytes(), &manifest)
             }
+            Self::Records(spec) => {
+                progress(0, spec.records);
+                let corpus = tree_records::Corpus::generate(spec);
+                let file = corpus.to_file();
+                keep(path, &file, &tree_records::Manifest::new(&corpus, &file))
+            }
+            Self::Repository(spec) => {
+                progress(0, spec.records);
+                let corpus = repository_corpus::Corpus::generate(spec);
+                let file = corpus.to_file();
+                keep(path, &file, &repository_corpus::Manifest::new(&corpus, &file))
+            }
+            Self::Hostile(spec) => keep_cases(path, &hostile::Set::generate(spec)),
         }
     }
 
@@ -110,8 +128,8 @@ impl Recipe {
         let generator = stamp::of(&[plan::repository_or_here().join("crates/simnet/src")], "");
         let generator = generator.unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned());
         let name = match self {
-            Self::Frames(Spec { seed, frames, max_height }) => {
-                format!("firehose-{seed}-{frames}-{max_height}")
+            Self::Frames(firehose::Spec { seed, frames, max_height }) => {
+                format!("frames-{seed}-{frames}-{max_height}")
             }
             Self::Commits(spec) => {
                 let signed_commits::Spec { seed, accounts, commits_per_account, p256_percent } =
@@ -121,12 +139,20 @@ impl Recipe {
             Self::Events(schnorr_events::Spec { seed, authors, events }) => {
                 format!("events-{seed}-{authors}-{events}")
             }
+            Self::Records(tree_records::Spec { seed, records, lookups }) => {
+                format!("records-{seed}-{records}-{lookups}")
+            }
+            Self::Repository(repository_corpus::Spec { seed, records, order: _ }) => {
+                format!("repository-{seed}-{records}")
+            }
+            Self::Hostile(hostile::Spec { seed }) => format!("hostile-{seed}"),
         };
         format!("{name}-{generator:.12}")
     }
 }
 
-fn frames(quick: bool) -> Spec {
+fn frames(quick: bool) -> firehose::Spec {
+    use firehose::Spec;
     if quick { Spec { frames: QUICK_FRAMES, ..Spec::quick() } } else { Spec::default() }
 }
 
@@ -141,6 +167,17 @@ fn events(quick: bool) -> schnorr_events::Spec {
     if quick { Spec { events: QUICK_EVENTS, ..Spec::quick() } } else { Spec::default() }
 }
 
+fn records(quick: bool) -> tree_records::Spec {
+    use tree_records::Spec;
+    let quick_spec = || Spec { records: QUICK_RECORDS, lookups: QUICK_LOOKUPS, ..Spec::quick() };
+    if quick { quick_spec() } else { Spec::default() }
+}
+
+fn repository(quick: bool) -> repository_corpus::Spec {
+    use repository_corpus::Spec;
+    if quick { Spec::quick() } else { Spec::default() }
+}
+
 /// Enough for a pass of milliseconds, made in a moment.
 const QUICK_FRAMES: usize = 320;
 
@@ -149,3 +186,7 @@ const QUICK_ACCOUNTS: usize = 40;
 
 /// More than one batch of ours.
 const QUICK_EVENTS: usize = 400;
+
+/// A tenth of the usual ones.
+const QUICK_RECORDS: usize = 5_000;
+const QUICK_LOOKUPS: usize = 50_000;

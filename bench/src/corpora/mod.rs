@@ -1,22 +1,30 @@
 //! On which bytes do all peers work? Corpora that are made from a seed, or those that were captured.
 
+mod beside;
 pub(crate) mod commits;
 pub(crate) mod events;
 pub(crate) mod frames;
+pub(crate) mod judged;
 mod make;
+pub(crate) mod records;
+pub(crate) mod repositories;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use simnet::tree_records;
 use wireproof::atproto::corpus;
+use wireproof::codec::Cid;
 use wireproof::kernels::sha256;
 
 use crate::counts::Counts;
 use crate::error::CorpusFault;
 use crate::{BenchError, CorpusInfo, Plan, Progress, Task};
+use beside::{Description, Given};
 
-pub use make::{FRAMES_FILE, generate};
+pub use beside::ACCOUNTS_FILE;
+pub(crate) use beside::{Accounts, Owner};
+pub use make::FRAMES_FILE;
 
 /// A corpus on disk, and what is in it.
 #[derive(Clone, Debug)]
@@ -24,10 +32,30 @@ pub(crate) struct Corpus {
     pub(crate) task: Task,
     /// What stands behind the variant's name in rows that worked on this corpus.
     pub(crate) suffix: &'static str,
-    pub(crate) path: PathBuf,
+    /// What a runner loads: the corpus, and what belongs to it.
+    pub(crate) files: Vec<PathBuf>,
     pub(crate) info: CorpusInfo,
+    work: Content,
+}
+
+impl Corpus {
+    /// What there is to do for a variant.
+    pub(crate) fn workload(&self, variant: &str) -> &Workload {
+        match &self.work.other {
+            Some((other, workload)) if *other == variant => workload,
+            _ => &self.work.usual,
+        }
+    }
+}
+
+/// What a variant has to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Workload {
+    /// What a unit is called.
+    pub(crate) unit: &'static str,
+    pub(crate) units: u64,
     /// Bytes of the units alone.
-    pub(crate) unit_bytes: u64,
+    pub(crate) bytes: u64,
     /// What every peer must find.
     pub(crate) counts: Counts,
 }
@@ -49,12 +77,16 @@ pub(crate) fn of_tasks(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Vec<Corpus>, BenchError> {
     let parts = PARTS.into_iter().filter(|part| plan.tasks.contains(&part.task));
+    let open = |part, path| open(part, path, &plan.work_dir);
     let Some(named) = &plan.corpus else {
         return parts.map(|part| open(part, make::cached(part, plan, progress)?)).collect();
     };
     let path = std::path::absolute(named).map_err(BenchError::io(named))?;
     match (path.is_dir(), &plan.tasks[..]) {
-        (true, _) => parts.filter_map(|part| in_folder(part, &path).transpose()).collect(),
+        (true, _) => {
+            let paths = parts.filter_map(|part| Some((part, in_folder(part, &path).transpose()?)));
+            paths.map(|(part, path)| open(part, path?)).collect()
+        }
         (false, [task]) => parts
             .filter(|part| part.task == *task)
             .take(1)
@@ -64,84 +96,135 @@ pub(crate) fn of_tasks(
     }
 }
 
-fn in_folder(part: Part, dir: &Path) -> Result<Option<Corpus>, BenchError> {
+/// The manifest of the hostile set: the one that the plan names, or that of the default one.
+pub(crate) fn hostile_manifest(
+    plan: &Plan,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<PathBuf, BenchError> {
+    let Some(named) = &plan.corpus else { return make::cached(HOSTILE, plan, progress) };
+    let path = std::path::absolute(named).map_err(BenchError::io(named))?;
+    match path.is_dir() {
+        true => Ok(in_folder(HOSTILE, &path)?.expect("it is not optional")),
+        false => Ok(path),
+    }
+}
+
+fn in_folder(part: Part, dir: &Path) -> Result<Option<PathBuf>, BenchError> {
     let mut candidates = part.names.iter().map(|name| dir.join(name));
     match candidates.find(|file| file.is_file()) {
-        Some(file) => open(part, file).map(Some),
+        Some(file) => Ok(Some(file)),
         None if part.is_optional => Ok(None),
         None => Err(BenchError::NoCorpus { dir: dir.to_owned(), names: part.names }),
     }
 }
 
-fn open(part: Part, path: PathBuf) -> Result<Corpus, BenchError> {
+fn open(part: Part, path: PathBuf, work_dir: &Path) -> Result<Corpus, BenchError> {
     let Part { task, suffix, .. } = part;
     let file = fs::read(&path).map_err(BenchError::io(&path))?;
     let sha256 = hex(&sha256::digest(&file));
-    let stored = stored_counts(&path, &sha256)?;
-    let content = match content(task, &file, stored) {
-        Ok(content) => content,
-        Err(fault) => return Err(BenchError::Corpus { path, fault }),
-    };
+    let description = Description::of(&path, &sha256)?;
+    let given = Given::beside(&path, task, &description)?;
+    let content = content(task, &file, &given, description.into_counts(task));
+    let work = content.map_err(|fault| BenchError::Corpus { path: path.clone(), fault })?;
     let info = CorpusInfo {
         name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         sha256,
         bytes: file.len() as u64,
-        units: content.units,
+        units: work.usual.units,
     };
-    let Content { unit_bytes, counts, .. } = content;
-    Ok(Corpus { task, suffix, path, info, unit_bytes, counts })
+    Ok(Corpus { task, suffix, files: given.files(path, work_dir)?, info, work })
 }
 
-/// What is in a file.
+/// What there is to do in a file.
+#[derive(Clone, Debug)]
 struct Content {
-    units: u64,
-    unit_bytes: u64,
-    counts: Counts,
+    usual: Workload,
+    /// The one variant that does something else.
+    other: Option<(&'static str, Workload)>,
 }
 
 /// Splits a file into units; if no counts are stored, ours are the reference.
-fn content(task: Task, file: &[u8], stored: Option<Counts>) -> Result<Content, CorpusFault> {
+fn content(
+    task: Task,
+    file: &[u8],
+    given: &Given,
+    stored: Option<Counts>,
+) -> Result<Content, CorpusFault> {
     Ok(match task {
         Task::Decode => {
             let frames = corpus::read(file)?;
             let counts = stored.unwrap_or_else(|| frames::Tally::of(&frames).into());
-            Content::new(frames.iter().map(|frame| frame.len()), counts)
+            Content::of(task, frames.iter().map(|frame| frame.len()), counts)
         }
         Task::Sigs => {
             let commits = commits::read(file).ok_or(CorpusFault::Commits)?;
             let counts = stored.unwrap_or_else(|| commits::Tally::of(&commits).into());
-            Content::new(commits.iter().map(|commit| commit.object.len()), counts)
+            Content::of(task, commits.iter().map(|commit| commit.object.len()), counts)
         }
         Task::Schnorr => {
             let lines = events::lines(file).ok_or(CorpusFault::Lines)?;
             let counts = stored.unwrap_or_else(|| events::Tally::of(&lines).into());
-            Content::new(lines.iter().map(|line| line.len()), counts)
+            Content::of(task, lines.iter().map(|line| line.len()), counts)
         }
+        Task::Mst => {
+            let records = tree_records::read(file).ok_or(CorpusFault::Records)?;
+            let counts =
+                stored.or_else(|| records::counts(&records)).ok_or(CorpusFault::Records)?;
+            Content::of_records(&records, &counts)
+        }
+        Task::Repo => {
+            let counts = match (stored, given.owner()) {
+                (None, Some(owner)) => repositories::counts(file, owner)?,
+                (stored, _) => stored.unwrap_or_default(),
+            };
+            Content::of_repository(file.len(), counts)
+        }
+        Task::Commit => {
+            let frames = corpus::read(file)?;
+            let own = || judged::Tally::of(&frames, given.accounts()).into();
+            let counts = stored.unwrap_or_else(own);
+            Content::of(task, frames.iter().map(|frame| frame.len()), counts)
+        }
+        Task::Hostile => unreachable!("its cases are no corpus"),
     })
 }
 
 impl Content {
-    fn new(lens: impl ExactSizeIterator<Item = usize>, counts: Counts) -> Self {
-        Self { units: lens.len() as u64, unit_bytes: lens.map(|len| len as u64).sum(), counts }
+    /// Units of these lengths, the same for every variant.
+    fn of(task: Task, lens: impl ExactSizeIterator<Item = usize>, counts: Counts) -> Self {
+        let (units, bytes) = (lens.len() as u64, lens.map(|len| len as u64).sum());
+        Self { usual: Workload { unit: task.unit(), units, bytes, counts }, other: None }
     }
-}
 
-/// The counts that lie beside a corpus, in the file of the same name that ends in `.json`, if there
-/// is one and it has any.
-fn stored_counts(corpus: &Path, sha256: &str) -> Result<Option<Counts>, BenchError> {
-    #[derive(Deserialize)]
-    struct Sidecar {
-        counts: Option<Counts>,
-        sha256: Option<String>,
+    /// Records to insert, and as other work the lookups.
+    fn of_records(file: &tree_records::File<'_>, counts: &Counts) -> Self {
+        let lens: Vec<u64> =
+            file.records.iter().map(|(key, _)| (key.len() + Cid::LEN) as u64).collect();
+        let records = Workload {
+            unit: Task::Mst.unit(),
+            units: lens.len() as u64,
+            bytes: lens.iter().sum(),
+            counts: counts.only(&["records", "root"]),
+        };
+        let lookups = Workload {
+            unit: "lookup",
+            units: file.lookups.len() as u64,
+            bytes: file.lookups.iter().map(|at| lens[*at as usize]).sum(),
+            counts: counts.only(&["lookups", "found", "lookup_checksum"]),
+        };
+        Self { usual: records, other: Some(("lookup", lookups)) }
     }
-    let path = corpus.with_extension("json");
-    let Ok(text) = fs::read(&path) else { return Ok(None) };
-    match serde_json::from_slice::<Sidecar>(&text) {
-        Ok(Sidecar { sha256: Some(described), .. }) if described != sha256 => {
-            Err(BenchError::OtherCorpus(path))
+
+    /// One archive, and as other work the same with its tree built anew.
+    fn of_repository(len: usize, counts: Counts) -> Self {
+        let root = counts.text("root").unwrap_or_default().to_owned();
+        let workload =
+            |counts| Workload { unit: Task::Repo.unit(), units: 1, bytes: len as u64, counts };
+        let rebuilt = workload(counts.clone().with("rebuilt_root", root));
+        Self {
+            usual: workload(counts.without("rebuilt_root")),
+            other: Some(("total/rebuild", rebuilt)),
         }
-        Ok(sidecar) => Ok(sidecar.counts),
-        Err(fault) => Err(BenchError::Sidecar { path, fault }),
     }
 }
 
@@ -153,22 +236,19 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// Behind the variants that work on commits by keys of both curves.
 pub(crate) const MIXED: &str = "@mixed";
 
-const FRAMES: Part = Part {
-    task: Task::Decode,
-    suffix: "",
-    names: &[FRAMES_FILE, "frames.bin"],
-    is_optional: false,
-};
-const COMMITS: Part =
-    Part { task: Task::Sigs, suffix: "", names: &["signed-commits.bin"], is_optional: false };
-const MIXED_COMMITS: Part = Part {
-    task: Task::Sigs,
-    suffix: MIXED,
-    names: &["signed-commits-mixed.bin"],
-    is_optional: true,
-};
-const EVENTS: Part =
-    Part { task: Task::Schnorr, suffix: "", names: &["schnorr-events.jsonl"], is_optional: false };
+const FRAMES: Part = part(Task::Decode, &[FRAMES_FILE, "frames.bin"]);
+const COMMITS: Part = part(Task::Sigs, &["signed-commits.bin"]);
+const MIXED_COMMITS: Part =
+    Part { suffix: MIXED, is_optional: true, ..part(Task::Sigs, &["signed-commits-mixed.bin"]) };
+const EVENTS: Part = part(Task::Schnorr, &["schnorr-events.jsonl"]);
+const RECORDS: Part = part(Task::Mst, &["mst-records.bin"]);
+const REPOSITORY: Part = part(Task::Repo, &["repository.car"]);
+const JUDGED: Part = part(Task::Commit, FRAMES.names);
+const HOSTILE: Part = part(Task::Hostile, &["hostile.json"]);
 
-/// All corpora, those of a task together.
-const PARTS: [Part; 4] = [FRAMES, COMMITS, MIXED_COMMITS, EVENTS];
+const fn part(task: Task, names: &'static [&'static str]) -> Part {
+    Part { task, suffix: "", names, is_optional: false }
+}
+
+/// All corpora that time is taken on, those of a task together.
+const PARTS: [Part; 7] = [FRAMES, COMMITS, MIXED_COMMITS, EVENTS, RECORDS, REPOSITORY, JUDGED];

@@ -1,10 +1,15 @@
 //! How do we answer the harness ourselves? The same protocol as every peer, served by the command's
 //! own binary.
 
+mod commit;
 mod decode;
+mod hostile;
+mod mst;
+mod repo;
 mod schnorr;
 mod sigs;
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Lines, Write};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -72,12 +77,15 @@ impl<R: BufRead, W: Write> Session<R, W> {
         self.say(&work.loaded())?;
         loop {
             match self.next()? {
-                Some(Request::Prove) => self.say(&Proof { counts: work.prove() })?,
+                Some(Request::Prove) => {
+                    let counts = work.prove();
+                    self.say(&Proof { counts, reason: work.reason() })?;
+                }
                 Some(Request::Pass) => {
                     let start = Instant::now();
                     work.pass();
                     let ns = start.elapsed().as_nanos() as u64;
-                    self.say(&Timing { ns })?;
+                    self.say(&Timing { ns, stages_ns: work.stages_ns() })?;
                 }
                 other => return Ok(other),
             }
@@ -114,6 +122,14 @@ trait Work {
     fn prove(&mut self) -> Counts;
     /// Does the same work once, uncounted.
     fn pass(&mut self);
+    /// How long each stage of the last pass took, of work that has stages.
+    fn stages_ns(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+    /// Why the last proof refused what it judged, if it did.
+    fn reason(&self) -> Option<String> {
+        None
+    }
 }
 
 fn describe() -> Description {
@@ -139,6 +155,10 @@ fn variants(task: Task) -> Vec<Variant> {
         Task::Decode => decode::variants().collect(),
         Task::Sigs => sigs::variants().collect(),
         Task::Schnorr => schnorr::variants().collect(),
+        Task::Mst => mst::variants().collect(),
+        Task::Repo => repo::variants().collect(),
+        Task::Commit => commit::variants().collect(),
+        Task::Hostile => hostile::variants().collect(),
     }
 }
 
@@ -154,6 +174,10 @@ fn open<'f>(task: &str, variant: &str, files: &'f [Vec<u8>]) -> Result<Box<dyn W
         Some(Task::Decode) => decode::open(variant, files)?,
         Some(Task::Sigs) => sigs::open(variant, files)?,
         Some(Task::Schnorr) => schnorr::open(variant, files)?,
+        Some(Task::Mst) => mst::open(variant, files)?,
+        Some(Task::Repo) => repo::open(variant, files)?,
+        Some(Task::Commit) => commit::open(variant, files)?,
+        Some(Task::Hostile) => hostile::open(variant, files)?,
         None => None,
     };
     opened.ok_or_else(|| format!("no variant {variant:?} of task {task:?} here"))
@@ -163,7 +187,10 @@ fn open<'f>(task: &str, variant: &str, files: &'f [Vec<u8>]) -> Result<Box<dyn W
 mod tests {
     use super::*;
     use simnet::keys::Curve;
-    use simnet::{schnorr_events, signed_commits};
+    use simnet::{
+        firehose, hostile as hostile_set, repository_corpus, schnorr_events, signed_commits,
+        tree_records,
+    };
     use wireproof::atproto::corpus;
     use wireproof::atproto::event::{Event, Info};
 
@@ -176,13 +203,21 @@ mod tests {
 
     /// Loads `file` for each variant of `task`, and answers each one's units and counts.
     fn prove_all(task: Task, file: &[u8]) -> Vec<(String, u64, serde_json::Value)> {
-        let on_disk = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(on_disk.path(), file).unwrap();
+        prove_all_of(task, &[file])
+    }
+
+    fn prove_all_of(task: Task, files: &[&[u8]]) -> Vec<(String, u64, serde_json::Value)> {
+        let dir = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> =
+            (0..files.len()).map(|n| dir.path().join(n.to_string())).collect();
+        for (path, file) in paths.iter().zip(files) {
+            std::fs::write(path, file).unwrap();
+        }
         let prove = |(variant, _): Variant| {
             let load = Request::Load {
                 task: task.name().to_owned(),
                 variant: variant.clone(),
-                files: vec![on_disk.path().to_owned()],
+                files: paths.clone(),
             };
             let load = serde_json::to_string(&load).unwrap();
             let rest = "{\"cmd\":\"pass\"}\n{\"cmd\":\"prove\"}\n{\"cmd\":\"pass\"}\n";
@@ -239,6 +274,118 @@ mod tests {
         let expected = serde_json::json!({"events": 303, "valid": 300, "invalid": 1, "errors": 2});
         for (variant, units, counts) in prove_all(Task::Schnorr, file.as_bytes()) {
             assert_eq!((units, &counts), (303, &expected), "{variant}");
+        }
+    }
+
+    #[test]
+    fn every_variant_of_mst_makes_the_root_of_the_simulation_and_finds_what_is_there() {
+        let made = tree_records::Corpus::generate(&tree_records::Spec::quick());
+        let expected = serde_json::to_value(made.counts()).unwrap();
+        for (variant, units, counts) in prove_all(Task::Mst, &made.to_file()) {
+            let is_lookup = variant == "lookup";
+            assert_eq!(units, if is_lookup { 8_000 } else { 2_000 }, "{variant}");
+            let given = counts.as_object().unwrap();
+            assert_eq!(given.len(), if is_lookup { 3 } else { 2 }, "{variant}");
+            assert!(
+                given.iter().all(|(name, count)| *count == expected[name]),
+                "{variant}: {counts}"
+            );
+        }
+    }
+
+    fn stream() -> firehose::Corpus {
+        let spec = firehose::Spec { frames: 60, ..firehose::Spec::quick() };
+        firehose::Corpus::generate(&spec, &mut |_, _| {})
+    }
+
+    #[test]
+    fn every_variant_of_commit_accepts_the_whole_stream_with_every_pass() {
+        let made = stream();
+        let accounts = serde_json::to_vec(&made.account_keys()).unwrap();
+        let expected = serde_json::to_value(made.verdicts()).unwrap();
+        for (variant, units, counts) in prove_all_of(Task::Commit, &[&made.to_file(), &accounts]) {
+            assert_eq!((units, &counts), (60, &expected), "{variant}");
+        }
+    }
+
+    #[test]
+    fn every_variant_of_commit_refuses_what_others_signed() {
+        let made = stream();
+        let mut keys = made.account_keys();
+        let stranger = keys.values().next_back().unwrap().clone();
+        let first = keys.keys().next().unwrap().clone();
+        keys.insert(first, stranger);
+        let accounts = serde_json::to_vec(&keys).unwrap();
+        for (variant, _, counts) in prove_all_of(Task::Commit, &[&made.to_file(), &accounts]) {
+            let refused = counts["refused"].as_u64().unwrap();
+            assert!(refused > 0 && counts["accepted"] == 60 - refused, "{variant}: {counts}");
+        }
+    }
+
+    fn export() -> (repository_corpus::Corpus, Vec<u8>, Vec<u8>) {
+        let spec = repository_corpus::Spec { records: 300, ..repository_corpus::Spec::quick() };
+        let made = repository_corpus::Corpus::generate(&spec);
+        let car = made.to_file();
+        let manifest = repository_corpus::Manifest::new(&made, &car);
+        (made, car, serde_json::to_vec(&manifest).unwrap())
+    }
+
+    #[test]
+    fn every_variant_of_repo_finds_what_was_exported() {
+        let (made, car, owner) = export();
+        let expected = serde_json::to_value(made.counts()).unwrap();
+        for (variant, units, counts) in prove_all_of(Task::Repo, &[&car, &owner]) {
+            assert_eq!(units, 1, "{variant}");
+            let given = counts.as_object().unwrap();
+            assert_eq!(given.contains_key("rebuilt_root"), variant == "total/rebuild");
+            assert!(
+                given.iter().all(|(name, count)| *count == expected[name]),
+                "{variant}: {counts}"
+            );
+            assert_eq!(given.len(), if variant == "total" { 6 } else { 7 });
+        }
+    }
+
+    #[test]
+    fn every_variant_of_repo_names_the_rule_that_a_changed_export_breaks() {
+        let (_, mut car, owner) = export();
+        *car.last_mut().unwrap() ^= 1;
+        for (variant, _, counts) in prove_all_of(Task::Repo, &[&car, &owner]) {
+            assert_eq!(counts["valid"], 0, "{variant}");
+            assert!(counts["root"].as_str().unwrap().starts_with("car/hash"), "{counts}");
+        }
+    }
+
+    #[test]
+    fn the_stages_of_a_pass_add_up_to_it() {
+        let (_, car, owner) = export();
+        let files = [car, owner];
+        let mut work = repo::open("total/rebuild", &files).unwrap().unwrap();
+        let start = Instant::now();
+        work.pass();
+        let ns = start.elapsed().as_nanos() as u64;
+        let stages = work.stages_ns();
+        assert_eq!(stages.keys().collect::<Vec<_>>(), ["parse", "rebuild", "signature", "walk"]);
+        assert!(stages.values().sum::<u64>() <= ns, "{stages:?} of {ns}");
+    }
+
+    #[test]
+    fn a_hostile_case_is_answered_with_the_rule_that_it_breaks_and_a_valid_one_with_none() {
+        let set = hostile_set::Set::generate(&hostile_set::Spec::default());
+        for name in ["tree/prefix-500", "event/an-event-again", "event/create-k256"] {
+            let case = set.cases().iter().find(|case| case.name == name).unwrap();
+            let given = serde_json::to_vec(&hostile_set::Given::new(case)).unwrap();
+            let variant = if case.kind == hostile_set::Kind::Repo { "repo" } else { "frames" };
+            let files = [case.bytes.clone(), given];
+            let mut work = hostile::open(variant, &files).unwrap().unwrap();
+            let refused = work.prove().get("refused");
+            assert_eq!(refused, Some(u64::from(case.code.is_some())), "{name}");
+            let said = work.reason();
+            assert_eq!(
+                said.as_deref().and_then(|said| said.split(':').next()),
+                case.code,
+                "{name}"
+            );
         }
     }
 

@@ -42,7 +42,31 @@ impl Launch {
         }
         command
     }
+
+    /// The command that starts it with no more than `memory_bytes` to write to, where the system can
+    /// see to that.
+    pub(crate) fn command_within(&self, memory_bytes: u64) -> Command {
+        let command = self.command();
+        if !cfg!(unix) {
+            return command;
+        }
+        let mut limited = Command::new("sh");
+        limited.args(["-c", LIMIT_DATA, "sh"]).arg((memory_bytes >> 10).to_string());
+        limited.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => limited.env(name, value),
+                None => limited.env_remove(name),
+            };
+        }
+        limited.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
+        limited
+    }
 }
+
+/// Private memory that can be written to, in KiB. Address space says little: Go and Node reserve much
+/// that they never touch.
+const LIMIT_DATA: &str = r#"ulimit -d "$1" 2>/dev/null; shift; exec "$@""#;
 
 /// Where peers are built, and with what.
 pub(crate) struct Workshop {
@@ -156,7 +180,10 @@ impl Workshop {
             let mut npm = clean_command("npm");
             build.step(npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(&copy))
         })?;
-        Ok(Launch::new("node", &copy).arg("runner.mjs"))
+        // A peer that asks for another Node than the machine's has one among its packages.
+        let own = installed.join(".bin/node");
+        let node = if own.exists() { own } else { PathBuf::from("node") };
+        Ok(Launch::new(node, &copy).arg("runner.mjs"))
     }
 
     /// Calls `make` unless `product` is there and was made from these sources by this toolchain.

@@ -36,18 +36,19 @@ impl fmt::Display for Baseline {
     }
 }
 
-/// The row among the `rows` of a task that those of `group` are held against.
+/// The row among the `rows` of a task that those of the group of `row` are held against.
 pub(super) fn of_group<'r>(
-    group: &str,
+    row: &Row,
     rows: &[&'r Row],
     chosen: Option<&Baseline>,
 ) -> Option<&'r Row> {
-    let (peer, group) = match (chosen, usual(group)) {
+    let group = row.group();
+    let (peer, group) = match (chosen, usual(&row.task, &group)) {
         (Some(Baseline { peer, variant: Some(variant) }), _) => {
             let is_chosen = |row: &&&Row| row.peer == *peer && row.variant == *variant;
             return rows.iter().filter(is_chosen).find(|row| row.is_ranked()).copied();
         }
-        (Some(Baseline { peer, variant: None }), _) => (peer.as_str(), group),
+        (Some(Baseline { peer, variant: None }), _) => (peer.as_str(), group.as_str()),
         (None, usual) => usual?,
     };
     // Rows come in order of speed.
@@ -55,12 +56,14 @@ pub(super) fn of_group<'r>(
 }
 
 /// The peer, and the group of its row, that those of `group` are held against if nobody chooses.
-fn usual(group: &str) -> Option<(&'static str, &str)> {
-    match group {
-        "verified" => Some(("go-indigo", group)),
-        "unverified" | "validate" => Some(("rust-raw", "unverified")),
-        "full" | "crypto" | "preparsed" | "verify" => Some(("rust-libsecp256k1", group)),
-        _ => usual(group.split_once('@')?.0).map(|(peer, _)| (peer, group)),
+fn usual<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
+    match (task, group) {
+        ("decode", "verified") => Some(("go-indigo", group)),
+        ("decode", "unverified" | "validate") => Some(("rust-raw", "unverified")),
+        ("sigs" | "schnorr", _) => Some(("rust-libsecp256k1", group)),
+        ("mst", "bulk") => Some(("go-indigo", "insert-root/ascending")),
+        ("mst" | "repo" | "commit", _) => Some(("go-indigo", group)),
+        _ => None,
     }
 }
 
@@ -68,6 +71,7 @@ fn usual(group: &str) -> Option<(&'static str, &str)> {
 pub(super) fn usual_peers(task: &str) -> &'static str {
     match task {
         "decode" => "neither go-indigo nor rust-raw has",
+        "mst" | "repo" | "commit" => "go-indigo does not have",
         _ => "rust-libsecp256k1 does not have",
     }
 }

@@ -1,6 +1,9 @@
 //! How do results read? Their order, what they are held against, the table and the verdict.
 
 mod baseline;
+mod hostile;
+mod speed;
+mod stages;
 mod table;
 mod verdict;
 
@@ -16,7 +19,10 @@ pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
     let mut text = String::new();
     for task in tasks(&results.rows) {
         let rows: Vec<&Row> = results.rows.iter().filter(|row| row.task == task).collect();
-        text += &table::of_task(task, &rows, baseline);
+        text += &match Task::from_name(task) {
+            Some(Task::Hostile) => hostile::matrix(&rows),
+            _ => table::of_task(task, &rows, baseline),
+        };
         text += "\n";
     }
     text += &table::unavailable(&results.unavailable);
@@ -43,10 +49,26 @@ fn task_place(task: &str) -> (usize, String) {
     place(task, &known)
 }
 
-/// Checked work first, then unchecked, then what only some do. Of signatures, the most work first; the
-/// second corpus after the first.
+/// Checked work first, then unchecked, then what only some do. Of signatures, the most work first, of
+/// trees making them before asking them; the second corpus after the first.
 fn group_place(group: &str) -> (bool, usize, String) {
-    let known = ["verified", "unverified", "validate", "full", "crypto", "preparsed", "verify"];
+    let known = [
+        "verified",
+        "unverified",
+        "validate",
+        "full",
+        "crypto",
+        "preparsed",
+        "verify",
+        "insert-root/ascending",
+        "insert-root/shuffled",
+        "bulk",
+        "lookup",
+        "total",
+        "total/rebuild",
+        "repo",
+        "frames",
+    ];
     let (way, corpus) = group.split_once('@').unwrap_or((group, ""));
     let (known, name) = place(way, &known);
     (!corpus.is_empty(), known, name + corpus)

@@ -2,15 +2,16 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
-use super::{Baseline, baseline, grouped, wrap};
+use super::{Baseline, baseline, speed, stages, wrap};
 use crate::corpora::MIXED;
 use crate::{Parity, Row, Unavailable};
 
-/// Title, table, legend and notes.
+/// Title, table, stages, legend and notes.
 pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
-    let mut text = title(task, rows[0]);
+    let mut text = title(task, rows);
     text += &table(task, rows, chosen);
     text += "\n\n";
+    text += &stages::of_task(rows);
     text += &baselines(task, rows, chosen);
     text += &corpora_legend(rows);
     text += &checks_legend(task, rows);
@@ -26,24 +27,41 @@ pub(super) fn unavailable(peers: &[Unavailable]) -> String {
     format!("not available\n{}\n", peers.iter().map(line).collect::<String>())
 }
 
-fn title(task: &str, row: &Row) -> String {
-    let (units, bytes) = (grouped(row.units as f64), row.bytes as f64 / 1e6);
-    let passes = row.passes_ns.len();
-    format!("{task}: {units} {}s, {bytes:.1} MB, {passes} passes, one core\n\n", row.unit)
+fn title(task: &str, rows: &[&Row]) -> String {
+    let (bytes, passes) = (rows[0].bytes as f64 / 1e6, rows[0].passes_ns.len());
+    format!("{task}: {}, {bytes:.1} MB, {passes} passes, one core\n\n", amounts(rows).join(", "))
+}
+
+/// What a pass does, of each kind of unit; with what is in it where it is one whole thing.
+fn amounts(rows: &[&Row]) -> Vec<String> {
+    let amount = |row: &&Row| {
+        let units = speed::amount(&row.unit, row.units);
+        match row.counts.get("records").filter(|_| row.units == 1) {
+            Some(records) => format!("{units} of {}", speed::amount("record", records)),
+            None => units,
+        }
+    };
+    let mut proved = rows.iter().filter(|row| row.parity == Parity::Ok).peekable();
+    let mut amounts: Vec<String> = match proved.peek() {
+        Some(_) => proved.map(amount).collect(),
+        None => rows.iter().take(1).map(amount).collect(),
+    };
+    amounts.dedup();
+    amounts
 }
 
 fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
-    let per_s = format!("{}s/s", rows[0].unit);
+    let (per_s, checks) = (speed::heading(rows), checks_of(task));
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["peer", "variant", &per_s, "min – max", "MB/s", "ratio", "checks", "parity"]);
     for group in groups(rows) {
-        let against = baseline::of_group(&group[0].group(), rows, chosen).and_then(Row::median);
+        let against = baseline::of_group(group[0], rows, chosen).and_then(Row::median);
         if table.row_count() > 0 {
             table.add_row([""; 8]);
         }
         for row in group {
-            table.add_row(cells(row, against, checks_of(task)));
+            table.add_row(cells(row, against, &checks));
         }
     }
     for column in 2..=5 {
@@ -51,7 +69,8 @@ fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     // How many bytes a second says little of signatures; nor do checks that nobody can leave out.
-    for (column, is_hidden) in [(4, task != "decode"), (6, checks_of(task).is_empty())] {
+    let has_bytes = matches!(task, "decode" | "repo");
+    for (column, is_hidden) in [(4, !has_bytes), (6, checks.is_empty())] {
         if is_hidden {
             let column = table.column_mut(column).expect("eight columns");
             column.set_constraint(ColumnConstraint::Hidden);
@@ -65,15 +84,15 @@ fn groups<'t, 'r>(rows: &'t [&'r Row]) -> impl Iterator<Item = &'t [&'r Row]> {
     rows.chunk_by(|a, b| a.group() == b.group())
 }
 
-fn cells(row: &Row, against: Option<f64>, checks: Checks) -> [String; 8] {
+fn cells(row: &Row, against: Option<f64>, checks: &Checks) -> [String; 8] {
     let none = || "–".to_owned();
     let speed = |text: &dyn Fn(crate::Rate) -> String| row.per_s.map_or_else(none, text);
     let ratio = row.median().zip(against).filter(|_| row.is_ranked());
     [
         row.peer.clone(),
         row.variant.clone(),
-        speed(&|rate| grouped(rate.median)),
-        speed(&|rate| format!("{} – {}", grouped(rate.min), grouped(rate.max))),
+        speed(&|rate| speed::number(&row.unit, rate.median)),
+        speed(&|rate| speed::range(&row.unit, rate)),
         row.mb_per_s.map_or_else(none, |speed| format!("{speed:.0}")),
         ratio.map_or_else(none, |(speed, against)| format!("{:.2}", speed / against)),
         check_codes(row, checks),
@@ -92,7 +111,7 @@ fn parity(row: &Row) -> String {
 }
 
 /// One letter for each check that is made, a dot for each that is not.
-fn check_codes(row: &Row, checks: Checks) -> String {
+fn check_codes(row: &Row, checks: &Checks) -> String {
     let code = |(code, check): &(char, &str)| {
         if row.checks.iter().any(|made| made == check) { *code } else { '·' }
     };
@@ -101,10 +120,10 @@ fn check_codes(row: &Row, checks: Checks) -> String {
 
 fn checks_legend(task: &str, rows: &[&Row]) -> String {
     let checks = checks_of(task);
-    let known: Vec<_> = checks.iter().map(|(code, check)| format!("{code} {check}")).collect();
+    let known: Vec<_> = checks.iter().map(|(code, check)| format!("{code}{TIE}{check}")).collect();
     let mut legend = match &known[..] {
         [] => String::new(),
-        known => wrap(&format!("checks: {}", known.join(", ")), INDENT) + "\n",
+        known => wrap(&format!("checks: {}", known.join(", ")), INDENT).replace(TIE, " ") + "\n",
     };
     for row in rows {
         let is_known = |made: &&String| checks.iter().any(|(_, check)| check == made);
@@ -131,7 +150,7 @@ fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let mut lines = Vec::new();
     for group in groups(rows) {
         let name = group[0].group();
-        if let Some(row) = baseline::of_group(&name, rows, chosen) {
+        if let Some(row) = baseline::of_group(group[0], rows, chosen) {
             lines.push(format!("{name} against {} {}", row.peer, row.variant));
         }
     }
@@ -167,22 +186,26 @@ fn notes(rows: &[&Row]) -> String {
 }
 
 const MISMATCH: &str = "**mismatch**";
+/// Holds a letter and its check together on a line.
+const TIE: char = '\u{a0}';
 /// Columns under which a legend's later lines stand.
 const INDENT: usize = 8;
 
 /// Checks, each with its letter in the table.
-type Checks = &'static [(char, &'static str)];
+type Checks = Vec<(char, &'static str)>;
 
 /// The checks of the runner protocol that say something of a task.
 fn checks_of(task: &str) -> Checks {
     match task {
-        "decode" => DECODE_CHECKS,
-        "sigs" => SIGS_CHECKS,
-        _ => &[],
+        "decode" => DECODE_CHECKS.to_vec(),
+        "sigs" => SIGS_CHECKS.to_vec(),
+        "repo" => [DECODE_CHECKS, REPO_CHECKS].concat(),
+        "commit" => [DECODE_CHECKS, REPO_CHECKS, COMMIT_CHECKS].concat(),
+        _ => Vec::new(),
     }
 }
 
-const DECODE_CHECKS: Checks = &[
+const DECODE_CHECKS: &[(char, &str)] = &[
     ('H', "cid-sha256"),
     ('O', "key-order"),
     ('D', "duplicate-keys"),
@@ -195,4 +218,22 @@ const DECODE_CHECKS: Checks = &[
     ('E', "trailing-bytes"),
     ('B', "depth-bound"),
 ];
-const SIGS_CHECKS: Checks = &[('S', "low-s"), ('C', "strict-cbor"), ('R', "raw-bytes")];
+const SIGS_CHECKS: &[(char, &str)] = &[('S', "low-s"), ('C', "strict-cbor"), ('R', "raw-bytes")];
+const REPO_CHECKS: &[(char, &str)] = &[
+    ('s', "low-s"),
+    ('o', "mst-order"),
+    ('l', "mst-layer"),
+    ('p', "mst-prefix"),
+    ('e', "mst-shape"),
+    ('1', "mst-once"),
+    ('c', "complete"),
+    ('r', "record-path"),
+    ('v', "record-cbor"),
+];
+const COMMIT_CHECKS: &[(char, &str)] = &[
+    ('f', "event-fields"),
+    ('u', "op-records"),
+    ('i', "inversion"),
+    ('h', "chain"),
+    ('t', "clock"),
+];

@@ -1,7 +1,11 @@
 //! The report of fixed results, as a reader sees it.
 
+use std::collections::BTreeMap;
+
 use super::*;
-use crate::{CorpusInfo, Counts, Machine, Parity, Rate, SCHEMA, Unavailable};
+use crate::{
+    CaseOutcome, CorpusInfo, Counts, Expect, Machine, Outcome, Parity, Rate, SCHEMA, Unavailable,
+};
 
 fn row(peer: &str, variant: &str, checks: &[&str], ms: &[u64]) -> Row {
     let passes_ns: Vec<u64> = ms.iter().map(|ms| ms * 1_000_000).collect();
@@ -17,9 +21,12 @@ fn row(peer: &str, variant: &str, checks: &[&str], ms: &[u64]) -> Row {
         units: 3_298,
         bytes: 16_200_000,
         passes_ns,
+        stages_ns: BTreeMap::new(),
         per_s,
         mb_per_s: per_s.map(|rate| rate.median * 16.2 / 3_298.0),
         counts: [("frames", 3_298)].into_iter().collect::<Counts>(),
+        valid_refused: None,
+        cases: Vec::new(),
         parity: Parity::Ok,
         note: None,
     }
@@ -276,5 +283,193 @@ fn signatures_have_tables_of_their_own_and_batches_stand_beside_what_does_the_sa
     rust-libsecp256k1 (verify) with 41,225 events/s. 2 of 2 rows proved equal work.
 
     Not available: 1.
+    "#);
+}
+
+fn mst_row(variant: &str, peer: &str, ms: u64) -> Row {
+    let (unit, units) = if variant == "lookup" { ("lookup", 500_000) } else { ("record", 50_000) };
+    let row = row(peer, variant, &[], &[ms, ms]);
+    let per_s = Rate::of(units, &row.passes_ns);
+    Row { task: "mst".to_owned(), unit: unit.to_owned(), units, bytes: 3_600_000, per_s, ..row }
+}
+
+#[test]
+fn trees_are_ranked_by_what_is_done_to_them() {
+    let mut rows = vec![
+        mst_row("lookup", "wireproof", 60),
+        mst_row("lookup", "go-indigo", 150),
+        mst_row("bulk", "wireproof", 4),
+        mst_row("insert-root/shuffled", "wireproof", 20),
+        mst_row("insert-root/shuffled", "go-indigo", 80),
+        mst_row("insert-root/ascending", "go-indigo", 40),
+        mst_row("insert-root/ascending", "wireproof", 10),
+    ];
+    sort(&mut rows);
+    let results = Results { rows, unavailable: Vec::new(), ..results() };
+    insta::assert_snapshot!(text(&results, None), @r#"
+    mst: 50,000 records, 500,000 lookups, 3.6 MB, 2 passes, one core
+
+     peer       variant                  a second                min – max  ratio  parity
+     wireproof  insert-root/ascending   5,000,000    5,000,000 – 5,000,000   4.00  ok
+     go-indigo  insert-root/ascending   1,250,000    1,250,000 – 1,250,000   1.00  ok
+
+     wireproof  insert-root/shuffled    2,500,000    2,500,000 – 2,500,000   4.00  ok
+     go-indigo  insert-root/shuffled      625,000        625,000 – 625,000   1.00  ok
+
+     wireproof  bulk                   12,500,000  12,500,000 – 12,500,000  10.00  ok
+
+     wireproof  lookup                  8,333,333    8,333,333 – 8,333,333   2.50  ok
+     go-indigo  lookup                  3,333,333    3,333,333 – 3,333,333   1.00  ok
+
+    ratio: insert-root/ascending against go-indigo insert-root/ascending, insert-root/shuffled against
+            go-indigo insert-root/shuffled, bulk against go-indigo insert-root/ascending, lookup against
+            go-indigo lookup
+
+    Inserting in the order of the keys, the fastest is wireproof (insert-root/ascending) with 5,000,000
+    records/s, 4.00 times the next, go-indigo (insert-root/ascending). Inserting in any order, the
+    fastest is wireproof (insert-root/shuffled) with 2,500,000 records/s, 4.00 times the next, go-indigo
+    (insert-root/shuffled). Building from all records at once, the fastest is wireproof (bulk) with
+    12,500,000 records/s. Looking up, the fastest is wireproof (lookup) with 8,333,333 lookups/s, 2.50
+    times the next, go-indigo (lookup). 7 of 7 rows proved equal work.
+    "#);
+}
+
+fn repo_row(variant: &str, peer: &str, checks: &[&str], stages: &[(&str, u64)]) -> Row {
+    let ms: u64 = stages.iter().map(|(_, ms)| ms).sum();
+    let row = row(peer, variant, checks, &[ms + 2, ms, ms + 1]);
+    let passes_of = |ms: u64| [ms, ms, ms + 1].map(|ms| ms * 1_000_000).to_vec();
+    let stages_ns = stages.iter().map(|(name, ms)| ((*name).to_owned(), passes_of(*ms))).collect();
+    let per_s = Rate::of(1, &row.passes_ns);
+    Row {
+        task: "repo".to_owned(),
+        unit: "repository".to_owned(),
+        units: 1,
+        bytes: 70_600_000,
+        per_s,
+        mb_per_s: per_s.map(|rate| rate.median * 70.6),
+        stages_ns,
+        counts: [("records", 192_000)].into_iter().collect(),
+        ..row
+    }
+}
+
+#[test]
+fn a_repository_is_told_in_milliseconds_with_its_stages_below() {
+    let all = ["cid-sha256", "low-s", "mst-order", "mst-once", "complete"];
+    let mut rows = vec![
+        repo_row("total", "rust-rsky", &["cid-sha256"], &[("parse", 180), ("signature", 240)]),
+        repo_row(
+            "total/rebuild",
+            "wireproof",
+            &all,
+            &[("parse", 30), ("walk", 12), ("rebuild", 9)],
+        ),
+        repo_row(
+            "total",
+            "go-indigo",
+            &all[..3],
+            &[("parse", 200), ("signature", 1), ("walk", 209)],
+        ),
+        repo_row("total", "wireproof", &all, &[("parse", 30), ("signature", 0), ("walk", 12)]),
+    ];
+    sort(&mut rows);
+    let results = Results { rows, unavailable: Vec::new(), ..results() };
+    insta::assert_snapshot!(text(&results, None), @r#"
+    repo: 1 repository of 192,000 records, 70.6 MB, 3 passes, one core
+
+     peer       variant           ms      min – max  MB/s  ratio  checks                parity
+     wireproof  total           43.0    42.0 – 44.0  1642   9.56  H··········so···1c··  ok
+     go-indigo  total          411.0  410.0 – 412.0   172   1.00  H··········so·······  ok
+     rust-rsky  total          421.0  420.0 – 422.0   168   0.98  H···················  ok
+
+     wireproof  total/rebuild   52.0    51.0 – 53.0  1358      –  H··········so···1c··  ok
+
+     peer       variant        parse ms  signature ms  walk ms  rebuild ms
+     wireproof  total              30.0          0.00     12.0           –
+     go-indigo  total             200.0          1.00    209.0           –
+     rust-rsky  total             180.0         240.0        –           –
+     wireproof  total/rebuild      30.0             –     12.0        9.00
+
+    stages: median of each; one that a peer cannot tell apart is in the one before it
+    ratio: total against go-indigo total
+    checks: H cid-sha256, O key-order, D duplicate-keys, M minimal-heads, U utf8, I indefinite-lengths,
+            F float-canonical, T only-tag-42, L link-shape, E trailing-bytes, B depth-bound, s low-s,
+            o mst-order, l mst-layer, p mst-prefix, e mst-shape, 1 mst-once, c complete, r record-path,
+            v record-cbor
+
+    Proving a whole repository, the fastest is wireproof (total) with 43.0 ms, 9.56 times the next,
+    go-indigo (total). With its tree built anew, the fastest is wireproof (total/rebuild) with 52.0 ms.
+    4 of 4 rows proved equal work. The least even row is wireproof (total): its fastest pass is 5 %
+    faster than its slowest.
+    "#);
+}
+
+fn hostile_row(peer: &str, variant: &str, outcomes: &[(&str, Expect, Outcome)]) -> Row {
+    let case = |(name, expect, outcome): &(&str, Expect, Outcome)| CaseOutcome {
+        name: (*name).to_owned(),
+        expect: *expect,
+        outcome: *outcome,
+        reason: Some("no reason".to_owned()),
+    };
+    let of_invalid = |wanted: Outcome| {
+        outcomes.iter().filter(|case| case.1 == Expect::Refuse && case.2 == wanted).count() as u64
+    };
+    let refused =
+        outcomes.iter().filter(|case| case.1 == Expect::Accept && case.2 != Outcome::Accepted);
+    let counts = [
+        ("accepted", of_invalid(Outcome::Accepted)),
+        ("refused", of_invalid(Outcome::Refused)),
+        ("crashed", of_invalid(Outcome::Crashed)),
+        ("hung", of_invalid(Outcome::Hung)),
+    ];
+    Row {
+        task: "hostile".to_owned(),
+        unit: "case".to_owned(),
+        units: outcomes.len() as u64,
+        counts: counts.into_iter().collect(),
+        valid_refused: Some(refused.count() as u64),
+        cases: outcomes.iter().map(case).collect(),
+        ..row(peer, variant, &[], &[])
+    }
+}
+
+#[test]
+fn the_hostile_matrix_shows_what_is_wrong_and_sums_it_up() {
+    use Expect::{Accept, Refuse};
+    use Outcome::{Accepted, Crashed, Hung, Refused};
+    let ours =
+        [("plain", Accept, Accepted), ("empty-key", Refuse, Refused), ("loop", Refuse, Refused)];
+    let theirs =
+        [("plain", Accept, Refused), ("empty-key", Refuse, Crashed), ("loop", Refuse, Hung)];
+    let mut rows = vec![
+        hostile_row("go-indigo", "repo", &theirs),
+        hostile_row("go-indigo", "frames", &[("old-rev", Refuse, Accepted)]),
+        hostile_row("rust-rsky", "repo", &ours),
+        hostile_row("wireproof", "repo", &ours),
+        hostile_row("wireproof", "frames", &[("old-rev", Refuse, Refused)]),
+    ];
+    sort(&mut rows);
+    let results = Results { rows, unavailable: Vec::new(), ..results() };
+    insta::assert_snapshot!(text(&results, None), @r#"
+    hostile: 4 cases, 1 of them valid, each in a process of its own
+
+     case       must    wireproof  go-indigo    rust-rsky
+     plain      accept  accepts    **refuses**  accepts
+     empty-key  refuse  refuses    **crashes**  refuses
+     loop       refuse  refuses    **hangs**    refuses
+     old-rev    refuse  refuses    **accepts**  –
+
+     peer       path    invalid  refused  accepted  crashed  hung  valid  not accepted
+     go-indigo  repo          2        0         0        1     1      1             1
+     rust-rsky  repo          2        2         0        0     0      1             0
+     wireproof  repo          2        2         0        0     0      1             0
+     go-indigo  frames        1        0         1        0     0      0             0
+     wireproof  frames        1        1         0        0     0      0             0
+
+    –: the peer has no such path
+    the peers' reasons are in the results
+
+    Refused is all that must be, and nothing else, by wireproof, rust-rsky. go-indigo accepts 1 of 3
+    invalid cases, crashes on 1, hangs on 1, does not accept 1 valid ones.
     "#);
 }

@@ -1,7 +1,7 @@
 //! What does the table say, in a paragraph?
 
-use super::{grouped, tasks, wrap};
-use crate::{Parity, Results, Row};
+use super::{hostile, speed, tasks, wrap};
+use crate::{Parity, Results, Row, Task};
 
 /// A paragraph for each task, and who is missing.
 pub(super) fn paragraphs(results: &Results) -> String {
@@ -26,6 +26,9 @@ pub(super) fn paragraphs(results: &Results) -> String {
 
 /// Who was fastest at which work, and how even the run was.
 fn paragraph(task: &str, rows: &[&Row]) -> String {
+    if Task::from_name(task) == Some(Task::Hostile) {
+        return hostile::paragraph(rows);
+    }
     let mut sentences: Vec<String> =
         WORK.iter().filter(|work| work.task == task).filter_map(|work| work.winner(rows)).collect();
     sentences.push(parity(rows));
@@ -53,12 +56,11 @@ impl Work {
         let first = ranked.next()?;
         let speed = first.median()?;
         let mut sentence = format!(
-            "{}, the fastest is {} ({}) with {} {}s/s",
+            "{}, the fastest is {} ({}) with {}",
             self.name,
             first.peer,
             first.variant,
-            grouped(speed),
-            first.unit
+            speed::sentence(&first.unit, speed)
         );
         if let Some(second) = ranked.find(|row| row.peer != first.peer) {
             let times = speed / second.median()?;
@@ -74,7 +76,7 @@ const fn work(task: &'static str, group: &'static str, is_alone: bool, name: &'s
 }
 
 /// What the paragraphs speak of.
-const WORK: [Work; 8] = [
+const WORK: [Work; 16] = [
     work("decode", "verified", false, "Every hash checked"),
     work("decode", "unverified", false, "Hashes trusted"),
     work("sigs", "full", false, "From the commits' bytes"),
@@ -83,6 +85,14 @@ const WORK: [Work; 8] = [
     work("sigs", "full@mixed", false, "With both curves"),
     work("schnorr", "verify", false, "In any number at a time"),
     work("schnorr", "verify", true, "One event at a time"),
+    work("mst", "insert-root/ascending", false, "Inserting in the order of the keys"),
+    work("mst", "insert-root/shuffled", false, "Inserting in any order"),
+    work("mst", "bulk", false, "Building from all records at once"),
+    work("mst", "lookup", false, "Looking up"),
+    work("repo", "total", false, "Proving a whole repository"),
+    work("repo", "total/rebuild", false, "With its tree built anew"),
+    work("commit", "full", false, "Judging commits in any number at a time"),
+    work("commit", "full", true, "Judging one commit at a time"),
 ];
 
 fn parity(rows: &[&Row]) -> String {

@@ -7,8 +7,15 @@
 //! | `cbor_vectors` | DAG-CBOR blocks with their CIDs and their JSON |
 //! | `json_vectors` | the data model's JSON, and records that another implementation printed |
 //! | `cid_text` | CIDs as text |
+//! | `judged_frames` | firehose frames with the keys of their accounts, generated and forged ones |
+//! | `repositories` | real, partial, forged and generated repositories, whole |
+//! | `record_proofs` | slices of them that prove one record, or that there is none |
 //! | `signature_vectors` | signatures and keys that others have published with a verdict |
 //! | `signed_commits` | real commits under the keys of their accounts, and forged ones |
+//! | `identity_vectors` | DID documents and logs of `did:plc`, valid, invalid, and changed |
+//! | `syntax_vectors` | identifiers and dates that others have published with a verdict |
+//! | `hostile_set` | the hostile set: repositories and frames that break one rule each, or none |
+//! | `tree_vectors` | key heights, proofs of commits and pairs of trees that others have published |
 //! | `hostile` | truncations, flipped bits, absurd lengths, nesting bombs |
 //!
 //! A table in a test lists every input that this version accepts although a later layer must refuse
@@ -21,7 +28,14 @@ mod cbor_vectors;
 mod cid_text;
 mod frames;
 mod hostile;
+mod hostile_set;
+mod identity_vectors;
 mod json_vectors;
+mod judged_frames;
 mod made;
+mod record_proofs;
+mod repositories;
 mod signature_vectors;
 mod signed_commits;
+mod syntax_vectors;
+mod tree_vectors;

@@ -1,5 +1,10 @@
 //! What can be asked of the command?
 
+pub(crate) mod frames;
+pub(crate) mod plc;
+pub(crate) mod repo;
+pub(crate) mod verify;
+
 use std::path::PathBuf;
 
 use ::bench::Task;
@@ -9,6 +14,11 @@ use clap::builder::TypedValueParser;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use serde::Serialize;
+
+use frames::FramesCommand;
+use plc::PlcCommand;
+use repo::RepoCommand;
+use verify::VerifyRepositoryArgs;
 
 /// Proof at wire speed for signed, content-addressed social data.
 #[derive(Debug, Parser)]
@@ -45,6 +55,14 @@ pub(crate) enum Command {
     /// Judges signatures.
     #[command(subcommand)]
     Sig(SigCommand),
+    #[command(after_help = verify::EXAMPLES)]
+    Verify(VerifyRepositoryArgs),
+    #[command(subcommand)]
+    Repo(RepoCommand),
+    #[command(subcommand)]
+    Frames(FramesCommand),
+    #[command(subcommand)]
+    Plc(PlcCommand),
     /// Prints a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
@@ -61,6 +79,9 @@ pub(crate) enum Command {
 /// Makes a corpus for each task (or takes one), builds the peers whose tools it finds, holds what each
 /// finds against what the corpus holds, measures them in turn on one core, and prints a table for each
 /// task. A peer that cannot be built or run is listed with the reason.
+///
+/// `hostile` takes no time: it gives each peer every malformed repository and stream, in a process of
+/// its own, and prints who accepts, refuses, crashes or hangs. Exit code 1 if that is us.
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
     /// What to measure [default: everything].
@@ -78,13 +99,19 @@ pub(crate) struct BenchArgs {
     /// Corpora a tenth the size and fewer passes: shows that all works, not how fast.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// The corpus of the one task, or a folder with those of all, instead of the default ones.
+    /// The corpus of the one task, or a folder with those of all, instead of the default ones. `repo`
+    /// wants a .json beside its .car, with did and signing_key; `commit` accounts.json beside its
+    /// frames: an object of DID to did:key, or an array of {did, didDoc}.
     #[arg(long, value_name = "PATH", env = "WIREPROOF_BENCH_CORPUS", value_hint = ValueHint::AnyPath)]
     pub(crate) corpus: Option<PathBuf>,
     /// Where results go as JSON; `-` prints them, and nothing else, to standard output
     /// [default: results.json in the work folder].
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
+    /// How long a peer may think about a hostile case.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub(crate) case_limit: u32,
     /// What ratios are held against [default: go-indigo where hashes are checked, rust-raw where not,
     /// rust-libsecp256k1 for signatures].
     #[arg(long, value_name = "PEER[/VARIANT]")]
@@ -99,22 +126,63 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CorpusCommand {
-    /// Writes a simulated stream of firehose frames, the same bytes for the same seed.
+    /// Writes simulated data, the same bytes for the same seed: a stream of firehose frames, the
+    /// records of a tree, a repository.
     ///
-    /// Two files: firehose-frames.bin (a 32-bit big-endian count, then each frame behind its 32-bit
-    /// length) and firehose-frames.json (seed, SHA-256, counts, and the accounts with their keys).
+    /// Each file has a description of the same name beside it that ends in .json: seed, SHA-256,
+    /// what is in the file, who signed it. The frames (firehose-frames.bin: a 32-bit big-endian
+    /// count, then each frame behind its 32-bit length) also come with accounts.json, an object of
+    /// DID to did:key.
     #[command(after_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),
+    /// Writes repositories and frames to try a verifier on: most break one rule each, some are odd
+    /// but right.
+    ///
+    /// hostile.json lists the cases: file, rule, verdict, and the layer that must give it. Beside
+    /// each file lies a .json of what a verifier is told: account, key, time.
+    #[command(after_help = HOSTILE_EXAMPLES)]
+    Hostile(HostileArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct HostileArgs {
+    /// What everything follows from [default: that of the published set].
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// The folder to write to, made if it is not there.
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+}
+
+/// What can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Made {
+    /// firehose-frames.bin and accounts.json: a stream of commits.
+    Frames,
+    /// mst-records.bin: keys and CIDs for a tree, and which of them to look up.
+    Records,
+    /// repository.car: a whole repository.
+    Repository,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct GenerateArgs {
+    /// What to make.
+    #[arg(value_name = "WHAT", value_enum, default_value = "frames")]
+    pub(crate) made: Vec<Made>,
     /// What everything follows from [default: that of the benchmark].
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// How many frames, all of them commits [default: those of the benchmark, 3298].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) frames: Option<u32>,
+    /// How many records a tree or a repository has [default: those of the benchmark, 50000 and
+    /// 192000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) records: Option<u32>,
+    /// The blocks of the repository in no order, instead of that in which a tree is read.
+    #[arg(long)]
+    pub(crate) shuffled: bool,
     /// The folder to write to, made if it is not there.
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
@@ -241,6 +309,8 @@ Examples:
   wireproof bench                                   everything, with every peer
   wireproof bench decode --peers wireproof,go-raw   two peers
   wireproof bench sigs schnorr                      signatures alone
+  wireproof bench hostile                           who accepts what is malformed
+  wireproof bench repo --corpus repository.car      a repository of your own
   wireproof bench decode --corpus frames.bin --json - | jq '.rows[] | {peer, variant, per_s}'
   wireproof bench decode --baseline rust-rsky       ratios against another peer
 
@@ -250,7 +320,16 @@ bench/BIAS.md.";
 const GENERATE_EXAMPLES: &str = "\
 Examples:
   wireproof corpus generate --out corpus            the stream that the benchmark measures on
-  wireproof corpus generate --seed 7 --frames 100   a small one of your own";
+  wireproof corpus generate --seed 7 --frames 100   a small one of your own
+  wireproof corpus generate records repository      the others
+  wireproof corpus generate repository --records 1000 --shuffled";
+
+const HOSTILE_EXAMPLES: &str = "\
+Examples:
+  wireproof corpus hostile --out hostile
+  jq -r '.cases[] | select(.expect == \"accept\") | .file' hostile/hostile.json
+
+How to try your own verifier: docs/formats/hostile-set.md.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:

@@ -2,8 +2,9 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
-use ::bench::{Own, Plan, Progress, Results, Task, report};
+use ::bench::{Own, Plan, Progress, Results, own, report};
 
 use crate::args::BenchArgs;
 use crate::failure::Failure;
@@ -27,7 +28,8 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
             output.stdout().write_all(text.as_bytes())?;
         }
     }
-    something_was_measured(&results)
+    something_was_found(&results)?;
+    we_are_right(&results)
 }
 
 fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
@@ -36,7 +38,7 @@ fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Local(format!("this program's own file: {error}")))?;
     Ok(Plan {
-        tasks: if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.clone() },
+        tasks: if args.tasks.is_empty() { usual.tasks } else { args.tasks.clone() },
         peers: args.peers.clone(),
         passes: args.passes.unwrap_or(passes),
         warmup: args.warmup.unwrap_or(warmup),
@@ -44,6 +46,7 @@ fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
         corpus: args.corpus.clone(),
         runners: args.runners.clone().unwrap_or(usual.runners),
         work_dir: args.work_dir.clone().unwrap_or(usual.work_dir),
+        case_limit: Duration::from_secs(args.case_limit.into()),
         own: Some(Own { program, args: vec!["runner".to_owned()] }),
         ..usual
     })
@@ -58,6 +61,9 @@ fn show(line: &mut ProgressLine, progress: Progress<'_>) {
         Progress::Pass { peer, variant, done, total } => {
             line.at(format!("measuring {peer} {variant}"), done, total);
         }
+        Progress::Case { peer, case, done, total } => {
+            line.at(format!("judging {peer} {case}"), done, total);
+        }
         _ => {}
     }
 }
@@ -69,9 +75,23 @@ fn to_json(results: &Results) -> Vec<u8> {
 }
 
 /// A peer that is missing or differs is a finding; a run with no row at all has found nothing.
-fn something_was_measured(results: &Results) -> Result<(), Failure> {
-    if results.rows.iter().any(|row| row.per_s.is_some()) {
+fn something_was_found(results: &Results) -> Result<(), Failure> {
+    if results.rows.iter().any(|row| row.per_s.is_some() || !row.cases.is_empty()) {
         return Ok(());
     }
     Err(Failure::Local("no peer could be measured; the table above says why".to_owned()))
+}
+
+/// What another peer makes of a hostile case is a finding; what we make of it must be right.
+fn we_are_right(results: &Results) -> Result<(), Failure> {
+    let ours = results.rows.iter().filter(|row| row.peer == own::PEER);
+    let wrong: Vec<&str> = ours
+        .flat_map(|row| &row.cases)
+        .filter(|case| !case.is_right())
+        .map(|case| case.name.as_str())
+        .collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!("{} is wrong about {}", own::PEER, wrong.join(", "))))
 }

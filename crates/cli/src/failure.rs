@@ -55,9 +55,10 @@ impl From<BenchError> for Failure {
             BenchError::UnknownPeer { .. } | BenchError::OneFileForManyTasks(_) => {
                 Self::Usage(error.to_string())
             }
-            BenchError::Corpus { .. } | BenchError::Sidecar { .. } | BenchError::OtherCorpus(_) => {
-                Self::Refused(error.to_string())
-            }
+            BenchError::Corpus { .. }
+            | BenchError::Sidecar { .. }
+            | BenchError::Accounts { .. }
+            | BenchError::OtherCorpus(_) => Self::Refused(error.to_string()),
             _ => Self::Local(error.to_string()),
         }
     }

@@ -8,12 +8,17 @@ mod bench;
 mod completions;
 mod corpus;
 mod failure;
+mod frames;
 mod hex;
 mod inspect;
 mod key;
 mod output;
+mod plc;
 mod progress;
+mod repo;
 mod sig;
+mod table;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -40,9 +45,14 @@ fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Command::Bench(args) => bench::run(&args, output),
         Command::Corpus(CorpusCommand::Generate(args)) => corpus::generate(&args, output),
+        Command::Corpus(CorpusCommand::Hostile(args)) => corpus::hostile(&args, output),
         Command::Inspect(args) => inspect::run(&args, output),
         Command::Key(args) => key::run(&args, output),
         Command::Sig(SigCommand::Verify(args)) => sig::verify(&args, output),
+        Command::Verify(args) => verify::run(&args, output),
+        Command::Repo(command) => repo::run(&command, output),
+        Command::Frames(command) => frames::run(&command, output),
+        Command::Plc(command) => plc::run(&command, output),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
         }

@@ -18,4 +18,4 @@ pub mod cbor;
 pub mod cid;
 pub mod json;
 
-pub use cid::{Cid, CidRef};
+pub use cid::{AnyCid, Cid, CidRef};

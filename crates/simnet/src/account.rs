@@ -18,26 +18,41 @@ pub struct Account {
     seed: Seed,
     did: String,
     key: SigningKey,
-    height: Layer,
+    past: Past,
     /// The clock identifier in its TIDs.
     clock: u64,
     joined_micros: u64,
 }
 
+/// What an account has written when it joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// As much as gives a tree of this height; what hardly shows in its commits is deleted.
+    Thinned(Layer),
+    /// So many records, none of them deleted.
+    Whole(usize),
+}
+
 impl Account {
-    /// The account of this seed, whose repository has a tree of `height` at `joined_micros`.
-    pub fn new(seed: Seed, height: Layer, joined_micros: u64) -> Self {
+    /// The account of this seed, with such a past at `joined_micros`.
+    pub fn new(seed: Seed, past: Past, joined_micros: u64) -> Self {
         let mut random = seed.stream(IDENTITY_STREAM);
         let did = did_plc(&mut random);
         let clock = random.below(32);
         let curve = if random.chance(1, 10) { Curve::P256 } else { Curve::K256 };
         let key = SigningKey::generate(curve, &mut random);
-        Self { seed, did, key, height, clock, joined_micros }
+        Self { seed, did, key, past, clock, joined_micros }
     }
 
     /// The same account, with another key from now on.
     pub fn with_key(self, key: SigningKey) -> Self {
         Self { key, ..self }
+    }
+
+    /// The same account under another DID, for those who know where DIDs come from. It must not have
+    /// written anything yet.
+    pub fn with_did(self, did: String) -> Self {
+        Self { did, ..self }
     }
 
     /// The DID.
@@ -50,9 +65,9 @@ impl Account {
         &self.key
     }
 
-    /// The layer of the root of its tree.
-    pub fn height(&self) -> Layer {
-        self.height
+    /// What it had written when it joined.
+    pub fn past(&self) -> Past {
+        self.past
     }
 
     /// The TID of this microsecond by the account's clock.
@@ -72,7 +87,14 @@ impl Account {
 
     /// The records that it has when it joins, sorted by key.
     pub(crate) fn old_records(&self) -> Vec<OldRecord> {
-        history::records(&self.seed, self.height, self.clock, self.joined_micros)
+        match self.past {
+            Past::Thinned(height) => {
+                history::records(&self.seed, height, self.clock, self.joined_micros)
+            }
+            Past::Whole(count) => {
+                history::all_records(&self.seed, count, self.clock, self.joined_micros)
+            }
+        }
     }
 
     /// Writes its record at `path`, as of the update numbered `version`.

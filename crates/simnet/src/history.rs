@@ -12,12 +12,15 @@
 //! way has the entries that it would have in the full tree. What remains is a few thousand records
 //! for any height, and the tree over them is exact.
 //!
+//! A repository that is read as a whole, and not by its commits, has nothing deleted from it:
+//! [`all_records`].
+//!
 //! Above height 9 the history stops growing, and [`TALL_KEYS`] lend the height: such trees are the
 //! lucky ones, thin at the top, in the live network too.
 
 use std::sync::Arc;
 
-use crate::random::{Random, Seed};
+use crate::random::{Random, Seed, shares};
 use crate::record::{Collection, RecordPath};
 use crate::tid::Tid;
 use crate::tree::{Layer, key_heights};
@@ -47,10 +50,37 @@ pub(crate) fn records(seed: &Seed, height: Layer, clock: u64, now_micros: u64) -
         let history = History::new(*seed, Collection::Like, total, clock, now_micros);
         records.push(history.search(height, &mut random));
     }
-    let tid = Tid::new(now_micros - LIFE_MICROS, clock);
-    records.push(OldRecord::new(RecordPath { collection: Collection::Profile, tid }));
+    records.push(profile(clock, now_micros));
     records.sort_by(|a, b| a.key.cmp(&b.key));
     records
+}
+
+/// The records of an account that has written `count` and deleted none, sorted by key.
+///
+/// # Panics
+/// If there are to be none: a profile there is.
+pub(crate) fn all_records(
+    seed: &Seed,
+    count: usize,
+    clock: u64,
+    now_micros: u64,
+) -> Vec<OldRecord> {
+    let mut records = vec![profile(clock, now_micros)];
+    let written = count.checked_sub(1).expect("a profile at least");
+    for ((collection, _), count) in SHARES.iter().zip(shares(&SHARES.map(|(_, w)| w), written)) {
+        let mut random = seed.stream(*collection as u64);
+        let history = History::new(*seed, *collection, count as u64, clock, now_micros);
+        let tids = (0..history.count).map(|index| history.tid(index, random.next_u64()));
+        records.extend(tids.map(|tid| history.record(tid)));
+    }
+    records.sort_by(|a, b| a.key.cmp(&b.key));
+    records
+}
+
+/// The record that every account has.
+fn profile(clock: u64, now_micros: u64) -> OldRecord {
+    let tid = Tid::new(now_micros - LIFE_MICROS, clock);
+    OldRecord::new(RecordPath { collection: Collection::Profile, tid })
 }
 
 impl OldRecord {
@@ -80,7 +110,7 @@ struct History {
 impl History {
     fn new(seed: Seed, collection: Collection, count: u64, clock: u64, now_micros: u64) -> Self {
         let start_micros = now_micros - LIFE_MICROS + 1_000_000;
-        let step_micros = (LIFE_MICROS - 2_000_000) / count;
+        let step_micros = (LIFE_MICROS - 2_000_000) / count.max(1);
         Self { seed, collection, count, start_micros, step_micros, clock }
     }
 

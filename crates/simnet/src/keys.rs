@@ -25,6 +25,26 @@ pub enum Curve {
     P256,
 }
 
+impl Curve {
+    /// The order of the curve's group, n, big-endian.
+    pub fn order(self) -> [u8; 32] {
+        let (high, low): (u128, u128) = match self {
+            Self::K256 => (
+                0xffff_ffff_ffff_ffff_ffff_ffff_ffff_fffe,
+                0xbaae_dce6_af48_a03b_bfd2_5e8c_d036_4141,
+            ),
+            Self::P256 => (
+                0xffff_ffff_0000_0000_ffff_ffff_ffff_ffff,
+                0xbce6_faad_a717_9e84_f3b9_cac2_fc63_2551,
+            ),
+        };
+        let mut order = [0; 32];
+        order[..16].copy_from_slice(&high.to_be_bytes());
+        order[16..].copy_from_slice(&low.to_be_bytes());
+        order
+    }
+}
+
 impl SigningKey {
     /// The next key that `random` gives on `curve`.
     pub fn generate(curve: Curve, random: &mut Random) -> Self {
@@ -134,6 +154,18 @@ impl PublicKey {
     }
 }
 
+/// The same signature with n − s for s: anyone can make it, and a lenient verifier takes it as well.
+pub fn with_high_s(curve: Curve, signature: &[u8; 64]) -> [u8; 64] {
+    let mut high = *signature;
+    let mut borrow = 0;
+    for (digit, order) in high[32..].iter_mut().zip(curve.order()).rev() {
+        let difference = i16::from(order) - i16::from(*digit) - borrow;
+        borrow = i16::from(difference < 0);
+        *digit = difference as u8;
+    }
+    high
+}
+
 fn spell(prefix: &[u8; 2], point: &[u8]) -> String {
     let body = bs58::encode([prefix.as_slice(), point].concat()).into_string();
     format!("did:key:z{body}")
@@ -176,24 +208,10 @@ mod tests {
         for curve in [Curve::K256, Curve::P256] {
             let key = SigningKey::generate(curve, &mut Seed::new(2, "keys").stream(0));
             let public = PublicKey::from_did_key(&key.did_key()).expect("a key of the protocol");
-            let mut signature = key.sign(b"hello");
-            negate_s(curve, &mut signature);
+            let signature = with_high_s(curve, &key.sign(b"hello"));
+            assert_ne!(signature, key.sign(b"hello"));
             assert!(!public.verifies(b"hello", &signature), "{curve:?}");
-        }
-    }
-
-    /// s becomes n − s, which a lenient verifier takes as well.
-    fn negate_s(curve: Curve, signature: &mut [u8; 64]) {
-        let order = match curve {
-            Curve::K256 => "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141",
-            Curve::P256 => "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551",
-        };
-        let mut borrow = 0;
-        for at in (0..32).rev() {
-            let digit = i16::from_str_radix(&order[2 * at..2 * at + 2], 16).expect("hexadecimal");
-            let difference = digit - i16::from(signature[32 + at]) - borrow;
-            borrow = i16::from(difference < 0);
-            signature[32 + at] = difference as u8;
+            assert_eq!(with_high_s(curve, &signature), key.sign(b"hello"));
         }
     }
 

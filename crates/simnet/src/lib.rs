@@ -1,7 +1,7 @@
 //! A seeded, deterministic network: accounts with real keys, repositories with real trees, signed
 //! commits, the firehose frames that tell of them, and signed events of another network.
 //!
-//! The same seed gives the same bytes on every machine: nothing here reads a clock, a file or the
+//! The same seed gives the same bytes on every machine: nothing but the servers reads a clock, a file or the
 //! system's random bytes, no float takes part in a result, and no result depends on the order in
 //! which a hash map or a thread happens to run.
 //!
@@ -10,6 +10,10 @@
 //! | [`firehose`] | which frames does the calibrated stream hold, and what is in them? |
 //! | [`signed_commits`] | which signatures does a verifier of repositories see? |
 //! | [`schnorr_events`] | which signatures does a verifier of Nostr events see? |
+//! | [`repository_corpus`] | which repository does one read as a whole? |
+//! | [`tree_records`] | which records does one put into a tree to see how fast it is? |
+//! | [`hostile`] | what may somebody send who means harm, and what is odd but right? |
+//! | `servers` | how does all of this look from the network? (with the feature `servers`) |
 //! | [`account`] | who is this account, and what is in its repository in the end? |
 //! | [`repository`] | what does this write make of that repository, and what proves it? |
 //! | [`tree`] | which Merkle search tree do these records have? |
@@ -28,12 +32,17 @@ pub mod block;
 pub mod firehose;
 mod hex;
 mod history;
+pub mod hostile;
 pub mod keys;
 pub mod random;
 pub mod record;
 pub mod repository;
+pub mod repository_corpus;
 pub mod schnorr_events;
+#[cfg(feature = "servers")]
+pub mod servers;
 pub mod signed_commits;
 mod text;
 pub mod tid;
 pub mod tree;
+pub mod tree_records;

@@ -101,7 +101,7 @@ impl Random {
 }
 
 /// Divides `count` in proportion to `weights`.
-fn shares(weights: &[u64], count: usize) -> Vec<usize> {
+pub(crate) fn shares(weights: &[u64], count: usize) -> Vec<usize> {
     let total: u64 = weights.iter().sum();
     let exact = |weight: &u64| weight * count as u64;
     let mut shares: Vec<usize> = weights.iter().map(|w| (exact(w) / total) as usize).collect();

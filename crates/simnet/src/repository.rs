@@ -14,6 +14,7 @@ use kernels::sha256;
 
 use crate::account::Account;
 use crate::block::{Block, BlockWriter, Draft};
+use crate::keys::SigningKey;
 use crate::record::RecordPath;
 use crate::tid::{Tid, datetime};
 use crate::tree::{Entry, Tree, Visit};
@@ -120,6 +121,11 @@ impl Repository {
         self.paths.get(key).copied()
     }
 
+    /// Signs with `key` from the next commit on.
+    pub fn change_key(&mut self, key: SigningKey) {
+        self.account = self.account.clone().with_key(key);
+    }
+
     /// Does `writes` and commits them as of `rev`.
     ///
     /// # Panics
@@ -172,22 +178,28 @@ impl Repository {
         Operation { action, key, cid, prev }
     }
 
-    /// The whole repository as an archive in streamable order: the commit, then the tree, each node
-    /// before its records and children, which stand in the order of their keys.
+    /// The whole repository as an archive in streamable order.
     pub fn export_car(&self) -> Vec<u8> {
         let mut car = car::Writer::new(Vec::new(), &[self.head.cid]).expect(MEMORY);
-        car.block(&self.head.cid, &self.head.data).expect(MEMORY);
-        self.tree.walk(&mut |visit| match visit {
-            Visit::Node(node) => car.block(&node.cid, &node.data).expect(MEMORY),
-            Visit::Record(entry) => {
-                car.block(&entry.value, &self.record(&entry.key)).expect(MEMORY);
-            }
-        });
+        self.for_each_block(&mut |cid, data| car.block(cid, data).expect(MEMORY));
         car.into_inner()
     }
 
+    /// Calls `visit` for every block in streamable order: the commit, then the tree, each node before
+    /// its records and children, which stand in the order of their keys.
+    pub fn for_each_block(&self, visit: &mut dyn FnMut(&Cid, &[u8])) {
+        visit(&self.head.cid, &self.head.data);
+        self.tree.walk(&mut |met| match met {
+            Visit::Node(node) => visit(&node.cid, &node.data),
+            Visit::Record(entry) => visit(&entry.value, &self.record(&entry.key)),
+        });
+    }
+
     /// The bytes of the record at a key of the tree.
-    fn record(&self, key: &str) -> Vec<u8> {
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub fn record(&self, key: &str) -> Vec<u8> {
         let path = self.paths[key];
         let version = self.versions.get(&path).copied().unwrap_or(0);
         self.account.write_record(path, version).data

@@ -1,14 +1,15 @@
 //! Proof at wire speed for signed, content-addressed social data.
 //!
 //! This crate is the front door: it re-exports the libraries, lowest first, each of which answers
-//! for one step of *bytes → values → structures*.
+//! for one step of *bytes → values → structures → verdicts*.
 //!
 //! | crate | what it answers |
 //! |---|---|
 //! | [`kernels`] | SHA-256 of one and of many, UTF-8, base32, varint |
 //! | [`codec`] | CID, DAG-CBOR and CAR: canonical or refused |
 //! | [`crypto`] | keys and signatures: K-256, P-256, BIP-340 |
-//! | [`atproto`] | what a firehose frame says |
+//! | [`atproto`] | what a firehose frame, a commit, a tree, a repository or a DID document says |
+//! | [`verify`] | every verdict: commits, repositories, record proofs, chains of events, identities |
 //!
 //! Start with a frame:
 //!
@@ -27,4 +28,4 @@
 
 #![forbid(unsafe_code)]
 
-pub use {atproto, codec, crypto, kernels};
+pub use {atproto, codec, crypto, kernels, verify};

@@ -4,23 +4,30 @@
 //! Its own value types decode through the same library but spell every link in base32 as they go:
 //! `RawData` makes a pass 1.6 times and `Data` 2.9 times as long. It never hashes a block.
 
-use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+mod commit;
+mod mst;
+mod repo;
+mod runtime;
 
 use ipld_core::ipld::Ipld;
 use jacquard_api::com_atproto::sync::subscribe_repos::SubscribeReposMessage as Message;
 use jacquard_repo::car::parse_car_bytes;
 use runner_shell::decode::{self, Counts, Sink};
-use runner_shell::{Refusal, Runner, Variant};
+use runner_shell::{Refusal, Runner, Variant, at_once, hostile};
 
 const DAG_CBOR: u64 = 0x71;
 
 fn main() -> std::io::Result<()> {
     runner_shell::run(&Runner {
-        engine: "jacquard 0.12.2 (jacquard-repo, iroh-car 0.5.1, serde_ipld_dagcbor 0.6.4)",
+        engine: "jacquard 0.12.2 (jacquard-repo, iroh-car 0.5.1, serde_ipld_dagcbor 0.6.4, k256 and p256 0.13)",
         version: "0.12.2",
-        tasks: &[decode::task::<Jacquard>()],
+        tasks: &[
+            decode::task::<Jacquard>(),
+            runner_shell::mst::task::<mst::Jacquard>(),
+            runner_shell::repo::task::<repo::Jacquard>(),
+            runner_shell::commit::task::<commit::Jacquard>(),
+            hostile::task_with_frames::<repo::Listing, commit::Jacquard>(),
+        ],
     })
 }
 
@@ -63,14 +70,6 @@ fn decode_blocks(car: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
         }
     }
     Ok(())
-}
-
-/// Runs a future that never waits, because it reads from memory, without the cost of a runtime.
-fn at_once<F: Future>(future: F) -> Result<F::Output, Refusal> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Ok(output),
-        Poll::Pending => Err("reading from memory waits for nothing".into()),
-    }
 }
 
 fn tally(value: &Ipld, counts: &mut Counts) {

@@ -3,13 +3,15 @@
 //!
 //! The relay itself decodes only the blocks it needs; here all are, as the task asks.
 
+mod mst;
 mod payload;
+mod repo;
 mod sigs;
 
 use ipld_core::ipld::Ipld;
 use rs_car_sync::CarReader;
 use runner_shell::decode::{self, Counts, Sink};
-use runner_shell::{Refusal, Runner, Variant};
+use runner_shell::{Refusal, Runner, Variant, hostile};
 use serde::Deserialize;
 
 use payload::Payload;
@@ -20,7 +22,13 @@ fn main() -> std::io::Result<()> {
     runner_shell::run(&Runner {
         engine: "ciborium 0.2.2 + serde_ipld_dagcbor 0.6.4 + rs-car-sync 0.5.1, k256 0.13.4 + p256 0.13.2",
         version: "serde_ipld_dagcbor 0.6.4",
-        tasks: &[decode::task::<Rsky>(), runner_shell::sigs::task::<sigs::Rsky>()],
+        tasks: &[
+            decode::task::<Rsky>(),
+            runner_shell::sigs::task::<sigs::Rsky>(),
+            runner_shell::mst::task::<mst::Rsky>(),
+            runner_shell::repo::task::<repo::Rsky>(),
+            hostile::task::<repo::Rsky>(),
+        ],
     })
 }
 

@@ -4,10 +4,19 @@
 //! The shell speaks the protocol of `bench/runners/PROTOCOL.md`, splits the corpus, holds the clock
 //! and adds up the counts. A runner is left with one thing: how its libraries do the work of a unit.
 
+pub mod commit;
 pub mod decode;
+mod files;
+pub mod hostile;
+pub mod mst;
 mod protocol;
+pub mod repo;
 pub mod schnorr;
 pub mod sigs;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 pub use protocol::run;
 
@@ -18,6 +27,18 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Why a unit was refused. Boxed, because nobody pays for it until it happens.
 pub type Refusal = Box<dyn std::error::Error>;
+
+/// Runs a future that never waits, because all it needs is in memory, without the cost of a runtime.
+///
+/// # Errors
+///
+/// When it would wait.
+pub fn at_once<F: Future>(future: F) -> Result<F::Output, Refusal> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Ok(output),
+        Poll::Pending => Err("what is in memory is waited for".into()),
+    }
+}
 
 /// What a peer says of itself, and what it can do.
 pub struct Runner<'a> {
@@ -49,11 +70,27 @@ trait Work {
     fn size(&self) -> Size;
 
     /// Does the work once and counts what came out.
-    fn prove(&mut self) -> serde_json::Value;
+    fn prove(&mut self) -> Result<Proof, Refusal>;
 
     /// Does the same work once, uncounted.
-    fn pass(&mut self);
+    fn pass(&mut self) -> Result<Stages, Refusal>;
 }
+
+/// What came out of the work.
+struct Proof {
+    counts: serde_json::Value,
+    /// The peer's own word for a refusal, where the task asks for it.
+    reason: Option<String>,
+}
+
+impl From<serde_json::Value> for Proof {
+    fn from(counts: serde_json::Value) -> Self {
+        Proof { counts, reason: None }
+    }
+}
+
+/// The nanoseconds of each stage, by its name; empty where a task has none.
+type Stages = Vec<(&'static str, u64)>;
 
 struct Size {
     units: usize,

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Refusal, Runner, Task, Work};
+use crate::{Proof, Refusal, Runner, Task, Work};
 
 /// Refusals told on standard error; the rest are only counted.
 const TOLD_REFUSALS: u64 = 5;
@@ -39,8 +39,8 @@ fn answer(runner: &Runner<'_>, line: &str, loaded: &mut Loaded) -> Result<Value,
             let size = loaded.insert(load(runner, &request)?).size();
             Ok(json!({ "units": size.units, "bytes": size.bytes }))
         }
-        "prove" => Ok(json!({ "counts": ready(loaded)?.prove() })),
-        "pass" => Ok(json!({ "ns": pass(ready(loaded)?) })),
+        "prove" => ready(loaded)?.prove().map(proven).map_err(|refusal| refusal.to_string()),
+        "pass" => pass(ready(loaded)?).map_err(|refusal| refusal.to_string()),
         other => Err(format!("unknown request {other:?}")),
     }
 }
@@ -69,10 +69,22 @@ fn load(runner: &Runner<'_>, request: &Value) -> Result<Box<dyn Work>, String> {
     (known.load)(variant, &files.iter().filter_map(Value::as_str).collect::<Vec<_>>())
 }
 
-fn pass(work: &mut dyn Work) -> u64 {
+fn proven(proof: Proof) -> Value {
+    match proof.reason {
+        Some(reason) => json!({ "counts": proof.counts, "reason": reason }),
+        None => json!({ "counts": proof.counts }),
+    }
+}
+
+fn pass(work: &mut dyn Work) -> Result<Value, Refusal> {
     let start = Instant::now();
-    work.pass();
-    start.elapsed().as_nanos() as u64
+    let stages = work.pass()?;
+    let ns = start.elapsed().as_nanos() as u64;
+    if stages.is_empty() {
+        return Ok(json!({ "ns": ns }));
+    }
+    let stages = stages.into_iter().map(|(name, ns)| (name.to_owned(), ns.into()));
+    Ok(json!({ "ns": ns, "stages_ns": Value::Object(stages.collect()) }))
 }
 
 /// Does a unit's work. A library that panics on bad input has refused it: a fault of one unit never

@@ -3,10 +3,10 @@
 use std::fs;
 use std::hint::black_box;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::protocol::{guarded, tell};
-use crate::{Refusal, Size, Task, Variant, Work};
+use crate::{Proof, Refusal, Size, Stages, Task, Variant, Work};
 
 /// A stack of libraries that can verify events.
 pub trait Peer: 'static {
@@ -58,7 +58,7 @@ impl<P: Peer> Work for Events<P> {
         Size { units: self.events.len(), bytes: self.bytes }
     }
 
-    fn prove(&mut self) -> Value {
+    fn prove(&mut self) -> Result<Proof, Refusal> {
         let (mut valid, mut invalid, mut errors) = (0, 0, 0);
         for (number, event) in self.events.iter().enumerate() {
             match verdict::<P>(event) {
@@ -70,13 +70,17 @@ impl<P: Peer> Work for Events<P> {
                 }
             }
         }
-        json!({ "events": self.events.len(), "valid": valid, "invalid": invalid, "errors": errors })
+        let events = self.events.len();
+        let counts =
+            json!({ "events": events, "valid": valid, "invalid": invalid, "errors": errors });
+        Ok(counts.into())
     }
 
-    fn pass(&mut self) {
+    fn pass(&mut self) -> Result<Stages, Refusal> {
         for event in &self.events {
             let _ = black_box(verdict::<P>(event));
         }
+        Ok(Stages::new())
     }
 }
 

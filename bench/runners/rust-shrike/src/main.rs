@@ -1,19 +1,30 @@
 //! How fast is shrike? Frames by its strict DRISL decoder into a bump arena, which its own notes
 //! call the way for a firehose, and blocks by its CAR reader for bytes in memory, which copies none.
 
+mod commit;
+mod mst;
+mod repo;
 mod sigs;
 
 use bumpalo::Bump;
 use runner_shell::decode::{self, Counts, Sink};
-use runner_shell::{Refusal, Runner, Variant};
+use runner_shell::{Refusal, Runner, Variant, hostile};
 use shrike::car::{BlockRef, SliceReader};
 use shrike::cbor::{BumpValue, Cid, Codec, Decoder};
 
 fn main() -> std::io::Result<()> {
     runner_shell::run(&Runner {
-        engine: "shrike 0.8.2 (cbor::Decoder::decode_bump, car::SliceReader; crypto with libsecp256k1)",
+        engine: "shrike 0.8.2 (cbor::Decoder::decode_bump, car::SliceReader, mst::DetachedTree, \
+                 sync::Verifier; crypto with libsecp256k1)",
         version: "0.8.2",
-        tasks: &[decode::task::<Shrike>(), runner_shell::sigs::task::<sigs::Shrike>()],
+        tasks: &[
+            decode::task::<Shrike>(),
+            runner_shell::sigs::task::<sigs::Shrike>(),
+            runner_shell::mst::task::<mst::Shrike>(),
+            runner_shell::repo::task::<repo::Shrike>(),
+            runner_shell::commit::task::<commit::Strict>(),
+            hostile::task_with_frames::<repo::Import, commit::ByDefault>(),
+        ],
     })
 }
 

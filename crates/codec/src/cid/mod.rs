@@ -11,8 +11,9 @@
 //! | 32 bytes | the digest |
 //!
 //! [`CidRef`] borrows the bytes of any well-formed identifier, blessed or not, because archives and
-//! records may carry foreign ones that must be kept byte for byte.
+//! records may carry foreign ones that must be kept byte for byte. [`AnyCid`] owns what it borrows.
 
+mod any;
 mod reference;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use std::str::FromStr;
 use kernels::base32;
 use kernels::sha256::{self, Digest};
 
+pub use any::AnyCid;
 pub use reference::CidRef;
 
 /// How the bytes of a block are to be read.

@@ -47,6 +47,12 @@ impl<'a> CidRef<'a> {
         Self(bytes)
     }
 
+    /// Wraps bytes that were a whole identifier when they were read.
+    #[inline]
+    pub(crate) fn well_formed_unchecked(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
     /// The binary form.
     #[inline]
     pub fn as_bytes(self) -> &'a [u8] {

@@ -86,3 +86,18 @@ fn a_prefix_read_answers_what_follows() {
     let (read, rest) = CidRef::from_prefix(&bytes).unwrap();
     assert_eq!((read.to_cid(), rest), (Some(cid), &b"data"[..]));
 }
+
+#[test]
+fn an_owned_identifier_is_the_borrowed_one_blessed_or_foreign() {
+    let blessed = Cid::of(Codec::Raw, b"blob");
+    let foreign = [0x01, 0x70, 0x12, 0x02, 9, 9];
+    for bytes in [blessed.as_bytes().as_slice(), &foreign] {
+        let borrowed = CidRef::from_bytes(bytes).expect("well formed");
+        let owned = AnyCid::from(borrowed);
+        assert_eq!((owned.as_cid_ref(), owned.as_bytes()), (borrowed, bytes));
+        assert_eq!(owned.to_cid(), borrowed.to_cid());
+        assert_eq!(owned.to_string(), borrowed.to_string());
+    }
+    assert_eq!(AnyCid::from(blessed), blessed.as_cid_ref().into());
+    assert!(AnyCid::from(blessed) < CidRef::from_bytes(&foreign).unwrap().into());
+}

@@ -1,5 +1,7 @@
 //! The frames, and what was written into them.
 
+use std::collections::BTreeMap;
+
 use codec::cbor::Counts;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,7 @@ pub struct Corpus {
     members: Vec<Member>,
     frames: Vec<Vec<u8>>,
     counts: FrameCounts,
+    ops: u64,
 }
 
 impl Corpus {
@@ -24,17 +27,19 @@ impl Corpus {
         let members = plan(spec);
         let mut frames = vec![Vec::new(); spec.frames];
         let mut counts = FrameCounts::default();
+        let mut ops = 0;
         let mut done = 0;
         for (number, member) in members.iter().enumerate() {
             progress(done, spec.frames);
             run(spec, number, member, |index, frame, committed| {
                 counts.add_frame(committed);
+                ops += committed.ops.len() as u64;
                 frames[index] = frame;
             });
             done += member.slots.len();
         }
         progress(done, spec.frames);
-        Self { spec: spec.clone(), members, frames, counts }
+        Self { spec: spec.clone(), members, frames, counts, ops }
     }
 
     /// What was asked for.
@@ -57,9 +62,21 @@ impl Corpus {
         &self.counts
     }
 
+    /// What a judge of the commits must find who carries what is known of an account from frame to
+    /// frame: all of them valid.
+    pub fn verdicts(&self) -> VerdictCounts {
+        let commits = self.frames.len() as u64;
+        VerdictCounts { frames: commits, commits, accepted: commits, refused: 0, ops: self.ops }
+    }
+
     /// The accounts that commit in the stream.
     pub fn accounts(&self) -> impl ExactSizeIterator<Item = &Account> {
         self.members.iter().map(|member| &member.account)
+    }
+
+    /// The key of each account as a `did:key`, by its DID.
+    pub fn account_keys(&self) -> BTreeMap<String, String> {
+        self.accounts().map(|account| (account.did().to_owned(), account.key().did_key())).collect()
     }
 
     /// The repository of the account with this index in [`Corpus::accounts`] as it is after the
@@ -145,6 +162,21 @@ impl FrameCounts {
         self.booleans += block.booleans;
         self.nulls += block.nulls;
     }
+}
+
+/// How many commits of each kind there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictCounts {
+    /// Frames.
+    pub frames: u64,
+    /// Frames that are `#commit`.
+    pub commits: u64,
+    /// Commits that are valid.
+    pub accepted: u64,
+    /// Commits that are not.
+    pub refused: u64,
+    /// Operations of valid commits.
+    pub ops: u64,
 }
 
 /// From the commit to the event that tells of it.

@@ -3,7 +3,7 @@
 use kernels::sha256;
 use serde::{Deserialize, Serialize};
 
-use super::corpus::{Corpus, FrameCounts};
+use super::corpus::{Corpus, FrameCounts, VerdictCounts};
 use crate::hex::hex;
 
 /// The description of a corpus file.
@@ -17,6 +17,8 @@ pub struct Manifest {
     pub sha256: String,
     /// What is in the blocks of its frames.
     pub counts: FrameCounts,
+    /// What judging its commits must give.
+    pub verdicts: VerdictCounts,
     /// The keys that sign its commits, in the order of the DIDs.
     pub accounts: Vec<AccountKey>,
 }
@@ -33,19 +35,14 @@ pub struct AccountKey {
 impl Manifest {
     /// Describes `file`, the bytes that [`Corpus::to_file`] gave for `corpus`.
     pub fn new(corpus: &Corpus, file: &[u8]) -> Self {
-        let mut accounts: Vec<AccountKey> = corpus
-            .accounts()
-            .map(|account| AccountKey {
-                did: account.did().to_owned(),
-                signing_key: account.key().did_key(),
-            })
-            .collect();
-        accounts.sort();
+        let account = |(did, signing_key)| AccountKey { did, signing_key };
+        let accounts = corpus.account_keys().into_iter().map(account).collect();
         Self {
             seed: corpus.spec().seed,
             file_bytes: file.len() as u64,
             sha256: hex(&sha256::digest(file)),
             counts: *corpus.counts(),
+            verdicts: corpus.verdicts(),
             accounts,
         }
     }

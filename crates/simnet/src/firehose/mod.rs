@@ -23,6 +23,6 @@ mod plan;
 mod tests;
 mod writes;
 
-pub use corpus::{Corpus, FrameCounts};
+pub use corpus::{Corpus, FrameCounts, VerdictCounts};
 pub use manifest::{AccountKey, Manifest};
 pub use plan::Spec;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::Account;
+use crate::account::{Account, Past};
 use crate::random::{Random, Seed};
 use crate::record::Collection;
 use crate::tree::Layer;
@@ -38,6 +38,7 @@ impl Spec {
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) account: Account,
+    pub(super) height: Layer,
     pub(super) slots: Vec<Slot>,
 }
 
@@ -76,7 +77,7 @@ pub(super) fn plan(spec: &Spec) -> Vec<Member> {
     let mut members = members(spec, &heights);
     let mut of_height: BTreeMap<Layer, Vec<usize>> = BTreeMap::new();
     for (at, member) in members.iter().enumerate() {
-        of_height.entry(member.account.height()).or_default().push(at);
+        of_height.entry(member.height).or_default().push(at);
     }
     let (mut seq, mut micros) = (FIRST_SEQ, FIRST_MICROS);
     for (index, (height, task)) in heights.into_iter().zip(tasks).enumerate() {
@@ -106,8 +107,9 @@ fn members(spec: &Spec, heights: &[Layer]) -> Vec<Member> {
         let frames = heights.iter().filter(|other| **other == height).count();
         let per_account = if height < TALL { FRAMES_PER_ACCOUNT } else { FRAMES_PER_TALL_ACCOUNT };
         for _ in 0..frames.div_ceil(per_account) {
-            let account = Account::new(seed(members.len()), height, JOINED_MICROS);
-            members.push(Member { account, slots: Vec::new() });
+            let past = Past::Thinned(height);
+            let account = Account::new(seed(members.len()), past, JOINED_MICROS);
+            members.push(Member { account, height, slots: Vec::new() });
         }
     }
     members

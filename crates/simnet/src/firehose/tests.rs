@@ -7,6 +7,7 @@ use codec::cbor::{self, Encoder, Value};
 use codec::cid::CidRef;
 
 use super::*;
+use crate::account::Past;
 use crate::keys::PublicKey;
 use crate::tree::{Tree, reference};
 
@@ -76,6 +77,14 @@ fn a_decoder_counts_what_was_written() {
         });
         assert_eq!(counts, *corpus.counts());
     }
+}
+
+#[test]
+fn a_judge_finds_the_operations_of_all_commits() {
+    let mut ops = 0;
+    for_each_commit(&QUICK, |commit| ops += commit.ops.len() as u64);
+    let accepted = VerdictCounts { frames: 160, commits: 160, accepted: 160, refused: 0, ops };
+    assert_eq!(QUICK.verdicts(), accepted);
 }
 
 #[test]
@@ -398,7 +407,7 @@ fn heights() -> &'static BTreeMap<String, usize> {
     static HEIGHTS: LazyLock<BTreeMap<String, usize>> = LazyLock::new(|| {
         let heights = FULL.accounts().enumerate().map(|(at, account)| {
             let tree = FULL.repository(at).tree().root_height();
-            assert_eq!(tree, account.height());
+            assert_eq!(Past::Thinned(tree), account.past());
             (account.did().to_owned(), usize::from(tree))
         });
         heights.collect()

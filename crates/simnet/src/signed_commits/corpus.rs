@@ -4,7 +4,7 @@ use atproto::event::Action;
 use serde::{Deserialize, Serialize};
 
 use super::file::{self, Entry};
-use crate::account::Account;
+use crate::account::{Account, Past};
 use crate::keys::{Curve, POINT_LEN, SigningKey};
 use crate::random::{Random, Seed};
 use crate::record::{Collection, RecordPath};
@@ -118,7 +118,7 @@ fn accounts(spec: &Spec, random: &mut Random) -> Vec<Account> {
         let seed = Seed::new(spec.seed, &format!("signing account {number}"));
         let key =
             SigningKey::generate([Curve::K256, Curve::P256][curve], &mut seed.stream(KEY_STREAM));
-        Account::new(seed, HEIGHT, JOINED_MICROS).with_key(key)
+        Account::new(seed, Past::Thinned(HEIGHT), JOINED_MICROS).with_key(key)
     };
     curves.into_iter().enumerate().map(account).collect()
 }

@@ -99,6 +99,11 @@ impl Tree {
         self.heights.iter().copied().max().unwrap_or(0)
     }
 
+    /// The nodes, as of the last [`Tree::settle`], from the leaves' layer upward.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Block>> {
+        self.nodes.iter().flatten().map(|(_, node)| &node.block)
+    }
+
     /// The record at `key`.
     pub fn get(&self, key: &str) -> Option<Cid> {
         self.find(key).ok().map(|at| self.entries[at].value)

@@ -26,3 +26,4 @@ mod tests;
 
 pub use height::{Layer, key_height, key_heights};
 pub use memo::{Entry, Settled, Tree, Visit};
+pub(crate) use node::shared_prefix_len;

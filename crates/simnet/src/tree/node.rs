@@ -34,6 +34,7 @@ pub(super) fn encode(left: Option<Cid>, entries: &[NodeEntry<'_>]) -> Block {
     out.into_block()
 }
 
-fn shared_prefix_len(a: &str, b: &str) -> usize {
+/// How many bytes two keys start with in common.
+pub(crate) fn shared_prefix_len(a: &str, b: &str) -> usize {
     a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }

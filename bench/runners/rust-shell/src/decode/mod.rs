@@ -7,6 +7,7 @@ pub mod experiments;
 mod sink;
 mod work;
 
+pub(crate) use corpus::Corpus;
 pub use counts::Counts;
 pub use sink::Sink;
 

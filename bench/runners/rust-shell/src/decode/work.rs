@@ -2,13 +2,11 @@
 
 use std::hint::black_box;
 
-use serde_json::Value;
-
 use super::corpus::Corpus;
 use super::sink::{Barrier, Sink};
 use super::{Counts, Peer};
 use crate::protocol::{guarded, tell};
-use crate::{Refusal, Size, Work};
+use crate::{Proof, Refusal, Size, Stages, Work};
 
 /// A peer made ready, and the frames it will work on.
 struct Frames<P> {
@@ -26,7 +24,7 @@ impl<P: Peer> Work for Frames<P> {
         Size { units: self.corpus.units().len(), bytes: self.corpus.unit_bytes() }
     }
 
-    fn prove(&mut self) -> Value {
+    fn prove(&mut self) -> Result<Proof, Refusal> {
         let mut total = Counts::default();
         for (number, frame) in self.corpus.units().enumerate() {
             let mut counts = Counts::default();
@@ -39,13 +37,14 @@ impl<P: Peer> Work for Frames<P> {
             }
             total.frames += 1;
         }
-        total.to_json()
+        Ok(total.to_json().into())
     }
 
-    fn pass(&mut self) {
+    fn pass(&mut self) -> Result<Stages, Refusal> {
         for frame in self.corpus.units() {
             let _ = black_box(decode(&mut self.peer, frame, &mut Barrier));
         }
+        Ok(Stages::new())
     }
 }
 

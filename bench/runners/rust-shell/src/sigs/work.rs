@@ -8,12 +8,12 @@
 
 use std::hint::black_box;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::corpus::{self, SignedCommit};
 use super::{Curve, Peer};
 use crate::protocol::{guarded, tell};
-use crate::{Refusal, Size, Work};
+use crate::{Proof, Refusal, Size, Stages, Work};
 
 pub(super) fn load<P: Peer>(variant: &str, files: &[&str]) -> Result<Box<dyn Work>, String> {
     let commits = corpus::read(files)?;
@@ -67,7 +67,7 @@ impl<G, C: Fn(&G) -> Result<bool, Refusal>> Work for Checks<G, C> {
         Size { units: self.units.len(), bytes }
     }
 
-    fn prove(&mut self) -> Value {
+    fn prove(&mut self) -> Result<Proof, Refusal> {
         let (mut valid_k256, mut valid_p256, mut invalid, mut errors) = (0, 0, 0, 0);
         for (number, unit) in self.units.iter().enumerate() {
             match (self.verdict(unit), unit.curve) {
@@ -80,19 +80,20 @@ impl<G, C: Fn(&G) -> Result<bool, Refusal>> Work for Checks<G, C> {
                 }
             }
         }
-        json!({
+        Ok(Proof::from(json!({
             "commits": self.units.len(),
             "valid_k256": valid_k256,
             "valid_p256": valid_p256,
             "invalid": invalid,
             "errors": errors,
-        })
+        })))
     }
 
-    fn pass(&mut self) {
+    fn pass(&mut self) -> Result<Stages, Refusal> {
         for unit in &self.units {
             let _ = black_box(self.verdict(unit));
         }
+        Ok(Stages::new())
     }
 }
 

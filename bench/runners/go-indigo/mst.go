@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/bluesky-social/indigo/atproto/repo/mst"
+	"github.com/ipfs/go-cid"
+
+	"wireproof/go-shell"
+)
+
+// trees uses the public methods of mst.Tree. What indigo has for many records at once is LoadTreeFromMap, which
+// inserts them one by one in the order of a Go map, that is in none.
+var trees = shell.Trees[cid.Cid, map[string]cid.Cid, *mst.Tree]{
+	ParseCID: cid.Cast,
+	Insert:   insert,
+	Gather: func(keys [][]byte, values []cid.Cid) map[string]cid.Cid {
+		records := make(map[string]cid.Cid, len(keys))
+		for index, key := range keys {
+			records[string(key)] = values[index]
+		}
+		return records
+	},
+	Bulk: mst.LoadTreeFromMap,
+	Root: func(tree *mst.Tree) (fmt.Stringer, error) { return tree.RootCID() },
+	Get: func(tree *mst.Tree, key []byte) (string, error) {
+		value, err := tree.Get(key)
+		if value == nil {
+			return "", err
+		}
+		return value.KeyString(), err
+	},
+}
+
+func insert(keys [][]byte, values []cid.Cid) (*mst.Tree, error) {
+	tree := mst.NewEmptyTree()
+	for index, key := range keys {
+		if _, err := tree.Insert(key, values[index]); err != nil {
+			return nil, err
+		}
+	}
+	return &tree, nil
+}

@@ -1,0 +1,122 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Judge is a peer's way of doing the task `commit`. A Key is a public key as its libraries hold it.
+type Judge[Key any] struct {
+	ParseKey func(didKey string) (Key, error)
+	// Frame judges a frame, and keeps of its account what it accepts.
+	Frame func(frame []byte, accounts Accounts[Key]) (Verdict, error)
+}
+
+// Accounts are those whose keys are given, by DID.
+type Accounts[Key any] map[string]*Account[Key]
+
+// Account is what is known of one.
+type Account[Key any] struct {
+	Key Key
+	// Those of its newest commit that was accepted, in the peer's own spelling; empty before the first.
+	Rev, Data string
+}
+
+// Verdict is what a frame is. One that is refused comes with an error.
+type Verdict struct {
+	IsCommit bool
+	Ops      int
+}
+
+// Variants makes the variants of the task.
+func (j Judge[Key]) Variants(checks []string) map[string]Variant {
+	return map[string]Variant{"full": {Checks: checks, Load: j.load}}
+}
+
+func (j Judge[Key]) load(files []string) (Work, error) {
+	if len(files) != 2 {
+		return nil, errors.New("the files are two: frames, and the accounts' keys")
+	}
+	frames, err := readFrames(files[:1])
+	if err != nil {
+		return nil, err
+	}
+	var spelled map[string]string
+	if err := readJSON(files[1], &spelled); err != nil {
+		return nil, err
+	}
+	keys, err := j.parseKeys(spelled)
+	return &commitWork[Key]{j, frames, keys}, err
+}
+
+func (j Judge[Key]) parseKeys(spelled map[string]string) (map[string]Key, error) {
+	keys := make(map[string]Key, len(spelled))
+	for did, didKey := range spelled {
+		key, err := j.ParseKey(didKey)
+		if err != nil {
+			return nil, fmt.Errorf("the key of %s: %w", did, err)
+		}
+		keys[did] = key
+	}
+	return keys, nil
+}
+
+type commitWork[Key any] struct {
+	judge  Judge[Key]
+	frames [][]byte
+	keys   map[string]Key
+}
+
+func (w *commitWork[Key]) Size() (units, bytes int) {
+	for _, frame := range w.frames {
+		bytes += len(frame)
+	}
+	return len(w.frames), bytes
+}
+
+func (w *commitWork[Key]) Prove() (Proof, error) {
+	var commits, accepted, refused, ops int
+	accounts := newAccounts(w.keys)
+	for index, frame := range w.frames {
+		verdict, err := w.judged(frame, accounts)
+		if !verdict.IsCommit {
+			continue
+		}
+		commits++
+		if err == nil {
+			accepted++
+			ops += verdict.Ops
+		} else if refused++; refused <= toldRefusals {
+			fmt.Fprintf(os.Stderr, "frame %d refused: %v\n", index, err)
+		}
+	}
+	return Proof{Counts: map[string]int{
+		"frames": len(w.frames), "commits": commits, "accepted": accepted, "refused": refused, "ops": ops,
+	}}, nil
+}
+
+func (w *commitWork[Key]) Pass() (Stages, error) {
+	accounts := newAccounts(w.keys)
+	for _, frame := range w.frames {
+		lastVerdict, _ = w.judged(frame, accounts)
+	}
+	return nil, nil
+}
+
+// judged makes a panic of a peer's library what it means to its user: this frame was not accepted.
+func (w *commitWork[Key]) judged(frame []byte, accounts Accounts[Key]) (verdict Verdict, err error) {
+	defer refuseAtPanic(&err)
+	return w.judge.Frame(frame, accounts)
+}
+
+// newAccounts knows the keys, and of no commit.
+func newAccounts[Key any](keys map[string]Key) Accounts[Key] {
+	accounts := make(Accounts[Key], len(keys))
+	for did, key := range keys {
+		accounts[did] = &Account[Key]{Key: key}
+	}
+	return accounts
+}
+
+var lastVerdict Verdict

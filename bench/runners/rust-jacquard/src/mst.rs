@@ -1,0 +1,56 @@
+//! How fast are jacquard's trees? `add` makes a new tree that shares what it can with the one before;
+//! `batch` calls it for one operation after the other, and looks each key up first.
+
+use std::sync::Arc;
+
+use ipld_core::cid::Cid;
+use jacquard_repo::{MemoryBlockStore, Mst};
+use runner_shell::mst::{Peer, VARIANTS};
+use runner_shell::{Refusal, Variant, at_once};
+
+use crate::runtime::Runtime;
+
+pub(crate) struct Jacquard(Runtime);
+
+pub(crate) type Tree = Mst<MemoryBlockStore>;
+
+impl Peer for Jacquard {
+    type Cid = Cid;
+    type Tree = Tree;
+
+    const VARIANTS: &'static [Variant] = &VARIANTS;
+
+    fn start() -> Self {
+        Jacquard(Runtime::start())
+    }
+
+    fn cid(bytes: &[u8; 36]) -> Result<Cid, Refusal> {
+        Ok(Cid::try_from(bytes.as_slice())?)
+    }
+
+    fn digest(cid: &Cid) -> &[u8] {
+        cid.hash().digest()
+    }
+
+    fn insert(&self, records: &[(String, Cid)]) -> Result<Tree, Refusal> {
+        self.0.run(insert(records.iter().map(|(key, cid)| (key.as_str(), *cid))))
+    }
+
+    fn root(&self, tree: &mut Tree) -> Result<Cid, Refusal> {
+        Ok(self.0.run(tree.root())?)
+    }
+
+    fn get(&self, tree: &mut Tree, key: &str) -> Result<Option<Cid>, Refusal> {
+        Ok(at_once(tree.get(key))??)
+    }
+}
+
+pub(crate) async fn insert<'a>(
+    records: impl Iterator<Item = (&'a str, Cid)>,
+) -> Result<Tree, Refusal> {
+    let mut tree = Mst::new(Arc::new(MemoryBlockStore::new()));
+    for (key, cid) in records {
+        tree = tree.add(key, cid).await?;
+    }
+    Ok(tree)
+}

@@ -1,0 +1,82 @@
+//! How fast does repo-stream walk a repository? As its documentation shows it: a CAR is loaded into
+//! memory, each block hashed, and the records come out in chunks, in the order of their keys.
+//!
+//! It decodes the commit and leaves its signature to others, so there is no stage for it here and
+//! nothing counts as `valid`.
+
+use repo_stream::{DriverBuilder, MemCar};
+use runner_shell::repo::{self, Owner, Sink, Stage};
+use runner_shell::{Refusal, Runner, Variant, at_once, hostile};
+
+fn main() -> std::io::Result<()> {
+    runner_shell::run(&Runner {
+        engine: "repo-stream 0.5.0-alpha.10 (load_car in memory, next_chunk_strict)",
+        version: "0.5.0-alpha.10",
+        tasks: &[repo::task::<RepoStream>(), hostile::task::<RepoStream>()],
+    })
+}
+
+struct RepoStream;
+
+impl repo::Peer for RepoStream {
+    const VARIANTS: &'static [Variant] = &[Variant { name: "total", checks: CHECKS }];
+
+    fn start(_: &str, _: &Owner) -> Result<Self, Refusal> {
+        Ok(RepoStream)
+    }
+
+    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), Refusal> {
+        let mut repository = load(car)?;
+        sink.ended(Stage::Parse);
+        walk(&mut repository, |record| sink.record(record))?;
+        sink.root(&repository.commit.data.as_cid());
+        sink.ended(Stage::Walk);
+        Ok(())
+    }
+}
+
+impl hostile::Peer for RepoStream {
+    const VARIANTS: &'static [Variant] = &[Variant { name: "repo", checks: CHECKS }];
+
+    /// Whoever wants to know whose repository it is has to ask elsewhere.
+    fn verify(car: &[u8], _: &Owner) -> Result<(), Refusal> {
+        walk(&mut load(car)?, |record| {
+            std::hint::black_box(record);
+        })
+    }
+}
+
+/// No `mst-prefix`: a prefix may be shorter than it could be. No `indefinite-lengths`: the suffix of a key may
+/// have one. A node that is reached twice has a key that comes twice, and so is refused.
+const CHECKS: &[&str] = &[
+    "cid-sha256",
+    "duplicate-keys",
+    "utf8",
+    "only-tag-42",
+    "trailing-bytes",
+    "depth-bound",
+    "mst-order",
+    "mst-layer",
+    "mst-shape",
+    "mst-once",
+    "complete",
+];
+
+fn load(car: &[u8]) -> Result<MemCar, Refusal> {
+    let builder = DriverBuilder::new().with_mem_limit_mb(MEMORY_LIMIT_MIB);
+    // An error holds on to the reader.
+    at_once(builder.load_car(car))?.map_err(|error| error.to_string().into())
+}
+
+fn walk(repository: &mut MemCar, mut record: impl FnMut(&[u8])) -> Result<(), Refusal> {
+    while let Some(chunk) = repository.next_chunk_strict(CHUNK)? {
+        chunk.iter().for_each(|output| record(&output.data));
+    }
+    Ok(())
+}
+
+/// What does not fit would go to the disk.
+const MEMORY_LIMIT_MIB: usize = 4096;
+
+/// Records at a time, as in the documentation.
+const CHUNK: usize = 256;

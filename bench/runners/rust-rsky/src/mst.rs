@@ -1,0 +1,51 @@
+//! How fast are the trees of rsky-repo? `add` makes a new tree that shares what it can with the one
+//! before. It has no call for many records at once.
+
+use std::sync::Arc;
+
+use ipld_core::cid::Cid;
+use rsky_repo::mst::MST;
+use rsky_repo::storage::memory_blockstore::MemoryBlockstore;
+use runner_shell::mst::{Peer, VARIANTS};
+use runner_shell::{Refusal, Variant, at_once};
+use tokio::sync::RwLock;
+
+pub(crate) struct Rsky;
+
+impl Peer for Rsky {
+    type Cid = Cid;
+    type Tree = MST;
+
+    const VARIANTS: &'static [Variant] = &VARIANTS;
+
+    fn start() -> Self {
+        Rsky
+    }
+
+    fn cid(bytes: &[u8; 36]) -> Result<Cid, Refusal> {
+        Ok(Cid::try_from(bytes.as_slice())?)
+    }
+
+    fn digest(cid: &Cid) -> &[u8] {
+        cid.hash().digest()
+    }
+
+    fn insert(&self, records: &[(String, Cid)]) -> Result<MST, Refusal> {
+        at_once(async {
+            let store = Arc::new(RwLock::new(MemoryBlockstore::new(None).await?));
+            let mut tree = MST::create(store, None, None).await?;
+            for (key, cid) in records {
+                tree = tree.add(key, *cid, None).await?;
+            }
+            Ok(tree)
+        })?
+    }
+
+    fn root(&self, tree: &mut MST) -> Result<Cid, Refusal> {
+        Ok(at_once(tree.get_pointer())??)
+    }
+
+    fn get(&self, tree: &mut MST, key: &str) -> Result<Option<Cid>, Refusal> {
+        Ok(at_once(tree.get(&key.to_owned()))??)
+    }
+}

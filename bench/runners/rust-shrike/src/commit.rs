@@ -1,0 +1,167 @@
+//! How does shrike judge commits? By its `Verifier`, with its own store in memory and keys that are at
+//! hand, so that nothing is fetched and nothing waits.
+//!
+//! An account's first commit is not undone: the verifier does so only where it knows what should come
+//! out. [`ByDefault`] has the options that the verifier starts with; [`Strict`] refuses as well what
+//! those let pass, operations that do not lead back to `prevData` and commits without one. Both cost
+//! the same.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use async_trait::async_trait;
+use runner_shell::commit::{Peer, Verdict};
+use runner_shell::{Refusal, Variant, at_once};
+use shrike::crypto::parse_did_key;
+use shrike::identity::{Identity, IdentityError};
+use shrike::sync::raw::parse_raw_sync_frame;
+use shrike::sync::{
+    ChainState, IdentityResolver, LegacyCommitPolicy, MemStateStore, RawCommit, RawSync,
+    RawSyncError, RawSyncEvent, Verifier, VerifierError, VerifierOptions, decode_sync_commit,
+};
+use shrike::syntax::Did;
+
+pub(crate) type Strict = Judge<true>;
+pub(crate) type ByDefault = Judge<false>;
+
+pub(crate) struct Judge<const STRICT: bool> {
+    keys: Arc<Keys>,
+    now: Option<SystemTime>,
+    verifier: Verifier,
+}
+
+impl<const STRICT: bool> Peer for Judge<STRICT> {
+    const VARIANTS: &'static [Variant] =
+        &[Variant { name: "full", checks: if STRICT { CHECKS } else { BY_DEFAULT } }];
+
+    fn start(keys: &[(String, String)], now: Option<SystemTime>) -> Result<Self, Refusal> {
+        let keys = Arc::new(Keys::parse(keys)?);
+        let verifier = verifier::<STRICT>(&keys, now);
+        Ok(Judge { keys, now, verifier })
+    }
+
+    fn time(frame: &[u8]) -> Option<String> {
+        match parse_raw_sync_frame(frame).ok()? {
+            RawSyncEvent::Commit(commit) => Some(commit.time),
+            RawSyncEvent::Sync(sync) => Some(sync.time),
+            RawSyncEvent::Account(account) => Some(account.time),
+            RawSyncEvent::Identity(identity) => Some(identity.time),
+            RawSyncEvent::Info => None,
+        }
+    }
+
+    fn forget(&mut self) {
+        self.verifier = verifier::<STRICT>(&self.keys, self.now);
+    }
+
+    fn judge(&mut self, frame: &[u8]) -> Verdict {
+        match parse_raw_sync_frame(frame) {
+            Ok(RawSyncEvent::Commit(commit)) => {
+                Verdict::of_commit(commit.ops.len(), self.judge_commit(&commit))
+            }
+            Ok(RawSyncEvent::Sync(sync)) => Verdict::Other(self.judge_sync(&sync)),
+            Ok(_) | Err(RawSyncError::UnknownType(_)) => Verdict::Other(Ok(())),
+            Err(error) => Verdict::Refused(error.into()),
+        }
+    }
+}
+
+/// No `op-records`: where a record's block is missing, the verifier hands on a record without bytes. No
+/// `chain`: `prevData` is that of the commit before, `since` is not looked at.
+const CHECKS: &[&str] = &[
+    "cid-sha256",
+    "key-order",
+    "duplicate-keys",
+    "minimal-heads",
+    "utf8",
+    "indefinite-lengths",
+    "only-tag-42",
+    "link-shape",
+    "trailing-bytes",
+    "depth-bound",
+    "low-s",
+    "event-fields",
+    "clock",
+    "inversion",
+];
+pub(crate) const BY_DEFAULT: &[&str] = CHECKS.split_last().unwrap().1;
+
+fn verifier<const STRICT: bool>(keys: &Arc<Keys>, now: Option<SystemTime>) -> Verifier {
+    let mut options = VerifierOptions::new(Arc::new(MemStateStore::new()), Arc::clone(keys) as _);
+    if STRICT {
+        options = options
+            .with_lenient_inversion(false)
+            .with_legacy_commit_policy(LegacyCommitPolicy::Reject);
+    }
+    if let Some(now) = now {
+        options = options.with_now(move || now);
+    }
+    Verifier::new(options)
+}
+
+impl<const STRICT: bool> Judge<STRICT> {
+    fn judge_commit(&self, commit: &RawCommit) -> Result<(), Refusal> {
+        match at_once(self.verifier.verify_commit(commit))?? {
+            Some(ops) => {
+                std::hint::black_box(ops);
+                Ok(())
+            }
+            None => Err(DROPPED.into()),
+        }
+    }
+
+    /// Where the verifier would fetch the repository, the commit that announces it is verified as the
+    /// verifier does without fetching, and believed.
+    fn judge_sync(&self, sync: &RawSync) -> Result<(), Refusal> {
+        let dropped = || self.verifier.stats().rev_replays_dropped;
+        let dropped_before = dropped();
+        match at_once(self.verifier.verify_sync(sync))? {
+            Ok(_) if dropped() > dropped_before => Err(DROPPED.into()),
+            Ok(_) => Ok(()),
+            Err(VerifierError::ResyncFailed { .. }) => self.believe(sync),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn believe(&self, sync: &RawSync) -> Result<(), Refusal> {
+        let commit = decode_sync_commit(&sync.did, &sync.rev, &sync.blocks)?;
+        if commit.did != sync.did || commit.rev.to_string() != sync.rev {
+            return Err("the commit is another".into());
+        }
+        let identity = self.keys.0.get(&sync.did).ok_or("an account whose key is not known")?;
+        commit.verify(identity.signing_key().ok_or("an account without a key")?)?;
+        let state = ChainState { rev: sync.rev.clone(), data: commit.data };
+        Ok(at_once(self.verifier.state_store().save_chain(&sync.did, state))??)
+    }
+}
+
+const DROPPED: &str = "dropped as a repetition";
+
+/// The accounts, resolved.
+struct Keys(HashMap<Did, Arc<Identity>>);
+
+impl Keys {
+    fn parse(keys: &[(String, String)]) -> Result<Self, Refusal> {
+        let resolved = keys.iter().map(|(did, key)| {
+            let did = Did::try_from(did.as_str())?;
+            let keys = HashMap::from([("#atproto".to_owned(), parse_did_key(key)?)]);
+            let identity =
+                Identity { did: did.clone(), handle: None, keys, services: HashMap::new() };
+            Ok((did, Arc::new(identity)))
+        });
+        resolved.collect::<Result<_, Refusal>>().map(Keys)
+    }
+}
+
+#[async_trait]
+impl IdentityResolver for Keys {
+    async fn lookup_did(&self, did: &Did) -> Result<Arc<Identity>, IdentityError> {
+        let known = self.0.get(did).cloned();
+        known.ok_or_else(|| IdentityError::NotFound(did.as_str().to_owned()))
+    }
+
+    async fn purge(&self, _: &Did) -> Result<(), IdentityError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! How fast are shrike's trees? `DetachedTree`, which hands its new blocks back: `Tree` is the same
+//! around a store, into which it copies them.
+//!
+//! It has no call for many records at once. A tree owns the text of its keys and takes it as a
+//! `String`, so a copy of each is made in the measured time.
+
+use runner_shell::mst::{Peer, VARIANTS};
+use runner_shell::{Refusal, Variant};
+use shrike::cbor::Cid;
+use shrike::mst::{DetachedTree, NoBlocks};
+
+pub(crate) struct Shrike;
+
+impl Peer for Shrike {
+    type Cid = Cid;
+    type Tree = DetachedTree;
+
+    const VARIANTS: &'static [Variant] = &VARIANTS;
+
+    fn start() -> Self {
+        Shrike
+    }
+
+    fn cid(bytes: &[u8; 36]) -> Result<Cid, Refusal> {
+        Ok(Cid::from_bytes(bytes)?)
+    }
+
+    fn digest(cid: &Cid) -> &[u8] {
+        cid.hash()
+    }
+
+    fn insert(&self, records: &[(String, Cid)]) -> Result<DetachedTree, Refusal> {
+        insert(records)
+    }
+
+    fn root(&self, tree: &mut DetachedTree) -> Result<Cid, Refusal> {
+        Ok(tree.flush()?.root)
+    }
+
+    fn get(&self, tree: &mut DetachedTree, key: &str) -> Result<Option<Cid>, Refusal> {
+        Ok(tree.get(&NoBlocks, key)?)
+    }
+}
+
+pub(crate) fn insert(records: &[(String, Cid)]) -> Result<DetachedTree, Refusal> {
+    let mut tree = DetachedTree::new();
+    for (key, cid) in records {
+        tree.insert(&NoBlocks, key.clone(), *cid)?;
+    }
+    Ok(tree)
+}

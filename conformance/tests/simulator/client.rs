@@ -1,0 +1,160 @@
+//! Clients of a few lines, and the keys of the accounts.
+
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use simnet::servers::{AccountNow, Server, Spec, World};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use wireproof::crypto::PublicKey;
+
+/// A small network.
+pub(crate) fn world(change: impl FnOnce(&mut Spec)) -> World {
+    let mut spec = Spec { accounts: 6, records: 20, ..Spec::default() };
+    change(&mut spec);
+    World::start(spec).expect("ports for a small network")
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).expect("JSON")
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes).expect("UTF-8")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers[name].to_str().expect("text")
+    }
+}
+
+/// Asks a server, without following redirects.
+pub(crate) async fn get(world: &World, server: Server, path: &str) -> Answer {
+    try_get(world, server, path, &[]).await.expect("an answer")
+}
+
+/// The same, with headers, where the answer may break off.
+pub(crate) async fn try_get(
+    world: &World,
+    server: Server,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> reqwest::Result<Answer> {
+    let redirect = reqwest::redirect::Policy::none();
+    let client = reqwest::Client::builder().redirect(redirect).no_proxy().build()?;
+    let request = client.get(format!("{}{path}", world.url(server)));
+    let request =
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    let response = request.timeout(PATIENCE).send().await?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    Ok(Answer { status, headers, bytes: response.bytes().await?.to_vec() })
+}
+
+/// The name of the XRPC method's path.
+pub(crate) async fn xrpc(world: &World, server: Server, method_and_query: &str) -> Answer {
+    get(world, server, &format!("/xrpc/com.atproto.sync.{method_and_query}")).await
+}
+
+/// A reader of a stream.
+pub(crate) struct Reader(WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>);
+
+impl Reader {
+    /// Follows `subscribeRepos`.
+    pub(crate) async fn follow(world: &World, server: Server, cursor: Option<i64>) -> Self {
+        Self::try_follow(world, server, cursor).await.expect("an upgrade")
+    }
+
+    pub(crate) async fn try_follow(
+        world: &World,
+        server: Server,
+        cursor: Option<i64>,
+    ) -> Result<Self, Error> {
+        let query = cursor.map_or(String::new(), |cursor| format!("?cursor={cursor}"));
+        Self::connect(world, server, &format!("/xrpc/com.atproto.sync.subscribeRepos{query}")).await
+    }
+
+    pub(crate) async fn connect(world: &World, server: Server, path: &str) -> Result<Self, Error> {
+        let url = format!("ws://127.0.0.1:{}{path}", world.port(server));
+        let (socket, _) = connect_async(url.into_client_request()?).await?;
+        Ok(Self(socket))
+    }
+
+    /// The next message that is not about the connection; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Result<Message, Error>> {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.0.next()).await;
+            match next.expect("a message, or an end") {
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Close(_))) | None => return None,
+                other => return other,
+            }
+        }
+    }
+
+    /// The next message, whatever it is about.
+    pub(crate) async fn any(&mut self) -> Message {
+        let next = tokio::time::timeout(PATIENCE, self.0.next()).await;
+        next.expect("a message").expect("no end yet").expect("no error")
+    }
+
+    /// So many binary messages.
+    pub(crate) async fn frames(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        while frames.len() < count {
+            frames.push(
+                self.next().await.expect("no end yet").expect("no error").into_data().to_vec(),
+            );
+        }
+        frames
+    }
+
+    /// So many messages of JSON.
+    pub(crate) async fn documents(&mut self, count: usize) -> Vec<Value> {
+        let mut documents = Vec::new();
+        while documents.len() < count {
+            let message = self.next().await.expect("no end yet").expect("no error");
+            documents.push(serde_json::from_str(message.to_text().expect("text")).expect("JSON"));
+        }
+        documents
+    }
+
+    pub(crate) async fn say(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.expect("a reader may speak");
+    }
+
+    /// Whether nothing comes for a while.
+    pub(crate) async fn hears_nothing(&mut self) -> bool {
+        tokio::time::timeout(A_WHILE, self.0.next()).await.is_err()
+    }
+
+    /// Everything until nothing comes for a while, or the end.
+    pub(crate) async fn messages(&mut self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        while let Ok(Some(Ok(message))) = tokio::time::timeout(A_WHILE, self.0.next()).await {
+            messages.push(message);
+        }
+        messages
+    }
+}
+
+/// The key of an account.
+pub(crate) fn key(account: &AccountNow) -> PublicKey {
+    PublicKey::from_did_key(&account.signing_key).expect("a key of the protocol")
+}
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a test waits for what must not come.
+const A_WHILE: Duration = Duration::from_millis(300);

@@ -1,0 +1,269 @@
+//! What the tests play with: an account that commits, frames rewritten and signed again, and a judge
+//! with all that it asks for.
+
+use std::collections::HashMap;
+
+use simnet::account::{Account, Past};
+use simnet::keys::{Curve, SigningKey};
+use simnet::random::Seed;
+use simnet::record::{Collection, RecordPath};
+use simnet::repository::{Repository, Write};
+use wireproof::atproto::commit::{Commit as CommitObject, UnsignedCommit};
+use wireproof::atproto::event::{Action, Commit, Decoder, Event, Options, RepoOp, Sync};
+use wireproof::codec::car::Writer;
+use wireproof::codec::cid::Codec;
+use wireproof::codec::{Cid, CidRef};
+use wireproof::crypto::{CompressedKey, KeyCache};
+use wireproof::verify::sync::{
+    Account as AccountState, Chain, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect,
+};
+
+/// A judge, what it has stored, the keys that it may ask for, and the time.
+pub(crate) struct Court {
+    judge: Judge,
+    pub(crate) state: MemoryState,
+    pub(crate) keys: HashMap<String, CompressedKey>,
+    pub(crate) now_micros: u64,
+}
+
+impl Court {
+    pub(crate) fn new(policy: Policy) -> Self {
+        Self {
+            judge: Judge::new(policy, KeyCache::new(1 << 20, [7; 16])),
+            state: MemoryState::new([8; 16]),
+            keys: HashMap::new(),
+            now_micros: LATER_MICROS,
+        }
+    }
+
+    /// A court that knows the keys of these accounts.
+    pub(crate) fn of<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Self {
+        let mut court = Self::new(Policy::default());
+        accounts.into_iter().for_each(|account| court.know(account));
+        court
+    }
+
+    pub(crate) fn know(&mut self, account: &Account) {
+        let key = CompressedKey::from_did_key(&account.key().did_key()).unwrap();
+        self.keys.insert(account.did().to_owned(), key);
+    }
+
+    pub(crate) fn judge<'j>(&'j mut self, frame: &'j [u8]) -> Judged<'j> {
+        let Self { judge, state, keys, now_micros } = self;
+        judge.judge(frame, &|did: &str| keys.get(did).copied(), state, *now_micros).unwrap()
+    }
+
+    pub(crate) fn judge_batch<'j>(&'j mut self, frames: &[&'j [u8]]) -> Vec<Judged<'j>> {
+        let Self { judge, state, keys, now_micros } = self;
+        judge.judge_batch(frames, &|did: &str| keys.get(did).copied(), state, *now_micros).unwrap()
+    }
+
+    /// The verdict on a frame in a word or three.
+    pub(crate) fn word(&mut self, frame: &[u8]) -> String {
+        word(&self.judge(frame).outcome)
+    }
+
+    pub(crate) fn account(&self, did: &str) -> AccountState {
+        self.state.get(did)
+    }
+}
+
+/// An outcome in a word or three: what became of the event, and the row and code of the rule.
+pub(crate) fn word(outcome: &Outcome<'_>) -> String {
+    match outcome {
+        Outcome::Commit(_, Chain::Holds) => "holds".to_owned(),
+        Outcome::Commit(_, Chain::FirstSighting) => "first".to_owned(),
+        Outcome::Commit(_, Chain::Unmended) => "unmended".to_owned(),
+        Outcome::Commit(_, Chain::Broken(by)) => format!("broken {} {}", by.row(), by.code()),
+        Outcome::Commit(_, Chain::Unproved(leniency)) => format!("unproved {leniency:?}"),
+        Outcome::Sync(_, SyncEffect::Unchanged) => "sync unchanged".to_owned(),
+        Outcome::Sync(_, SyncEffect::FirstSighting) => "sync first".to_owned(),
+        Outcome::Sync(_, SyncEffect::Desynchronized) => "sync desynchronized".to_owned(),
+        Outcome::Ignored(why) => format!("ignored {} {}", why.row(), why.code()),
+        Outcome::Refused(why) => format!("refused {} {}", why.row(), why.code()),
+        Outcome::Unjudged(event) => format!("unjudged {}", event.kind().unwrap_or("error")),
+    }
+}
+
+/// An account with a repository, and the frames of what it commits.
+#[derive(Clone)]
+pub(crate) struct Author {
+    pub(crate) repository: Repository,
+    micros: u64,
+}
+
+impl Author {
+    /// An account with so many records.
+    pub(crate) fn new(number: u64, records: usize) -> Self {
+        let seed = Seed::new(number, "judged frames");
+        let account = Account::new(seed, Past::Whole(records), JOINED_MICROS);
+        Self { repository: account.open_repository(), micros: JOINED_MICROS }
+    }
+
+    /// The first of the accounts, from `number` on, that signs on K-256.
+    pub(crate) fn on_k256(number: u64) -> Self {
+        let authors = (number..).map(|number| Self::new(number, 60));
+        let is_k256 = |author: &Self| author.key().curve() == Curve::K256;
+        authors.into_iter().find(is_k256).unwrap()
+    }
+
+    pub(crate) fn account(&self) -> &Account {
+        self.repository.account()
+    }
+
+    pub(crate) fn did(&self) -> &str {
+        self.account().did()
+    }
+
+    pub(crate) fn key(&self) -> &SigningKey {
+        self.account().key()
+    }
+
+    /// A path that nothing was written to yet.
+    pub(crate) fn new_path(&mut self) -> RecordPath {
+        self.micros += 1_000;
+        RecordPath { collection: Collection::Like, tid: self.account().tid(self.micros) }
+    }
+
+    /// The frame of a commit of these writes.
+    pub(crate) fn commit(&mut self, writes: &[Write]) -> Vec<u8> {
+        self.micros += 1_000;
+        let rev = self.account().tid(self.micros);
+        self.repository.commit(writes, rev).to_frame(1, self.micros)
+    }
+
+    /// The frame of a commit that creates a record.
+    pub(crate) fn create(&mut self) -> Vec<u8> {
+        let path = self.new_path();
+        self.commit(&[Write { action: Action::Create, path }])
+    }
+
+    /// The frame of a commit that deletes the record of this place in the tree.
+    pub(crate) fn delete(&mut self, place: usize) -> Vec<u8> {
+        let path = self.path(place);
+        self.commit(&[Write { action: Action::Delete, path }])
+    }
+
+    /// The path of the record of this place in the tree.
+    pub(crate) fn path(&self, place: usize) -> RecordPath {
+        let key = &self.repository.tree().entries()[place].key;
+        self.repository.path(key).unwrap()
+    }
+
+    /// The frame of a `#sync` about the newest commit.
+    pub(crate) fn sync(&self) -> Vec<u8> {
+        let head = self.repository.head();
+        let car = archive(Some(&head.cid), [(head.cid.as_cid_ref(), &head.data[..])]);
+        let rev = self.repository.rev().to_string();
+        sync_frame(self.did(), &rev, &car)
+    }
+}
+
+/// A `#sync` with these fields.
+pub(crate) fn sync_frame(did: &str, rev: &str, car: &[u8]) -> Vec<u8> {
+    let sync = Sync { seq: 1, did, car, root: None, blocks: &[], rev, time: TIME };
+    Event::Sync(sync).to_frame()
+}
+
+/// Hands the `#commit` in a frame to `rewrite`, which makes another frame of it.
+pub(crate) fn rewritten(frame: &[u8], rewrite: impl FnOnce(Commit<'_>) -> Vec<u8>) -> Vec<u8> {
+    match Decoder::new(Options::default()).decode(frame).unwrap() {
+        Event::Commit(commit) => rewrite(commit),
+        other => panic!("a {:?} is no #commit", other.kind()),
+    }
+}
+
+/// The frame of a commit.
+pub(crate) fn frame(commit: Commit<'_>) -> Vec<u8> {
+    Event::Commit(commit).to_frame()
+}
+
+/// The frame of a commit whose operations are changed.
+pub(crate) fn with_ops<'a>(
+    commit: Commit<'a>,
+    change: impl FnOnce(&mut Vec<RepoOp<'a>>),
+) -> Vec<u8> {
+    let mut ops = commit.ops.to_vec();
+    change(&mut ops);
+    frame(Commit { ops: &ops, ..commit })
+}
+
+/// The frame of a commit whose CAR slice holds other blocks.
+pub(crate) fn with_blocks<'a>(
+    commit: Commit<'a>,
+    blocks: impl IntoIterator<Item = (CidRef<'a>, &'a [u8])>,
+) -> Vec<u8> {
+    let car = archive(Some(&commit.commit), blocks);
+    frame(Commit { car: &car, ..commit })
+}
+
+/// The blocks of a commit, each with its CID.
+pub(crate) fn blocks<'a>(commit: &Commit<'a>) -> impl Iterator<Item = (CidRef<'a>, &'a [u8])> {
+    commit.blocks.iter().map(|block| (block.cid, block.data))
+}
+
+/// The commit object in a `#commit`.
+pub(crate) fn object<'a>(commit: &Commit<'a>) -> CommitObject<'a> {
+    let is_object = |block: &&(CidRef<'_>, &[u8])| block.0 == commit.commit.as_cid_ref();
+    CommitObject::parse(blocks(commit).find(|block| is_object(&block)).unwrap().1).unwrap()
+}
+
+/// The frame of a commit with this block in the place of its commit object.
+pub(crate) fn with_object(commit: Commit<'_>, object: &[u8]) -> Vec<u8> {
+    let root = Cid::of(Codec::DagCbor, object);
+    let others = blocks(&commit).filter(|(cid, _)| *cid != commit.commit.as_cid_ref());
+    let car = archive(Some(&root), others.chain([(root.as_cid_ref(), object)]));
+    frame(Commit { commit: root, car: &car, ..commit })
+}
+
+/// The block of a commit object, signed.
+pub(crate) fn sign(key: &SigningKey, unsigned: UnsignedCommit<'_>) -> Vec<u8> {
+    unsigned.with_signature(&key.sign(&unsigned.to_bytes()))
+}
+
+/// What a commit object says, to be signed again.
+pub(crate) fn unsigned<'a>(object: &CommitObject<'a>) -> UnsignedCommit<'a> {
+    let CommitObject { did, rev, data, prev, .. } = *object;
+    UnsignedCommit { did, rev, data, prev }
+}
+
+/// r and n − s, which a verifier without the rule of low s takes for the same signature.
+pub(crate) fn high_twin(curve: Curve, mut signature: [u8; 64]) -> [u8; 64] {
+    let order: [u8; 32] = match curve {
+        Curve::K256 => {
+            *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\
+            \xba\xae\xdc\xe6\xaf\x48\xa0\x3b\xbf\xd2\x5e\x8c\xd0\x36\x41\x41"
+        }
+        Curve::P256 => {
+            *b"\xff\xff\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\
+            \xbc\xe6\xfa\xad\xa7\x17\x9e\x84\xf3\xb9\xca\xc2\xfc\x63\x25\x51"
+        }
+    };
+    let mut borrow = 0;
+    for (s, n) in signature[32..].iter_mut().zip(order).rev() {
+        let difference = i16::from(n) - i16::from(*s) - borrow;
+        (*s, borrow) = (difference as u8, i16::from(difference < 0));
+    }
+    signature
+}
+
+/// An archive.
+pub(crate) fn archive<'a>(
+    root: Option<&Cid>,
+    blocks: impl IntoIterator<Item = (CidRef<'a>, &'a [u8])>,
+) -> Vec<u8> {
+    let roots: Vec<Cid> = root.into_iter().copied().collect();
+    let mut writer = Writer::new(Vec::new(), &roots).unwrap();
+    for (cid, data) in blocks {
+        writer.block(&cid.to_cid().unwrap(), data).unwrap();
+    }
+    writer.into_inner()
+}
+
+/// When the accounts joined: 2026-07-01.
+pub(crate) const JOINED_MICROS: u64 = 1_782_864_000_000_000;
+
+/// When they are judged: a day later.
+pub(crate) const LATER_MICROS: u64 = JOINED_MICROS + 86_400_000_000;
+
+pub(crate) const TIME: &str = "2026-07-01T12:00:00.000Z";

@@ -1,0 +1,227 @@
+//! The entries of a node, in columns.
+//!
+//! A search looks at words, then at one child, and at a record only where words are equal. So each
+//! has a column: with what else belongs to a node, the first eight entries fill two lines of the
+//! cache, and on its way down a search touches nothing else, but for one node in four. Those that have
+//! more keep the rest elsewhere.
+
+use super::{Child, RecordRef};
+
+/// A key of a node, with its record and the child behind it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::mst) struct Entry {
+    /// Four bytes of the key, as a number: see [`super::find`].
+    pub(super) word: u32,
+    pub(super) record: RecordRef,
+    pub(in crate::mst) right: Child,
+}
+
+/// Entries, increasing by key.
+#[derive(Clone, Debug)]
+pub(in crate::mst) struct Entries {
+    /// Behind the last entry, the greatest number.
+    words: [u32; FRONT],
+    rights: [Child; FRONT],
+    records: [RecordRef; FRONT],
+    // len > FRONT if there are more
+    more: Option<Box<More>>,
+    /// How many there are in all.
+    len: u16,
+}
+
+#[derive(Clone, Debug, Default)]
+struct More {
+    entries: Vec<Entry>,
+}
+
+const FRONT: usize = 8;
+
+impl Entries {
+    pub(super) const fn new() -> Self {
+        Self {
+            words: [u32::MAX; FRONT],
+            rights: [None; FRONT],
+            records: [RecordRef(0); FRONT],
+            more: None,
+            len: 0,
+        }
+    }
+
+    #[inline(always)]
+    pub(in crate::mst) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    #[inline(always)]
+    pub(in crate::mst) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The entry at `index`, if there are so many.
+    #[inline(always)]
+    pub(in crate::mst) fn get(&self, index: usize) -> Option<Entry> {
+        if index >= self.len() {
+            return None;
+        }
+        match self.words.get(index) {
+            Some(word) => {
+                let (record, right) = (self.records[index], self.rights[index]);
+                Some(Entry { word: *word, record, right })
+            }
+            None => self.more().get(index - FRONT).copied(),
+        }
+    }
+
+    pub(in crate::mst) fn first(&self) -> Option<Entry> {
+        self.get(0)
+    }
+
+    pub(in crate::mst) fn last(&self) -> Option<Entry> {
+        self.get(self.len().wrapping_sub(1))
+    }
+
+    #[inline]
+    pub(in crate::mst) fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = Entry> + ExactSizeIterator + '_ {
+        (0..self.len()).map(|index| self.get(index).expect("below the length"))
+    }
+
+    /// The child behind the entry at `index`.
+    #[inline(always)]
+    pub(super) fn right(&self, index: usize) -> Child {
+        match self.rights.get(index) {
+            Some(right) => *right,
+            None => self.more()[index - FRONT].right,
+        }
+    }
+
+    pub(super) fn set_right(&mut self, index: usize, right: Child) {
+        match self.rights.get_mut(index) {
+            Some(place) => *place = right,
+            None => self.more_mut()[index - FRONT].right = right,
+        }
+    }
+
+    pub(super) fn set_record(&mut self, index: usize, record: RecordRef) {
+        match self.records.get_mut(index) {
+            Some(place) => *place = record,
+            None => self.more_mut()[index - FRONT].record = record,
+        }
+    }
+
+    /// Makes new words for all entries.
+    #[inline]
+    pub(super) fn set_words(&mut self, word: impl Fn(RecordRef) -> u32) {
+        let in_front = self.len().min(FRONT);
+        for (place, record) in self.words[..in_front].iter_mut().zip(&self.records) {
+            *place = word(*record);
+        }
+        if self.len() > FRONT {
+            self.more_mut().iter_mut().for_each(|entry| entry.word = word(entry.record));
+        }
+    }
+
+    /// The first entry whose word is not less than this one.
+    #[inline(always)]
+    pub(super) fn first_not_below(&self, word: u32) -> usize {
+        // All eight, without a branch: where a loop would stop cannot be predicted.
+        let in_front = self.words.iter().map(|other| usize::from(*other < word)).sum();
+        if in_front < FRONT || self.len() <= FRONT {
+            return in_front;
+        }
+        FRONT + self.more().partition_point(|entry| entry.word < word)
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, entry: Entry) {
+        let index = self.len();
+        if index < FRONT {
+            self.set(index, entry);
+        } else {
+            self.more_mut().push(entry);
+        }
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, index: usize, entry: Entry) {
+        if index >= FRONT {
+            self.more_mut().insert(index - FRONT, entry);
+        } else {
+            if let Some(last) = self.get(FRONT - 1) {
+                self.more_mut().insert(0, last);
+            }
+            // Over all places, so that the length of the move is known.
+            for to in (1..FRONT).rev() {
+                if to > index {
+                    self.words[to] = self.words[to - 1];
+                    self.rights[to] = self.rights[to - 1];
+                    self.records[to] = self.records[to - 1];
+                }
+            }
+            self.set(index, entry);
+        }
+        self.len += 1;
+    }
+
+    pub(super) fn remove(&mut self, index: usize) -> Entry {
+        let removed = self.get(index).expect("the caller found the entry");
+        let len = self.len();
+        if index >= FRONT {
+            self.more_mut().remove(index - FRONT);
+        } else {
+            for at in index..len.min(FRONT) - 1 {
+                self.set(at, self.get(at + 1).expect("below the length"));
+            }
+            let next = if len > FRONT { self.more_mut().remove(0) } else { NO_ENTRY };
+            self.set(len.min(FRONT) - 1, next);
+        }
+        self.len -= 1;
+        removed
+    }
+
+    /// Moves the entries from `index` on to the end of `to`.
+    pub(super) fn split_off(&mut self, index: usize, to: &mut Self) {
+        (index..self.len()).filter_map(|index| self.get(index)).for_each(|entry| to.push(entry));
+        self.truncate(index);
+    }
+
+    /// Takes over the entries of `from`.
+    pub(super) fn append(&mut self, from: &mut Self) {
+        from.split_off(0, self);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    #[inline]
+    fn truncate(&mut self, len: usize) {
+        for index in len..self.len().min(FRONT) {
+            self.set(index, NO_ENTRY);
+        }
+        if self.len() > FRONT {
+            self.more_mut().truncate(len.saturating_sub(FRONT));
+        }
+        self.len = len as u16;
+    }
+
+    #[inline(always)]
+    fn set(&mut self, index: usize, Entry { word, record, right }: Entry) {
+        self.words[index] = word;
+        self.records[index] = record;
+        self.rights[index] = right;
+    }
+
+    fn more(&self) -> &[Entry] {
+        self.more.as_ref().map_or(&[], |more| &more.entries)
+    }
+
+    fn more_mut(&mut self) -> &mut Vec<Entry> {
+        &mut self.more.get_or_insert_default().entries
+    }
+}
+
+/// What stands behind the last entry.
+const NO_ENTRY: Entry = Entry { word: u32::MAX, record: RecordRef(0), right: None };

@@ -1,0 +1,379 @@
+//! Sound trees are walked in key order, and each broken rule is told with its node and its place.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use codec::Cid;
+use codec::cid::Codec;
+use proptest::prelude::*;
+
+use super::*;
+use crate::mst::MAX_NODE_ENTRIES;
+use crate::mst::node::{NodeFault, Writer};
+
+/// Blocks made for a test.
+#[derive(Clone, Default)]
+struct Blocks(BTreeMap<Cid, Vec<u8>>);
+
+impl<'a> BlockSource<'a> for &'a Blocks {
+    fn block(&self, cid: &Cid) -> Option<&'a [u8]> {
+        self.0.get(cid).map(Vec::as_slice)
+    }
+}
+
+impl Blocks {
+    fn add(&mut self, block: Vec<u8>) -> Cid {
+        let cid = Cid::of(Codec::DagCbor, &block);
+        self.0.insert(cid, block);
+        cid
+    }
+
+    /// A node as it should be written, whatever its keys.
+    fn node(&mut self, left: Option<Cid>, entries: &[(&str, Option<Cid>)]) -> Cid {
+        let mut block = Vec::new();
+        let mut writer = Writer::new(&mut block, entries.len());
+        let mut before: &str = "";
+        for (key, right) in entries {
+            let shared = key.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
+            writer.entry(shared, &key.as_bytes()[shared..], value().as_cid_ref(), right.as_ref());
+            before = key;
+        }
+        writer.finish(left.as_ref());
+        self.add(block)
+    }
+
+    /// The tree of these keys, by the book.
+    fn tree(&mut self, keys: &[&str]) -> Cid {
+        let height = keys.iter().map(|key| key_height(key.as_bytes())).max().unwrap_or(0);
+        self.subtree(keys, height)
+    }
+
+    fn subtree(&mut self, keys: &[&str], layer: u8) -> Cid {
+        let is_here = |key: &&str| key_height(key.as_bytes()) == layer;
+        let mut child = |keys: &[&str]| (!keys.is_empty()).then(|| self.subtree(keys, layer - 1));
+        let left_len = keys.iter().position(is_here).unwrap_or(keys.len());
+        let left = child(&keys[..left_len]);
+        let groups = keys[left_len..].chunk_by(|_, next| !is_here(next));
+        let entries: Vec<_> = groups.map(|group| (group[0], child(&group[1..]))).collect();
+        self.node(left, &entries)
+    }
+
+    fn faults(&self, root: Cid) -> Vec<(Option<Cid>, TreeFault)> {
+        let faults = faults(root, self, &Options::default(), 1000);
+        let first = check(root, self, &Options::default()).err();
+        assert_eq!(faults.first().copied(), first, "the first of all is the one that ends a check");
+        faults.into_iter().map(|error| (error.cid, error.fault)).collect()
+    }
+
+    fn only_fault(&self, root: Cid) -> (Option<Cid>, TreeFault) {
+        let faults = self.faults(root);
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults[0]
+    }
+
+    fn records(&self, root: Cid) -> Vec<String> {
+        let mut keys = Vec::new();
+        let mut walk = Walk::new(root, self, &Options::default());
+        while let Some(step) = walk.next() {
+            if let Step::Record { key, .. } = step.expect("a sound tree") {
+                keys.push(String::from_utf8(key.to_vec()).unwrap());
+            }
+        }
+        keys
+    }
+}
+
+fn value() -> Cid {
+    Cid::of(Codec::DagCbor, b"a record")
+}
+
+/// Keys in increasing order, one of each of these heights.
+fn keys<const N: usize>(heights: [u8; N]) -> [String; N] {
+    let mut numbers = 0..;
+    heights.map(|height| {
+        let mut keys = numbers.by_ref().map(|number| format!("c/{number:07}"));
+        keys.find(|key| key_height(key.as_bytes()) == height).expect("numbers enough")
+    })
+}
+
+#[test]
+fn an_empty_tree_is_one_empty_node() {
+    let mut blocks = Blocks::default();
+    let root = blocks.tree(&[]);
+    let summary = check(root, &blocks, &Options::default()).unwrap();
+    assert_eq!(summary, Summary { nodes: 1, records: 0, height: None });
+}
+
+#[test]
+fn an_empty_node_between_a_key_and_a_deeper_one_is_sound() {
+    let mut blocks = Blocks::default();
+    let [low, high] = keys([0, 3]);
+    let root = blocks.tree(&[&low, &high]);
+    let summary = check(root, &blocks, &Options::default()).unwrap();
+    assert_eq!(summary, Summary { nodes: 4, records: 2, height: Some(3) });
+    assert_eq!(blocks.records(root), [low, high]);
+}
+
+proptest! {
+    #[test]
+    fn what_is_built_is_walked_in_key_order(numbers in proptest::collection::btree_set(0u32..100_000, 0..300)) {
+        let keys: Vec<String> = numbers.iter().map(|n| format!("app.test/{n:06}")).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let mut blocks = Blocks::default();
+        let root = blocks.tree(&keys);
+        prop_assert_eq!(blocks.records(root), keys);
+        let summary = check(root, &blocks, &Options::default()).unwrap();
+        prop_assert_eq!(summary.nodes, blocks.0.len() as u64);
+    }
+
+    #[test]
+    fn a_search_finds_what_is_there_and_proves_what_is_not_by_the_nodes_it_names(
+        numbers in proptest::collection::btree_set(0u32..3_000, 0..200),
+        wanted in 0u32..3_000,
+    ) {
+        let keys: Vec<String> = numbers.iter().map(|n| format!("app.test/{n:06}")).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let mut blocks = Blocks::default();
+        let root = blocks.tree(&keys);
+        for wanted in numbers.iter().copied().take(3).chain([wanted]) {
+            let key = format!("app.test/{wanted:06}");
+            let found = search(root, &blocks, key.as_bytes()).unwrap();
+            prop_assert_eq!(found.value.is_some(), numbers.contains(&wanted));
+            let only: BTreeMap<Cid, &[u8]> = found.nodes.iter().copied().collect();
+            prop_assert_eq!(&search(root, &only, key.as_bytes()).unwrap(), &found);
+            for gone in only.keys() {
+                let mut fewer = only.clone();
+                fewer.remove(gone);
+                let error = search(root, &fewer, key.as_bytes()).unwrap_err();
+                prop_assert_eq!((error.cid, error.fault), (Some(*gone), TreeFault::Missing));
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_node_is_the_only_fault_wherever_it_is(numbers in proptest::collection::btree_set(0u32..100_000, 20..60), pick: prop::sample::Index) {
+        let keys: Vec<String> = numbers.iter().map(|n| format!("app.test/{n:06}")).collect();
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let mut blocks = Blocks::default();
+        let root = blocks.tree(&keys);
+        let gone = *pick.get(&blocks.0.keys().copied().collect::<Vec<_>>());
+        blocks.0.remove(&gone);
+        prop_assert_eq!(blocks.only_fault(root), (Some(gone), TreeFault::Missing));
+    }
+
+    #[test]
+    fn bytes_that_nobody_thought_of_end_in_a_verdict(blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 1..5)) {
+        let mut made = Blocks::default();
+        let cids: Vec<Cid> = blocks.into_iter().map(|block| made.add(block)).collect();
+        let root = made.node(Some(cids[0]), &[("c/0000001", cids.get(1).copied())]);
+        let _ = made.faults(root);
+    }
+}
+
+#[test]
+fn keys_in_another_layer_than_their_hash_are_refused_once_a_node() {
+    let mut blocks = Blocks::default();
+    let [a, b, c, d] = keys([1, 0, 2, 1]);
+    let root = blocks.node(None, &[(&a, None), (&b, None), (&c, None), (&d, None)]);
+    assert_eq!(blocks.only_fault(root), (Some(root), TreeFault::Layer));
+    let error = check(root, &blocks, &Options::default()).unwrap_err();
+    let block = &blocks.0[&root];
+    assert_eq!(key_of(block, error.offset).as_deref(), Some(b.as_bytes()));
+}
+
+#[test]
+fn a_child_that_skips_a_layer_is_refused() {
+    let mut blocks = Blocks::default();
+    let [low, high] = keys([0, 2]);
+    let child = blocks.node(None, &[(&low, None)]);
+    let root = blocks.node(Some(child), &[(&high, None)]);
+    assert_eq!(blocks.only_fault(root), (Some(child), TreeFault::SkippedLayer));
+}
+
+#[test]
+fn a_child_as_high_as_its_parent_is_refused() {
+    let mut blocks = Blocks::default();
+    let [a, b] = keys([2, 2]);
+    let child = blocks.node(None, &[(&a, None)]);
+    let root = blocks.node(Some(child), &[(&b, None)]);
+    assert_eq!(blocks.only_fault(root), (Some(child), TreeFault::Layer));
+}
+
+#[test]
+fn nothing_may_hang_below_the_leaves() {
+    let mut blocks = Blocks::default();
+    let [a, b] = keys([0, 0]);
+    let child = blocks.node(None, &[(&a, None)]);
+    let root = blocks.node(Some(child), &[(&b, None)]);
+    assert_eq!(blocks.only_fault(root), (Some(child), TreeFault::Layer));
+}
+
+#[test]
+fn a_subtree_on_the_wrong_side_of_its_neighbour_is_refused() {
+    let [a, b, c] = keys([0, 1, 0]);
+    let mut blocks = Blocks::default();
+    let too_great = blocks.node(None, &[(&c, None)]);
+    let left = blocks.node(Some(too_great), &[(&b, None)]);
+    assert_eq!(blocks.only_fault(left), (Some(left), TreeFault::Order));
+    let too_small = blocks.node(None, &[(&a, None)]);
+    let right = blocks.node(None, &[(&b, Some(too_small))]);
+    assert_eq!(blocks.only_fault(right), (Some(too_small), TreeFault::Order));
+}
+
+#[test]
+fn a_key_behind_a_child_is_held_against_the_last_key_below_that() {
+    let [mid, top, last] = keys([1, 2, 0]);
+    let mut blocks = Blocks::default();
+    let leaf = blocks.node(None, &[(&last, None)]);
+    let child = blocks.node(None, &[(&mid, Some(leaf))]);
+    let root = blocks.node(Some(child), &[(&top, None)]);
+    assert_eq!(blocks.only_fault(root), (Some(root), TreeFault::Order));
+}
+
+#[test]
+fn an_empty_node_below_the_root_and_an_untrimmed_root_are_refused() {
+    let [a, b] = keys([0, 1]);
+    let mut blocks = Blocks::default();
+    let empty = blocks.node(None, &[]);
+    let root = blocks.node(Some(empty), &[(&b, None)]);
+    assert_eq!(blocks.only_fault(root), (Some(empty), TreeFault::EmptyNode));
+    let leaf = blocks.node(None, &[(&a, None)]);
+    let untrimmed = blocks.node(Some(leaf), &[]);
+    assert_eq!(blocks.only_fault(untrimmed), (Some(untrimmed), TreeFault::Untrimmed));
+}
+
+#[test]
+fn a_node_that_is_none_costs_only_its_own_subtree() {
+    let [a, b, c, d, e] = keys([0, 1, 0, 1, 0]);
+    let mut blocks = Blocks::default();
+    let left = blocks.add(b"\xa1\x61e\x80".to_vec());
+    let mid = blocks.node(None, &[(&a, None), (&c, None)]);
+    let right = blocks.node(None, &[(&e, None)]);
+    let root = blocks.node(Some(left), &[(&b, Some(mid)), (&d, Some(right))]);
+    let faults = blocks.faults(root);
+    let shape = TreeFault::Node(NodeFault::Shape);
+    assert_eq!(faults, [(Some(left), shape), (Some(mid), TreeFault::Order)]);
+}
+
+#[test]
+fn a_search_refuses_what_its_nodes_show_to_be_wrong() {
+    let [a, b, c, d] = keys([0, 1, 0, 1]);
+    let mut blocks = Blocks::default();
+    let fault = |blocks: &Blocks, root, key: &str| {
+        let error = search(root, blocks, key.as_bytes()).unwrap_err();
+        (error.cid.unwrap(), error.fault)
+    };
+    let leaf = blocks.node(None, &[(&c, None)]);
+    let wrong_side = blocks.node(Some(leaf), &[(&b, None)]);
+    assert_eq!(fault(&blocks, wrong_side, &a), (leaf, TreeFault::Order));
+    let other_side = blocks.node(None, &[(&b, None), (&d, Some(leaf))]);
+    assert_eq!(fault(&blocks, other_side, "e"), (leaf, TreeFault::Order));
+    let mixed = blocks.node(None, &[(&b, None), (&c, None)]);
+    assert_eq!(fault(&blocks, mixed, &b), (mixed, TreeFault::Layer));
+    let empty = blocks.node(None, &[]);
+    let above_empty = blocks.node(Some(empty), &[(&b, None)]);
+    assert_eq!(fault(&blocks, above_empty, &a), (empty, TreeFault::EmptyNode));
+    let untrimmed = blocks.node(Some(leaf), &[]);
+    assert_eq!(fault(&blocks, untrimmed, &c), (untrimmed, TreeFault::Untrimmed));
+    let below = blocks.node(None, &[(&a, Some(leaf))]);
+    assert_eq!(fault(&blocks, below, &c), (leaf, TreeFault::Layer));
+    let [low, high] = keys([0, 2]);
+    let leaf = blocks.node(None, &[(&low, None)]);
+    let skipped = blocks.node(Some(leaf), &[(&high, None)]);
+    assert_eq!(fault(&blocks, skipped, &low), (leaf, TreeFault::SkippedLayer));
+}
+
+#[test]
+fn graphs_that_would_blow_up_end_at_the_node_that_comes_again() {
+    let [low, ..] = keys([0]);
+    let mut blocks = Blocks::default();
+    let mut node = blocks.node(None, &[(&low, None)]);
+    for layer in 1..=10 {
+        let [key] = keys([layer]);
+        node = blocks.node(Some(node), &[(&key, Some(node))]);
+    }
+    let mut walk = Walk::new(node, &blocks, &Options::default());
+    let mut steps = 0;
+    let mut repeated = BTreeSet::new();
+    while let Some(step) = walk.next() {
+        steps += 1;
+        if let Err(TreeError { cid, fault: TreeFault::Repeated, .. }) = step {
+            repeated.insert(cid);
+        }
+    }
+    assert_eq!(repeated.len(), 10);
+    assert!(steps < 50, "{steps} steps for eleven nodes");
+}
+
+#[test]
+fn a_source_that_lies_in_a_circle_is_walked_to_an_end() {
+    struct Circle(Vec<u8>);
+    impl<'a> BlockSource<'a> for &'a Circle {
+        fn block(&self, _: &Cid) -> Option<&'a [u8]> {
+            Some(&self.0)
+        }
+    }
+    let mut blocks = Blocks::default();
+    let [key] = keys([1]);
+    let cid = blocks.node(Some(value()), &[(&key, Some(value()))]);
+    let circle = Circle(blocks.0[&cid].clone());
+    let found = faults(cid, &circle, &Options::default(), 1000);
+    let fault = TreeError { cid: Some(value()), offset: 0, fault: TreeFault::Repeated };
+    assert_eq!(found, [fault, fault]);
+}
+
+#[test]
+fn bounds_end_the_walk() {
+    let [a, b, c] = keys([0, 1, 0]);
+    let mut blocks = Blocks::default();
+    let root = blocks.tree(&[&a, &b, &c]);
+    let limit = |options| check(root, &blocks, &options).unwrap_err().fault;
+    let options = Options::default();
+    let nodes = limit(Options { max_nodes: 2, ..options });
+    assert_eq!(nodes, TreeFault::Limit(Limit::Nodes));
+    let records = limit(Options { max_records: 2, ..options });
+    assert_eq!(records, TreeFault::Limit(Limit::Records));
+    assert!(check(root, &blocks, &Options { max_nodes: 3, max_records: 3 }).is_ok());
+}
+
+#[test]
+fn a_node_of_more_entries_than_are_hashed_together_is_checked_to_the_last() {
+    let mut blocks = Blocks::default();
+    let all: Vec<String> = (0..2000).map(|number| format!("c/{number:07}")).collect();
+    let mut low: Vec<(&str, Option<Cid>)> = all
+        .iter()
+        .filter(|key| key_height(key.as_bytes()) == 0)
+        .map(|key| (key.as_str(), None))
+        .collect();
+    assert!(low.len() > 1024 && low.len() < MAX_NODE_ENTRIES);
+    let sound = blocks.node(None, &low);
+    assert_eq!(check(sound, &blocks, &Options::default()).unwrap().records, low.len() as u64);
+    let wrong = "d/last-of-all";
+    let wrong = (0..).map(|n| format!("{wrong}{n}")).find(|key| key_height(key.as_bytes()) == 1);
+    let wrong = wrong.unwrap();
+    low.push((&wrong, None));
+    let root = blocks.node(None, &low);
+    let error = check(root, &blocks, &Options::default()).unwrap_err();
+    assert_eq!((error.cid, error.fault), (Some(root), TreeFault::Layer));
+    assert_eq!(key_of(&blocks.0[&root], error.offset), Some(wrong.into_bytes()));
+}
+
+#[test]
+fn a_walk_over_an_archive_tells_its_blocks_apart_as_one_over_a_map() {
+    let [a, b, c, d] = keys([0, 1, 0, 2]);
+    let mut blocks = Blocks::default();
+    let root = blocks.tree(&[&a, &b, &c, &d]);
+    let mut archive = codec::car::Writer::new(Vec::new(), &[root]).unwrap();
+    blocks.0.iter().for_each(|(cid, block)| archive.block(cid, block).unwrap());
+    let archive = archive.into_inner();
+    let read = codec::car::read(&archive, &codec::car::Options::default()).unwrap();
+    let source: BTreeMap<Cid, &[u8]> =
+        read.blocks.iter().map(|block| (block.cid.to_cid().unwrap(), block.data)).collect();
+    let mut walk = Walk::of_archive(root, &source, &archive, &Options::default());
+    while let Some(step) = walk.next() {
+        step.unwrap();
+    }
+    assert_eq!(walk.summary(), check(root, &blocks, &Options::default()).unwrap());
+    let mut marks = Marks::of_archive(&archive);
+    assert!(read.blocks.iter().all(|block| marks.meet(block.data)));
+    assert!(!read.blocks.iter().any(|block| marks.meet(block.data)));
+}

@@ -1,0 +1,127 @@
+//! Why a tree is refused, and where.
+
+use codec::Cid;
+
+use super::node::{NodeError, NodeFault};
+use super::{MAX_KEY_BYTES, MAX_NODE_ENTRIES};
+
+/// Why a tree is refused, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeError {
+    /// The node that breaks the rule, or that is missing; `None` if the fault is not in a node.
+    pub cid: Option<Cid>,
+    /// Bytes from the start of the node's block to the part that broke the rule.
+    pub offset: usize,
+    /// The rule.
+    pub fault: TreeFault,
+}
+
+/// A rule of trees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TreeFault {
+    /// The block is not a node.
+    #[error("{0}")]
+    Node(NodeFault),
+    /// A node that has to be read is not at hand.
+    #[error("this node is missing")]
+    Missing,
+    /// A key does not lie between its neighbours in the tree, or was given out of order.
+    #[error("a key out of order")]
+    Order,
+    /// A key stands in another layer than its hash says.
+    #[error("a key stands in another layer than that of its hash")]
+    Layer,
+    /// A child belongs more than one layer below its parent.
+    #[error("a child more than one layer below its parent")]
+    SkippedLayer,
+    /// A node below the root has neither an entry nor a child.
+    #[error("an empty node below the root")]
+    EmptyNode,
+    /// The root has no entry, and a child.
+    #[error("the root has a child and no entry: it must be trimmed")]
+    Untrimmed,
+    /// A node is reached twice.
+    #[error("a node that is reached a second time")]
+    Repeated,
+    /// A bound is exceeded.
+    #[error("{0}")]
+    Limit(Limit),
+}
+
+/// A bound of trees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Limit {
+    /// A key is longer than [`MAX_KEY_BYTES`].
+    #[error("a key of more than {MAX_KEY_BYTES} bytes")]
+    KeyBytes,
+    /// A node has more than [`MAX_NODE_ENTRIES`] entries.
+    #[error("a node of more than {MAX_NODE_ENTRIES} entries")]
+    NodeEntries,
+    /// The tree has more nodes than the caller allows.
+    #[error("more nodes than allowed")]
+    Nodes,
+    /// The tree has more records than the caller allows.
+    #[error("more records than allowed")]
+    Records,
+    /// The keys and values of the tree take more than 4 GiB of memory.
+    #[error("keys and values of more than 4 GiB")]
+    Bytes,
+}
+
+impl TreeFault {
+    /// The rule's stable name, such as `tree/order`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Node(fault) => fault.code(),
+            Self::Missing => "tree/missing-node",
+            Self::Order => "tree/order",
+            Self::Layer => "tree/layer",
+            Self::SkippedLayer => "tree/skipped-layer",
+            Self::EmptyNode => "tree/empty-node",
+            Self::Untrimmed => "tree/untrimmed-root",
+            Self::Repeated => "tree/repeated-node",
+            Self::Limit(_) => "tree/limit",
+        }
+    }
+}
+
+impl std::error::Error for TreeError {}
+
+impl std::fmt::Display for TreeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.cid {
+            Some(cid) if self.offset > 0 => {
+                write!(f, "tree node {cid}, at byte {}: {}", self.offset, self.fault)
+            }
+            Some(cid) => write!(f, "tree node {cid}: {}", self.fault),
+            None => self.fault.fmt(f),
+        }
+    }
+}
+
+impl TreeError {
+    /// The fault of the node called `cid`.
+    #[cold]
+    pub fn at(cid: Cid, offset: usize, fault: TreeFault) -> Self {
+        Self { cid: Some(cid), offset, fault }
+    }
+
+    /// A fault that is not in a node.
+    #[cold]
+    pub fn of(fault: TreeFault) -> Self {
+        Self { cid: None, offset: 0, fault }
+    }
+
+    /// A node that is no node.
+    #[cold]
+    pub fn node(cid: Cid, error: NodeError) -> Self {
+        let fault = match error.fault {
+            NodeFault::Limit(limit) => TreeFault::Limit(limit),
+            NodeFault::Order => TreeFault::Order,
+            fault => TreeFault::Node(fault),
+        };
+        Self::at(cid, error.offset, fault)
+    }
+}

@@ -1,0 +1,119 @@
+//! The bytes of a node.
+
+use codec::{Cid, CidRef};
+
+/// Appends the block of a node, entry by entry.
+///
+/// ```
+/// use codec::cid::{Cid, Codec};
+/// use wireproof_atproto::mst::node::Writer;
+/// let mut block = Vec::new();
+/// Writer::new(&mut block, 0).finish(None);
+/// assert_eq!(
+///     Cid::of(Codec::DagCbor, &block).to_string(),
+///     "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm",
+/// );
+/// ```
+#[derive(Debug)]
+pub struct Writer<'o> {
+    out: &'o mut Vec<u8>,
+}
+
+impl<'o> Writer<'o> {
+    /// Starts a node; `len` entries must follow.
+    #[inline]
+    pub fn new(out: &'o mut Vec<u8>, len: usize) -> Self {
+        out.extend_from_slice(b"\xa2\x61e");
+        head(out, ARRAY, len);
+        Self { out }
+    }
+
+    /// Appends an entry: how many bytes its key shares with the one before, the rest of the key, the
+    /// record and the child behind the key.
+    #[inline]
+    pub fn entry(
+        &mut self,
+        prefix_len: usize,
+        suffix: &[u8],
+        value: CidRef<'_>,
+        right: Option<&Cid>,
+    ) -> &mut Self {
+        self.out.extend_from_slice(b"\xa4\x61k");
+        head(self.out, BYTES, suffix.len());
+        self.out.extend_from_slice(suffix);
+        self.out.extend_from_slice(b"\x61p");
+        head(self.out, UNSIGNED, prefix_len);
+        self.child(b't', right);
+        self.value(value);
+        self
+    }
+
+    /// Ends the node with the child before its first key.
+    #[inline]
+    pub fn finish(mut self, left: Option<&Cid>) {
+        self.child(b'l', left);
+    }
+
+    /// Appends a field that holds a child or null, in one piece.
+    #[inline]
+    fn child(&mut self, name: u8, child: Option<&Cid>) {
+        let Some(child) = child else { return self.out.extend_from_slice(&[0x61, name, 0xf6]) };
+        self.link(name, child.as_bytes());
+    }
+
+    #[inline]
+    fn value(&mut self, value: CidRef<'_>) {
+        match value.as_bytes().try_into() {
+            Ok(cid) => self.link(b'v', cid),
+            Err(_) => self.foreign_value(value),
+        }
+    }
+
+    /// Appends a field that holds a link of the usual length, in one piece.
+    #[inline]
+    fn link(&mut self, name: u8, cid: &[u8; Cid::LEN]) {
+        let mut field = [0; LINK_FIELD.len() + Cid::LEN];
+        field[..LINK_FIELD.len()].copy_from_slice(&LINK_FIELD);
+        field[1] = name;
+        field[LINK_FIELD.len()..].copy_from_slice(cid);
+        self.out.extend_from_slice(&field);
+    }
+
+    #[cold]
+    fn foreign_value(&mut self, value: CidRef<'_>) {
+        self.out.extend_from_slice(b"\x61v\xd8\x2a");
+        head(self.out, BYTES, value.as_bytes().len() + 1);
+        self.out.push(0);
+        self.out.extend_from_slice(value.as_bytes());
+    }
+}
+
+/// Appends the head of an item, in the fewest bytes.
+#[inline]
+fn head(out: &mut Vec<u8>, kind: u8, number: usize) {
+    match number {
+        0..24 => out.push(kind | number as u8),
+        24..256 => out.extend_from_slice(&[kind | 24, number as u8]),
+        _ => wide_head(out, kind, number),
+    }
+}
+
+#[cold]
+fn wide_head(out: &mut Vec<u8>, kind: u8, number: usize) {
+    match u16::try_from(number) {
+        Ok(number) => {
+            out.push(kind | 25);
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        Err(_) => {
+            out.push(kind | 26);
+            out.extend_from_slice(&u32::try_from(number).expect("below 4 GiB").to_be_bytes());
+        }
+    }
+}
+
+/// A field's name, to be set, and the head of a link of the usual length.
+const LINK_FIELD: [u8; 7] = *b"\x61?\xd8\x2a\x58\x25\x00";
+const UNSIGNED: u8 = 0 << 5;
+const BYTES: u8 = 2 << 5;
+const ARRAY: u8 = 4 << 5;

@@ -1,0 +1,652 @@
+use std::collections::BTreeMap;
+
+use codec::cid::Codec;
+use codec::{AnyCid, Cid};
+use proptest::prelude::*;
+
+use super::inversion::{InversionFault, Undo, invert};
+use super::reference::{Built, Records, build};
+use super::*;
+use crate::event::Action;
+
+/// The value of all records in the specification's examples.
+const VALUE: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
+
+/// Record keys, in the short form `3fo` for `3jqfcqzm3fo2j`, and the root of their tree.
+const KNOWN_ROOTS: [(&str, &str); 11] = [
+    ("", "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm"),
+    ("3fo", "bafyreibj4lsc3aqnrvphp5xmrnfoorvru4wynt6lwidqbm2623a6tatzdu"),
+    ("3fx", "bafyreih7wfei65pxzhauoibu3ls7jgmkju4bspy4t2ha2qdjnzqvoy33ai"),
+    ("3fp 3fr 3fs 3ft 4fc", "bafyreicmahysq4n6wfuxo522m6dpiy7z7qzym3dzs756t5n7nfdgccwq7m"),
+    ("3fn 3fo 3fp 3fs 3ft 3fu", "bafyreifnqrwbk6ffmyaz5qtujqrzf5qmxf7cbxvgzktl4e3gabuxbtatv4"),
+    ("3fn 3fo 3fp 3ft 3fu", "bafyreie4kjuxbwkhzg2i5dljaswcroeih4dgiqq6pazcmunwt2byd725vi"),
+    (
+        "3fo 3fp 3fr 3fs 3ft 3fz 4fc 4fd 4ff 4fg 4fh",
+        "bafyreiettyludka6fpgp33stwxfuwhkzlur6chs4d2v4nkmq2j3ogpdjem",
+    ),
+    (
+        "3fo 3fp 3fr 3fs 3ft 3fx 3fz 4fc 4fd 4ff 4fg 4fh",
+        "bafyreid2x5eqs4w4qxvc5jiwda4cien3gw2q6cshofxwnvv7iucrmfohpm",
+    ),
+    ("3ft 3fz", "bafyreidfcktqnfmykz2ps3dbul35pepleq7kvv526g47xahuz3rqtptmky"),
+    ("3ft 3fx 3fz", "bafyreiavxaxdz7o7rbvr3zg2liox2yww46t7g6hkehx4i4h3lwudly7dhy"),
+    ("3ft 3fx 3fz 4fd", "bafyreig4jv3vuajbsybhyvb7gggvpwh2zszwfyttjrj6qwvcsp24h6popu"),
+];
+
+#[test]
+fn known_sets_of_records_have_their_known_roots() {
+    let value: Cid = VALUE.parse().unwrap();
+    for (rkeys, root) in KNOWN_ROOTS {
+        let path = |short| format!("com.example.record/3jqfcqzm{short}2j").into_bytes();
+        let records: Records =
+            rkeys.split_whitespace().map(|short| (path(short), value.into())).collect();
+        assert_eq!(build(&records).root().to_string(), root, "{rkeys}");
+        assert_eq!(inserted(records.iter()).root().to_string(), root, "{rkeys}");
+        assert_eq!(inserted(records.iter().rev()).root().to_string(), root, "{rkeys}");
+    }
+}
+
+fn value(seed: u64) -> AnyCid {
+    Cid::of(Codec::DagCbor, &seed.to_be_bytes()).into()
+}
+
+fn inserted<'r>(records: impl Iterator<Item = (&'r Vec<u8>, &'r AnyCid)>) -> Tree {
+    let mut tree = Tree::empty();
+    for (key, value) in records {
+        assert_eq!(tree.insert(key, value.clone()), Ok(None));
+    }
+    tree
+}
+
+/// Keys of the heights wanted, increasing.
+fn keys_of_heights(heights: &[u8]) -> Vec<Vec<u8>> {
+    let mut number = 0u64;
+    let mut next = |height| {
+        loop {
+            number += 1;
+            let key = format!("k/{number:06}").into_bytes();
+            if key_height(&key) == height {
+                return key;
+            }
+        }
+    };
+    heights.iter().map(|height| next(*height)).collect()
+}
+
+fn subset(keys: &[Vec<u8>], bits: usize) -> Records {
+    let chosen = keys.iter().enumerate().filter(|(index, _)| bits >> index & 1 == 1);
+    chosen.map(|(index, key)| (key.clone(), value(index as u64))).collect()
+}
+
+/// Sets of six heights: flat, steep, with gaps between layers, tall in the middle and at the edges.
+const HEIGHTS: [[u8; 6]; 8] = [
+    [0, 0, 0, 0, 0, 0],
+    [0, 1, 0, 1, 0, 1],
+    [0, 1, 2, 3, 2, 0],
+    [0, 3, 0, 0, 3, 0],
+    [3, 0, 1, 1, 0, 3],
+    [0, 0, 3, 0, 0, 0],
+    [2, 0, 2, 0, 0, 2],
+    [0, 2, 0, 1, 3, 0],
+];
+
+#[test]
+fn every_tree_over_six_keys_is_built_in_any_order_and_changed_by_any_edit() {
+    for heights in HEIGHTS {
+        let keys = keys_of_heights(&heights);
+        let built: Vec<Built> = (0..64).map(|bits| build(&subset(&keys, bits))).collect();
+        for bits in 0..64 {
+            let records = subset(&keys, bits);
+            let whole = inserted(records.iter());
+            for (index, key) in keys.iter().enumerate() {
+                let mut tree = whole.clone();
+                let bit = 1 << index;
+                if bits & bit == 0 {
+                    assert_eq!(tree.get(key), Ok(None));
+                    assert_eq!(tree.remove(key), Ok(None));
+                    assert_eq!(tree.root(), built[bits].root(), "{heights:?} {bits:b}");
+                    assert_eq!(tree.insert(key, value(index as u64)), Ok(None));
+                } else {
+                    let stored = value(index as u64);
+                    assert_eq!(tree.get(key), Ok(Some(stored.as_cid_ref())));
+                    assert_eq!(tree.insert(key, stored.clone()), Ok(Some(stored.clone())));
+                    assert_eq!(tree.root(), built[bits].root(), "{heights:?} {bits:b}");
+                    assert_eq!(tree.remove(key), Ok(Some(stored)));
+                }
+                assert_eq!(tree.root(), built[bits ^ bit].root(), "{heights:?} {bits:b} {index}");
+            }
+        }
+        each_order(&mut (0..6).collect(), 0, &mut |order| {
+            let mut tree = Tree::empty();
+            let mut bits = 0;
+            for index in order {
+                tree.insert(&keys[*index], value(*index as u64)).unwrap();
+                bits |= 1 << index;
+                assert_eq!(tree.root(), built[bits].root(), "{heights:?} {order:?}");
+            }
+            for index in order {
+                tree.remove(&keys[*index]).unwrap();
+                bits ^= 1 << index;
+                assert_eq!(tree.root(), built[bits].root(), "{heights:?} {order:?}");
+            }
+        });
+    }
+}
+
+fn each_order(items: &mut Vec<usize>, fixed: usize, visit: &mut impl FnMut(&[usize])) {
+    if fixed == items.len() {
+        return visit(items);
+    }
+    for next in fixed..items.len() {
+        items.swap(fixed, next);
+        each_order(items, fixed + 1, visit);
+        items.swap(fixed, next);
+    }
+}
+
+/// Keys with many prefixes in common, some that are prefixes of others, and zero bytes.
+fn any_key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => (0..400u32).prop_map(|n| format!("app.bsky.feed.post/{n}").into_bytes()),
+        2 => (0..60u32).prop_map(|n| format!("app.bsky.feed.post/3jqfcqzm{n}").into_bytes()),
+        2 => proptest::collection::vec(0..2u8, 1..14),
+        1 => (1..40usize).prop_map(|n| vec![b'a'; n]),
+        1 => (1..30usize).prop_map(|n| [b"zz".as_slice(), &vec![0; n]].concat()),
+    ]
+}
+
+fn blocks_of(built: &Built) -> BTreeMap<Cid, &[u8]> {
+    built.blocks.iter().map(|(cid, block)| (*cid, &block[..])).collect()
+}
+
+fn sealed(tree: &mut Tree<impl Sized>) -> BTreeMap<Cid, Vec<u8>> {
+    tree.collect_blocks().into_iter().collect()
+}
+
+fn created(after: &Built, before: &Built) -> BTreeMap<Cid, Vec<u8>> {
+    let is_new = |(cid, _): &(&Cid, _)| !before.blocks.contains_key(*cid);
+    after.blocks.iter().filter(is_new).map(|(cid, block)| (*cid, block.clone())).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn after_any_edits_a_tree_is_the_one_built_anew(
+        edits in proptest::collection::vec((any_key(), 0..10u64), 1..250),
+        every in 1..20usize,
+    ) {
+        let mut records = Records::new();
+        let mut tree = Tree::empty();
+        let mut before = Built::default();
+        for (step, (key, what)) in edits.iter().enumerate() {
+            if *what < 4 {
+                prop_assert_eq!(tree.remove(key).unwrap(), records.remove(key));
+            } else {
+                let before = records.insert(key.clone(), value(*what));
+                prop_assert_eq!(tree.insert(key, value(*what)).unwrap(), before);
+            }
+            if step % every == 0 {
+                let after = build(&records);
+                prop_assert_eq!(tree.root(), after.root());
+                prop_assert_eq!(sealed(&mut tree), created(&after, &before));
+                before = after;
+            }
+        }
+        for (key, value) in &records {
+            prop_assert_eq!(tree.get(key).unwrap(), Some(value.as_cid_ref()));
+        }
+        for key in records.keys() {
+            prop_assert!(tree.remove(key).unwrap().is_some());
+        }
+        prop_assert_eq!(tree.root(), build(&Records::new()).root());
+    }
+
+    #[test]
+    fn a_loaded_tree_is_edited_as_one_that_was_made(
+        records in proptest::collection::btree_map(any_key(), (0..10u64).prop_map(value), 0..120),
+        edits in proptest::collection::vec((any_key(), 0..10u64), 1..40),
+    ) {
+        let mut records: Records = records;
+        let before = build(&records);
+        let mut tree = Tree::load_partial(before.root(), blocks_of(&before));
+        prop_assert_eq!(tree.root(), before.root());
+        for (key, what) in &edits {
+            let known = records.get(key).map(AnyCid::as_cid_ref);
+            prop_assert_eq!(tree.get(key).unwrap(), known);
+            if *what < 5 {
+                prop_assert_eq!(tree.remove(key).unwrap(), records.remove(key));
+            } else {
+                let before = records.insert(key.clone(), value(*what));
+                prop_assert_eq!(tree.insert(key, value(*what)).unwrap(), before);
+            }
+        }
+        let after = build(&records);
+        prop_assert_eq!(tree.root(), after.root());
+        prop_assert_eq!(sealed(&mut tree), created(&after, &before));
+        prop_assert!(tree.collect_blocks().is_empty());
+    }
+
+    #[test]
+    fn what_was_done_is_undone_with_the_covering_proof_alone(
+        records in proptest::collection::btree_map(any_key(), (0..10u64).prop_map(value), 0..120),
+        edits in proptest::collection::btree_map(any_key(), 0..10u64, 1..8),
+        order in any::<u64>(),
+    ) {
+        let before: Records = records;
+        let mut after = before.clone();
+        let mut ops = Vec::new();
+        for (key, what) in edits {
+            let prev = after.remove(&key);
+            let cid = (what > 4 || prev.is_none()).then(|| value(100 + what));
+            after.extend(cid.clone().map(|cid| (key.clone(), cid)));
+            ops.push((key, cid, prev));
+        }
+        let rotation = order as usize % ops.len();
+        ops.rotate_left(rotation);
+        let (before, built) = (build(&before), build(&after));
+        let keys: Vec<&[u8]> = ops.iter().map(|(key, ..)| &key[..]).collect();
+        let proof = built.covering_proof(&after, &keys);
+        let source: BTreeMap<Cid, &[u8]> =
+            proof.iter().map(|cid| (*cid, &built.blocks[cid][..])).collect();
+        let ops: Vec<Undo<'_>> = ops.iter().map(|(key, cid, prev)| undo(key, cid, prev)).collect();
+        prop_assert_eq!(invert(built.root(), &source, &ops), Ok(before.root()));
+        for missing in &proof {
+            let mut less = source.clone();
+            less.remove(missing);
+            // Without a node the answer is right, or the name of that node, or there is none.
+            match invert(built.root(), &less, &ops) {
+                Ok(root) => prop_assert!([before.root(), *missing].contains(&root)),
+                Err(error) => {
+                    let fault = TreeFault::Missing;
+                    let missing = TreeError { cid: Some(*missing), offset: 0, fault };
+                    prop_assert_eq!(error.fault, InversionFault::Tree(missing));
+                }
+            }
+        }
+    }
+}
+
+fn any_records() -> impl Strategy<Value = Records> {
+    proptest::collection::btree_map(any_key(), (0..10u64).prop_map(value), 0..120)
+}
+
+fn loaded(built: &Built) -> Tree<BTreeMap<Cid, &[u8]>> {
+    Tree::load_partial(built.root(), blocks_of(built))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn records_at_once_make_the_tree_of_one_by_one(
+        records in proptest::collection::vec((any_key(), (0..10u64).prop_map(value)), 0..120),
+        more in any_records(),
+    ) {
+        let sorted: Records = records.iter().cloned().collect();
+        let root = build(&sorted).root();
+        prop_assert_eq!(Tree::from_unsorted(records).unwrap().root(), root);
+        let mut tree = Tree::from_sorted(sorted.clone()).unwrap();
+        prop_assert_eq!(tree.root(), root);
+        // It is as good as any other to work on.
+        let all: Records = sorted.iter().chain(&more).map(|(k, v)| (k.clone(), v.clone())).collect();
+        for (key, value) in &more {
+            tree.insert(key, value.clone()).unwrap();
+        }
+        prop_assert_eq!(tree.root(), build(&all).root());
+        for key in sorted.keys() {
+            tree.remove(key).unwrap();
+        }
+        let left = more.into_iter().filter(|(key, _)| !sorted.contains_key(key)).collect();
+        prop_assert_eq!(tree.root(), build(&left).root());
+    }
+
+    #[test]
+    fn a_range_has_the_records_between_its_ends(
+        records in any_records(),
+        (a, b) in (any_key(), any_key()),
+        inclusive in any::<(bool, bool)>(),
+    ) {
+        use std::ops::Bound::{Excluded, Included};
+        let (a, b) = if a < b { (a, b) } else { (b, a) };
+        prop_assume!(a != b);
+        let start = if inclusive.0 { Included(&a) } else { Excluded(&a) };
+        let end = if inclusive.1 { Included(&b) } else { Excluded(&b) };
+        let built = build(&records);
+        let mut tree = loaded(&built);
+        let walked: Result<Vec<_>, _> = tree.range::<Vec<u8>>((start, end)).collect();
+        let expected: Vec<_> =
+            records.range::<Vec<u8>, _>((start, end)).map(|(k, v)| (k.clone(), v.clone())).collect();
+        prop_assert_eq!(walked.unwrap(), expected);
+        prop_assert_eq!(tree.iter().collect::<Result<Records, _>>().unwrap(), records);
+    }
+
+    #[test]
+    fn proofs_have_exactly_the_nodes_that_are_asked_for(
+        records in any_records(),
+        keys in proptest::collection::vec(any_key(), 1..6),
+    ) {
+        let built = build(&records);
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let covering = built.covering_proof(&records, &keys);
+        let mut made = inserted(records.iter());
+        prop_assert_eq!(loaded(&built).covering_proof(keys.iter().copied()).unwrap(), covering.clone());
+        prop_assert_eq!(made.covering_proof(keys.iter().copied()).unwrap(), covering);
+        for key in keys {
+            let proof = made.record_proof(key).unwrap();
+            prop_assert_eq!(&proof, &loaded(&built).record_proof(key).unwrap());
+            prop_assert!(proof.iter().map(|(cid, _)| *cid).eq(built.path(key)));
+            let source: BTreeMap<Cid, &[u8]> =
+                proof.iter().map(|(cid, block)| (*cid, &block[..])).collect();
+            let mut partial = Tree::load_partial(built.root(), source);
+            prop_assert_eq!(
+                partial.get(key).unwrap(),
+                records.get(key).map(AnyCid::as_cid_ref)
+            );
+        }
+    }
+
+    #[test]
+    fn a_diff_is_what_must_be_done(
+        common in any_records(),
+        only_old in proptest::collection::btree_map(any_key(), (10..12u64).prop_map(value), 0..6),
+        only_new in proptest::collection::btree_map(any_key(), (12..14u64).prop_map(value), 0..6),
+    ) {
+        let with = |more: Records| common.clone().into_iter().chain(more).collect::<Records>();
+        let (old, new) = (with(only_old), with(only_new));
+        let (built_old, built_new) = (build(&old), build(&new));
+        let found = diff(&mut loaded(&built_old), &mut inserted(new.iter())).unwrap();
+        let mut patched = old;
+        for Change { key, old, new } in &found.changes {
+            prop_assert_ne!(old, new);
+            prop_assert_eq!(&patched.remove(key), old);
+            patched.extend(new.clone().map(|new| (key.clone(), new)));
+        }
+        prop_assert_eq!(patched, new);
+        prop_assert!(found.changes.is_sorted_by(|a, b| a.key < b.key));
+        prop_assert!(found.created_nodes.iter().eq(created(&built_new, &built_old).keys()));
+        prop_assert!(found.deleted_nodes.iter().eq(created(&built_old, &built_new).keys()));
+    }
+
+    #[test]
+    fn a_canonical_tree_is_loaded_whole_and_one_without_a_node_is_not(records in any_records()) {
+        let built = build(&records);
+        let blocks = blocks_of(&built);
+        let bounds = Bounds::default();
+        let mut tree = Tree::load_canonical(built.root(), &blocks, &bounds).unwrap();
+        prop_assert_eq!(tree.iter().collect::<Result<Records, _>>().unwrap(), records.clone());
+        for missing in blocks.keys() {
+            let mut less = blocks.clone();
+            less.remove(missing);
+            let error = Tree::load_canonical(built.root(), &less, &bounds).unwrap_err();
+            let fault = TreeFault::Missing;
+            prop_assert_eq!(error, TreeError { cid: Some(*missing), offset: 0, fault });
+        }
+        let few = |max_nodes, max_records| {
+            let few = Bounds { max_nodes, max_records };
+            Tree::load_canonical(built.root(), &blocks, &few).map(|_| ()).map_err(|e| e.fault)
+        };
+        let (nodes, entries) = (blocks.len() as u64, records.len() as u64);
+        prop_assert_eq!(few(nodes, entries), Ok(()));
+        if nodes > 1 {
+            prop_assert_eq!(few(nodes - 1, entries), Err(TreeFault::Limit(Limit::Nodes)));
+        }
+        if entries > 0 {
+            prop_assert_eq!(few(nodes, entries - 1), Err(TreeFault::Limit(Limit::Records)));
+        }
+    }
+}
+
+#[test]
+fn records_out_of_order_or_with_impossible_keys_are_refused() {
+    let sorted = |keys: &[&[u8]]| {
+        let records: Vec<_> = keys.iter().map(|key| (*key, value(0))).collect();
+        Tree::from_sorted(records).map(|_| ()).map_err(|error| error.fault)
+    };
+    let empty_key = TreeFault::Node(node::NodeFault::EmptyKey);
+    assert_eq!(sorted(&[b"a", b"b"]), Ok(()));
+    assert_eq!(sorted(&[b"b", b"a"]), Err(TreeFault::Order));
+    assert_eq!(sorted(&[b"a", b"a"]), Err(TreeFault::Order));
+    assert_eq!(sorted(&[b""]), Err(empty_key));
+    assert_eq!(sorted(&[&[b'a'; MAX_KEY_BYTES]]), Ok(()));
+    let long = [b'a'; MAX_KEY_BYTES + 1];
+    assert_eq!(sorted(&[&long]), Err(TreeFault::Limit(Limit::KeyBytes)));
+    let mut tree = Tree::empty();
+    assert_eq!(tree.insert(&long, value(0)).unwrap_err().fault, TreeFault::Limit(Limit::KeyBytes));
+    assert_eq!(tree.insert(b"", value(0)).unwrap_err().fault, empty_key);
+    assert_eq!(tree.root(), build(&Records::new()).root());
+}
+
+/// Nodes as a forger writes them: hashes are right, the rest is not.
+#[derive(Default)]
+struct Forger(BTreeMap<Cid, Vec<u8>>);
+
+impl Forger {
+    fn node(&mut self, left: Option<Cid>, entries: &[(&[u8], Option<Cid>)]) -> Cid {
+        let mut block = Vec::new();
+        let mut writer = node::Writer::new(&mut block, entries.len());
+        let mut before: &[u8] = b"";
+        for (key, right) in entries {
+            let shared = before.iter().zip(*key).take_while(|(a, b)| a == b).count();
+            writer.entry(shared, &key[shared..], value(0).as_cid_ref(), right.as_ref());
+            before = key;
+        }
+        writer.finish(left.as_ref());
+        let cid = Cid::of(Codec::DagCbor, &block);
+        self.0.insert(cid, block);
+        cid
+    }
+
+    /// What a strict load, a walk and the undoing of a create at `key` say.
+    fn judge(&self, root: Cid, key: &[u8]) -> [Option<TreeFault>; 3] {
+        let source: BTreeMap<Cid, &[u8]> = self.0.iter().map(|(c, b)| (*c, &b[..])).collect();
+        let canonical = Tree::load_canonical(root, &source, &Bounds::default());
+        let walked = Tree::load_partial(root, &source).iter().find_map(Result::err);
+        let record = Some(value(0));
+        let inverted = invert(root, &source, &[undo(key, &record, &None)]).err().map(|error| {
+            match error.fault {
+                InversionFault::Tree(error) => error.fault,
+                other => panic!("{other}"),
+            }
+        });
+        [canonical.err().map(|e| e.fault), walked.map(|e| e.fault), inverted]
+    }
+}
+
+fn undo<'a>(key: &'a [u8], cid: &'a Option<AnyCid>, prev: &'a Option<AnyCid>) -> Undo<'a> {
+    let action = match (cid, prev) {
+        (Some(_), None) => Action::Create,
+        (Some(_), Some(_)) => Action::Update,
+        _ => Action::Delete,
+    };
+    let borrowed = |cid: &'a Option<AnyCid>| cid.as_ref().map(AnyCid::as_cid_ref);
+    Undo { action, key, cid: borrowed(cid), prev: borrowed(prev) }
+}
+
+/// The keys of [`HEIGHTS`]' kind that the forged trees are made of, increasing.
+fn forged_keys<const N: usize>(heights: [u8; N]) -> [Vec<u8>; N] {
+    keys_of_heights(&heights).try_into().expect("as many keys as heights")
+}
+
+#[track_caller]
+fn assert_refused(forger: &Forger, root: Cid, touched: &[u8], fault: TreeFault) {
+    assert_eq!(forger.judge(root, touched), [Some(fault); 3]);
+}
+
+#[test]
+fn a_sound_tree_of_the_forger_is_not_refused() {
+    let [a, b, c] = forged_keys([0, 1, 0]);
+    let mut forger = Forger::default();
+    let left = forger.node(None, &[(&a, None)]);
+    let right = forger.node(None, &[(&c, None)]);
+    let root = forger.node(Some(left), &[(&b, Some(right))]);
+    assert_eq!(forger.judge(root, &a), [None; 3]);
+}
+
+#[test]
+fn a_key_in_the_wrong_layer_is_refused() {
+    let [a, b, c] = forged_keys([0, 1, 0]);
+    let mut forger = Forger::default();
+    let flat = forger.node(None, &[(&a, None), (&b, None), (&c, None)]);
+    assert_refused(&forger, flat, &a, TreeFault::Layer);
+    // A key too high and too low for a child, alone and among others.
+    let [a, b, c, d] = forged_keys([1, 2, 2, 0]);
+    let child = forger.node(None, &[(&a, None)]);
+    let root = forger.node(Some(child), &[(&b, None)]);
+    assert_eq!(forger.judge(root, &a), [None; 3]);
+    let child = forger.node(None, &[(&c, None)]);
+    let root = forger.node(None, &[(&b, Some(child))]);
+    assert_refused(&forger, root, &c, TreeFault::Layer);
+    let child = forger.node(None, &[(&d, None)]);
+    let root = forger.node(None, &[(&b, Some(child))]);
+    assert_refused(&forger, root, &d, TreeFault::SkippedLayer);
+}
+
+#[test]
+fn a_child_below_the_leaves_is_refused() {
+    let [a, b] = forged_keys([0, 0]);
+    let mut forger = Forger::default();
+    let below = forger.node(None, &[(&b, None)]);
+    let root = forger.node(None, &[(&a, Some(below))]);
+    assert_refused(&forger, root, &a, TreeFault::Layer);
+    // Behind nodes without keys, too.
+    let [top, leaf] = forged_keys([1, 0]);
+    let below = forger.node(None, &[(&leaf, None)]);
+    let no_keys = forger.node(Some(below), &[]);
+    let root = forger.node(None, &[(&top, Some(no_keys))]);
+    assert_refused(&forger, root, &leaf, TreeFault::Layer);
+}
+
+#[test]
+fn a_subtree_on_the_wrong_side_is_refused() {
+    let [a, b, c] = forged_keys([0, 1, 0]);
+    let mut forger = Forger::default();
+    let low = forger.node(None, &[(&a, None)]);
+    let high = forger.node(None, &[(&c, None)]);
+    let swapped = forger.node(Some(high), &[(&b, Some(low))]);
+    assert_refused(&forger, swapped, &a, TreeFault::Order);
+    assert_refused(&forger, swapped, &c, TreeFault::Order);
+    let again = forger.node(None, &[(&a, None), (&c, None)]);
+    let overlapping = forger.node(Some(again), &[(&b, None)]);
+    assert_refused(&forger, overlapping, &a, TreeFault::Order);
+}
+
+#[test]
+fn an_empty_node_and_a_root_without_keys_are_refused() {
+    let [a, b] = forged_keys([0, 1]);
+    let mut forger = Forger::default();
+    let nothing = forger.node(None, &[]);
+    let root = forger.node(Some(nothing), &[(&b, None)]);
+    assert_refused(&forger, root, &a, TreeFault::EmptyNode);
+    let leaf = forger.node(None, &[(&a, None)]);
+    let untrimmed = forger.node(Some(leaf), &[]);
+    assert_refused(&forger, untrimmed, &a, TreeFault::Untrimmed);
+}
+
+#[test]
+fn shared_subtrees_are_refused_before_they_multiply() {
+    // Each layer links twice to the one below: 2^30 ways down, if one were to walk them.
+    let keys = keys_of_heights(&(1..8).flat_map(|height| [height, height]).collect::<Vec<_>>());
+    let mut forger = Forger::default();
+    let [leaf] = forged_keys([0]);
+    let mut below = forger.node(None, &[(&leaf, None)]);
+    for _ in 0..3 {
+        for pair in keys.chunks(2) {
+            below = forger.node(Some(below), &[(&pair[0], Some(below)), (&pair[1], Some(below))]);
+        }
+    }
+    let [canonical, walked, _] = forger.judge(below, &leaf);
+    assert_eq!(canonical, Some(TreeFault::Repeated));
+    assert!(walked.is_some());
+}
+
+#[test]
+fn what_is_refused_leaves_the_tree_as_it_was() {
+    let keys = keys_of_heights(&[0, 1, 0, 2, 0, 1, 0]);
+    let records: Records = keys.iter().map(|key| (key.clone(), value(0))).collect();
+    let built = build(&records);
+    for missing in built.blocks.keys().filter(|cid| **cid != built.root()) {
+        let mut source = blocks_of(&built);
+        source.remove(missing);
+        let mut tree = Tree::load_partial(built.root(), &source);
+        let mut refused = 0;
+        for key in &keys {
+            let is_missing = |error: TreeError| {
+                assert_eq!((error.fault, error.cid), (TreeFault::Missing, Some(*missing)));
+            };
+            match tree.clone().remove(key) {
+                Ok(removed) => assert_eq!(removed, Some(value(0))),
+                Err(error) => {
+                    is_missing(error);
+                    is_missing(tree.remove(key).unwrap_err());
+                    refused += 1;
+                }
+            }
+            assert_eq!(tree.root(), built.root());
+            assert!(tree.collect_blocks().is_empty());
+        }
+        assert!(refused > 0);
+    }
+}
+
+#[test]
+fn operations_that_disagree_with_the_tree_are_refused_by_their_index() {
+    let keys = keys_of_heights(&[0, 1, 0]);
+    let records: Records = keys[..2].iter().map(|key| (key.clone(), value(0))).collect();
+    let built = build(&records);
+    let source = blocks_of(&built);
+    let (record, other) = (Some(value(0)), Some(value(1)));
+    let fault = |ops: &[Undo<'_>]| {
+        let error = invert(built.root(), &source, ops).unwrap_err();
+        (error.op.unwrap(), error.fault)
+    };
+    let sound = undo(&keys[0], &record, &None);
+    let absent = undo(&keys[2], &record, &None);
+    let elsewhere = undo(&keys[1], &other, &record);
+    let present = undo(&keys[1], &None, &record);
+    assert_eq!(fault(&[sound, absent]), (1, InversionFault::Absent));
+    assert_eq!(fault(&[sound, elsewhere]), (1, InversionFault::OtherRecord));
+    assert_eq!(fault(&[present, sound]), (0, InversionFault::Present));
+    assert_eq!(fault(&[sound, sound]), (1, InversionFault::DuplicatePath));
+    let no_record = Undo { cid: None, ..sound };
+    assert_eq!(fault(&[no_record]), (0, InversionFault::Record));
+    let a_record = Undo { cid: record.as_ref().map(AnyCid::as_cid_ref), ..present };
+    assert_eq!(fault(&[a_record]), (0, InversionFault::Record));
+    let no_previous = Undo { prev: None, ..present };
+    assert_eq!(fault(&[no_previous]), (0, InversionFault::Previous));
+    let a_previous = Undo { prev: a_record.cid, ..sound };
+    assert_eq!(fault(&[a_previous]), (0, InversionFault::Previous));
+    assert_eq!(invert(built.root(), (), &[]), Ok(built.root()));
+}
+
+#[test]
+fn commits_that_need_much_memory_are_answered_in_turn() {
+    // Written out, the keys of each commit take 9 MB; two fill what is kept at a time.
+    let mut keys: Vec<Vec<u8>> = (0u32..)
+        .map(|number| [vec![b'k'; MAX_KEY_BYTES - 8], format!("{number:08}").into_bytes()].concat())
+        .filter(|key| key_height(key) == 0)
+        .take(9_000)
+        .collect();
+    let mut forger = Forger::default();
+    let entries: Vec<(&[u8], Option<Cid>)> = keys.iter().map(|key| (&key[..], None)).collect();
+    let root = forger.node(None, &entries);
+    let before = forger.node(None, &entries[1..]);
+    let source: BTreeMap<Cid, &[u8]> = forger.0.iter().map(|(c, b)| (*c, &b[..])).collect();
+    let record = Some(value(0));
+    let first = keys.swap_remove(0);
+    let ops = [undo(&first, &record, &None)];
+    let none = [undo(b"absent", &record, &None)];
+    let commit = |index| {
+        let ops = if index % 3 == 1 { &none } else { &ops };
+        inversion::Inversion { root, source: &source, ops }
+    };
+    let commits: Vec<_> = (0..7).map(commit).collect();
+    let answers = inversion::Inverter::new().invert_batch(&commits);
+    assert_eq!(answers.len(), commits.len());
+    for (index, answer) in answers.into_iter().enumerate() {
+        match answer {
+            Ok(root) => assert_eq!((root, index % 3 == 1), (before, false)),
+            Err(error) => assert_eq!((error.fault, index % 3), (InversionFault::Absent, 1)),
+        }
+    }
+}

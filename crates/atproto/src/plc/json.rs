@@ -1,0 +1,188 @@
+//! Operations as JSON: the fields of all types in one struct, each there or not, so that nothing is
+//! held that is not looked at.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use codec::Cid;
+use data_encoding::BASE64URL_NOPAD;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{Data, Fault, LegacyCreate, Operation, Service, UnsignedOperation, Update};
+
+/// An operation's fields. Each that is there is of its kind, and none came twice.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Fields {
+    #[serde(
+        rename = "type",
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    kind: Option<String>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    rotation_keys: Option<Vec<String>>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    verification_methods: Option<Entries<String>>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    also_known_as: Option<Vec<String>>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    services: Option<Entries<Service>>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    signing_key: Option<String>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    recovery_key: Option<String>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    handle: Option<String>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    service: Option<String>,
+    /// The outer says whether it is there, the inner whether it is null.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    prev: Option<Option<String>>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    sig: Option<String>,
+}
+
+/// A field that is there is of its kind; null is not the same as not there.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+impl TryFrom<Fields> for Operation {
+    type Error = Fault;
+
+    fn try_from(mut fields: Fields) -> Result<Self, Fault> {
+        let sig = signature(&required(fields.sig.take(), "sig")?)?;
+        let prev = match required(fields.prev.take(), "prev")? {
+            Some(text) => Some(text.parse().map_err(|_| Fault::Field("prev"))?),
+            None => None,
+        };
+        let unsigned = match required(fields.kind.take(), "type")?.as_str() {
+            "plc_operation" => UnsignedOperation::Update(fields.take_update(prev)?),
+            "plc_tombstone" => {
+                UnsignedOperation::Tombstone { prev: prev.ok_or(Fault::Field("prev"))? }
+            }
+            "create" if prev.is_some() => return Err(Fault::Field("prev")),
+            "create" => UnsignedOperation::Create(fields.take_create()?),
+            _ => return Err(Fault::Type),
+        };
+        fields.expect_empty()?;
+        Ok(unsigned.with_signature(sig))
+    }
+}
+
+impl Fields {
+    fn take_update(&mut self, prev: Option<Cid>) -> Result<Update, Fault> {
+        let data = Data {
+            rotation_keys: required(self.rotation_keys.take(), "rotationKeys")?,
+            verification_methods: required(
+                self.verification_methods.take(),
+                "verificationMethods",
+            )?
+            .0,
+            also_known_as: required(self.also_known_as.take(), "alsoKnownAs")?,
+            services: required(self.services.take(), "services")?.0,
+        };
+        Ok(Update { data, prev })
+    }
+
+    fn take_create(&mut self) -> Result<LegacyCreate, Fault> {
+        Ok(LegacyCreate {
+            signing_key: required(self.signing_key.take(), "signingKey")?,
+            recovery_key: required(self.recovery_key.take(), "recoveryKey")?,
+            handle: required(self.handle.take(), "handle")?,
+            service: required(self.service.take(), "service")?,
+        })
+    }
+
+    /// Makes sure that all fields were taken.
+    fn expect_empty(&self) -> Result<(), Fault> {
+        let left = [
+            (self.rotation_keys.is_some(), "rotationKeys"),
+            (self.verification_methods.is_some(), "verificationMethods"),
+            (self.also_known_as.is_some(), "alsoKnownAs"),
+            (self.services.is_some(), "services"),
+            (self.signing_key.is_some(), "signingKey"),
+            (self.recovery_key.is_some(), "recoveryKey"),
+            (self.handle.is_some(), "handle"),
+            (self.service.is_some(), "service"),
+        ];
+        match left.iter().find(|(is_left, _)| *is_left) {
+            Some((_, name)) => Err(Fault::Unexpected(name)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn required<T>(field: Option<T>, name: &'static str) -> Result<T, Fault> {
+    field.ok_or(Fault::Missing(name))
+}
+
+fn signature(text: &str) -> Result<[u8; 64], Fault> {
+    let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| Fault::SignatureEncoding)?;
+    let len = bytes.len();
+    bytes.try_into().map_err(|_| Fault::SignatureLength(len))
+}
+
+impl From<&Operation> for Fields {
+    fn from(operation: &Operation) -> Self {
+        let common = Self {
+            prev: Some(operation.prev().map(|cid| cid.to_string())),
+            sig: Some(BASE64URL_NOPAD.encode(operation.sig())),
+            ..Self::default()
+        };
+        match operation.unsigned().clone() {
+            UnsignedOperation::Update(Update { data, .. }) => Self {
+                kind: Some("plc_operation".to_owned()),
+                rotation_keys: Some(data.rotation_keys),
+                verification_methods: Some(Entries(data.verification_methods)),
+                also_known_as: Some(data.also_known_as),
+                services: Some(Entries(data.services)),
+                ..common
+            },
+            UnsignedOperation::Tombstone { .. } => {
+                Self { kind: Some("plc_tombstone".to_owned()), ..common }
+            }
+            UnsignedOperation::Create(create) => Self {
+                kind: Some("create".to_owned()),
+                signing_key: Some(create.signing_key),
+                recovery_key: Some(create.recovery_key),
+                handle: Some(create.handle),
+                service: Some(create.service),
+                ..common
+            },
+        }
+    }
+}
+
+/// A map without a key that comes twice.
+#[derive(Serialize)]
+struct Entries<V>(BTreeMap<String, V>);
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Entries<V> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}
+
+struct EntriesVisitor<V>(PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
+    type Value = Entries<V>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Entries<V>, A::Error> {
+        let mut entries = BTreeMap::new();
+        while let Some((key, value)) = access.next_entry()? {
+            if entries.insert(key, value).is_some() {
+                return Err(A::Error::custom("a key occurs twice"));
+            }
+        }
+        Ok(Entries(entries))
+    }
+}

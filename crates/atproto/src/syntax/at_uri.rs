@@ -1,0 +1,95 @@
+//! AT-URIs in the restricted form that records use: `at://`, a DID or a handle, and perhaps a
+//! collection, and perhaps a record key.
+//!
+//! No query, no fragment, no slash at the end, at most 8,192 bytes. URIs of permissioned spaces, with
+//! more parts, are refused.
+
+use std::fmt::Write;
+
+use super::error::{Noun, Rule, SyntaxError, fail};
+use super::text::{borrowed, owned};
+use super::{AtIdentifier, Nsid, RecordKey};
+
+borrowed! {
+    /// A reference to an account, a collection or a record.
+    ///
+    /// ```
+    /// use wireproof_atproto::syntax::AtUri;
+    /// let uri = AtUri::parse("at://alice.example.com/app.bsky.feed.post/3jt5tqkl6pb2x")?;
+    /// assert_eq!(uri.authority(), "alice.example.com");
+    /// assert_eq!(uri.collection().unwrap(), "app.bsky.feed.post");
+    /// assert_eq!(uri.record_key().unwrap(), "3jt5tqkl6pb2x");
+    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// ```
+    AtUri, AtUriBuf
+}
+
+owned! {
+    /// A reference to an account, a collection or a record, owned.
+    AtUriBuf, AtUri, as_at_uri
+}
+
+impl<'a> AtUri<'a> {
+    /// The most bytes there can be.
+    pub const MAX_LEN: usize = 8192;
+
+    /// The account.
+    pub fn authority(self) -> AtIdentifier<'a> {
+        AtIdentifier::trusted(self.parts().next().expect("checked when it was made"))
+    }
+
+    /// The collection, if there is one.
+    pub fn collection(self) -> Option<Nsid<'a>> {
+        self.parts().nth(1).map(Nsid::trusted)
+    }
+
+    /// The record's name in its collection, if there is one.
+    pub fn record_key(self) -> Option<RecordKey<'a>> {
+        self.parts().nth(2).map(RecordKey::trusted)
+    }
+
+    /// The same with handle and the collection's authority in lower case.
+    pub fn to_normalized(self) -> AtUriBuf {
+        let mut text = format!("{PREFIX}{}", self.authority().to_normalized());
+        let collection = self.collection().map(Nsid::to_normalized);
+        let parts =
+            [collection.as_ref().map(AsRef::as_ref), self.record_key().map(RecordKey::as_str)];
+        for part in parts.into_iter().flatten() {
+            write!(text, "/{part}").expect("a String takes all");
+        }
+        AtUriBuf(text.into())
+    }
+
+    fn parts(self) -> impl Iterator<Item = &'a str> {
+        self.0[PREFIX.len()..].split('/')
+    }
+}
+
+fn check(text: &str) -> Result<(), SyntaxError> {
+    if text.len() > AtUri::MAX_LEN {
+        return fail(Noun::AtUri, Rule::TooLong, AtUri::MAX_LEN);
+    }
+    let Some(rest) = text.strip_prefix(PREFIX) else {
+        return fail(Noun::AtUri, Rule::Prefix, 0);
+    };
+    // What follows a third slash is left in the record key, which cannot hold it.
+    let mut parts = rest.splitn(3, '/');
+    let mut offset = PREFIX.len();
+    let mut next = || {
+        let (part, at) = (parts.next()?, offset);
+        offset += part.len() + 1;
+        Some((part, move |error: SyntaxError| error.behind(at)))
+    };
+    if let Some((part, behind)) = next() {
+        AtIdentifier::parse(part).map_err(behind)?;
+    }
+    if let Some((part, behind)) = next() {
+        Nsid::parse(part).map_err(behind)?;
+    }
+    if let Some((part, behind)) = next() {
+        RecordKey::parse(part).map_err(behind)?;
+    }
+    Ok(())
+}
+
+const PREFIX: &str = "at://";

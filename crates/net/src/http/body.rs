@@ -1,0 +1,124 @@
+//! A body as it comes in, with its length, its pace and its time watched.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+use reqwest::header::HeaderMap;
+use tokio::time::{Instant, timeout_at};
+
+use super::{HttpError, HttpFault, Limits};
+
+/// The body of an answer, piece by piece.
+#[derive(Debug)]
+pub struct Body {
+    host: String,
+    response: Response,
+    limits: Limits,
+    /// When the answer must be whole.
+    ends: Instant,
+    received: u64,
+    window: Window,
+}
+
+/// A stretch of time over which progress is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    ends: Instant,
+    bytes: u64,
+}
+
+impl Body {
+    pub(super) fn new(
+        host: String,
+        response: Response,
+        limits: &Limits,
+        ends: Instant,
+    ) -> Result<Self, HttpError> {
+        let window = Window { ends: Instant::now() + limits.progress_window, bytes: 0 };
+        let body = Self { host, response, limits: *limits, ends, received: 0, window };
+        match body.response.content_length() {
+            Some(stated) if stated > limits.max_bytes => Err(body.too_long()),
+            _ => Ok(body),
+        }
+    }
+
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// How many bytes have come.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    /// If the connection breaks or a limit is reached.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let silent_at = Instant::now() + self.limits.max_silence;
+        let piece = match timeout_at(silent_at.min(self.ends), self.response.chunk()).await {
+            Ok(Ok(piece)) => piece,
+            Ok(Err(error)) => return Err(HttpError::of(&self.host, &error)),
+            Err(_) if Instant::now() >= self.ends => {
+                return Err(self.error(HttpFault::TimeLimit(self.limits.max_time)));
+            }
+            Err(_) => return Err(self.error(HttpFault::Silence(self.limits.max_silence))),
+        };
+        if let Some(piece) = &piece {
+            self.take_note(piece.len() as u64)?;
+        }
+        Ok(piece)
+    }
+
+    /// What is left of the body.
+    ///
+    /// # Errors
+    /// If the connection breaks or a limit is reached.
+    pub async fn read_to_end(&mut self) -> Result<Bytes, HttpError> {
+        let mut whole = BytesMut::new();
+        while let Some(piece) = self.next().await? {
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole.freeze())
+    }
+
+    fn take_note(&mut self, bytes: u64) -> Result<(), HttpError> {
+        self.received += bytes;
+        if self.received > self.limits.max_bytes {
+            return Err(self.too_long());
+        }
+        self.window.bytes += bytes;
+        let now = Instant::now();
+        if now < self.window.ends {
+            return Ok(());
+        }
+        let least = self.limits.min_bytes_per_s * seconds(self.limits.progress_window);
+        if self.window.bytes < least {
+            return Err(self.error(HttpFault::TooSlow(self.limits.min_bytes_per_s)));
+        }
+        self.window = Window { ends: now + self.limits.progress_window, bytes: 0 };
+        Ok(())
+    }
+
+    #[cold]
+    fn too_long(&self) -> HttpError {
+        self.error(HttpFault::TooLong(self.limits.max_bytes))
+    }
+
+    #[cold]
+    fn error(&self, fault: HttpFault) -> HttpError {
+        HttpError { host: self.host.clone(), fault }
+    }
+}
+
+fn seconds(window: Duration) -> u64 {
+    window.as_secs().max(1)
+}

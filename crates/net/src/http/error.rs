@@ -1,0 +1,90 @@
+//! Why there is no answer from a host.
+
+use std::error::Error;
+use std::time::Duration;
+
+use super::guard::NoAddress;
+use crate::names::NameError;
+use crate::reach::Forbidden;
+
+/// Why there is no answer, or no whole one, and from whom.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{host}: {fault}")]
+pub struct HttpError {
+    /// The host that was asked first; a redirect may have led to another.
+    pub host: String,
+    /// What went wrong.
+    pub fault: HttpFault,
+}
+
+/// What can go wrong with an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpFault {
+    /// The host, or one that it sent us to, may not be reached.
+    #[error("not allowed: {0}")]
+    Forbidden(Forbidden),
+    /// The DNS did not answer.
+    #[error(transparent)]
+    Name(NameError),
+    /// The name has no address.
+    #[error("the name has no address")]
+    NoAddress,
+    /// More redirects than allowed.
+    #[error("more than {0} redirects")]
+    Redirects(usize),
+    /// The whole answer took too long.
+    #[error("no whole answer within {0:?}")]
+    TimeLimit(Duration),
+    /// Nothing came for too long.
+    #[error("no byte for {0:?}")]
+    Silence(Duration),
+    /// The body came too slowly.
+    #[error("fewer than {0} bytes a second")]
+    TooSlow(u64),
+    /// The body is too long.
+    #[error("more than {0} bytes")]
+    TooLong(u64),
+    /// The connection could not be made.
+    #[error("no connection: {0}")]
+    Connection(String),
+    /// The connection broke, or what came over it is not HTTP.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl HttpError {
+    /// What an error of the HTTP library means, told by its innermost cause.
+    pub(super) fn of(host: &str, error: &reqwest::Error) -> Self {
+        Self { host: host.to_owned(), fault: fault_of(error) }
+    }
+}
+
+fn fault_of(error: &reqwest::Error) -> HttpFault {
+    if let Some(forbidden) = cause::<Forbidden>(error) {
+        return HttpFault::Forbidden(*forbidden);
+    }
+    if let Some(name) = cause::<NameError>(error) {
+        return HttpFault::Name(name.clone());
+    }
+    if cause::<NoAddress>(error).is_some() {
+        return HttpFault::NoAddress;
+    }
+    if error.is_redirect() {
+        return HttpFault::Redirects(super::guard::MAX_REDIRECTS);
+    }
+    let innermost = causes(error).last().map(ToString::to_string).unwrap_or_default();
+    match error.is_connect() {
+        true => HttpFault::Connection(innermost),
+        false => HttpFault::Broken(innermost),
+    }
+}
+
+/// An error and what caused it, down to the first cause.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| (**error).source())
+}
+
+fn cause<E: Error + 'static>(error: &reqwest::Error) -> Option<&E> {
+    causes(error).find_map(|cause| cause.downcast_ref())
+}

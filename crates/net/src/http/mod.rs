@@ -1,0 +1,158 @@
+//! What does this URL answer, within bounds?
+//!
+//! [`Client`] follows redirects only to hosts that may be reached, checks each address when it
+//! connects to it, and ends an answer that is too long, too slow or takes too long. A proxy would make
+//! connections that cannot be checked, so none is used.
+
+mod body;
+mod error;
+mod guard;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::Url;
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+
+use crate::names::Names;
+use crate::reach::Reach;
+
+pub use body::Body;
+pub use error::{HttpError, HttpFault};
+use guard::Guard;
+
+/// Bounds of one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest body, in bytes.
+    pub max_bytes: u64,
+    /// The longest time from the first packet to the last.
+    pub max_time: Duration,
+    /// The longest time without a byte.
+    pub max_silence: Duration,
+    /// The fewest bytes a second, over each [`Limits::progress_window`] of a body; 0 for any.
+    pub min_bytes_per_s: u64,
+    /// Over how long progress is looked at.
+    pub progress_window: Duration,
+}
+
+impl Limits {
+    /// For documents: 256 KiB within ten seconds.
+    pub const DOCUMENT: Self = Self {
+        max_bytes: 256 << 10,
+        max_time: Duration::from_secs(10),
+        max_silence: Duration::from_secs(5),
+        min_bytes_per_s: 0,
+        progress_window: Duration::from_secs(30),
+    };
+    /// For repositories: 4 GiB within an hour, at 1 KiB a second or more.
+    pub const REPOSITORY: Self = Self {
+        max_bytes: 4 << 30,
+        max_time: Duration::from_secs(3600),
+        max_silence: Duration::from_secs(30),
+        min_bytes_per_s: 1 << 10,
+        progress_window: Duration::from_secs(30),
+    };
+}
+
+/// An answer with its whole body.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// Asks with GET. Clones share connections.
+#[derive(Clone, Debug)]
+pub struct Client {
+    following: reqwest::Client,
+    direct: reqwest::Client,
+    reach: Reach,
+}
+
+impl Client {
+    /// A client that connects where `reach` allows, and asks `names` for addresses.
+    ///
+    /// # Errors
+    /// If TLS cannot be set up on this system.
+    pub fn new(reach: Reach, names: Arc<dyn Names>) -> Result<Self, HttpError> {
+        let guard = Arc::new(Guard::new(reach, names));
+        let following = build(&guard, guard::redirects(reach))?;
+        Ok(Self { following, direct: build(&guard, Policy::none())?, reach })
+    }
+
+    /// Where this client connects.
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// Asks for `url` and waits for the whole answer, whatever its status.
+    ///
+    /// # Errors
+    /// If the host may not be reached, does not answer, or breaks a limit.
+    pub async fn get(&self, url: &Url, limits: &Limits) -> Result<Answer, HttpError> {
+        whole(self.open(url, limits).await?).await
+    }
+
+    /// As [`get`](Self::get), but a redirect is an answer like another: it is not followed.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn get_direct(&self, url: &Url, limits: &Limits) -> Result<Answer, HttpError> {
+        whole(self.send(&self.direct, url, limits).await?).await
+    }
+
+    /// Asks for `url` and hands over the answer when its headers are there.
+    ///
+    /// # Errors
+    /// If the host may not be reached, or does not answer in time.
+    pub async fn open(&self, url: &Url, limits: &Limits) -> Result<Body, HttpError> {
+        self.send(&self.following, url, limits).await
+    }
+
+    async fn send(
+        &self,
+        client: &reqwest::Client,
+        url: &Url,
+        limits: &Limits,
+    ) -> Result<Body, HttpError> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        if let Err(forbidden) = self.reach.check_url(url) {
+            return Err(HttpError { host, fault: HttpFault::Forbidden(forbidden) });
+        }
+        let ends = tokio::time::Instant::now() + limits.max_time;
+        let asked = client.get(url.clone()).send();
+        match tokio::time::timeout_at(ends, asked).await {
+            Ok(Ok(response)) => Body::new(host, response, limits, ends),
+            Ok(Err(error)) => Err(HttpError::of(&host, &error)),
+            Err(_) => Err(HttpError { host, fault: HttpFault::TimeLimit(limits.max_time) }),
+        }
+    }
+}
+
+async fn whole(mut body: Body) -> Result<Answer, HttpError> {
+    let (status, headers) = (body.status(), body.headers().clone());
+    Ok(Answer { status, headers, body: body.read_to_end().await? })
+}
+
+fn build(guard: &Arc<Guard>, redirects: Policy) -> Result<reqwest::Client, HttpError> {
+    let built = reqwest::Client::builder()
+        .user_agent(concat!("wireproof/", env!("CARGO_PKG_VERSION")))
+        .no_proxy()
+        .referer(false)
+        .redirect(redirects)
+        .dns_resolver(Arc::clone(guard))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .build();
+    built.map_err(|error| HttpError::of("this machine", &error))
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

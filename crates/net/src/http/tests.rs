@@ -1,0 +1,140 @@
+//! A server of a few lines on loopback says what the client must bear.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::names::{Lookup, LoopbackNames};
+use crate::reach::{Forbidden, special_range};
+
+/// Answers every request with `answer`, and never closes a connection.
+async fn serve(answer: impl Into<Vec<u8>>) -> SocketAddr {
+    let answer = answer.into();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let mut request = [0; 4096];
+                while stream.read(&mut request).await.is_ok_and(|len| len > 0) {
+                    stream.write_all(&answer).await.unwrap();
+                }
+            });
+        }
+    });
+    address
+}
+
+fn client(reach: Reach) -> Client {
+    Client::new(reach, Arc::new(LoopbackNames)).unwrap()
+}
+
+fn url(text: &str) -> Url {
+    text.parse().unwrap()
+}
+
+const QUICK: Limits = Limits {
+    max_bytes: 1000,
+    max_time: Duration::from_secs(20),
+    max_silence: Duration::from_millis(300),
+    ..Limits::DOCUMENT
+};
+
+async fn fault(client: Client, url: &Url, limits: &Limits) -> HttpFault {
+    client.get(url, limits).await.unwrap_err().fault
+}
+
+#[tokio::test]
+async fn an_answer_within_bounds_is_handed_over_whatever_its_status() {
+    let at = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\nx-said: so\r\n\r\nnone").await;
+    let answer = client(Reach::Loopback).get(&url(&format!("http://{at}/")), &QUICK).await.unwrap();
+    assert_eq!((answer.status, &answer.body[..]), (404, &b"none"[..]));
+    assert_eq!(answer.headers["x-said"], "so");
+}
+
+#[tokio::test]
+async fn a_stated_length_beyond_the_limit_is_refused_before_the_body() {
+    let at = serve("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n").await;
+    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    assert_eq!(fault, HttpFault::TooLong(1000));
+}
+
+#[tokio::test]
+async fn a_body_that_grows_beyond_the_limit_is_refused() {
+    let mut answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    for _ in 0..11 {
+        answer.extend_from_slice(b"64\r\n");
+        answer.extend_from_slice(&[b'x'; 100]);
+        answer.extend_from_slice(b"\r\n");
+    }
+    let at = serve(answer).await;
+    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    assert_eq!(fault, HttpFault::TooLong(1000));
+}
+
+#[tokio::test]
+async fn silence_in_the_middle_of_a_body_is_an_error() {
+    let at = serve("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfive.").await;
+    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    assert_eq!(fault, HttpFault::Silence(QUICK.max_silence));
+}
+
+#[tokio::test]
+async fn an_answer_that_never_begins_is_an_error() {
+    let at = serve("").await;
+    let limits = Limits { max_time: Duration::from_millis(200), ..QUICK };
+    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &limits).await;
+    assert_eq!(fault, HttpFault::TimeLimit(limits.max_time));
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_machine_is_not_followed() {
+    for target in ["http://10.0.0.1/", "http://169.254.169.254/latest", "http://[fd00::1]/"] {
+        let answer =
+            format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
+        let at = serve(answer).await;
+        let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+        assert!(matches!(fault, HttpFault::Forbidden(Forbidden::NotLoopback(_))), "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_circle_of_redirects_ends() {
+    let at = serve("HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
+    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    assert_eq!(fault, HttpFault::Redirects(guard::MAX_REDIRECTS));
+}
+
+/// A DNS that gives every name one address.
+struct Always(IpAddr);
+
+impl Names for Always {
+    fn addresses<'a>(&'a self, _: &'a str) -> Lookup<'a, Vec<IpAddr>> {
+        Box::pin(async { Ok(vec![self.0]) })
+    }
+
+    fn texts<'a>(&'a self, _: &'a str) -> Lookup<'a, Vec<Vec<u8>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_leads_inside_is_not_connected_to() {
+    for address in ["127.0.0.1", "10.1.2.3", "100.64.0.9", "::1", "64:ff9b::7f00:1", "fe80::2"] {
+        let address: IpAddr = address.parse().unwrap();
+        let client = Client::new(Reach::Public, Arc::new(Always(address))).unwrap();
+        let fault = fault(client, &url("https://pds.example.com/"), &QUICK).await;
+        let range = special_range(address).unwrap();
+        assert_eq!(fault, HttpFault::Forbidden(Forbidden::Special(address, range)));
+    }
+}
+
+#[tokio::test]
+async fn a_name_without_addresses_is_an_error() {
+    let url = url("http://nowhere.example.com/");
+    assert_eq!(fault(client(Reach::Loopback), &url, &QUICK).await, HttpFault::NoAddress);
+}

@@ -1,0 +1,329 @@
+//! The front door: resolves, remembers, and asks as rarely as it can.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use atproto::did_document::{self, DidDocument};
+use atproto::syntax::{Did, DidBuf, Handle, HandleBuf};
+use reqwest::Url;
+use tokio::time::Instant;
+
+use super::location::Location;
+use super::memory::{Known, Memory, Slot};
+use super::{Account, Identity, IdentityError, IdentityFault, handle};
+use crate::gate::Gate;
+use crate::http::{Answer, Client, HttpError, Limits};
+use crate::names::Names;
+use crate::reach::Reach;
+
+/// Where a resolver asks, and how long it remembers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The directory of `did:plc`. `https://plc.directory`.
+    pub directory: Url,
+    /// With [`Reach::Loopback`]: the port at which handles and hosts of `did:web` under `.test` are
+    /// asked, without TLS. None.
+    pub development_port: Option<u16>,
+    /// How long an answer is good. 24 hours.
+    pub fresh: Duration,
+    /// How long it is good that a handle leads nowhere. 5 minutes.
+    pub fresh_invalid_handle: Duration,
+    /// How long another error is good, and an old answer when there is no new one. 2 minutes.
+    pub fresh_error: Duration,
+    /// How far apart two forced lookups of one DID are at least. 5 minutes.
+    pub refresh_window: Duration,
+    /// How many DIDs are remembered, and how many handles. 250,000.
+    pub capacity: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            directory: "https://plc.directory".parse().expect("a URL"),
+            development_port: None,
+            fresh: Duration::from_secs(24 * 3600),
+            fresh_invalid_handle: Duration::from_secs(5 * 60),
+            fresh_error: Duration::from_secs(2 * 60),
+            refresh_window: Duration::from_secs(5 * 60),
+            capacity: 250_000,
+        }
+    }
+}
+
+/// Resolves DIDs and handles, and remembers the answers. Clones share what they know.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use atproto::syntax::Handle;
+/// use wireproof_net::{http::Client, identity, names::SystemNames, reach::Reach};
+///
+/// let names = Arc::new(SystemNames::new()?);
+/// let http = Client::new(Reach::Public, names.clone())?;
+/// let resolver = identity::Resolver::new(http, names, identity::Options::default());
+/// let identity = resolver.identity_of(Handle::parse("atproto.com")?).await?;
+/// println!("{} {}", identity.did(), identity.shown_handle());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Resolver(Arc<Inner>);
+
+/// What a resolver has done since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Answers from memory.
+    pub hits: u64,
+    /// Questions asked of directories, hosts and the DNS.
+    pub lookups: u64,
+    /// Old answers given because there was no new one.
+    pub stale: u64,
+    /// Lookups that ended with an error.
+    pub errors: u64,
+    /// Forced lookups that were not made, because the last one was a short time ago.
+    pub refreshes_refused: u64,
+}
+
+struct Inner {
+    http: Client,
+    names: Arc<dyn Names>,
+    options: Options,
+    gate: Gate,
+    accounts: Memory<Arc<Account>>,
+    handles: Memory<DidBuf>,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Counters {
+    hits: AtomicU64,
+    lookups: AtomicU64,
+    stale: AtomicU64,
+    errors: AtomicU64,
+    refreshes_refused: AtomicU64,
+}
+
+impl Resolver {
+    /// A resolver that asks `names` for texts, and everything else by `http`.
+    pub fn new(http: Client, names: Arc<dyn Names>, options: Options) -> Self {
+        let (accounts, handles) = (Memory::new(options.capacity), Memory::new(options.capacity));
+        let (gate, counters) = (Gate::default(), Counters::default());
+        Self(Arc::new(Inner { http, names, options, gate, accounts, handles, counters }))
+    }
+
+    /// What the document of `did` says. Its handle is not looked at.
+    ///
+    /// # Errors
+    /// If there is no such account, or nobody knows whether there is.
+    pub async fn account(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
+        let inner = &*self.0;
+        let slot = inner.accounts.slot(did.as_str());
+        inner.know(&slot, || inner.ask_account(did)).await
+    }
+
+    /// The DID that `handle` leads to, whether or not its account claims the handle.
+    ///
+    /// # Errors
+    /// If it leads nowhere, or nobody knows whether it does.
+    pub async fn did_of(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
+        let inner = &*self.0;
+        let handle = handle.to_normalized();
+        let slot = inner.handles.slot(handle.as_str());
+        inner.know(&slot, || inner.ask_did(handle.as_handle())).await
+    }
+
+    /// The account of `did`, and whether its handle leads back to it.
+    ///
+    /// # Errors
+    /// As [`account`](Self::account). That the handle is not verified is told in the answer.
+    pub async fn identity(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
+        let account = self.account(did).await?;
+        let handle = self.verified_handle(&account).await;
+        Ok(Identity { account, handle })
+    }
+
+    /// The account that `handle` leads to, and whether it claims the handle.
+    ///
+    /// # Errors
+    /// If the handle leads nowhere, or the account cannot be resolved. That the account claims another
+    /// handle is told in the answer.
+    pub async fn identity_of(&self, handle: Handle<'_>) -> Result<Identity, IdentityError> {
+        let did = self.did_of(handle).await?;
+        let account = self.account(did.as_did()).await?;
+        let claimed = account.document.handle().map(Handle::to_normalized);
+        let handle = handle.to_normalized();
+        let handle = match claimed.as_ref() == Some(&handle) {
+            true => Ok(handle),
+            false => Err(IdentityError::new(handle, IdentityFault::OtherHandle)),
+        };
+        Ok(Identity { account, handle })
+    }
+
+    /// Asks again for `did`, as one does when a signature fails; but if that was done within
+    /// [`Options::refresh_window`], the answer is that of [`account`](Self::account).
+    ///
+    /// # Errors
+    /// As [`account`](Self::account).
+    pub async fn refresh(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
+        let slot = self.0.accounts.slot(did.as_str());
+        match slot.may_force(self.0.options.refresh_window) {
+            true => slot.purge(),
+            false => count(&self.0.counters.refreshes_refused),
+        }
+        self.account(did).await
+    }
+
+    /// What is known of `did` and its handle is no longer true, as `#identity` says: the next one who
+    /// wants to know it asks. What was known is kept for the time that a directory is down.
+    pub fn purge(&self, did: Did<'_>) {
+        let Some(slot) = self.0.accounts.existing(did.as_str()) else { return };
+        slot.purge();
+        let account = slot.last();
+        let handle = account.as_ref().and_then(|account| account.document.handle());
+        let handle = handle.map(Handle::to_normalized);
+        if let Some(slot) = handle.and_then(|handle| self.0.handles.existing(handle.as_str())) {
+            slot.purge();
+        }
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        let counters = &self.0.counters;
+        Counts {
+            hits: counters.hits.load(Relaxed),
+            lookups: counters.lookups.load(Relaxed),
+            stale: counters.stale.load(Relaxed),
+            errors: counters.errors.load(Relaxed),
+            refreshes_refused: counters.refreshes_refused.load(Relaxed),
+        }
+    }
+
+    /// How many DIDs and handles are remembered.
+    pub fn remembered(&self) -> usize {
+        self.0.accounts.len() + self.0.handles.len()
+    }
+
+    async fn verified_handle(&self, account: &Account) -> Result<HandleBuf, IdentityError> {
+        let did = account.did();
+        let claimed = account.document.handle().map(Handle::to_normalized);
+        let handle = claimed.ok_or_else(|| IdentityError::new(did, IdentityFault::NoHandle))?;
+        let found = self.did_of(handle.as_handle()).await?;
+        match found.as_did() == did {
+            true => Ok(handle),
+            false => Err(IdentityError::new(handle, IdentityFault::OtherDid(found))),
+        }
+    }
+}
+
+impl std::fmt::Debug for Resolver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resolver")
+            .field("options", &self.0.options)
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    /// The answer that `slot` knows, or that `ask` finds when it is our turn.
+    async fn know<V, A>(&self, slot: &Slot<V>, ask: impl FnOnce() -> A) -> Result<V, IdentityError>
+    where
+        V: Clone,
+        A: Future<Output = Result<V, IdentityError>>,
+    {
+        if let Some(answer) = slot.fresh() {
+            count(&self.counters.hits);
+            return answer;
+        }
+        let _turn = slot.turn.lock().await;
+        if let Some(answer) = slot.fresh() {
+            count(&self.counters.hits);
+            return answer;
+        }
+        let purges = slot.purges();
+        count(&self.counters.lookups);
+        let (answer, fresh) = self.settle(slot, ask().await);
+        let fresh_until = Instant::now() + fresh;
+        slot.learn(Known { answer: answer.clone(), fresh_until, purges });
+        answer
+    }
+
+    /// What to answer after a lookup, and for how long: in an outage, what was known before.
+    fn settle<V: Clone>(
+        &self,
+        slot: &Slot<V>,
+        found: Result<V, IdentityError>,
+    ) -> (Result<V, IdentityError>, Duration) {
+        let Err(error) = found else { return (found, self.options.fresh) };
+        count(&self.counters.errors);
+        if !error.is_outage() {
+            let fresh = self.fresh(&error);
+            return (Err(error), fresh);
+        }
+        match slot.last() {
+            Some(known) => {
+                count(&self.counters.stale);
+                (Ok(known), self.options.fresh_error)
+            }
+            None => (Err(error), self.options.fresh_error),
+        }
+    }
+
+    fn fresh(&self, error: &IdentityError) -> Duration {
+        match error.subject.starts_with("did:") {
+            true => self.options.fresh_error,
+            false => self.options.fresh_invalid_handle,
+        }
+    }
+
+    async fn ask_did(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
+        handle::did_of(&self.http, &*self.names, &self.options, handle).await
+    }
+
+    async fn ask_account(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
+        let location = Location::of(did, self.http.reach(), &self.options)?;
+        let (Location::Directory(url) | Location::Host(url)) = &location;
+        let host = url.host_str().unwrap_or_default();
+        let entered = self.gate.enter(host).await;
+        entered.map_err(|early| IdentityError::at(did, host, IdentityFault::TooEarly(early)))?;
+        let answer = self.get(&location).await;
+        let answer = answer.map_err(|error| IdentityError::http(did, error))?;
+        self.gate.note(host, answer.status, &answer.headers);
+        let account = self.read(did, &answer);
+        account.map_err(|fault| IdentityError::at(did, host, fault))
+    }
+
+    async fn get(&self, location: &Location) -> Result<Answer, HttpError> {
+        match location {
+            Location::Directory(url) => self.http.get(url, &Limits::DOCUMENT).await,
+            Location::Host(url) => self.http.get_direct(url, &Limits::DOCUMENT).await,
+        }
+    }
+
+    fn read(&self, did: Did<'_>, answer: &Answer) -> Result<Arc<Account>, IdentityFault> {
+        match answer.status {
+            200 => {}
+            410 => return Err(IdentityFault::Deleted),
+            404 if is_tombstone(&answer.body) => return Err(IdentityFault::Deleted),
+            404 => return Err(IdentityFault::NotFound),
+            status @ 300..=399 => return Err(IdentityFault::Redirect(status)),
+            status => return Err(IdentityFault::Status(status)),
+        }
+        let allow_development_hosts = self.http.reach() == Reach::Loopback;
+        let options = did_document::Options { allow_development_hosts, ..Default::default() };
+        let document = DidDocument::parse_of(did, &answer.body, &options);
+        document.map(Account::new).map(Arc::new).map_err(IdentityFault::Document)
+    }
+}
+
+/// The directory's server answers for a tombstone as for what it does not know, but in other words.
+fn is_tombstone(body: &[u8]) -> bool {
+    body.windows(TOMBSTONE.len()).any(|text| text == TOMBSTONE)
+}
+
+const TOMBSTONE: &[u8] = b"DID not available";
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Relaxed);
+}

@@ -1,0 +1,20 @@
+//! The network: who is that account, what does its server hold, what happens now?
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`reach`] | which hosts and addresses may be connected to at all? |
+//! | [`names`] | which addresses and texts has a host name in the DNS? |
+//! | [`http`] | what does this URL answer, within bounds? |
+//! | [`gate`] | may this host be asked now, or did it ask us to wait? |
+//! | [`identity`] | who is the account behind a DID or a handle? |
+//!
+//! Hosts are named by strangers: every address is checked when it is connected to, every answer has a
+//! longest length and a longest time, and whatever goes wrong says with which host it did.
+
+#![forbid(unsafe_code)]
+
+pub mod gate;
+pub mod http;
+pub mod identity;
+pub mod names;
+pub mod reach;

@@ -1,0 +1,108 @@
+//! Which addresses and texts has a host name in the DNS?
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::net::NetError;
+use hickory_resolver::proto::rr::RData;
+
+/// An answer on its way.
+pub type Lookup<'a, T> = Pin<Box<dyn Future<Output = Result<T, NameError>> + Send + 'a>>;
+
+/// Who is asked about names.
+pub trait Names: Send + Sync {
+    /// The addresses of `host`; none if there are none.
+    fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>>;
+    /// The TXT records of `name`, the parts of each joined; none if there are none.
+    fn texts<'a>(&'a self, name: &'a str) -> Lookup<'a, Vec<Vec<u8>>>;
+}
+
+/// A question to which there was no answer; that a name does not exist is an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the DNS did not answer for {name}: {reason}")]
+pub struct NameError {
+    /// The name.
+    pub name: String,
+    /// What went wrong.
+    pub reason: String,
+}
+
+impl NameError {
+    fn new(name: &str, reason: impl ToString) -> Self {
+        Self { name: name.to_owned(), reason: reason.to_string() }
+    }
+}
+
+/// The resolver that this system is configured to use.
+#[derive(Clone, Debug)]
+pub struct SystemNames(TokioResolver);
+
+impl SystemNames {
+    /// Reads the system's configuration.
+    ///
+    /// # Errors
+    /// If there is none that can be read.
+    pub fn new() -> Result<Self, NameError> {
+        let resolver = TokioResolver::builder_tokio().and_then(|builder| builder.build());
+        resolver.map(Self).map_err(|error| NameError::new("any name", error))
+    }
+}
+
+impl Names for SystemNames {
+    fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>> {
+        Box::pin(async move {
+            let found = self.0.lookup_ip(absolute(host)).await;
+            or_none(host, found.map(|found| found.iter().collect()))
+        })
+    }
+
+    fn texts<'a>(&'a self, name: &'a str) -> Lookup<'a, Vec<Vec<u8>>> {
+        Box::pin(async move {
+            let found = self.0.txt_lookup(absolute(name)).await;
+            let texts = found.map(|found| {
+                let data = found.answers().iter().map(|record| &record.data);
+                data.filter_map(text).collect()
+            });
+            or_none(name, texts)
+        })
+    }
+}
+
+/// The name with its final dot: no search domain of this machine belongs after it.
+fn absolute(name: &str) -> String {
+    format!("{}.", name.trim_end_matches('.'))
+}
+
+fn text(data: &RData) -> Option<Vec<u8>> {
+    match data {
+        RData::TXT(txt) => Some(txt.txt_data.concat()),
+        _ => None,
+    }
+}
+
+fn or_none<T>(name: &str, found: Result<Vec<T>, NetError>) -> Result<Vec<T>, NameError> {
+    match found {
+        Err(error) if error.is_no_records_found() => Ok(Vec::new()),
+        found => found.map_err(|error| NameError::new(name, error)),
+    }
+}
+
+/// The names of this machine: `localhost` and whatever ends in `.localhost` or `.test`. Nobody is
+/// asked, and there are no texts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoopbackNames;
+
+impl Names for LoopbackNames {
+    fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>> {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let is_ours =
+            host == "localhost" || host.ends_with(".localhost") || host.ends_with(".test");
+        let addresses = if is_ours { vec![Ipv4Addr::LOCALHOST.into()] } else { Vec::new() };
+        Box::pin(async move { Ok(addresses) })
+    }
+
+    fn texts<'a>(&'a self, _: &'a str) -> Lookup<'a, Vec<Vec<u8>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+}

@@ -1,0 +1,235 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use atproto::commit::Commit;
+use atproto::event::{Decoder, Event, Options};
+use codec::{Cid, car, cbor};
+use kernels::sha256;
+
+use super::*;
+use crate::hex::hex;
+use crate::keys::PublicKey;
+use crate::tree::reference;
+
+static SET: LazyLock<Set> = LazyLock::new(|| Set::generate(&Spec::default()));
+
+#[test]
+fn the_published_set_is_the_pinned_one() {
+    let manifest = serde_json::to_vec(&Manifest::new(&SET)).unwrap();
+    assert_eq!(hex(&sha256::digest(&manifest)), MANIFEST_SHA256);
+}
+
+#[test]
+fn the_same_seed_makes_the_same_files_and_another_seed_others() {
+    let again = Set::generate(&Spec::default());
+    assert_eq!(Manifest::new(&again), Manifest::new(&SET));
+    let other = Set::generate(&Spec { seed: 1 });
+    let names = |set: &Set| set.cases().iter().map(|case| case.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&other), names(&SET));
+    let differ = other.cases().iter().zip(SET.cases()).filter(|(a, b)| a.bytes != b.bytes);
+    // An empty file is the same for any seed, and so are a few bytes of a header.
+    assert!(SET.cases().len() - differ.count() <= 3);
+}
+
+#[test]
+fn a_case_has_a_name_and_a_file_of_its_own_and_is_told_in_full() {
+    let names: BTreeSet<&str> = SET.cases().iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names.len(), SET.cases().len());
+    for row in Manifest::new(&SET).cases {
+        let (layer, name) = row.name.split_once('/').expect("a layer and words");
+        assert_eq!(layer, row.layer.name(), "{}", row.name);
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        assert!(name.bytes().all(is_plain), "{}", row.name);
+        assert!(!row.rule.is_empty() && !row.section.is_empty() && !row.rule.ends_with('.'));
+        assert_eq!(row.code.is_some(), row.expect == Expect::Refuse, "{}", row.name);
+        assert_eq!(row.given.now.is_some(), row.kind == Kind::Frames, "{}", row.name);
+    }
+}
+
+#[test]
+fn every_rule_that_a_file_can_break_is_broken_by_a_case() {
+    let broken: BTreeSet<&str> = SET.cases().iter().filter_map(|case| case.code).collect();
+    let missing: Vec<&str> = CODES.into_iter().filter(|code| !broken.contains(code)).collect();
+    assert_eq!(missing, [""; 0]);
+    let unknown: Vec<&str> = broken.into_iter().filter(|code| !CODES.contains(code)).collect();
+    assert_eq!(unknown, [""; 0]);
+}
+
+#[test]
+fn the_set_is_small() {
+    let bytes: usize = SET.cases().iter().map(|case| case.bytes.len()).sum();
+    assert!((1_000_000..8_000_000).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn only_what_is_told_to_be_wrong_with_an_archive_is() {
+    for case in SET.cases().iter().filter(|case| case.kind == Kind::Repo) {
+        let read = car::read(&case.bytes, &car::Options::default());
+        // An archive without roots is one all the same.
+        let is_whole = case.layer != Layer::Car || matches!(case.code, None | Some("car/roots"));
+        assert_eq!(read.is_ok(), is_whole, "{}: {:?}", case.name, read.err());
+    }
+}
+
+#[test]
+fn only_the_last_frame_of_a_case_may_be_wrong() {
+    for case in SET.cases().iter().filter(|case| case.kind == Kind::Frames) {
+        let frames = atproto::corpus::read(&case.bytes).unwrap();
+        let (last, before) = frames.split_last().expect("a frame at least");
+        for frame in before {
+            assert!(Decoder::new(Options::default()).decode(frame).is_ok(), "{}", case.name);
+        }
+        let is_read = Decoder::new(Options::default()).decode(last).is_ok();
+        let is_wrong = matches!(case.layer, Layer::Frame | Layer::Car)
+            || case.code == Some("event/limit")
+            || case.code == Some("record/size");
+        assert_eq!(is_read, !is_wrong, "{}", case.name);
+    }
+}
+
+#[test]
+fn what_is_to_be_accepted_is_a_tree_of_the_reference_under_a_right_signature() {
+    let accepted = SET.cases().iter().filter(|case| case.expect == Expect::Accept);
+    for case in accepted.filter(|case| case.kind == Kind::Repo) {
+        let read = car::read(&case.bytes, &car::Options::default()).unwrap();
+        let blocks: BTreeMap<Cid, &[u8]> =
+            read.blocks.iter().filter_map(|b| Some((b.cid.to_cid()?, b.data))).collect();
+        let root = read.roots.first().and_then(|root| root.to_cid()).unwrap();
+        let commit = Commit::parse(blocks[&root]).unwrap();
+        assert_eq!(commit.did, case.did, "{}", case.name);
+        let key = PublicKey::from_did_key(&case.signing_key).unwrap();
+        assert!(key.verifies(&commit.signing_bytes().to_vec(), commit.sig), "{}", case.name);
+        let mut records = Vec::new();
+        collect(&blocks, &commit.data, &mut records);
+        assert!(records.iter().all(|(_, cid)| blocks.contains_key(cid)), "{}", case.name);
+        let records: Vec<(&str, Cid)> =
+            records.iter().map(|(key, cid)| (key.as_str(), *cid)).collect();
+        assert_eq!(reference::build(&records).root(), commit.data, "{}", case.name);
+    }
+}
+
+#[test]
+fn the_last_frame_of_what_is_to_be_accepted_is_signed() {
+    let accepted = SET.cases().iter().filter(|case| case.expect == Expect::Accept);
+    for case in accepted.filter(|case| case.kind == Kind::Frames) {
+        let frames = atproto::corpus::read(&case.bytes).unwrap();
+        let mut decoder = Decoder::new(Options::default());
+        let event = decoder.decode(frames.last().unwrap()).unwrap();
+        let name = match event {
+            Event::Commit(commit) => commit.commit,
+            Event::Sync(sync) => sync.root.and_then(|root| root.to_cid()).unwrap(),
+            _ => panic!("{}", case.name),
+        };
+        let block = event.blocks().iter().find(|block| block.cid == name.as_cid_ref()).unwrap();
+        let commit = Commit::parse(block.data).unwrap();
+        let key = PublicKey::from_did_key(&case.signing_key).unwrap();
+        assert!(key.verifies(&commit.signing_bytes().to_vec(), commit.sig), "{}", case.name);
+    }
+}
+
+#[test]
+fn the_doubling_trees_are_as_small_and_as_large_as_they_say() {
+    let case = SET.cases().iter().find(|case| case.name == "tree/doubling-18-times").unwrap();
+    let read = car::read(&case.bytes, &car::Options::default()).unwrap();
+    // A commit, 19 nodes and their records.
+    assert_eq!(read.blocks.len(), 1 + 19 + 19);
+    let blocks: BTreeMap<Cid, &[u8]> =
+        read.blocks.iter().filter_map(|b| Some((b.cid.to_cid()?, b.data))).collect();
+    let root = read.roots.first().and_then(|root| root.to_cid()).unwrap();
+    let mut records = Vec::new();
+    collect(&blocks, &Commit::parse(blocks[&root]).unwrap().data, &mut records);
+    assert_eq!(records.len(), (1 << 19) - 1);
+}
+
+/// Keys and values of the tree at `node`, in the order in which a walk meets them.
+fn collect(blocks: &BTreeMap<Cid, &[u8]>, node: &Cid, records: &mut Vec<(String, Cid)>) {
+    let arena = bumpalo::Bump::new();
+    let node = cbor::decode(blocks[node], &arena).unwrap();
+    let child = |link: Option<&cbor::Value<'_>>, records: &mut _| {
+        if let Some(cid) = link.and_then(|link| link.as_link()) {
+            collect(blocks, &cid.to_cid().unwrap(), records);
+        }
+    };
+    child(node.get("l"), records);
+    let mut key = Vec::new();
+    for entry in node.get("e").unwrap().as_array().unwrap() {
+        let prefix = entry.get("p").and_then(|p| p.as_integer()).unwrap();
+        key.truncate(prefix as usize);
+        key.extend_from_slice(entry.get("k").and_then(|k| k.as_bytes()).unwrap());
+        let value = entry.get("v").and_then(|v| v.as_link()).unwrap().to_cid().unwrap();
+        records.push((String::from_utf8(key.clone()).unwrap(), value));
+        child(entry.get("t"), records);
+    }
+}
+
+/// The manifest of [`Spec::default`], on one line. It changes with the cases, and only with a reason.
+const MANIFEST_SHA256: &str = "0bcf1f3197d23f7afcf901428d1b45fe09f2dd21b2475722d56f5a205a4e692b";
+
+/// The rules that a file can break, by their stable names.
+///
+/// Three more are not in the bytes: `signature/no-key`, `event/host` and `event/inactive` ask what
+/// is known of the account.
+const CODES: [&str; 62] = [
+    "frame/cbor",
+    "frame/field",
+    "frame/block",
+    "car/header",
+    "car/version",
+    "car/roots",
+    "car/truncated",
+    "car/varint",
+    "car/hash",
+    "car/limit",
+    "car/cid",
+    "commit/missing-block",
+    "commit/cbor",
+    "commit/missing",
+    "commit/field",
+    "commit/version",
+    "commit/signature-length",
+    "commit/did",
+    "commit/rev",
+    "signature/high-s",
+    "signature/range",
+    "signature/wrong",
+    "tree/cbor",
+    "tree/shape",
+    "tree/prefix",
+    "tree/empty-key",
+    "tree/order",
+    "tree/layer",
+    "tree/skipped-layer",
+    "tree/empty-node",
+    "tree/untrimmed-root",
+    "tree/repeated-node",
+    "tree/missing-node",
+    "tree/link",
+    "tree/limit",
+    "record/missing",
+    "record/cbor",
+    "record/shape",
+    "record/path",
+    "record/size",
+    "record/link",
+    "event/did",
+    "event/limit",
+    "event/rev-syntax",
+    "event/stale-rev",
+    "event/future-rev",
+    "event/root",
+    "event/commit-cid",
+    "event/did-mismatch",
+    "event/rev-mismatch",
+    "event/too-big",
+    "event/rebase",
+    "event/prev-data-missing",
+    "event/since",
+    "event/prev-data",
+    "event/duplicate-path",
+    "event/path",
+    "event/op",
+    "event/record-missing",
+    "event/inversion",
+    "event/partial-tree",
+    "event/time",
+];

@@ -1,0 +1,476 @@
+//! What can be wrong with a tree whose every hash is right, under a commit whose signature is right?
+
+use codec::Cid;
+use codec::cid::Codec;
+
+use super::case::{Case, Exhibit, Rule};
+use super::forge::archive::Archive;
+use super::forge::item::{Item, map};
+use super::forge::tree::{Forge, Leaf, Place};
+use super::scene::Scene;
+use crate::tree::{key_height, shared_prefix_len};
+
+pub(super) fn cases(scene: &Scene) -> Vec<Case> {
+    let parts = [prefixes, shapes, encodings, orders, layers, emptiness, links, sharing, limits];
+    parts.into_iter().flat_map(|part| part(scene)).collect()
+}
+
+fn refused(
+    scene: &Scene,
+    name: &str,
+    code: &'static str,
+    sentence: &'static str,
+    archive: &Archive,
+) -> Case {
+    Exhibit::repo(scene.account(), name, archive).refused(code, Rule { section: MST, sentence })
+}
+
+/// Changes the entry `index` of a node.
+fn entry(index: usize, change: impl FnOnce(&mut Item)) -> impl FnOnce(&mut Item) {
+    move |node| change(node.get("e").at(index))
+}
+
+/// Sets one field of the entry `index` of a node.
+fn field(index: usize, name: &'static str, item: Item) -> impl FnOnce(&mut Item) {
+    entry(index, move |entry| entry.set(name, item))
+}
+
+fn prefixes(scene: &Scene) -> Vec<Case> {
+    let leaves = scene.leaves([0, 0, 0]);
+    let len = leaves[0].key.len() as i64;
+    // What the second key shares with the first.
+    let shared = shared_prefix_len(&leaves[0].key, &leaves[1].key);
+    let case = |name: &str, code, sentence, archive| refused(scene, name, code, sentence, &archive);
+    let prefix = |name: &str, index, item| {
+        let archive = Forge::one_odd_node(scene, &leaves, field(index, "p", item));
+        case(name, "tree/prefix", PREFIX_WITHIN, archive)
+    };
+    let shorter = entry(1, |entry| {
+        entry.set("p", Item::Int(shared as i64 - 1));
+        entry.set("k", Item::Bytes(leaves[1].key.as_bytes()[shared - 1..].to_vec()));
+    });
+    let uncompressed = |node: &mut Item| {
+        for (index, leaf) in leaves.iter().enumerate() {
+            let entry = node.get("e").at(index);
+            entry.set("p", Item::Int(0));
+            entry.set("k", Item::Bytes(leaf.key.as_bytes().to_vec()));
+        }
+    };
+    let nothing_new = entry(1, |entry| {
+        entry.set("p", Item::Int(len));
+        entry.set("k", Item::Bytes(Vec::new()));
+    });
+    let nothing = field(0, "k", Item::Bytes(Vec::new()));
+    vec![
+        prefix("prefix-500", 1, Item::Int(500)),
+        prefix("prefix-one-too-long", 1, Item::Int(len + 1)),
+        prefix("prefix-of-2-to-63-less-1", 1, Item::Int(i64::MAX)),
+        prefix("prefix-of-2-to-32", 1, Item::Int(1 << 32)),
+        prefix("prefix-1-on-the-first", 0, Item::Int(1)),
+        prefix("prefix-500-on-the-first", 0, Item::Int(500)),
+        case(
+            "prefix-minus-5",
+            "tree/prefix",
+            PREFIX_IS_A_COUNT,
+            Forge::one_odd_node(scene, &leaves, field(1, "p", Item::Int(-5))),
+        ),
+        case(
+            "prefix-minus-1-on-the-first",
+            "tree/prefix",
+            PREFIX_IS_A_COUNT,
+            Forge::one_odd_node(scene, &leaves, field(0, "p", Item::Int(-1))),
+        ),
+        case(
+            "prefix-one-too-short",
+            "tree/prefix",
+            PREFIX_IS_ALL,
+            Forge::one_odd_node(scene, &leaves, shorter),
+        ),
+        case(
+            "prefix-0-everywhere",
+            "tree/prefix",
+            PREFIX_IS_ALL,
+            Forge::one_odd_node(scene, &leaves, uncompressed),
+        ),
+        case(
+            "suffix-empty",
+            "tree/empty-key",
+            SUFFIX_IS_SOMETHING,
+            Forge::one_odd_node(scene, &leaves, nothing_new),
+        ),
+        case(
+            "key-empty",
+            "tree/empty-key",
+            SUFFIX_IS_SOMETHING,
+            Forge::one_odd_node(scene, &leaves, nothing),
+        ),
+    ]
+}
+
+fn shapes(scene: &Scene) -> Vec<Case> {
+    let leaves = scene.leaves([0, 0, 0]);
+    let node = |name: &str, change: &dyn Fn(&mut Item)| {
+        let archive = Forge::one_odd_node(scene, &leaves, change);
+        refused(scene, name, "tree/shape", NODE_FIELDS, &archive)
+    };
+    let entry = |name: &str, change: &dyn Fn(&mut Item)| {
+        let change = |node: &mut Item| change(node.get("e").at(1));
+        let archive = Forge::one_odd_node(scene, &leaves, change);
+        refused(scene, name, "tree/shape", ENTRY_FIELDS, &archive)
+    };
+    vec![
+        node("node-without-l", &|node| node.remove("l")),
+        node("node-without-e", &|node| node.remove("e")),
+        node("node-with-x", &|node| node.set("x", Item::Int(1))),
+        node("node-l-false", &|node| node.set("l", Item::Bool(false))),
+        node("node-l-text", &|node| node.set("l", Item::text("bafyreie5737gdxlw5i64vzichcalba3z"))),
+        node("node-e-null", &|node| node.set("e", Item::Null)),
+        node("node-e-a-map", &|node| node.set("e", map([]))),
+        node("node-an-array", &|node| *node = Item::Array(vec![Item::Array(vec![]), Item::Null])),
+        node("node-null", &|node| *node = Item::Null),
+        entry("entry-without-t", &|entry| entry.remove("t")),
+        entry("entry-without-p", &|entry| entry.remove("p")),
+        entry("entry-without-k", &|entry| entry.remove("k")),
+        entry("entry-without-v", &|entry| entry.remove("v")),
+        entry("entry-with-x", &|entry| entry.set("x", Item::Null)),
+        entry("entry-v-null", &|entry| entry.set("v", Item::Null)),
+        entry("entry-k-text", &|entry| entry.set("k", Item::text("3mpk7jqic2222"))),
+        entry("entry-p-text", &|entry| entry.set("p", Item::text("5"))),
+        entry("entry-t-false", &|entry| entry.set("t", Item::Bool(false))),
+        entry("entry-null", &|entry| *entry = Item::Null),
+    ]
+}
+
+fn encodings(scene: &Scene) -> Vec<Case> {
+    let leaves = scene.leaves([0, 0, 0]);
+    let case = |name: &str, change: &dyn Fn(&mut Item)| {
+        let archive = Forge::one_odd_node(scene, &leaves, change);
+        refused(scene, name, "tree/cbor", CANONICAL_NODE, &archive)
+    };
+    let bytes = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        case(name, &|node| {
+            let mut bytes = node.encode();
+            change(&mut bytes);
+            *node = Item::Raw(bytes);
+        })
+    };
+    let suffix = |node: &mut Item| node.get("e").at(0).get("k").clone();
+    vec![
+        case("node-unsorted", &|node| node.entries().reverse()),
+        case("entry-unsorted", &|node| node.get("e").at(0).entries().swap(0, 1)),
+        case("node-e-twice", &|node| {
+            let twice = node.entries()[0].clone();
+            node.entries().insert(0, twice);
+        }),
+        case("prefix-wide", &|node| node.get("e").at(0).set("p", Item::wide(0))),
+        case("prefix-a-float", &|node| {
+            node.get("e").at(0).set("p", Item::Raw(b"\xf9\x00\x00".to_vec()));
+        }),
+        case("node-indefinite", &|node| *node = node.indefinite()),
+        case("entries-indefinite", &|node| {
+            let entries = node.get("e").indefinite();
+            node.set("e", entries);
+        }),
+        case("suffix-indefinite", &|node| {
+            let suffix = suffix(node).indefinite();
+            node.get("e").at(0).set("k", suffix);
+        }),
+        case("suffix-of-2-to-62", &|node| {
+            let claim = [&[0x5b], &(1u64 << 62).to_be_bytes()[..]].concat();
+            node.get("e").at(0).set("k", Item::Raw(claim));
+        }),
+        case("entries-of-2-to-32-less-1", &|node| {
+            node.set("e", Item::Raw(b"\x9a\xff\xff\xff\xff".to_vec()));
+        }),
+        case("tag-24", &|node| node.set("l", Item::Raw(b"\xd8\x18\xf6".to_vec()))),
+        bytes("node-wide-head", &|bytes| drop(bytes.splice(..1, [0xb8, 2]))),
+        bytes("node-trailing-byte", &|bytes| bytes.push(0)),
+        bytes("node-cut", &|bytes| bytes.truncate(bytes.len() - 1)),
+        bytes("node-of-no-bytes", &|bytes| bytes.clear()),
+    ]
+}
+
+fn orders(scene: &Scene) -> Vec<Case> {
+    let case =
+        |name: &str, archive: Archive| refused(scene, name, "tree/order", ASCENDING, &archive);
+    let [a, b, c] = scene.leaves([0, 0, 0]);
+    let inside = Forge::one_node(scene, &[a.clone(), c, b]);
+    let swapped = |node: &mut Item| node.get("e").items().swap(0, 1);
+    let uncompressed = Forge::one_odd_node(scene, &scene.leaves([0, 0]), |node| {
+        swapped(node);
+        let second = scene.leaves([0, 0])[1].key.clone().into_bytes();
+        let first = a.key.clone().into_bytes();
+        for (index, key) in [second, first].into_iter().enumerate() {
+            node.get("e").at(index).set("k", Item::Bytes(key));
+            node.get("e").at(index).set("p", Item::Int(0));
+        }
+    });
+    let [low, middle, high] = scene.leaves([0, 1, 0]);
+    let two_layers = |left: &[&Leaf], right: &[&Leaf]| {
+        let mut forge = Forge::new(scene);
+        let left = below(&mut forge, left);
+        let right = below(&mut forge, right);
+        let root = forge.node(left, &[(&middle, right)]);
+        forge.signed(root)
+    };
+    let [first, between, second, after] = scene.leaves([1, 0, 1, 0]);
+    let past_the_next = {
+        let mut forge = Forge::new(scene);
+        let right = below(&mut forge, &[&between, &after]);
+        let root = forge.node(None, &[(&first, right), (&second, None)]);
+        forge.signed(root)
+    };
+    vec![
+        case("order-inside-a-node", inside),
+        refused(
+            scene,
+            "order-inside-without-prefixes",
+            "tree/prefix",
+            PREFIX_IS_ALL,
+            &uncompressed,
+        ),
+        case("wrong-side-left", two_layers(&[&high], &[])),
+        case("wrong-side-right", two_layers(&[], &[&low])),
+        case("sides-exchanged", two_layers(&[&high], &[&low])),
+        case("left-reaches-past-its-parent", two_layers(&[&low, &high], &[])),
+        case("right-reaches-back", two_layers(&[], &[&low, &high])),
+        case("right-reaches-past-the-next-key", past_the_next),
+        case("key-in-two-nodes", two_layers(&[&low], &[&low, &high])),
+    ]
+}
+
+/// A node of these leaves, if there are any.
+fn below(forge: &mut Forge<'_>, leaves: &[&Leaf]) -> Option<Cid> {
+    let places: Vec<Place<'_>> = leaves.iter().map(|leaf| (*leaf, None)).collect();
+    (!places.is_empty()).then(|| forge.node(None, &places))
+}
+
+fn layers(scene: &Scene) -> Vec<Case> {
+    let case = |name: &str, archive: Archive| {
+        refused(scene, name, "tree/layer", LAYER_IS_HEIGHT, &archive)
+    };
+    let skipped = |name: &str, archive: Archive| {
+        refused(scene, name, "tree/skipped-layer", ONE_LAYER_DOWN, &archive)
+    };
+    let [low, middle, high, upper] = scene.leaves([0, 1, 0, 1]);
+    let [deep, top, taller] = scene.leaves([0, 2, 3]);
+    let under = |left: &[&Leaf], parent: &Leaf, right: &[&Leaf]| {
+        let mut forge = Forge::new(scene);
+        let (left, right) = (below(&mut forge, left), below(&mut forge, right));
+        let root = forge.node(left, &[(parent, right)]);
+        forge.signed(root)
+    };
+    let leaf_with_child = {
+        let [a, b] = scene.leaves([0, 0]);
+        under(&[], &a, &[&b])
+    };
+    let needless_node = {
+        let mut forge = Forge::new(scene);
+        let leaf = forge.node(None, &[(&low, None)]);
+        let between = forge.node(Some(leaf), &[]);
+        let root = forge.node(Some(between), &[(&middle, None)]);
+        forge.signed(root)
+    };
+    let skipped_below_an_empty_node = {
+        let [leaf, top] = scene.leaves([0, 3]);
+        let mut forge = Forge::new(scene);
+        let bottom = forge.node(None, &[(&leaf, None)]);
+        let between = forge.node(Some(bottom), &[]);
+        let root = forge.node(Some(between), &[(&top, None)]);
+        forge.signed(root)
+    };
+    vec![
+        case("all-keys-in-one-node", Forge::one_node(scene, &scene.leaves([0, 1, 0, 2, 0]))),
+        case("a-high-key-among-low-ones", Forge::one_node(scene, &scene.leaves([0, 0, 1, 0, 0]))),
+        case("a-low-key-among-high-ones", Forge::one_node(scene, &scene.leaves([1, 1, 0, 1, 1]))),
+        case("child-in-the-same-layer", under(&[], &middle, &[&high, &upper])),
+        case("child-in-the-same-layer-alone", under(&[], &middle, &[&upper])),
+        case("child-above-its-parent", under(&[], &top, &[&taller])),
+        case("child-below-layer-0", leaf_with_child),
+        case("a-needless-node-between", needless_node),
+        skipped("layer-skipped-left", under(&[&deep], &top, &[])),
+        skipped("layer-skipped-right", {
+            let [top, deep] = scene.leaves([2, 0]);
+            under(&[], &top, &[&deep])
+        }),
+        skipped("layer-skipped-under-an-empty-node", skipped_below_an_empty_node),
+    ]
+}
+
+fn emptiness(scene: &Scene) -> Vec<Case> {
+    let case = |name: &str, code, sentence, archive: Archive| {
+        refused(scene, name, code, sentence, &archive)
+    };
+    let [leaf, middle, top] = scene.leaves([0, 1, 2]);
+    let empty_child = |on_the_left: bool| {
+        let mut forge = Forge::new(scene);
+        let empty = Some(forge.node(None, &[]));
+        let (left, right) = if on_the_left { (empty, None) } else { (None, empty) };
+        let root = forge.node(left, &[(&middle, right)]);
+        forge.signed(root)
+    };
+    let empty_grandchild = {
+        let mut forge = Forge::new(scene);
+        let empty = forge.node(None, &[]);
+        let between = forge.node(Some(empty), &[]);
+        let root = forge.node(Some(between), &[(&top, None)]);
+        forge.signed(root)
+    };
+    let untrimmed = |layers: usize, bottom: &[Place<'_>]| {
+        let mut forge = Forge::new(scene);
+        let mut root = forge.node(None, bottom);
+        (0..layers).for_each(|_| root = forge.node(Some(root), &[]));
+        forge.signed(root)
+    };
+    vec![
+        case("empty-node-left", "tree/empty-node", NO_EMPTY_NODES, empty_child(true)),
+        case("empty-node-right", "tree/empty-node", NO_EMPTY_NODES, empty_child(false)),
+        case("empty-node-at-the-bottom", "tree/empty-node", NO_EMPTY_NODES, empty_grandchild),
+        case("untrimmed-root", "tree/untrimmed-root", TRIMMED, untrimmed(1, &[(&leaf, None)])),
+        case("untrimmed-thrice", "tree/untrimmed-root", TRIMMED, untrimmed(3, &[(&leaf, None)])),
+        case(
+            "untrimmed-500-times",
+            "tree/untrimmed-root",
+            TRIMMED,
+            untrimmed(500, &[(&leaf, None)]),
+        ),
+        case("untrimmed-and-empty", "tree/untrimmed-root", TRIMMED, untrimmed(1, &[])),
+    ]
+}
+
+fn links(scene: &Scene) -> Vec<Case> {
+    let case = |name: &str, archive: Archive| {
+        refused(scene, name, "tree/link", CHILDREN_ARE_DAG_CBOR, &archive)
+    };
+    let [low, middle, high] = scene.leaves([0, 1, 0]);
+    let whole = |change: &dyn Fn(&mut Item)| {
+        let mut forge = Forge::new(scene);
+        let left = forge.node(None, &[(&low, None)]);
+        let right = forge.node(None, &[(&high, None)]);
+        let root = forge.odd_node(Some(left), &[(&middle, Some(right))], change);
+        forge.signed(root)
+    };
+    let as_raw = |link: &mut Item| {
+        if let Item::Link(cid) = link {
+            cid[1] = 0x55;
+        }
+    };
+    let sha512 = || Item::Link([&[1, 0x71, 0x13, 0x40], &[7; 64][..]].concat());
+    let version_0 = |cid: Cid| Item::Link([&[0x12, 0x20], &cid.digest()[..]].concat());
+    let blake3 = || Item::Link([&[1, 0x71, 0x1e, 0x20], &[7; 32][..]].concat());
+    let name = Cid::of(Codec::DagCbor, b"nobody has this block");
+    vec![
+        case("left-of-raw-codec", whole(&|node| as_raw(node.get("l")))),
+        case("right-of-raw-codec", whole(&|node| as_raw(node.get("e").at(0).get("t")))),
+        case("left-under-sha-512", whole(&|node| node.set("l", sha512()))),
+        case("left-under-blake3", whole(&|node| node.set("l", blake3()))),
+        case("left-of-version-0", whole(&|node| node.set("l", version_0(name)))),
+    ]
+}
+
+/// Trees that are small on disk and large on the way through.
+fn sharing(scene: &Scene) -> Vec<Case> {
+    let both_sides = {
+        let [low, middle] = scene.leaves([0, 1]);
+        let mut forge = Forge::new(scene);
+        let shared = forge.node(None, &[(&low, None)]);
+        let root = forge.node(Some(shared), &[(&middle, Some(shared))]);
+        forge.signed(root)
+    };
+    let once = |name: &str, archive: &Archive| {
+        refused(scene, name, "tree/repeated-node", REACHED_ONCE, archive)
+    };
+    // Nobody can make keys of 18 heights, so these stand in the wrong layers too.
+    let doubling = |name: &str, layers: usize| {
+        refused(scene, name, "tree/layer", BOUNDED_WALK, &doubling(scene, layers))
+    };
+    vec![
+        once("shared-by-both-sides", &both_sides),
+        once("shared-in-the-right-layers", &shared_in_their_layers(scene)),
+        doubling("doubling-18-times", 18),
+        doubling("doubling-40-times", 40),
+        doubling("doubling-100-times", 100),
+    ]
+}
+
+/// Each node twice under the one above: 2ⁿ⁺¹ − 1 entries for n + 1 nodes.
+fn doubling(scene: &Scene, layers: usize) -> Archive {
+    let leaves = low_likes(scene, layers + 1);
+    let mut forge = Forge::new(scene);
+    let mut root = forge.node(None, &[(&leaves[0], None)]);
+    for leaf in &leaves[1..] {
+        root = forge.node(Some(root), &[(leaf, Some(root))]);
+    }
+    forge.signed(root)
+}
+
+/// So many likes of height 0, in ascending order of the keys.
+pub(super) fn low_likes(scene: &Scene, count: usize) -> Vec<Leaf> {
+    let low = scene.likes().filter(|leaf| key_height(&leaf.key) == 0);
+    low.take(count).collect()
+}
+
+/// As [`doubling`], with every key in its own layer and the leftmost way down in order, so that only the
+/// repetition is wrong: eight keys a node with the same child beside each make 9⁴ visits to the
+/// leaves.
+fn shared_in_their_layers(scene: &Scene) -> Archive {
+    let mut likes = scene.likes();
+    let mut forge = Forge::new(scene);
+    let mut root = None;
+    for height in 0..5 {
+        let of_height = likes.by_ref().filter(|leaf| key_height(&leaf.key) == height);
+        let leaves: Vec<Leaf> = of_height.take(8).collect();
+        let places: Vec<Place<'_>> = leaves.iter().map(|leaf| (leaf, root)).collect();
+        root = Some(forge.node(root, &places));
+    }
+    forge.signed(root.expect("five nodes"))
+}
+
+fn limits(scene: &Scene) -> Vec<Case> {
+    let one_more: Vec<Leaf> = super::valid::short_keys(scene).take(10_001).collect();
+    let long_key = format!("app.bsky.feed.like/{}", "k".repeat(1_100));
+    let long = Forge::one_node(scene, &[scene.leaf_at(&long_key)]);
+    let deep = {
+        let [leaf, top] = scene.leaves([0, 1]);
+        let mut forge = Forge::new(scene);
+        let mut child = forge.node(None, &[(&leaf, None)]);
+        (0..300).for_each(|_| child = forge.node(Some(child), &[]));
+        let root = forge.node(Some(child), &[(&top, None)]);
+        forge.signed(root)
+    };
+    vec![
+        refused(
+            scene,
+            "node-of-10001-entries",
+            "tree/limit",
+            BOUNDED_NODES,
+            &Forge::one_node(scene, &one_more),
+        ),
+        refused(scene, "key-of-1119-bytes", "tree/limit", BOUNDED_KEYS, &long),
+        refused(scene, "300-empty-layers", "tree/layer", LAYER_IS_HEIGHT, &deep),
+    ]
+}
+
+const MST: &str = "repository: MST structure";
+const PREFIX_WITHIN: &str =
+    "a prefix is at most as long as the key before it in the same node, and 0 for the first";
+const PREFIX_IS_A_COUNT: &str = "a prefix is a count of bytes, never negative";
+const PREFIX_IS_ALL: &str = "a prefix is all that a key shares with the one before it in the node";
+const SUFFIX_IS_SOMETHING: &str = "no key is empty or repeats the one before it";
+const NODE_FIELDS: &str = "a node is a map of e, an array, and l, a link or null, both present";
+const ENTRY_FIELDS: &str =
+    "an entry is a map of k, bytes, p, an integer, t, a link or null, and v, a link, all present";
+const CANONICAL_NODE: &str = "a node is one item of canonical DAG-CBOR";
+const ASCENDING: &str = "keys increase strictly over the whole walk of the tree";
+const LAYER_IS_HEIGHT: &str =
+    "a key stands in the layer of its height: half the leading zero bits of its SHA-256";
+const ONE_LAYER_DOWN: &str = "a child stands one layer below its parent; where it has no keys of its own, it is an empty node";
+const NO_EMPTY_NODES: &str = "only the root of an empty repository has neither a key nor a child";
+const TRIMMED: &str = "a root without keys is cut off: the root's layer is that of the highest key";
+const CHILDREN_ARE_DAG_CBOR: &str = "a child is a block of DAG-CBOR under SHA-256";
+const REACHED_ONCE: &str = "keys increase strictly, so no node that holds one is reached twice";
+const BOUNDED_WALK: &str = "a key stands in the layer of its height, and no node with keys is reached twice: the work is \
+     bounded by the bytes";
+const BOUNDED_NODES: &str =
+    "a reader bounds the entries of a node against keys made for the purpose";
+const BOUNDED_KEYS: &str = "a key is a path, so it is no longer than paths are";

@@ -1,0 +1,98 @@
+//! A repository on its way, whole and at once, or as somebody pleases who means harm.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+
+use super::answer::{self, Answer};
+use super::fault::Fault;
+use super::network::Network;
+use super::spec::Server;
+
+/// The content type of an archive.
+pub(super) const CAR: &str = "application/vnd.ipld.car";
+
+type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+
+/// The archive, as the faults that are switched on let it go.
+pub(super) fn answer(network: &Arc<Network>, server: Server, archive: Bytes) -> Answer {
+    answer::stream(CAR, pieces(network, server, archive))
+}
+
+fn pieces(network: &Arc<Network>, server: Server, archive: Bytes) -> Pieces {
+    let strike = |fault| network.faults.strike(server, fault);
+    let counted = |fault| {
+        let network = network.clone();
+        move || network.faults.count(server, fault)
+    };
+    if let Some(pause_ms) = strike(Fault::SlowRepo) {
+        counted(Fault::SlowRepo)();
+        return slowly(archive, Duration::from_millis(pause_ms));
+    }
+    if let Some(bytes) = strike(Fault::CutRepo) {
+        let count = counted(Fault::CutRepo);
+        let cut = stream::once(async move {
+            count();
+            Err(io::ErrorKind::ConnectionReset.into())
+        });
+        return Box::pin(at_once(beginning(&archive, bytes)).chain(cut));
+    }
+    if let Some(bytes) = strike(Fault::StalledRepo) {
+        let count = counted(Fault::StalledRepo);
+        let silence = stream::once(async move {
+            count();
+            std::future::pending().await
+        });
+        return Box::pin(at_once(beginning(&archive, bytes)).chain(silence));
+    }
+    if strike(Fault::EndlessRepo).is_some() {
+        counted(Fault::EndlessRepo)();
+        let block = stream::repeat_with(|| Ok(filler()));
+        return Box::pin(at_once(archive).chain(block));
+    }
+    Box::pin(at_once(archive))
+}
+
+/// All but the end: at most `bytes`, and at least one byte less than all.
+fn beginning(archive: &Bytes, bytes: u64) -> Bytes {
+    let most = archive.len().saturating_sub(1);
+    archive.slice(..usize::try_from(bytes).map_or(most, |bytes| bytes.min(most)))
+}
+
+fn at_once(archive: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    stream::iter(split(archive, PIECE_LEN)).map(Ok)
+}
+
+fn slowly(archive: Bytes, pause: Duration) -> Pieces {
+    Box::pin(stream::iter(split(archive, SLOW_PIECE_LEN)).then(move |piece| async move {
+        tokio::time::sleep(pause).await;
+        Ok(piece)
+    }))
+}
+
+fn split(mut archive: Bytes, len: usize) -> impl Iterator<Item = Bytes> {
+    std::iter::from_fn(move || {
+        let len = len.min(archive.len());
+        (len > 0).then(|| archive.split_to(len))
+    })
+}
+
+/// A section of an archive: a block of zeros under its name.
+fn filler() -> Bytes {
+    static FILLER: std::sync::LazyLock<Bytes> = std::sync::LazyLock::new(|| {
+        let data = vec![0; FILLER_LEN];
+        let cid = codec::Cid::of(codec::cid::Codec::Raw, &data);
+        let with_header = super::member::archive(&[], &[(cid, &data)]);
+        let header = super::member::archive(&[], &[]);
+        with_header[header.len()..].to_vec().into()
+    });
+    FILLER.clone()
+}
+
+const PIECE_LEN: usize = 64 << 10;
+const SLOW_PIECE_LEN: usize = 256;
+const FILLER_LEN: usize = 60_000;

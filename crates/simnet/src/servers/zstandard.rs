@@ -1,0 +1,68 @@
+//! The dictionaries with which Jetstreams compress.
+//!
+//! Each is trained on what the accounts of the network have written, and has a number that no
+//! dictionary in use has: nobody takes one for the other.
+
+use zstd::bulk::Compressor;
+use zstd::dict::EncoderDictionary;
+
+use super::jetstream::samples;
+use super::network::Network;
+
+/// A dictionary, ready to compress.
+pub(super) struct Dictionary {
+    pub(super) id: u32,
+    pub(super) bytes: Vec<u8>,
+    prepared: EncoderDictionary<'static>,
+}
+
+/// One for each version of the protocol.
+#[derive(Debug)]
+pub(super) struct Dictionaries {
+    pub(super) v1: Dictionary,
+    pub(super) v2: Dictionary,
+}
+
+impl Dictionaries {
+    pub(super) fn train(network: &Network) -> Self {
+        let [v1, v2] = samples(network);
+        Self { v1: Dictionary::train(V1_ID, &v1), v2: Dictionary::train(V2_ID, &v2) }
+    }
+
+    /// The dictionary with this number.
+    pub(super) fn get(&self, id: u32) -> Option<&Dictionary> {
+        [&self.v1, &self.v2].into_iter().find(|dictionary| dictionary.id == id)
+    }
+}
+
+impl Dictionary {
+    fn train(id: u32, samples: &[String]) -> Self {
+        let mut bytes =
+            zstd::dict::from_samples(samples, DICTIONARY_LEN).expect("there are samples enough");
+        // Behind four bytes that say that this is a dictionary comes its number.
+        bytes[4..8].copy_from_slice(&id.to_le_bytes());
+        let prepared = EncoderDictionary::copy(&bytes, LEVEL);
+        Self { id, bytes, prepared }
+    }
+
+    /// A compressor of one message at a time.
+    pub(super) fn compressor(&self) -> Compressor<'_> {
+        Compressor::with_prepared_dictionary(&self.prepared)
+            .expect("a dictionary that was prepared")
+    }
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "dictionary {} of {} bytes", self.id, self.bytes.len())
+    }
+}
+
+/// The number of the dictionary for version 1.
+pub const V1_ID: u32 = 1_000_001;
+
+/// The number of the dictionary for version 2.
+pub const V2_ID: u32 = 1_000_002;
+
+const DICTIONARY_LEN: usize = 16 << 10;
+const LEVEL: i32 = 3;

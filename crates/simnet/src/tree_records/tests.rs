@@ -1,0 +1,73 @@
+use std::sync::LazyLock;
+
+use super::*;
+use crate::tree::reference;
+
+static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick()));
+
+#[test]
+fn the_records_are_the_pinned_ones() {
+    for (spec, sha256) in [(Spec::quick(), QUICK_SHA256), (Spec::default(), DEFAULT_SHA256)] {
+        let corpus = Corpus::generate(&spec);
+        assert_eq!(Manifest::new(&corpus, &corpus.to_file()).sha256, sha256, "{spec:?}");
+    }
+}
+
+#[test]
+fn a_file_says_what_was_made() {
+    let bytes = QUICK.to_file();
+    let file = read(&bytes).unwrap();
+    assert_eq!(file.records.len(), 2_000);
+    assert_eq!(file.lookups.len(), 8_000);
+    assert!(!file.shuffled.is_sorted());
+    for ((key, cid), entry) in file.records.iter().zip(QUICK.records()) {
+        assert_eq!((*key, *cid), (entry.key.as_bytes(), entry.value));
+    }
+}
+
+#[test]
+fn the_counts_are_those_of_the_reference_and_of_the_file() {
+    let counts = QUICK.counts();
+    let records: Vec<_> = QUICK.records().iter().map(|e| (&*e.key, e.value)).collect();
+    assert_eq!(counts.root, reference::build(&records).root().to_string());
+    assert_eq!((counts.records, counts.lookups, counts.found), (2_000, 8_000, 8_000));
+    let bytes = QUICK.to_file();
+    let file = read(&bytes).unwrap();
+    let digests = file.lookups.iter().map(|at| *file.records[*at as usize].1.digest());
+    let sum: u64 = digests.map(|d| u64::from(u32::from_be_bytes([d[0], d[1], d[2], d[3]]))).sum();
+    assert_eq!(u64::from(counts.lookup_checksum), sum % (1 << 32));
+}
+
+#[test]
+fn likes_and_posts_are_as_many_as_accounts_have() {
+    let of = |nsid: &str| QUICK.records().iter().filter(|e| e.key.starts_with(nsid)).count();
+    let shares = ["app.bsky.feed.like/", "app.bsky.feed.post/", "app.bsky.actor.profile/"].map(of);
+    assert_eq!(shares, [959, 454, 1]);
+}
+
+#[test]
+fn every_truncation_and_any_tail_is_refused() {
+    let small = Corpus::generate(&Spec { records: 20, lookups: 10, ..Spec::quick() }).to_file();
+    assert!(read(&small).is_some());
+    (0..small.len()).for_each(|cut| assert_eq!(read(&small[..cut]), None, "{cut}"));
+    assert_eq!(read(&[&small[..], &[0]].concat()), None);
+}
+
+#[test]
+fn an_order_that_names_a_record_twice_or_one_that_is_not_there_is_refused() {
+    let mut file = Corpus::generate(&Spec { records: 20, lookups: 10, ..Spec::quick() }).to_file();
+    let last_lookup = file.len() - 4;
+    let last_shuffled = last_lookup - 9 * 4 - 4 - 4;
+    let (twice, kept) = (file[last_shuffled - 4..last_shuffled].to_vec(), file.clone());
+    file[last_shuffled..][..4].copy_from_slice(&twice);
+    assert_eq!(read(&file), None);
+    file = kept;
+    file[last_lookup..].copy_from_slice(&20u32.to_be_bytes());
+    assert_eq!(read(&file), None);
+}
+
+/// The corpus file of [`Spec::quick`]. It changes only with a reason, and the reason is written down.
+const QUICK_SHA256: &str = "99332d3d85db3bde1619e80274cf3c9d7ecd9f7b18fa7fd2f9e8862040648ffe";
+
+/// The corpus file of [`Spec::default`], which published measurements name.
+const DEFAULT_SHA256: &str = "321f5b22fb1a99f677596059d8e445242058023ef35bcee1f680a684a96c8e83";

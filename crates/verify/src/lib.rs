@@ -1,0 +1,30 @@
+//! Every verdict: what comes in are bytes from strangers, what goes out is [`Verified`] or a reason.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | [`account_keys`] | which key has each account, according to a file? |
+//! | [`commit`] | did this account sign this commit object? |
+//! | [`identity`] | which key does this DID document give its account? |
+//! | [`plc`] | do these operations of `did:plc` make this account, and what is true of it now? |
+//! | [`record`] | does this slice of a repository prove a record, or that there is none? |
+//! | [`repository`] | is this export the whole repository that its account signed? |
+//! | [`sync`] | is this event what its account said, and does it continue what is known? |
+//!
+//! Every reason has a `code()`, such as `signature/high-s`: the stable name of the rule that was
+//! broken, for programs; its `Display` is for people.
+//!
+//! No clock, no socket, no file: what time it is, which key an account has and what was known of it
+//! before are arguments.
+
+#![forbid(unsafe_code)]
+
+pub mod account_keys;
+pub mod commit;
+pub mod identity;
+pub mod plc;
+pub mod record;
+pub mod repository;
+pub mod sync;
+mod verified;
+
+pub use verified::Verified;

@@ -1,0 +1,339 @@
+//! Whole repositories are proved, and each thing that can be wrong with one is refused by its name.
+
+use atproto::commit::UnsignedCommit;
+use atproto::mst::{Tree, TreeFault};
+use codec::cbor::Encoder;
+use codec::cid::Codec;
+use codec::{AnyCid, Cid};
+use crypto::{Curve, SecretKey};
+
+use super::*;
+
+pub(crate) const DID: &str = "did:plc:wq4aajammjtxdomz3e23667t";
+const REV: &str = "3mptbypluud2a";
+
+pub(crate) fn secret() -> SecretKey {
+    SecretKey::from_bytes(Curve::P256, &[7; 32]).unwrap()
+}
+
+/// A repository in parts, to be put together as it should be or otherwise.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) did: String,
+    pub(crate) rev: String,
+    pub(crate) records: Vec<(String, AnyCid, Vec<u8>)>,
+    /// Blocks that are left out.
+    pub(crate) without: Vec<Cid>,
+    /// Blocks that are put in beside the rest.
+    pub(crate) beside: Vec<Vec<u8>>,
+}
+
+pub(crate) fn record(text: &str) -> Vec<u8> {
+    let mut out = Encoder::new();
+    out.map(2).text("text").text(text).text("$type").text("app.test.record");
+    out.into_bytes()
+}
+
+fn cid_of(block: &[u8]) -> Cid {
+    Cid::of(Codec::DagCbor, block)
+}
+
+impl Parts {
+    pub(crate) fn of(count: usize) -> Self {
+        let mut parts = Self {
+            did: DID.to_owned(),
+            rev: REV.to_owned(),
+            records: Vec::new(),
+            without: Vec::new(),
+            beside: Vec::new(),
+        };
+        for number in 0..count {
+            parts.put(&path(number), record(&format!("number {number}")));
+        }
+        parts
+    }
+
+    pub(crate) fn put(&mut self, path: &str, record: Vec<u8>) -> Cid {
+        let cid = cid_of(&record);
+        self.records.push((path.to_owned(), cid.into(), record));
+        cid
+    }
+
+    pub(crate) fn nodes(&self) -> (Cid, Vec<(Cid, Vec<u8>)>) {
+        let mut tree = Tree::empty();
+        for (path, cid, _) in &self.records {
+            tree.insert(path.as_bytes(), cid.clone()).unwrap();
+        }
+        (tree.root(), tree.collect_blocks())
+    }
+
+    pub(crate) fn commit(&self) -> Vec<u8> {
+        let data = self.nodes().0;
+        let unsigned = UnsignedCommit { did: &self.did, rev: &self.rev, data, prev: None };
+        unsigned.with_signature(&secret().sign(&unsigned.to_bytes()))
+    }
+
+    pub(crate) fn export(&self) -> Vec<u8> {
+        let commit = self.commit();
+        let root = cid_of(&commit);
+        let mut blocks = vec![(root, commit)];
+        blocks.extend(self.nodes().1);
+        blocks.extend(self.records.iter().map(|(_, _, block)| (cid_of(block), block.clone())));
+        blocks.extend(self.beside.iter().map(|block| (cid_of(block), block.clone())));
+        let mut writer = car::Writer::new(Vec::new(), &[root]).unwrap();
+        for (cid, block) in blocks.iter().filter(|(cid, _)| !self.without.contains(cid)) {
+            writer.block(cid, block).unwrap();
+        }
+        writer.into_inner()
+    }
+
+    fn refusal(&self) -> RepositoryRejection {
+        refusal_under(&self.export(), &Options::default())
+    }
+}
+
+pub(crate) fn path(number: usize) -> String {
+    format!("app.test.record/{number:013}")
+}
+
+fn check<'a>(
+    export: &'a [u8],
+    options: &Options,
+) -> Result<Verified<WholeRepository<'a>>, RepositoryRejection> {
+    verify(export, Some(DID), &secret().public_key(), options)
+}
+
+/// The refusal, which must also be the first of all faults.
+fn refusal_under(export: &[u8], options: &Options) -> RepositoryRejection {
+    let refusal = check(export, options).expect_err("refused");
+    assert_eq!(all_faults(export, options).first(), Some(&refusal));
+    refusal
+}
+
+fn all_faults(export: &[u8], options: &Options) -> Vec<RepositoryRejection> {
+    faults(export, Some(DID), Some(&secret().public_key()), options, 1000)
+}
+
+#[test]
+fn a_whole_repository_is_proved_and_so_is_what_it_exports() {
+    for count in [0, 1, 2, 100, 1000] {
+        let parts = Parts::of(count);
+        let export = parts.export();
+        let whole = check(&export, &Options::default()).unwrap();
+        assert_eq!(whole.tree().records, count as u64);
+        assert_eq!(whole.tree().nodes, parts.nodes().1.len().max(1) as u64);
+        assert_eq!(whole.extra(), Extent::default());
+        assert_eq!(whole.signature(), SignatureProof::Checked);
+        assert_eq!(all_faults(&export, &Options::default()), []);
+        let walked = parse(&export, &Options::default()).unwrap().without_signature().walk();
+        assert_eq!(walked.unwrap().rebuild(), Ok(()));
+        let again = whole.export(Vec::new()).unwrap();
+        let judged = check(&again, &Options::default()).unwrap();
+        assert_eq!((judged.root(), judged.tree()), (whole.root(), whole.tree()));
+        assert_eq!(judged.export(Vec::new()).unwrap(), again);
+    }
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    let export = Parts::of(12).export();
+    for cut in 0..export.len() {
+        refusal_under(&export[..cut], &Options::default());
+    }
+}
+
+#[test]
+fn every_flipped_byte_is_refused() {
+    let mut export = Parts::of(8).export();
+    for at in 0..export.len() {
+        for bit in [0x01, 0x80] {
+            export[at] ^= bit;
+            let refusal = check(&export, &Options::default()).map(|_| ());
+            assert!(refusal.is_err(), "byte {at}");
+            export[at] ^= bit;
+        }
+    }
+}
+
+#[test]
+fn each_block_that_is_left_out_is_the_fault() {
+    let sound = Parts::of(40);
+    let (root, nodes) = sound.nodes();
+    for (cid, _) in &nodes {
+        let refusal = Parts { without: vec![*cid], ..sound.clone() }.refusal();
+        assert_eq!((refusal.code(), refusal.cid), ("tree/missing-node", Some(*cid)));
+    }
+    assert!(nodes.iter().any(|(cid, _)| *cid == root));
+    for (path, cid, _) in &sound.records {
+        let without = vec![cid.to_cid().unwrap()];
+        let refusal = Parts { without, ..sound.clone() }.refusal();
+        assert_eq!(refusal.code(), "record/missing");
+        assert_eq!((refusal.cid, refusal.path.as_deref()), (cid.to_cid(), Some(path.as_str())));
+    }
+    let commit = cid_of(&sound.commit());
+    let refusal = Parts { without: vec![commit], ..sound }.refusal();
+    assert_eq!((refusal.code(), refusal.cid), ("commit/missing-block", Some(commit)));
+}
+
+#[test]
+fn a_commit_of_another_account_key_or_syntax_is_refused() {
+    let sound = Parts::of(1);
+    let export = sound.export();
+    let key = secret().public_key();
+    let options = Options::default();
+    let other = verify(&export, Some("did:plc:other"), &key, &options).unwrap_err();
+    assert_eq!((other.code(), other.fault), ("commit/did", RepositoryFault::OtherAccount));
+    assert!(verify(&export, None, &key, &options).is_ok());
+    let stranger = SecretKey::from_bytes(Curve::P256, &[8; 32]).unwrap().public_key();
+    let wrong = verify(&export, Some(DID), &stranger, &options).unwrap_err();
+    assert_eq!(wrong.code(), "signature/wrong");
+    let unsigned = verify_without_signature(&export, &options).unwrap();
+    assert_eq!(unsigned.signature(), SignatureProof::NotChecked);
+    let did = Parts { did: "did:plc".to_owned(), ..sound.clone() };
+    assert_eq!(did.refusal().code(), "commit/did");
+    let rev = Parts { rev: "tomorrow".to_owned(), ..sound };
+    assert_eq!(rev.refusal().code(), "commit/rev");
+}
+
+#[test]
+fn a_key_that_is_no_path_is_refused_unless_any_key_will_do() {
+    for key in ["app.test/a/b", "app.test.record/", "app.test.record", "notnsid/a", "app.test.r/.."]
+    {
+        let mut parts = Parts::of(3);
+        parts.put(key, record("odd"));
+        let refusal = parts.refusal();
+        assert_eq!((refusal.code(), refusal.path.as_deref()), ("record/path", Some(key)));
+        let options = Options { allow_any_key: true, ..Options::default() };
+        assert!(check(&parts.export(), &options).is_ok());
+    }
+}
+
+#[test]
+fn a_record_must_be_a_canonical_map_within_its_bound() {
+    let code = |block: &[u8]| {
+        let mut parts = Parts::of(3);
+        let cid = parts.put("app.test.record/odd", block.to_vec());
+        let refusal = parts.refusal();
+        assert_eq!(refusal.cid, Some(cid));
+        assert_eq!(refusal.path.as_deref(), Some("app.test.record/odd"));
+        refusal.code()
+    };
+    assert_eq!(code(b"\x65hello"), "record/shape");
+    assert_eq!(code(b"\xa1\x61a\x18\x01"), "record/cbor");
+    assert_eq!(code(b""), "record/cbor");
+    assert_eq!(code(&record(&"long".repeat(1 << 18))), "record/size");
+}
+
+#[test]
+fn a_record_must_be_named_by_a_dag_cbor_cid() {
+    let mut parts = Parts::of(2);
+    let raw = Cid::of(Codec::Raw, b"raw");
+    parts.records.push(("app.test.record/raw".to_owned(), raw.into(), b"\xa0".to_vec()));
+    let refusal = parts.refusal();
+    assert_eq!((refusal.code(), refusal.cid), ("record/link", Some(raw)));
+}
+
+#[test]
+fn blocks_beside_the_repository_are_counted_and_may_be_bounded() {
+    let mut parts = Parts::of(5);
+    parts.beside = vec![record("one"), record("two"), record("two"), record("number 3")];
+    let export = parts.export();
+    let whole = check(&export, &Options::default()).unwrap();
+    let bytes = (record("one").len() + record("two").len()) as u64;
+    assert_eq!(whole.extra(), Extent { blocks: 2, bytes });
+    let options = Options { max_extra_blocks: 1, ..Options::default() };
+    assert_eq!(refusal_under(&export, &options).code(), "car/extra");
+    let options = Options { max_extra_bytes: bytes - 1, ..Options::default() };
+    assert_eq!(refusal_under(&export, &options).fault, RepositoryFault::ExtraBytes(bytes - 1));
+    let options = Options { max_extra_bytes: bytes, max_extra_blocks: 2, ..options };
+    assert!(check(&export, &options).is_ok());
+}
+
+#[test]
+fn repeated_blocks_are_reached_once_in_any_order() {
+    let sound = Parts::of(40).export();
+    let streamable =
+        verify_without_signature(&sound, &Options::default()).unwrap().export(Vec::new()).unwrap();
+    let blocks = car::read(&streamable, &car::Options::default()).unwrap().blocks;
+    let root = blocks[0].cid.to_cid().unwrap();
+    for repeated in 0..blocks.len() {
+        let mut writer = car::Writer::new(Vec::new(), &[root]).unwrap();
+        for (at, block) in blocks.iter().enumerate() {
+            for _ in 0..if at == repeated { 2 } else { 1 } {
+                writer.block(&block.cid.to_cid().unwrap(), block.data).unwrap();
+            }
+        }
+        let export = writer.into_inner();
+        let whole = check(&export, &Options::default()).unwrap();
+        assert_eq!(whole.extra(), Extent::default());
+        assert_eq!(whole.archive().block_count(), blocks.len() as u64 + 1);
+    }
+}
+
+#[test]
+fn a_wrong_hash_is_never_taken_for_a_block_where_it_was_likely_to_be() {
+    let sound = Parts::of(40).export();
+    let mut streamable =
+        verify_without_signature(&sound, &Options::default()).unwrap().export(Vec::new()).unwrap();
+    let at = streamable.windows(9).position(|window| window == b"number 20").unwrap();
+    streamable[at] ^= 1;
+    let codes: Vec<_> =
+        all_faults(&streamable, &Options::default()).iter().map(|fault| fault.code()).collect();
+    assert_eq!(codes, ["car/hash", "record/missing"]);
+}
+
+#[test]
+fn records_that_paths_share_are_one_block() {
+    let mut parts = Parts::of(0);
+    for number in 0..50 {
+        parts.put(&path(number), record("the same"));
+    }
+    let export = parts.export();
+    let whole = check(&export, &Options::default()).unwrap();
+    assert_eq!((whole.tree().records, whole.extra().blocks), (50, 0));
+    parts.without = vec![cid_of(&record("the same"))];
+    assert_eq!(all_faults(&parts.export(), &Options::default()).len(), 50);
+}
+
+#[test]
+fn all_faults_are_told_in_the_order_of_the_stages_and_no_more_than_asked_for() {
+    let mut parts = Parts::of(30);
+    parts.did = "did:plc:somebodyelse".to_owned();
+    parts.put("no path", record("a"));
+    parts.put("app.test.record/odd", b"\x01".to_vec());
+    let gone = parts.records[4].1.to_cid().unwrap();
+    parts.without.push(gone);
+    let mut export = parts.export();
+    let flipped = export.windows(9).position(|window| window == b"number 20").unwrap();
+    export[flipped] ^= 1;
+    let found = all_faults(&export, &Options::default());
+    let codes: Vec<_> = found.iter().map(RepositoryRejection::code).collect();
+    let expected = [
+        "car/hash",
+        "commit/did",
+        "record/missing",
+        "record/missing",
+        "record/path",
+        "record/shape",
+    ];
+    assert_eq!(codes, expected);
+    assert_eq!(found[0].cid, found[3].cid);
+    for max in 0..8 {
+        let key = secret().public_key();
+        let few = faults(&export, Some(DID), Some(&key), &Options::default(), max);
+        assert_eq!(few, found[..max.min(6)]);
+    }
+}
+
+#[test]
+fn a_refusal_says_what_and_where() {
+    let mut parts = Parts::of(9);
+    let (_, nodes) = parts.nodes();
+    parts.without = vec![nodes[0].0];
+    let refusal = parts.refusal();
+    assert_eq!(refusal.fault, RepositoryFault::Tree(TreeFault::Missing));
+    assert_eq!(refusal.to_string(), format!("tree: this node is missing, block {}", nodes[0].0));
+    let cut = Parts::of(1).export();
+    let refusal = refusal_under(&cut[..cut.len() - 1], &Options::default());
+    assert!(refusal.to_string().starts_with("the archive ends inside this part, at byte "));
+}

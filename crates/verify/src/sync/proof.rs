@@ -1,0 +1,107 @@
+//! Do the operations of a commit tell all that happened between two trees?
+
+use atproto::event::{Block, Commit};
+use atproto::mst::inversion::{Inversion, InversionError, InversionFault, Inverter, Undo};
+use atproto::mst::{BlockSource, canonical};
+use codec::Cid;
+use codec::cid::Codec;
+
+use super::rejection::{OpFault, Rejection};
+
+/// The tree before the operations, or why it cannot be told.
+pub(super) type Undone = Result<Cid, InversionError>;
+
+/// Undoes the operations of `event` in the tree at `data`, which is the one after them.
+pub(super) fn undo<'a>(event: &'a Commit<'a>, data: Cid, inverter: &mut Inverter) -> Undone {
+    let ops: Vec<Undo<'_>> = event.ops.iter().map(Undo::from).collect();
+    let inversion = Inversion { root: data, source: Blocks::new(event.blocks), ops: &ops };
+    inverter.invert_batch(&[inversion]).pop().expect("an answer for each commit")
+}
+
+/// Rows 16 and 17: what came of undoing must be the tree at `origin`.
+pub(super) fn compare<'a>(
+    undone: Undone,
+    event: &'a Commit<'a>,
+    origin: Cid,
+) -> Result<(), Rejection<'a>> {
+    match undone {
+        Ok(found) if found == origin => Ok(()),
+        Ok(found) => Err(Rejection::Inversion { prev_data: origin, found }),
+        Err(error) => Err(refusal(error, event)),
+    }
+}
+
+#[cold]
+fn refusal<'a>(error: InversionError, event: &'a Commit<'a>) -> Rejection<'a> {
+    let path = error.op.map_or("", |index| event.ops[index].path);
+    match error.fault {
+        InversionFault::Tree(error) => error.into(),
+        InversionFault::DuplicatePath => Rejection::DuplicatePath(path),
+        InversionFault::Present => Rejection::Op { path, fault: OpFault::StillInTree },
+        InversionFault::OtherRecord => Rejection::Op { path, fault: OpFault::OtherInTree },
+        _ => Rejection::Op { path, fault: OpFault::NotInTree },
+    }
+}
+
+/// Row 16 alone: looks up the path of each operation in the tree at `data`.
+pub(super) fn look_up<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), Rejection<'a>> {
+    let blocks = Blocks::new(event.blocks);
+    for op in event.ops {
+        let found = canonical::search(data, &blocks, op.path.as_bytes())?;
+        let fault = match (op.cid, found.value) {
+            (None, None) => continue,
+            (Some(cid), Some(found)) if cid == found => continue,
+            (Some(_), Some(_)) => OpFault::OtherInTree,
+            (Some(_), None) => OpFault::NotInTree,
+            (None, Some(_)) => OpFault::StillInTree,
+        };
+        return Err(Rejection::Op { path: op.path, fault });
+    }
+    Ok(())
+}
+
+/// The blocks of an event by CID, found at a cost that stays linear, whatever the event.
+pub(super) enum Blocks<'a> {
+    /// Few enough to look at each.
+    Few(&'a [Block<'a>]),
+    /// Sorted by CID.
+    Many(Vec<&'a Block<'a>>),
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn new(blocks: &'a [Block<'a>]) -> Self {
+        if blocks.len() <= FEW_BLOCKS {
+            return Self::Few(blocks);
+        }
+        let mut sorted: Vec<&Block<'_>> = blocks.iter().collect();
+        sorted.sort_unstable_by_key(|block| block.cid);
+        Self::Many(sorted)
+    }
+}
+
+impl<'a> BlockSource<'a> for Blocks<'a> {
+    #[inline]
+    fn block(&self, cid: &Cid) -> Option<&'a [u8]> {
+        match self {
+            // Arrays of one length are compared without a call.
+            Self::Few(blocks) => {
+                let is_named =
+                    |block: &&Block<'_>| block.cid.as_bytes().as_array() == Some(cid.as_bytes());
+                blocks.iter().find(is_named).map(|block| block.data)
+            }
+            Self::Many(blocks) => {
+                let cid = cid.as_cid_ref();
+                let at = blocks.binary_search_by_key(&cid, |block| block.cid).ok()?;
+                Some(blocks[at].data)
+            }
+        }
+    }
+}
+
+/// The tree without records.
+pub(super) fn empty_tree() -> Cid {
+    Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6")
+}
+
+/// Up to so many blocks, looking at each costs less than sorting them.
+const FEW_BLOCKS: usize = 64;

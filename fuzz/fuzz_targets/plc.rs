@@ -1,0 +1,34 @@
+//! Does judging a log, or reading a DID document, survive anything; and does what is accepted hold
+//! together?
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wireproof::atproto::did_document::{self, DidDocument};
+use wireproof::atproto::plc::Operation;
+use wireproof::codec::cbor;
+use wireproof::verify::{identity, plc};
+
+fuzz_target!(|json: &[u8]| {
+    if let Ok(operation) = Operation::parse(json) {
+        assert_eq!(cbor::validate(&operation.to_bytes()), Ok(()));
+        assert_eq!(cbor::validate(&operation.unsigned().to_bytes()), Ok(()));
+        assert_eq!(Operation::parse(operation.to_json().as_bytes()), Ok(operation));
+    }
+    match plc::judge(json, &plc::Options::default()) {
+        Ok(history) => assert_holds_together(&history),
+        Err(rejection) => assert!(!rejection.code().is_empty() && rejection.index <= json.len()),
+    }
+    if let Ok(document) = DidDocument::parse(json, &did_document::Options::default()) {
+        let _ = identity::signing_key(&document);
+    }
+});
+
+/// The operations that hold are a log of their own that says the same.
+fn assert_holds_together(history: &plc::History) {
+    let kept = history.operations().iter().filter(|judged| !judged.nullified);
+    let kept: Vec<Operation> = kept.map(|judged| judged.operation.clone()).collect();
+    assert_eq!(kept[0].did().unwrap().as_did(), history.did());
+    let again = plc::judge_plain_log(kept, &plc::Options::default()).unwrap();
+    assert_eq!((again.did(), again.data()), (history.did(), history.data()));
+}
