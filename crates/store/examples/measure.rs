@@ -1,0 +1,66 @@
+//! How long do a checkpoint and a look into the file take?
+//!
+//! `cargo run --release -p wireproof-store --example measure [FOLDER]`
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use atproto::syntax::Tid;
+use codec::Cid;
+use codec::cid::Codec;
+use verify::sync::{Account, ChainState, Head};
+use wireproof_store::{Options, Store};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let path = folder.join("wireproof-measure.sqlite");
+    let store = Store::open(&path, Options { remembered_accounts: 1, ..Options::default() })?;
+    for accounts in [0, 100, 1_000, 10_000] {
+        let took = (0..ROUNDS).map(|round| checkpoint(&store, accounts, round));
+        let mut took: Vec<_> = took.collect::<Result<_, _>>()?;
+        took.sort();
+        println!("checkpoint of {accounts:5} accounts: {:?} in the middle", took[took.len() / 2]);
+    }
+    let mut state = store.accounts()?;
+    for batch in [1, 128] {
+        let dids: Vec<String> = (0..batch).map(|number| did(number * 7)).collect();
+        let dids: Vec<&str> = dids.iter().map(String::as_str).collect();
+        let mut accounts = vec![Account::UNKNOWN; dids.len()];
+        let start = Instant::now();
+        for _ in 0..ROUNDS {
+            state.load_many(&dids, &mut accounts)?;
+        }
+        let each = start.elapsed() / (ROUNDS * batch) as u32;
+        println!("account from the file, {batch:3} at once: {each:?} each");
+    }
+    drop((state, store));
+    ["", ".lock"]
+        .iter()
+        .try_for_each(|suffix| std::fs::remove_file(format!("{}{suffix}", path.display())))?;
+    Ok(())
+}
+
+fn checkpoint(
+    store: &Store,
+    accounts: u64,
+    round: u64,
+) -> Result<Duration, Box<dyn std::error::Error>> {
+    let handled: Vec<_> = (0..accounts).map(|number| (did(number), account(round))).collect();
+    let start = Instant::now();
+    store.checkpoint(&[("wss://relay.example.com", round)], &handled)?;
+    Ok(start.elapsed())
+}
+
+/// DIDs in no order, as in a stream.
+fn did(number: u64) -> String {
+    let cid = Cid::of(Codec::Raw, &number.to_be_bytes()).to_string();
+    format!("did:plc:{}", &cid[cid.len() - 24..])
+}
+
+fn account(round: u64) -> Account {
+    let cid = Cid::of(Codec::DagCbor, &round.to_be_bytes());
+    let head = Head { rev: Tid::from_u64(round), data: cid, commit: cid };
+    Account { head: Some(head), ..Account::UNKNOWN }
+}
+
+const ROUNDS: u64 = 101;

@@ -1,0 +1,316 @@
+//! What is kept is there again: after closing, after a kill at any moment, after a full disk.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use atproto::syntax::Tid;
+use codec::Cid;
+use codec::cid::Codec;
+use proptest::prelude::*;
+use tempfile::TempDir;
+use verify::sync::{Account, ChainState, Head, SyncState};
+
+use super::*;
+
+const STREAM: &str = "wss://relay.example.com/xrpc/com.atproto.sync.subscribeRepos";
+const NOTHING: [(&str, Account); 0] = [];
+
+fn account(number: u64) -> Account {
+    let cid = |salt: u8| Cid::of(Codec::DagCbor, &[&number.to_be_bytes()[..], &[salt]].concat());
+    let head = Head { rev: Tid::from_u64(number), data: cid(0), commit: cid(1) };
+    Account { head: Some(head), ..Account::UNKNOWN }
+}
+
+fn did(number: u64) -> String {
+    format!("did:web:{number}.test")
+}
+
+fn file(dir: &TempDir) -> PathBuf {
+    dir.path().join("folder").join("state.sqlite")
+}
+
+fn open(path: &Path) -> Store {
+    Store::open(path, Options::default()).unwrap()
+}
+
+fn load(accounts: &mut Accounts, did: &str) -> Account {
+    let mut loaded = [Account::UNKNOWN];
+    accounts.load_many(&[did], &mut loaded).unwrap();
+    loaded[0]
+}
+
+fn fault<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Fault {
+    result.unwrap_err().fault
+}
+
+#[test]
+fn what_was_checkpointed_is_there_again_and_what_was_not_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    assert_eq!(store.cursor(STREAM), Ok(None));
+    let mut accounts = store.accounts().unwrap();
+    let gone = Account { is_active: false, ..Account::UNKNOWN };
+    accounts.store_many(&[("did:web:a.test", account(1)), ("did:web:b.test", gone)]).unwrap();
+    accounts.store_many(&[("did:web:c.test", account(2))]).unwrap();
+    let handled = [("did:web:a.test", account(1)), ("did:web:b.test", gone)];
+    store.checkpoint(&[(STREAM, 9), ("wss://b.test", u64::MAX)], &handled).unwrap();
+    assert_eq!(store.in_memory(), (3, 1));
+    drop((store, accounts));
+
+    let store = open(&file(&dir));
+    let mut accounts = store.accounts().unwrap();
+    let mut loaded = [account(77); 4];
+    let dids = ["did:web:b.test", "did:web:c.test", "did:web:a.test", "did:web:stranger.test"];
+    accounts.load_many(&dids, &mut loaded).unwrap();
+    assert_eq!(loaded, [gone, Account::UNKNOWN, account(1), Account::UNKNOWN]);
+    let cursors = [(STREAM.to_owned(), 9), ("wss://b.test".to_owned(), u64::MAX)];
+    assert_eq!(store.cursors().unwrap().len(), 2);
+    assert!(cursors.iter().all(|cursor| store.cursors().unwrap().contains(cursor)));
+}
+
+#[test]
+fn a_stream_can_start_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    store.checkpoint(&[(STREAM, 9)], &NOTHING).unwrap();
+    store.forget_cursor(STREAM).unwrap();
+    assert_eq!(store.cursor(STREAM), Ok(None));
+}
+
+#[test]
+fn keys_are_kept_replaced_and_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let key = |name: &str, at| Key { did_key: format!("did:key:{name}"), fetched_micros: at };
+    let keep = |did: &str, key| store.keep_keys(vec![(did.into(), key)]).unwrap();
+    keep("did:web:a.test", Some(key("zA", 1)));
+    keep("did:web:a.test", Some(key("zB", 2)));
+    keep("did:web:b.test", Some(key("zC", 3)));
+    keep("did:web:b.test", None);
+    assert_eq!(store.key("did:web:a.test"), Ok(Some(key("zB", 2))));
+    assert_eq!(store.key("did:web:b.test"), Ok(None));
+}
+
+#[test]
+fn who_was_being_mended_is_out_of_step_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let at = |sync| Account { sync, ..account(1) };
+    let mended = [
+        ("did:web:a.test", at(SyncState::InProgress)),
+        ("did:web:b.test", at(SyncState::Desynchronized)),
+        ("did:web:c.test", at(SyncState::Synchronized)),
+    ];
+    store.checkpoint(&[(STREAM, 1)], &mended).unwrap();
+    drop(store);
+    let store = open(&file(&dir));
+    assert_eq!(store.out_of_step(10).unwrap(), ["did:web:a.test", "did:web:b.test"]);
+    assert_eq!(store.out_of_step(1).unwrap().len(), 1);
+    let mut accounts = store.accounts().unwrap();
+    assert_eq!(load(&mut accounts, "did:web:a.test"), at(SyncState::Desynchronized));
+}
+
+#[test]
+fn a_second_one_is_refused_while_the_file_is_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let accounts = store.accounts().unwrap();
+    let again = || Store::open(&file(&dir), Options::default());
+    assert_eq!(fault(again()), Fault::InUse);
+    drop(store);
+    assert_eq!(fault(again()), Fault::InUse, "a judge still reads it");
+    drop(accounts);
+    again().unwrap();
+}
+
+#[test]
+fn a_full_disk_leaves_the_file_as_it_was_and_the_accounts_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { max_bytes: Some(64 << 10), ..Options::default() };
+    let store = Store::open(&file(&dir), options).unwrap();
+    let mut accounts = store.accounts().unwrap();
+    store.checkpoint(&[(STREAM, 1)], &[(did(0), account(1))]).unwrap();
+    let many: Vec<_> = (0..5_000).map(|number| (did(number), account(2))).collect();
+    let changed: Vec<_> = many.iter().map(|(did, account)| (did.as_str(), *account)).collect();
+    accounts.store_many(&changed).unwrap();
+    let error = store.checkpoint(&[(STREAM, 2)], &many).unwrap_err();
+    assert_eq!((error.fault, error.path), (Fault::Full, file(&dir)));
+    assert_eq!((store.cursor(STREAM), store.in_memory().1), (Ok(Some(1)), 5_000));
+    // What fits is still written.
+    store.checkpoint(&[(STREAM, 3)], &[(did(0), account(2))]).unwrap();
+    drop((store, accounts));
+    let store = open(&file(&dir));
+    let mut accounts = store.accounts().unwrap();
+    assert_eq!(store.cursor(STREAM), Ok(Some(3)));
+    assert_eq!((load(&mut accounts, &did(0)), load(&mut accounts, &did(1))).1, Account::UNKNOWN);
+}
+
+#[test]
+fn a_damaged_row_is_told_with_its_account() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(&file(&dir)));
+    let other = rusqlite::Connection::open(file(&dir)).unwrap();
+    let row = "INSERT INTO account VALUES ('did:web:a.test', 'x', x'00', x'00', 0, 1)";
+    other.execute(row, []).unwrap();
+    other.close().unwrap();
+    let store = open(&file(&dir));
+    let mut accounts = store.accounts().unwrap();
+    let fault = fault(accounts.load_many(&["did:web:a.test"], &mut [Account::UNKNOWN]));
+    assert_eq!(fault, Fault::Damaged("rev of did:web:a.test".to_owned()));
+}
+
+#[test]
+fn a_damaged_page_is_told_and_not_panicked_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let many: Vec<_> = (0..2_000).map(|number| (did(number), account(number))).collect();
+    store.checkpoint(&[(STREAM, 1)], &many).unwrap();
+    drop(store);
+    let mut bytes = fs::read(file(&dir)).unwrap();
+    bytes[4096..].fill(0x5a);
+    fs::write(file(&dir), bytes).unwrap();
+    let fault = match Store::open(&file(&dir), Options::default()) {
+        Err(error) => error.fault,
+        Ok(store) => fault(store.cursor(STREAM)),
+    };
+    assert!(matches!(fault, Fault::Damaged(_)), "{fault}");
+}
+
+#[test]
+fn another_program_that_keeps_the_file_locked_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let other = rusqlite::Connection::open(file(&dir)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(fault(store.checkpoint(&[(STREAM, 1)], &NOTHING)), Fault::Locked);
+    other.execute_batch("ROLLBACK").unwrap();
+    store.checkpoint(&[(STREAM, 2)], &NOTHING).unwrap();
+    assert_eq!(store.cursor(STREAM), Ok(Some(2)));
+}
+
+/// Killed at any moment, even one in which the log was written by half, the file holds one of the
+/// checkpoints, whole. The folder is copied as a kill would leave it; then the copy's log is cut at
+/// many lengths.
+#[test]
+fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
+    const CHECKPOINTS: u64 = 6;
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    for seq in 1..=CHECKPOINTS {
+        let handled: Vec<_> = (0..40).map(|number| (did(number), account(seq))).collect();
+        store.checkpoint(&[(STREAM, seq)], &handled).unwrap();
+    }
+    let main = fs::read(file(&dir)).unwrap();
+    let log = fs::read(file(&dir).with_extension("sqlite-wal")).unwrap();
+    let mut seen = Vec::new();
+    for cut in (0..log.len()).step_by(1711).chain([log.len()]) {
+        let copy = tempfile::tempdir().unwrap();
+        let path = copy.path().join("state.sqlite");
+        fs::write(&path, &main).unwrap();
+        fs::write(path.with_extension("sqlite-wal"), &log[..cut]).unwrap();
+        seen.push(checkpoint_of(&open(&path)));
+    }
+    assert!(seen.is_sorted(), "{seen:?}");
+    assert_eq!((seen[0], *seen.last().unwrap()), (0, CHECKPOINTS));
+}
+
+/// The checkpoint that is there: the cursor's, and that of every account.
+fn checkpoint_of(store: &Store) -> u64 {
+    let seq = store.cursor(STREAM).unwrap().unwrap_or(0);
+    let mut accounts = store.accounts().unwrap();
+    let expected = if seq == 0 { Account::UNKNOWN } else { account(seq) };
+    assert!((0..40).all(|number| load(&mut accounts, &did(number)) == expected), "{seq}");
+    seq
+}
+
+#[test]
+fn many_who_write_at_once_are_all_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let store = &store;
+            scope.spawn(move || {
+                for seq in 1..=20 {
+                    store
+                        .checkpoint(&[(did(thread), seq)], &[(did(thread), account(seq))])
+                        .unwrap();
+                    assert_eq!(store.cursor(&did(thread)), Ok(Some(seq)));
+                }
+            });
+        }
+    });
+    assert_eq!(store.cursors().unwrap().len(), 8);
+}
+
+/// What can happen to a state between two questions.
+#[derive(Clone, Debug)]
+enum Step {
+    Store {
+        judge: usize,
+        did: u64,
+    },
+    /// Checkpoints the accounts that were stored since, up to so many of them.
+    Checkpoint(usize),
+    Load {
+        judge: usize,
+        did: u64,
+    },
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..2usize, 0..200u64).prop_map(|(judge, did)| Step::Store { judge, did }),
+        2 => (0..20usize).prop_map(Step::Checkpoint),
+        8 => (0..2usize, 0..200u64).prop_map(|(judge, did)| Step::Load { judge, did }),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever is stored, checkpointed, forgotten and read again: the answers are those of a plain
+    /// map; and after a restart those of a map of what was checkpointed.
+    #[test]
+    fn accounts_are_a_map(steps in prop::collection::vec(step(), 1..200)) {
+        let dir = tempfile::tempdir().unwrap();
+        // Nearly no memory, so that nearly everything comes from the file.
+        let options = Options { remembered_accounts: 1, ..Options::default() };
+        let open = || {
+            let store = Store::open(&file(&dir), options).unwrap();
+            let judges = [store.accounts().unwrap(), store.accounts().unwrap()];
+            (store, judges)
+        };
+        let (mut store, mut judges) = open();
+        let (mut map, mut saved) = (HashMap::new(), HashMap::new());
+        let mut pending: Vec<(String, Account)> = Vec::new();
+        for (rev, step) in (1..).zip(steps) {
+            match step {
+                Step::Store { judge, did: number } => {
+                    let (did, to) = (did(number), account(rev));
+                    judges[judge].store_many(&[(&did, to)]).unwrap();
+                    map.insert(did.clone(), to);
+                    pending.push((did, to));
+                }
+                Step::Checkpoint(count) => {
+                    let handled: Vec<_> = pending.drain(..count.min(pending.len())).collect();
+                    store.checkpoint(&[(STREAM, 1)], &handled).unwrap();
+                    saved.extend(handled);
+                }
+                Step::Load { judge, did: number } => {
+                    let known = map.get(&did(number)).copied().unwrap_or_default();
+                    prop_assert_eq!(load(&mut judges[judge], &did(number)), known);
+                }
+                Step::Reopen => {
+                    drop((store, judges));
+                    (store, judges) = open();
+                    map.clone_from(&saved);
+                    pending.clear();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Who writes, and when?
+//!
+//! One thread. It takes what waits, writes it in one transaction, and answers everyone who waits for
+//! it. If the transaction fails, its parts are tried one by one, so that each learns what became of
+//! its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, Transaction, params};
+use verify::sync::Account;
+
+use crate::error::{Fault, StoreError};
+use crate::row;
+use crate::store::Key;
+
+/// What to write.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// How far streams were read, and what is true of accounts there.
+    Checkpoint {
+        /// Streams and their `seq`.
+        cursors: Vec<(String, u64)>,
+        /// Accounts by their DID.
+        accounts: Vec<(Box<str>, Account)>,
+    },
+    /// A stream starts anew.
+    ForgetCursor(String),
+    /// The keys of accounts; `None` for those of which none is known any more.
+    Keys(Vec<(Box<str>, Option<Key>)>),
+}
+
+/// The way to the thread.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    requests: Option<SyncSender<Request>>,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+type Request = (Change, SyncSender<Result<(), StoreError>>);
+
+impl Writer {
+    /// Starts the thread.
+    pub(crate) fn start(connection: Connection, path: PathBuf) -> Result<Self, StoreError> {
+        let (requests, waiting) = sync_channel(MAX_WAITING);
+        let name = path.clone();
+        let run = move || write_all(connection, &waiting, &name);
+        let thread = std::thread::Builder::new().name("state file".to_owned()).spawn(run);
+        let thread = thread.map_err(StoreError::at(&path))?;
+        Ok(Self { requests: Some(requests), thread: Some(thread), path })
+    }
+
+    /// Writes `change`, and comes back when it is on the disk.
+    pub(crate) fn write(&self, change: Change) -> Result<(), StoreError> {
+        let (answer, written) = sync_channel(1);
+        let requests = self.requests.as_ref().expect("open until it is dropped");
+        let closed = || StoreError::new(&self.path, Fault::Closed);
+        requests.send((change, answer)).map_err(|_| closed())?;
+        written.recv().map_err(|_| closed())?
+    }
+}
+
+impl Drop for Writer {
+    /// Waits until everything is written and the file is closed.
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, whoever waited has been told that it is closed.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write_all(mut connection: Connection, waiting: &Receiver<Request>, path: &Path) {
+    while let Ok(first) = waiting.recv() {
+        let group: Vec<Request> =
+            std::iter::once(first).chain(waiting.try_iter().take(MAX_WAITING)).collect();
+        let all = write_group(&mut connection, &group);
+        let is_shared = all.is_ok() || group.len() == 1;
+        for request in &group {
+            let result = match is_shared {
+                true => all.clone(),
+                false => write_group(&mut connection, std::slice::from_ref(request)),
+            };
+            // Who asked may have gone.
+            let _ = request.1.send(result.map_err(StoreError::at(path)));
+        }
+    }
+    // Best effort: a log that is left behind is read at the next start.
+    let _ = connection.close();
+}
+
+fn write_group(connection: &mut Connection, group: &[Request]) -> Result<(), Fault> {
+    let transaction = connection.transaction()?;
+    for (change, _) in group {
+        change.write(&transaction)?;
+    }
+    Ok(transaction.commit()?)
+}
+
+impl Change {
+    fn write(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+        match self {
+            Self::Checkpoint { cursors, accounts } => {
+                let mut upsert = transaction.prepare_cached(UPSERT_CURSOR)?;
+                for (stream, seq) in cursors {
+                    upsert.execute(params![stream, seq.cast_signed()])?;
+                }
+                accounts.iter().try_for_each(|(did, account)| row::write(transaction, did, account))
+            }
+            Self::ForgetCursor(stream) => forget(transaction, FORGET_CURSOR, stream),
+            Self::Keys(keys) => keys.iter().try_for_each(|(did, key)| match key {
+                Some(key) => write_key(transaction, did, key),
+                None => forget(transaction, FORGET_KEY, did),
+            }),
+        }
+    }
+}
+
+fn write_key(transaction: &Transaction<'_>, did: &str, key: &Key) -> Result<(), Fault> {
+    let mut upsert = transaction.prepare_cached(UPSERT_KEY)?;
+    upsert.execute(params![did, key.did_key, key.fetched_micros.cast_signed()])?;
+    Ok(())
+}
+
+fn forget(transaction: &Transaction<'_>, delete: &str, what: &str) -> Result<(), Fault> {
+    transaction.prepare_cached(delete)?.execute([what])?;
+    Ok(())
+}
+
+const UPSERT_CURSOR: &str = "
+INSERT INTO cursor (stream, seq) VALUES (?1, ?2) ON CONFLICT (stream) DO UPDATE SET seq = ?2";
+
+const FORGET_CURSOR: &str = "DELETE FROM cursor WHERE stream = ?1";
+
+const UPSERT_KEY: &str = "
+INSERT INTO key (did, key, fetched) VALUES (?1, ?2, ?3)
+ON CONFLICT (did) DO UPDATE SET key = ?2, fetched = ?3";
+
+const FORGET_KEY: &str = "DELETE FROM key WHERE did = ?1";
+
+/// How many may wait before the next one waits to be let in.
+const MAX_WAITING: usize = 1024;
