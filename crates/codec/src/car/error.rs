@@ -51,6 +51,24 @@ pub enum CarFault {
     BlockCountLimit(u64),
 }
 
+impl CarFault {
+    /// The stable name of the rule.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Header(_) | Self::HeaderField => "car/header",
+            Self::Version(_) => "car/version",
+            Self::Truncated => "car/truncated",
+            Self::Varint => "car/varint",
+            Self::Cid => "car/cid",
+            Self::HashMismatch => "car/hash",
+            Self::HeaderLimit(_)
+            | Self::BlockLimit(_)
+            | Self::TotalLimit(_)
+            | Self::BlockCountLimit(_) => "car/limit",
+        }
+    }
+}
+
 #[cold]
 #[inline(never)]
 pub(super) fn fail<T>(offset: u64, fault: CarFault) -> Result<T, CarError> {

@@ -93,7 +93,7 @@ impl RepositoryRejection {
     /// The stable name of the rule that was broken.
     pub fn code(&self) -> &'static str {
         match self.fault {
-            RepositoryFault::Car(fault) => car_code(fault),
+            RepositoryFault::Car(fault) => fault.code(),
             RepositoryFault::NoRoot | RepositoryFault::Root => "car/roots",
             RepositoryFault::MissingCommit => "commit/missing-block",
             RepositoryFault::Commit(fault) => object_code(&CommitError { offset: 0, fault }),
@@ -160,18 +160,6 @@ impl From<RepoError> for RepositoryRejection {
         };
         let offset = Some(error.offset).filter(|offset| *offset > 0);
         Self { fault, cid: error.cid, path: None, offset }
-    }
-}
-
-fn car_code(fault: CarFault) -> &'static str {
-    match fault {
-        CarFault::Header(_) | CarFault::HeaderField => "car/header",
-        CarFault::Version(_) => "car/version",
-        CarFault::Truncated => "car/truncated",
-        CarFault::Varint => "car/varint",
-        CarFault::Cid => "car/cid",
-        CarFault::HashMismatch => "car/hash",
-        _ => "car/limit",
     }
 }
 

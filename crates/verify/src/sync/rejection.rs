@@ -6,7 +6,6 @@ use atproto::event::{FrameError, FrameFault};
 use atproto::mst::{TreeError, TreeFault};
 use atproto::syntax::{SyntaxError, Tid};
 use codec::Cid;
-use codec::car::CarFault;
 use codec::cbor::Reason;
 use crypto::SignatureFault;
 
@@ -267,21 +266,8 @@ fn frame_code(error: &FrameError) -> &'static str {
         FrameFault::FrameLimit(_) => "frame/limit",
         FrameFault::BlocksLimit(_) | FrameFault::OpsLimit(_) => "event/limit",
         FrameFault::RecordLimit(_) => "record/size",
-        FrameFault::Car(fault) => archive_code(fault),
+        FrameFault::Car(fault) => fault.code(),
         FrameFault::Block(_) => "frame/block",
         _ => "frame/cbor",
-    }
-}
-
-/// The stable name of what is wrong with a CAR slice.
-fn archive_code(fault: CarFault) -> &'static str {
-    match fault {
-        CarFault::Varint => "car/varint",
-        CarFault::Header(_) | CarFault::HeaderField => "car/header",
-        CarFault::Version(_) => "car/version",
-        CarFault::Cid => "car/cid",
-        CarFault::HashMismatch => "car/hash",
-        CarFault::Truncated => "car/truncated",
-        _ => "car/limit",
     }
 }
