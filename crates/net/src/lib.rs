@@ -7,6 +7,7 @@
 //! | [`http`] | what does this URL answer, within bounds? |
 //! | [`gate`] | may this host be asked now, or did it ask us to wait? |
 //! | [`identity`] | who is the account behind a DID or a handle? |
+//! | [`xrpc`] | which repository, record or list does a server give? |
 //!
 //! Hosts are named by strangers: every address is checked when it is connected to, every answer has a
 //! longest length and a longest time, and whatever goes wrong says with which host it did.
@@ -18,3 +19,4 @@ pub mod http;
 pub mod identity;
 pub mod names;
 pub mod reach;
+pub mod xrpc;

@@ -10,6 +10,7 @@
 //! | [`crypto`] | keys and signatures: K-256, P-256, BIP-340 |
 //! | [`atproto`] | what a firehose frame, a commit, a tree, a repository or a DID document says |
 //! | [`verify`] | every verdict: commits, repositories, record proofs, chains of events, identities |
+//! | `net`, with the feature of that name | who is that account, what does its server hold, what happens now |
 //!
 //! Start with a frame:
 //!
@@ -28,4 +29,6 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "net")]
+pub use net;
 pub use {atproto, codec, crypto, kernels, verify};

@@ -53,6 +53,11 @@ impl Body {
         self.response.headers()
     }
 
+    /// How long the body will be, if the server says so and does not compress it.
+    pub fn stated_bytes(&self) -> Option<u64> {
+        self.response.content_length()
+    }
+
     /// How many bytes have come.
     pub fn received(&self) -> u64 {
         self.received
@@ -88,6 +93,17 @@ impl Body {
             whole.extend_from_slice(&piece);
         }
         Ok(whole.freeze())
+    }
+
+    /// What is left of the body, if that is not more than `max_bytes`; what comes behind them is not
+    /// read.
+    ///
+    /// # Errors
+    /// If the connection breaks or a limit is reached, this one too.
+    pub async fn read_at_most(&mut self, max_bytes: u64) -> Result<Bytes, HttpError> {
+        let most = self.received.saturating_add(max_bytes);
+        self.limits.max_bytes = self.limits.max_bytes.min(most);
+        self.read_to_end().await
     }
 
     fn take_note(&mut self, bytes: u64) -> Result<(), HttpError> {

@@ -81,4 +81,4 @@ fn follow(reach: Reach, attempt: Attempt<'_>) -> Action {
 #[error("too many redirects")]
 struct TooManyRedirects;
 
-pub(super) const MAX_REDIRECTS: usize = 5;
+pub(crate) const MAX_REDIRECTS: usize = 5;

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::Url;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 
@@ -24,6 +23,8 @@ use crate::reach::Reach;
 pub use body::Body;
 pub use error::{HttpError, HttpFault};
 use guard::Guard;
+pub(crate) use guard::MAX_REDIRECTS;
+pub use reqwest::Url;
 
 /// Bounds of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,12 @@ impl Limits {
         min_bytes_per_s: 0,
         progress_window: Duration::from_secs(30),
     };
+    /// For a page of a list: 4 MiB within thirty seconds.
+    pub const LIST: Self =
+        Self { max_bytes: 4 << 20, max_time: Duration::from_secs(30), ..Self::DOCUMENT };
+    /// For a part of a repository: 64 MiB within five minutes, at 1 KiB a second or more.
+    pub const SLICE: Self =
+        Self { max_bytes: 64 << 20, max_time: Duration::from_secs(5 * 60), ..Self::REPOSITORY };
     /// For repositories: 4 GiB within an hour, at 1 KiB a second or more.
     pub const REPOSITORY: Self = Self {
         max_bytes: 4 << 30,
@@ -118,6 +125,14 @@ impl Client {
         self.send(&self.following, url, limits).await
     }
 
+    /// As [`open`](Self::open), but a redirect is an answer like another: it is not followed.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_direct(&self, url: &Url, limits: &Limits) -> Result<Body, HttpError> {
+        self.send(&self.direct, url, limits).await
+    }
+
     async fn send(
         &self,
         client: &reqwest::Client,
@@ -136,6 +151,13 @@ impl Client {
             Err(_) => Err(HttpError { host, fault: HttpFault::TimeLimit(limits.max_time) }),
         }
     }
+}
+
+/// The host of a URL, with the port where it is not the usual one: who is asked, as far as requests
+/// are counted.
+pub(crate) fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 async fn whole(mut body: Body) -> Result<Answer, HttpError> {

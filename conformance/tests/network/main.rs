@@ -1,0 +1,12 @@
+//! What do the clients make of a network that serves, fails and lies?
+//!
+//! | module | what it asks |
+//! |---|---|
+//! | `xrpc` | repositories, records and lists from PDSs and relays |
+//!
+//! The servers are those of `simnet`, on loopback. Every fault that a test switches on is shown to have
+//! happened.
+
+#![forbid(unsafe_code)]
+
+mod xrpc;

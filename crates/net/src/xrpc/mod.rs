@@ -1,0 +1,40 @@
+//! Which repository, record or list does a server give?
+//!
+//! The methods of `com.atproto.sync`, asked of any host that may be reached. What comes is what the
+//! host says: archives go to [`verify::repository`] and [`verify::record`] before anybody believes
+//! them.
+//!
+//! Errors are told by their names. A host that asks for patience is left alone for as long as it says
+//! (see [`gate`](crate::gate)), and then asked again a few times; a redirect, as relays answer
+//! `getRepo`, is a question to another host, with every check that the first one passed.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use atproto::syntax::Did;
+//! use wireproof_net::http::{self, Limits};
+//! use wireproof_net::{names::SystemNames, reach::Reach, xrpc};
+//!
+//! let names = Arc::new(SystemNames::new()?);
+//! let client = xrpc::Client::new(http::Client::new(Reach::Public, names)?);
+//! let did = Did::parse("did:plc:ewvi7nxzyoun6zhxrhs64oiz")?;
+//! let mut file = std::fs::File::create("repository.car")?;
+//! let host = "https://pds.example.com".parse()?;
+//! let fetched = client.fetch_repo(&host, did, &mut file, &Limits::REPOSITORY).await?;
+//! println!("{} bytes from {}", fetched.bytes, fetched.host);
+//! # Ok(())
+//! # }
+//! ```
+
+mod answers;
+mod client;
+mod error;
+mod pages;
+mod question;
+mod stream;
+
+pub use answers::{LatestCommit, ListedHost, ListedRepo, Page, RepoStatus};
+pub use client::Client;
+pub use error::{ErrorName, NamedError, XrpcError, XrpcFault};
+pub use pages::{Pages, Paging};
+pub use stream::{FetchError, Fetched, RepoStream};
