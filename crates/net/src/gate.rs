@@ -66,7 +66,7 @@ impl Gate {
     /// Takes note of what an answer of `host` says about the next question. Whether the answer is a
     /// refusal for being asked too often.
     pub fn note(&self, host: &str, status: u16, headers: &HeaderMap) -> bool {
-        let is_refusal = matches!(status, 429 | 503);
+        let is_refusal = is_refusal(status);
         let stated = stated_wait(is_refusal, headers, SystemTime::now());
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         match (is_refusal, stated) {
@@ -106,6 +106,16 @@ fn close(closed: &mut HashMap<String, Closed>, host: &str, wait: Duration, refus
         closed.remove(&first);
     }
     closed.insert(host.to_owned(), Closed { until: now + wait.min(LONGEST_WAIT), refusals });
+}
+
+/// For how long an answer of this status asks us to wait, if it says so.
+pub(crate) fn asked_wait(status: u16, headers: &HeaderMap) -> Option<Duration> {
+    stated_wait(is_refusal(status), headers, SystemTime::now())
+}
+
+/// Whether this status means that we ask too often.
+fn is_refusal(status: u16) -> bool {
+    matches!(status, 429 | 503)
 }
 
 /// For how long an answer's headers ask us to wait.

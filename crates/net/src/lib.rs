@@ -8,15 +8,23 @@
 //! | [`gate`] | may this host be asked now, or did it ask us to wait? |
 //! | [`identity`] | who is the account behind a DID or a handle? |
 //! | [`xrpc`] | which repository, record or list does a server give? |
+//! | [`websocket`] | how is a WebSocket opened to a host, and kept within bounds? |
+//! | [`hosts`] | which of several hosts is asked next, and when? |
+//! | [`cursors`] | where was each stream left? |
+//! | [`firehose`] | what do relays and PDSs tell, in order and without a loss? |
 //!
 //! Hosts are named by strangers: every address is checked when it is connected to, every answer has a
 //! longest length and a longest time, and whatever goes wrong says with which host it did.
 
 #![forbid(unsafe_code)]
 
+pub mod cursors;
+pub mod firehose;
 pub mod gate;
+pub mod hosts;
 pub mod http;
 pub mod identity;
 pub mod names;
 pub mod reach;
+pub mod websocket;
 pub mod xrpc;

@@ -54,8 +54,12 @@ pub enum HttpFault {
 }
 
 impl HttpError {
+    pub(crate) fn new(host: &str, fault: HttpFault) -> Self {
+        Self { host: host.to_owned(), fault }
+    }
+
     /// What an error of the HTTP library means, told by its innermost cause.
-    pub(super) fn of(host: &str, error: &reqwest::Error) -> Self {
+    pub(crate) fn of(host: &str, error: &reqwest::Error) -> Self {
         Self { host: host.to_owned(), fault: fault_of(error) }
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
+use reqwest::{ClientBuilder, Response};
 
 use crate::names::Names;
 use crate::reach::Reach;
@@ -82,6 +83,7 @@ pub struct Answer {
 pub struct Client {
     following: reqwest::Client,
     direct: reqwest::Client,
+    upgrading: reqwest::Client,
     reach: Reach,
 }
 
@@ -92,8 +94,14 @@ impl Client {
     /// If TLS cannot be set up on this system.
     pub fn new(reach: Reach, names: Arc<dyn Names>) -> Result<Self, HttpError> {
         let guard = Arc::new(Guard::new(reach, names));
-        let following = build(&guard, guard::redirects(reach))?;
-        Ok(Self { following, direct: build(&guard, Policy::none())?, reach })
+        let direct = || prepare(&guard).redirect(Policy::none());
+        Ok(Self {
+            following: build(prepare(&guard).redirect(guard::redirects(reach)))?,
+            direct: build(direct())?,
+            // HTTP/2 knows no upgrades of this kind.
+            upgrading: build(direct().http1_only().no_gzip())?,
+            reach,
+        })
     }
 
     /// Where this client connects.
@@ -133,6 +141,24 @@ impl Client {
         self.send(&self.direct, url, limits).await
     }
 
+    /// Asks for an upgrade to a WebSocket, and hands over whatever is answered. The caller bounds the
+    /// time.
+    pub(crate) async fn ask_upgrade(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+    ) -> Result<Response, HttpError> {
+        let host = url.host_str().unwrap_or_default();
+        if let Err(forbidden) = self.reach.check_url(url) {
+            return Err(HttpError::new(host, HttpFault::Forbidden(forbidden)));
+        }
+        let mut url = url.clone();
+        let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
+        url.set_scheme(scheme).expect("every scheme that passed names a host, as these do");
+        let asked = self.upgrading.get(url).headers(headers).send().await;
+        asked.map_err(|error| HttpError::of(host, &error))
+    }
+
     async fn send(
         &self,
         client: &reqwest::Client,
@@ -165,16 +191,17 @@ async fn whole(mut body: Body) -> Result<Answer, HttpError> {
     Ok(Answer { status, headers, body: body.read_to_end().await? })
 }
 
-fn build(guard: &Arc<Guard>, redirects: Policy) -> Result<reqwest::Client, HttpError> {
-    let built = reqwest::Client::builder()
+fn prepare(guard: &Arc<Guard>) -> ClientBuilder {
+    reqwest::Client::builder()
         .user_agent(concat!("wireproof/", env!("CARGO_PKG_VERSION")))
         .no_proxy()
         .referer(false)
-        .redirect(redirects)
         .dns_resolver(Arc::clone(guard))
         .connect_timeout(CONNECT_TIMEOUT)
-        .build();
-    built.map_err(|error| HttpError::of("this machine", &error))
+}
+
+fn build(builder: ClientBuilder) -> Result<reqwest::Client, HttpError> {
+    builder.build().map_err(|error| HttpError::of("this machine", &error))
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,0 +1,218 @@
+//! A frame as it came, and what can be said of it without reading it whole.
+
+use std::ops::Range;
+use std::time::SystemTime;
+
+use atproto::event::{self, Header};
+use bytes::Bytes;
+use codec::cbor::{DecodeError, Keys, Reader};
+
+use crate::hosts::HostId;
+
+/// A frame as it came. A clone shares the bytes.
+///
+/// What it says of itself was only peeked at: a whole reading may yet refuse the frame.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// Who sent it.
+    pub host: HostId,
+    /// What it is.
+    pub kind: Kind,
+    /// Its sequence number, if it has one.
+    pub seq: Option<u64>,
+    /// The bytes.
+    pub frame: Bytes,
+    /// When it came.
+    pub received: SystemTime,
+    /// Where in the frame the account is named.
+    // A range of UTF-8 within the frame.
+    did: Range<usize>,
+}
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `#commit`.
+    Commit,
+    /// `#sync`.
+    Sync,
+    /// `#identity`.
+    Identity,
+    /// `#account`.
+    Account,
+    /// `#info`.
+    Info,
+    /// An error, after which the stream ends.
+    Error,
+    /// A message or an operation that nobody knows here.
+    Unknown,
+    /// Bytes that are no frame, or a frame of a known kind without account or sequence number.
+    Undecodable,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Commit,
+        Self::Sync,
+        Self::Identity,
+        Self::Account,
+        Self::Info,
+        Self::Error,
+        Self::Unknown,
+        Self::Undecodable,
+    ];
+
+    /// The name, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Sync => "sync",
+            Self::Identity => "identity",
+            Self::Account => "account",
+            Self::Info => "info",
+            Self::Error => "error",
+            Self::Unknown => "unknown",
+            Self::Undecodable => "undecodable",
+        }
+    }
+
+    /// Whether every one of them is of an account and has a sequence number.
+    fn is_of_an_account(self) -> bool {
+        matches!(self, Self::Commit | Self::Sync | Self::Identity | Self::Account)
+    }
+}
+
+impl Arrival {
+    /// Peeks at a frame that `host` sent.
+    pub fn new(host: HostId, frame: Bytes, received: SystemTime) -> Self {
+        let Peeked { kind, seq, did } = peek(&frame);
+        Self { host, kind, seq, frame, received, did: did.unwrap_or(0..0) }
+    }
+
+    /// The account that it is about, as it stands; it may not even be a DID.
+    pub fn did(&self) -> Option<&str> {
+        let bytes = self.frame.get(self.did.clone()).filter(|bytes| !bytes.is_empty())?;
+        std::str::from_utf8(bytes).ok()
+    }
+}
+
+#[derive(Debug)]
+struct Peeked {
+    kind: Kind,
+    seq: Option<u64>,
+    did: Option<Range<usize>>,
+}
+
+fn peek(frame: &[u8]) -> Peeked {
+    let mut peeked = Peeked { kind: Kind::Undecodable, seq: None, did: None };
+    let Ok((header, payload_at)) = event::peek(frame) else { return peeked };
+    let kind = kind_of(&header);
+    let is_whole = read_fields(frame, payload_at, &mut peeked).is_ok()
+        && peeked.seq.is_some()
+        && peeked.did.is_some();
+    if is_whole || !kind.is_of_an_account() {
+        peeked.kind = kind;
+    }
+    peeked
+}
+
+fn kind_of(header: &Header<'_>) -> Kind {
+    match (header.op, header.kind) {
+        (Header::ERROR, _) => Kind::Error,
+        (Header::MESSAGE, Some("#commit")) => Kind::Commit,
+        (Header::MESSAGE, Some("#sync")) => Kind::Sync,
+        (Header::MESSAGE, Some("#identity")) => Kind::Identity,
+        (Header::MESSAGE, Some("#account")) => Kind::Account,
+        (Header::MESSAGE, Some("#info")) => Kind::Info,
+        _ => Kind::Unknown,
+    }
+}
+
+/// Reads the payload as far as both fields; a commit names its account `repo`.
+fn read_fields(frame: &[u8], at: usize, found: &mut Peeked) -> Result<(), DecodeError> {
+    let mut reader = Reader::new(&frame[at..]);
+    let mut keys = Keys::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "seq" => found.seq = u64::try_from(reader.integer()?).ok(),
+            "repo" | "did" => {
+                let len = reader.text()?.len();
+                let end = at + reader.offset();
+                found.did = Some(end - len..end);
+            }
+            _ => reader.skip()?,
+        }
+        if found.seq.is_some() && found.did.is_some() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use atproto::event::{Event, Identity, Info, StreamError, Unknown};
+
+    use super::*;
+
+    fn arrival(frame: impl Into<Bytes>) -> Arrival {
+        Arrival::new(HostId(0), frame.into(), SystemTime::UNIX_EPOCH)
+    }
+
+    fn identity() -> Vec<u8> {
+        let event = Event::Identity(Identity {
+            seq: 26_650_000_001,
+            did: "did:plc:ewvi7nxzyoun6zhxrhs64oiz",
+            time: "2026-07-01T00:00:00Z",
+            handle: None,
+        });
+        event.to_frame()
+    }
+
+    #[test]
+    fn an_event_tells_its_kind_its_number_and_its_account() {
+        let arrival = arrival(identity());
+        assert_eq!((arrival.kind, arrival.seq), (Kind::Identity, Some(26_650_000_001)));
+        assert_eq!(arrival.did(), Some("did:plc:ewvi7nxzyoun6zhxrhs64oiz"));
+    }
+
+    #[test]
+    fn a_frame_cut_anywhere_is_undecodable_or_still_tells_the_truth() {
+        let whole = identity();
+        for len in 0..whole.len() {
+            let cut = arrival(whole[..len].to_vec());
+            match cut.kind {
+                Kind::Undecodable => {}
+                Kind::Identity => assert_eq!(cut.seq, Some(26_650_000_001), "{len}"),
+                other => panic!("{len}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn infos_errors_and_strangers_need_no_account() {
+        let info = Event::Info(Info { name: "OutdatedCursor", message: None });
+        let error = Event::Error(StreamError { error: "FutureCursor", message: None });
+        let header = Header { op: Header::MESSAGE, kind: Some("#tombstone") };
+        // {"did": "did:x:y", "seq": 5}
+        let payload = b"\xa2\x63did\x67did:x:y\x63seq\x05";
+        let strange = Event::Unknown(Unknown { header, payload });
+        let of = |event: Event<'_>| arrival(event.to_frame());
+        assert_eq!((of(info).kind, of(error).kind), (Kind::Info, Kind::Error));
+        let strange = of(strange);
+        assert_eq!((strange.kind, strange.seq), (Kind::Unknown, Some(5)));
+        assert_eq!(strange.did(), Some("did:x:y"));
+    }
+
+    #[test]
+    fn a_known_kind_without_number_or_account_is_undecodable() {
+        let header = Header { op: Header::MESSAGE, kind: Some("#commit") };
+        for payload in [&b"\xa0"[..], b"\xa1\x63seq\x05", b"\xa1\x64repo\x61d", b"\xa1\x63seq\x20"]
+        {
+            let frame = Event::Unknown(Unknown { header, payload }).to_frame();
+            let arrival = arrival(frame);
+            assert_eq!(arrival.kind, Kind::Undecodable, "{payload:?}");
+        }
+    }
+}

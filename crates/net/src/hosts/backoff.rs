@@ -1,0 +1,108 @@
+//! How long to wait before the next attempt.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+/// Waits with full jitter: each is a random part of a bound, and the bound doubles.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    chance: Chance,
+    bound: Duration,
+}
+
+impl Backoff {
+    /// Begins with the least bound.
+    pub fn new(chance: Chance) -> Self {
+        Self { chance, bound: Self::FIRST }
+    }
+
+    /// The next wait, and `least` at least: what a server asked for.
+    pub fn wait(&mut self, least: Duration) -> Duration {
+        let wait = self.bound.mul_f64(self.chance.part());
+        self.bound = (self.bound * 2).min(Self::LONGEST);
+        wait.max(least.min(Self::LONGEST_ASKED))
+    }
+
+    /// Begins anew: a connection has held.
+    pub fn reset(&mut self) {
+        self.bound = Self::FIRST;
+    }
+
+    /// The first bound.
+    pub const FIRST: Duration = Duration::from_secs(1);
+    /// The longest bound.
+    pub const LONGEST: Duration = Duration::from_secs(60);
+    /// What a server may ask for at most.
+    pub const LONGEST_ASKED: Duration = Duration::from_secs(15 * 60);
+    /// How long a connection has to hold, with traffic, for the waits to begin anew.
+    pub const HEALTHY: Duration = Duration::from_secs(60);
+}
+
+/// Random numbers that nobody has to fear: a test gives their seed.
+#[derive(Clone, Debug)]
+pub struct Chance(u64);
+
+impl Chance {
+    /// The numbers that follow from `seed`.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Numbers that this system's randomness begins.
+    pub fn new() -> Self {
+        // Every state has keys of its own, drawn from the system.
+        Self(RandomState::new().hash_one(0))
+    }
+
+    /// A number from 0 to 1.
+    pub fn part(&mut self) -> f64 {
+        // SplitMix64; 53 bits are what fits a double exactly.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+impl Default for Chance {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_doubles_from_one_second_to_a_minute() {
+        let mut backoff = Backoff::new(Chance::seeded(7));
+        for bound in [1, 2, 4, 8, 16, 32, 60, 60] {
+            assert_eq!(backoff.bound, Duration::from_secs(bound));
+            assert!(backoff.wait(Duration::ZERO) <= Duration::from_secs(bound));
+        }
+        backoff.reset();
+        assert_eq!(backoff.bound, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn waits_are_spread_over_the_whole_bound() {
+        let wait = |seed| Backoff::new(Chance::seeded(seed)).wait(Duration::ZERO).as_millis();
+        let mut tenths = [0; 10];
+        (0..10_000).for_each(|seed| tenths[wait(seed) as usize / 100] += 1);
+        assert!(tenths.iter().all(|count| (900..1_100).contains(count)), "{tenths:?}");
+    }
+
+    #[test]
+    fn what_a_server_asks_for_is_waited_up_to_a_bound() {
+        let mut backoff = Backoff::new(Chance::seeded(7));
+        assert_eq!(backoff.wait(Duration::from_secs(90)), Duration::from_secs(90));
+        assert_eq!(backoff.wait(Duration::MAX), Backoff::LONGEST_ASKED);
+    }
+
+    #[test]
+    fn two_beginnings_by_the_system_differ() {
+        assert_ne!(Chance::new().part(), Chance::new().part());
+    }
+}

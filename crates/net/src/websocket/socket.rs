@@ -1,0 +1,198 @@
+//! An open WebSocket.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
+use reqwest::Upgraded;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, sleep_until};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Message as Raw, Utf8Bytes};
+
+use super::SocketOptions;
+use super::error::{NO_CODE, SocketError};
+
+/// An open WebSocket. Dropping it ends the connection without a farewell.
+#[derive(Debug)]
+pub struct Socket {
+    stream: WebSocketStream<Metered>,
+    max_message_bytes: usize,
+    ping_every: Duration,
+    max_silence: Duration,
+    /// When the last byte came, or since when we wait for one.
+    heard: Instant,
+    /// Whether the last message was handed over and the next has not been asked for.
+    is_paused: bool,
+    pinged: Instant,
+    /// How many bytes had come then.
+    bytes: u64,
+}
+
+/// What comes over it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Bytes, which share their memory with nothing else.
+    Binary(Bytes),
+    /// Text.
+    Text(Utf8Bytes),
+}
+
+impl Socket {
+    pub(super) async fn new(upgraded: Upgraded, options: &SocketOptions<'_>) -> Self {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(options.read_buffer_bytes)
+            .max_message_size(Some(options.max_message_bytes))
+            .max_frame_size(Some(options.max_message_bytes));
+        let metered = Metered { inner: upgraded, bytes: 0 };
+        let now = Instant::now();
+        Self {
+            stream: WebSocketStream::from_raw_socket(metered, Role::Client, Some(config)).await,
+            max_message_bytes: options.max_message_bytes,
+            ping_every: options.ping_every,
+            max_silence: options.max_silence,
+            heard: now,
+            is_paused: true,
+            pinged: now,
+            bytes: 0,
+        }
+    }
+
+    /// The next message. Pings are answered and sent on the way. A call that is given up loses nothing.
+    ///
+    /// While nobody calls this, nothing is read and no silence is counted: the other side's sending
+    /// waits.
+    ///
+    /// # Errors
+    /// If the connection ends, for whatever reason; then it stays ended.
+    pub async fn next(&mut self) -> Result<Message, SocketError> {
+        if std::mem::take(&mut self.is_paused) {
+            self.heard = Instant::now();
+        }
+        let message = self.wait().await?;
+        self.is_paused = true;
+        Ok(message)
+    }
+
+    async fn wait(&mut self) -> Result<Message, SocketError> {
+        loop {
+            let wake = (self.heard + self.max_silence).min(self.pinged + self.ping_every);
+            let came = tokio::select! {
+                biased;
+                came = self.stream.next() => came,
+                () = sleep_until(wake) => {
+                    self.wake().await?;
+                    continue;
+                }
+            };
+            self.note_bytes();
+            match came {
+                // Its memory is a part of the read buffer, which a message that is kept would hold.
+                Some(Ok(Raw::Binary(bytes))) => {
+                    return Ok(Message::Binary(Bytes::copy_from_slice(&bytes)));
+                }
+                Some(Ok(Raw::Text(text))) => return Ok(Message::Text(text)),
+                Some(Ok(Raw::Close(frame))) => return Err(closed(frame)),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(SocketError::of(error, self.max_message_bytes)),
+                None => return Err(closed(None)),
+            }
+        }
+    }
+
+    /// Sends a text.
+    ///
+    /// # Errors
+    /// If the connection has ended, or the other side does not take it in the time that it may be
+    /// silent.
+    pub async fn send_text(&mut self, text: String) -> Result<(), SocketError> {
+        self.send(Raw::text(text)).await
+    }
+
+    /// Says farewell, as far as the other side takes it without delay.
+    pub async fn close(mut self) {
+        let _ = tokio::time::timeout(FAREWELL, self.stream.close(None)).await;
+    }
+
+    /// The time for something has come: to give up, or to ping.
+    async fn wake(&mut self) -> Result<(), SocketError> {
+        self.note_bytes();
+        let now = Instant::now();
+        if now >= self.heard + self.max_silence {
+            return Err(SocketError::Idle(self.max_silence));
+        }
+        if now >= self.pinged + self.ping_every {
+            self.pinged = now;
+            self.send(Raw::Ping(Bytes::new())).await?;
+        }
+        Ok(())
+    }
+
+    fn note_bytes(&mut self) {
+        let bytes = self.stream.get_ref().bytes;
+        if bytes != self.bytes {
+            (self.bytes, self.heard) = (bytes, Instant::now());
+        }
+    }
+
+    async fn send(&mut self, message: Raw) -> Result<(), SocketError> {
+        let sent = tokio::time::timeout(self.max_silence, self.stream.send(message)).await;
+        let sent = sent.map_err(|_| SocketError::Idle(self.max_silence))?;
+        sent.map_err(|error| SocketError::of(error, self.max_message_bytes))
+    }
+}
+
+fn closed(frame: Option<CloseFrame>) -> SocketError {
+    match frame {
+        Some(frame) => SocketError::Closed {
+            code: frame.code.into(),
+            reason: super::tame(frame.reason.as_str()),
+        },
+        None => SocketError::Closed { code: NO_CODE, reason: String::new() },
+    }
+}
+
+/// A connection that counts what comes.
+#[derive(Debug)]
+struct Metered {
+    inner: Upgraded,
+    bytes: u64,
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.inner).poll_read(context, buffer);
+        self.bytes += (buffer.filled().len() - before) as u64;
+        outcome
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+const FAREWELL: Duration = Duration::from_secs(1);
