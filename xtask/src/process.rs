@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
@@ -51,6 +51,19 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
         command.stderr(Stdio::inherit()).output().map_err(|error| not_started(command, &error))?;
     check(command, output.status)?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Starts without waiting for the end.
+pub(crate) fn start(command: &mut Command) -> Result<Child, String> {
+    command.spawn().map_err(|error| not_started(command, &error))
+}
+
+/// Asks a process to end, as Ctrl-C does, and waits until it has.
+pub(crate) fn interrupt(child: &mut Child) -> Result<(), String> {
+    let pid = child.id().to_string();
+    run(&mut command("kill", &["-s", "INT", &pid]))?;
+    let status = child.wait().map_err(|error| format!("process {pid}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("process {pid}: {status}")) }
 }
 
 fn check(command: &Command, status: ExitStatus) -> Result<(), String> {

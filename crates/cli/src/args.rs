@@ -3,6 +3,7 @@
 pub(crate) mod frames;
 pub(crate) mod plc;
 pub(crate) mod repo;
+pub(crate) mod sim;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use serde::Serialize;
 use frames::FramesCommand;
 use plc::PlcCommand;
 use repo::RepoCommand;
+use sim::SimCommand;
 use verify::VerifyRepositoryArgs;
 
 /// Proof at wire speed for signed, content-addressed social data.
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     Frames(FramesCommand),
     #[command(subcommand)]
     Plc(PlcCommand),
+    #[command(subcommand)]
+    Sim(SimCommand),
     /// Prints a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

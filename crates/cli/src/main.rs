@@ -17,6 +17,7 @@ mod plc;
 mod progress;
 mod repo;
 mod sig;
+mod sim;
 mod table;
 mod verify;
 
@@ -53,6 +54,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Repo(command) => repo::run(&command, output),
         Command::Frames(command) => frames::run(&command, output),
         Command::Plc(command) => plc::run(&command, output),
+        Command::Sim(command) => sim::run(&command, output),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
         }

@@ -295,6 +295,11 @@ impl World {
         self.network.outbox(server).map(|outbox| outbox.ledger()).unwrap_or_default()
     }
 
+    /// How many events a server has told since the start.
+    pub fn told_count(&self, server: Server) -> u64 {
+        self.network.outbox(server).map_or(0, |outbox| outbox.count())
+    }
+
     /// The last sequence number of a server.
     pub fn last_seq(&self, server: Server) -> i64 {
         self.network.outbox(server).map_or(0, |outbox| outbox.last_seq())

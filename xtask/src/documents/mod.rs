@@ -2,29 +2,50 @@
 //!
 //! Every line of a block marked `sh` in `README.md` and in `docs/guide/` is a command, and is run from
 //! the root of the repository. A benchmark is cut short: one pass, over a small corpus, of ourselves
-//! alone, as the peers have just been run.
+//! alone, as the peers have just been run. A command that serves until Ctrl-C does so while the commands
+//! behind it in the same document run, and is ended then.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::process;
 use crate::tally::Tally;
+use server::Server;
+
+mod server;
 
 /// Runs each command once.
 pub(crate) fn run_commands(tally: &mut Tally) -> Result<(), String> {
-    let mut commands = Vec::new();
     for path in documents()? {
         let text = fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
-        commands.extend(commands_of(&text));
-    }
-    commands.dedup();
-    for command in commands.iter().map(|command| shortened(command)) {
-        println!("$ {command}");
-        process::run(&mut process::command("sh", &["-ec", &command]))
-            .inspect_err(|_| tally.failed += 1)?;
-        tally.passed += 1;
+        let mut commands = commands_of(&text);
+        commands.dedup();
+        run_all(&commands, tally)?;
     }
     Ok(())
+}
+
+fn run_all(commands: &[String], tally: &mut Tally) -> Result<(), String> {
+    let mut server: Option<Server> = None;
+    for command in commands.iter().map(|command| shortened(command)) {
+        println!("$ {command}");
+        let outcome = match serves(&command) {
+            true => {
+                // The one before is ended first: it may have the same ports.
+                server.take().map_or(Ok(()), Server::end)?;
+                Server::start(&command).map(|started| server = Some(started))
+            }
+            false => process::run(&mut process::command("sh", &["-ec", &command])),
+        };
+        outcome.inspect_err(|_| tally.failed += 1)?;
+        tally.passed += 1;
+    }
+    server.map_or(Ok(()), Server::end)
+}
+
+/// Whether a command serves until it is asked to end.
+fn serves(command: &str) -> bool {
+    command.contains(" sim serve") && !command.contains("--help")
 }
 
 fn documents() -> Result<Vec<PathBuf>, String> {
@@ -85,6 +106,13 @@ mod tests {
 text\n```sh\ncargo run -- a # why\n\n# remark\ncargo xtask test\n```\n`cargo no`\n```text\nnot this\n```\n\
 ```rust\nnor();\n```\n```sh\ncargo run -- b | head\n```\n";
         assert_eq!(commands_of(markdown), ["cargo run -- a", "cargo run -- b | head"]);
+    }
+
+    #[test]
+    fn only_a_simulated_network_serves_until_it_is_ended() {
+        assert!(serves("cargo run --release -- sim serve --rate 50"));
+        assert!(!serves("cargo run --release -- sim serve --help"));
+        assert!(!serves("cargo run --release -- verify ada.test"));
     }
 
     #[test]
