@@ -3,7 +3,8 @@
 //! Every line of a block marked `sh` in `README.md` and in `docs/guide/` is a command, and is run from
 //! the root of the repository. A benchmark is cut short: one pass, over a small corpus, of ourselves
 //! alone, as the peers have just been run. A command that serves until Ctrl-C does so while the commands
-//! behind it in the same document run, and is ended then.
+//! behind it in the same document run, and is ended then. A line that only sets variables sets them for
+//! all lines behind it, as it would in a terminal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,21 +27,35 @@ pub(crate) fn run_commands(tally: &mut Tally) -> Result<(), String> {
 }
 
 fn run_all(commands: &[String], tally: &mut Tally) -> Result<(), String> {
-    let mut server: Option<Server> = None;
+    let (mut server, mut variables) = (None::<Server>, String::new());
     for command in commands.iter().map(|command| shortened(command)) {
         println!("$ {command}");
-        let outcome = match serves(&command) {
-            true => {
-                // The one before is ended first: it may have the same ports.
-                server.take().map_or(Ok(()), Server::end)?;
-                Server::start(&command).map(|started| server = Some(started))
-            }
-            false => process::run(&mut process::command("sh", &["-ec", &command])),
+        let outcome = if sets_variables(&command) {
+            variables += &format!("{command}\n");
+            Ok(())
+        } else if serves(&command) {
+            // The one before is ended first: it may have the same ports.
+            server.take().map_or(Ok(()), Server::end)?;
+            Server::start(&variables, &command).map(|started| server = Some(started))
+        } else {
+            let script = format!("{variables}{command}");
+            process::run(&mut process::command("sh", &["-ec", &script]))
         };
         outcome.inspect_err(|_| tally.failed += 1)?;
         tally.passed += 1;
     }
     server.map_or(Ok(()), Server::end)
+}
+
+/// Whether a line sets variables and runs nothing with them.
+fn sets_variables(command: &str) -> bool {
+    if command.starts_with("export ") {
+        return true;
+    }
+    let Some((name, value)) = command.split_once('=') else { return false };
+    let is_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+    let is_all = value.starts_with("$(") && value.ends_with(')') || !value.contains(' ');
+    !name.is_empty() && name.chars().all(is_name) && is_all
 }
 
 /// Whether a command serves until it is asked to end.
@@ -106,6 +121,25 @@ mod tests {
 text\n```sh\ncargo run -- a # why\n\n# remark\ncargo xtask test\n```\n`cargo no`\n```text\nnot this\n```\n\
 ```rust\nnor();\n```\n```sh\ncargo run -- b | head\n```\n";
         assert_eq!(commands_of(markdown), ["cargo run -- a", "cargo run -- b | head"]);
+    }
+
+    #[test]
+    fn a_line_that_only_sets_variables_is_told_from_a_command() {
+        assert!(sets_variables("KEY=$(grep -o 'a b' file | head -n 1)"));
+        assert!(sets_variables("export WIREPROOF_PLC=http://localhost:1 OTHER=2"));
+        assert!(sets_variables("KEY=1"));
+        assert!(!sets_variables("KEY=1 cargo run"));
+        assert!(!sets_variables("cargo run -- --key=1"));
+    }
+
+    #[test]
+    fn variables_are_those_of_the_lines_before() {
+        let commands = ["NAME=$(echo a b)", "export OTHER=c", "test \"$NAME$OTHER\" = 'a bc'"];
+        let mut tally = Tally::default();
+        assert_eq!(run_all(&commands.map(str::to_owned), &mut tally), Ok(()));
+        assert_eq!(tally.passed, 3);
+        let alone = ["test -n \"$NAME\"".to_owned()];
+        assert!(run_all(&alone, &mut tally).is_err());
     }
 
     #[test]

@@ -14,10 +14,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `command`, and waits until it says how it is ended: then it serves.
-    pub(crate) fn start(command: &str) -> Result<Self, String> {
+    /// Starts `command` behind what sets its variables, and waits until it says how it is ended: then it
+    /// serves.
+    pub(crate) fn start(variables: &str, command: &str) -> Result<Self, String> {
         // The shell makes room for it, so that the process is the server's own.
-        let script = format!("exec {command}");
+        let script = format!("{variables}exec {command}");
         let mut shell = process::command("sh", &["-ec", &script]);
         let mut child = process::start(shell.stdout(Stdio::piped()))?;
         let mut output = BufReader::new(child.stdout.take().expect("piped a line up"));
@@ -65,19 +66,19 @@ mod tests {
     fn a_server_is_awaited_and_ended_by_an_interrupt() {
         let script = "sh -c 'trap \"echo bye; exit 0\" INT; echo Ctrl-C ends it; \
                       while :; do sleep 0.01; done'";
-        let server = Server::start(script).unwrap();
+        let server = Server::start("", script).unwrap();
         assert_eq!(server.end(), Ok(()));
     }
 
     #[test]
     fn one_that_ends_by_itself_has_not_served() {
-        assert!(Server::start("true").is_err_and(|error| error.contains("before it served")));
+        assert!(Server::start("", "true").is_err_and(|error| error.contains("before it served")));
     }
 
     #[test]
     fn one_that_ends_badly_is_told() {
         let script =
             "sh -c 'trap \"exit 3\" INT; echo Ctrl-C ends it; while :; do sleep 0.01; done'";
-        assert!(Server::start(script).unwrap().end().is_err_and(|error| error.contains("3")));
+        assert!(Server::start("", script).unwrap().end().is_err_and(|error| error.contains("3")));
     }
 }
