@@ -1,5 +1,6 @@
 //! What can be asked of the command?
 
+pub(crate) mod config;
 pub(crate) mod frames;
 pub(crate) mod plc;
 pub(crate) mod repo;
@@ -16,6 +17,7 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use serde::Serialize;
 
+use config::ConfigCommand;
 use frames::FramesCommand;
 use plc::PlcCommand;
 use repo::RepoCommand;
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     Plc(PlcCommand),
     #[command(subcommand)]
     Sim(SimCommand),
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Prints a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod completions;
+mod config;
 mod corpus;
 mod failure;
 mod frames;
@@ -23,8 +24,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
+use args::config::ConfigCommand;
 use args::{Args, Command, CorpusCommand, SigCommand};
 use failure::Failure;
 use output::Output;
@@ -34,8 +34,7 @@ use output::Output;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match run(args) {
+    match config::parse().and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -55,6 +54,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Frames(command) => frames::run(&command, output),
         Command::Plc(command) => plc::run(&command, output),
         Command::Sim(command) => sim::run(&command, output),
+        Command::Config(ConfigCommand::Show(args)) => config::show(&args, output),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
         }

@@ -1,0 +1,149 @@
+//! What does a `wireproof.toml` say?
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::name_in_file;
+use crate::failure::Failure;
+
+/// A file, read.
+#[derive(Debug)]
+pub(super) struct ConfigFile {
+    pub(super) path: PathBuf,
+    table: Table,
+}
+
+impl ConfigFile {
+    /// The file at `path`, if there is one.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, Failure> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Failure::file(path)(error)),
+        };
+        Self::parse(path, &text).map(Some)
+    }
+
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+        let table = text.parse::<Table>();
+        let table = table.map_err(|error| usage(path, error.to_string().trim_end()))?;
+        Ok(Self { path: path.to_owned(), table })
+    }
+
+    /// Refuses what no command knows, and values that no argument can have.
+    pub(super) fn check(&self, command: &clap::Command) -> Result<(), Failure> {
+        self.check_table(command, &self.table, true)
+    }
+
+    fn check_table(
+        &self,
+        command: &clap::Command,
+        table: &Table,
+        is_for_all: bool,
+    ) -> Result<(), Failure> {
+        for (name, value) in table {
+            match (value, command.find_subcommand(name)) {
+                (Value::Table(inner), Some(sub)) => self.check_table(sub, inner, false)?,
+                (Value::Table(_), None) => {
+                    return Err(usage(&self.path, &format!("there is no command `{name}`")));
+                }
+                _ if !knows(command, name, is_for_all) => {
+                    let of = if is_for_all { "no command" } else { command.get_name() };
+                    let what = format!("`{name}`: {of} takes no such value from a file");
+                    return Err(usage(&self.path, &what));
+                }
+                _ if texts(value).is_none() => {
+                    let what = "a text, a number, true or false is wanted, or a list of these";
+                    return Err(usage(&self.path, &format!("`{name}`: {what}")));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What the file says of the argument `name` of the command at `path`: in the command's table, or
+    /// for all commands.
+    pub(super) fn values(&self, path: &[String], name: &str) -> Option<Vec<String>> {
+        let of_command =
+            path.iter().try_fold(&self.table, |table, part| table.get(part)?.as_table());
+        let own = of_command.and_then(|table| table.get(name)).and_then(texts);
+        own.or_else(|| self.table.get(name).and_then(texts))
+    }
+}
+
+/// Whether the command takes `name` from a file, or any below it does.
+fn knows(command: &clap::Command, name: &str, with_inner: bool) -> bool {
+    let own = command.get_arguments().any(|arg| name_in_file(arg) == Some(name));
+    own || with_inner && command.get_subcommands().any(|sub| knows(sub, name, true))
+}
+
+/// The value as it would stand on the command line.
+fn texts(value: &Value) -> Option<Vec<String>> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => Some(value.to_string()),
+        _ => None,
+    };
+    match value {
+        Value::Array(values) => values.iter().map(text).collect(),
+        value => text(value).map(|text| vec![text]),
+    }
+}
+
+fn usage(path: &Path, what: &str) -> Failure {
+    Failure::Usage(format!("{}: {what}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Arg, Command};
+
+    use super::*;
+
+    fn command() -> Command {
+        let arg = |name| Arg::new(name).long(name).env("WIREPROOF_X");
+        let follow = Command::new("follow").arg(arg("host")).arg(arg("plc"));
+        Command::new("wireproof")
+            .arg(Arg::new("color").long("color"))
+            .subcommand(follow)
+            .subcommand(Command::new("resolve").arg(arg("plc")))
+    }
+
+    fn file(text: &str) -> Result<ConfigFile, Failure> {
+        let file = ConfigFile::parse(Path::new("wireproof.toml"), text)?;
+        file.check(&command())?;
+        Ok(file)
+    }
+
+    fn refused(text: &str) -> String {
+        match file(text).unwrap_err() {
+            Failure::Usage(message) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_commands_table_comes_before_what_is_for_all() {
+        let file = file("plc = \"a\"\n[follow]\nplc = \"b\"\nhost = [\"x\", \"y\"]").unwrap();
+        let values = |command: &str, name| file.values(&[command.to_owned()], name);
+        assert_eq!(values("follow", "plc"), Some(vec!["b".to_owned()]));
+        assert_eq!(values("resolve", "plc"), Some(vec!["a".to_owned()]));
+        assert_eq!(values("follow", "host").unwrap(), ["x", "y"]);
+        assert_eq!(values("resolve", "host"), None);
+    }
+
+    #[test]
+    fn what_nobody_knows_is_refused_with_the_file() {
+        assert!(refused("plcc = 1").starts_with("wireproof.toml: `plcc`: no command"));
+        assert!(refused("color = \"never\"").contains("`color`"));
+        assert!(refused("[resolve]\nhost = 1").contains("resolve takes no such value"));
+        assert!(refused("[folow]\nhost = 1").contains("there is no command `folow`"));
+        assert!(refused("plc = 1979-05-27").contains("a text, a number"));
+        assert!(refused("plc = [[1]]").contains("a text, a number"));
+        assert!(refused("plc = ").contains("line 1"));
+    }
+}
