@@ -24,6 +24,7 @@ pub mod gate;
 pub mod hosts;
 pub mod http;
 pub mod identity;
+mod line;
 pub mod names;
 pub mod reach;
 pub mod websocket;

@@ -90,6 +90,11 @@ impl Arrival {
         Self { host, kind, seq, frame, received, did: did.unwrap_or(0..0) }
     }
 
+    /// What a frame is.
+    pub(super) fn kind_of(frame: &[u8]) -> Kind {
+        peek(frame).kind
+    }
+
     /// The account that it is about, as it stands; it may not even be a DID.
     pub fn did(&self) -> Option<&str> {
         let bytes = self.frame.get(self.did.clone()).filter(|bytes| !bytes.is_empty())?;

@@ -6,36 +6,57 @@ use std::time::Duration;
 /// Waits with full jitter: each is a random part of a bound, and the bound doubles.
 #[derive(Clone, Debug)]
 pub struct Backoff {
+    pace: Pace,
     chance: Chance,
     bound: Duration,
 }
 
+/// How long waits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The first bound of a wait.
+    pub first: Duration,
+    /// The longest bound.
+    pub longest: Duration,
+    /// How long a connection has to hold, with traffic, for the bounds to begin anew.
+    pub healthy: Duration,
+    /// The longest wait that a server may ask for.
+    pub longest_asked: Duration,
+}
+
+impl Default for Pace {
+    /// From a second to a minute, anew after a minute; a server may ask for a quarter of an hour.
+    fn default() -> Self {
+        let minute = Duration::from_secs(60);
+        let (first, longest_asked) = (Duration::from_secs(1), 15 * minute);
+        Self { first, longest: minute, healthy: minute, longest_asked }
+    }
+}
+
 impl Backoff {
-    /// Begins with the least bound.
-    pub fn new(chance: Chance) -> Self {
-        Self { chance, bound: Self::FIRST }
+    /// Begins with the first bound.
+    pub fn new(pace: Pace, chance: Chance) -> Self {
+        Self { pace, chance, bound: pace.first }
     }
 
     /// The next wait, and `least` at least: what a server asked for.
     pub fn wait(&mut self, least: Duration) -> Duration {
         let wait = self.bound.mul_f64(self.chance.part());
-        self.bound = (self.bound * 2).min(Self::LONGEST);
-        wait.max(least.min(Self::LONGEST_ASKED))
+        self.bound = (self.bound * 2).min(self.pace.longest);
+        wait.max(least.min(self.pace.longest_asked))
     }
 
-    /// Begins anew: a connection has held.
-    pub fn reset(&mut self) {
-        self.bound = Self::FIRST;
+    /// A connection has ended that held for this time.
+    pub fn note_held(&mut self, held: Duration) {
+        if held >= self.pace.healthy {
+            self.bound = self.pace.first;
+        }
     }
 
-    /// The first bound.
-    pub const FIRST: Duration = Duration::from_secs(1);
-    /// The longest bound.
-    pub const LONGEST: Duration = Duration::from_secs(60);
-    /// What a server may ask for at most.
-    pub const LONGEST_ASKED: Duration = Duration::from_secs(15 * 60);
-    /// How long a connection has to hold, with traffic, for the waits to begin anew.
-    pub const HEALTHY: Duration = Duration::from_secs(60);
+    /// Whether a server that asks for this wait is better left to itself while there are others.
+    pub fn is_beyond(&self, asked: Duration) -> bool {
+        asked > self.pace.longest
+    }
 }
 
 /// Random numbers that nobody has to fear: a test gives their seed.
@@ -75,20 +96,26 @@ impl Default for Chance {
 mod tests {
     use super::*;
 
+    fn backoff(seed: u64) -> Backoff {
+        Backoff::new(Pace::default(), Chance::seeded(seed))
+    }
+
     #[test]
     fn the_bound_doubles_from_one_second_to_a_minute() {
-        let mut backoff = Backoff::new(Chance::seeded(7));
+        let mut backoff = backoff(7);
         for bound in [1, 2, 4, 8, 16, 32, 60, 60] {
             assert_eq!(backoff.bound, Duration::from_secs(bound));
             assert!(backoff.wait(Duration::ZERO) <= Duration::from_secs(bound));
         }
-        backoff.reset();
+        backoff.note_held(Duration::from_secs(59));
+        assert_eq!(backoff.bound, Duration::from_secs(60));
+        backoff.note_held(Duration::from_secs(60));
         assert_eq!(backoff.bound, Duration::from_secs(1));
     }
 
     #[test]
     fn waits_are_spread_over_the_whole_bound() {
-        let wait = |seed| Backoff::new(Chance::seeded(seed)).wait(Duration::ZERO).as_millis();
+        let wait = |seed| backoff(seed).wait(Duration::ZERO).as_millis();
         let mut tenths = [0; 10];
         (0..10_000).for_each(|seed| tenths[wait(seed) as usize / 100] += 1);
         assert!(tenths.iter().all(|count| (900..1_100).contains(count)), "{tenths:?}");
@@ -96,9 +123,9 @@ mod tests {
 
     #[test]
     fn what_a_server_asks_for_is_waited_up_to_a_bound() {
-        let mut backoff = Backoff::new(Chance::seeded(7));
+        let mut backoff = backoff(7);
         assert_eq!(backoff.wait(Duration::from_secs(90)), Duration::from_secs(90));
-        assert_eq!(backoff.wait(Duration::MAX), Backoff::LONGEST_ASKED);
+        assert_eq!(backoff.wait(Duration::MAX), Duration::from_secs(900));
     }
 
     #[test]

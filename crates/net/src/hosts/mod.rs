@@ -9,7 +9,7 @@ mod backoff;
 
 use crate::http::Url;
 
-pub use backoff::{Backoff, Chance};
+pub use backoff::{Backoff, Chance, Pace};
 
 /// A host: its place in the list that the caller gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

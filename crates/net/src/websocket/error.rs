@@ -104,6 +104,12 @@ pub enum SocketError {
     /// No byte came for this time.
     #[error("no byte for {0:?}")]
     Idle(Duration),
+    /// Only pings came for this time.
+    #[error("no message for {0:?}")]
+    Quiet(Duration),
+    /// The stream ended with an error of this name.
+    #[error("the stream ended with {0}")]
+    Ended(String),
     /// A message is longer than this many bytes.
     #[error("a message of more than {0} bytes")]
     TooLong(usize),

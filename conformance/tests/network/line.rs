@@ -1,0 +1,128 @@
+//! A network, and somebody who follows it without waiting long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use simnet::servers::{Dose, Fault, Server, Spec, World};
+use wireproof::net::firehose::{Arrival, Begin, Feed, FeedError, Item, Notice, Options, Origin};
+use wireproof::net::hosts::{Chance, Pace};
+use wireproof::net::http::{Client, Url};
+use wireproof::net::names::LoopbackNames;
+use wireproof::net::reach::Reach;
+use wireproof::net::websocket::{Dialer, SocketOptions};
+
+pub(crate) const RELAY: Server = Server::Relay(0);
+
+/// A small network with 40 events to replay.
+pub(crate) fn world(change: impl FnOnce(&mut Spec)) -> World {
+    let mut spec = Spec { accounts: 6, records: 20, prepared: 40, ..Spec::default() };
+    change(&mut spec);
+    World::start(spec).expect("ports for a small network")
+}
+
+/// The same, in which this goes wrong at the relay.
+pub(crate) fn world_with(fault: Fault, dose: Dose) -> World {
+    let world = world(|_| ());
+    world.faults().switch_on(RELAY, fault, dose);
+    world
+}
+
+pub(crate) fn dialer(reach: Reach) -> Dialer {
+    Dialer::new(Client::new(reach, Arc::new(LoopbackNames)).expect("TLS"))
+}
+
+pub(crate) fn url(world: &World, server: Server, path: &str) -> Url {
+    format!("{}{path}", world.url(server)).parse().expect("a URL")
+}
+
+/// Attempts follow each other at once.
+pub(crate) const PACE: Pace = Pace {
+    first: Duration::from_millis(1),
+    longest: Duration::from_millis(4),
+    healthy: Duration::from_secs(60),
+    longest_asked: Duration::from_millis(10),
+};
+
+/// From the oldest event on, with little patience.
+pub(crate) fn options() -> Options {
+    let socket = SocketOptions {
+        max_silence: Duration::from_millis(500),
+        ping_every: Duration::from_millis(150),
+        ..SocketOptions::default()
+    };
+    Options { first: Begin::Oldest, pace: PACE, socket, ..Options::default() }
+}
+
+pub(crate) fn feed(world: &World, servers: &[(Server, Option<u64>)], options: Options) -> Feed {
+    let origin = |(server, cursor): &(Server, Option<u64>)| Origin {
+        url: url(world, *server, ""),
+        cursor: *cursor,
+    };
+    let origins: Vec<Origin> = servers.iter().map(origin).collect();
+    Feed::new(dialer(Reach::Loopback), &origins, options, Chance::seeded(7))
+}
+
+/// What somebody was handed.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) failure: Option<FeedError>,
+}
+
+impl Heard {
+    /// Follows `feed` until `is_enough`, or it fails.
+    pub(crate) async fn until(
+        &mut self,
+        feed: &mut Feed,
+        mut is_enough: impl FnMut(&Self) -> bool,
+    ) {
+        while !is_enough(self) {
+            let next = tokio::time::timeout(PATIENCE, feed.next()).await;
+            match next.unwrap_or_else(|_| panic!("nothing more came: {self:?}")) {
+                Ok(Item::Arrival(arrival)) => self.arrivals.push(arrival),
+                Ok(Item::Notice(notice)) => self.notices.push(notice),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The sequence numbers that came.
+    pub(crate) fn seqs(&self) -> Vec<u64> {
+        self.arrivals.iter().filter_map(|arrival| arrival.seq).collect()
+    }
+
+    /// How many notices are such.
+    pub(crate) fn count(&self, is_such: impl Fn(&Notice) -> bool) -> usize {
+        self.notices.iter().filter(|notice| is_such(notice)).count()
+    }
+
+    /// The connections that were made, by their cursors.
+    pub(crate) fn cursors(&self) -> Vec<Option<u64>> {
+        let cursor = |notice: &Notice| match notice {
+            Notice::Connected { cursor, .. } => Some(*cursor),
+            _ => None,
+        };
+        self.notices.iter().filter_map(cursor).collect()
+    }
+}
+
+/// What a server has told.
+pub(crate) fn told(world: &World, server: Server) -> Vec<u64> {
+    world.told(server).iter().map(|line| line.seq as u64).collect()
+}
+
+/// Follows the relay from the oldest event on until its last one has come.
+pub(crate) async fn follow_to_the_end(world: &World) -> Heard {
+    let last = world.last_seq(RELAY) as u64;
+    let mut heard = Heard::default();
+    let mut feed = feed(world, &[(RELAY, None)], options());
+    heard.until(&mut feed, |heard| heard.seqs().contains(&last)).await;
+    heard
+}
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,324 @@
+//! The frames of one of several hosts, in the order in which they come.
+
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime};
+
+use atproto::event::{Decoder, Event, Options as FrameOptions};
+use bytes::Bytes;
+
+use super::{Arrival, Kind, Notice, Sequence, Step};
+use crate::cursors::stream_name;
+use crate::hosts::{Backoff, Chance, HostId, Pace};
+use crate::http::Url;
+use crate::line::{Dial, Line, Turn};
+use crate::websocket::{DialError, Dialer, Message, SocketError, SocketOptions, tame};
+
+/// A host to follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The host; a path other than the method's stays as it is given.
+    pub url: Url,
+    /// The cursor of an earlier run: what up to there has been acknowledged.
+    pub cursor: Option<u64>,
+}
+
+impl Origin {
+    /// A host without a cursor.
+    pub fn new(url: Url) -> Self {
+        Self { url, cursor: None }
+    }
+
+    /// What the stream is called: cursors are kept under this name.
+    pub fn stream(&self) -> String {
+        stream_name(&endpoint(&self.url))
+    }
+}
+
+/// Where a stream begins of which there is no cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// With what happens from now on.
+    Live,
+    /// With the oldest event that the host has kept.
+    Oldest,
+}
+
+/// How hosts are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where the first host is begun with.
+    pub first: Begin,
+    /// Where another host is begun with when the one before had told something or had a cursor: what
+    /// happened since then would be lost [`Begin::Live`].
+    pub switched: Begin,
+    /// Where a host is begun with anew that counts anew; without, that is an error.
+    pub void_cursor: Option<Begin>,
+    /// The longest time without a message, pings not counted; without, there is none.
+    pub max_quiet: Option<Duration>,
+    /// How long it is waited between attempts.
+    pub pace: Pace,
+    /// What a WebSocket must bear.
+    pub socket: SocketOptions<'static>,
+}
+
+impl Default for Options {
+    /// The first host live, another one with the oldest event, one that counts anew live; ten minutes
+    /// without a message; a WebSocket as by default.
+    fn default() -> Self {
+        Self {
+            first: Begin::Live,
+            switched: Begin::Oldest,
+            void_cursor: Some(Begin::Live),
+            max_quiet: Some(Duration::from_secs(600)),
+            pace: Pace::default(),
+            socket: SocketOptions::default(),
+        }
+    }
+}
+
+/// Follows one host of several at a time.
+///
+/// Every message is handed over once, whatever it is, except for the repetition of an event. While
+/// nobody asks for the next one, nothing is read, and the host has to wait.
+#[derive(Debug)]
+pub struct Feed {
+    dialer: Dialer,
+    line: Line,
+    followed: Vec<Followed>,
+    options: Options,
+    /// Whether anything is known of any stream, so that another host must not be begun with now.
+    has_history: bool,
+    /// What is ready to be handed over.
+    ready: VecDeque<Item>,
+    failure: Option<FeedError>,
+}
+
+/// The next thing that happened.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// A message.
+    Arrival(Arrival),
+    /// Something else.
+    Notice(Notice),
+}
+
+/// Why nothing more can come.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FeedError {
+    /// No host is left that would have us.
+    #[error("no host is left: {0}")]
+    NoHostLeft(DialError),
+    /// The cursor is ahead of the host's stream, and that was to be an error.
+    #[error("{host}: the cursor {cursor} is ahead of the stream")]
+    FutureCursor {
+        /// The host.
+        host: String,
+        /// The cursor.
+        cursor: u64,
+    },
+}
+
+/// A host and how far it is known.
+#[derive(Debug)]
+struct Followed {
+    endpoint: Url,
+    sequence: Sequence,
+    /// Where it is begun with while there is no cursor.
+    begin: Begin,
+    /// Whether it counts anew.
+    is_void: bool,
+    /// The cursor of the last attempt.
+    given: Option<u64>,
+}
+
+impl Feed {
+    /// Prepares to follow `origins`, beginning with the first. Nothing happens before
+    /// [`next`](Self::next) is called.
+    ///
+    /// # Panics
+    /// If there is no origin.
+    pub fn new(dialer: Dialer, origins: &[Origin], options: Options, chance: Chance) -> Self {
+        let backoff = Backoff::new(options.pace, chance);
+        let line = Line::new(origins.len(), backoff, options.max_quiet, &[FUTURE_CURSOR]);
+        let has_history = origins.iter().any(|origin| origin.cursor.is_some());
+        let begin = if has_history { options.switched } else { options.first };
+        let followed = origins.iter().map(|origin| Followed::new(origin, begin)).collect();
+        let ready = VecDeque::new();
+        Self { dialer, line, followed, options, has_history, ready, failure: None }
+    }
+
+    /// The next thing that happened. A call that is given up loses nothing.
+    ///
+    /// # Errors
+    /// If nothing more can come.
+    pub async fn next(&mut self) -> Result<Item, FeedError> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(item);
+            }
+            if let Some(failure) = &self.failure {
+                return Err(failure.clone());
+            }
+            let (dialer, followed, options) = (&self.dialer, &mut self.followed, &self.options);
+            let dial = |host: HostId| followed[host.0].dial(dialer, options);
+            match self.line.next(dial).await {
+                Ok((host, turn)) => self.take(host, turn),
+                Err(error) => return Err(FeedError::NoHostLeft(error)),
+            }
+        }
+    }
+
+    /// Ends the connection with a farewell.
+    pub async fn close(self) {
+        self.line.close().await;
+    }
+
+    fn take(&mut self, host: HostId, turn: Turn) {
+        match turn {
+            Turn::Message(Message::Binary(frame)) => self.arrive(host, frame),
+            // No text is a frame, and what it is will be said of its bytes.
+            Turn::Message(Message::Text(text)) => self.arrive(host, text.into()),
+            Turn::Connected => {
+                let cursor = self.followed[host.0].given;
+                self.tell(Notice::Connected { host, cursor });
+            }
+            Turn::Lost(reason) => self.tell(Notice::Disconnected { host, reason }),
+            Turn::Refused(error) => self.be_refused(host, error),
+            Turn::LeftOut(error) => self.tell(Notice::LeftOut { host, error }),
+            Turn::Rotated { from, to } => self.rotate(from, to),
+            Turn::Waiting(time) => self.tell(Notice::Waiting { host, time }),
+        }
+    }
+
+    fn arrive(&mut self, host: HostId, frame: Bytes) {
+        let arrival = Arrival::new(host, frame, SystemTime::now());
+        let is_new = arrival.seq.is_none_or(|seq| self.follow(host, seq, &arrival.frame));
+        let (kind, frame) = (arrival.kind, arrival.frame.clone());
+        if is_new {
+            self.ready.push_back(Item::Arrival(arrival));
+        }
+        if matches!(kind, Kind::Info | Kind::Error) {
+            self.hear(host, &frame);
+        }
+    }
+
+    /// Takes note of a number. Whether its event is new.
+    fn follow(&mut self, host: HostId, seq: u64, frame: &[u8]) -> bool {
+        let step = self.followed[host.0].sequence.step(seq, frame);
+        match step {
+            Step::Next => {}
+            Step::Gap(after) => self.tell(Notice::Gap { host, after, seq }),
+            Step::Repeated => self.tell(Notice::Repeated { host, seq }),
+            Step::Reused => self.tell(Notice::Reused { host, seq }),
+            Step::Regressed(after) => self.tell(Notice::Regressed { host, after, seq }),
+        }
+        let is_new = step != Step::Repeated;
+        if is_new {
+            self.has_history = true;
+            self.line.is_fruitful();
+        }
+        is_new
+    }
+
+    /// What the host says of the stream itself.
+    fn hear(&mut self, host: HostId, frame: &[u8]) {
+        let mut decoder = Decoder::new(FrameOptions::default());
+        match decoder.decode(frame) {
+            Ok(Event::Info(info)) => self.hear_info(host, info.name, info.message),
+            Ok(Event::Error(error)) => self.hear_error(host, error.error, error.message),
+            // An error that cannot be read ends the stream all the same.
+            _ if matches!(Arrival::kind_of(frame), Kind::Error) => self.hear_error(host, "", None),
+            _ => {}
+        }
+    }
+
+    fn hear_info(&mut self, host: HostId, name: &str, message: Option<&str>) {
+        let message = tame(message.unwrap_or_default());
+        let cursor = self.followed[host.0].given;
+        self.tell(match name {
+            "OutdatedCursor" => Notice::OutdatedCursor { host, cursor, message },
+            _ => Notice::ServerInfo { host, name: tame(name), message },
+        });
+    }
+
+    fn hear_error(&mut self, host: HostId, name: &str, message: Option<&str>) {
+        let message = tame(message.unwrap_or_default());
+        match name {
+            FUTURE_CURSOR => self.void_cursor(host, message),
+            "ConsumerTooSlow" => self.tell(Notice::ConsumerTooSlow { host, message }),
+            _ => self.tell(Notice::ServerError { host, name: tame(name), message }),
+        }
+        self.line.hang_up(SocketError::Ended(tame(name)));
+    }
+
+    /// The host counts anew: nothing that is known of its numbers holds any more.
+    fn void_cursor(&mut self, host: HostId, message: String) {
+        let followed = &mut self.followed[host.0];
+        let cursor = followed.given;
+        followed.sequence = Sequence::default();
+        followed.is_void = true;
+        match self.options.void_cursor {
+            Some(begin) => followed.begin = begin,
+            None => {
+                let host = followed.endpoint.host_str().unwrap_or_default().to_owned();
+                let cursor = cursor.unwrap_or_default();
+                self.failure = Some(FeedError::FutureCursor { host, cursor });
+            }
+        }
+        self.tell(Notice::FutureCursor { host, cursor, message });
+    }
+
+    fn be_refused(&mut self, host: HostId, error: DialError) {
+        let is_future = error.name() == Some(FUTURE_CURSOR);
+        self.tell(Notice::Refused { host, error });
+        if is_future {
+            self.void_cursor(host, String::new());
+        }
+    }
+
+    fn rotate(&mut self, from: HostId, to: HostId) {
+        if self.has_history && !self.followed[to.0].is_void {
+            self.followed[to.0].begin = self.options.switched;
+        }
+        self.tell(Notice::Rotated { from, to });
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        self.ready.push_back(Item::Notice(notice));
+    }
+}
+
+impl Followed {
+    fn new(origin: &Origin, begin: Begin) -> Self {
+        Self {
+            endpoint: endpoint(&origin.url),
+            sequence: Sequence::new(origin.cursor),
+            begin,
+            is_void: false,
+            given: None,
+        }
+    }
+
+    fn dial(&mut self, dialer: &Dialer, options: &Options) -> Dial {
+        self.given = self.sequence.cursor().or((self.begin == Begin::Oldest).then_some(0));
+        let mut url = self.endpoint.clone();
+        if let Some(cursor) = self.given {
+            url.query_pairs_mut().append_pair("cursor", &cursor.to_string());
+        }
+        let (dialer, socket) = (dialer.clone(), options.socket);
+        Box::pin(async move { dialer.dial(&url, &socket).await })
+    }
+}
+
+/// The URL of the method at a host that is given without a path.
+fn endpoint(host: &Url) -> Url {
+    let mut url = host.clone();
+    if url.path() == "/" {
+        url.set_path(METHOD);
+    }
+    url
+}
+
+const METHOD: &str = "/xrpc/com.atproto.sync.subscribeRepos";
+const FUTURE_CURSOR: &str = "FutureCursor";

@@ -1,0 +1,209 @@
+//! How does a connection to one of several hosts stay up?
+//!
+//! A [`Line`] dials, waits, goes to the next host and says what it does; what is asked for, with which
+//! cursor, its owner says anew for each attempt.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::hosts::{Backoff, HostId, Hosts};
+use crate::websocket::{DialError, Message, Socket, SocketError};
+
+/// A connection that is being made.
+pub(crate) type Dial = Pin<Box<dyn Future<Output = Result<Socket, DialError>> + Send>>;
+
+/// A connection to one of several hosts.
+pub(crate) struct Line {
+    hosts: Hosts,
+    backoff: Backoff,
+    /// Refusals by which the owner learns to ask for something else, whatever their status.
+    lessons: &'static [&'static str],
+    max_quiet: Option<Duration>,
+    state: State,
+    /// What has happened and was not told yet.
+    turns: VecDeque<(HostId, Turn)>,
+}
+
+enum State {
+    Resting(Instant),
+    Dialing(Dial),
+    Open(Open),
+    Over(DialError),
+}
+
+struct Open {
+    socket: Box<Socket>,
+    since: Instant,
+    /// When the last message came.
+    last: Instant,
+    /// Whether it has brought something new.
+    is_fruitful: bool,
+}
+
+/// What happened on the line.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    Connected,
+    Message(Message),
+    Lost(SocketError),
+    Refused(DialError),
+    LeftOut(DialError),
+    Rotated { from: HostId, to: HostId },
+    Waiting(Duration),
+}
+
+impl Line {
+    pub(crate) fn new(
+        hosts: usize,
+        backoff: Backoff,
+        max_quiet: Option<Duration>,
+        lessons: &'static [&'static str],
+    ) -> Self {
+        Self {
+            hosts: Hosts::new(hosts),
+            backoff,
+            lessons,
+            max_quiet,
+            state: State::Resting(Instant::now()),
+            turns: VecDeque::new(),
+        }
+    }
+
+    /// What happens next, and to which host; a rotation happens to the new one. A call that is given up loses nothing.
+    ///
+    /// # Errors
+    /// If no host is left: why the last one was left out.
+    pub(crate) async fn next(
+        &mut self,
+        mut dial: impl FnMut(HostId) -> Dial,
+    ) -> Result<(HostId, Turn), DialError> {
+        loop {
+            if let Some(turn) = self.turns.pop_front() {
+                return Ok(turn);
+            }
+            match &mut self.state {
+                State::Resting(until) => {
+                    sleep_until(*until).await;
+                    self.state = State::Dialing(dial(self.hosts.current()));
+                }
+                State::Dialing(dial) => match dial.await {
+                    Ok(socket) => self.open(socket),
+                    Err(error) => self.miss(error),
+                },
+                State::Open(open) => match open.next(self.max_quiet).await {
+                    Ok(message) => return Ok((self.hosts.current(), Turn::Message(message))),
+                    Err(error) => self.hang_up(error),
+                },
+                State::Over(error) => return Err(error.clone()),
+            }
+        }
+    }
+
+    /// The connection has brought something new.
+    pub(crate) fn is_fruitful(&mut self) {
+        if let State::Open(open) = &mut self.state {
+            open.is_fruitful = true;
+        }
+        self.hosts.succeed();
+    }
+
+    /// Ends the connection, if there is one, for this reason.
+    pub(crate) fn hang_up(&mut self, reason: SocketError) {
+        let State::Open(open) = &self.state else { return };
+        let (held, is_fruitful) = (open.since.elapsed(), open.is_fruitful);
+        self.tell(Turn::Lost(reason));
+        match is_fruitful {
+            true => self.backoff.note_held(held),
+            false => drop(self.fail()),
+        }
+        self.rest(Duration::ZERO);
+    }
+
+    /// Ends the line with a farewell.
+    pub(crate) async fn close(self) {
+        if let State::Open(open) = self.state {
+            open.socket.close().await;
+        }
+    }
+
+    fn open(&mut self, socket: Socket) {
+        let (socket, now) = (Box::new(socket), Instant::now());
+        self.state = State::Open(Open { socket, since: now, last: now, is_fruitful: false });
+        self.tell(Turn::Connected);
+    }
+
+    /// There is no connection.
+    fn miss(&mut self, error: DialError) {
+        let is_lesson = error.name().is_some_and(|name| self.lessons.contains(&name));
+        let asked = error.retry_after().unwrap_or_default();
+        if !is_lesson && !error.is_retryable() {
+            return self.leave_out(error);
+        }
+        self.tell(Turn::Refused(error));
+        // Whoever wants to be left alone for so long is not waited for while there are others.
+        match self.backoff.is_beyond(asked) {
+            true if self.move_on(Hosts::move_on) => self.rest(Duration::ZERO),
+            _ if self.fail() => self.rest(Duration::ZERO),
+            _ => self.rest(asked),
+        }
+    }
+
+    fn leave_out(&mut self, error: DialError) {
+        self.tell(Turn::LeftOut(error.clone()));
+        match self.move_on(Hosts::leave_out) {
+            true => self.rest(Duration::ZERO),
+            false => self.state = State::Over(error),
+        }
+    }
+
+    /// Counts an attempt that brought nothing. Whether the next one is made elsewhere.
+    fn fail(&mut self) -> bool {
+        self.move_on(Hosts::fail)
+    }
+
+    fn move_on(&mut self, step: impl FnOnce(&mut Hosts) -> Option<HostId>) -> bool {
+        let from = self.hosts.current();
+        let Some(to) = step(&mut self.hosts) else { return false };
+        self.tell(Turn::Rotated { from, to });
+        true
+    }
+
+    fn tell(&mut self, turn: Turn) {
+        self.turns.push_back((self.hosts.current(), turn));
+    }
+
+    fn rest(&mut self, least: Duration) {
+        let wait = self.backoff.wait(least);
+        self.tell(Turn::Waiting(wait));
+        self.state = State::Resting(Instant::now() + wait);
+    }
+}
+
+impl Open {
+    async fn next(&mut self, max_quiet: Option<Duration>) -> Result<Message, SocketError> {
+        let message = match max_quiet {
+            None => self.socket.next().await?,
+            Some(quiet) => {
+                let next = timeout_at(self.last + quiet, self.socket.next()).await;
+                next.map_err(|_| SocketError::Quiet(quiet))??
+            }
+        };
+        self.last = Instant::now();
+        Ok(message)
+    }
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = match &self.state {
+            State::Resting(_) => "resting",
+            State::Dialing(_) => "dialing",
+            State::Open(_) => "open",
+            State::Over(_) => "over",
+        };
+        write!(f, "line to {:?}, {state}", self.hosts.current())
+    }
+}
