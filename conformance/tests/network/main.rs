@@ -1,12 +1,13 @@
-//! Does our side of the network lose nothing, whatever a server does?
+//! What do the clients make of a network that serves, fails and lies?
 //!
 //! | module | what it asks |
 //! |---|---|
+//! | `xrpc` | repositories, records and lists from PDSs and relays |
 //! | `websockets` | upgrades that are refused, connections that are cut, silent or too much |
 //! | `feeds` | the firehose: cursors, numbers, hosts, and what servers say of them |
 //!
-//! The servers are those of the simulated network, with one fault after the other; a test that
-//! switches one on shows that it has happened.
+//! The servers are those of `simnet`, on loopback. Every fault that a test switches on is shown to have
+//! happened.
 
 #![forbid(unsafe_code)]
 
@@ -14,3 +15,4 @@ mod line;
 
 mod feeds;
 mod websockets;
+mod xrpc;
