@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use simnet::servers::{Dose, Fault, Manners, Server, World};
-use wireproof::net::firehose::{Begin, FeedError, Kind, Notice, Options};
+use wireproof::net::firehose::{Begin, FeedError, FeedOptions as Options, Kind, Notice};
 use wireproof::net::hosts::HostId;
 use wireproof::net::websocket::{SocketError, SocketOptions};
 

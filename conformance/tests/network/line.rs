@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use simnet::servers::{Dose, Fault, Server, Spec, World};
-use wireproof::net::firehose::{Arrival, Begin, Feed, FeedError, Item, Notice, Options, Origin};
+use wireproof::net::firehose::{
+    Arrival, Begin, Feed, FeedError, FeedItem as Item, FeedOptions as Options, Notice, Origin,
+};
 use wireproof::net::hosts::{Chance, Pace};
 use wireproof::net::http::{Client, Url};
 use wireproof::net::names::LoopbackNames;

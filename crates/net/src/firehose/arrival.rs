@@ -113,7 +113,7 @@ fn peek(frame: &[u8]) -> Peeked {
     let mut peeked = Peeked { kind: Kind::Undecodable, seq: None, did: None };
     let Ok((header, payload_at)) = event::peek(frame) else { return peeked };
     let kind = kind_of(&header);
-    let is_whole = read_fields(frame, payload_at, &mut peeked).is_ok()
+    let is_whole = read_fields(frame, payload_at, kind, &mut peeked).is_ok()
         && peeked.seq.is_some()
         && peeked.did.is_some();
     if is_whole || !kind.is_of_an_account() {
@@ -134,14 +134,17 @@ fn kind_of(header: &Header<'_>) -> Kind {
     }
 }
 
-/// Reads the payload as far as both fields; a commit names its account `repo`.
-fn read_fields(frame: &[u8], at: usize, found: &mut Peeked) -> Result<(), DecodeError> {
+/// Reads the payload as far as both fields. A commit names its account `repo`, whatever else it names
+/// `did`: what is taken here for the account must be what is judged as such, or strangers could have one
+/// account judged in two places.
+fn read_fields(frame: &[u8], at: usize, kind: Kind, found: &mut Peeked) -> Result<(), DecodeError> {
+    let account = if kind == Kind::Commit { "repo" } else { "did" };
     let mut reader = Reader::new(&frame[at..]);
     let mut keys = Keys::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "seq" => found.seq = u64::try_from(reader.integer()?).ok(),
-            "repo" | "did" => {
+            key if key == account => {
                 let len = reader.text()?.len();
                 let end = at + reader.offset();
                 found.did = Some(end - len..end);
@@ -193,6 +196,15 @@ mod tests {
                 other => panic!("{len}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_commit_is_of_the_account_in_repo_whatever_else_it_names() {
+        let header = Header { op: Header::MESSAGE, kind: Some("#commit") };
+        // {"did": "did:x:b", "seq": 5, "repo": "did:x:a"}
+        let payload = b"\xa3\x63did\x67did:x:b\x63seq\x05\x64repo\x67did:x:a";
+        let arrival = arrival(Event::Unknown(Unknown { header, payload }).to_frame());
+        assert_eq!((arrival.kind, arrival.did()), (Kind::Commit, Some("did:x:a")));
     }
 
     #[test]

@@ -131,6 +131,27 @@ pub enum Notice {
 }
 
 impl Notice {
+    /// The name of what happened, in lower case.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Connected { .. } => "connected",
+            Self::Disconnected { .. } => "disconnected",
+            Self::Refused { .. } => "refused",
+            Self::Waiting { .. } => "waiting",
+            Self::Rotated { .. } => "rotated",
+            Self::LeftOut { .. } => "left-out",
+            Self::Gap { .. } => "gap",
+            Self::Repeated { .. } => "repeated",
+            Self::Reused { .. } => "reused",
+            Self::Regressed { .. } => "regressed",
+            Self::OutdatedCursor { .. } => "outdated-cursor",
+            Self::FutureCursor { .. } => "future-cursor",
+            Self::ConsumerTooSlow { .. } => "consumer-too-slow",
+            Self::ServerError { .. } => "server-error",
+            Self::ServerInfo { .. } => "server-info",
+        }
+    }
+
     /// The host that it is about; of a rotation, the new one.
     pub fn host(&self) -> HostId {
         match self {

@@ -74,6 +74,17 @@ impl<V: Clone> Memory<V> {
         generations.young.get(name).or_else(|| generations.old.get(name)).cloned()
     }
 
+    /// The same, and it was asked for.
+    pub(super) fn recalled(&self, name: &str) -> Option<Arc<Slot<V>>> {
+        let generations = lock(&self.generations);
+        if let Some(slot) = generations.young.get(name) {
+            return Some(slot.clone());
+        }
+        let is_old = generations.old.contains_key(name);
+        drop(generations);
+        is_old.then(|| self.slot(name))
+    }
+
     /// How many slots there are.
     pub(super) fn len(&self) -> usize {
         let generations = lock(&self.generations);

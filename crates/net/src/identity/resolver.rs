@@ -112,6 +112,13 @@ impl Resolver {
         Self(Arc::new(Inner { http, names, options, gate, accounts, handles, counters }))
     }
 
+    /// What is known of `did` and fresh, without asking anybody. That there is no such account is not
+    /// told apart from that nobody has asked yet.
+    pub fn known(&self, did: Did<'_>) -> Option<Arc<Account>> {
+        let known = self.0.accounts.recalled(did.as_str())?.fresh()?.ok();
+        known.inspect(|_| count(&self.0.counters.hits))
+    }
+
     /// What the document of `did` says. Its handle is not looked at.
     ///
     /// # Errors

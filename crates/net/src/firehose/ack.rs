@@ -1,0 +1,250 @@
+//! Has the handler done with an event?
+//!
+//! Events are handed over in batches, and a batch is settled when all of its events are acknowledged:
+//! then their tickets go back to the ledger, and their room to those who wait for it. An event that is
+//! never acknowledged so holds back the cursor, but nothing that comes after it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use verify::sync::Account;
+
+use super::checkpoint::Bell;
+use super::fate::Fate;
+use super::ledger::{Ledger, Ticket};
+use super::room::Room;
+use super::run::RunError;
+
+/// The handler's word that it has done with an event: the cursor may move past it.
+///
+/// It may be given later and from any thread. Until then the event is under way, and takes the room
+/// that [`Bounds`](super::Bounds) gives; a handler that gathers events acknowledges them every few
+/// thousand, or nothing more will come.
+///
+/// One that is dropped instead ends the run: an event would be lost in silence.
+#[must_use = "an event that is not acknowledged ends the run"]
+#[derive(Debug)]
+pub struct Ack {
+    batch: Arc<Batch>,
+    /// Of its ticket. None for what came of itself, and has none.
+    at: Option<usize>,
+    is_done: bool,
+}
+
+impl Ack {
+    /// The event is done with.
+    pub fn done(mut self) {
+        self.is_done = true;
+    }
+}
+
+impl Drop for Ack {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.batch.lose(self.at);
+        } else {
+            self.batch.settle_one();
+        }
+    }
+}
+
+/// The books of a run: what is under way, and whether it goes on.
+#[derive(Debug)]
+pub(super) struct Books {
+    /// The names of the hosts' streams.
+    pub(super) streams: Vec<String>,
+    ledger: Mutex<Ledger>,
+    pub(super) room: Room,
+    pub(super) fate: Fate,
+    /// Events that were acknowledged in all.
+    settled: AtomicUsize,
+    /// Events that will not be handed over any more.
+    left: AtomicUsize,
+    /// Calls who writes the journal.
+    pub(super) bell: Bell,
+    /// Rings when a batch is settled.
+    pub(super) settling: Notify,
+}
+
+impl Books {
+    pub(super) fn new(streams: Vec<String>, ledger: Ledger, room: Room) -> Arc<Self> {
+        let (fate, bell, settling, settled, left) = Default::default();
+        let ledger = Mutex::new(ledger);
+        Arc::new(Self { streams, ledger, room, fate, settled, left, bell, settling })
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many events will not be handed over any more.
+    pub(super) fn leave(&self, events: usize) {
+        self.left.fetch_add(events, Ordering::AcqRel);
+    }
+
+    /// How many events are not acknowledged, and may yet be.
+    pub(super) fn open(&self) -> usize {
+        self.ledger().out().saturating_sub(self.left.load(Ordering::Acquire))
+    }
+
+    /// How many events have been acknowledged, each with all of its batch.
+    pub(super) fn settled(&self) -> usize {
+        self.settled.load(Ordering::Acquire)
+    }
+}
+
+/// Events that were handed over together.
+#[derive(Debug)]
+pub(super) struct Batch {
+    books: Arc<Books>,
+    tickets: Box<[Ticket]>,
+    bytes: usize,
+    /// Whose events they are: by number.
+    accounts: Box<[u64]>,
+    /// What is known of those of them that changed, since these events.
+    states: Mutex<States>,
+    /// One for each event, and one for who hands them over.
+    open: AtomicUsize,
+}
+
+/// What is known of accounts since some of their events, with their numbers.
+pub(super) type States = Vec<(u64, Box<str>, Account)>;
+
+impl Batch {
+    /// Events with these tickets, of so many bytes together. It is open until [`close`](Self::close).
+    pub(super) fn open(
+        books: &Arc<Books>,
+        tickets: Box<[Ticket]>,
+        bytes: usize,
+        accounts: Box<[u64]>,
+    ) -> Arc<Self> {
+        let (books, states, open) = (books.clone(), Mutex::default(), AtomicUsize::new(1));
+        Arc::new(Self { books, tickets, bytes, accounts, states, open })
+    }
+
+    /// The word for the event whose ticket is the one at `at`.
+    pub(super) fn ack(self: &Arc<Self>, at: Option<usize>) -> Ack {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        Ack { batch: self.clone(), at, is_done: false }
+    }
+
+    /// All events are handed over, and this is what is known since.
+    pub(super) fn close(&self, states: States) {
+        *self.states() = states;
+        self.settle_one();
+    }
+
+    /// Whether all events are acknowledged.
+    pub(super) fn is_settled(&self) -> bool {
+        self.open.load(Ordering::Acquire) == 0
+    }
+
+    pub(super) fn accounts(&self) -> &[u64] {
+        &self.accounts
+    }
+
+    /// What is known of accounts since these events; nothing the second time.
+    pub(super) fn take_states(&self) -> States {
+        std::mem::take(&mut *self.states())
+    }
+
+    fn states(&self) -> MutexGuard<'_, States> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settle_one(&self) {
+        if self.open.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let mut ledger = self.books.ledger();
+        self.tickets.iter().for_each(|ticket| ledger.done(*ticket));
+        drop(ledger);
+        let count = self.tickets.len();
+        let before = self.books.settled.fetch_add(count, Ordering::AcqRel);
+        self.books.room.give_back(count, self.bytes);
+        self.books.bell.settle(before + count);
+        self.books.settling.notify_one();
+    }
+
+    /// An event was dropped. What is open stays open, so that the cursor is never past it.
+    #[cold]
+    fn lose(&self, at: Option<usize>) {
+        let ticket = at.and_then(|at| self.tickets.get(at));
+        let stream = ticket.and_then(|ticket| self.books.streams.get(ticket.host().0));
+        let seq = ticket.and_then(|ticket| self.books.ledger().seq(*ticket));
+        let stream = stream.cloned().unwrap_or_default();
+        self.books.fate.seal(RunError::Unacknowledged { stream, seq });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hosts::HostId;
+
+    fn books() -> Arc<Books> {
+        Books::new(vec!["a".to_owned()], Ledger::new([Some(10)]), Room::new(100, 1_000))
+    }
+
+    fn batch(books: &Arc<Books>, seqs: &[u64]) -> Arc<Batch> {
+        let begin = |seq: &u64| books.ledger().begin(HostId(0), Some(*seq));
+        let tickets = seqs.iter().map(begin).collect();
+        seqs.iter().for_each(|_| assert!(books.room.try_take(1)));
+        Batch::open(books, tickets, seqs.len(), Box::default())
+    }
+
+    fn cursor(books: &Books) -> Option<u64> {
+        books.ledger().cursors().next().unwrap()
+    }
+
+    #[test]
+    fn a_batch_is_settled_when_the_last_of_its_events_is() {
+        let books = books();
+        let batch = batch(&books, &[11, 12, 13]);
+        let acks: Vec<Ack> = (0..3).map(|at| batch.ack(Some(at))).collect();
+        batch.close(vec![]);
+        for ack in acks.into_iter().rev() {
+            assert_eq!((cursor(&books), books.room.events()), (Some(10), 3));
+            assert!(!batch.is_settled());
+            ack.done();
+        }
+        assert_eq!((cursor(&books), books.room.events()), (Some(13), 0));
+        assert!(batch.is_settled() && books.settled() == 3);
+    }
+
+    #[test]
+    fn a_batch_that_is_still_being_handed_over_is_open_whatever_is_acknowledged() {
+        let books = books();
+        let batch = batch(&books, &[11, 12]);
+        batch.ack(Some(0)).done();
+        assert!(!batch.is_settled());
+        batch.ack(Some(1)).done();
+        batch.close(vec![]);
+        assert_eq!(cursor(&books), Some(12));
+    }
+
+    #[test]
+    fn an_acknowledgement_may_come_from_another_thread() {
+        let books = books();
+        let batch = batch(&books, &[11]);
+        let ack = batch.ack(Some(0));
+        batch.close(vec![]);
+        std::thread::spawn(move || ack.done()).join().unwrap();
+        assert_eq!(cursor(&books), Some(11));
+    }
+
+    #[test]
+    fn one_that_is_dropped_seals_the_run_and_the_cursor_stays() {
+        let books = books();
+        let batch = batch(&books, &[11, 12]);
+        let (lost, other) = (batch.ack(Some(1)), batch.ack(Some(0)));
+        batch.close(vec![]);
+        drop(lost);
+        other.done();
+        assert_eq!(cursor(&books), Some(10));
+        let reason = books.fate.take().unwrap();
+        let RunError::Unacknowledged { stream, seq } = reason else { panic!("{reason}") };
+        assert_eq!((&*stream, seq), ("a", Some(12)));
+    }
+}

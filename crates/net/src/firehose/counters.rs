@@ -1,0 +1,211 @@
+//! What has happened so far? For those who watch a run from outside.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+
+use crypto::CacheStats;
+
+use super::ack::Books;
+use super::arrival::{Arrival, Kind};
+use super::histogram::{Durations, Histogram};
+use super::notice::Notice;
+use super::waiting::Weight;
+
+/// Counts what a run does. Anybody may look at any time.
+#[derive(Debug, Default)]
+pub struct Counters {
+    events: [AtomicU64; KINDS],
+    bytes: [AtomicU64; KINDS],
+    notices: Mutex<BTreeMap<&'static str, u64>>,
+    last_seqs: Mutex<Vec<Option<u64>>>,
+    verdicts: Mutex<BTreeMap<&'static str, u64>>,
+    pub(super) handed_over: AtomicU64,
+    pub(super) keys: Lookups,
+    pub(super) resyncs: Errands,
+    /// What waits, a worker each.
+    waiting: Mutex<Vec<(Weight, Weight)>>,
+    cache_hits: AtomicU64,
+    cache_misses: AtomicU64,
+    pub(super) judging: Histogram,
+    pub(super) handling: Histogram,
+    pub(super) lag: Histogram,
+    pub(super) journaling: Histogram,
+    books: OnceLock<Weak<Books>>,
+}
+
+/// Lookups of keys.
+#[derive(Debug, Default)]
+pub(super) struct Lookups {
+    pub(super) asked: AtomicU64,
+    pub(super) doubted: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) times: Histogram,
+}
+
+/// Repositories that are fetched.
+#[derive(Debug, Default)]
+pub(super) struct Errands {
+    pub(super) running: AtomicU64,
+    pub(super) done: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) times: Histogram,
+}
+
+/// What has happened so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// For each host, the last sequence number that came.
+    pub last_seqs: Vec<Option<u64>>,
+    /// For each host, the last one that everything up to is acknowledged.
+    pub cursors: Vec<Option<u64>>,
+    /// How many frames of each kind came.
+    pub events: Vec<(Kind, u64)>,
+    /// How many bytes they had.
+    pub bytes: Vec<(Kind, u64)>,
+    /// What the connections did, by [`Notice::name`].
+    pub notices: BTreeMap<&'static str, u64>,
+    /// How many events were handed over with which verdict, by [`Verdict::code`](super::Verdict::code).
+    pub verdicts: BTreeMap<&'static str, u64>,
+    /// How many events were handed over.
+    pub handed_over: u64,
+    /// How many are under way: they came, and are not acknowledged.
+    pub under_way: usize,
+    /// How many bytes they have.
+    pub under_way_bytes: usize,
+    /// How many of them wait for a key.
+    pub parked: usize,
+    /// How many wait for a repository.
+    pub held: usize,
+    /// How many events were dropped. None ever is; who watches wants to see that.
+    pub dropped: u64,
+    /// How often a key was looked for.
+    pub key_lookups: u64,
+    /// How often because a signature was refused.
+    pub key_doubts: u64,
+    /// How often it was not found.
+    pub key_failures: u64,
+    /// How often the judges' caches had the key of a signature ready.
+    pub cache_hits: u64,
+    /// How often not.
+    pub cache_misses: u64,
+    /// How many repositories are being fetched anew.
+    pub resyncing: u64,
+    /// How many were.
+    pub resynced: u64,
+    /// How many were given up.
+    pub resyncs_failed: u64,
+    /// How long a batch is judged.
+    pub judging: Durations,
+    /// How long a batch stays with the handler.
+    pub handling: Durations,
+    /// How long an event takes from its coming until the handler has seen it.
+    pub lag: Durations,
+    /// How long a lookup of a key takes.
+    pub key_lookup: Durations,
+    /// How long it takes to fetch a repository and prove it.
+    pub resync: Durations,
+    /// How long a checkpoint takes.
+    pub journaling: Durations,
+}
+
+impl Counters {
+    /// What has happened so far; numbers that belong together may differ by what happens meanwhile.
+    pub fn counts(&self) -> Counts {
+        let books = self.books.get().and_then(Weak::upgrade);
+        let (parked, held) = self.waiting();
+        let of = |counters: &[AtomicU64; KINDS]| {
+            Kind::ALL.iter().zip(counters).map(|(kind, count)| (*kind, read(count))).collect()
+        };
+        Counts {
+            last_seqs: self.last_seqs.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            cursors: books.as_ref().map_or(vec![], |books| books.ledger().cursors().collect()),
+            events: of(&self.events),
+            bytes: of(&self.bytes),
+            notices: self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            verdicts: self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            handed_over: read(&self.handed_over),
+            under_way: books.as_ref().map_or(0, |books| books.room.events()),
+            under_way_bytes: books.as_ref().map_or(0, |books| books.room.bytes()),
+            parked,
+            held,
+            dropped: 0,
+            key_lookups: read(&self.keys.asked),
+            key_doubts: read(&self.keys.doubted),
+            key_failures: read(&self.keys.failed),
+            cache_hits: read(&self.cache_hits),
+            cache_misses: read(&self.cache_misses),
+            resyncing: read(&self.resyncs.running),
+            resynced: read(&self.resyncs.done),
+            resyncs_failed: read(&self.resyncs.failed),
+            judging: self.judging.read(),
+            handling: self.handling.read(),
+            lag: self.lag.read(),
+            key_lookup: self.keys.times.read(),
+            resync: self.resyncs.times.read(),
+            journaling: self.journaling.read(),
+        }
+    }
+
+    /// The run whose books tell what is under way.
+    pub(super) fn watch(&self, books: Weak<Books>) {
+        // A second run would count on with the first one's; there is none.
+        let _ = self.books.set(books);
+    }
+
+    /// A frame came.
+    pub(super) fn arrived(&self, arrival: &Arrival) {
+        let at = Kind::ALL.iter().position(|kind| *kind == arrival.kind).unwrap_or(0);
+        self.events[at].fetch_add(1, Relaxed);
+        self.bytes[at].fetch_add(arrival.frame.len() as u64, Relaxed);
+    }
+
+    /// The last sequence number of a host.
+    pub(super) fn reached(&self, host: usize, seq: u64) {
+        let mut last_seqs = self.last_seqs.lock().unwrap_or_else(PoisonError::into_inner);
+        if last_seqs.len() <= host {
+            last_seqs.resize(host + 1, None);
+        }
+        last_seqs[host] = Some(seq);
+    }
+
+    pub(super) fn noticed(&self, notice: &Notice) {
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        *notices.entry(notice.name()).or_default() += 1;
+    }
+
+    /// So many events got this verdict.
+    pub(super) fn judged(&self, tally: &[(&'static str, u64)]) {
+        let mut verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        for (code, count) in tally {
+            *verdicts.entry(code).or_default() += count;
+        }
+    }
+
+    /// What the cache of a judge has done in between.
+    pub(super) fn cached(&self, before: &CacheStats, after: &CacheStats) {
+        self.cache_hits.fetch_add(after.hits - before.hits, Relaxed);
+        self.cache_misses.fetch_add(after.misses - before.misses, Relaxed);
+    }
+
+    /// What waits with this worker.
+    pub(super) fn waits(&self, worker: usize, weights: (Weight, Weight)) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() <= worker {
+            waiting.resize(worker + 1, Default::default());
+        }
+        waiting[worker] = weights;
+    }
+
+    fn waiting(&self) -> (usize, usize) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = |of: fn(&(Weight, Weight)) -> usize| waiting.iter().map(of).sum();
+        (sum(|(parked, _)| parked.events), sum(|(_, held)| held.events))
+    }
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Relaxed)
+}
+
+const KINDS: usize = Kind::ALL.len();

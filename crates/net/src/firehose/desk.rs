@@ -1,0 +1,194 @@
+//! What is to be thought of a batch of events, and what follows from that?
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use atproto::event::{Decoder, Event};
+use verify::sync::{
+    AccountKey, Chain, ChainState, Judge, Judged, KeySource, Outcome, Rejection, SyncEffect,
+};
+
+use super::counter::Counter;
+use super::handler::{Handler, Verdict};
+use super::item::{Item, Numbers};
+use super::keys::{KeyProblem, Keys};
+use super::recording::Recording;
+
+/// Judges events, with all that takes.
+pub(super) struct JudgesDesk<S> {
+    pub(super) judge: Judge,
+    pub(super) state: S,
+    pub(super) keys: Arc<dyn Keys>,
+    pub(super) numbers: Numbers,
+    /// Whether an account that was not known before is out of step.
+    pub(super) fetches_new: bool,
+}
+
+/// What follows from a batch.
+#[derive(Debug, Default)]
+pub(super) struct Aftermath {
+    /// The accounts of which somebody should find out the key.
+    pub(super) doubts: Vec<Doubt>,
+    /// Their events, in order, which were not handed over.
+    pub(super) unsettled: Vec<Item>,
+    /// The accounts that are out of step.
+    pub(super) out_of_step: Vec<(u64, Box<str>)>,
+}
+
+/// An account whose key is in doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Doubt {
+    pub(super) account: u64,
+    pub(super) did: Box<str>,
+    /// Whether there is a key, but it did not sign.
+    pub(super) is_doubted: bool,
+    /// The first of its events that are not settled, by its place in the batch.
+    from: usize,
+}
+
+impl<S: ChainState> JudgesDesk<S> {
+    /// Judges these events and hands them over, but for those whose key is in doubt.
+    ///
+    /// An account has at most one `#account` or `#identity` among them, and nothing behind that.
+    pub(super) fn settle<H: Handler>(
+        &mut self,
+        items: Vec<Item>,
+        counter: &Counter<H>,
+    ) -> Result<Aftermath, S::Error> {
+        let Self { judge, state, keys, numbers, fetches_new } = self;
+        let began = Instant::now();
+        let before = judge.cache().stats();
+        let frames: Vec<&[u8]> = items.iter().map(|item| &*item.arrival.frame).collect();
+        let mut state = Recording::new(state, numbers, counter.keeps_accounts);
+        let known = KnownKeys::new(&**keys, &items);
+        let judged = judge.judge_batch(&frames, &known, &mut state, now_micros())?;
+        counter.counters.judging.count(began.elapsed());
+        let doubts = doubts(&items, &judged);
+        let settled = |at: &usize| !is_in_doubt(&doubts, &items[*at], *at);
+        let places = (0..items.len()).filter(settled);
+        let mut out_of_step = Vec::new();
+        let mut handing_over = counter.begin(places.clone().map(|at| &items[at]));
+        for at in places {
+            let (item, Judged { claim, outcome }) = (&items[at], &judged[at]);
+            handing_over.event(item, *claim, verdict(outcome, item));
+            match outcome {
+                Outcome::Unjudged(Event::Account(event)) => {
+                    state.change(event.did, |account| account.is_active = event.active)?;
+                }
+                Outcome::Unjudged(Event::Identity(event)) => keys.forget(event.did),
+                outcome if is_out_of_step(outcome, *fetches_new) => {
+                    let did = item.arrival.did().unwrap_or_default();
+                    out_of_step.push((item.account, did.into()));
+                }
+                _ => {}
+            }
+        }
+        handing_over.end(state.stored.unwrap_or_default());
+        drop(judged);
+        let after = judge.cache().stats();
+        counter.counters.cached(&before, &after);
+        let unsettled = match doubts.is_empty() {
+            true => Vec::new(),
+            false => keep(items, |item, at| is_in_doubt(&doubts, item, at)),
+        };
+        Ok(Aftermath { doubts, unsettled, out_of_step })
+    }
+}
+
+/// Reads these events and hands them over.
+pub(super) fn read<H: Handler>(decoder: &mut Decoder, items: &[Item], counter: &Counter<H>) {
+    let began = Instant::now();
+    let frames: Vec<&[u8]> = items.iter().map(|item| &*item.arrival.frame).collect();
+    let events = decoder.decode_batch(&frames);
+    counter.counters.judging.count(began.elapsed());
+    let mut handing_over = counter.begin(items.iter());
+    for (item, event) in items.iter().zip(events) {
+        match event {
+            Ok(event) => handing_over.event(item, Some(event), Verdict::NotAsked),
+            Err(error) => handing_over.event(item, None, Verdict::Undecodable(*error)),
+        }
+    }
+    handing_over.end(Vec::new());
+}
+
+/// The accounts whose key may be another by now, each from the first event on that says so. If a later
+/// event of the account is accepted, then its key is no other, and the refusal stands.
+fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<Doubt> {
+    let mut doubts: Vec<Doubt> = Vec::new();
+    for (at, (item, judgement)) in items.iter().zip(judged).enumerate() {
+        let Outcome::Refused(rejection) = &judgement.outcome else { continue };
+        if item.answer.is_some() || !rejection.may_be_a_new_key() {
+            continue;
+        }
+        let account = item.account;
+        let is_first = doubts.iter().all(|doubt| doubt.account != account);
+        let mut later = items.iter().zip(judged).skip(at);
+        if is_first && !later.any(|(item, j)| item.account == account && j.outcome.is_accepted()) {
+            let did = item.arrival.did().unwrap_or_default().into();
+            let is_doubted = !matches!(rejection, Rejection::NoKey);
+            doubts.push(Doubt { account, did, is_doubted, from: at });
+        }
+    }
+    doubts
+}
+
+fn is_in_doubt(doubts: &[Doubt], item: &Item, at: usize) -> bool {
+    doubts.iter().any(|doubt| doubt.account == item.account && at >= doubt.from)
+}
+
+fn keep(items: Vec<Item>, is_kept: impl Fn(&Item, usize) -> bool) -> Vec<Item> {
+    let numbered = items.into_iter().enumerate().filter(|(at, item)| is_kept(item, *at));
+    numbered.map(|(_, item)| item).collect()
+}
+
+fn is_out_of_step(outcome: &Outcome<'_>, fetches_new: bool) -> bool {
+    match outcome {
+        Outcome::Commit(_, Chain::Broken(_) | Chain::Unmended)
+        | Outcome::Sync(_, SyncEffect::Desynchronized) => true,
+        Outcome::Commit(_, Chain::FirstSighting) | Outcome::Sync(_, SyncEffect::FirstSighting) => {
+            fetches_new
+        }
+        _ => false,
+    }
+}
+
+fn verdict<'a>(outcome: &Outcome<'a>, item: &'a Item) -> Verdict<'a> {
+    match outcome {
+        Outcome::Refused(Rejection::Frame(error)) => Verdict::Undecodable(*error),
+        Outcome::Refused(Rejection::NoKey) => match item.answer.as_deref() {
+            Some(Err(problem)) => Verdict::UnknownKey(problem),
+            _ => Verdict::UnknownKey(&KeyProblem::NotAmongKnown),
+        },
+        outcome => Verdict::Judged(*outcome),
+    }
+}
+
+/// What is known of keys, and before that what was just found out.
+struct KnownKeys<'i> {
+    keys: &'i dyn Keys,
+    found: Vec<(&'i str, AccountKey)>,
+}
+
+impl<'i> KnownKeys<'i> {
+    fn new(keys: &'i dyn Keys, items: &'i [Item]) -> Self {
+        let found = |item: &'i Item| match item.answer.as_deref() {
+            Some(Ok(key)) => Some((item.arrival.did()?, *key)),
+            _ => None,
+        };
+        Self { keys, found: items.iter().filter_map(found).collect() }
+    }
+}
+
+impl KeySource for KnownKeys<'_> {
+    fn key(&self, did: &str) -> AccountKey {
+        match self.found.iter().find(|(of, _)| *of == did) {
+            Some((_, key)) => *key,
+            None => self.keys.known(did),
+        }
+    }
+}
+
+fn now_micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
+}

@@ -1,0 +1,87 @@
+//! What is done for workers, so that they need not wait: keys are found out, and repositories fetched.
+//!
+//! Each errand is a task of its own, of which so many run at once; its outcome is a letter to the
+//! worker. There are no more errands than accounts that wait.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+use verify::sync::Head;
+
+use super::counters::Counters;
+use super::inbox::{Inbox, Letter};
+use super::item::Answer;
+use super::keys::Keys;
+use super::resync::{Mended, Mender, ResyncError};
+use super::share::Errand;
+
+/// Runs errands.
+pub(super) struct Runner {
+    pub(super) inboxes: Arc<[Inbox]>,
+    pub(super) keys: Arc<dyn Keys>,
+    pub(super) counters: Arc<Counters>,
+    /// One permit for each lookup at the directory, and one for each elsewhere: hosts that do not answer
+    /// do not hold up the directory's accounts.
+    pub(super) lookups: [Semaphore; 2],
+    pub(super) mender: Option<Mender>,
+}
+
+impl Runner {
+    /// Runs errands until nobody can send one any longer. Those under way end when this does.
+    pub(super) async fn run(self, mut errands: UnboundedReceiver<Errand>) {
+        let runner = Arc::new(self);
+        let mut running = JoinSet::new();
+        loop {
+            tokio::select! {
+                errand = errands.recv() => match errand {
+                    Some(errand) => drop(running.spawn(runner.clone().run_one(errand))),
+                    None => break,
+                },
+                Some(_) = running.join_next() => {}
+            }
+        }
+    }
+
+    async fn run_one(self: Arc<Self>, errand: Errand) {
+        match errand {
+            Errand::Key { worker, account, did, is_doubted } => {
+                let answer = self.find(&did, is_doubted).await;
+                self.inboxes[worker].post(Letter::Found(account, Arc::new(answer)));
+            }
+            Errand::Repository { worker, account, did, known } => {
+                let mended = self.mend(&did, known).await;
+                self.inboxes[worker].post(Letter::Mended(account, mended));
+            }
+        }
+    }
+
+    async fn mend(&self, did: &str, known: Option<Head>) -> Mended {
+        let Some(mender) = &self.mender else { return Err(ResyncError::Crowded) };
+        let counters = &self.counters.resyncs;
+        counters.running.fetch_add(1, Relaxed);
+        let began = Instant::now();
+        let mended = mender.mend(did, known).await;
+        counters.times.count(began.elapsed());
+        counters.running.fetch_sub(1, Relaxed);
+        let ended = if mended.is_ok() { &counters.done } else { &counters.failed };
+        ended.fetch_add(1, Relaxed);
+        mended
+    }
+
+    async fn find(&self, did: &str, is_doubted: bool) -> Answer {
+        let counters = &self.counters.keys;
+        counters.asked.fetch_add(1, Relaxed);
+        counters.doubted.fetch_add(u64::from(is_doubted), Relaxed);
+        let place = usize::from(!did.starts_with("did:plc:"));
+        let _permit = self.lookups[place].acquire().await;
+        let began = Instant::now();
+        let answer = self.keys.find(did, is_doubted).await;
+        counters.times.count(began.elapsed());
+        counters.failed.fetch_add(u64::from(answer.is_err()), Relaxed);
+        answer
+    }
+}

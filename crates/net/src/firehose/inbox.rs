@@ -1,0 +1,114 @@
+//! What waits for a worker: events, and letters about what it has asked for.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::item::{Answer, Item};
+use super::resync::Mended;
+
+/// A worker's inbox. Many put in, one takes out; how much may be in it is decided where events come in.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    content: Mutex<Content>,
+    bell: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    items: VecDeque<Item>,
+    letters: Vec<Letter>,
+    is_closed: bool,
+    /// Whether something was changed since the worker looked.
+    is_rung: bool,
+    /// Whether the worker has to be woken.
+    is_awaited: bool,
+}
+
+/// An answer to something that a worker asked for.
+#[derive(Debug)]
+pub(super) enum Letter {
+    /// What was found out about the key of this account.
+    Found(u64, Arc<Answer>),
+    /// What became of the repository of this account.
+    Mended(u64, Mended),
+    /// Nobody waits any longer: what can be handed over is, and what cannot is left.
+    LastCall,
+}
+
+/// How long a worker waits for something to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    None,
+    For(Duration),
+    Endless,
+}
+
+impl Inbox {
+    /// Puts these events in, in their order.
+    pub(super) fn put(&self, items: &mut Vec<Item>) {
+        if !items.is_empty() {
+            self.change(|content| content.items.extend(items.drain(..)));
+        }
+    }
+
+    /// Puts a letter in.
+    pub(super) fn post(&self, letter: Letter) {
+        self.change(|content| content.letters.push(letter));
+    }
+
+    /// No more events will come.
+    pub(super) fn close(&self) {
+        self.change(|content| content.is_closed = true);
+    }
+
+    /// Takes everything there is, if need be when there is something. Whether no more events will come.
+    pub(super) fn take(
+        &self,
+        items: &mut VecDeque<Item>,
+        letters: &mut Vec<Letter>,
+        patience: Patience,
+    ) -> bool {
+        let mut content = self.lock();
+        if patience != Patience::None && !content.is_rung {
+            content = self.wait(content, patience);
+        }
+        content.is_rung = false;
+        items.append(&mut content.items);
+        letters.append(&mut content.letters);
+        content.is_closed
+    }
+
+    /// Waits once; who is woken for nothing looks again.
+    fn wait<'c>(
+        &self,
+        mut content: MutexGuard<'c, Content>,
+        patience: Patience,
+    ) -> MutexGuard<'c, Content> {
+        content.is_awaited = true;
+        let mut content = match patience {
+            Patience::For(time) => {
+                let waited = self.bell.wait_timeout(content, time);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            _ => self.bell.wait(content).unwrap_or_else(PoisonError::into_inner),
+        };
+        content.is_awaited = false;
+        content
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Content)) {
+        let mut content = self.lock();
+        change(&mut content);
+        content.is_rung = true;
+        let is_awaited = content.is_awaited;
+        drop(content);
+        if is_awaited {
+            self.bell.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Content> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,43 @@
+//! An event on its way from the socket to the handler.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use verify::sync::AccountKey;
+
+use super::arrival::Arrival;
+use super::keys::KeyProblem;
+use super::ledger::Ticket;
+
+/// An event under way.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub(super) arrival: Arrival,
+    pub(super) ticket: Ticket,
+    /// Whose it is, by number.
+    pub(super) account: u64,
+    /// What was found out about the account's key since the event came; then its next verdict is final.
+    pub(super) answer: Option<Arc<Answer>>,
+}
+
+/// What was found out about a key.
+pub(super) type Answer = Result<AccountKey, KeyProblem>;
+
+impl Item {
+    /// How many bytes it holds.
+    pub(super) fn len(&self) -> usize {
+        self.arrival.frame.len()
+    }
+}
+
+/// Gives accounts numbers, from a secret of this run: strangers who choose DIDs choose neither their
+/// worker nor whom they share a number with. Two that do would wait for each other, no more.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Numbers(RandomState);
+
+impl Numbers {
+    /// The number of an account; one for all events that are nobody's.
+    pub(super) fn of(&self, did: Option<&str>) -> u64 {
+        did.map_or(0, |did| self.0.hash_one(did))
+    }
+}

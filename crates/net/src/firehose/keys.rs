@@ -1,0 +1,106 @@
+//! Which key has an account? What is known is told at once; what is not is found out, and for that
+//! nobody waits but the account's own events.
+
+use std::pin::Pin;
+
+use atproto::syntax::{Did, SyntaxError};
+use verify::sync::{AccountKey, KeySource};
+
+use crate::identity::{Account, IdentityError, Resolver};
+
+/// Knows the keys of accounts, and how to find them out.
+pub trait Keys: Send + Sync + 'static {
+    /// What is known. Asked on workers, once a batch for each account: it must not wait.
+    fn known(&self, did: &str) -> AccountKey;
+
+    /// Finds it out. With `is_doubted`, a signature was refused under what is known, so that the source
+    /// should be asked again; how often that is done is up to who finds out.
+    fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a>;
+
+    /// What is known may no longer be true, as `#identity` says.
+    fn forget(&self, did: &str);
+}
+
+/// A key on its way.
+pub type Finding<'a> = Pin<Box<dyn Future<Output = Result<AccountKey, KeyProblem>> + Send + 'a>>;
+
+/// Why an account's key is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyProblem {
+    /// Its DID is none.
+    #[error("not a DID: {0}")]
+    NotADid(SyntaxError),
+    /// Its DID document is not to be had.
+    #[error(transparent)]
+    Identity(Box<IdentityError>),
+    /// Its DID document has no key that is one.
+    #[error("the account's DID document has no key that can be used")]
+    NoneNamed,
+    /// Who was asked does not know it, and nobody else is asked.
+    #[error("the account's key is not among those that are known")]
+    NotAmongKnown,
+    /// More of its events came while it was being found out than may wait.
+    #[error("too many of the account's events were waiting for its key")]
+    Crowded,
+}
+
+/// Keys by DID documents, which a [`Resolver`] finds and remembers.
+#[derive(Clone, Debug)]
+pub struct ResolverKeys(Resolver);
+
+impl ResolverKeys {
+    /// What `resolver` knows and finds.
+    pub fn new(resolver: Resolver) -> Self {
+        Self(resolver)
+    }
+}
+
+impl Keys for ResolverKeys {
+    fn known(&self, did: &str) -> AccountKey {
+        let account = Did::parse(did).ok().and_then(|did| self.0.known(did));
+        account.and_then(|account| key(&account)).into()
+    }
+
+    fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a> {
+        Box::pin(async move {
+            let did = Did::parse(did).map_err(KeyProblem::NotADid)?;
+            let account = match is_doubted {
+                true => self.0.refresh(did).await,
+                false => self.0.account(did).await,
+            };
+            let account = account.map_err(|error| KeyProblem::Identity(Box::new(error)))?;
+            key(&account).map(AccountKey::Known).ok_or(KeyProblem::NoneNamed)
+        })
+    }
+
+    fn forget(&self, did: &str) {
+        if let Ok(did) = Did::parse(did) {
+            self.0.purge(did);
+        }
+    }
+}
+
+fn key(account: &Account) -> Option<crypto::CompressedKey> {
+    account.key.as_ref().map(|key| *key.as_compressed())
+}
+
+/// Keys that the caller has, and no others; what `#identity` says changes none of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FixedKeys<K>(pub K);
+
+impl<K: KeySource + Send + Sync + 'static> Keys for FixedKeys<K> {
+    fn known(&self, did: &str) -> AccountKey {
+        self.0.key(did)
+    }
+
+    fn find<'a>(&'a self, did: &'a str, _: bool) -> Finding<'a> {
+        let found = match self.0.key(did) {
+            AccountKey::Unknown => Err(KeyProblem::NotAmongKnown),
+            known => Ok(known),
+        };
+        Box::pin(async move { found })
+    }
+
+    fn forget(&self, _: &str) {}
+}

@@ -1,0 +1,55 @@
+//! What did a batch change? A state that notes what the judge stores.
+
+use verify::sync::{Account, ChainState};
+
+use super::ack::States;
+use super::item::Numbers;
+
+/// A state, and what was stored in it.
+#[derive(Debug)]
+pub(super) struct Recording<'s, S> {
+    pub(super) state: &'s mut S,
+    pub(super) numbers: &'s Numbers,
+    /// What is to be journaled; `None` if nothing is.
+    pub(super) stored: Option<States>,
+}
+
+impl<'s, S> Recording<'s, S> {
+    pub(super) fn new(state: &'s mut S, numbers: &'s Numbers, is_kept: bool) -> Self {
+        Self { state, numbers, stored: is_kept.then(Vec::new) }
+    }
+}
+
+impl<S: ChainState> Recording<'_, S> {
+    /// Changes what is known of one account.
+    pub(super) fn change(
+        &mut self,
+        did: &str,
+        change: impl FnOnce(&mut Account),
+    ) -> Result<(), S::Error> {
+        let mut account = [Account::UNKNOWN];
+        self.load_many(&[did], &mut account)?;
+        let [mut account] = account;
+        change(&mut account);
+        self.store_many(&[(did, account)])
+    }
+}
+
+impl<S: ChainState> ChainState for Recording<'_, S> {
+    type Error = S::Error;
+
+    fn load_many(&mut self, dids: &[&str], accounts: &mut [Account]) -> Result<(), S::Error> {
+        self.state.load_many(dids, accounts)
+    }
+
+    fn store_many(&mut self, changed: &[(&str, Account)]) -> Result<(), S::Error> {
+        self.state.store_many(changed)?;
+        if let Some(stored) = &mut self.stored {
+            let note = |(did, account): &(&str, Account)| {
+                (self.numbers.of(Some(did)), Box::from(*did), *account)
+            };
+            stored.extend(changed.iter().map(note));
+        }
+        Ok(())
+    }
+}

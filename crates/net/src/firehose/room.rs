@@ -1,0 +1,98 @@
+//! How much may be under way at once? Who reads waits for room; who acknowledges makes it.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use tokio::sync::Notify;
+
+/// Room for so many events and bytes. One takes, many give back.
+#[derive(Debug)]
+pub(super) struct Room {
+    max_events: usize,
+    max_bytes: usize,
+    events: AtomicUsize,
+    bytes: AtomicUsize,
+    more: Notify,
+}
+
+impl Room {
+    pub(super) fn new(max_events: usize, max_bytes: usize) -> Self {
+        let (events, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { max_events, max_bytes, events, bytes, more: Notify::new() }
+    }
+
+    /// Takes the room of one event, if there is some. An empty room has some for anything: what is
+    /// longer than the room must pass too.
+    pub(super) fn try_take(&self, bytes: usize) -> bool {
+        let (events_now, bytes_now) = (self.events(), self.bytes());
+        let fits =
+            events_now < self.max_events && bytes_now.saturating_add(bytes) <= self.max_bytes;
+        if !fits && events_now > 0 {
+            return false;
+        }
+        self.events.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+        true
+    }
+
+    /// Takes the room of one event, when there is some.
+    pub(super) async fn take(&self, bytes: usize) {
+        while !self.try_take(bytes) {
+            // What was given back since is remembered by the bell.
+            self.more.notified().await;
+        }
+    }
+
+    /// So many events with so many bytes are no longer under way.
+    pub(super) fn give_back(&self, events: usize, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Relaxed);
+        self.events.fetch_sub(events, Relaxed);
+        self.more.notify_one();
+    }
+
+    /// How many events are under way.
+    pub(super) fn events(&self) -> usize {
+        self.events.load(Relaxed)
+    }
+
+    /// How many bytes are.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_so_many_events_and_bytes_and_no_more() {
+        let room = Room::new(3, 100);
+        assert!(room.try_take(60) && room.try_take(40) && !room.try_take(1));
+        room.give_back(1, 60);
+        assert!(room.try_take(10) && room.try_take(10) && !room.try_take(0));
+        assert_eq!((room.events(), room.bytes()), (3, 60));
+    }
+
+    #[test]
+    fn what_is_longer_than_the_room_has_it_alone() {
+        let room = Room::new(3, 100);
+        assert!(room.try_take(5_000) && !room.try_take(0));
+        room.give_back(1, 5_000);
+        assert!(room.try_take(0) && !room.try_take(5_000));
+    }
+
+    #[tokio::test]
+    async fn who_waits_goes_on_when_room_is_given_back() {
+        let room = Room::new(1, 100);
+        room.take(1).await;
+        let waits = async {
+            room.take(2).await;
+            room.bytes()
+        };
+        let gives = async {
+            tokio::task::yield_now().await;
+            room.give_back(1, 1);
+        };
+        assert_eq!(tokio::join!(waits, gives).0, 2);
+    }
+}

@@ -1,0 +1,224 @@
+//! Accounts that are out of step, and what comes of them until they are in step again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use atproto::syntax::Tid;
+use crypto::KeyCache;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use verify::sync::{Head, Judge, MemoryState, Policy, SyncState};
+
+use super::super::ack::Books;
+use super::super::counter::Counter;
+use super::super::desk::JudgesDesk;
+use super::super::inbox::Letter;
+use super::super::item::{Item, Numbers};
+use super::super::ledger::Ledger;
+use super::super::room::Room;
+use super::super::share::{Desk, Errand, Habits, Share};
+use super::super::standings::Standings;
+use super::super::waiting::{Bounds as WaitingBounds, Waiting, Weight};
+use super::super::*;
+use super::scene::*;
+
+/// A worker without a thread, whose errands nobody runs.
+struct Alone {
+    share: Share<Recorder, MemoryState>,
+    recorder: Arc<Recorder>,
+    standings: Arc<Standings>,
+    errands: UnboundedReceiver<Errand>,
+    numbers: Numbers,
+}
+
+const MAX_WAITING: usize = 4;
+
+impl Alone {
+    fn new(writers: &[&Writer]) -> Self {
+        let recorder = Recorder::new(usize::MAX, Manner::Prompt);
+        let ledger = Ledger::new([None]);
+        let books = Books::new(vec![STREAM.to_owned()], ledger, Room::new(1_000, 1 << 20));
+        let (standings, numbers) = (Arc::<Standings>::default(), Numbers::default());
+        let counter = Counter {
+            handler: recorder.clone(),
+            books,
+            standings: standings.clone(),
+            counters: Arc::default(),
+            keeps_accounts: true,
+        };
+        let judge = Judge::new(Policy::default(), KeyCache::new(1 << 20, [7; 16]));
+        let desk = JudgesDesk {
+            judge,
+            state: MemoryState::new([7; 16]),
+            keys: keys(writers.iter().copied()),
+            numbers: numbers.clone(),
+            fetches_new: false,
+        };
+        let (sender, errands) = unbounded_channel();
+        let most = Weight { events: MAX_WAITING, bytes: 1 << 20 };
+        let habits = Habits { max_batch: 128, max_hold: Duration::from_secs(60), resyncs: true };
+        let share = Share {
+            number: 0,
+            counter,
+            desk: Desk::Judge(Box::new(desk)),
+            errands: sender,
+            ready: VecDeque::new(),
+            waiting: Waiting::new(WaitingBounds { account: most, held: most }),
+            mending: Default::default(),
+            habits,
+            is_closing: false,
+        };
+        Self { share, recorder, standings, errands, numbers }
+    }
+
+    /// Lets this come, and settles what can be.
+    fn comes(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
+        for frame in frames {
+            let arrival = arrival(frame);
+            assert!(self.share.counter.books.room.try_take(arrival.frame.len()));
+            let ticket = self.share.counter.books.ledger().begin(HOST, arrival.seq);
+            let account = self.numbers.of(arrival.did());
+            self.share.ready.push_back(Item { arrival, ticket, account, answer: None });
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while self.share.step().unwrap() {}
+    }
+
+    /// Its repository was fetched, as it is now; or was not.
+    fn mended(&mut self, writer: &Writer, head: Option<Head>) {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let mended = match head {
+            Some(head) => Ok(Arc::new(Resynced::new(&writer.did, head, path))),
+            None => Err(ResyncError::NoHost),
+        };
+        let number = self.numbers.of(Some(&writer.did));
+        self.share.read(Letter::Mended(number, mended)).unwrap();
+        self.settle();
+    }
+
+    /// The errands since the last look: whose repository, and from which revision on.
+    fn errands(&mut self) -> Vec<(String, Option<Tid>)> {
+        let mut errands = Vec::new();
+        while let Ok(errand) = self.errands.try_recv() {
+            let Errand::Repository { did, known, .. } = errand else { panic!("{errand:?}") };
+            errands.push((did.into(), known.map(|head| head.rev)));
+        }
+        errands
+    }
+
+    fn cursor(&self) -> Option<u64> {
+        self.share.counter.books.ledger().cursors().next().unwrap()
+    }
+
+    fn journaled(&self, writer: &Writer) -> Option<SyncState> {
+        self.standings.take().get(&*writer.did).map(|account| account.sync)
+    }
+}
+
+#[test]
+fn what_comes_after_a_gap_waits_for_the_repository_and_goes_on_from_there() {
+    let (mut writer, mut other) = (Writer::new(0), Writer::new(1));
+    let mut alone = Alone::new(&[&writer, &other]);
+    alone.comes([writer.commit(1), writer.skip().commit(2)]);
+    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())]);
+    assert_eq!(alone.journaled(&writer), Some(SyncState::Desynchronized));
+    alone.comes([writer.commit(3), other.commit(4), writer.commit(5)]);
+    assert_eq!((alone.recorder.of(&writer).len(), alone.recorder.of(&other).len()), (2, 1));
+    assert_eq!(alone.cursor(), Some(2));
+    let fetched = writer.head();
+    alone.comes([writer.commit(6)]);
+    alone.mended(&writer, Some(fetched));
+    let expected = [
+        (1, "verified"),
+        (2, "verified/broken"),
+        (RESYNCED, "resynced"),
+        (3, "event/stale-rev"),
+        (5, "event/stale-rev"),
+        (6, "verified"),
+    ];
+    assert_eq!(alone.recorder.of(&writer), expected);
+    assert_eq!((alone.cursor(), alone.errands()), (Some(6), vec![]));
+    assert_eq!(alone.journaled(&writer), Some(SyncState::Synchronized));
+}
+
+#[test]
+fn a_sync_of_another_tree_has_the_repository_fetched() {
+    let mut writer = Writer::new(0);
+    let mut alone = Alone::new(&[&writer]);
+    alone.comes([writer.commit(1), writer.sync(2)]);
+    assert_eq!(alone.errands(), [], "the tree is the same");
+    writer.replant();
+    alone.comes([writer.sync(3)]);
+    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())]);
+}
+
+#[test]
+fn an_account_whose_repository_is_not_to_be_had_goes_on_out_of_step() {
+    let mut writer = Writer::new(0);
+    let mut alone = Alone::new(&[&writer]);
+    alone.comes([writer.commit(1), writer.skip().commit(2)]);
+    alone.comes([writer.commit(3)]);
+    assert_eq!(alone.errands().len(), 1);
+    alone.mended(&writer, None);
+    let expected = [(1, "verified"), (2, "verified/broken"), (3, "verified/unmended")];
+    assert_eq!(alone.recorder.of(&writer), expected);
+    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())], "it is tried again");
+}
+
+#[test]
+fn more_events_than_may_wait_do_not_and_the_repository_must_reach_them() {
+    let mut writer = Writer::new(0);
+    let mut alone = Alone::new(&[&writer]);
+    alone.comes([writer.commit(1), writer.skip().commit(2)]);
+    let fetched = writer.head();
+    alone.comes((3..).take(MAX_WAITING + 1).map(|seq| writer.commit(seq)).collect::<Vec<_>>());
+    assert_eq!(alone.recorder.of(&writer).last(), Some(&(7, "verified/unmended")));
+    assert_eq!((alone.errands().len(), alone.cursor()), (1, Some(7)));
+    alone.mended(&writer, Some(fetched));
+    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())], "it is too old");
+    alone.mended(&writer, Some(writer.head()));
+    alone.comes([writer.commit(8)]);
+    assert_eq!(alone.recorder.of(&writer)[7..], [(RESYNCED, "resynced"), (8, "verified")]);
+}
+
+#[test]
+fn what_has_waited_for_too_long_does_not_any_longer() {
+    let mut writer = Writer::new(0);
+    let mut alone = Alone::new(&[&writer]);
+    alone.comes([writer.commit(1), writer.skip().commit(2)]);
+    alone.comes([writer.commit(3)]);
+    let long = Instant::now() + alone.share.habits.max_hold;
+    alone.share.let_go_of_overdue(long);
+    alone.settle();
+    assert_eq!(alone.recorder.of(&writer).last(), Some(&(3, "verified/unmended")));
+    assert_eq!(alone.errands().len(), 1, "it is still being fetched");
+}
+
+#[test]
+fn at_the_end_nothing_waits_for_a_repository() {
+    let mut writer = Writer::new(0);
+    let mut alone = Alone::new(&[&writer]);
+    alone.comes([writer.commit(1), writer.skip().commit(2)]);
+    alone.comes([writer.commit(3)]);
+    alone.errands();
+    alone.share.close();
+    alone.settle();
+    assert_eq!(alone.recorder.of(&writer).last(), Some(&(3, "verified/unmended")));
+    assert_eq!((alone.errands(), alone.cursor()), (vec![], Some(3)));
+    assert_eq!(alone.journaled(&writer), Some(SyncState::Desynchronized));
+}
+
+#[test]
+fn an_account_that_was_out_of_step_when_the_run_began_is_mended_at_its_next_event() {
+    let mut writer = Writer::new(0);
+    let mut alone = Alone::new(&[&writer]);
+    alone.share.habits.resyncs = false;
+    alone.comes([writer.commit(1), writer.skip().commit(2)]);
+    assert_eq!(alone.errands(), []);
+    alone.share.habits.resyncs = true;
+    alone.comes([writer.commit(3)]);
+    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())]);
+}

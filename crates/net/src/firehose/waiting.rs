@@ -1,0 +1,155 @@
+//! Which accounts wait, and what has come of them since? Others are not held up.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::{Duration, Instant};
+
+use super::item::Item;
+
+/// The accounts of a worker that wait, each with its events in order.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    bounds: Bounds,
+    queues: HashMap<u64, Queue>,
+    /// What waits for repositories.
+    held: Weight,
+    /// What waits for keys.
+    parked: Weight,
+    /// How many of `queues` wait for keys.
+    key_count: usize,
+}
+
+/// How much may wait. What waits for a key is bounded in total by the room of all events.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Of one account.
+    pub(super) account: Weight,
+    /// Of all accounts that wait for their repositories.
+    pub(super) held: Weight,
+}
+
+/// So many events, and bytes in them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weight {
+    pub(super) events: usize,
+    pub(super) bytes: usize,
+}
+
+/// What an account waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum For {
+    Key,
+    Repository,
+}
+
+#[derive(Debug)]
+struct Queue {
+    cause: For,
+    since: Instant,
+    items: Vec<Item>,
+    weight: Weight,
+}
+
+impl Waiting {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let (queues, held, parked, key_count) = Default::default();
+        Self { bounds, queues, held, parked, key_count }
+    }
+
+    /// What an account waits for, if it does.
+    pub(super) fn cause(&self, account: u64) -> Option<For> {
+        // Nearly always nobody waits.
+        if self.queues.is_empty() { None } else { Some(self.queues.get(&account)?.cause) }
+    }
+
+    /// The account waits from now on; if it does already, then for what it waits for.
+    pub(super) fn begin(&mut self, account: u64, cause: For, now: Instant) {
+        if let Entry::Vacant(place) = self.queues.entry(account) {
+            let (items, weight) = Default::default();
+            place.insert(Queue { cause, since: now, items, weight });
+            self.key_count += usize::from(cause == For::Key);
+        }
+    }
+
+    /// Another event of an account that waits. Whether that is now more than may wait.
+    pub(super) fn push(&mut self, item: Item) -> bool {
+        let Some(queue) = self.queues.get_mut(&item.account) else { return false };
+        let weight = Weight { events: 1, bytes: item.len() };
+        queue.items.push(item);
+        queue.weight.add(weight);
+        let is_too_much = self.bounds.account.is_below(queue.weight);
+        match queue.cause {
+            For::Key => {
+                self.parked.add(weight);
+                is_too_much
+            }
+            For::Repository => {
+                self.held.add(weight);
+                is_too_much || self.bounds.held.is_below(self.held)
+            }
+        }
+    }
+
+    /// The account waits no more; its events, in order.
+    pub(super) fn end(&mut self, account: u64) -> Vec<Item> {
+        let Some(queue) = self.queues.remove(&account) else { return Vec::new() };
+        match queue.cause {
+            For::Key => {
+                self.parked.subtract(queue.weight);
+                self.key_count -= 1;
+            }
+            For::Repository => self.held.subtract(queue.weight),
+        }
+        queue.items
+    }
+
+    /// The accounts that have waited for their repositories for `most` or longer.
+    pub(super) fn overdue(&self, most: Duration, now: Instant) -> Vec<u64> {
+        let is_overdue = |queue: &Queue| {
+            queue.cause == For::Repository && now.saturating_duration_since(queue.since) >= most
+        };
+        let overdue = self.queues.iter().filter(|(_, queue)| is_overdue(queue));
+        overdue.map(|(account, _)| *account).collect()
+    }
+
+    /// How many events wait.
+    pub(super) fn len(&self) -> usize {
+        self.parked.events + self.held.events
+    }
+
+    /// What waits for keys, and what waits for repositories.
+    pub(super) fn weights(&self) -> (Weight, Weight) {
+        (self.parked, self.held)
+    }
+
+    /// The accounts that wait for this.
+    pub(super) fn accounts(&self, cause: For) -> Vec<u64> {
+        let waits = |(_, queue): &(&u64, &Queue)| queue.cause == cause;
+        self.queues.iter().filter(waits).map(|(account, _)| *account).collect()
+    }
+
+    /// How many accounts wait for this.
+    pub(super) fn count(&self, cause: For) -> usize {
+        match cause {
+            For::Key => self.key_count,
+            For::Repository => self.queues.len() - self.key_count,
+        }
+    }
+}
+
+impl Weight {
+    fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.bytes += other.bytes;
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.events -= other.events;
+        self.bytes -= other.bytes;
+    }
+
+    /// Whether `other` is more, in either respect.
+    fn is_below(self, other: Self) -> bool {
+        other.events > self.events || other.bytes > self.bytes
+    }
+}
