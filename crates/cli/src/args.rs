@@ -2,8 +2,10 @@
 
 pub(crate) mod config;
 pub(crate) mod frames;
+pub(crate) mod network;
 pub(crate) mod plc;
 pub(crate) mod repo;
+pub(crate) mod resolve;
 pub(crate) mod sim;
 pub(crate) mod verify;
 
@@ -21,6 +23,7 @@ use config::ConfigCommand;
 use frames::FramesCommand;
 use plc::PlcCommand;
 use repo::RepoCommand;
+use resolve::ResolveArgs;
 use sim::SimCommand;
 use verify::VerifyRepositoryArgs;
 
@@ -59,8 +62,10 @@ pub(crate) enum Command {
     /// Judges signatures.
     #[command(subcommand)]
     Sig(SigCommand),
+    #[command(after_help = resolve::EXAMPLES)]
+    Resolve(Box<ResolveArgs>),
     #[command(after_help = verify::EXAMPLES)]
-    Verify(VerifyRepositoryArgs),
+    Verify(Box<VerifyRepositoryArgs>),
     #[command(subcommand)]
     Repo(RepoCommand),
     #[command(subcommand)]

@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ::bench::BenchError;
+use wireproof::net::http::HttpError;
+use wireproof::net::identity::{IdentityError, IdentityFault};
+use wireproof::net::xrpc::{FetchError, XrpcError};
 
 /// Why the command did not do what it was asked.
 #[derive(Debug)]
@@ -13,6 +16,8 @@ pub(crate) enum Failure {
     Refused(String),
     /// Arguments that make no sense.
     Usage(String),
+    /// The network, or a host on it.
+    Network(String),
     /// A file, folder or program of this machine.
     Local(String),
     /// Whoever read our output has gone, and wants no more.
@@ -25,6 +30,7 @@ impl Failure {
         let (code, message) = match self {
             Self::Refused(message) => (1, message),
             Self::Usage(message) => (2, message),
+            Self::Network(message) => (3, message),
             Self::Local(message) => (4, message),
             Self::NobodyReads => return ExitCode::SUCCESS,
         };
@@ -45,6 +51,39 @@ impl From<io::Error> for Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::NobodyReads,
             _ => Self::Local(format!("standard input or output: {error}")),
+        }
+    }
+}
+
+impl From<IdentityError> for Failure {
+    fn from(error: IdentityError) -> Self {
+        match error.fault {
+            IdentityFault::Status(_) | IdentityFault::Redirect(_) => {
+                Self::Network(error.to_string())
+            }
+            _ if error.is_outage() => Self::Network(error.to_string()),
+            _ => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<HttpError> for Failure {
+    fn from(error: HttpError) -> Self {
+        Self::Network(error.to_string())
+    }
+}
+
+impl From<XrpcError> for Failure {
+    fn from(error: XrpcError) -> Self {
+        Self::Network(error.to_string())
+    }
+}
+
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::Remote(error) => error.into(),
+            FetchError::Local(_) => Self::Local(error.to_string()),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod args;
 mod bench;
 mod completions;
@@ -13,12 +14,15 @@ mod frames;
 mod hex;
 mod inspect;
 mod key;
+mod network;
 mod output;
 mod plc;
 mod progress;
 mod repo;
+mod resolve;
 mod sig;
 mod sim;
+mod stage;
 mod table;
 mod verify;
 
@@ -49,6 +53,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&args, output),
         Command::Key(args) => key::run(&args, output),
         Command::Sig(SigCommand::Verify(args)) => sig::verify(&args, output),
+        Command::Resolve(args) => resolve::run(&args, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Repo(command) => repo::run(&command, output),
         Command::Frames(command) => frames::run(&command, output),

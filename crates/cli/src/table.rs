@@ -21,3 +21,8 @@ pub(crate) fn of<const N: usize>(
     text.push('\n');
     text
 }
+
+/// Seconds as milliseconds.
+pub(crate) fn ms(seconds: f64) -> String {
+    format!("{:.3}", seconds * 1e3)
+}

@@ -11,6 +11,7 @@
 //! | [`atproto`] | what a firehose frame, a commit, a tree, a repository or a DID document says |
 //! | [`verify`] | every verdict: commits, repositories, record proofs, chains of events, identities |
 //! | `net`, with the feature of that name | who is that account, what does its server hold, what happens now |
+//! | `store`, with the feature of that name | how far was a stream read, and what is known of its accounts |
 //!
 //! Start with a frame:
 //!
@@ -31,4 +32,6 @@
 
 #[cfg(feature = "net")]
 pub use net;
+#[cfg(feature = "store")]
+pub use store;
 pub use {atproto, codec, crypto, kernels, verify};

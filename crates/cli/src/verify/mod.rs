@@ -1,38 +1,49 @@
-//! `wireproof verify`: is this file the whole repository that an account signed?
+//! `wireproof verify`: is this what an account signed?
+//!
+//! | file | question |
+//! |---|---|
+//! | `target` | what is to be proved: a file, an account or a record? |
+//! | `file` | a repository in a file, under a key that is given |
+//! | `account` | the repository of an account, from the handle on |
+//! | `record` | what is at a path of an account's repository |
+//! | `chain` | the stages of a repository's proof |
+//! | `signer` | who must have signed, according to the arguments? |
+//! | `fetched` | where does what was fetched go? |
+//! | `report` | what is told of a proof, or of a refusal? |
 
+mod account;
+mod chain;
+mod fetched;
+mod file;
+mod record;
 mod report;
 mod signer;
-
-use std::time::Instant;
-
-use mapping::MappedFile;
-use wireproof::verify::Verified;
-use wireproof::verify::repository::{Options, RepositoryRejection, WholeRepository, faults, parse};
+mod target;
 
 use crate::args::verify::VerifyRepositoryArgs;
 use crate::failure::Failure;
 use crate::output::Output;
-use report::{Report, Stage};
-use signer::{NoKey, Signer};
+use report::Report;
+use target::Target;
 
 pub(crate) use signer::account_keys;
 
 pub(crate) fn run(args: &VerifyRepositoryArgs, output: Output) -> Result<(), Failure> {
-    let signer = Signer::of(args)?;
-    let file = MappedFile::open(&args.file).map_err(Failure::file(&args.file))?;
-    let mut report = Report::new(&args.file, file.len());
-    let outcome = match prove(&file, &signer, args.rebuild, &mut report) {
-        Ok(whole) => {
-            report.prove(&whole);
-            Ok(())
-        }
-        Err(Stop::NoKey(did)) => return Err(no_key(&did)),
-        Err(Stop::Refused(first)) => {
-            let reason = format!("refused ({}): {first}", first.code());
-            report.refuse(&if args.all { all(&file, &signer, first) } else { vec![first] });
-            Err(Failure::Refused(format!("{}: {reason}", args.file.display())))
-        }
-    };
+    match Target::of(args)? {
+        Target::File(path) => file::run(path, args, output),
+        Target::Account(who) => account::run(who, args, output),
+        Target::Record(record) => record::run(&record, args, output),
+    }
+}
+
+/// Prints what there is to tell, and passes on what came of it.
+fn tell(
+    report: Report,
+    args: &VerifyRepositoryArgs,
+    output: Output,
+    outcome: Result<(), Failure>,
+) -> Result<(), Failure> {
+    let report = report.summed();
     if args.json {
         report.write_json(output.stdout())?;
     } else {
@@ -40,63 +51,3 @@ pub(crate) fn run(args: &VerifyRepositoryArgs, output: Output) -> Result<(), Fai
     }
     outcome
 }
-
-/// Why there is no proof.
-enum Stop {
-    Refused(RepositoryRejection),
-    /// No key of this account was given.
-    NoKey(String),
-}
-
-impl From<RepositoryRejection> for Stop {
-    fn from(rejection: RepositoryRejection) -> Self {
-        Self::Refused(rejection)
-    }
-}
-
-fn no_key(did: &str) -> Failure {
-    Failure::Refused(format!("the commit is of {did}, and no key of that account was given"))
-}
-
-/// Goes through the stages and notes how long each takes, up to the first that fails.
-fn prove<'a>(
-    file: &'a [u8],
-    signer: &Signer,
-    rebuild: bool,
-    report: &mut Report,
-) -> Result<Verified<WholeRepository<'a>>, Stop> {
-    let mut clock = Instant::now();
-    let mut ended = |stage: Stage| {
-        report.add(stage, clock.elapsed());
-        clock = Instant::now();
-    };
-    let parsed = parse(file, &Options::default())?;
-    ended(Stage::Parse);
-    let did = parsed.repository().commit().did;
-    let signed = match signer.key_of(did).map_err(|NoKey| Stop::NoKey(did.to_owned()))? {
-        Some(key) => parsed.verify_signature(signer.did(), &key)?,
-        None => parsed.without_signature(),
-    };
-    ended(Stage::Signature);
-    let walked = signed.walk()?;
-    ended(Stage::Tree);
-    if rebuild {
-        walked.rebuild()?;
-        ended(Stage::Rebuild);
-    }
-    let whole = walked.verify_records()?;
-    ended(Stage::Records);
-    Ok(whole)
-}
-
-/// All faults, of which `first` is one.
-fn all(file: &[u8], signer: &Signer, first: RepositoryRejection) -> Vec<RepositoryRejection> {
-    let parsed = parse(file, &Options::default()).ok();
-    let key =
-        parsed.and_then(|parsed| signer.key_of(parsed.repository().commit().did).ok().flatten());
-    let found = faults(file, signer.did(), key.as_ref(), &Options::default(), MAX_FAULTS);
-    if found.is_empty() { vec![first] } else { found }
-}
-
-/// Faults beyond which more would not help anybody.
-const MAX_FAULTS: usize = 10_000;

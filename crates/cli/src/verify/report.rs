@@ -2,42 +2,42 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
+use wireproof::atproto::repo;
+use wireproof::atproto::syntax::AtIdentifier;
+use wireproof::codec::Cid;
+use wireproof::net::xrpc::Fetched;
+use wireproof::verify::record::RecordProof;
 use wireproof::verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
 
-use crate::table;
-
-/// A step on the way to the proof.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Stage {
-    Parse,
-    Signature,
-    Tree,
-    Records,
-    Rebuild,
-}
+use crate::account::{Found, Told};
+use crate::failure::Failure;
+use crate::stage::Stages;
 
 /// A proof, or how far it got.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    file: String,
-    bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<Told>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fetched_from: Option<String>,
+    bytes: u64,
     proved: bool,
-    stages: Vec<Timed>,
+    pub(super) stages: Stages,
+    network_seconds: f64,
+    compute_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     repository: Option<Repository>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<Record>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<Fault>,
-}
-
-/// A stage that was passed.
-#[derive(Debug, Serialize)]
-struct Timed {
-    stage: Stage,
-    seconds: f64,
 }
 
 /// What was proved.
@@ -56,6 +56,23 @@ struct Repository {
     extra_bytes: u64,
 }
 
+/// What was proved of a path.
+#[derive(Debug, Serialize)]
+struct Record {
+    path: String,
+    present: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cid: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Box<RawValue>>,
+    did: String,
+    rev: String,
+    commit: String,
+    nodes: usize,
+    extra_blocks: u64,
+    extra_bytes: u64,
+}
+
 /// Why it was not.
 #[derive(Debug, Serialize)]
 struct Fault {
@@ -68,19 +85,40 @@ struct Fault {
 }
 
 impl Report {
-    pub(super) fn new(file: &Path, bytes: usize) -> Self {
+    pub(super) fn of_file(file: &Path, bytes: usize) -> Self {
+        let stages = Stages::default();
+        Self { file: Some(file.display().to_string()), ..Self::new(bytes as u64, stages) }
+    }
+
+    pub(super) fn of_account(
+        who: AtIdentifier<'_>,
+        found: &Found,
+        fetched: &Fetched,
+        stages: Stages,
+    ) -> Self {
         Self {
-            file: file.display().to_string(),
-            bytes,
-            proved: false,
-            stages: Vec::new(),
-            repository: None,
-            faults: Vec::new(),
+            asked: Some(who.to_string()),
+            account: Some(Told::of(found)),
+            fetched_from: Some(fetched.host.to_string()),
+            ..Self::new(fetched.bytes, stages)
         }
     }
 
-    pub(super) fn add(&mut self, stage: Stage, time: Duration) {
-        self.stages.push(Timed { stage, seconds: time.as_secs_f64() });
+    fn new(bytes: u64, stages: Stages) -> Self {
+        Self {
+            file: None,
+            asked: None,
+            account: None,
+            fetched_from: None,
+            bytes,
+            proved: false,
+            stages,
+            network_seconds: 0.0,
+            compute_seconds: 0.0,
+            repository: None,
+            record: None,
+            faults: Vec::new(),
+        }
     }
 
     pub(super) fn prove(&mut self, whole: &WholeRepository<'_>) {
@@ -101,8 +139,37 @@ impl Report {
         });
     }
 
+    pub(super) fn prove_record(
+        &mut self,
+        path: &str,
+        proof: &RecordProof<'_>,
+    ) -> Result<(), Failure> {
+        let (commit, extra) = (proof.commit(), proof.extra());
+        let value = proof.record().map(|(cid, block)| value(path, cid, block)).transpose()?;
+        self.proved = true;
+        self.record = Some(Record {
+            path: path.to_owned(),
+            present: proof.record().is_some(),
+            cid: proof.record().map(|(cid, _)| cid.to_string()),
+            value,
+            did: commit.did.to_owned(),
+            rev: commit.rev.to_owned(),
+            commit: proof.root().to_string(),
+            nodes: proof.nodes(),
+            extra_blocks: extra.blocks,
+            extra_bytes: extra.bytes,
+        });
+        Ok(())
+    }
+
     pub(super) fn refuse(&mut self, rejections: &[RepositoryRejection]) {
         self.faults = rejections.iter().map(Fault::of).collect();
+    }
+
+    /// Sums up, when all stages are there.
+    pub(super) fn summed(self) -> Self {
+        let (network_seconds, compute_seconds) = (self.stages.network_s(), self.stages.compute_s());
+        Self { network_seconds, compute_seconds, ..self }
     }
 
     pub(super) fn write_json(&self, mut out: impl Write) -> io::Result<()> {
@@ -118,32 +185,34 @@ impl Report {
             }
             writeln!(out)?;
         }
-        let rows = self.stages.iter().map(|timed| [timed.stage.described(), ms(timed.seconds)]);
-        let total = self.stages.iter().map(|timed| timed.seconds).sum();
-        let rows = rows.chain([["total".to_owned(), ms(total)]]);
-        out.write_all(table::of(["stage", "ms"], rows).as_bytes())?;
-        match &self.repository {
-            Some(repository) => write!(out, "\n{}", repository.to_text(self.bytes)),
+        out.write_all(self.stages.to_table().as_bytes())?;
+        if let Some(account) = &self.account {
+            write!(out, "\nhandle   {}\n", account.handle_text())?;
+            writeln!(out, "fetched  from {}", self.fetched_from.as_deref().unwrap_or_default())?;
+        } else if self.proved {
+            writeln!(out)?;
+        }
+        if let Some(repository) = &self.repository {
+            out.write_all(repository.to_text(self.bytes).as_bytes())?;
+        }
+        match &self.record {
+            Some(record) => out.write_all(record.to_text(self.bytes).as_bytes()),
             None => Ok(()),
         }
     }
 }
 
-impl Stage {
-    fn described(self) -> String {
-        match self {
-            Self::Parse => "CAR and hashes",
-            Self::Signature => "signature",
-            Self::Tree => "tree",
-            Self::Records => "records",
-            Self::Rebuild => "rebuild",
-        }
-        .to_owned()
-    }
+/// The record as JSON.
+fn value(path: &str, cid: Cid, block: &[u8]) -> Result<Box<RawValue>, Failure> {
+    let record = repo::Record { path: path.to_owned(), cid, block };
+    let json = record.to_json().map_err(|error| error.to_string());
+    let value =
+        json.and_then(|json| RawValue::from_string(json).map_err(|error| error.to_string()));
+    value.map_err(|error| Failure::Refused(format!("{path}: {error}")))
 }
 
 impl Repository {
-    fn to_text(&self, bytes: usize) -> String {
+    fn to_text(&self, bytes: u64) -> String {
         let Self { did, rev, commit, data, blocks, nodes, records, .. } = self;
         let Self { extra_blocks, extra_bytes, .. } = self;
         let height = self.height.map_or(String::new(), |height| format!(", height {height}"));
@@ -161,6 +230,23 @@ impl Repository {
     }
 }
 
+impl Record {
+    fn to_text(&self, bytes: u64) -> String {
+        let Self { path, did, rev, commit, nodes, extra_blocks, extra_bytes, .. } = self;
+        let claim = match (&self.cid, &self.value) {
+            (Some(cid), Some(value)) => {
+                format!("the record at {path}\ncid      {cid}\nrecord   {value}")
+            }
+            _ => format!("that there is no record at {path}"),
+        };
+        format!(
+            "proved   {claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\n\
+             archive  {bytes} bytes, {extra_blocks} blocks of them ({extra_bytes} bytes) not part of \
+             the proof\ntree     {nodes} nodes on the way\n"
+        )
+    }
+}
+
 impl Fault {
     fn of(rejection: &RepositoryRejection) -> Self {
         Self {
@@ -171,9 +257,4 @@ impl Fault {
             reason: rejection.to_string(),
         }
     }
-}
-
-/// Seconds as milliseconds.
-fn ms(seconds: f64) -> String {
-    format!("{:.3}", seconds * 1e3)
 }

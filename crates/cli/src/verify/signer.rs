@@ -37,6 +37,11 @@ impl Signer {
         Ok(Self { did, keys })
     }
 
+    /// The account and the key that its DID document names.
+    pub(super) fn of_account(did: DidBuf, key: PublicKey) -> Self {
+        Self { did: Some(did), keys: Keys::One(Box::new(key)) }
+    }
+
     /// Whose repository it must be.
     pub(super) fn did(&self) -> Option<&str> {
         self.did.as_ref().map(|did| did.as_str())

@@ -1,0 +1,73 @@
+//! Where does what was fetched go? Into a file that nobody sees before it is whole, and that is gone in
+//! the end unless somebody wants it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+
+use crate::failure::Failure;
+
+/// A file to write to.
+pub(crate) struct Place {
+    file: NamedTempFile,
+    to: Option<PathBuf>,
+}
+
+/// A file that is whole.
+pub(crate) enum Kept {
+    /// For as long as this value lives.
+    Meanwhile(NamedTempFile),
+    /// Where it was wanted.
+    Saved(PathBuf),
+}
+
+impl Place {
+    /// A file that becomes `to`, or that nobody keeps.
+    pub(crate) fn new(to: Option<&Path>) -> Result<Self, Failure> {
+        let file = match to {
+            None => NamedTempFile::new().map_err(Failure::file(&std::env::temp_dir())),
+            Some(to) => beside(to).map_err(Failure::file(to)),
+        };
+        Ok(Self { file: file?, to: to.map(Path::to_owned) })
+    }
+
+    /// Lets what was written be found.
+    pub(crate) fn keep(self) -> Result<Kept, Failure> {
+        match self.to {
+            None => Ok(Kept::Meanwhile(self.file)),
+            Some(to) => match self.file.persist(&to) {
+                Ok(_) => Ok(Kept::Saved(to)),
+                Err(error) => Err(Failure::file(&to)(error.error)),
+            },
+        }
+    }
+}
+
+/// A new file in the folder of `to`, which others may read as they may others.
+fn beside(to: &Path) -> io::Result<NamedTempFile> {
+    let folder = to.parent().filter(|folder| *folder != Path::new(""));
+    let mut builder = Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.prefix(".wireproof-").tempfile_in(folder.unwrap_or(Path::new(".")))
+}
+
+impl Kept {
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::Meanwhile(file) => file.path(),
+            Self::Saved(path) => path,
+        }
+    }
+}
+
+impl Write for Place {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
