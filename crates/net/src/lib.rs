@@ -6,6 +6,7 @@
 //! | [`names`] | which addresses and texts has a host name in the DNS? |
 //! | [`http`] | what does this URL answer, within bounds? |
 //! | [`gate`] | may this host be asked now, or did it ask us to wait? |
+//! | [`turns`] | how many may ask one host at once? |
 //! | [`identity`] | who is the account behind a DID or a handle? |
 //! | [`xrpc`] | which repository, record or list does a server give? |
 //! | [`websocket`] | how is a WebSocket opened to a host, and kept within bounds? |
@@ -27,5 +28,6 @@ pub mod identity;
 mod line;
 pub mod names;
 pub mod reach;
+pub mod turns;
 pub mod websocket;
 pub mod xrpc;

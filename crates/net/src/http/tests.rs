@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::names::{Lookup, LoopbackNames};
-use crate::reach::{Forbidden, special_range};
+use crate::reach::{Forbidden, TABLE, special_range};
 
 /// Answers every request with `answer`, and never closes a connection.
 async fn serve(answer: impl Into<Vec<u8>>) -> SocketAddr {
@@ -122,14 +122,81 @@ impl Names for Always {
     }
 }
 
+/// Both ends of every special range.
+fn inside() -> impl Iterator<Item = IpAddr> {
+    TABLE.iter().flat_map(|range| range.ends())
+}
+
+/// An address as the host of a URL.
+fn as_host(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+/// Why a name or a redirect that leads to `address` is refused.
+fn special(address: IpAddr) -> HttpFault {
+    let range = special_range(address).unwrap();
+    HttpFault::Forbidden(Forbidden::Special(address, range))
+}
+
 #[tokio::test]
-async fn a_name_that_leads_inside_is_not_connected_to() {
-    for address in ["127.0.0.1", "10.1.2.3", "100.64.0.9", "::1", "64:ff9b::7f00:1", "fe80::2"] {
-        let address: IpAddr = address.parse().unwrap();
+async fn no_special_address_is_asked_that_a_url_names() {
+    for address in inside() {
+        let client = Client::new(Reach::Public, Arc::new(LoopbackNames)).unwrap();
+        let url = url(&format!("https://{}/", as_host(address)));
+        let fault = fault(client, &url, &QUICK).await;
+        assert_eq!(fault, HttpFault::Forbidden(Forbidden::AddressAsHost), "{address}");
+    }
+}
+
+#[tokio::test]
+async fn no_special_address_is_connected_to_that_a_name_leads_to() {
+    for address in inside() {
         let client = Client::new(Reach::Public, Arc::new(Always(address))).unwrap();
         let fault = fault(client, &url("https://pds.example.com/"), &QUICK).await;
-        let range = special_range(address).unwrap();
-        assert_eq!(fault, HttpFault::Forbidden(Forbidden::Special(address, range)));
+        assert_eq!(fault, special(address), "{address}");
+    }
+}
+
+/// Where a client of the public internet ends that was sent to `target`. The first server is on
+/// loopback, where such a client would not have begun: it is asked behind the first check.
+async fn sent_to(target: &str, names: impl Names + 'static) -> HttpFault {
+    let answer = format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
+    let at = serve(answer).await;
+    let client = Client::new(Reach::Public, Arc::new(names)).unwrap();
+    let sent = client.following.get(format!("http://{at}/")).send().await;
+    HttpError::of("here", &sent.unwrap_err()).fault
+}
+
+#[tokio::test]
+async fn no_special_address_is_connected_to_that_a_redirect_leads_to() {
+    for address in inside() {
+        let target = format!("https://{}/", as_host(address));
+        let fault = sent_to(&target, LoopbackNames).await;
+        assert_eq!(fault, HttpFault::Forbidden(Forbidden::AddressAsHost), "{address}");
+        let fault = sent_to("https://inside.example.com/", Always(address)).await;
+        assert_eq!(fault, special(address), "{address}");
+    }
+    let fault = sent_to("http://outside.example.com/", LoopbackNames).await;
+    assert_eq!(fault, HttpFault::Forbidden(Forbidden::Scheme));
+}
+
+#[tokio::test]
+async fn in_development_no_other_machine_is_connected_to_either() {
+    for address in inside().filter(|address| !address.is_loopback()) {
+        let expected = HttpFault::Forbidden(Forbidden::NotLoopback(address));
+        let target = url(&format!("http://{}/", as_host(address)));
+        assert_eq!(fault(client(Reach::Loopback), &target, &QUICK).await, expected);
+        let by_name = Client::new(Reach::Loopback, Arc::new(Always(address))).unwrap();
+        assert_eq!(fault(by_name.clone(), &url("http://pds.test/"), &QUICK).await, expected);
+        for target in [target.as_str(), "http://pds.test/"] {
+            let answer =
+                format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
+            let first = url(&format!("http://{}/", serve(answer).await));
+            assert_eq!(fault(by_name.clone(), &first, &QUICK).await, expected);
+        }
     }
 }
 

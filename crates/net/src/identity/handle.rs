@@ -11,19 +11,26 @@ use futures_util::future::{Either, select};
 
 use super::location::{check_name, well_known};
 use super::{IdentityError, IdentityFault, Options};
+use crate::gate::Gate;
 use crate::http::{Client, Limits};
 use crate::names::Names;
+use crate::turns::Turns;
+
+/// Who is asked about handles, and how.
+pub(super) struct Way<'w> {
+    pub(super) http: &'w Client,
+    pub(super) names: &'w dyn Names,
+    pub(super) options: &'w Options,
+    pub(super) gate: &'w Gate,
+    pub(super) turns: &'w Turns,
+}
 
 /// The DID that `handle` leads to.
-pub(super) async fn did_of(
-    http: &Client,
-    names: &dyn Names,
-    options: &Options,
-    handle: Handle<'_>,
-) -> Result<DidBuf, IdentityError> {
-    check_name(handle, http.reach()).map_err(|fault| IdentityError::new(handle, fault))?;
-    let dns = pin!(ask_dns(names, handle));
-    let host = pin!(ask_host(http, options, handle));
+pub(super) async fn did_of(way: &Way<'_>, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
+    let reach = way.http.reach();
+    check_name(handle, reach).map_err(|fault| IdentityError::new(handle, fault))?;
+    let dns = pin!(ask_dns(way.names, handle));
+    let host = pin!(ask_host(way, handle));
     let (dns, host) = match select(dns, host).await {
         Either::Left((Ok(None), host)) => (Ok(None), host.await),
         Either::Left((Err(error), host)) if error.is_outage() => (Err(error), host.await),
@@ -69,15 +76,16 @@ fn did_in(texts: &[Vec<u8>]) -> Result<Option<DidBuf>, IdentityFault> {
     }
 }
 
-async fn ask_host(
-    http: &Client,
-    options: &Options,
-    handle: Handle<'_>,
-) -> Result<DidBuf, IdentityError> {
-    let url = well_known(handle, http.reach(), options)
+async fn ask_host(way: &Way<'_>, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
+    let url = well_known(handle, way.http.reach(), way.options)
         .map_err(|fault| IdentityError::new(handle, fault))?;
-    let answer = http.get(&url, &WELL_KNOWN).await;
+    let host = handle.as_str();
+    let _turn = way.turns.take(host).await;
+    let entered = way.gate.enter(host).await;
+    entered.map_err(|early| IdentityError::at(handle, host, IdentityFault::TooEarly(early)))?;
+    let answer = way.http.get(&url, &WELL_KNOWN).await;
     let answer = answer.map_err(|error| IdentityError::http(handle, error))?;
+    way.gate.note(host, answer.status, &answer.headers);
     let line = answer.body.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let did = match answer.status {
         200 => parse(line),

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -34,8 +35,19 @@ pub(super) struct Slot<V> {
     pub(super) turn: tokio::sync::Mutex<()>,
     /// How often it was said that what is known is no longer true.
     purges: AtomicU64,
+    /// What was said so of late.
+    recent: Mutex<Recent>,
     /// When an answer was last forced.
     forced: Mutex<Option<Instant>>,
+}
+
+/// The purges of a window of time.
+#[derive(Debug, Default)]
+struct Recent {
+    since: Option<Instant>,
+    purges: u32,
+    /// When a purge will count that was one too many.
+    deferred: Option<Instant>,
 }
 
 /// An answer.
@@ -95,6 +107,9 @@ impl<V: Clone> Memory<V> {
 impl<V: Clone> Slot<V> {
     /// The answer, if it is known and fresh.
     pub(super) fn fresh(&self) -> Option<Result<V, IdentityError>> {
+        if lock(&self.recent).deferred.is_some_and(|due| due <= Instant::now()) {
+            return None;
+        }
         let known = lock(&self.known);
         let known = known
             .as_ref()
@@ -111,7 +126,14 @@ impl<V: Clone> Slot<V> {
         *lock(&self.known) = Some(known);
     }
 
-    pub(super) fn purges(&self) -> u64 {
+    /// Somebody asks now; gives the number of purges, which the answer will have heard of.
+    pub(super) fn begin(&self) -> u64 {
+        let mut recent = lock(&self.recent);
+        recent.deferred = recent.deferred.filter(|due| *due > Instant::now());
+        self.purges()
+    }
+
+    fn purges(&self) -> u64 {
         self.purges.load(Ordering::Acquire)
     }
 
@@ -120,8 +142,25 @@ impl<V: Clone> Slot<V> {
         self.purges.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// [`purge`](Self::purge), but only so often in a window of time; what is one too many counts when
+    /// the window is over. Whether this one counts at once.
+    pub(super) fn purge_at_most(&self, most: u32, window: Duration) -> bool {
+        let (mut recent, now) = (lock(&self.recent), Instant::now());
+        let since = *recent.since.get_or_insert(now);
+        if now.duration_since(since) >= window {
+            (recent.since, recent.purges) = (Some(now), 0);
+        }
+        if recent.purges < most {
+            recent.purges += 1;
+            self.purge();
+            return true;
+        }
+        recent.deferred = recent.since.map(|since| since + window);
+        false
+    }
+
     /// Whether an answer may be forced now, because the last one that was is `window` away.
-    pub(super) fn may_force(&self, window: std::time::Duration) -> bool {
+    pub(super) fn may_force(&self, window: Duration) -> bool {
         let mut forced = lock(&self.forced);
         let now = Instant::now();
         let may = forced.is_none_or(|last| now.duration_since(last) >= window);
@@ -138,6 +177,7 @@ impl<V> Default for Slot<V> {
             known: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             purges: AtomicU64::new(0),
+            recent: Mutex::default(),
             forced: Mutex::default(),
         }
     }

@@ -9,13 +9,15 @@ use atproto::syntax::{Did, DidBuf, Handle, HandleBuf};
 use reqwest::Url;
 use tokio::time::Instant;
 
+use super::handle::{self, Way};
 use super::location::Location;
 use super::memory::{Known, Memory, Slot};
-use super::{Account, Identity, IdentityError, IdentityFault, handle};
+use super::{Account, Identity, IdentityError, IdentityFault};
 use crate::gate::Gate;
 use crate::http::{Answer, Client, HttpError, Limits};
 use crate::names::Names;
 use crate::reach::Reach;
+use crate::turns::Turns;
 
 /// Where a resolver asks, and how long it remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,15 @@ pub struct Options {
     pub fresh_error: Duration,
     /// How far apart two forced lookups of one DID are at least. 5 minutes.
     pub refresh_window: Duration,
+    /// How often a DID may be purged within [`Options::purge_window`], so that it is asked for each
+    /// time; what is said more often counts when the window is over. 10 times.
+    pub purges: u32,
+    /// One minute.
+    pub purge_window: Duration,
+    /// How many hosts of handles and of `did:web` under one domain are asked at once. 16.
+    pub asked_at_once_of_a_domain: usize,
+    /// How many of them all are. 256.
+    pub asked_at_once: usize,
     /// How many DIDs are remembered, and how many handles. 250,000.
     pub capacity: usize,
 }
@@ -46,6 +57,10 @@ impl Default for Options {
             fresh_invalid_handle: Duration::from_secs(5 * 60),
             fresh_error: Duration::from_secs(2 * 60),
             refresh_window: Duration::from_secs(5 * 60),
+            purges: 10,
+            purge_window: Duration::from_secs(60),
+            asked_at_once_of_a_domain: 16,
+            asked_at_once: 256,
             capacity: 250_000,
         }
     }
@@ -83,6 +98,8 @@ pub struct Counts {
     pub errors: u64,
     /// Forced lookups that were not made, because the last one was a short time ago.
     pub refreshes_refused: u64,
+    /// Purges that were put off, because there were many a short time ago.
+    pub purges_deferred: u64,
 }
 
 struct Inner {
@@ -90,6 +107,7 @@ struct Inner {
     names: Arc<dyn Names>,
     options: Options,
     gate: Gate,
+    turns: Turns,
     accounts: Memory<Arc<Account>>,
     handles: Memory<DidBuf>,
     counters: Counters,
@@ -102,6 +120,7 @@ struct Counters {
     stale: AtomicU64,
     errors: AtomicU64,
     refreshes_refused: AtomicU64,
+    purges_deferred: AtomicU64,
 }
 
 impl Resolver {
@@ -109,7 +128,8 @@ impl Resolver {
     pub fn new(http: Client, names: Arc<dyn Names>, options: Options) -> Self {
         let (accounts, handles) = (Memory::new(options.capacity), Memory::new(options.capacity));
         let (gate, counters) = (Gate::default(), Counters::default());
-        Self(Arc::new(Inner { http, names, options, gate, accounts, handles, counters }))
+        let turns = Turns::new(options.asked_at_once_of_a_domain, options.asked_at_once);
+        Self(Arc::new(Inner { http, names, options, gate, turns, accounts, handles, counters }))
     }
 
     /// What is known of `did` and fresh, without asking anybody. That there is no such account is not
@@ -183,14 +203,16 @@ impl Resolver {
 
     /// What is known of `did` and its handle is no longer true, as `#identity` says: the next one who
     /// wants to know it asks. What was known is kept for the time that a directory is down.
+    ///
+    /// Anybody can say so as often as they like: beyond [`Options::purges`] it counts a little later.
     pub fn purge(&self, did: Did<'_>) {
         let Some(slot) = self.0.accounts.existing(did.as_str()) else { return };
-        slot.purge();
+        self.0.purge(&slot);
         let account = slot.last();
         let handle = account.as_ref().and_then(|account| account.document.handle());
         let handle = handle.map(Handle::to_normalized);
         if let Some(slot) = handle.and_then(|handle| self.0.handles.existing(handle.as_str())) {
-            slot.purge();
+            self.0.purge(&slot);
         }
     }
 
@@ -203,6 +225,7 @@ impl Resolver {
             stale: counters.stale.load(Relaxed),
             errors: counters.errors.load(Relaxed),
             refreshes_refused: counters.refreshes_refused.load(Relaxed),
+            purges_deferred: counters.purges_deferred.load(Relaxed),
         }
     }
 
@@ -233,6 +256,12 @@ impl std::fmt::Debug for Resolver {
 }
 
 impl Inner {
+    fn purge<V: Clone>(&self, slot: &Slot<V>) {
+        if !slot.purge_at_most(self.options.purges, self.options.purge_window) {
+            count(&self.counters.purges_deferred);
+        }
+    }
+
     /// The answer that `slot` knows, or that `ask` finds when it is our turn.
     async fn know<V, A>(&self, slot: &Slot<V>, ask: impl FnOnce() -> A) -> Result<V, IdentityError>
     where
@@ -248,7 +277,7 @@ impl Inner {
             count(&self.counters.hits);
             return answer;
         }
-        let purges = slot.purges();
+        let purges = slot.begin();
         count(&self.counters.lookups);
         let (answer, fresh) = self.settle(slot, ask().await);
         let fresh_until = Instant::now() + fresh;
@@ -285,13 +314,18 @@ impl Inner {
     }
 
     async fn ask_did(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
-        handle::did_of(&self.http, &*self.names, &self.options, handle).await
+        let Self { http, options, gate, turns, .. } = self;
+        handle::did_of(&Way { http, names: &*self.names, options, gate, turns }, handle).await
     }
 
     async fn ask_account(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
         let location = Location::of(did, self.http.reach(), &self.options)?;
         let (Location::Directory(url) | Location::Host(url)) = &location;
         let host = url.host_str().unwrap_or_default();
+        let _turn = match &location {
+            Location::Directory(_) => None,
+            Location::Host(_) => Some(self.turns.take(host).await),
+        };
         let entered = self.gate.enter(host).await;
         entered.map_err(|early| IdentityError::at(did, host, IdentityFault::TooEarly(early)))?;
         let answer = self.get(&location).await;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use atproto::did_document::DidDocumentError;
@@ -11,8 +12,8 @@ use tokio::net::TcpListener;
 use tokio::time;
 
 use super::*;
-use crate::http::{Client, HttpFault};
-use crate::names::{Lookup, LoopbackNames, Names};
+use crate::http::{Client, HttpFault, Limits};
+use crate::names::{Lookup, LoopbackNames, NameError, Names};
 use crate::reach::Reach;
 
 /// What is served, by host and path, and how often something was asked for.
@@ -21,6 +22,9 @@ struct World {
     answers: Mutex<HashMap<String, String>>,
     texts: Mutex<HashMap<String, Vec<String>>>,
     asked: Mutex<HashMap<String, usize>>,
+    /// While it is held, nothing is answered.
+    silence: tokio::sync::Mutex<()>,
+    is_dns_down: AtomicBool,
 }
 
 struct WorldNames(Arc<World>);
@@ -32,6 +36,10 @@ impl Names for WorldNames {
 
     fn texts<'a>(&'a self, name: &'a str) -> Lookup<'a, Vec<Vec<u8>>> {
         let texts = self.0.texts.lock().unwrap().get(name).cloned().unwrap_or_default();
+        if self.0.is_dns_down.load(Relaxed) {
+            let error = NameError { name: name.to_owned(), reason: "down".to_owned() };
+            return Box::pin(async { Err(error) });
+        }
         Box::pin(async { Ok(texts.into_iter().map(String::into_bytes).collect()) })
     }
 }
@@ -45,10 +53,14 @@ impl World {
         let server = Arc::clone(&world);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let mut request = vec![0; 4096];
-                let len = stream.read(&mut request).await.unwrap_or(0);
-                let answer = server.answer(&String::from_utf8_lossy(&request[..len]));
-                let _ = stream.write_all(answer.as_bytes()).await;
+                let server = Arc::clone(&server);
+                tokio::spawn(async move {
+                    let mut request = vec![0; 4096];
+                    let len = stream.read(&mut request).await.unwrap_or(0);
+                    let answer = server.answer(&String::from_utf8_lossy(&request[..len]));
+                    drop(server.silence.lock().await);
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                });
             }
         });
         let names: Arc<dyn Names> = Arc::new(WorldNames(Arc::clone(&world)));
@@ -82,6 +94,13 @@ impl World {
     fn name(&self, handle: &str, texts: &[&str]) {
         let texts = texts.iter().map(ToString::to_string).collect();
         self.texts.lock().unwrap().insert(format!("_atproto.{handle}"), texts);
+    }
+
+    /// Waits until so much was asked for at a place.
+    async fn was_asked(&self, at: &str, times: usize) {
+        while self.asked(at) < times {
+            tokio::task::yield_now().await;
+        }
     }
 
     fn asked(&self, at: &str) -> usize {
@@ -282,4 +301,139 @@ async fn a_directory_that_wants_to_be_left_alone_is_not_asked_for_anybody() {
     assert_eq!(fault(&resolver, ALICE).await, IdentityFault::Status(429));
     assert!(matches!(fault(&resolver, BOB).await, IdentityFault::TooEarly(_)));
     assert_eq!(world.asked(&format!("plc.test/{BOB}")), 0);
+}
+
+#[tokio::test]
+async fn a_purge_during_a_lookup_counts_for_its_answer() {
+    let (world, resolver) = World::start().await;
+    let at = format!("plc.test/{ALICE}");
+    world.serve_account(ALICE, "alice.test");
+    let silence = world.silence.lock().await;
+    let asker = resolver.clone();
+    let lookup = tokio::spawn(async move { asker.account(did(ALICE)).await });
+    world.was_asked(&at, 1).await;
+    world.serve_account(ALICE, "bob.test");
+    resolver.purge(did(ALICE));
+    drop(silence);
+    // The answer was on its way before.
+    assert_eq!(lookup.await.unwrap().unwrap().document.handle().unwrap(), "alice.test");
+    let account = resolver.account(did(ALICE)).await.unwrap();
+    assert_eq!((account.document.handle().unwrap().as_str(), world.asked(&at)), ("bob.test", 2));
+}
+
+#[tokio::test]
+async fn who_waits_for_an_asker_that_gives_up_asks() {
+    let (world, resolver) = World::start().await;
+    let at = format!("plc.test/{ALICE}");
+    world.serve_account(ALICE, "alice.test");
+    let silence = world.silence.lock().await;
+    let asker = resolver.clone();
+    let first = tokio::spawn(async move { asker.account(did(ALICE)).await });
+    world.was_asked(&at, 1).await;
+    let asker = resolver.clone();
+    let second = tokio::spawn(async move { asker.account(did(ALICE)).await });
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    world.was_asked(&at, 2).await;
+    drop(silence);
+    assert_eq!(second.await.unwrap().unwrap().did(), did(ALICE));
+    assert_eq!(resolver.counts().lookups, 2);
+}
+
+#[tokio::test]
+async fn purges_without_end_are_lookups_without_end_only_as_often_as_is_allowed() {
+    let (world, resolver) = World::start().await;
+    let (at, options) = (format!("plc.test/{ALICE}"), Options::default());
+    let most = options.purges as usize;
+    world.serve_account(ALICE, "alice.test");
+    resolver.account(did(ALICE)).await.unwrap();
+    for _ in 0..3 * most {
+        resolver.purge(did(ALICE));
+        resolver.account(did(ALICE)).await.unwrap();
+    }
+    assert_eq!((world.asked(&at), resolver.counts().purges_deferred), (1 + most, 2 * most as u64));
+    // What was put off is not forgotten, and counts once.
+    world.serve_account(ALICE, "bob.test");
+    pass(options.purge_window).await;
+    for _ in 0..2 {
+        let account = resolver.account(did(ALICE)).await.unwrap();
+        assert_eq!(account.document.handle().unwrap(), "bob.test");
+    }
+    assert_eq!(world.asked(&at), 2 + most);
+}
+
+#[tokio::test]
+async fn without_the_dns_the_host_says_who_it_is_and_without_both_nobody_does() {
+    let (world, resolver) = World::start().await;
+    world.serve_handle("alice.test", ALICE);
+    world.is_dns_down.store(true, Relaxed);
+    assert_eq!(resolver.did_of(handle("alice.test")).await.unwrap().as_did(), did(ALICE));
+    let error = resolver.did_of(handle("bob.test")).await.unwrap_err();
+    assert!(matches!(error.fault, IdentityFault::Name(_)), "{error}");
+    assert!(error.is_outage());
+    // What was known goes on being true.
+    world.serve("alice.test/.well-known/atproto-did", 404, "");
+    pass(25 * HOUR).await;
+    assert_eq!(resolver.did_of(handle("alice.test")).await.unwrap().as_did(), did(ALICE));
+    assert_eq!(resolver.counts().stale, 1);
+}
+
+#[tokio::test]
+async fn a_document_that_ends_in_the_middle_is_none() {
+    let (world, resolver) = World::start().await;
+    let whole = document(ALICE, "alice.test");
+    world.serve(&format!("plc.test/{ALICE}"), 200, &whole[..whole.len() / 2]);
+    let error = fault(&resolver, ALICE).await;
+    assert!(matches!(error, IdentityFault::Document(DidDocumentError::Json { .. })), "{error}");
+    let cut = answer_of(200, "", &document(BOB, "bob.test"));
+    let cut = cut[..cut.len() / 2].to_owned();
+    world.answers.lock().unwrap().insert(format!("plc.test/{BOB}"), cut);
+    let error = resolver.account(did(BOB)).await.unwrap_err();
+    assert!(matches!(error.fault, IdentityFault::Http(HttpFault::Broken(_))), "{error}");
+    assert!(error.is_outage());
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_go_on_speaking_is_not_waited_for() {
+    let (world, resolver) = World::start().await;
+    let _silence = world.silence.lock().await;
+    let asker = resolver.clone();
+    let lookup = tokio::spawn(async move { asker.account(did(ALICE)).await });
+    world.was_asked(&format!("plc.test/{ALICE}"), 1).await;
+    pass(Limits::DOCUMENT.max_time).await;
+    let error = lookup.await.unwrap().unwrap_err();
+    let expected = IdentityFault::Http(HttpFault::TimeLimit(Limits::DOCUMENT.max_time));
+    assert_eq!((&error.fault, error.is_outage()), (&expected, true));
+}
+
+#[tokio::test]
+async fn few_at_once_ask_the_hosts_of_one_domain() {
+    let (world, resolver) = World::start().await;
+    let silence = world.silence.lock().await;
+    let most = Options::default().asked_at_once_of_a_domain;
+    let names: Vec<String> = (0..3 * most).map(|number| format!("a{number}.many.test")).collect();
+    let lookups = names.iter().cloned().map(|name| {
+        world.serve_handle(&name, ALICE);
+        let asker = resolver.clone();
+        tokio::spawn(async move { asker.did_of(handle(&name)).await })
+    });
+    let lookups: Vec<_> = lookups.collect();
+    let asked = || {
+        let path = |name: &String| world.asked(&format!("{name}/.well-known/atproto-did"));
+        names.iter().map(path).sum::<usize>()
+    };
+    while asked() < most {
+        tokio::task::yield_now().await;
+    }
+    // Nobody else had a turn, and another domain has some of its own.
+    world.serve_handle("elsewhere.test", BOB);
+    let asker = resolver.clone();
+    let elsewhere = tokio::spawn(async move { asker.did_of(handle("elsewhere.test")).await });
+    world.was_asked("elsewhere.test/.well-known/atproto-did", 1).await;
+    assert_eq!(asked(), most);
+    drop(silence);
+    for lookup in lookups {
+        assert_eq!(lookup.await.unwrap().unwrap().as_did(), did(ALICE));
+    }
+    assert_eq!(elsewhere.await.unwrap().unwrap().as_did(), did(BOB));
 }

@@ -22,6 +22,18 @@ impl Range {
         self.name
     }
 
+    /// The first address of the range, and the last.
+    #[cfg(test)]
+    pub(crate) fn ends(&self) -> [IpAddr; 2] {
+        let host_v4 = u32::MAX.checked_shr(self.prefix_len.into()).unwrap_or(0);
+        let host_v6 = u128::MAX.checked_shr(self.prefix_len.into()).unwrap_or(0);
+        let last = match self.network {
+            IpAddr::V4(network) => Ipv4Addr::from_bits(network.to_bits() | host_v4).into(),
+            IpAddr::V6(network) => Ipv6Addr::from_bits(network.to_bits() | host_v6).into(),
+        };
+        [self.network, last]
+    }
+
     fn contains(&self, address: IpAddr) -> bool {
         match (self.network, address) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -61,7 +73,7 @@ const fn v6_low(f: u16, h: u16, prefix_len: u8, name: &'static str) -> Range {
 }
 
 /// The registries, narrower ranges before those around them.
-static TABLE: [Range; 33] = [
+pub(crate) static TABLE: [Range; 33] = [
     v4(0, 0, 0, 8, "this network"),
     v4(10, 0, 0, 8, "private"),
     v4(100, 64, 0, 10, "shared by carrier-grade NAT"),
@@ -112,21 +124,8 @@ mod tests {
     #[test]
     fn the_first_and_the_last_address_of_every_range_are_special() {
         for range in &TABLE {
-            for address in [range.network, last(range)] {
+            for address in range.ends() {
                 assert!(special_range(address).is_some(), "{address} of {range}");
-            }
-        }
-    }
-
-    fn last(range: &Range) -> IpAddr {
-        match range.network {
-            IpAddr::V4(network) => {
-                let host = u32::MAX.checked_shr(range.prefix_len.into()).unwrap_or(0);
-                Ipv4Addr::from_bits(network.to_bits() | host).into()
-            }
-            IpAddr::V6(network) => {
-                let host = u128::MAX.checked_shr(range.prefix_len.into()).unwrap_or(0);
-                Ipv6Addr::from_bits(network.to_bits() | host).into()
             }
         }
     }

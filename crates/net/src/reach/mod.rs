@@ -11,6 +11,8 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
+#[cfg(test)]
+pub(crate) use address::TABLE;
 pub use address::{Range, special_range};
 
 /// Where connections may go.
