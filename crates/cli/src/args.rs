@@ -1,6 +1,8 @@
 //! What can be asked of the command?
 
+pub(crate) mod capture;
 pub(crate) mod config;
+pub(crate) mod follow;
 pub(crate) mod frames;
 pub(crate) mod network;
 pub(crate) mod plc;
@@ -19,7 +21,9 @@ use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use serde::Serialize;
 
+use capture::CaptureArgs;
 use config::ConfigCommand;
+use follow::FollowArgs;
 use frames::FramesCommand;
 use plc::PlcCommand;
 use repo::RepoCommand;
@@ -74,6 +78,10 @@ pub(crate) enum Command {
     Plc(PlcCommand),
     #[command(subcommand)]
     Sim(SimCommand),
+    #[command(after_help = follow::EXAMPLES)]
+    Follow(Box<FollowArgs>),
+    #[command(after_help = capture::EXAMPLES)]
+    Capture(Box<CaptureArgs>),
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Prints a completion script for a shell.

@@ -5,9 +5,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ::bench::BenchError;
+use wireproof::net::firehose::{FeedError, RunError};
 use wireproof::net::http::HttpError;
 use wireproof::net::identity::{IdentityError, IdentityFault};
 use wireproof::net::xrpc::{FetchError, XrpcError};
+use wireproof::store::StoreError;
 
 /// Why the command did not do what it was asked.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) enum Failure {
     Network(String),
     /// A file, folder or program of this machine.
     Local(String),
+    /// A person asked us to stop, and we did so in order.
+    Interrupted,
     /// Whoever read our output has gone, and wants no more.
     NobodyReads,
 }
@@ -32,6 +36,7 @@ impl Failure {
             Self::Usage(message) => (2, message),
             Self::Network(message) => (3, message),
             Self::Local(message) => (4, message),
+            Self::Interrupted => return ExitCode::from(130),
             Self::NobodyReads => return ExitCode::SUCCESS,
         };
         // If standard error is closed too, the code has to do.
@@ -85,6 +90,27 @@ impl From<FetchError> for Failure {
             FetchError::Remote(error) => error.into(),
             FetchError::Local(_) => Self::Local(error.to_string()),
         }
+    }
+}
+
+impl From<FeedError> for Failure {
+    fn from(error: FeedError) -> Self {
+        Self::Network(error.to_string())
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Feed(error) => error.into(),
+            other => Self::Local(other.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Local(error.to_string())
     }
 }
 

@@ -6,10 +6,12 @@
 mod account;
 mod args;
 mod bench;
+mod capture;
 mod completions;
 mod config;
 mod corpus;
 mod failure;
+mod follow;
 mod frames;
 mod hex;
 mod inspect;
@@ -59,6 +61,8 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Frames(command) => frames::run(&command, output),
         Command::Plc(command) => plc::run(&command, output),
         Command::Sim(command) => sim::run(&command, output),
+        Command::Follow(args) => follow::run(&args),
+        Command::Capture(args) => capture::run(&args, output),
         Command::Config(ConfigCommand::Show(args)) => config::show(&args, output),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)

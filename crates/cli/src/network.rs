@@ -12,6 +12,7 @@ use crate::failure::Failure;
 
 /// The clients, and where they connect.
 pub(crate) struct Network {
+    pub(crate) http: http::Client,
     pub(crate) resolver: identity::Resolver,
     pub(crate) xrpc: xrpc::Client,
 }
@@ -28,7 +29,7 @@ impl Network {
             ..usual
         };
         let resolver = identity::Resolver::new(http.clone(), names, options);
-        Ok(Self { resolver, xrpc: xrpc::Client::new(http) })
+        Ok(Self { xrpc: xrpc::Client::new(http.clone()), http, resolver })
     }
 }
 

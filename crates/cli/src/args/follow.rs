@@ -1,0 +1,113 @@
+//! What can be asked of a stream that is followed?
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgAction, Args, ValueHint};
+
+/// Follows a stream of events and prints a line of JSON for each.
+///
+/// Every event is judged: the account's key signed its commit, the operations are all that changed, and
+/// the commit continues the one before. Each line says so, or why not; what is not proved comes
+/// without its records. Nothing is dropped, and what was printed is not printed again: the next run
+/// goes on behind the last line of this one. After a crash the last lines may come twice.
+///
+/// Ctrl-C finishes what is under way and keeps the place (exit code 130); a second one does not wait.
+#[derive(Debug, Args)]
+pub(crate) struct FollowArgs {
+    #[command(flatten)]
+    pub(crate) from: FromArgs,
+    /// Judges events; `--verify=false` or --no-verify prints them as they come.
+    #[arg(long, env = "WIREPROOF_VERIFY", action = ArgAction::Set, value_name = "BOOL")]
+    #[arg(num_args = 0..=1, require_equals = true, default_value_t = true)]
+    #[arg(default_missing_value = "true")]
+    pub(crate) verify: bool,
+    /// Prints events as they come.
+    #[arg(long, overrides_with = "verify")]
+    pub(crate) no_verify: bool,
+    /// Prints only what happens in these collections: app.bsky.feed.post, or app.bsky.graph.* for all
+    /// that begin so.
+    #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]
+    pub(crate) collections: Vec<String>,
+    /// Prints only what happens to these accounts; `@FILE` for a file with one a line.
+    #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
+    pub(crate) dids: Vec<String>,
+    /// Fetches the repository of an account anew when something of it is missing, and proves it.
+    #[arg(long, env = "WIREPROOF_RESYNC")]
+    pub(crate) resync: bool,
+    /// The folder with cursors, keys and what is known of accounts [default: wireproof in
+    /// $XDG_STATE_HOME or ~/.local/state].
+    #[arg(long, env = "WIREPROOF_STATE", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) state: Option<PathBuf>,
+    /// How long the file with them may become; what does not fit ends the run, as a full disk does.
+    #[arg(long, env = "WIREPROOF_STATE_BYTES", value_name = "N")]
+    pub(crate) state_bytes: Option<u64>,
+    /// Where to begin with a host that was never followed before: `live`, `oldest` for all that it
+    /// still has, or a sequence number.
+    #[arg(long, env = "WIREPROOF_CURSOR", value_name = "CURSOR", default_value = "live")]
+    pub(crate) cursor: Start,
+    /// Serves what Prometheus scrapes at /metrics of this address, which must be of this machine.
+    #[arg(long, env = "WIREPROOF_METRICS", value_name = "127.0.0.1:PORT")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Ends after so many lines.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) events: Option<u64>,
+    /// How many threads judge [default: one a core].
+    #[arg(long, env = "WIREPROOF_WORKERS", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: Option<u16>,
+}
+
+/// Where a stream comes from.
+#[derive(Debug, Args)]
+pub(crate) struct FromArgs {
+    /// A relay or a PDS; several, to go to the next one when one fails [default: bsky.network].
+    #[arg(long, env = "WIREPROOF_HOST", value_name = "URL", value_delimiter = ',')]
+    pub(crate) host: Vec<String>,
+    #[command(flatten)]
+    pub(crate) network: super::network::NetworkArgs,
+    /// The shortest wait before a host is tried again.
+    #[arg(long, env = "WIREPROOF_BACKOFF_FIRST_MS", value_name = "MS", hide = true)]
+    pub(crate) backoff_first_ms: Option<u64>,
+    /// The longest wait before a host is tried again.
+    #[arg(long, env = "WIREPROOF_BACKOFF_MAX_MS", value_name = "MS", hide = true)]
+    pub(crate) backoff_max_ms: Option<u64>,
+    /// How long a host may be silent.
+    #[arg(long, env = "WIREPROOF_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) idle_seconds: u64,
+}
+
+/// Where to begin with a host whose cursor nobody kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// With what happens next.
+    Live,
+    /// Behind this number; 0 for all that there is.
+    Behind(u64),
+}
+
+impl FromStr for Start {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "live" => Ok(Self::Live),
+            "oldest" => Ok(Self::Behind(0)),
+            number => number
+                .parse()
+                .map(Self::Behind)
+                .map_err(|_| "`live`, `oldest` or a sequence number is wanted".to_owned()),
+        }
+    }
+}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  wireproof follow | jq -c 'select(.verdict != \"verified\")'
+  wireproof follow --collections app.bsky.feed.post | jq -r '.ops[].record.text'
+  wireproof follow --host https://one.example.com --host https://two.example.com --resync
+  wireproof follow --dids @dids.txt --cursor oldest --state state --metrics 127.0.0.1:9464
+
+All of these can be in the environment (WIREPROOF_HOST, …) and in wireproof.toml: `wireproof config show`.";

@@ -1,0 +1,33 @@
+//! What survives the end of the process? What the state file keeps.
+
+use std::sync::Arc;
+
+use wireproof::net::firehose::{Journal, JournalError};
+use wireproof::store::Store;
+use wireproof::verify::sync::Account;
+
+use super::keys::StoredKeys;
+
+/// A state file as a journal: cursors and accounts in one step, and the keys that were found meanwhile.
+pub(super) struct StateFile {
+    pub(super) store: Store,
+    pub(super) keys: Arc<StoredKeys>,
+    /// Where to begin with a stream that has no cursor.
+    pub(super) first: Option<u64>,
+}
+
+impl Journal for StateFile {
+    fn cursor(&self, stream: &str) -> Result<Option<u64>, JournalError> {
+        let stored = self.store.cursor(stream).map_err(JournalError::new)?;
+        Ok(stored.or(self.first))
+    }
+
+    fn checkpoint(
+        &self,
+        cursors: &[(&str, u64)],
+        accounts: &[(Box<str>, Account)],
+    ) -> Result<(), JournalError> {
+        self.store.checkpoint(cursors, accounts).map_err(JournalError::new)?;
+        self.keys.write().map_err(JournalError::new)
+    }
+}

@@ -1,0 +1,180 @@
+//! `wireproof follow`: a stream of events, a line of JSON for each.
+//!
+//! ```text
+//! hosts ── Firehose ── Printer::event on each worker ── Lines ── standard output
+//!              │                                           │
+//!              │ <────────────── acknowledged ─────────────┘ when it is written and flushed
+//!              └── StateFile: cursors, accounts, keys, as far as acknowledged
+//! ```
+
+mod hosts;
+mod journal;
+mod keys;
+mod line;
+mod lines;
+mod metrics;
+mod notices;
+mod printer;
+mod selection;
+mod state;
+mod status;
+mod stopping;
+mod watch;
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wireproof::atproto::event::{Options as Decoding, Values};
+use wireproof::net::firehose::{
+    self, Begin, FeedOptions, Firehose, ResolverKeys, Resync, Stop, Verify,
+};
+use wireproof::net::hosts::Pace;
+use wireproof::net::websocket::SocketOptions;
+use wireproof::store::Accounts;
+use wireproof::verify::sync::Policy;
+
+use crate::args::follow::{FollowArgs, FromArgs, Start};
+use crate::failure::Failure;
+use crate::network::{self, Network};
+use journal::StateFile;
+use keys::StoredKeys;
+use lines::{Lines, LinesWriter};
+use metrics::Metrics;
+use printer::Printer;
+use selection::Selection;
+use status::Status;
+use stopping::Stopping;
+use watch::Watch;
+
+pub(crate) use hosts::{Hosts, RELAY};
+pub(crate) use notices::text as notice_text;
+
+pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
+    network::runtime()?.block_on(follow(args))
+}
+
+async fn follow(args: &FollowArgs) -> Result<(), Failure> {
+    let selection = Selection::new(&args.dids, &args.collections)?;
+    let hosts = Hosts::new(&args.from.host, RELAY)?;
+    let network = Network::open(&args.from.network)?;
+    let metrics = match args.metrics {
+        Some(address) => Some(Metrics::bind(address).await?),
+        None => None,
+    };
+    let store = state::open(args)?;
+    let keys = ResolverKeys::new(network.resolver.clone());
+    let keys = Arc::new(StoredKeys::new(keys, store.clone()));
+    let options = options(args, &hosts, &network, &keys)?;
+    let mut accounts =
+        (0..options.workers).map(|_| store.accounts()).collect::<Result<Vec<_>, _>>()?;
+    let states = move |_| -> Accounts { accounts.pop().expect("one for each worker") };
+
+    let firehose = Firehose::new(&network.http, options);
+    let watch = Watch::new(hosts.names, firehose.counters(), network.resolver, store.clone());
+    let watch = Arc::new(watch);
+    let (status, stop) = (Status::new(), Stop::new());
+    if let Some(listener) = &metrics {
+        let address = listener.local_addr().map_err(|error| Failure::Local(error.to_string()))?;
+        status.say(&format!("metrics at http://{address}/metrics"));
+    }
+    let stopping = Stopping::start(stop.clone(), status.clone());
+    let (lines, writer) = open_lines(&stop)?;
+    let printer = Printer {
+        lines,
+        selection,
+        watch: Arc::clone(&watch),
+        status: status.clone(),
+        limit: args.events,
+        stop: stop.clone(),
+    };
+    let journal = StateFile { store, keys, first: args.cursor.number() };
+    let run = firehose.run(printer, journal, states, stop);
+    let ended = tokio::select! {
+        ended = run => ended,
+        never = beside(metrics, &watch, &status) => match never {},
+    };
+    status.end();
+    // Who could not write tells why; that events were dropped then follows from it.
+    writer.finish()?;
+    ended?;
+    stopping.conclude()
+}
+
+/// What goes on beside a run.
+async fn beside(
+    metrics: Option<tokio::net::TcpListener>,
+    watch: &Arc<Watch>,
+    status: &Status,
+) -> Infallible {
+    let serve = async {
+        match metrics {
+            Some(listener) => Metrics::new(listener, Arc::clone(watch)).serve().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        never = serve => never,
+        never = status.tell(watch) => never,
+    }
+}
+
+/// Lines to standard output. If nobody takes them any more there is no use in going on.
+fn open_lines<A: lines::Acknowledge>(stop: &Stop) -> Result<(Lines<A>, LinesWriter<A>), Failure> {
+    let stop = stop.clone();
+    let opened = Lines::start(io::stdout(), move || stop.now());
+    opened.map_err(|error| Failure::Local(format!("no thread: {error}")))
+}
+
+fn options(
+    args: &FollowArgs,
+    hosts: &Hosts,
+    network: &Network,
+    keys: &Arc<StoredKeys>,
+) -> Result<firehose::Options, Failure> {
+    let usual =
+        firehose::Options::new(hosts.urls.clone(), Arc::clone(keys) as Arc<dyn firehose::Keys>);
+    let decoding = Decoding { values: Values::Build, ..Decoding::default() };
+    let policy = Policy { values: Values::Build, ..Policy::default() };
+    let verify = match (args.verify && !args.no_verify, usual.verify) {
+        (true, Verify::On { keys, cache_bytes, .. }) => Verify::On { policy, keys, cache_bytes },
+        _ => Verify::Off { decoding },
+    };
+    let is_on = matches!(verify, Verify::On { .. });
+    Ok(firehose::Options {
+        feed: feed_options(&args.from, args.cursor),
+        workers: args.workers.map_or(usual.workers, usize::from),
+        verify,
+        resync: (args.resync && is_on)
+            .then(|| Resync::new(network.xrpc.clone(), network.resolver.clone())),
+        ..usual
+    })
+}
+
+impl Start {
+    /// Where to begin, if that is a number.
+    fn number(self) -> Option<u64> {
+        match self {
+            Self::Behind(number) if number > 0 => Some(number),
+            _ => None,
+        }
+    }
+}
+
+/// How streams are read.
+pub(crate) fn feed_options(from: &FromArgs, start: Start) -> FeedOptions {
+    let usual = FeedOptions::default();
+    let max_silence = Duration::from_secs(from.idle_seconds);
+    let ping_every = usual.socket.ping_every.min(max_silence / 2);
+    FeedOptions {
+        first: if start == Start::Behind(0) { Begin::Oldest } else { Begin::Live },
+        pace: Pace {
+            first: from.backoff_first_ms.map_or(usual.pace.first, Duration::from_millis),
+            longest: from.backoff_max_ms.map_or(usual.pace.longest, Duration::from_millis),
+            ..usual.pace
+        },
+        socket: SocketOptions { max_silence, ping_every, ..usual.socket },
+        ..usual
+    }
+}

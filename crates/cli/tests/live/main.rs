@@ -1,0 +1,18 @@
+//! What do `follow` and `capture` print of a network, and what have they kept when they end?
+//!
+//! | module | what it asks |
+//! |---|---|
+//! | `lines` | what a line says of an event, of whatever kind and verdict |
+//! | `places` | where a run goes on, and how it ends: interrupted, refused, out of disk |
+//! | `watching` | what Prometheus gets |
+//! | `capturing` | the files of a capture, and that the benchmark takes them |
+//!
+//! The network is the simulated one, on loopback; the command is a process of its own.
+
+#![forbid(unsafe_code)]
+
+mod capturing;
+mod lines;
+mod places;
+mod running;
+mod watching;

@@ -1,0 +1,111 @@
+//! The command, running against a network.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+use simnet::servers::{Server, Spec, World};
+
+/// A small network with a relay, and nobody who writes.
+pub(crate) fn quiet() -> World {
+    let spec = Spec { accounts: 6, records: 5, pds: 1, jetstreams: 0, ..Spec::default() };
+    World::start(spec).unwrap()
+}
+
+/// The same with so many commits told.
+pub(crate) fn with_commits(prepared: usize) -> World {
+    let spec = Spec { accounts: 6, records: 5, pds: 1, jetstreams: 0, prepared, ..Spec::default() };
+    World::start(spec).unwrap()
+}
+
+/// A command about the first relay of a network.
+pub(crate) fn wireproof(world: &World, command: &str, args: &[&str]) -> Command {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let port = world.port(Server::Pds(0)).to_string();
+    process.arg(command).args(["--host", &world.url(Server::Relay(0))]);
+    process.args(["--plc", &world.url(Server::Plc), "--development-port", &port]).args(args);
+    process.args(["--backoff-first-ms", "10", "--backoff-max-ms", "100"]);
+    process.env("XDG_CONFIG_HOME", "/nonexistent");
+    process
+}
+
+/// `follow` of all that the relay has told, with its state in `dir`.
+pub(crate) fn follow(world: &World, dir: &Path, args: &[&str]) -> Command {
+    let mut command = wireproof(world, "follow", &["--cursor", "oldest"]);
+    command.arg("--state").arg(dir.join("state")).args(args);
+    command
+}
+
+/// What a `follow` that ends by itself has printed.
+pub(crate) fn lines(mut command: Command) -> Vec<Value> {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", told(&output));
+    parsed(&output.stdout)
+}
+
+pub(crate) fn parsed(out: &[u8]) -> Vec<Value> {
+    let lines = str::from_utf8(out).unwrap().lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+pub(crate) fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub(crate) fn seqs(lines: &[Value]) -> Vec<u64> {
+    lines.iter().filter_map(|line| line["seq"].as_u64()).collect()
+}
+
+/// A `follow` that goes on until somebody ends it. Dropping it kills it.
+pub(crate) struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    /// The next lines; waits for them.
+    pub(crate) fn take(&mut self, count: usize) -> Vec<Value> {
+        let next = |_| {
+            let mut line = String::new();
+            assert!(self.out.read_line(&mut line).unwrap() > 0, "it has ended");
+            serde_json::from_str(&line).unwrap()
+        };
+        (0..count).map(next).collect()
+    }
+
+    /// A line of standard error with this in it; waits for it.
+    pub(crate) fn told(&mut self, text: &str) -> String {
+        let errors = BufReader::new(self.child.stderr.as_mut().unwrap());
+        let mut lines = errors.lines().map(Result::unwrap);
+        lines.find(|line| line.contains(text)).expect("it is told")
+    }
+
+    /// Asks it to end, as Ctrl-C does; gives what it printed until then, and its exit code.
+    pub(crate) fn interrupt(mut self) -> (Vec<Value>, Option<i32>) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        let mut rest = Vec::new();
+        self.out.read_to_end(&mut rest).unwrap();
+        (parsed(&rest), self.child.wait().unwrap().code())
+    }
+
+    /// Ends it without a word, as a power cut would.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
