@@ -5,6 +5,7 @@
 //! | `xrpc` | repositories, records and lists from PDSs and relays |
 //! | `websockets` | upgrades that are refused, connections that are cut, silent or too much |
 //! | `feeds` | the firehose: cursors, numbers, hosts, and what servers say of them |
+//! | `jetstreams` | both versions: dictionaries, wishes, cursors, hosts |
 //!
 //! The servers are those of `simnet`, on loopback. Every fault that a test switches on is shown to have
 //! happened.
@@ -14,5 +15,6 @@
 mod line;
 
 mod feeds;
+mod jetstreams;
 mod websockets;
 mod xrpc;

@@ -13,6 +13,7 @@
 //! | [`hosts`] | which of several hosts is asked next, and when? |
 //! | [`cursors`] | where was each stream left? |
 //! | [`firehose`] | what do relays and PDSs tell, in order and without a loss? |
+//! | [`jetstream`] | what do Jetstreams tell, in either version, once? |
 //!
 //! Hosts are named by strangers: every address is checked when it is connected to, every answer has a
 //! longest length and a longest time, and whatever goes wrong says with which host it did.
@@ -25,6 +26,7 @@ pub mod gate;
 pub mod hosts;
 pub mod http;
 pub mod identity;
+pub mod jetstream;
 mod line;
 pub mod names;
 pub mod reach;

@@ -110,6 +110,15 @@ impl Line {
         self.hosts.succeed();
     }
 
+    /// Says a text over the connection, if there is one. That it breaks is found when it is read.
+    pub(crate) async fn say(&mut self, text: String) {
+        if let State::Open(open) = &mut self.state
+            && let Err(error) = open.socket.send_text(text).await
+        {
+            self.hang_up(error);
+        }
+    }
+
     /// Ends the connection, if there is one, for this reason.
     pub(crate) fn hang_up(&mut self, reason: SocketError) {
         let State::Open(open) = &self.state else { return };

@@ -133,7 +133,6 @@ fn check(headers: &HeaderMap, key: &str, protocol: Option<&str>) -> Result<(), &
 /// What the host says instead, as far as it says so shortly.
 async fn read_refusal(mut response: Response) -> Refusal {
     let status = response.status().as_u16();
-    let retry_after = gate::asked_wait(status, response.headers());
     let mut body = Vec::new();
     let read = async {
         while let Ok(Some(piece)) = response.chunk().await {
@@ -145,11 +144,17 @@ async fn read_refusal(mut response: Response) -> Refusal {
     };
     // What has come by then is what is told.
     let _ = tokio::time::timeout(MAX_REFUSAL_TIME, read).await;
-    let said: Said = serde_json::from_slice(&body).unwrap_or_else(|_| Said {
+    read_said(status, response.headers(), &body)
+}
+
+/// What an answer with an error says.
+pub(crate) fn read_said(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
+    let said: Said = serde_json::from_slice(body).unwrap_or_else(|_| Said {
         error: None,
-        message: Some(String::from_utf8_lossy(&body).into_owned()),
+        message: Some(String::from_utf8_lossy(body).into_owned()),
     });
     let message = said.message.as_deref().map(tame).unwrap_or_default();
+    let retry_after = gate::asked_wait(status, headers);
     Refusal { status, name: said.error.as_deref().map(tame), message, retry_after }
 }
 

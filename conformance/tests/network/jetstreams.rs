@@ -1,0 +1,534 @@
+//! Both versions of Jetstream: dictionaries, wishes, cursors, hosts.
+
+use std::time::Duration;
+
+use simnet::servers::{Dose, Fault, Kind as Told, Server, Spec, Status, V1_ID, V2_ID, World};
+use wireproof::atproto::syntax::DidBuf;
+use wireproof::net::hosts::{Chance, HostId};
+use wireproof::net::http::Limits;
+use wireproof::net::jetstream::{
+    Begin, Body, Client, ClientError, Compression, Event, Item, Kind, LEAST_TIME, Notice, Options,
+    Origin, Strange, Version, Wanted, WantedError,
+};
+use wireproof::net::reach::Reach;
+use wireproof::net::websocket::{SocketError, SocketOptions};
+
+use crate::line::{self, PACE, dialer, url};
+
+const JETSTREAM: Server = Server::Jetstream(0);
+const OTHER: Server = Server::Jetstream(1);
+const BOTH: [Version; 2] = [Version::V1, Version::V2];
+
+fn world(change: impl FnOnce(&mut Spec)) -> World {
+    line::world(change)
+}
+
+fn options(version: Version) -> Options {
+    let socket = line::options().socket;
+    Options { version, first: Begin::Oldest, pace: PACE, socket, ..Options::default() }
+}
+
+fn try_client(
+    world: &World,
+    servers: &[(Server, Option<u64>)],
+    wanted: Wanted,
+    options: Options,
+) -> Result<Client, WantedError> {
+    let origin = |(server, cursor): &(Server, Option<u64>)| Origin {
+        url: url(world, *server, ""),
+        cursor: *cursor,
+    };
+    let origins: Vec<Origin> = servers.iter().map(origin).collect();
+    Client::new(dialer(Reach::Loopback), &origins, wanted, options, Chance::seeded(7))
+}
+
+fn client(world: &World, options: Options) -> Client {
+    try_client(world, &[(JETSTREAM, None)], Wanted::default(), options).expect("nothing wrong")
+}
+
+/// What somebody was handed.
+#[derive(Debug, Default)]
+struct Heard {
+    events: Vec<Event>,
+    strange: Vec<Strange>,
+    notices: Vec<Notice>,
+    failure: Option<ClientError>,
+}
+
+impl Heard {
+    async fn until(&mut self, client: &mut Client, mut is_enough: impl FnMut(&Self) -> bool) {
+        while !is_enough(self) {
+            let next = tokio::time::timeout(PATIENCE, client.next()).await;
+            match next.unwrap_or_else(|_| panic!("nothing more came: {self:?}")) {
+                Ok(Item::Event(event)) => self.events.push(event),
+                Ok(Item::Strange(strange)) => self.strange.push(strange),
+                Ok(Item::Notice(notice)) => self.notices.push(notice),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn events(&mut self, client: &mut Client, count: usize) {
+        self.until(client, |heard| heard.events.len() >= count).await;
+    }
+
+    fn count(&self, is_such: impl Fn(&Notice) -> bool) -> usize {
+        self.notices.iter().filter(|notice| is_such(notice)).count()
+    }
+
+    fn cursors(&self) -> Vec<Option<u64>> {
+        let cursor = |notice: &Notice| match notice {
+            Notice::Connected { cursor, .. } => Some(*cursor),
+            _ => None,
+        };
+        self.notices.iter().filter_map(cursor).collect()
+    }
+}
+
+/// What tells one event from another: the account, the kind and the revision.
+type Mark = (String, Kind, String);
+
+fn mark(event: &Event) -> Mark {
+    let rev = match &event.body {
+        Body::Commit(commit) => commit.rev.to_string(),
+        Body::Sync(sync) => sync.rev.to_string(),
+        _ => String::new(),
+    };
+    (event.did.as_str().to_owned(), event.kind(), rev)
+}
+
+fn marks(heard: &Heard) -> Vec<Mark> {
+    heard.events.iter().map(mark).collect()
+}
+
+/// What a reader of everything must have.
+fn told(world: &World, version: Version) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    for line in world.told(JETSTREAM) {
+        let subject = line.subject;
+        let kind = match subject.kind {
+            Told::Commit => Kind::Commit,
+            Told::Identity => Kind::Identity,
+            Told::Account => Kind::Account,
+            Told::Sync if version == Version::V2 => Kind::Sync,
+            _ => continue,
+        };
+        let mark = (subject.did, kind, subject.rev);
+        marks.extend(std::iter::repeat_n(mark, subject.postings as usize));
+    }
+    marks
+}
+
+async fn follow_to_the_end(world: &World, options: Options) -> Heard {
+    let (mut heard, mut client) = (Heard::default(), client(world, options.clone()));
+    heard.events(&mut client, told(world, options.version).len()).await;
+    heard
+}
+
+fn assert_complete(world: &World, version: Version, heard: &Heard) {
+    assert_eq!(marks(heard), told(world, version));
+    assert_eq!(world.faults().unfired(), []);
+}
+
+/// A network in which events of every kind have happened.
+fn colourful() -> World {
+    let world = world(|_| ());
+    world.set_status(0, Status::TakenDown);
+    world.set_status(0, Status::Active);
+    world.sync(1);
+    world.write(10);
+    world
+}
+
+#[tokio::test]
+async fn every_event_comes_once_with_its_record() {
+    for version in BOTH {
+        let world = colourful();
+        let heard = follow_to_the_end(&world, options(version)).await;
+        assert_complete(&world, version, &heard);
+        let cursors: Vec<u64> = heard.events.iter().map(|event| event.cursor).collect();
+        assert!(cursors.is_sorted_by(|a, b| a < b));
+        for event in &heard.events {
+            let Body::Commit(commit) = &event.body else { continue };
+            let record = commit.record.as_ref().map(|record| record.get());
+            assert_eq!(record.is_some(), commit.cid.is_some());
+            assert!(record.is_none_or(|record| record.contains(commit.collection.as_str())));
+        }
+        let syncs = heard.events.iter().filter(|event| event.kind() == Kind::Sync);
+        assert_eq!(syncs.count() > 0, version == Version::V2);
+    }
+}
+
+#[tokio::test]
+async fn messages_come_compressed_with_the_dictionary_of_the_host() {
+    for (version, id) in
+        [(Version::V1, Some(V1_ID)), (Version::V2, None), (Version::V2, Some(V2_ID))]
+    {
+        let world = colourful();
+        let options = Options { compression: Compression::Served(id), ..options(version) };
+        assert_complete(&world, version, &follow_to_the_end(&world, options).await);
+        let dictionary = "/xrpc/network.bsky.jetstream.getZstdDictionary";
+        assert_eq!(world.requests(JETSTREAM)[dictionary], 1);
+    }
+}
+
+async fn dictionary(world: &World, id: u32) -> Compression {
+    let path = format!("/xrpc/network.bsky.jetstream.getZstdDictionary?id={id}");
+    let client = dialer(Reach::Loopback).client().clone();
+    let answer = client.get(&url(world, JETSTREAM, &path), &Limits::DOCUMENT).await.unwrap();
+    Compression::Given(answer.body.to_vec().into())
+}
+
+#[tokio::test]
+async fn messages_come_compressed_with_a_dictionary_that_is_given() {
+    for (version, id) in [(Version::V1, V1_ID), (Version::V2, V2_ID)] {
+        let world = colourful();
+        let compression = dictionary(&world, id).await;
+        let options = Options { compression, ..options(version) };
+        assert_complete(&world, version, &follow_to_the_end(&world, options).await);
+    }
+}
+
+#[tokio::test]
+async fn the_wrong_dictionary_is_an_error_that_names_the_right_one() {
+    let world = colourful();
+    let compression = dictionary(&world, V2_ID).await;
+    let options = Options { compression, ..options(Version::V1) };
+    let (mut heard, mut client) = (Heard::default(), client(&world, options));
+    heard.until(&mut client, |_| false).await;
+    let failure = ClientError::Dictionary { host: "localhost".to_owned(), needed: V1_ID };
+    assert_eq!(heard.failure, Some(failure));
+}
+
+#[tokio::test]
+async fn a_dictionary_that_the_host_does_not_know_is_refused_and_told() {
+    let world = colourful();
+    let compression = dictionary(&world, V1_ID).await;
+    let options = Options { compression, ..options(Version::V2) };
+    let (mut heard, mut client) = (Heard::default(), client(&world, options));
+    let is_refused = |notice: &Notice| matches!(notice, Notice::Refused { error, .. } if error.name() == Some("UnknownZstdDictionary"));
+    heard.until(&mut client, |heard| heard.count(is_refused) == 2).await;
+    assert!(heard.events.is_empty());
+}
+
+/// This many accounts that are not in the network.
+fn strangers(count: usize) -> Vec<DidBuf> {
+    let did = |at| format!("did:web:stranger-{at}.example.com").parse().expect("a DID");
+    (0..count).map(did).collect()
+}
+
+#[tokio::test]
+async fn any_number_of_accounts_can_be_wanted_up_to_the_limit_of_the_protocol() {
+    for (version, count) in BOTH.into_iter().flat_map(|version| [(version, 3), (version, 9_999)]) {
+        let world = colourful();
+        let mut dids = strangers(count);
+        let did: DidBuf = world.account(2).did.parse().unwrap();
+        dids.push(did.clone());
+        let wanted = Wanted { dids, ..Wanted::default() };
+        let servers = [(JETSTREAM, None)];
+        let mut client = try_client(&world, &servers, wanted, options(version)).unwrap();
+        let mut expected = told(&world, version);
+        expected.retain(|(told, ..)| told == did.as_str());
+        let mut heard = Heard::default();
+        heard.events(&mut client, expected.len()).await;
+        assert_eq!(marks(&heard), expected);
+    }
+    let world = world(|_| ());
+    let wanted = Wanted { dids: strangers(10_001), ..Wanted::default() };
+    let error = try_client(&world, &[(JETSTREAM, None)], wanted, options(Version::V1)).unwrap_err();
+    assert_eq!(error, WantedError::Dids(10_001));
+}
+
+#[tokio::test]
+async fn kinds_and_collections_are_chosen() {
+    for version in BOTH {
+        let world = colourful();
+        let collections = vec!["app.bsky.feed.*".to_owned()];
+        let wanted = Wanted { collections, ..Wanted::default() };
+        let mut client =
+            try_client(&world, &[(JETSTREAM, None)], wanted, options(version)).unwrap();
+        let mut heard = Heard::default();
+        // Another choice from the first event of another kind on.
+        heard
+            .until(&mut client, |heard| {
+                heard.events.iter().any(|event| event.kind() == Kind::Account)
+            })
+            .await;
+        let is_feed = |event: &Event| match &event.body {
+            Body::Commit(commit) => commit.collection.as_str().starts_with("app.bsky.feed."),
+            _ => true,
+        };
+        assert!(heard.events.len() > 3 && heard.events.iter().all(is_feed));
+        let of_accounts = Wanted { kinds: vec![Kind::Account], ..Wanted::default() };
+        let servers = [(JETSTREAM, None)];
+        let mut client = try_client(&world, &servers, of_accounts, options(version)).unwrap();
+        let mut heard = Heard::default();
+        heard.events(&mut client, 2).await;
+        assert!(heard.events.iter().all(|event| event.kind() == Kind::Account));
+    }
+}
+
+#[tokio::test]
+async fn wishes_can_change_while_events_come() {
+    for version in BOTH {
+        let world = world(|_| ());
+        let nobody = Wanted { dids: strangers(1), ..Wanted::default() };
+        let live = Options { first: Begin::Live, ..options(version) };
+        let mut client = try_client(&world, &[(JETSTREAM, None)], nobody, live).unwrap();
+        let mut heard = Heard::default();
+        heard.until(&mut client, |heard| heard.cursors().len() == 1).await;
+        client.want(Wanted::default()).unwrap();
+        if version == Version::V2 {
+            heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
+        }
+        // In version 1 nothing says when the wish has arrived.
+        let mut written = 0;
+        while heard.events.is_empty() {
+            world.write(1);
+            written += 1;
+            let moment = Duration::from_millis(50);
+            let _ = tokio::time::timeout(moment, heard.events(&mut client, 1)).await;
+            assert!(written < 100);
+        }
+        assert!(client.want(Wanted { dids: strangers(10_001), ..Wanted::default() }).is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_or_is_refused_goes_on_where_it_was() {
+    let faults = [
+        (Fault::Cut, Dose::times(5).of(3_000)),
+        (Fault::Stall, Dose::ONCE.after(9)),
+        (Fault::Close, Dose::times(3).after(9).every(10)),
+        (Fault::ErrorFrame, Dose::ONCE.after(9)),
+        (Fault::UpgradeTooMany, Dose::times(4)),
+        (Fault::UpgradeUnavailable, Dose::times(4)),
+        (Fault::Drop, Dose::times(4)),
+    ];
+    for version in BOTH {
+        for (fault, dose) in faults {
+            let world = colourful();
+            world.faults().switch_on(JETSTREAM, fault, dose);
+            let heard = follow_to_the_end(&world, options(version)).await;
+            assert_complete(&world, version, &heard);
+            let fired = world.faults().fired(JETSTREAM, fault) as usize;
+            let is_told = |notice: &Notice| {
+                matches!(notice, Notice::Disconnected { .. } | Notice::Refused { .. })
+            };
+            assert_eq!(heard.count(is_told), fired, "{} {version:?}", fault.name());
+            let slow = heard.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
+            assert_eq!(slow, usize::from(fault == Fault::ErrorFrame));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
+    for version in BOTH {
+        let world = world(|_| ());
+        world.faults().switch_on(JETSTREAM, Fault::UpgradeForbidden, Dose::ALWAYS);
+        let (mut heard, mut client) = (Heard::default(), client(&world, options(version)));
+        heard.until(&mut client, |_| false).await;
+        assert!(matches!(heard.failure, Some(ClientError::NoHostLeft(_))));
+        assert_eq!(world.faults().fired(JETSTREAM, Fault::UpgradeForbidden), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_event_is_handed_over_and_costs_none() {
+    let faults = [
+        Fault::GarbageFrame,
+        Fault::UnknownKind,
+        Fault::UnknownOperation,
+        Fault::WrongMessage,
+        Fault::OversizedFrame,
+    ];
+    for (version, is_packed) in
+        BOTH.into_iter().flat_map(|version| [(version, false), (version, true)])
+    {
+        for fault in faults {
+            let world = colourful();
+            world.faults().switch_on(JETSTREAM, fault, Dose::ONCE.after(5));
+            let id = if version == Version::V1 { V1_ID } else { V2_ID };
+            let served = Compression::Served(Some(id));
+            let compression = if is_packed { served } else { Compression::None };
+            let (mut heard, mut client) =
+                (Heard::default(), client(&world, Options { compression, ..options(version) }));
+            let mut expected = told(&world, version);
+            let is_over = |heard: &Heard| heard.events.last().map(mark) == expected.last().cloned();
+            heard.until(&mut client, is_over).await;
+            assert!(!heard.strange.is_empty(), "{} {version:?}", fault.name());
+            assert!(heard.strange.iter().all(|strange| !strange.reason.is_empty()));
+            if fault == Fault::WrongMessage {
+                let lost = expected.len() - heard.events.len();
+                assert_eq!(lost, heard.strange.len());
+                expected.drain(5..5 + lost);
+            } else {
+                assert_eq!(heard.strange.len(), 1);
+            }
+            assert_eq!(marks(&heard), expected, "{} {version:?}", fault.name());
+            assert_eq!(heard.cursors().len(), 1);
+            assert_eq!(world.faults().unfired(), []);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event() {
+    for version in BOTH {
+        let world = colourful();
+        world.faults().switch_on(JETSTREAM, Fault::OversizedFrame, Dose::ONCE.after(5).of(200_001));
+        let socket = SocketOptions { max_message_bytes: 200_000, ..line::options().socket };
+        let heard = follow_to_the_end(&world, Options { socket, ..options(version) }).await;
+        assert_complete(&world, version, &heard);
+        let reason = SocketError::TooLong(200_000);
+        let ended = Notice::Disconnected { host: HostId(0), reason };
+        assert_eq!(heard.count(|notice| *notice == ended), 1);
+    }
+}
+
+#[tokio::test]
+async fn repetitions_are_told_and_regressions_delivered() {
+    for version in BOTH {
+        let world = colourful();
+        world.faults().switch_on(JETSTREAM, Fault::RepeatedSeq, Dose::ALWAYS.every(7));
+        let heard = follow_to_the_end(&world, options(version)).await;
+        assert_complete(&world, version, &heard);
+        assert!(heard.count(|notice| matches!(notice, Notice::Repeated { .. })) > 4);
+        let world = colourful();
+        world.faults().switch_on(JETSTREAM, Fault::ReversedSeq, Dose::ONCE.after(5));
+        let heard = follow_to_the_end(&world, options(version)).await;
+        assert_eq!(heard.count(|notice| matches!(notice, Notice::Regressed { .. })), 1);
+        let (mut heard, mut expected) = (marks(&heard), told(&world, version));
+        heard.sort();
+        expected.sort();
+        assert_eq!(heard, expected);
+        assert_eq!(world.faults().unfired(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_run_goes_on_from_the_cursor_of_the_one_before() {
+    for version in BOTH {
+        let world = colourful();
+        let all = follow_to_the_end(&world, options(version)).await;
+        let cursor = Some(all.events[9].cursor);
+        let servers = [(JETSTREAM, cursor)];
+        let mut client = try_client(&world, &servers, Wanted::default(), options(version)).unwrap();
+        let mut heard = Heard::default();
+        heard.events(&mut client, all.events.len() - 9).await;
+        // Jetstreams begin with the event of the cursor itself.
+        assert_eq!(marks(&heard), marks(&all)[9..]);
+        assert_eq!(heard.cursors(), [cursor]);
+    }
+}
+
+/// A network whose Jetstreams keep no more than 30 events, and have told more.
+fn forgetful() -> World {
+    let world = world(|spec| (spec.window, spec.prepared) = (30, 0));
+    world.write(60);
+    world
+}
+
+#[tokio::test]
+async fn a_cursor_that_is_too_old_is_told_and_the_oldest_event_begins() {
+    let world = forgetful();
+    let count: usize = {
+        let lines = world.told(JETSTREAM);
+        lines[lines.len() - 30..].iter().map(|line| line.subject.postings as usize).sum()
+    };
+    // By number the host refuses, by time it says so.
+    for (cursor, is_refused) in [(1, true), (LEAST_TIME, false)] {
+        let servers = [(JETSTREAM, Some(cursor))];
+        let wanted = Wanted::default();
+        let mut client = try_client(&world, &servers, wanted, options(Version::V2)).unwrap();
+        let mut heard = Heard::default();
+        heard.events(&mut client, count).await;
+        let expected = told(&world, Version::V2);
+        assert_eq!(marks(&heard), expected[expected.len() - count..]);
+        let is_outdated = |notice: &Notice| matches!(notice, Notice::OutdatedCursor { cursor: Some(given), .. } if *given == cursor);
+        assert_eq!(heard.count(is_outdated), 1);
+        let refused = heard.count(|notice| matches!(notice, Notice::Refused { .. }));
+        assert_eq!(refused, usize::from(is_refused));
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_ahead_of_the_stream_is_void() {
+    let world = world(|_| ());
+    let ahead = world.last_seq(JETSTREAM) as u64 + 1_000_000;
+    let servers = [(JETSTREAM, Some(ahead))];
+    let wanted = Wanted::default();
+    let mut client = try_client(&world, &servers, wanted, options(Version::V2)).unwrap();
+    let mut heard = Heard::default();
+    heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
+    assert_eq!(heard.cursors(), [Some(ahead), None]);
+    assert_eq!(heard.count(|notice| matches!(notice, Notice::FutureCursor { .. })), 1);
+    world.write(1);
+    heard.events(&mut client, 1).await;
+}
+
+fn is_lost(notice: &Notice) -> bool {
+    matches!(notice, Notice::Disconnected { .. })
+}
+
+#[tokio::test]
+async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
+    for version in BOTH {
+        let world = world(|spec| spec.jetstreams = 2);
+        let servers = [(JETSTREAM, None), (OTHER, None)];
+        let options = options(version);
+        let rewind = options.rewind.as_micros() as u64;
+        let mut client = try_client(&world, &servers, Wanted::default(), options).unwrap();
+        let mut heard = Heard::default();
+        let mut expected = Vec::new();
+        for (round, (closed, open)) in
+            [(OTHER, JETSTREAM), (JETSTREAM, OTHER), (OTHER, JETSTREAM)].into_iter().enumerate()
+        {
+            world.open(open).unwrap();
+            world.close(closed).unwrap();
+            if round > 0 {
+                heard.until(&mut client, |heard| heard.count(is_lost) == round).await;
+            }
+            world.write(10);
+            expected = told(&world, version);
+            heard.events(&mut client, expected.len()).await;
+        }
+        assert_eq!(marks(&heard), expected);
+        let cursors = heard.cursors();
+        assert_eq!(cursors.len(), 3);
+        let times: Vec<u64> = heard.events.iter().map(|event| event.micros).collect();
+        // The other host is asked for a time, half a minute before what came last.
+        let asked = cursors[1].unwrap();
+        assert!(times.iter().any(|time| asked == time - rewind), "{asked}");
+        // The first one is asked for what it told last, which is not longer ago than that.
+        let first = heard.events.iter().filter(|event| event.host == HostId(0));
+        let first: Vec<u64> = first.map(|event| event.cursor).collect();
+        assert!(first.contains(&cursors[2].unwrap()));
+        assert!(heard.count(|notice| matches!(notice, Notice::Repeated { .. })) > 0);
+    }
+}
+
+#[tokio::test]
+async fn a_switch_goes_back_no_further_than_it_is_told_to() {
+    for version in BOTH {
+        let world = world(|spec| (spec.jetstreams, spec.prepared) = (2, 0));
+        let servers = [(JETSTREAM, Some(LEAST_TIME)), (OTHER, Some(LEAST_TIME))];
+        let options = Options { rewind: Duration::ZERO, ..options(version) };
+        let mut client = try_client(&world, &servers, Wanted::default(), options).unwrap();
+        let mut heard = Heard::default();
+        world.write(10);
+        heard.events(&mut client, told(&world, version).len()).await;
+        let last = heard.events.last().unwrap().micros;
+        world.close(JETSTREAM).unwrap();
+        heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
+        assert_eq!(heard.cursors(), [Some(LEAST_TIME), Some(last)]);
+        assert_eq!(heard.count(|notice| matches!(notice, Notice::Refused { .. })), 3);
+    }
+}
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);
