@@ -113,7 +113,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 15] = [
+const TABLE: [Crate; 16] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -129,6 +129,7 @@ const TABLE: [Crate; 15] = [
     row(8, "cli", Uses::Only(&["wireproof", "simnet", "mapping", "bench"])),
     // Beside the layers: the tests see all but the command, and the chores see nothing.
     row(8, "conformance", Uses::AllBelow),
+    row(8, "interop", Uses::AllBelow),
     row(8, "xtask", Uses::Only(&[])),
 ];
 

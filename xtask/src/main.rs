@@ -3,6 +3,7 @@
 //! | command | what it does |
 //! |---|---|
 //! | `cargo xtask test [--without go,python,node]` | everything that CI runs |
+//! | `cargo xtask interop [--without go]` | the tests with other people's servers and readers alone |
 //! | `cargo xtask layers` | holds every dependency between our crates against the layer table |
 //! | `cargo xtask fuzz [--seconds N] [TARGET…]` | runs the fuzz targets, a minute each |
 //!
@@ -13,6 +14,7 @@
 mod documents;
 mod fuzz;
 mod indigo;
+mod interop;
 mod layers;
 mod peers;
 mod process;
@@ -62,6 +64,9 @@ fn run(args: &[&str]) -> Result<(), Failure> {
             let without = toolchains::Without::parse(options).map_err(Failure::Usage)?;
             return if stages::test(&without) { Ok(()) } else { Err(Failure::Told) };
         }
+        ["interop", options @ ..] => {
+            interop::run(&toolchains::Without::parse(options).map_err(Failure::Usage)?)?;
+        }
         ["layers"] => layers::check_workspace()?,
         ["fuzz", options @ ..] => {
             fuzz::run(&fuzz::Options::parse(options).map_err(Failure::Usage)?)?;
@@ -75,5 +80,6 @@ fn run(args: &[&str]) -> Result<(), Failure> {
 
 const USAGE: &str = "\
 cargo xtask test [--without go,python,node]   everything that CI runs
+cargo xtask interop [--without go]            the tests with other people's servers alone
 cargo xtask layers                            the layer check alone
 cargo xtask fuzz [--seconds 60] [TARGET…]     the fuzz targets, on the nightly toolchain";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::tally::{FixtureLog, Tally};
 use crate::toolchains::{Toolchain, Without};
-use crate::{documents, indigo, layers, peers, process};
+use crate::{documents, indigo, interop, layers, peers, process};
 
 /// Runs every stage, says what failed, prints the summary, and answers whether all is well.
 pub(crate) fn test(without: &Without) -> bool {
@@ -30,6 +30,7 @@ fn run_stages(without: &Without, report: &mut Report) -> Result<(), String> {
         let mut doc = process::command("cargo", &["doc", "--no-deps", "--workspace"]);
         process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
+    report.stage("other people's servers", |_| interop::set_up(without))?;
     report.stage("tests", |report| tests(without, report))?;
     report.stage("runners", |report| peers::shell_tests(without, &mut report.tally))?;
     report.stage("peers", |report| peers::smoke(without, &mut report.tally))?;
@@ -40,7 +41,7 @@ fn cargo(args: &[&str]) -> Result<(), String> {
     process::run(&mut process::command("cargo", args))
 }
 
-/// Runs the workspace's tests, and notes which had the files that they need.
+/// Runs the workspace's tests, and notes which had the files and programs that they need.
 fn tests(without: &Without, report: &mut Report) -> Result<(), String> {
     let log = process::target("fixture-log");
     fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
@@ -51,6 +52,7 @@ fn tests(without: &Without, report: &mut Report) -> Result<(), String> {
     } else {
         command.env_remove("WIREPROOF_INDIGO");
     }
+    interop::tell(&mut command, without);
     let outcome = process::run_watched(&mut command, |line| report.tally.add_line(line));
     report.fixtures = FixtureLog::parse(&fs::read_to_string(&log).unwrap_or_default());
     report.tally.move_left_out(report.fixtures.left_out.len() as u64);
@@ -84,7 +86,8 @@ impl Report {
             println!("{:>8.1} s  {name}", time.as_secs_f64());
         }
         let FixtureLog { ran, left_out } = &self.fixtures;
-        println!("tests that need other people's files: {ran} ran, {} left out", left_out.len());
+        let count = left_out.len();
+        println!("tests that need other people's files or programs: {ran} ran, {count} left out");
         for name in left_out {
             println!("  left out: {name}");
         }

@@ -45,7 +45,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What became of the tests that need other people's files.
+/// What became of the tests that need other people's files or programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FixtureLog {
     pub(crate) ran: u64,

@@ -1,0 +1,34 @@
+// A reader that holds every frame against the lexicon and leaves proofs to others:
+// node atcute-firehose.mjs SERVICE
+import { ComAtprotoSyncSubscribeRepos } from '@atcute/atproto'
+import { FirehoseSubscription } from '@atcute/firehose'
+import { tell, tellError } from './told.mjs'
+
+const [service] = process.argv.slice(2)
+let cursor = 0
+const events = new FirehoseSubscription({
+  service,
+  nsid: ComAtprotoSyncSubscribeRepos.mainSchema,
+  params: () => ({ cursor }),
+  onError: tellError,
+})
+for await (const event of events) {
+  cursor = event.seq ?? cursor
+  for (const line of toLines(event)) tell(line)
+}
+
+function toLines({ $type, seq, did, repo, rev, active, status, ops, ...rest }) {
+  const kind = $type.split('#')[1]
+  switch (kind) {
+    case 'commit':
+      return ops.map(({ path, cid }) => ({ kind, seq, did: repo, rev, path, cid: cid?.$link }))
+    case 'sync':
+      return [{ kind, seq, did, rev }]
+    case 'account':
+      return [{ kind, seq, did, active, status }]
+    case 'identity':
+      return [{ kind, seq, did }]
+    default:
+      return [{ kind: 'error', message: $type, cause: JSON.stringify(rest) }]
+  }
+}

@@ -1,0 +1,61 @@
+//! The relay of `indigo`, with SQLite.
+
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::kit::Kit;
+use crate::pds::Pds;
+use crate::plc::Plc;
+use crate::program::{Program, free_port};
+
+/// A running relay.
+#[derive(Debug)]
+pub struct Relay {
+    port: u16,
+    _program: Program,
+    // Behind the program, which is gone when this folder goes.
+    _data: TempDir,
+}
+
+impl Relay {
+    /// Starts one that reads what `pds` tells from now on.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start(kit: &Kit, plc: &Plc, pds: &Pds) -> Self {
+        let data = tempfile::tempdir().expect("a folder for a relay");
+        let (port, metrics_port) = (free_port(), free_port());
+        let database = data.path().join("relay.sqlite");
+        let mut command = Command::new(kit.path("relay/relay"));
+        command.current_dir(data.path()).args(["--plc-host", &plc.url(), "serve"]);
+        command.args(["--db-url", &format!("sqlite://{}", database.display())]);
+        command.args(["--bind", &format!("127.0.0.1:{port}")]);
+        command.args(["--metrics-listen", &format!("127.0.0.1:{metrics_port}")]);
+        command.arg("--persist-dir").arg(data.path().join("events"));
+        // Its first life makes the database; what it reads in the second one stands there.
+        run(kit, &command, port).await.kill();
+        introduce(kit, &database, pds);
+        Self { port, _program: run(kit, &command, port).await, _data: data }
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("http://localhost:{}", self.port)
+    }
+}
+
+async fn run(kit: &Kit, command: &Command, port: u16) -> Program {
+    let mut program = Program::start("relay", command, &kit.log("relay"));
+    program.wait_for(&format!("http://127.0.0.1:{port}/xrpc/_health")).await;
+    program
+}
+
+fn introduce(kit: &Kit, database: &std::path::Path, pds: &Pds) {
+    let dir = kit.path("pds");
+    let mut command = Command::new(kit.node(&dir));
+    command.arg("introduce.mjs").arg(database).arg(format!("localhost:{}", pds.port()));
+    let output = command.current_dir(&dir).output().expect("Node runs");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the relay's database: {complaint}");
+}
