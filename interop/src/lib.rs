@@ -7,7 +7,7 @@
 //! | [`relay`] | the relay of `indigo` |
 //! | [`reader`] | consumers of event streams |
 //!
-//! [`kit`] says where they are installed, [`program`] sees that each of them ends. Everything listens
+//! [`kit`](mod@kit) says where they are installed, [`program`] sees that each of them ends. Everything listens
 //! on 127.0.0.1, and what goes wrong here is a failed test: functions panic and say why.
 
 #![forbid(unsafe_code)]
