@@ -1,5 +1,6 @@
 //! What can be asked of the command?
 
+pub(crate) mod bench;
 pub(crate) mod capture;
 pub(crate) mod config;
 pub(crate) mod follow;
@@ -13,14 +14,11 @@ pub(crate) mod verify;
 
 use std::path::PathBuf;
 
-use ::bench::Task;
-use ::bench::report::Baseline;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser;
 use clap::{Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use serde::Serialize;
 
+use bench::BenchArgs;
 use capture::CaptureArgs;
 use config::ConfigCommand;
 use follow::FollowArgs;
@@ -52,7 +50,7 @@ pub(crate) enum Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measures how fast implementations do the same work.
-    #[command(after_help = BENCH_EXAMPLES)]
+    #[command(after_help = bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
     /// Makes files to measure and to test with.
     #[command(subcommand)]
@@ -93,56 +91,6 @@ pub(crate) enum Command {
     /// Serves the harness: requests on standard input, answers on standard output.
     #[command(hide = true)]
     Runner,
-}
-
-/// Measures how fast implementations do the same work.
-///
-/// Makes a corpus for each task (or takes one), builds the peers whose tools it finds, holds what each
-/// finds against what the corpus holds, measures them in turn on one core, and prints a table for each
-/// task. A peer that cannot be built or run is listed with the reason.
-///
-/// `hostile` takes no time: it gives each peer every malformed repository and stream, in a process of
-/// its own, and prints who accepts, refuses, crashes or hangs. Exit code 1 if that is us.
-#[derive(Debug, clap::Args)]
-pub(crate) struct BenchArgs {
-    /// What to measure [default: everything].
-    #[arg(value_name = "TASK", value_parser = task())]
-    pub(crate) tasks: Vec<Task>,
-    /// Which peers to measure, by the names of bench/runners and `wireproof` [default: all].
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) peers: Option<Vec<String>>,
-    /// Measured passes of each row [default: 5, with --quick 3].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) passes: Option<u32>,
-    /// Passes before those, whose time is not kept [default: 2, with --quick 1].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=10_000))]
-    pub(crate) warmup: Option<u32>,
-    /// Corpora a tenth the size and fewer passes: shows that all works, not how fast.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// The corpus of the one task, or a folder with those of all, instead of the default ones. `repo`
-    /// wants a .json beside its .car, with did and signing_key; `commit` accounts.json beside its
-    /// frames: an object of DID to did:key, or an array of {did, didDoc}.
-    #[arg(long, value_name = "PATH", env = "WIREPROOF_BENCH_CORPUS", value_hint = ValueHint::AnyPath)]
-    pub(crate) corpus: Option<PathBuf>,
-    /// Where results go as JSON; `-` prints them, and nothing else, to standard output
-    /// [default: results.json in the work folder].
-    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
-    pub(crate) json: Option<PathBuf>,
-    /// How long a peer may think about a hostile case.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
-    pub(crate) case_limit: u32,
-    /// What ratios are held against [default: go-indigo where hashes are checked, rust-raw where not,
-    /// rust-libsecp256k1 for signatures].
-    #[arg(long, value_name = "PEER[/VARIANT]")]
-    pub(crate) baseline: Option<Baseline>,
-    /// The folder with a folder for each peer [default: bench/runners of this repository].
-    #[arg(long, value_name = "DIR", env = "WIREPROOF_BENCH_RUNNERS", value_hint = ValueHint::DirPath)]
-    pub(crate) runners: Option<PathBuf>,
-    /// Where corpora, builds and logs are kept [default: target/bench of this repository].
-    #[arg(long, value_name = "DIR", env = "WIREPROOF_BENCH_WORK_DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) work_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -316,27 +264,9 @@ pub(crate) enum Kind {
     Cbor,
 }
 
-fn task() -> impl TypedValueParser<Value = Task> {
-    let names = PossibleValuesParser::new(Task::ALL.map(Task::name));
-    names.map(|name| Task::from_name(&name).expect("one of the possible values"))
-}
-
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 the data was refused, 2 usage, 3 the network or a remote host failed,
 4 a local file or program failed, 130 interrupted.";
-
-const BENCH_EXAMPLES: &str = "\
-Examples:
-  wireproof bench                                   everything, with every peer
-  wireproof bench decode --peers wireproof,go-raw   two peers
-  wireproof bench sigs schnorr                      signatures alone
-  wireproof bench hostile                           who accepts what is malformed
-  wireproof bench repo --corpus repository.car      a repository of your own
-  wireproof bench decode --corpus frames.bin --json - | jq '.rows[] | {peer, variant, per_s}'
-  wireproof bench decode --baseline rust-rsky       ratios against another peer
-
-How a run works and what it does not measure: bench/METHOD.md. In whose favour it may lean:
-bench/BIAS.md.";
 
 const GENERATE_EXAMPLES: &str = "\
 Examples:

@@ -11,6 +11,7 @@ mod completions;
 mod config;
 mod corpus;
 mod failure;
+mod fetched;
 mod follow;
 mod frames;
 mod hex;

@@ -56,16 +56,18 @@ impl Stages {
 
     /// A table, with columns of their own for the network and for us if both had to do.
     pub(crate) fn to_table(&self) -> String {
-        match self.0.iter().any(|timed| timed.stage.is_network()) {
-            true => self.to_wide_table(),
-            false => self.to_narrow_table(),
+        let networked = self.0.iter().filter(|timed| timed.stage.is_network()).count();
+        match networked {
+            0 => self.to_narrow_table("ms", self.compute_s()),
+            all if all == self.0.len() => self.to_narrow_table("network ms", self.network_s()),
+            _ => self.to_wide_table(),
         }
     }
 
-    fn to_narrow_table(&self) -> String {
-        let total = ["total".to_owned(), table::ms(self.compute_s())];
+    fn to_narrow_table(&self, title: &str, total_s: f64) -> String {
+        let total = ["total".to_owned(), table::ms(total_s)];
         let row = |timed: &Timed| [timed.stage.described().to_owned(), table::ms(timed.seconds)];
-        table::of(["stage", "ms"], self.0.iter().map(row).chain([total]))
+        table::of(["stage", title], self.0.iter().map(row).chain([total]))
     }
 
     fn to_wide_table(&self) -> String {

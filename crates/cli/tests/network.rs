@@ -54,7 +54,9 @@ impl Stage {
 
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
-    command.env_remove("WIREPROOF_PLC").env_remove("WIREPROOF_DEVELOPMENT");
+    for name in ["WIREPROOF_PLC", "WIREPROOF_DEVELOPMENT", "WIREPROOF_DEVELOPMENT_PORT"] {
+        command.env_remove(name);
+    }
     command
 }
 
@@ -291,4 +293,31 @@ fn what_does_not_go_together_ends_with_2_and_says_what_does() {
     stage.run(&["verify", "./not.there", "--key", key]).code(4);
     stage.run(&["verify", "--file", "not.there", "--key", key]).code(4);
     assert!(!Path::new("x.car").exists());
+}
+
+#[test]
+fn a_bench_fetches_the_repository_once_and_lets_everyone_verify_it() {
+    let stage = Stage::set();
+    let folder = tempfile::tempdir().unwrap();
+    let work_dir = folder.path().to_str().unwrap();
+    let peers = ["--peers", "wireproof", "--passes", "1", "--warmup", "0", "--work-dir", work_dir];
+    let bench = [&["bench", "verify", &*stage.account.handle], &peers[..]].concat();
+    let table = stdout(&stage.run(&bench).success());
+    for part in ["resolve handle", "fetch", "network ms", "repo", "wireproof"] {
+        assert!(table.contains(part), "{table}");
+    }
+    let requests = stage.world.requests(PDS);
+    assert_eq!(requests["/xrpc/com.atproto.sync.getRepo"], 1);
+    let kept = folder.path().join("fetched").join(stage.account.did.replace(':', "-"));
+    let owner: Value =
+        serde_json::from_slice(&fs::read(kept.with_extension("json")).unwrap()).unwrap();
+    assert_eq!(owner["signing_key"], *stage.account.signing_key);
+    let car = kept.with_extension("car");
+    let car = car.to_str().unwrap();
+    command().args(["verify", car, "--key", &*stage.account.signing_key]).assert().success();
+
+    stage.world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ONCE);
+    let refused = stage.run(&bench).code(1);
+    assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
+    assert_eq!(stdout(&refused), "");
 }

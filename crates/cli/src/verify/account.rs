@@ -1,21 +1,18 @@
 //! The repository of an account, from the handle on.
 
 use mapping::MappedFile;
-use wireproof::atproto::syntax::{AtIdentifier, Did};
-use wireproof::net::http::{Limits, Url};
-use wireproof::net::xrpc::{self, FetchError, Fetched};
+use wireproof::atproto::syntax::AtIdentifier;
 
 use super::chain::{self, Stop};
-use super::fetched::Place;
 use super::report::Report;
 use super::signer::Signer;
 use super::tell;
 use crate::account;
 use crate::args::verify::VerifyRepositoryArgs;
 use crate::failure::Failure;
+use crate::fetched::{Place, fetch};
 use crate::network::{self, Network};
 use crate::output::Output;
-use crate::progress::ProgressLine;
 use crate::stage::{Stage, Stages, Watch};
 
 pub(super) fn run(
@@ -53,28 +50,4 @@ pub(super) fn run(
         }
     };
     tell(report, args, output, outcome)
-}
-
-/// Fetches the repository, and tells how far it is.
-pub(crate) async fn fetch(
-    client: &xrpc::Client,
-    host: &Url,
-    did: Did<'_>,
-    into: &mut impl std::io::Write,
-    limits: &Limits,
-) -> Result<Fetched, FetchError> {
-    let mut line = ProgressLine::new();
-    line.step(format!("asking {}", host.host_str().unwrap_or_default()));
-    let mut stream = client.get_repo(host, did, None, limits).await?;
-    while let Some(piece) = stream.next().await? {
-        into.write_all(&piece)?;
-        let (kib, message) = (stream.received() >> 10, format!("KiB from {}", stream.host()));
-        match stream.stated_bytes() {
-            Some(total) => line.at(message, kib, total >> 10),
-            None => line.step(format!("{kib} {message}")),
-        }
-    }
-    into.flush()?;
-    line.end();
-    Ok(Fetched { host: stream.host().into(), bytes: stream.received() })
 }

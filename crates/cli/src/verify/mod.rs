@@ -8,12 +8,10 @@
 //! | `record` | what is at a path of an account's repository |
 //! | `chain` | the stages of a repository's proof |
 //! | `signer` | who must have signed, according to the arguments? |
-//! | `fetched` | where does what was fetched go? |
 //! | `report` | what is told of a proof, or of a refusal? |
 
 mod account;
 mod chain;
-mod fetched;
 mod file;
 mod record;
 mod report;

@@ -5,13 +5,13 @@ use std::io::Write;
 use wireproof::net::xrpc::{ErrorName, Fetched, XrpcError};
 use wireproof::verify::record::{self, Options};
 
-use super::fetched;
 use super::report::Report;
 use super::target::Place;
 use super::tell;
 use crate::account;
 use crate::args::verify::VerifyRepositoryArgs;
 use crate::failure::Failure;
+use crate::fetched;
 use crate::network::{self, Network};
 use crate::output::Output;
 use crate::stage::{Stage, Stages, Watch};

@@ -241,7 +241,7 @@ impl Record {
         };
         format!(
             "proved   {claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\n\
-             archive  {bytes} bytes, {extra_blocks} blocks of them ({extra_bytes} bytes) not part of \
+             archive  {bytes} bytes, {extra_blocks} blocks of it ({extra_bytes} bytes) not part of \
              the proof\ntree     {nodes} nodes on the way\n"
         )
     }

@@ -32,6 +32,8 @@ mod error;
 mod pages;
 mod question;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use answers::{LatestCommit, ListedHost, ListedRepo, Page, RepoStatus};
 pub use client::Client;

@@ -1,20 +1,31 @@
 //! `wireproof bench`: a plan from the arguments, progress, the table, the JSON.
 
+mod verify;
+
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use ::bench::{Own, Plan, Progress, Results, own, report};
+use ::bench::{Own, Plan, Progress, Results, Task, own, report};
 
-use crate::args::BenchArgs;
+use crate::args::bench::{BenchArgs, ChainCommand, RunArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::ProgressLine;
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
-    let plan = plan(args)?;
+    if let Some(ChainCommand::Verify(args)) = &args.chain {
+        return verify::run(args, output);
+    }
+    let tasks = if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.clone() };
+    let plan = Plan { tasks, corpus: args.corpus.clone(), ..plan(&args.run)? };
+    measure(&plan, &args.run, "", output)
+}
+
+/// Measures, and prints the table behind what there is to say before.
+fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<(), Failure> {
     let mut line = ProgressLine::new();
-    let results = ::bench::run(&plan, &mut |progress| show(&mut line, progress));
+    let results = ::bench::run(plan, &mut |progress| show(&mut line, progress));
     line.end();
     let results = results?;
     let json = to_json(&results);
@@ -25,25 +36,24 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
             let path = path.unwrap_or(&usual);
             std::fs::write(path, json).map_err(Failure::file(path))?;
             let text = report::text(&results, args.baseline.as_ref());
-            output.stdout().write_all(text.as_bytes())?;
+            output.stdout().write_all(format!("{before}{text}").as_bytes())?;
         }
     }
     something_was_found(&results)?;
     we_are_right(&results)
 }
 
-fn plan(args: &BenchArgs) -> Result<Plan, Failure> {
+/// The plan but for what is measured.
+fn plan(args: &RunArgs) -> Result<Plan, Failure> {
     let usual = Plan::default();
     let (passes, warmup) = if args.quick { (3, 1) } else { (usual.passes, usual.warmup) };
     let program = std::env::current_exe()
         .map_err(|error| Failure::Local(format!("this program's own file: {error}")))?;
     Ok(Plan {
-        tasks: if args.tasks.is_empty() { usual.tasks } else { args.tasks.clone() },
         peers: args.peers.clone(),
         passes: args.passes.unwrap_or(passes),
         warmup: args.warmup.unwrap_or(warmup),
         quick: args.quick,
-        corpus: args.corpus.clone(),
         runners: args.runners.clone().unwrap_or(usual.runners),
         work_dir: args.work_dir.clone().unwrap_or(usual.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),

@@ -5,8 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
+use wireproof::atproto::syntax::Did;
+use wireproof::net::http::{Limits, Url};
+use wireproof::net::xrpc::{self, FetchError, Fetched};
 
 use crate::failure::Failure;
+use crate::progress::ProgressLine;
 
 /// A file to write to.
 pub(crate) struct Place {
@@ -70,4 +74,28 @@ impl Write for Place {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
+}
+
+/// Fetches the repository, and tells how far it is.
+pub(crate) async fn fetch(
+    client: &xrpc::Client,
+    host: &Url,
+    did: Did<'_>,
+    into: &mut impl Write,
+    limits: &Limits,
+) -> Result<Fetched, FetchError> {
+    let mut line = ProgressLine::new();
+    line.step(format!("asking {}", host.host_str().unwrap_or_default()));
+    let mut stream = client.get_repo(host, did, None, limits).await?;
+    while let Some(piece) = stream.next().await? {
+        into.write_all(&piece)?;
+        let (kib, message) = (stream.received() >> 10, format!("KiB from {}", stream.host()));
+        match stream.stated_bytes() {
+            Some(total) => line.at(message, kib, total >> 10),
+            None => line.step(format!("{kib} {message}")),
+        }
+    }
+    into.flush()?;
+    line.end();
+    Ok(Fetched { host: stream.host().into(), bytes: stream.received() })
 }

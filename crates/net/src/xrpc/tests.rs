@@ -1,0 +1,133 @@
+//! A server of a few lines on loopback says what the client must bear.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use atproto::syntax::Did;
+use reqwest::Url;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::gate::Gate;
+use crate::http::{self, HttpFault, Limits, MAX_REDIRECTS};
+use crate::names::LoopbackNames;
+use crate::reach::Reach;
+
+/// A server that gives every question the same answer, and counts them.
+struct Host {
+    url: Url,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Host {
+    async fn serving(status: &str, headers: &str, body: &str) -> Self {
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
+        Self::saying(format!("{head}{headers}connection: close\r\n\r\n{body}")).await
+    }
+
+    async fn saying(answer: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let answer = answer.clone();
+                counted.fetch_add(1, Relaxed);
+                tokio::spawn(async move {
+                    let mut request = [0; 4096];
+                    let _ = stream.read(&mut request).await;
+                    let _ = stream.write_all(answer.as_bytes()).await;
+                    // Whoever says less than it promised does not go away either.
+                    let _ = stream.read(&mut request).await;
+                });
+            }
+        });
+        Self { url: url.parse().unwrap(), asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Relaxed)
+    }
+
+    async fn repo(&self, client: &Client) -> XrpcFault {
+        let limits = Limits { max_silence: Duration::from_millis(300), ..Limits::REPOSITORY };
+        let repo = client.get_repo(&self.url, did(), None, &limits).await;
+        repo.unwrap_err().fault
+    }
+
+    async fn status(&self) -> XrpcFault {
+        client().get_repo_status(&self.url, did()).await.unwrap_err().fault
+    }
+}
+
+fn client() -> Client {
+    let http = http::Client::new(Reach::Loopback, Arc::new(LoopbackNames)).unwrap();
+    Client::new(http).with_gate(Gate::new(Duration::ZERO))
+}
+
+fn did() -> Did<'static> {
+    Did::parse("did:plc:ewvi7nxzyoun6zhxrhs64oiz").unwrap()
+}
+
+#[tokio::test]
+async fn an_error_is_read_as_far_as_errors_go() {
+    let named = r#"{"error":"RepoTakendown","message":"no more"}"#;
+    let host = Host::serving("403 x", "", named).await;
+    let XrpcFault::Named(error) = host.repo(&client()).await else { panic!("an error of XRPC") };
+    assert_eq!((&error.name, error.status), (&ErrorName::RepoTakendown, 403));
+    assert_eq!(error.to_string(), "RepoTakendown (status 403): no more");
+    let long = format!(r#"{{"error":"RepoNotFound","message":"{}"}}"#, "x".repeat(64 << 10));
+    let host = Host::serving("400 x", "", &long).await;
+    assert_eq!(host.repo(&client()).await, XrpcFault::Status(400));
+    let host = Host::saying("HTTP/1.1 404 x\r\ncontent-length: 100\r\n\r\n{\"err".to_owned()).await;
+    assert_eq!(host.repo(&client()).await, XrpcFault::Status(404));
+}
+
+#[tokio::test]
+async fn what_is_not_the_methods_is_told_as_such() {
+    let page = Host::serving("200 OK", "content-type: text/html\r\n", "<h1>Hello").await;
+    assert_eq!(page.repo(&client()).await, XrpcFault::ContentType("text/html".into()));
+    let malformed = Host::serving("200 OK", "", "{").await;
+    assert!(matches!(malformed.status().await, XrpcFault::Schema(_)));
+    let incomplete = Host::serving("200 OK", "", r#"{"did":"did:web:a.test"}"#).await;
+    assert!(matches!(incomplete.status().await, XrpcFault::Schema(_)));
+    let other = Host::serving("200 OK", "", r#"{"did":"did:web:a.test","active":true}"#).await;
+    assert_eq!(other.status().await, XrpcFault::Schema("of another account".into()));
+    let long = Host::serving("200 OK", "", &" ".repeat((256 << 10) + 1)).await;
+    assert_eq!(long.status().await, XrpcFault::Http(HttpFault::TooLong(256 << 10)));
+}
+
+#[tokio::test]
+async fn redirects_lead_somewhere_and_end() {
+    let nowhere = Host::serving("302 x", "", "").await;
+    assert_eq!(nowhere.repo(&client()).await, XrpcFault::Location(302));
+    let circle = Host::serving("302 x", "location: /xrpc/again\r\n", "").await;
+    let expected = XrpcFault::Http(HttpFault::Redirects(MAX_REDIRECTS));
+    assert_eq!(circle.repo(&client()).await, expected);
+    assert_eq!(circle.asked(), MAX_REDIRECTS + 1);
+}
+
+#[tokio::test]
+async fn a_host_is_left_alone_when_its_limit_is_used_up_and_not_only_when_it_says_no() {
+    let headers = "ratelimit-remaining: 0\r\nratelimit-reset: 60\r\n";
+    let host = Host::serving("400 x", headers, r#"{"error":"RepoNotFound"}"#).await;
+    let other = Host::serving("400 x", "", r#"{"error":"RepoNotFound"}"#).await;
+    let client = client();
+    assert!(matches!(host.repo(&client).await, XrpcFault::Named(_)));
+    assert!(matches!(host.repo(&client).await, XrpcFault::TooEarly(_)));
+    assert!(matches!(other.repo(&client).await, XrpcFault::Named(_)));
+    assert_eq!((host.asked(), other.asked()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_list_in_a_circle_ends() {
+    let host = Host::serving("200 OK", "", r#"{"repos":[],"cursor":"a"}"#).await;
+    let client = client();
+    let mut pages = client.list_repos(&host.url, &Paging::default());
+    assert_eq!(pages.next().await.unwrap().unwrap().cursor.as_deref(), Some("a"));
+    assert_eq!(pages.next().await.unwrap_err().fault, XrpcFault::Cursor);
+    assert_eq!(host.asked(), 2);
+}
