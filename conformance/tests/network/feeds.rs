@@ -340,3 +340,16 @@ async fn waits_grow_and_a_busy_host_is_given_its_time() {
     assert_eq!(waits, [PACE.longest_asked; 2]);
     assert_eq!(world.faults().unfired(), []);
 }
+
+#[tokio::test]
+async fn a_reader_who_pauses_makes_the_server_wait_and_misses_nothing() {
+    let world = world(|spec| spec.prepared = 3_000);
+    let (mut heard, mut feed) = (Heard::default(), feed(&world, &[(RELAY, None)], options()));
+    heard.until(&mut feed, |heard| !heard.arrivals.is_empty()).await;
+    tokio::time::sleep(3 * options().socket.max_silence).await;
+    let waiting = world.backlogs(RELAY)[0];
+    assert!(waiting > 100, "{waiting}");
+    let last = world.last_seq(RELAY) as u64;
+    heard.until(&mut feed, |heard| heard.arrivals.last().unwrap().seq == Some(last)).await;
+    assert_eq!((heard.seqs(), heard.cursors().len()), (told(&world, RELAY), 1));
+}

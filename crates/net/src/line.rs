@@ -37,8 +37,8 @@ enum State {
 struct Open {
     socket: Box<Socket>,
     since: Instant,
-    /// When the last message came.
-    last: Instant,
+    /// Since when a message has been waited for; while none is, silence is not the host's.
+    waiting: Option<Instant>,
     /// Whether it has brought something new.
     is_fruitful: bool,
 }
@@ -140,7 +140,7 @@ impl Line {
 
     fn open(&mut self, socket: Socket) {
         let (socket, now) = (Box::new(socket), Instant::now());
-        self.state = State::Open(Open { socket, since: now, last: now, is_fruitful: false });
+        self.state = State::Open(Open { socket, since: now, waiting: None, is_fruitful: false });
         self.tell(Turn::Connected);
     }
 
@@ -193,14 +193,15 @@ impl Line {
 
 impl Open {
     async fn next(&mut self, max_quiet: Option<Duration>) -> Result<Message, SocketError> {
+        let waiting = *self.waiting.get_or_insert_with(Instant::now);
         let message = match max_quiet {
             None => self.socket.next().await?,
             Some(quiet) => {
-                let next = timeout_at(self.last + quiet, self.socket.next()).await;
+                let next = timeout_at(waiting + quiet, self.socket.next()).await;
                 next.map_err(|_| SocketError::Quiet(quiet))??
             }
         };
-        self.last = Instant::now();
+        self.waiting = None;
         Ok(message)
     }
 }

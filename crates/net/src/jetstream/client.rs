@@ -2,60 +2,24 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use super::LEAST_TIME;
-use super::dictionary::{Compression, Dictionary, Unpacking, fetch};
+use super::call::{Call, Prepared};
+use super::dictionary::{Dictionary, Unpacking};
 use super::event::Event;
+use super::followed::{Followed, cursor};
+use super::item::{ClientError, Item, Strange};
+use super::options::Options;
 use super::reading::{Reading, read};
 use super::request::{Question, Version};
 use super::seen::Seen;
 use super::wanted::{Filter, Wanted, WantedError};
 use crate::firehose::{Begin, Notice, Origin};
-use crate::hosts::{Backoff, Chance, HostId, Pace};
-use crate::http::Url;
+use crate::hosts::{Backoff, Chance, HostId};
 use crate::line::{Dial, Line, Turn};
-use crate::websocket::{DialError, DialFault, Dialer, Message, SocketError, SocketOptions, tame};
-
-/// How Jetstreams are followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Which version is spoken.
-    pub version: Version,
-    /// Where a host is begun with while nothing is known of any.
-    pub first: Begin,
-    /// How messages come.
-    pub compression: Compression,
-    /// How far behind what came last from another host a host is begun with.
-    pub rewind: Duration,
-    /// How many events are remembered, so as to hand none over twice.
-    pub max_seen: usize,
-    /// The longest time without a message, pings not counted; without, there is none.
-    pub max_quiet: Option<Duration>,
-    /// How long it is waited between attempts.
-    pub pace: Pace,
-    /// What a WebSocket must bear; a message's length counts both before and after it is unpacked.
-    pub socket: SocketOptions<'static>,
-}
-
-impl Default for Options {
-    /// Version 2, live, as text; half a minute behind another host, and 65,536 events remembered; ten
-    /// minutes without a message; a WebSocket as by default.
-    fn default() -> Self {
-        Self {
-            version: Version::V2,
-            first: Begin::Live,
-            compression: Compression::None,
-            rewind: Duration::from_secs(30),
-            max_seen: 64 << 10,
-            max_quiet: Some(Duration::from_secs(600)),
-            pace: Pace::default(),
-            socket: SocketOptions::default(),
-        }
-    }
-}
+use crate::websocket::{DialError, DialFault, Dialer, Message, SocketError, tame};
 
 /// Follows one Jetstream of several at a time.
 ///
@@ -83,69 +47,6 @@ pub struct Client {
     before: Option<u64>,
     ready: VecDeque<Item>,
     failure: Option<ClientError>,
-}
-
-/// What was found out while dialing.
-#[derive(Debug, Default)]
-struct Prepared {
-    dictionary: Option<Dictionary>,
-    hello: Option<String>,
-    /// The wishes with which it was dialed.
-    changes: u64,
-}
-
-/// The next thing that happened.
-#[derive(Clone, Debug)]
-pub enum Item {
-    /// An event.
-    Event(Event),
-    /// A message that is no event.
-    Strange(Strange),
-    /// Something else.
-    Notice(Notice),
-}
-
-/// A message that is no event.
-#[derive(Clone, Debug)]
-pub struct Strange {
-    /// Who sent it.
-    pub host: HostId,
-    /// What it says, unpacked if that was possible.
-    pub bytes: Bytes,
-    /// Why it is no event: a kind that nobody knows here, or a rule that it breaks.
-    pub reason: String,
-    /// When it came.
-    pub received: SystemTime,
-}
-
-/// Why nothing more can come.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// No host is left that would have us.
-    #[error("no host is left: {0}")]
-    NoHostLeft(DialError),
-    /// Messages are compressed with another dictionary.
-    #[error("{host} compresses with the dictionary {needed}, which is not the one given")]
-    Dictionary {
-        /// The host.
-        host: String,
-        /// The number of the dictionary.
-        needed: u32,
-    },
-}
-
-/// A host and how far it is known.
-#[derive(Debug)]
-struct Followed {
-    url: Url,
-    /// The last event that it told, or the cursor of an earlier run.
-    cursor: Option<u64>,
-    /// When that was told.
-    micros: Option<u64>,
-    begin: Begin,
-    /// The cursor of the last attempt.
-    given: Option<u64>,
 }
 
 impl Client {
@@ -398,79 +299,7 @@ impl Client {
     }
 }
 
-impl Followed {
-    fn new(origin: &Origin, begin: Begin) -> Self {
-        let micros = origin.cursor.filter(|cursor| *cursor >= LEAST_TIME);
-        Self { url: origin.url.clone(), cursor: origin.cursor, micros, begin, given: None }
-    }
-}
-
-/// The cursor with which a host is asked.
-///
-/// Numbers are of one host, so another one is asked for the time of what came last, and a little
-/// earlier. That time is the one of an event and not of an attempt: however many attempts fail, it does
-/// not go back.
-fn cursor(
-    followed: &[Followed],
-    latest: Option<(HostId, u64)>,
-    rewind: Duration,
-    host: HostId,
-) -> Option<u64> {
-    let Followed { cursor, micros, begin, .. } = &followed[host.0];
-    let rewind = u64::try_from(rewind.as_micros()).unwrap_or(u64::MAX);
-    let bound = latest.map(|(_, micros)| micros.saturating_sub(rewind).max(LEAST_TIME));
-    let is_another = latest.is_some_and(|(last, _)| last != host);
-    match (*cursor, bound) {
-        (Some(_), Some(bound)) if is_another && micros.is_none_or(|told| told < bound) => {
-            Some(bound)
-        }
-        (Some(own), _) => Some(own),
-        (None, Some(bound)) => Some(bound),
-        (None, None) => (*begin == Begin::Oldest).then_some(LEAST_TIME),
-    }
-}
-
-/// One attempt.
-struct Call {
-    dialer: Dialer,
-    url: Url,
-    cursor: Option<u64>,
-    wanted: Wanted,
-    changes: u64,
-    options: Options,
-    prepared: Arc<Mutex<Prepared>>,
-}
-
-impl Call {
-    async fn dial(self) -> Result<crate::websocket::Socket, DialError> {
-        let version = self.options.version;
-        let dictionary = self.dictionary().await?;
-        let id = dictionary.as_ref().map(|dictionary| dictionary.id);
-        let (wanted, cursor) = (&self.wanted, self.cursor);
-        let request = Question { version, wanted, cursor, dictionary: id }.to_request(&self.url);
-        let protocol = (version == Version::V2).then_some(V2_PROTOCOL);
-        let socket = SocketOptions { protocol, ..self.options.socket };
-        let socket = self.dialer.dial(&request.url, &socket).await?;
-        let prepared = Prepared { dictionary, hello: request.hello, changes: self.changes };
-        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = prepared;
-        Ok(socket)
-    }
-
-    async fn dictionary(&self) -> Result<Option<Dictionary>, DialError> {
-        match &self.options.compression {
-            Compression::None => Ok(None),
-            Compression::Served(id) => fetch(self.dialer.client(), &self.url, *id).await.map(Some),
-            Compression::Given(bytes) => {
-                let host = self.url.host_str().unwrap_or_default().to_owned();
-                let fault = DialFault::Handshake("what was given is no dictionary");
-                Dictionary::new(bytes).map(Some).ok_or(DialError { host, fault })
-            }
-        }
-    }
-}
-
 /// Refusals after which something else is asked.
 const LESSONS: &[&str] = &[FUTURE_CURSOR, CURSOR_TOO_OLD, "UnknownZstdDictionary"];
 const FUTURE_CURSOR: &str = "FutureCursor";
 const CURSOR_TOO_OLD: &str = "CursorTooOld";
-const V2_PROTOCOL: &str = "xrpc.v1.json";

@@ -10,19 +10,28 @@
 //! A Jetstream tells events as JSON and without proofs: whoever reads it trusts its operator. Version 1
 //! is `/subscribe`, with times for cursors; version 2 is `network.bsky.jetstream.subscribeEvents`, with numbers
 //! of one host, and times where another host is asked.
+//!
+//! What has been handled is followed by a [`Watermark`] for each host, from [`Event::cursor`] to the cursor
+//! that may be kept under the name of its [`stream`]; after [`Notice::FutureCursor`] it has to forget.
 
+mod call;
 mod client;
 mod dictionary;
 mod event;
+mod followed;
+mod item;
+mod options;
 mod reading;
 mod request;
 mod seen;
 mod wanted;
 
-pub use crate::firehose::{Begin, Notice, Origin};
-pub use client::{Client, ClientError, Item, Options, Strange};
+pub use crate::firehose::{Begin, Notice, Origin, Ticket, Watermark};
+pub use client::Client;
 pub use dictionary::Compression;
 pub use event::{Account, Body, Commit, Event, Identity, Operation, Sync};
+pub use item::{ClientError, Item, Strange};
+pub use options::Options;
 pub use request::{Version, stream};
 pub use wanted::{Kind, Wanted, WantedError};
 

@@ -1,80 +1,21 @@
 //! The frames of one of several hosts, in the order in which they come.
 
+mod options;
+
 use std::collections::VecDeque;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use atproto::event::{Decoder, Event, Options as FrameOptions};
 use bytes::Bytes;
 
 use super::{Arrival, Kind, Notice, Sequence, Step};
-use crate::cursors::stream_name;
-use crate::hosts::{Backoff, Chance, HostId, Pace};
+use crate::hosts::{Backoff, Chance, HostId};
 use crate::http::Url;
 use crate::line::{Dial, Line, Turn};
-use crate::websocket::{DialError, Dialer, Message, SocketError, SocketOptions, tame};
+use crate::websocket::{DialError, Dialer, Message, SocketError, tame};
 
-/// A host to follow.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The host; a path other than the method's stays as it is given.
-    pub url: Url,
-    /// The cursor of an earlier run: what up to there has been acknowledged.
-    pub cursor: Option<u64>,
-}
-
-impl Origin {
-    /// A host without a cursor.
-    pub fn new(url: Url) -> Self {
-        Self { url, cursor: None }
-    }
-
-    /// What the stream is called: cursors are kept under this name.
-    pub fn stream(&self) -> String {
-        stream_name(&endpoint(&self.url))
-    }
-}
-
-/// Where a stream begins of which there is no cursor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// With what happens from now on.
-    Live,
-    /// With the oldest event that the host has kept.
-    Oldest,
-}
-
-/// How hosts are followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Where the first host is begun with.
-    pub first: Begin,
-    /// Where another host is begun with when the one before had told something or had a cursor: what
-    /// happened since then would be lost [`Begin::Live`].
-    pub switched: Begin,
-    /// Where a host is begun with anew that counts anew; without, that is an error.
-    pub void_cursor: Option<Begin>,
-    /// The longest time without a message, pings not counted; without, there is none.
-    pub max_quiet: Option<Duration>,
-    /// How long it is waited between attempts.
-    pub pace: Pace,
-    /// What a WebSocket must bear.
-    pub socket: SocketOptions<'static>,
-}
-
-impl Default for Options {
-    /// The first host live, another one with the oldest event, one that counts anew live; ten minutes
-    /// without a message; a WebSocket as by default.
-    fn default() -> Self {
-        Self {
-            first: Begin::Live,
-            switched: Begin::Oldest,
-            void_cursor: Some(Begin::Live),
-            max_quiet: Some(Duration::from_secs(600)),
-            pace: Pace::default(),
-            socket: SocketOptions::default(),
-        }
-    }
-}
+use options::endpoint;
+pub use options::{Begin, FeedError, Options, Origin};
 
 /// Follows one host of several at a time.
 ///
@@ -100,23 +41,6 @@ pub enum Item {
     Arrival(Arrival),
     /// Something else.
     Notice(Notice),
-}
-
-/// Why nothing more can come.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FeedError {
-    /// No host is left that would have us.
-    #[error("no host is left: {0}")]
-    NoHostLeft(DialError),
-    /// The cursor is ahead of the host's stream, and that was to be an error.
-    #[error("{host}: the cursor {cursor} is ahead of the stream")]
-    FutureCursor {
-        /// The host.
-        host: String,
-        /// The cursor.
-        cursor: u64,
-    },
 }
 
 /// A host and how far it is known.
@@ -311,14 +235,4 @@ impl Followed {
     }
 }
 
-/// The URL of the method at a host that is given without a path.
-fn endpoint(host: &Url) -> Url {
-    let mut url = host.clone();
-    if url.path() == "/" {
-        url.set_path(METHOD);
-    }
-    url
-}
-
-const METHOD: &str = "/xrpc/com.atproto.sync.subscribeRepos";
 const FUTURE_CURSOR: &str = "FutureCursor";
