@@ -33,6 +33,19 @@ pub(crate) struct FollowArgs {
     /// Prints only what happens to these accounts; `@FILE` for a file with one a line.
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
     pub(crate) dids: Vec<String>,
+    /// Follows a Jetstream instead, which sends JSON that nobody signed; of version 2, or of the one
+    /// that is given [default host: jetstream1.us-east.bsky.network].
+    #[arg(long, env = "WIREPROOF_JETSTREAM", value_name = "VERSION", num_args = 0..=1)]
+    #[arg(require_equals = true, default_missing_value = "2")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub(crate) jetstream: Option<u8>,
+    /// Lets a Jetstream compress, with the dictionary that it serves (version 2).
+    #[arg(long, env = "WIREPROOF_COMPRESS", requires = "jetstream")]
+    pub(crate) compress: bool,
+    /// Lets a Jetstream compress with the dictionary in this file.
+    #[arg(long, env = "WIREPROOF_DICTIONARY", value_name = "FILE", requires = "jetstream")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) dictionary: Option<PathBuf>,
     /// Fetches the repository of an account anew when something of it is missing, and proves it.
     #[arg(long, env = "WIREPROOF_RESYNC")]
     pub(crate) resync: bool,
@@ -62,7 +75,7 @@ pub(crate) struct FollowArgs {
 /// Where a stream comes from.
 #[derive(Debug, Args)]
 pub(crate) struct FromArgs {
-    /// A relay or a PDS; several, to go to the next one when one fails [default: bsky.network].
+    /// A relay, a PDS or a Jetstream; several, to go to the next one when one fails [default: bsky.network].
     #[arg(long, env = "WIREPROOF_HOST", value_name = "URL", value_delimiter = ',')]
     pub(crate) host: Vec<String>,
     #[command(flatten)]

@@ -8,6 +8,7 @@
 //! ```
 
 mod hosts;
+mod jetstream;
 mod journal;
 mod keys;
 mod line;
@@ -52,7 +53,11 @@ pub(crate) use hosts::{Hosts, RELAY};
 pub(crate) use notices::text as notice_text;
 
 pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
-    network::runtime()?.block_on(follow(args))
+    let runtime = network::runtime()?;
+    match args.jetstream {
+        Some(_) => runtime.block_on(jetstream::follow(args)),
+        None => runtime.block_on(follow(args)),
+    }
 }
 
 async fn follow(args: &FollowArgs) -> Result<(), Failure> {

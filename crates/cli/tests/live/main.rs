@@ -2,6 +2,7 @@
 //!
 //! | module | what it asks |
 //! |---|---|
+//! | `jetstreams` | the lines of what nobody signed |
 //! | `lines` | what a line says of an event, of whatever kind and verdict |
 //! | `places` | where a run goes on, and how it ends: interrupted, refused, out of disk |
 //! | `watching` | what Prometheus gets |
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod capturing;
+mod jetstreams;
 mod lines;
 mod places;
 mod running;
