@@ -140,8 +140,8 @@ impl Repository {
         let settled = self.tree.settle();
         self.head = sign(&self.account, rev, settled.root);
         self.rev = rev;
-        // Undoing an update meets no node but those that the update made.
-        let moved = ops.iter().filter(|op| op.action != Action::Update);
+        // Undoing an update meets no node but those that the update made, if it changed anything.
+        let moved = ops.iter().filter(|op| op.action != Action::Update || op.prev == op.cid);
         let mut proof = self.tree.covering_proof(moved.map(|op| op.key.as_str()));
         settled.new_nodes.iter().for_each(|node| drop(proof.remove(&node.cid)));
         let commit = Arc::new(self.head.clone());
@@ -273,3 +273,28 @@ const RECORD_BATCH_LEN: usize = 256;
 
 /// Why writing an archive cannot fail here.
 const MEMORY: &str = "writing to memory does not fail";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::Past;
+    use crate::random::Seed;
+
+    #[test]
+    fn an_update_that_changes_nothing_is_proved_too() {
+        let account =
+            Account::new(Seed::new(7, "account"), Past::Whole(300), 1_782_864_000_000_000);
+        let mut repository = account.open_repository();
+        let mut gates = repository.tree().entries().iter();
+        let gate = gates.find(|entry| entry.key.starts_with("app.bsky.feed.threadgate/")).unwrap();
+        let path = repository.path(&gate.key).unwrap();
+        let rev = repository.account().tid(1_782_864_001_000_000);
+        let committed = repository.commit(&[Write { action: Action::Update, path }], rev);
+        assert_eq!(
+            (committed.ops[0].cid, committed.prev_data),
+            (committed.ops[0].prev, repository.tree().root(),)
+        );
+        let root = repository.tree().root();
+        assert!(committed.blocks.iter().any(|block| block.cid == root));
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crypto::CacheStats;
 
@@ -31,7 +31,7 @@ pub struct Counters {
     pub(super) handling: Histogram,
     pub(super) lag: Histogram,
     pub(super) journaling: Histogram,
-    books: OnceLock<Weak<Books>>,
+    books: OnceLock<Arc<Books>>,
 }
 
 /// Lookups of keys.
@@ -112,21 +112,21 @@ pub struct Counts {
 impl Counters {
     /// What has happened so far; numbers that belong together may differ by what happens meanwhile.
     pub fn counts(&self) -> Counts {
-        let books = self.books.get().and_then(Weak::upgrade);
+        let books = self.books.get();
         let (parked, held) = self.waiting();
         let of = |counters: &[AtomicU64; KINDS]| {
             Kind::ALL.iter().zip(counters).map(|(kind, count)| (*kind, read(count))).collect()
         };
         Counts {
             last_seqs: self.last_seqs.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            cursors: books.as_ref().map_or(vec![], |books| books.ledger().cursors().collect()),
+            cursors: books.map_or(vec![], |books| books.ledger().cursors().collect()),
             events: of(&self.events),
             bytes: of(&self.bytes),
             notices: self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             verdicts: self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             handed_over: read(&self.handed_over),
-            under_way: books.as_ref().map_or(0, |books| books.room.events()),
-            under_way_bytes: books.as_ref().map_or(0, |books| books.room.bytes()),
+            under_way: books.map_or(0, |books| books.room.events()),
+            under_way_bytes: books.map_or(0, |books| books.room.bytes()),
             parked,
             held,
             dropped: 0,
@@ -148,7 +148,7 @@ impl Counters {
     }
 
     /// The run whose books tell what is under way.
-    pub(super) fn watch(&self, books: Weak<Books>) {
+    pub(super) fn watch(&self, books: Arc<Books>) {
         // A second run would count on with the first one's; there is none.
         let _ = self.books.set(books);
     }

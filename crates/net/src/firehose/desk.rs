@@ -10,7 +10,7 @@ use verify::sync::{
 
 use super::counter::Counter;
 use super::handler::{Handler, Verdict};
-use super::item::{Item, Numbers};
+use super::item::{Answer, Item, Numbers};
 use super::keys::{KeyProblem, Keys};
 use super::recording::Recording;
 
@@ -72,9 +72,7 @@ impl<S: ChainState> JudgesDesk<S> {
             let (item, Judged { claim, outcome }) = (&items[at], &judged[at]);
             handing_over.event(item, *claim, verdict(outcome, item));
             match outcome {
-                Outcome::Unjudged(Event::Account(event)) => {
-                    state.change(event.did, |account| account.is_active = event.active)?;
-                }
+                Outcome::Unjudged(Event::Account(event)) => state.set_active(event)?,
                 Outcome::Unjudged(Event::Identity(event)) => keys.forget(event.did),
                 outcome if is_out_of_step(outcome, *fetches_new) => {
                     let did = item.arrival.did().unwrap_or_default();
@@ -117,7 +115,7 @@ fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<Doubt> {
     let mut doubts: Vec<Doubt> = Vec::new();
     for (at, (item, judgement)) in items.iter().zip(judged).enumerate() {
         let Outcome::Refused(rejection) = &judgement.outcome else { continue };
-        if item.answer.is_some() || !rejection.may_be_a_new_key() {
+        if !rejection.may_be_a_new_key() || is_answered(item, rejection) {
             continue;
         }
         let account = item.account;
@@ -130,6 +128,12 @@ fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<Doubt> {
         }
     }
     doubts
+}
+
+/// Whether there is nothing more to find out: the key is not to be had, or is the second one.
+fn is_answered(item: &Item, rejection: &Rejection<'_>) -> bool {
+    let answered = |answer: &Answer| answer.is_last || matches!(rejection, Rejection::NoKey);
+    item.answer.as_deref().is_some_and(answered)
 }
 
 fn is_in_doubt(doubts: &[Doubt], item: &Item, at: usize) -> bool {
@@ -155,10 +159,9 @@ fn is_out_of_step(outcome: &Outcome<'_>, fetches_new: bool) -> bool {
 fn verdict<'a>(outcome: &Outcome<'a>, item: &'a Item) -> Verdict<'a> {
     match outcome {
         Outcome::Refused(Rejection::Frame(error)) => Verdict::Undecodable(*error),
-        Outcome::Refused(Rejection::NoKey) => match item.answer.as_deref() {
-            Some(Err(problem)) => Verdict::UnknownKey(problem),
-            _ => Verdict::UnknownKey(&KeyProblem::NotAmongKnown),
-        },
+        Outcome::Refused(Rejection::NoKey) => {
+            Verdict::UnknownKey(item.problem().unwrap_or(&KeyProblem::NotAmongKnown))
+        }
         outcome => Verdict::Judged(*outcome),
     }
 }
@@ -171,9 +174,9 @@ struct KnownKeys<'i> {
 
 impl<'i> KnownKeys<'i> {
     fn new(keys: &'i dyn Keys, items: &'i [Item]) -> Self {
-        let found = |item: &'i Item| match item.answer.as_deref() {
-            Some(Ok(key)) => Some((item.arrival.did()?, *key)),
-            _ => None,
+        let found = |item: &'i Item| {
+            let key = *item.answer.as_ref()?.found.as_ref().ok()?;
+            Some((item.arrival.did()?, key))
         };
         Self { keys, found: items.iter().filter_map(found).collect() }
     }

@@ -16,14 +16,24 @@ pub(super) struct Item {
     pub(super) ticket: Ticket,
     /// Whose it is, by number.
     pub(super) account: u64,
-    /// What was found out about the account's key since the event came; then its next verdict is final.
+    /// What was found out about the account's key since the event came.
     pub(super) answer: Option<Arc<Answer>>,
 }
 
 /// What was found out about a key.
-pub(super) type Answer = Result<AccountKey, KeyProblem>;
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) found: Result<AccountKey, KeyProblem>,
+    /// Whether it was asked for because another key had not signed; then it is the last one.
+    pub(super) is_last: bool,
+}
 
 impl Item {
+    /// The reason why its key is not known, if it was asked for.
+    pub(super) fn problem(&self) -> Option<&KeyProblem> {
+        self.answer.as_ref()?.found.as_ref().err()
+    }
+
     /// How many bytes it holds.
     pub(super) fn len(&self) -> usize {
         self.arrival.frame.len()

@@ -1,5 +1,7 @@
 //! What did a batch change? A state that notes what the judge stores.
 
+use atproto::event;
+use atproto::syntax::Did;
 use verify::sync::{Account, ChainState};
 
 use super::ack::States;
@@ -21,17 +23,26 @@ impl<'s, S> Recording<'s, S> {
 }
 
 impl<S: ChainState> Recording<'_, S> {
+    /// Notes what a host says of an account, if that is one and it is news.
+    pub(super) fn set_active(&mut self, event: &event::Account<'_>) -> Result<(), S::Error> {
+        match Did::parse(event.did) {
+            Ok(did) => self.change(did.as_str(), |account| account.is_active = event.active),
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Changes what is known of one account.
     pub(super) fn change(
         &mut self,
         did: &str,
         change: impl FnOnce(&mut Account),
     ) -> Result<(), S::Error> {
-        let mut account = [Account::UNKNOWN];
-        self.load_many(&[did], &mut account)?;
-        let [mut account] = account;
+        let mut accounts = [Account::UNKNOWN];
+        self.load_many(&[did], &mut accounts)?;
+        let [before] = accounts;
+        let mut account = before;
         change(&mut account);
-        self.store_many(&[(did, account)])
+        if account == before { Ok(()) } else { self.store_many(&[(did, account)]) }
     }
 }
 

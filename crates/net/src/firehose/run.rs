@@ -161,7 +161,7 @@ impl Firehose {
         let handler = Arc::new(handler);
         let mut crew = Crew::hire(&self, streams, &handler, journal, states)?;
         let ended = crew.read(&mut source, &*handler, &stop).await;
-        drop(source);
+        source.close().await;
         let summary = crew.drain(self.options.patience).await?;
         ended.map(|()| summary)
     }
@@ -199,7 +199,7 @@ impl<J: Journal> Crew<J> {
         let (streams, cursors): (Vec<String>, Vec<Option<u64>>) = streams.into_iter().unzip();
         let ledger = Ledger::new(cursors.iter().copied());
         let books = Books::new(streams, ledger, Room::new(bounds.max_events, bounds.max_bytes));
-        counters.watch(Arc::downgrade(&books));
+        counters.watch(books.clone());
         let inboxes: Arc<[Inbox]> = (0..count).map(|_| Inbox::default()).collect();
         let standings: Vec<Arc<Standings>> = (0..count).map(|_| Arc::default()).collect();
         let (errands, received) = mpsc::unbounded_channel();

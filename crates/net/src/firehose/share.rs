@@ -148,7 +148,10 @@ impl<H: Handler, S: ChainState> Share<H, S> {
             return;
         }
         match self.waiting.cause(account) {
-            Some(For::Key) => self.go_on_with(account, &Arc::new(Err(KeyProblem::Crowded))),
+            Some(For::Key) => {
+                let answer = Answer { found: Err(KeyProblem::Crowded), is_last: true };
+                self.go_on_with(account, &Arc::new(answer));
+            }
             _ => self.go_on(account),
         }
     }

@@ -12,6 +12,9 @@ pub(super) trait Source {
 
     /// The next thing, if it is there.
     fn try_next(&mut self) -> Result<Option<Item>, RunError>;
+
+    /// Nobody will ask any more.
+    async fn close(self);
 }
 
 impl Source for Feed {
@@ -21,5 +24,9 @@ impl Source for Feed {
 
     fn try_next(&mut self) -> Result<Option<Item>, RunError> {
         Ok(Feed::next(self).now_or_never().transpose()?)
+    }
+
+    async fn close(self) {
+        Feed::close(self).await;
     }
 }

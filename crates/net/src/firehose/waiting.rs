@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+
 use super::item::Item;
 
 /// The accounts of a worker that wait, each with its events in order.
@@ -72,8 +74,10 @@ impl Waiting {
     }
 
     /// Another event of an account that waits. Whether that is now more than may wait.
-    pub(super) fn push(&mut self, item: Item) -> bool {
+    pub(super) fn push(&mut self, mut item: Item) -> bool {
         let Some(queue) = self.queues.get_mut(&item.account) else { return false };
+        // What waits must not keep the whole buffer that it came in.
+        item.arrival.frame = Bytes::copy_from_slice(&item.arrival.frame);
         let weight = Weight { events: 1, bytes: item.len() };
         queue.items.push(item);
         queue.weight.add(weight);
@@ -151,5 +155,96 @@ impl Weight {
     /// Whether `other` is more, in either respect.
     fn is_below(self, other: Self) -> bool {
         other.events > self.events || other.bytes > self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::super::arrival::Arrival;
+    use super::super::ledger::Ledger;
+    use super::*;
+    use crate::hosts::HostId;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn waiting() -> Waiting {
+        let (account, held) =
+            (Weight { events: 3, bytes: 100 }, Weight { events: 5, bytes: 1_000 });
+        Waiting::new(Bounds { account, held })
+    }
+
+    fn item(account: u64, seq: u64, len: usize) -> Item {
+        let mut ledger = Ledger::new([None]);
+        let ticket = ledger.begin(HostId(0), Some(seq));
+        let mut arrival = Arrival::new(HostId(0), vec![0; len].into(), SystemTime::UNIX_EPOCH);
+        arrival.seq = Some(seq);
+        Item { arrival, ticket, account, answer: None }
+    }
+
+    fn seqs(items: Vec<Item>) -> Vec<u64> {
+        items.into_iter().filter_map(|item| item.arrival.seq).collect()
+    }
+
+    #[test]
+    fn what_waits_comes_back_in_order_and_once() {
+        let (mut waiting, now) = (waiting(), Instant::now());
+        waiting.begin(1, For::Key, now);
+        waiting.begin(2, For::Repository, now);
+        for (account, seq) in [(1, 10), (2, 11), (1, 12)] {
+            assert!(!waiting.push(item(account, seq, 1)));
+        }
+        assert_eq!((waiting.len(), waiting.cause(1), waiting.cause(3)), (3, Some(For::Key), None));
+        assert_eq!((seqs(waiting.end(1)), seqs(waiting.end(1))), (vec![10, 12], vec![]));
+        assert_eq!((waiting.count(For::Key), waiting.count(For::Repository)), (0, 1));
+        assert_eq!(waiting.weights(), (Weight::default(), Weight { events: 1, bytes: 1 }));
+    }
+
+    #[test]
+    fn who_waits_goes_on_waiting_for_the_same() {
+        let (mut waiting, now) = (waiting(), Instant::now());
+        waiting.begin(1, For::Key, now);
+        waiting.begin(1, For::Repository, now);
+        assert_eq!((waiting.cause(1), waiting.count(For::Key)), (Some(For::Key), 1));
+    }
+
+    #[test]
+    fn an_account_with_too_many_events_or_bytes_is_told_of() {
+        let (mut waiting, now) = (waiting(), Instant::now());
+        (1..=2).for_each(|account| waiting.begin(account, For::Key, now));
+        let many: Vec<bool> = (0..4).map(|seq| waiting.push(item(1, seq, 1))).collect();
+        assert_eq!(many, [false, false, false, true]);
+        assert!(!waiting.push(item(2, 9, 100)) && waiting.push(item(2, 10, 1)));
+    }
+
+    #[test]
+    fn what_waits_for_repositories_is_bounded_together() {
+        let (mut waiting, now) = (waiting(), Instant::now());
+        (1..=3).for_each(|account| waiting.begin(account, For::Repository, now));
+        let pushed = [1, 1, 2, 2, 3, 3].map(|account| waiting.push(item(account, 1, 1)));
+        assert_eq!(pushed, [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn only_who_waits_for_a_repository_is_overdue() {
+        let (mut waiting, now) = (waiting(), Instant::now());
+        waiting.begin(1, For::Key, now);
+        waiting.begin(2, For::Repository, now);
+        waiting.begin(3, For::Repository, now + LONG);
+        assert!(waiting.overdue(LONG, now + LONG / 2).is_empty());
+        assert_eq!(waiting.overdue(LONG, now + LONG), [2]);
+    }
+
+    #[test]
+    fn what_waits_has_its_own_bytes() {
+        let (mut waiting, mut long) = (waiting(), item(1, 1, 100));
+        let whole = long.arrival.frame.clone();
+        long.arrival.frame = whole.slice(10..20);
+        waiting.begin(1, For::Key, Instant::now());
+        waiting.push(long);
+        let kept = waiting.end(1).remove(0).arrival.frame;
+        assert_eq!(kept.len(), 10);
+        assert!(!whole.as_ptr_range().contains(&kept.as_ptr()));
     }
 }

@@ -124,6 +124,26 @@ async fn a_rotated_key_is_asked_for_once_and_no_event_is_refused_for_it() {
 }
 
 #[tokio::test]
+async fn a_key_that_was_just_found_is_asked_for_again_if_it_did_not_sign() {
+    let mut writer = Writer::new(0);
+    let directory = Directory::new([&writer], 1);
+    writer.rotate();
+    let (recorder, paper) = (Recorder::new(2, Manner::Prompt), Arc::default());
+    let mut script = Script::new([writer.commit(1), writer.commit(2)]);
+    let learns = async {
+        while directory.asked().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        directory.truth.lock().unwrap().insert(writer.did.clone(), writer.key());
+        directory.permits.add_permits(1);
+    };
+    let run = run(options_with(&directory), &mut script, &recorder, &paper);
+    tokio::join!(run, learns).0.unwrap();
+    assert_eq!(recorder.of(&writer), [1, 2].map(|seq| (seq, "verified")));
+    assert_eq!(directory.asked(), [false, true].map(|is_doubted| (writer.did.clone(), is_doubted)));
+}
+
+#[tokio::test]
 async fn an_event_that_nobody_signed_is_refused_when_the_key_was_asked_for_again() {
     let mut writer = Writer::new(0);
     let directory = Directory::new([&writer], 100);

@@ -158,6 +158,8 @@ impl Source for &mut Script {
     fn try_next(&mut self) -> Result<Option<Item>, RunError> {
         Ok(self.0.pop_front())
     }
+
+    async fn close(self) {}
 }
 
 /// What a handler was told of an event.

@@ -1,0 +1,236 @@
+//! Somebody who follows a network to the end, keeps what is handed over, and looks at it afterwards.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use simnet::servers::{Server, World};
+use tokio::task::JoinHandle;
+use wireproof::net::cursors::{CursorStore, MemoryCursors};
+use wireproof::net::firehose::{
+    Ack, Counters, CursorsOnly, Delivered, Firehose, Handler, Kind, Notice, Options, ResolverKeys,
+    Resync, ResyncError, Resynced, RunError, Stop, Summary,
+};
+use wireproof::net::http::Client;
+use wireproof::net::identity::{self, Resolver};
+use wireproof::net::names::LoopbackNames;
+use wireproof::net::reach::Reach;
+use wireproof::net::xrpc;
+use wireproof::verify::sync::{Head, MemoryState};
+
+use crate::line::{self, RELAY};
+
+/// An event, or a repository, as it was handed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) did: String,
+    /// None for a repository.
+    pub(crate) seq: Option<u64>,
+    pub(crate) kind: Option<Kind>,
+    pub(crate) code: &'static str,
+    pub(crate) head: Option<Head>,
+}
+
+/// What was handed over, in the order in which it was.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    lines: Mutex<Vec<Line>>,
+    failures: Mutex<Vec<(String, String)>>,
+    notices: Mutex<Vec<Notice>>,
+    gate: Gate,
+}
+
+/// Holds up whoever comes, while it is shut.
+#[derive(Debug, Default)]
+struct Gate {
+    is_shut: Mutex<bool>,
+    opening: Condvar,
+    waiting: AtomicUsize,
+}
+
+impl Book {
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    /// The sequence numbers, in order.
+    pub(crate) fn seqs(&self) -> Vec<u64> {
+        let mut seqs: Vec<u64> = self.lines().iter().filter_map(|line| line.seq).collect();
+        seqs.sort_unstable();
+        seqs
+    }
+
+    /// What was handed over of an account: numbers and codes.
+    pub(crate) fn of(&self, did: &str) -> Vec<(Option<u64>, &'static str)> {
+        let lines = self.lines().into_iter().filter(|line| line.did == did);
+        lines.map(|line| (line.seq, line.code)).collect()
+    }
+
+    /// How many lines have this code.
+    pub(crate) fn count(&self, code: &str) -> usize {
+        self.lines().iter().filter(|line| line.code == code).count()
+    }
+
+    /// How many lines have each code.
+    pub(crate) fn codes(&self) -> BTreeMap<&'static str, usize> {
+        let mut codes = BTreeMap::new();
+        self.lines().iter().for_each(|line| *codes.entry(line.code).or_default() += 1);
+        codes
+    }
+
+    /// The accounts that were given up, and why.
+    pub(crate) fn failures(&self) -> Vec<(String, String)> {
+        self.failures.lock().unwrap().clone()
+    }
+
+    /// The names of what the connections did.
+    pub(crate) fn notices(&self) -> Vec<&'static str> {
+        self.notices.lock().unwrap().iter().map(Notice::name).collect()
+    }
+
+    /// Lets nobody hand over anything.
+    pub(crate) fn shut(&self) {
+        *self.gate.is_shut.lock().unwrap() = true;
+    }
+
+    pub(crate) fn open(&self) {
+        *self.gate.is_shut.lock().unwrap() = false;
+        self.gate.opening.notify_all();
+    }
+}
+
+impl Handler for Book {
+    fn event(&self, event: &Delivered<'_>, ack: Ack) {
+        let mut is_shut = self.gate.is_shut.lock().unwrap();
+        self.gate.waiting.fetch_add(1, Ordering::Relaxed);
+        while *is_shut {
+            is_shut = self.gate.opening.wait(is_shut).unwrap();
+        }
+        drop(is_shut);
+        let did = event.did.unwrap_or_default().to_owned();
+        let (seq, kind, code) = (event.seq, Some(event.kind), event.verdict.code());
+        self.lines.lock().unwrap().push(Line { did, seq, kind, code, head: None });
+        ack.done();
+    }
+
+    fn resynced(&self, resynced: &Arc<Resynced>, ack: Ack) {
+        let did = resynced.did.clone().into();
+        let (code, head) = ("resynced", Some(resynced.head));
+        assert_eq!(std::fs::metadata(resynced.path()).unwrap().len(), resynced.bytes);
+        self.lines.lock().unwrap().push(Line { did, seq: None, kind: None, code, head });
+        ack.done();
+    }
+
+    fn not_resynced(&self, did: &str, why: &ResyncError) {
+        self.failures.lock().unwrap().push((did.to_owned(), why.to_string()));
+    }
+
+    fn notice(&self, notice: &Notice) {
+        self.notices.lock().unwrap().push(notice.clone());
+    }
+}
+
+/// Somebody who follows.
+pub(crate) struct Follower {
+    pub(crate) book: Arc<Book>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) cursors: Arc<MemoryCursors>,
+    stop: Stop,
+    run: JoinHandle<Result<Summary, RunError>>,
+}
+
+impl Follower {
+    /// Follows the relay from its oldest event on.
+    pub(crate) fn start(world: &World) -> Self {
+        Self::start_with(world, |_| ())
+    }
+
+    /// The same, with other options.
+    pub(crate) fn start_with(world: &World, change: impl FnOnce(&mut Options)) -> Self {
+        Self::go_on(world, Arc::default(), Arc::default(), change)
+    }
+
+    /// The same, with the cursors of another run, and the rest of its book.
+    pub(crate) fn go_on(
+        world: &World,
+        cursors: Arc<MemoryCursors>,
+        book: Arc<Book>,
+        change: impl FnOnce(&mut Options),
+    ) -> Self {
+        let http = Client::new(Reach::Loopback, Arc::new(LoopbackNames)).expect("TLS");
+        let mut options = options(world, &http);
+        change(&mut options);
+        let firehose = Firehose::new(&http, options);
+        let (counters, stop) = (firehose.counters(), Stop::new());
+        let (handler, journal) = (book.clone(), CursorsOnly(Shared(cursors.clone())));
+        let ended = stop.clone();
+        let states = |_| MemoryState::new([7; 16]);
+        let run = tokio::spawn(async move { firehose.run(handler, journal, states, ended).await });
+        Self { book, counters, cursors, stop, run }
+    }
+
+    /// Waits until the book says so.
+    pub(crate) async fn until(&self, is_enough: impl Fn(&Book) -> bool) {
+        let patience = tokio::time::Instant::now() + PATIENCE;
+        while !is_enough(&self.book) {
+            assert!(tokio::time::Instant::now() < patience, "{:?}", self.book.codes());
+            assert!(!self.run.is_finished(), "the run has ended");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Waits until the last event of the relay was handed over, and all before it.
+    pub(crate) async fn until_the_end(&self, world: &World) {
+        let last = world.last_seq(RELAY) as u64;
+        let is_there = |book: &Book| book.lines.lock().unwrap().iter().any(|l| l.seq == Some(last));
+        self.until(|book| is_there(book) && self.counters.counts().under_way == 0).await;
+    }
+
+    /// Stops, and says how it went.
+    pub(crate) async fn stop(self) -> Summary {
+        self.stop.now();
+        self.run.await.expect("no panic").expect("a run that ends well")
+    }
+
+    /// Waits for the end of a run that was not asked to.
+    pub(crate) async fn fails(self) -> RunError {
+        let ended = tokio::time::timeout(PATIENCE, self.run).await.expect("an end");
+        ended.expect("no panic").expect_err("a failure")
+    }
+}
+
+/// Cursors that the test looks at as well.
+struct Shared(Arc<MemoryCursors>);
+
+impl CursorStore for Shared {
+    fn load(&self, stream: &str) -> Result<Option<u64>, wireproof::net::cursors::CursorError> {
+        self.0.load(stream)
+    }
+
+    fn store(&self, cursors: &[(&str, u64)]) -> Result<(), wireproof::net::cursors::CursorError> {
+        self.0.store(cursors)
+    }
+}
+
+/// With keys from the directory, and what is needed to fetch repositories at hand.
+fn options(world: &World, http: &Client) -> Options {
+    let keys = Arc::new(ResolverKeys::new(resolver(world, http)));
+    let hosts = vec![line::url(world, RELAY, "")];
+    Options { feed: line::options(), workers: 2, ..Options::new(hosts, keys) }
+}
+
+/// How repositories of this world are fetched anew.
+pub(crate) fn resync(world: &World) -> Resync {
+    let http = Client::new(Reach::Loopback, Arc::new(LoopbackNames)).expect("TLS");
+    Resync::new(xrpc::Client::new(http.clone()), resolver(world, &http))
+}
+
+fn resolver(world: &World, http: &Client) -> Resolver {
+    let directory = line::url(world, Server::Plc, "");
+    let options = identity::Options { directory, ..identity::Options::default() };
+    Resolver::new(http.clone(), Arc::new(LoopbackNames), options)
+}
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
