@@ -204,14 +204,19 @@ async fn the_wrong_dictionary_is_an_error_that_names_the_right_one() {
 }
 
 #[tokio::test]
-async fn a_dictionary_that_the_host_does_not_know_is_refused_and_told() {
+async fn a_dictionary_that_the_host_does_not_know_is_refused_for_good() {
     let world = colourful();
-    let compression = dictionary(&world, V1_ID).await;
+    for compression in [dictionary(&world, V1_ID).await, Compression::Served(Some(V1_ID))] {
+        let options = Options { compression, ..options(Version::V2) };
+        let (mut heard, mut client) = (Heard::default(), client(&world, options));
+        heard.until(&mut client, |_| false).await;
+        let Some(ClientError::NoHostLeft(error)) = heard.failure else { panic!("{heard:?}") };
+        assert_eq!(error.name(), Some("UnknownZstdDictionary"));
+    }
+    let compression = Compression::Given(Vec::from("no dictionary").into());
     let options = Options { compression, ..options(Version::V2) };
-    let (mut heard, mut client) = (Heard::default(), client(&world, options));
-    let is_refused = |notice: &Notice| matches!(notice, Notice::Refused { error, .. } if error.name() == Some("UnknownZstdDictionary"));
-    heard.until(&mut client, |heard| heard.count(is_refused) == 2).await;
-    assert!(heard.events.is_empty());
+    let error = try_client(&world, &[(JETSTREAM, None)], Wanted::default(), options).unwrap_err();
+    assert_eq!(error, WantedError::NotADictionary);
 }
 
 /// This many accounts that are not in the network.

@@ -7,7 +7,7 @@ use super::options::Options;
 use super::request::{Question, Version};
 use super::wanted::Wanted;
 use crate::http::Url;
-use crate::websocket::{DialError, DialFault, Dialer, Socket, SocketOptions};
+use crate::websocket::{DialError, Dialer, Socket, SocketOptions};
 
 /// One attempt.
 pub(super) struct Call {
@@ -41,11 +41,8 @@ impl Call {
         match &self.options.compression {
             Compression::None => Ok(None),
             Compression::Served(id) => fetch(self.dialer.client(), &self.url, *id).await.map(Some),
-            Compression::Given(bytes) => {
-                let host = self.url.host_str().unwrap_or_default().to_owned();
-                let fault = DialFault::Handshake("what was given is no dictionary");
-                Dictionary::new(bytes).map(Some).ok_or(DialError { host, fault })
-            }
+            // The client has made sure that this is one.
+            Compression::Given(bytes) => Ok(Dictionary::new(bytes)),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Client {
     /// [`next`](Self::next) is called.
     ///
     /// # Errors
-    /// If what is wanted may not be asked for.
+    /// If what is wanted may not be asked for, or what was given is no dictionary.
     ///
     /// # Panics
     /// If there is no origin.
@@ -66,13 +66,15 @@ impl Client {
         chance: Chance,
     ) -> Result<Self, WantedError> {
         wanted.check()?;
+        options.compression.check()?;
         let backoff = Backoff::new(options.pace, chance);
+        let lessons = if options.compression.follows_the_host() { LESSONS } else { &LESSONS[..2] };
         let followed: Vec<_> =
             origins.iter().map(|origin| Followed::new(origin, options.first)).collect();
         let times = followed.iter().enumerate();
         let times = times.filter_map(|(at, followed)| Some((followed.micros?, HostId(at))));
         Ok(Self {
-            line: Line::new(origins.len(), backoff, options.max_quiet, LESSONS),
+            line: Line::new(origins.len(), backoff, options.max_quiet, lessons),
             latest: times.max().map(|(micros, host)| (host, micros)),
             filter: Filter::new(&wanted),
             seen: Seen::new(options.max_seen),
@@ -299,7 +301,7 @@ impl Client {
     }
 }
 
-/// Refusals after which something else is asked.
+/// Refusals after which something else is asked; the last one only if dictionaries are the host's choice.
 const LESSONS: &[&str] = &[FUTURE_CURSOR, CURSOR_TOO_OLD, "UnknownZstdDictionary"];
 const FUTURE_CURSOR: &str = "FutureCursor";
 const CURSOR_TOO_OLD: &str = "CursorTooOld";

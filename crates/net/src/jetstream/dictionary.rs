@@ -5,6 +5,7 @@ use std::sync::Arc;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::{get_dict_id_from_dict, get_dict_id_from_frame};
 
+use super::wanted::WantedError;
 use crate::http::{Client, Limits, Url};
 use crate::websocket::{DialError, DialFault, read_said};
 
@@ -19,6 +20,23 @@ pub enum Compression {
     /// Compressed with a dictionary that the host serves: the one of this number, or its current one. It
     /// is asked for before each connection.
     Served(Option<u32>),
+}
+
+impl Compression {
+    /// Whether a dictionary that was given is one.
+    pub(super) fn check(&self) -> Result<(), WantedError> {
+        match self {
+            Self::Given(bytes) if Dictionary::new(bytes).is_none() => {
+                Err(WantedError::NotADictionary)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the host says which dictionary it is: then the next one it says may be another.
+    pub(super) fn follows_the_host(&self) -> bool {
+        *self == Self::Served(None)
+    }
 }
 
 /// A dictionary, ready to be used.

@@ -60,6 +60,9 @@ pub enum WantedError {
     /// Collections are wanted and commits are not.
     #[error("collections are wanted, and commits are not")]
     CollectionsWithoutCommits,
+    /// What was given to unpack messages with is no dictionary.
+    #[error("what was given is no dictionary of Zstandard")]
+    NotADictionary,
 }
 
 impl Wanted {
