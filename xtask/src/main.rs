@@ -6,6 +6,7 @@
 //! | `cargo xtask interop [--without go]` | the tests with other people's servers and readers alone |
 //! | `cargo xtask layers` | holds every dependency between our crates against the layer table |
 //! | `cargo xtask fuzz [--seconds N] [TARGET…]` | runs the fuzz targets, a minute each |
+//! | `cargo xtask soak [--speed] [TEST…]` | runs the long tests whole, or measures `follow` |
 //!
 //! What needs setting up is set up under `target/`.
 
@@ -18,6 +19,7 @@ mod interop;
 mod layers;
 mod peers;
 mod process;
+mod soak;
 mod stages;
 mod tally;
 mod toolchains;
@@ -71,6 +73,9 @@ fn run(args: &[&str]) -> Result<(), Failure> {
         ["fuzz", options @ ..] => {
             fuzz::run(&fuzz::Options::parse(options).map_err(Failure::Usage)?)?;
         }
+        ["soak", options @ ..] => {
+            soak::run(&soak::Options::parse(options).map_err(Failure::Usage)?)?;
+        }
         ["help" | "--help" | "-h"] => println!("{USAGE}"),
         [] => return Err(Failure::Usage("a command is missing".to_owned())),
         [command, ..] => return Err(Failure::Usage(format!("no command is like `{command} …`"))),
@@ -82,4 +87,6 @@ const USAGE: &str = "\
 cargo xtask test [--without go,python,node]   everything that CI runs
 cargo xtask interop [--without go]            the tests with other people's servers alone
 cargo xtask layers                            the layer check alone
-cargo xtask fuzz [--seconds 60] [TARGET…]     the fuzz targets, on the nightly toolchain";
+cargo xtask fuzz [--seconds 60] [TARGET…]     the fuzz targets, on the nightly toolchain
+cargo xtask soak [TEST…]                      the reliability tests, whole: an hour
+cargo xtask soak --speed                      how fast `follow --verify` follows a simulated relay";
