@@ -175,6 +175,7 @@ impl Batch {
         let seq = ticket.and_then(|ticket| self.books.ledger().seq(*ticket));
         let stream = stream.cloned().unwrap_or_default();
         self.books.fate.seal(RunError::Unacknowledged { stream, seq });
+        self.books.settling.notify_one();
     }
 }
 

@@ -9,41 +9,55 @@ use verify::sync::Account;
 use super::ack::Books;
 use super::counters::Counters;
 use super::journal::{Journal, JournalError};
+use super::options::Options;
 use super::run::RunError;
 use super::standings::Standings;
 
 /// Writes a journal from time to time.
 #[derive(Debug)]
 pub(super) struct Scribe<J> {
-    pub(super) journal: J,
+    journal: J,
     /// The cursor of each host's stream that is in the journal.
-    pub(super) written: Vec<Option<u64>>,
-    pub(super) books: Arc<Books>,
+    written: Vec<Option<u64>>,
+    books: Arc<Books>,
     /// Of each worker.
-    pub(super) standings: Vec<Arc<Standings>>,
-    pub(super) counters: Arc<Counters>,
-    pub(super) pace: Pace,
+    standings: Vec<Arc<Standings>>,
+    counters: Arc<Counters>,
+    pace: Pace,
 }
 
 /// How often a journal is written: when so much time has passed, or so many events were acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
-    pub(super) time: Duration,
-    pub(super) events: usize,
+struct Pace {
+    time: Duration,
+    events: usize,
 }
 
 impl<J: Journal> Scribe<J> {
+    /// A scribe who finds in the journal what is in the books now.
+    pub(super) fn new(
+        journal: J,
+        books: &Arc<Books>,
+        standings: Vec<Arc<Standings>>,
+        counters: &Arc<Counters>,
+        options: &Options,
+    ) -> Self {
+        let written = books.ledger().cursors().collect();
+        let pace = Pace { time: options.checkpoint_every, events: options.checkpoint_events };
+        let (books, counters) = (books.clone(), counters.clone());
+        Self { journal, written, books, standings, counters, pace }
+    }
+
     /// Writes until the bell says that this is the last time, or the journal fails.
-    pub(super) fn run(mut self) -> J {
+    pub(super) fn run(mut self) {
         loop {
             self.books.bell.set(self.books.settled() + self.pace.events);
             let is_last = self.books.bell.wait(self.pace.time);
             if let Err(error) = self.write() {
-                self.books.fate.seal(RunError::Journal(error));
-                return self.journal;
+                return self.books.fate.seal(RunError::Journal(error));
             }
             if is_last {
-                return self.journal;
+                return;
             }
         }
     }
@@ -161,14 +175,10 @@ mod tests {
 
     fn scribe(paper: &Arc<Paper>, pace: Pace) -> Scribe<Arc<Paper>> {
         let ledger = Ledger::new([Some(5), None]);
-        Scribe {
-            journal: paper.clone(),
-            written: vec![Some(5), None],
-            books: Books::new(vec!["a".into(), "b".into()], ledger, Room::new(100, 100)),
-            standings: vec![Arc::default()],
-            counters: Arc::default(),
-            pace,
-        }
+        let books = Books::new(vec!["a".into(), "b".into()], ledger, Room::new(100, 100));
+        let (standings, counters) = (vec![Arc::default()], Arc::default());
+        let written = vec![Some(5), None];
+        Scribe { journal: paper.clone(), written, books, standings, counters, pace }
     }
 
     /// An event of the second host, closed and with its word.

@@ -38,6 +38,16 @@ pub(super) struct HandingOver<'c, H> {
 }
 
 impl<H: Handler> Counter<H> {
+    pub(super) fn new(
+        handler: &Arc<H>,
+        books: &Arc<Books>,
+        counters: &Arc<Counters>,
+        keeps_accounts: bool,
+    ) -> Self {
+        let (handler, books, counters) = (handler.clone(), books.clone(), counters.clone());
+        Self { handler, books, standings: Arc::default(), counters, keeps_accounts }
+    }
+
     /// Begins to hand over these events.
     pub(super) fn begin<'i>(
         &self,

@@ -1,9 +1,11 @@
 //! What is to be thought of a batch of events, and what follows from that?
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use atproto::event::{Decoder, Event};
+use crypto::KeyCache;
 use verify::sync::{
     AccountKey, Chain, ChainState, Judge, Judged, KeySource, Outcome, Rejection, SyncEffect,
 };
@@ -12,7 +14,31 @@ use super::counter::Counter;
 use super::handler::{Handler, Verdict};
 use super::item::{Answer, Item, Numbers};
 use super::keys::{KeyProblem, Keys};
+use super::options::{Options, Verify};
 use super::recording::Recording;
+
+/// Where events are settled.
+pub(super) enum Desk<S> {
+    Judge(Box<JudgesDesk<S>>),
+    Reader(Decoder),
+}
+
+impl<S> Desk<S> {
+    /// The desk of one of the workers, who knows this of its accounts.
+    pub(super) fn new(options: &Options, state: S, numbers: &Numbers) -> Self {
+        match &options.verify {
+            Verify::Off { decoding } => Self::Reader(Decoder::new(*decoding)),
+            Verify::On { policy, keys, cache_bytes } => {
+                let cache = KeyCache::new(cache_bytes / options.workers.max(1), seed());
+                let (judge, keys) = (Judge::new(*policy, cache), keys.clone());
+                let resync = options.resync.as_ref();
+                let fetches_new = resync.is_some_and(|resync| resync.on_first_sighting);
+                let numbers = numbers.clone();
+                Self::Judge(Box::new(JudgesDesk { judge, state, keys, numbers, fetches_new }))
+            }
+        }
+    }
+}
 
 /// Judges events, with all that takes.
 pub(super) struct JudgesDesk<S> {
@@ -66,21 +92,15 @@ impl<S: ChainState> JudgesDesk<S> {
         let doubts = doubts(&items, &judged);
         let settled = |at: &usize| !is_in_doubt(&doubts, &items[*at], *at);
         let places = (0..items.len()).filter(settled);
-        let mut out_of_step = Vec::new();
+        let mut news =
+            News { state, keys: &**keys, fetches_new: *fetches_new, out_of_step: vec![] };
         let mut handing_over = counter.begin(places.clone().map(|at| &items[at]));
         for at in places {
             let (item, Judged { claim, outcome }) = (&items[at], &judged[at]);
             handing_over.event(item, *claim, verdict(outcome, item));
-            match outcome {
-                Outcome::Unjudged(Event::Account(event)) => state.set_active(event)?,
-                Outcome::Unjudged(Event::Identity(event)) => keys.forget(event.did),
-                outcome if is_out_of_step(outcome, *fetches_new) => {
-                    let did = item.arrival.did().unwrap_or_default();
-                    out_of_step.push((item.account, did.into()));
-                }
-                _ => {}
-            }
+            news.take(item, outcome)?;
         }
+        let News { state, out_of_step, .. } = news;
         handing_over.end(state.stored.unwrap_or_default());
         drop(judged);
         let after = judge.cache().stats();
@@ -90,6 +110,29 @@ impl<S: ChainState> JudgesDesk<S> {
             false => keep(items, |item, at| is_in_doubt(&doubts, item, at)),
         };
         Ok(Aftermath { doubts, unsettled, out_of_step })
+    }
+}
+
+/// What is known from now on because an event was handed over, beside what the judge has stored.
+struct News<'s, S> {
+    state: Recording<'s, S>,
+    keys: &'s dyn Keys,
+    fetches_new: bool,
+    out_of_step: Vec<(u64, Box<str>)>,
+}
+
+impl<S: ChainState> News<'_, S> {
+    fn take(&mut self, item: &Item, outcome: &Outcome<'_>) -> Result<(), S::Error> {
+        match outcome {
+            Outcome::Unjudged(Event::Account(event)) => self.state.set_active(event)?,
+            Outcome::Unjudged(Event::Identity(event)) => self.keys.forget(event.did),
+            outcome if is_out_of_step(outcome, self.fetches_new) => {
+                let did = item.arrival.did().unwrap_or_default();
+                self.out_of_step.push((item.account, did.into()));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -189,6 +232,15 @@ impl KeySource for KnownKeys<'_> {
             None => self.keys.known(did),
         }
     }
+}
+
+/// Sixteen bytes that nobody outside knows.
+fn seed() -> [u8; 16] {
+    let random = RandomState::new();
+    let halves = [random.hash_one(0), random.hash_one(1)].map(u64::to_le_bytes);
+    let mut seed = [0; 16];
+    seed.copy_from_slice(halves.as_flattened());
+    seed
 }
 
 fn now_micros() -> u64 {

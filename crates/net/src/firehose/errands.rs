@@ -15,22 +15,33 @@ use verify::sync::Head;
 use super::counters::Counters;
 use super::inbox::{Inbox, Letter};
 use super::item::Answer;
-use super::keys::Keys;
+use super::keys::{FixedKeys, Keys};
+use super::options::{Options, Verify};
 use super::resync::{Mended, Mender, ResyncError};
 use super::share::Errand;
 
 /// Runs errands.
 pub(super) struct Runner {
-    pub(super) inboxes: Arc<[Inbox]>,
-    pub(super) keys: Arc<dyn Keys>,
-    pub(super) counters: Arc<Counters>,
+    inboxes: Arc<[Inbox]>,
+    keys: Arc<dyn Keys>,
+    counters: Arc<Counters>,
     /// One permit for each lookup at the directory, and one for each elsewhere: hosts that do not answer
     /// do not hold up the directory's accounts.
-    pub(super) lookups: [Semaphore; 2],
-    pub(super) mender: Option<Mender>,
+    lookups: [Semaphore; 2],
+    mender: Option<Mender>,
 }
 
 impl Runner {
+    pub(super) fn new(options: &Options, inboxes: Arc<[Inbox]>, counters: Arc<Counters>) -> Self {
+        let keys = match &options.verify {
+            Verify::On { keys, .. } => keys.clone(),
+            Verify::Off { .. } => Arc::new(FixedKeys(|_: &str| None)),
+        };
+        let lookups = [DIRECTORY_LOOKUPS, OTHER_LOOKUPS].map(Semaphore::new);
+        let mender = options.resync.clone().map(Mender::new);
+        Self { inboxes, keys, counters, lookups, mender }
+    }
+
     /// Runs errands until nobody can send one any longer. Those under way end when this does.
     pub(super) async fn run(self, mut errands: UnboundedReceiver<Errand>) {
         let runner = Arc::new(self);
@@ -85,3 +96,7 @@ impl Runner {
         Answer { found, is_last: is_doubted }
     }
 }
+
+/// How many keys are looked for at once at the directory, and how many elsewhere.
+const DIRECTORY_LOOKUPS: usize = 64;
+const OTHER_LOOKUPS: usize = 32;

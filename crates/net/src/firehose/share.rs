@@ -14,20 +14,20 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use atproto::event::Decoder;
 use tokio::sync::mpsc::UnboundedSender;
 use verify::sync::{ChainState, Head, SyncState};
 
 use super::arrival::Kind;
 use super::counter::Counter;
-use super::desk::{self, Aftermath, Doubt, JudgesDesk};
+use super::desk::{self, Aftermath, Desk, Doubt, JudgesDesk};
 use super::handler::Handler;
 use super::inbox::Letter;
-use super::item::{Answer, Item};
+use super::item::{Answer, Item, Numbers};
 use super::keys::KeyProblem;
+use super::options::Options;
 use super::recording::Recording;
 use super::resync::{Mended, Resynced};
-use super::waiting::{For, Waiting};
+use super::waiting::{self, For, Waiting};
 
 /// A worker's share.
 pub(super) struct Share<H, S> {
@@ -57,12 +57,6 @@ pub(super) struct Habits {
     pub(super) resyncs: bool,
 }
 
-/// Where events are settled.
-pub(super) enum Desk<S> {
-    Judge(Box<JudgesDesk<S>>),
-    Reader(Decoder),
-}
-
 /// Something that a worker has done for it, and does not wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Errand {
@@ -73,6 +67,27 @@ pub(super) enum Errand {
 }
 
 impl<H: Handler, S: ChainState> Share<H, S> {
+    /// The share of the worker with this number, and what is known of its accounts.
+    pub(super) fn new(
+        number: usize,
+        options: &Options,
+        counter: Counter<H>,
+        state: S,
+        errands: UnboundedSender<Errand>,
+        numbers: &Numbers,
+    ) -> Self {
+        let bounds = &options.bounds;
+        let habits = Habits {
+            max_batch: bounds.max_batch.max(1),
+            max_hold: bounds.max_hold,
+            resyncs: options.resync.is_some(),
+        };
+        let waiting = Waiting::new(waiting::Bounds::of(bounds, options.workers));
+        let desk = Desk::new(options, state, numbers);
+        let (ready, mending, is_closing) = Default::default();
+        Self { number, counter, desk, errands, ready, waiting, mending, habits, is_closing }
+    }
+
     /// Settles the next batch. Whether there was one.
     pub(super) fn step(&mut self) -> Result<bool, S::Error> {
         let items = self.gather();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::item::Item;
+use super::options;
 
 /// The accounts of a worker that wait, each with its events in order.
 #[derive(Debug)]
@@ -50,6 +51,20 @@ struct Queue {
     since: Instant,
     items: Vec<Item>,
     weight: Weight,
+}
+
+impl Bounds {
+    /// The part of one worker.
+    pub(super) fn of(bounds: &options::Bounds, workers: usize) -> Self {
+        let part = |all: usize| all / workers.max(1);
+        Self {
+            account: Weight { events: bounds.max_account_events, bytes: bounds.max_account_bytes },
+            held: Weight {
+                events: part(bounds.max_held_events),
+                bytes: part(bounds.max_held_bytes),
+            },
+        }
+    }
 }
 
 impl Waiting {

@@ -1,24 +1,20 @@
 //! Accounts that are out of step, and what comes of them until they are in step again.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use atproto::syntax::Tid;
-use crypto::KeyCache;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use verify::sync::{Head, Judge, MemoryState, Policy, SyncState};
+use verify::sync::{Head, MemoryState, SyncState};
 
 use super::super::ack::Books;
 use super::super::counter::Counter;
-use super::super::desk::JudgesDesk;
 use super::super::inbox::Letter;
 use super::super::item::{Item, Numbers};
 use super::super::ledger::Ledger;
 use super::super::room::Room;
-use super::super::share::{Desk, Errand, Habits, Share};
+use super::super::share::{Errand, Share};
 use super::super::standings::Standings;
-use super::super::waiting::{Bounds as WaitingBounds, Waiting, Weight};
 use super::super::*;
 use super::scene::*;
 
@@ -38,36 +34,14 @@ impl Alone {
         let recorder = Recorder::new(usize::MAX, Manner::Prompt);
         let ledger = Ledger::new([None]);
         let books = Books::new(vec![STREAM.to_owned()], ledger, Room::new(1_000, 1 << 20));
-        let (standings, numbers) = (Arc::<Standings>::default(), Numbers::default());
-        let counter = Counter {
-            handler: recorder.clone(),
-            books,
-            standings: standings.clone(),
-            counters: Arc::default(),
-            keeps_accounts: true,
-        };
-        let judge = Judge::new(Policy::default(), KeyCache::new(1 << 20, [7; 16]));
-        let desk = JudgesDesk {
-            judge,
-            state: MemoryState::new([7; 16]),
-            keys: keys(writers.iter().copied()),
-            numbers: numbers.clone(),
-            fetches_new: false,
-        };
+        let counter = Counter::new(&recorder, &books, &Arc::default(), true);
+        let (standings, numbers) = (counter.standings.clone(), Numbers::default());
+        let bounds = Bounds { max_account_events: MAX_WAITING, ..Bounds::default() };
+        let options = Options { bounds, ..options(keys(writers.iter().copied())) };
         let (sender, errands) = unbounded_channel();
-        let most = Weight { events: MAX_WAITING, bytes: 1 << 20 };
-        let habits = Habits { max_batch: 128, max_hold: Duration::from_secs(60), resyncs: true };
-        let share = Share {
-            number: 0,
-            counter,
-            desk: Desk::Judge(Box::new(desk)),
-            errands: sender,
-            ready: VecDeque::new(),
-            waiting: Waiting::new(WaitingBounds { account: most, held: most }),
-            mending: Default::default(),
-            habits,
-            is_closing: false,
-        };
+        let state = MemoryState::new([7; 16]);
+        let mut share = Share::new(0, &options, counter, state, sender, &numbers);
+        share.habits.resyncs = true;
         Self { share, recorder, standings, errands, numbers }
     }
 

@@ -1,0 +1,115 @@
+//! How does a run go, from the first frame to the last word?
+
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::crew::Crew;
+use super::feed::Item;
+use super::handler::Handler;
+use super::inbox::{Inbox, Letter};
+use super::notice::Notice;
+use super::run::{RunError, Summary};
+use super::source::Source;
+use super::stop::Stop;
+
+impl Crew {
+    /// Reads until somebody asks to stop, or something fails. What fails elsewhere is told in the end.
+    pub(super) async fn read(
+        &mut self,
+        source: &mut impl Source,
+        handler: &impl Handler,
+        stop: &Stop,
+    ) -> Result<(), RunError> {
+        let books = self.books.clone();
+        let mut ends = pin!(async {
+            tokio::select! {
+                () = stop.asked() => {}
+                () = books.fate.sealed() => {}
+            }
+        });
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut ends => break,
+                passed = self.pass(source, handler) => passed?,
+            }
+        }
+        self.intake.pass_on();
+        Ok(())
+    }
+
+    /// Passes on what there is at once; if need be, when there is something.
+    async fn pass(
+        &mut self,
+        source: &mut impl Source,
+        handler: &impl Handler,
+    ) -> Result<(), RunError> {
+        let mut next = Some(source.next().await?);
+        while let Some(told) = next.take() {
+            match told {
+                Item::Arrival(arrival) => self.intake.take(arrival).await,
+                Item::Notice(notice) => self.notice(&notice, handler),
+            }
+            if !self.intake.is_full() {
+                next = source.try_next()?;
+            }
+        }
+        self.intake.pass_on();
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: &Notice, handler: &impl Handler) {
+        self.counters.noticed(notice);
+        if let Notice::FutureCursor { host, .. } = notice {
+            // What came before belongs to the numbers that are void.
+            self.intake.pass_on();
+            self.books.ledger().forget(*host);
+        }
+        handler.notice(notice);
+    }
+
+    /// Lets everything that is under way come to its end, writes the journal for the last time, and says
+    /// how it went.
+    pub(super) async fn drain(mut self, patience: Duration) -> Result<Summary, RunError> {
+        self.inboxes.iter().for_each(Inbox::close);
+        if tokio::time::timeout(patience, self.workers.recv()).await.is_err() {
+            self.inboxes.iter().for_each(|inbox| inbox.post(Letter::LastCall));
+            self.workers.recv().await;
+        }
+        self.runner.abort_all();
+        // Who has not acknowledged by then is told of in the summary.
+        let _ = tokio::time::timeout(patience, self.settled()).await;
+        self.write_last().await;
+        match self.books.fate.take() {
+            Some(reason) => Err(reason),
+            None => Ok(self.summary()),
+        }
+    }
+
+    /// Waits until everything is acknowledged that was handed over.
+    async fn settled(&self) {
+        while self.books.open() > 0 && !self.books.fate.is_sealed() {
+            self.books.settling.notified().await;
+        }
+    }
+
+    /// Has the journal written for the last time.
+    async fn write_last(&mut self) {
+        self.books.bell.ring_last();
+        let Some(scribe) = self.scribe.take() else { return };
+        let joined = tokio::task::spawn_blocking(move || scribe.join()).await;
+        if !matches!(joined, Ok(Ok(()))) {
+            self.books.fate.seal(RunError::Panicked);
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        let ledger = self.books.ledger();
+        Summary {
+            handed_over: self.counters.handed_over.load(Relaxed),
+            left: ledger.out(),
+            cursors: self.books.streams.iter().cloned().zip(ledger.cursors()).collect(),
+        }
+    }
+}
