@@ -34,7 +34,7 @@ pub struct Limits {
     pub max_bytes: u64,
     /// The longest time from the first packet to the last.
     pub max_time: Duration,
-    /// The longest time without a byte.
+    /// The longest time without a byte, when the connection is there.
     pub max_silence: Duration,
     /// The fewest bytes a second, over each [`Limits::progress_window`] of a body; 0 for any.
     pub min_bytes_per_s: u64,
@@ -169,13 +169,17 @@ impl Client {
         if let Err(forbidden) = self.reach.check_url(url) {
             return Err(HttpError { host, fault: HttpFault::Forbidden(forbidden) });
         }
-        let ends = tokio::time::Instant::now() + limits.max_time;
+        let now = tokio::time::Instant::now();
+        let ends = now + limits.max_time;
+        let begins = ends.min(now + CONNECT_TIMEOUT + limits.max_silence);
         let asked = client.get(url.clone()).send();
-        match tokio::time::timeout_at(ends, asked).await {
-            Ok(Ok(response)) => Body::new(host, response, limits, ends),
-            Ok(Err(error)) => Err(HttpError::of(&host, &error)),
-            Err(_) => Err(HttpError { host, fault: HttpFault::TimeLimit(limits.max_time) }),
-        }
+        let fault = match tokio::time::timeout_at(begins, asked).await {
+            Ok(Ok(response)) => return Body::new(host, response, limits, ends),
+            Ok(Err(error)) => return Err(HttpError::of(&host, &error)),
+            Err(_) if begins < ends => HttpFault::Silence(limits.max_silence),
+            Err(_) => HttpFault::TimeLimit(limits.max_time),
+        };
+        Err(HttpError { host, fault })
     }
 }
 

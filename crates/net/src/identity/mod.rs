@@ -16,6 +16,7 @@ mod error;
 mod handle;
 mod location;
 mod memory;
+mod options;
 mod resolver;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,8 @@ use crypto::PublicKey;
 use reqwest::Url;
 
 pub use error::{IdentityError, IdentityFault};
-pub use resolver::{Counts, Options, Resolver};
+pub use options::Options;
+pub use resolver::{Counts, Resolver};
 
 /// What an account's DID document says.
 #[derive(Clone, Debug)]

@@ -54,13 +54,17 @@ impl Host {
 
     async fn repo(&self, client: &Client) -> XrpcFault {
         let limits = Limits { max_silence: Duration::from_millis(300), ..Limits::REPOSITORY };
-        let repo = client.get_repo(&self.url, did(), None, &limits).await;
-        repo.unwrap_err().fault
+        repo(client, &self.url, &limits).await
     }
 
     async fn status(&self) -> XrpcFault {
         client().get_repo_status(&self.url, did()).await.unwrap_err().fault
     }
+}
+
+/// Why a repository does not come.
+async fn repo(client: &Client, host: &Url, limits: &Limits) -> XrpcFault {
+    client.get_repo(host, did(), None, limits).await.unwrap_err().fault
 }
 
 fn client() -> Client {
@@ -130,4 +134,19 @@ async fn a_list_in_a_circle_ends() {
     assert_eq!(pages.next().await.unwrap().unwrap().cursor.as_deref(), Some("a"));
     assert_eq!(pages.next().await.unwrap_err().fault, XrpcFault::Cursor);
     assert_eq!(host.asked(), 2);
+}
+
+#[tokio::test]
+async fn a_host_that_takes_a_question_and_says_nothing_is_not_waited_for() {
+    let host = Host::saying(String::new()).await;
+    let (client, url) = (client(), host.url.clone());
+    let fault = tokio::spawn(async move { repo(&client, &url, &Limits::REPOSITORY).await });
+    while host.asked() == 0 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(36)).await;
+    tokio::time::resume();
+    let expected = HttpFault::Silence(Limits::REPOSITORY.max_silence);
+    assert_eq!(fault.await.unwrap(), XrpcFault::Http(expected));
 }
