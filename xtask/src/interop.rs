@@ -15,6 +15,7 @@ use crate::toolchains::{Toolchain, Without};
 pub(crate) fn run(without: &Without) -> Result<(), String> {
     set_up(without)?;
     // Of the whole workspace, so that nothing is built another time with other features.
+    process::run(&mut process::command("cargo", &["build", "--workspace", "--bin", "wireproof"]))?;
     let mut test = process::command("cargo", &["test", "--workspace", "--test", "interop"]);
     tell(&mut test, without);
     process::run(&mut test)

@@ -1,15 +1,17 @@
 //! What people do on a PDS, and what a client must have of it in the end.
 
-use net::http::Limits;
-use net::xrpc;
+use std::path::PathBuf;
+use std::process::Command;
+use std::{env, fs};
+
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
-use wireproof::atproto::syntax::Handle;
-use wireproof::verify::repository;
+use tokio::sync::watch;
+use tokio::task::block_in_place;
+use wireproof::atproto::repo::{Options, Repository};
 use wireproof_interop::pds::{Account, Pds, Write};
 use wireproof_interop::plc::Plc;
 
-use crate::client::{Client, resolver};
+use crate::client::Client;
 use crate::mirror::{Records, records};
 
 /// Some people of one PDS.
@@ -49,23 +51,21 @@ impl Life {
         }
     }
 
-    /// Lets each of them write one record after the other until the PDS does not answer, and says how many
-    /// that were.
-    pub(crate) fn writes_until_it_is_gone(&self, pds: &Pds) -> JoinHandle<u32> {
-        let pen = pds.pen();
-        let people = self.people.clone();
+    /// Lets each of them write one record after the other until the PDS does not answer. Returns when some
+    /// are written and the next one is under way.
+    pub(crate) async fn write_until_it_is_gone(&self, pds: &Pds) {
+        let (pen, people) = (pds.pen(), self.people.clone());
+        let (sender, mut written) = watch::channel(0);
         tokio::spawn(async move {
-            let mut written = 0;
-            loop {
-                for person in &people {
-                    let record = record(NOTE, "while it died", written);
-                    if !pen.try_create(person, NOTE, record).await {
-                        return written;
-                    }
-                    written += 1;
+            for (number, person) in (0..).zip(people.iter().cycle()) {
+                let record = record(NOTE, "while it died", number);
+                if !pen.try_create(person, NOTE, record).await {
+                    return;
                 }
+                sender.send_replace(number);
             }
-        })
+        });
+        written.wait_for(|written| *written >= SOME_WRITES).await.expect("it is alive");
     }
 
     /// Waits until `client` has what the PDS has, and holds both and each repository against each other.
@@ -76,25 +76,32 @@ impl Life {
             client.wait_until(&what, |mirror| mirror.has(&person.did, &rev)).await;
             let listed = pds.records(person).await;
             assert_eq!(client.mirror().replicas[&person.did].records, listed, "{what}");
-            assert_eq!(proved_records(plc, pds, &person.handle).await, listed, "{what}");
+            let proved = block_in_place(|| proved_records(plc, pds, &person.handle));
+            assert_eq!(proved, listed, "{what}");
         }
     }
 }
 
-/// What the repository of `handle` holds, once everything from the handle to the last record is proved.
-async fn proved_records(plc: &Plc, pds: &Pds, handle: &str) -> Records {
-    let (http, resolver) = resolver(plc, pds);
-    let handle = Handle::parse(handle).expect("a handle");
-    let identity = resolver.identity_of(handle).await.expect("an account");
-    assert_eq!(identity.shown_handle(), handle);
-    let (account, did) = (&identity.account, identity.did());
-    let (key, host) =
-        (account.key.as_ref().expect("a key"), account.host.as_ref().expect("a host"));
-    let (xrpc, limits) = (xrpc::Client::new(http), Limits::REPOSITORY);
-    let mut stream = xrpc.get_repo(host, did, None, &limits).await.expect("a repository");
-    let export = stream.read_to_end().await.expect("all of it");
-    let proved = repository::verify(&export, Some(did.as_str()), key, &Default::default());
-    records(&proved.expect("a whole repository"))
+/// What the repository of `handle` holds, once `wireproof verify` has proved everything from the handle to
+/// the last record.
+fn proved_records(plc: &Plc, pds: &Pds, handle: &str) -> Records {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, port) = (folder.path().join("saved.car"), pds.port().to_string());
+    let mut verify = Command::new(wireproof());
+    verify.args(["verify", handle, "--plc", &plc.url(), "--development-port", &port]);
+    let output = verify.arg("--save").arg(&file).output().expect("the command runs");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{handle}: {complaint}");
+    let export = fs::read(file).expect("what was fetched");
+    records(&Repository::read(&export, &Options::default()).expect("it was proved"))
+}
+
+/// The command, which is built into the folder above that of the tests.
+fn wireproof() -> PathBuf {
+    let test = env::current_exe().expect("the path of this test");
+    let command = test.ancestors().nth(2).expect("target/PROFILE/deps").join("wireproof");
+    assert!(command.exists(), "{} is not built: cargo xtask interop does that", command.display());
+    command
 }
 
 /// A record for a path, or for anywhere in a collection.
@@ -103,6 +110,7 @@ fn record(path: &str, what: &str, number: u32) -> Value {
     json!({ "$type": collection, "text": format!("{what} {number}"), "createdAt": NOON })
 }
 
+const SOME_WRITES: u32 = 5;
 const NOON: &str = "2026-01-01T12:00:00Z";
 pub(crate) const NOTE: &str = "com.example.note";
 const MARK: &str = "com.example.mark";
