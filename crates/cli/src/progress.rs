@@ -1,6 +1,7 @@
 //! How far are we? A line on standard error for anything that takes longer than a moment, and none
 //! where nobody looks.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -33,6 +34,12 @@ impl ProgressLine {
         self.bar.set_length(total);
         self.bar.set_position(done);
         self.bar.set_message(message);
+    }
+
+    /// A line for a person, above the other one; where nobody looks too.
+    pub(crate) fn say(&self, text: &str) {
+        // If standard error is closed there is nobody to tell.
+        self.bar.suspend(|| drop(writeln!(anstream::stderr(), "wireproof: {text}")));
     }
 
     /// Clears the line.

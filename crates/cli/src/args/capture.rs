@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 
 use super::follow::FromArgs;
@@ -25,7 +26,7 @@ pub(crate) struct CaptureArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) capture_bytes: u64,
     /// Looks up the keys of accounts, and keeps the commits that they signed.
-    #[arg(long, env = "WIREPROOF_SIGS")]
+    #[arg(long, env = "WIREPROOF_SIGS", value_parser = FalseyValueParser::new())]
     pub(crate) sigs: bool,
     /// The folder to write to, made if it is not there.
     #[arg(long, env = "WIREPROOF_OUT", value_name = "DIR", default_value = ".")]

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{BoolishValueParser, FalseyValueParser};
 use clap::{ArgAction, Args, ValueHint};
 
 /// Follows a stream of events and prints a line of JSON for each.
@@ -21,7 +22,7 @@ pub(crate) struct FollowArgs {
     /// Judges events; `--verify=false` or --no-verify prints them as they come.
     #[arg(long, env = "WIREPROOF_VERIFY", action = ArgAction::Set, value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_value_t = true)]
-    #[arg(default_missing_value = "true")]
+    #[arg(default_missing_value = "true", value_parser = BoolishValueParser::new())]
     pub(crate) verify: bool,
     /// Prints events as they come.
     #[arg(long, overrides_with = "verify")]
@@ -41,13 +42,14 @@ pub(crate) struct FollowArgs {
     pub(crate) jetstream: Option<u8>,
     /// Lets a Jetstream compress, with the dictionary that it serves (version 2).
     #[arg(long, env = "WIREPROOF_COMPRESS", requires = "jetstream")]
+    #[arg(value_parser = FalseyValueParser::new())]
     pub(crate) compress: bool,
     /// Lets a Jetstream compress with the dictionary in this file.
     #[arg(long, env = "WIREPROOF_DICTIONARY", value_name = "FILE", requires = "jetstream")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) dictionary: Option<PathBuf>,
     /// Fetches the repository of an account anew when something of it is missing, and proves it.
-    #[arg(long, env = "WIREPROOF_RESYNC")]
+    #[arg(long, env = "WIREPROOF_RESYNC", value_parser = FalseyValueParser::new())]
     pub(crate) resync: bool,
     /// The folder with cursors, keys and what is known of accounts [default: wireproof in
     /// $XDG_STATE_HOME or ~/.local/state].

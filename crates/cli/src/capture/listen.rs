@@ -59,10 +59,10 @@ async fn ending(until: Option<Instant>) {
     }
 }
 
-fn tell(hosts: &Hosts, notice: &Notice, line: &mut ProgressLine) {
+fn tell(hosts: &Hosts, notice: &Notice, line: &ProgressLine) {
     let host = hosts.names.get(notice.host().0).map_or("", String::as_str);
     if let Some(text) = notice_text(host, notice) {
-        line.step(text);
+        line.say(&text);
     }
 }
 

@@ -254,3 +254,51 @@ impl<'l> Object<'l> {
         self.line.extend_from_slice(b"}\n");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bumpalo::Bump;
+    use wireproof::codec::json;
+
+    use super::*;
+
+    fn object(fill: impl FnOnce(&mut Object<'_>)) -> String {
+        let mut line = Vec::new();
+        let mut object = Object::begin(&mut line);
+        fill(&mut object);
+        object.end();
+        String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn texts_of_strangers_stay_in_their_line_and_their_quotes() {
+        let line = object(|object| {
+            object.text("a", "x\"\n\u{1b}[2J\\");
+            object.value("b", u64::MAX);
+        });
+        assert_eq!(line, "{\"a\":\"x\\\"\\n\\u001b[2J\\\\\",\"b\":18446744073709551615}\n");
+    }
+
+    #[test]
+    fn a_record_is_in_the_json_form_of_the_data_model() {
+        let arena = Bump::new();
+        let text = r#"{"n":[1,{"$bytes":"aGkhPw"}],"text":"\u0007"}"#;
+        let value = json::decode(text, &arena).unwrap();
+        assert_eq!(object(|object| object.record(&value)), format!("{{\"record\":{text}}}\n"));
+    }
+
+    #[test]
+    fn a_record_without_a_json_form_is_told_and_leaves_nothing_behind() {
+        let values = [Value::Boolean(true), Value::Float(f64::NAN)];
+        for (before, comma) in [(false, ""), (true, "\"a\":1,")] {
+            let line = object(|object| {
+                if before {
+                    object.value("a", 1);
+                }
+                object.record(&Value::Array(&values));
+            });
+            assert!(line.starts_with(&format!("{{{comma}\"record_fault\":\"")), "{line}");
+            assert!(line.ends_with("\"}\n") && !line.contains("true"), "{line}");
+        }
+    }
+}

@@ -124,6 +124,26 @@ fn a_host_that_will_not_have_us_is_an_error_of_the_network() {
 }
 
 #[test]
+fn switches_can_be_in_the_environment_and_in_a_file() {
+    let (world, dir) = (with_commits(6), tempfile::tempdir().unwrap());
+    let verdict = |run: &str, file: &str, variable: &str| {
+        let folder = dir.path().join(run);
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("wireproof.toml"), file).unwrap();
+        let mut command = follow(&world, &folder, &["--events", "6"]);
+        command.current_dir(&folder).env("WIREPROOF_RESYNC", "1");
+        if !variable.is_empty() {
+            command.env("WIREPROOF_VERIFY", variable);
+        }
+        lines(command)[0]["verdict"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(verdict("plain", "", ""), "verified");
+    assert_eq!(verdict("file", "[follow]\nverify = false\nresync = true\n", ""), "not-asked");
+    assert_eq!(verdict("both", "[follow]\nverify = false\n", "yes"), "verified");
+    assert_eq!(verdict("variable", "", "0"), "not-asked");
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_before_anything_is_asked() {
     let (world, dir) = (quiet(), tempfile::tempdir().unwrap());
     for args in [&["--dids", "me"][..], &["--collections", "post"], &["--metrics", "192.0.2.1:0"]] {
