@@ -10,9 +10,11 @@
 //! | [`secp256k1`] | are these many signatures their keys'? |
 //! | [`utf8`] | are these bytes text? |
 //! | [`base32`] | how do these bytes read in lower-case base32, and back? |
+//! | [`prefetch`] | which bytes will be read soon? |
 //! | [`varint`] | which integer does this minimal LEB128 spell? |
 
 pub mod base32;
+pub mod prefetch;
 pub mod secp256k1;
 pub mod sha256;
 pub mod utf8;

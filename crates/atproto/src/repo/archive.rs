@@ -56,10 +56,24 @@ impl<'a> Archive<'a> {
         options: &Options,
         note: &mut dyn FnMut(CarError) -> Result<(), CarError>,
     ) -> Result<Self, CarError> {
+        Self::read_seeing(bytes, options, &mut |_| (), note)
+    }
+
+    /// As [`Archive::read_with`], and shows every sound block to `see` while it is in the cache: each
+    /// copy of a repeated one, in the order in which they stand.
+    ///
+    /// # Errors
+    /// As [`Archive::read_with`].
+    pub fn read_seeing(
+        bytes: &'a [u8],
+        options: &Options,
+        see: &mut impl FnMut(&Block<'a>),
+        note: &mut dyn FnMut(CarError) -> Result<(), CarError>,
+    ) -> Result<Self, CarError> {
         let max_total_bytes = options.max_total_bytes.min(MAX_BYTES);
         let sections = Sections::new(bytes, &Options { max_total_bytes, ..*options })?;
         let roots = sections.roots();
-        let mut collector = Collector::new(bytes.len(), options.trust_hashes);
+        let mut collector = Collector::new(bytes.len(), options.trust_hashes, see);
         let mut ahead = Ahead::default();
         for section in sections {
             match section {
@@ -160,7 +174,8 @@ impl Extent {
 }
 
 /// Gathers blocks until enough are together to be hashed.
-struct Collector<'a> {
+struct Collector<'a, 's, F> {
+    see: &'s mut F,
     batch: Vec<Block<'a>>,
     trust_hashes: bool,
     entries: Vec<u64>,
@@ -170,10 +185,11 @@ struct Collector<'a> {
 
 type Note<'n> = &'n mut dyn FnMut(CarError) -> Result<(), CarError>;
 
-impl<'a> Collector<'a> {
+impl<'a, 's, F: FnMut(&Block<'a>)> Collector<'a, 's, F> {
     /// For an archive of `len` bytes.
-    fn new(len: usize, trust_hashes: bool) -> Self {
+    fn new(len: usize, trust_hashes: bool, see: &'s mut F) -> Self {
         Self {
+            see,
             batch: Vec::with_capacity(BATCH),
             trust_hashes,
             entries: Vec::with_capacity(len / USUAL_BLOCK_BYTES),
@@ -198,6 +214,7 @@ impl<'a> Collector<'a> {
             if block.proof == HashProof::Trusted && !self.trust_hashes {
                 continue;
             }
+            (self.see)(&block);
             self.unique += Extent::of(block.data);
             if let Some(cid) = block.cid.to_cid() {
                 self.entries.push(index::entry(&cid, block.offset));
@@ -217,8 +234,8 @@ fn check(mut batch: &mut [Block<'_>], note: Note<'_>) -> Result<(), CarError> {
     Ok(())
 }
 
-/// Blocks that share the lanes of the hash; what they hold stays in the first-level cache.
-const BATCH: usize = 128;
+/// Blocks that share the lanes of the hash; what they hold stays in the second-level cache.
+const BATCH: usize = 256;
 
 /// Room is made at first for blocks of this length: exports have a few more bytes a block.
 const USUAL_BLOCK_BYTES: usize = 288;

@@ -13,10 +13,8 @@
 //! A table of slots would be as quick, but digests can be mined: a peer who gives all its blocks the
 //! same slot makes every look-up walk over all of them. Here that peer gets a binary search.
 
-use std::hint::black_box;
-
 use codec::{Cid, CidRef};
-use kernels::varint;
+use kernels::{prefetch, varint};
 
 /// The blocks of an archive by CID, each once.
 #[derive(Clone, Debug)]
@@ -55,7 +53,6 @@ impl Index {
             }
             is_same
         });
-        entries.shrink_to_fit();
         Self::of_sorted(entries)
     }
 
@@ -99,25 +96,23 @@ impl Index {
     /// one after the other; here they wait for memory side by side. A walk over 51,000 nodes and
     /// 192,000 records in no order takes 55 ms so, and 80 ms without (Zen 5, two busy cores).
     pub(super) fn expect(&self, archive: &[u8], cids: &[Cid]) {
-        let mut entries: [&[Entry]; MANY] = [&[]; MANY];
+        let bucket = |cid: &Cid| (u64::from(digest_prefix(cid)) >> self.shift) as usize;
+        let among = |cid: &Cid| {
+            let bucket = bucket(cid);
+            &self.entries[self.starts[bucket] as usize..self.starts[bucket + 1] as usize]
+        };
         for cids in cids.chunks(MANY) {
-            let mut read = 0;
-            for (among, cid) in entries.iter_mut().zip(cids) {
-                let bucket = (u64::from(digest_prefix(cid)) >> self.shift) as usize;
-                let (start, end) = (self.starts[bucket], self.starts[bucket + 1]);
-                *among = &self.entries[start as usize..end as usize];
-                read ^= among.first().copied().unwrap_or_default();
-            }
-            for (among, cid) in entries.iter().zip(cids) {
+            cids.iter().for_each(|cid| prefetch::ask_for_item(&self.starts, bucket(cid)));
+            cids.iter().for_each(|cid| prefetch::ask_for_item(among(cid), 0));
+            for cid in cids {
+                let among = among(cid);
                 let at = among.partition_point(|entry| prefix(*entry) < digest_prefix(cid));
-                let section = among.get(at).map_or(0, |entry| *entry as u32 as usize);
-                // The length, the CID and the first of the data are on two lines or three.
-                for line in 0..3 {
-                    read ^=
-                        u64::from(archive.get(section + 64 * line).copied().unwrap_or_default());
+                if let Some(entry) = among.get(at) {
+                    let section = &archive[*entry as u32 as usize..];
+                    // The length, the CID and the first of the data are on two lines or three.
+                    prefetch::ask_for(&section[..section.len().min(3 * prefetch::LINE_BYTES)]);
                 }
             }
-            black_box(read);
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use codec::{Cid, CidRef};
+use codec::Cid;
 use kernels::varint;
 
 use super::Archive;
@@ -44,8 +44,8 @@ impl<'r, 'a> Near<'r, 'a> {
         let rest = self.archive.as_bytes().get(self.next.get()..)?;
         let (len, prefix) = varint::read(rest).ok()?;
         let body = rest[prefix..].get(..usize::try_from(len).ok()?)?;
-        let (found, data) = CidRef::from_prefix(body)?;
-        (found == cid.as_cid_ref()).then_some(data)
+        let (found, data) = body.split_first_chunk()?;
+        (found == cid.as_bytes()).then_some(data)
     }
 
     fn move_behind(&self, data: &[u8]) {

@@ -138,7 +138,7 @@ impl<'a> Iterator for Blocks<'a> {
 }
 
 /// Blocks that share the lanes of the hash. More fill the lanes no better.
-const BATCH: usize = 128;
+const BATCH: usize = 256;
 
 /// Compares the SHA-256 of each block with its CID, many at a time, and notes the proof.
 ///

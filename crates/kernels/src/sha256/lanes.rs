@@ -9,7 +9,7 @@
 //!
 //! A lane that has nothing to do folds a stale block, and nobody looks at its state.
 
-use super::portable::{Block, pad_into, to_digest};
+use super::portable::{self, Block, to_digest};
 use super::{Digest, INITIAL};
 
 /// `N` SHA-256 states that move forward together.
@@ -18,10 +18,20 @@ pub(super) trait Engine<const N: usize> {
     fn new() -> Self;
     /// Sets one lane's state.
     fn set(&mut self, lane: usize, state: &[u32; 8]);
+    /// Sets one lane's state to the one before the first block.
+    #[inline]
+    fn begin(&mut self, lane: usize) {
+        self.set(lane, &INITIAL);
+    }
     /// One lane's state.
     fn get(&self, lane: usize) -> [u32; 8];
     /// Folds one block into each lane.
     fn compress(&mut self, blocks: &[&Block; N]);
+    /// As [`portable::pad_into`].
+    #[inline]
+    fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
+        portable::pad_into(blocks, tail, message_len)
+    }
     /// With fewer busy lanes than this, [`Engine::narrow`] is the faster way.
     fn narrow_below() -> usize {
         0
@@ -50,17 +60,18 @@ impl<'m> Lane<'m> {
         Self { index: 0, whole: &[], padded: [[0; 64]; 2], next_padded: 0, padded_len: 0 };
 
     #[inline]
-    fn start(&mut self, index: usize, message: &'m [u8]) {
+    fn start<const N: usize, E: Engine<N>>(&mut self, index: usize, message: &'m [u8]) {
         let (whole, tail) = message.as_chunks();
         self.index = index;
         self.whole = whole;
         self.next_padded = 0;
-        self.padded_len = pad_into(&mut self.padded, tail, message.len());
+        self.padded_len = E::pad_into(&mut self.padded, tail, message.len());
     }
 
+    /// How many blocks are not yet folded.
     #[inline]
-    fn is_busy(&self) -> bool {
-        self.next_padded < self.padded_len
+    fn left(&self) -> usize {
+        self.whole.len() + self.padded_len - self.next_padded
     }
 
     #[inline]
@@ -71,23 +82,25 @@ impl<'m> Lane<'m> {
         }
     }
 
-    /// Steps over the block just folded. True if it was the message's last.
+    /// Steps over the block just folded.
     #[inline]
-    fn advance(&mut self) -> bool {
-        if let [_, rest @ ..] = self.whole {
-            self.whole = rest;
-            return false;
-        }
-        let was_busy = self.is_busy();
-        self.next_padded += usize::from(was_busy);
-        was_busy && !self.is_busy()
+    fn advance(&mut self) {
+        // Without a branch: which of the two it is cannot be predicted.
+        let is_whole = usize::from(!self.whole.is_empty());
+        self.whole = &self.whole[is_whole..];
+        self.next_padded += 1 - is_whole;
     }
 }
 
 /// Where lanes get their work from.
 pub(super) trait Source<'m> {
-    /// Fills `lane`, and answers the state that its message starts from; `None` when all is given.
-    fn next_into(&mut self, lane: &mut Lane<'m>) -> Option<[u32; 8]>;
+    /// Gives a lane of the engine its next message; false when all is given.
+    fn start_next<const N: usize, E: Engine<N>>(
+        &mut self,
+        engine: &mut E,
+        at: usize,
+        lane: &mut Lane<'m>,
+    ) -> bool;
     /// True when all is given.
     fn is_empty(&self) -> bool;
 }
@@ -100,11 +113,17 @@ struct Fresh<'s, 'm> {
 
 impl<'m> Source<'m> for Fresh<'_, 'm> {
     #[inline]
-    fn next_into(&mut self, lane: &mut Lane<'m>) -> Option<[u32; 8]> {
-        let message = self.messages.get(self.next)?;
-        lane.start(self.next, message);
+    fn start_next<const N: usize, E: Engine<N>>(
+        &mut self,
+        engine: &mut E,
+        at: usize,
+        lane: &mut Lane<'m>,
+    ) -> bool {
+        let Some(message) = self.messages.get(self.next) else { return false };
+        lane.start::<N, E>(self.next, message);
+        engine.begin(at);
         self.next += 1;
-        Some(INITIAL)
+        true
     }
 
     fn is_empty(&self) -> bool {
@@ -118,11 +137,17 @@ pub(super) struct Halfway<'s, 'm> {
 }
 
 impl<'m> Source<'m> for Halfway<'_, 'm> {
-    fn next_into(&mut self, lane: &mut Lane<'m>) -> Option<[u32; 8]> {
-        let ((message, state), left) = self.left.split_first()?;
+    fn start_next<const N: usize, E: Engine<N>>(
+        &mut self,
+        engine: &mut E,
+        at: usize,
+        lane: &mut Lane<'m>,
+    ) -> bool {
+        let Some(((message, state), left)) = self.left.split_first() else { return false };
         self.left = left;
         *lane = *message;
-        Some(*state)
+        engine.set(at, state);
+        true
     }
 
     fn is_empty(&self) -> bool {
@@ -143,37 +168,58 @@ pub(super) fn drive<'m, const N: usize, E: Engine<N>>(
 ) {
     let mut engine = E::new();
     let mut lanes = [Lane::IDLE; N];
+    // Blocks that each lane has not yet folded; those of an idle one never end.
+    let mut left = [IDLE; N];
     let mut busy = 0;
     for (at, lane) in lanes.iter_mut().enumerate() {
-        let Some(state) = source.next_into(lane) else { break };
-        engine.set(at, &state);
+        if !source.start_next(&mut engine, at, lane) {
+            break;
+        }
+        left[at] = lane.left();
         busy += 1;
     }
     while busy > 0 {
         if busy < E::narrow_below() && source.is_empty() {
-            return narrow(&engine, &lanes, digests);
+            return narrow(&engine, &lanes, &left, digests);
         }
         engine.compress(&lanes.each_ref().map(Lane::block));
-        for (at, lane) in lanes.iter_mut().enumerate() {
-            if !lane.advance() {
-                continue;
-            }
+        let mut ended = 0_u64;
+        for (at, (lane, left)) in lanes.iter_mut().zip(&mut left).enumerate() {
+            lane.advance();
+            *left -= 1;
+            ended |= u64::from(*left == 0) << at;
+        }
+        while ended != 0 {
+            let at = ended.trailing_zeros() as usize;
+            ended &= ended - 1;
+            let lane = &mut lanes[at];
             digests[lane.index] = to_digest(&engine.get(at));
-            match source.next_into(lane) {
-                Some(state) => engine.set(at, &state),
-                None => busy -= 1,
-            }
+            left[at] = if source.start_next(&mut engine, at, lane) {
+                lane.left()
+            } else {
+                busy -= 1;
+                IDLE
+            };
         }
     }
 }
 
 #[cold]
-fn narrow<const N: usize, E: Engine<N>>(engine: &E, lanes: &[Lane<'_>; N], digests: &mut [Digest]) {
+fn narrow<const N: usize, E: Engine<N>>(
+    engine: &E,
+    lanes: &[Lane<'_>; N],
+    blocks_left: &[usize; N],
+    digests: &mut [Digest],
+) {
     let mut left = [(Lane::IDLE, INITIAL); N];
     let mut count = 0;
-    for (at, lane) in lanes.iter().enumerate().filter(|(_, lane)| lane.is_busy()) {
-        left[count] = (*lane, engine.get(at));
+    let is_busy = |at: &usize| blocks_left[*at] < IDLE / 2;
+    for at in (0..N).filter(is_busy) {
+        left[count] = (lanes[at], engine.get(at));
         count += 1;
     }
     E::narrow(Halfway { left: &left[..count] }, digests);
 }
+
+/// The blocks left of a lane without a message: so many that they never end.
+const IDLE: usize = usize::MAX;

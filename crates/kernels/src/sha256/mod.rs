@@ -141,7 +141,11 @@ impl Backend {
             #[cfg(target_arch = "x86_64")]
             Self::ShaNiInterleaved => lanes::run::<4, x86_sha_ni::Streams<4>>(messages, digests),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => lanes::run::<16, x86_avx512::Lanes>(messages, digests),
+            Self::Avx512 if messages.len() < TWO_VECTORS_PAY_FROM => {
+                lanes::run::<16, x86_avx512::Lanes<1>>(messages, digests);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => lanes::run::<32, x86_avx512::Lanes<2>>(messages, digests),
             #[cfg(target_arch = "aarch64")]
             Self::ArmSha2 => lanes::run::<1, arm_sha2::Stream>(messages, digests),
             #[allow(unreachable_patterns, reason = "complete on no architecture alone")]
@@ -160,6 +164,9 @@ fn one_by_one(messages: &[&[u8]], digests: &mut [Digest], digest: fn(&[u8]) -> D
 /// lengths uniform in 0–900 bytes: 10 messages, 1.9 against 2.2 GB/s; 16, 2.4 against 2.3; 32, 3.4
 /// against 2.4.
 const LANES_PAY_FROM: usize = 16;
+
+/// From this many messages on, twice sixteen lanes are faster than sixteen.
+const TWO_VECTORS_PAY_FROM: usize = 48;
 
 /// The state before the first block (FIPS 180-4 §5.3.3).
 const INITIAL: [u32; 8] = [

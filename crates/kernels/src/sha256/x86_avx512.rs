@@ -18,41 +18,100 @@ pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
 }
 
-/// Sixteen states, word by word. Made only where [`is_available`] holds.
-pub(super) struct Lanes {
-    /// `words[i][lane]` is word `i` of the lane's state.
-    words: [[u32; 16]; 8],
+/// Sixteen states in each of `K` vectors, word by word. Made only where [`is_available`] holds.
+pub(super) struct Lanes<const K: usize> {
+    /// `words[k][i][lane]` is word `i` of the state of lane `16·k + lane`.
+    words: [[[u32; 16]; 8]; K],
+    /// A bit for each lane whose state is the one before the first block, whatever `words` says.
+    fresh: [u16; K],
 }
 
-impl Engine<16> for Lanes {
+impl<const K: usize, const N: usize> Engine<N> for Lanes<K> {
     fn new() -> Self {
         assert!(is_available(), "the dispatcher asked before");
-        Self { words: INITIAL.map(|word| [word; 16]) }
+        const { assert!(N == 16 * K) };
+        Self { words: [[[0; 16]; 8]; K], fresh: [!0; K] }
     }
 
     fn set(&mut self, lane: usize, state: &[u32; 8]) {
-        for (words, word) in self.words.iter_mut().zip(state) {
-            words[lane] = *word;
+        self.fresh[lane / 16] &= !(1 << (lane % 16));
+        for (words, word) in self.words[lane / 16].iter_mut().zip(state) {
+            words[lane % 16] = *word;
         }
     }
 
-    fn get(&self, lane: usize) -> [u32; 8] {
-        self.words.map(|words| words[lane])
+    /// Eight numbers written to eight vectors would keep those from being read until all have reached
+    /// the cache.
+    #[inline]
+    fn begin(&mut self, lane: usize) {
+        self.fresh[lane / 16] |= 1 << (lane % 16);
     }
 
-    fn compress(&mut self, blocks: &[&Block; 16]) {
+    #[inline]
+    fn get(&self, lane: usize) -> [u32; 8] {
+        if self.fresh[lane / 16] >> (lane % 16) & 1 != 0 {
+            return INITIAL;
+        }
+        self.words[lane / 16].each_ref().map(|words| words[lane % 16])
+    }
+
+    #[inline]
+    fn compress(&mut self, blocks: &[&Block; N]) {
+        let (blocks, _) = blocks.as_chunks();
+        let blocks = blocks.try_into().expect("N is 16 times K");
         // SAFETY: `new` saw the instructions on this CPU, and no `Lanes` comes from elsewhere.
-        unsafe { compress(&mut self.words, blocks) }
+        unsafe { compress(&mut self.words, self.fresh, blocks) }
+        self.fresh = [0; K];
+    }
+
+    #[inline]
+    fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
+        // SAFETY: only where `new` has seen the instructions there are lanes to start.
+        unsafe { pad_into(blocks, tail, message_len) }
     }
 
     /// Sixteen lanes take about 230 ns a block, four interleaved streams 78 ns.
     fn narrow_below() -> usize {
-        if x86_sha_ni::is_available() { 9 } else { 0 }
+        match K {
+            1 if x86_sha_ni::is_available() => 9,
+            1 => 0,
+            _ => 17,
+        }
     }
 
     fn narrow(left: Halfway<'_, '_>, digests: &mut [Digest]) {
-        drive::<4, x86_sha_ni::Streams<4>>(left, digests);
+        match K {
+            1 => drive::<4, x86_sha_ni::Streams<4>>(left, digests),
+            _ => drive::<16, Lanes<1>>(left, digests),
+        }
     }
+}
+
+/// As [`portable::pad_into`], by way of registers: a block that was put together from small pieces in
+/// memory cannot be read as a whole until all have reached the cache.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
+    let len = tail.len() as u32;
+    assert!(len < 64, "the tail of a message is no whole block");
+    let present = (1_u64 << len) - 1;
+    // SAFETY: bytes outside the mask are not read, and those inside are the tail's.
+    let tail = unsafe { _mm512_maskz_loadu_epi8(present, tail.as_ptr().cast()) };
+    let ended = _mm512_mask_set1_epi8(tail, 1 << len, 0x80_u8 as i8);
+    let bits = (message_len as u64 * 8).swap_bytes() as i64;
+    let has_room = len < 56;
+    let last = if has_room { ended } else { _mm512_setzero_si512() };
+    let last = _mm512_mask_set1_epi64(last, 0x80, bits);
+    store_block(&mut blocks[0], ended);
+    store_block(&mut blocks[usize::from(!has_room)], last);
+    2 - usize::from(has_room)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn store_block(block: &mut Block, value: __m512i) {
+    // SAFETY: `block` is 64 writable bytes, and the store asks for no alignment.
+    unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), value) }
 }
 
 /// Repeats a step for each word of the ring, as straight code: with the sixteen schedule words in
@@ -70,22 +129,39 @@ macro_rules! for_each_word {
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
-fn compress(words: &mut [[u32; 16]; 8], blocks: &[&Block; 16]) {
-    let mut ring = transpose(blocks);
-    let mut state = [_mm512_setzero_si512(); 8];
-    for (vector, words) in state.iter_mut().zip(words.iter()) {
-        *vector = load(words);
+fn compress<const K: usize>(
+    words: &mut [[[u32; 16]; 8]; K],
+    fresh: [u16; K],
+    blocks: &[[&Block; 16]; K],
+) {
+    let mut before = [[_mm512_setzero_si512(); 8]; K];
+    let mut ring = [[_mm512_setzero_si512(); 16]; K];
+    for k in 0..K {
+        for (i, vector) in before[k].iter_mut().enumerate() {
+            let initial = _mm512_set1_epi32(INITIAL[i] as i32);
+            *vector = _mm512_mask_mov_epi32(load(&words[k][i]), fresh[k], initial);
+        }
+        ring[k] = transpose(&blocks[k]);
     }
+    let mut state = before;
     let (last, others) = ROUND.as_chunks::<16>().0.split_last().expect("64 is 4 times 16");
     for constants in others {
         for_each_word!(|T| {
-            state = round(state, ring[T], constants[T]);
-            ring[T] = next_word(&ring, T);
+            for k in 0..K {
+                state[k] = round(state[k], ring[k][T], constants[T]);
+                ring[k][T] = next_word(&ring[k], T);
+            }
         });
     }
-    for_each_word!(|T| state = round(state, ring[T], last[T]));
-    for (vector, words) in state.iter().zip(words.iter_mut()) {
-        store(words, _mm512_add_epi32(*vector, load(words)));
+    for_each_word!(|T| {
+        for k in 0..K {
+            state[k] = round(state[k], ring[k][T], last[T]);
+        }
+    });
+    for k in 0..K {
+        for (i, words) in words[k].iter_mut().enumerate() {
+            store(words, _mm512_add_epi32(state[k][i], before[k][i]));
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use atproto::repo::{Archive, Repository};
 use crypto::PublicKey;
 
+use super::records::SoundRecords;
 use super::{
     Options, RepositoryRejection, check_commit, check_signature, in_archive, records, tree,
 };
@@ -52,7 +53,9 @@ impl Faults {
         key: Option<&PublicKey>,
         options: &Options,
     ) -> Result<(), RepositoryRejection> {
-        let archive = Archive::read_with(export, &options.checked_archive(), &mut |error| {
+        let mut sound = SoundRecords::new(export, options);
+        let (checked, mut see) = (options.checked_archive(), |block: &_| sound.see(block));
+        let archive = Archive::read_seeing(export, &checked, &mut see, &mut |error| {
             self.note(in_archive(export, error)).map_err(|_| error)
         });
         let archive = archive.map_err(|error| in_archive(export, error))?;
@@ -61,7 +64,7 @@ impl Faults {
         if let Some(key) = key {
             check_signature(&repository, did, key).or_else(|fault| self.note(fault))?;
         }
-        let found = tree::walk(&repository, options, &mut |fault| self.note(fault))?;
-        records::check(&repository, &found.records, options, &mut |fault| self.note(fault))
+        let found = tree::walk(&repository, &sound, options, &mut |fault| self.note(fault))?;
+        records::check(&repository, &found.doubtful, options, &mut |fault| self.note(fault))
     }
 }

@@ -57,6 +57,7 @@ pub use tree::Walked;
 pub(crate) use tree::{Paths, in_tree, record_block};
 
 use crate::Verified;
+use records::SoundRecords;
 
 /// What is asked of a repository. Everything is strict unless a field says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +164,7 @@ pub fn verify_without_signature<'a>(
 pub struct Parsed<'a> {
     repository: Repository<'a>,
     options: Options,
+    sound: SoundRecords,
 }
 
 /// A repository whose commit is signed, or that the caller takes as it is.
@@ -170,6 +172,7 @@ pub struct Parsed<'a> {
 pub struct Signed<'a> {
     repository: Repository<'a>,
     options: Options,
+    sound: SoundRecords,
     signature: SignatureProof,
 }
 
@@ -178,11 +181,13 @@ pub struct Signed<'a> {
 /// # Errors
 /// If the archive breaks a rule or a bound, or its first root is not a sound commit of version 3.
 pub fn parse<'a>(export: &'a [u8], options: &Options) -> Result<Parsed<'a>, RepositoryRejection> {
-    let archive = Archive::read(export, &options.checked_archive())
+    let mut sound = SoundRecords::new(export, options);
+    let (checked, mut see) = (options.checked_archive(), |block: &_| sound.see(block));
+    let archive = Archive::read_seeing(export, &checked, &mut see, &mut Err)
         .map_err(|error| in_archive(export, error))?;
     let repository = Repository::at_first_root(archive)?;
     check_commit(&repository)?;
-    Ok(Parsed { repository, options: *options })
+    Ok(Parsed { repository, options: *options, sound })
 }
 
 impl Options {
@@ -247,13 +252,13 @@ impl<'a> Parsed<'a> {
         key: &PublicKey,
     ) -> Result<Signed<'a>, RepositoryRejection> {
         check_signature(&self.repository, did, key)?;
-        let Self { repository, options } = self;
-        Ok(Signed { repository, options, signature: SignatureProof::Checked })
+        let Self { repository, options, sound } = self;
+        Ok(Signed { repository, options, sound, signature: SignatureProof::Checked })
     }
 
     /// Leaves out the second stage: the repository may be anybody's, and its proof says so.
     pub fn without_signature(self) -> Signed<'a> {
-        let Self { repository, options } = self;
-        Signed { repository, options, signature: SignatureProof::NotChecked }
+        let Self { repository, options, sound } = self;
+        Signed { repository, options, sound, signature: SignatureProof::NotChecked }
     }
 }

@@ -1,10 +1,13 @@
 //! The last stage: is every record a map in canonical DAG-CBOR, and not too long?
-
-use std::hint::black_box;
+//!
+//! Asked of every block that may be a record when its hash was checked, because then it is in the
+//! cache; which blocks are records only the walk tells. What was not found sound is looked at again in
+//! the last stage, which says what is wrong with it.
 
 use atproto::mst::Tree;
-use atproto::mst::canonical::Step;
+use atproto::mst::canonical::{Marks, Step};
 use atproto::repo::Repository;
+use codec::car::Block;
 use codec::{AnyCid, cbor};
 
 use super::tree::{Note, Walked, in_tree};
@@ -17,7 +20,7 @@ impl<'a> Walked<'a> {
     /// # Errors
     /// At the first record, in key order, that is no map, not canonical or too long.
     pub fn verify_records(self) -> Result<Verified<WholeRepository<'a>>, RepositoryRejection> {
-        check(&self.repository, &self.found.records, &self.options, &mut Err)?;
+        check(&self.repository, &self.found.doubtful, &self.options, &mut Err)?;
         let Self { repository, signature, found, .. } = self;
         let (tree, extra) = (found.tree, found.extra);
         Ok(Verified::vouch(WholeRepository { repository, signature, tree, extra }))
@@ -47,6 +50,38 @@ impl<'a> Walked<'a> {
     }
 }
 
+/// The blocks of an archive that are sound if they are records: what the last stage need not look at.
+///
+/// Reading 192,000 records costs 8 ms while they are hashed, and 14 ms as a stage of its own (Zen 5, two
+/// busy cores).
+#[derive(Clone, Debug)]
+pub(super) struct SoundRecords {
+    marks: Marks,
+    max_bytes: usize,
+}
+
+impl SoundRecords {
+    /// None yet of this archive.
+    pub(super) fn new(archive: &[u8], options: &Options) -> Self {
+        Self { marks: Marks::of_archive(archive), max_bytes: options.max_record_bytes }
+    }
+
+    /// Looks at a block. Those that look like nodes of the tree are left out: hardly one is a record.
+    #[inline]
+    pub(super) fn see(&mut self, block: &Block<'_>) {
+        if !block.data.starts_with(b"\xa2\x61e")
+            && check_record(block.data, 0, self.max_bytes).is_ok()
+        {
+            self.marks.meet(block.data);
+        }
+    }
+
+    #[inline]
+    pub(super) fn has(&self, block: &[u8]) -> bool {
+        self.marks.has(block)
+    }
+}
+
 pub(super) fn check(
     repository: &Repository<'_>,
     records: &[(u32, u32)],
@@ -55,25 +90,13 @@ pub(super) fn check(
 ) -> Result<(), RepositoryRejection> {
     let archive = repository.archive().as_bytes();
     let block_of = |(at, len): (u32, u32)| &archive[at as usize..][..len as usize];
-    for records in records.chunks(TOGETHER) {
-        records.iter().for_each(|record| touch(block_of(*record)));
-        for record in records {
-            let (at, block) = (u64::from(record.0), block_of(*record));
-            if let Err(rejection) = check_record(block, at, options.max_record_bytes) {
-                note(name(rejection, repository, block))?;
-            }
+    for record in records {
+        let (at, block) = (u64::from(record.0), block_of(*record));
+        if let Err(rejection) = check_record(block, at, options.max_record_bytes) {
+            note(name(rejection, repository, block))?;
         }
     }
     Ok(())
-}
-
-/// Reads a byte of each line of a record that comes soon, so that those of a batch are waited for
-/// together. Where the archive is in no order, 192,000 records take 20 ms so, and 53 ms without (Zen 5,
-/// two busy cores).
-#[inline]
-fn touch(block: &[u8]) {
-    let lines = block.iter().take(TOUCHED_BYTES).step_by(LINE_BYTES);
-    black_box(lines.fold(0, |all, byte| all ^ byte));
 }
 
 /// Checks the block of one record, which starts at `at` in the archive.
@@ -117,15 +140,6 @@ fn name(
     }
     rejection
 }
-
-/// Records that are waited for together; what they hold stays in the first-level cache.
-const TOGETHER: usize = 64;
-
-/// How much of a record is touched: most are shorter, and of longer ones the rest follows in order.
-const TOUCHED_BYTES: usize = 512;
-
-/// The length of a line of the cache.
-const LINE_BYTES: usize = 64;
 
 /// The kind of a map, in the top three bits of its first byte.
 const MAP: u8 = 5;

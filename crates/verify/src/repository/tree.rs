@@ -6,6 +6,7 @@ use atproto::repo::{Archive, Extent, RepoError, Repository};
 use atproto::syntax::{RecordKey, RepoPath};
 use codec::{Cid, CidRef};
 
+use super::records::SoundRecords;
 use super::{Options, RepositoryFault, RepositoryRejection, SignatureProof, Signed};
 
 /// A repository whose tree is canonical and whole.
@@ -21,8 +22,9 @@ pub struct Walked<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     pub(super) tree: Summary,
-    /// Where each distinct record starts in the archive, and how long it is, in key order.
-    pub(super) records: Vec<(u32, u32)>,
+    /// The records that were not found sound before: where each starts in the archive, and how long it
+    /// is, in key order.
+    pub(super) doubtful: Vec<(u32, u32)>,
     pub(super) extra: Extent,
 }
 
@@ -37,8 +39,8 @@ impl<'a> Signed<'a> {
     /// # Errors
     /// At the first fault in key order, or if there is more beside the repository than allowed.
     pub fn walk(self) -> Result<Walked<'a>, RepositoryRejection> {
-        let Self { repository, options, signature } = self;
-        let found = walk(&repository, &options, &mut Err)?;
+        let Self { repository, options, sound, signature } = self;
+        let found = walk(&repository, &sound, &options, &mut Err)?;
         Ok(Walked { repository, options, signature, found })
     }
 }
@@ -57,12 +59,13 @@ impl<'a> Walked<'a> {
 
 pub(super) fn walk(
     repository: &Repository<'_>,
+    sound: &SoundRecords,
     options: &Options,
     note: Note<'_>,
 ) -> Result<Found, RepositoryRejection> {
     let archive = repository.archive();
     let (root, near) = (repository.commit().data, archive.near());
-    let mut reached = Reached::new(archive, repository.commit_block());
+    let mut reached = Reached::new(archive, sound, repository.commit_block());
     let mut waiting = Waiting::default();
     let mut paths = Paths::default();
     let mut walk = Walk::of_archive(root, &near, archive.as_bytes(), &options.tree);
@@ -91,7 +94,7 @@ pub(super) fn walk(
     waiting.find(&mut reached, note)?;
     let found = Found {
         tree: walk.summary(),
-        records: reached.records,
+        doubtful: reached.doubtful,
         extra: archive.distinct() - reached.extent,
     };
     check_extra(found.extra, options, note)?;
@@ -176,15 +179,17 @@ fn check_extra(
 /// The blocks that the commit leads to, each once.
 struct Reached<'r, 'a> {
     archive: &'r Archive<'a>,
+    sound: &'r SoundRecords,
     marks: Marks,
     extent: Extent,
-    records: Vec<(u32, u32)>,
+    doubtful: Vec<(u32, u32)>,
 }
 
 impl<'r, 'a> Reached<'r, 'a> {
-    fn new(archive: &'r Archive<'a>, commit: &[u8]) -> Self {
+    fn new(archive: &'r Archive<'a>, sound: &'r SoundRecords, commit: &[u8]) -> Self {
         let marks = Marks::of_archive(archive.as_bytes());
-        let mut reached = Self { archive, marks, extent: Extent::default(), records: Vec::new() };
+        let (extent, doubtful) = (Extent::default(), Vec::new());
+        let mut reached = Self { archive, sound, marks, extent, doubtful };
         reached.meet(commit);
         reached
     }
@@ -209,9 +214,9 @@ impl<'r, 'a> Reached<'r, 'a> {
         note: Note<'_>,
     ) -> Result<(), RepositoryRejection> {
         match record_block(blocks, value) {
-            Ok(block) if self.meet(block) => {
+            Ok(block) if self.meet(block) && !self.sound.has(block) => {
                 let at = self.archive.offset_of(block);
-                self.records.push((at as u32, block.len() as u32));
+                self.doubtful.push((at as u32, block.len() as u32));
                 Ok(())
             }
             Ok(_) => Ok(()),

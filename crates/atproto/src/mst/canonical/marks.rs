@@ -24,6 +24,17 @@ impl Marks {
         Self { start: archive.as_ptr() as usize, bits, elsewhere: BTreeSet::new() }
     }
 
+    /// Whether a block is marked.
+    #[inline]
+    pub fn has(&self, block: &[u8]) -> bool {
+        let address = block.as_ptr() as usize;
+        let bit = address.wrapping_sub(self.start) / BYTES_EACH;
+        match self.bits.get(bit / 64) {
+            Some(word) => *word >> (bit % 64) & 1 != 0,
+            None => self.elsewhere.contains(&address),
+        }
+    }
+
     /// Marks a block, and answers whether it was not yet marked.
     ///
     /// The length of the block has no say: an empty one is told by where it starts, as any other.
