@@ -92,6 +92,7 @@ fn grow_by(arena: &mut Arena, growth: &mut Growth, waiting: &mut Vec<Entry>) {
     for (entry, height) in waiting.drain(..).zip(heights) {
         arena.grow(growth, entry, height);
     }
+    arena.seal_closed(NAMED_TOGETHER);
 }
 
 impl<'a, S: BlockSource<'a>> Tree<S> {
@@ -131,6 +132,9 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         Ok(tree)
     }
 }
+
+/// How many nodes of a layer are named at a time, at least: enough to fill the lanes.
+const NAMED_TOGETHER: usize = 96;
 
 /// How many keys are hashed at a time: enough to fill the lanes, few enough to stay in the cache.
 const HASHED_TOGETHER: usize = 512;

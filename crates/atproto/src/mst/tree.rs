@@ -2,7 +2,7 @@
 
 use codec::{AnyCid, Cid, CidRef};
 
-use super::arena::{Arena, NodeId, Path, State};
+use super::arena::{Arena, NodeId, Path, RecordRef, State};
 use super::{BlockSource, Limit, MAX_KEY_BYTES, TreeError, TreeFault, key_height};
 
 /// A tree of records. What is loaded is loaded when it is needed, from a [`BlockSource`]; what has
@@ -78,20 +78,40 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     #[inline]
     pub fn get(&mut self, key: &[u8]) -> Result<Option<CidRef<'_>>, TreeError> {
         match self.arena.look_up(self.root, key) {
-            Some(entry) => Ok(Some(self.arena.value_of(&entry))),
-            None => self.load_and_get(key),
+            Some(record) => Ok(Some(self.arena.value_behind(record, key.len()))),
+            None => {
+                let record = self.load_and_find(key)?;
+                Ok(record.map(|record| self.arena.value_behind(record, key.len())))
+            }
         }
     }
 
+    /// The records at `keys`, in their order. Many keys are looked up side by side, which takes about a
+    /// third of the time where a tree is larger than the cache.
+    ///
+    /// # Errors
+    /// If a node on the way to one of them is missing or breaks a rule.
+    pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<CidRef<'_>>>, TreeError> {
+        let mut records = Vec::with_capacity(keys.len());
+        self.arena.look_up_many(self.root, keys, &mut records);
+        for (record, key) in records.iter_mut().zip(keys).filter(|(record, _)| record.is_none()) {
+            *record = self.load_and_find(key)?;
+        }
+        let value = |(record, key): (Option<_>, &&[u8])| {
+            record.map(|record| self.arena.value_behind(record, key.len()))
+        };
+        Ok(records.into_iter().zip(keys).map(value).collect())
+    }
+
     #[cold]
-    fn load_and_get(&mut self, key: &[u8]) -> Result<Option<CidRef<'_>>, TreeError> {
+    fn load_and_find(&mut self, key: &[u8]) -> Result<Option<RecordRef>, TreeError> {
         self.load_root()?;
         let Self { arena, root, source, path } = self;
         let place = arena.descend(*root, key, 0, source, path);
         arena.prove()?;
         let Ok(index) = place? else { return Ok(None) };
         let (id, _) = path.end();
-        Ok(arena.value(id, index))
+        Ok(arena.record(id, index))
     }
 
     /// Puts `value` at `key`; gives what was there.

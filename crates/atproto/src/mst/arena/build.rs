@@ -1,4 +1,5 @@
-//! Building a tree from increasing keys: each node is written once, when it is complete.
+//! Building a tree from increasing keys: each node is written once, when it is complete, and named soon
+//! after ([`Arena::seal_closed`]), while its keys are in the cache.
 //!
 //! ```text
 //! open nodes by layer   2  [ m          what comes next goes to the right of all this:
@@ -7,7 +8,7 @@
 //! ```
 
 use super::load::Between;
-use super::{Arena, Child, Entries, Entry, NodeId, RecordRef};
+use super::{Arena, Entries, Entry, NodeId, RecordRef};
 
 /// A tree that grows to the right.
 #[derive(Debug, Default)]
@@ -22,7 +23,6 @@ pub(in crate::mst) struct Growth {
 struct Layer {
     height: u8,
     is_open: bool,
-    left: Child,
     entries: Entries,
     /// The key before all in the node and below it.
     before: Option<RecordRef>,
@@ -41,8 +41,7 @@ impl Growth {
     fn raise(&mut self, height: usize) {
         for height in self.layers.len()..=height {
             let height = height as u8;
-            let layer =
-                Layer { height, is_open: false, left: None, entries: Entries::new(), before: None };
+            let layer = Layer { height, is_open: false, entries: Entries::new(), before: None };
             self.layers.push(layer);
         }
     }
@@ -76,6 +75,7 @@ impl Arena {
         for layer in &mut growth.layers {
             below = self.close(layer, below, None);
         }
+        self.seal_closed(1);
         below.map_or_else(|| self.empty_node(0, None), |root| root.id)
     }
 
@@ -95,9 +95,10 @@ impl Arena {
             return None;
         }
         layer.is_open = false;
-        let id = self.empty_node(layer.height, layer.left.take());
-        self.node_mut(id).entries.append(&mut layer.entries);
+        let id = self.empty_node(layer.height, None);
+        std::mem::swap(&mut self.node_mut(id).entries, &mut layer.entries);
         self.skip_shared(id, Between { before: layer.before, behind });
+        self.is_closed(id, layer.height);
         Some(Closed { id, before: layer.before })
     }
 }
@@ -115,9 +116,6 @@ impl Layer {
         if !self.is_open {
             self.open(child.before);
         }
-        match self.entries.len().checked_sub(1) {
-            Some(last) => self.entries.set_right(last, Some(child.id)),
-            None => self.left = Some(child.id),
-        }
+        self.entries.set_child(self.entries.len(), Some(child.id));
     }
 }

@@ -123,21 +123,6 @@ impl Arena {
         is_less(last, key, shared)
     }
 
-    /// Looks for `key` where nothing has to be loaded; `None` if it is not found so.
-    #[inline]
-    pub(in crate::mst) fn look_up(&self, root: NodeId, key: &[u8]) -> Option<Entry> {
-        let mut id = root;
-        loop {
-            if self.node(id).state == State::Stub {
-                return None;
-            }
-            match self.guess(id, key) {
-                Ok(index) => return self.node(id).entries.get(index),
-                Err(slot) => id = self.child(id, slot)?,
-            }
-        }
-    }
-
     /// Puts `value` at `key`, whose height is given; answers the value before, if there was one.
     ///
     /// # Errors
@@ -348,7 +333,10 @@ impl Arena {
                 loaded => loaded?,
             }
             match self.node(id) {
-                Node { left: Some(left), entries, .. } if entries.is_empty() => id = *left,
+                Node { entries, .. } if entries.is_empty() => match entries.left() {
+                    Some(left) => id = left,
+                    None => return Ok(()),
+                },
                 _ => return Ok(()),
             }
         }
@@ -368,10 +356,11 @@ impl Arena {
             return (None, child);
         }
         self.touch(id);
-        let Node { height, skip, .. } = *self.node(id);
+        let Node { height, ref entries, .. } = *self.node(id);
+        let skip = entries.skip;
         let right = self.empty_node(height, behind);
         let (from, to) = self.two_nodes(id, right);
-        to.skip = skip;
+        to.entries.skip = skip;
         from.entries.split_off(slot, &mut to.entries);
         self.set_child(id, slot, before);
         (Some(id), Some(right))
@@ -413,11 +402,11 @@ impl Arena {
 
     /// Takes away the roots that have no entry, down to one that has.
     fn trim(&mut self, root: &mut NodeId) {
-        while let Node { left: Some(left), entries, state, .. } = self.node(*root)
+        while let Node { entries, state, .. } = self.node(*root)
+            && let Some(left) = entries.left()
             && entries.is_empty()
             && *state != State::Stub
         {
-            let left = *left;
             self.drop_node(*root);
             *root = left;
         }

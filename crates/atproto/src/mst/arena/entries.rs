@@ -1,32 +1,36 @@
 //! The entries of a node, in columns.
 //!
 //! A search looks at words, then at one child, and at a record only where words are equal. So each
-//! has a column: with what else belongs to a node, the first eight entries fill two lines of the
-//! cache, and on its way down a search touches nothing else, but for one node in four. Those that have
-//! more keep the rest elsewhere.
+//! has a column: with what else belongs to a node, the first six entries fill two lines of the cache,
+//! and on its way down a search touches nothing else, but for one node in five. Those that have more
+//! keep the rest elsewhere.
 
 use super::{Child, RecordRef};
 
 /// A key of a node, with its record and the child behind it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mst) struct Entry {
-    /// Four bytes of the key, as a number: see [`super::find`].
-    pub(super) word: u32,
+    /// Eight bytes of the key, as a number: see [`super::find`].
+    pub(super) word: u64,
     pub(super) record: RecordRef,
     pub(in crate::mst) right: Child,
 }
 
-/// Entries, increasing by key.
+/// Entries, increasing by key, and the children around them.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(in crate::mst) struct Entries {
     /// Behind the last entry, the greatest number.
-    words: [u32; FRONT],
-    rights: [Child; FRONT],
+    words: [u64; FRONT],
+    /// How many there are in all.
+    len: u16,
+    /// All keys share at least so many bytes, and the words stand behind them.
+    pub(super) skip: u16,
+    /// By slot: before the first key, then behind each.
+    children: [Child; FRONT + 1],
     records: [RecordRef; FRONT],
     // len > FRONT if there are more
     more: Option<Box<More>>,
-    /// How many there are in all.
-    len: u16,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -34,16 +38,17 @@ struct More {
     entries: Vec<Entry>,
 }
 
-const FRONT: usize = 8;
+const FRONT: usize = 6;
 
 impl Entries {
     pub(super) const fn new() -> Self {
         Self {
-            words: [u32::MAX; FRONT],
-            rights: [None; FRONT],
+            words: [u64::MAX; FRONT],
+            len: 0,
+            skip: 0,
+            children: [None; FRONT + 1],
             records: [RecordRef(0); FRONT],
             more: None,
-            len: 0,
         }
     }
 
@@ -65,7 +70,7 @@ impl Entries {
         }
         match self.words.get(index) {
             Some(word) => {
-                let (record, right) = (self.records[index], self.rights[index]);
+                let (record, right) = (self.records[index], self.children[index + 1]);
                 Some(Entry { word: *word, record, right })
             }
             None => self.more().get(index - FRONT).copied(),
@@ -87,19 +92,25 @@ impl Entries {
         (0..self.len()).map(|index| self.get(index).expect("below the length"))
     }
 
-    /// The child behind the entry at `index`.
+    /// The child in a slot: slot 0 is before the first key, slot `i` behind key `i - 1`.
     #[inline(always)]
-    pub(super) fn right(&self, index: usize) -> Child {
-        match self.rights.get(index) {
-            Some(right) => *right,
-            None => self.more()[index - FRONT].right,
+    pub(super) fn child(&self, slot: usize) -> Child {
+        match self.children.get(slot) {
+            Some(child) => *child,
+            None => self.more()[slot - 1 - FRONT].right,
         }
     }
 
-    pub(super) fn set_right(&mut self, index: usize, right: Child) {
-        match self.rights.get_mut(index) {
-            Some(place) => *place = right,
-            None => self.more_mut()[index - FRONT].right = right,
+    /// The child before the first key.
+    #[inline(always)]
+    pub(super) fn left(&self) -> Child {
+        self.children[0]
+    }
+
+    pub(super) fn set_child(&mut self, slot: usize, child: Child) {
+        match self.children.get_mut(slot) {
+            Some(place) => *place = child,
+            None => self.more_mut()[slot - 1 - FRONT].right = child,
         }
     }
 
@@ -112,7 +123,7 @@ impl Entries {
 
     /// Makes new words for all entries.
     #[inline]
-    pub(super) fn set_words(&mut self, word: impl Fn(RecordRef) -> u32) {
+    pub(super) fn set_words(&mut self, word: impl Fn(RecordRef) -> u64) {
         let in_front = self.len().min(FRONT);
         for (place, record) in self.words[..in_front].iter_mut().zip(&self.records) {
             *place = word(*record);
@@ -124,13 +135,22 @@ impl Entries {
 
     /// The first entry whose word is not less than this one.
     #[inline(always)]
-    pub(super) fn first_not_below(&self, word: u32) -> usize {
-        // All eight, without a branch: where a loop would stop cannot be predicted.
+    pub(super) fn first_not_below(&self, word: u64) -> usize {
+        // All of them, without a branch: where a loop would stop cannot be predicted.
         let in_front = self.words.iter().map(|other| usize::from(*other < word)).sum();
         if in_front < FRONT || self.len() <= FRONT {
             return in_front;
         }
         FRONT + self.more().partition_point(|entry| entry.word < word)
+    }
+
+    /// Whether the entry at `index`, if there is one, has another word.
+    #[inline(always)]
+    pub(super) fn has_other_word(&self, index: usize, word: u64) -> bool {
+        match self.words.get(index) {
+            Some(other) => *other != word,
+            None => self.more().get(index - FRONT).is_none_or(|entry| entry.word != word),
+        }
     }
 
     #[inline]
@@ -156,7 +176,7 @@ impl Entries {
             for to in (1..FRONT).rev() {
                 if to > index {
                     self.words[to] = self.words[to - 1];
-                    self.rights[to] = self.rights[to - 1];
+                    self.children[to + 1] = self.children[to];
                     self.records[to] = self.records[to - 1];
                 }
             }
@@ -192,8 +212,10 @@ impl Entries {
         from.split_off(0, self);
     }
 
+    /// Takes away all entries and all children.
     pub(super) fn clear(&mut self) {
         self.truncate(0);
+        self.children[0] = None;
     }
 
     #[inline]
@@ -211,7 +233,7 @@ impl Entries {
     fn set(&mut self, index: usize, Entry { word, record, right }: Entry) {
         self.words[index] = word;
         self.records[index] = record;
-        self.rights[index] = right;
+        self.children[index + 1] = right;
     }
 
     fn more(&self) -> &[Entry] {
@@ -224,4 +246,4 @@ impl Entries {
 }
 
 /// What stands behind the last entry.
-const NO_ENTRY: Entry = Entry { word: u32::MAX, record: RecordRef(0), right: None };
+const NO_ENTRY: Entry = Entry { word: u64::MAX, record: RecordRef(0), right: None };

@@ -14,8 +14,10 @@
 
 use std::cmp::Ordering;
 
+use kernels::prefetch;
+
 use super::load::Between;
-use super::{Arena, Entries, Entry, Node, NodeId};
+use super::{Arena, Entries, Entry, Node, NodeId, RecordRef};
 
 /// The slot that a key belongs to, or the index of the entry that has it.
 pub(in crate::mst) type Place = Result<usize, usize>;
@@ -25,6 +27,15 @@ pub(in crate::mst) type Place = Result<usize, usize>;
 pub(in crate::mst) struct Shared {
     pub(super) before: Option<usize>,
     pub(super) behind: Option<usize>,
+}
+
+/// How far a look-up has come among others.
+#[derive(Clone, Copy)]
+enum Way {
+    To(NodeId),
+    /// At a node that may have the key: some key has its word.
+    Compare(NodeId),
+    Ended(Option<RecordRef>),
 }
 
 impl Shared {
@@ -47,7 +58,7 @@ impl Arena {
     #[inline]
     pub(in crate::mst) fn find(&self, id: NodeId, key: &[u8], shared: &mut Shared) -> Place {
         let node = self.node(id);
-        let skip = usize::from(node.skip);
+        let skip = usize::from(node.entries.skip);
         if skip > shared.with_all()
             && let Some(slot) = self.outside(node, key, shared)
         {
@@ -70,10 +81,10 @@ impl Arena {
     #[inline(always)]
     pub(in crate::mst) fn guess(&self, id: NodeId, key: &[u8]) -> Place {
         let node = self.node(id);
-        let word = word_at(key, usize::from(node.skip));
+        let word = word_at(key, usize::from(node.entries.skip));
         let mut at = node.entries.first_not_below(word);
-        while let Some(entry) = node.entries.get(at)
-            && entry.word == word
+        while !node.entries.has_other_word(at, word)
+            && let Some(entry) = node.entries.get(at)
         {
             match self.key_of(&entry).cmp(key) {
                 Ordering::Less => at += 1,
@@ -84,9 +95,80 @@ impl Arena {
         Err(at)
     }
 
+    /// Looks for `key` where nothing has to be loaded; `None` if it is not found so.
+    #[inline]
+    pub(in crate::mst) fn look_up(&self, root: NodeId, key: &[u8]) -> Option<RecordRef> {
+        let mut id = root;
+        // A stub has no entries and no children, so its state need not be looked at.
+        loop {
+            match self.guess(id, key) {
+                Ok(index) => return Some(self.node(id).entries.get(index)?.record),
+                Err(slot) => id = self.child(id, slot)?,
+            }
+        }
+    }
+
+    /// As [`Arena::look_up`], for many keys: they go down the tree side by side, and what the next step
+    /// of each will read is on its way while the others take theirs.
+    pub(in crate::mst) fn look_up_many(
+        &self,
+        root: NodeId,
+        keys: &[&[u8]],
+        found: &mut Vec<Option<RecordRef>>,
+    ) {
+        let mut ways = [Way::Ended(None); SIDE_BY_SIDE];
+        for keys in keys.chunks(SIDE_BY_SIDE) {
+            let ways = &mut ways[..keys.len()];
+            ways.fill(Way::To(root));
+            keys.iter().for_each(|key| prefetch::ask_for(key));
+            while ways.iter().any(|way| !matches!(way, Way::Ended(_))) {
+                for (way, key) in ways.iter_mut().zip(keys) {
+                    *way = self.step(*way, key);
+                }
+            }
+            found.extend(ways.iter().map(|way| match way {
+                Way::Ended(record) => *record,
+                Way::To(_) | Way::Compare(_) => unreachable!("the loop ends when all have"),
+            }));
+        }
+    }
+
+    #[inline(always)]
+    fn step(&self, way: Way, key: &[u8]) -> Way {
+        let (id, place) = match way {
+            Way::Ended(_) => return way,
+            Way::Compare(id) => (id, self.guess(id, key)),
+            Way::To(id) => {
+                let entries = &self.node(id).entries;
+                let word = word_at(key, usize::from(entries.skip));
+                let slot = entries.first_not_below(word);
+                let has_word = !entries.has_other_word(slot, word);
+                match entries.get(slot).filter(|_| has_word) {
+                    Some(alike) => {
+                        let at = alike.record.0 as usize;
+                        prefetch::ask_for_item(&self.bytes, at);
+                        prefetch::ask_for_item(&self.bytes, at + prefetch::LINE_BYTES);
+                        return Way::Compare(id);
+                    }
+                    None => (id, Err(slot)),
+                }
+            }
+        };
+        match place {
+            Ok(index) => Way::Ended(self.node(id).entries.get(index).map(|entry| entry.record)),
+            Err(slot) => match self.child(id, slot) {
+                Some(child) => {
+                    prefetch::ask_for_value(self.node(child));
+                    Way::To(child)
+                }
+                None => Way::Ended(None),
+            },
+        }
+    }
+
     /// The outermost slot, if `key` does not share the bytes that all keys of the node share.
     fn outside(&self, node: &Node, key: &[u8], shared: &mut Shared) -> Option<usize> {
-        let common = &self.key_of(&node.entries.first()?)[..usize::from(node.skip)];
+        let common = &self.key_of(&node.entries.first()?)[..usize::from(node.entries.skip)];
         let len = shared_len(common, key);
         if len == common.len() {
             None
@@ -110,7 +192,7 @@ impl Arena {
         let behind = shared.behind.filter(|_| slot < len);
         let with_neighbour = before.max(behind);
         let key_len = self.key_of(&entry).len();
-        let skip = usize::from(node.skip);
+        let skip = usize::from(node.entries.skip);
         let new_skip = match (len, with_neighbour) {
             (0, _) => shared.hint().min(key_len),
             (_, None) => 0,
@@ -155,21 +237,28 @@ impl Arena {
         let mut entries = std::mem::replace(&mut self.node_mut(id).entries, Entries::new());
         entries.set_words(|record| word_at(self.key(record), skip));
         let node = self.node_mut(id);
+        entries.skip = skip as u16;
         node.entries = entries;
-        node.skip = skip as u16;
     }
 }
 
-/// The four bytes of `key` behind its first `skip`, in an order that numbers have too.
+/// The eight bytes of `key` behind its first `skip`, in an order that numbers have too.
 #[inline(always)]
-pub(super) fn word_at(key: &[u8], skip: usize) -> u32 {
-    if let Some(word) = key.get(skip..).and_then(|rest| rest.first_chunk()) {
-        return u32::from_be_bytes(*word);
-    }
-    let mut word = [0; 4];
+pub(super) fn word_at(key: &[u8], skip: usize) -> u64 {
+    // Near the end of a key its last eight bytes are read, and those before moved out: whether that is
+    // so cannot be predicted, so there is no branch.
+    let Some(last) = key.len().checked_sub(8) else { return word_at_end(key, skip) };
+    let at = skip.min(last);
+    let word = key[at..].first_chunk().map_or(0, |word| u64::from_be_bytes(*word));
+    u32::try_from(8 * (skip - at)).ok().and_then(|bits| word.checked_shl(bits)).unwrap_or(0)
+}
+
+#[cold]
+fn word_at_end(key: &[u8], skip: usize) -> u64 {
+    let mut word = [0; 8];
     let rest = key.get(skip..).unwrap_or(&[]);
     word[..rest.len()].copy_from_slice(rest);
-    u32::from_be_bytes(word)
+    u64::from_be_bytes(word)
 }
 
 /// How many bytes two keys share.
@@ -193,3 +282,6 @@ pub(in crate::mst) fn shared_len(a: &[u8], b: &[u8]) -> usize {
 pub(super) fn is_less(a: &[u8], b: &[u8], shared: usize) -> bool {
     a.get(shared) < b.get(shared)
 }
+
+/// Look-ups that go down together: about as many as a core has misses in flight.
+const SIDE_BY_SIDE: usize = 16;

@@ -173,7 +173,7 @@ impl Arena {
         let parsed = parsed.map_err(|error| TreeError::node(cid, error));
         let left = parsed.map(|node| node.left().map(|cid| self.stub(cid, height.wrapping_sub(1))));
         match (left, full) {
-            (Ok(left), None) => self.node_mut(id).left = left,
+            (Ok(left), None) => self.node_mut(id).entries.set_child(0, left),
             (Ok(_), Some(error)) | (Err(error), _) => return Err(error),
         }
         Ok(())
@@ -193,7 +193,7 @@ impl Arena {
         let node = self.node_mut(id);
         node.state = State::Stub;
         let mut children: Vec<NodeId> = node.entries.iter().filter_map(|e| e.right).collect();
-        children.extend(node.left.take());
+        children.extend(node.entries.left());
         node.entries.clear();
         self.free.extend(children);
     }
@@ -247,14 +247,15 @@ impl Arena {
         let node = self.node(id);
         let refuse = |fault| Err(TreeError::at(self.cid(id), 0, fault));
         let (Some(first), Some(last)) = (node.entries.first(), node.entries.last()) else {
-            return match (between.is_whole_tree(), node.left.is_some()) {
+            return match (between.is_whole_tree(), node.entries.left().is_some()) {
                 (true, true) => refuse(TreeFault::Untrimmed),
                 (false, false) => refuse(TreeFault::EmptyNode),
                 (false, true) if node.height == 0 => refuse(TreeFault::Layer),
                 _ => Ok(()),
             };
         };
-        let has_child = node.left.is_some() || node.entries.iter().any(|e| e.right.is_some());
+        let has_child =
+            node.entries.left().is_some() || node.entries.iter().any(|e| e.right.is_some());
         if node.height == 0 && has_child {
             return refuse(TreeFault::Layer);
         }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! bytes    … 32 app.bsky.feed.post/3l6oveex3ii2l 36 ‹CID› 32 app.bsky.feed.post/3l6oveex3kk2m …
-//! entry    word: the four bytes of the key behind the node's first `skip`, which all its keys share
+//! entry    word: the eight bytes of the key behind the node's first `skip`, which all its keys share
 //! ```
 //!
 //! so that nearly every comparison is one of two words that lie beside each other. Nothing here hashes
@@ -71,13 +71,10 @@ pub(super) enum State {
 
 /// A node, in two lines of the cache.
 #[derive(Clone, Debug)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct Node {
-    /// In a stub of no meaning.
+    /// In a stub there are none.
     pub(super) entries: Entries,
-    pub(super) left: Child,
-    /// All keys of the node share at least so many bytes, and the entries' words stand behind them.
-    skip: u16,
     pub(super) height: u8,
     pub(super) state: State,
 }
@@ -88,16 +85,13 @@ impl Node {
     /// The child in a slot: slot 0 is before the first key, slot `i` behind key `i - 1`.
     #[inline(always)]
     pub(super) fn child(&self, slot: usize) -> Child {
-        match slot.checked_sub(1) {
-            None => self.left,
-            Some(before) => self.entries.right(before),
-        }
+        self.entries.child(slot)
     }
 
     /// Whether the node has neither an entry nor a child: only the root of an empty tree may be so.
     #[inline]
     pub(super) fn is_bare(&self) -> bool {
-        self.entries.is_empty() && self.left.is_none() && self.state != State::Stub
+        self.entries.is_empty() && self.entries.left().is_none() && self.state != State::Stub
     }
 }
 
@@ -185,9 +179,22 @@ impl Arena {
 
     #[inline]
     pub(super) fn value_of(&self, entry: &Entry) -> CidRef<'_> {
-        let at = entry.record.0 as usize + 2 + self.key_of(entry).len();
-        let (len, value) = self.bytes[at..].split_first().expect("was stored");
+        self.value_behind(entry.record, self.key_of(entry).len())
+    }
+
+    /// The CID of the record whose key has this length.
+    #[inline(always)]
+    pub(super) fn value_behind(&self, record: RecordRef, key_len: usize) -> CidRef<'_> {
+        // Found without reading the key again, which may still be on its way.
+        let (len, value) =
+            self.bytes[record.0 as usize + 2 + key_len..].split_first().expect("was stored");
         CidRef::from_bytes(&value[..usize::from(*len)]).expect("a CID was stored")
+    }
+
+    /// Where the record at an index of a node stands.
+    #[inline]
+    pub(super) fn record(&self, id: NodeId, index: usize) -> Option<RecordRef> {
+        Some(self.node(id).entries.get(index)?.record)
     }
 
     /// The record at an index of a node.
@@ -204,11 +211,7 @@ impl Arena {
 
     #[inline]
     fn set_child(&mut self, id: NodeId, slot: usize, child: Child) {
-        let node = self.node_mut(id);
-        match slot.checked_sub(1) {
-            None => node.left = child,
-            Some(before) => node.entries.set_right(before, child),
-        }
+        self.node_mut(id).entries.set_child(slot, child);
     }
 
     /// A node that only has a name.
@@ -221,7 +224,7 @@ impl Arena {
     #[inline]
     pub(super) fn empty_node(&mut self, height: u8, left: Child) -> NodeId {
         let id = self.add(State::Dirty, height, Cid::from_digest(Codec::DagCbor, &[0; 32]));
-        self.node_mut(id).left = left;
+        self.node_mut(id).entries.set_child(0, left);
         id
     }
 
@@ -235,12 +238,12 @@ impl Arena {
             }
         };
         if id.index() == self.nodes.len() {
-            self.nodes.push(Node { entries: Entries::new(), left: None, skip: 0, height, state });
+            self.nodes.push(Node { entries: Entries::new(), height, state });
             self.cids.push(cid);
         } else {
             let node = &mut self.nodes[id.index()];
             node.entries.clear();
-            (node.left, node.skip, node.height, node.state) = (None, 0, height, state);
+            (node.entries.skip, node.height, node.state) = (0, height, state);
             self.cids[id.index()] = cid;
         }
         id

@@ -28,15 +28,44 @@ impl Arena {
         scratch.stack.extend(roots);
         self.collect_changed(&mut scratch);
         for layer in 0..scratch.layers.len() {
-            let mut nodes = std::mem::take(&mut scratch.layers[layer]);
-            // Not all at once: blocks that were just written are hashed out of the cache.
-            for some in nodes.chunks(HASHED_TOGETHER) {
-                self.seal_some(some, &mut scratch);
-            }
-            nodes.clear();
-            scratch.layers[layer] = nodes;
+            self.seal_layer(layer, &mut scratch);
         }
         self.sealing = scratch;
+    }
+
+    /// Takes note of a new node that is complete, in the order of a tree that grows: children before
+    /// parents.
+    #[inline]
+    pub(super) fn is_closed(&mut self, id: NodeId, height: u8) {
+        let (layers, layer) = (&mut self.sealing.layers, usize::from(height));
+        if layers.len() <= layer {
+            layers.resize_with(layer + 1, Vec::new);
+        }
+        layers[layer].push(id);
+    }
+
+    /// Names the complete nodes of the lowest layers, as far up as there are `enough` of them in each.
+    pub(in crate::mst) fn seal_closed(&mut self, enough: usize) {
+        let mut scratch = std::mem::take(&mut self.sealing);
+        for layer in 0..scratch.layers.len() {
+            match scratch.layers[layer].len() {
+                0 => {}
+                // Those above may have one of these below them.
+                few if few < enough => break,
+                _ => self.seal_layer(layer, &mut scratch),
+            }
+        }
+        self.sealing = scratch;
+    }
+
+    fn seal_layer(&mut self, layer: usize, scratch: &mut Scratch) {
+        let mut nodes = std::mem::take(&mut scratch.layers[layer]);
+        // Not all at once: blocks that were just written are hashed out of the cache.
+        for some in nodes.chunks(HASHED_TOGETHER) {
+            self.seal_some(some, scratch);
+        }
+        nodes.clear();
+        scratch.layers[layer] = nodes;
     }
 
     fn collect_changed(&self, Scratch { layers, stack, .. }: &mut Scratch) {
@@ -51,7 +80,7 @@ impl Arena {
             }
             layers[layer].push(id);
             if layer > 0 {
-                stack.extend(node.left.iter());
+                stack.extend(node.entries.left());
                 stack.extend(node.entries.iter().filter_map(|entry| entry.right));
             }
         }
@@ -97,7 +126,7 @@ impl Arena {
                 made.push((self.cid(id), self.block(id)));
             }
             stack.extend(node.entries.iter().rev().filter_map(|entry| entry.right));
-            stack.extend(node.left);
+            stack.extend(node.entries.left());
             self.node_mut(id).state = State::Known;
         }
         made
@@ -123,7 +152,8 @@ impl Arena {
                 0
             } else if differing != 0 {
                 // A key that has ended is zeros in its word, so the lengths count too.
-                let shared = usize::from(node.skip) + differing.leading_zeros() as usize / 8;
+                let shared =
+                    usize::from(node.entries.skip) + differing.leading_zeros() as usize / 8;
                 shared.min(before.len()).min(key.len())
             } else {
                 super::find::shared_len(before, key)
@@ -131,7 +161,7 @@ impl Arena {
             writer.entry(shared, &key[shared..], self.value_of(&entry), cid_of(entry.right));
             (before, word_before) = (key, entry.word);
         }
-        writer.finish(cid_of(node.left));
+        writer.finish(cid_of(node.entries.left()));
     }
 }
 
