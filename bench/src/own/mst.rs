@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use simnet::tree_records::{self, File};
 use wireproof::atproto::mst::{Tree, TreeError};
-use wireproof::codec::Cid;
+use wireproof::codec::{Cid, CidRef};
 
 use super::Work;
 use crate::corpora::records::checksum;
@@ -13,7 +13,7 @@ use crate::protocol::Loaded;
 
 /// The variants by name; none makes a check that another could leave out.
 pub(super) fn variants() -> impl Iterator<Item = (String, &'static [&'static str])> {
-    let names = ["insert-root/ascending", "insert-root/shuffled", "bulk", "lookup"];
+    let names = ["insert-root/ascending", "insert-root/shuffled", "bulk", "lookup", "lookup/batch"];
     names.into_iter().map(|name| (name.to_owned(), NO_CHECKS))
 }
 
@@ -31,7 +31,8 @@ pub(super) fn open<'f>(
             Box::new(Made { records, make: insert })
         }
         "bulk" => Box::new(Made { records: file.records, make: build }),
-        "lookup" => Box::new(Asked::new(&file).map_err(|error| error.to_string())?),
+        "lookup" => Box::new(Asked::new(&file, 1).map_err(|error| error.to_string())?),
+        "lookup/batch" => Box::new(Asked::new(&file, BATCH).map_err(|error| error.to_string())?),
         _ => return Ok(None),
     }))
 }
@@ -90,37 +91,57 @@ impl Work for Made<'_> {
 /// Lookups in a tree that was made before.
 struct Asked<'f> {
     tree: Tree,
-    lookups: Vec<Record<'f>>,
+    keys: Vec<&'f [u8]>,
+    /// How many keys are looked up together.
+    at_once: usize,
 }
 
 impl<'f> Asked<'f> {
-    fn new(file: &File<'f>) -> Result<Self, TreeError> {
+    fn new(file: &File<'f>, at_once: usize) -> Result<Self, TreeError> {
         let tree = Tree::from_sorted(file.records.iter().copied())?;
-        Ok(Self { tree, lookups: picked(file, &file.lookups) })
+        let keys = file.lookups.iter().map(|at| file.records[*at as usize].0).collect();
+        Ok(Self { tree, keys, at_once })
     }
 }
 
 impl Work for Asked<'_> {
     fn loaded(&self) -> Loaded {
-        loaded(&self.lookups)
+        let bytes = self.keys.iter().map(|key| (key.len() + Cid::LEN) as u64).sum();
+        Loaded { units: self.keys.len() as u64, bytes }
     }
 
     fn prove(&mut self) -> Counts {
-        let Self { tree, lookups } = self;
-        let mut get = |key| tree.get(key).ok().flatten().and_then(|cid| cid.to_cid());
-        let found: Vec<Cid> = lookups.iter().filter_map(|(key, _)| get(key)).collect();
+        let mut found = Vec::with_capacity(self.keys.len());
+        self.look_up(|cid| found.extend(cid.and_then(CidRef::to_cid)));
         Counts::from_iter([
-            ("lookups", lookups.len() as u64),
+            ("lookups", self.keys.len() as u64),
             ("found", found.len() as u64),
             ("lookup_checksum", checksum(found.into_iter())),
         ])
     }
 
     fn pass(&mut self) {
-        for (key, _) in &self.lookups {
-            let _ = black_box(self.tree.get(key));
+        self.look_up(|cid| {
+            black_box(cid);
+        });
+    }
+}
+
+impl Asked<'_> {
+    /// Looks all keys up, and shows what is found.
+    #[inline(always)]
+    fn look_up(&mut self, mut see: impl FnMut(Option<CidRef<'_>>)) {
+        let Self { tree, keys, at_once } = self;
+        if *at_once == 1 {
+            return keys.iter().for_each(|key| see(tree.get(key).ok().flatten()));
+        }
+        for keys in keys.chunks(*at_once) {
+            tree.get_many(keys).into_iter().flatten().for_each(&mut see);
         }
     }
 }
+
+/// Keys handed over together.
+const BATCH: usize = 256;
 
 const NO_CHECKS: &[&str] = &[];

@@ -29,6 +29,10 @@ pub trait Peer: Sized + 'static {
 
 /// Takes what a peer has found. In `pass` it holds a clock, in `prove` the counts.
 pub trait Sink {
+    /// Whether what is handed over is counted. A peer whose call tells nothing of its records may look
+    /// for them then, and only then.
+    fn is_counting(&self) -> bool;
+
     /// A stage is over.
     fn ended(&mut self, stage: Stage);
 

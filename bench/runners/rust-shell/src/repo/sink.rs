@@ -31,6 +31,10 @@ impl Stopwatch {
 }
 
 impl Sink for Stopwatch {
+    fn is_counting(&self) -> bool {
+        false
+    }
+
     fn ended(&mut self, stage: Stage) {
         let now = Instant::now();
         self.stages.push((stage.name(), (now - self.since).as_nanos() as u64));
@@ -88,6 +92,10 @@ impl Counts {
 }
 
 impl Sink for Counts {
+    fn is_counting(&self) -> bool {
+        true
+    }
+
     fn ended(&mut self, _: Stage) {}
 
     fn blocks(&mut self, count: usize) {

@@ -218,16 +218,14 @@ impl Arena {
         }
     }
 
-    /// Makes the words of the node start where its keys begin to differ; those of a single key, where
-    /// the ones between which it stands do.
+    /// Makes the words of the node start where the keys between which it stands begin to differ, or its
+    /// own where there are none: what lies below it, also before its first key, then shares as much.
     #[inline]
     pub(super) fn skip_shared(&mut self, id: NodeId, between: Between) {
         let entries = &self.node(id).entries;
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
-        let (first, last) = match entries.len() {
-            1 => (between.before.unwrap_or(first.record), between.behind.unwrap_or(first.record)),
-            _ => (first.record, last.record),
-        };
+        let first = between.before.unwrap_or(first.record);
+        let last = between.behind.unwrap_or(last.record);
         let skip = shared_len(self.key(first), self.key(last));
         self.set_skip(id, skip);
     }
