@@ -52,8 +52,7 @@ impl<'a> Walked<'a> {
 
 /// The blocks of an archive that are sound if they are records: what the last stage need not look at.
 ///
-/// Reading 192,000 records costs 8 ms while they are hashed, and 14 ms as a stage of its own (Zen 5, two
-/// busy cores).
+/// As a stage of its own, reading 192,000 records took 14 ms of 77 (Zen 5, two busy cores).
 #[derive(Clone, Debug)]
 pub(super) struct SoundRecords {
     marks: Marks,
