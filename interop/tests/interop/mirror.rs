@@ -15,13 +15,8 @@ pub(crate) type Records = BTreeMap<String, String>;
 #[derive(Debug, Default)]
 pub(crate) struct Mirror {
     pub(crate) replicas: BTreeMap<String, Replica>,
-    /// How many commits were proved and continued what was known.
-    pub(crate) held: u64,
-    /// How many did not, so that the repository was fetched.
-    pub(crate) broken: u64,
     /// Everything that nobody should send.
     pub(crate) faults: Vec<String>,
-    pub(crate) identities: u64,
     pub(crate) connections: u64,
 }
 
@@ -34,6 +29,8 @@ pub(crate) struct Replica {
     pub(crate) status: Option<String>,
     /// Whether something is missing, until the repository has come.
     is_broken: bool,
+    /// The revision of the repository that was fetched last.
+    fetched: Option<String>,
 }
 
 impl Mirror {
@@ -44,28 +41,28 @@ impl Mirror {
         };
         match outcome {
             Outcome::Commit(commit, Chain::Holds | Chain::FirstSighting) => {
-                self.held += 1;
                 self.replica(commit.repo).apply(commit);
             }
             Outcome::Commit(commit, Chain::Broken(_) | Chain::Unmended) => {
-                self.broken += 1;
                 self.replica(commit.repo).is_broken = true;
             }
             Outcome::Sync(sync, SyncEffect::Unchanged | SyncEffect::FirstSighting) => {
                 self.replica(sync.did).rev = sync.rev.to_string();
             }
             Outcome::Sync(sync, SyncEffect::Desynchronized) => {
-                self.broken += 1;
                 self.replica(sync.did).is_broken = true;
             }
             Outcome::Unjudged(Event::Account(account)) => {
                 let status = account.status.unwrap_or("unknown").to_owned();
                 self.replica(account.did).become_of(account.active, status);
             }
-            Outcome::Unjudged(Event::Identity(_)) => self.identities += 1,
+            Outcome::Unjudged(Event::Identity(_)) => {}
             // A server tells where a repository is when an account begins and when it comes back.
             Outcome::Ignored(Ignored::Stale { rev, stored })
                 if rev == stored && matches!(event.event, Some(Event::Sync(_))) => {}
+            // What a repository had when it was fetched is told as well.
+            Outcome::Ignored(Ignored::Stale { rev, .. })
+                if self.was_fetched(event.did.unwrap_or_default(), &rev.to_string()) => {}
             _ => self.faults.push(format!("{event:?}")),
         }
     }
@@ -77,6 +74,7 @@ impl Mirror {
         let replica = self.replica(&resynced.did);
         replica.records = records(&repository);
         replica.rev = resynced.head.rev.to_string();
+        replica.fetched = Some(replica.rev.clone());
         replica.is_broken = false;
     }
 
@@ -96,6 +94,12 @@ impl Mirror {
     /// Whether everything of an account up to a revision is there.
     pub(crate) fn has(&self, did: &str, rev: &str) -> bool {
         self.replicas.get(did).is_some_and(|replica| replica.rev == rev && !replica.is_broken)
+    }
+
+    fn was_fetched(&self, did: &str, rev: &str) -> bool {
+        let fetched = self.replicas.get(did).and_then(|replica| replica.fetched.as_deref());
+        // Revisions sort as texts.
+        fetched.is_some_and(|fetched| rev <= fetched)
     }
 
     fn replica(&mut self, did: &str) -> &mut Replica {
