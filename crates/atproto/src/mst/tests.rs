@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use codec::cid::Codec;
-use codec::{AnyCid, Cid};
+use codec::{AnyCid, Cid, CidRef};
 use proptest::prelude::*;
 
 use super::inversion::{InversionFault, Undo, invert};
@@ -43,6 +43,36 @@ fn known_sets_of_records_have_their_known_roots() {
         assert_eq!(build(&records).root().to_string(), root, "{rkeys}");
         assert_eq!(inserted(records.iter()).root().to_string(), root, "{rkeys}");
         assert_eq!(inserted(records.iter().rev()).root().to_string(), root, "{rkeys}");
+    }
+}
+
+#[test]
+fn many_keys_are_found_as_each_is_alone_whole_or_partial_there_or_not() {
+    let key = |number: u64| match number % 3 {
+        0 => format!("a/{number}"),
+        1 => format!("com.example.like/3jqfcqzm{number:05}"),
+        _ => format!("com.example.post/3jqfcqzm{number:05}"),
+    };
+    let records: Records =
+        (0..900).step_by(2).map(|number| (key(number).into_bytes(), value(number))).collect();
+    let asked: Vec<String> = (0..900).chain([5, 5, 0, 0]).map(key).chain(["".to_owned()]).collect();
+    let asked: Vec<&[u8]> = asked.iter().map(|key| key.as_bytes()).collect();
+    let built = build(&records);
+    let sorted = || Tree::from_sorted(records.iter().map(|(k, v)| (k, v.clone()))).unwrap();
+    let alone = |mut tree: Tree<_>| -> Vec<Option<AnyCid>> {
+        asked.iter().map(|key| tree.get(key).unwrap().map(AnyCid::from)).collect()
+    };
+    let expected = alone(sorted());
+    assert_eq!(expected.iter().flatten().count(), 452);
+    let (mut whole, mut grown, mut partial) = (sorted(), inserted(records.iter()), loaded(&built));
+    for count in [0, 1, 15, 16, 17, asked.len()] {
+        let owned = |found: Vec<Option<CidRef<'_>>>| -> Vec<Option<AnyCid>> {
+            found.into_iter().map(|cid| cid.map(AnyCid::from)).collect()
+        };
+        let asked = &asked[..count];
+        assert_eq!(owned(whole.get_many(asked).unwrap()), expected[..count], "{count}");
+        assert_eq!(owned(grown.get_many(asked).unwrap()), expected[..count], "{count}");
+        assert_eq!(owned(partial.get_many(asked).unwrap()), expected[..count], "{count}");
     }
 }
 
