@@ -18,7 +18,7 @@ fn json(path: &Path) -> Value {
 #[test]
 fn commits_are_captured_with_keys_and_signatures_and_the_benchmark_takes_them() {
     let (world, dir) = (quiet(), tempfile::tempdir().unwrap());
-    world.set_rate(Rate::PerSecond(100));
+    world.set_rate(Rate::PerSecond(20));
     let out = dir.path().join("corpus");
     let args = ["--seconds", "1", "--sigs", "--out", out.to_str().unwrap()];
     let output = wireproof(&world, "capture", &args).output().unwrap();
@@ -54,7 +54,7 @@ fn commits_are_captured_with_keys_and_signatures_and_the_benchmark_takes_them() 
 fn what_does_not_verify_is_dropped_and_counted() {
     let (world, dir) = (quiet(), tempfile::tempdir().unwrap());
     world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ALWAYS);
-    world.set_rate(Rate::PerSecond(100));
+    world.set_rate(Rate::PerSecond(20));
     let args = ["--seconds", "1", "--sigs", "--out", dir.path().to_str().unwrap()];
     let output = wireproof(&world, "capture", &args).output().unwrap();
     assert!(output.status.success(), "{}", told(&output));
