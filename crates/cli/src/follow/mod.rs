@@ -71,7 +71,11 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let store = state::open(args)?;
     let keys = ResolverKeys::new(network.resolver.clone());
     let keys = Arc::new(StoredKeys::new(keys, store.clone()));
-    let options = options(args, &hosts, &network, &keys)?;
+    let mut options = options(args, &hosts, &network, &keys);
+    if let Some(resync) = &mut options.resync {
+        let out_of_step = store.out_of_step(resync.max_accounts)?;
+        resync.out_of_step = out_of_step.into_iter().map(Box::from).collect();
+    }
     let mut accounts =
         (0..options.workers).map(|_| store.accounts()).collect::<Result<Vec<_>, _>>()?;
     let states = move |_| -> Accounts { accounts.pop().expect("one for each worker") };
@@ -137,7 +141,7 @@ fn options(
     hosts: &Hosts,
     network: &Network,
     keys: &Arc<StoredKeys>,
-) -> Result<firehose::Options, Failure> {
+) -> firehose::Options {
     let usual =
         firehose::Options::new(hosts.urls.clone(), Arc::clone(keys) as Arc<dyn firehose::Keys>);
     let decoding = Decoding { values: Values::Build, ..Decoding::default() };
@@ -147,14 +151,14 @@ fn options(
         _ => Verify::Off { decoding },
     };
     let is_on = matches!(verify, Verify::On { .. });
-    Ok(firehose::Options {
+    firehose::Options {
         feed: feed_options(&args.from, args.cursor),
         workers: args.workers.map_or(usual.workers, usize::from),
         verify,
         resync: (args.resync && is_on)
             .then(|| Resync::new(network.xrpc.clone(), network.resolver.clone())),
         ..usual
-    })
+    }
 }
 
 impl Start {

@@ -14,9 +14,9 @@ use super::counter::Counter;
 use super::counters::Counters;
 use super::errands::Runner;
 use super::handler::Handler;
-use super::inbox::Inbox;
+use super::inbox::{Inbox, Letter};
 use super::intake::Intake;
-use super::item::Numbers;
+use super::item::{Numbers, worker_of};
 use super::journal::Journal;
 use super::ledger::Ledger;
 use super::options::{Options, Verify};
@@ -74,6 +74,9 @@ impl Crew {
             let share = Share::new(number, options, counter, state, errands, &numbers);
             crew.employ(share, gone.clone())?;
         }
+        for did in options.resync.iter().flat_map(|resync| &resync.out_of_step) {
+            crew.tell_out_of_step(numbers.of(Some(did)), did);
+        }
         let scribe = Scribe::new(journal, &crew.books, standings, counters, options);
         crew.scribe = Some(spawn("wireproof-journal".to_owned(), move || scribe.run())?);
         Ok(crew)
@@ -97,6 +100,12 @@ impl Crew {
         let intake = Intake::new(books.clone(), inboxes.clone(), counters.clone(), numbers.clone());
         let (counters, runner) = (counters.clone(), JoinSet::new());
         Self { books, inboxes, counters, intake, workers, runner, scribe: None }
+    }
+
+    /// Tells its worker that an account was out of step before the run.
+    fn tell_out_of_step(&self, account: u64, did: &str) {
+        let worker = worker_of(account, self.inboxes.len());
+        self.inboxes[worker].post(Letter::OutOfStep(account, did.into()));
     }
 
     /// Has somebody work on a share.

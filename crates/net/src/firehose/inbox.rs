@@ -25,9 +25,11 @@ struct Content {
     is_awaited: bool,
 }
 
-/// An answer to something that a worker asked for.
+/// Something that a worker is told besides events.
 #[derive(Debug)]
 pub(super) enum Letter {
+    /// This account was out of step before the run.
+    OutOfStep(u64, Box<str>),
     /// What was found out about the key of this account.
     Found(u64, Arc<Answer>),
     /// What became of the repository of this account.

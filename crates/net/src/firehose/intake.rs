@@ -9,7 +9,7 @@ use super::ack::Books;
 use super::arrival::Arrival;
 use super::counters::Counters;
 use super::inbox::Inbox;
-use super::item::{Item, Numbers};
+use super::item::{Item, Numbers, worker_of};
 
 /// The way in.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Intake {
             last = arrival.seq.map(|seq| (arrival.host, seq)).or(last);
             let ticket = ledger.begin(arrival.host, arrival.seq);
             let account = self.numbers.of(arrival.did());
-            let share = (account % self.shares.len() as u64) as usize;
+            let share = worker_of(account, self.shares.len());
             self.shares[share].push(Item { arrival, ticket, account, answer: None });
         }
         drop(ledger);

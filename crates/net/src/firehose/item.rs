@@ -40,6 +40,11 @@ impl Item {
     }
 }
 
+/// Whose share an account is, of so many workers.
+pub(super) fn worker_of(account: u64, workers: usize) -> usize {
+    (account % workers as u64) as usize
+}
+
 /// Gives accounts numbers, from a secret of this run: strangers who choose DIDs choose neither their
 /// worker nor whom they share a number with. Two that do would wait for each other, no more.
 #[derive(Clone, Debug, Default)]

@@ -107,6 +107,7 @@ impl<H: Handler, S: ChainState> Share<H, S> {
     /// Takes what a letter says.
     pub(super) fn read(&mut self, letter: Letter) -> Result<(), S::Error> {
         match letter {
+            Letter::OutOfStep(account, did) => self.mend(account, did)?,
             Letter::Found(account, answer) => self.go_on_with(account, &answer),
             Letter::Mended(account, mended) => self.mended(account, mended)?,
             // The worker's own affair.

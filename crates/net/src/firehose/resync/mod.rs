@@ -53,6 +53,9 @@ pub struct Resync {
     pub attempts: u32,
     /// Whether the repository of an account is fetched too that was not known before. No.
     pub on_first_sighting: bool,
+    /// Accounts that were out of step when an earlier run ended: they are fetched at once, since nobody
+    /// knows when they say something again. None.
+    pub out_of_step: Vec<Box<str>>,
 }
 
 impl Resync {
@@ -70,6 +73,7 @@ impl Resync {
             max_accounts: 4096,
             attempts: 3,
             on_first_sighting: false,
+            out_of_step: Vec::new(),
         }
     }
 }

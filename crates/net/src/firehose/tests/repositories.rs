@@ -186,6 +186,15 @@ fn at_the_end_nothing_waits_for_a_repository() {
 }
 
 #[test]
+fn an_account_that_was_out_of_step_before_the_run_is_fetched_at_once() {
+    let writer = Writer::new(0);
+    let mut alone = Alone::new(&[&writer]);
+    let account = alone.numbers.of(Some(&writer.did));
+    alone.share.read(Letter::OutOfStep(account, writer.did.as_str().into())).unwrap();
+    assert_eq!(alone.errands(), [(writer.did.clone(), None)]);
+}
+
+#[test]
 fn an_account_that_was_out_of_step_when_the_run_began_is_mended_at_its_next_event() {
     let mut writer = Writer::new(0);
     let mut alone = Alone::new(&[&writer]);
