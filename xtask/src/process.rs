@@ -58,10 +58,11 @@ pub(crate) fn start(command: &mut Command) -> Result<Child, String> {
     command.spawn().map_err(|error| not_started(command, &error))
 }
 
-/// Asks a process to end, as Ctrl-C does, and waits until it has.
-pub(crate) fn interrupt(child: &mut Child) -> Result<(), String> {
+/// Asks a process to end, and waits until it has. Not as Ctrl-C does: what runs in the background may have
+/// been told not to hear that.
+pub(crate) fn terminate(child: &mut Child) -> Result<(), String> {
     let pid = child.id().to_string();
-    run(&mut command("kill", &["-s", "INT", &pid]))?;
+    run(&mut command("kill", &["-s", "TERM", &pid]))?;
     let status = child.wait().map_err(|error| format!("process {pid}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("process {pid}: {status}")) }
 }

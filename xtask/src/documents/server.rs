@@ -39,7 +39,7 @@ impl Server {
 
     /// Ends it, and says whether it ended well.
     pub(crate) fn end(mut self) -> Result<(), String> {
-        let outcome = process::interrupt(&mut self.child);
+        let outcome = process::terminate(&mut self.child);
         if let Some(echo) = self.echo.take() {
             let _ = echo.join();
         }
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_awaited_and_ended_by_an_interrupt() {
-        let script = "sh -c 'trap \"echo bye; exit 0\" INT; echo Ctrl-C ends it; \
+    fn a_server_is_awaited_and_asked_to_end() {
+        let script = "sh -c 'trap \"echo bye; exit 0\" TERM; echo Ctrl-C ends it; \
                       while :; do sleep 0.01; done'";
         let server = Server::start("", script).unwrap();
         assert_eq!(server.end(), Ok(()));
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn one_that_ends_badly_is_told() {
         let script =
-            "sh -c 'trap \"exit 3\" INT; echo Ctrl-C ends it; while :; do sleep 0.01; done'";
+            "sh -c 'trap \"exit 3\" TERM; echo Ctrl-C ends it; while :; do sleep 0.01; done'";
         assert!(Server::start("", script).unwrap().end().is_err_and(|error| error.contains("3")));
     }
 }

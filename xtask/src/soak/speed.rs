@@ -105,7 +105,7 @@ impl Relay {
     }
 
     fn end(mut self) -> Result<(), String> {
-        process::interrupt(&mut self.process)
+        process::terminate(&mut self.process)
     }
 }
 
