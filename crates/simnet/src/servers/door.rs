@@ -205,11 +205,12 @@ impl Site {
             tap.cut_after(bytes);
         }
         let config = WebSocketConfig::default().max_message_size(Some(MAX_HEARD_LEN));
-        let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+        let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
         tokio::select! {
-            () = teller::tell(socket, telling) => {}
+            () = teller::tell(&mut socket, telling) => {}
             _ = self.closed.changed() => {}
         }
+        // Before the connection ends with the socket, and the reader may look.
         if tap.was_reached() {
             self.network.faults.count(self.server, Fault::Cut);
         }

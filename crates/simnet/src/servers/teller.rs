@@ -53,7 +53,7 @@ pub(super) struct Telling {
 }
 
 /// Tells until either end has enough.
-pub(super) async fn tell(mut socket: Socket, telling: Telling) {
+pub(super) async fn tell(socket: &mut Socket, telling: Telling) {
     let Telling { network, server, prelude, place, tongue } = telling;
     for message in prelude {
         if socket.send(message).await.is_err() {
@@ -65,7 +65,7 @@ pub(super) async fn tell(mut socket: Socket, telling: Telling) {
         let max_backlog = network.spec.max_backlog;
         let teller = Teller { outbox, tongue, mischief, place, max_backlog, is_live: false };
         let pings = pings(network.spec.ping_every);
-        match teller.run(&mut socket, pings, &network).await {
+        match teller.run(socket, pings, &network).await {
             End::Over => {}
             End::Stalled => std::future::pending().await,
             End::Gone => return,
