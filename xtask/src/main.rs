@@ -19,6 +19,7 @@ mod interop;
 mod layers;
 mod peers;
 mod process;
+mod room;
 mod soak;
 mod stages;
 mod tally;
