@@ -46,8 +46,8 @@ struct Export<'f> {
 }
 
 impl<'f> Export<'f> {
-    /// All stages. What checks the records belongs to the walk: most peers do both in one, or only the
-    /// first.
+    /// All stages. Records are read while they are hashed, so their time is in the parse; what that left in
+    /// doubt is read again, which is counted with the walk.
     fn prove_whole(&mut self) -> Result<Verified<WholeRepository<'f>>, RepositoryRejection> {
         let mut clock = Clock::start(&mut self.stages_ns);
         let parsed = repository::parse(self.car, &Options::default())?;
