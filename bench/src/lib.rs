@@ -32,8 +32,13 @@ pub use error::{BenchError, CorpusFault};
 pub use plan::{Own, Plan};
 pub use progress::Progress;
 pub use results::{
-    CaseOutcome, CorpusInfo, Expect, Machine, Outcome, Parity, Rate, Results, Row, SCHEMA,
-    Unavailable,
+    CaseOutcome, Chunks, CorpusInfo, Expect, Machine, Outcome, Parity, Rate, Results, Row, SCHEMA,
+    Settings, Sizes, Unavailable,
 };
 pub use run::run;
 pub use task::Task;
+
+/// How a run works, and what its numbers mean: `bench/METHOD.md`.
+pub const METHOD: &str = include_str!("../METHOD.md");
+/// In whose favour the suite may lean: `bench/BIAS.md`.
+pub const BIAS: &str = include_str!("../BIAS.md");

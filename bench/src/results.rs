@@ -20,12 +20,29 @@ pub struct Results {
     pub started: String,
     /// Where it ran.
     pub machine: Machine,
+    /// How it was asked to measure; not in documents of earlier times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Settings>,
     /// The bytes that were worked on.
     pub corpora: Vec<CorpusInfo>,
     /// What was measured: by task, then by kind of variant, the fastest first.
     pub rows: Vec<Row>,
     /// Peers that could not be measured at all.
     pub unavailable: Vec<Unavailable>,
+}
+
+/// What a run was asked for, as far as its numbers depend on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Measured passes of each row.
+    pub passes: u32,
+    /// Passes before those.
+    pub warmup: u32,
+    /// Whether the corpora were small ones.
+    pub quick: bool,
+    /// The last part of the path of a corpus that was given, instead of the default ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corpus: Option<String>,
 }
 
 /// Where a run took place.
@@ -86,6 +103,15 @@ pub struct Row {
     pub per_s: Option<Rate>,
     /// Megabytes (10⁶) a second at the median.
     pub mb_per_s: Option<f64>,
+    /// Nanoseconds a unit over small parts of a pass, of a runner that tells them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chunks: Option<Chunks>,
+    /// Heap allocations a unit, of a runner that counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocations: Option<f64>,
+    /// How long all units are in a format; such a row has no passes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Sizes>,
     /// What came out of the work.
     pub counts: Counts,
     /// Valid cases that were not accepted, of the task `hostile`, whose counts are over the others.
@@ -150,6 +176,34 @@ impl Rate {
         let (below, above) = (rates[(rates.len() - 1) / 2], rates[rates.len() / 2]);
         Some(Self { min, median: f64::midpoint(below, above), max })
     }
+}
+
+/// How long the units of a row are together in a format, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// As the format writes them.
+    pub raw: u64,
+    /// Under gzip at its level 6.
+    pub gzip6: u64,
+    /// Under Zstandard at its level 3.
+    pub zstd3: u64,
+    /// With each unit behind its length, under Zstandard at its level 3.
+    pub framed_zstd3: u64,
+}
+
+/// How evenly a pass goes: nanoseconds a unit, over all parts of so many units.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chunks {
+    /// Units in a part.
+    pub events: u32,
+    /// In the middle part.
+    pub p50_ns: f64,
+    /// In the part that 5 of 100 are slower than.
+    pub p95_ns: f64,
+    /// In the part that 1 of 100 is slower than.
+    pub p99_ns: f64,
+    /// In the slowest.
+    pub max_ns: f64,
 }
 
 /// What a peer made of a hostile case.

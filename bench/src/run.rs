@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::corpora::{self, Corpus, Workload};
 use crate::counts::{Comparison, Counts};
@@ -12,8 +12,8 @@ use crate::peers::{self, Launch, Peer, Workshop};
 use crate::pin::Core;
 use crate::protocol::{Description, Loaded, Proof, Request, Timing};
 use crate::{
-    BenchError, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Task, Unavailable,
-    machine, report,
+    BenchError, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Settings, Task,
+    Unavailable, machine, report,
 };
 
 /// Measures what `plan` says, and tells `progress` of each step.
@@ -48,10 +48,21 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
         schema: SCHEMA.to_owned(),
         started,
         machine: machine::describe(workshop.into_toolchains()),
+        settings: Some(settings(plan)),
         corpora: infos(corpora, hostile),
         rows,
         unavailable,
     })
+}
+
+fn settings(plan: &Plan) -> Settings {
+    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    Settings {
+        passes: plan.passes,
+        warmup: plan.warmup,
+        quick: plan.quick,
+        corpus: plan.corpus.as_ref().and_then(name),
+    }
 }
 
 /// What was worked on, each file once.
@@ -307,6 +318,9 @@ impl Lane<'_> {
             stages_ns: self.stages_ns,
             per_s,
             mb_per_s: per_s.map(|rate| rate.median * megabytes_a_unit),
+            chunks: None,
+            allocations: None,
+            sizes: None,
             counts: self.counts,
             valid_refused: None,
             cases: Vec::new(),

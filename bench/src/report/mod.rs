@@ -2,7 +2,7 @@
 
 mod baseline;
 mod hostile;
-mod speed;
+pub mod speed;
 mod stages;
 mod table;
 mod verdict;
@@ -29,9 +29,26 @@ pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
     text + &verdict::paragraphs(results)
 }
 
+/// What the rows of a task come to, in a paragraph.
+pub fn verdict(task: &str, rows: &[&Row]) -> String {
+    verdict::paragraph(task, rows)
+}
+
+/// The row that `row` is held against, among the `rows` of its task in the order of the report.
+///
+/// `chosen` replaces the usual one.
+pub fn against<'r>(row: &Row, rows: &[&'r Row], chosen: Option<&Baseline>) -> Option<&'r Row> {
+    baseline::of_group(row, rows, chosen)
+}
+
+/// The checks of the runner protocol that say something of a task, each with its letter in the table.
+pub fn checks_of(task: &str) -> Vec<(char, &'static str)> {
+    table::checks_of(task)
+}
+
 /// Puts rows in the order of the report: by task and kind of variant, what did the same work before
 /// what did not, the fastest first.
-pub(crate) fn sort(rows: &mut [Row]) {
+pub fn sort(rows: &mut [Row]) {
     rows.sort_by(|a, b| {
         let place =
             |row: &Row| (task_place(&row.task), group_place(&row.group()), !row.is_ranked());
@@ -90,7 +107,7 @@ fn tasks(rows: &[Row]) -> Vec<&str> {
 }
 
 /// Digits in groups of three.
-fn grouped(number: f64) -> String {
+pub fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

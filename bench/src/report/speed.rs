@@ -4,7 +4,7 @@ use super::grouped;
 use crate::{Rate, Row, Task};
 
 /// What the numbers of these rows are.
-pub(super) fn heading(rows: &[&Row]) -> String {
+pub fn heading(rows: &[&Row]) -> String {
     let unit = &rows[0].unit;
     match unit {
         unit if is_long(unit) => "ms".to_owned(),
@@ -14,30 +14,30 @@ pub(super) fn heading(rows: &[&Row]) -> String {
 }
 
 /// The number under that heading.
-pub(super) fn number(unit: &str, per_s: f64) -> String {
+pub fn number(unit: &str, per_s: f64) -> String {
     if is_long(unit) { milliseconds(1e9 / per_s) } else { grouped(per_s) }
 }
 
 /// The least and the greatest of those numbers.
-pub(super) fn range(unit: &str, rate: Rate) -> String {
+pub fn range(unit: &str, rate: Rate) -> String {
     let (least, greatest) = if is_long(unit) { (rate.max, rate.min) } else { (rate.min, rate.max) };
     format!("{} – {}", number(unit, least), number(unit, greatest))
 }
 
 /// The number with what it is.
-pub(super) fn sentence(unit: &str, per_s: f64) -> String {
+pub fn sentence(unit: &str, per_s: f64) -> String {
     let number = number(unit, per_s);
     if is_long(unit) { format!("{number} ms") } else { format!("{number} {}/s", plural(unit)) }
 }
 
 /// So many units, in words.
-pub(super) fn amount(unit: &str, units: u64) -> String {
+pub fn amount(unit: &str, units: u64) -> String {
     let name = if units == 1 { unit.to_owned() } else { plural(unit) };
     format!("{} {name}", grouped(units as f64))
 }
 
 /// With as many digits as a run can tell.
-pub(super) fn milliseconds(ns: f64) -> String {
+pub fn milliseconds(ns: f64) -> String {
     let ms = ns / 1e6;
     if ms < 10.0 { format!("{ms:.2}") } else { format!("{ms:.1}") }
 }

@@ -192,10 +192,10 @@ const TIE: char = '\u{a0}';
 const INDENT: usize = 8;
 
 /// Checks, each with its letter in the table.
-type Checks = Vec<(char, &'static str)>;
+pub(super) type Checks = Vec<(char, &'static str)>;
 
 /// The checks of the runner protocol that say something of a task.
-fn checks_of(task: &str) -> Checks {
+pub(super) fn checks_of(task: &str) -> Checks {
     match task {
         "decode" => DECODE_CHECKS.to_vec(),
         "sigs" => SIGS_CHECKS.to_vec(),

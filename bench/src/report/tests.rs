@@ -24,6 +24,9 @@ fn row(peer: &str, variant: &str, checks: &[&str], ms: &[u64]) -> Row {
         stages_ns: BTreeMap::new(),
         per_s,
         mb_per_s: per_s.map(|rate| rate.median * 16.2 / 3_298.0),
+        chunks: None,
+        allocations: None,
+        sizes: None,
         counts: [("frames", 3_298)].into_iter().collect::<Counts>(),
         valid_refused: None,
         cases: Vec::new(),
@@ -65,6 +68,7 @@ pub(super) fn results() -> Results {
             os: "linux 6.1 x86_64".to_owned(),
             toolchains: [("go".to_owned(), "go version go1.26".to_owned())].into(),
         },
+        settings: None,
         corpora: vec![CorpusInfo {
             name: "frames".to_owned(),
             sha256: "00ff".to_owned(),

@@ -25,7 +25,7 @@ pub(super) fn paragraphs(results: &Results) -> String {
 }
 
 /// Who was fastest at which work, and how even the run was.
-fn paragraph(task: &str, rows: &[&Row]) -> String {
+pub(super) fn paragraph(task: &str, rows: &[&Row]) -> String {
     if Task::from_name(task) == Some(Task::Hostile) {
         return hostile::paragraph(rows);
     }
