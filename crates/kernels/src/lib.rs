@@ -10,10 +10,14 @@
 //! | [`secp256k1`] | are these many signatures their keys'? |
 //! | [`utf8`] | are these bytes text? |
 //! | [`base32`] | how do these bytes read in lower-case base32, and back? |
+//! | [`hex`] | how do these bytes read in lower-case hexadecimal, and back? |
+//! | [`json`] | how much of this text stands in JSON as it is? |
 //! | [`prefetch`] | which bytes will be read soon? |
 //! | [`varint`] | which integer does this minimal LEB128 spell? |
 
 pub mod base32;
+pub mod hex;
+pub mod json;
 pub mod prefetch;
 pub mod secp256k1;
 pub mod sha256;

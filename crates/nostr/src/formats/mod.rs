@@ -1,0 +1,114 @@
+//! How does an event travel, and what do these bytes say in that format?
+//!
+//! Each format is a module that draws its layout and offers the same functions:
+//!
+//! | function | answers |
+//! |---|---|
+//! | `encode(event, out)` | appends the event, or refuses what the layout cannot hold |
+//! | `decode(bytes, arena, limits)` | the event that these bytes are, all of them |
+//! | `encode_batch(events, out)` | appends many events in the format's own list, or [framed] |
+//! | `decode_batch(bytes, arena, limits)` | the events of such a list |
+//! | `Fields::new(bytes)` | where the layout allows: single fields without the rest |
+//!
+//! [`Format`] names them all, for those who choose at run time.
+
+pub mod framed;
+pub mod json;
+
+use bumpalo::Bump;
+
+use crate::{DecodeError, EncodeError, Event, Limits};
+
+/// A format that holds whole events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// [`json`]: NIP-01's object, and an array of them.
+    Json,
+}
+
+impl Format {
+    /// All formats, in the order of the tables.
+    pub const ALL: &[Self] = &[Self::Json];
+
+    /// The name in results and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+        }
+    }
+
+    /// The format of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name)
+    }
+
+    /// Who wrote the codec: `hand-written`, or the library that does the work.
+    pub fn codec(self) -> &'static str {
+        match self {
+            Self::Json => HAND_WRITTEN,
+        }
+    }
+
+    /// Appends `event`.
+    ///
+    /// # Errors
+    /// If the layout cannot hold it; then nothing was appended.
+    pub fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match self {
+            Self::Json => json::encode(event, out),
+        }
+    }
+
+    /// The event that `bytes` are, with its lists in `arena`.
+    ///
+    /// # Errors
+    /// If they are not exactly one event of the format within `limits`.
+    #[inline]
+    pub fn decode<'a>(
+        self,
+        bytes: &'a [u8],
+        arena: &'a Bump,
+        limits: &Limits,
+    ) -> Result<Event<'a>, DecodeError> {
+        match self {
+            Self::Json => json::decode(bytes, arena, limits),
+        }
+    }
+
+    /// Appends a batch of `events`.
+    ///
+    /// # Errors
+    /// If the layout cannot hold one of them; then nothing was appended.
+    pub fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        match self {
+            Self::Json => json::encode_batch(events, out),
+        }
+    }
+
+    /// The events of a batch, in `arena`.
+    ///
+    /// # Errors
+    /// If `bytes` are not exactly one batch of the format within `limits`.
+    pub fn decode_batch<'a>(
+        self,
+        bytes: &'a [u8],
+        arena: &'a Bump,
+        limits: &Limits,
+    ) -> Result<&'a [Event<'a>], DecodeError> {
+        match self {
+            Self::Json => json::decode_batch(bytes, arena, limits),
+        }
+    }
+}
+
+/// What [`Format::codec`] says of the formats whose codecs are ours.
+pub const HAND_WRITTEN: &str = "hand-written";
+
+/// Appends by `write`, or leaves `out` as it was.
+pub(crate) fn or_undo(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let start = out.len();
+    write(out).inspect_err(|_| out.truncate(start))
+}

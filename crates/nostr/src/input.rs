@@ -1,0 +1,218 @@
+//! How are bytes of a stranger read: each length held against what is left before it is used.
+
+use kernels::utf8;
+
+use crate::{DecodeError, Field, Limit, Limits, Reason};
+
+/// Bytes that are read from the front.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Input<'a> {
+    bytes: &'a [u8],
+    // offset <= bytes.len()
+    offset: usize,
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, offset: 0 }
+    }
+
+    /// Bytes read so far.
+    #[inline]
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// What was not read yet.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.offset..]
+    }
+
+    /// The fault `reason` at what is read next.
+    #[cold]
+    pub(crate) fn fault(&self, reason: Reason) -> DecodeError {
+        DecodeError::new(self.offset, reason)
+    }
+
+    /// The next `len` bytes.
+    #[inline]
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+        match self.rest().get(..len) {
+            Some(taken) => {
+                self.offset += len;
+                Ok(taken)
+            }
+            None => Err(self.fault(Reason::Truncated)),
+        }
+    }
+
+    /// The next `N` bytes.
+    #[inline]
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        match self.rest().first_chunk() {
+            Some(taken) => {
+                self.offset += N;
+                Ok(*taken)
+            }
+            None => Err(self.fault(Reason::Truncated)),
+        }
+    }
+
+    /// The next byte.
+    #[inline]
+    pub(crate) fn byte(&mut self) -> Result<u8, DecodeError> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+
+    /// The next `len` bytes as text.
+    #[inline]
+    pub(crate) fn text(&mut self, len: usize) -> Result<&'a str, DecodeError> {
+        let start = self.offset;
+        let bytes = self.take(len)?;
+        utf8::text(bytes).ok_or_else(|| DecodeError::new(start, Reason::Utf8))
+    }
+
+    /// The next minimal LEB128, of all 64 bits.
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
+        if let [first @ 0..0x80, ..] = self.rest() {
+            self.offset += 1;
+            return Ok(u64::from(*first));
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64, DecodeError> {
+        let mut value = 0;
+        for (at, byte) in self.rest().iter().take(10).enumerate() {
+            if at == 9 && *byte > 1 {
+                return Err(self.fault(Reason::Expected("an integer of 64 bits")));
+            }
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte & 0x80 == 0 {
+                if *byte == 0 && at > 0 {
+                    return Err(self.fault(Reason::NotMinimal));
+                }
+                self.offset += at + 1;
+                return Ok(value);
+            }
+        }
+        Err(self.fault(Reason::Truncated))
+    }
+
+    /// The next varint as a count of items that take `least_bytes` each at least, of which `limit`
+    /// allows `most`.
+    #[inline]
+    pub(crate) fn count(
+        &mut self,
+        least_bytes: usize,
+        limit: Limit,
+        most: usize,
+    ) -> Result<usize, DecodeError> {
+        let start = *self;
+        let count = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
+        hold(count, most, limit, start.offset)?;
+        match count.checked_mul(least_bytes) {
+            Some(bytes) if bytes <= self.rest().len() => Ok(count),
+            _ => Err(start.fault(Reason::Truncated)),
+        }
+    }
+
+    /// That nothing is left.
+    pub(crate) fn end(&self) -> Result<(), DecodeError> {
+        if self.rest().is_empty() { Ok(()) } else { Err(self.fault(Reason::TrailingBytes)) }
+    }
+}
+
+/// Appends the minimal LEB128 of `value`, all 64 bits of it.
+#[inline]
+pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// How many bytes [`write_varint`] appends.
+#[inline]
+pub(crate) fn varint_len(value: u64) -> usize {
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+impl Limits {
+    /// Refuses content over its limit.
+    #[inline]
+    pub(crate) fn hold_content(&self, len: usize, offset: usize) -> Result<(), DecodeError> {
+        hold(len, self.content_bytes, Limit::ContentBytes, offset)
+    }
+
+    /// Refuses a value over its limit.
+    #[inline]
+    pub(crate) fn hold_value(&self, text_len: usize, offset: usize) -> Result<(), DecodeError> {
+        hold(text_len, self.value_bytes, Limit::ValueBytes, offset)
+    }
+
+    /// Refuses more tags than the limit.
+    #[inline]
+    pub(crate) fn hold_tags(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+        hold(count, self.tags, Limit::Tags, offset)
+    }
+
+    /// Refuses more values of a tag than the limit.
+    #[inline]
+    pub(crate) fn hold_tag_values(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+        hold(count, self.tag_values, Limit::TagValues, offset)
+    }
+
+    /// Refuses more events than the limit.
+    #[inline]
+    pub(crate) fn hold_events(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+        hold(count, self.events, Limit::Events, offset)
+    }
+}
+
+#[inline]
+fn hold(count: usize, most: usize, limit: Limit, offset: usize) -> Result<(), DecodeError> {
+    if count > most { Err(DecodeError::new(offset, Reason::Limit(limit))) } else { Ok(()) }
+}
+
+/// The kind that `value` is, if it is one.
+#[inline]
+pub(crate) fn kind(value: u64, offset: usize) -> Result<u16, DecodeError> {
+    u16::try_from(value).map_err(|_| DecodeError::new(offset, Reason::Range(Field::Kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_varint_carries_all_64_bits_and_no_more() {
+        for value in [0, 1, 127, 128, 300, 1 << 35, u64::MAX >> 1, u64::MAX] {
+            let mut bytes = Vec::new();
+            write_varint(value, &mut bytes);
+            assert_eq!(bytes.len(), varint_len(value), "{value}");
+            let mut input = Input::new(&bytes);
+            assert_eq!(input.varint(), Ok(value));
+            assert_eq!(input.end(), Ok(()));
+            for len in 0..bytes.len() {
+                let fault = Input::new(&bytes[..len]).varint().unwrap_err();
+                assert_eq!(fault.reason, Reason::Truncated);
+            }
+        }
+        let reason = |bytes| Input::new(bytes).varint().unwrap_err().reason;
+        assert_eq!(reason(&[0x80, 0]), Reason::NotMinimal);
+        assert_eq!(reason(&[0xff; 10]), Reason::Expected("an integer of 64 bits"));
+    }
+
+    #[test]
+    fn a_count_is_held_against_its_limit_and_against_what_is_left() {
+        let count = |bytes| Input::new(bytes).count(2, Limit::Tags, 3);
+        assert_eq!(count(&[2, 0, 0, 0, 0]), Ok(2));
+        assert_eq!(count(&[2, 0, 0, 0]).unwrap_err().reason, Reason::Truncated);
+        assert_eq!(count(&[4, 0, 0, 0, 0]).unwrap_err().reason, Reason::Limit(Limit::Tags));
+    }
+}
