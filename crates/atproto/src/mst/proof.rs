@@ -48,7 +48,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     /// Looks for `key`, leaving the path; answers the index of its entry.
     fn search(&mut self, key: &[u8]) -> Result<Option<usize>, TreeError> {
         self.load_root()?;
-        let Self { arena, root, source, path } = self;
+        let Self { arena, root, source, path, .. } = self;
         let place = arena.descend(*root, key, 0, source, path);
         arena.prove()?;
         Ok(place?.ok())

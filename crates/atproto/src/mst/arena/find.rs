@@ -145,9 +145,7 @@ impl Arena {
                 let has_word = !entries.has_other_word(slot, word);
                 match entries.get(slot).filter(|_| has_word) {
                     Some(alike) => {
-                        let at = alike.record.0 as usize;
-                        prefetch::ask_for_item(&self.bytes, at);
-                        prefetch::ask_for_item(&self.bytes, at + prefetch::LINE_BYTES);
+                        self.ask_for(alike.record);
                         return Way::Compare(id);
                     }
                     None => (id, Err(slot)),

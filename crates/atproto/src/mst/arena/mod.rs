@@ -16,6 +16,7 @@ mod build;
 mod edit;
 mod entries;
 mod find;
+mod index;
 mod load;
 mod seal;
 
@@ -23,6 +24,7 @@ use std::num::NonZeroU32;
 
 use codec::cid::Codec;
 use codec::{Cid, CidRef};
+use kernels::prefetch;
 
 use super::node::KeyBuffer;
 use super::{Limit, TreeError, TreeFault};
@@ -31,6 +33,7 @@ pub(super) use build::Growth;
 pub(super) use edit::Path;
 pub(super) use entries::{Entries, Entry};
 pub(super) use find::Place;
+pub(super) use index::Index;
 pub(super) use load::{Between, Claims};
 
 /// A node's number.
@@ -170,6 +173,13 @@ impl Arena {
     pub(super) fn key(&self, record: RecordRef) -> &[u8] {
         let (len, key) = self.bytes[record.0 as usize..].split_first_chunk().expect("was stored");
         &key[..usize::from(u16::from_le_bytes(*len))]
+    }
+
+    /// Asks for the memory of the record's key.
+    #[inline(always)]
+    fn ask_for(&self, record: RecordRef) {
+        prefetch::ask_for_item(&self.bytes, record.0 as usize);
+        prefetch::ask_for_item(&self.bytes, record.0 as usize + prefetch::LINE_BYTES);
     }
 
     #[inline]
