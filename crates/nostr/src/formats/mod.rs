@@ -112,3 +112,6 @@ pub(crate) fn or_undo(
     let start = out.len();
     write(out).inspect_err(|_| out.truncate(start))
 }
+
+#[cfg(test)]
+mod tests;
