@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use wireproof::atproto::corpus::CorpusError;
 use wireproof::crypto::KeyError;
+use wireproof::nostr::DecodeError;
 use wireproof::verify::account_keys::AccountKeysError;
 
 /// Why a run could not be made.
@@ -86,6 +87,14 @@ pub enum CorpusFault {
     /// Nobody can have signed it.
     #[error("the signing_key beside it is none: {0}")]
     Key(#[from] KeyError),
+    /// A line is no Nostr event.
+    #[error("event {at}, counted from 0, is none: {fault}")]
+    Event {
+        /// Its place.
+        at: usize,
+        /// What is wrong with it.
+        fault: DecodeError,
+    },
     /// It is not text.
     #[error("not lines of UTF-8")]
     Lines,

@@ -42,6 +42,9 @@ pub(crate) struct Loaded {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Proof {
     pub(crate) counts: Counts,
+    /// How often the work of a pass asks the heap for memory, once it is warm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) allocations: Option<u64>,
     /// Why a case was refused, in the runner's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
@@ -49,7 +52,7 @@ pub(crate) struct Proof {
 
 impl From<Counts> for Proof {
     fn from(counts: Counts) -> Self {
-        Self { counts, reason: None }
+        Self { counts, allocations: None, reason: None }
     }
 }
 
@@ -60,7 +63,13 @@ pub(crate) struct Timing {
     /// How long each stage took, of a task that has some.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) stages_ns: BTreeMap<String, u64>,
+    /// How long each [`CHUNK`] of units took, the last perhaps of fewer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) chunks_ns: Vec<u64>,
 }
+
+/// Units of a pass whose time is told together.
+pub(crate) const CHUNK: usize = 20;
 
 /// The answer to a request that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -206,6 +206,24 @@ pub struct Chunks {
     pub max_ns: f64,
 }
 
+impl Chunks {
+    /// Over parts that took so many nanoseconds each; `None` without any.
+    pub fn of(units: u32, mut chunks_ns: Vec<u64>) -> Option<Self> {
+        chunks_ns.sort_unstable();
+        let at = |percent: usize| {
+            let place = (chunks_ns.len() * percent / 100).min(chunks_ns.len() - 1);
+            chunks_ns[place] as f64 / f64::from(units)
+        };
+        (!chunks_ns.is_empty()).then(|| Self {
+            events: units,
+            p50_ns: at(50),
+            p95_ns: at(95),
+            p99_ns: at(99),
+            max_ns: at(100),
+        })
+    }
+}
+
 /// What a peer made of a hostile case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseOutcome {
@@ -267,6 +285,15 @@ pub struct Unavailable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_tell_the_middle_the_slow_and_the_slowest() {
+        let chunks = Chunks::of(20, (1..=200).rev().map(|n| 20 * n).collect()).unwrap();
+        let Chunks { p50_ns, p95_ns, p99_ns, max_ns, .. } = chunks;
+        assert_eq!([p50_ns, p95_ns, p99_ns, max_ns], [101.0, 191.0, 199.0, 200.0]);
+        assert_eq!(Chunks::of(20, vec![40]).unwrap().p99_ns, 2.0);
+        assert_eq!(Chunks::of(20, Vec::new()), None);
+    }
 
     #[test]
     fn a_rate_is_that_of_the_slowest_the_middle_and_the_fastest_pass() {

@@ -10,9 +10,9 @@ use crate::exchange::{Fault, Runner};
 use crate::hostile::{self, Set};
 use crate::peers::{self, Launch, Peer, Workshop};
 use crate::pin::Core;
-use crate::protocol::{Description, Loaded, Proof, Request, Timing};
+use crate::protocol::{CHUNK, Description, Loaded, Proof, Request, Timing};
 use crate::{
-    BenchError, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Settings, Task,
+    BenchError, Chunks, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Settings, Task,
     Unavailable, machine, report,
 };
 
@@ -36,8 +36,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
     let mut bench = Bench { plan, corpora: &corpora, core: Core::choose(), lanes: Vec::new() };
     let (guests, unavailable) = bench.invite(&chosen, &mut workshop, progress);
     bench.open_lanes(&guests);
-    bench.prove(&workshop, progress);
-    bench.measure(progress);
+    bench.work(&workshop, progress);
 
     let mut rows: Vec<Row> = bench.lanes.into_iter().map(Lane::into_row).collect();
     if let Some(set) = &hostile {
@@ -119,6 +118,8 @@ struct Lane<'p> {
     runner: Option<Runner>,
     passes_ns: Vec<u64>,
     stages_ns: BTreeMap<String, Vec<u64>>,
+    chunks_ns: Vec<u64>,
+    allocations: Option<u64>,
     counts: Counts,
     parity: Parity,
     notes: Vec<String>,
@@ -178,6 +179,23 @@ impl<'p> Bench<'p> {
     /// A lane for each way of each guest to do each task whose time is taken.
     fn open_lanes(&mut self, guests: &[Guest]) {
         self.lanes = guests.iter().flat_map(|guest| lanes(guest, self.corpora)).collect();
+        self.lanes.sort_by_key(|lane| lane.corpus.task);
+    }
+
+    /// Takes the tasks one after the other, so that only the processes of one are there at a time.
+    fn work(&mut self, workshop: &Workshop, progress: &mut dyn FnMut(Progress<'_>)) {
+        let mut lanes = std::mem::take(&mut self.lanes);
+        let rounds = u64::from(self.plan.warmup + self.plan.passes);
+        let (mut done, total) = (0, rounds * lanes.len() as u64);
+        for of_task in lanes.chunk_by_mut(|one, next| one.corpus.task == next.corpus.task) {
+            self.prove(of_task, workshop, progress);
+            self.measure(of_task, &mut |peer, variant| {
+                progress(Progress::Pass { peer, variant, done, total });
+                done += 1;
+            });
+            of_task.iter_mut().for_each(|lane| lane.runner = None);
+        }
+        self.lanes = lanes;
     }
 
     fn start(&self, peer: &str, launch: &Launch, workshop: &Workshop) -> Result<Runner, Fault> {
@@ -186,29 +204,29 @@ impl<'p> Bench<'p> {
     }
 
     /// Lets each lane do its work once, and holds what it found against the corpus.
-    fn prove(&mut self, workshop: &Workshop, progress: &mut dyn FnMut(Progress<'_>)) {
-        let mut lanes = std::mem::take(&mut self.lanes);
-        for lane in &mut lanes {
+    fn prove(
+        &self,
+        lanes: &mut [Lane<'_>],
+        workshop: &Workshop,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) {
+        for lane in lanes {
             progress(Progress::Proving { peer: &lane.peer, variant: &lane.name });
             match self.start(&lane.peer, &lane.launch, workshop) {
                 Ok(runner) => lane.prove(runner),
                 Err(fault) => lane.fail("start", &fault),
             }
         }
-        self.lanes = lanes;
     }
 
     /// Lets the lanes make their passes in turn: each its first, then each its second, and so on.
-    fn measure(&mut self, progress: &mut dyn FnMut(Progress<'_>)) {
+    /// `begins` is told of each.
+    fn measure(&self, lanes: &mut [Lane<'_>], begins: &mut dyn FnMut(&str, &str)) {
         let (warmup, passes) = (self.plan.warmup, self.plan.passes);
-        let total = u64::from(warmup + passes) * self.lanes.len() as u64;
-        let mut done = 0;
         for round in 0..warmup + passes {
-            for lane in &mut self.lanes {
-                let (peer, variant) = (&lane.peer, &lane.name);
-                progress(Progress::Pass { peer, variant, done, total });
+            for lane in &mut *lanes {
+                begins(&lane.peer, &lane.name);
                 lane.pass(round >= warmup);
-                done += 1;
             }
         }
     }
@@ -232,6 +250,8 @@ fn lanes<'p>(guest: &Guest, corpora: &'p [Corpus]) -> Vec<Lane<'p>> {
             runner: None,
             passes_ns: Vec::new(),
             stages_ns: BTreeMap::new(),
+            chunks_ns: Vec::new(),
+            allocations: None,
             counts: Counts::default(),
             parity: Parity::Unproven,
             notes: Vec::new(),
@@ -257,6 +277,7 @@ impl Lane<'_> {
             Ok(proof) => proof,
             Err(fault) => return self.fail("prove", &fault),
         };
+        self.allocations = proof.allocations;
         self.judge(loaded, proof.counts);
         self.runner = Some(runner);
     }
@@ -287,8 +308,11 @@ impl Lane<'_> {
         }
     }
 
-    fn keep(&mut self, Timing { ns, stages_ns }: Timing) {
+    fn keep(&mut self, Timing { ns, stages_ns, chunks_ns }: Timing) {
         self.passes_ns.push(ns);
+        // The last chunk may be of fewer units.
+        let whole = self.corpus.workload(&self.variant).units as usize / CHUNK;
+        self.chunks_ns.extend(chunks_ns.into_iter().take(whole));
         for (stage, ns) in stages_ns {
             self.stages_ns.entry(stage).or_default().push(ns);
         }
@@ -318,8 +342,8 @@ impl Lane<'_> {
             stages_ns: self.stages_ns,
             per_s,
             mb_per_s: per_s.map(|rate| rate.median * megabytes_a_unit),
-            chunks: None,
-            allocations: None,
+            chunks: Chunks::of(CHUNK as u32, self.chunks_ns),
+            allocations: self.allocations.map(|count| count as f64 / units.max(1) as f64),
             sizes: None,
             counts: self.counts,
             valid_refused: None,

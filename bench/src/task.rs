@@ -15,20 +15,56 @@ pub enum Task {
     Repo,
     /// Commit frames judged: decoded, signed, undone in the tree.
     Commit,
+    /// Nostr events into the bytes of a format.
+    NostrSerialize,
+    /// Bytes of a format into Nostr events.
+    NostrDeserialize,
+    /// The same, each event's id and signature checked.
+    NostrValidated,
+    /// Single fields of events, from their bytes.
+    NostrFields,
+    /// Bytes into events, kind by kind.
+    NostrByKind,
+    /// The same, by size and by tags.
+    NostrByCategory,
+    /// Batches of events from their bytes.
+    NostrBatch,
+    /// How long events are in a format. No time is taken.
+    NostrSize,
     /// Malformed repositories and frames: who refuses them? No time is taken.
     Hostile,
 }
 
 impl Task {
     /// All tasks, in the order of the report.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 15] = [
         Self::Decode,
         Self::Sigs,
         Self::Schnorr,
         Self::Mst,
         Self::Repo,
         Self::Commit,
+        Self::NostrSerialize,
+        Self::NostrDeserialize,
+        Self::NostrValidated,
+        Self::NostrFields,
+        Self::NostrByKind,
+        Self::NostrByCategory,
+        Self::NostrBatch,
+        Self::NostrSize,
         Self::Hostile,
+    ];
+
+    /// The tasks on Nostr events in every format.
+    pub const NOSTR: [Self; 8] = [
+        Self::NostrSerialize,
+        Self::NostrDeserialize,
+        Self::NostrValidated,
+        Self::NostrFields,
+        Self::NostrByKind,
+        Self::NostrByCategory,
+        Self::NostrBatch,
+        Self::NostrSize,
     ];
 
     /// The name in requests, results and on the command line.
@@ -40,6 +76,14 @@ impl Task {
             Self::Mst => "mst",
             Self::Repo => "repo",
             Self::Commit => "commit",
+            Self::NostrSerialize => "nostr-serialize",
+            Self::NostrDeserialize => "nostr-deserialize",
+            Self::NostrValidated => "nostr-validated",
+            Self::NostrFields => "nostr-fields",
+            Self::NostrByKind => "nostr-by-kind",
+            Self::NostrByCategory => "nostr-by-category",
+            Self::NostrBatch => "nostr-batch",
+            Self::NostrSize => "nostr-size",
             Self::Hostile => "hostile",
         }
     }
@@ -54,7 +98,15 @@ impl Task {
         match self {
             Self::Decode | Self::Commit => "frame",
             Self::Sigs => "commit",
-            Self::Schnorr => "event",
+            Self::Schnorr
+            | Self::NostrSerialize
+            | Self::NostrDeserialize
+            | Self::NostrValidated
+            | Self::NostrFields
+            | Self::NostrByKind
+            | Self::NostrByCategory
+            | Self::NostrBatch
+            | Self::NostrSize => "event",
             Self::Mst => "record",
             Self::Repo => "repository",
             Self::Hostile => "case",
@@ -64,6 +116,6 @@ impl Task {
     /// Whether a part of a variant's name behind a `/` says that it does other work, not the same work
     /// in another way.
     pub(crate) fn has_work_in_every_name(self) -> bool {
-        matches!(self, Self::Mst | Self::Repo | Self::Hostile)
+        matches!(self, Self::Mst | Self::Repo | Self::NostrFields | Self::Hostile)
     }
 }

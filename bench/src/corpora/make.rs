@@ -72,6 +72,7 @@ enum Recipe {
     Records(tree_records::Spec),
     Repository(repository_corpus::Spec),
     Hostile(hostile::Spec),
+    Nostr(schnorr_events::Spec),
 }
 
 impl Recipe {
@@ -83,6 +84,14 @@ impl Recipe {
             Task::Mst => Self::Records(records(quick)),
             Task::Repo => Self::Repository(repository(quick)),
             Task::Hostile => Self::Hostile(hostile::Spec::default()),
+            Task::NostrSerialize
+            | Task::NostrDeserialize
+            | Task::NostrValidated
+            | Task::NostrFields
+            | Task::NostrByKind
+            | Task::NostrByCategory
+            | Task::NostrBatch
+            | Task::NostrSize => Self::Nostr(events(quick)),
         }
     }
 
@@ -106,6 +115,12 @@ impl Recipe {
                 let file = corpus.to_file();
                 let manifest = schnorr_events::Manifest::new(&corpus, &file);
                 keep(path, file.as_bytes(), &manifest)
+            }
+            Self::Nostr(spec) => {
+                progress(0, spec.events);
+                let corpus = schnorr_events::Corpus::generate(spec);
+                let file = corpus.to_file();
+                keep(path, file.as_bytes(), &schnorr_events::Manifest::new(&corpus, &file))
             }
             Self::Records(spec) => {
                 progress(0, spec.records);
@@ -144,6 +159,9 @@ impl Recipe {
             }
             Self::Repository(repository_corpus::Spec { seed, records, order: _ }) => {
                 format!("repository-{seed}-{records}")
+            }
+            Self::Nostr(schnorr_events::Spec { seed, authors, events }) => {
+                format!("nostr-{seed}-{authors}-{events}")
             }
             Self::Hostile(hostile::Spec { seed }) => format!("hostile-{seed}"),
         };

@@ -6,12 +6,15 @@ pub(crate) mod events;
 pub(crate) mod frames;
 pub(crate) mod judged;
 mod make;
+pub(crate) mod nostr;
 pub(crate) mod records;
 pub(crate) mod repositories;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bumpalo::Bump;
 use simnet::tree_records;
 use wireproof::atproto::corpus;
 use wireproof::codec::Cid;
@@ -41,10 +44,7 @@ pub(crate) struct Corpus {
 impl Corpus {
     /// What there is to do for a variant.
     pub(crate) fn workload(&self, variant: &str) -> &Workload {
-        match &self.work.other {
-            Some((others, workload)) if others.contains(&variant) => workload,
-            _ => &self.work.usual,
-        }
+        self.work.others.get(variant).unwrap_or(&self.work.usual)
     }
 }
 
@@ -92,6 +92,10 @@ pub(crate) fn of_tasks(
             .take(1)
             .map(|part| open(part, path.clone()))
             .collect(),
+        // The tasks on events all work on the same ones.
+        (false, tasks) if tasks.iter().all(|task| Task::NOSTR.contains(task)) => {
+            parts.map(|part| open(part, path.clone())).collect()
+        }
         (false, _) => Err(BenchError::OneFileForManyTasks(path)),
     }
 }
@@ -140,7 +144,7 @@ fn open(part: Part, path: PathBuf, work_dir: &Path) -> Result<Corpus, BenchError
 struct Content {
     usual: Workload,
     /// What the variants of these names do instead.
-    other: Option<(&'static [&'static str], Workload)>,
+    others: BTreeMap<String, Workload>,
 }
 
 /// Splits a file into units; if no counts are stored, ours are the reference.
@@ -185,6 +189,14 @@ fn content(
             let counts = stored.unwrap_or_else(own);
             Content::of(task, frames.iter().map(|frame| frame.len()), counts)
         }
+        Task::NostrSerialize
+        | Task::NostrDeserialize
+        | Task::NostrValidated
+        | Task::NostrFields
+        | Task::NostrByKind
+        | Task::NostrByCategory
+        | Task::NostrBatch
+        | Task::NostrSize => Content::of_events(task, file)?,
         Task::Hostile => unreachable!("its cases are no corpus"),
     })
 }
@@ -193,7 +205,7 @@ impl Content {
     /// Units of these lengths, the same for every variant.
     fn of(task: Task, lens: impl ExactSizeIterator<Item = usize>, counts: Counts) -> Self {
         let (units, bytes) = (lens.len() as u64, lens.map(|len| len as u64).sum());
-        Self { usual: Workload { unit: task.unit(), units, bytes, counts }, other: None }
+        Self { usual: Workload { unit: task.unit(), units, bytes, counts }, others: BTreeMap::new() }
     }
 
     /// Records to insert, and as other work the lookups.
@@ -212,7 +224,21 @@ impl Content {
             bytes: file.lookups.iter().map(|at| lens[*at as usize]).sum(),
             counts: counts.only(&["lookups", "found", "lookup_checksum"]),
         };
-        Self { usual: records, other: Some((&["lookup", "lookup/batch"], lookups)) }
+        let lookup = |name: &str| (name.to_owned(), lookups.clone());
+        Self { usual: records, others: ["lookup", "lookup/batch"].map(lookup).into() }
+    }
+
+    /// Events, of which each format and each question may have counts of its own.
+    fn of_events(task: Task, file: &[u8]) -> Result<Self, CorpusFault> {
+        let arena = Bump::new();
+        let groups = nostr::groups(file).ok_or(CorpusFault::Lines)?;
+        let events = nostr::events(&groups, &arena)?;
+        let lens: Vec<usize> =
+            groups.iter().flat_map(|group| &group.lines).map(|line| line.len()).collect();
+        let usual = Self::of(task, lens.into_iter(), nostr::usual(task, &events)).usual;
+        let other = |(name, counts)| (name, Workload { counts, ..usual.clone() });
+        let others = nostr::expected(task, &events).into_iter().map(other).collect();
+        Ok(Self { usual, others })
     }
 
     /// One archive, and as other work the same with its tree built anew.
@@ -223,7 +249,7 @@ impl Content {
         let rebuilt = workload(counts.clone().with("rebuilt_root", root));
         Self {
             usual: workload(counts.without("rebuilt_root")),
-            other: Some((&["total/rebuild"], rebuilt)),
+            others: [("total/rebuild".to_owned(), rebuilt)].into(),
         }
     }
 }
@@ -250,5 +276,20 @@ const fn part(task: Task, names: &'static [&'static str]) -> Part {
     Part { task, suffix: "", names, is_optional: false }
 }
 
+const NOSTR_EVENTS: &[&str] = &["nostr-events.jsonl", "events.jsonl"];
+
 /// All corpora that time is taken on, those of a task together.
-const PARTS: [Part; 7] = [FRAMES, COMMITS, MIXED_COMMITS, EVENTS, RECORDS, REPOSITORY, JUDGED];
+const PARTS: [Part; 12] = [
+    FRAMES,
+    COMMITS,
+    MIXED_COMMITS,
+    EVENTS,
+    RECORDS,
+    REPOSITORY,
+    JUDGED,
+    part(Task::NostrSerialize, NOSTR_EVENTS),
+    part(Task::NostrDeserialize, NOSTR_EVENTS),
+    part(Task::NostrValidated, NOSTR_EVENTS),
+    part(Task::NostrFields, NOSTR_EVENTS),
+    part(Task::NostrBatch, NOSTR_EVENTS),
+];

@@ -5,6 +5,7 @@ mod commit;
 mod decode;
 mod hostile;
 mod mst;
+mod nostr;
 mod repo;
 mod schnorr;
 mod sigs;
@@ -14,6 +15,7 @@ use std::io::{self, BufRead, Lines, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use bumpalo::Bump;
 use serde::Serialize;
 
 use crate::Task;
@@ -63,7 +65,7 @@ impl<R: BufRead, W: Write> Session<R, W> {
         files: &[PathBuf],
     ) -> io::Result<Option<Request>> {
         match read(files) {
-            Ok(files) => match open(task, variant, &files) {
+            Ok(files) => match open(task, variant, &files, &Bump::new()) {
                 Ok(work) => return self.work(work),
                 Err(error) => self.refuse(&error)?,
             },
@@ -79,13 +81,18 @@ impl<R: BufRead, W: Write> Session<R, W> {
             match self.next()? {
                 Some(Request::Prove) => {
                     let counts = work.prove();
-                    self.say(&Proof { counts, reason: work.reason() })?;
+                    let allocations = work.allocations();
+                    self.say(&Proof { counts, allocations, reason: work.reason() })?;
                 }
                 Some(Request::Pass) => {
                     let start = Instant::now();
                     work.pass();
                     let ns = start.elapsed().as_nanos() as u64;
-                    self.say(&Timing { ns, stages_ns: work.stages_ns() })?;
+                    self.say(&Timing {
+                        ns,
+                        stages_ns: work.stages_ns(),
+                        chunks_ns: work.chunks_ns(),
+                    })?;
                 }
                 other => return Ok(other),
             }
@@ -126,6 +133,14 @@ trait Work {
     fn stages_ns(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
+    /// How long each chunk of the last pass took, of work that tells it.
+    fn chunks_ns(&self) -> Vec<u64> {
+        Vec::new()
+    }
+    /// How often a pass asks the heap for memory once it is warm, of work that can tell.
+    fn allocations(&mut self) -> Option<u64> {
+        None
+    }
     /// Why the last proof refused what it judged, if it did.
     fn reason(&self) -> Option<String> {
         None
@@ -159,6 +174,7 @@ fn variants(task: Task) -> Vec<Variant> {
         Task::Repo => repo::variants().collect(),
         Task::Commit => commit::variants().collect(),
         Task::Hostile => hostile::variants().collect(),
+        _ => nostr::variants(task),
     }
 }
 
@@ -169,7 +185,14 @@ fn read(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
     files.iter().map(read).collect()
 }
 
-fn open<'f>(task: &str, variant: &str, files: &'f [Vec<u8>]) -> Result<Box<dyn Work + 'f>, String> {
+/// Makes the work of `task` ready, which borrows from the files and keeps what it reads from them in
+/// `arena`.
+fn open<'f>(
+    task: &str,
+    variant: &str,
+    files: &'f [Vec<u8>],
+    arena: &'f Bump,
+) -> Result<Box<dyn Work + 'f>, String> {
     let opened = match Task::from_name(task) {
         Some(Task::Decode) => decode::open(variant, files)?,
         Some(Task::Sigs) => sigs::open(variant, files)?,
@@ -178,6 +201,7 @@ fn open<'f>(task: &str, variant: &str, files: &'f [Vec<u8>]) -> Result<Box<dyn W
         Some(Task::Repo) => repo::open(variant, files)?,
         Some(Task::Commit) => commit::open(variant, files)?,
         Some(Task::Hostile) => hostile::open(variant, files)?,
+        Some(task) => nostr::open(task, variant, files, arena)?,
         None => None,
     };
     opened.ok_or_else(|| format!("no variant {variant:?} of task {task:?} here"))

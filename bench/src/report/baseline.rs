@@ -65,6 +65,8 @@ fn usual<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
         ("repo", "total/load-car") => Some(("go-indigo", "total")),
         ("mst", "bulk") => Some(("go-indigo", "insert-root/ascending")),
         ("mst" | "repo" | "commit", _) => Some(("go-indigo", group)),
+        ("nostr-fields", _) => Some(("wireproof", "json/both")),
+        (task, _) if task.starts_with("nostr-") => Some(("rust-nostr", "json")),
         _ => None,
     }
 }
@@ -74,6 +76,7 @@ pub(super) fn usual_peers(task: &str) -> &'static str {
     match task {
         "decode" => "neither go-indigo nor rust-raw has",
         "mst" | "repo" | "commit" => "go-indigo does not have",
+        task if task.starts_with("nostr-") => "rust-nostr does not have",
         _ => "rust-libsecp256k1 does not have",
     }
 }

@@ -25,7 +25,15 @@ impl Event<'_> {
     /// # Errors
     /// If either is wrong.
     pub fn verify(&self) -> Result<(), EventFault> {
-        if canonical::id(self, Controls::Verbatim, &mut Vec::new()) != self.id {
+        self.verify_in(&mut Vec::new())
+    }
+
+    /// As [`verify`](Self::verify), with memory that the caller keeps.
+    ///
+    /// # Errors
+    /// If either is wrong.
+    pub fn verify_in(&self, scratch: &mut Vec<u8>) -> Result<(), EventFault> {
+        if canonical::id(self, Controls::Verbatim, scratch) != self.id {
             return Err(EventFault::Id);
         }
         self.verify_signature()

@@ -34,4 +34,4 @@
 pub use net;
 #[cfg(feature = "store")]
 pub use store;
-pub use {atproto, codec, crypto, kernels, verify};
+pub use {atproto, codec, crypto, kernels, nostr, verify};

@@ -12,6 +12,7 @@
 //!
 //! [`Format`] names them all, for those who choose at run time.
 
+mod fields;
 pub mod framed;
 pub mod json;
 
