@@ -12,8 +12,8 @@ use crate::peers::{self, Launch, Peer, Workshop};
 use crate::pin::Core;
 use crate::protocol::{CHUNK, Description, Loaded, Proof, Request, Timing};
 use crate::{
-    BenchError, Chunks, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Settings, Task,
-    Unavailable, machine, report,
+    BenchError, Chunks, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Settings,
+    Task, Unavailable, machine, report,
 };
 
 /// Measures what `plan` says, and tells `progress` of each step.

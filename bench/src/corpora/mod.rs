@@ -205,7 +205,10 @@ impl Content {
     /// Units of these lengths, the same for every variant.
     fn of(task: Task, lens: impl ExactSizeIterator<Item = usize>, counts: Counts) -> Self {
         let (units, bytes) = (lens.len() as u64, lens.map(|len| len as u64).sum());
-        Self { usual: Workload { unit: task.unit(), units, bytes, counts }, others: BTreeMap::new() }
+        Self {
+            usual: Workload { unit: task.unit(), units, bytes, counts },
+            others: BTreeMap::new(),
+        }
     }
 
     /// Records to insert, and as other work the lookups.

@@ -42,7 +42,7 @@ impl Trial<'_> {
     }
 }
 
-fn verdict(Proof { counts, reason }: Proof) -> (Outcome, Option<String>) {
+fn verdict(Proof { counts, reason, .. }: Proof) -> (Outcome, Option<String>) {
     let reason = reason.map(|reason| one_line(&reason));
     match (counts.get("accepted"), counts.get("refused")) {
         (Some(1), Some(0)) => (Outcome::Accepted, reason),

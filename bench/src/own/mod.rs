@@ -210,6 +210,7 @@ fn open<'f>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corpora::nostr as events;
     use simnet::keys::Curve;
     use simnet::{
         firehose, hostile as hostile_set, repository_corpus, schnorr_events, signed_commits,
@@ -298,6 +299,36 @@ mod tests {
         let expected = serde_json::json!({"events": 303, "valid": 300, "invalid": 1, "errors": 2});
         for (variant, units, counts) in prove_all(Task::Schnorr, file.as_bytes()) {
             assert_eq!((units, &counts), (303, &expected), "{variant}");
+        }
+    }
+
+    #[test]
+    fn every_variant_of_the_nostr_tasks_finds_what_the_corpus_holds() {
+        let made = schnorr_events::Corpus::generate(&schnorr_events::Spec::quick());
+        let file = format!("#first\n{}", made.to_file());
+        let groups = events::groups(file.as_bytes()).unwrap();
+        let arena = Bump::new();
+        let held = events::events(&groups, &arena).unwrap();
+        for task in Task::NOSTR {
+            let others: BTreeMap<_, _> = events::expected(task, &held).into_iter().collect();
+            let usual = events::usual(task, &held);
+            for (variant, units, counts) in prove_all(task, file.as_bytes()) {
+                let expected = others.get(&variant).unwrap_or(&usual);
+                let expected = serde_json::to_value(expected).unwrap();
+                assert_eq!((units, &counts), (256, &expected), "{} {variant}", task.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_forged_event_is_invalid_alone_and_among_others() {
+        let made = schnorr_events::Corpus::generate(&schnorr_events::Spec::quick());
+        let [first, second] = [0, 1].map(|at| &made.events()[at]);
+        let forged = schnorr_events::Event { sig: second.sig, ..first.clone() };
+        let file = format!("{}{}\n", made.to_file(), forged.to_json());
+        let expected = serde_json::json!({"events": 257, "valid": 256, "invalid": 1, "errors": 0});
+        for (variant, _, counts) in prove_all(Task::NostrValidated, file.as_bytes()) {
+            assert_eq!(counts, expected, "{variant}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::Row;
+use crate::own::PEER;
 
 /// A peer, or one of its variants, that ratios are held against.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,9 @@ pub(super) fn of_group<'r>(
     rows: &[&'r Row],
     chosen: Option<&Baseline>,
 ) -> Option<&'r Row> {
+    if chosen.is_none() && row.task.starts_with("nostr-") {
+        return of_format(row, rows);
+    }
     let group = row.group();
     let (peer, group) = match (chosen, usual(&row.task, &group)) {
         (Some(Baseline { peer, variant: Some(variant) }), _) => {
@@ -55,6 +59,20 @@ pub(super) fn of_group<'r>(
     rows.iter().find(|row| row.peer == peer && row.group() == group && row.is_ranked()).copied()
 }
 
+/// The row that those of a format are held against: the fastest of other implementations of it, or, of a
+/// format that nobody else has, of JSON. Fields are held against the same in JSON.
+fn of_format<'r>(row: &Row, rows: &[&'r Row]) -> Option<&'r Row> {
+    let group = row.group();
+    let json = match group.split_once('/') {
+        Some((_, asked)) => format!("json/{asked}"),
+        None => "json".to_owned(),
+    };
+    let is_other = |row: &&&Row| row.peer != PEER && row.is_ranked();
+    let fastest = |group: &str| rows.iter().filter(is_other).find(|row| row.group() == group);
+    let own = || rows.iter().find(|row| row.group() == json && row.is_ranked());
+    fastest(&group).or_else(|| fastest(&json)).or_else(own).copied()
+}
+
 /// The peer, and the group of its row, that those of `group` are held against if nobody chooses.
 fn usual<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
     match (task, group) {
@@ -65,8 +83,6 @@ fn usual<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
         ("repo", "total/load-car") => Some(("go-indigo", "total")),
         ("mst", "bulk") => Some(("go-indigo", "insert-root/ascending")),
         ("mst" | "repo" | "commit", _) => Some(("go-indigo", group)),
-        ("nostr-fields", _) => Some(("wireproof", "json/both")),
-        (task, _) if task.starts_with("nostr-") => Some(("rust-nostr", "json")),
         _ => None,
     }
 }
@@ -76,7 +92,7 @@ pub(super) fn usual_peers(task: &str) -> &'static str {
     match task {
         "decode" => "neither go-indigo nor rust-raw has",
         "mst" | "repo" | "commit" => "go-indigo does not have",
-        task if task.starts_with("nostr-") => "rust-nostr does not have",
+        task if task.starts_with("nostr-") => "nobody has",
         _ => "rust-libsecp256k1 does not have",
     }
 }

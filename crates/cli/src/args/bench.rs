@@ -24,8 +24,8 @@ pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(crate) chain: Option<ChainCommand>,
     /// What to measure [default: everything].
-    #[arg(value_name = "TASK", value_parser = task())]
-    pub(crate) tasks: Vec<Task>,
+    #[arg(value_name = "TASK", value_parser = tasks())]
+    pub(crate) tasks: Vec<Tasks>,
     /// The corpus of the one task, or a folder with those of all, instead of the default ones. `repo`
     /// wants a .json beside its .car, with did and signing_key; `commit` accounts.json beside its
     /// frames: an object of DID to did:key, or an array of {did, didDoc}.
@@ -97,16 +97,32 @@ pub(crate) struct BenchVerifyArgs {
     pub(crate) fetch: FetchArgs,
 }
 
-fn task() -> impl TypedValueParser<Value = Task> {
-    let names = PossibleValuesParser::new(Task::ALL.map(Task::name));
-    names.map(|name| Task::from_name(&name).expect("one of the possible values"))
+/// A task, or those that share a name.
+pub(crate) type Tasks = &'static [Task];
+
+fn tasks() -> impl TypedValueParser<Value = Tasks> {
+    let names = Task::ALL.iter().map(|task| task.name()).chain([NOSTR]);
+    PossibleValuesParser::new(names).map(|name| match Task::from_name(&name) {
+        Some(task) => {
+            let at = Task::ALL.iter().position(|one| *one == task).expect("it is one of all");
+            &ALL[at..=at]
+        }
+        None => &NOSTR_TASKS,
+    })
 }
+
+static NOSTR_TASKS: [Task; Task::NOSTR.len()] = Task::NOSTR;
+static ALL: [Task; Task::ALL.len()] = Task::ALL;
+
+/// The name of all tasks on Nostr events.
+const NOSTR: &str = "nostr";
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   wireproof bench                                   everything, with every peer
   wireproof bench decode --peers wireproof,go-raw   two peers
   wireproof bench sigs schnorr                      signatures alone
+  wireproof bench nostr                             Nostr events in every format
   wireproof bench hostile                           who accepts what is malformed
   wireproof bench repo --corpus repository.car      a repository of your own
   wireproof bench verify atproto.com                the repository of an account

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
     if let Some(ChainCommand::Verify(args)) = &args.chain {
         return verify::run(args, output);
     }
-    let tasks = if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.clone() };
+    let tasks = if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.concat() };
     let plan = Plan { tasks, corpus: args.corpus.clone(), ..plan(&args.run)? };
     measure(&plan, &args.run, "", output)
 }
