@@ -47,6 +47,14 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// The next `len` bytes as an input of their own, whose offsets go on counting from where ours do.
+    #[inline]
+    pub(crate) fn part(&mut self, len: usize) -> Result<Self, DecodeError> {
+        let start = self.offset;
+        self.take(len)?;
+        Ok(Self { bytes: &self.bytes[..start + len], offset: start })
+    }
+
     /// The next `N` bytes.
     #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {

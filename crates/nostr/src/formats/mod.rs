@@ -15,6 +15,7 @@
 mod fields;
 pub mod framed;
 pub mod json;
+pub mod proto;
 
 use bumpalo::Bump;
 
@@ -25,16 +26,26 @@ use crate::{DecodeError, EncodeError, Event, Limits};
 pub enum Format {
     /// [`json`]: NIP-01's object, and an array of them.
     Json,
+    /// [`proto::Schema::String`].
+    ProtoString,
+    /// [`proto::Schema::Binary`].
+    ProtoBinary,
+    /// [`proto::Schema::BinaryHex`].
+    ProtoBinaryHex,
 }
 
 impl Format {
     /// All formats, in the order of the tables.
-    pub const ALL: &[Self] = &[Self::Json];
+    pub const ALL: &[Self] =
+        &[Self::Json, Self::ProtoString, Self::ProtoBinary, Self::ProtoBinaryHex];
 
     /// The name in results and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
+            Self::ProtoString => "proto-string",
+            Self::ProtoBinary => "proto-binary",
+            Self::ProtoBinaryHex => "proto-binary-hex",
         }
     }
 
@@ -46,7 +57,9 @@ impl Format {
     /// Who wrote the codec: `hand-written`, or the library that does the work.
     pub fn codec(self) -> &'static str {
         match self {
-            Self::Json => HAND_WRITTEN,
+            Self::Json | Self::ProtoString | Self::ProtoBinary | Self::ProtoBinaryHex => {
+                HAND_WRITTEN
+            }
         }
     }
 
@@ -57,6 +70,9 @@ impl Format {
     pub fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Json => json::encode(event, out),
+            Self::ProtoString => proto::Schema::String.encode(event, out),
+            Self::ProtoBinary => proto::Schema::Binary.encode(event, out),
+            Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode(event, out),
         }
     }
 
@@ -73,6 +89,9 @@ impl Format {
     ) -> Result<Event<'a>, DecodeError> {
         match self {
             Self::Json => json::decode(bytes, arena, limits),
+            Self::ProtoString => proto::Schema::String.decode(bytes, arena, limits),
+            Self::ProtoBinary => proto::Schema::Binary.decode(bytes, arena, limits),
+            Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode(bytes, arena, limits),
         }
     }
 
@@ -83,6 +102,9 @@ impl Format {
     pub fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Json => json::encode_batch(events, out),
+            Self::ProtoString => proto::Schema::String.encode_batch(events, out),
+            Self::ProtoBinary => proto::Schema::Binary.encode_batch(events, out),
+            Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode_batch(events, out),
         }
     }
 
@@ -98,6 +120,9 @@ impl Format {
     ) -> Result<&'a [Event<'a>], DecodeError> {
         match self {
             Self::Json => json::decode_batch(bytes, arena, limits),
+            Self::ProtoString => proto::Schema::String.decode_batch(bytes, arena, limits),
+            Self::ProtoBinary => proto::Schema::Binary.decode_batch(bytes, arena, limits),
+            Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode_batch(bytes, arena, limits),
         }
     }
 }

@@ -1,0 +1,198 @@
+//! Which event is this message?
+
+use kernels::{hex, utf8};
+
+use super::*;
+use crate::gather::Gather;
+use crate::input::kind;
+use crate::{Field, Reason, Tag, Value};
+
+/// The fields as they come in.
+#[derive(Default)]
+struct Draft<'a> {
+    id: Option<[u8; 32]>,
+    pubkey: Option<[u8; 32]>,
+    created_at: Option<i64>,
+    kind: Option<u16>,
+    content: Option<&'a str>,
+    sig: Option<[u8; 64]>,
+}
+
+/// The event that all of `input` is.
+pub(super) fn event<'a>(
+    schema: Schema,
+    mut input: Input<'a>,
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<Event<'a>, DecodeError> {
+    let start = input;
+    let mut draft = Draft::default();
+    let mut tags = Gather::<Tag<'a>, 8>::new(arena, &[]);
+    while let Some(key) = wire::key(&mut input)? {
+        if key.number() == TAGS {
+            limits.hold_tags(tags.len() + 1, input.offset())?;
+            tags.push(tag(schema, wire::message(key, &mut input)?, arena, limits)?);
+        } else {
+            draft.field(schema, key, &mut input, limits)?;
+        }
+    }
+    draft.into_event(start, tags.finish())
+}
+
+impl<'a> Draft<'a> {
+    #[inline]
+    fn field(
+        &mut self,
+        schema: Schema,
+        key: Key,
+        input: &mut Input<'a>,
+        limits: &Limits,
+    ) -> Result<(), DecodeError> {
+        let start = *input;
+        match key.number() {
+            ID => once(&mut self.id, fixed(schema, key, input, Field::Id)?, start, Field::Id),
+            PUBKEY => {
+                let pubkey = fixed(schema, key, input, Field::Pubkey)?;
+                once(&mut self.pubkey, pubkey, start, Field::Pubkey)
+            }
+            CREATED_AT => {
+                let seconds = wire::varint(key, input)? as i64;
+                once(&mut self.created_at, seconds, start, Field::CreatedAt)
+            }
+            KIND => {
+                let kind = kind(wire::varint(key, input)?, start.offset())?;
+                once(&mut self.kind, kind, start, Field::Kind)
+            }
+            CONTENT => once(&mut self.content, content(key, input, limits)?, start, Field::Content),
+            SIG => once(&mut self.sig, fixed(schema, key, input, Field::Sig)?, start, Field::Sig),
+            _ => wire::skip(key, input),
+        }
+    }
+
+    fn into_event(self, at: Input<'_>, tags: &'a [Tag<'a>]) -> Result<Event<'a>, DecodeError> {
+        let missing = |field| move || at.fault(Reason::Missing(field));
+        Ok(Event {
+            id: self.id.ok_or_else(missing(Field::Id))?,
+            pubkey: self.pubkey.ok_or_else(missing(Field::Pubkey))?,
+            created_at: self.created_at.unwrap_or_default(),
+            kind: self.kind.unwrap_or_default(),
+            tags,
+            content: self.content.unwrap_or_default(),
+            sig: self.sig.ok_or_else(missing(Field::Sig))?,
+        })
+    }
+}
+
+#[inline]
+fn once<T>(
+    place: &mut Option<T>,
+    value: T,
+    at: Input<'_>,
+    field: Field,
+) -> Result<(), DecodeError> {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(at.fault(Reason::Duplicate(field))),
+    }
+}
+
+/// A field of `N` bytes, in digits or not.
+#[inline]
+pub(super) fn fixed<const N: usize>(
+    schema: Schema,
+    key: Key,
+    input: &mut Input<'_>,
+    field: Field,
+) -> Result<[u8; N], DecodeError> {
+    let start = *input;
+    let taken = wire::bytes(key, input)?;
+    let wrong_len = || start.fault(Reason::Length(field));
+    if schema != Schema::String {
+        return taken.try_into().map_err(|_| wrong_len());
+    }
+    let mut bytes = [0; N];
+    if taken.len() != 2 * N {
+        return Err(wrong_len());
+    }
+    if !hex::decode(taken, &mut bytes) {
+        return Err(start.fault(Reason::Hex(field)));
+    }
+    Ok(bytes)
+}
+
+fn content<'a>(key: Key, input: &mut Input<'a>, limits: &Limits) -> Result<&'a str, DecodeError> {
+    let start = *input;
+    let content = text(key, input)?;
+    limits.hold_content(content.len(), start.offset())?;
+    Ok(content)
+}
+
+#[inline]
+fn text<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a str, DecodeError> {
+    let start = *input;
+    utf8::text(wire::bytes(key, input)?).ok_or_else(|| start.fault(Reason::Utf8))
+}
+
+/// The values of a tag; which list they are in, the first of them says.
+#[inline]
+fn tag<'a>(
+    schema: Schema,
+    mut input: Input<'a>,
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<Tag<'a>, DecodeError> {
+    let mut values = Gather::<Value<'a>, 8>::new(arena, Value::Text(""));
+    let mut list = None;
+    loop {
+        let start = input.offset();
+        let Some((number, value)) = next_value(schema, &mut input)? else { break };
+        if *list.get_or_insert(number) != number {
+            return Err(DecodeError::new(start, MIXED));
+        }
+        limits.hold_value(value.text_len(), start)?;
+        values.push(value);
+        limits.hold_tag_values(values.len(), start)?;
+    }
+    Ok(values.finish())
+}
+
+/// The next value of a tag, and the number of the list that it is in.
+#[inline]
+pub(super) fn next_value<'a>(
+    schema: Schema,
+    input: &mut Input<'a>,
+) -> Result<Option<(u32, Value<'a>)>, DecodeError> {
+    while let Some(key) = wire::key(input)? {
+        match key.number() {
+            VALUES => return Ok(Some((VALUES, Value::Text(text(key, input)?)))),
+            VALUES_V2 if schema == Schema::BinaryHex => {
+                let value = value_v2(wire::message(key, input)?)?;
+                return Ok(Some((VALUES_V2, value)));
+            }
+            _ => wire::skip(key, input)?,
+        }
+    }
+    Ok(None)
+}
+
+/// The value that all of `input` is.
+#[inline]
+fn value_v2(mut input: Input<'_>) -> Result<Value<'_>, DecodeError> {
+    let start = input;
+    let mut value = None;
+    while let Some(key) = wire::key(&mut input)? {
+        let at = input;
+        let said = match key.number() {
+            TEXT => Value::Text(text(key, &mut input)?),
+            HEX => Value::Hex(wire::bytes(key, &mut input)?),
+            _ => {
+                wire::skip(key, &mut input)?;
+                continue;
+            }
+        };
+        once(&mut value, said, at, Field::Tags)?;
+    }
+    value.ok_or_else(|| start.fault(Reason::Expected("a value's text or bytes")))
+}
+
+const MIXED: Reason = Reason::NotCanonical("values of a tag in two lists");

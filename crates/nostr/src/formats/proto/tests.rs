@@ -1,0 +1,122 @@
+use kernels::sha256;
+
+use super::*;
+use crate::formats::tests::golden;
+use crate::{Field, OwnedEvent, Reason};
+
+const SCHEMAS: [Schema; 3] = [Schema::String, Schema::Binary, Schema::BinaryHex];
+
+fn encoded(schema: Schema, event: &OwnedEvent) -> Vec<u8> {
+    let (arena, mut bytes) = (Bump::new(), Vec::new());
+    schema.encode(&event.borrow_in(&arena), &mut bytes).unwrap();
+    bytes
+}
+
+fn reason(schema: Schema, bytes: &[u8]) -> Reason {
+    schema.decode(bytes, &Bump::new(), &Limits::default()).unwrap_err().reason
+}
+
+fn decoded(schema: Schema, bytes: &[u8]) -> OwnedEvent {
+    let arena = Bump::new();
+    schema.decode(bytes, &arena, &Limits::default()).unwrap().to_owned()
+}
+
+#[test]
+fn the_published_event_has_the_published_bytes() {
+    let bytes = encoded(Schema::BinaryHex, &golden());
+    let told = kernels::hex::encode(&sha256::digest(&bytes));
+    assert_eq!(told, "15e8705ff123b46bd31042e4852818a48a7b721a25fb4488bd73c855eb660f1c");
+}
+
+#[test]
+fn single_fields_are_what_the_whole_event_says() {
+    for schema in SCHEMAS {
+        let (event, bytes) = (golden(), encoded(schema, &golden()));
+        let fields = Fields::new(schema, &bytes);
+        assert_eq!(fields.id(), Ok(event.id));
+        assert_eq!(fields.pubkey(), Ok(event.pubkey));
+        assert_eq!((fields.kind(), fields.created_at()), (Ok(event.kind), Ok(event.created_at)));
+        let value = |value: Result<crate::Value<'_>, _>| value.unwrap().to_text().into_owned();
+        let tags: Vec<Vec<String>> =
+            fields.tags().map(|tag| tag.unwrap().map(value).collect()).collect();
+        assert_eq!(tags, event.tags);
+    }
+}
+
+#[test]
+fn defaults_are_left_out_and_come_back() {
+    let event =
+        OwnedEvent { created_at: 0, kind: 0, tags: Vec::new(), content: String::new(), ..golden() };
+    let bytes = encoded(Schema::Binary, &event);
+    assert_eq!(bytes.len(), 34 + 34 + 66);
+    assert_eq!(decoded(Schema::Binary, &bytes), event);
+    let fields = Fields::new(Schema::Binary, &bytes);
+    assert_eq!((fields.kind(), fields.created_at()), (Ok(0), Ok(0)));
+    assert_eq!(fields.tags().count(), 0);
+}
+
+#[test]
+fn other_fields_are_passed_over_in_the_four_types_that_have_an_end() {
+    let others: [&[u8]; 4] =
+        [&[0x40, 0x96, 1], &[0x41, 1, 2, 3, 4, 5, 6, 7, 8], &[0x42, 2, 1, 2], &[0x45, 1, 2, 3, 4]];
+    for schema in SCHEMAS {
+        let event = encoded(schema, &golden());
+        for other in others {
+            assert_eq!(decoded(schema, &[other, &event].concat()), golden());
+            assert_eq!(decoded(schema, &[&event, other].concat()), golden());
+            let cut = [&event[..], &other[..other.len() - 1]].concat();
+            assert_eq!(reason(schema, &cut), Reason::Truncated);
+        }
+        for group in [0x43, 0x44, 0x46, 0x47] {
+            let bytes = [&event[..], &[group]].concat();
+            assert_eq!(reason(schema, &bytes), Reason::Expected("a field that is no group"));
+        }
+    }
+}
+
+#[test]
+fn what_protocol_buffers_would_forgive_is_refused() {
+    let event = encoded(Schema::Binary, &golden());
+    let behind = |field: &[u8]| reason(Schema::Binary, &[&event, field].concat());
+    assert_eq!(behind(&[0x20, 1]), Reason::Duplicate(Field::Kind));
+    assert_eq!(behind(&[0x18, 1]), Reason::Duplicate(Field::CreatedAt));
+    assert_eq!(behind(&[0x32, 0]), Reason::Duplicate(Field::Content));
+    assert_eq!(behind(&event[..34]), Reason::Duplicate(Field::Id));
+    assert_eq!(behind(&[0x20, 0x81, 0x80, 0x04]), Reason::Range(Field::Kind));
+    assert_eq!(behind(&[0x20, 0x81, 0]), Reason::NotMinimal);
+    assert_eq!(behind(&[0xaa, 0, 0]), Reason::NotMinimal);
+    assert_eq!(behind(&[0x22, 0]), Reason::Expected("an integer"));
+    assert_eq!(behind(&[0x28, 0]), Reason::Expected("a message with its length"));
+    assert_eq!(behind(&[0x2a, 3, 0x0a, 1, 0xff]), Reason::Utf8);
+    assert_eq!(behind(&[2, 0]), Reason::Expected("a field's number"));
+    assert_eq!(reason(Schema::Binary, &event[34..]), Reason::Missing(Field::Id));
+    assert_eq!(reason(Schema::Binary, &event[..68]), Reason::Missing(Field::Sig));
+    assert_eq!(reason(Schema::Binary, &[0x0a, 1, 0]), Reason::Length(Field::Id));
+    let mut digits = encoded(Schema::String, &golden());
+    digits[2] = b'A';
+    assert_eq!(reason(Schema::String, &digits), Reason::Hex(Field::Id));
+}
+
+#[test]
+fn a_value_is_text_or_bytes_and_a_tag_keeps_to_one_list() {
+    let event = encoded(Schema::BinaryHex, &OwnedEvent { tags: Vec::new(), ..golden() });
+    let with = |tag: &[u8]| [&event, &[0x2a, tag.len() as u8][..], tag].concat();
+    let refused = |tag: &[u8]| reason(Schema::BinaryHex, &with(tag));
+    assert_eq!(refused(&[0x12, 0]), Reason::Expected("a value's text or bytes"));
+    let twice = [0x12, 5, 0x0a, 1, b'a', 0x12, 0];
+    assert_eq!(refused(&twice), Reason::Duplicate(Field::Tags));
+    let mixed = [0x0a, 1, b'a', 0x12, 2, 0x0a, 0];
+    assert_eq!(refused(&mixed), Reason::NotCanonical("values of a tag in two lists"));
+    let older = with(&[0x0a, 1, b'a', 0x0a, 1, b'b']);
+    assert_eq!(decoded(Schema::BinaryHex, &older).tags, [["a", "b"]]);
+}
+
+#[test]
+fn messages_longer_than_127_bytes_are_moved_behind_their_length() {
+    for len in [0, 100, 125, 126, 127, 128, 16_380, 16_384, 60_000] {
+        for schema in SCHEMAS {
+            let event = OwnedEvent { tags: vec![vec!["x".repeat(len)]], ..golden() };
+            assert_eq!(decoded(schema, &encoded(schema, &event)), event, "{len}");
+        }
+    }
+}
