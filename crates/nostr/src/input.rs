@@ -5,42 +5,45 @@ use kernels::utf8;
 use crate::{DecodeError, Field, Limit, Limits, Reason};
 
 /// Bytes that are read from the front.
+///
+/// What is not inlined takes no reference to it: the compiler then keeps it in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input<'a> {
-    bytes: &'a [u8],
-    // offset <= bytes.len()
-    offset: usize,
+    rest: &'a [u8],
+    // Where the rest ends in what offsets are counted in: rest.len() <= end
+    end: usize,
 }
 
 impl<'a> Input<'a> {
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, offset: 0 }
+        Self { rest: bytes, end: bytes.len() }
     }
 
     /// Bytes read so far.
     #[inline]
     pub(crate) fn offset(&self) -> usize {
-        self.offset
+        self.end - self.rest.len()
     }
 
     /// What was not read yet.
     #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
-        &self.bytes[self.offset..]
+        self.rest
     }
 
     /// The fault `reason` at what is read next.
-    #[cold]
+    #[inline]
     pub(crate) fn fault(&self, reason: Reason) -> DecodeError {
-        DecodeError::new(self.offset, reason)
+        DecodeError::new(self.offset(), reason)
     }
 
     /// The next `len` bytes.
     #[inline]
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
-        match self.rest().get(..len) {
-            Some(taken) => {
-                self.offset += len;
+        match self.rest.split_at_checked(len) {
+            Some((taken, rest)) => {
+                self.rest = rest;
                 Ok(taken)
             }
             None => Err(self.fault(Reason::Truncated)),
@@ -50,18 +53,17 @@ impl<'a> Input<'a> {
     /// The next `len` bytes as an input of their own, whose offsets go on counting from where ours do.
     #[inline]
     pub(crate) fn part(&mut self, len: usize) -> Result<Self, DecodeError> {
-        let start = self.offset;
-        self.take(len)?;
-        Ok(Self { bytes: &self.bytes[..start + len], offset: start })
+        let start = self.offset();
+        Ok(Self { rest: self.take(len)?, end: start + len })
     }
 
     /// The next `N` bytes.
     #[inline]
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        match self.rest().first_chunk() {
-            Some(taken) => {
-                self.offset += N;
-                Ok(*taken)
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
+        match self.rest.split_first_chunk() {
+            Some((taken, rest)) => {
+                self.rest = rest;
+                Ok(taken)
             }
             None => Err(self.fault(Reason::Truncated)),
         }
@@ -70,14 +72,14 @@ impl<'a> Input<'a> {
     /// The next byte.
     #[inline]
     pub(crate) fn byte(&mut self) -> Result<u8, DecodeError> {
-        let [byte] = self.array()?;
+        let [byte] = *self.array()?;
         Ok(byte)
     }
 
     /// The next `len` bytes as text.
     #[inline]
     pub(crate) fn text(&mut self, len: usize) -> Result<&'a str, DecodeError> {
-        let start = self.offset;
+        let start = self.offset();
         let bytes = self.take(len)?;
         utf8::text(bytes).ok_or_else(|| DecodeError::new(start, Reason::Utf8))
     }
@@ -85,29 +87,17 @@ impl<'a> Input<'a> {
     /// The next minimal LEB128, of all 64 bits.
     #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
-        if let [first @ 0..0x80, ..] = self.rest() {
-            self.offset += 1;
+        if let [first @ 0..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
             return Ok(u64::from(*first));
         }
-        self.long_varint()
-    }
-
-    fn long_varint(&mut self) -> Result<u64, DecodeError> {
-        let mut value = 0;
-        for (at, byte) in self.rest().iter().take(10).enumerate() {
-            if at == 9 && *byte > 1 {
-                return Err(self.fault(Reason::Expected("an integer of 64 bits")));
+        match long_varint(self.rest) {
+            Ok((value, rest)) => {
+                self.rest = rest;
+                Ok(value)
             }
-            value |= u64::from(byte & 0x7f) << (7 * at);
-            if byte & 0x80 == 0 {
-                if *byte == 0 && at > 0 {
-                    return Err(self.fault(Reason::NotMinimal));
-                }
-                self.offset += at + 1;
-                return Ok(value);
-            }
+            Err(reason) => Err(self.fault(reason)),
         }
-        Err(self.fault(Reason::Truncated))
     }
 
     /// The next varint as a count of items that take `least_bytes` each at least, of which `limit`
@@ -121,7 +111,7 @@ impl<'a> Input<'a> {
     ) -> Result<usize, DecodeError> {
         let start = *self;
         let count = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
-        hold(count, most, limit, start.offset)?;
+        hold(count, most, limit, start.offset())?;
         match count.checked_mul(least_bytes) {
             Some(bytes) if bytes <= self.rest().len() => Ok(count),
             _ => Err(start.fault(Reason::Truncated)),
@@ -132,6 +122,25 @@ impl<'a> Input<'a> {
     pub(crate) fn end(&self) -> Result<(), DecodeError> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.fault(Reason::TrailingBytes)) }
     }
+}
+
+fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), Reason> {
+    let mut value = 0;
+    for (at, byte) in bytes.iter().take(10).enumerate() {
+        if at == 9 && *byte > 1 {
+            return Err(Reason::Expected("an integer of 64 bits"));
+        }
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            let is_minimal = *byte > 0 || at == 0;
+            return if is_minimal {
+                Ok((value, &bytes[at + 1..]))
+            } else {
+                Err(Reason::NotMinimal)
+            };
+        }
+    }
+    Err(Reason::Truncated)
 }
 
 /// Appends the minimal LEB128 of `value`, all 64 bits of it.

@@ -46,14 +46,14 @@ pub fn decode<'a>(
     decode: impl Fn(&'a [u8], &'a Bump, &Limits) -> Result<Event<'a>, DecodeError>,
 ) -> Result<&'a [Event<'a>], DecodeError> {
     let mut input = Input::new(bytes);
-    let count = u32::from_le_bytes(input.array()?) as usize;
+    let count = u32::from_le_bytes(*input.array()?) as usize;
     limits.hold_events(count, 0)?;
     if count > input.rest().len() / 4 {
         return Err(input.fault(Reason::Truncated));
     }
     let mut events = BumpVec::with_capacity_in(count, arena);
     for _ in 0..count {
-        let len = u32::from_le_bytes(input.array()?) as usize;
+        let len = u32::from_le_bytes(*input.array()?) as usize;
         let start = input.offset();
         let event = decode(input.take(len)?, arena, limits);
         let in_batch = |error: DecodeError| DecodeError::new(start + error.offset, error.reason);

@@ -12,6 +12,8 @@
 //!
 //! [`Format`] names them all, for those who choose at run time.
 
+pub mod cbor;
+pub(crate) mod compact;
 mod fields;
 pub mod framed;
 pub mod json;
@@ -26,6 +28,12 @@ use crate::{DecodeError, EncodeError, Event, Limits};
 pub enum Format {
     /// [`json`]: NIP-01's object, and an array of them.
     Json,
+    /// [`cbor::schemaless`]: a map with the names of JSON.
+    CborSchemaless,
+    /// [`cbor::packed`]: an array in one way only.
+    CborPacked,
+    /// [`cbor::intkey`]: a map with numbers for names.
+    CborIntkey,
     /// [`proto::Schema::String`].
     ProtoString,
     /// [`proto::Schema::Binary`].
@@ -36,13 +44,23 @@ pub enum Format {
 
 impl Format {
     /// All formats, in the order of the tables.
-    pub const ALL: &[Self] =
-        &[Self::Json, Self::ProtoString, Self::ProtoBinary, Self::ProtoBinaryHex];
+    pub const ALL: &[Self] = &[
+        Self::Json,
+        Self::CborSchemaless,
+        Self::CborPacked,
+        Self::CborIntkey,
+        Self::ProtoString,
+        Self::ProtoBinary,
+        Self::ProtoBinaryHex,
+    ];
 
     /// The name in results and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
+            Self::CborSchemaless => "cbor-schemaless",
+            Self::CborPacked => "cbor-packed",
+            Self::CborIntkey => "cbor-intkey",
             Self::ProtoString => "proto-string",
             Self::ProtoBinary => "proto-binary",
             Self::ProtoBinaryHex => "proto-binary-hex",
@@ -57,9 +75,7 @@ impl Format {
     /// Who wrote the codec: `hand-written`, or the library that does the work.
     pub fn codec(self) -> &'static str {
         match self {
-            Self::Json | Self::ProtoString | Self::ProtoBinary | Self::ProtoBinaryHex => {
-                HAND_WRITTEN
-            }
+            _ => HAND_WRITTEN,
         }
     }
 
@@ -70,6 +86,9 @@ impl Format {
     pub fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Json => json::encode(event, out),
+            Self::CborSchemaless => cbor::schemaless::encode(event, out),
+            Self::CborPacked => cbor::packed::encode(event, out),
+            Self::CborIntkey => cbor::intkey::encode(event, out),
             Self::ProtoString => proto::Schema::String.encode(event, out),
             Self::ProtoBinary => proto::Schema::Binary.encode(event, out),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode(event, out),
@@ -89,6 +108,9 @@ impl Format {
     ) -> Result<Event<'a>, DecodeError> {
         match self {
             Self::Json => json::decode(bytes, arena, limits),
+            Self::CborSchemaless => cbor::schemaless::decode(bytes, arena, limits),
+            Self::CborPacked => cbor::packed::decode(bytes, arena, limits),
+            Self::CborIntkey => cbor::intkey::decode(bytes, arena, limits),
             Self::ProtoString => proto::Schema::String.decode(bytes, arena, limits),
             Self::ProtoBinary => proto::Schema::Binary.decode(bytes, arena, limits),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode(bytes, arena, limits),
@@ -102,6 +124,9 @@ impl Format {
     pub fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Json => json::encode_batch(events, out),
+            Self::CborSchemaless => cbor::schemaless::encode_batch(events, out),
+            Self::CborPacked => cbor::packed::encode_batch(events, out),
+            Self::CborIntkey => cbor::intkey::encode_batch(events, out),
             Self::ProtoString => proto::Schema::String.encode_batch(events, out),
             Self::ProtoBinary => proto::Schema::Binary.encode_batch(events, out),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode_batch(events, out),
@@ -120,6 +145,9 @@ impl Format {
     ) -> Result<&'a [Event<'a>], DecodeError> {
         match self {
             Self::Json => json::decode_batch(bytes, arena, limits),
+            Self::CborSchemaless => cbor::schemaless::decode_batch(bytes, arena, limits),
+            Self::CborPacked => cbor::packed::decode_batch(bytes, arena, limits),
+            Self::CborIntkey => cbor::intkey::decode_batch(bytes, arena, limits),
             Self::ProtoString => proto::Schema::String.decode_batch(bytes, arena, limits),
             Self::ProtoBinary => proto::Schema::Binary.decode_batch(bytes, arena, limits),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode_batch(bytes, arena, limits),

@@ -1,0 +1,113 @@
+//! What does the head of a CBOR item say, and how is one written (RFC 8949, section 3)?
+//!
+//! Heads are as short as they can be, and lengths definite.
+
+use crate::input::Input;
+use crate::{DecodeError, Reason};
+
+/// Major types.
+pub(super) const UNSIGNED: u8 = 0;
+pub(super) const NEGATIVE: u8 = 1;
+pub(super) const BYTES: u8 = 2;
+pub(super) const TEXT: u8 = 3;
+pub(super) const ARRAY: u8 = 4;
+pub(super) const MAP: u8 = 5;
+pub(super) const TAG: u8 = 6;
+pub(super) const SIMPLE: u8 = 7;
+
+/// The major type and the argument of the next item.
+#[inline(always)]
+pub(super) fn read(input: &mut Input<'_>) -> Result<(u8, u64), DecodeError> {
+    let first = match input.rest() {
+        [first, ..] => *first,
+        [] => return Err(input.fault(Reason::Truncated)),
+    };
+    let info = first & 0x1f;
+    if info < 24 {
+        input.take(1)?;
+        return Ok((first >> 5, u64::from(info)));
+    }
+    match argument(input.rest(), info) {
+        Ok((argument, len)) => {
+            input.take(len)?;
+            Ok((first >> 5, argument))
+        }
+        Err(reason) => Err(input.fault(reason)),
+    }
+}
+
+/// The argument of the head that `bytes` begin with, and how long the head is.
+#[inline]
+fn argument(bytes: &[u8], info: u8) -> Result<(u64, usize), Reason> {
+    let (argument, least, len) = match (info, bytes) {
+        (24, [_, a, ..]) => (u64::from(*a), 24, 2),
+        (25, [_, a, b, ..]) => (u64::from(u16::from_be_bytes([*a, *b])), 1 << 8, 3),
+        (26, [_, a, b, c, d, ..]) => (u64::from(u32::from_be_bytes([*a, *b, *c, *d])), 1 << 16, 5),
+        (27, [_, a, b, c, d, e, f, g, h, ..]) => {
+            (u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]), 1 << 32, 9)
+        }
+        (24..=27, _) => return Err(Reason::Truncated),
+        _ => return Err(Reason::Expected("a definite length")),
+    };
+    // The argument of a simple value is its bits, of which all are asked for.
+    let is_simple = bytes[0] >> 5 == SIMPLE;
+    if argument < least && !is_simple { Err(Reason::NotMinimal) } else { Ok((argument, len)) }
+}
+
+/// Appends the shortest head.
+#[inline(always)]
+pub(super) fn write(major: u8, argument: u64, out: &mut Vec<u8>) {
+    let major = major << 5;
+    match argument {
+        0..24 => out.push(major | argument as u8),
+        24..=0xff => out.extend_from_slice(&[major | 24, argument as u8]),
+        _ => write_long(major, argument, out),
+    }
+}
+
+fn write_long(major: u8, argument: u64, out: &mut Vec<u8>) {
+    match argument {
+        0..=0xffff => {
+            out.push(major | 25);
+            out.extend_from_slice(&(argument as u16).to_be_bytes());
+        }
+        0x1_0000..=0xffff_ffff => {
+            out.push(major | 26);
+            out.extend_from_slice(&(argument as u32).to_be_bytes());
+        }
+        _ => {
+            out.push(major | 27);
+            out.extend_from_slice(&argument.to_be_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_head_is_written_as_short_as_it_can_be_and_no_other_is_read() {
+        let steps = [0, 23, 24, 0xff, 0x100, 0xffff, 0x1_0000, 0xffff_ffff, 1 << 32, u64::MAX];
+        for (argument, len) in steps.into_iter().zip([1, 1, 2, 2, 3, 3, 5, 5, 9, 9]) {
+            let mut bytes = Vec::new();
+            write(TEXT, argument, &mut bytes);
+            assert_eq!(bytes.len(), len);
+            let mut input = Input::new(&bytes);
+            assert_eq!(read(&mut input), Ok((TEXT, argument)));
+            assert_eq!(input.end(), Ok(()));
+            for len in 0..len {
+                let fault = read(&mut Input::new(&bytes[..len])).unwrap_err();
+                assert_eq!(fault.reason, Reason::Truncated);
+            }
+        }
+        let fault = |bytes: &[u8]| read(&mut Input::new(bytes)).unwrap_err().reason;
+        for longer in [&[0x18, 23][..], &[0x79, 0, 255], &[0x1a, 0, 0, 255, 255]] {
+            assert_eq!(fault(longer), Reason::NotMinimal);
+        }
+        assert_eq!(fault(&[0x1b, 0, 0, 0, 0, 255, 255, 255, 255]), Reason::NotMinimal);
+        for indefinite in [0x5f, 0x7f, 0x9f, 0xbf, 0xff, 0x1c] {
+            assert_eq!(fault(&[indefinite]), Reason::Expected("a definite length"));
+        }
+    }
+}
