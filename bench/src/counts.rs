@@ -44,6 +44,11 @@ impl Counts {
         self.0.is_empty()
     }
 
+    /// What was counted.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// Those of the counts that `names` names.
     pub(crate) fn only(&self, names: &[&str]) -> Self {
         let named = self.0.iter().filter(|(name, _)| names.contains(&name.as_str()));

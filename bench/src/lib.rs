@@ -13,6 +13,7 @@ pub mod corpora;
 mod counts;
 mod error;
 mod exchange;
+mod forecast;
 mod hostile;
 mod machine;
 pub mod own;
@@ -29,6 +30,7 @@ mod task;
 
 pub use counts::{Comparison, Count, Counts, Difference};
 pub use error::{BenchError, CorpusFault};
+pub use forecast::{Forecast, Outlook};
 pub use plan::{Own, Plan};
 pub use progress::Progress;
 pub use results::{

@@ -19,6 +19,17 @@ pub enum Progress<'a> {
     Building {
         /// Its name.
         peer: &'a str,
+        /// Peers built so far.
+        done: u64,
+        /// Peers to build.
+        total: u64,
+    },
+    /// All peers have said what they can do, and so it is known what there is to do.
+    Known {
+        /// Rows to measure.
+        rows: u64,
+        /// Hostile cases to judge, of all peers on all paths.
+        cases: u64,
     },
     /// A row does its work once, to be counted.
     Proving {
@@ -26,6 +37,10 @@ pub enum Progress<'a> {
         peer: &'a str,
         /// The variant.
         variant: &'a str,
+        /// Which of the rows it is, from 0.
+        row: u64,
+        /// Rows of all tasks.
+        rows: u64,
     },
     /// A pass is about to be made, warm-up included.
     Pass {
@@ -33,6 +48,8 @@ pub enum Progress<'a> {
         peer: &'a str,
         /// The variant.
         variant: &'a str,
+        /// Which of the rows it is, from 0.
+        row: u64,
         /// Passes made so far, of all rows.
         done: u64,
         /// Passes of all rows.
@@ -44,9 +61,9 @@ pub enum Progress<'a> {
         peer: &'a str,
         /// The case.
         case: &'a str,
-        /// Cases judged so far by this peer on this path.
+        /// Cases judged so far, of all peers.
         done: u64,
-        /// Cases that it is given there.
+        /// Cases of all peers.
         total: u64,
     },
 }

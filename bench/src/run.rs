@@ -36,6 +36,8 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
     let mut bench = Bench { plan, corpora: &corpora, core: Core::choose(), lanes: Vec::new() };
     let (guests, unavailable) = bench.invite(&chosen, &mut workshop, progress);
     bench.open_lanes(&guests);
+    let cases = hostile.as_ref().map_or(0, |set| hostile::cases(set, &guests));
+    progress(Progress::Known { rows: bench.lanes.len() as u64, cases });
     bench.work(&workshop, progress);
 
     let mut rows: Vec<Row> = bench.lanes.into_iter().map(Lane::into_row).collect();
@@ -149,8 +151,9 @@ impl<'p> Bench<'p> {
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> (Vec<Guest>, Vec<Unavailable>) {
         let (mut guests, mut unavailable) = (Vec::new(), Vec::new());
-        for peer in peers {
-            progress(Progress::Building { peer: &peer.id });
+        for (done, peer) in peers.iter().enumerate() {
+            let (done, total) = (done as u64, peers.len() as u64);
+            progress(Progress::Building { peer: &peer.id, done, total });
             let has_part = |guest: &Guest| self.plan.tasks.iter().any(|task| guest.does(*task));
             match self.introduce(peer, workshop) {
                 Ok(guest) if has_part(&guest) => guests.push(guest),
@@ -186,14 +189,20 @@ impl<'p> Bench<'p> {
     fn work(&mut self, workshop: &Workshop, progress: &mut dyn FnMut(Progress<'_>)) {
         let mut lanes = std::mem::take(&mut self.lanes);
         let rounds = u64::from(self.plan.warmup + self.plan.passes);
-        let (mut done, total) = (0, rounds * lanes.len() as u64);
+        let rows = lanes.len() as u64;
+        let (mut before, mut done) = (0, 0);
         for of_task in lanes.chunk_by_mut(|one, next| one.corpus.task == next.corpus.task) {
-            self.prove(of_task, workshop, progress);
-            self.measure(of_task, &mut |peer, variant| {
-                progress(Progress::Pass { peer, variant, done, total });
+            self.prove(of_task, workshop, &mut |row, peer, variant| {
+                let row = before + row as u64;
+                progress(Progress::Proving { peer, variant, row, rows });
+            });
+            self.measure(of_task, &mut |row, peer, variant| {
+                let (row, total) = (before + row as u64, rounds * rows);
+                progress(Progress::Pass { peer, variant, row, done, total });
                 done += 1;
             });
             of_task.iter_mut().for_each(|lane| lane.runner = None);
+            before += of_task.len() as u64;
         }
         self.lanes = lanes;
     }
@@ -203,15 +212,16 @@ impl<'p> Bench<'p> {
         Runner::start(launch.command(), self.core, log, self.plan.request_limit)
     }
 
-    /// Lets each lane do its work once, and holds what it found against the corpus.
+    /// Lets each lane do its work once, and holds what it found against the corpus. `begins` is told of
+    /// each.
     fn prove(
         &self,
         lanes: &mut [Lane<'_>],
         workshop: &Workshop,
-        progress: &mut dyn FnMut(Progress<'_>),
+        begins: &mut dyn FnMut(usize, &str, &str),
     ) {
-        for lane in lanes {
-            progress(Progress::Proving { peer: &lane.peer, variant: &lane.name });
+        for (row, lane) in lanes.iter_mut().enumerate() {
+            begins(row, &lane.peer, &lane.name);
             match self.start(&lane.peer, &lane.launch, workshop) {
                 Ok(runner) => lane.prove(runner),
                 Err(fault) => lane.fail("start", &fault),
@@ -221,11 +231,11 @@ impl<'p> Bench<'p> {
 
     /// Lets the lanes make their passes in turn: each its first, then each its second, and so on.
     /// `begins` is told of each.
-    fn measure(&self, lanes: &mut [Lane<'_>], begins: &mut dyn FnMut(&str, &str)) {
+    fn measure(&self, lanes: &mut [Lane<'_>], begins: &mut dyn FnMut(usize, &str, &str)) {
         let (warmup, passes) = (self.plan.warmup, self.plan.passes);
         for round in 0..warmup + passes {
-            for lane in &mut *lanes {
-                begins(&lane.peer, &lane.name);
+            for (row, lane) in lanes.iter_mut().enumerate() {
+                begins(row, &lane.peer, &lane.name);
                 lane.pass(round >= warmup);
             }
         }

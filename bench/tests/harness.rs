@@ -125,6 +125,26 @@ fn passes_take_turns() {
 }
 
 #[test]
+fn every_stage_of_a_run_is_told_with_its_place_in_it() {
+    let place = Place::new();
+    let mut told = Vec::new();
+    run(&place.plan(&["second", "honest"]), &mut |progress| {
+        told.push(match progress {
+            Progress::Building { done, total, .. } => ("building", done, total),
+            Progress::Known { rows, cases } => ("known", rows, cases),
+            Progress::Proving { row, rows, .. } => ("proving", row, rows),
+            Progress::Pass { done, total, .. } => ("pass", done, total),
+            other => panic!("{other:?}"),
+        });
+    })
+    .unwrap();
+    let before = [("building", 0, 2), ("building", 1, 2), ("known", 2, 0)];
+    let proofs = [("proving", 0, 2), ("proving", 1, 2)];
+    let passes = (0..8).map(|done| ("pass", done, 8));
+    assert_eq!(told, before.into_iter().chain(proofs).chain(passes).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_runner_that_finds_something_else_is_a_mismatch_and_not_ranked() {
     let results = Place::new().measure(&["liar", "second"]);
     assert_eq!(row(&results, "liar").parity, Parity::Mismatch);

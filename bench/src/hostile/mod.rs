@@ -29,21 +29,33 @@ pub(crate) fn judge(
     workshop: &Workshop,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Vec<Row>, BenchError> {
-    let mut rows = Vec::new();
+    let (mut rows, mut before, total) = (Vec::new(), 0, cases(set, guests));
     for guest in guests {
         let log = workshop.runner_log(&guest.peer).map_err(BenchError::io(&plan.work_dir))?;
         let trial = Trial { launch: &guest.launch, log, limit: plan.case_limit };
-        for kind in [Kind::Repo, Kind::Frames] {
+        for kind in KINDS {
             let Some(checks) = checks(guest, kind) else { continue };
-            let cases: Vec<&Case> = set.cases.iter().filter(|case| case.kind == kind).collect();
+            let cases: Vec<&Case> = of_kind(set, kind).collect();
             let outcomes = outcomes(&trial, &cases, &mut |done, case| {
-                let (peer, total) = (&guest.peer, cases.len() as u64);
-                progress(Progress::Case { peer, case: &case.name, done, total });
+                let (peer, case, done) = (&guest.peer, &case.name, before + done);
+                progress(Progress::Case { peer, case, done, total });
             });
+            before += cases.len() as u64;
             rows.push(row(guest, kind, checks, &cases, outcomes));
         }
     }
     Ok(rows)
+}
+
+/// How many cases there are to judge, of all peers on all their paths.
+pub(crate) fn cases(set: &Set, guests: &[Guest]) -> u64 {
+    let paths = guests.iter().flat_map(|guest| KINDS.map(|kind| (guest, kind)));
+    let taken = paths.filter(|(guest, kind)| checks(guest, *kind).is_some());
+    taken.map(|(_, kind)| of_kind(set, kind).count() as u64).sum()
+}
+
+fn of_kind(set: &Set, kind: Kind) -> impl Iterator<Item = &Case> {
+    set.cases.iter().filter(move |case| case.kind == kind)
 }
 
 /// What the peer checks on its path for cases of this kind, if it has one.
@@ -123,6 +135,8 @@ fn row(
         note: None,
     }
 }
+
+const KINDS: [Kind; 2] = [Kind::Repo, Kind::Frames];
 
 /// Processes that are under way together.
 const AT_ONCE: usize = 2;

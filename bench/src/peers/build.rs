@@ -157,9 +157,12 @@ impl Workshop {
     /// Sources run where they lie; only what they need is installed.
     fn python(&mut self, id: &str, dir: &Path) -> Result<Launch, String> {
         let toolchain = self.tool("python3", "--version")?;
+        let requirements = dir.join("requirements.txt");
+        if !requirements.is_file() {
+            return Ok(Launch::new("python3", dir).arg("runner.py"));
+        }
         let venv = self.dir.join(id).join("venv");
         let python = venv.join("bin/python");
-        let requirements = dir.join("requirements.txt");
         self.unless_fresh(id, std::slice::from_ref(&requirements), &toolchain, &python, |build| {
             let mut make = clean_command("python3");
             build.step(make.args(["-m", "venv", "--clear"]).arg(&venv))?;

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::speed;
+use super::{paint, speed};
 use crate::own::PEER;
 use crate::results::{CaseOutcome, Expect, Outcome};
 use crate::{Row, Task};
@@ -13,6 +13,7 @@ pub(super) fn matrix(rows: &[&Row]) -> String {
     let amount = speed::amount(Task::Hostile.unit(), cases.len() as u64);
     let valid = cases.iter().copied().filter(valid).count();
     let title = format!("hostile: {amount}, {valid} of them valid, each in a process of its own");
+    let title = paint::painted(paint::TITLE, &title);
     format!("{title}\n\n{}\n\n{}\n\n{LEGEND}", matrix_table(rows, &cases), sums(rows))
 }
 
@@ -40,7 +41,7 @@ fn matrix_table(rows: &[&Row], cases: &[&CaseOutcome]) -> String {
         let first = [case.name.clone(), must(case.expect).to_owned()];
         table.add_row(first.into_iter().chain(outcomes));
     }
-    table.trim_fmt()
+    paint::table(&table.trim_fmt(), &[])
 }
 
 /// Ourselves first.
@@ -80,7 +81,7 @@ fn sums(rows: &[&Row]) -> String {
         let column = table.column_mut(column).expect("nine columns");
         column.set_cell_alignment(CellAlignment::Right);
     }
-    table.trim_fmt()
+    paint::table(&table.trim_fmt(), &[])
 }
 
 fn numbers(row: &Row) -> [u64; 7] {

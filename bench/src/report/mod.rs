@@ -2,6 +2,7 @@
 
 mod baseline;
 mod hostile;
+mod paint;
 pub mod speed;
 mod stages;
 mod table;
@@ -11,11 +12,15 @@ use crate::{Results, Row, Task};
 
 pub use baseline::Baseline;
 
-/// The report for a terminal: a table for each task with its legend, and a paragraph for
-/// each.
+/// The report as plain text: of each task a table, its legend, and a paragraph that says what it comes to.
 ///
 /// `baseline` replaces the usual rows that ratios are held against.
 pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
+    anstream::adapter::strip_str(&styled(results, baseline)).to_string()
+}
+
+/// The same for a terminal, with the escape sequences of colours and weights.
+pub fn styled(results: &Results, baseline: Option<&Baseline>) -> String {
     let mut text = String::new();
     for task in tasks(&results.rows) {
         let rows: Vec<&Row> = results.rows.iter().filter(|row| row.task == task).collect();
@@ -23,15 +28,16 @@ pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
             Some(Task::Hostile) => hostile::matrix(&rows),
             _ => table::of_task(task, &rows, baseline),
         };
-        text += "\n";
+        text += &format!("\n{}\n\n", verdict::wrapped(task, &rows, baseline));
     }
     text += &table::unavailable(&results.unavailable);
-    text + &verdict::paragraphs(results)
+    text.truncate(text.trim_end().len());
+    text + "\n"
 }
 
 /// What the rows of a task come to, in a paragraph.
 pub fn verdict(task: &str, rows: &[&Row]) -> String {
-    verdict::paragraph(task, rows)
+    verdict::paragraph(task, rows, None)
 }
 
 /// The row that `row` is held against, among the `rows` of its task in the order of the report.

@@ -2,6 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use super::paint;
 use super::speed::milliseconds;
 use crate::Row;
 
@@ -28,7 +29,7 @@ pub(super) fn of_task(rows: &[&Row]) -> String {
         let column = table.column_mut(column).expect("one for each stage");
         column.set_cell_alignment(CellAlignment::Right);
     }
-    format!("{}\n\n{LEGEND}", table.trim_fmt())
+    format!("{}\n\n{LEGEND}", paint::table(&table.trim_fmt(), &[]))
 }
 
 /// The stages that some row has: the known ones in the order of the work, then others.

@@ -2,15 +2,14 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
-use super::{Baseline, baseline, speed, stages, wrap};
+use super::{Baseline, baseline, paint, speed, stages, wrap};
 use crate::corpora::MIXED;
 use crate::{Parity, Row, Unavailable};
 
 /// Title, table, stages, legend and notes.
 pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let mut text = title(task, rows);
-    text += &table(task, rows, chosen);
-    text += "\n\n";
+    text += &format!("{}\n\n", table(task, rows, chosen));
     text += &stages::of_task(rows);
     text += &baselines(task, rows, chosen);
     text += &corpora_legend(rows);
@@ -24,12 +23,14 @@ pub(super) fn unavailable(peers: &[Unavailable]) -> String {
         return String::new();
     }
     let line = |Unavailable { peer, reason }: &Unavailable| format!("  {peer}: {reason}\n");
-    format!("not available\n{}\n", peers.iter().map(line).collect::<String>())
+    format!("not available\n{}", peers.iter().map(line).collect::<String>())
 }
 
 fn title(task: &str, rows: &[&Row]) -> String {
     let (bytes, passes) = (rows[0].bytes as f64 / 1e6, rows[0].passes_ns.len());
-    format!("{task}: {}, {bytes:.1} MB, {passes} passes, one core\n\n", amounts(rows).join(", "))
+    let amounts = amounts(rows).join(", ");
+    let title = format!("{task}: {amounts}, {bytes:.1} MB, {passes} passes, one core");
+    paint::painted(paint::TITLE, &title) + "\n\n"
 }
 
 /// What a pass does, of each kind of unit; with what is in it where it is one whole thing.
@@ -55,13 +56,18 @@ fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["peer", "variant", &per_s, "min – max", "MB/s", "ratio", "checks", "parity"]);
+    let mut styles = Vec::new();
     for group in groups(rows) {
         let against = baseline::of_group(group[0], rows, chosen).and_then(Row::median);
         if table.row_count() > 0 {
             table.add_row([""; 8]);
+            styles.push(paint::PLAIN);
         }
-        for row in group {
+        for (at, row) in group.iter().enumerate() {
             table.add_row(cells(row, against, &checks));
+            // The fastest comes first, if any did the same work.
+            let is_fastest = at == 0 && row.is_ranked();
+            styles.push(if is_fastest { paint::FASTEST } else { paint::PLAIN });
         }
     }
     for column in 2..=5 {
@@ -76,7 +82,7 @@ fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
             column.set_constraint(ColumnConstraint::Hidden);
         }
     }
-    table.trim_fmt()
+    paint::table(&table.trim_fmt(), &styles)
 }
 
 /// The rows of one kind, kind by kind.
@@ -177,7 +183,7 @@ fn notes(rows: &[&Row]) -> String {
     }
     let line = |(peer, note, variants): &(&str, String, Vec<&str>)| {
         let text = format!("{peer} {}: {note}", variants.join(" and "));
-        format!("  {}\n", wrap(&text, INDENT))
+        format!("  {}\n", paint::wrong_words(&wrap(&text, INDENT)))
     };
     if notes.is_empty() {
         return String::new();
@@ -193,6 +199,14 @@ const INDENT: usize = 8;
 
 /// Checks, each with its letter in the table.
 pub(super) type Checks = Vec<(char, &'static str)>;
+
+/// The checks that say something of a task, and whether a row makes them; `None` where none does.
+pub(super) fn checks(task: &str, row: &Row) -> Option<Vec<(&'static str, bool)>> {
+    let is_made = |check: &str| row.checks.iter().any(|made| made == check);
+    let checks: Vec<_> =
+        checks_of(task).into_iter().map(|(_, check)| (check, is_made(check))).collect();
+    (!checks.is_empty()).then_some(checks)
+}
 
 /// The checks of the runner protocol that say something of a task.
 pub(super) fn checks_of(task: &str) -> Checks {

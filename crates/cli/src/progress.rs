@@ -36,6 +36,15 @@ impl ProgressLine {
         self.bar.set_message(message);
     }
 
+    /// A part of something is done: from 0 to 1.
+    pub(crate) fn share(&mut self, message: String, done: f64) {
+        self.show();
+        self.bar.set_style(style("{spinner} [{bar:30}] {percent:>3} % {msg}"));
+        self.bar.set_length(PARTS);
+        self.bar.set_position((done * PARTS as f64) as u64);
+        self.bar.set_message(message);
+    }
+
     /// A line for a person, above the other one; where nobody looks too.
     pub(crate) fn say(&self, text: &str) {
         // If standard error is closed there is nobody to tell.
@@ -59,5 +68,7 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("a template of ours")
 }
 
+/// As fine as a bar can show.
+const PARTS: u64 = 1_000;
 const QUIET: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(120);

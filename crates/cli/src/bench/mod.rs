@@ -1,17 +1,18 @@
 //! `wireproof bench`: a plan from the arguments, progress, the table, the JSON.
 
+mod run_line;
 mod verify;
 
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use ::bench::{Own, Plan, Progress, Results, Task, own, report};
+use ::bench::{Own, Plan, Results, Task, own, report};
 
 use crate::args::bench::{BenchArgs, ChainCommand, RunArgs};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::progress::ProgressLine;
+use run_line::RunLine;
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
     if let Some(ChainCommand::Verify(args)) = &args.chain {
@@ -24,8 +25,8 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
 
 /// Measures, and prints the table behind what there is to say before.
 fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<(), Failure> {
-    let mut line = ProgressLine::new();
-    let results = ::bench::run(plan, &mut |progress| show(&mut line, progress));
+    let mut line = RunLine::of(plan);
+    let results = ::bench::run(plan, &mut |progress| line.show(&progress));
     line.end();
     let results = results?;
     let json = to_json(&results);
@@ -35,7 +36,7 @@ fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<
             let usual = plan.work_dir.join("results.json");
             let path = path.unwrap_or(&usual);
             std::fs::write(path, json).map_err(Failure::file(path))?;
-            let text = report::text(&results, args.baseline.as_ref());
+            let text = report::styled(&results, args.baseline.as_ref());
             output.stdout().write_all(format!("{before}{text}").as_bytes())?;
         }
     }
@@ -60,22 +61,6 @@ fn plan(args: &RunArgs) -> Result<Plan, Failure> {
         own: Some(Own { program, args: vec!["runner".to_owned()] }),
         ..usual
     })
-}
-
-fn show(line: &mut ProgressLine, progress: Progress<'_>) {
-    match progress {
-        Progress::Waiting => line.step("another run is under way, waiting for it".to_owned()),
-        Progress::Corpus { name, done, total } => line.at(format!("making {name}"), done, total),
-        Progress::Building { peer } => line.step(format!("building {peer}")),
-        Progress::Proving { peer, variant } => line.step(format!("proving {peer} {variant}")),
-        Progress::Pass { peer, variant, done, total } => {
-            line.at(format!("measuring {peer} {variant}"), done, total);
-        }
-        Progress::Case { peer, case, done, total } => {
-            line.at(format!("judging {peer} {case}"), done, total);
-        }
-        _ => {}
-    }
 }
 
 fn to_json(results: &Results) -> Vec<u8> {
