@@ -117,6 +117,9 @@ pub enum EncodeError {
         /// How many there may be.
         most: usize,
     },
+    /// The id is not that of the event, and the layout leaves out what its reader computes.
+    #[error("an id that is not that of the event cannot be told by leaving it out")]
+    Id,
     /// A value that the layout has no place for.
     #[error("{} {value} has no place in this format", .field.name())]
     Range {

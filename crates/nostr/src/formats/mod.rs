@@ -18,6 +18,7 @@ mod fields;
 pub mod framed;
 pub mod json;
 pub mod proto;
+pub mod wireproof;
 
 use bumpalo::Bump;
 
@@ -40,6 +41,8 @@ pub enum Format {
     ProtoBinary,
     /// [`proto::Schema::BinaryHex`].
     ProtoBinaryHex,
+    /// [`wireproof`]: the smallest, without what readers recompute.
+    Wireproof,
 }
 
 impl Format {
@@ -52,6 +55,7 @@ impl Format {
         Self::ProtoString,
         Self::ProtoBinary,
         Self::ProtoBinaryHex,
+        Self::Wireproof,
     ];
 
     /// The name in results and on the command line.
@@ -64,6 +68,7 @@ impl Format {
             Self::ProtoString => "proto-string",
             Self::ProtoBinary => "proto-binary",
             Self::ProtoBinaryHex => "proto-binary-hex",
+            Self::Wireproof => "wireproof",
         }
     }
 
@@ -92,6 +97,7 @@ impl Format {
             Self::ProtoString => proto::Schema::String.encode(event, out),
             Self::ProtoBinary => proto::Schema::Binary.encode(event, out),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode(event, out),
+            Self::Wireproof => wireproof::encode(event, out),
         }
     }
 
@@ -114,6 +120,7 @@ impl Format {
             Self::ProtoString => proto::Schema::String.decode(bytes, arena, limits),
             Self::ProtoBinary => proto::Schema::Binary.decode(bytes, arena, limits),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode(bytes, arena, limits),
+            Self::Wireproof => wireproof::decode(bytes, arena, limits),
         }
     }
 
@@ -130,6 +137,7 @@ impl Format {
             Self::ProtoString => proto::Schema::String.encode_batch(events, out),
             Self::ProtoBinary => proto::Schema::Binary.encode_batch(events, out),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode_batch(events, out),
+            Self::Wireproof => wireproof::encode_batch(events, out),
         }
     }
 
@@ -151,6 +159,7 @@ impl Format {
             Self::ProtoString => proto::Schema::String.decode_batch(bytes, arena, limits),
             Self::ProtoBinary => proto::Schema::Binary.decode_batch(bytes, arena, limits),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode_batch(bytes, arena, limits),
+            Self::Wireproof => wireproof::decode_batch(bytes, arena, limits),
         }
     }
 }

@@ -113,7 +113,7 @@ fn changed_bytes_are_refused_or_another_event() {
 
 #[test]
 fn every_limit_is_kept() {
-    let (arena, event) = (Bump::new(), made::golden());
+    let (arena, event) = (Bump::new(), made::with_its_id(made::golden()));
     let at = |content_bytes, tags, tag_values, value_bytes| Limits {
         content_bytes,
         tags,

@@ -1,7 +1,10 @@
 //! Which events are the formats tried on?
 
+use bumpalo::Bump;
+
 use super::random::Random;
 use crate::OwnedEvent;
+use crate::canonical::{self, Controls};
 
 /// The event of the published vectors.
 pub(in crate::formats) fn golden() -> OwnedEvent {
@@ -27,7 +30,14 @@ pub(super) fn ordinary() -> Vec<OwnedEvent> {
     let mut random = Random(7);
     let mut events = vec![golden(), with_tags(&[]), with_content("")];
     events.extend((0..60).map(|_| random_event(&mut random)));
-    events
+    events.into_iter().map(with_its_id).collect()
+}
+
+/// The event with the id that it must have.
+pub(super) fn with_its_id(mut event: OwnedEvent) -> OwnedEvent {
+    let arena = Bump::new();
+    event.id = canonical::id(&event.borrow_in(&arena), Controls::Verbatim, &mut Vec::new());
+    event
 }
 
 /// What layouts stumble over, each by a name.
@@ -75,7 +85,7 @@ pub(super) fn edges() -> Vec<(&'static str, OwnedEvent)> {
         edges.push(("lengths at the steps of heads", with_tags(&[tag(&[&text, &digits])])));
         edges.push(("counts at the steps of heads", with_tags(&vec![tag(&["x"]); len])));
     }
-    edges
+    edges.into_iter().map(|(name, event)| (name, with_its_id(event))).collect()
 }
 
 fn with_tags(tags: &[Vec<String>]) -> OwnedEvent {

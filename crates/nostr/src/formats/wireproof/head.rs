@@ -1,0 +1,150 @@
+//! What does the head of a value say?
+
+use crate::input::{Input, write_varint};
+use crate::{DecodeError, Reason};
+
+/// How a value is told, and how many bytes it has where that matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    Text(usize),
+    /// Bytes, one at least, that are not 32.
+    Hex(usize),
+    Key,
+    WithRuns,
+    /// The number of a string of the table.
+    Word(u8),
+    KnownKey(usize),
+    KnownValue(usize),
+}
+
+impl Head {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Text(len) if len < LEAST_LONG_TEXT => out.push(len as u8),
+            Self::Text(len) => write_long(LONG_TEXT, len - LEAST_LONG_TEXT, out),
+            Self::Hex(len) if len < LEAST_LONG_HEX => out.push(HEX + (len - 1) as u8),
+            Self::Hex(len) => write_long(LONG_HEX, len - LEAST_LONG_HEX, out),
+            Self::Key => out.push(KEY),
+            Self::WithRuns => out.push(WITH_RUNS),
+            Self::Word(number) => out.push(WORD + number),
+            Self::KnownKey(number) => write_known(KNOWN_KEY, number, out),
+            Self::KnownValue(number) => write_known(KNOWN_VALUE, number, out),
+        }
+    }
+
+    #[inline]
+    pub(super) fn read(input: &mut Input<'_>) -> Result<Self, DecodeError> {
+        let start = *input;
+        Ok(match input.byte()? {
+            byte @ ..HEX => Self::Text(byte.into()),
+            byte @ HEX..KEY => Self::Hex(usize::from(byte - HEX) + 1),
+            KEY => Self::Key,
+            LONG_HEX => match read_long(input, LEAST_LONG_HEX)? {
+                KEY_BYTES => return Err(start.fault(Reason::NotCanonical(A_KEY))),
+                len => Self::Hex(len),
+            },
+            LONG_TEXT => Self::Text(read_long(input, LEAST_LONG_TEXT)?),
+            WITH_RUNS => Self::WithRuns,
+            byte @ WORD..KNOWN_KEY => Self::Word(byte - WORD),
+            byte @ KNOWN_KEY..KNOWN_VALUE => Self::KnownKey(read_known(byte, input)?),
+            byte @ KNOWN_VALUE.. => Self::KnownValue(read_known(byte, input)?),
+            _ => return Err(start.fault(Reason::Expected("a head"))),
+        })
+    }
+}
+
+fn write_long(head: u8, more: usize, out: &mut Vec<u8>) {
+    out.push(head);
+    write_varint(more as u64, out);
+}
+
+/// A length, of which `least` is not told. One that no memory could hold ends as any that is too long.
+fn read_long(input: &mut Input<'_>, least: usize) -> Result<usize, DecodeError> {
+    let more = usize::try_from(input.varint()?).unwrap_or(usize::MAX);
+    Ok(more.saturating_add(least))
+}
+
+fn write_known(head: u8, number: usize, out: &mut Vec<u8>) {
+    match number.checked_sub(NEAR) {
+        None => out.extend_from_slice(&[head + (number >> 8) as u8, number as u8]),
+        Some(far) => out.extend_from_slice(&[
+            head + FAR_HEAD + (far >> 16) as u8,
+            (far >> 8) as u8,
+            far as u8,
+        ]),
+    }
+}
+
+fn read_known(head: u8, input: &mut Input<'_>) -> Result<usize, DecodeError> {
+    let high = usize::from(head & 0x1f);
+    let low = usize::from(input.byte()?);
+    match high.checked_sub(FAR_HEAD.into()) {
+        None => Ok(high << 8 | low),
+        Some(high) => Ok(NEAR + (high << 16 | low << 8 | usize::from(input.byte()?))),
+    }
+}
+
+/// How many keys, and how many short values, can have a number.
+pub(super) const NUMBERS: usize = NEAR + (8 << 16);
+
+/// Numbers below this take a byte behind the head, others take two.
+const NEAR: usize = 24 << 8;
+const FAR_HEAD: u8 = 24;
+
+/// Bytes of a key.
+pub(super) const KEY_BYTES: usize = 32;
+
+const LEAST_LONG_TEXT: usize = HEX as usize;
+const LEAST_LONG_HEX: usize = 17;
+
+const HEX: u8 = 0x60;
+const KEY: u8 = 0x70;
+const LONG_HEX: u8 = 0x71;
+const LONG_TEXT: u8 = 0x72;
+const WITH_RUNS: u8 = 0x73;
+const WORD: u8 = 0x80;
+const KNOWN_KEY: u8 = 0xc0;
+const KNOWN_VALUE: u8 = 0xe0;
+
+const A_KEY: &str = "32 bytes that are not told as a key";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_head_reads_as_it_was_written_and_only_so() {
+        let lens = [1, 15, 16, 17, 31, 33, 95, 96, 97, 223, 224, 70_000];
+        let numbers = [0, 1, 255, 256, NEAR - 1, NEAR, NEAR + 1, NEAR + 65_536, NUMBERS - 1];
+        let heads = [Head::Text(0), Head::Key, Head::WithRuns, Head::Word(0), Head::Word(40)];
+        let heads = heads
+            .into_iter()
+            .chain(lens.into_iter().flat_map(|len| [Head::Text(len), Head::Hex(len)]));
+        let heads = heads.chain(
+            numbers
+                .into_iter()
+                .flat_map(|number| [Head::KnownKey(number), Head::KnownValue(number)]),
+        );
+        for head in heads {
+            let mut bytes = Vec::new();
+            head.write(&mut bytes);
+            let mut input = Input::new(&bytes);
+            assert_eq!((Head::read(&mut input), input.end()), (Ok(head), Ok(())), "{bytes:x?}");
+            assert!(Head::read(&mut Input::new(&bytes[..bytes.len() - 1])).is_err());
+        }
+    }
+
+    #[test]
+    fn every_short_input_is_refused_or_written_the_same_again() {
+        for first in 0..=255u8 {
+            for second in 0..=255u8 {
+                let bytes = [first, second, 1];
+                let mut input = Input::new(&bytes);
+                let Ok(head) = Head::read(&mut input) else { continue };
+                let mut again = Vec::new();
+                head.write(&mut again);
+                assert_eq!(again, bytes[..input.offset()], "{head:?}");
+            }
+        }
+    }
+}

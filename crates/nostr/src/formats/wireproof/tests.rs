@@ -1,0 +1,244 @@
+//! One encoding for each event, and nothing else is read.
+
+use bumpalo::Bump;
+use proptest::prelude::*;
+
+use super::*;
+use crate::canonical::{self, Controls};
+use crate::{OwnedEvent, Reason, example};
+
+#[test]
+fn the_bytes_of_a_note_are_these() {
+    let event = example_event();
+    let mut expected = vec![VERSION];
+    expected.extend(event.pubkey);
+    expected.extend(event.sig);
+    // 2 × 1,698,632,753, kind 1, one tag `t` with a value of text, and the content as text.
+    expected.extend([0xe2, 0xd0, 0xf8, 0xd3, 0x0c, 1, 1, 0x02, 2, b'g', b'm', 12]);
+    expected.extend(b"good morning");
+    assert_eq!(told(&event), expected);
+    assert_eq!(read(&expected), Ok(event));
+}
+
+#[test]
+fn a_batch_tells_keys_ids_and_strings_once() {
+    let key = "ab".repeat(32);
+    let first = signed(vec![vec!["p", &key], vec!["r", "wss://relay.test"]], "first");
+    let id = kernels::hex::encode(&first.id);
+    let second = signed(
+        vec![vec!["e", &id, "wss://relay.test"], vec!["p", &key]],
+        &format!("of {id} and {}", "12".repeat(64)),
+    );
+    let arena = Bump::new();
+    let events = [first.borrow_in(&arena), second.borrow_in(&arena)];
+    let mut bytes = Vec::new();
+    encode_batch(&events, &mut bytes).unwrap();
+    // Two signatures, two keys, the digits that are no key, and few bytes for all else.
+    assert_eq!(bytes.len(), 2 * 64 + 2 * 32 + 64 + 68);
+    assert_eq!(decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
+}
+
+#[test]
+fn an_id_that_is_not_the_events_cannot_be_told() {
+    let mut event = example_event();
+    event.id[5] ^= 1;
+    let arena = Bump::new();
+    let mut out = b"before".to_vec();
+    assert_eq!(encode(&event.borrow_in(&arena), &mut out), Err(EncodeError::Id));
+    assert_eq!(encode_batch(&[event.borrow_in(&arena)], &mut out), Err(EncodeError::Id));
+    assert_eq!(out, b"before");
+}
+
+#[test]
+fn single_fields_are_those_of_the_event() {
+    let event = example_event();
+    let bytes = told(&event);
+    let fields = Fields::new(&bytes).unwrap();
+    assert_eq!((*fields.pubkey(), *fields.sig()), (event.pubkey, event.sig));
+    assert_eq!((fields.created_at(), fields.kind()), (Ok(event.created_at), Ok(event.kind)));
+    assert_eq!(Fields::new(&bytes[..96]).unwrap_err().reason, Reason::Truncated);
+    assert_eq!(Fields::new(&bytes[..97]).unwrap().kind().unwrap_err().reason, Reason::Truncated);
+    assert_eq!(Fields::new(&[3; 97]).unwrap_err().reason, Reason::Version(3));
+}
+
+#[test]
+fn another_spelling_is_refused() {
+    let key = [7; 32];
+    let run = |head: &[u8], digits: usize, behind: &[u8]| {
+        [&[0x73, 1, 1, b'x'], head, &vec![7; digits / 2], behind].concat()
+    };
+    let mut two_runs = run(&[0x6f], 32, &[&[0, 0x6f][..], &[7; 16], &[0]].concat());
+    two_runs[1] = 2;
+    assert!(read(&with_content(&run(&[0x70], 64, &[1, b'-']))).is_ok());
+    for (name, content) in [
+        ("a string that has a number, as text", b"\x04root".to_vec()),
+        ("digits as text", b"\x02ff".to_vec()),
+        ("a run as text", [&b"\x21x"[..], &[b'0'; 32]].concat()),
+        ("a key as other digits", [&[0x71, 32 - 17][..], &key].concat()),
+        ("text with runs that has none", b"\x73\x00\x01x".to_vec()),
+        ("digits alone as text with runs", [&[0x73, 1, 0, 0x70][..], &key, &[0]].concat()),
+        ("a run that goes on", run(&[0x6f], 32, &[2, b'a', b'b'])),
+        ("a short run", run(&[0x6e], 30, &[0])),
+        ("two runs in a row", two_runs),
+        ("a run within a run", run(&[0x70], 64, &[&[32][..], &[b'0'; 32]].concat())),
+    ] {
+        let reason = read(&with_content(&content)).unwrap_err().reason;
+        assert!(matches!(reason, Reason::NotCanonical(_)), "{name}: {reason}");
+    }
+    for (name, tag) in [
+        ("a name that has a number, as text", &b"\x3f\x01p\x00"[..]),
+        ("a count that the head can tell", &[0xc0, 2, 0, 0]),
+        ("no values, with a name", &[0xc0, 0]),
+    ] {
+        let bytes = [&head_of_an_event(1), tag, &[0]].concat();
+        let reason = read(&bytes).unwrap_err().reason;
+        assert!(matches!(reason, Reason::NotCanonical(_)), "{name}: {reason}");
+    }
+}
+
+#[test]
+fn what_says_nothing_is_refused() {
+    let number = Reason::Expected("the number of something that was there before");
+    for (content, reason) in [
+        (&b"\x74"[..], Reason::Expected("a head")),
+        (&[0xc0, 0], number),
+        (&[0xe0, 0], number),
+        (&[0x73, 1, 0, 0xc0, 0, 0], number),
+        (&[0x73, 1, 0, 0x01, b'x', 0], Reason::Expected("a head of digits")),
+        (b"\x01\xff", Reason::Utf8),
+        (b"\x01x\x00", Reason::TrailingBytes),
+        (b"\x02x", Reason::Truncated),
+        (b"\x73\xff\x01\x00", Reason::Truncated),
+    ] {
+        assert_eq!(read(&with_content(content)).unwrap_err().reason, reason, "{content:x?}");
+    }
+    let mut bytes = with_content(b"\x01x");
+    bytes[0] = BATCH_VERSION;
+    assert_eq!(read(&bytes).unwrap_err().reason, Reason::Version(0x81));
+}
+
+#[test]
+fn a_run_of_odd_length_leaves_its_last_digit() {
+    let event = signed(vec![], &format!("x{}y", "a".repeat(33)));
+    let bytes = told(&event);
+    let tail = [&[0x73, 1, 1, b'x', 0x6f][..], &[0xaa; 16], &[2, b'a', b'y']].concat();
+    assert!(bytes.ends_with(&tail), "{bytes:x?}");
+    assert_eq!(read(&bytes), Ok(event));
+}
+
+#[test]
+fn times_far_apart_and_numbers_beyond_two_bytes_survive() {
+    let times = [i64::MIN, i64::MAX, 0, -1, i64::MIN];
+    let tag = |at: usize| vec!["p".to_owned(), format!("{at:064x}"), format!("text {}", at / 2)];
+    let owned: Vec<OwnedEvent> = times
+        .iter()
+        .map(|time| {
+            let mut event = OwnedEvent { created_at: *time, ..example_event() };
+            event.tags = (0..7_000).map(tag).collect();
+            with_id(event)
+        })
+        .collect();
+    let arena = Bump::new();
+    let events: Vec<_> = owned.iter().map(|event| event.borrow_in(&arena)).collect();
+    let mut bytes = Vec::new();
+    encode_batch(&events, &mut bytes).unwrap();
+    assert_eq!(decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
+}
+
+proptest! {
+    #[test]
+    fn what_is_told_is_read_as_it_was(events in proptest::collection::vec(any_event(), 0..4)) {
+        let arena = Bump::new();
+        for event in &events {
+            prop_assert_eq!(read(&told(event)), Ok(event.clone()));
+        }
+        let events: Vec<_> = events.iter().map(|event| event.borrow_in(&arena)).collect();
+        let mut bytes = Vec::new();
+        encode_batch(&events, &mut bytes).unwrap();
+        prop_assert_eq!(decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
+    }
+
+    #[test]
+    fn what_is_read_from_any_bytes_is_told_the_same_again(tail in any_tail()) {
+        let mut bytes = head_of_an_event(0);
+        *bytes.last_mut().unwrap() = 1;
+        bytes.extend(tail);
+        if let Ok(event) = read(&bytes) {
+            prop_assert_eq!(told(&event), bytes);
+        }
+    }
+}
+
+/// A tag and a content that are likely to be read.
+fn any_tail() -> impl Strategy<Value = Vec<u8>> {
+    let value = prop_oneof![
+        "[a-g0]{0,40}".prop_map(|text| [&[text.len() as u8], text.as_bytes()].concat()),
+        (0x60..0x74u8, any::<[u8; 3]>()).prop_map(|(head, more)| [&[head], &more[..]].concat()),
+        (0..3u8, 0..40u8).prop_map(|(before, digits)| {
+            let mut bytes = vec![0x73, 1, before];
+            bytes.extend(vec![b'x'; before.into()]);
+            bytes.extend(if digits < 16 { vec![0x60 | digits] } else { vec![0x71, digits - 16] });
+            bytes.extend(vec![7; usize::from(digits) + 1]);
+            bytes.extend([1, b'y']);
+            bytes
+        }),
+        (0x80..0xc0u8).prop_map(|word| vec![word]),
+    ];
+    (any::<u8>(), proptest::collection::vec(value, 0..4))
+        .prop_map(|(head, values)| [vec![head], values.concat()].concat())
+}
+
+fn any_event() -> impl Strategy<Value = OwnedEvent> {
+    let text = prop_oneof![
+        "[ -~]{0,100}",
+        "[0-9a-f]{0,70}",
+        "(x|[0-9a-f]{30,35}|[0-9a-f]{64}| ){0,5}",
+        "\\PC{0,8}",
+        proptest::sample::select(&words::STRINGS[..]).prop_map(str::to_owned),
+        proptest::sample::select(&words::NAMES[..]).prop_map(str::to_owned),
+    ];
+    let tags = proptest::collection::vec(proptest::collection::vec(text.clone(), 0..7), 0..6);
+    (any::<i64>(), any::<u16>(), tags, text, any::<[u8; 32]>()).prop_map(
+        |(created_at, kind, tags, content, pubkey)| {
+            with_id(OwnedEvent { created_at, kind, tags, content, pubkey, ..example_event() })
+        },
+    )
+}
+
+/// An event of no tags with this content.
+fn with_content(content: &[u8]) -> Vec<u8> {
+    [&head_of_an_event(0), content].concat()
+}
+
+/// Version, key and signature, time, kind, and a number of tags.
+fn head_of_an_event(tags: u8) -> Vec<u8> {
+    [&[VERSION][..], &[9; 96], &[0, 1, tags]].concat()
+}
+
+fn signed(tags: Vec<Vec<&str>>, content: &str) -> OwnedEvent {
+    let tag = |tag: Vec<&str>| tag.into_iter().map(str::to_owned).collect();
+    let tags = tags.into_iter().map(tag).collect();
+    with_id(OwnedEvent { tags, content: content.to_owned(), ..example_event() })
+}
+
+fn with_id(mut event: OwnedEvent) -> OwnedEvent {
+    let arena = Bump::new();
+    event.id = canonical::id(&event.borrow_in(&arena), Controls::Verbatim, &mut Vec::new());
+    event
+}
+
+fn example_event() -> OwnedEvent {
+    let arena = Bump::new();
+    let json = example::JSON.as_bytes();
+    crate::formats::json::decode(json, &arena, &Limits::default()).unwrap().to_owned()
+}
+
+fn told(event: &OwnedEvent) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(&event.borrow_in(&Bump::new()), &mut bytes).unwrap();
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<OwnedEvent, DecodeError> {
+    decode(bytes, &Bump::new(), &Limits::default()).map(|event| event.to_owned())
+}

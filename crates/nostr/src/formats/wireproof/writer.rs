@@ -1,0 +1,212 @@
+//! How is an event told in heads and bytes?
+
+use kernels::{hex, sha256};
+
+use super::head::{Head, KEY_BYTES};
+use super::{runs, to_zigzag, words};
+use crate::canonical::{self, Controls};
+use crate::input::write_varint;
+use crate::{EncodeError, Event, Value};
+
+/// Refuses an event whose id is not its own; `out` is as it was.
+pub(super) fn check_id(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    let start = out.len();
+    canonical::write(event, Controls::Verbatim, out);
+    let id = sha256::digest(&out[start..]);
+    out.truncate(start);
+    if id == event.id { Ok(()) } else { Err(EncodeError::Id) }
+}
+
+/// Where heads and bytes go, and what was there before.
+pub(super) trait Sink {
+    fn heads(&mut self) -> &mut Vec<u8>;
+    fn bytes(&mut self) -> &mut Vec<u8>;
+    /// Where the bytes of a key go.
+    fn new_keys(&mut self) -> &mut Vec<u8>;
+    /// The number of a key that was there before; if it was not, it is now.
+    fn find_key(&mut self, key: &[u8; 32]) -> Option<usize>;
+    /// The number of a value that was there before; if it was not, it is now.
+    fn find_value(&mut self, told: Told<'_>) -> Option<usize>;
+}
+
+/// A value that is no string of the table and no key, as it is told in full.
+#[derive(Clone, Copy)]
+pub(super) enum Told<'t> {
+    Text(&'t str),
+    /// Text of an even number of digits.
+    Digits(&'t str),
+    /// The bytes that digits spell.
+    Bytes(&'t [u8]),
+}
+
+/// An event on its own: bytes follow their heads, and nothing was there before.
+pub(super) struct Alone<'o>(pub(super) &'o mut Vec<u8>);
+
+impl Sink for Alone<'_> {
+    #[inline]
+    fn heads(&mut self) -> &mut Vec<u8> {
+        self.0
+    }
+
+    #[inline]
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        self.0
+    }
+
+    #[inline]
+    fn new_keys(&mut self) -> &mut Vec<u8> {
+        self.0
+    }
+
+    #[inline]
+    fn find_key(&mut self, _: &[u8; 32]) -> Option<usize> {
+        None
+    }
+
+    #[inline]
+    fn find_value(&mut self, _: Told<'_>) -> Option<usize> {
+        None
+    }
+}
+
+/// Writes events one after the other.
+pub(super) struct Writer<S> {
+    pub(super) sink: S,
+}
+
+impl<S: Sink> Writer<S> {
+    pub(super) fn new(sink: S) -> Self {
+        Self { sink }
+    }
+
+    /// The event from its time on.
+    pub(super) fn event(&mut self, event: &Event<'_>, time_before: i64) {
+        let heads = self.sink.heads();
+        write_varint(to_zigzag(event.created_at.wrapping_sub(time_before)), heads);
+        write_varint(event.kind.into(), heads);
+        write_varint(event.tags.len() as u64, heads);
+        for tag in event.tags {
+            self.tag(tag);
+        }
+        self.value(&Value::Text(event.content));
+    }
+
+    #[inline]
+    fn tag(&mut self, tag: &[Value<'_>]) {
+        let name = match tag.first() {
+            Some(Value::Text(text)) => words::name(text),
+            _ => None,
+        };
+        let (number, told) = match name {
+            Some(number) => (number, &tag[1..]),
+            None => (NO_NUMBER, tag),
+        };
+        let heads = self.sink.heads();
+        match tag.len() {
+            count @ 2..=4 => heads.push(number | ((count - 2) as u8) << 6),
+            count => {
+                heads.push(number | 3 << 6);
+                write_varint(count as u64, heads);
+            }
+        }
+        told.iter().for_each(|value| self.value(value));
+    }
+
+    #[inline]
+    fn value(&mut self, value: &Value<'_>) {
+        match value {
+            Value::Text(text) => match value.hex_len(1) {
+                Some(KEY_BYTES) => self.key_of_digits(text.as_bytes()),
+                Some(_) => self.told(Told::Digits(text)),
+                None => self.text(text),
+            },
+            Value::Hex([]) => Head::Text(0).write(self.sink.heads()),
+            Value::Hex(bytes) => match bytes.as_array() {
+                Some(key) => self.key(key),
+                None => self.told(Told::Bytes(bytes)),
+            },
+        }
+    }
+
+    #[inline]
+    fn text(&mut self, text: &str) {
+        match words::string(text) {
+            Some(number) => Head::Word(number).write(self.sink.heads()),
+            None => self.told(Told::Text(text)),
+        }
+    }
+
+    /// A key: as such, or by its number.
+    #[inline]
+    pub(super) fn key(&mut self, key: &[u8; 32]) {
+        match self.sink.find_key(key) {
+            Some(number) => Head::KnownKey(number).write(self.sink.heads()),
+            None => {
+                Head::Key.write(self.sink.heads());
+                self.sink.new_keys().extend_from_slice(key);
+            }
+        }
+    }
+
+    fn key_of_digits(&mut self, digits: &[u8]) {
+        let mut key = [0; KEY_BYTES];
+        assert!(hex::decode(digits, &mut key), "the caller saw 64 digits");
+        self.key(&key);
+    }
+
+    #[inline]
+    fn told(&mut self, told: Told<'_>) {
+        if let Some(number) = self.sink.find_value(told) {
+            return Head::KnownValue(number).write(self.sink.heads());
+        }
+        match told {
+            Told::Text(text) => self.new_text(text),
+            Told::Digits(digits) => self.digits(digits.as_bytes()),
+            Told::Bytes(bytes) => {
+                Head::Hex(bytes.len()).write(self.sink.heads());
+                self.sink.bytes().extend_from_slice(bytes);
+            }
+        }
+    }
+
+    fn digits(&mut self, digits: &[u8]) {
+        Head::Hex(digits.len() / 2).write(self.sink.heads());
+        assert!(hex::decode_into(digits, self.sink.bytes()), "the caller saw digits");
+    }
+
+    #[inline]
+    fn new_text(&mut self, text: &str) {
+        match runs::next(text.as_bytes(), 0) {
+            None => {
+                Head::Text(text.len()).write(self.sink.heads());
+                self.sink.bytes().extend_from_slice(text.as_bytes());
+            }
+            Some(first) => self.text_with_runs(text.as_bytes(), first),
+        }
+    }
+
+    fn text_with_runs(&mut self, text: &[u8], first: std::ops::Range<usize>) {
+        let runs = || std::iter::successors(Some(first.clone()), |run| runs::next(text, run.end));
+        Head::WithRuns.write(self.sink.heads());
+        write_varint(runs().count() as u64, self.sink.heads());
+        let mut at = 0;
+        for run in runs() {
+            self.piece(&text[at..run.start]);
+            at = run.end;
+            match &text[run] {
+                digits if digits.len() == 2 * KEY_BYTES => self.key_of_digits(digits),
+                digits => self.digits(digits),
+            }
+        }
+        self.piece(&text[at..]);
+    }
+
+    /// A piece of text before or behind a run.
+    fn piece(&mut self, text: &[u8]) {
+        write_varint(text.len() as u64, self.sink.heads());
+        self.sink.bytes().extend_from_slice(text);
+    }
+}
+
+/// Of a name that is told as a value.
+const NO_NUMBER: u8 = 63;
