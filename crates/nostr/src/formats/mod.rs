@@ -12,6 +12,7 @@
 //!
 //! [`Format`] names them all, for those who choose at run time.
 
+pub mod capnp;
 pub mod cbor;
 pub(crate) mod compact;
 mod fields;
@@ -41,6 +42,14 @@ pub enum Format {
     ProtoBinary,
     /// [`proto::Schema::BinaryHex`].
     ProtoBinaryHex,
+    /// [`capnp::Layout::Envelope`].
+    Capnp,
+    /// [`capnp::Layout::EnvelopePacked`].
+    CapnpPacked,
+    /// [`capnp::Layout::Schema`].
+    CapnpSchema,
+    /// [`capnp::Layout::SchemaPacked`].
+    CapnpSchemaPacked,
     /// [`wireproof`]: the smallest, without what readers recompute.
     Wireproof,
 }
@@ -55,6 +64,10 @@ impl Format {
         Self::ProtoString,
         Self::ProtoBinary,
         Self::ProtoBinaryHex,
+        Self::Capnp,
+        Self::CapnpPacked,
+        Self::CapnpSchema,
+        Self::CapnpSchemaPacked,
         Self::Wireproof,
     ];
 
@@ -68,6 +81,10 @@ impl Format {
             Self::ProtoString => "proto-string",
             Self::ProtoBinary => "proto-binary",
             Self::ProtoBinaryHex => "proto-binary-hex",
+            Self::Capnp => "capnp",
+            Self::CapnpPacked => "capnp-packed",
+            Self::CapnpSchema => "capnp-schema",
+            Self::CapnpSchemaPacked => "capnp-schema-packed",
             Self::Wireproof => "wireproof",
         }
     }
@@ -80,6 +97,9 @@ impl Format {
     /// Who wrote the codec: `hand-written`, or the library that does the work.
     pub fn codec(self) -> &'static str {
         match self {
+            Self::Capnp | Self::CapnpPacked | Self::CapnpSchema | Self::CapnpSchemaPacked => {
+                "capnp"
+            }
             _ => HAND_WRITTEN,
         }
     }
@@ -97,6 +117,10 @@ impl Format {
             Self::ProtoString => proto::Schema::String.encode(event, out),
             Self::ProtoBinary => proto::Schema::Binary.encode(event, out),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode(event, out),
+            Self::Capnp => capnp::Layout::Envelope.encode(event, out),
+            Self::CapnpPacked => capnp::Layout::EnvelopePacked.encode(event, out),
+            Self::CapnpSchema => capnp::Layout::Schema.encode(event, out),
+            Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.encode(event, out),
             Self::Wireproof => wireproof::encode(event, out),
         }
     }
@@ -120,6 +144,10 @@ impl Format {
             Self::ProtoString => proto::Schema::String.decode(bytes, arena, limits),
             Self::ProtoBinary => proto::Schema::Binary.decode(bytes, arena, limits),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode(bytes, arena, limits),
+            Self::Capnp => capnp::Layout::Envelope.decode(bytes, arena, limits),
+            Self::CapnpPacked => capnp::Layout::EnvelopePacked.decode(bytes, arena, limits),
+            Self::CapnpSchema => capnp::Layout::Schema.decode(bytes, arena, limits),
+            Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.decode(bytes, arena, limits),
             Self::Wireproof => wireproof::decode(bytes, arena, limits),
         }
     }
@@ -137,6 +165,10 @@ impl Format {
             Self::ProtoString => proto::Schema::String.encode_batch(events, out),
             Self::ProtoBinary => proto::Schema::Binary.encode_batch(events, out),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode_batch(events, out),
+            Self::Capnp => capnp::Layout::Envelope.encode_batch(events, out),
+            Self::CapnpPacked => capnp::Layout::EnvelopePacked.encode_batch(events, out),
+            Self::CapnpSchema => capnp::Layout::Schema.encode_batch(events, out),
+            Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.encode_batch(events, out),
             Self::Wireproof => wireproof::encode_batch(events, out),
         }
     }
@@ -159,6 +191,12 @@ impl Format {
             Self::ProtoString => proto::Schema::String.decode_batch(bytes, arena, limits),
             Self::ProtoBinary => proto::Schema::Binary.decode_batch(bytes, arena, limits),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode_batch(bytes, arena, limits),
+            Self::Capnp => capnp::Layout::Envelope.decode_batch(bytes, arena, limits),
+            Self::CapnpPacked => capnp::Layout::EnvelopePacked.decode_batch(bytes, arena, limits),
+            Self::CapnpSchema => capnp::Layout::Schema.decode_batch(bytes, arena, limits),
+            Self::CapnpSchemaPacked => {
+                capnp::Layout::SchemaPacked.decode_batch(bytes, arena, limits)
+            }
             Self::Wireproof => wireproof::decode_batch(bytes, arena, limits),
         }
     }

@@ -3,6 +3,7 @@
 use kernels::hex;
 
 use super::*;
+use crate::formats::compact::{self, Form};
 use crate::input::{varint_len, write_varint};
 use crate::{Tag, Value};
 
@@ -63,16 +64,12 @@ fn tag(schema: Schema, tag: Tag<'_>, out: &mut Vec<u8>) {
 
 #[inline]
 fn value_v2(value: &Value<'_>, out: &mut Vec<u8>) {
-    let hex_len = value.hex_len(LEAST_DIGITS);
-    let len = hex_len.unwrap_or_else(|| value.text_len());
-    key(VALUES_V2, Type::Delimited, out);
-    write_varint((1 + varint_len(len as u64) + len) as u64, out);
-    if hex_len.is_none() {
-        return text(TEXT, value, out);
-    }
-    key(HEX, Type::Delimited, out);
-    write_varint(len as u64, out);
-    value.write_hex_bytes(out);
+    compact::write(value, LEAST_DIGITS, out, |form, len, out| {
+        key(VALUES_V2, Type::Delimited, out);
+        write_varint((1 + varint_len(len as u64) + len) as u64, out);
+        key(if form == Form::Bytes { HEX } else { TEXT }, Type::Delimited, out);
+        write_varint(len as u64, out);
+    });
 }
 
 #[inline]
