@@ -16,6 +16,7 @@ mod exchange;
 mod forecast;
 mod hostile;
 mod machine;
+pub mod nostr;
 pub mod own;
 mod peers;
 mod pin;

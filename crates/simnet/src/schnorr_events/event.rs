@@ -67,7 +67,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 /// `text` in quotes, with the seven escapes of NIP-01.
-pub(super) fn to_json(text: &str) -> String {
+pub(crate) fn to_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
     for character in text.chars() {
@@ -103,6 +103,11 @@ impl Author {
                 return Self { key, pubkey };
             }
         }
+    }
+
+    /// The x-only public key.
+    pub fn pubkey(&self) -> [u8; 32] {
+        self.pubkey
     }
 
     /// Signs `draft`, without auxiliary randomness: an author and a draft have one signature.

@@ -17,5 +17,6 @@ mod tests;
 mod writing;
 
 pub use corpus::{Corpus, EventCounts, Spec};
+pub(crate) use event::to_json;
 pub use event::{Author, Draft, Event};
 pub use manifest::Manifest;

@@ -1,0 +1,5 @@
+//! Nostr events in files: how are they read and written, and how long are they?
+
+mod sizes;
+
+pub use sizes::sizes;

@@ -1,0 +1,132 @@
+//! How many bytes do events take in a format, alone and compressed?
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use wireproof::nostr::formats::Format;
+use wireproof::nostr::{EncodeError, Event};
+
+use crate::Sizes;
+
+/// The sizes of all `events` together in `format`.
+///
+/// Compressed by themselves: each event under gzip at its level 6, and under Zstandard at its level 3.
+/// Framed: all events, each behind its length as a 32-bit big-endian number, under Zstandard at its
+/// level 3 in one frame.
+///
+/// # Errors
+/// If the layout cannot hold one of them.
+///
+/// # Panics
+/// If Zstandard finds no memory.
+pub fn sizes(format: Format, events: &[Event<'_>]) -> Result<Sizes, EncodeError> {
+    let mut meter = Meter::new().expect("memory for a window");
+    let mut encoded = Vec::new();
+    for event in events {
+        encoded.clear();
+        format.encode(event, &mut encoded)?;
+        meter.add(&encoded).expect("a vector takes every byte");
+    }
+    Ok(meter.finish().expect("a vector takes every byte"))
+}
+
+/// What was measured so far.
+struct Meter {
+    sizes: Sizes,
+    alone: zstd::bulk::Compressor<'static>,
+    framed: zstd::stream::write::Encoder<'static, Counted>,
+}
+
+impl Meter {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            sizes: Sizes { raw: 0, gzip6: 0, zstd3: 0, framed_zstd3: 0 },
+            alone: zstd::bulk::Compressor::new(ZSTD_LEVEL)?,
+            framed: zstd::stream::write::Encoder::new(Counted(0), ZSTD_LEVEL)?,
+        })
+    }
+
+    fn add(&mut self, encoded: &[u8]) -> io::Result<()> {
+        self.sizes.raw += encoded.len() as u64;
+        self.sizes.gzip6 += gzip_len(encoded)?;
+        self.sizes.zstd3 += self.alone.compress(encoded)?.len() as u64;
+        self.framed.write_all(&(encoded.len() as u32).to_be_bytes())?;
+        self.framed.write_all(encoded)
+    }
+
+    fn finish(self) -> io::Result<Sizes> {
+        let Counted(framed_zstd3) = self.framed.finish()?;
+        Ok(Sizes { framed_zstd3, ..self.sizes })
+    }
+}
+
+fn gzip_len(bytes: &[u8]) -> io::Result<u64> {
+    let mut gzip = GzEncoder::new(Counted(0), Compression::new(GZIP_LEVEL));
+    gzip.write_all(bytes)?;
+    let Counted(len) = gzip.finish()?;
+    Ok(len)
+}
+
+/// Keeps how many bytes were written, and none of them.
+struct Counted(u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+const GZIP_LEVEL: u32 = 6;
+const ZSTD_LEVEL: i32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(content: &str) -> Event<'_> {
+        Event {
+            id: [1; 32],
+            pubkey: [2; 32],
+            created_at: 3,
+            kind: 1,
+            tags: &[],
+            content,
+            sig: [4; 64],
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_that_the_compressors_give() {
+        let contents = ["good morning", "good night"];
+        let encoded = contents.map(|content| {
+            let mut bytes = Vec::new();
+            Format::Json.encode(&event(content), &mut bytes).unwrap();
+            bytes
+        });
+        let framed: Vec<u8> = encoded
+            .iter()
+            .flat_map(|bytes| [&(bytes.len() as u32).to_be_bytes()[..], bytes].concat())
+            .collect();
+        let sum = |len: fn(&[u8]) -> u64| encoded.iter().map(|bytes| len(bytes)).sum::<u64>();
+        let found = sizes(Format::Json, &contents.map(event)).unwrap();
+        assert_eq!(found.raw, sum(|bytes| bytes.len() as u64));
+        assert_eq!(found.gzip6, sum(|bytes| gzip_len(bytes).unwrap()));
+        assert_eq!(found.zstd3, sum(|bytes| zstd::bulk::compress(bytes, 3).unwrap().len() as u64));
+        let streamed = zstd::stream::encode_all(&framed[..], 3).unwrap();
+        assert_eq!(found.framed_zstd3, streamed.len() as u64);
+        assert!(found.framed_zstd3 < found.zstd3 && found.zstd3 < found.gzip6);
+    }
+
+    #[test]
+    fn no_events_have_no_bytes_but_those_of_an_empty_frame() {
+        let none = sizes(Format::Json, &[]).unwrap();
+        assert_eq!((none.raw, none.gzip6, none.zstd3), (0, 0, 0));
+        assert!(none.framed_zstd3 < 16);
+    }
+}

@@ -1,0 +1,189 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use bumpalo::Bump;
+use nostr::formats::Format;
+use nostr::{Event, Limits, OwnedEvent};
+
+use super::*;
+use crate::nostr_corpus::{SizeClass, TagClass};
+
+static DEFAULT: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::default()));
+static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick()));
+
+#[test]
+fn the_events_are_the_pinned_ones() {
+    for (corpus, sha256) in [(&*QUICK, QUICK_SHA256), (&DEFAULT, DEFAULT_SHA256)] {
+        let manifest = Manifest::new(corpus.spec(), corpus.counts(), &corpus.to_file());
+        assert_eq!(manifest.sha256, sha256, "{:?}", corpus.spec());
+    }
+}
+
+#[test]
+fn every_id_and_signature_is_right() {
+    let arena = Bump::new();
+    let events: Vec<Event<'_>> =
+        DEFAULT.events().iter().map(|event| event.borrow_in(&arena)).collect();
+    assert!(nostr::verify_many(&events).iter().all(Result::is_ok));
+}
+
+#[test]
+fn every_line_is_the_event_as_it_was_made() {
+    let (arena, file) = (Bump::new(), QUICK.to_file());
+    let lines: Vec<&str> = file.strip_suffix('\n').unwrap().split('\n').collect();
+    assert_eq!(lines.len(), QUICK.events().len());
+    for (line, event) in lines.into_iter().zip(QUICK.events()) {
+        let read = Format::Json.decode(line.as_bytes(), &arena, &Limits::default()).unwrap();
+        assert_eq!(&read.to_owned(), event);
+    }
+}
+
+#[test]
+fn every_event_fits_every_format() {
+    for event in DEFAULT.events() {
+        assert!(event.tags.len() <= Limits::default().tags);
+        for tag in &event.tags {
+            assert!((1..=255).contains(&tag.len()));
+            assert!(tag.iter().all(|value| value.len() < 32 << 10));
+        }
+        let texts = event.tags.iter().flatten().chain([&event.content]);
+        let bad = |it: char| it.is_control() && !['\n', '\r', '\t'].contains(&it);
+        assert!(texts.into_iter().all(|text| !text.contains(bad)), "{event:?}");
+    }
+}
+
+#[test]
+fn no_two_events_are_the_same_and_time_goes_on() {
+    let ids: BTreeSet<_> = DEFAULT.events().iter().map(|event| event.id).collect();
+    assert_eq!(ids.len(), DEFAULT.events().len());
+    assert!(DEFAULT.events().is_sorted_by_key(|event| event.created_at));
+}
+
+/// Bytes of the JSON of each event, in order.
+fn lens<'e>(events: impl IntoIterator<Item = &'e OwnedEvent>) -> Vec<usize> {
+    let mut lens: Vec<_> =
+        events.into_iter().map(|event| crate::nostr_corpus::lines([event]).len() - 1).collect();
+    lens.sort_unstable();
+    lens
+}
+
+fn is_near(value: usize, measured: usize, percent: usize) -> bool {
+    value.abs_diff(measured) * 100 <= measured * percent
+}
+
+#[test]
+fn events_of_a_kind_are_as_long_as_those_that_were_measured() {
+    for (kind, measured) in [
+        (0, [437, 824, 1257]),
+        (1, [648, 1037, 2169]),
+        (3, [2821, 44_460, 202_934]),
+        (4, [550, 1111, 2086]),
+        (5, [560, 633, 1071]),
+        (6, [1043, 2173, 3847]),
+        (7, [500, 915, 1440]),
+        (1059, [2124, 3261, 14_161]),
+        (9735, [1848, 2078, 2532]),
+        (10002, [432, 609, 5360]),
+        (30023, [7355, 18_521, 30_989]),
+    ] {
+        let lens = lens(DEFAULT.events().iter().filter(|event| event.kind == kind));
+        for (percent, measured) in [50, 90, 99].into_iter().zip(measured) {
+            let len = lens[(lens.len() - 1) * percent / 100];
+            assert!(is_near(len, measured, 16), "kind {kind}, {percent} %: {len} for {measured}");
+        }
+    }
+}
+
+#[test]
+fn kinds_are_as_frequent_as_those_that_were_measured() {
+    let mut counts = BTreeMap::<u16, usize>::new();
+    DEFAULT.events().iter().for_each(|event| *counts.entry(event.kind).or_default() += 1);
+    let shares = [(1, 3896), (7, 1889), (4, 563), (0, 473), (3, 454), (6, 440), (9735, 281)];
+    for (kind, measured) in shares {
+        assert!(is_near(counts[&kind], measured, 5), "kind {kind}: {}", counts[&kind]);
+    }
+    assert_eq!(counts.len(), 21);
+}
+
+#[test]
+fn a_mean_event_is_as_long_as_the_one_that_was_measured() {
+    for (corpus, percent) in [(&*DEFAULT, 8), (&QUICK, 25)] {
+        let mean = corpus.to_file().len() / corpus.events().len();
+        assert!(is_near(mean, 1644, percent), "{mean}");
+    }
+    assert!(lens(DEFAULT.events()).last().unwrap() > &300_000);
+    let longest = DEFAULT.events().iter().map(|event| event.content.len()).max();
+    assert!(longest > Some(100_000), "{longest:?}");
+}
+
+#[test]
+fn tags_are_like_those_that_were_measured() {
+    let tags = || DEFAULT.events().iter().flat_map(|event| &event.tags);
+    let values: Vec<&String> = tags().flatten().collect();
+    let is_id = |value: &&&String| value.len() == 64 && kernels::hex::is_lower(value.as_bytes());
+    let ids = values.iter().filter(is_id).count() * 1000 / values.len();
+    assert!(is_near(ids, 370, 6), "{ids}");
+    let pairs = tags().filter(|tag| tag.len() == 2).count() * 100 / tags().count();
+    assert!((65..=90).contains(&pairs), "{pairs}");
+    let named = |name| tags().filter(|tag| tag[0] == name).count();
+    let [p, e, t, r, d, a] = ["p", "e", "t", "r", "d", "a"].map(named);
+    assert!(
+        p > 5 * e && e > t.max(r) && t.min(r) > d && d > a && a > 50,
+        "{:?}",
+        [p, e, t, r, d, a]
+    );
+    let most = DEFAULT.events().iter().map(|event| event.tags.len()).max();
+    assert!(most > Some(4_000), "{most:?}");
+}
+
+#[test]
+fn every_class_of_size_and_of_tags_is_there_and_about_as_frequent_as_measured() {
+    let percent = |count: usize| count as f64 * 100.0 / DEFAULT.events().len() as f64;
+    let size =
+        |class| DEFAULT.events().iter().filter(|event| SizeClass::of(*event) == class).count();
+    let tags =
+        |class| DEFAULT.events().iter().filter(|event| TagClass::of(*event) == class).count();
+    let sizes = SizeClass::ALL.map(|class| percent(size(class)));
+    let tags = TagClass::ALL.map(|class| percent(tags(class)));
+    for (found, measured) in sizes.iter().zip([22.0, 71.7, 4.8, 1.4, 0.1]) {
+        assert!((found - measured).abs() < 8.0 && *found > 0.0, "{sizes:?}");
+    }
+    for (found, measured) in tags.iter().zip([24.7, 61.9, 11.1, 1.6, 0.8]) {
+        assert!((found - measured).abs() < 8.0 && *found > 0.0, "{tags:?}");
+    }
+}
+
+#[test]
+fn files_of_groups_have_up_to_a_hundred_events_a_group() {
+    let names = |file: &str| {
+        let name = |line: &str| line.strip_prefix('#').map(str::to_owned);
+        file.split('\n').filter_map(name).collect::<Vec<_>>()
+    };
+    let kinds = ["0", "1", "3", "4", "7", "10002", "30023"].map(|kind| format!("kind-{kind}"));
+    assert_eq!(names(&DEFAULT.to_file_by_kind()), kinds);
+    let categories = names(&DEFAULT.to_file_by_category());
+    assert_eq!(categories.len(), 10);
+    assert_eq!((&categories[0][..], &categories[9][..]), ("tiny", "massive"));
+    assert!(DEFAULT.by_category().iter().all(|group| (1..=100).contains(&group.events.len())));
+}
+
+#[test]
+fn text_is_of_several_scripts_with_what_json_escapes() {
+    let has = |wanted: fn(&str) -> bool| {
+        DEFAULT.events().iter().filter(|event| wanted(&event.content)).count()
+    };
+    let many = [
+        has(|text| text.contains('\n')),
+        has(|text| text.contains('"')),
+        has(|text| text.contains('\\')),
+        has(|text| text.contains('の')),
+        has(|text| text.contains('🤙')),
+        has(|text| text.contains("по")),
+        has(|text| text.contains("?iv=")),
+    ];
+    assert!(many.iter().all(|count| *count >= 40), "{many:?}");
+    assert!((1_500..2_500).contains(&has(|text| !text.is_ascii())));
+}
+
+const QUICK_SHA256: &str = "e9d7209b5704821383454529d4457ae9e17fc77581519fd9d604bd1cb0882ff9";
+const DEFAULT_SHA256: &str = "d46b951151f8686b233f98c3a18fea486bcc5c30084f21a3e3efce424bdbc0bd";
