@@ -24,11 +24,11 @@ impl SizeClass {
     /// The class of an event.
     pub fn of(event: &impl Traits) -> Self {
         match event.estimated_bytes() {
-            ..=500 => Self::Tiny,
-            ..=2_000 => Self::Small,
-            ..=10_000 => Self::Medium,
-            ..=100_000 => Self::Large,
-            _ => Self::Huge,
+            0..=500 => Self::Tiny,
+            501..=2_000 => Self::Small,
+            2_001..=10_000 => Self::Medium,
+            10_001..=100_000 => Self::Large,
+            100_001.. => Self::Huge,
         }
     }
 
@@ -67,10 +67,10 @@ impl TagClass {
     pub fn of(event: &impl Traits) -> Self {
         match event.tags() {
             0 => Self::None,
-            ..=5 => Self::Few,
-            ..=20 => Self::Moderate,
-            ..=100 => Self::Many,
-            _ => Self::Massive,
+            1..=5 => Self::Few,
+            6..=20 => Self::Moderate,
+            21..=100 => Self::Many,
+            101.. => Self::Massive,
         }
     }
 
