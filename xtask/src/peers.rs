@@ -49,7 +49,8 @@ fn all_are_expected(folders: &[String]) -> Result<(), String> {
 
 /// Tests what the runners of a language share. Their folders are workspaces of their own.
 pub(crate) fn shell_tests(without: &Without, tally: &mut Tally) -> Result<(), String> {
-    let rust = ["test", "--locked", "--manifest-path", "bench/runners/rust-shell/Cargo.toml"];
+    let shell = "bench/runners/rust-shell/Cargo.toml";
+    let rust = ["test", "--locked", "--all-features", "--manifest-path", shell];
     let mut command = process::command("cargo", &rust);
     command.arg("--target-dir").arg(process::target("bench/rust"));
     process::run_watched(&mut command, |line| tally.add_line(line))?;

@@ -1,15 +1,20 @@
 //! How fast is the nostr crate, which most Rust clients and relays of Nostr are written with? It
 //! verifies by libsecp256k1.
 
+mod json;
+
 use nostr::event::Event;
 use runner_shell::schnorr::{self, Peer};
 use runner_shell::{Refusal, Runner, Variant};
 
 fn main() -> std::io::Result<()> {
+    let mut tasks = runner_shell::nostr::tasks::<json::Json>();
+    tasks.push(runner_shell::nostr::validated::<json::Json>());
+    tasks.push(schnorr::task::<Nostr>());
     runner_shell::run(&Runner {
-        engine: "nostr 0.45.6 (secp256k1 0.30.0)",
+        engine: "nostr 0.45.6 (secp256k1 0.30.0, serde_json 1.0.154)",
         version: "0.45.6",
-        tasks: &[schnorr::task::<Nostr>()],
+        tasks: &tasks,
     })
 }
 

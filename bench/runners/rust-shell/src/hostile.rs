@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::commit;
 use crate::decode::Corpus;
 use crate::files::{Owner, read_pair};
-use crate::{Proof, Refusal, Size, Stages, Task, Variant, Work};
+use crate::{Parts, Proof, Refusal, Size, Task, Variant, Work};
 
 /// A library that can verify repositories.
 pub trait Peer: 'static {
@@ -84,12 +84,13 @@ impl<J: FnMut() -> Result<(), Refusal>> Work for Case<J> {
             "accepted": u8::from(verdict.is_ok()),
             "refused": u8::from(verdict.is_err()),
         });
-        Ok(Proof { counts, reason: verdict.err().map(|refusal| refusal.to_string()) })
+        let reason = verdict.err().map(|refusal| refusal.to_string());
+        Ok(Proof { reason, ..counts.into() })
     }
 
-    fn pass(&mut self) -> Result<Stages, Refusal> {
+    fn pass(&mut self) -> Result<Parts, Refusal> {
         (self.judge)()?;
-        Ok(Stages::new())
+        Ok(Parts::default())
     }
 }
 

@@ -7,13 +7,16 @@
 pub mod commit;
 pub mod decode;
 mod files;
+mod heap;
 pub mod hostile;
 pub mod mst;
+pub mod nostr;
 mod protocol;
 pub mod repo;
 pub mod schnorr;
 pub mod sigs;
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -23,7 +26,7 @@ pub use protocol::run;
 /// All Rust peers allocate alike, with what rsky's relay ships: on one core of an EPYC it makes the
 /// peers that build values on the heap a third faster than glibc's allocator, and none slower.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: heap::Counted<mimalloc::MiMalloc> = heap::Counted(mimalloc::MiMalloc);
 
 /// Why a unit was refused. Boxed, because nobody pays for it until it happens.
 pub type Refusal = Box<dyn std::error::Error>;
@@ -49,7 +52,9 @@ pub struct Runner<'a> {
     pub tasks: &'a [Task],
 }
 
-/// A task that a peer can do; made by the function `task` of the module that is named like it.
+/// A task that a peer can do; made by the function `task` of the module that is named like it. A task
+/// that is there more than once has the variants of all.
+#[derive(Clone, Copy)]
 pub struct Task {
     name: &'static str,
     variants: &'static [Variant],
@@ -57,6 +62,7 @@ pub struct Task {
 }
 
 /// A way of doing a task, and the checks its measured path makes.
+#[derive(Clone, Copy)]
 pub struct Variant {
     pub name: &'static str,
     pub checks: &'static [&'static str],
@@ -73,7 +79,7 @@ trait Work {
     fn prove(&mut self) -> Result<Proof, Refusal>;
 
     /// Does the same work once, uncounted.
-    fn pass(&mut self) -> Result<Stages, Refusal>;
+    fn pass(&mut self) -> Result<Parts, Refusal>;
 }
 
 /// What came out of the work.
@@ -81,17 +87,34 @@ struct Proof {
     counts: serde_json::Value,
     /// The peer's own word for a refusal, where the task asks for it.
     reason: Option<String>,
+    /// How often the same work, once it is warm, asks the heap for memory.
+    allocations: Option<u64>,
 }
 
 impl From<serde_json::Value> for Proof {
     fn from(counts: serde_json::Value) -> Self {
-        Proof { counts, reason: None }
+        Proof { counts, reason: None, allocations: None }
     }
 }
 
-/// The nanoseconds of each stage, by its name; empty where a task has none.
-type Stages = Vec<(&'static str, u64)>;
+/// How long the parts of a pass took, where its task has some.
+#[derive(Default)]
+struct Parts {
+    stages_ns: Stages,
+    /// Those of each 20 units that follow one another.
+    chunks_ns: Vec<u64>,
+}
 
+impl From<Stages> for Parts {
+    fn from(stages_ns: Stages) -> Self {
+        Parts { stages_ns, chunks_ns: Vec::new() }
+    }
+}
+
+/// The nanoseconds of each stage, by its name.
+type Stages = Vec<(Cow<'static, str>, u64)>;
+
+#[derive(Clone, Copy)]
 struct Size {
     units: usize,
     bytes: usize,

@@ -46,45 +46,52 @@ fn answer(runner: &Runner<'_>, line: &str, loaded: &mut Loaded) -> Result<Value,
 }
 
 fn describe(runner: &Runner<'_>) -> Value {
-    let tasks = runner.tasks.iter().map(|task| (task.name.to_owned(), describe_task(task)));
+    let mut tasks = Map::new();
+    for task in runner.tasks {
+        let variants = tasks.entry(task.name).or_insert_with(|| json!({}));
+        for variant in task.variants {
+            variants[variant.name] = json!(variant.checks);
+        }
+    }
     json!({
         "engine": format!("{}, on mimalloc", runner.engine),
         "version": runner.version,
         "language": "rust",
-        "tasks": tasks.collect::<Map<_, _>>(),
+        "tasks": tasks,
     })
-}
-
-fn describe_task(task: &Task) -> Value {
-    let named = |variant: &crate::Variant| (variant.name.to_owned(), json!(variant.checks));
-    Value::Object(task.variants.iter().map(named).collect())
 }
 
 fn load(runner: &Runner<'_>, request: &Value) -> Result<Box<dyn Work>, String> {
     let (task, variant) = (text(request, "task")?, text(request, "variant")?);
-    let known = runner.tasks.iter().find(|known| known.name == task);
-    let known = known.filter(|task| task.variants.iter().any(|known| known.name == variant));
+    let has = |known: &&Task| known.variants.iter().any(|known| known.name == variant);
+    let known = runner.tasks.iter().filter(|known| known.name == task).find(has);
     let known = known.ok_or_else(|| format!("no variant {variant:?} of task {task:?} here"))?;
     let files = request["files"].as_array().ok_or("`files` is not an array")?;
     (known.load)(variant, &files.iter().filter_map(Value::as_str).collect::<Vec<_>>())
 }
 
 fn proven(proof: Proof) -> Value {
-    match proof.reason {
-        Some(reason) => json!({ "counts": proof.counts, "reason": reason }),
-        None => json!({ "counts": proof.counts }),
+    let mut answer = json!({ "counts": proof.counts });
+    if let Some(reason) = proof.reason {
+        answer["reason"] = reason.into();
     }
+    if let Some(allocations) = proof.allocations {
+        answer["allocations"] = allocations.into();
+    }
+    answer
 }
 
 fn pass(work: &mut dyn Work) -> Result<Value, Refusal> {
     let start = Instant::now();
-    let stages = work.pass()?;
-    let ns = start.elapsed().as_nanos() as u64;
-    if stages.is_empty() {
-        return Ok(json!({ "ns": ns }));
+    let parts = work.pass()?;
+    let mut answer = json!({ "ns": start.elapsed().as_nanos() as u64 });
+    for (name, ns) in parts.stages_ns {
+        answer["stages_ns"][name.as_ref()] = ns.into();
     }
-    let stages = stages.into_iter().map(|(name, ns)| (name.to_owned(), ns.into()));
-    Ok(json!({ "ns": ns, "stages_ns": Value::Object(stages.collect()) }))
+    if !parts.chunks_ns.is_empty() {
+        answer["chunks_ns"] = parts.chunks_ns.into();
+    }
+    Ok(answer)
 }
 
 /// Does a unit's work. A library that panics on bad input has refused it: a fault of one unit never
@@ -92,6 +99,15 @@ fn pass(work: &mut dyn Work) -> Result<Value, Refusal> {
 #[inline]
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T, Refusal>) -> Result<T, Refusal> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("panicked".into()))
+}
+
+/// Does the work of each unit; one at which a library panics is refused, and the next comes. Where
+/// none does, this costs nothing.
+pub(crate) fn each_guarded<T>(units: &[T], mut work: impl FnMut(&T)) {
+    let mut next = units.iter();
+    while !next.as_slice().is_empty() {
+        let _ = catch_unwind(AssertUnwindSafe(|| next.by_ref().for_each(&mut work)));
+    }
 }
 
 /// Tells a person of one of the first refusals.

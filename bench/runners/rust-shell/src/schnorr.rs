@@ -6,7 +6,7 @@ use std::hint::black_box;
 use serde_json::json;
 
 use crate::protocol::{guarded, tell};
-use crate::{Proof, Refusal, Size, Stages, Task, Variant, Work};
+use crate::{Parts, Proof, Refusal, Size, Task, Variant, Work};
 
 /// A stack of libraries that can verify events.
 pub trait Peer: 'static {
@@ -76,11 +76,11 @@ impl<P: Peer> Work for Events<P> {
         Ok(counts.into())
     }
 
-    fn pass(&mut self) -> Result<Stages, Refusal> {
+    fn pass(&mut self) -> Result<Parts, Refusal> {
         for event in &self.events {
             let _ = black_box(verdict::<P>(event));
         }
-        Ok(Stages::new())
+        Ok(Parts::default())
     }
 }
 

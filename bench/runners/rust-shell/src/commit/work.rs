@@ -11,7 +11,7 @@ use super::{Peer, Verdict};
 use crate::decode::Corpus;
 use crate::files::read;
 use crate::protocol::tell;
-use crate::{Proof, Refusal, Size, Stages, Work};
+use crate::{Parts, Proof, Refusal, Size, Work};
 
 /// Where there is a clock, it says that the newest frame is as old as this.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -79,11 +79,11 @@ impl<P: Peer> Work for Frames<P> {
         })))
     }
 
-    fn pass(&mut self) -> Result<Stages, Refusal> {
+    fn pass(&mut self) -> Result<Parts, Refusal> {
         self.judge_all(|_, verdict| {
             black_box(verdict);
         });
-        Ok(Stages::new())
+        Ok(Parts::default())
     }
 }
 

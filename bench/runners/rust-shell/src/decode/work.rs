@@ -6,7 +6,7 @@ use super::corpus::Corpus;
 use super::sink::{Barrier, Sink};
 use super::{Counts, Peer};
 use crate::protocol::{guarded, tell};
-use crate::{Proof, Refusal, Size, Stages, Work};
+use crate::{Parts, Proof, Refusal, Size, Work};
 
 /// A peer made ready, and the frames it will work on.
 struct Frames<P> {
@@ -40,11 +40,11 @@ impl<P: Peer> Work for Frames<P> {
         Ok(total.to_json().into())
     }
 
-    fn pass(&mut self) -> Result<Stages, Refusal> {
+    fn pass(&mut self) -> Result<Parts, Refusal> {
         for frame in self.corpus.units() {
             let _ = black_box(decode(&mut self.peer, frame, &mut Barrier));
         }
-        Ok(Stages::new())
+        Ok(Parts::default())
     }
 }
 

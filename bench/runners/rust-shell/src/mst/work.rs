@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Peer;
 use super::corpus::Corpus;
 use crate::protocol::guarded;
-use crate::{Proof, Refusal, Size, Stages, Work};
+use crate::{Parts, Proof, Refusal, Size, Work};
 
 pub(super) fn load<P: Peer>(variant: &str, files: &[&str]) -> Result<Box<dyn Work>, String> {
     prepare::<P>(variant, Corpus::read(files)?).map_err(|refusal| refusal.to_string())
@@ -56,9 +56,9 @@ impl<P: Peer> Work for Insertion<P> {
         Ok(json!({ "records": self.records.len(), "root": root }).into())
     }
 
-    fn pass(&mut self) -> Result<Stages, Refusal> {
+    fn pass(&mut self) -> Result<Parts, Refusal> {
         black_box(self.root()?);
-        Ok(Stages::new())
+        Ok(Parts::default())
     }
 }
 
@@ -95,11 +95,11 @@ impl<P: Peer> Work for Lookups<P> {
         Ok(json!({ "lookups": lookups, "found": found, "lookup_checksum": checksum }).into())
     }
 
-    fn pass(&mut self) -> Result<Stages, Refusal> {
+    fn pass(&mut self) -> Result<Parts, Refusal> {
         self.look(|cid| {
             black_box(cid);
         })?;
-        Ok(Stages::new())
+        Ok(Parts::default())
     }
 }
 

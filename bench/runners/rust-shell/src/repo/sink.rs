@@ -37,7 +37,7 @@ impl Sink for Stopwatch {
 
     fn ended(&mut self, stage: Stage) {
         let now = Instant::now();
-        self.stages.push((stage.name(), (now - self.since).as_nanos() as u64));
+        self.stages.push((stage.name().into(), (now - self.since).as_nanos() as u64));
         self.since = now;
     }
 

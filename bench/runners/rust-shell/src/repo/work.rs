@@ -4,7 +4,7 @@ use super::sink::{Counts, Stopwatch};
 use super::{Owner, Peer};
 use crate::files::read_pair;
 use crate::protocol::guarded;
-use crate::{Proof, Refusal, Size, Stages, Work};
+use crate::{Parts, Proof, Refusal, Size, Work};
 
 struct Repository<P> {
     peer: P,
@@ -28,10 +28,10 @@ impl<P: Peer> Work for Repository<P> {
         Ok(counts.into_json().into())
     }
 
-    fn pass(&mut self) -> Result<Stages, Refusal> {
+    fn pass(&mut self) -> Result<Parts, Refusal> {
         let mut stopwatch = Stopwatch::start();
         guarded(|| self.peer.verify(&self.car, &mut stopwatch))?;
-        Ok(stopwatch.stop())
+        Ok(stopwatch.stop().into())
     }
 }
 
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn a_pass_tells_the_stages_that_the_peer_told_in_their_order() {
-        let stages = loaded("staged", &[1]).pass().unwrap();
-        assert_eq!(stages.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["parse", "walk"]);
+        let stages = loaded("staged", &[1]).pass().unwrap().stages_ns;
+        assert_eq!(stages.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["parse", "walk"]);
     }
 
     #[test]

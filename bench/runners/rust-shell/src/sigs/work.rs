@@ -13,7 +13,7 @@ use serde_json::json;
 use super::corpus::{self, SignedCommit};
 use super::{Curve, Peer};
 use crate::protocol::{guarded, tell};
-use crate::{Proof, Refusal, Size, Stages, Work};
+use crate::{Parts, Proof, Refusal, Size, Work};
 
 pub(super) fn load<P: Peer>(variant: &str, files: &[&str]) -> Result<Box<dyn Work>, String> {
     let commits = corpus::read(files)?;
@@ -89,11 +89,11 @@ impl<G, C: Fn(&G) -> Result<bool, Refusal>> Work for Checks<G, C> {
         })))
     }
 
-    fn pass(&mut self) -> Result<Stages, Refusal> {
+    fn pass(&mut self) -> Result<Parts, Refusal> {
         for unit in &self.units {
             let _ = black_box(self.verdict(unit));
         }
-        Ok(Stages::new())
+        Ok(Parts::default())
     }
 }
 

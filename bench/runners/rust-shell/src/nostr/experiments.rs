@@ -1,0 +1,171 @@
+//! Does a codec make the checks that it claims? Events that break one rule each, made by hand, say so.
+//!
+//! [`hold_to_claims`] is the test of every runner, so that `describe` cannot drift from what the
+//! libraries do.
+
+use super::decode::walk;
+use super::{Codec, Fields, Tally, Validate};
+use crate::Refusal;
+use crate::protocol::guarded;
+
+/// Compares the claims with what is refused, and what is read of a good event with what is in it.
+///
+/// # Panics
+///
+/// When a claim is false, when a check that is made is not claimed, or when the good event is refused.
+pub fn hold_to_claims<C: Codec>() {
+    let good = encoded::<C>(LINE).expect("the good event can be held");
+    let bad = bad_events(C::FORMAT, &good);
+    assert_eq!(told::<C>(&good), Some(tally_of_line()), "{}", C::FORMAT);
+    for (check, samples) in &bad {
+        let accepted = samples.iter().filter(|bytes| told::<C>(bytes).is_some()).count();
+        println!("{}: {check}: accepted {accepted}/{}", C::FORMAT, samples.len());
+        assert_eq!(accepted == 0, C::CHECKS.contains(check), "{}: {check}", C::FORMAT);
+    }
+    for claim in C::CHECKS {
+        assert!(bad.iter().any(|(check, _)| check == claim), "{}: {claim} is untried", C::FORMAT);
+    }
+    hold_batches::<C>();
+}
+
+/// Compares single fields with those of the good event.
+///
+/// # Panics
+///
+/// When one differs.
+pub fn hold_fields<F: Fields>() {
+    let good = encoded::<F>(LINE).expect("the good event can be held");
+    let (kind, pubkey) = (u16::MAX, [0xcd; 32]);
+    assert_eq!(F::kind(&good).expect("a kind"), kind);
+    assert_eq!(F::pubkey(&good).expect("a pubkey"), pubkey);
+    assert_eq!(F::both(&good).expect("both"), (kind, pubkey));
+    for (check, samples) in bad_events(F::FORMAT, &good) {
+        let is_read = |bytes: &Vec<u8>| F::kind(bytes).is_ok() || F::both(bytes).is_ok();
+        assert!(check != "kind-range" || !samples.iter().any(is_read), "{}", F::FORMAT);
+    }
+}
+
+/// Compares verdicts with what is known of a good event, a wrong id and a wrong signature.
+///
+/// # Panics
+///
+/// When one differs.
+pub fn hold_verdicts<V: Validate>() {
+    let wrong_id = VALID.replace("good morning", "good night");
+    let wrong_sig = VALID.replace("8916", "8917");
+    for (line, verdict) in [(VALID, true), (&wrong_id, false), (&wrong_sig, false)] {
+        let bytes = encoded::<V>(line).expect("the event can be held");
+        assert_eq!(guarded(|| V::validate(&bytes)).unwrap_or(false), verdict, "{line}");
+    }
+}
+
+fn hold_batches<C: Codec>() {
+    let events = [C::parse(LINE).expect("an event"), C::parse(LINE).expect("an event")];
+    let mut bytes = Vec::new();
+    C::encode_batch(&events, &mut bytes).expect("a list");
+    let mut tally = Tally::default();
+    C::decode_batch(&bytes).expect("a list").iter().for_each(|event| C::tell(event, &mut tally));
+    let mut twice = tally_of_line();
+    add_line(&mut twice);
+    assert_eq!(tally, twice, "{}", C::FORMAT);
+}
+
+/// The bytes of a line's event, made by the codec itself.
+fn encoded<C: Codec>(line: &str) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    C::encode(&C::parse(line)?, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn told<C: Codec>(bytes: &[u8]) -> Option<Tally> {
+    let mut tally = Tally::default();
+    guarded(|| walk::<C>(bytes, &mut tally)).ok()?;
+    Some(tally)
+}
+
+fn tally_of_line() -> Tally {
+    let mut tally = Tally::default();
+    add_line(&mut tally);
+    tally
+}
+
+fn add_line(tally: &mut Tally) {
+    tally.event(u16::MAX, 1_700_000_123, "h\u{e9}llo");
+    tally.texts(["e", &"ab".repeat(32), "n\u{f6}pe", "DEADBEEF", "deadbeef", ""]);
+}
+
+type Samples = Vec<(&'static str, Vec<Vec<u8>>)>;
+
+/// Events that break the rule of one check each, where the format has such a rule.
+fn bad_events(format: &str, good: &[u8]) -> Samples {
+    let changed = |from: &[u8], to: &[u8]| changed(good, from, to);
+    let behind = |tail: &[u8]| [good, tail].concat();
+    let utf8 = vec![changed(b"\xc3\xa9", b"\xff\xa9"), changed(b"\xc3\xb6", b"\xff\xb6")];
+    let mut samples: Samples = vec![("utf8", utf8)];
+    let mut add = |check, events| samples.push((check, events));
+    let upper = || [b"abab", b"cdcd", b"efef"].map(|it| changed(it, &it.to_ascii_uppercase()));
+    match format {
+        "json" => {
+            add("trailing-bytes", vec![behind(b"x"), behind(b"{}")]);
+            add("hex-lower", upper().into());
+            add("kind-range", vec![changed(b"65535", b"65536"), changed(b"65535", b"-1")]);
+            let twice = br#""kind":1,"kind":65535"#;
+            add("duplicate-fields", vec![changed(br#""kind":65535"#, twice)]);
+        }
+        "proto-string" | "proto-binary" | "proto-binary-hex" => {
+            add("trailing-bytes", vec![behind(b"\x78\x01")]);
+            if format == "proto-string" {
+                add("hex-lower", upper().into());
+            }
+            add("kind-range", vec![changed(b"\x20\xff\xff\x03", b"\x20\x80\x80\x04")]);
+            add("minimal-heads", vec![changed(b"\x20\xff\xff\x03", b"\x20\xff\xff\x83\x00")]);
+            add("duplicate-fields", vec![behind(b"\x20\x01")]);
+        }
+        "notepack" => {
+            add("trailing-bytes", vec![behind(b"\0")]);
+            add("kind-range", vec![changed(b"\xff\xff\x03", b"\x80\x80\x04")]);
+            add("minimal-heads", vec![changed(b"\xff\xff\x03", b"\xff\xff\x83\x00")]);
+        }
+        _ => {
+            add("trailing-bytes", vec![behind(b"\0")]);
+            let kind = b"\x19\xff\xff";
+            add("kind-range", vec![changed(kind, b"\x1a\0\x01\0\0"), changed(kind, b"\x20")]);
+            let text = [b"\x66".as_slice(), "h\u{e9}llo".as_bytes()].concat();
+            let longer = [b"\x78\x06".as_slice(), "h\u{e9}llo".as_bytes()].concat();
+            add("minimal-heads", vec![changed(kind, b"\x1a\0\0\xff\xff"), changed(&text, &longer)]);
+            if format != "cbor-packed" {
+                let key = if format == "cbor-intkey" { b"\x03".as_slice() } else { b"\x64kind" };
+                let (_, entries) = good.split_first().expect("a map");
+                add("duplicate-fields", vec![[b"\xa8", entries, key, kind].concat()]);
+            }
+        }
+    }
+    samples
+}
+
+/// With the first `from` replaced.
+fn changed(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let at = bytes.windows(from.len()).position(|window| window == from);
+    let at = at.unwrap_or_else(|| panic!("{from:02x?} is not in {bytes:02x?}"));
+    [&bytes[..at], to, &bytes[at + from.len()..]].concat()
+}
+
+/// An event that is well formed and no more.
+const LINE: &str = concat!(
+    r#"{"id":"abababababababababababababababababababababababababababababababab","#,
+    r#""pubkey":"cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd","#,
+    r#""created_at":1700000123,"kind":65535,"tags":[["e","#,
+    r#""abababababababababababababababababababababababababababababababab","#,
+    r#""nöpe","DEADBEEF","deadbeef",""]],"content":"héllo","sig":"#,
+    r#""efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef"#,
+    r#"efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef"}"#,
+);
+
+/// An event that is its author's.
+const VALID: &str = concat!(
+    r#"{"id":"e20978737ab7cd36eca300a65f11738176123f2e0c23054544b18fe493e2aa1a","#,
+    r#""pubkey":"c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5","#,
+    r#""created_at":1698632753,"kind":1,"tags":[["t","gm"]],"content":"good morning","sig":"#,
+    r#""5687c1a97066c349cb3bde0c0719fd1652a13403ba6aca7557b646307ee67185"#,
+    r#"28cd86989db08bf6a7fd04bea0b0b87c1dd1b78c2d21b80b80eebab7f40b8916"}"#,
+);
