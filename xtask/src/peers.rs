@@ -114,7 +114,7 @@ fn hostile_fault(row: &Value, peer: &str) -> Option<String> {
 }
 
 /// Which peers do which task; every folder of runners is here.
-const EXPECTED: [(&str, &[&str]); 7] = [
+const EXPECTED: [(&str, &[&str]); 14] = [
     (
         "decode",
         &[
@@ -156,6 +156,13 @@ const EXPECTED: [(&str, &[&str]); 7] = [
         ],
     ),
     ("commit", &["wireproof", "go-indigo", "rust-jacquard", "rust-shrike"]),
+    ("nostr-serialize", NOSTR_PEERS),
+    ("nostr-deserialize", NOSTR_PEERS),
+    ("nostr-validated", &["wireproof", "rust-nostr"]),
+    ("nostr-fields", &["wireproof", "rust-serde-json"]),
+    ("nostr-by-kind", NOSTR_PEERS),
+    ("nostr-by-category", NOSTR_PEERS),
+    ("nostr-batch", NOSTR_PEERS),
     (
         "hostile",
         &[
@@ -170,6 +177,9 @@ const EXPECTED: [(&str, &[&str]); 7] = [
         ],
     ),
 ];
+
+/// Who reads and writes events of Nostr.
+const NOSTR_PEERS: &[&str] = &["wireproof", "rust-nostr", "rust-serde-json"];
 
 #[cfg(test)]
 mod tests {
