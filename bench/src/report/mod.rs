@@ -2,7 +2,9 @@
 
 mod baseline;
 mod hostile;
+mod nostr;
 mod paint;
+mod sizes;
 pub mod speed;
 mod stages;
 mod table;
@@ -26,6 +28,7 @@ pub fn styled(results: &Results, baseline: Option<&Baseline>) -> String {
         let rows: Vec<&Row> = results.rows.iter().filter(|row| row.task == task).collect();
         text += &match Task::from_name(task) {
             Some(Task::Hostile) => hostile::matrix(&rows),
+            Some(Task::NostrSize) => sizes::tables(&rows),
             _ => table::of_task(task, &rows, baseline),
         };
         text += &format!("\n{}\n\n", verdict::wrapped(task, &rows, baseline));

@@ -83,7 +83,8 @@ fn nanoseconds(per_s: f64) -> String {
 /// format.
 pub(super) fn sentences(rows: &[&Row]) -> Vec<String> {
     let ranked = || rows.iter().filter(|row| row.is_ranked());
-    let Some(first) = ranked().max_by(|a, b| a.median().unwrap_or(0.0).total_cmp(&b.median().unwrap_or(0.0)))
+    let Some(first) =
+        ranked().max_by(|a, b| a.median().unwrap_or(0.0).total_cmp(&b.median().unwrap_or(0.0)))
     else {
         return Vec::new();
     };

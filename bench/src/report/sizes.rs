@@ -19,8 +19,7 @@ pub(super) fn tables(rows: &[&Row]) -> String {
 
 /// Which format is smallest, as it is and compressed.
 pub(super) fn paragraph(rows: &[&Row]) -> String {
-    let of_all: Vec<&Row> =
-        rows.iter().copied().filter(|row| !row.variant.contains('@')).collect();
+    let of_all: Vec<&Row> = rows.iter().copied().filter(|row| !row.variant.contains('@')).collect();
     let json = sizes_of(&of_all, "json");
     let smallest = |name: &str, len: &dyn Fn(&Sizes) -> u64| {
         let least = of_all.iter().filter_map(|row| Some((row, len(row.sizes.as_ref()?))));
@@ -60,7 +59,7 @@ fn all(rows: &[&Row]) -> String {
             each(sizes.gzip6),
             each(sizes.zstd3),
             each(sizes.framed_zstd3),
-            super::table::parity_of_sizes(row),
+            super::table::parity_of_sizes(row).to_owned(),
         ]);
     }
     for column in 1..=5 {

@@ -6,7 +6,8 @@ use super::paint;
 use super::speed::milliseconds;
 use crate::Row;
 
-/// A table of each row's stages, in milliseconds at the median; nothing if no row has any.
+/// A table of each row's stages, at the median in milliseconds, or in microseconds where none takes as
+/// long as ten; nothing if no row has any.
 pub(super) fn of_task(rows: &[&Row]) -> String {
     let staged: Vec<&&Row> = rows.iter().filter(|row| !row.stages_ns.is_empty()).collect();
     if staged.is_empty() {
@@ -15,11 +16,14 @@ pub(super) fn of_task(rows: &[&Row]) -> String {
     let names = names(&staged);
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let headings = names.iter().map(|name| format!("{name} ms"));
+    let is_short = longest(&staged) < 1e7;
+    let unit = if is_short { "µs" } else { "ms" };
+    let headings = names.iter().map(|name| format!("{name} {unit}"));
     let first = ["peer", "variant"].map(str::to_owned);
     table.set_header(first.into_iter().chain(headings));
     for row in staged {
         let stages = names.iter().map(|name| match row.stages_ns.get(*name) {
+            Some(passes_ns) if is_short => format!("{:.1}", median(passes_ns) / 1e3),
             Some(passes_ns) => milliseconds(median(passes_ns)),
             None => "–".to_owned(),
         });
@@ -41,6 +45,12 @@ fn names<'r>(rows: &[&&'r Row]) -> Vec<&'r str> {
     names
 }
 
+/// The median of the stage that takes longest, in nanoseconds.
+fn longest(rows: &[&&Row]) -> f64 {
+    let stages = rows.iter().flat_map(|row| row.stages_ns.values());
+    stages.map(|passes_ns| median(passes_ns)).fold(0.0, f64::max)
+}
+
 /// The middle one; between the middle two of an even number.
 fn median(passes_ns: &[u64]) -> f64 {
     let mut sorted = passes_ns.to_vec();
@@ -52,4 +62,33 @@ fn median(passes_ns: &[u64]) -> f64 {
 const LEGEND: &str =
     "stages: median of each; one that a peer cannot tell apart is in the one before it\n";
 
-const STAGES: [&str; 4] = ["parse", "signature", "walk", "rebuild"];
+const STAGES: [&str; 25] = [
+    "parse",
+    "signature",
+    "walk",
+    "rebuild",
+    // Batches.
+    "1",
+    "10",
+    "100",
+    "1000",
+    // Kinds.
+    "kind-0",
+    "kind-1",
+    "kind-3",
+    "kind-4",
+    "kind-7",
+    "kind-10002",
+    "kind-30023",
+    // Sizes and tags.
+    "tiny",
+    "small",
+    "medium",
+    "large",
+    "huge",
+    "none",
+    "few",
+    "moderate",
+    "many",
+    "massive",
+];

@@ -2,13 +2,14 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
-use super::{Baseline, baseline, paint, speed, stages, wrap};
+use super::{Baseline, baseline, nostr, paint, speed, stages, wrap};
 use crate::corpora::MIXED;
 use crate::{Parity, Row, Unavailable};
 
 /// Title, table, stages, legend and notes.
 pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let mut text = title(task, rows);
+    let table = if nostr::is_task(task) { nostr::table } else { table };
     text += &format!("{}\n\n", table(task, rows, chosen));
     text += &stages::of_task(rows);
     text += &baselines(task, rows, chosen);
@@ -86,7 +87,7 @@ fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
 }
 
 /// The rows of one kind, kind by kind.
-fn groups<'t, 'r>(rows: &'t [&'r Row]) -> impl Iterator<Item = &'t [&'r Row]> {
+pub(super) fn groups<'t, 'r>(rows: &'t [&'r Row]) -> impl Iterator<Item = &'t [&'r Row]> {
     rows.chunk_by(|a, b| a.group() == b.group())
 }
 
@@ -106,7 +107,7 @@ fn cells(row: &Row, against: Option<f64>, checks: &Checks) -> [String; 8] {
     ]
 }
 
-fn parity(row: &Row) -> String {
+pub(super) fn parity(row: &Row) -> String {
     match row.parity {
         Parity::Ok if row.per_s.is_none() => "ok, then failed".to_owned(),
         Parity::Ok if row.note.is_some() => "ok, some not given".to_owned(),
@@ -116,8 +117,13 @@ fn parity(row: &Row) -> String {
     }
 }
 
+/// Whether every event of a row could be held, and came back as it was.
+pub(super) fn parity_of_sizes(row: &Row) -> &'static str {
+    if row.parity == Parity::Ok { "ok" } else { MISMATCH }
+}
+
 /// One letter for each check that is made, a dot for each that is not.
-fn check_codes(row: &Row, checks: &Checks) -> String {
+pub(super) fn check_codes(row: &Row, checks: &Checks) -> String {
     let code = |(code, check): &(char, &str)| {
         if row.checks.iter().any(|made| made == check) { *code } else { '·' }
     };
@@ -215,6 +221,10 @@ pub(super) fn checks_of(task: &str) -> Checks {
         "sigs" => SIGS_CHECKS.to_vec(),
         "repo" => [DECODE_CHECKS, REPO_CHECKS].concat(),
         "commit" => [DECODE_CHECKS, REPO_CHECKS, COMMIT_CHECKS].concat(),
+        "nostr-deserialize" | "nostr-by-kind" | "nostr-by-category" | "nostr-batch" => {
+            EVENT_CHECKS.to_vec()
+        }
+        "nostr-validated" => [EVENT_CHECKS, VALID_CHECKS].concat(),
         _ => Vec::new(),
     }
 }
@@ -251,3 +261,13 @@ const COMMIT_CHECKS: &[(char, &str)] = &[
     ('h', "chain"),
     ('t', "clock"),
 ];
+const EVENT_CHECKS: &[(char, &str)] = &[
+    ('U', "utf8"),
+    ('E', "trailing-bytes"),
+    ('X', "hex-lower"),
+    ('K', "kind-range"),
+    ('D', "duplicate-fields"),
+    ('M', "minimal-heads"),
+    ('L', "limits"),
+];
+const VALID_CHECKS: &[(char, &str)] = &[('i', "id"), ('s', "signature")];

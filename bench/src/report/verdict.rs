@@ -1,7 +1,7 @@
 //! What does a table say, in a paragraph? Who was fastest at which work, how many times as fast as whom,
 //! what was checked on the way, and how even the run was.
 
-use super::{Baseline, baseline, hostile, speed, table, wrap};
+use super::{Baseline, baseline, hostile, nostr, sizes, speed, table, wrap};
 use crate::{Parity, Row, Task};
 
 /// The paragraph under the table of a task, in lines.
@@ -15,8 +15,12 @@ pub(super) fn paragraph(task: &str, rows: &[&Row], chosen: Option<&Baseline>) ->
     if Task::from_name(task) == Some(Task::Hostile) {
         return hostile::paragraph(rows);
     }
+    if Task::from_name(task) == Some(Task::NostrSize) {
+        return sizes::paragraph(rows);
+    }
     let verdict = Verdict { task, rows, chosen };
-    let mut sentences = verdict.winners();
+    let mut sentences =
+        if nostr::is_task(task) { nostr::sentences(rows) } else { verdict.winners() };
     sentences.push(parity(rows));
     sentences.extend(spread(rows));
     sentences.extend(unrest(rows));

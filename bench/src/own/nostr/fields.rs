@@ -3,8 +3,8 @@
 use std::hint::black_box;
 
 use bumpalo::Bump;
-use wireproof::nostr::Limits;
-use wireproof::nostr::formats::Format;
+use wireproof::nostr::formats::{self as nostr, Format};
+use wireproof::nostr::{DecodeError, Limits};
 
 use super::encoded::Encoded;
 use super::{Corpus, Work};
@@ -37,18 +37,22 @@ impl Fields {
         let Self { format, asked, encoded, arena, limits, .. } = self;
         for bytes in encoded.iter() {
             arena.reset();
-            told(match asked {
-                Asked::Kind => format.kind(bytes, arena, limits).ok().map(Answer::kind),
-                Asked::Pubkey => {
-                    format.pubkey(bytes, arena, limits).ok().map(|it| Answer::pubkey(&it))
-                }
-                Asked::Both => format.kind_and_pubkey(bytes, arena, limits).ok().map(Answer::both),
-                Asked::Filter => {
-                    format.kind_and_pubkey(bytes, arena, limits).ok().map(Answer::filter)
-                }
-            });
+            let answer = format.fields(bytes, arena, limits).and_then(|it| answer(*asked, &it));
+            told(answer.ok());
         }
     }
+}
+
+/// Reads what is asked and no more: the author of an event of another kind makes no match.
+#[inline]
+fn answer(asked: Asked, fields: &nostr::Fields<'_>) -> Result<Answer, DecodeError> {
+    Ok(match asked {
+        Asked::Kind => Answer::kind(fields.kind()?),
+        Asked::Pubkey => Answer::pubkey(&fields.pubkey()?),
+        Asked::Both => Answer::both((fields.kind()?, fields.pubkey()?)),
+        Asked::Filter if fields.kind()? != 1 => Answer::default(),
+        Asked::Filter => Answer::filter((1, fields.pubkey()?)),
+    })
 }
 
 impl Work for Fields {

@@ -23,6 +23,8 @@ pub mod wireproof;
 
 use bumpalo::Bump;
 
+pub use fields::Fields;
+
 use crate::{DecodeError, EncodeError, Event, Limits};
 
 /// A format that holds whole events.
