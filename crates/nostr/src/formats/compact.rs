@@ -5,7 +5,7 @@
 
 use kernels::hex;
 
-use crate::Value;
+use crate::{Reason, Value};
 
 /// How a value travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +57,22 @@ pub(crate) fn write_text(
     out.extend_from_slice(text);
 }
 
-/// Whether `text` must travel as bytes.
+/// Refuses a value in the form that [`write`] would not have chosen for it.
 #[inline(always)]
-pub(crate) fn is_digits(text: &[u8], least_digits: usize) -> bool {
+pub(crate) fn only_form(value: &Value<'_>, least_digits: usize) -> Result<(), Reason> {
+    match value {
+        Value::Text(text) if is_digits(text.as_bytes(), least_digits) => {
+            Err(Reason::NotCanonical("digits that must be bytes"))
+        }
+        Value::Hex(bytes) if 2 * bytes.len() < least_digits => {
+            Err(Reason::NotCanonical("bytes that must be digits"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[inline(always)]
+fn is_digits(text: &[u8], least_digits: usize) -> bool {
     may_be_digits(text, least_digits) && hex::is_lower(text)
 }
 
@@ -72,6 +85,9 @@ fn may_be_digits(text: &[u8], least_digits: usize) -> bool {
         && text.first().is_some_and(is_digit)
         && text.last().is_some_and(is_digit)
 }
+
+/// Digits that are worth bytes, at least, in most formats.
+pub(crate) const LEAST_DIGITS: usize = 8;
 
 #[cfg(test)]
 mod tests {

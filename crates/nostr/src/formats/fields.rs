@@ -2,7 +2,8 @@
 
 use bumpalo::Bump;
 
-use super::{Format, proto};
+use super::cbor::packed;
+use super::{Format, dannypack, msgpack, notepack, proto};
 use crate::{DecodeError, Event, Limits};
 
 /// The fields of an event, read one at a time where its format has a place for each; the rest is then
@@ -10,6 +11,14 @@ use crate::{DecodeError, Event, Limits};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Fields<'a> {
+    /// Of CBOR by position.
+    CborPacked(packed::Fields<'a>),
+    /// Of MessagePack.
+    Msgpack(msgpack::Fields<'a>),
+    /// Of DannyPack.
+    Dannypack(dannypack::Fields<'a>),
+    /// Of Notepack.
+    Notepack(notepack::Fields<'a>),
     /// Of Protocol Buffers.
     Proto(proto::Fields<'a>),
     /// Of a format that is read from front to end.
@@ -29,6 +38,10 @@ impl Format {
         limits: &Limits,
     ) -> Result<Fields<'a>, DecodeError> {
         Ok(match self {
+            Self::CborPacked => Fields::CborPacked(packed::Fields::new(bytes)?),
+            Self::Msgpack => Fields::Msgpack(msgpack::Fields::new(bytes)?),
+            Self::Dannypack => Fields::Dannypack(dannypack::Fields::new(bytes)?),
+            Self::Notepack => Fields::Notepack(notepack::Fields::new(bytes)?),
             Self::ProtoString => Fields::Proto(proto::Fields::new(proto::Schema::String, bytes)),
             Self::ProtoBinary => Fields::Proto(proto::Fields::new(proto::Schema::Binary, bytes)),
             Self::ProtoBinaryHex => {
@@ -47,6 +60,10 @@ impl Fields<'_> {
     #[inline]
     pub fn kind(&self) -> Result<u16, DecodeError> {
         match self {
+            Self::CborPacked(fields) => fields.kind(),
+            Self::Msgpack(fields) => fields.kind(),
+            Self::Dannypack(fields) => Ok(fields.kind()),
+            Self::Notepack(fields) => fields.kind(),
             Self::Proto(fields) => fields.kind(),
             Self::Whole(event) => Ok(event.kind),
         }
@@ -59,6 +76,10 @@ impl Fields<'_> {
     #[inline]
     pub fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
         match self {
+            Self::CborPacked(fields) => Ok(*fields.pubkey()),
+            Self::Msgpack(fields) => Ok(*fields.pubkey()),
+            Self::Dannypack(fields) => Ok(*fields.pubkey()),
+            Self::Notepack(fields) => Ok(*fields.pubkey()),
             Self::Proto(fields) => fields.pubkey(),
             Self::Whole(event) => Ok(event.pubkey),
         }

@@ -15,10 +15,14 @@
 pub mod capnp;
 pub mod cbor;
 pub(crate) mod compact;
+pub mod dannypack;
 mod fields;
 pub mod framed;
 pub mod json;
+pub mod msgpack;
+pub mod notepack;
 pub mod proto;
+mod tags;
 pub mod wireproof;
 
 use bumpalo::Bump;
@@ -38,6 +42,12 @@ pub enum Format {
     CborPacked,
     /// [`cbor::intkey`]: a map with numbers for names.
     CborIntkey,
+    /// [`msgpack`]: an array.
+    Msgpack,
+    /// [`dannypack`]: fixed offsets, then tags and content.
+    Dannypack,
+    /// [`notepack`]: version 1.
+    Notepack,
     /// [`proto::Schema::String`].
     ProtoString,
     /// [`proto::Schema::Binary`].
@@ -63,6 +73,9 @@ impl Format {
         Self::CborSchemaless,
         Self::CborPacked,
         Self::CborIntkey,
+        Self::Msgpack,
+        Self::Dannypack,
+        Self::Notepack,
         Self::ProtoString,
         Self::ProtoBinary,
         Self::ProtoBinaryHex,
@@ -80,6 +93,9 @@ impl Format {
             Self::CborSchemaless => "cbor-schemaless",
             Self::CborPacked => "cbor-packed",
             Self::CborIntkey => "cbor-intkey",
+            Self::Msgpack => "msgpack",
+            Self::Dannypack => "dannypack",
+            Self::Notepack => "notepack",
             Self::ProtoString => "proto-string",
             Self::ProtoBinary => "proto-binary",
             Self::ProtoBinaryHex => "proto-binary-hex",
@@ -102,6 +118,7 @@ impl Format {
             Self::Capnp | Self::CapnpPacked | Self::CapnpSchema | Self::CapnpSchemaPacked => {
                 "capnp"
             }
+            Self::Msgpack => "rmp",
             _ => HAND_WRITTEN,
         }
     }
@@ -116,6 +133,9 @@ impl Format {
             Self::CborSchemaless => cbor::schemaless::encode(event, out),
             Self::CborPacked => cbor::packed::encode(event, out),
             Self::CborIntkey => cbor::intkey::encode(event, out),
+            Self::Msgpack => msgpack::encode(event, out),
+            Self::Dannypack => dannypack::encode(event, out),
+            Self::Notepack => notepack::encode(event, out),
             Self::ProtoString => proto::Schema::String.encode(event, out),
             Self::ProtoBinary => proto::Schema::Binary.encode(event, out),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode(event, out),
@@ -143,6 +163,9 @@ impl Format {
             Self::CborSchemaless => cbor::schemaless::decode(bytes, arena, limits),
             Self::CborPacked => cbor::packed::decode(bytes, arena, limits),
             Self::CborIntkey => cbor::intkey::decode(bytes, arena, limits),
+            Self::Msgpack => msgpack::decode(bytes, arena, limits),
+            Self::Dannypack => dannypack::decode(bytes, arena, limits),
+            Self::Notepack => notepack::decode(bytes, arena, limits),
             Self::ProtoString => proto::Schema::String.decode(bytes, arena, limits),
             Self::ProtoBinary => proto::Schema::Binary.decode(bytes, arena, limits),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode(bytes, arena, limits),
@@ -164,6 +187,9 @@ impl Format {
             Self::CborSchemaless => cbor::schemaless::encode_batch(events, out),
             Self::CborPacked => cbor::packed::encode_batch(events, out),
             Self::CborIntkey => cbor::intkey::encode_batch(events, out),
+            Self::Msgpack => msgpack::encode_batch(events, out),
+            Self::Dannypack => dannypack::encode_batch(events, out),
+            Self::Notepack => notepack::encode_batch(events, out),
             Self::ProtoString => proto::Schema::String.encode_batch(events, out),
             Self::ProtoBinary => proto::Schema::Binary.encode_batch(events, out),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode_batch(events, out),
@@ -190,6 +216,9 @@ impl Format {
             Self::CborSchemaless => cbor::schemaless::decode_batch(bytes, arena, limits),
             Self::CborPacked => cbor::packed::decode_batch(bytes, arena, limits),
             Self::CborIntkey => cbor::intkey::decode_batch(bytes, arena, limits),
+            Self::Msgpack => msgpack::decode_batch(bytes, arena, limits),
+            Self::Dannypack => dannypack::decode_batch(bytes, arena, limits),
+            Self::Notepack => notepack::decode_batch(bytes, arena, limits),
             Self::ProtoString => proto::Schema::String.decode_batch(bytes, arena, limits),
             Self::ProtoBinary => proto::Schema::Binary.decode_batch(bytes, arena, limits),
             Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode_batch(bytes, arena, limits),

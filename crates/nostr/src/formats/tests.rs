@@ -11,8 +11,11 @@ pub(super) use made::golden;
 use random::Random;
 
 /// What the layouts have no place for, by the names of [`made::edges`]. All else comes back.
-const CANNOT_HOLD: &[(Format, &[&str])] =
-    &[(Format::Capnp, OVER_THE_ENVELOPE), (Format::CapnpPacked, OVER_THE_ENVELOPE)];
+const CANNOT_HOLD: &[(Format, &[&str])] = &[
+    (Format::Capnp, OVER_THE_ENVELOPE),
+    (Format::CapnpPacked, OVER_THE_ENVELOPE),
+    (Format::Dannypack, &["256 values in a tag", "70,000 values in a tag"]),
+];
 
 /// What the blobs of Cap'n Proto's envelope cannot count.
 const OVER_THE_ENVELOPE: &[&str] = &[
@@ -144,6 +147,19 @@ fn every_limit_is_kept() {
     }
 }
 
+#[test]
+fn single_fields_are_those_of_the_event() {
+    let (arena, limits) = (Bump::new(), Limits::default());
+    for format in Format::ALL {
+        for event in made::ordinary() {
+            let bytes = encoded(*format, &event).unwrap();
+            let fields = format.fields(&bytes, &arena, &limits).unwrap();
+            let told = (fields.kind(), fields.pubkey());
+            assert_eq!(told, (Ok(event.kind), Ok(event.pubkey)), "{}", format.name());
+        }
+    }
+}
+
 /// Decodes what a stranger may have made: what comes of it is an event, and memory was in proportion.
 fn judge(format: Format, bytes: &[u8]) {
     let arena = Bump::new();
@@ -205,6 +221,29 @@ fn encoded_batch(format: Format, events: &[OwnedEvent]) -> Vec<u8> {
 
 fn cannot_hold(format: Format) -> &'static [&'static str] {
     CANNOT_HOLD.iter().find(|(other, _)| *other == format).map_or(&[], |(_, names)| names)
+}
+
+/// What a lazily read layout says of an event: id, author, time, kind and tags.
+pub(super) type Told = ([u8; 32], [u8; 32], i64, u16, Vec<Vec<String>>);
+
+/// That `fields` says of every event what the event says, and bears what is cut off or changed.
+pub(super) fn assert_fields_agree(
+    encoded: impl Fn(&OwnedEvent) -> Vec<u8>,
+    fields: impl Fn(&[u8]) -> Result<Told, DecodeError>,
+) {
+    let mut random = Random(0xf1e1d);
+    for event in made::ordinary() {
+        let mut bytes = encoded(&event);
+        for len in 0..bytes.len() {
+            let _ = fields(&bytes[..len]);
+        }
+        let told = (event.id, event.pubkey, event.created_at, event.kind, event.tags);
+        assert_eq!(fields(&bytes), Ok(told));
+        for _ in 0..20 {
+            random.mutate(&mut bytes);
+            let _ = fields(&bytes);
+        }
+    }
 }
 
 /// Limits that hold every edge.

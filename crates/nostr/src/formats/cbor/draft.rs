@@ -1,6 +1,7 @@
 //! Which fields of a map came in, and is it an event?
 
-use super::items::{Hex, Reader};
+use super::items::Reader;
+use crate::formats::tags::Layout;
 use crate::{DecodeError, Event, Field, Reason, Tag};
 
 /// The fields as they come in.
@@ -18,19 +19,18 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Reads the value of `field`, whose key stands at `start`.
     #[inline(always)]
-    pub(super) fn read(
+    pub(super) fn read<L: Layout>(
         &mut self,
         field: Field,
         start: usize,
         reader: &mut Reader<'a, '_>,
-        hex: Hex,
     ) -> Result<(), DecodeError> {
         let is_first = match field {
             Field::Id => self.id.replace(reader.fixed(field)?).is_none(),
             Field::Pubkey => self.pubkey.replace(reader.fixed(field)?).is_none(),
             Field::CreatedAt => self.created_at.replace(reader.created_at()?).is_none(),
             Field::Kind => self.kind.replace(reader.kind()?).is_none(),
-            Field::Tags => self.tags.replace(reader.tags(hex)?).is_none(),
+            Field::Tags => self.tags.replace(reader.tags::<L>()?).is_none(),
             Field::Content => self.content.replace(reader.content()?).is_none(),
             Field::Sig => self.sig.replace(reader.fixed(field)?).is_none(),
         };

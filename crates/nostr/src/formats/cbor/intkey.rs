@@ -22,8 +22,9 @@ use bumpalo::Bump;
 
 use super::draft::Draft;
 use super::head::{self, ARRAY, NEGATIVE, UNSIGNED};
-use super::items::{self, Hex, Reader};
+use super::items::{self, Reader, TextOrBytes};
 use super::skip;
+use crate::formats::compact::LEAST_DIGITS;
 use crate::{DecodeError, EncodeError, Event, Field, Limits, Reason};
 
 /// Appends `event`. CBOR can hold every event.
@@ -41,7 +42,7 @@ pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     out.push(3);
     items::write_kind(event.kind, out);
     out.push(4);
-    items::write_tags(event.tags, Hex::Welcome, out);
+    items::write_tags(event.tags, LEAST_DIGITS, out);
     out.push(5);
     items::write_content(event.content, out);
     out.push(6);
@@ -93,7 +94,7 @@ fn event<'a>(reader: &mut Reader<'a, '_>) -> Result<Event<'a>, DecodeError> {
         let at = reader.input;
         match head::read(&mut reader.input)? {
             (UNSIGNED, key @ 0..7) => {
-                draft.read(Field::ALL[key as usize], at.offset(), reader, Hex::Welcome)?;
+                draft.read::<TextOrBytes>(Field::ALL[key as usize], at.offset(), reader)?;
             }
             (UNSIGNED | NEGATIVE, _) => skip::item(&mut reader.input, 0)?,
             _ => return Err(at.fault(Reason::Expected("an integer key"))),

@@ -14,19 +14,85 @@
 use bumpalo::Bump;
 
 use super::head::{self, ARRAY, BYTES, NEGATIVE, TEXT, UNSIGNED};
-use crate::formats::compact::{self, Form};
+use crate::formats::compact::{self, Form, LEAST_DIGITS};
+use crate::formats::tags::{self, Layout};
 use crate::input::{self, Input};
 use crate::{DecodeError, Event, Field, Limits, Reason, Tag, Value};
 
-/// Which values travel as bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hex {
-    /// None.
-    Never,
-    /// Those of digits enough; bytes are read whatever their number.
-    Welcome,
-    /// Those of digits enough, and no others.
-    Required,
+/// Values are text.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TextOnly {}
+
+/// Values are text or bytes, as their writer liked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TextOrBytes {}
+
+/// Values are bytes if they can be, else text.
+#[derive(Clone, Copy, Debug)]
+pub enum OneForm {}
+
+impl Layout for TextOnly {
+    #[inline(always)]
+    fn tag_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
+        argument(input, ARRAY, "an array of tags")
+    }
+
+    #[inline(always)]
+    fn value_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
+        argument(input, ARRAY, "an array of values")
+    }
+
+    #[inline(always)]
+    fn head(input: &mut Input<'_>) -> Result<(Form, usize), DecodeError> {
+        let len = argument(input, TEXT, "text")?;
+        Ok((Form::Text, usize::try_from(len).unwrap_or(usize::MAX)))
+    }
+}
+
+impl Layout for TextOrBytes {
+    #[inline(always)]
+    fn tag_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
+        TextOnly::tag_count(input)
+    }
+
+    #[inline(always)]
+    fn value_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
+        TextOnly::value_count(input)
+    }
+
+    #[inline(always)]
+    fn head(input: &mut Input<'_>) -> Result<(Form, usize), DecodeError> {
+        let start = *input;
+        let (major, len) = head::read(input)?;
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        match major {
+            TEXT => Ok((Form::Text, len)),
+            BYTES => Ok((Form::Bytes, len)),
+            _ => Err(start.fault(Reason::Expected("text or bytes"))),
+        }
+    }
+}
+
+impl Layout for OneForm {
+    #[inline(always)]
+    fn tag_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
+        TextOnly::tag_count(input)
+    }
+
+    #[inline(always)]
+    fn value_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
+        TextOnly::value_count(input)
+    }
+
+    #[inline(always)]
+    fn head(input: &mut Input<'_>) -> Result<(Form, usize), DecodeError> {
+        TextOrBytes::head(input)
+    }
+
+    #[inline(always)]
+    fn rule(value: &Value<'_>) -> Result<(), Reason> {
+        compact::only_form(value, LEAST_DIGITS)
+    }
 }
 
 /// CBOR that is read from the front.
@@ -71,67 +137,17 @@ impl<'a, 'l> Reader<'a, 'l> {
 
     #[inline(always)]
     pub(super) fn created_at(&mut self) -> Result<i64, DecodeError> {
-        let start = self.input;
-        let (major, argument) = head::read(&mut self.input)?;
-        match (major, i64::try_from(argument)) {
-            (UNSIGNED, Ok(seconds)) => Ok(seconds),
-            (NEGATIVE, Ok(before)) => Ok(-1 - before),
-            (UNSIGNED | NEGATIVE, Err(_)) => Err(start.fault(Reason::Range(Field::CreatedAt))),
-            _ => Err(start.fault(Reason::Expected("an integer"))),
-        }
+        read_created_at(&mut self.input)
     }
 
     #[inline(always)]
     pub(super) fn kind(&mut self) -> Result<u16, DecodeError> {
-        let start = self.input;
-        match head::read(&mut self.input)? {
-            (UNSIGNED, kind) => input::kind(kind, start.offset()),
-            _ => Err(start.fault(Reason::Expected("an unsigned integer"))),
-        }
+        read_kind(&mut self.input)
     }
 
     #[inline(always)]
-    pub(super) fn tags(&mut self, hex: Hex) -> Result<&'a [Tag<'a>], DecodeError> {
-        let start = self.input.offset();
-        let count = self.len(ARRAY, 1, "an array of tags")?;
-        self.limits.hold_tags(count, start)?;
-        let arena = self.arena;
-        Ok(arena.alloc_slice_try_fill_with(count, |_| self.tag(hex))?)
-    }
-
-    #[inline(always)]
-    fn tag(&mut self, hex: Hex) -> Result<Tag<'a>, DecodeError> {
-        let start = self.input.offset();
-        let count = self.len(ARRAY, 1, "an array of values")?;
-        self.limits.hold_tag_values(count, start)?;
-        let arena = self.arena;
-        Ok(arena.alloc_slice_try_fill_with(count, |_| self.value(hex))?)
-    }
-
-    #[inline(always)]
-    fn value(&mut self, hex: Hex) -> Result<Value<'a>, DecodeError> {
-        let start = self.input;
-        let (major, len) = head::read(&mut self.input)?;
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
-        match (major, hex) {
-            (TEXT, _) => {
-                let text = self.input.text(len)?;
-                self.limits.hold_value(len, start.offset())?;
-                if hex == Hex::Required && compact::is_digits(text.as_bytes(), LEAST_DIGITS) {
-                    return Err(start.fault(Reason::NotCanonical("digits that must be bytes")));
-                }
-                Ok(Value::Text(text))
-            }
-            (BYTES, Hex::Welcome | Hex::Required) => {
-                let bytes = self.input.take(len)?;
-                self.limits.hold_value(2 * len, start.offset())?;
-                if hex == Hex::Required && 2 * len < LEAST_DIGITS {
-                    return Err(start.fault(Reason::NotCanonical("bytes that must be digits")));
-                }
-                Ok(Value::Hex(bytes))
-            }
-            _ => Err(start.fault(Reason::Expected("a value"))),
-        }
+    pub(super) fn tags<L: Layout>(&mut self) -> Result<&'a [Tag<'a>], DecodeError> {
+        tags::read::<L>(&mut self.input, self.arena, self.limits)
     }
 
     #[inline(always)]
@@ -152,14 +168,39 @@ impl<'a, 'l> Reader<'a, 'l> {
         expected: &'static str,
     ) -> Result<usize, DecodeError> {
         let start = self.input;
-        let (found, argument) = head::read(&mut self.input)?;
-        if found != major {
-            return Err(start.fault(Reason::Expected(expected)));
-        }
+        let argument = argument(&mut self.input, major, expected)?;
         if argument > self.input.rest().len() as u64 / least_bytes {
             return Err(start.fault(Reason::Truncated));
         }
         Ok(argument as usize)
+    }
+}
+
+#[inline(always)]
+pub(super) fn read_created_at(input: &mut Input<'_>) -> Result<i64, DecodeError> {
+    let start = *input;
+    let (major, argument) = head::read(input)?;
+    match (major, i64::try_from(argument)) {
+        (UNSIGNED, Ok(seconds)) => Ok(seconds),
+        (NEGATIVE, Ok(before)) => Ok(-1 - before),
+        (UNSIGNED | NEGATIVE, Err(_)) => Err(start.fault(Reason::Range(Field::CreatedAt))),
+        _ => Err(start.fault(Reason::Expected("an integer"))),
+    }
+}
+
+#[inline(always)]
+pub(super) fn read_kind(input: &mut Input<'_>) -> Result<u16, DecodeError> {
+    let start = input.offset();
+    input::kind(argument(input, UNSIGNED, "an unsigned integer")?, start)
+}
+
+/// The argument of the next item, which must be of type `major`.
+#[inline(always)]
+fn argument(input: &mut Input<'_>, major: u8, expected: &'static str) -> Result<u64, DecodeError> {
+    let start = *input;
+    match head::read(input)? {
+        (found, argument) if found == major => Ok(argument),
+        _ => Err(start.fault(Reason::Expected(expected))),
     }
 }
 
@@ -181,8 +222,7 @@ pub(super) fn write_kind(kind: u16, out: &mut Vec<u8>) {
 }
 
 #[inline(always)]
-pub(super) fn write_tags(tags: &[Tag<'_>], hex: Hex, out: &mut Vec<u8>) {
-    let least_digits = if hex == Hex::Never { usize::MAX } else { LEAST_DIGITS };
+pub(super) fn write_tags(tags: &[Tag<'_>], least_digits: usize, out: &mut Vec<u8>) {
     head::write(ARRAY, tags.len() as u64, out);
     for tag in tags {
         head::write(ARRAY, tag.len() as u64, out);
@@ -205,9 +245,6 @@ pub(super) fn write_content(content: &str, out: &mut Vec<u8>) {
 pub(super) fn reserve(event: &Event<'_>, out: &mut Vec<u8>) {
     out.reserve(USUAL_BYTES + event.content.len() + 48 * event.tags.len());
 }
-
-/// Digits that are worth a byte string, at least.
-pub(super) const LEAST_DIGITS: usize = 8;
 
 /// Bytes of an event of any of the formats, at least.
 const LEAST_EVENT_BYTES: u64 = 1 + 34 + 34 + 1 + 1 + 1 + 1 + 66;

@@ -10,6 +10,7 @@
 //! refused.
 
 mod draft;
+mod fields;
 mod head;
 pub mod intkey;
 mod items;

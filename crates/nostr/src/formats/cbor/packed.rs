@@ -17,8 +17,10 @@
 
 use bumpalo::Bump;
 
+pub use super::fields::{Fields, Tags};
 use super::head::{self, ARRAY};
-use super::items::{self, Hex, Reader};
+use super::items::{self, OneForm, Reader};
+use crate::formats::compact::LEAST_DIGITS;
 use crate::{DecodeError, EncodeError, Event, Field, Limits, Reason};
 
 /// Appends `event`. CBOR can hold every event.
@@ -32,7 +34,7 @@ pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     items::write_fixed(&event.pubkey, out);
     items::write_created_at(event.created_at, out);
     items::write_kind(event.kind, out);
-    items::write_tags(event.tags, Hex::Required, out);
+    items::write_tags(event.tags, LEAST_DIGITS, out);
     items::write_content(event.content, out);
     items::write_fixed(&event.sig, out);
     Ok(())
@@ -85,7 +87,7 @@ fn event<'a>(reader: &mut Reader<'a, '_>) -> Result<Event<'a>, DecodeError> {
         pubkey: *reader.fixed(Field::Pubkey)?,
         created_at: reader.created_at()?,
         kind: reader.kind()?,
-        tags: reader.tags(Hex::Required)?,
+        tags: reader.tags::<OneForm>()?,
         content: reader.content()?,
         sig: *reader.fixed(Field::Sig)?,
     })

@@ -18,7 +18,7 @@ use bumpalo::Bump;
 
 use super::draft::Draft;
 use super::head::{self, ARRAY, MAP, TEXT};
-use super::items::{self, Hex, Reader};
+use super::items::{self, Reader, TextOnly};
 use super::skip;
 use crate::{DecodeError, EncodeError, Event, Field, Limits};
 
@@ -37,7 +37,7 @@ pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     out.extend_from_slice(b"\x64kind");
     items::write_kind(event.kind, out);
     out.extend_from_slice(b"\x64tags");
-    items::write_tags(event.tags, Hex::Never, out);
+    items::write_tags(event.tags, usize::MAX, out);
     out.extend_from_slice(b"\x67content");
     items::write_content(event.content, out);
     out.extend_from_slice(b"\x63sig");
@@ -88,7 +88,7 @@ fn event<'a>(reader: &mut Reader<'a, '_>) -> Result<Event<'a>, DecodeError> {
     for _ in 0..reader.len(MAP, 2, "a map")? {
         let at = reader.input.offset();
         match field(reader)? {
-            Some(field) => draft.read(field, at, reader, Hex::Never)?,
+            Some(field) => draft.read::<TextOnly>(field, at, reader)?,
             None => skip::item(&mut reader.input, 0)?,
         }
     }

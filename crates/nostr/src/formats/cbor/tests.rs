@@ -4,8 +4,8 @@ use bumpalo::Bump;
 use kernels::{hex, sha256};
 
 use super::{intkey, packed, schemaless};
-use crate::formats::tests::golden;
-use crate::{DecodeError, Event, Field, Limit, Limits, Reason};
+use crate::formats::tests::{assert_fields_agree, golden};
+use crate::{DecodeError, Event, Field, Limit, Limits, OwnedEvent, Reason};
 
 type Decode = for<'a> fn(&'a [u8], &'a Bump, &Limits) -> Result<Event<'a>, DecodeError>;
 
@@ -97,7 +97,7 @@ fn bytes_of_any_number_are_read_from_the_numbered_form() {
     let event = intkey::decode(&bytes, &arena, &Limits::default()).unwrap();
     assert_eq!(event.tags[1][2].to_text(), "dead");
     let bytes = with(&schemaless(), b"\x68deadbeef", b"\x44\xde\xad\xbe\xef");
-    assert_eq!(reason(schemaless::decode, &bytes), Reason::Expected("a value"));
+    assert_eq!(reason(schemaless::decode, &bytes), Reason::Expected("text"));
 }
 
 #[test]
@@ -141,4 +141,23 @@ fn unknown_keys_of_a_map_are_passed_over_to_a_depth() {
         assert!(intkey::decode(&more(key), &arena, &Limits::default()).is_ok());
     }
     assert_eq!(reason(intkey::decode, &more(b"\x61x")), Reason::Expected("an integer key"));
+}
+
+#[test]
+fn single_fields_of_the_packed_form_are_those_of_the_event() {
+    let encoded = |event: &OwnedEvent| {
+        let mut bytes = Vec::new();
+        packed::encode(&event.borrow_in(&Bump::new()), &mut bytes).unwrap();
+        bytes
+    };
+    assert_fields_agree(encoded, |bytes| {
+        let fields = packed::Fields::new(bytes)?;
+        let mut tags = Vec::new();
+        for tag in fields.tags()? {
+            let texts = tag?.map(|value| Ok(value?.to_text().into_owned()));
+            tags.push(texts.collect::<Result<_, DecodeError>>()?);
+        }
+        let (created_at, kind) = (fields.created_at()?, fields.kind()?);
+        Ok((*fields.id(), *fields.pubkey(), created_at, kind, tags))
+    });
 }
