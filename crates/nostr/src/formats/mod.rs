@@ -17,6 +17,7 @@ pub mod cbor;
 pub(crate) mod compact;
 pub mod dannypack;
 mod fields;
+pub mod flatbuffers;
 pub mod framed;
 pub mod json;
 pub mod msgpack;
@@ -62,6 +63,8 @@ pub enum Format {
     CapnpSchema,
     /// [`capnp::Layout::SchemaPacked`].
     CapnpSchemaPacked,
+    /// [`flatbuffers`]: a table of tables.
+    Flatbuffers,
     /// [`wireproof`]: the smallest, without what readers recompute.
     Wireproof,
 }
@@ -83,6 +86,7 @@ impl Format {
         Self::CapnpPacked,
         Self::CapnpSchema,
         Self::CapnpSchemaPacked,
+        Self::Flatbuffers,
         Self::Wireproof,
     ];
 
@@ -103,6 +107,7 @@ impl Format {
             Self::CapnpPacked => "capnp-packed",
             Self::CapnpSchema => "capnp-schema",
             Self::CapnpSchemaPacked => "capnp-schema-packed",
+            Self::Flatbuffers => "flatbuffers",
             Self::Wireproof => "wireproof",
         }
     }
@@ -115,6 +120,7 @@ impl Format {
     /// Who wrote the codec: `hand-written`, or the library that does the work.
     pub fn codec(self) -> &'static str {
         match self {
+            Self::Flatbuffers => "flatbuffers, read by hand",
             Self::Capnp | Self::CapnpPacked | Self::CapnpSchema | Self::CapnpSchemaPacked => {
                 "capnp"
             }
@@ -143,6 +149,7 @@ impl Format {
             Self::CapnpPacked => capnp::Layout::EnvelopePacked.encode(event, out),
             Self::CapnpSchema => capnp::Layout::Schema.encode(event, out),
             Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.encode(event, out),
+            Self::Flatbuffers => flatbuffers::encode(event, out),
             Self::Wireproof => wireproof::encode(event, out),
         }
     }
@@ -173,6 +180,7 @@ impl Format {
             Self::CapnpPacked => capnp::Layout::EnvelopePacked.decode(bytes, arena, limits),
             Self::CapnpSchema => capnp::Layout::Schema.decode(bytes, arena, limits),
             Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.decode(bytes, arena, limits),
+            Self::Flatbuffers => flatbuffers::decode(bytes, arena, limits),
             Self::Wireproof => wireproof::decode(bytes, arena, limits),
         }
     }
@@ -197,6 +205,7 @@ impl Format {
             Self::CapnpPacked => capnp::Layout::EnvelopePacked.encode_batch(events, out),
             Self::CapnpSchema => capnp::Layout::Schema.encode_batch(events, out),
             Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.encode_batch(events, out),
+            Self::Flatbuffers => flatbuffers::encode_batch(events, out),
             Self::Wireproof => wireproof::encode_batch(events, out),
         }
     }
@@ -228,6 +237,7 @@ impl Format {
             Self::CapnpSchemaPacked => {
                 capnp::Layout::SchemaPacked.decode_batch(bytes, arena, limits)
             }
+            Self::Flatbuffers => flatbuffers::decode_batch(bytes, arena, limits),
             Self::Wireproof => wireproof::decode_batch(bytes, arena, limits),
         }
     }

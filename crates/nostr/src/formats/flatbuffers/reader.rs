@@ -1,0 +1,111 @@
+//! Which event is this table?
+
+use super::walk::Table;
+use super::*;
+use crate::{Field, Reason, Tag, Value};
+
+/// The event of a table.
+pub(super) fn event<'a>(
+    walk: &mut Walk<'a>,
+    table: Table<'a>,
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<Event<'a>, DecodeError> {
+    Ok(Event {
+        id: fixed(walk, table, ID, Field::Id)?,
+        pubkey: fixed(walk, table, PUBKEY, Field::Pubkey)?,
+        created_at: created_at(table)?,
+        kind: kind(table)?,
+        tags: tags(walk, table, arena, limits)?,
+        content: content(walk, table, limits)?,
+        sig: fixed(walk, table, SIG, Field::Sig)?,
+    })
+}
+
+#[inline]
+pub(super) fn created_at(table: Table<'_>) -> Result<i64, DecodeError> {
+    Ok(table.integer(CREATED_AT)?.map_or(0, i64::from_le_bytes))
+}
+
+#[inline]
+pub(super) fn kind(table: Table<'_>) -> Result<u16, DecodeError> {
+    Ok(table.integer(KIND)?.map_or(0, u16::from_le_bytes))
+}
+
+/// A field of `N` bytes.
+#[inline]
+pub(super) fn fixed<'a, const N: usize>(
+    walk: &mut Walk<'a>,
+    table: Table<'a>,
+    slot: u16,
+    field: Field,
+) -> Result<[u8; N], DecodeError> {
+    let (offset, bytes) = walk.vector(table, slot)?.ok_or_else(|| missing(table, field))?;
+    bytes.try_into().map_err(|_| DecodeError::new(offset, Reason::Length(field)))
+}
+
+fn content<'a>(
+    walk: &mut Walk<'a>,
+    table: Table<'a>,
+    limits: &Limits,
+) -> Result<&'a str, DecodeError> {
+    let found = walk.text(table, CONTENT)?;
+    let (offset, content) = found.ok_or_else(|| missing(table, Field::Content))?;
+    limits.hold_content(content.len(), offset)?;
+    Ok(content)
+}
+
+fn tags<'a>(
+    walk: &mut Walk<'a>,
+    event: Table<'a>,
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<&'a [Tag<'a>], DecodeError> {
+    let Some(list) = walk.tables(event, TAGS)? else { return Ok(&[]) };
+    limits.hold_tags(list.len(), list.offset())?;
+    let mut tags = BumpVec::with_capacity_in(list.len(), arena);
+    for at in 0..list.len() {
+        let table = walk.item(list, at)?;
+        tags.push(tag(walk, table, arena, limits)?);
+    }
+    Ok(tags.into_bump_slice())
+}
+
+#[inline]
+fn tag<'a>(
+    walk: &mut Walk<'a>,
+    tag: Table<'a>,
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<Tag<'a>, DecodeError> {
+    let list = walk.tables(tag, VALUES)?.ok_or_else(|| missing(tag, Field::Tags))?;
+    limits.hold_tag_values(list.len(), list.offset())?;
+    let mut values = BumpVec::with_capacity_in(list.len(), arena);
+    for at in 0..list.len() {
+        let table = walk.item(list, at)?;
+        values.push(value(walk, table, limits)?);
+    }
+    Ok(values.into_bump_slice())
+}
+
+#[inline]
+fn value<'a>(
+    walk: &mut Walk<'a>,
+    table: Table<'a>,
+    limits: &Limits,
+) -> Result<Value<'a>, DecodeError> {
+    let (offset, value) = match (walk.text(table, TEXT)?, walk.vector(table, HEX)?) {
+        (Some((offset, text)), None) => (offset, Value::Text(text)),
+        (None, Some((offset, bytes))) => (offset, Value::Hex(bytes)),
+        _ => return Err(DecodeError::new(table.offset(), ONE_OF)),
+    };
+    limits.hold_value(value.text_len(), offset)?;
+    Ok(value)
+}
+
+#[cold]
+fn missing(table: Table<'_>, field: Field) -> DecodeError {
+    DecodeError::new(table.offset(), Reason::Missing(field))
+}
+
+const ONE_OF: Reason = Reason::Expected("a value's text or bytes");
