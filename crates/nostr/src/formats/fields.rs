@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 
 use super::cbor::packed;
-use super::{Format, dannypack, msgpack, notepack, proto};
+use super::{Format, capnp, dannypack, flatbuffers, msgpack, ndb_note, notepack, proto};
 use crate::{DecodeError, Event, Limits};
 
 /// The fields of an event, read one at a time where its format has a place for each; the rest is then
@@ -21,6 +21,12 @@ pub enum Fields<'a> {
     Notepack(notepack::Fields<'a>),
     /// Of Protocol Buffers.
     Proto(proto::Fields<'a>),
+    /// Of Cap'n Proto, not packed.
+    Capnp(capnp::Fields<'a>),
+    /// Of FlatBuffers.
+    Flatbuffers(flatbuffers::Fields<'a>),
+    /// Of nostrdb's note.
+    NdbNote(ndb_note::Fields<'a>),
     /// Of a format that is read from front to end.
     Whole(Event<'a>),
 }
@@ -47,6 +53,14 @@ impl Format {
             Self::ProtoBinaryHex => {
                 Fields::Proto(proto::Fields::new(proto::Schema::BinaryHex, bytes))
             }
+            Self::Capnp => {
+                Fields::Capnp(capnp::Fields::new(capnp::Layout::Envelope, bytes, arena)?)
+            }
+            Self::CapnpSchema => {
+                Fields::Capnp(capnp::Fields::new(capnp::Layout::Schema, bytes, arena)?)
+            }
+            Self::Flatbuffers => Fields::Flatbuffers(flatbuffers::Fields::new(bytes)?),
+            Self::NdbNote => Fields::NdbNote(ndb_note::Fields::new(bytes)?),
             _ => Fields::Whole(self.decode(bytes, arena, limits)?),
         })
     }
@@ -65,6 +79,9 @@ impl Fields<'_> {
             Self::Dannypack(fields) => Ok(fields.kind()),
             Self::Notepack(fields) => fields.kind(),
             Self::Proto(fields) => fields.kind(),
+            Self::Capnp(fields) => fields.kind(),
+            Self::Flatbuffers(fields) => fields.kind(),
+            Self::NdbNote(fields) => fields.kind(),
             Self::Whole(event) => Ok(event.kind),
         }
     }
@@ -81,6 +98,9 @@ impl Fields<'_> {
             Self::Dannypack(fields) => Ok(*fields.pubkey()),
             Self::Notepack(fields) => Ok(*fields.pubkey()),
             Self::Proto(fields) => fields.pubkey(),
+            Self::Capnp(fields) => fields.pubkey(),
+            Self::Flatbuffers(fields) => fields.pubkey(),
+            Self::NdbNote(fields) => Ok(*fields.pubkey()),
             Self::Whole(event) => Ok(event.pubkey),
         }
     }

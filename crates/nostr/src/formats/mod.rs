@@ -21,6 +21,7 @@ pub mod flatbuffers;
 pub mod framed;
 pub mod json;
 pub mod msgpack;
+pub mod ndb_note;
 pub mod notepack;
 pub mod proto;
 mod tags;
@@ -65,6 +66,8 @@ pub enum Format {
     CapnpSchemaPacked,
     /// [`flatbuffers`]: a table of tables.
     Flatbuffers,
+    /// [`ndb_note`]: nostrdb's note in memory.
+    NdbNote,
     /// [`wireproof`]: the smallest, without what readers recompute.
     Wireproof,
 }
@@ -87,6 +90,7 @@ impl Format {
         Self::CapnpSchema,
         Self::CapnpSchemaPacked,
         Self::Flatbuffers,
+        Self::NdbNote,
         Self::Wireproof,
     ];
 
@@ -108,6 +112,7 @@ impl Format {
             Self::CapnpSchema => "capnp-schema",
             Self::CapnpSchemaPacked => "capnp-schema-packed",
             Self::Flatbuffers => "flatbuffers",
+            Self::NdbNote => "ndb-note",
             Self::Wireproof => "wireproof",
         }
     }
@@ -120,6 +125,7 @@ impl Format {
     /// Who wrote the codec: `hand-written`, or the library that does the work.
     pub fn codec(self) -> &'static str {
         match self {
+            Self::NdbNote => HAND_WRITTEN,
             Self::Flatbuffers => "flatbuffers, read by hand",
             Self::Capnp | Self::CapnpPacked | Self::CapnpSchema | Self::CapnpSchemaPacked => {
                 "capnp"
@@ -150,6 +156,7 @@ impl Format {
             Self::CapnpSchema => capnp::Layout::Schema.encode(event, out),
             Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.encode(event, out),
             Self::Flatbuffers => flatbuffers::encode(event, out),
+            Self::NdbNote => ndb_note::encode(event, out),
             Self::Wireproof => wireproof::encode(event, out),
         }
     }
@@ -181,6 +188,7 @@ impl Format {
             Self::CapnpSchema => capnp::Layout::Schema.decode(bytes, arena, limits),
             Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.decode(bytes, arena, limits),
             Self::Flatbuffers => flatbuffers::decode(bytes, arena, limits),
+            Self::NdbNote => ndb_note::decode(bytes, arena, limits),
             Self::Wireproof => wireproof::decode(bytes, arena, limits),
         }
     }
@@ -206,6 +214,7 @@ impl Format {
             Self::CapnpSchema => capnp::Layout::Schema.encode_batch(events, out),
             Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.encode_batch(events, out),
             Self::Flatbuffers => flatbuffers::encode_batch(events, out),
+            Self::NdbNote => ndb_note::encode_batch(events, out),
             Self::Wireproof => wireproof::encode_batch(events, out),
         }
     }
@@ -238,6 +247,7 @@ impl Format {
                 capnp::Layout::SchemaPacked.decode_batch(bytes, arena, limits)
             }
             Self::Flatbuffers => flatbuffers::decode_batch(bytes, arena, limits),
+            Self::NdbNote => ndb_note::decode_batch(bytes, arena, limits),
             Self::Wireproof => wireproof::decode_batch(bytes, arena, limits),
         }
     }

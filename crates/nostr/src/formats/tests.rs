@@ -15,6 +15,16 @@ const CANNOT_HOLD: &[(Format, &[&str])] = &[
     (Format::Capnp, OVER_THE_ENVELOPE),
     (Format::CapnpPacked, OVER_THE_ENVELOPE),
     (Format::Dannypack, &["256 values in a tag", "70,000 values in a tag"]),
+    (
+        Format::NdbNote,
+        &[
+            "a time before 1970",
+            "the first time",
+            "NUL in a value",
+            "70,000 values in a tag",
+            "70,000 tags",
+        ],
+    ),
 ];
 
 /// What the blobs of Cap'n Proto's envelope cannot count.

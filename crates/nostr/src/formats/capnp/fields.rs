@@ -1,15 +1,18 @@
 //! What does one field of a message say, without the others?
 
+use std::fmt;
+
 use super::generated::{event, nostr_event};
 use super::stream::Message;
 use super::*;
 use crate::Field;
 
 /// A message, not packed, whose fields are looked at when they are asked for.
+#[derive(Clone, Copy)]
 pub struct Fields<'a> {
     is_envelope: bool,
     place: Place<'a>,
-    message: Message<'a>,
+    message: &'a Message<'a>,
 }
 
 impl<'a> Fields<'a> {
@@ -17,12 +20,13 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     /// If its table of segments is not that of these bytes, or the layout is a packed one.
-    pub fn new(layout: Layout, bytes: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn new(layout: Layout, bytes: &'a [u8], arena: &'a Bump) -> Result<Self, DecodeError> {
         if layout.is_packed() {
             return Err(DecodeError::new(0, Reason::Expected("a message that is not packed")));
         }
         let is_envelope = layout == Layout::Envelope;
-        Ok(Self { is_envelope, place: Place(bytes), message: stream::open_for_fields(bytes)? })
+        let message = arena.alloc(stream::open_for_fields(bytes)?);
+        Ok(Self { is_envelope, place: Place(bytes), message })
     }
 
     /// The id.
@@ -75,6 +79,12 @@ impl<'a> Fields<'a> {
         }
         let root: nostr_event::Reader<'_> = self.message.get_root().map_err(refused)?;
         Ok(Found::Envelope(envelope::Fixed::of(root, self.place)?))
+    }
+}
+
+impl fmt::Debug for Fields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fields").field("is_envelope", &self.is_envelope).finish_non_exhaustive()
     }
 }
 

@@ -37,7 +37,8 @@ fn the_smallest_envelope_has_200_bytes() {
 fn single_fields_are_what_the_whole_event_says() {
     for layout in [Layout::Envelope, Layout::Schema] {
         let (event, bytes) = (golden(), encoded(layout, &golden()).unwrap());
-        let fields = Fields::new(layout, &bytes).unwrap();
+        let arena = Bump::new();
+        let fields = Fields::new(layout, &bytes, &arena).unwrap();
         assert_eq!((fields.id(), fields.pubkey()), (Ok(event.id), Ok(event.pubkey)));
         assert_eq!((fields.kind(), fields.created_at()), (Ok(event.kind), Ok(event.created_at)));
     }

@@ -1,0 +1,211 @@
+//! Which event is this note?
+
+use std::ffi::CStr;
+
+use bumpalo::collections::Vec as BumpVec;
+use kernels::utf8;
+
+use super::*;
+use crate::input::Input;
+use crate::{Field, Reason, Tag, Value};
+
+/// The event that all of `bytes` are.
+pub(super) fn event<'a>(
+    bytes: &'a [u8],
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<Event<'a>, DecodeError> {
+    let fields = Fields::new(bytes)?;
+    if !bytes.len().is_multiple_of(8) {
+        return Err(DecodeError::new(bytes.len(), Reason::Expected("a multiple of 8 bytes")));
+    }
+    let mut pool = Pool::of(bytes)?;
+    let tags = tags(bytes, &mut pool, arena, limits)?;
+    let content = pool.content(bytes, limits)?;
+    pool.end()?;
+    Ok(Event {
+        id: *fields.id(),
+        pubkey: *fields.pubkey(),
+        created_at: fields.created_at()?,
+        kind: fields.kind()?,
+        tags,
+        content,
+        sig: *fields.sig(),
+    })
+}
+
+fn tags<'a>(
+    bytes: &'a [u8],
+    pool: &mut Pool<'a>,
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<&'a [Tag<'a>], DecodeError> {
+    let mut input = Input::new(&bytes[..pool.start]);
+    input.take(TAGS)?;
+    if *input.array()? != [0; 2] {
+        return Err(DecodeError::new(TAGS, Reason::NotCanonical("a zero that is none")));
+    }
+    let count = usize::from(u16::from_le_bytes(*input.array()?));
+    limits.hold_tags(count, TAGS + 2)?;
+    if 2 * count > input.rest().len() {
+        return Err(input.fault(Reason::Truncated));
+    }
+    let mut tags = BumpVec::with_capacity_in(count, arena);
+    for _ in 0..count {
+        tags.push(tag(&mut input, pool, arena, limits)?);
+    }
+    input.end()?;
+    Ok(tags.into_bump_slice())
+}
+
+#[inline]
+fn tag<'a>(
+    input: &mut Input<'a>,
+    pool: &mut Pool<'a>,
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<Tag<'a>, DecodeError> {
+    let start = input.offset();
+    let count = usize::from(u16::from_le_bytes(*input.array()?));
+    limits.hold_tag_values(count, start)?;
+    if 4 * count > input.rest().len() {
+        return Err(input.fault(Reason::Truncated));
+    }
+    let mut values = BumpVec::with_capacity_in(count, arena);
+    for _ in 0..count {
+        let start = input.offset();
+        let value = pool.value(input.array()?, start)?;
+        limits.hold_value(value.text_len(), start)?;
+        values.push(value);
+    }
+    Ok(values.into_bump_slice())
+}
+
+/// The strings of a note.
+struct Pool<'a> {
+    bytes: &'a [u8],
+    /// Where in the note it starts.
+    start: usize,
+    /// Where in the pool the last string ends that was read.
+    end: usize,
+    /// Bytes that may still be read.
+    left: usize,
+}
+
+impl<'a> Pool<'a> {
+    fn of(note: &'a [u8]) -> Result<Self, DecodeError> {
+        let start = u32_at(note, POOL) as usize;
+        let outside = || DecodeError::new(POOL, Reason::Expected("a pool in the note"));
+        let bytes = note.get(start..).filter(|_| start >= HEADER_BYTES).ok_or_else(outside)?;
+        Ok(Self { bytes, start, end: 0, left: MOST_TIMES * note.len() })
+    }
+
+    #[inline]
+    fn value(&mut self, string: &'a [u8; 4], at: usize) -> Result<Value<'a>, DecodeError> {
+        match string[3] {
+            IN_POOL => {
+                let bytes = self.until_zero(offset(string))?;
+                Ok(Value::Text(self.text(bytes, self.start + offset(string))?))
+            }
+            INLINE => Ok(Value::Text(self.text(inline(string, at)?, at)?)),
+            IS_ID => Ok(Value::Hex(self.with_zero(offset(string), 32)?)),
+            _ => Err(DecodeError::new(at, KIND_OF_STRING)),
+        }
+    }
+
+    fn content(&mut self, note: &'a [u8], limits: &Limits) -> Result<&'a str, DecodeError> {
+        let len = u32_at(note, CONTENT_LEN) as usize;
+        limits.hold_content(len, CONTENT_LEN)?;
+        let string: &[u8; 4] = note[CONTENT..].first_chunk().expect("the header is whole");
+        let wrong_len = || DecodeError::new(CONTENT_LEN, Reason::Length(Field::Content));
+        match string[3] {
+            IN_POOL => {
+                let bytes = self.with_zero(offset(string), len)?;
+                self.text(bytes, self.start + offset(string))
+            }
+            INLINE if len <= 2 && string[len..3].iter().all(|byte| *byte == 0) => {
+                self.text(&string[..len], CONTENT)
+            }
+            INLINE => Err(wrong_len()),
+            _ => Err(DecodeError::new(CONTENT, KIND_OF_STRING)),
+        }
+    }
+
+    #[inline]
+    fn text(&self, bytes: &'a [u8], at: usize) -> Result<&'a str, DecodeError> {
+        utf8::text(bytes).ok_or_else(|| DecodeError::new(at, Reason::Utf8))
+    }
+
+    /// What is in the pool from `start` to the next zero.
+    #[inline]
+    fn until_zero(&mut self, start: usize) -> Result<&'a [u8], DecodeError> {
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        match CStr::from_bytes_until_nul(rest) {
+            Ok(text) => self.with_zero(start, text.count_bytes()),
+            Err(_) => Err(self.truncated()),
+        }
+    }
+
+    /// The `len` bytes in the pool from `start`, behind which a zero must stand.
+    #[inline]
+    fn with_zero(&mut self, start: usize, len: usize) -> Result<&'a [u8], DecodeError> {
+        let end = start + len;
+        let Some((zero, bytes)) = self.bytes.get(start..=end).and_then(<[u8]>::split_last) else {
+            return Err(self.truncated());
+        };
+        if *zero != 0 {
+            return Err(DecodeError::new(
+                self.start + end,
+                Reason::Expected("a zero behind a string"),
+            ));
+        }
+        let Some(left) = self.left.checked_sub(len) else {
+            return Err(DecodeError::new(self.start + start, READ_BEFORE));
+        };
+        self.left = left;
+        self.end = self.end.max(end + 1);
+        Ok(bytes)
+    }
+
+    /// That only zeros follow the last string, and only those that the length of a note needs.
+    fn end(&self) -> Result<(), DecodeError> {
+        let behind = &self.bytes[self.end..];
+        if behind.len() < 8 && behind.iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        Err(DecodeError::new(self.start + self.end, Reason::TrailingBytes))
+    }
+
+    #[cold]
+    fn truncated(&self) -> DecodeError {
+        DecodeError::new(self.start + self.bytes.len(), Reason::Truncated)
+    }
+}
+
+#[inline]
+fn offset(string: &[u8; 4]) -> usize {
+    u32::from_le_bytes([string[0], string[1], string[2], 0]) as usize
+}
+
+#[inline]
+fn inline(string: &[u8; 4], at: usize) -> Result<&[u8], DecodeError> {
+    match string {
+        [0, 0, 0, _] => Ok(&[]),
+        [_, 0, 0, _] => Ok(&string[..1]),
+        [first, _, 0, _] if *first != 0 => Ok(&string[..2]),
+        _ => Err(DecodeError::new(at, Reason::Expected("two bytes of text, then zeros"))),
+    }
+}
+
+/// The integer at a place in the header.
+#[inline]
+pub(super) fn u32_at(note: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*note[at..].first_chunk().expect("the header is whole"))
+}
+
+const KIND_OF_STRING: Reason = Reason::Expected("a string of a known kind");
+const READ_BEFORE: Reason = Reason::Expected("a note whose strings are read once");
+
+/// How much longer than the note all strings together may be: equal ones may share their bytes, but a
+/// stranger must not make us read the same ones for ever.
+const MOST_TIMES: usize = 16;
