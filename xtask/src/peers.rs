@@ -159,7 +159,17 @@ const EXPECTED: [(&str, &[&str]); 14] = [
     ("nostr-serialize", NOSTR_PEERS),
     ("nostr-deserialize", NOSTR_PEERS),
     ("nostr-validated", &["wireproof", "rust-nostr"]),
-    ("nostr-fields", &["wireproof", "rust-serde-json"]),
+    (
+        "nostr-fields",
+        &[
+            "wireproof",
+            "rust-minicbor",
+            "rust-notepack",
+            "rust-prost",
+            "rust-serde-json",
+            "rust-sonic-rs",
+        ],
+    ),
     ("nostr-by-kind", NOSTR_PEERS),
     ("nostr-by-category", NOSTR_PEERS),
     ("nostr-batch", NOSTR_PEERS),
@@ -179,7 +189,16 @@ const EXPECTED: [(&str, &[&str]); 14] = [
 ];
 
 /// Who reads and writes events of Nostr.
-const NOSTR_PEERS: &[&str] = &["wireproof", "rust-nostr", "rust-serde-json"];
+const NOSTR_PEERS: &[&str] = &[
+    "wireproof",
+    "rust-ciborium",
+    "rust-minicbor",
+    "rust-nostr",
+    "rust-notepack",
+    "rust-prost",
+    "rust-serde-json",
+    "rust-sonic-rs",
+];
 
 #[cfg(test)]
 mod tests {

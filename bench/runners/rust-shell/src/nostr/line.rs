@@ -3,9 +3,11 @@
 
 use std::borrow::Cow;
 
+use faster_hex::hex_decode;
 use serde::{Deserialize, Serialize};
 
 use super::Tally;
+use crate::Refusal;
 
 /// An event, borrowed from its line as far as no escapes are in the way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,16 +73,39 @@ pub struct Both {
     pub pubkey: [u8; 32],
 }
 
-/// The bytes that a tag's value spells, where the formats that compact hexadecimal have it as bytes:
-/// an even number of lower-case digits, at least as many as `least_digits`.
-pub fn spelled(value: &str, least_digits: usize) -> Option<Vec<u8>> {
-    let are_digits = value.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if !are_digits || value.len() < least_digits || !value.len().is_multiple_of(2) {
-        return None;
+/// Hands over the bytes that a tag's value spells, where the formats that compact hexadecimal have it as
+/// bytes: an even number of lower-case digits, at least as many as `least_digits`.
+#[inline]
+pub fn with_spelled<T>(
+    value: &str,
+    least_digits: usize,
+    use_it: impl FnOnce(Option<&[u8]>) -> T,
+) -> T {
+    let digits = value.as_bytes();
+    let are_pairs = digits.len() >= least_digits && digits.len().is_multiple_of(2);
+    if !are_pairs || digits.iter().any(u8::is_ascii_uppercase) {
+        return use_it(None);
     }
-    let mut bytes = vec![0; value.len() / 2];
-    faster_hex::hex_decode(value.as_bytes(), &mut bytes).ok()?;
-    Some(bytes)
+    let mut short = [0; 64];
+    if let Some(bytes) = short.get_mut(..digits.len() / 2) {
+        return use_it(hex_decode(digits, bytes).is_ok().then_some(&*bytes));
+    }
+    let mut long = vec![0; digits.len() / 2];
+    use_it(hex_decode(digits, &mut long).is_ok().then_some(&long))
+}
+
+/// As many bytes as these digits must spell.
+///
+/// # Errors
+///
+/// If they are not hexadecimal, or not as many.
+pub fn bytes<const N: usize>(digits: &str) -> Result<[u8; N], Refusal> {
+    let mut bytes = [0; N];
+    if digits.len() != 2 * N {
+        return Err(format!("{} digits instead of {}", digits.len(), 2 * N).into());
+    }
+    hex_decode(digits.as_bytes(), &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Bytes as hexadecimal, by the fastest library for it and without the heap.
@@ -147,8 +172,10 @@ mod tests {
 
     #[test]
     fn only_pairs_of_lower_case_digits_spell_bytes_and_not_too_few() {
+        let spelled = |text: &str, least| with_spelled(text, least, |bytes| bytes.map(<[u8]>::to_vec));
         assert_eq!(spelled("00ffa0b1", 8), Some(vec![0, 255, 0xa0, 0xb1]));
         assert_eq!(spelled("00ff", 2), Some(vec![0, 255]));
+        assert_eq!(spelled(&"0a".repeat(100), 8), Some(vec![10; 100]));
         for text in ["00ffa0", "00FFA0B1", "00ffa0b1c", "00ffa0bg", "00ffa0\u{e9}"] {
             assert_eq!(spelled(text, 8), None, "{text}");
         }
