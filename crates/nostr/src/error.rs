@@ -120,6 +120,9 @@ pub enum EncodeError {
     /// The id is not that of the event, and the layout leaves out what its reader computes.
     #[error("an id that is not that of the event cannot be told by leaving it out")]
     Id,
+    /// Something that the format has no place for.
+    #[error("{0}, which has no place in this format")]
+    NoPlace(&'static str),
     /// A value that the layout has no place for.
     #[error("{} {value} has no place in this format", .field.name())]
     Range {

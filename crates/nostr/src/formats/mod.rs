@@ -23,6 +23,7 @@ pub mod json;
 pub mod msgpack;
 pub mod ndb_note;
 pub mod notepack;
+pub mod packed_event;
 pub mod proto;
 mod tags;
 pub mod wireproof;
