@@ -158,7 +158,7 @@ const EXPECTED: [(&str, &[&str]); 14] = [
     ("commit", &["wireproof", "go-indigo", "rust-jacquard", "rust-shrike"]),
     ("nostr-serialize", NOSTR_PEERS),
     ("nostr-deserialize", NOSTR_PEERS),
-    ("nostr-validated", &["wireproof", "rust-nostr"]),
+    ("nostr-validated", &["wireproof", "rust-nostr", "ts-nostr-tools"]),
     (
         "nostr-fields",
         &[
@@ -168,6 +168,7 @@ const EXPECTED: [(&str, &[&str]); 14] = [
             "rust-prost",
             "rust-serde-json",
             "rust-sonic-rs",
+            "ts-nostr-tools",
         ],
     ),
     ("nostr-by-kind", NOSTR_PEERS),
@@ -198,6 +199,7 @@ const NOSTR_PEERS: &[&str] = &[
     "rust-prost",
     "rust-serde-json",
     "rust-sonic-rs",
+    "ts-nostr-tools",
 ];
 
 #[cfg(test)]

@@ -1,0 +1,54 @@
+/**
+ * Turns the JavaScript peer into a runner: speaks the protocol of ../PROTOCOL.md. What is loaded and counted is
+ * in work.mjs, and what the peer itself does in events.mjs.
+ */
+
+import { createInterface } from 'node:readline';
+
+import { ENGINE, VERSION } from './events.mjs';
+import { load, TASKS } from './work.mjs';
+
+/** @type {import('./work.mjs').Work | undefined} */
+let loaded;
+
+for await (const line of createInterface({ input: process.stdin })) {
+	let answer;
+	try {
+		answer = obey(JSON.parse(line));
+	} catch (fault) {
+		answer = { error: String(fault) };
+	}
+	process.stdout.write(JSON.stringify(answer) + '\n');
+}
+
+function obey({ cmd, task, variant, files }) {
+	switch (cmd) {
+		case 'describe':
+			return { engine: ENGINE, version: VERSION, language: 'typescript', tasks: TASKS };
+		case 'load':
+			if (!Object.hasOwn(TASKS[task] ?? {}, variant)) {
+				throw new Error(`no variant ${variant} of task ${task} here`);
+			}
+			loaded = load(task, variant, files);
+			return { units: loaded.units, bytes: loaded.bytes };
+		case 'prove':
+			return ready().prove();
+		case 'pass':
+			return pass(ready());
+		default:
+			throw new Error(`unknown request ${cmd}`);
+	}
+}
+
+function pass(work) {
+	const start = process.hrtime.bigint();
+	const parts = work.pass();
+	return { ns: Number(process.hrtime.bigint() - start), ...parts };
+}
+
+function ready() {
+	if (loaded === undefined) {
+		throw new Error('nothing is loaded');
+	}
+	return loaded;
+}
