@@ -34,21 +34,21 @@ mod height;
 pub mod inversion;
 pub mod node;
 mod proof;
+mod range;
 #[cfg(test)]
 mod reference;
 mod source;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod walk;
 
 pub use bulk::Bounds;
 pub use diff::{Change, Diff, diff};
 pub use error::{Limit, TreeError, TreeFault};
 pub use height::{key_height, key_heights};
+pub use range::Range;
 pub use source::BlockSource;
 pub use tree::Tree;
-pub use walk::Walk;
 
 /// The longest key, in bytes. The longest path of a record that the protocol allows has 830.
 pub const MAX_KEY_BYTES: usize = 1024;

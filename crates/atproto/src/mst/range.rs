@@ -9,7 +9,7 @@ use super::{BlockSource, Tree, TreeError};
 
 impl<'a, S: BlockSource<'a>> Tree<S> {
     /// All records, in the order of their keys. Nodes are loaded as they are reached.
-    pub fn iter(&mut self) -> Walk<'_, S> {
+    pub fn iter(&mut self) -> Range<'_, S> {
         self.range::<&[u8]>(..)
     }
 
@@ -24,17 +24,17 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     /// assert_eq!(keys?, [b"b/1", b"b/2"]);
     /// # Ok::<(), wireproof_atproto::mst::TreeError>(())
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Walk<'_, S> {
+    pub fn range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Range<'_, S> {
         let start = range.start_bound().map(|key| key.as_ref().to_vec());
         let end = range.end_bound().map(|key| key.as_ref().to_vec());
-        Walk { tree: self, stack: Vec::new(), next: Next::Start(start), end }
+        Range { tree: self, stack: Vec::new(), next: Next::Start(start), end }
     }
 }
 
 /// The records of a tree in the order of their keys, see [`Tree::range`]. It ends behind the first
 /// error.
 #[derive(Debug)]
-pub struct Walk<'t, S> {
+pub struct Range<'t, S> {
     tree: &'t mut Tree<S>,
     /// The nodes that are begun: all children and entries before `slot` are done, and its child too
     /// unless `next` says otherwise.
@@ -61,7 +61,7 @@ enum Next {
     End,
 }
 
-impl<'a, S: BlockSource<'a>> Walk<'_, S> {
+impl<'a, S: BlockSource<'a>> Range<'_, S> {
     /// The next record, borrowed from the tree.
     pub fn next_borrowed(&mut self) -> Option<Result<(&[u8], CidRef<'_>), TreeError>> {
         match self.advance() {
@@ -161,7 +161,7 @@ impl<'a, S: BlockSource<'a>> Walk<'_, S> {
     }
 }
 
-impl<'a, S: BlockSource<'a>> Iterator for Walk<'_, S> {
+impl<'a, S: BlockSource<'a>> Iterator for Range<'_, S> {
     type Item = Result<(Vec<u8>, AnyCid), TreeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
