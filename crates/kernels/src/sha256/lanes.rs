@@ -182,7 +182,12 @@ pub(super) fn drive<'m, const N: usize, E: Engine<N>>(
         if busy < E::narrow_below() && source.is_empty() {
             return narrow(&engine, &lanes, &left, digests);
         }
-        engine.compress(&lanes.each_ref().map(Lane::block));
+        // In a loop: the compiler does not always see through `map`.
+        let mut blocks = [&lanes[0].padded[0]; N];
+        for (block, lane) in blocks.iter_mut().zip(&lanes) {
+            *block = lane.block();
+        }
+        engine.compress(&blocks);
         let mut ended = 0_u64;
         for (at, (lane, left)) in lanes.iter_mut().zip(&mut left).enumerate() {
             lane.advance();

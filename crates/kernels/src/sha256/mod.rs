@@ -145,7 +145,10 @@ impl Backend {
                 lanes::run::<16, x86_avx512::Lanes<1>>(messages, digests);
             }
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => lanes::run::<32, x86_avx512::Lanes<2>>(messages, digests),
+            Self::Avx512 => {
+                let done = x86_avx512::digest_short(messages, digests);
+                lanes::run::<32, x86_avx512::Lanes<2>>(&messages[done..], &mut digests[done..]);
+            }
             #[cfg(target_arch = "aarch64")]
             Self::ArmSha2 => lanes::run::<1, arm_sha2::Stream>(messages, digests),
             #[allow(unreachable_patterns, reason = "complete on no architecture alone")]

@@ -95,6 +95,16 @@ fn every_back_end_agrees_on_every_batch_size_around_the_lane_counts() {
 }
 
 #[test]
+fn every_back_end_agrees_on_many_messages_of_one_block_and_where_they_end() {
+    let message = noise(200, 8);
+    for (longer, at) in [(55, 0), (56, 0), (56, 31), (64, 32), (120, 63), (56, 64), (200, 99)] {
+        let mut views: Vec<&[u8]> = (0..100).map(|i| &message[i..][..(i * 7) % 56]).collect();
+        views[at] = &message[..longer];
+        assert_all_agree(&views);
+    }
+}
+
+#[test]
 fn a_long_message_in_any_lane_among_short_ones_changes_nothing() {
     let (long, short) = (noise(70_000, 1), noise(100, 2));
     for at in 0..20 {

@@ -87,24 +87,76 @@ impl<const K: usize, const N: usize> Engine<N> for Lanes<K> {
     }
 }
 
+/// Writes the digests of those at the beginning that are one block each, padded; answers how many they
+/// were. Such messages start and end together, so they need no scheduler, and no memory for their state.
+/// The height of a key is asked of thousands of them.
+pub(super) fn digest_short(messages: &[&[u8]], digests: &mut [Digest]) -> usize {
+    const TOGETHER: usize = 32;
+    assert!(is_available(), "the dispatcher asked before");
+    let (groups, _) = messages.as_chunks::<TOGETHER>();
+    let (places, _) = digests.as_chunks_mut::<TOGETHER>();
+    let is_short = |group: &&[&[u8]; TOGETHER]| group.iter().all(|message| message.len() < 56);
+    let short = groups.iter().take_while(is_short);
+    let done = short.zip(places).map(|(group, places)| {
+        let (messages, _) = group.as_chunks();
+        let (places, _) = places.as_chunks_mut();
+        let messages = messages.try_into().expect("two halves");
+        let places = places.try_into().expect("two halves");
+        // SAFETY: the assertion saw the instructions on this CPU.
+        unsafe { digest_one_block::<2>(messages, places) }
+    });
+    done.count() * TOGETHER
+}
+
+#[target_feature(enable = "avx512f,avx512bw")]
+fn digest_one_block<const K: usize>(messages: &[[&[u8]; 16]; K], digests: &mut [[Digest; 16]; K]) {
+    let mut initial = [_mm512_setzero_si512(); 8];
+    for (vector, word) in initial.iter_mut().zip(INITIAL) {
+        *vector = _mm512_set1_epi32(word as i32);
+    }
+    let mut ring = [[_mm512_setzero_si512(); 16]; K];
+    for k in 0..K {
+        for (row, message) in ring[k].iter_mut().zip(messages[k]) {
+            *row = _mm512_mask_set1_epi64(ended(message), 0x80, bits(message.len()));
+        }
+        ring[k] = transpose(ring[k]);
+    }
+    let states = fold([initial; K], ring);
+    for k in 0..K {
+        store_digests(states[k], &mut digests[k]);
+    }
+}
+
 /// As [`portable::pad_into`], by way of registers: a block that was put together from small pieces in
 /// memory cannot be read as a whole until all have reached the cache.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
+    let ended = ended(tail);
+    let has_room = tail.len() < 56;
+    let last = if has_room { ended } else { _mm512_setzero_si512() };
+    let last = _mm512_mask_set1_epi64(last, 0x80, bits(message_len));
+    store_block(&mut blocks[0], ended);
+    store_block(&mut blocks[usize::from(!has_room)], last);
+    2 - usize::from(has_room)
+}
+
+/// The tail of a message, the bit that ends it, and zeros.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn ended(tail: &[u8]) -> __m512i {
     let len = tail.len() as u32;
     assert!(len < 64, "the tail of a message is no whole block");
     let present = (1_u64 << len) - 1;
     // SAFETY: bytes outside the mask are not read, and those inside are the tail's.
     let tail = unsafe { _mm512_maskz_loadu_epi8(present, tail.as_ptr().cast()) };
-    let ended = _mm512_mask_set1_epi8(tail, 1 << len, 0x80_u8 as i8);
-    let bits = (message_len as u64 * 8).swap_bytes() as i64;
-    let has_room = len < 56;
-    let last = if has_room { ended } else { _mm512_setzero_si512() };
-    let last = _mm512_mask_set1_epi64(last, 0x80, bits);
-    store_block(&mut blocks[0], ended);
-    store_block(&mut blocks[usize::from(!has_room)], last);
-    2 - usize::from(has_room)
+    _mm512_mask_set1_epi8(tail, 1 << len, 0x80_u8 as i8)
+}
+
+/// The length of a message as its last block says it.
+#[inline]
+fn bits(message_len: usize) -> i64 {
+    (message_len as u64 * 8).swap_bytes() as i64
 }
 
 #[inline]
@@ -141,8 +193,27 @@ fn compress<const K: usize>(
             let initial = _mm512_set1_epi32(INITIAL[i] as i32);
             *vector = _mm512_mask_mov_epi32(load(&words[k][i]), fresh[k], initial);
         }
-        ring[k] = transpose(&blocks[k]);
+        for (row, block) in ring[k].iter_mut().zip(blocks[k]) {
+            // SAFETY: a block is 64 readable bytes, and the load asks for no alignment.
+            *row = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        }
+        ring[k] = transpose(ring[k]);
     }
+    let after = fold(before, ring);
+    for k in 0..K {
+        for (words, after) in words[k].iter_mut().zip(after[k]) {
+            store(words, after);
+        }
+    }
+}
+
+/// The states after a block, given as its words.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn fold<const K: usize>(
+    before: [[__m512i; 8]; K],
+    mut ring: [[__m512i; 16]; K],
+) -> [[__m512i; 8]; K] {
     let mut state = before;
     let (last, others) = ROUND.as_chunks::<16>().0.split_last().expect("64 is 4 times 16");
     for constants in others {
@@ -159,10 +230,11 @@ fn compress<const K: usize>(
         }
     });
     for k in 0..K {
-        for (i, words) in words[k].iter_mut().enumerate() {
-            store(words, _mm512_add_epi32(state[k][i], before[k][i]));
+        for (after, before) in state[k].iter_mut().zip(before[k]) {
+            *after = _mm512_add_epi32(*after, before);
         }
     }
+    state
 }
 
 /// One round (FIPS 180-4 §6.2.2, step 3).
@@ -200,28 +272,20 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0x96>(a, b, c)
 }
 
-/// Turns sixteen blocks of sixteen big-endian words into sixteen vectors, one for each word.
+/// Turns sixteen rows, which are blocks of sixteen big-endian words, into sixteen vectors, one for each
+/// word.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn transpose(blocks: &[&Block; 16]) -> [__m512i; 16] {
-    let swap = _mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
-    let mut rows = [_mm512_setzero_si512(); 16];
-    for (row, block) in rows.iter_mut().zip(blocks) {
-        // SAFETY: a block is 64 readable bytes, and the load asks for no alignment.
-        let words = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-        *row = _mm512_shuffle_epi8(words, swap);
+fn transpose(mut rows: [__m512i; 16]) -> [__m512i; 16] {
+    for row in &mut rows {
+        *row = swap_bytes(*row);
     }
     // Pairs of rows interleave words, pairs of pairs interleave double words: now element `j` of
     // 128-bit group `k` in `quads[4·i + r]` is word `4·k + r` of row `4·i + j`.
     let mut quads = rows;
     for i in 0..4 {
-        let [r0, r1, r2, r3] = [rows[4 * i], rows[4 * i + 1], rows[4 * i + 2], rows[4 * i + 3]];
-        let (lo01, hi01) = (_mm512_unpacklo_epi32(r0, r1), _mm512_unpackhi_epi32(r0, r1));
-        let (lo23, hi23) = (_mm512_unpacklo_epi32(r2, r3), _mm512_unpackhi_epi32(r2, r3));
-        quads[4 * i] = _mm512_unpacklo_epi64(lo01, lo23);
-        quads[4 * i + 1] = _mm512_unpackhi_epi64(lo01, lo23);
-        quads[4 * i + 2] = _mm512_unpacklo_epi64(hi01, hi23);
-        quads[4 * i + 3] = _mm512_unpackhi_epi64(hi01, hi23);
+        let of_four = transpose_groups(&rows[4 * i..][..4]);
+        quads[4 * i..][..4].copy_from_slice(&of_four);
     }
     // What is left is a 4 × 4 transpose of 128-bit groups for each `r`.
     let mut columns = quads;
@@ -237,6 +301,56 @@ fn transpose(blocks: &[&Block; 16]) -> [__m512i; 16] {
         columns[12 + r] = _mm512_shuffle_i32x4::<0b11_01_11_01>(odd01, odd23);
     }
     columns
+}
+
+/// A 4 × 4 transpose of the words in each 128-bit group of four vectors.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn transpose_groups(rows: &[__m512i]) -> [__m512i; 4] {
+    let [r0, r1, r2, r3] = [rows[0], rows[1], rows[2], rows[3]];
+    let (lo01, hi01) = (_mm512_unpacklo_epi32(r0, r1), _mm512_unpackhi_epi32(r0, r1));
+    let (lo23, hi23) = (_mm512_unpacklo_epi32(r2, r3), _mm512_unpackhi_epi32(r2, r3));
+    [
+        _mm512_unpacklo_epi64(lo01, lo23),
+        _mm512_unpackhi_epi64(lo01, lo23),
+        _mm512_unpacklo_epi64(hi01, hi23),
+        _mm512_unpackhi_epi64(hi01, hi23),
+    ]
+}
+
+/// Writes sixteen states, one vector for each word, as digests.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn store_digests(state: [__m512i; 8], digests: &mut [Digest; 16]) {
+    // Group `k` of vector `r` is half of the digest of lane `4·k + r`.
+    let firsts = transpose_groups(&state[..4]);
+    let seconds = transpose_groups(&state[4..]);
+    for r in 0..4 {
+        let (first, second) = (swap_bytes(firsts[r]), swap_bytes(seconds[r]));
+        let low = _mm512_shuffle_i32x4::<0b01_00_01_00>(first, second);
+        let high = _mm512_shuffle_i32x4::<0b11_10_11_10>(first, second);
+        for (k, halves) in [(0, low), (2, high)] {
+            // Groups 0, 2, 1, 3: a digest and the one four lanes on.
+            let pair = _mm512_shuffle_i32x4::<0b11_01_10_00>(halves, halves);
+            store_digest(&mut digests[4 * k + r], _mm512_castsi512_si256(pair));
+            store_digest(&mut digests[4 * k + 4 + r], _mm512_extracti64x4_epi64::<1>(pair));
+        }
+    }
+}
+
+/// Turns each big-endian word into a number, or a number into one.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn swap_bytes(words: __m512i) -> __m512i {
+    let swap = _mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
+    _mm512_shuffle_epi8(words, swap)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn store_digest(digest: &mut Digest, value: __m256i) {
+    // SAFETY: `digest` is 32 writable bytes, and the store asks for no alignment.
+    unsafe { _mm256_storeu_si256(digest.as_mut_ptr().cast(), value) }
 }
 
 #[inline]
