@@ -11,6 +11,20 @@
 //! | [`plc`] | what does this operation of `did:plc` say, and what did its author sign? |
 //! | [`syntax`] | is this text a DID, a handle, an NSID, a record's path …? |
 //!
+//! ```
+//! use wireproof_atproto::event::{Decoder, Event, Options};
+//! use wireproof_atproto::syntax::{AtUri, Handle};
+//!
+//! let mut decoder = Decoder::new(Options::default());
+//! let frame = b"\xa1\x62op\x20\xa1\x65error\x6cFutureCursor";
+//! assert!(matches!(decoder.decode(frame)?, Event::Error(error) if error.error == "FutureCursor"));
+//!
+//! assert!(Handle::parse("ada.example.com").is_ok());
+//! assert!(AtUri::parse("at://ada.example.com/app.bsky.feed.post/3k").is_ok());
+//! assert!(Handle::parse("ada..example.com").is_err());
+//! # Ok::<(), wireproof_atproto::event::FrameError>(())
+//! ```
+//!
 //! No verdicts here (who signed, does the chain hold), no clock, no network.
 
 #![forbid(unsafe_code)]

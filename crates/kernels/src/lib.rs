@@ -4,6 +4,18 @@
 //! it, back ends that say the same sooner. The back end is found at run time and chosen once a
 //! batch. This is the only crate with `unsafe` in it; nothing here knows a protocol.
 //!
+//! ```
+//! use wireproof_kernels::{base32, sha256};
+//!
+//! let messages: [&[u8]; 3] = [b"one", b"two", b"three"];
+//! let digests = sha256::digest_many(&messages);
+//! assert_eq!(digests[1], sha256::digest(b"two"));
+//!
+//! let mut text = String::new();
+//! base32::encode_into(b"two", &mut text);
+//! assert_eq!(text, "or3w6");
+//! ```
+//!
 //! | module | question it answers |
 //! |---|---|
 //! | [`sha256`] | what is the SHA-256 of this message, or of these many? |

@@ -2,6 +2,19 @@
 //!
 //! The one place where files are mapped, apart from everything else because it cannot do without
 //! `unsafe`.
+//!
+//! ```
+//! # fn main() -> std::io::Result<()> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("repository.car");
+//! # std::fs::write(&path, b"an archive")?;
+//! use wireproof_mapping::MappedFile;
+//!
+//! let archive = MappedFile::open(&path)?;
+//! assert_eq!(&archive[..], b"an archive");
+//! # Ok(())
+//! # }
+//! ```
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -15,6 +15,32 @@
 //! | [`firehose`] | what do relays and PDSs tell, in order and without a loss? |
 //! | [`jetstream`] | what do Jetstreams tell, in either version, once? |
 //!
+//! From a name to a proof:
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use atproto::syntax::Handle;
+//! use verify::repository;
+//! use wireproof_net::http::{Client, Limits};
+//! use wireproof_net::{identity, names::SystemNames, reach::Reach, xrpc};
+//!
+//! let names = Arc::new(SystemNames::new()?);
+//! let http = Client::new(Reach::Public, names.clone())?;
+//! let resolver = identity::Resolver::new(http.clone(), names, identity::Options::default());
+//! let account = resolver.identity_of(Handle::parse("atproto.com")?).await?.account;
+//!
+//! let host = account.host.as_ref().ok_or("hosted nowhere")?;
+//! let key = account.key.as_ref().ok_or("an account without a key")?;
+//! let (did, mut export) = (account.did(), Vec::new());
+//! xrpc::Client::new(http).fetch_repo(host, did, &mut export, &Limits::REPOSITORY).await?;
+//! let options = repository::Options::default();
+//! let whole = repository::verify(&export, Some(did.as_str()), key, &options)?;
+//! println!("{} records", whole.tree().records);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Hosts are named by strangers: every address is checked when it is connected to, every answer has a
 //! longest length and a longest time, and whatever goes wrong says with which host it did.
 

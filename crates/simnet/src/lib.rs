@@ -24,6 +24,15 @@
 //! | [`tid`] | which identifier, and which date, has this instant? |
 //! | [`random`] | what does the seed say next? |
 //!
+//! ```
+//! use wireproof_simnet::firehose::{Corpus, Spec};
+//!
+//! let spec = Spec { frames: 8, ..Spec::quick() };
+//! let stream = Corpus::generate(&spec, &mut |_done, _of| {});
+//! assert_eq!(stream.frames().len(), 8);
+//! assert_eq!(stream.to_file(), Corpus::generate(&spec, &mut |_, _| {}).to_file());
+//! ```
+//!
 //! What it leaves to others: files (the caller writes the bytes), and every verdict about the bytes
 //! of somebody else.
 

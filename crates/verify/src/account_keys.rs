@@ -3,6 +3,17 @@
 //! Two forms are read, both JSON: an object of DIDs and their `did:key`s, and an array of objects with
 //! `did` and `didDoc`, the DID document. In the array an account whose document has no key that can
 //! be read is counted and left out: its events will be refused for the lack of a key.
+//!
+//! ```
+//! use atproto::syntax::Did;
+//! use wireproof_verify::account_keys::AccountKeys;
+//!
+//! let did = "did:plc:wq4aajammjtxdomz3e23667t";
+//! let key = "did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme";
+//! let keys = AccountKeys::from_json(format!(r#"{{"{did}": "{key}"}}"#).as_bytes())?;
+//! assert!(keys.get(Did::parse(did)?).is_some());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::HashMap;
 

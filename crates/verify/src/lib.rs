@@ -13,6 +13,24 @@
 //! Every reason has a `code()`, such as `signature/high-s`: the stable name of the rule that was
 //! broken, for programs; its `Display` is for people.
 //!
+//! ```
+//! use atproto::commit::UnsignedCommit;
+//! use codec::cid::{Cid, Codec};
+//! use crypto::{Curve, SecretKey};
+//! use wireproof_verify::{Verified, commit};
+//!
+//! let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
+//! let data = Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6");
+//! let (did, rev) = ("did:plc:wq4aajammjtxdomz3e23667t", "3mptbypluud2a");
+//! let unsigned = UnsignedCommit { did, rev, data, prev: None };
+//! let block = unsigned.with_signature(&key.sign(&unsigned.to_bytes()));
+//!
+//! // Only this crate can make one of these.
+//! let commit: Verified<_> = commit::verify(&block, &key.public_key()).map_err(|why| why.code())?;
+//! assert_eq!(commit.did, did);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! No clock, no socket, no file: what time it is, which key an account has and what was known of it
 //! before are arguments.
 

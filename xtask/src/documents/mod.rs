@@ -1,7 +1,7 @@
 //! Do the commands that the documents show still work?
 //!
-//! Every line of a block marked `sh` in `README.md` and in `docs/guide/` is a command, and is run from
-//! the root of the repository. A benchmark is cut short: one pass, over a small corpus, of ourselves
+//! Every line of a block marked `sh` in `README.md`, in `docs/` and in `docs/guide/` is a command, and is run
+//! from the root of the repository. A benchmark is cut short: one pass, over a small corpus, of ourselves
 //! alone, as the peers have just been run. A command that serves until Ctrl-C does so while the commands
 //! behind it in the same document run, and is ended then. A line that only sets variables sets them for
 //! all lines behind it, as it would in a terminal.
@@ -13,6 +13,8 @@ use crate::process;
 use crate::tally::Tally;
 use server::Server;
 
+#[cfg(test)]
+mod pages;
 mod server;
 
 /// Runs each command once.
@@ -65,10 +67,9 @@ fn serves(command: &str) -> bool {
 
 fn documents() -> Result<Vec<PathBuf>, String> {
     let mut documents = vec![process::root().join("README.md")];
-    let guide = process::root().join("docs/guide");
-    if guide.is_dir() {
-        for entry in fs::read_dir(&guide).map_err(|error| at(&guide, &error))? {
-            documents.push(entry.map_err(|error| at(&guide, &error))?.path());
+    for folder in ["docs", "docs/guide"].map(|folder| process::root().join(folder)) {
+        for entry in fs::read_dir(&folder).map_err(|error| at(&folder, &error))? {
+            documents.push(entry.map_err(|error| at(&folder, &error))?.path());
         }
     }
     documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
@@ -99,9 +100,10 @@ fn commands_of(markdown: &str) -> Vec<String> {
     commands
 }
 
-/// The command with a benchmark cut short.
+/// The command with a benchmark cut short. To compare the results of two takes no time.
 fn shortened(command: &str) -> String {
-    let Some(at) = command.find(" bench") else { return command.to_owned() };
+    let measures = |at: &usize| !command[*at..].starts_with(" bench compare");
+    let Some(at) = command.find(" bench").filter(measures) else { return command.to_owned() };
     let options =
         [("--quick", ""), ("--passes", " 1"), ("--warmup", " 0"), ("--peers", " wireproof")];
     let missing = options.iter().filter(|(option, _)| !command.contains(option));
@@ -151,7 +153,9 @@ text\n```sh\ncargo run -- a # why\n\n# remark\ncargo xtask test\n```\n`cargo no`
 
     #[test]
     fn a_benchmark_is_cut_short_and_nothing_else_is() {
-        assert_eq!(shortened("cargo run -- inspect x"), "cargo run -- inspect x");
+        for command in ["cargo run -- inspect x", "cargo run -- bench compare old.json new.json"] {
+            assert_eq!(shortened(command), command);
+        }
         assert_eq!(
             shortened("cargo run -- bench decode --passes 9 --json - | head"),
             "cargo run -- bench decode --passes 9 --json - --quick --warmup 0 --peers wireproof | head"

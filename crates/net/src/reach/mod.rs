@@ -4,6 +4,17 @@
 //! and of what they resolve to only addresses of the public internet; the check is made on the very
 //! address that is connected to, for each connection anew, redirects included. [`Reach::Loopback`] is
 //! for trying things out: this machine and nothing else.
+//!
+//! ```
+//! use wireproof_net::reach::{Forbidden, Reach};
+//!
+//! let allowed = |url: &str| Reach::Public.check_url(&url.parse().expect("a URL"));
+//! assert_eq!(allowed("https://example.com"), Ok(()));
+//! assert_eq!(allowed("http://example.com"), Err(Forbidden::Scheme));
+//! assert_eq!(allowed("https://203.0.113.7"), Err(Forbidden::AddressAsHost));
+//! // What a name leads to is asked when it is connected to.
+//! assert!(Reach::Public.check_address([169, 254, 169, 254].into()).is_err());
+//! ```
 
 mod address;
 
