@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 
 use super::cbor::packed;
-use super::{Format, capnp, dannypack, flatbuffers, msgpack, ndb_note, notepack, proto};
+use super::{Format, capnp, dannypack, flatbuffers, msgpack, ndb_note, notepack, proto, wireproof};
 use crate::{DecodeError, Event, Limits};
 
 /// The fields of an event, read one at a time where its format has a place for each; the rest is then
@@ -27,6 +27,8 @@ pub enum Fields<'a> {
     Flatbuffers(flatbuffers::Fields<'a>),
     /// Of nostrdb's note.
     NdbNote(ndb_note::Fields<'a>),
+    /// Of the format of ours.
+    Wireproof(wireproof::Fields<'a>),
     /// Of a format that is read from front to end.
     Whole(Event<'a>),
 }
@@ -61,6 +63,7 @@ impl Format {
             }
             Self::Flatbuffers => Fields::Flatbuffers(flatbuffers::Fields::new(bytes)?),
             Self::NdbNote => Fields::NdbNote(ndb_note::Fields::new(bytes)?),
+            Self::Wireproof => Fields::Wireproof(wireproof::Fields::new(bytes)?),
             _ => Fields::Whole(self.decode(bytes, arena, limits)?),
         })
     }
@@ -82,6 +85,7 @@ impl Fields<'_> {
             Self::Capnp(fields) => fields.kind(),
             Self::Flatbuffers(fields) => fields.kind(),
             Self::NdbNote(fields) => fields.kind(),
+            Self::Wireproof(fields) => fields.kind(),
             Self::Whole(event) => Ok(event.kind),
         }
     }
@@ -101,6 +105,7 @@ impl Fields<'_> {
             Self::Capnp(fields) => fields.pubkey(),
             Self::Flatbuffers(fields) => fields.pubkey(),
             Self::NdbNote(fields) => Ok(*fields.pubkey()),
+            Self::Wireproof(fields) => Ok(*fields.pubkey()),
             Self::Whole(event) => Ok(event.pubkey),
         }
     }

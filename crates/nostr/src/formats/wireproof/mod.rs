@@ -157,7 +157,8 @@ impl<'a> Fields<'a> {
     pub fn kind(&self) -> Result<u16, DecodeError> {
         let mut rest = self.rest;
         rest.varint()?;
-        input::kind(rest.varint()?, rest.offset())
+        let offset = rest.offset();
+        input::kind(rest.varint()?, offset)
     }
 }
 
