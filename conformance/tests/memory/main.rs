@@ -3,6 +3,8 @@
 //! A counting allocator stands under everything here. It counts by thread, so that tests which run
 //! side by side do not see each other.
 
+mod nostr;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs;

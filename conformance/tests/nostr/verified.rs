@@ -1,0 +1,124 @@
+//! Are real events their authors', and nothing that differs by one byte?
+
+use bumpalo::Bump;
+use wireproof::nostr::formats::Format;
+use wireproof::nostr::{Event, EventFault, Limits, OwnedEvent, verify_many};
+use wireproof_conformance::fixtures;
+
+use crate::made::{Random, events, lines};
+
+#[test]
+fn every_real_event_is_its_authors_alone_and_among_others() {
+    let file = fixtures!(Captures).bytes("nostr/events.jsonl");
+    let arena = Bump::new();
+    let events = events(&file, &arena);
+    assert_eq!(verify_many(&events), vec![Ok(()); events.len()]);
+    for event in &events {
+        assert_eq!((event.verify(), event.verify_signature()), (Ok(()), Ok(())), "{:x?}", event.id);
+    }
+}
+
+#[test]
+fn an_event_with_one_byte_changed_is_refused_and_its_neighbours_are_not() {
+    let file = fixtures!(Captures).bytes("nostr/events.jsonl");
+    let (arena, mut random) = (Bump::new(), Random(1));
+    let events = events(&file, &arena);
+    for part in Part::ALL {
+        let changed: Vec<Option<OwnedEvent>> =
+            events.iter().map(|event| part.changed(event, &mut random)).collect();
+        let arena = Bump::new();
+        // Every second event is left as it is.
+        let asked: Vec<Event<'_>> = events
+            .iter()
+            .zip(&changed)
+            .enumerate()
+            .map(|(at, (event, changed))| match changed {
+                Some(changed) if at % 2 == 0 => changed.borrow_in(&arena),
+                _ => *event,
+            })
+            .collect();
+        for (at, verdict) in verify_many(&asked).into_iter().enumerate() {
+            let is_changed = at % 2 == 0 && changed[at].is_some();
+            let expected = if is_changed { part.is_refused(&verdict) } else { verdict.is_ok() };
+            assert!(expected, "{part:?} of event {at}: {verdict:?}");
+            if at % 16 == 0 {
+                assert_eq!(asked[at].verify(), verdict, "{part:?} of event {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_with_one_bit_flipped_is_no_event_or_a_forged_one() {
+    let file = fixtures!(Captures).bytes("nostr/events.jsonl");
+    let mut random = Random(2);
+    let mut read = 0;
+    for line in lines(&file) {
+        let mut line = line.to_vec();
+        let at = random.below(line.len());
+        line[at] ^= 1 << random.below(8);
+        let arena = Bump::new();
+        if let Ok(event) = Format::Json.decode(&line, &arena, &Limits::default()) {
+            assert!(event.verify().is_err(), "{}", String::from_utf8_lossy(&line));
+            read += 1;
+        }
+    }
+    assert!(read > 1_000, "{read} were events");
+}
+
+/// What is changed of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Id,
+    Pubkey,
+    CreatedAt,
+    Kind,
+    Value,
+    Content,
+    Sig,
+}
+
+impl Part {
+    const ALL: [Self; 7] = [
+        Self::Id,
+        Self::Pubkey,
+        Self::CreatedAt,
+        Self::Kind,
+        Self::Value,
+        Self::Content,
+        Self::Sig,
+    ];
+
+    /// The event with one byte of this part changed, if it has any.
+    fn changed(self, event: &Event<'_>, random: &mut Random) -> Option<OwnedEvent> {
+        let mut event = event.to_owned();
+        let bit = 1 << random.below(8);
+        match self {
+            Self::Id => event.id[random.below(32)] ^= bit,
+            Self::Pubkey => event.pubkey[random.below(32)] ^= bit,
+            Self::CreatedAt => event.created_at ^= i64::from(bit) << random.below(48),
+            Self::Kind => event.kind ^= u16::from(bit) << random.below(8),
+            Self::Sig => event.sig[random.below(64)] ^= bit,
+            Self::Content => event.content = with_another_letter(&event.content)?,
+            Self::Value => {
+                let value = event.tags.iter_mut().flatten().find(|value| !value.is_empty())?;
+                *value = with_another_letter(value)?;
+            }
+        }
+        Some(event)
+    }
+
+    fn is_refused(self, verdict: &Result<(), EventFault>) -> bool {
+        match self {
+            Self::Sig => matches!(verdict, Err(EventFault::Signature(_))),
+            _ => *verdict == Err(EventFault::Id),
+        }
+    }
+}
+
+/// Text that differs in the first letter that another can stand for.
+fn with_another_letter(text: &str) -> Option<String> {
+    let at = text.bytes().position(|byte| byte.is_ascii_alphanumeric())?;
+    let other = if text.as_bytes()[at] == b'a' { "b" } else { "a" };
+    Some([&text[..at], other, &text[at + 1..]].concat())
+}
