@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `cargo xtask test [--without go,python,node]` | everything that CI runs |
 //! | `cargo xtask interop [--without go]` | the tests with other people's servers and readers alone |
+//! | `cargo xtask readers` | has other languages' libraries read the events that we write |
 //! | `cargo xtask layers` | holds every dependency between our crates against the layer table |
 //! | `cargo xtask fuzz [--seconds N] [TARGET…]` | runs the fuzz targets, a minute each |
 //! | `cargo xtask soak [--speed] [TEST…]` | runs the long tests whole, or measures `follow` |
@@ -19,6 +20,7 @@ mod interop;
 mod layers;
 mod peers;
 mod process;
+mod readers;
 mod room;
 mod soak;
 mod stages;
@@ -70,6 +72,7 @@ fn run(args: &[&str]) -> Result<(), Failure> {
         ["interop", options @ ..] => {
             interop::run(&toolchains::Without::parse(options).map_err(Failure::Usage)?)?;
         }
+        ["readers"] => readers::run(&toolchains::Without::default(), &mut tally::Tally::default())?,
         ["layers"] => layers::check_workspace()?,
         ["fuzz", options @ ..] => {
             fuzz::run(&fuzz::Options::parse(options).map_err(Failure::Usage)?)?;
@@ -87,6 +90,7 @@ fn run(args: &[&str]) -> Result<(), Failure> {
 const USAGE: &str = "\
 cargo xtask test [--without go,python,node]   everything that CI runs
 cargo xtask interop [--without go]            the tests with other people's servers alone
+cargo xtask readers                           readers of events in Python alone
 cargo xtask layers                            the layer check alone
 cargo xtask fuzz [--seconds 60] [TARGET…]     the fuzz targets, on the nightly toolchain
 cargo xtask soak [TEST…]                      the reliability tests, whole: an hour

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::tally::{FixtureLog, Tally};
 use crate::toolchains::{Toolchain, Without};
-use crate::{documents, indigo, interop, layers, peers, process, room};
+use crate::{documents, indigo, interop, layers, peers, process, readers, room};
 
 /// Runs every stage, says what failed, prints the summary, and answers whether all is well.
 pub(crate) fn test(without: &Without) -> bool {
@@ -32,6 +32,7 @@ fn run_stages(without: &Without, report: &mut Report) -> Result<(), String> {
     })?;
     report.stage("other people's servers", |_| interop::set_up(without))?;
     report.stage("tests", |report| tests(without, report))?;
+    report.stage("readers in Python", |report| readers::run(without, &mut report.tally))?;
     report.stage("runners", |report| peers::shell_tests(without, &mut report.tally))?;
     if room::is_short() {
         report.stage("room on the disk", |_| room::make())?;
