@@ -113,7 +113,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 16] = [
+const TABLE: [Crate; 17] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -126,7 +126,8 @@ const TABLE: [Crate; 16] = [
     row(5, "mapping", Uses::Only(&[])),
     row(6, "wireproof", Uses::AllBelow),
     row(7, "bench", Uses::AllBelow),
-    row(8, "cli", Uses::Only(&["wireproof", "simnet", "mapping", "bench"])),
+    row(8, "report", Uses::Only(&["wireproof", "bench"])),
+    row(9, "cli", Uses::Only(&["wireproof", "simnet", "mapping", "bench", "report"])),
     // Beside the layers: the tests see all but the command, and the chores see nothing.
     row(8, "conformance", Uses::AllBelow),
     row(8, "interop", Uses::AllBelow),

@@ -49,6 +49,7 @@ fn plural(unit: &str) -> String {
     }
 }
 
-fn is_long(unit: &str) -> bool {
+/// Whether a unit takes so long that its time is told, not how many there are a second.
+pub fn is_long(unit: &str) -> bool {
     unit == Task::Repo.unit()
 }

@@ -8,6 +8,7 @@ pub(crate) mod frames;
 pub(crate) mod network;
 pub(crate) mod plc;
 pub(crate) mod repo;
+pub(crate) mod report;
 pub(crate) mod resolve;
 pub(crate) mod sim;
 pub(crate) mod verify;
@@ -25,6 +26,7 @@ use follow::FollowArgs;
 use frames::FramesCommand;
 use plc::PlcCommand;
 use repo::RepoCommand;
+use report::ReportArgs;
 use resolve::ResolveArgs;
 use sim::SimCommand;
 use verify::VerifyRepositoryArgs;
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     /// Measures how fast implementations do the same work.
     #[command(after_help = bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
+    #[command(after_help = report::EXAMPLES)]
+    Report(ReportArgs),
     /// Makes files to measure and to test with.
     #[command(subcommand)]
     Corpus(CorpusCommand),

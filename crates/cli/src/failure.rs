@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ::bench::BenchError;
+use ::report::{ReadError, ReadFault};
 use wireproof::net::firehose::{FeedError, RunError};
 use wireproof::net::http::HttpError;
 use wireproof::net::identity::{IdentityError, IdentityFault};
@@ -89,6 +90,15 @@ impl From<FetchError> for Failure {
         match error {
             FetchError::Remote(error) => error.into(),
             FetchError::Local(_) => Self::Local(error.to_string()),
+        }
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        match error.fault {
+            ReadFault::Io(_) => Self::Local(error.to_string()),
+            _ => Self::Refused(error.to_string()),
         }
     }
 }

@@ -22,6 +22,7 @@ mod output;
 mod plc;
 mod progress;
 mod repo;
+mod report;
 mod resolve;
 mod sig;
 mod sim;
@@ -51,6 +52,7 @@ fn run(args: Args) -> Result<(), Failure> {
     let output = Output::new(args.color);
     match args.command {
         Command::Bench(args) => bench::run(&args, output),
+        Command::Report(args) => report::run(&args, output),
         Command::Corpus(CorpusCommand::Generate(args)) => corpus::generate(&args, output),
         Command::Corpus(CorpusCommand::Hostile(args)) => corpus::hostile(&args, output),
         Command::Inspect(args) => inspect::run(&args, output),

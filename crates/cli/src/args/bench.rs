@@ -54,6 +54,10 @@ pub(crate) struct RunArgs {
     /// [default: results.json in the work folder].
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
+    /// The folder that the page for a browser goes to [default: report in the work folder; none with
+    /// `--json -`].
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) report: Option<PathBuf>,
     /// How long a peer may think about a hostile case.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
@@ -79,6 +83,36 @@ pub(crate) enum ChainCommand {
     /// the tree.
     #[command(after_help = CHAIN_EXAMPLES)]
     Verify(BenchVerifyArgs),
+    /// Says which ratios moved between two runs, beyond what their own passes differ by.
+    ///
+    /// A ratio is that of a row to the one it is held against in the same run: speeds of two runs are not
+    /// compared. Exit code 1 if one of ours fell by more than the tolerance, or lost its rank.
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The results of the earlier run.
+    #[arg(value_name = "OLD", value_hint = ValueHint::FilePath)]
+    pub(crate) old: PathBuf,
+    /// The results of the later run.
+    #[arg(value_name = "NEW", value_hint = ValueHint::FilePath)]
+    pub(crate) new: PathBuf,
+    /// The part of a ratio that may be lost: 0.1 is a tenth.
+    #[arg(long, value_name = "PART", default_value_t = 0.1, value_parser = part)]
+    pub(crate) tolerance: f64,
+    /// Whose regressions count [default: ours].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) peers: Option<Vec<String>>,
+    /// What ratios are held against [default: as the run does].
+    #[arg(long, value_name = "PEER[/VARIANT]")]
+    pub(crate) baseline: Option<Baseline>,
+}
+
+fn part(text: &str) -> Result<f64, String> {
+    let part: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..1.0).contains(&part) { Ok(part) } else { Err("from 0 to less than 1".to_owned()) }
 }
 
 #[derive(Debug, Args)]
@@ -128,6 +162,7 @@ Examples:
   wireproof bench verify atproto.com                the repository of an account
   wireproof bench decode --corpus frames.bin --json - | jq '.rows[] | {peer, variant, per_s}'
   wireproof bench decode --baseline rust-rsky       ratios against another peer
+  wireproof bench compare old.json new.json         what moved between two runs
 
 How a run works and what it does not measure: bench/METHOD.md. In whose favour it may lean:
 bench/BIAS.md.";
@@ -136,3 +171,9 @@ const CHAIN_EXAMPLES: &str = "\
 Examples:
   wireproof bench verify atproto.com --peers wireproof,go-indigo
   wireproof bench verify ada.test --plc http://localhost:4480 --development-port 4481";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  wireproof bench compare bench/results/2026-11-21-epyc/results.json target/bench/results.json
+  wireproof bench compare old.json new.json --tolerance 0.05 --peers wireproof,rust-rsky
+  wireproof bench compare old.json new.json --baseline rust-raw";

@@ -1,5 +1,6 @@
 //! `wireproof bench`: a plan from the arguments, progress, the table, the JSON.
 
+mod compare;
 mod run_line;
 mod verify;
 
@@ -15,8 +16,10 @@ use crate::output::Output;
 use run_line::RunLine;
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
-    if let Some(ChainCommand::Verify(args)) = &args.chain {
-        return verify::run(args, output);
+    match &args.chain {
+        Some(ChainCommand::Verify(args)) => return verify::run(args, output),
+        Some(ChainCommand::Compare(args)) => return compare::run(args, output),
+        None => {}
     }
     let tasks = if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.concat() };
     let plan = Plan { tasks, corpus: args.corpus.clone(), ..plan(&args.run)? };
@@ -40,8 +43,29 @@ fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<
             output.stdout().write_all(format!("{before}{text}").as_bytes())?;
         }
     }
+    show_page(plan, args, &results, output)?;
     something_was_found(&results)?;
     we_are_right(&results)
+}
+
+/// Writes the page, and prints its path; where standard output is the JSON's, only if it was asked for.
+fn show_page(
+    plan: &Plan,
+    args: &RunArgs,
+    results: &Results,
+    output: Output,
+) -> Result<(), Failure> {
+    let is_for_json = args.json.as_deref() == Some(Path::new("-"));
+    let usual = (!is_for_json).then(|| plan.work_dir.join("report"));
+    let Some(folder) = args.report.clone().or(usual) else { return Ok(()) };
+    let runs = std::slice::from_ref(results);
+    let page = crate::report::write_page(runs, args.baseline.clone(), &folder)?;
+    let line = format!("\nreport: {}\n", page.display());
+    match is_for_json {
+        true => anstream::stderr().write_all(line.trim_start().as_bytes())?,
+        false => output.stdout().write_all(line.as_bytes())?,
+    }
+    Ok(())
 }
 
 /// The plan but for what is measured.

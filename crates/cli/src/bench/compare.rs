@@ -1,0 +1,26 @@
+//! `wireproof bench compare`: what moved between two runs?
+
+use std::io::Write;
+
+use ::report::compare::{Wishes, compare};
+
+use crate::args::bench::CompareArgs;
+use crate::failure::Failure;
+use crate::output::Output;
+
+pub(super) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
+    let (old, new) = (::report::read(&args.old)?, ::report::read(&args.new)?);
+    let usual = Wishes::default();
+    let wishes = Wishes {
+        baseline: args.baseline.clone(),
+        tolerance: args.tolerance,
+        peers: args.peers.clone().or(usual.peers),
+    };
+    let comparison = compare(&old, &new, &wishes);
+    write!(output.stdout(), "{comparison}")?;
+    if comparison.has_regressed() {
+        let new = args.new.display();
+        return Err(Failure::Refused(format!("{new}: regressed; the lines above say where")));
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+// What must be true of a page? Each claim gets the page as it is after loading.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+
+const axe = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+export const claims = {
+  "loads under its policy without a word and without a request": async ({ page, said, others }) => {
+    await openEverything(page);
+    assert.deepEqual(said, []);
+    assert.deepEqual(others(), []);
+    assert.equal(await page.title(), "Wireproof benchmark");
+    assert.match(await page.getAttribute("meta[http-equiv]", "content"), /^default-src 'none'; script-src 'sha256-/);
+  },
+
+  "refuses a script that is not its own": async ({ page, said }) => {
+    await page.evaluate(() => {
+      const script = document.createElement("script");
+      script.textContent = "document.title = 'run'";
+      document.body.append(script);
+    });
+    assert.equal(await page.title(), "Wireproof benchmark");
+    assert.equal(said.length, 1);
+  },
+
+  "shows what peers answer as text": async ({ page }) => {
+    await openEverything(page);
+    assert.equal(await page.locator("img, iframe, main script").count(), 0);
+    assert.equal(await page.title(), "Wireproof benchmark");
+  },
+
+  "choices hide the rows that they exclude, and are taken back": async ({ page }) => {
+    const all = await shown(page);
+    const language = await page.locator("#language option").nth(1).getAttribute("value");
+    await page.selectOption("#language", { index: 1 });
+    const some = await shown(page);
+    assert.ok(some > 0 && some <= all, `${some} of ${all}`);
+    const texts = await page.locator("tr[data-row]:visible .version").allTextContents();
+    assert.ok(texts.every((text) => text.startsWith(language)), language);
+    await page.click("#tools button[type=reset]");
+    await page.waitForFunction((count) => document.querySelectorAll("tr[data-row]:not([hidden])").length === count, all);
+    await page.fill("#variant", "no such row at all");
+    assert.equal(await shown(page), 0);
+    assert.match(await page.textContent("#shown"), /^0 of /);
+  },
+
+  "batches are told apart from single units": async ({ page }) => {
+    if ((await page.locator("#way").count()) === 0) return;
+    await page.selectOption("#way", "batch");
+    const variants = await page.locator("tr[data-row]:visible .variant").allTextContents();
+    assert.ok(variants.length > 0 && variants.every((variant) => variant.includes("batch")));
+  },
+
+  "headings sort the rows of each kind, both ways, and say so": async ({ page }) => {
+    const table = page.locator("table.speeds").first();
+    const speeds = () => medians(table.locator("tbody").first());
+    const before = await speeds();
+    assert.deepEqual(before, [...before].sort((a, b) => b - a));
+    const heading = table.locator('th[data-sort="speed"]');
+    await heading.locator("button").click();
+    assert.equal(await heading.getAttribute("aria-sort"), "ascending");
+    assert.deepEqual(await speeds(), [...before].reverse());
+    await heading.locator("button").click();
+    assert.equal(await heading.getAttribute("aria-sort"), "descending");
+    assert.deepEqual(await speeds(), before);
+  },
+
+  "another baseline changes the ratios and is one itself": async ({ page }) => {
+    const ratios = () => page.locator("tr[data-row] .ratio").allTextContents();
+    const before = await ratios();
+    const count = await page.locator("#baseline option").count();
+    await page.selectOption("#baseline", { index: count - 1 });
+    const peer = await page.inputValue("#baseline");
+    const own = page.locator("tr.baseline");
+    assert.ok((await own.count()) > 0);
+    for (const text of await own.locator(".name").allTextContents()) assert.equal(text, peer);
+    for (const text of await own.locator(".ratio").allTextContents()) assert.equal(text, "1.00");
+    await page.selectOption("#baseline", "");
+    assert.deepEqual(await ratios(), before);
+  },
+
+  "a row opens to its passes and the command that repeats it, by keyboard": async ({ page }) => {
+    const button = page.locator("tr[data-row] .more button").first();
+    await button.focus();
+    await page.keyboard.press("Enter");
+    assert.equal(await button.getAttribute("aria-expanded"), "true");
+    const detail = page.locator("tr.detail").first();
+    assert.match(await detail.locator(".command").textContent(), /^wireproof bench .* --peers /);
+    await page.keyboard.press("Enter");
+    assert.equal(await detail.isVisible(), false);
+  },
+
+  "the keyboard reaches every control, and what has the focus is seen": async ({ page }) => {
+    await openEverything(page);
+    const reached = await walk(page);
+    const missed = await page.evaluate(
+      (reached) =>
+        [...document.querySelectorAll("a[href], button, select, input, summary, [tabindex='0']")]
+          .filter((control) => control.checkVisibility() && !reached.includes(control.dataset.walk))
+          .map((control) => control.outerHTML.slice(0, 80)),
+      reached,
+    );
+    assert.deepEqual(missed, []);
+  },
+
+  "axe finds no serious fault, on light and on dark paper, wide and narrow": async ({ page }) => {
+    await openEverything(page);
+    // Through the debugger: the page's policy would not let it in.
+    await page.evaluate(await source(axe));
+    for (const colorScheme of ["light", "dark"]) {
+      for (const width of [1280, 360]) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width, height: 900 });
+        const faults = await page.evaluate(seriousFaults);
+        assert.deepEqual(faults, [], `${colorScheme}, ${width} px`);
+      }
+    }
+  },
+
+  "nothing is wider than a phone": async ({ page }) => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    await openEverything(page);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 360, `${width} px`);
+  },
+
+  "charts of passes are drawn, and say what they are": async ({ page }) => {
+    const places = page.locator(".distribution[data-task]");
+    for (const place of await places.all()) {
+      await place.locator("summary").click();
+      const chart = place.locator("svg.distribution");
+      await chart.waitFor();
+      assert.ok(await chart.getAttribute("aria-label"));
+      assert.ok((await chart.locator("circle").count()) > 0);
+    }
+  },
+
+  "every table has a caption and headings, every chart words": async ({ page }) => {
+    const faults = await page.evaluate(() => [
+      ...[...document.querySelectorAll("table")].filter((table) => !table.caption?.textContent || !table.querySelector("th[scope]")),
+      ...[...document.querySelectorAll("svg[role=img]")].filter((svg) => !svg.getAttribute("aria-label")),
+    ].map((fault) => fault.outerHTML.slice(0, 80)));
+    assert.deepEqual(faults, []);
+  },
+
+  "the tables are there without scripts": async ({ page }) => {
+    const context = await page.context().browser().newContext({ javaScriptEnabled: false });
+    const plain = await context.newPage();
+    await plain.goto(page.url());
+    assert.equal(await plain.locator("#tools").isVisible(), false);
+    assert.equal(await plain.locator("tr[data-row]:visible").count(), await page.locator("tr[data-row]").count());
+    await context.close();
+  },
+
+  "on paper, what is only for the screen is gone": async ({ page }) => {
+    await page.emulateMedia({ media: "print" });
+    assert.equal(await page.locator("#tools").isVisible(), false);
+    assert.ok(await page.locator("table.speeds").first().isVisible());
+  },
+};
+
+async function openEverything(page) {
+  await page.evaluate(() => {
+    for (const details of document.querySelectorAll("details")) details.open = true;
+    for (const button of document.querySelectorAll(".more button")) button.click();
+  });
+  // Charts are drawn when the browser has told that their places are open.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+}
+
+const shown = (page) => page.locator("tr[data-row]:visible").count();
+
+async function medians(body) {
+  const texts = await body.locator("tr[data-row]:not(.unranked) .median").allTextContents();
+  return texts.map((text) => Number(text.replaceAll(",", "")));
+}
+
+/** Goes from control to control until the focus leaves the page, and answers which had it. */
+async function walk(page) {
+  const most = await page.evaluate(() => {
+    const controls = document.querySelectorAll("a[href], button, select, input, summary, [tabindex='0']");
+    controls.forEach((control, at) => (control.dataset.walk = String(at)));
+    document.body.focus();
+    return controls.length;
+  });
+  const reached = [];
+  for (let step = 0; step <= most; step += 1) {
+    await page.keyboard.press("Tab");
+    const at = await page.evaluate(() => document.activeElement?.dataset?.walk ?? null);
+    if (at === null) break;
+    reached.push(at);
+  }
+  return reached;
+}
+
+async function source(file) {
+  const { readFile } = await import("node:fs/promises");
+  return readFile(file, "utf8");
+}
+
+async function seriousFaults() {
+  const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.length} times, first ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary.slice(0, 200)}`);
+}

@@ -1,0 +1,23 @@
+// How does a page look? On a phone and on a desk, in the light and in the dark.
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { open } from "./browser.mjs";
+
+const screens = { phone: { width: 390, height: 844 }, desk: { width: 1280, height: 900 } };
+
+/** Writes a picture of the page for each screen and each scheme. */
+export async function shoot(browser, file, folder, name) {
+  await mkdir(folder, { recursive: true });
+  for (const [screen, viewport] of Object.entries(screens)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const { page, close } = await open(browser, file, { viewport, colorScheme });
+      const place = page.locator(".distribution[data-task]").first();
+      if (await place.count()) await place.locator("summary").click();
+      const button = page.locator("tr[data-row] .more button").first();
+      if (await button.count()) await button.click();
+      await page.evaluate(() => scrollTo(0, 0));
+      await page.screenshot({ path: join(folder, `${name}-${screen}-${colorScheme}.png`), fullPage: true });
+      await close();
+    }
+  }
+}

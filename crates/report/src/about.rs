@@ -1,0 +1,96 @@
+//! What is a task about, in words for someone who sees it the first time?
+
+use bench::Task;
+
+/// A heading and a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) title: &'static str,
+    pub(crate) lead: &'static str,
+}
+
+/// What is told of a task, by its name in the results.
+pub(crate) fn task(name: &str) -> Option<About> {
+    let (_, title, lead) = TASKS.into_iter().find(|(task, ..)| *task == name)?;
+    Some(About { title, lead })
+}
+
+/// Whether the harness of this version knows the task, and so how its rows are ranked.
+pub(crate) fn is_known(name: &str) -> bool {
+    Task::from_name(name).is_some() || task(name).is_some()
+}
+
+/// The group of a row in words, where they say more than its name.
+pub(crate) fn group(task: &str, group: &str) -> Option<&'static str> {
+    let known = GROUPS.into_iter().find(|(of, name, _)| *of == task && *name == group);
+    known.map(|(_, _, words)| words)
+}
+
+const TASKS: [(&str, &str, &str); 15] = [
+    (
+        "decode",
+        "Decoding the firehose",
+        "A frame: header, payload, CAR slice, and every block of it into values.",
+    ),
+    (
+        "sigs",
+        "Signatures of commits",
+        "Is the signature of a commit the account’s, on secp256k1 or P-256?",
+    ),
+    ("schnorr", "Signatures of Nostr events", "Is the BIP-340 signature of an event its author’s?"),
+    ("mst", "Merkle search trees", "Records into a tree, to its root, and lookups in it."),
+    (
+        "repo",
+        "Whole repositories",
+        "The chain of trust from an archive: every hash, the signature, the tree. Less time is better.",
+    ),
+    ("commit", "Judging commits", "A commit frame by every check that needs no network."),
+    (
+        "hostile",
+        "Hostile input",
+        "Malformed repositories and frames, each in a process of its own. No time is taken: who refuses them?",
+    ),
+    ("nostr-serialize", "Writing Nostr events", "An event from values into the bytes of a format."),
+    ("nostr-deserialize", "Reading Nostr events", "The bytes of a format into an event."),
+    (
+        "nostr-validated",
+        "Reading Nostr events, with proof",
+        "The bytes of a format into an event whose id and signature hold.",
+    ),
+    (
+        "nostr-fields",
+        "Some fields of Nostr events",
+        "A few fields out of the bytes, without the rest.",
+    ),
+    ("nostr-by-kind", "Nostr events by kind", "Reading events of one kind."),
+    (
+        "nostr-by-category",
+        "Nostr events by shape",
+        "Reading events of one shape: tiny ones, long ones, those with many tags.",
+    ),
+    (
+        "nostr-size",
+        "Sizes of Nostr events",
+        "How many bytes an event takes in a format, bare and compressed.",
+    ),
+    ("nostr-batch", "Nostr events in batches", "Many events in one piece."),
+];
+
+const GROUPS: [(&str, &str, &str); 16] = [
+    ("decode", "verified", "every hash checked"),
+    ("decode", "unverified", "hashes trusted"),
+    ("decode", "validate", "checked, no values built"),
+    ("decode", "hash-only", "hashes alone"),
+    ("sigs", "full", "from the commit’s bytes"),
+    ("sigs", "crypto", "unsigned bytes given"),
+    ("sigs", "preparsed", "unsigned bytes and parsed key given"),
+    ("sigs", "full@mixed", "both curves, from the commit’s bytes"),
+    ("sigs", "crypto@mixed", "both curves, unsigned bytes given"),
+    ("sigs", "preparsed@mixed", "both curves, parsed key given"),
+    ("mst", "insert-root/ascending", "records in the order of keys"),
+    ("mst", "insert-root/shuffled", "records in any order"),
+    ("mst", "bulk", "all records at once"),
+    ("mst", "lookup/batch", "many keys side by side"),
+    ("repo", "total", "verified as it stands"),
+    ("repo", "total/rebuild", "with the tree built anew"),
+];

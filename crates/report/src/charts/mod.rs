@@ -1,0 +1,171 @@
+//! Which pictures go into a document? One for each kind of work that several peers did, one of the chain
+//! of trust, one of the sizes and speeds of formats. Each is a file that is legible on light and on dark
+//! paper, and says in words what it shows.
+
+mod bars;
+pub(crate) mod scatter;
+mod stages;
+
+use bench::report::Baseline;
+use bench::{Results, Row};
+
+use crate::html::{Html, Tag, tag};
+
+/// A picture of some of the results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chart {
+    /// What its file may be called, without an ending.
+    pub name: String,
+    /// The file.
+    pub svg: String,
+}
+
+/// The pictures of a run, whose rows come in the order of the report.
+///
+/// `baseline` replaces the usual rows that ratios are held against.
+pub fn charts(results: &Results, baseline: Option<&Baseline>) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for rows in results.rows.chunk_by(|a, b| a.task == b.task) {
+        let kinds = rows.chunk_by(|a, b| a.group() == b.group());
+        charts.extend(kinds.filter_map(|kind| bars::chart(results, kind, baseline)));
+        charts.extend(stages::chart(results, rows));
+    }
+    let points = scatter::points(results);
+    if !points.is_empty() {
+        let drawing = scatter::drawing(&points)
+            .describe("Size against speed of formats of Nostr events", &scatter::words(&points));
+        charts.push(Chart { name: "nostr-size-speed".to_owned(), svg: file(drawing) });
+    }
+    charts
+}
+
+/// A picture that is being drawn.
+pub(crate) struct Drawing {
+    width: f64,
+    height: f64,
+    inside: Html,
+    words: Html,
+}
+
+impl Drawing {
+    pub(crate) fn new(width: f64, height: f64) -> Self {
+        Self { width, height, inside: Html::default(), words: Html::default() }
+    }
+
+    pub(crate) fn add(&mut self, part: Tag) {
+        self.inside = std::mem::take(&mut self.inside).and(part);
+    }
+
+    /// A text that starts, is centred or ends at a place.
+    pub(crate) fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
+        self.add(tag("text").class(class).attr("x", place(x)).attr("y", place(y)).text(text));
+    }
+
+    /// Says what it shows.
+    pub(crate) fn describe(mut self, title: &str, words: &str) -> Self {
+        self.words = Html::from(tag("title").attr("id", "title").text(title))
+            .and(tag("desc").attr("id", "words").text(words));
+        self
+    }
+
+    fn svg(self) -> Tag {
+        tag("svg")
+            .attr("viewBox", format!("0 0 {} {}", self.width, self.height))
+            .attr("width", self.width)
+            .attr("height", self.height)
+            .with(self.words)
+            .with(self.inside)
+    }
+
+    /// For the page, whose style it takes; `words` say what it shows.
+    pub(crate) fn inline(self, words: &str) -> Tag {
+        self.svg().class("drawing").attr("role", "img").attr("aria-label", words)
+    }
+}
+
+/// A file of its own, with a style of its own.
+fn file(mut drawing: Drawing) -> String {
+    drawing.words = std::mem::take(&mut drawing.words).and(tag("style").text(STYLE));
+    let svg = drawing
+        .svg()
+        .attr("xmlns", "http://www.w3.org/2000/svg")
+        .attr("role", "img")
+        .attr("aria-labelledby", "title words");
+    format!("{}\n", Html::from(svg).as_str())
+}
+
+/// Where and when it was measured.
+fn source(results: &Results) -> String {
+    let day = results.started.get(..10).unwrap_or(&results.started);
+    let quick = results.settings.as_ref().is_some_and(|settings| settings.quick);
+    let quick = if quick { ", a quick run" } else { "" };
+    format!("{}, {day}{quick}", results.machine.cpu)
+}
+
+/// A name for a file.
+fn file_name(row: &Row) -> String {
+    let name = format!("{}-{}", row.task, row.group());
+    let kept = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    name.chars().map(kept).take(80).collect()
+}
+
+/// A place on the paper with one digit.
+fn place(at: f64) -> String {
+    format!("{at:.1}")
+}
+
+/// A name that fits.
+fn short(name: &str, most: usize) -> String {
+    if name.chars().count() <= most {
+        return name.to_owned();
+    }
+    name.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// Escaping leaves it as it is: it has none of the letters that mean something.
+const STYLE: &str = include_str!("../../page/chart.css");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn every_picture_says_in_words_what_it_shows_and_is_legible_on_both_papers() {
+        let charts = charts(&samples::results(), None);
+        assert!(
+            charts.len() >= 4,
+            "{:?}",
+            charts.iter().map(|chart| &chart.name).collect::<Vec<_>>()
+        );
+        for Chart { name, svg } in &charts {
+            assert!(
+                svg.contains("<title id=\"title\">") && svg.contains("<desc id=\"words\">"),
+                "{name}"
+            );
+            assert!(svg.contains("prefers-color-scheme"), "{name}");
+            assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_peer_that_is_called_like_markup_is_a_text_in_the_picture() {
+        let mut results = samples::results();
+        for row in &mut results.rows {
+            row.peer = format!("{}<script>", row.peer);
+        }
+        for Chart { svg, .. } in charts(&results, None) {
+            assert!(!svg.contains("<script"));
+        }
+    }
+
+    #[test]
+    fn names_of_files_are_plain() {
+        for Chart { name, .. } in charts(&samples::results(), None) {
+            assert!(
+                name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-'),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Which ratios moved between two runs, beyond what their own passes differ by?
+//!
+//! Speeds of two runs say little: another machine, another day. Within a run, though, a row and the one
+//! it is held against took turns on the same bytes. So it is their ratio that is compared, and it has
+//! moved only if no pass of the one run would fit among those of the other.
+
+use std::fmt;
+
+use bench::report::Baseline;
+use bench::{Results, own};
+
+use crate::ratios::{Name, Ratio, Ratios};
+use crate::scale;
+
+/// What to compare, and what is called a regression.
+#[derive(Clone, Debug)]
+pub struct Wishes {
+    /// What ratios are held against, instead of the usual rows.
+    pub baseline: Option<Baseline>,
+    /// The part of a ratio that may be lost: 0.1 is a tenth.
+    pub tolerance: f64,
+    /// Whose regressions count; `None` for those of all peers.
+    pub peers: Option<Vec<String>>,
+}
+
+impl Default for Wishes {
+    /// The usual rows, a tenth, ours.
+    fn default() -> Self {
+        Self { baseline: None, tolerance: 0.1, peers: Some(vec![own::PEER.to_owned()]) }
+    }
+}
+
+/// What two runs differ in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// Ratios that moved beyond their spread, the worst first.
+    pub moved: Vec<Moved>,
+    /// Rows that were ranked and are not any more.
+    pub lost: Vec<Lost>,
+    /// How many ratios are where they were, as far as their passes tell.
+    pub still: usize,
+    /// How many rows are in one run only, or are held against another row there, or against none.
+    pub incomparable: usize,
+}
+
+/// A ratio that moved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// The row.
+    pub row: RowName,
+    /// The peer and the variant that it is held against in both runs.
+    pub against: String,
+    /// The ratio in the old run.
+    pub old: Ratio,
+    /// The ratio in the new run.
+    pub new: Ratio,
+    /// Whether it fell, further than is tolerated, and counts.
+    pub is_regression: bool,
+}
+
+/// A row that has lost its rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The row.
+    pub row: RowName,
+    /// What the new run says of it.
+    pub note: Option<String>,
+    /// Whether it counts.
+    pub is_regression: bool,
+}
+
+/// Which row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowName {
+    /// Its task.
+    pub task: String,
+    /// Its peer.
+    pub peer: String,
+    /// Its variant.
+    pub variant: String,
+}
+
+impl Comparison {
+    /// Whether anything got worse that counts.
+    pub fn has_regressed(&self) -> bool {
+        self.moved.iter().any(|moved| moved.is_regression)
+            || self.lost.iter().any(|lost| lost.is_regression)
+    }
+}
+
+/// Holds the ratios of a new run against those of an old one. The rows of both come in the order of the
+/// report.
+pub fn compare(old: &Results, new: &Results, wishes: &Wishes) -> Comparison {
+    let [old_ratios, new_ratios] = [old, new].map(|run| Ratios::of(run, wishes.baseline.as_ref()));
+    let counts = |peer: &str| {
+        wishes.peers.as_ref().is_none_or(|peers| peers.iter().any(|counted| counted == peer))
+    };
+    let mut comparison = Comparison::default();
+    for row in &new.rows {
+        let name = Name::of(row);
+        match (old_ratios.get(name), new_ratios.get(name)) {
+            (Some((old, of_old)), Some((new, of_new))) if Name::of(of_old) == Name::of(of_new) => {
+                if old.overlaps(new) {
+                    comparison.still += 1;
+                    continue;
+                }
+                let has_fallen = new.median < old.median * (1.0 - wishes.tolerance);
+                comparison.moved.push(Moved {
+                    row: name.into(),
+                    against: format!("{} {}", of_new.peer, of_new.variant),
+                    old,
+                    new,
+                    is_regression: has_fallen && counts(name.peer),
+                });
+            }
+            (Some(_), None) if !row.is_ranked() => comparison.lost.push(Lost {
+                row: name.into(),
+                note: row.note.clone(),
+                is_regression: counts(name.peer),
+            }),
+            _ if row.is_ranked() => comparison.incomparable += 1,
+            _ => {}
+        }
+    }
+    let change = |moved: &Moved| moved.new.median / moved.old.median;
+    comparison.moved.sort_by(|a, b| change(a).total_cmp(&change(b)));
+    comparison
+}
+
+impl From<Name<'_>> for RowName {
+    fn from(Name { task, peer, variant }: Name<'_>) -> Self {
+        Self { task: task.to_owned(), peer: peer.to_owned(), variant: variant.to_owned() }
+    }
+}
+
+impl fmt::Display for RowName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = format!("{} {} {}", self.task, self.peer, self.variant);
+        // Peers choose their names, and a terminal would obey some letters.
+        f.write_str(&name.replace(char::is_control, "\u{fffd}"))
+    }
+}
+
+impl fmt::Display for Comparison {
+    /// A line for each ratio that moved and each row that was lost, and one for the others.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Lost { row, note, is_regression } in &self.lost {
+            let note = note.as_deref().unwrap_or("no reason given").replace(char::is_control, " ");
+            writeln!(
+                f,
+                "{:<11} {row}: ranked before, and not any more: {note}",
+                mark(*is_regression, "lost")
+            )?;
+        }
+        for moved in &self.moved {
+            let (old, new) = (moved.old.median, moved.new.median);
+            let direction = if new < old { "slower" } else { "faster" };
+            writeln!(
+                f,
+                "{:<11} {}: {} → {} times {} ({:+.1} %)",
+                mark(moved.is_regression, direction),
+                moved.row,
+                scale::ratio(old),
+                scale::ratio(new),
+                moved.against.replace(char::is_control, "\u{fffd}"),
+                100.0 * (new / old - 1.0)
+            )?;
+        }
+        let Self { moved, still, incomparable, .. } = self;
+        write!(f, "{} moved beyond their spread, {still} did not", moved.len())?;
+        if *incomparable > 0 {
+            write!(f, ", {incomparable} cannot be compared")?;
+        }
+        writeln!(f)
+    }
+}
+
+fn mark(is_regression: bool, otherwise: &'static str) -> &'static str {
+    if is_regression { "REGRESSION" } else { otherwise }
+}
+
+#[cfg(test)]
+mod tests {
+    use bench::Parity;
+
+    use super::*;
+    use crate::samples;
+
+    /// The sample with our verified row so many times as fast in every pass.
+    fn with_ours_at(times: f64) -> Results {
+        let mut results = samples::results();
+        let is_ours =
+            |row: &&mut bench::Row| row.peer == own::PEER && row.variant.starts_with("verified");
+        let row = results.rows.iter_mut().find(is_ours).unwrap();
+        let rate = row.per_s.as_mut().unwrap();
+        for rate in [&mut rate.min, &mut rate.median, &mut rate.max] {
+            *rate *= times;
+        }
+        bench::report::sort(&mut results.rows);
+        results
+    }
+
+    #[test]
+    fn a_run_has_not_moved_from_itself() {
+        let results = samples::results();
+        let same = compare(&results, &results, &Wishes::default());
+        assert!(same.moved.is_empty() && same.lost.is_empty() && same.still > 3, "{same}");
+        assert!(!same.has_regressed());
+    }
+
+    #[test]
+    fn a_ratio_that_fell_beyond_its_spread_and_the_tolerance_is_a_regression_of_ours_alone() {
+        let (old, new) = (samples::results(), with_ours_at(0.5));
+        let fallen = compare(&old, &new, &Wishes::default());
+        assert_eq!(fallen.moved.len(), 1, "{fallen}");
+        assert!(fallen.has_regressed() && fallen.to_string().starts_with("REGRESSION"), "{fallen}");
+        let tolerant = Wishes { tolerance: 0.6, ..Wishes::default() };
+        assert!(!compare(&old, &new, &tolerant).has_regressed());
+        let of_others = Wishes { peers: Some(vec!["go-indigo".to_owned()]), ..Wishes::default() };
+        assert!(!compare(&old, &new, &of_others).has_regressed());
+        assert!(compare(&old, &new, &Wishes { peers: None, ..Wishes::default() }).has_regressed());
+        assert!(!compare(&new, &old, &Wishes::default()).has_regressed(), "it rose");
+    }
+
+    #[test]
+    fn what_passes_explain_has_not_moved() {
+        let slightly = compare(&samples::results(), &with_ours_at(0.97), &Wishes::default());
+        assert!(slightly.moved.is_empty(), "{slightly}");
+    }
+
+    #[test]
+    fn another_speed_of_the_whole_machine_moves_no_ratio() {
+        let mut new = samples::results();
+        for rate in new.rows.iter_mut().filter_map(|row| row.per_s.as_mut()) {
+            *rate =
+                bench::Rate { min: rate.min / 3.0, median: rate.median / 3.0, max: rate.max / 3.0 };
+        }
+        assert!(compare(&samples::results(), &new, &Wishes::default()).moved.is_empty());
+    }
+
+    #[test]
+    fn a_row_that_is_not_ranked_any_more_is_lost_and_one_that_was_not_measured_is_not() {
+        let (old, mut new) = (samples::results(), samples::results());
+        let row = new.rows.iter_mut().find(|row| row.peer == own::PEER).unwrap();
+        (row.parity, row.note) = (Parity::Mismatch, Some("links 6\u{1b}[2J".to_owned()));
+        bench::report::sort(&mut new.rows);
+        let lost = compare(&old, &new, &Wishes::default());
+        assert!(lost.has_regressed() && lost.lost.len() == 1, "{lost}");
+        assert!(!lost.to_string().contains('\u{1b}'));
+        new.rows.retain(|row| row.peer != own::PEER);
+        assert!(!compare(&old, &new, &Wishes::default()).has_regressed());
+    }
+}

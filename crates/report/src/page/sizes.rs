@@ -1,0 +1,59 @@
+//! How many bytes does an event take in each format?
+
+use bench::{Row, Sizes};
+
+use super::Placed;
+use crate::html::{Html, Tag, tag};
+use crate::picture;
+use crate::scale;
+use crate::table::{body, cell, framed, head, heading, number, number_heading, row, row_heading};
+
+/// A table of sizes, the smallest first in each corpus; nothing if no row has sizes.
+pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
+    let mut rows: Vec<(&Row, Sizes)> =
+        rows.iter().filter_map(|(_, row)| Some((*row, row.sizes?))).collect();
+    let corpus = |row: &Row| row.variant.split_once('@').map(|(_, corpus)| corpus.to_owned());
+    rows.sort_by(|(a, a_sizes), (b, b_sizes)| {
+        (corpus(a), a_sizes.raw, &a.variant).cmp(&(corpus(b), b_sizes.raw, &b.variant))
+    });
+    let greatest =
+        rows.iter().map(|(row, sizes)| each(row, sizes.raw)).fold(f64::MIN_POSITIVE, f64::max);
+    (!rows.is_empty()).then(|| {
+        let numbers = ["raw", "gzip", "zstd", "zstd, framed"].map(number_heading);
+        let headings =
+            [heading("format"), heading("peer"), heading("bytes an event").class("drawn")];
+        let headings = head(headings.into_iter().chain(numbers));
+        let lines = rows.iter().map(|(row, sizes)| line(row, *sizes, greatest));
+        framed(CAPTION, "sizes", Html::from(headings).and(body(lines)))
+    })
+}
+
+fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
+    let Sizes { raw, gzip6, zstd3, framed_zstd3 } = sizes;
+    let words = format!("{:.1} bytes an event, {:.1} under zstd", each(of, raw), each(of, zstd3));
+    let bar = |class, size| {
+        tag("rect")
+            .class(class)
+            .attr("y", 7)
+            .attr("height", 10)
+            .attr("rx", 2)
+            .attr("width", scale::percent(each(of, size), greatest))
+    };
+    let drawn =
+        picture::picture("speed", &words).with(bar("bar faint", raw)).with(bar("bar", zstd3));
+    let numbers =
+        [raw, gzip6, zstd3, framed_zstd3].map(|size| number(format!("{:.1}", each(of, size))));
+    row()
+        .with(row_heading().class("variant").text(&of.variant))
+        .with(cell().text(&of.peer))
+        .with(cell().class("drawn").with(drawn))
+        .with_all(numbers)
+}
+
+/// Bytes of one of the row's units.
+pub(crate) fn each(row: &Row, bytes: u64) -> f64 {
+    bytes as f64 / row.units.max(1) as f64
+}
+
+const CAPTION: &str =
+    "Bytes an event, bare and compressed; the dark part of a bar is what zstd leaves";

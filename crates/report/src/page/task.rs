@@ -1,0 +1,106 @@
+//! What is told of a task? What it is, what it came to, its rows, and what a reader needs beside them.
+
+use bench::report::speed;
+use bench::{Parity, Row, Task, report};
+
+use super::{
+    Placed, View, anchor, distribution, hostile, repeat, scatter, sizes, speeds, stages, title,
+};
+use crate::html::{Html, Tag, tag};
+use crate::{about, scale};
+
+pub(super) fn section(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Tag {
+    let heading = tag("h2").attr("id", format!("{}-title", anchor(task))).text(title(task));
+    let section = tag("section")
+        .class("task")
+        .attr("id", anchor(task))
+        .attr("aria-labelledby", format!("{}-title", anchor(task)))
+        .with(heading)
+        .with(lead(task, rows));
+    if Task::from_name(task) == Some(Task::Hostile) {
+        return section.with(verdict(task, rows)).with(hostile::of(rows)).with(command(view, task));
+    }
+    let (sized, timed): (Vec<Placed<'_>>, Vec<_>) =
+        rows.iter().partition(|(_, row)| row.sizes.is_some());
+    let section = section.with(sizes::of(&sized)).with(scatter::of(view, &sized));
+    if timed.is_empty() {
+        return section.with(command(view, task));
+    }
+    section
+        .with(verdict(task, &timed))
+        .with(speeds::of(view, task, &timed))
+        .with(stages::of(&timed))
+        .with(distribution::evenness(&timed))
+        .with(legend(task, &timed))
+        .with(notes(&timed))
+        .with(distribution::place(task, &timed))
+        .with(command(view, task))
+}
+
+fn lead(task: &str, rows: &[Placed<'_>]) -> Html {
+    let name = tag("code").text(task);
+    let lead = match about::task(task) {
+        Some(about) => about.lead,
+        None => "This version does not know the task; its rows are shown as they are.",
+    };
+    let row = rows[0].1;
+    let passes = rows.iter().map(|(_, row)| row.passes_ns.len()).max().unwrap_or_default();
+    let amount = match passes {
+        0 => String::new(),
+        passes => {
+            let units = speed::amount(&row.unit, row.units);
+            let times =
+                if passes == 1 { "one pass".to_owned() } else { format!("{passes} passes") };
+            format!(" {units}, {}; {times}, one core.", scale::bytes(row.bytes))
+        }
+    };
+    tag("p").class("lead").with(name).text(" ").text(lead).text(amount).into()
+}
+
+fn verdict(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
+    let rows: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
+    about::is_known(task).then(|| tag("p").class("verdict").text(report::verdict(task, &rows)))
+}
+
+fn legend(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
+    let checks = report::checks_of(task);
+    let made =
+        |check: &str| rows.iter().any(|(_, row)| row.checks.iter().any(|made| made == check));
+    let terms = checks.iter().filter(|(_, check)| made(check)).map(|(letter, check)| {
+        tag("li").with(tag("span").class("letter").text(letter)).text(" ").text(check)
+    });
+    let terms: Vec<Tag> = terms.collect();
+    (!terms.is_empty()).then(|| {
+        tag("div")
+            .class("legend")
+            .with(tag("h3").text("Checks"))
+            .with(tag("ul").class("letters").with_all(terms))
+    })
+}
+
+/// Each different note of a peer once, with the variants it stands for.
+fn notes(rows: &[Placed<'_>]) -> Option<Tag> {
+    let mut notes: Vec<(&str, &str, bool, Vec<&str>)> = Vec::new();
+    for (_, row) in rows {
+        let Some(note) = &row.note else { continue };
+        let is_mismatch = row.parity == Parity::Mismatch;
+        match notes.iter_mut().find(|(peer, text, ..)| *peer == row.peer && *text == note) {
+            Some((.., variants)) => variants.push(&row.variant),
+            None => notes.push((&row.peer, note, is_mismatch, vec![&row.variant])),
+        }
+    }
+    let items = notes.iter().map(|(peer, note, is_mismatch, variants)| {
+        let mark = is_mismatch.then(|| tag("strong").class("bad").text("mismatch: "));
+        let who = tag("b").text(peer);
+        tag("li").with(who).text(format!(" {}: ", variants.join(", "))).with(mark).text(note)
+    });
+    let items: Vec<Tag> = items.collect();
+    (!items.is_empty()).then(|| {
+        tag("div").class("notes").with(tag("h3").text("Notes")).with(tag("ul").with_all(items))
+    })
+}
+
+fn command(view: &View<'_>, task: &str) -> Tag {
+    let command = tag("code").class("command").text(repeat::of_task(view, task));
+    tag("p").class("again").text("To repeat it: ").with(command)
+}

@@ -1,0 +1,69 @@
+//! What is on the page of fixed results?
+
+use crate::{Options, page, samples};
+
+fn everything() -> String {
+    page(&[samples::results()], &Options::default()).unwrap()
+}
+
+/// The page without its data and scripts.
+fn seen(page: &str) -> &str {
+    page.split_once("<body>").unwrap().1.split_once("<script type=\"application/json\"").unwrap().0
+}
+
+#[test]
+fn no_run_has_no_page() {
+    assert_eq!(page(&[], &Options::default()), None);
+}
+
+#[test]
+fn every_row_and_every_missing_peer_is_on_the_page_without_scripts() {
+    let (results, page) = (samples::results(), everything());
+    let page = seen(&page);
+    let rows = page.matches("data-row=").count();
+    let timed = results.rows.iter().filter(|row| row.cases.is_empty() && row.sizes.is_none());
+    assert_eq!(rows, timed.count());
+    for corpus in &results.corpora {
+        assert!(page.contains(&corpus.sha256));
+    }
+    for part in
+        ["python3 is not installed", "All ", "The chain of trust", "Size against speed", "juggle"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn what_a_peer_answers_never_becomes_markup() {
+    let page = everything();
+    assert!(seen(&page).contains("&lt;/script&gt;&lt;script&gt;"), "it is shown as it is");
+    assert!(!page.contains("<img") && !page.contains("</script><script>document.title"));
+    // The data, the library and our own.
+    assert_eq!(page.matches("<script").count(), 3);
+    assert_eq!(page.matches("</script").count(), 3);
+}
+
+#[test]
+fn the_page_names_nothing_that_would_be_fetched() {
+    let page = everything();
+    for part in ["<link", "<iframe", "src=\"", "url(", "@import"] {
+        assert!(!seen(&page).contains(part), "{part}");
+    }
+}
+
+#[test]
+fn several_runs_show_the_ratios_of_each_by_time() {
+    let (mut old, new) = (samples::results(), samples::results());
+    old.started = "2026-10-01T00:00:00Z".to_owned();
+    let page = page(&[new, old], &Options::default()).unwrap();
+    let history = page.split_once("id=\"history\"").unwrap().1;
+    assert!(history.find("1 October 2026").unwrap() < history.find("November 2026").unwrap());
+    assert!(!seen(&everything()).contains("id=\"history\""), "one run has none");
+}
+
+#[test]
+fn ratios_are_held_against_the_peer_that_is_chosen() {
+    let baseline = Some("rust-raw".parse().unwrap());
+    let page = page(&[samples::results()], &Options { baseline }).unwrap();
+    assert!(page.contains("ratio to rust-raw verified/arena-reuse"));
+}
