@@ -6,6 +6,7 @@
 //! file and the field of one that is none.
 //!
 //! ```
+//! # use wireproof_report as report;
 //! let json = include_bytes!("../fixtures/everything.json");
 //! let results = report::parse(json)?;
 //! let page = report::page(&[results], &report::Options::default()).expect("a run");

@@ -82,7 +82,7 @@ pub(crate) enum ChainCommand {
     /// folder, and lets the peers of the task `repo` verify it from there: every hash, the signature,
     /// the tree.
     #[command(after_help = CHAIN_EXAMPLES)]
-    Verify(BenchVerifyArgs),
+    Verify(Box<BenchVerifyArgs>),
     /// Says which ratios moved between two runs, beyond what their own passes differ by.
     ///
     /// A ratio is that of a row to the one it is held against in the same run: speeds of two runs are not
