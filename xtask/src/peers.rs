@@ -163,6 +163,7 @@ const EXPECTED: [(&str, &[&str]); 14] = [
         "nostr-fields",
         &[
             "wireproof",
+            "rust-buffa",
             "rust-minicbor",
             "rust-notepack",
             "rust-prost",
@@ -192,6 +193,7 @@ const EXPECTED: [(&str, &[&str]); 14] = [
 /// Who reads and writes events of Nostr.
 const NOSTR_PEERS: &[&str] = &[
     "wireproof",
+    "rust-buffa",
     "rust-ciborium",
     "rust-minicbor",
     "rust-nostr",

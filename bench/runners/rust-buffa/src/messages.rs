@@ -1,0 +1,3 @@
+//! What buffa generates for the schemas in `proto`.
+
+include!(concat!(env!("OUT_DIR"), "/messages.rs"));
