@@ -27,16 +27,57 @@ pub(super) fn event<'a>(
 ) -> Result<Event<'a>, DecodeError> {
     let start = input;
     let mut draft = Draft::default();
-    let mut tags = Gather::<Tag<'a>, 8>::new(arena, &[]);
-    while let Some(key) = wire::key(&mut input)? {
+    let mut tags = Tags { together: &[], apart: None };
+    loop {
+        let at = input;
+        let Some(key) = wire::key(&mut input)? else { break };
         if key.number() == TAGS {
-            limits.hold_tags(tags.len() + 1, input.offset())?;
-            tags.push(tag(schema, wire::message(key, &mut input)?, arena, limits)?);
+            input = at;
+            tags.read(schema, &mut input, arena, limits)?;
         } else {
             draft.field(schema, key, &mut input, limits)?;
         }
     }
     draft.into_event(start, tags.finish())
+}
+
+/// The tags as they come in.
+struct Tags<'a> {
+    /// Those that followed one another, if no others came.
+    together: &'a [Tag<'a>],
+    /// All, if other fields came between them.
+    apart: Option<BumpVec<'a, Tag<'a>>>,
+}
+
+impl<'a> Tags<'a> {
+    /// Reads the tags that follow one another from here; there is one at least.
+    #[inline]
+    fn read(
+        &mut self,
+        schema: Schema,
+        input: &mut Input<'a>,
+        arena: &'a Bump,
+        limits: &Limits,
+    ) -> Result<(), DecodeError> {
+        let (start, (count, _)) = (input.offset(), wire::run(input.rest()));
+        let mut next = || {
+            let key = wire::key(input)?.ok_or_else(|| input.fault(Reason::Truncated))?;
+            tag(schema, wire::message(key, input)?, arena, limits)
+        };
+        if count > 0 && self.together.is_empty() && self.apart.is_none() {
+            limits.hold_tags(count, start)?;
+            self.together = arena.alloc_slice_try_fill_with(count, |_| next())?;
+            return Ok(());
+        }
+        let all = || BumpVec::from_iter_in(self.together.iter().copied(), arena);
+        let tags = self.apart.get_or_insert_with(all);
+        tags.push(next()?);
+        limits.hold_tags(tags.len(), start)
+    }
+
+    fn finish(self) -> &'a [Tag<'a>] {
+        self.apart.map_or(self.together, BumpVec::into_bump_slice)
+    }
 }
 
 impl<'a> Draft<'a> {
@@ -133,7 +174,7 @@ fn text<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a str, DecodeError> {
     utf8::text(wire::bytes(key, input)?).ok_or_else(|| start.fault(Reason::Utf8))
 }
 
-/// The values of a tag; which list they are in, the first of them says.
+/// The values of a tag: most are all in one list, one behind the other, and can be counted first.
 #[inline]
 fn tag<'a>(
     schema: Schema,
@@ -141,19 +182,63 @@ fn tag<'a>(
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<Tag<'a>, DecodeError> {
+    let (count, len) = wire::run(input.rest());
+    if len < input.rest().len() || !starts_with_value(schema, input) {
+        return mixed_tag(schema, input, arena, limits);
+    }
+    limits.hold_tag_values(count, input.offset())?;
+    let mut list = None;
+    let value = |_| {
+        let value = held_value(schema, &mut input, &mut list, limits)?;
+        value.ok_or_else(|| input.fault(Reason::Expected("a value")))
+    };
+    Ok(arena.alloc_slice_try_fill_with(count, value)?)
+}
+
+/// Whether the first field, if there is one, is a value.
+#[inline]
+fn starts_with_value(schema: Schema, input: Input<'_>) -> bool {
+    const FIRST: u8 = Key::new(VALUES, Type::Delimited).bits() as u8;
+    const SECOND: u8 = Key::new(VALUES_V2, Type::Delimited).bits() as u8;
+    match input.rest().first() {
+        None | Some(&FIRST) => true,
+        Some(&SECOND) => schema == Schema::BinaryHex,
+        Some(_) => false,
+    }
+}
+
+/// The values of a tag with fields between them that are not ours.
+#[cold]
+fn mixed_tag<'a>(
+    schema: Schema,
+    mut input: Input<'a>,
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Result<Tag<'a>, DecodeError> {
     let mut values = Gather::<Value<'a>, 8>::new(arena, Value::Text(""));
     let mut list = None;
-    loop {
-        let start = input.offset();
-        let Some((number, value)) = next_value(schema, &mut input)? else { break };
-        if *list.get_or_insert(number) != number {
-            return Err(DecodeError::new(start, MIXED));
-        }
-        limits.hold_value(value.text_len(), start)?;
+    while let Some(value) = held_value(schema, &mut input, &mut list, limits)? {
         values.push(value);
-        limits.hold_tag_values(values.len(), start)?;
+        limits.hold_tag_values(values.len(), input.offset())?;
     }
     Ok(values.finish())
+}
+
+/// The next value; which list they must be in, the first of them says.
+#[inline]
+fn held_value<'a>(
+    schema: Schema,
+    input: &mut Input<'a>,
+    list: &mut Option<u32>,
+    limits: &Limits,
+) -> Result<Option<Value<'a>>, DecodeError> {
+    let start = input.offset();
+    let Some((number, value)) = next_value(schema, input)? else { return Ok(None) };
+    if *list.get_or_insert(number) != number {
+        return Err(DecodeError::new(start, MIXED));
+    }
+    limits.hold_value(value.text_len(), start)?;
+    Ok(Some(value))
 }
 
 /// The next value of a tag, and the number of the list that it is in.

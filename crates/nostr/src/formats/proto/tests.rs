@@ -112,6 +112,19 @@ fn a_value_is_text_or_bytes_and_a_tag_keeps_to_one_list() {
 }
 
 #[test]
+fn tags_and_values_come_together_or_with_others_between_them() {
+    let event = encoded(Schema::Binary, &OwnedEvent { tags: Vec::new(), ..golden() });
+    let tag = |value: u8| [0x2a, 3, 0x0a, 1, value];
+    let (other, unknown) = ([0x42, 1, 0], [0x2a, 6, 0x42, 1, 0, 0x42, 1, 0]);
+    let between = [&tag(b'a')[..], &event, &tag(b'b'), &tag(b'c'), &other, &tag(b'd')].concat();
+    assert_eq!(decoded(Schema::Binary, &between).tags, [["a"], ["b"], ["c"], ["d"]]);
+    let only = [&event[..], &unknown].concat();
+    assert_eq!(decoded(Schema::Binary, &only).tags, [[""; 0]]);
+    let mixed = [&event[..], &[0x2a, 9, 0x0a, 1, b'a', 0x42, 1, 0, 0x0a, 1, b'b']].concat();
+    assert_eq!(decoded(Schema::Binary, &mixed).tags, [["a", "b"]]);
+}
+
+#[test]
 fn messages_longer_than_127_bytes_are_moved_behind_their_length() {
     for len in [0, 100, 125, 126, 127, 128, 16_380, 16_384, 60_000] {
         for schema in SCHEMAS {

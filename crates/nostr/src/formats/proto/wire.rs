@@ -45,6 +45,38 @@ pub(super) fn key(input: &mut Input<'_>) -> Result<Option<Key>, DecodeError> {
     }
 }
 
+/// How many fields with lengths and with the key of the first, in one byte, follow one another from the
+/// start of `bytes`, and how many bytes they take.
+#[inline]
+pub(super) fn run(bytes: &[u8]) -> (usize, usize) {
+    let (mut count, mut end) = (0, 0);
+    let first = bytes.first().copied().filter(|key| *key < 0x80 && key & 7 == 2);
+    while let Some(next) = field_end(bytes, end, first) {
+        count += 1;
+        end = next;
+    }
+    (count, end)
+}
+
+/// Where the field at `at` ends, if it has that key and is whole.
+#[inline(always)]
+fn field_end(bytes: &[u8], at: usize, key: Option<u8>) -> Option<usize> {
+    let rest = bytes.get(at..)?;
+    let end = match rest {
+        [first, len @ 0..0x80, ..] if Some(*first) == key => at + 2 + usize::from(*len),
+        [first, low, high @ 0..0x80, ..] if Some(*first) == key => {
+            at + 3 + (usize::from(*high) << 7 | usize::from(*low & 0x7f))
+        }
+        [first, behind @ ..] if Some(*first) == key => {
+            let mut input = Input::new(behind);
+            let len = len(&mut input).ok()?;
+            at.checked_add(1 + input.offset())?.checked_add(len)?
+        }
+        _ => return None,
+    };
+    (end <= bytes.len()).then_some(end)
+}
+
 /// The integer of a field that is one.
 #[inline]
 pub(super) fn varint(key: Key, input: &mut Input<'_>) -> Result<u64, DecodeError> {

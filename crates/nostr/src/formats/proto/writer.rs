@@ -18,7 +18,8 @@ pub(super) fn event(schema: Schema, event: &Event<'_>, out: &mut Vec<u8>) {
         nested(TAGS, out, |out| tag(schema, item, out));
     }
     if !event.content.is_empty() {
-        delimited(CONTENT, event.content.as_bytes(), out);
+        head(CONTENT, event.content.len(), out);
+        out.extend_from_slice(event.content.as_bytes());
     }
     fixed(schema, SIG, &event.sig, out);
 }
@@ -29,21 +30,20 @@ pub(super) fn event(schema: Schema, event: &Event<'_>, out: &mut Vec<u8>) {
 /// message is moved once.
 #[inline]
 pub(super) fn nested(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    key(number, Type::Delimited, out);
-    let head = out.len();
-    out.push(0);
+    head(number, 0, out);
+    let body = out.len();
     write(out);
-    let len = out.len() - head - 1;
+    let len = out.len() - body;
     if len < 0x80 {
-        out[head] = len as u8;
+        out[body - 1] = len as u8;
     } else {
-        make_room(head, len, out);
+        make_room(body, len, out);
     }
 }
 
 #[cold]
-fn make_room(head: usize, len: usize, out: &mut Vec<u8>) {
-    let (body, more) = (head + 1, varint_len(len as u64) - 1);
+fn make_room(body: usize, len: usize, out: &mut Vec<u8>) {
+    let (head, more) = (body - 1, varint_len(len as u64) - 1);
     out.resize(body + len + more, 0);
     out.copy_within(body..body + len, body + more);
     let mut rest = len;
@@ -57,57 +57,61 @@ fn make_room(head: usize, len: usize, out: &mut Vec<u8>) {
 #[inline]
 fn tag(schema: Schema, tag: Tag<'_>, out: &mut Vec<u8>) {
     match schema {
-        Schema::String | Schema::Binary => tag.iter().for_each(|value| text(VALUES, value, out)),
+        Schema::String | Schema::Binary => tag.iter().for_each(|value| text(value, out)),
         Schema::BinaryHex => tag.iter().for_each(|value| value_v2(value, out)),
     }
 }
 
 #[inline]
-fn value_v2(value: &Value<'_>, out: &mut Vec<u8>) {
-    compact::write(value, LEAST_DIGITS, out, |form, len, out| {
-        key(VALUES_V2, Type::Delimited, out);
-        write_varint((1 + varint_len(len as u64) + len) as u64, out);
-        key(if form == Form::Bytes { HEX } else { TEXT }, Type::Delimited, out);
-        write_varint(len as u64, out);
-    });
-}
-
-#[inline]
-fn text(number: u32, value: &Value<'_>, out: &mut Vec<u8>) {
-    key(number, Type::Delimited, out);
-    write_varint(value.text_len() as u64, out);
+fn text(value: &Value<'_>, out: &mut Vec<u8>) {
+    head(VALUES, value.text_len(), out);
     value.write_text(out);
 }
 
 #[inline]
-fn fixed(schema: Schema, number: u32, bytes: &[u8], out: &mut Vec<u8>) {
-    if schema != Schema::String {
-        return delimited(number, bytes, out);
-    }
-    key(number, Type::Delimited, out);
-    write_varint(2 * bytes.len() as u64, out);
-    hex::encode_into(bytes, out);
+fn value_v2(value: &Value<'_>, out: &mut Vec<u8>) {
+    compact::write(value, LEAST_DIGITS, out, |form, len, out| {
+        let number = if form == Form::Bytes { HEX } else { TEXT };
+        head(VALUES_V2, 1 + varint_len(len as u64) + len, out);
+        head(number, len, out);
+    });
 }
 
-#[inline]
-fn delimited(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
-    key(number, Type::Delimited, out);
-    write_varint(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
+#[inline(always)]
+fn fixed<const N: usize>(schema: Schema, number: u32, bytes: &[u8; N], out: &mut Vec<u8>) {
+    if schema == Schema::String {
+        head(number, 2 * N, out);
+        hex::encode_into(bytes, out);
+    } else {
+        head(number, N, out);
+        out.extend_from_slice(bytes);
+    }
+}
+
+/// The key and the length of a field that has one.
+#[inline(always)]
+fn head(number: u32, len: usize, out: &mut Vec<u8>) {
+    let key = key(number, Type::Delimited);
+    if len < 0x80 {
+        out.extend_from_slice(&[key, len as u8]);
+    } else {
+        out.push(key);
+        write_varint(len as u64, out);
+    }
 }
 
 #[inline]
 fn integer(number: u32, value: u64, out: &mut Vec<u8>) {
     if value != 0 {
-        key(number, Type::Varint, out);
+        out.push(key(number, Type::Varint));
         write_varint(value, out);
     }
 }
 
-#[inline]
-fn key(number: u32, kind: Type, out: &mut Vec<u8>) {
-    // All our numbers are below 16.
-    out.push(Key::new(number, kind).bits() as u8);
+/// A key in its one byte: all our numbers are below 16.
+#[inline(always)]
+fn key(number: u32, kind: Type) -> u8 {
+    Key::new(number, kind).bits() as u8
 }
 
 /// Bytes of an event without tags and content, at most.
