@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde::Serialize;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{EncodeError, Event};
 
@@ -29,6 +30,82 @@ pub fn sizes(format: Format, events: &[Event<'_>]) -> Result<Sizes, EncodeError>
         meter.add(&encoded).expect("a vector takes every byte");
     }
     Ok(meter.finish().expect("a vector takes every byte"))
+}
+
+/// The sizes of the same events in several formats.
+pub struct SizeTable {
+    columns: Vec<Column>,
+    events: u64,
+    left_out: u64,
+}
+
+struct Column {
+    format: Format,
+    meter: Meter,
+    encoded: Vec<u8>,
+}
+
+/// The sizes of all events together in one format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FormatSizes {
+    /// The format's name.
+    pub format: &'static str,
+    /// Bytes of all events.
+    #[serde(flatten)]
+    pub sizes: Sizes,
+}
+
+impl SizeTable {
+    /// An empty table of these formats.
+    ///
+    /// # Panics
+    /// If Zstandard finds no memory.
+    pub fn new(formats: &[Format]) -> Self {
+        let meter = || Meter::new().expect("memory for a window");
+        let column =
+            |format: &Format| Column { format: *format, meter: meter(), encoded: Vec::new() };
+        Self { columns: formats.iter().map(column).collect(), events: 0, left_out: 0 }
+    }
+
+    /// Adds an event in every format, or in none if one of them cannot hold it.
+    ///
+    /// # Panics
+    /// If Zstandard finds no memory.
+    pub fn add(&mut self, event: &Event<'_>) {
+        for column in &mut self.columns {
+            column.encoded.clear();
+            if column.format.encode(event, &mut column.encoded).is_err() {
+                self.left_out += 1;
+                return;
+            }
+        }
+        self.events += 1;
+        for column in &mut self.columns {
+            column.meter.add(&column.encoded).expect("a vector takes every byte");
+        }
+    }
+
+    /// Events in the table.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Events that some format cannot hold.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The sizes, in the order of the formats.
+    ///
+    /// # Panics
+    /// If Zstandard finds no memory.
+    pub fn finish(self) -> Vec<FormatSizes> {
+        let finish = |column: Column| FormatSizes {
+            format: column.format.name(),
+            sizes: column.meter.finish().expect("a vector takes every byte"),
+        };
+        self.columns.into_iter().map(finish).collect()
+    }
 }
 
 /// What was measured so far.
@@ -121,6 +198,20 @@ mod tests {
         let streamed = zstd::stream::encode_all(&framed[..], 3).unwrap();
         assert_eq!(found.framed_zstd3, streamed.len() as u64);
         assert!(found.framed_zstd3 < found.zstd3 && found.zstd3 < found.gzip6);
+    }
+
+    #[test]
+    fn a_table_has_the_same_events_in_every_format() {
+        let [short, long] = [event("gm"), event("good morning")];
+        let many = ["x"; 300].map(wireproof::nostr::Value::Text);
+        let tagged = Event { tags: &[&many], ..event("") };
+        let formats = [Format::Json, Format::Capnp];
+        let mut table = SizeTable::new(&formats);
+        [short, tagged, long].iter().for_each(|event| table.add(event));
+        assert_eq!((table.events(), table.left_out()), (2, 1));
+        for (found, format) in table.finish().into_iter().zip(formats) {
+            assert_eq!(found.sizes, sizes(format, &[short, long]).unwrap());
+        }
     }
 
     #[test]

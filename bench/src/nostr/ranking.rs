@@ -1,0 +1,423 @@
+//! Which format do the results of a run speak for?
+//!
+//! | criterion | points of a format, of 100 |
+//! |---|---|
+//! | speed | the geometric mean of its shares of the fastest encoder and of the fastest decoder |
+//! | size | the same of the least bytes, as they are and as framed events under Zstandard |
+//! | validated | its share of the fastest decoding with id and signature, in batches where there are any |
+//! | tooling | our judgement of what there is to read it with, each with its reason |
+//!
+//! The score is the mean of the points, weighed. Only our own codecs are compared, so that a format
+//! does not win by the taste of a library; only rows that did the work that the corpus holds count.
+
+use serde::Serialize;
+use wireproof::nostr::formats::Format;
+
+use crate::own::PEER;
+use crate::{Results, Row, Task};
+
+/// How much each criterion counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Weights {
+    /// Encoding and decoding.
+    pub speed: u32,
+    /// Bytes, raw and compressed.
+    pub size: u32,
+    /// Events decoded, hashed and verified.
+    pub validated: u32,
+    /// Libraries and languages.
+    pub tooling: u32,
+}
+
+impl Default for Weights {
+    /// What a relay does all day counts most.
+    fn default() -> Self {
+        Self { speed: 20, size: 25, validated: 40, tooling: 15 }
+    }
+}
+
+/// What formats are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Criterion {
+    /// Encoding and decoding.
+    Speed,
+    /// Bytes, raw and compressed.
+    Size,
+    /// Events decoded, hashed and verified.
+    Validated,
+    /// Libraries and languages.
+    Tooling,
+}
+
+impl Criterion {
+    /// All, in the order of the table.
+    pub const ALL: [Self; 4] = [Self::Speed, Self::Size, Self::Validated, Self::Tooling];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Speed => "speed",
+            Self::Size => "size",
+            Self::Validated => "validated",
+            Self::Tooling => "tooling",
+        }
+    }
+
+    /// The tasks whose rows it needs.
+    pub fn tasks(self) -> &'static [Task] {
+        match self {
+            Self::Speed => &[Task::NostrSerialize, Task::NostrDeserialize],
+            Self::Size => &[Task::NostrSize],
+            Self::Validated => &[Task::NostrValidated],
+            Self::Tooling => &[],
+        }
+    }
+}
+
+impl Weights {
+    /// How much `criterion` counts.
+    pub fn of(&self, criterion: Criterion) -> u32 {
+        match criterion {
+            Criterion::Speed => self.speed,
+            Criterion::Size => self.size,
+            Criterion::Validated => self.validated,
+            Criterion::Tooling => self.tooling,
+        }
+    }
+}
+
+/// The formats, the best first, and how they were weighed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// When the run began.
+    pub started: String,
+    /// Where it ran.
+    pub cpu: String,
+    /// How much each criterion was to count.
+    pub weights: Weights,
+    /// Criteria of some weight that the results have no rows for; nothing was weighed by them.
+    pub unmeasured: Vec<Criterion>,
+    /// The formats.
+    pub candidates: Vec<Candidate>,
+    /// Formats that have rows, but not for every criterion.
+    pub incomplete: Vec<Incomplete>,
+}
+
+/// A format, and what speaks for it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Candidate {
+    /// The format's name.
+    pub format: &'static str,
+    /// The weighed mean of the points.
+    pub score: f64,
+    /// Its points, in the order of [`Criterion::ALL`]; nothing where nothing was measured.
+    pub points: [Option<f64>; 4],
+    /// Why it has its points for tooling.
+    pub tooling: &'static str,
+}
+
+/// A format that cannot be ranked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Incomplete {
+    /// The format's name.
+    pub format: &'static str,
+    /// What there are no rows for.
+    pub missing: Vec<Criterion>,
+}
+
+/// Why results speak for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RankingFault {
+    /// There are no rows to compare.
+    #[error(
+        "no rows of our own codecs in the tasks nostr-serialize, -deserialize, -validated or -size"
+    )]
+    NoRows,
+    /// No criterion has a weight.
+    #[error("every weight is 0")]
+    NoWeights,
+}
+
+/// Ranks the formats that `results` have rows of.
+///
+/// # Errors
+/// If there is nothing to rank, or nothing to rank by.
+pub fn recommend(results: &Results, weights: Weights) -> Result<Recommendation, RankingFault> {
+    let asked = |criterion: &Criterion| weights.of(*criterion) > 0;
+    let asked: Vec<Criterion> = Criterion::ALL.into_iter().filter(asked).collect();
+    if asked.is_empty() {
+        return Err(RankingFault::NoWeights);
+    }
+    let measured: Vec<Measured> =
+        Format::ALL.iter().filter_map(|format| Measured::of(*format, results)).collect();
+    if measured.is_empty() {
+        return Err(RankingFault::NoRows);
+    }
+    let best = Best::of(&measured);
+    let is_there =
+        |it: &Criterion| measured.iter().any(|format| format.points(*it, &best).is_some());
+    let (weighed, unmeasured): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_there);
+    let (mut candidates, mut incomplete) = (Vec::new(), Vec::new());
+    for format in &measured {
+        let lacks = |it: &Criterion| format.points(*it, &best).is_none();
+        let missing: Vec<_> = weighed.iter().copied().filter(lacks).collect();
+        match missing.is_empty() {
+            true => candidates.push(format.candidate(&best, &weights, &weighed)),
+            false => incomplete.push(Incomplete { format: format.format.name(), missing }),
+        }
+    }
+    candidates.sort_by(|one, other| other.score.total_cmp(&one.score));
+    Ok(Recommendation {
+        started: results.started.clone(),
+        cpu: results.machine.cpu.clone(),
+        weights,
+        unmeasured,
+        candidates,
+        incomplete,
+    })
+}
+
+/// What the rows say of a format.
+struct Measured {
+    format: Format,
+    encoded_per_s: Option<f64>,
+    decoded_per_s: Option<f64>,
+    validated_per_s: Option<f64>,
+    raw_bytes: Option<f64>,
+    framed_bytes: Option<f64>,
+}
+
+impl Measured {
+    /// Nothing if there is no row of the format.
+    fn of(format: Format, results: &Results) -> Option<Self> {
+        let name = format.name();
+        let batch = format!("{name}/batch");
+        let validated = |variant| rate(results, Task::NostrValidated, variant);
+        let sizes = row(results, Task::NostrSize, name).and_then(|row| row.sizes);
+        let measured = Self {
+            format,
+            encoded_per_s: rate(results, Task::NostrSerialize, name),
+            decoded_per_s: rate(results, Task::NostrDeserialize, name),
+            validated_per_s: validated(&batch).or_else(|| validated(name)),
+            raw_bytes: sizes.map(|sizes| sizes.raw as f64),
+            framed_bytes: sizes.map(|sizes| sizes.framed_zstd3 as f64),
+        };
+        let Self { encoded_per_s, decoded_per_s, validated_per_s, raw_bytes, .. } = &measured;
+        let all = [encoded_per_s, decoded_per_s, validated_per_s, raw_bytes];
+        all.into_iter().any(Option::is_some).then_some(measured)
+    }
+
+    fn points(&self, criterion: Criterion, best: &Best) -> Option<f64> {
+        let share = |value: Option<f64>, of: f64| value.map(|value| 100.0 * value / of);
+        let inverse = |value: Option<f64>, of: f64| value.map(|value| 100.0 * of / value);
+        let mean = |one: Option<f64>, other: Option<f64>| Some((one? * other?).sqrt());
+        match criterion {
+            Criterion::Speed => mean(
+                share(self.encoded_per_s, best.encoded_per_s),
+                share(self.decoded_per_s, best.decoded_per_s),
+            ),
+            Criterion::Size => mean(
+                inverse(self.raw_bytes, best.raw_bytes),
+                inverse(self.framed_bytes, best.framed_bytes),
+            ),
+            Criterion::Validated => share(self.validated_per_s, best.validated_per_s),
+            Criterion::Tooling => Some(tooling(self.format.name()).0),
+        }
+    }
+
+    fn candidate(&self, best: &Best, weights: &Weights, weighed: &[Criterion]) -> Candidate {
+        let weight = |criterion: &Criterion| f64::from(weights.of(*criterion));
+        let total: f64 = weighed.iter().map(weight).sum();
+        let part = |it: &Criterion| weight(it) * self.points(*it, best).unwrap_or_default();
+        Candidate {
+            format: self.format.name(),
+            score: weighed.iter().map(part).sum::<f64>() / total,
+            points: Criterion::ALL.map(|criterion| self.points(criterion, best)),
+            tooling: tooling(self.format.name()).1,
+        }
+    }
+}
+
+/// The best of all formats.
+struct Best {
+    encoded_per_s: f64,
+    decoded_per_s: f64,
+    validated_per_s: f64,
+    raw_bytes: f64,
+    framed_bytes: f64,
+}
+
+impl Best {
+    fn of(measured: &[Measured]) -> Self {
+        let most = |value: fn(&Measured) -> Option<f64>| {
+            measured.iter().filter_map(value).fold(0.0, f64::max)
+        };
+        let least = |value: fn(&Measured) -> Option<f64>| {
+            measured.iter().filter_map(value).fold(f64::INFINITY, f64::min)
+        };
+        Self {
+            encoded_per_s: most(|it| it.encoded_per_s),
+            decoded_per_s: most(|it| it.decoded_per_s),
+            validated_per_s: most(|it| it.validated_per_s),
+            raw_bytes: least(|it| it.raw_bytes),
+            framed_bytes: least(|it| it.framed_bytes),
+        }
+    }
+}
+
+fn row<'r>(results: &'r Results, task: Task, variant: &str) -> Option<&'r Row> {
+    let is_it = |row: &&Row| row.task == task.name() && row.variant == variant && row.peer == PEER;
+    results.rows.iter().find(is_it)
+}
+
+fn rate(results: &Results, task: Task, variant: &str) -> Option<f64> {
+    row(results, task, variant).filter(|row| row.is_ranked()).and_then(Row::median)
+}
+
+/// Points for what there is to read a format with, and why. A judgement, not a measurement.
+fn tooling(format: &str) -> (f64, &'static str) {
+    match format {
+        "json" => (100.0, "what every client and relay speaks; in every language and browser"),
+        "proto-string" | "proto-binary" => {
+            (90.0, "a schema, and generated code in every language; archives use it")
+        }
+        "proto-binary-hex" => (80.0, "a schema, with two kinds of values that readers must merge"),
+        "cbor-schemaless" => (85.0, "RFC 8949, read by libraries of every language as it is"),
+        "cbor-packed" => (75.0, "RFC 8949, but positions and the hexadecimal rule must be known"),
+        "cbor-intkey" => {
+            (70.0, "RFC 8949, but numbers of keys and the hexadecimal rule must be known")
+        }
+        "msgpack" => (75.0, "libraries of every language, but positions must be known"),
+        "flatbuffers" => (70.0, "a schema and generated code in some fifteen languages"),
+        "capnp-schema" => (60.0, "a schema and generated code in some ten languages"),
+        "capnp-schema-packed" => (55.0, "as capnp-schema, and packing, which fewer libraries have"),
+        "capnp" | "capnp-packed" => {
+            (30.0, "a schema round blobs that only this layout's code reads")
+        }
+        "notepack" => (50.0, "a specification, libraries in Rust and C, an archive that uses it"),
+        "ndb-note" => (35.0, "the notes of one database, in C and Rust"),
+        "dannypack" => (15.0, "one implementation in Rust"),
+        "packed-event" => (20.0, "the index of one relay, in C++"),
+        "wireproof" => (10.0, "one implementation, this one"),
+        _ => (0.0, "nobody has judged it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{Counts, Machine, Parity, Rate, SCHEMA, Sizes};
+
+    fn row(task: Task, variant: &str, per_s: f64, bytes: Option<u64>) -> Row {
+        let sizes = bytes.map(|raw| Sizes { raw, gzip6: raw, zstd3: raw, framed_zstd3: raw });
+        Row {
+            task: task.name().to_owned(),
+            variant: variant.to_owned(),
+            peer: PEER.to_owned(),
+            language: "Rust".to_owned(),
+            version: "1".to_owned(),
+            checks: Vec::new(),
+            unit: "event".to_owned(),
+            units: 1,
+            bytes: 1,
+            passes_ns: Vec::new(),
+            stages_ns: BTreeMap::new(),
+            per_s: (per_s > 0.0).then_some(Rate { min: per_s, median: per_s, max: per_s }),
+            mb_per_s: None,
+            chunks: None,
+            allocations: None,
+            sizes,
+            counts: Counts::default(),
+            valid_refused: None,
+            cases: Vec::new(),
+            parity: Parity::Ok,
+            note: None,
+        }
+    }
+
+    fn results(rows: Vec<Row>) -> Results {
+        Results {
+            schema: SCHEMA.to_owned(),
+            started: "2026-11-21T00:00:00Z".to_owned(),
+            machine: Machine {
+                cpu: "a processor".to_owned(),
+                cores: 1,
+                features: Vec::new(),
+                os: String::new(),
+                toolchains: BTreeMap::new(),
+            },
+            settings: None,
+            corpora: Vec::new(),
+            rows,
+            unavailable: Vec::new(),
+        }
+    }
+
+    /// A format that is so fast at everything, and so long.
+    fn rows(format: &str, per_s: f64, bytes: u64) -> [Row; 4] {
+        [
+            row(Task::NostrSerialize, format, per_s, None),
+            row(Task::NostrDeserialize, format, per_s, None),
+            row(Task::NostrValidated, &format!("{format}/batch"), per_s, None),
+            row(Task::NostrSize, format, 0.0, Some(bytes)),
+        ]
+    }
+
+    #[test]
+    fn the_best_at_everything_that_was_measured_has_all_its_points() {
+        let both = [rows("json", 100.0, 200), rows("proto-binary", 200.0, 100)].concat();
+        let found =
+            recommend(&results(both), Weights { tooling: 0, ..Weights::default() }).unwrap();
+        let scores: Vec<_> = found.candidates.iter().map(|it| (it.format, it.score)).collect();
+        assert_eq!(scores, [("proto-binary", 100.0), ("json", 50.0)]);
+    }
+
+    #[test]
+    fn weights_turn_the_ranking_round() {
+        let both = [rows("json", 100.0, 200), rows("capnp", 200.0, 100)].concat();
+        let weights = Weights { speed: 0, size: 0, validated: 0, tooling: 1 };
+        let found = recommend(&results(both), weights).unwrap();
+        assert_eq!(found.candidates[0].format, "json");
+    }
+
+    #[test]
+    fn a_format_without_a_row_is_told_and_not_ranked() {
+        let mut both = [rows("json", 100.0, 200), rows("capnp", 200.0, 100)].concat();
+        both.pop();
+        let found = recommend(&results(both), Weights::default()).unwrap();
+        assert_eq!(found.candidates.len(), 1);
+        let missing = Incomplete { format: "capnp", missing: vec![Criterion::Size] };
+        assert_eq!(found.incomplete, [missing]);
+    }
+
+    #[test]
+    fn a_criterion_that_nothing_was_measured_for_does_not_count() {
+        let rows = rows("json", 100.0, 200)[..2].to_vec();
+        let found =
+            recommend(&results(rows), Weights { tooling: 0, ..Weights::default() }).unwrap();
+        assert_eq!(found.unmeasured, [Criterion::Size, Criterion::Validated]);
+        assert_eq!(found.candidates[0].score, 100.0);
+    }
+
+    #[test]
+    fn rows_of_others_and_rows_that_did_other_work_do_not_count() {
+        let mut rows = rows("json", 100.0, 200).to_vec();
+        rows[0].peer = "rust-nostr".to_owned();
+        rows[1].parity = Parity::Mismatch;
+        rows.truncate(2);
+        assert_eq!(recommend(&results(rows), Weights::default()), Err(RankingFault::NoRows));
+        let none = Weights { speed: 0, size: 0, validated: 0, tooling: 0 };
+        assert_eq!(recommend(&results(Vec::new()), none), Err(RankingFault::NoWeights));
+    }
+
+    #[test]
+    fn every_format_has_been_judged() {
+        for format in Format::ALL {
+            assert!(tooling(format.name()).0 > 0.0, "{}", format.name());
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Files of events: read, written, refused.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use bumpalo::Bump;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use simnet::nostr_events::{Corpus, Spec};
+use wireproof::nostr::formats::Format;
+use wireproof::nostr::{DecodeError, Event, Reason};
+
+use super::*;
+
+fn corpus() -> Corpus {
+    Corpus::generate(&Spec { events: 60, authors: 5, ..Spec::quick() })
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+fn read<'a>(layout: Layout, bytes: &[u8], arena: &'a Bump) -> Result<Vec<Event<'a>>, FileFault> {
+    let mut reader = Reader::new(layout, bytes);
+    let mut events = Vec::new();
+    loop {
+        let first = reader.taken();
+        let group = reader.group(arena, 7)?;
+        if group.is_empty() {
+            return Ok(events);
+        }
+        for (at, event) in group.into_iter().enumerate() {
+            let at = first + at as u64;
+            events.push(event.map_err(|fault| FileFault::Event { at, fault })?);
+        }
+    }
+}
+
+#[test]
+fn events_come_back_from_every_layout_as_they_went_in() {
+    let (corpus, arena) = (corpus(), Bump::new());
+    let events: Vec<_> = corpus.events().iter().map(|event| event.borrow_in(&arena)).collect();
+    for name in Layout::names() {
+        let layout = Layout::from_name(name).unwrap();
+        let file = layout.write(&events, Vec::new()).unwrap();
+        let back = match layout {
+            // As one group, which is cut to seven.
+            Layout::Batch(_) => Reader::new(layout, &file[..]).group(&arena, u64::MAX).unwrap(),
+            _ => read(layout, &file, &arena).unwrap().into_iter().map(Ok).collect(),
+        };
+        assert!(back.into_iter().map(Result::unwrap).eq(events.iter().copied()), "{name}");
+    }
+}
+
+#[test]
+fn lines_end_at_a_line_feed_only_and_the_last_may_lack_it() {
+    let (corpus, arena) = (corpus(), Bump::new());
+    let file = corpus.to_file_by_category();
+    let count = file.split_terminator('\n').filter(|line| !line.starts_with('#')).count();
+    let cut = file.strip_suffix('\n').unwrap();
+    for file in [&file, cut] {
+        assert_eq!(read(Layout::Lines, file.as_bytes(), &arena).unwrap().len(), count);
+    }
+    let blank = read(Layout::Lines, b"\n", &arena).unwrap_err();
+    assert!(matches!(blank, FileFault::Event { at: 0, .. }), "{blank}");
+}
+
+#[test]
+fn every_cut_of_a_compressed_file_is_refused() {
+    let arena = Bump::new();
+    let corpus = corpus();
+    let events: Vec<_> = corpus.events()[..3].iter().map(|event| event.borrow_in(&arena)).collect();
+    let file = Layout::Records.write(&events, Vec::new()).unwrap();
+    for len in 0..file.len() {
+        let fault = read(Layout::Records, &file[..len], &arena).unwrap_err();
+        assert!(matches!(fault, FileFault::Gzip { .. }) && !fault.is_local(), "{len}: {fault}");
+    }
+}
+
+#[test]
+fn a_record_that_is_not_there_or_whose_length_is_odd_is_refused() {
+    let arena = Bump::new();
+    let fault = |bytes: &[u8]| read(Layout::Records, &gzip(bytes), &arena).unwrap_err();
+    assert!(matches!(fault(&[5, 1, 2]), FileFault::Truncated(0)));
+    assert!(matches!(fault(&[0x85]), FileFault::Truncated(0)));
+    assert!(matches!(fault(&[0x85, 0]), FileFault::Length(0)));
+    assert!(matches!(fault(&[0xff, 0xff, 0xff, 0xff, 0x0f]), FileFault::TooLong(0)));
+    assert!(matches!(fault(&[0xff; 9]), FileFault::TooLong(0)));
+    let empty = fault(&[0]);
+    assert!(matches!(empty, FileFault::Event { at: 0, .. }), "{empty}");
+    assert!(matches!(fault(b"{}\n"), FileFault::Truncated(0)));
+}
+
+#[test]
+fn what_stands_before_a_fault_is_read_first() {
+    let arena = Bump::new();
+    let corpus = corpus();
+    let events: Vec<_> = corpus.events()[..2].iter().map(|event| event.borrow_in(&arena)).collect();
+    let mut bytes = Vec::new();
+    for event in &events {
+        let mut record = Vec::new();
+        Format::ProtoString.encode(event, &mut record).unwrap();
+        bytes.extend([record.len() as u8 | 0x80, (record.len() >> 7) as u8]);
+        bytes.extend(record);
+    }
+    bytes.extend([9, 1]);
+    let file = gzip(&bytes);
+    let mut reader = Reader::new(Layout::Records, &file[..]);
+    assert_eq!(reader.group(&arena, 100).unwrap().len(), 2);
+    assert!(matches!(reader.group(&arena, 100), Err(FileFault::Truncated(2))));
+}
+
+#[test]
+fn an_event_that_is_none_is_told_with_its_place() {
+    let arena = Bump::new();
+    let mut reader = Reader::new(Layout::Lines, &b"{}\n[]\n"[..]);
+    let group = reader.group(&arena, 100).unwrap();
+    assert_eq!(group.len(), 2);
+    let expected = DecodeError { offset: 0, reason: Reason::Expected("an object") };
+    assert_eq!(group[1], Err(expected));
+    assert!(reader.group(&arena, 100).unwrap().is_empty());
+}
+
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let (corpus, arena) = (corpus(), Bump::new());
+    let events: Vec<_> = corpus.events().iter().map(|event| event.borrow_in(&arena)).collect();
+    for (name, part) in [("b.pb.gz", &events[..20]), ("a.pb.gz", &events[20..])] {
+        let file = Layout::Records.write(part, Vec::new()).unwrap();
+        fs::write(dir.path().join(name), file).unwrap();
+    }
+    fs::write(dir.path().join("notes.txt"), "no events").unwrap();
+    dir
+}
+
+#[test]
+fn a_folder_is_read_in_the_order_of_names_and_a_limit_is_shared() {
+    let (dir, corpus, arena) = (folder(), corpus(), Bump::new());
+    let ids = |limit| {
+        let input = Input::open(dir.path(), None, limit).unwrap();
+        input.load(&arena).unwrap().into_iter().map(|event| event.id).collect::<Vec<_>>()
+    };
+    let made: Vec<_> = corpus.events().iter().map(|event| event.id).collect();
+    assert_eq!(ids(None), [&made[20..], &made[..20]].concat());
+    assert_eq!(ids(Some(6)), [&made[20..23], &made[..3]].concat());
+    assert_eq!(ids(Some(1)), [made[20], made[0]]);
+}
+
+#[test]
+fn a_folder_without_a_file_and_a_file_that_is_not_there_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let fault = Input::open(dir.path(), None, None).unwrap_err();
+    assert!(matches!(fault, InputError::EmptyFolder(_)) && !fault.is_local(), "{fault}");
+    let input = Input::open(Path::new("no-such-file"), None, None).unwrap();
+    let fault = input.load(&Bump::new()).unwrap_err();
+    assert!(fault.is_local() && fault.to_string().starts_with("no-such-file: "), "{fault}");
+}
