@@ -119,11 +119,12 @@ impl Analyst {
 
     fn name(&mut self, name: &Value<'_>) {
         let name = name.to_text();
-        match self.names.get_mut(&*name) {
-            Some(count) => *count += 1,
-            // Somebody may send as many names as there are tags.
-            None if self.names.len() < MOST_NAMES => drop(self.names.insert(name.into_owned(), 1)),
-            None => *self.names.entry(OTHER_NAMES.to_owned()).or_default() += 1,
+        // Somebody may send as many names as there are tags.
+        let is_counted = self.names.len() < MOST_NAMES || self.names.contains_key(&*name);
+        let name = if is_counted { &*name } else { OTHER_NAMES };
+        match self.names.get_mut(name) {
+            Some(tags) => *tags += 1,
+            None => drop(self.names.insert(name.to_owned(), 1)),
         }
     }
 

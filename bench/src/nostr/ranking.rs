@@ -204,9 +204,13 @@ impl Measured {
             raw_bytes: sizes.map(|sizes| sizes.raw as f64),
             framed_bytes: sizes.map(|sizes| sizes.framed_zstd3 as f64),
         };
-        let Self { encoded_per_s, decoded_per_s, validated_per_s, raw_bytes, .. } = &measured;
+        measured.is_any().then_some(measured)
+    }
+
+    fn is_any(&self) -> bool {
+        let Self { encoded_per_s, decoded_per_s, validated_per_s, raw_bytes, .. } = *self;
         let all = [encoded_per_s, decoded_per_s, validated_per_s, raw_bytes];
-        all.into_iter().any(Option::is_some).then_some(measured)
+        all.iter().any(Option::is_some)
     }
 
     fn points(&self, criterion: Criterion, best: &Best) -> Option<f64> {

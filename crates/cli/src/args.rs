@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod follow;
 pub(crate) mod frames;
 pub(crate) mod network;
+pub(crate) mod nostr;
 pub(crate) mod plc;
 pub(crate) mod repo;
 pub(crate) mod report;
@@ -24,6 +25,7 @@ use capture::CaptureArgs;
 use config::ConfigCommand;
 use follow::FollowArgs;
 use frames::FramesCommand;
+use nostr::NostrCommand;
 use plc::PlcCommand;
 use repo::RepoCommand;
 use report::ReportArgs;
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Plc(PlcCommand),
     #[command(subcommand)]
+    Nostr(NostrCommand),
+    #[command(subcommand)]
     Sim(SimCommand),
     #[command(after_help = follow::EXAMPLES)]
     Follow(Box<FollowArgs>),
@@ -115,6 +119,27 @@ pub(crate) enum CorpusCommand {
     /// each file lies a .json of what a verifier is told: account, key, time.
     #[command(after_help = HOSTILE_EXAMPLES)]
     Hostile(HostileArgs),
+    /// Writes simulated Nostr events with real ids and signatures, the same bytes for the same seed.
+    ///
+    /// nostr-events.jsonl has all of them, JSON, one a line; nostr-by-kind.jsonl and
+    /// nostr-by-category.jsonl have up to 100 of each of seven kinds and of each class of size and of
+    /// tags, behind lines that name them (#kind-1, #tiny). Each has a description of the same name
+    /// beside it that ends in .json.
+    #[command(after_help = NOSTR_EXAMPLES)]
+    Nostr(NostrCorpusArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct NostrCorpusArgs {
+    /// What everything follows from [default: that of the benchmark].
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How many events [default: those of the benchmark, 10000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) events: Option<u32>,
+    /// The folder to write to, made if it is not there.
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -285,6 +310,11 @@ Examples:
   jq -r '.cases[] | select(.expect == \"accept\") | .file' hostile/hostile.json
 
 How to try your own verifier: docs/formats/hostile-set.md.";
+
+const NOSTR_EXAMPLES: &str = "\
+Examples:
+  wireproof corpus nostr --out corpus && wireproof bench nostr --corpus corpus
+  wireproof corpus nostr --events 1000 --seed 7";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:

@@ -7,9 +7,11 @@ use std::path::Path;
 use ::bench::corpora::FRAMES_FILE;
 use serde::Serialize;
 use simnet::hostile::{Expect, Given, Manifest, Set, Spec};
+use simnet::nostr_corpus::Group;
+use simnet::nostr_events::{self, EventCounts};
 use simnet::{firehose, repository_corpus, tree_records};
 
-use crate::args::{GenerateArgs, HostileArgs, Made};
+use crate::args::{GenerateArgs, HostileArgs, Made, NostrCorpusArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::ProgressLine;
@@ -91,6 +93,31 @@ pub(crate) fn hostile(args: &HostileArgs, output: Output) -> Result<(), Failure>
     let accepted = set.cases().iter().filter(|case| case.expect == Expect::Accept).count();
     let (path, refused) = (path.display(), set.cases().len() - accepted);
     writeln!(output.stdout(), "{path}: {refused} cases to refuse, {accepted} to accept")?;
+    Ok(())
+}
+
+pub(crate) fn nostr(args: &NostrCorpusArgs, output: Output) -> Result<(), Failure> {
+    fs::create_dir_all(&args.out).map_err(Failure::file(&args.out))?;
+    let usual = nostr_events::Spec::default();
+    let spec = nostr_events::Spec {
+        seed: args.seed.unwrap_or(usual.seed),
+        events: args.events.map_or(usual.events, |events| events as usize),
+        ..usual
+    };
+    let corpus = nostr_events::Corpus::generate(&spec);
+    let counts = |groups: Vec<Group<'_, _>>| {
+        EventCounts::of(groups.into_iter().flat_map(|group| group.events))
+    };
+    for (name, file, counts) in [
+        ("nostr-events.jsonl", corpus.to_file(), corpus.counts()),
+        ("nostr-by-kind.jsonl", corpus.to_file_by_kind(), counts(corpus.by_kind())),
+        ("nostr-by-category.jsonl", corpus.to_file_by_category(), counts(corpus.by_category())),
+    ] {
+        let manifest = nostr_events::Manifest::new(&spec, counts, &file);
+        let what = format!("{} events", manifest.counts.events);
+        let made = MadeFile { name, bytes: file.as_bytes(), sha256: &manifest.sha256, what };
+        made.write(&args.out, &manifest, output)?;
+    }
     Ok(())
 }
 

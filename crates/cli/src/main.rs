@@ -18,6 +18,7 @@ mod hex;
 mod inspect;
 mod key;
 mod network;
+mod nostr;
 mod output;
 mod plc;
 mod progress;
@@ -55,6 +56,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Report(args) => report::run(&args, output),
         Command::Corpus(CorpusCommand::Generate(args)) => corpus::generate(&args, output),
         Command::Corpus(CorpusCommand::Hostile(args)) => corpus::hostile(&args, output),
+        Command::Corpus(CorpusCommand::Nostr(args)) => corpus::nostr(&args, output),
         Command::Inspect(args) => inspect::run(&args, output),
         Command::Key(args) => key::run(&args, output),
         Command::Sig(SigCommand::Verify(args)) => sig::verify(&args, output),
@@ -63,6 +65,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Repo(command) => repo::run(&command, output),
         Command::Frames(command) => frames::run(&command, output),
         Command::Plc(command) => plc::run(&command, output),
+        Command::Nostr(command) => nostr::run(&command, output),
         Command::Sim(command) => sim::run(&command, output),
         Command::Follow(args) => follow::run(&args),
         Command::Capture(args) => capture::run(&args, output),
