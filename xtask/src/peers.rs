@@ -199,6 +199,7 @@ const NOSTR_PEERS: &[&str] = &[
     "rust-nostr",
     "rust-notepack",
     "rust-prost",
+    "rust-rmp-serde",
     "rust-serde-json",
     "rust-sonic-rs",
     "ts-nostr-tools",

@@ -126,6 +126,12 @@ fn bad_events(format: &str, good: &[u8]) -> Samples {
             add("kind-range", vec![changed(b"\xff\xff\x03", b"\x80\x80\x04")]);
             add("minimal-heads", vec![changed(b"\xff\xff\x03", b"\xff\xff\x83\x00")]);
         }
+        "msgpack" => {
+            add("trailing-bytes", vec![behind(b"\0")]);
+            let kind = b"\xcd\xff\xff";
+            add("kind-range", vec![changed(kind, b"\xce\0\x01\0\0"), changed(kind, b"\xff")]);
+            add("minimal-heads", vec![changed(kind, b"\xce\0\0\xff\xff")]);
+        }
         _ => {
             add("trailing-bytes", vec![behind(b"\0")]);
             let kind = b"\x19\xff\xff";
