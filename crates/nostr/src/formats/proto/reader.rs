@@ -168,14 +168,14 @@ fn content<'a>(key: Key, input: &mut Input<'a>, limits: &Limits) -> Result<&'a s
     Ok(content)
 }
 
-#[inline]
+#[inline(always)]
 fn text<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a str, DecodeError> {
     let start = *input;
     utf8::text(wire::bytes(key, input)?).ok_or_else(|| start.fault(Reason::Utf8))
 }
 
 /// The values of a tag: most are all in one list, one behind the other, and can be counted first.
-#[inline]
+#[inline(always)]
 fn tag<'a>(
     schema: Schema,
     mut input: Input<'a>,
@@ -225,7 +225,7 @@ fn mixed_tag<'a>(
 }
 
 /// The next value; which list they must be in, the first of them says.
-#[inline]
+#[inline(always)]
 fn held_value<'a>(
     schema: Schema,
     input: &mut Input<'a>,
@@ -242,7 +242,7 @@ fn held_value<'a>(
 }
 
 /// The next value of a tag, and the number of the list that it is in.
-#[inline]
+#[inline(always)]
 pub(super) fn next_value<'a>(
     schema: Schema,
     input: &mut Input<'a>,
@@ -260,9 +260,25 @@ pub(super) fn next_value<'a>(
     Ok(None)
 }
 
-/// The value that all of `input` is.
-#[inline]
-fn value_v2(mut input: Input<'_>) -> Result<Value<'_>, DecodeError> {
+/// The value that all of `input` is: most have one field, in short.
+#[inline(always)]
+fn value_v2(input: Input<'_>) -> Result<Value<'_>, DecodeError> {
+    const IS_TEXT: u8 = Key::new(TEXT, Type::Delimited).bits() as u8;
+    const IS_HEX: u8 = Key::new(HEX, Type::Delimited).bits() as u8;
+    match input.rest() {
+        [IS_HEX, len @ 0..0x80, bytes @ ..] if bytes.len() == usize::from(*len) => {
+            Ok(Value::Hex(bytes))
+        }
+        [IS_TEXT, len @ 0..0x80, bytes @ ..] if bytes.len() == usize::from(*len) => {
+            let text = utf8::text(bytes).ok_or_else(|| input.fault(Reason::Utf8))?;
+            Ok(Value::Text(text))
+        }
+        _ => long_value_v2(input),
+    }
+}
+
+/// The value that all of `input` is, with a long length or other fields beside it.
+fn long_value_v2(mut input: Input<'_>) -> Result<Value<'_>, DecodeError> {
     let start = input;
     let mut value = None;
     while let Some(key) = wire::key(&mut input)? {

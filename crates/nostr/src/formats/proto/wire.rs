@@ -33,7 +33,7 @@ impl Key {
 }
 
 /// The key that comes next, if the message goes on.
-#[inline]
+#[inline(always)]
 pub(super) fn key(input: &mut Input<'_>) -> Result<Option<Key>, DecodeError> {
     if input.rest().is_empty() {
         return Ok(None);
@@ -78,14 +78,14 @@ fn field_end(bytes: &[u8], at: usize, key: Option<u8>) -> Option<usize> {
 }
 
 /// The integer of a field that is one.
-#[inline]
+#[inline(always)]
 pub(super) fn varint(key: Key, input: &mut Input<'_>) -> Result<u64, DecodeError> {
     must_be(Type::Varint, key, input, "an integer")?;
     input.varint()
 }
 
 /// The bytes of a field that has some.
-#[inline]
+#[inline(always)]
 pub(super) fn bytes<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a [u8], DecodeError> {
     must_be(Type::Delimited, key, input, "bytes with their length")?;
     let len = len(input)?;
@@ -93,7 +93,7 @@ pub(super) fn bytes<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a [u8], Dec
 }
 
 /// The message of a field that is one.
-#[inline]
+#[inline(always)]
 pub(super) fn message<'a>(key: Key, input: &mut Input<'a>) -> Result<Input<'a>, DecodeError> {
     must_be(Type::Delimited, key, input, "a message with its length")?;
     let len = len(input)?;
@@ -111,12 +111,12 @@ pub(super) fn skip(key: Key, input: &mut Input<'_>) -> Result<(), DecodeError> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn len(input: &mut Input<'_>) -> Result<usize, DecodeError> {
     Ok(usize::try_from(input.varint()?).unwrap_or(usize::MAX))
 }
 
-#[inline]
+#[inline(always)]
 fn must_be(
     kind: Type,
     key: Key,
