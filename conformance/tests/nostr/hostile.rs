@@ -5,7 +5,7 @@ use wireproof::nostr::formats::Format;
 use wireproof::nostr::{DecodeError, Event, Limits};
 use wireproof_conformance::fixtures;
 
-use crate::made::{Random, encoded, events, ordinary};
+use crate::made::{Random, encoded, events, mutated, ordinary};
 
 #[test]
 fn an_event_cut_anywhere_is_refused_or_another_event() {
@@ -137,31 +137,6 @@ fn assert_bounded(format: Format, bytes: &[u8], arena: &Bump, error: Option<Deco
     let taken = arena.allocated_bytes();
     assert!(taken <= most, "{}: {taken} bytes for {}", format.name(), bytes.len());
     assert!(error.is_none_or(|error| error.offset <= bytes.len()), "{}: {error:?}", format.name());
-}
-
-/// One to three changes: a bit, a byte, a byte more or less, a piece moved, an end cut off.
-fn mutated(bytes: &[u8], random: &mut Random) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for _ in 0..1 + random.below(3) {
-        if bytes.is_empty() {
-            break;
-        }
-        let at = random.below(bytes.len());
-        match random.below(8) {
-            0..=2 => bytes[at] ^= 1 << random.below(8),
-            3 => bytes[at] = random.next() as u8,
-            4 => bytes.insert(at, random.next() as u8),
-            5 => drop(bytes.remove(at)),
-            6 => {
-                let end = bytes.len().min(at + 1 + random.below(16));
-                let piece = bytes[at..end].to_vec();
-                let to = random.below(bytes.len());
-                bytes.splice(to..to, piece);
-            }
-            _ => bytes.truncate(at),
-        }
-    }
-    bytes
 }
 
 /// A value takes 24 bytes and at least one of input, and an arena may be twice as large as what is in it.

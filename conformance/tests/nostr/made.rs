@@ -68,6 +68,31 @@ fn decoded(format: Format, bytes: &[u8]) -> Result<OwnedEvent, DecodeError> {
     format.decode(bytes, &Bump::new(), &RAISED).map(|event| event.to_owned())
 }
 
+/// One to three changes: a bit, a byte, a byte more or less, a piece moved, an end cut off.
+pub(crate) fn mutated(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..1 + random.below(3) {
+        if bytes.is_empty() {
+            break;
+        }
+        let at = random.below(bytes.len());
+        match random.below(8) {
+            0..=2 => bytes[at] ^= 1 << random.below(8),
+            3 => bytes[at] = random.next() as u8,
+            4 => bytes.insert(at, random.next() as u8),
+            5 => drop(bytes.remove(at)),
+            6 => {
+                let end = bytes.len().min(at + 1 + random.below(16));
+                let piece = bytes[at..end].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+            _ => bytes.truncate(at),
+        }
+    }
+    bytes
+}
+
 /// Limits that hold every edge.
 pub(crate) const RAISED: Limits = Limits {
     content_bytes: 2 << 20,

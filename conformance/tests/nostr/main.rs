@@ -7,8 +7,9 @@
 //! | `edges` | what layouts stumble over, and the exact outcome of each format |
 //! | `hostile` | truncations and mutations of every encoded form |
 //! | `properties` | any event at all |
+//! | `summaries` | real events in strfry's summary for indexes, which is no format of events |
 //!
-//! Every test goes over [`Format::ALL`](wireproof::nostr::formats::Format::ALL): a new format is held to
+//! Every other test goes over [`Format::ALL`](wireproof::nostr::formats::Format::ALL): a new format is held to
 //! all of this by being listed there.
 
 #![forbid(unsafe_code)]
@@ -18,4 +19,5 @@ mod hostile;
 mod made;
 mod properties;
 mod real;
+mod summaries;
 mod verified;
