@@ -32,7 +32,11 @@ fn batch(format: Format, bytes: &[u8]) {
 
 fn comes_back(format: Format, event: &Event<'_>, arena: &Bump) {
     let mut bytes = Vec::new();
-    format.encode(event, &mut bytes).expect("what was read from a format has a place in it");
+    let written = format.encode(event, &mut bytes);
+    if written.is_err() && matches!(format, Format::CapnpPacked | Format::CapnpSchemaPacked) {
+        return; // What unpacks to much more than its length is not written, but may have been longer.
+    }
+    written.expect("what was read from a format has a place in it");
     let arena_of_copy = Bump::new();
     let again = format.decode(&bytes, &arena_of_copy, &Limits::default());
     assert_eq!(again.as_ref(), Ok(event));
