@@ -45,16 +45,37 @@ pub(crate) fn write_text(
     out: &mut Vec<u8>,
     head: impl Fn(Form, usize, &mut Vec<u8>),
 ) {
-    if may_be_digits(text, least_digits) {
-        let start = out.len();
-        head(Form::Bytes, text.len() / 2, out);
-        if hex::decode_into(text, out) {
-            return;
-        }
-        out.truncate(start);
+    if may_be_digits(text, least_digits) && write_bytes(text, out, &head) {
+        return;
     }
     head(Form::Text, text.len(), out);
-    out.extend_from_slice(text);
+    match text {
+        // The names of tags, half of all values: a store, and no call to copy.
+        [byte] => out.push(*byte),
+        _ => out.extend_from_slice(text),
+    }
+}
+
+/// Appends what `digits` spell; `false`, and nothing is appended, if they spell nothing.
+#[inline(always)]
+fn write_bytes(digits: &[u8], out: &mut Vec<u8>, head: impl Fn(Form, usize, &mut Vec<u8>)) -> bool {
+    if digits.len() == 64 {
+        // Ids and keys, most of the digits there are: their length is known when this is compiled.
+        let mut bytes = [0; 32];
+        let is_hex = hex::decode(digits, &mut bytes);
+        if is_hex {
+            head(Form::Bytes, 32, out);
+            out.extend_from_slice(&bytes);
+        }
+        return is_hex;
+    }
+    let start = out.len();
+    head(Form::Bytes, digits.len() / 2, out);
+    let is_hex = hex::decode_into(digits, out);
+    if !is_hex {
+        out.truncate(start);
+    }
+    is_hex
 }
 
 /// Refuses a value in the form that [`write`] would not have chosen for it.
