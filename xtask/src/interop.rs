@@ -28,7 +28,7 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
         return Ok(());
     }
     for part in ["pds", "readers"] {
-        packages(&folder().join(part), part)?;
+        packages(&source(part), &folder().join(part))?;
     }
     // Without Go, the relay of an earlier time will do.
     if without.has(Toolchain::Go) { relay(&folder().join("relay")) } else { Ok(()) }
@@ -46,9 +46,13 @@ fn folder() -> PathBuf {
     process::target("interop")
 }
 
+fn source(part: &str) -> PathBuf {
+    process::root().join("interop").join(part)
+}
+
 /// npm wants its packages beside the sources, so the sources are copied.
-fn packages(to: &Path, part: &str) -> Result<(), String> {
-    let files = sources(part)?;
+pub(crate) fn packages(from: &Path, to: &Path) -> Result<(), String> {
+    let files = sources(from)?;
     unless_fresh(&files, to, &to.join("node_modules"), || {
         copy(&files, to)?;
         let mut npm = process::command("npm", &["ci", "--no-audit", "--no-fund"]);
@@ -71,7 +75,7 @@ fn headers() -> Result<Option<PathBuf>, String> {
 }
 
 fn relay(to: &Path) -> Result<(), String> {
-    let files = sources("relay")?;
+    let files = sources(&source("relay"))?;
     let product = to.join("relay");
     unless_fresh(&files, to, &product, || {
         copy(&files, to)?;
@@ -82,12 +86,11 @@ fn relay(to: &Path) -> Result<(), String> {
 }
 
 /// The files of a part, by name.
-fn sources(part: &str) -> Result<Vec<PathBuf>, String> {
-    let folder = process::root().join("interop").join(part);
-    let entries = fs::read_dir(&folder).map_err(|error| fault(&folder, &error))?;
+fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| fault(folder, &error))?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
     let mut files: Vec<PathBuf> =
-        paths.collect::<io::Result<_>>().map_err(|error| fault(&folder, &error))?;
+        paths.collect::<io::Result<_>>().map_err(|error| fault(folder, &error))?;
     files.retain(|path| path.is_file());
     files.sort();
     Ok(files)

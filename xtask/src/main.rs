@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod browser;
 mod documents;
 mod fuzz;
 mod indigo;

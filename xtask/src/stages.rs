@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::tally::{FixtureLog, Tally};
 use crate::toolchains::{Toolchain, Without};
-use crate::{documents, indigo, interop, layers, peers, process, readers, room};
+use crate::{browser, documents, indigo, interop, layers, peers, process, readers, room};
 
 /// Runs every stage, says what failed, prints the summary, and answers whether all is well.
 pub(crate) fn test(without: &Without) -> bool {
@@ -38,6 +38,7 @@ fn run_stages(without: &Without, report: &mut Report) -> Result<(), String> {
         report.stage("room on the disk", |_| room::make())?;
     }
     report.stage("peers", |report| peers::smoke(without, &mut report.tally))?;
+    report.stage("report in a browser", |report| browser::test(without, &mut report.tally))?;
     report.stage("commands in documents", |report| documents::run_commands(&mut report.tally))
 }
 

@@ -4,6 +4,7 @@ import { pathToFileURL } from "node:url";
 /** The page of a file, with its console and its requests written down. */
 export async function open(browser, file, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(15_000);
   const page = await context.newPage();
   const said = [];
   const asked = [];

@@ -32,7 +32,10 @@ impl Html {
 
 impl From<Tag> for Html {
     fn from(tag: Tag) -> Self {
-        let Tag { name, open, inside } = tag;
+        let Tag { name, mut open, classes, inside } = tag;
+        if !classes.is_empty() {
+            write!(open, " class=\"{}\"", escaped(&classes)).expect("a string grows");
+        }
         let is_void = VOID.contains(&name);
         Self(if is_void { format!("{open}>") } else { format!("{open}>{inside}</{name}>") })
     }
@@ -50,12 +53,14 @@ pub(crate) struct Tag {
     name: &'static str,
     /// All of the opening tag but its `>`.
     open: String,
+    /// All of its classes: an attribute may stand there once.
+    classes: String,
     inside: String,
 }
 
 /// An element without attributes or content.
 pub(crate) fn tag(name: &'static str) -> Tag {
-    Tag { name, open: format!("<{name}"), inside: String::new() }
+    Tag { name, open: format!("<{name}"), classes: String::new(), inside: String::new() }
 }
 
 impl Tag {
@@ -70,8 +75,13 @@ impl Tag {
         self
     }
 
-    pub(crate) fn class(self, class: &str) -> Self {
-        self.attr("class", class)
+    /// A class more.
+    pub(crate) fn class(mut self, class: &str) -> Self {
+        if !self.classes.is_empty() {
+            self.classes.push(' ');
+        }
+        self.classes += class;
+        self
     }
 
     pub(crate) fn text(self, text: impl Display) -> Self {
@@ -122,6 +132,12 @@ mod tests {
             html.as_str(),
             "<td title=\"&quot; onclick=&#39;x&#39;\">&lt;/td&gt;&lt;script&gt;&amp;\u{fffd}</td>"
         );
+    }
+
+    #[test]
+    fn classes_are_one_attribute() {
+        let html: Html = tag("td").class("number").attr("role", "cell").class("ratio").into();
+        assert_eq!(html.as_str(), "<td role=\"cell\" class=\"number ratio\"></td>");
     }
 
     #[test]

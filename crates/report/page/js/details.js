@@ -7,7 +7,7 @@ export function makeDetails() {
     const button = element("button", "more");
     button.type = "button";
     button.setAttribute("aria-expanded", "false");
-    button.setAttribute("aria-label", `more of ${row.peer} ${row.variant}`);
+    button.append(element("span", ` of ${row.peer} ${row.variant}`, "unseen"));
     button.addEventListener("click", () => toggle(tr, row, button));
     tr.querySelector(".more").append(button);
   }
@@ -21,7 +21,7 @@ function toggle(tr, row, button) {
   else delete detail.dataset.open;
   detail.hidden = !open;
   button.setAttribute("aria-expanded", String(open));
-  button.textContent = open ? "less" : "more";
+  button.firstChild.textContent = open ? "less" : "more";
 }
 
 function make(tr, row) {
@@ -61,7 +61,7 @@ function command(row) {
   const code = element("code", row.command, "command");
   const copy = element("button", "copy", "copy");
   copy.type = "button";
-  copy.setAttribute("aria-label", `copy the command for ${row.peer} ${row.variant}`);
+  copy.append(element("span", ` the command for ${row.peer} ${row.variant}`, "unseen"));
   copy.addEventListener("click", () => copyText(code, copy));
   words.append(code, copy);
   return words;
@@ -71,9 +71,9 @@ function command(row) {
 async function copyText(code, button) {
   try {
     await navigator.clipboard.writeText(code.textContent);
-    button.textContent = "copied";
+    button.firstChild.textContent = "copied";
   } catch {
     getSelection().selectAllChildren(code);
-    button.textContent = "selected";
+    button.firstChild.textContent = "selected";
   }
 }
