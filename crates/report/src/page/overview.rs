@@ -18,8 +18,7 @@ pub(super) fn of(view: &View<'_>, tasks: &[(&str, Vec<Placed<'_>>)]) -> Option<T
 }
 
 fn card(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
-    // Rows come in order of speed.
-    let first = rows.iter().map(|(_, row)| *row).find(|row| row.is_ranked())?;
+    let first = fastest(task, rows)?;
     let unit = speed::heading(&[first]);
     let number = speed::number(&first.unit, first.median()?);
     let figure =
@@ -28,6 +27,18 @@ fn card(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
     let name = tag("a").attr("href", format!("#{}", anchor(task))).text(title(task));
     let card = tag("li").with(tag("h2").with(name)).with(figure).with(peer);
     Some(card.with(against(view, first)))
+}
+
+/// The fastest at the first kind of work, which is the one with most checks. Of formats none is the
+/// first: there, the fastest of all, but for batches and parts of the corpus.
+fn fastest<'r>(task: &str, rows: &[Placed<'r>]) -> Option<&'r Row> {
+    let mut ranked = rows.iter().map(|(_, row)| *row).filter(|row| row.is_ranked());
+    if !task.starts_with("nostr-") {
+        // Rows come in order of speed.
+        return ranked.next();
+    }
+    let whole = ranked.filter(|row| !row.variant.contains(['/', '@']));
+    whole.max_by(|a, b| a.median().unwrap_or(0.0).total_cmp(&b.median().unwrap_or(0.0)))
 }
 
 fn work(row: &Row) -> Html {
