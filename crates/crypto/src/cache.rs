@@ -10,12 +10,12 @@
 //! cost it.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use kernels::secp256k1::{Key, KeyTable};
 
 use crate::compressed::CompressedKey;
 use crate::public_key::PublicKey;
+use crate::seeded::Seeded;
 
 /// Keys that were met before, ready for use: their points, or their odd multiples where signatures
 /// are verified in lanes. Made for [`verify_many_cached`](crate::verify_many_cached).
@@ -68,7 +68,7 @@ impl KeyCache {
     /// [`ENTRY_BYTES`](Self::ENTRY_BYTES). The seed should be a secret from those who choose keys.
     pub fn new(budget_bytes: usize, seed: [u8; 16]) -> Self {
         Self {
-            index: HashMap::with_hasher(Seeded(seed)),
+            index: HashMap::with_hasher(Seeded::new(seed)),
             entries: Vec::new(),
             capacity: budget_bytes / Self::ENTRY_BYTES,
             hand: 0,
@@ -212,20 +212,6 @@ impl KeyCache {
                 return at;
             }
         }
-    }
-}
-
-/// The standard library's hash with a secret in front of each key.
-#[derive(Clone)]
-struct Seeded([u8; 16]);
-
-impl BuildHasher for Seeded {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&self.0);
-        hasher
     }
 }
 

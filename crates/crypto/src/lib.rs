@@ -43,6 +43,7 @@ mod many;
 mod public_key;
 pub mod schnorr;
 mod secret_key;
+mod seeded;
 mod signature;
 #[cfg(test)]
 mod tests;
@@ -55,3 +56,4 @@ pub use kernels::sha256::Digest;
 pub use many::{Check, Key, Signed, Verdict, verify_many, verify_many_cached, verify_many_into};
 pub use public_key::PublicKey;
 pub use secret_key::SecretKey;
+pub use seeded::Seeded;

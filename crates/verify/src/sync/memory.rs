@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use codec::Cid;
 use codec::cid::Codec;
+use crypto::Seeded;
 use kernels::base32;
 use kernels::sha256::Digest;
 
@@ -30,7 +30,7 @@ impl MemoryState {
     /// Knows no account. The seed should be a secret from those who choose DIDs: it decides where in
     /// the table they are.
     pub fn new(seed: [u8; 16]) -> Self {
-        Self { accounts: HashMap::with_hasher(Seeded(seed)) }
+        Self { accounts: HashMap::with_hasher(Seeded::new(seed)) }
     }
 
     /// What is known of an account.
@@ -122,26 +122,6 @@ impl Entry {
 }
 
 const _: () = assert!(size_of::<(Name, Entry)>() <= 104, "accounts are kept by the million");
-
-/// SipHash behind a secret.
-#[derive(Clone)]
-struct Seeded([u8; 16]);
-
-impl BuildHasher for Seeded {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&self.0);
-        hasher
-    }
-}
-
-impl std::fmt::Debug for Seeded {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seeded")
-    }
-}
 
 #[cfg(test)]
 mod tests {
