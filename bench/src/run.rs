@@ -13,7 +13,7 @@ use crate::pin::Core;
 use crate::protocol::{CHUNK, Description, Loaded, Proof, Request, Timing};
 use crate::{
     BenchError, Chunks, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Settings,
-    Task, Unavailable, machine, report,
+    Task, Unavailable, machine, nostr, report,
 };
 
 /// Measures what `plan` says, and tells `progress` of each step.
@@ -44,6 +44,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
     if let Some(set) = &hostile {
         rows.extend(hostile::judge(plan, set, &guests, &workshop, progress)?);
     }
+    rows.extend(nostr::rows(plan, &corpora)?);
     report::sort(&mut rows);
     Ok(Results {
         schema: SCHEMA.to_owned(),

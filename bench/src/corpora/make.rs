@@ -4,7 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use simnet::nostr_corpus::{self, Group};
+use simnet::nostr_events::{self, EventCounts};
 use simnet::{firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records};
+use wireproof::nostr::OwnedEvent;
 
 use super::beside::ACCOUNTS_FILE;
 use super::{MIXED, Part};
@@ -37,7 +40,7 @@ pub(super) fn write_json(path: &Path, document: &impl Serialize) -> Result<(), B
 }
 
 /// Writes a file so that nobody ever sees half of it, in a folder that is made if it is not there.
-fn replace(path: &Path, content: &[u8]) -> Result<(), BenchError> {
+pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), BenchError> {
     let dir = path.parent().expect("a file in a folder");
     fs::create_dir_all(dir).map_err(BenchError::io(dir))?;
     let partial = path.with_extension("partial");
@@ -72,7 +75,7 @@ enum Recipe {
     Records(tree_records::Spec),
     Repository(repository_corpus::Spec),
     Hostile(hostile::Spec),
-    Nostr(schnorr_events::Spec),
+    Nostr(Task, nostr_events::Spec),
 }
 
 impl Recipe {
@@ -91,7 +94,7 @@ impl Recipe {
             | Task::NostrByKind
             | Task::NostrByCategory
             | Task::NostrBatch
-            | Task::NostrSize => Self::Nostr(events(quick)),
+            | Task::NostrSize => Self::Nostr(part.task, nostr(quick)),
         }
     }
 
@@ -116,11 +119,12 @@ impl Recipe {
                 let manifest = schnorr_events::Manifest::new(&corpus, &file);
                 keep(path, file.as_bytes(), &manifest)
             }
-            Self::Nostr(spec) => {
+            Self::Nostr(task, spec) => {
                 progress(0, spec.events);
-                let corpus = schnorr_events::Corpus::generate(spec);
-                let file = corpus.to_file();
-                keep(path, file.as_bytes(), &schnorr_events::Manifest::new(&corpus, &file))
+                let corpus = nostr_events::Corpus::generate(spec);
+                let (file, counts) = of_nostr(*task, &corpus);
+                let manifest = nostr_events::Manifest::new(spec, counts, &file);
+                keep(path, file.as_bytes(), &manifest)
             }
             Self::Records(spec) => {
                 progress(0, spec.records);
@@ -160,7 +164,7 @@ impl Recipe {
             Self::Repository(repository_corpus::Spec { seed, records, order: _ }) => {
                 format!("repository-{seed}-{records}")
             }
-            Self::Nostr(schnorr_events::Spec { seed, authors, events }) => {
+            Self::Nostr(_, nostr_events::Spec { seed, authors, events }) => {
                 format!("nostr-{seed}-{authors}-{events}")
             }
             Self::Hostile(hostile::Spec { seed }) => format!("hostile-{seed}"),
@@ -183,6 +187,24 @@ fn commits(mixed: bool, quick: bool) -> signed_commits::Spec {
 fn events(quick: bool) -> schnorr_events::Spec {
     use schnorr_events::Spec;
     if quick { Spec { events: QUICK_EVENTS, ..Spec::quick() } } else { Spec::default() }
+}
+
+fn nostr(quick: bool) -> nostr_events::Spec {
+    use nostr_events::Spec;
+    if quick { Spec::quick() } else { Spec::default() }
+}
+
+/// The file that a task works on, and what is in it.
+fn of_nostr(task: Task, corpus: &nostr_events::Corpus) -> (String, EventCounts) {
+    let grouped = |groups: &[Group<'_, OwnedEvent>]| {
+        let events = groups.iter().flat_map(|group| group.events.iter().copied());
+        (nostr_corpus::group_lines(groups), EventCounts::of(events))
+    };
+    match task {
+        Task::NostrByKind => grouped(&corpus.by_kind()),
+        Task::NostrByCategory => grouped(&corpus.by_category()),
+        _ => (corpus.to_file(), corpus.counts()),
+    }
 }
 
 fn records(quick: bool) -> tree_records::Spec {

@@ -4,6 +4,7 @@ mod beside;
 pub(crate) mod commits;
 pub(crate) mod events;
 pub(crate) mod frames;
+mod grouped;
 pub(crate) mod judged;
 mod make;
 pub(crate) mod nostr;
@@ -124,7 +125,12 @@ fn in_folder(part: Part, dir: &Path) -> Result<Option<PathBuf>, BenchError> {
 
 fn open(part: Part, path: PathBuf, work_dir: &Path) -> Result<Corpus, BenchError> {
     let Part { task, suffix, .. } = part;
-    let file = fs::read(&path).map_err(BenchError::io(&path))?;
+    let mut path = path;
+    let mut file = fs::read(&path).map_err(BenchError::io(&path))?;
+    if let Some(groups) = grouped::drawn(task, &path, &file)? {
+        path = grouped::keep(task, &groups, work_dir)?;
+        file = groups;
+    }
     let sha256 = hex(&sha256::digest(&file));
     let description = Description::of(&path, &sha256)?;
     let given = Given::beside(&path, task, &description)?;
@@ -282,7 +288,7 @@ const fn part(task: Task, names: &'static [&'static str]) -> Part {
 const NOSTR_EVENTS: &[&str] = &["nostr-events.jsonl", "events.jsonl"];
 
 /// All corpora that time is taken on, those of a task together.
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 15] = [
     FRAMES,
     COMMITS,
     MIXED_COMMITS,
@@ -294,5 +300,8 @@ const PARTS: [Part; 12] = [
     part(Task::NostrDeserialize, NOSTR_EVENTS),
     part(Task::NostrValidated, NOSTR_EVENTS),
     part(Task::NostrFields, NOSTR_EVENTS),
+    part(Task::NostrByKind, &["nostr-by-kind.jsonl", "nostr-events.jsonl", "events.jsonl"]),
+    part(Task::NostrByCategory, &["nostr-by-category.jsonl", "nostr-events.jsonl", "events.jsonl"]),
     part(Task::NostrBatch, NOSTR_EVENTS),
+    part(Task::NostrSize, NOSTR_EVENTS),
 ];

@@ -15,6 +15,7 @@ mod layout;
 mod output;
 mod ranking;
 mod reader;
+mod rows;
 mod sizes;
 #[cfg(test)]
 mod tests;
@@ -28,3 +29,4 @@ pub use ranking::{
 };
 pub use reader::{FileFault, Reader};
 pub use sizes::{FormatSizes, SizeTable, sizes};
+pub(crate) use rows::rows;

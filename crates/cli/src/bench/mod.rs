@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use ::bench::{Own, Plan, Results, Task, own, report};
+use ::bench::{Own, Plan, Results, Row, Task, own, report};
 
 use crate::args::bench::{BenchArgs, ChainCommand, RunArgs};
 use crate::failure::Failure;
@@ -95,7 +95,9 @@ fn to_json(results: &Results) -> Vec<u8> {
 
 /// A peer that is missing or differs is a finding; a run with no row at all has found nothing.
 fn something_was_found(results: &Results) -> Result<(), Failure> {
-    if results.rows.iter().any(|row| row.per_s.is_some() || !row.cases.is_empty()) {
+    let is_something =
+        |row: &Row| row.per_s.is_some() || row.sizes.is_some() || !row.cases.is_empty();
+    if results.rows.iter().any(is_something) {
         return Ok(());
     }
     Err(Failure::Local("no peer could be measured; the table above says why".to_owned()))
