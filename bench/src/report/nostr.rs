@@ -29,12 +29,13 @@ pub(super) fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> Str
         "checks",
         "parity",
     ]);
-    let mut styles = Vec::new();
+    let (mut styles, mut was_many) = (Vec::new(), false);
     for group in table::groups(rows) {
-        if table.row_count() > 0 {
+        if table.row_count() > 0 && (group.len() > 1 || was_many) {
             table.add_row([""; COLUMNS]);
             styles.push(paint::PLAIN);
         }
+        was_many = group.len() > 1;
         let against = baseline::of_group(group[0], rows, chosen).and_then(Row::median);
         for (at, row) in group.iter().enumerate() {
             table.add_row(cells(row, against, &checks));
@@ -113,3 +114,6 @@ fn ratio_in_group(group: &[&Row]) -> Option<String> {
 }
 
 const COLUMNS: usize = 9;
+/// What the ratio of a row is against.
+pub(super) const RATIO: &str = "against the fastest other implementation of the same format, or of \
+the same in JSON where there is none";

@@ -159,6 +159,9 @@ fn corpora_legend(rows: &[&Row]) -> String {
 
 /// Which row each kind is held against.
 fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
+    if chosen.is_none() && nostr::is_task(task) {
+        return wrap(&format!("ratio: {}", nostr::RATIO), INDENT) + "\n";
+    }
     let mut lines = Vec::new();
     for group in groups(rows) {
         let name = group[0].group();

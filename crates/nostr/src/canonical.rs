@@ -10,8 +10,6 @@
 //! Other control characters are *included verbatim*, says NIP-01; the JSON writers that most clients
 //! use tell them as `\u00XX`. No known real event has one. [`Controls`] chooses.
 
-use std::io::Write;
-
 use kernels::{hex, json, sha256};
 
 use crate::{Event, Tag, Value};
@@ -93,9 +91,8 @@ pub(crate) fn write_text(text: &str, controls: Controls, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut rest = text.as_bytes();
     loop {
-        let (plain, special) = rest.split_at(json::plain_len(rest));
-        out.extend_from_slice(plain);
-        let Some((first, behind)) = special.split_first() else { break };
+        let plain = json::append_plain(rest, out);
+        let Some((first, behind)) = rest[plain..].split_first() else { break };
         write_special(*first, controls, out);
         rest = behind;
     }
@@ -122,12 +119,35 @@ fn write_special(byte: u8, controls: Controls, out: &mut Vec<u8>) {
 /// Appends an integer in decimal.
 #[inline]
 pub(crate) fn write_integer(value: i64, out: &mut Vec<u8>) {
-    write!(out, "{value}").expect("a vector takes every byte");
+    // i64::MIN has 19 digits and a sign.
+    let (mut digits, mut start, mut rest) = ([0; 20], 20, value.unsigned_abs());
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        start -= 1;
+        digits[start] = b'-';
+    }
+    out.extend_from_slice(&digits[start..]);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn integers_are_told_in_decimal() {
+        for value in [0, 1, -1, 9, 10, 1_720_000_000, i64::MAX, i64::MIN] {
+            let mut out = Vec::new();
+            write_integer(value, &mut out);
+            assert_eq!(out, value.to_string().into_bytes());
+        }
+    }
 
     fn told(text: &str, controls: Controls) -> String {
         let mut out = Vec::new();

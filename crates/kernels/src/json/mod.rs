@@ -30,6 +30,23 @@ fn plain_len_of_more(text: &[u8]) -> usize {
     portable::plain_len(text)
 }
 
+/// Appends the longest prefix of `text` free of `"`, `\` and bytes below 0x20, and answers its length:
+/// what [`plain_len`] finds is copied while it is looked at.
+///
+/// ```
+/// let mut out = Vec::new();
+/// assert_eq!(wireproof_kernels::json::append_plain(b"one\ntwo", &mut out), 3);
+/// assert_eq!(out, b"one");
+/// ```
+#[inline]
+pub fn append_plain(text: &[u8], out: &mut Vec<u8>) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if x86_avx2::is_available() {
+        return x86_avx2::append_plain(text, out);
+    }
+    portable::append_plain(text, out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +77,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn every_back_end_appends_the_plain_prefix_and_nothing_behind_it() {
+        let mut back_ends: Vec<(&str, fn(&[u8], &mut Vec<u8>) -> usize)> =
+            vec![("portable", portable::append_plain), ("dispatched", append_plain)];
+        #[cfg(target_arch = "x86_64")]
+        if x86_avx2::is_available() {
+            back_ends.push(("avx2", x86_avx2::append_plain));
+        }
+        let plain: Vec<u8> = (0..200).map(|at| b'a' + at % 26).collect();
+        for (name, append_plain) in back_ends {
+            for len in 0..=plain.len() {
+                for at in (0..len).step_by(1 + len / 40).chain([len]) {
+                    for special in [b'"', b'\\', 0, 0x1f] {
+                        let mut text = plain[..len].to_vec();
+                        text.extend(special_behind(special));
+                        if let Some(byte) = text[..len].get_mut(at) {
+                            *byte = special;
+                        }
+                        let text = &text[..len];
+                        let mut out = b"before".to_vec();
+                        assert_eq!(append_plain(text, &mut out), at, "{name}: {at} of {len}");
+                        assert_eq!(out, [b"before", &plain[..at]].concat(), "{name}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What stands behind the text in memory, and is none of it.
+    fn special_behind(special: u8) -> [u8; 40] {
+        [special; 40]
     }
 
     proptest::proptest! {

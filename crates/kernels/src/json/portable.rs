@@ -12,6 +12,12 @@ pub(super) fn plain_len(text: &[u8]) -> usize {
     8 * words.len() + tail.iter().position(is_special).unwrap_or(tail.len())
 }
 
+pub(super) fn append_plain(text: &[u8], out: &mut Vec<u8>) -> usize {
+    let len = plain_len(text);
+    out.extend_from_slice(&text[..len]);
+    len
+}
+
 /// How many bytes of `word`, from its lowest, are plain.
 #[inline]
 pub(super) fn plain_in_word(word: u64) -> usize {

@@ -1,6 +1,7 @@
 //! What does this JSON say, if it is an event?
 
 use bumpalo::Bump;
+use bumpalo::collections::Vec as BumpVec;
 use kernels::{hex, utf8};
 
 use super::text;
@@ -14,6 +15,8 @@ pub(super) struct Reader<'a, 'l> {
     offset: usize,
     arena: &'a Bump,
     limits: &'l Limits,
+    // The values of the tag that is being read, before they have a place of their own.
+    values: BumpVec<'a, Value<'a>>,
 }
 
 /// The fields as they come in.
@@ -38,7 +41,7 @@ impl<'a, 'l> Reader<'a, 'l> {
             let valid = str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
             DecodeError::new(valid, Reason::Utf8)
         })?;
-        Ok(Self { text, offset: 0, arena, limits })
+        Ok(Self { text, offset: 0, arena, limits, values: BumpVec::new_in(arena) })
     }
 
     pub(super) fn offset(&self) -> usize {
@@ -146,18 +149,18 @@ impl<'a, 'l> Reader<'a, 'l> {
     }
 
     fn tag(&mut self) -> Result<Tag<'a>, DecodeError> {
-        let mut values = Gather::<Value<'a>, 8>::new(self.arena, Value::Text(""));
+        self.values.clear();
         let mut more = self.opens_array()?;
         while more {
             self.space();
             let start = self.offset;
-            self.limits.hold_tag_values(values.len() + 1, start)?;
+            self.limits.hold_tag_values(self.values.len() + 1, start)?;
             let text = self.string()?;
             self.limits.hold_value(text.len(), start)?;
-            values.push(Value::Text(text));
+            self.values.push(Value::Text(text));
             more = self.has_more_items()?;
         }
-        Ok(values.finish())
+        Ok(self.arena.alloc_slice_copy(&self.values))
     }
 
     fn content(&mut self) -> Result<&'a str, DecodeError> {
