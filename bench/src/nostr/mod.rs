@@ -28,5 +28,5 @@ pub use ranking::{
     Candidate, Criterion, Incomplete, RankingFault, Recommendation, Weights, recommend,
 };
 pub use reader::{FileFault, Reader};
-pub use sizes::{FormatSizes, SizeTable, sizes};
 pub(crate) use rows::rows;
+pub use sizes::{FormatSizes, SizeTable, sizes};

@@ -2,17 +2,20 @@
 
 use bumpalo::Bump;
 
-use super::cbor::packed;
-use super::{Format, capnp, dannypack, flatbuffers, msgpack, ndb_note, notepack, proto, wireproof};
+use super::capnp::Layout;
+use super::proto::Schema;
+use super::{
+    Format, capnp, cbor, dannypack, flatbuffers, msgpack, ndb_note, notepack, proto, wireproof,
+};
 use crate::{DecodeError, Event, Limits};
 
 /// The fields of an event, read one at a time where its format has a place for each; the rest is then
 /// not looked at, and may be broken. Of other formats the event is decoded as a whole.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Fields<'a> {
-    /// Of CBOR by position.
-    CborPacked(packed::Fields<'a>),
+    /// Of packed CBOR.
+    Cbor(cbor::packed::Fields<'a>),
     /// Of MessagePack.
     Msgpack(msgpack::Fields<'a>),
     /// Of DannyPack.
@@ -21,13 +24,13 @@ pub enum Fields<'a> {
     Notepack(notepack::Fields<'a>),
     /// Of Protocol Buffers.
     Proto(proto::Fields<'a>),
-    /// Of Cap'n Proto, not packed.
+    /// Of Cap'n Proto.
     Capnp(capnp::Fields<'a>),
     /// Of FlatBuffers.
     Flatbuffers(flatbuffers::Fields<'a>),
     /// Of nostrdb's note.
     NdbNote(ndb_note::Fields<'a>),
-    /// Of the format of ours.
+    /// Of our own format.
     Wireproof(wireproof::Fields<'a>),
     /// Of a format that is read from front to end.
     Whole(Event<'a>),
@@ -45,27 +48,27 @@ impl Format {
         arena: &'a Bump,
         limits: &Limits,
     ) -> Result<Fields<'a>, DecodeError> {
-        Ok(match self {
-            Self::CborPacked => Fields::CborPacked(packed::Fields::new(bytes)?),
-            Self::Msgpack => Fields::Msgpack(msgpack::Fields::new(bytes)?),
-            Self::Dannypack => Fields::Dannypack(dannypack::Fields::new(bytes)?),
-            Self::Notepack => Fields::Notepack(notepack::Fields::new(bytes)?),
-            Self::ProtoString => Fields::Proto(proto::Fields::new(proto::Schema::String, bytes)),
-            Self::ProtoBinary => Fields::Proto(proto::Fields::new(proto::Schema::Binary, bytes)),
-            Self::ProtoBinaryHex => {
-                Fields::Proto(proto::Fields::new(proto::Schema::BinaryHex, bytes))
-            }
-            Self::Capnp => {
-                Fields::Capnp(capnp::Fields::new(capnp::Layout::Envelope, bytes, arena)?)
-            }
-            Self::CapnpSchema => {
-                Fields::Capnp(capnp::Fields::new(capnp::Layout::Schema, bytes, arena)?)
-            }
-            Self::Flatbuffers => Fields::Flatbuffers(flatbuffers::Fields::new(bytes)?),
-            Self::NdbNote => Fields::NdbNote(ndb_note::Fields::new(bytes)?),
-            Self::Wireproof => Fields::Wireproof(wireproof::Fields::new(bytes)?),
-            _ => Fields::Whole(self.decode(bytes, arena, limits)?),
-        })
+        let proto = |schema| Ok(Fields::Proto(proto::Fields::new(schema, bytes)));
+        let capnp = |layout| capnp::Fields::new(layout, bytes, arena).map(Fields::Capnp);
+        match self {
+            Self::CborPacked => cbor::packed::Fields::new(bytes).map(Fields::Cbor),
+            Self::Msgpack => msgpack::Fields::new(bytes).map(Fields::Msgpack),
+            Self::Dannypack => dannypack::Fields::new(bytes).map(Fields::Dannypack),
+            Self::Notepack => notepack::Fields::new(bytes).map(Fields::Notepack),
+            Self::ProtoString => proto(Schema::String),
+            Self::ProtoBinary => proto(Schema::Binary),
+            Self::ProtoBinaryHex => proto(Schema::BinaryHex),
+            Self::Capnp => capnp(Layout::Envelope),
+            Self::CapnpSchema => capnp(Layout::Schema),
+            Self::Flatbuffers => flatbuffers::Fields::new(bytes).map(Fields::Flatbuffers),
+            Self::NdbNote => ndb_note::Fields::new(bytes).map(Fields::NdbNote),
+            Self::Wireproof => wireproof::Fields::new(bytes).map(Fields::Wireproof),
+            Self::Json
+            | Self::CborSchemaless
+            | Self::CborIntkey
+            | Self::CapnpPacked
+            | Self::CapnpSchemaPacked => self.decode(bytes, arena, limits).map(Fields::Whole),
+        }
     }
 }
 
@@ -77,7 +80,7 @@ impl Fields<'_> {
     #[inline]
     pub fn kind(&self) -> Result<u16, DecodeError> {
         match self {
-            Self::CborPacked(fields) => fields.kind(),
+            Self::Cbor(fields) => fields.kind(),
             Self::Msgpack(fields) => fields.kind(),
             Self::Dannypack(fields) => Ok(fields.kind()),
             Self::Notepack(fields) => fields.kind(),
@@ -97,7 +100,7 @@ impl Fields<'_> {
     #[inline]
     pub fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
         match self {
-            Self::CborPacked(fields) => Ok(*fields.pubkey()),
+            Self::Cbor(fields) => Ok(*fields.pubkey()),
             Self::Msgpack(fields) => Ok(*fields.pubkey()),
             Self::Dannypack(fields) => Ok(*fields.pubkey()),
             Self::Notepack(fields) => Ok(*fields.pubkey()),
