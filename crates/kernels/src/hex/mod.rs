@@ -76,8 +76,10 @@ mod tests {
     type Decode = fn(&[u8], &mut [u8]) -> bool;
     type IsLower = fn(&[u8]) -> bool;
 
-    fn back_ends() -> Vec<(&'static str, Encode, Decode, IsLower)> {
-        let mut all: Vec<(&'static str, Encode, Decode, IsLower)> = vec![
+    type BackEnd = (&'static str, Encode, Decode, IsLower);
+
+    fn back_ends() -> Vec<BackEnd> {
+        let mut all: Vec<BackEnd> = vec![
             ("portable", portable::encode_into, portable::decode, portable::is_lower),
             ("dispatched", encode_into, decode, is_lower),
         ];

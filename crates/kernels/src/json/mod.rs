@@ -51,9 +51,12 @@ pub fn append_plain(text: &[u8], out: &mut Vec<u8>) -> usize {
 mod tests {
     use super::*;
 
+    type PlainLen = fn(&[u8]) -> usize;
+    type AppendPlain = fn(&[u8], &mut Vec<u8>) -> usize;
+
     #[test]
     fn every_back_end_stops_at_every_special_byte_at_every_place_and_at_no_other() {
-        let mut back_ends: Vec<(&str, fn(&[u8]) -> usize)> =
+        let mut back_ends: Vec<(&str, PlainLen)> =
             vec![("portable", portable::plain_len), ("dispatched", plain_len)];
         #[cfg(target_arch = "x86_64")]
         if x86_avx2::is_available() {
@@ -81,7 +84,7 @@ mod tests {
 
     #[test]
     fn every_back_end_appends_the_plain_prefix_and_nothing_behind_it() {
-        let mut back_ends: Vec<(&str, fn(&[u8], &mut Vec<u8>) -> usize)> =
+        let mut back_ends: Vec<(&str, AppendPlain)> =
             vec![("portable", portable::append_plain), ("dispatched", append_plain)];
         #[cfg(target_arch = "x86_64")]
         if x86_avx2::is_available() {
