@@ -70,10 +70,10 @@ fn all(rows: &[&Row]) -> String {
 
 /// Each format's part of JSON, kind by kind.
 fn kinds(rows: &[&Row]) -> String {
-    let mut kinds: Vec<&str> = rows.iter().filter_map(|row| behind_at(row)).collect();
+    let mut kinds: Vec<&str> = rows.iter().filter_map(behind_at).collect();
     kinds.sort_by_key(|kind| (kind.len(), *kind));
     kinds.dedup();
-    let mut formats: Vec<&str> = rows.iter().map(|row| before_at(row)).collect();
+    let mut formats: Vec<&str> = rows.iter().map(before_at).collect();
     formats.sort_unstable();
     formats.dedup();
     let mut table = Table::new();

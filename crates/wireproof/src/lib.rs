@@ -107,6 +107,18 @@
 //! [`nostr`] reads events from JSON and from every binary format in which they travel, and verifies ids and
 //! signatures. It knows nothing of the AT Protocol.
 //!
+//! ```
+//! use bumpalo::Bump;
+//! use wireproof::nostr::{Limits, formats::Format};
+//! # let json = wireproof::nostr::example::JSON;
+//!
+//! let arena = Bump::new();
+//! let event = Format::Json.decode(json.as_bytes(), &arena, &Limits::default())?;
+//! event.verify()?;
+//! println!("{} {}", event.kind, event.content);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Read the formats alone
 //!
 //! [`codec`] knows no protocol: CIDs, canonical DAG-CBOR and CAR, from bytes to borrowed values and back.
