@@ -26,7 +26,7 @@
 //! takes for the content the value that says the same. What ends with a zero cannot have one, so values
 //! with one are refused, as are times before 1970 and pools over 16 MiB. nostrdb itself also compacts digits
 //! in upper case, and so forgets their case; this writer does not. The reader lets strings share bytes of the
-//! pool, but not read more than sixteen times the note. A batch is [framed](super::framed).
+//! pool, but not read more than sixteen times the note. A batch is [framed].
 
 mod fields;
 mod reader;
@@ -59,7 +59,7 @@ pub fn decode<'a>(
     reader::event(bytes, arena, limits)
 }
 
-/// Appends `events`, [framed](super::framed).
+/// Appends `events`, [framed].
 ///
 /// # Errors
 /// As [`encode`].
