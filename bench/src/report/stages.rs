@@ -2,12 +2,12 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::paint;
 use super::speed::milliseconds;
+use super::{nostr, paint};
 use crate::Row;
 
-/// A table of each row's stages, at the median in milliseconds, or in microseconds where none takes as
-/// long as ten; nothing if no row has any.
+/// A table of each row's stages, at the median in milliseconds, of groups of Nostr events in microseconds;
+/// nothing if no row has any.
 pub(super) fn of_task(rows: &[&Row]) -> String {
     let staged: Vec<&&Row> = rows.iter().filter(|row| !row.stages_ns.is_empty()).collect();
     if staged.is_empty() {
@@ -16,7 +16,7 @@ pub(super) fn of_task(rows: &[&Row]) -> String {
     let names = names(&staged);
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let is_short = longest(&staged) < 1e7;
+    let is_short = nostr::is_task(&staged[0].task);
     let unit = if is_short { "µs" } else { "ms" };
     let headings = names.iter().map(|name| format!("{name} {unit}"));
     let first = ["peer", "variant"].map(str::to_owned);
@@ -43,12 +43,6 @@ fn names<'r>(rows: &[&&'r Row]) -> Vec<&'r str> {
     names.sort_by_key(|name| super::place(name, &STAGES));
     names.dedup();
     names
-}
-
-/// The median of the stage that takes longest, in nanoseconds.
-fn longest(rows: &[&&Row]) -> f64 {
-    let stages = rows.iter().flat_map(|row| row.stages_ns.values());
-    stages.map(|passes_ns| median(passes_ns)).fold(0.0, f64::max)
 }
 
 /// The middle one; between the middle two of an even number.
