@@ -181,7 +181,7 @@ mod tests {
         assert!(faults_of("helpers", &[])[0].contains("give it one"));
         assert_eq!(
             faults_of("cli", &["helpers"]),
-            ["`cli` (layer 8) must not use `helpers` (no layer)"]
+            ["`cli` (layer 9) must not use `helpers` (no layer)"]
         );
     }
 
