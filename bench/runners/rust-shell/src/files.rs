@@ -40,3 +40,12 @@ pub(crate) fn cut_piece<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = rest.split_off(..2)?.try_into().ok().map(u16::from_be_bytes)?;
     rest.split_off(..usize::from(len))
 }
+
+/// A path of its own for a file that a test writes, however many tests run beside it.
+#[cfg(test)]
+pub(crate) fn scratch(name: &str) -> std::path::PathBuf {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("runner-shell-{}-{number}-{name}", std::process::id()))
+}

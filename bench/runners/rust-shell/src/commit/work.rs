@@ -130,9 +130,11 @@ mod tests {
             file.extend_from_slice(&(frame.len() as u32).to_be_bytes());
             file.extend_from_slice(frame);
         }
-        let path = std::env::temp_dir().join(format!("frames-{name}"));
+        let path = crate::files::scratch(name);
         std::fs::write(&path, file).unwrap();
-        Corpus::read([path.to_str().unwrap()]).unwrap()
+        let corpus = Corpus::read([path.to_str().unwrap()]).unwrap();
+        std::fs::remove_file(path).unwrap();
+        corpus
     }
 
     #[test]

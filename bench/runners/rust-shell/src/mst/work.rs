@@ -165,9 +165,11 @@ mod tests {
     }
 
     fn loaded(variant: &str) -> Box<dyn Work> {
-        let path = std::env::temp_dir().join(format!("records-{}", variant.replace('/', "-")));
+        let path = crate::files::scratch("records");
         std::fs::write(&path, two_records()).unwrap();
-        load::<Map>(variant, &[path.to_str().unwrap()]).unwrap()
+        let work = load::<Map>(variant, &[path.to_str().unwrap()]).unwrap();
+        std::fs::remove_file(path).unwrap();
+        work
     }
 
     fn counts(variant: &str) -> serde_json::Value {

@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn lines_are_split_on_lf_only_and_groups_are_no_units() {
-        let path = std::env::temp_dir().join(format!("groups-{}", std::process::id()));
+        let path = crate::files::scratch("groups");
         std::fs::write(&path, "#kind-1\none\rone\ntwo\u{2028}two\n#kind-7\n").unwrap();
         let (groups, size) =
             load_groups(&[path.to_str().unwrap()], |line| Ok(line.to_owned())).unwrap();

@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn only_pairs_of_lower_case_digits_spell_bytes_and_not_too_few() {
-        let spelled = |text: &str, least| with_spelled(text, least, |bytes| bytes.map(<[u8]>::to_vec));
+        let spelled =
+            |text: &str, least| with_spelled(text, least, |bytes| bytes.map(<[u8]>::to_vec));
         assert_eq!(spelled("00ffa0b1", 8), Some(vec![0, 255, 0xa0, 0xb1]));
         assert_eq!(spelled("00ff", 2), Some(vec![0, 255]));
         assert_eq!(spelled(&"0a".repeat(100), 8), Some(vec![10; 100]));

@@ -79,9 +79,7 @@ fn loaded(task: &str, variant: &str, lines: &str) -> Box<dyn Work> {
     tasks.extend([validated::<Toy>(), fields::<Toy>()]);
     let task = tasks.into_iter().find(|known| known.name == task).unwrap();
     assert!(task.variants.iter().any(|known| known.name == variant), "{variant}");
-    let thread = std::thread::current();
-    let name = format!("events-{}-{}", std::process::id(), thread.name().unwrap());
-    let path = std::env::temp_dir().join(name.replace("::", "-"));
+    let path = crate::files::scratch("events");
     std::fs::write(&path, lines).unwrap();
     let work = (task.load)(variant, &[path.to_str().unwrap()]).unwrap();
     std::fs::remove_file(&path).unwrap();

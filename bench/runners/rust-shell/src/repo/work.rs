@@ -69,11 +69,13 @@ mod tests {
     }
 
     fn loaded(name: &str, car: &[u8]) -> Box<dyn Work> {
-        let path = |kind| std::env::temp_dir().join(format!("repository-{name}.{kind}"));
-        std::fs::write(path("car"), car).unwrap();
-        std::fs::write(path("json"), r#"{"did":"did:a","signing_key":"did:key:z"}"#).unwrap();
-        let files = ["car", "json"].map(path);
-        load::<Bytes>("total", &files.each_ref().map(|path| path.to_str().unwrap())).unwrap()
+        let files = ["car", "json"].map(|kind| crate::files::scratch(&format!("{name}.{kind}")));
+        std::fs::write(&files[0], car).unwrap();
+        std::fs::write(&files[1], r#"{"did":"did:a","signing_key":"did:key:z"}"#).unwrap();
+        let paths = files.each_ref().map(|path| path.to_str().unwrap());
+        let work = load::<Bytes>("total", &paths).unwrap();
+        files.into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        work
     }
 
     #[test]
