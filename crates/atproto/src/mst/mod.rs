@@ -38,7 +38,6 @@ mod range;
 #[cfg(test)]
 mod reference;
 mod source;
-mod tail;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -58,11 +58,6 @@ impl Arena {
         self.sealing = scratch;
     }
 
-    /// Leaves the complete nodes that have no name yet to whoever asks for it.
-    pub(in crate::mst) fn forget_closed(&mut self) {
-        self.sealing.layers.iter_mut().for_each(Vec::clear);
-    }
-
     fn seal_layer(&mut self, layer: usize, scratch: &mut Scratch) {
         let mut nodes = std::mem::take(&mut scratch.layers[layer]);
         // Not all at once: blocks that were just written are hashed out of the cache.
@@ -163,8 +158,7 @@ impl Arena {
             } else {
                 super::find::shared_len(before, key)
             };
-            let value = self.value_behind(entry.record, key.len());
-            writer.entry(shared, &key[shared..], value, cid_of(entry.right));
+            writer.entry(shared, &key[shared..], self.value_of(&entry), cid_of(entry.right));
             (before, word_before) = (key, entry.word);
         }
         writer.finish(cid_of(node.entries.left()));
@@ -172,4 +166,4 @@ impl Arena {
 }
 
 /// How many nodes are written before they are hashed. Many fill the lanes, few fit the cache.
-const HASHED_TOGETHER: usize = 512;
+const HASHED_TOGETHER: usize = 256;
