@@ -46,6 +46,19 @@ fn known_sets_of_records_have_their_known_roots() {
     }
 }
 
+/// As many as make several layers of many nodes each, with keys of several lengths.
+#[test]
+fn fifty_thousand_records_make_one_tree_in_order_out_of_order_and_at_once() {
+    let value: Cid = VALUE.parse().unwrap();
+    let collection = ["app.bsky.feed.like", "app.bsky.feed.post", "app.bsky.graph.follow"];
+    let path = |at: u64| format!("{}/3k{:011x}", collection[(at % 3) as usize], at * at * 7);
+    let records: Records = (0..50_000).map(|at| (path(at).into_bytes(), value.into())).collect();
+    let root = build(&records).root();
+    assert_eq!(inserted(records.iter()).root(), root);
+    assert_eq!(inserted(records.iter().rev()).root(), root);
+    assert_eq!(Tree::from_sorted(records).unwrap().root(), root);
+}
+
 #[test]
 fn many_keys_are_found_as_each_is_alone_whole_or_partial_there_or_not() {
     let key = |number: u64| match number % 3 {
