@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use codec::{AnyCid, Cid};
 
-use super::arena::{Arena, Between, Entry, Growth};
+use super::arena::{Arena, Between, Entry, Growth, is_less, shared_len};
+use super::tail::HASHED_TOGETHER;
 use super::tree::check_key;
-use super::{BlockSource, Limit, Tree, TreeError, TreeFault, key_heights};
+use super::{BlockSource, Limit, Tree, TreeError, TreeFault};
 
 /// How large a tree may be that is read whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,18 +54,23 @@ impl Tree {
         for (key, value) in records {
             let key = key.as_ref();
             check_key(key)?;
-            if last.is_some_and(|last| arena.key_of(&last) >= key) {
+            let is_behind = |last: Entry| {
+                let last = arena.key_of(&last);
+                is_less(last, key, shared_len(last, key))
+            };
+            if !last.is_none_or(is_behind) {
                 return Err(TreeError::of(TreeFault::Order));
             }
             let entry = arena.store(key, value.into().as_cid_ref())?;
             waiting.push(entry);
             last = Some(entry);
             if waiting.len() == HASHED_TOGETHER {
-                grow_by(&mut arena, &mut growth, &mut waiting);
+                arena.grow_by(&mut growth, &mut waiting);
             }
         }
-        grow_by(&mut arena, &mut growth, &mut waiting);
+        arena.grow_by(&mut growth, &mut waiting);
         let root = arena.finish(growth);
+        arena.seal_closed(1);
         Ok(Self::of(arena, root, ()))
     }
 
@@ -83,16 +89,6 @@ impl Tree {
         records.dedup_by(|(later, _), (kept, _)| later.as_ref() == kept.as_ref());
         Self::from_sorted(records)
     }
-}
-
-/// Adds the waiting entries, whose keys are hashed together.
-fn grow_by(arena: &mut Arena, growth: &mut Growth, waiting: &mut Vec<Entry>) {
-    let keys: Vec<&[u8]> = waiting.iter().map(|entry| arena.key_of(entry)).collect();
-    let heights = key_heights(&keys);
-    for (entry, height) in waiting.drain(..).zip(heights) {
-        arena.grow(growth, entry, height);
-    }
-    arena.seal_closed(NAMED_TOGETHER);
 }
 
 impl<'a, S: BlockSource<'a>> Tree<S> {
@@ -132,9 +128,3 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         Ok(tree)
     }
 }
-
-/// How many nodes of a layer are named at a time, at least: enough to fill the lanes.
-const NAMED_TOGETHER: usize = 96;
-
-/// How many keys are hashed at a time: enough to fill the lanes, few enough to stay in the cache.
-const HASHED_TOGETHER: usize = 512;

@@ -38,6 +38,7 @@ mod range;
 #[cfg(test)]
 mod reference;
 mod source;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod tree;

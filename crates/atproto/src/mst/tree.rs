@@ -3,6 +3,7 @@
 use codec::{AnyCid, Cid, CidRef};
 
 use super::arena::{Arena, Index, NodeId, Path, RecordRef, State};
+use super::tail::Tail;
 use super::{BlockSource, Limit, MAX_KEY_BYTES, TreeError, TreeFault, key_height};
 
 /// A tree of records. What is loaded is loaded when it is needed, from a [`BlockSource`]; what has
@@ -32,6 +33,10 @@ pub struct Tree<S = ()> {
     pub(super) path: Path,
     /// Of records as they are now.
     pub(super) index: Index,
+    /// Inserts behind all others, one after the other.
+    pub(super) in_order: u32,
+    /// Records that are not yet in the nodes, and where they will be.
+    pub(super) tail: Option<Tail>,
 }
 
 impl Tree {
@@ -55,11 +60,20 @@ impl<S> Tree<S> {
     }
 
     pub(super) fn of(arena: Arena, root: NodeId, source: S) -> Self {
-        Self { arena, root, source, path: Path::default(), index: Index::default() }
+        Self {
+            arena,
+            root,
+            source,
+            path: Path::default(),
+            index: Index::default(),
+            in_order: 0,
+            tail: None,
+        }
     }
 
     /// The root's name: what a commit calls `data`.
     pub fn root(&mut self) -> Cid {
+        self.settle();
         self.arena.seal([self.root]);
         self.arena.cid(self.root)
     }
@@ -67,6 +81,7 @@ impl<S> Tree<S> {
     /// The nodes that the tree has now and had not when it was loaded, or when this was called last:
     /// parents before children.
     pub fn collect_blocks(&mut self) -> Vec<(Cid, Vec<u8>)> {
+        self.settle();
         self.arena.seal([self.root]);
         self.arena.collect_new(self.root)
     }
@@ -93,6 +108,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     /// If a node on the way to one of them is missing or breaks a rule.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<CidRef<'_>>>, TreeError> {
         let mut records = Vec::with_capacity(keys.len());
+        self.settle();
         if self.index.is_empty() {
             self.arena.look_up_many(self.root, keys, &mut records);
             let found = records.iter().flatten().count();
@@ -112,6 +128,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     /// Goes down the tree.
     #[inline]
     fn go_and_find(&mut self, key: &[u8]) -> Result<Option<RecordRef>, TreeError> {
+        self.settle();
         let found = self.arena.look_up(self.root, key);
         let found = if found.is_some() { found } else { self.load_and_find(key)? };
         if found.is_some() {
@@ -143,11 +160,18 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         value: impl Into<AnyCid>,
     ) -> Result<Option<AnyCid>, TreeError> {
         check_key(key)?;
-        self.load_root()?;
+        let value = value.into();
         self.index.forget();
+        if self.append(key, value.as_cid_ref())? {
+            return Ok(None);
+        }
+        self.load_root()?;
         let keyed = (key, key_height(key));
         let Self { arena, root, source, path, .. } = self;
-        arena.insert(root, keyed, value.into().as_cid_ref(), source, path)
+        let before = arena.insert(root, keyed, value.as_cid_ref(), source, path)?;
+        let is_last = path.is_last();
+        self.was_inserted(is_last);
+        Ok(before)
     }
 
     /// Takes away the record at `key`; gives what was there.
@@ -164,6 +188,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
 
     #[inline]
     pub(super) fn load_root(&mut self) -> Result<(), TreeError> {
+        self.settle();
         if self.arena.node(self.root).state != State::Stub {
             return Ok(());
         }

@@ -1,5 +1,8 @@
 use std::sync::LazyLock;
 
+use atproto::mst::Tree;
+use codec::Cid;
+
 use super::*;
 use crate::tree::reference;
 
@@ -36,6 +39,46 @@ fn the_counts_are_those_of_the_reference_and_of_the_file() {
     let digests = file.lookups.iter().map(|at| *file.records[*at as usize].1.digest());
     let sum: u64 = digests.map(|d| u64::from(u32::from_be_bytes([d[0], d[1], d[2], d[3]]))).sum();
     assert_eq!(u64::from(counts.lookup_checksum), sum % (1 << 32));
+}
+
+/// What is measured is measured of these records: who makes another tree of them is not fast but wrong.
+#[test]
+fn the_usual_records_make_the_tree_of_the_reference_in_order_in_none_and_at_once() {
+    let (bytes, root) = &*USUAL;
+    let file = read(bytes).unwrap();
+    let in_order = || file.records.iter().copied();
+    let shuffled = file.shuffled.iter().map(|at| file.records[*at as usize]);
+    assert_eq!(inserted(in_order()).root(), *root);
+    assert_eq!(inserted(shuffled).root(), *root);
+    assert_eq!(Tree::from_sorted(in_order()).unwrap().root(), *root);
+}
+
+#[test]
+fn the_usual_records_make_the_tree_of_the_reference_whatever_is_asked_between() {
+    let (bytes, root) = &*USUAL;
+    let records = read(bytes).unwrap().records;
+    for every in [7, 100, 1_000, 4_999, 20_011] {
+        let mut tree = Tree::empty();
+        for some in records.chunks(every) {
+            some.iter().for_each(|(key, cid)| assert_eq!(tree.insert(key, *cid), Ok(None)));
+            let (key, cid) = some[some.len() / 2];
+            assert_eq!(tree.get(key), Ok(Some(cid.as_cid_ref())));
+        }
+        assert_eq!(tree.root(), *root, "every {every}");
+    }
+}
+
+/// The file of [`Spec::default`] and the root by the reference.
+static USUAL: LazyLock<(Vec<u8>, Cid)> = LazyLock::new(|| {
+    let corpus = Corpus::generate(&Spec::default());
+    let records: Vec<_> = corpus.records().iter().map(|e| (&*e.key, e.value)).collect();
+    (corpus.to_file(), reference::build(&records).root())
+});
+
+fn inserted<'r>(records: impl Iterator<Item = Record<'r>>) -> Tree {
+    let mut tree = Tree::empty();
+    records.for_each(|(key, cid)| assert_eq!(tree.insert(key, cid), Ok(None)));
+    tree
 }
 
 #[test]

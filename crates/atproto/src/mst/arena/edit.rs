@@ -18,6 +18,12 @@ pub(in crate::mst) struct Path {
 }
 
 impl Path {
+    /// Whether the key that was looked for last is behind all others.
+    #[inline]
+    pub(in crate::mst) fn is_last(&self) -> bool {
+        self.is_last
+    }
+
     /// The last node, and where the key stands or belongs in it.
     pub(in crate::mst) fn end(&self) -> (NodeId, usize) {
         *self.steps.last().expect("a path starts with the root")

@@ -16,6 +16,13 @@ pub(in crate::mst) struct Entry {
     pub(in crate::mst) right: Child,
 }
 
+impl Entry {
+    #[inline]
+    pub(in crate::mst) fn record(&self) -> RecordRef {
+        self.record
+    }
+}
+
 /// Entries, increasing by key, and the children around them.
 #[derive(Clone, Debug)]
 #[repr(C)]

@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use kernels::prefetch;
 
 use super::load::Between;
-use super::{Arena, Entries, Entry, Node, NodeId, RecordRef};
+use super::{Arena, Entry, Node, NodeId, RecordRef, key_in};
 
 /// The slot that a key belongs to, or the index of the entry that has it.
 pub(in crate::mst) type Place = Result<usize, usize>;
@@ -230,11 +230,10 @@ impl Arena {
 
     /// Makes all words of the node start behind `skip` bytes, which all its keys share.
     pub(super) fn set_skip(&mut self, id: NodeId, skip: usize) {
-        let mut entries = std::mem::replace(&mut self.node_mut(id).entries, Entries::new());
-        entries.set_words(|record| word_at(self.key(record), skip));
-        let node = self.node_mut(id);
+        let Self { nodes, bytes, .. } = self;
+        let entries = &mut nodes[id.index()].entries;
+        entries.set_words(|record| word_at(key_in(bytes, record), skip));
         entries.skip = skip as u16;
-        node.entries = entries;
     }
 }
 
@@ -275,7 +274,7 @@ pub(in crate::mst) fn shared_len(a: &[u8], b: &[u8]) -> usize {
 
 /// Whether `a` is less than `b`, given what they share.
 #[inline]
-pub(super) fn is_less(a: &[u8], b: &[u8], shared: usize) -> bool {
+pub(in crate::mst) fn is_less(a: &[u8], b: &[u8], shared: usize) -> bool {
     a.get(shared) < b.get(shared)
 }
 

@@ -32,7 +32,7 @@ use super::{Limit, TreeError, TreeFault};
 pub(super) use build::Growth;
 pub(super) use edit::Path;
 pub(super) use entries::{Entries, Entry};
-pub(super) use find::Place;
+pub(super) use find::{Place, is_less, shared_len};
 pub(super) use index::Index;
 pub(super) use load::{Between, Claims};
 
@@ -171,8 +171,7 @@ impl Arena {
     /// The record's key.
     #[inline(always)]
     pub(super) fn key(&self, record: RecordRef) -> &[u8] {
-        let (len, key) = self.bytes[record.0 as usize..].split_first_chunk().expect("was stored");
-        &key[..usize::from(u16::from_le_bytes(*len))]
+        key_in(&self.bytes, record)
     }
 
     /// Asks for the memory of the record's key.
@@ -301,6 +300,13 @@ impl Arena {
         self.bytes.extend_from_slice(value);
         Ok(Entry { word: 0, record: RecordRef(at as u32), right: None })
     }
+}
+
+/// The record's key in the bytes of an arena.
+#[inline(always)]
+fn key_in(bytes: &[u8], record: RecordRef) -> &[u8] {
+    let (len, key) = bytes[record.0 as usize..].split_first_chunk().expect("was stored");
+    &key[..usize::from(u16::from_le_bytes(*len))]
 }
 
 /// For how many records room is made at most because someone says that they will come.

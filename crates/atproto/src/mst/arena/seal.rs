@@ -58,6 +58,11 @@ impl Arena {
         self.sealing = scratch;
     }
 
+    /// Leaves the complete nodes that have no name yet to whoever asks for it.
+    pub(in crate::mst) fn forget_closed(&mut self) {
+        self.sealing.layers.iter_mut().for_each(Vec::clear);
+    }
+
     fn seal_layer(&mut self, layer: usize, scratch: &mut Scratch) {
         let mut nodes = std::mem::take(&mut scratch.layers[layer]);
         // Not all at once: blocks that were just written are hashed out of the cache.
@@ -141,7 +146,13 @@ impl Arena {
 
     /// Appends the block of a node whose children have names.
     fn write(&self, node: &Node, out: &mut Vec<u8>) {
-        let cid_of = |child: super::Child| child.map(|id| &self.cids[id.index()]);
+        let cid_of = |child: super::Child| {
+            debug_assert!(
+                child.is_none_or(|id| self.node(id).state != State::Dirty),
+                "no name yet"
+            );
+            child.map(|id| &self.cids[id.index()])
+        };
         let mut writer = Writer::new(out, node.entries.len());
         let mut before: &[u8] = &[];
         let mut word_before = 0;
@@ -158,7 +169,8 @@ impl Arena {
             } else {
                 super::find::shared_len(before, key)
             };
-            writer.entry(shared, &key[shared..], self.value_of(&entry), cid_of(entry.right));
+            let value = self.value_behind(entry.record, key.len());
+            writer.entry(shared, &key[shared..], value, cid_of(entry.right));
             (before, word_before) = (key, entry.word);
         }
         writer.finish(cid_of(node.entries.left()));
@@ -166,4 +178,4 @@ impl Arena {
 }
 
 /// How many nodes are written before they are hashed. Many fill the lanes, few fit the cache.
-const HASHED_TOGETHER: usize = 256;
+const HASHED_TOGETHER: usize = 512;

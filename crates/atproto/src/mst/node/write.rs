@@ -38,14 +38,40 @@ impl<'o> Writer<'o> {
         value: CidRef<'_>,
         right: Option<&Cid>,
     ) -> &mut Self {
-        self.out.extend_from_slice(b"\xa4\x61k");
-        head(self.out, BYTES, suffix.len());
+        // What stands together is appended together.
+        match small(suffix.len()) {
+            Small::One(len) => self.out.extend_from_slice(&[0xa4, 0x61, b'k', BYTES | len]),
+            Small::Two(len) => self.out.extend_from_slice(&[0xa4, 0x61, b'k', BYTES | 24, len]),
+            Small::Not => {
+                self.out.extend_from_slice(b"\xa4\x61k");
+                wide_head(self.out, BYTES, suffix.len());
+            }
+        }
         self.out.extend_from_slice(suffix);
-        self.out.extend_from_slice(b"\x61p");
-        head(self.out, UNSIGNED, prefix_len);
-        self.child(b't', right);
-        self.value(value);
+        match small(prefix_len) {
+            Small::One(len) => self.out.extend_from_slice(&[0x61, b'p', UNSIGNED | len]),
+            Small::Two(len) => self.out.extend_from_slice(&[0x61, b'p', UNSIGNED | 24, len]),
+            Small::Not => {
+                self.out.extend_from_slice(b"\x61p");
+                wide_head(self.out, UNSIGNED, prefix_len);
+            }
+        }
+        match (right, value.as_bytes().try_into()) {
+            (None, Ok(cid)) => self.value_behind_null(cid),
+            (right, _) => {
+                self.child(b't', right);
+                self.value(value);
+            }
+        }
         self
+    }
+
+    /// Appends no child and a record whose CID has the usual length.
+    #[inline]
+    fn value_behind_null(&mut self, cid: &[u8; Cid::LEN]) {
+        const HEAD: &[u8; 10] = b"\x61t\xf6\x61v\xd8\x2a\x58\x25\x00";
+        self.out.extend_from_slice(HEAD);
+        self.out.extend_from_slice(cid);
     }
 
     /// Ends the node with the child before its first key.
@@ -54,7 +80,7 @@ impl<'o> Writer<'o> {
         self.child(b'l', left);
     }
 
-    /// Appends a field that holds a child or null, in one piece.
+    /// Appends a field that holds a child or null.
     #[inline]
     fn child(&mut self, name: u8, child: Option<&Cid>) {
         let Some(child) = child else { return self.out.extend_from_slice(&[0x61, name, 0xf6]) };
@@ -69,14 +95,11 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Appends a field that holds a link of the usual length, in one piece.
+    /// Appends a field that holds a link of the usual length.
     #[inline]
     fn link(&mut self, name: u8, cid: &[u8; Cid::LEN]) {
-        let mut field = [0; LINK_FIELD.len() + Cid::LEN];
-        field[..LINK_FIELD.len()].copy_from_slice(&LINK_FIELD);
-        field[1] = name;
-        field[LINK_FIELD.len()..].copy_from_slice(cid);
-        self.out.extend_from_slice(&field);
+        self.out.extend_from_slice(&[0x61, name, 0xd8, 0x2a, 0x58, Cid::LEN as u8 + 1, 0x00]);
+        self.out.extend_from_slice(cid);
     }
 
     #[cold]
@@ -91,10 +114,26 @@ impl<'o> Writer<'o> {
 /// Appends the head of an item, in the fewest bytes.
 #[inline]
 fn head(out: &mut Vec<u8>, kind: u8, number: usize) {
-    match number {
-        0..24 => out.push(kind | number as u8),
-        24..256 => out.extend_from_slice(&[kind | 24, number as u8]),
-        _ => wide_head(out, kind, number),
+    match small(number) {
+        Small::One(number) => out.push(kind | number),
+        Small::Two(number) => out.extend_from_slice(&[kind | 24, number]),
+        Small::Not => wide_head(out, kind, number),
+    }
+}
+
+/// A number in the fewest bytes of a head, if it takes no more than two.
+enum Small {
+    One(u8),
+    Two(u8),
+    Not,
+}
+
+#[inline]
+fn small(number: usize) -> Small {
+    match u8::try_from(number) {
+        Ok(number @ 0..24) => Small::One(number),
+        Ok(number) => Small::Two(number),
+        Err(_) => Small::Not,
     }
 }
 
@@ -112,8 +151,6 @@ fn wide_head(out: &mut Vec<u8>, kind: u8, number: usize) {
     }
 }
 
-/// A field's name, to be set, and the head of a link of the usual length.
-const LINK_FIELD: [u8; 7] = *b"\x61?\xd8\x2a\x58\x25\x00";
 const UNSIGNED: u8 = 0 << 5;
 const BYTES: u8 = 2 << 5;
 const ARRAY: u8 = 4 << 5;
