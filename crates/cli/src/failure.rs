@@ -37,7 +37,7 @@ impl Failure {
             Self::Usage(message) => (2, message),
             Self::Network(message) => (3, message),
             Self::Local(message) => (4, message),
-            Self::Interrupted => return ExitCode::from(130),
+            Self::Interrupted => return ExitCode::from(INTERRUPTED),
             Self::NobodyReads => return ExitCode::SUCCESS,
         };
         // If standard error is closed too, the code has to do.
@@ -138,3 +138,6 @@ impl From<BenchError> for Failure {
         }
     }
 }
+
+/// The exit code of what was interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;

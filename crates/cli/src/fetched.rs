@@ -1,5 +1,5 @@
 //! Where does what was fetched go? Into a file that nobody sees before it is whole, and that is gone in
-//! the end unless somebody wants it.
+//! the end, an interruption too, unless somebody wants it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,18 +10,20 @@ use wireproof::net::http::{Limits, Url};
 use wireproof::net::xrpc::{self, FetchError, Fetched};
 
 use crate::failure::Failure;
+use crate::interrupt::Unfinished;
 use crate::progress::ProgressLine;
 
 /// A file to write to.
 pub(crate) struct Place {
     file: NamedTempFile,
+    unfinished: Unfinished,
     to: Option<PathBuf>,
 }
 
 /// A file that is whole.
 pub(crate) enum Kept {
     /// For as long as this value lives.
-    Meanwhile(NamedTempFile),
+    Meanwhile { file: NamedTempFile, _unfinished: Unfinished },
     /// Where it was wanted.
     Saved(PathBuf),
 }
@@ -32,14 +34,15 @@ impl Place {
         let file = match to {
             None => NamedTempFile::new().map_err(Failure::file(&std::env::temp_dir())),
             Some(to) => beside(to).map_err(Failure::file(to)),
-        };
-        Ok(Self { file: file?, to: to.map(Path::to_owned) })
+        }?;
+        let unfinished = Unfinished::mind(file.path()).map_err(Failure::file(file.path()))?;
+        Ok(Self { unfinished, file, to: to.map(Path::to_owned) })
     }
 
     /// Lets what was written be found.
     pub(crate) fn keep(self) -> Result<Kept, Failure> {
         match self.to {
-            None => Ok(Kept::Meanwhile(self.file)),
+            None => Ok(Kept::Meanwhile { file: self.file, _unfinished: self.unfinished }),
             Some(to) => match self.file.persist(&to) {
                 Ok(_) => Ok(Kept::Saved(to)),
                 Err(error) => Err(Failure::file(&to)(error.error)),
@@ -60,7 +63,7 @@ fn beside(to: &Path) -> io::Result<NamedTempFile> {
 impl Kept {
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::Meanwhile(file) => file.path(),
+            Self::Meanwhile { file, .. } => file.path(),
             Self::Saved(path) => path,
         }
     }

@@ -16,6 +16,7 @@ mod follow;
 mod frames;
 mod hex;
 mod inspect;
+mod interrupt;
 mod key;
 mod network;
 mod nostr;

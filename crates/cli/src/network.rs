@@ -21,7 +21,7 @@ impl Network {
     /// Makes the clients; nobody is asked yet.
     pub(crate) fn open(args: &NetworkArgs) -> Result<Self, Failure> {
         let (reach, names) = names(args)?;
-        let http = http::Client::new(reach, Arc::clone(&names))?;
+        let http = client(args, reach, &names)?;
         let usual = identity::Options::default();
         let options = identity::Options {
             directory: args.plc.clone().unwrap_or(usual.directory),
@@ -33,8 +33,23 @@ impl Network {
     }
 }
 
+fn client(
+    args: &NetworkArgs,
+    reach: Reach,
+    names: &Arc<dyn Names>,
+) -> Result<http::Client, Failure> {
+    let Some(path) = &args.development_trust_only else {
+        return Ok(http::Client::new(reach, Arc::clone(names))?);
+    };
+    let authorities = std::fs::read(path).map_err(Failure::file(path))?;
+    let client = http::Client::on_loopback_trusting_only(&authorities, Arc::clone(names));
+    client.map_err(|error| {
+        Failure::Usage(format!("--development-trust-only {}: {}", path.display(), error.fault))
+    })
+}
+
 fn names(args: &NetworkArgs) -> Result<(Reach, Arc<dyn Names>), Failure> {
-    if args.development || args.development_port.is_some() {
+    if args.is_development() {
         return Ok((Reach::Loopback, Arc::new(LoopbackNames)));
     }
     match SystemNames::new() {

@@ -65,7 +65,7 @@ pub(crate) struct FollowArgs {
     /// Serves what Prometheus scrapes at /metrics of this address, which must be of this machine.
     #[arg(long, env = "WIREPROOF_METRICS", value_name = "127.0.0.1:PORT")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Ends after so many lines.
+    /// Ends after the lines of so many events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) events: Option<u64>,
     /// How many threads judge [default: one a core].

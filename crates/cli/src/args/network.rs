@@ -1,9 +1,10 @@
 //! What can be said about the network?
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::FalseyValueParser;
+use clap::{Args, ValueHint};
 use wireproof::net::http::{Limits, Url};
 
 /// Who is asked, and where connections may go.
@@ -20,6 +21,18 @@ pub(crate) struct NetworkArgs {
     /// The port at which handles under .test are asked; goes with --development, and switches it on.
     #[arg(long, value_name = "PORT", env = "WIREPROOF_DEVELOPMENT_PORT", help_heading = NETWORK)]
     pub(crate) development_port: Option<u16>,
+    /// Gives up the authorities that this system trusts: takes certificates by those in this file (PEM)
+    /// alone; goes with --development, and switches it on.
+    #[arg(long, value_name = "FILE.pem", env = "WIREPROOF_DEVELOPMENT_TRUST_ONLY")]
+    #[arg(value_hint = ValueHint::FilePath, help_heading = NETWORK)]
+    pub(crate) development_trust_only: Option<PathBuf>,
+}
+
+impl NetworkArgs {
+    /// Whether this machine is all that there is.
+    pub(crate) fn is_development(&self) -> bool {
+        self.development || self.development_port.is_some() || self.development_trust_only.is_some()
+    }
 }
 
 /// Bounds of what is fetched.

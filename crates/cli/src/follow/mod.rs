@@ -22,7 +22,6 @@ mod status;
 mod stopping;
 mod watch;
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,8 +41,8 @@ use crate::network::{self, Network};
 use journal::StateFile;
 use keys::StoredKeys;
 use lines::{Lines, LinesWriter};
-use metrics::Metrics;
-use printer::Printer;
+use metrics::{Metrics, Series};
+use printer::{Limit, Printer};
 use selection::Selection;
 use status::Status;
 use stopping::Stopping;
@@ -80,14 +79,15 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         (0..options.workers).map(|_| store.accounts()).collect::<Result<Vec<_>, _>>()?;
     let states = move |_| -> Accounts { accounts.pop().expect("one for each worker") };
 
+    let limit = args.events.map(|lines| Limit::new(lines, &mut options.bounds));
     let firehose = Firehose::new(&network.http, options);
-    let watch = Watch::new(hosts.names, firehose.counters(), network.resolver, store.clone());
-    let watch = Arc::new(watch);
+    let (watch, counters) = (Arc::new(Watch::new(hosts.names)), firehose.counters());
     let (status, stop) = (Status::new(), Stop::new());
-    if let Some(listener) = &metrics {
-        let address = listener.local_addr().map_err(|error| Failure::Local(error.to_string()))?;
-        status.say(&format!("metrics at http://{address}/metrics"));
-    }
+    let metrics = metrics.map(|listener| {
+        let (watch, counters, store) = (watch.clone(), counters.clone(), store.clone());
+        let series = Series { watch, counters, resolver: network.resolver, store };
+        Metrics::new(listener, series, &status)
+    });
     let stopping = Stopping::start(stop.clone(), status.clone());
     let (lines, writer) = open_lines(&stop)?;
     let printer = Printer {
@@ -95,38 +95,21 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         selection,
         watch: Arc::clone(&watch),
         status: status.clone(),
-        limit: args.events,
+        limit,
         stop: stop.clone(),
     };
     let journal = StateFile { store, keys, first: args.cursor.number() };
     let run = firehose.run(printer, journal, states, stop);
     let ended = tokio::select! {
         ended = run => ended,
-        never = beside(metrics, &watch, &status) => match never {},
+        never = Metrics::serve(metrics) => match never {},
+        never = status.tell(&watch, &counters) => match never {},
     };
     status.end();
     // Who could not write tells why; that events were dropped then follows from it.
     writer.finish()?;
     ended?;
     stopping.conclude()
-}
-
-/// What goes on beside a run.
-async fn beside(
-    metrics: Option<tokio::net::TcpListener>,
-    watch: &Arc<Watch>,
-    status: &Status,
-) -> Infallible {
-    let serve = async {
-        match metrics {
-            Some(listener) => Metrics::new(listener, Arc::clone(watch)).serve().await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        never = serve => never,
-        never = status.tell(watch) => never,
-    }
 }
 
 /// Lines to standard output. If nobody takes them any more there is no use in going on.

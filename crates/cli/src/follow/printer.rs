@@ -1,10 +1,15 @@
 //! What is done with an event? It becomes a line, which acknowledges it when it is out.
+//!
+//! Where only so many lines are wanted, no more events are under way than lines are missing: so the last
+//! line is the last event too, and nothing is read that would have to be read again.
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use wireproof::net::firehose::{Ack, Delivered, Handler, Notice, ResyncError, Resynced, Stop};
+use wireproof::net::firehose::{
+    Ack, Bounds, Delivered, Handler, Notice, ResyncError, Resynced, Stop,
+};
 
 use super::line;
 use super::lines::Lines;
@@ -18,20 +23,51 @@ pub(super) struct Printer {
     pub(super) selection: Selection,
     pub(super) watch: Arc<Watch>,
     pub(super) status: Status,
-    /// After how many lines to stop.
-    pub(super) limit: Option<u64>,
+    pub(super) limit: Option<Limit>,
     pub(super) stop: Stop,
+}
+
+/// How many lines of events there may be.
+pub(super) struct Limit {
+    lines: u64,
+    /// How many events may be under way.
+    max_events: u64,
+    printed: AtomicU64,
+}
+
+/// What a line is to its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Turn {
+    /// Whether another event may take the place of its own.
+    is_replaced: bool,
+    is_last: bool,
+}
+
+impl Limit {
+    /// So many lines, in a run with these bounds, which are made narrower if there are fewer.
+    pub(super) fn new(lines: u64, bounds: &mut Bounds) -> Self {
+        bounds.max_events = bounds.max_events.min(usize::try_from(lines).unwrap_or(usize::MAX));
+        Self { lines, max_events: bounds.max_events as u64, printed: AtomicU64::new(0) }
+    }
+
+    /// Takes the turn of a line.
+    fn take(&self) -> Turn {
+        let printed = self.printed.fetch_add(1, Relaxed) + 1;
+        let is_replaced = printed + self.max_events <= self.lines;
+        Turn { is_replaced, is_last: printed == self.lines }
+    }
 }
 
 impl Handler for Printer {
     fn event(&self, event: &Delivered<'_>, ack: Ack) {
         self.watch.see(event.event, event.received);
         let host = self.watch.host(event.host.0);
-        self.print(ack, |line| line::write(line, host, event, &self.selection));
+        self.print(ack, |line| line::write(line, host, event, &self.selection), Self::count);
     }
 
     fn resynced(&self, resynced: &Arc<Resynced>, ack: Ack) {
-        self.print(ack, |line| line::write_resynced(line, resynced, &self.selection));
+        // No event: it is not counted.
+        self.print(ack, |line| line::write_resynced(line, resynced, &self.selection), |_, ack| ack);
     }
 
     fn not_resynced(&self, did: &str, why: &ResyncError) {
@@ -45,24 +81,32 @@ impl Handler for Printer {
 }
 
 impl Printer {
-    /// Prints the line that `write` makes, if it makes one.
-    fn print(&self, ack: Ack, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+    /// Prints the line that `write` makes, if it makes one, after it has been counted.
+    fn print(
+        &self,
+        ack: Ack,
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+        count: impl FnOnce(&Self, Ack) -> Ack,
+    ) {
         LINE.with_borrow_mut(|line| {
             line.clear();
             line.shrink_to(KEPT_BYTES);
-            match write(line) {
-                true => self.put(line, ack),
-                false => ack.done(),
+            if !write(line) {
+                return ack.done();
             }
+            self.lines.push(line, count(self, ack));
+            self.watch.lines.fetch_add(1, Relaxed);
         });
     }
 
-    fn put(&self, line: &[u8], ack: Ack) {
-        self.lines.push(line, ack);
-        let count = self.watch.lines.fetch_add(1, Relaxed) + 1;
-        if self.limit == Some(count) {
+    /// Counts the line of an event, and asks to stop if it is the last one.
+    fn count(&self, ack: Ack) -> Ack {
+        let Some(limit) = &self.limit else { return ack };
+        let turn = limit.take();
+        if turn.is_last {
             self.stop.now();
         }
+        if turn.is_replaced { ack } else { ack.narrowing() }
     }
 }
 
@@ -73,3 +117,26 @@ thread_local! {
 
 /// What of a long line's memory is kept for the next one.
 const KEPT_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns(lines: u64, max_events: usize) -> (usize, Vec<(bool, bool)>) {
+        let mut bounds = Bounds { max_events, ..Bounds::default() };
+        let limit = Limit::new(lines, &mut bounds);
+        let turn = |_| {
+            let Turn { is_replaced, is_last } = limit.take();
+            (is_replaced, is_last)
+        };
+        (bounds.max_events, (0..lines).map(turn).collect())
+    }
+
+    #[test]
+    fn no_more_events_are_under_way_than_lines_are_missing() {
+        assert_eq!(turns(1, 100), (1, vec![(false, true)]));
+        assert_eq!(turns(2, 100), (2, vec![(false, false), (false, true)]));
+        let many = [(true, false), (true, false), (false, false), (false, true)];
+        assert_eq!(turns(4, 2), (2, many.to_vec()));
+    }
+}

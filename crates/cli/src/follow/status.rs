@@ -1,5 +1,6 @@
 //! How does a person see how it goes? A line on a terminal, and a line for what is out of the ordinary.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use wireproof::net::firehose::Notice;
+use wireproof::net::firehose::{Counters, Counts, Notice};
 
 use super::watch::Watch;
 
@@ -31,15 +32,15 @@ impl Status {
     }
 
     /// Tells how it goes, for ever.
-    pub(super) async fn tell(&self, watch: &Watch) -> std::convert::Infallible {
+    pub(super) async fn tell(&self, watch: &Watch, counters: &Counters) -> Infallible {
         let mut tick = tokio::time::interval(TICK);
-        let mut before = (Instant::now(), watch.counters.counts().handed_over);
+        let mut before = (Instant::now(), counters.counts().handed_over);
         loop {
             tick.tick().await;
             if self.bar.is_hidden() {
                 continue;
             }
-            let counts = watch.counters.counts();
+            let counts = counters.counts();
             let seconds = before.0.elapsed().as_secs_f64().max(0.001);
             let rate = (counts.handed_over - before.1) as f64 / seconds;
             before = (Instant::now(), counts.handed_over);
@@ -90,7 +91,7 @@ impl Status {
     }
 }
 
-fn text(watch: &Watch, counts: &wireproof::net::firehose::Counts, rate: f64) -> String {
+fn text(watch: &Watch, counts: &Counts, rate: f64) -> String {
     let mut text = format!("{}/s", HumanCount(rate.round() as u64));
     if let Some(lag) = watch.lag_seconds() {
         let _ = write!(text, " · lag {lag:.1} s");

@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use wireproof::net::firehose::Stop;
 
 use super::status::Status;
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 
 /// Whether somebody asked to stop.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Stopping {
                 stop.now();
                 status.say("finishing what is under way; once more to end at once");
                 next(&mut interrupts, &mut ends).await;
-                std::process::exit(INTERRUPTED);
+                std::process::exit(i32::from(INTERRUPTED));
             });
         }
         Self(asked)
@@ -48,6 +48,3 @@ async fn next(interrupts: &mut Signal, ends: &mut Signal) {
         _ = ends.recv() => {}
     }
 }
-
-/// The exit code of who was interrupted.
-const INTERRUPTED: i32 = 130;

@@ -1,25 +1,20 @@
-//! What can be seen of a run from outside? What the libraries count, and what only we know: how old
-//! events are when they come, how many lines are out, and how hosts behave.
+//! What can be seen of a run from outside besides what the libraries count? How old events are when they
+//! come, how many lines are out, and how hosts behave.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wireproof::atproto::event::Event;
 use wireproof::atproto::syntax::Datetime;
-use wireproof::net::firehose::{Counters, Notice};
-use wireproof::net::identity::Resolver;
+use wireproof::net::firehose::Notice;
 use wireproof::net::websocket::DialFault;
-use wireproof::store::Store;
 
 /// A run, watched.
 #[derive(Debug)]
 pub(super) struct Watch {
     /// The hosts, as they were given.
     pub(super) hosts: Vec<String>,
-    pub(super) counters: Arc<Counters>,
-    pub(super) resolver: Resolver,
-    pub(super) store: Store,
     /// How many lines were written.
     pub(super) lines: AtomicU64,
     /// How old the last event that we looked at was when it came.
@@ -41,15 +36,10 @@ pub(super) struct Manners {
 }
 
 impl Watch {
-    pub(super) fn new(
-        hosts: Vec<String>,
-        counters: Arc<Counters>,
-        resolver: Resolver,
-        store: Store,
-    ) -> Self {
+    pub(super) fn new(hosts: Vec<String>) -> Self {
         let manners = Mutex::new(vec![Manners::default(); hosts.len()]);
         let (lines, lag_micros, looked_micros) = Default::default();
-        Self { hosts, counters, resolver, store, lines, lag_micros, looked_micros, manners }
+        Self { hosts, lines, lag_micros, looked_micros, manners }
     }
 
     /// The name of a host.
@@ -59,15 +49,26 @@ impl Watch {
 
     /// Looks at the age of an event, now and then.
     pub(super) fn see(&self, event: Option<&Event<'_>>, received: SystemTime) {
+        self.look(received, || {
+            let time = Datetime::parse(event.and_then(time)?).ok()?;
+            Some(time.unix_micros())
+        });
+    }
+
+    /// The same of an event that was told at this time, in microseconds since 1970.
+    pub(super) fn see_told(&self, micros: u64, received: SystemTime) {
+        self.look(received, || i64::try_from(micros).ok());
+    }
+
+    fn look(&self, received: SystemTime, told: impl FnOnce() -> Option<i64>) {
         let received = micros(received);
         let looked = self.looked_micros.load(Relaxed);
         if received.saturating_sub(looked) < LOOK_EVERY_MICROS {
             return;
         }
-        let Some(time) = event.and_then(time) else { return };
-        let Ok(time) = Datetime::parse(time) else { return };
+        let Some(told) = told() else { return };
         self.looked_micros.store(received, Relaxed);
-        let lag = i64::try_from(received).unwrap_or(i64::MAX).saturating_sub(time.unix_micros());
+        let lag = i64::try_from(received).unwrap_or(i64::MAX).saturating_sub(told);
         self.lag_micros.store(lag, Relaxed);
     }
 

@@ -7,12 +7,14 @@ use simnet::servers::{Server, Spec, World};
 
 use crate::running::{Running, lines, seqs, told};
 
-fn with_jetstream(prepared: usize) -> World {
+/// A small network with a Jetstream, and so many commits told.
+pub(crate) fn with_jetstream(prepared: usize) -> World {
     let spec = Spec { accounts: 6, records: 5, pds: 1, relays: 0, prepared, ..Spec::default() };
     World::start(spec).unwrap()
 }
 
-fn follow(world: &World, dir: &Path, args: &[&str]) -> Command {
+/// `follow` of all that the Jetstream has told, with its state in `dir`.
+pub(crate) fn follow(world: &World, dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     command.args(["follow", "--development", "--cursor", "oldest"]);
     command.args(["--host", &world.url(Server::Jetstream(0)), "--state"]).arg(dir.join("state"));

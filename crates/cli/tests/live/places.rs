@@ -23,6 +23,39 @@ fn a_run_goes_on_behind_the_last_line_of_the_one_before() {
     assert!(before[30..].iter().all(|line| line["code"] == "verified"));
 }
 
+#[test]
+fn so_many_lines_are_printed_and_not_one_more_and_none_is_printed_twice() {
+    let (world, dir) = (with_commits(200), tempfile::tempdir().unwrap());
+    let mut all = Vec::new();
+    for (count, workers) in [(1, "4"), (7, "4"), (50, "2"), (142, "3")] {
+        let count_text = count.to_string();
+        let args = ["--events", &count_text, "--workers", workers];
+        let printed = lines(follow(&world, dir.path(), &args));
+        assert_eq!(printed.len(), count, "--events {count}");
+        assert!(printed.iter().all(|line| line["code"] == "verified"), "{printed:?}");
+        all.extend(seqs(&printed));
+    }
+    all.sort_unstable();
+    assert!(all.is_sorted_by(|a, b| a < b) && all.len() == 200, "{all:?}");
+}
+
+#[test]
+fn of_what_was_selected_so_many_lines_are_printed_and_not_one_more() {
+    let (world, dir) = (with_commits(200), tempfile::tempdir().unwrap());
+    let did = world.account(2).did;
+    let select = ["--dids", &*did, "--workers", "3"];
+    let mut running = Running::start(follow(&world, &dir.path().join("all"), &select));
+    let ours = world.told(Server::Relay(0)).iter().filter(|line| *line.subject.did == *did).count();
+    let expected = seqs(&running.take(ours));
+    assert!(ours > 6);
+    for (at, count) in [(0, 1), (1, 5)] {
+        let count_text = count.to_string();
+        let args = [&select[..], &["--events", &count_text]].concat();
+        let printed = lines(follow(&world, dir.path(), &args));
+        assert_eq!(seqs(&printed), expected[at..at + count]);
+    }
+}
+
 /// Workers overtake each other, but not for one account.
 fn is_in_order_by_account(lines: &[serde_json::Value]) -> bool {
     let mut last = std::collections::HashMap::new();

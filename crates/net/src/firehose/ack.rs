@@ -30,6 +30,8 @@ pub struct Ack {
     /// Of its ticket. None for what came of itself, and has none.
     at: Option<usize>,
     is_done: bool,
+    /// Whether nothing takes its place.
+    is_narrowing: bool,
 }
 
 impl Ack {
@@ -37,15 +39,26 @@ impl Ack {
     pub fn done(mut self) {
         self.is_done = true;
     }
+
+    /// The same word, but nothing takes the event's place when it is given: of the events that may be
+    /// under way there is one fewer from then on. Who wants so many events and not one more lets no more
+    /// be under way, and keeps the places of those that count.
+    pub fn narrowing(mut self) -> Self {
+        self.is_narrowing = true;
+        self
+    }
 }
 
 impl Drop for Ack {
     fn drop(&mut self) {
         if !self.is_done {
-            self.batch.lose(self.at);
-        } else {
-            self.batch.settle_one();
+            return self.batch.lose(self.at);
         }
+        // What came of itself has no place.
+        if self.is_narrowing && self.at.is_some() {
+            self.batch.narrowing.fetch_add(1, Ordering::Relaxed);
+        }
+        self.batch.settle_one();
     }
 }
 
@@ -106,6 +119,8 @@ pub(super) struct Batch {
     states: Mutex<States>,
     /// One for each event, and one for who hands them over.
     open: AtomicUsize,
+    /// How many of the events leave no place behind.
+    narrowing: AtomicUsize,
 }
 
 /// What is known of accounts since some of their events, with their numbers.
@@ -119,14 +134,15 @@ impl Batch {
         bytes: usize,
         accounts: Box<[u64]>,
     ) -> Arc<Self> {
-        let (books, states, open) = (books.clone(), Mutex::default(), AtomicUsize::new(1));
-        Arc::new(Self { books, tickets, bytes, accounts, states, open })
+        let (open, narrowing) = (AtomicUsize::new(1), AtomicUsize::new(0));
+        let (books, states) = (books.clone(), Mutex::default());
+        Arc::new(Self { books, tickets, bytes, accounts, states, open, narrowing })
     }
 
     /// The word for the event whose ticket is the one at `at`.
     pub(super) fn ack(self: &Arc<Self>, at: Option<usize>) -> Ack {
         self.open.fetch_add(1, Ordering::Relaxed);
-        Ack { batch: self.clone(), at, is_done: false }
+        Ack { batch: self.clone(), at, is_done: false, is_narrowing: false }
     }
 
     /// All events are handed over, and this is what is known since.
@@ -162,6 +178,7 @@ impl Batch {
         drop(ledger);
         let count = self.tickets.len();
         let before = self.books.settled.fetch_add(count, Ordering::AcqRel);
+        self.books.room.narrow(self.narrowing.load(Ordering::Relaxed));
         self.books.room.give_back(count, self.bytes);
         self.books.bell.settle(before + count);
         self.books.settling.notify_one();
@@ -233,6 +250,21 @@ mod tests {
         batch.close(vec![]);
         std::thread::spawn(move || ack.done()).join().unwrap();
         assert_eq!(cursor(&books), Some(11));
+    }
+
+    #[test]
+    fn one_that_is_narrowing_leaves_no_place_behind() {
+        let books = Books::new(vec!["a".to_owned()], Ledger::new([None]), Room::new(3, 1_000));
+        let batch = batch(&books, &[11, 12, 13]);
+        let acks: Vec<Ack> = (0..3).map(|at| batch.ack(Some(at))).collect();
+        // What came of itself never had one.
+        batch.ack(None).narrowing().done();
+        batch.close(vec![]);
+        for (number, ack) in acks.into_iter().enumerate() {
+            if number > 0 { ack.narrowing().done() } else { ack.done() }
+        }
+        assert_eq!((cursor(&books), books.room.events()), (Some(13), 0));
+        assert!(books.room.try_take(1) && !books.room.try_take(1), "there is one place");
     }
 
     #[test]

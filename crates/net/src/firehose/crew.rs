@@ -92,7 +92,7 @@ impl Crew {
     ) -> Self {
         let bounds = &options.bounds;
         let (streams, cursors): (Vec<String>, Vec<Option<u64>>) = streams.into_iter().unzip();
-        let room = Room::new(bounds.max_events, bounds.max_bytes);
+        let room = Room::new(bounds.max_events.max(1), bounds.max_bytes);
         let books = Books::new(streams, Ledger::new(cursors), room);
         counters.watch(books.clone());
         let count = options.workers.max(1);

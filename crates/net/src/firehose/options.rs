@@ -88,7 +88,7 @@ impl std::fmt::Debug for Verify {
 /// more is read, and the server has to wait; nothing is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Events. 32,768.
+    /// Events; one at least. 32,768.
     pub max_events: usize,
     /// Bytes of their frames. 128 MiB.
     pub max_bytes: usize,

@@ -1,13 +1,14 @@
 //! How much may be under way at once? Who reads waits for room; who acknowledges makes it.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use tokio::sync::Notify;
 
 /// Room for so many events and bytes. One takes, many give back.
 #[derive(Debug)]
 pub(super) struct Room {
-    max_events: usize,
+    max_events: AtomicUsize,
     max_bytes: usize,
     events: AtomicUsize,
     bytes: AtomicUsize,
@@ -17,16 +18,18 @@ pub(super) struct Room {
 impl Room {
     pub(super) fn new(max_events: usize, max_bytes: usize) -> Self {
         let (events, bytes) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let max_events = AtomicUsize::new(max_events);
         Self { max_events, max_bytes, events, bytes, more: Notify::new() }
     }
 
     /// Takes the room of one event, if there is some. An empty room has some for anything: what is
     /// longer than the room must pass too.
     pub(super) fn try_take(&self, bytes: usize) -> bool {
-        let (events_now, bytes_now) = (self.events(), self.bytes());
-        let fits =
-            events_now < self.max_events && bytes_now.saturating_add(bytes) <= self.max_bytes;
-        if !fits && events_now > 0 {
+        // Who gave back has narrowed before.
+        let events_now = self.events.load(Acquire);
+        let has_place = events_now < self.max_events.load(Relaxed);
+        let fits = events_now == 0 || self.bytes().saturating_add(bytes) <= self.max_bytes;
+        if !has_place || !fits {
             return false;
         }
         self.events.fetch_add(1, Relaxed);
@@ -45,8 +48,13 @@ impl Room {
     /// So many events with so many bytes are no longer under way.
     pub(super) fn give_back(&self, events: usize, bytes: usize) {
         self.bytes.fetch_sub(bytes, Relaxed);
-        self.events.fetch_sub(events, Relaxed);
+        self.events.fetch_sub(events, Release);
         self.more.notify_one();
+    }
+
+    /// So many places are gone for good when the events that have them are given back.
+    pub(super) fn narrow(&self, places: usize) {
+        self.max_events.fetch_sub(places, Relaxed);
     }
 
     /// How many events are under way.
@@ -79,6 +87,18 @@ mod tests {
         assert!(room.try_take(5_000) && !room.try_take(0));
         room.give_back(1, 5_000);
         assert!(room.try_take(0) && !room.try_take(5_000));
+    }
+
+    #[test]
+    fn a_room_without_places_has_none_for_anything() {
+        let room = Room::new(2, 100);
+        assert!(room.try_take(1) && room.try_take(1));
+        room.narrow(1);
+        room.give_back(1, 1);
+        assert!(!room.try_take(1), "the place of the other one is the last");
+        room.narrow(1);
+        room.give_back(1, 1);
+        assert_eq!((room.try_take(0), room.events()), (false, 0));
     }
 
     #[tokio::test]

@@ -1,8 +1,10 @@
 //! Why there is no answer from a host.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
+use super::CertificateFault;
 use super::guard::NoAddress;
 use crate::names::NameError;
 use crate::reach::Forbidden;
@@ -45,6 +47,12 @@ pub enum HttpFault {
     /// The body is too long.
     #[error("more than {0} bytes")]
     TooLong(u64),
+    /// The host's certificate is not taken.
+    #[error("its certificate is not taken: {0}")]
+    Certificate(CertificateFault),
+    /// What was given to trust holds no certificate.
+    #[error("there is no certificate of an authority in the PEM that was given")]
+    NoAuthority,
     /// The connection could not be made.
     #[error("no connection: {0}")]
     Connection(String),
@@ -71,6 +79,9 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
     if let Some(name) = cause::<NameError>(error) {
         return HttpFault::Name(name.clone());
     }
+    if let Some(rustls::Error::InvalidCertificate(reason)) = cause(error) {
+        return HttpFault::Certificate(reason.into());
+    }
     if cause::<NoAddress>(error).is_some() {
         return HttpFault::NoAddress;
     }
@@ -86,7 +97,13 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
 
 /// An error and what caused it, down to the first cause.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| (**error).source())
+    std::iter::successors(Some(error), |error| inside(*error).or_else(|| (**error).source()))
+}
+
+/// What an error of I/O wraps: it does not call that its source.
+fn inside<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    let inner = error.downcast_ref::<io::Error>()?.get_ref()?;
+    Some(inner)
 }
 
 fn cause<E: Error + 'static>(error: &reqwest::Error) -> Option<&E> {

@@ -5,6 +5,7 @@
 //! connections that cannot be checked, so none is used.
 
 mod body;
+mod certificate;
 mod error;
 mod guard;
 #[cfg(test)]
@@ -16,12 +17,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
-use reqwest::{ClientBuilder, Response};
+use reqwest::{Certificate, ClientBuilder, Response};
 
 use crate::names::Names;
 use crate::reach::Reach;
 
 pub use body::Body;
+pub use certificate::CertificateFault;
 pub use error::{HttpError, HttpFault};
 use guard::Guard;
 pub(crate) use guard::MAX_REDIRECTS;
@@ -93,10 +95,37 @@ impl Client {
     /// # Errors
     /// If TLS cannot be set up on this system.
     pub fn new(reach: Reach, names: Arc<dyn Names>) -> Result<Self, HttpError> {
+        Self::prepared(reach, names, |builder| builder)
+    }
+
+    /// A client for development, which gives up the internet and the authorities that this system
+    /// trusts: it connects to this machine alone, and takes certificates by the authorities in
+    /// `authorities` alone, which is PEM.
+    ///
+    /// # Errors
+    /// If there is no certificate in `authorities`, or TLS cannot be set up.
+    pub fn on_loopback_trusting_only(
+        authorities: &[u8],
+        names: Arc<dyn Names>,
+    ) -> Result<Self, HttpError> {
+        let authorities = Certificate::from_pem_bundle(authorities).unwrap_or_default();
+        if authorities.is_empty() {
+            return Err(HttpError::new(HERE, HttpFault::NoAuthority));
+        }
+        let trust = |builder: ClientBuilder| builder.tls_certs_only(authorities.iter().cloned());
+        Self::prepared(Reach::Loopback, names, trust)
+    }
+
+    fn prepared(
+        reach: Reach,
+        names: Arc<dyn Names>,
+        trust: impl Fn(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Self, HttpError> {
         let guard = Arc::new(Guard::new(reach, names));
-        let direct = || prepare(&guard).redirect(Policy::none());
+        let prepare = || trust(prepare(&guard));
+        let direct = || prepare().redirect(Policy::none());
         Ok(Self {
-            following: build(prepare(&guard).redirect(guard::redirects(reach)))?,
+            following: build(prepare().redirect(guard::redirects(reach)))?,
             direct: build(direct())?,
             // HTTP/2 knows no upgrades of this kind.
             upgrading: build(direct().http1_only().no_gzip())?,
@@ -205,7 +234,10 @@ fn prepare(guard: &Arc<Guard>) -> ClientBuilder {
 }
 
 fn build(builder: ClientBuilder) -> Result<reqwest::Client, HttpError> {
-    builder.build().map_err(|error| HttpError::of("this machine", &error))
+    builder.build().map_err(|error| HttpError::of(HERE, &error))
 }
+
+/// The host of an error that no host made.
+const HERE: &str = "this machine";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -32,8 +32,8 @@ pub(super) fn write(line: &mut Vec<u8>, host: &str, event: &Event) {
             object.optional("status", account.status.as_deref());
         }
     }
-    object.text("verdict", "not-asked");
-    object.text("code", "not-asked");
+    object.text("verdict", NOT_ASKED);
+    object.text("code", NOT_ASKED);
     if let Body::Commit(commit) = &event.body {
         op(&mut object, commit);
     }
@@ -44,9 +44,9 @@ pub(super) fn write(line: &mut Vec<u8>, host: &str, event: &Event) {
 pub(super) fn write_strange(line: &mut Vec<u8>, host: &str, strange: &Strange) {
     let mut object = Object::begin(line);
     object.text("host", host);
-    object.text("kind", "undecodable");
+    object.text("kind", UNDECODABLE);
     object.text("verdict", "refused");
-    object.text("code", "message");
+    object.text("code", MESSAGE);
     object.text("reason", &strange.reason);
     object.bytes("frame", &strange.bytes);
     object.end();
@@ -76,3 +76,10 @@ fn op(object: &mut Object<'_>, commit: &Commit) {
     op.close();
     object.line.push(b']');
 }
+
+/// Verdict and code of what nobody signed.
+pub(super) const NOT_ASKED: &str = "not-asked";
+
+/// The kind of what cannot be read, and why it is refused.
+pub(super) const UNDECODABLE: &str = "undecodable";
+pub(super) const MESSAGE: &str = "message";

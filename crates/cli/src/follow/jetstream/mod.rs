@@ -5,8 +5,10 @@
 
 mod line;
 mod place;
+mod tally;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -18,39 +20,52 @@ use wireproof::net::websocket::Dialer;
 use wireproof::store::Store;
 
 use super::lines::Lines;
-use super::notices;
+use super::metrics::{JetstreamSeries, Metrics};
 use super::selection::Selection;
 use super::status::Status;
 use super::stopping::Stopping;
+use super::watch::Watch;
 use super::{Hosts, feed_options, open_lines, state};
 use crate::args::follow::FollowArgs;
 use crate::failure::Failure;
 use crate::network::Network;
-use place::{Places, Told};
+use place::Told;
+
+pub(super) use place::Places;
+pub(super) use tally::Tally;
 
 pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
-    if args.metrics.is_some() {
-        let what = "--metrics: there is nothing to tell of a Jetstream yet";
-        return Err(Failure::Usage(what.to_owned()));
-    }
     let selection = Selection::new(&args.dids, &args.collections)?;
     let hosts = Hosts::new(&args.from.host, DEFAULT)?;
     let network = Network::open(&args.from.network)?;
+    let metrics = match args.metrics {
+        Some(address) => Some(Metrics::bind(address).await?),
+        None => None,
+    };
     let store = state::open(args)?;
     let options = options(args)?;
     let streams = hosts.urls.iter().map(|url| jetstream::stream(url, options.version)).collect();
-    let places = Places::load(streams, &store, args.cursor.number())?;
+    let places = Arc::new(Places::load(streams, &store, args.cursor.number())?);
     let origins = places.origins(&hosts.urls);
     let (dialer, chance) = (Dialer::new(network.http), Chance::new());
     let client = Client::new(dialer, &origins, wanted(&selection)?, options, chance);
     let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
 
+    let watch = Arc::new(Watch::new(hosts.names));
+    let tally = Arc::new(Tally::new(hosts.urls.len()));
     let (status, stop) = (Status::new(), Stop::new());
+    let metrics = metrics.map(|listener| {
+        let (watch, tally, places) = (watch.clone(), tally.clone(), places.clone());
+        Metrics::new(listener, JetstreamSeries { watch, tally, places }, &status)
+    });
     let stopping = Stopping::start(stop.clone(), status.clone());
     let (lines, writer) = open_lines(&stop)?;
-    let reader =
-        Reader { hosts: &hosts.names, lines, places: &places, status: &status, limit: args.events };
-    let read = reader.read(client, &store, &stop).await;
+    let (limit, status) = (args.events, &status);
+    let reader = Reader { watch: &watch, tally: &tally, lines, places: &places, status, limit };
+    let read = tokio::select! {
+        read = reader.read(client, &store, &stop) => read,
+        never = Metrics::serve(metrics) => match never {},
+    };
     status.end();
     // First everything is written, then the place is kept.
     writer.finish()?;
@@ -61,7 +76,8 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
 
 /// Reads and prints.
 struct Reader<'r> {
-    hosts: &'r [String],
+    watch: &'r Watch,
+    tally: &'r Tally,
     lines: Lines<Told>,
     places: &'r Places,
     status: &'r Status,
@@ -92,11 +108,14 @@ impl Reader<'_> {
                 }
                 Item::Event(event) if self.places.is_old((event.host.0, event.cursor)) => continue,
                 Item::Event(event) => {
-                    line::write(&mut line, &self.hosts[event.host.0], event);
+                    self.watch.see_told(event.micros, event.received);
+                    self.tally.event(event);
+                    line::write(&mut line, self.watch.host(event.host.0), event);
                     Some((event.host.0, event.cursor))
                 }
                 Item::Strange(strange) => {
-                    line::write_strange(&mut line, &self.hosts[strange.host.0], strange);
+                    self.tally.strange();
+                    line::write_strange(&mut line, self.watch.host(strange.host.0), strange);
                     None
                 }
             };
@@ -106,6 +125,7 @@ impl Reader<'_> {
                 () = stop.asked() => break,
             };
             self.lines.push(&line, told);
+            self.watch.lines.fetch_add(1, Relaxed);
             count += 1;
         }
         client.close().await;
@@ -113,12 +133,9 @@ impl Reader<'_> {
     }
 
     fn notice(&self, notice: &jetstream::Notice) {
-        let host = self.hosts.get(notice.host().0).map_or("", String::as_str);
-        let Some(text) = notices::text(host, notice) else { return };
-        match notices::may_be_many(notice) {
-            true => self.status.say_sometimes(&text),
-            false => self.status.say(&text),
-        }
+        self.tally.notice(notice);
+        self.watch.note(notice);
+        self.status.notice(self.watch, notice);
     }
 }
 

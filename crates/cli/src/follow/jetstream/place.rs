@@ -11,7 +11,7 @@ use super::super::lines::Acknowledge;
 
 /// The last event of each host whose line is out.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(in super::super) struct Places {
     streams: Vec<String>,
     reached: Arc<Mutex<Vec<Option<u64>>>>,
     /// Where an earlier run had come to.
@@ -43,13 +43,23 @@ impl Places {
 
     /// Where to begin with each host.
     pub(super) fn origins(&self, urls: &[Url]) -> Vec<Origin> {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached = self.reached();
         let origin = |(url, cursor): (&Url, &Option<u64>)| {
             let mut origin = Origin::new(url.clone());
             origin.cursor = *cursor;
             origin
         };
         urls.iter().zip(reached.iter()).map(origin).collect()
+    }
+
+    /// How far everything is out, for each host.
+    pub(in super::super) fn reached(&self) -> Vec<Option<u64>> {
+        self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many lines are on their way.
+    pub(in super::super) fn under_way(&self) -> usize {
+        MAX_LINES - self.room.available_permits()
     }
 
     /// Whether an earlier run ended with this event: hosts begin with the one that they are asked for.
@@ -66,7 +76,7 @@ impl Places {
 
     /// Keeps the places.
     pub(super) async fn keep(&self, store: &Store) -> Result<(), StoreError> {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let reached = self.reached();
         let streams = self.streams.iter().cloned();
         let cursors: Vec<(String, u64)> =
             streams.zip(reached).filter_map(|(stream, place)| Some((stream, place?))).collect();

@@ -1,5 +1,8 @@
 //! What does Prometheus get? A page of text at `/metrics`, for this machine alone.
 
+mod hosts;
+mod jetstream;
+mod page;
 mod series;
 
 use std::convert::Infallible;
@@ -13,13 +16,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-use super::watch::Watch;
+use super::status::Status;
 use crate::failure::Failure;
-use series::Series;
+
+pub(super) use jetstream::JetstreamSeries;
+pub(super) use series::Series;
 
 /// The page, and where it is to be had.
 pub(super) struct Metrics {
@@ -38,15 +44,25 @@ impl Metrics {
         TcpListener::bind(address).await.map_err(failed)
     }
 
-    /// Tells of `watch` to whoever asks at `listener`.
-    pub(super) fn new(listener: TcpListener, watch: Arc<Watch>) -> Self {
+    /// Tells these series to whoever asks at `listener`, and a person where that is.
+    pub(super) fn new(listener: TcpListener, series: impl Collector, status: &Status) -> Self {
+        if let Ok(address) = listener.local_addr() {
+            status.say(&format!("metrics at http://{address}/metrics"));
+        }
         let mut registry = Registry::with_prefix("wireproof");
-        registry.register_collector(Box::new(Series(watch)));
+        registry.register_collector(Box::new(series));
         Self { listener, registry }
     }
 
-    /// Answers for ever.
-    pub(super) async fn serve(self) -> Infallible {
+    /// Answers for ever; if nobody may ask, is silent for ever.
+    pub(super) async fn serve(metrics: Option<Self>) -> Infallible {
+        match metrics {
+            Some(metrics) => metrics.answer_all().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn answer_all(self) -> Infallible {
         let registry = Arc::new(self.registry);
         loop {
             // What fails here is one connection; the next one may not.

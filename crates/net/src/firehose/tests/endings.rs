@@ -89,3 +89,18 @@ async fn the_next_run_goes_on_with_the_cursor_of_the_last() {
     run(options(keys([&writer])), &mut script, &recorder, &paper).await.unwrap();
     assert_eq!(cursor(&paper), Some(25));
 }
+
+#[tokio::test]
+async fn who_keeps_the_places_of_what_counts_gets_so_much_and_not_one_event_more() {
+    let (mut writers, paper) = ([0, 1, 2].map(Writer::new), Arc::<Paper>::default());
+    let frames: Vec<_> = (1..=100).map(|seq| writers[seq as usize % 3].commit(seq)).collect();
+    // Even numbers count, and the tenth of them is the last event that there is room for.
+    let (recorder, usual) = (Recorder::new(20, Manner::Frugal), options(keys(&writers)));
+    let bounds = Bounds { max_events: 10, ..usual.bounds };
+    let patience = Duration::from_secs(1 << 20);
+    let options = Options { bounds, patience, ..usual };
+    let summary = run(options, &mut Script::new(frames), &recorder, &paper).await.unwrap();
+    let even = recorder.seen().iter().filter(|seen| seen.seq.is_multiple_of(2)).count();
+    assert_eq!(even, 10);
+    assert_eq!((summary.left, cursor(&paper)), (0, Some(recorder.seen().len() as u64)));
+}
