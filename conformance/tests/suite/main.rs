@@ -7,6 +7,7 @@
 //! | `cbor_vectors` | DAG-CBOR blocks with their CIDs and their JSON |
 //! | `json_vectors` | the data model's JSON, and records that another implementation printed |
 //! | `cid_text` | CIDs as text |
+//! | `flagged` | records that break the data model, in sound frames and repositories; real ones that do not |
 //! | `judged_frames` | firehose frames with the keys of their accounts, generated and forged ones |
 //! | `repositories` | real, partial, forged and generated repositories, whole |
 //! | `record_proofs` | slices of them that prove one record, or that there is none |
@@ -26,6 +27,7 @@
 mod archives;
 mod cbor_vectors;
 mod cid_text;
+mod flagged;
 mod frames;
 mod hostile;
 mod hostile_set;

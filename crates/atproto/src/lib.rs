@@ -3,6 +3,7 @@
 //! | module | question it answers |
 //! |---|---|
 //! | [`commit`] | what does this commit object say, and which of its bytes were signed? |
+//! | [`data_model`] | does this record hold only what the data model allows? |
 //! | [`did_document`] | which handle, key and host does this DID document give its account? |
 //! | [`event`] | what does this firehose frame say? |
 //! | [`mst`] | which records does a repository hold, under one hash? |
@@ -31,6 +32,7 @@
 
 pub mod commit;
 pub mod corpus;
+pub mod data_model;
 pub mod did_document;
 pub mod event;
 pub mod mst;

@@ -12,6 +12,7 @@ mod config;
 mod corpus;
 mod failure;
 mod fetched;
+mod flagged;
 mod follow;
 mod frames;
 mod hex;

@@ -7,6 +7,7 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
 use simnet::firehose;
+use simnet::hostile::{self, Set};
 use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, Spec};
 use tempfile::TempDir;
 use wireproof::atproto::plc::{Data, UnsignedOperation, Update};
@@ -69,6 +70,7 @@ fn a_whole_repository_is_proved_under_its_key_in_any_order_of_blocks() {
             assert!(told.contains(part), "{told}");
         }
         assert!(told.contains("records  100\n") && told.contains(&made.manifest.did), "{told}");
+        assert!(told.contains("flagged  no record"), "{told}");
         assert_eq!(stderr(&proof), "");
     }
 }
@@ -81,6 +83,7 @@ fn the_proof_as_json_tells_what_was_proved_and_how_long_each_stage_took() {
     assert_eq!(proof["repository"]["did"], *made.manifest.did);
     assert_eq!(proof["repository"]["data"], *made.manifest.data);
     assert_eq!(proof["repository"]["records"], 100);
+    assert_eq!(proof["repository"]["flagged"], serde_json::json!({ "records": 0 }));
     assert_eq!(proof["repository"]["signature_checked"], true);
     let stages: Vec<&str> = proof["stages"].as_array().unwrap().iter().map(stage).collect();
     assert_eq!(stages, ["parse", "signature", "tree", "records"]);
@@ -259,6 +262,23 @@ fn one_refused_frame_ends_with_1_and_is_told_with_its_place_and_rule() {
     let report = json(&wireproof(&[&args[..], &["--json"]].concat()).code(1));
     assert_eq!(report["findings"][0]["frame"], 7);
     assert_eq!(report["findings"][0]["verdict"], "refused");
+}
+
+#[test]
+fn a_record_that_the_data_model_does_not_allow_is_flagged_and_its_frame_is_not_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = Set::generate(&hostile::Spec::default());
+    let case = set.cases().iter().find(|case| case.name.ends_with("record-with-a-float")).unwrap();
+    let [frames, keys] = ["frames.bin", "accounts.json"].map(|name| folder.path().join(name));
+    fs::write(&frames, &case.bytes).unwrap();
+    fs::write(&keys, format!(r#"{{"{}": "{}"}}"#, case.did, case.signing_key)).unwrap();
+    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
+    let told = stdout(&wireproof(&args).success());
+    assert!(told.contains("flagged     1 that the data model does not allow"), "{told}");
+    let report = json(&wireproof(&[&args[..], &["--json"]].concat()).success());
+    let (flagged, first) = (&report["flagged"], &report["flagged"]["first"]);
+    assert_eq!((&flagged["records"], &first["place"]), (&1.into(), &"/n".into()));
+    assert_eq!(first["code"], "data/float");
 }
 
 #[test]

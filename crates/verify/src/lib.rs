@@ -10,6 +10,8 @@
 //! | [`repository`] | is this export the whole repository that its account signed? |
 //! | [`sync`] | is this event what its account said, and does it continue what is known? |
 //!
+//! What is proved may hold records that the data model does not allow: [`Flagged`] counts them.
+//!
 //! Every reason has a `code()`, such as `signature/high-s`: the stable name of the rule that was
 //! broken, for programs; its `Display` is for people.
 //!
@@ -38,6 +40,7 @@
 
 pub mod account_keys;
 pub mod commit;
+mod flagged;
 pub mod identity;
 pub mod plc;
 pub mod record;
@@ -45,4 +48,5 @@ pub mod repository;
 pub mod sync;
 mod verified;
 
+pub use flagged::{Flagged, FlaggedRecord};
 pub use verified::Verified;

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wireproof::atproto::event::Event;
+use wireproof::verify::Flagged;
 use wireproof::verify::sync::{Chain, Judged, Outcome};
+
+use crate::flagged::FlaggedRecords;
 
 /// The verdicts of a file, counted, and those that somebody should look at.
 #[derive(Debug, Default, Serialize)]
@@ -17,6 +20,8 @@ pub(super) struct Report {
     verdicts: BTreeMap<&'static str, u64>,
     /// Operations of the accepted commits.
     ops: u64,
+    /// Records of theirs that the data model does not allow, which refuses nothing.
+    flagged: FlaggedRecords,
     findings: Vec<Finding>,
 }
 
@@ -41,6 +46,7 @@ impl Report {
         *self.verdicts.entry(verdict).or_default() += 1;
         if let Outcome::Commit(commit, _) = &judged.outcome {
             self.ops += commit.ops.len() as u64;
+            self.flagged.extend(Flagged::of_commit(commit));
         }
         if let Some((code, row, reason)) = complaint(&judged.outcome) {
             let seq = judged.claim.and_then(Event::seq);
@@ -79,7 +85,8 @@ impl Report {
         for (verdict, count) in &self.verdicts {
             writeln!(out, "  {verdict:<26} {count}")?;
         }
-        writeln!(out, "operations  {ops} proved")
+        writeln!(out, "operations  {ops} proved")?;
+        writeln!(out, "flagged     {}", self.flagged)
     }
 }
 

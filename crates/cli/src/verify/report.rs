@@ -9,11 +9,13 @@ use wireproof::atproto::repo;
 use wireproof::atproto::syntax::AtIdentifier;
 use wireproof::codec::Cid;
 use wireproof::net::xrpc::Fetched;
+use wireproof::verify::Flagged;
 use wireproof::verify::record::RecordProof;
 use wireproof::verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
 
 use crate::account::{Found, Told};
 use crate::failure::Failure;
+use crate::flagged::FlaggedRecords;
 use crate::stage::Stages;
 
 /// A proof, or how far it got.
@@ -52,6 +54,7 @@ struct Repository {
     nodes: u64,
     height: Option<u8>,
     records: u64,
+    flagged: FlaggedRecords,
     extra_blocks: u64,
     extra_bytes: u64,
 }
@@ -65,6 +68,7 @@ struct Record {
     cid: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Box<RawValue>>,
+    flagged: FlaggedRecords,
     did: String,
     rev: String,
     commit: String,
@@ -134,6 +138,7 @@ impl Report {
             nodes: tree.nodes,
             height: tree.height,
             records: tree.records,
+            flagged: Flagged::of_repository(whole).into(),
             extra_blocks: extra.blocks,
             extra_bytes: extra.bytes,
         });
@@ -146,12 +151,14 @@ impl Report {
     ) -> Result<(), Failure> {
         let (commit, extra) = (proof.commit(), proof.extra());
         let value = proof.record().map(|(cid, block)| value(path, cid, block)).transpose()?;
+        let flagged = proof.record().map(|(_, block)| Flagged::of_record(path, block));
         self.proved = true;
         self.record = Some(Record {
             path: path.to_owned(),
             present: proof.record().is_some(),
             cid: proof.record().map(|(cid, _)| cid.to_string()),
             value,
+            flagged: flagged.unwrap_or_default().into(),
             did: commit.did.to_owned(),
             rev: commit.rev.to_owned(),
             commit: proof.root().to_string(),
@@ -214,7 +221,7 @@ fn value(path: &str, cid: Cid, block: &[u8]) -> Result<Box<RawValue>, Failure> {
 impl Repository {
     fn to_text(&self, bytes: u64) -> String {
         let Self { did, rev, commit, data, blocks, nodes, records, .. } = self;
-        let Self { extra_blocks, extra_bytes, .. } = self;
+        let Self { flagged, extra_blocks, extra_bytes, .. } = self;
         let height = self.height.map_or(String::new(), |height| format!(", height {height}"));
         let claim = if self.signature_checked {
             "the whole repository, signed by the account's key"
@@ -225,17 +232,19 @@ impl Repository {
             "proved   {claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\ndata     {data}\n\
              archive  {bytes} bytes, {blocks} blocks, {extra_blocks} of them ({extra_bytes} bytes) \
              not part of the repository\n\
-             tree     {nodes} nodes{height}\nrecords  {records}\n"
+             tree     {nodes} nodes{height}\nrecords  {records}\nflagged  {flagged}\n"
         )
     }
 }
 
 impl Record {
     fn to_text(&self, bytes: u64) -> String {
-        let Self { path, did, rev, commit, nodes, extra_blocks, extra_bytes, .. } = self;
+        let Self { path, flagged, did, rev, commit, nodes, extra_blocks, extra_bytes, .. } = self;
         let claim = match (&self.cid, &self.value) {
             (Some(cid), Some(value)) => {
-                format!("the record at {path}\ncid      {cid}\nrecord   {value}")
+                format!(
+                    "the record at {path}\ncid      {cid}\nrecord   {value}\nflagged  {flagged}"
+                )
             }
             _ => format!("that there is no record at {path}"),
         };

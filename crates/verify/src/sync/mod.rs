@@ -40,7 +40,7 @@
 //!
 //! A record may hold what the data model forbids (floats, integers beyond 64 bits, links under other
 //! hash functions) or break its schema; that is its reader's affair, and costs neither the event nor
-//! the account. But a block that is no canonical DAG-CBOR although its CID says so is refused with its
+//! the account; [`Flagged`](crate::Flagged) tells of them. But a block that is no canonical DAG-CBOR although its CID says so is refused with its
 //! frame, a record's too: readers would not agree on what it says.
 //!
 //! Source: the sync specification, version 1.1, and what relays do in practice.

@@ -1,0 +1,228 @@
+//! Does this record hold only what the data model allows?
+//!
+//! DAG-CBOR can say more than the AT Protocol's data model has. A repository or an event that carries
+//! such a record is sound: its hash is right, and all readers see the same. So nothing here refuses
+//! it; the record is flagged, for whoever reads it.
+//!
+//! | what | rule |
+//! |---|---|
+//! | the whole | a map |
+//! | numbers | integers of 64 bits with a sign; no floats |
+//! | links | version 1, DAG-CBOR or raw, SHA-256 |
+//! | keys of maps | not empty; not `$link` or `$bytes`, which in JSON make a link or bytes of the map |
+//! | `$type` | text that is not empty, wherever it stands |
+//! | `$type` of a record | there, an NSID, and the collection that the record is in |
+//! | a map whose `$type` is `blob` | `ref`, a link to raw bytes; `mimeType`, text that is not empty; `size`, at least 1 |
+//!
+//! Other keys that start with `$` are passed by, as are fields of a blob that it need not have. What a
+//! record's own schema asks for is not asked here.
+//!
+//! ```
+//! use bumpalo::Bump;
+//! use codec::json;
+//! use wireproof_atproto::data_model;
+//!
+//! let arena = Bump::new();
+//! let post = json::decode(r#"{"$type": "app.test.post", "marks": [1, 0.5]}"#, &arena)?;
+//! let error = data_model::check_record(&post, "app.test.post").unwrap_err();
+//! assert_eq!((error.code(), &*error.place), ("data/float", "/marks/1"));
+//! # Ok::<(), json::JsonError>(())
+//! ```
+
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use bumpalo::Bump;
+use codec::cbor::{self, Map, Reason, Value};
+use codec::{CidRef, cid};
+
+use crate::syntax::{Nsid, SyntaxError};
+use place::{Place, Step};
+
+/// Why data is flagged, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataError {
+    /// The rule that was broken.
+    pub fault: DataFault,
+    /// Keys and indices on the way to what broke it, each behind a slash: empty for the whole. One that
+    /// is long is cut.
+    pub place: Box<str>,
+}
+
+/// A rule of the data model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataFault {
+    /// The bytes are not canonical DAG-CBOR.
+    #[error("{0}")]
+    Cbor(Reason),
+    /// The whole is not a map.
+    #[error("a record must be a map")]
+    Shape,
+    /// A float.
+    #[error("a float: numbers are integers")]
+    Float,
+    /// An integer that needs more than 64 bits with its sign.
+    #[error("an integer beyond 64 bits with a sign")]
+    Integer,
+    /// A link of another version, codec or hash function.
+    #[error("a link must be of version 1, DAG-CBOR or raw, under SHA-256")]
+    Link,
+    /// A key without bytes.
+    #[error("an empty key")]
+    EmptyKey,
+    /// A key that in JSON makes something else of the map.
+    #[error("$link and $bytes are not keys: in JSON they stand for a link and for bytes")]
+    ReservedKey,
+    /// A `$type` that is no text, or empty.
+    #[error("$type must be text that is not empty")]
+    Type,
+    /// A record without `$type`.
+    #[error("a record must have a $type")]
+    NoRecordType,
+    /// A record whose `$type` is not an NSID.
+    #[error("a record's $type: {0}")]
+    RecordType(SyntaxError),
+    /// A record whose `$type` is not the collection that it is in.
+    #[error("a record's $type must be its collection")]
+    OtherCollection,
+    /// A blob whose `ref` is not there, or no link to raw bytes.
+    #[error("a blob must have a ref: a link to raw bytes")]
+    BlobRef,
+    /// A blob whose `mimeType` is not there, no text, or empty.
+    #[error("a blob must have a mimeType: text that is not empty")]
+    BlobMimeType,
+    /// A blob whose `size` is not there, or no integer above 0.
+    #[error("a blob must have a size: an integer above 0")]
+    BlobSize,
+}
+
+impl DataError {
+    /// The stable name of the rule that was broken.
+    pub fn code(&self) -> &'static str {
+        match self.fault {
+            DataFault::Cbor(_) => "data/cbor",
+            DataFault::Shape => "data/shape",
+            DataFault::Float => "data/float",
+            DataFault::Integer => "data/integer",
+            DataFault::Link => "data/link",
+            DataFault::EmptyKey | DataFault::ReservedKey => "data/key",
+            DataFault::Type => "data/type",
+            DataFault::NoRecordType | DataFault::RecordType(_) | DataFault::OtherCollection => {
+                "data/record-type"
+            }
+            DataFault::BlobRef | DataFault::BlobMimeType | DataFault::BlobSize => "data/blob",
+        }
+    }
+}
+
+impl std::error::Error for DataError {}
+
+impl fmt::Display for DataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fault.fmt(f)?;
+        if self.place.is_empty() { Ok(()) } else { write!(f, ", at {:?}", self.place) }
+    }
+}
+
+/// Checks data that stands alone: a record, or anything else that is told in the data model.
+///
+/// # Errors
+/// At the first item that breaks a rule, in the order of the encoding.
+pub fn check(data: &Value<'_>) -> Result<(), DataError> {
+    match data {
+        Value::Map(_) => check_item(data, &Place::WHOLE),
+        _ => Place::WHOLE.flag(DataFault::Shape),
+    }
+}
+
+/// Checks a record of `collection`.
+///
+/// # Errors
+/// At the first item that breaks a rule, in the order of the encoding, or else if its `$type` is not
+/// the collection.
+pub fn check_record(record: &Value<'_>, collection: &str) -> Result<(), DataError> {
+    check(record)?;
+    check_record_type(record.get(TYPE), collection)
+}
+
+/// Checks the bytes of a record of `collection`.
+///
+/// # Errors
+/// As [`check_record`], or if the bytes are not canonical DAG-CBOR.
+pub fn check_block(block: &[u8], collection: &str) -> Result<(), DataError> {
+    let arena = Bump::new();
+    match cbor::decode(block, &arena) {
+        Ok(record) => check_record(&record, collection),
+        Err(error) => Place::WHOLE.flag(DataFault::Cbor(error.reason)),
+    }
+}
+
+fn check_record_type(found: Option<&Value<'_>>, collection: &str) -> Result<(), DataError> {
+    let Some(found) = found.and_then(Value::as_text) else {
+        return Place::WHOLE.flag(DataFault::NoRecordType);
+    };
+    if found == collection && Nsid::parse(found).is_ok() {
+        return Ok(());
+    }
+    let fault = Nsid::parse(found).err().map_or(DataFault::OtherCollection, DataFault::RecordType);
+    Place::WHOLE.below(Step::Key(TYPE)).flag(fault)
+}
+
+/// Checks an item. The codec bounds how deep it goes.
+fn check_item(item: &Value<'_>, place: &Place<'_>) -> Result<(), DataError> {
+    match item {
+        Value::Null | Value::Boolean(_) | Value::Integer(_) | Value::Text(_) | Value::Bytes(_) => {
+            Ok(())
+        }
+        Value::Float(_) => place.flag(DataFault::Float),
+        Value::WideInteger(_) => place.flag(DataFault::Integer),
+        Value::Link(cid) if cid.to_cid().is_some() => Ok(()),
+        Value::Link(_) => place.flag(DataFault::Link),
+        Value::Array(items) => {
+            let mut steps = items.iter().zip(0..);
+            steps.try_for_each(|(item, at)| check_item(item, &place.below(Step::Index(at))))
+        }
+        Value::Map(map) => check_map(*map, place),
+    }
+}
+
+fn check_map(map: Map<'_>, place: &Place<'_>) -> Result<(), DataError> {
+    for (key, item) in map.iter() {
+        let place = place.below(Step::Key(key));
+        match (*key, item) {
+            ("", _) => return place.flag(DataFault::EmptyKey),
+            (LINK | BYTES, _) => return place.flag(DataFault::ReservedKey),
+            (TYPE, Value::Text(name)) if !name.is_empty() => {}
+            (TYPE, _) => return place.flag(DataFault::Type),
+            _ => check_item(item, &place)?,
+        }
+    }
+    match map.get(TYPE) {
+        Some(Value::Text(BLOB)) => check_blob(map, place),
+        _ => Ok(()),
+    }
+}
+
+fn check_blob(blob: Map<'_>, place: &Place<'_>) -> Result<(), DataError> {
+    let is_raw = |cid: CidRef<'_>| cid.to_cid().is_some_and(|cid| cid.codec() == cid::Codec::Raw);
+    if !blob.get("ref").and_then(Value::as_link).is_some_and(is_raw) {
+        return place.flag(DataFault::BlobRef);
+    }
+    if blob.get("mimeType").and_then(Value::as_text).is_none_or(str::is_empty) {
+        return place.flag(DataFault::BlobMimeType);
+    }
+    if blob.get("size").and_then(Value::as_integer).is_none_or(|size| size < 1) {
+        return place.flag(DataFault::BlobSize);
+    }
+    Ok(())
+}
+
+const TYPE: &str = "$type";
+const LINK: &str = "$link";
+const BYTES: &str = "$bytes";
+/// The `$type` of a blob, which is no NSID.
+const BLOB: &str = "blob";

@@ -1,0 +1,142 @@
+//! Which records does the data model not allow, in what is proved all the same?
+//!
+//! A float, a strange link or a `$type` that is missing costs neither an event nor a repository: the
+//! account did sign it, and relays pass it on without a look inside. Readers should know, though.
+//! Nothing here is part of a judgement, or paid for by one: it is asked for by itself.
+//!
+//! ```
+//! use atproto::event::Event;
+//! use wireproof_verify::Flagged;
+//! use wireproof_verify::sync::Outcome;
+//!
+//! fn tell(outcome: &Outcome<'_>) {
+//!     if let Outcome::Commit(commit, _) = outcome
+//!         && let Some(first) = Flagged::of_commit(commit).first
+//!     {
+//!         println!("{} has a record that readers may refuse: {first}", commit.repo);
+//!     }
+//! }
+//! ```
+
+use std::fmt;
+
+use atproto::data_model::{self, DataError};
+use atproto::event::{Commit, RepoOp};
+use atproto::repo::Repository;
+
+/// Records that break a rule of the [data model](data_model), counted, and the first of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flagged {
+    /// How many there are.
+    pub records: u64,
+    /// The first, in the order of paths, or of operations.
+    pub first: Option<FlaggedRecord>,
+}
+
+/// A record that breaks a rule of the [data model](data_model).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlaggedRecord {
+    /// Where the record stands.
+    pub path: Box<str>,
+    /// Which rule, and where in the record.
+    pub error: DataError,
+}
+
+impl Flagged {
+    /// Those in a repository, as far as its tree can be walked: all of them, if it is whole.
+    pub fn of_repository(repository: &Repository<'_>) -> Self {
+        let mut flagged = Self::default();
+        for record in repository.records().flatten() {
+            flagged.note(&record.path, check_block(record.block, &record.path));
+        }
+        flagged
+    }
+
+    /// Those that an event creates or changes.
+    pub fn of_commit(commit: &Commit<'_>) -> Self {
+        let mut flagged = Self::default();
+        for op in commit.ops {
+            flagged.note(op.path, check_op(op));
+        }
+        flagged
+    }
+
+    /// The record at a path, if it is one of them.
+    pub fn of_record(path: &str, record: &[u8]) -> Self {
+        let mut flagged = Self::default();
+        flagged.note(path, check_block(record, path));
+        flagged
+    }
+
+    fn note(&mut self, path: &str, checked: Result<(), DataError>) {
+        let Err(error) = checked else { return };
+        self.records += 1;
+        self.first.get_or_insert_with(|| FlaggedRecord { path: path.into(), error });
+    }
+}
+
+fn check_op(op: &RepoOp<'_>) -> Result<(), DataError> {
+    let Some(record) = op.record else { return Ok(()) };
+    match &record.value {
+        Some(value) => data_model::check_record(value, collection_of(op.path)),
+        None => check_block(record.data, op.path),
+    }
+}
+
+fn check_block(record: &[u8], path: &str) -> Result<(), DataError> {
+    data_model::check_block(record, collection_of(path))
+}
+
+fn collection_of(path: &str) -> &str {
+    path.split_once('/').map_or(path, |(collection, _)| collection)
+}
+
+impl fmt::Display for FlaggedRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.path, self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use atproto::data_model::DataFault;
+    use codec::cbor::Encoder;
+
+    use super::*;
+    use crate::repository::tests::{Parts, path, record, secret};
+    use crate::repository::{Options, verify};
+
+    /// A record whose only fault is that it names no type.
+    fn untyped() -> Vec<u8> {
+        let mut out = Encoder::new();
+        out.map(1).text("text").text("whose");
+        out.into_bytes()
+    }
+
+    fn with_a_float() -> Vec<u8> {
+        [&b"\xa2\x61n\xfb\x3f\xf8\0\0\0\0\0\0\x65$type\x6f"[..], b"app.test.record"].concat()
+    }
+
+    #[test]
+    fn a_repository_with_such_records_is_proved_and_they_are_counted() {
+        let mut parts = Parts::of(3);
+        let flagged = |parts: &Parts| {
+            let export = parts.export();
+            let key = secret().public_key();
+            Flagged::of_repository(&verify(&export, None, &key, &Options::default()).unwrap())
+        };
+        assert_eq!(flagged(&parts), Flagged::default());
+        parts.put(&path(7), untyped());
+        parts.put(&path(5), with_a_float());
+        parts.put("app.test.other/self", record("in another collection"));
+        let found = flagged(&parts);
+        assert_eq!(found.records, 3);
+        let first = found.first.unwrap();
+        assert_eq!(&*first.path, "app.test.other/self");
+        assert_eq!(first.error.fault, DataFault::OtherCollection);
+        assert_eq!(
+            first.to_string(),
+            r#""app.test.other/self": a record's $type must be its collection, at "/$type""#
+        );
+    }
+}
