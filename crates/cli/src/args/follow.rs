@@ -48,6 +48,11 @@ pub(crate) struct FollowArgs {
     #[arg(long, env = "WIREPROOF_DICTIONARY", value_name = "FILE", requires = "jetstream")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) dictionary: Option<PathBuf>,
+    /// Takes --host for the server (PDS) of the accounts that it tells of, and refuses what happens to an
+    /// account whose DID document names another one.
+    #[arg(long, env = "WIREPROOF_PDS", conflicts_with = "jetstream")]
+    #[arg(value_parser = FalseyValueParser::new())]
+    pub(crate) pds: bool,
     /// Fetches the repository of an account anew when something of it is missing, and proves it.
     #[arg(long, env = "WIREPROOF_RESYNC", value_parser = FalseyValueParser::new())]
     pub(crate) resync: bool,

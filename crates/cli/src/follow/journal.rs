@@ -11,7 +11,8 @@ use super::keys::StoredKeys;
 /// A state file as a journal: cursors and accounts in one step, and the keys that were found meanwhile.
 pub(super) struct StateFile {
     pub(super) store: Store,
-    pub(super) keys: Arc<StoredKeys>,
+    /// None if they are not kept.
+    pub(super) keys: Option<Arc<StoredKeys>>,
     /// Where to begin with a stream that has no cursor.
     pub(super) first: Option<u64>,
 }
@@ -28,6 +29,9 @@ impl Journal for StateFile {
         accounts: &[(Box<str>, Account)],
     ) -> Result<(), JournalError> {
         self.store.checkpoint(cursors, accounts).map_err(JournalError::new)?;
-        self.keys.write().map_err(JournalError::new)
+        match &self.keys {
+            Some(keys) => keys.write().map_err(JournalError::new),
+            None => Ok(()),
+        }
     }
 }

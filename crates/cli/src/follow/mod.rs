@@ -28,11 +28,11 @@ use std::time::Duration;
 
 use wireproof::atproto::event::{Options as Decoding, Values};
 use wireproof::net::firehose::{
-    self, Begin, FeedOptions, Firehose, ResolverKeys, Resync, Stop, Verify,
+    self, Begin, FeedOptions, Firehose, Keys, ResolverKeys, Resync, ServerKeys, Stop, Verify,
 };
 use wireproof::net::hosts::Pace;
 use wireproof::net::websocket::SocketOptions;
-use wireproof::store::Accounts;
+use wireproof::store::{Accounts, Store};
 use wireproof::verify::sync::Policy;
 
 use crate::args::follow::{FollowArgs, FromArgs, Start};
@@ -68,9 +68,8 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         None => None,
     };
     let store = state::open(args)?;
-    let keys = ResolverKeys::new(network.resolver.clone());
-    let keys = Arc::new(StoredKeys::new(keys, store.clone()));
-    let mut options = options(args, &hosts, &network, &keys);
+    let KeyRing { keys, stored } = KeyRing::new(args, &hosts, &network, &store)?;
+    let mut options = options(args, &hosts, &network, keys);
     if let Some(resync) = &mut options.resync {
         let out_of_step = store.out_of_step(resync.max_accounts)?;
         resync.out_of_step = out_of_step.into_iter().map(Box::from).collect();
@@ -98,7 +97,7 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         limit,
         stop: stop.clone(),
     };
-    let journal = StateFile { store, keys, first: args.cursor.number() };
+    let journal = StateFile { store, keys: stored, first: args.cursor.number() };
     let run = firehose.run(printer, journal, states, stop);
     let ended = tokio::select! {
         ended = run => ended,
@@ -112,6 +111,35 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     stopping.conclude()
 }
 
+/// Who knows the keys.
+struct KeyRing {
+    keys: Arc<dyn Keys>,
+    /// The same, if they are kept: whose server it is that was named with a key is not.
+    stored: Option<Arc<StoredKeys>>,
+}
+
+impl KeyRing {
+    fn new(
+        args: &FollowArgs,
+        hosts: &Hosts,
+        network: &Network,
+        store: &Store,
+    ) -> Result<Self, Failure> {
+        let resolver = network.resolver.clone();
+        if !args.pds {
+            let stored = Arc::new(StoredKeys::new(ResolverKeys::new(resolver), store.clone()));
+            return Ok(Self { keys: stored.clone(), stored: Some(stored) });
+        }
+        match (&*args.from.host, &*hosts.urls) {
+            ([_], [server]) => {
+                let keys = Arc::new(ServerKeys::new(resolver, server.clone()));
+                Ok(Self { keys, stored: None })
+            }
+            _ => Err(Failure::Usage("--pds: name one server, by --host".to_owned())),
+        }
+    }
+}
+
 /// Lines to standard output. If nobody takes them any more there is no use in going on.
 fn open_lines<A: lines::Acknowledge>(stop: &Stop) -> Result<(Lines<A>, LinesWriter<A>), Failure> {
     let stop = stop.clone();
@@ -123,10 +151,9 @@ fn options(
     args: &FollowArgs,
     hosts: &Hosts,
     network: &Network,
-    keys: &Arc<StoredKeys>,
+    keys: Arc<dyn Keys>,
 ) -> firehose::Options {
-    let usual =
-        firehose::Options::new(hosts.urls.clone(), Arc::clone(keys) as Arc<dyn firehose::Keys>);
+    let usual = firehose::Options::new(hosts.urls.clone(), keys);
     let decoding = Decoding { values: Values::Build, ..Decoding::default() };
     let policy = Policy { values: Values::Build, ..Policy::default() };
     let verify = match (args.verify && !args.no_verify, usual.verify) {

@@ -5,6 +5,7 @@
 //! | `jetstreams` | the lines of what nobody signed |
 //! | `lines` | what a line says of an event, of whatever kind and verdict |
 //! | `places` | where a run goes on, and how it ends: interrupted, refused, out of disk |
+//! | `servers` | whose accounts a server may tell of |
 //! | `watching` | what Prometheus gets |
 //! | `interrupting` | what a `verify` leaves behind that is interrupted |
 //! | `encrypted` | streams and directories over TLS, and whose certificates are taken |
@@ -21,4 +22,5 @@ mod jetstreams;
 mod lines;
 mod places;
 mod running;
+mod servers;
 mod watching;

@@ -2,10 +2,12 @@
 //! nobody waits but the account's own events.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use atproto::syntax::{Did, SyntaxError};
 use verify::sync::{AccountKey, KeySource};
 
+use crate::http::Url;
 use crate::identity::{Account, IdentityError, Resolver};
 
 /// Knows the keys of accounts, and how to find them out.
@@ -54,24 +56,28 @@ impl ResolverKeys {
     pub fn new(resolver: Resolver) -> Self {
         Self(resolver)
     }
+
+    fn account(&self, did: &str) -> Option<Arc<Account>> {
+        Did::parse(did).ok().and_then(|did| self.0.known(did))
+    }
+
+    async fn find_account(&self, did: &str, is_doubted: bool) -> Result<Arc<Account>, KeyProblem> {
+        let did = Did::parse(did).map_err(KeyProblem::NotADid)?;
+        let account = match is_doubted {
+            true => self.0.refresh(did).await,
+            false => self.0.account(did).await,
+        };
+        account.map_err(|error| KeyProblem::Identity(Box::new(error)))
+    }
 }
 
 impl Keys for ResolverKeys {
     fn known(&self, did: &str) -> AccountKey {
-        let account = Did::parse(did).ok().and_then(|did| self.0.known(did));
-        account.and_then(|account| key(&account)).into()
+        self.account(did).and_then(|account| key(&account)).into()
     }
 
     fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a> {
-        Box::pin(async move {
-            let did = Did::parse(did).map_err(KeyProblem::NotADid)?;
-            let account = match is_doubted {
-                true => self.0.refresh(did).await,
-                false => self.0.account(did).await,
-            };
-            let account = account.map_err(|error| KeyProblem::Identity(Box::new(error)))?;
-            key(&account).map(AccountKey::Known).ok_or(KeyProblem::NoneNamed)
-        })
+        Box::pin(async move { found(&*self.find_account(did, is_doubted).await?) })
     }
 
     fn forget(&self, did: &str) {
@@ -79,6 +85,56 @@ impl Keys for ResolverKeys {
             self.0.purge(did);
         }
     }
+}
+
+/// As [`ResolverKeys`], for a run that listens to one server (PDS) and to nobody else: an account whose
+/// DID document names another server is that one's, whatever this one tells of it. It is asked for again
+/// before that counts, for it may have come here meanwhile. A relay is nobody's server.
+#[derive(Clone, Debug)]
+pub struct ServerKeys {
+    keys: ResolverKeys,
+    server: Url,
+}
+
+impl ServerKeys {
+    /// What `resolver` knows and finds of the accounts of `server`.
+    pub fn new(resolver: Resolver, server: Url) -> Self {
+        Self { keys: ResolverKeys::new(resolver), server }
+    }
+
+    fn is_elsewhere(&self, account: &Account) -> bool {
+        account.host.as_ref().is_none_or(|host| !is_same_server(host, &self.server))
+    }
+}
+
+impl Keys for ServerKeys {
+    fn known(&self, did: &str) -> AccountKey {
+        match self.keys.account(did) {
+            Some(account) if self.is_elsewhere(&account) => AccountKey::OtherHost,
+            account => account.and_then(|account| key(&account)).into(),
+        }
+    }
+
+    fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a> {
+        Box::pin(async move {
+            let account = self.keys.find_account(did, is_doubted).await?;
+            if self.is_elsewhere(&account) { Ok(AccountKey::OtherHost) } else { found(&account) }
+        })
+    }
+
+    fn forget(&self, did: &str) {
+        self.keys.forget(did);
+    }
+}
+
+/// Whether both name one host and port: whichever protocol is spoken there.
+fn is_same_server(a: &Url, b: &Url) -> bool {
+    let place = |url: &Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
+    place(a) == place(b)
+}
+
+fn found(account: &Account) -> Result<AccountKey, KeyProblem> {
+    key(account).map(AccountKey::Known).ok_or(KeyProblem::NoneNamed)
 }
 
 fn key(account: &Account) -> Option<crypto::CompressedKey> {
@@ -103,4 +159,18 @@ impl<K: KeySource + Send + Sync + 'static> Keys for FixedKeys<K> {
     }
 
     fn forget(&self, _: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_host_and_a_port_whatever_is_spoken_there() {
+        let is_same = |a: &str, b: &str| is_same_server(&a.parse().unwrap(), &b.parse().unwrap());
+        assert!(is_same("https://pds.example.com", "wss://PDS.example.com:443/xrpc"));
+        assert!(is_same("http://localhost:4481/", "ws://localhost:4481"));
+        assert!(!is_same("https://pds.example.com", "https://pds.example.com:8443"));
+        assert!(!is_same("https://pds.example.com", "https://example.com"));
+    }
 }

@@ -113,7 +113,7 @@ pub use feed::{Begin, Feed, FeedError, Item as FeedItem, Options as FeedOptions,
 pub use handler::{Delivered, Handler, Verdict};
 pub use histogram::Durations;
 pub use journal::{CursorsOnly, Journal, JournalError};
-pub use keys::{Finding, FixedKeys, KeyProblem, Keys, ResolverKeys};
+pub use keys::{Finding, FixedKeys, KeyProblem, Keys, ResolverKeys, ServerKeys};
 pub use notice::Notice;
 pub use options::{Bounds, Options, Verify};
 pub use resync::{Resync, ResyncError, Resynced};

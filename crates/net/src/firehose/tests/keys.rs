@@ -208,3 +208,40 @@ async fn who_stops_leaves_what_waits_for_a_key_to_the_next_run() {
     assert_eq!((summary.handed_over, summary.left), (2, 1));
     assert_eq!(paper.cursor(STREAM).unwrap(), Some(1));
 }
+
+/// Finds that an account is hosted elsewhere so often, and then its key.
+struct Moving {
+    key: CompressedKey,
+    elsewhere: usize,
+    asked: Mutex<Vec<bool>>,
+}
+
+impl Keys for Arc<Moving> {
+    fn known(&self, _: &str) -> AccountKey {
+        AccountKey::Unknown
+    }
+
+    fn find<'a>(&'a self, _: &'a str, is_doubted: bool) -> Finding<'a> {
+        let mut asked = self.asked.lock().unwrap();
+        asked.push(is_doubted);
+        let is_elsewhere = asked.len() <= self.elsewhere;
+        let found = if is_elsewhere { AccountKey::OtherHost } else { AccountKey::Known(self.key) };
+        Box::pin(async move { Ok(found) })
+    }
+
+    fn forget(&self, _: &str) {}
+}
+
+#[tokio::test]
+async fn an_account_of_another_server_is_refused_when_it_was_asked_for_again() {
+    for (elsewhere, code) in [(1, "verified"), (2, "event/host")] {
+        let (mut writer, paper) = (Writer::new(0), Arc::default());
+        let asked = Mutex::default();
+        let keys = Arc::new(Moving { key: writer.key(), elsewhere, asked });
+        let (recorder, mut script) =
+            (Recorder::new(1, Manner::Prompt), Script::new([writer.commit(1)]));
+        run(options(Arc::new(keys.clone())), &mut script, &recorder, &paper).await.unwrap();
+        assert_eq!(recorder.of(&writer), [(1, code)]);
+        assert_eq!(*keys.asked.lock().unwrap(), [false, true]);
+    }
+}
