@@ -3,7 +3,7 @@
 use codec::{AnyCid, Cid, CidRef};
 
 use super::arena::{Arena, Index, NodeId, Path, RecordRef, State};
-use super::tail::Tail;
+use super::tail::{InOrder, Tail};
 use super::{BlockSource, Limit, MAX_KEY_BYTES, TreeError, TreeFault, key_height};
 
 /// A tree of records. What is loaded is loaded when it is needed, from a [`BlockSource`]; what has
@@ -34,7 +34,7 @@ pub struct Tree<S = ()> {
     /// Of records as they are now.
     pub(super) index: Index,
     /// Inserts behind all others, one after the other.
-    pub(super) in_order: u32,
+    pub(super) in_order: InOrder,
     /// Records that are not yet in the nodes, and where they will be.
     pub(super) tail: Option<Tail>,
 }
@@ -66,7 +66,7 @@ impl<S> Tree<S> {
             source,
             path: Path::default(),
             index: Index::default(),
-            in_order: 0,
+            in_order: InOrder::default(),
             tail: None,
         }
     }
@@ -169,8 +169,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         let keyed = (key, key_height(key));
         let Self { arena, root, source, path, .. } = self;
         let before = arena.insert(root, keyed, value.as_cid_ref(), source, path)?;
-        let is_last = path.is_last();
-        self.was_inserted(is_last);
+        self.in_order.note(path.is_last());
         Ok(before)
     }
 
