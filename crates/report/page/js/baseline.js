@@ -24,12 +24,14 @@ function show({ tr, row }, peer, against) {
   const cell = tr.querySelector(".ratio");
   if (!peer) {
     cell.textContent = usual.get(tr).ratio;
+    cell.classList.toggle("none", cell.textContent === "–");
     tr.classList.toggle("baseline", usual.get(tr).isBaseline);
     delete tr.dataset.ratio;
     return;
   }
   const ratio = against && row.ranked ? row.rate.median / against.row.rate.median : null;
   cell.textContent = ratio === null ? "–" : ratio.toFixed(ratio >= 100 ? 0 : ratio >= 10 ? 1 : 2);
+  cell.classList.toggle("none", ratio === null);
   tr.dataset.ratio = ratio ?? "";
   tr.classList.toggle("baseline", tr === against?.tr);
 }

@@ -12,24 +12,43 @@ use crate::table::{body, cell, framed, head, heading, number, number_heading, ro
 pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
     let mut rows: Vec<(&Row, Sizes)> =
         rows.iter().filter_map(|(_, row)| Some((*row, row.sizes?))).collect();
-    let corpus = |row: &Row| row.variant.split_once('@').map(|(_, corpus)| corpus.to_owned());
     rows.sort_by(|(a, a_sizes), (b, b_sizes)| {
         (corpus(a), a_sizes.raw, &a.variant).cmp(&(corpus(b), b_sizes.raw, &b.variant))
     });
-    let greatest =
-        rows.iter().map(|(row, sizes)| each(row, sizes.raw)).fold(f64::MIN_POSITIVE, f64::max);
     (!rows.is_empty()).then(|| {
         let numbers = ["raw", "gzip", "zstd", "zstd, framed"].map(number_heading);
-        let headings =
-            [heading("format"), heading("peer"), heading("bytes an event").class("drawn")];
+        let headings = [
+            heading("format"),
+            heading("peer").class("by"),
+            heading("bytes an event").class("drawn"),
+        ];
         let headings = head(headings.into_iter().chain(numbers));
-        let lines = rows.iter().map(|(row, sizes)| line(row, *sizes, greatest));
-        framed(CAPTION, "sizes", Html::from(headings).and(body(lines)))
+        let bodies = rows.chunk_by(|(a, _), (b, _)| corpus(a) == corpus(b)).map(of_corpus);
+        framed(CAPTION, "sizes", bodies.fold(Html::from(headings), Html::and))
     })
+}
+
+/// The rows of one corpus, behind its name if it has one, with bars of a scale of their own.
+fn of_corpus(rows: &[(&Row, Sizes)]) -> Tag {
+    let greatest =
+        rows.iter().map(|(row, sizes)| each(row, sizes.raw)).fold(f64::MIN_POSITIVE, f64::max);
+    let name = rows.first().and_then(|(row, _)| corpus(row));
+    let name = name.map(|name| {
+        let heading =
+            tag("th").attr("colspan", 7).attr("scope", "rowgroup").attr("role", "rowheader");
+        row().class("group").with(heading.text(name))
+    });
+    body(name.into_iter().chain(rows.iter().map(|(row, sizes)| line(row, *sizes, greatest))))
+}
+
+/// What stands behind the format: the part of the corpus whose sizes these are.
+fn corpus(row: &Row) -> Option<&str> {
+    row.variant.split_once('@').map(|(_, corpus)| corpus)
 }
 
 fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
     let Sizes { raw, gzip6, zstd3, framed_zstd3 } = sizes;
+    let format = of.variant.split_once('@').map_or(&*of.variant, |(format, _)| format);
     let words = format!("{:.1} bytes an event, {:.1} under zstd", each(of, raw), each(of, zstd3));
     let bar = |class, size| {
         tag("rect")
@@ -44,8 +63,8 @@ fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
     let numbers =
         [raw, gzip6, zstd3, framed_zstd3].map(|size| number(format!("{:.1}", each(of, size))));
     row()
-        .with(row_heading().class("variant").text(&of.variant))
-        .with(cell().text(&of.peer))
+        .with(row_heading().class("variant").text(format))
+        .with(cell().class("by").text(&of.peer))
         .with(cell().class("drawn").with(drawn))
         .with_all(numbers)
 }
@@ -55,5 +74,5 @@ pub(crate) fn each(row: &Row, bytes: u64) -> f64 {
     bytes as f64 / row.units.max(1) as f64
 }
 
-const CAPTION: &str =
-    "Bytes an event, bare and compressed; the dark part of a bar is what zstd leaves";
+const CAPTION: &str = "Bytes an event, bare and compressed; the dark part of a bar is what zstd leaves, and each part of \
+     the corpus has a scale of its own";

@@ -108,7 +108,8 @@ fn line(view: &View<'_>, shape: &Shape, (at, row): Placed<'_>, greatest: f64) ->
                 .class("range"),
         ),
         Some(
-            number(ratio.map_or_else(none, |(ratio, _)| scale::ratio(ratio.median))).class("ratio"),
+            number(ratio.map_or_else(none, |(ratio, _)| scale::ratio(ratio.median)))
+                .class(if ratio.is_some() { "ratio" } else { "ratio none" }),
         ),
         shape.has_history.then(|| over_time(view, row)),
         shape

@@ -19,12 +19,18 @@ pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
             .into_iter()
             .chain(names.iter().enumerate().map(|(at, name)| stage_heading(at, name)));
         let lines = staged.iter().map(|row| line(row, &names, greatest));
-        let table = framed(CAPTION, "stages", Html::from(head(headings)).and(body(lines)));
-        tag("div")
-            .class("block")
-            .with(tag("h3").text("The chain of trust, in milliseconds"))
-            .with(table)
+        let (title, caption) = words(&names);
+        let table = framed(caption, "stages", Html::from(head(headings)).and(body(lines)));
+        tag("div").class("block").with(tag("h3").text(title)).with(table)
     })
+}
+
+/// What the table is called, and what is said of it: a proof has stages, other work has parts.
+fn words(names: &[&str]) -> (&'static str, &'static str) {
+    match names.iter().any(|name| STAGES.contains(name)) {
+        true => ("The chain of trust, in milliseconds", STAGES_CAPTION),
+        false => ("Part by part, in milliseconds", "Median of each part of the work"),
+    }
 }
 
 fn stage_heading(at: usize, name: &str) -> Tag {
@@ -74,6 +80,6 @@ fn median(passes_ns: &[u64]) -> Option<f64> {
     Some(f64::midpoint(sorted[below] as f64, sorted[above] as f64))
 }
 
-const CAPTION: &str =
+const STAGES_CAPTION: &str =
     "Median of each stage; one that a peer cannot tell apart is in the one before it";
 const STAGES: [&str; 4] = ["parse", "signature", "walk", "rebuild"];

@@ -67,3 +67,36 @@ fn ratios_are_held_against_the_peer_that_is_chosen() {
     let page = page(&[samples::results()], &Options { baseline }).unwrap();
     assert!(page.contains("ratio to rust-raw verified/arena-reuse"));
 }
+
+#[test]
+fn sizes_of_a_part_of_the_corpus_stand_behind_its_name_by_a_scale_of_their_own() {
+    let mut results = samples::results();
+    let size = |row: &bench::Row| row.sizes.map(|sizes| sizes.raw / row.units.max(1));
+    let at = (0..results.rows.len()).max_by_key(|at| size(&results.rows[*at])).unwrap();
+    let mut part = results.rows[at].clone();
+    part.variant.push_str("@of-one-kind");
+    part.sizes.as_mut().unwrap().raw /= 2;
+    results.rows.insert(at, part);
+    let page = page(&[results], &Options::default()).unwrap();
+    let sizes = page.split_once("class=\"sizes\"").unwrap().1.split_once("</table>").unwrap().0;
+    let (all, of_one_kind) = sizes.split_once(">of-one-kind</th>").unwrap();
+    // The longest of each fills the width.
+    for part in [all, of_one_kind] {
+        assert!(
+            part.contains("class=\"bar faint\"") && part.contains("width=\"100.00%\""),
+            "{part}"
+        );
+    }
+    assert!(!sizes.contains("@of-one-kind"));
+}
+
+#[test]
+fn only_a_proof_is_called_a_chain_of_trust() {
+    let mut results = samples::results();
+    results.rows.retain(|row| !row.stages_ns.is_empty());
+    for row in &mut results.rows {
+        row.stages_ns = [("kind-1".to_owned(), row.passes_ns.clone())].into();
+    }
+    let page = page(&[results], &Options::default()).unwrap();
+    assert!(page.contains("Part by part") && !page.contains("The chain of trust, in"));
+}
