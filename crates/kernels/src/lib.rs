@@ -24,9 +24,11 @@
 //! | [`base32`] | how do these bytes read in lower-case base32, and back? |
 //! | [`hex`] | how do these bytes read in lower-case hexadecimal, and back? |
 //! | [`json`] | how much of this text stands in JSON as it is? |
+//! | [`append`] | how are many short pieces appended without a call for each? |
 //! | [`prefetch`] | which bytes will be read soon? |
 //! | [`varint`] | which integer does this minimal LEB128 spell? |
 
+pub mod append;
 pub mod base32;
 pub mod hex;
 pub mod json;

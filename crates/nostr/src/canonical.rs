@@ -10,7 +10,8 @@
 //! Other control characters are *included verbatim*, says NIP-01; the JSON writers that most clients
 //! use tell them as `\u00XX`. No known real event has one. [`Controls`] chooses.
 
-use kernels::{hex, json, sha256};
+use kernels::append::{Appender, Job, append};
+use kernels::{hex, json, prefetch, sha256};
 
 use crate::{Event, Tag, Value};
 
@@ -37,17 +38,30 @@ pub enum Controls {
 /// # Ok::<(), wireproof_nostr::DecodeError>(())
 /// ```
 pub fn write(event: &Event<'_>, controls: Controls, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"[0,\"");
-    hex::encode_into(&event.pubkey, out);
-    out.extend_from_slice(b"\",");
-    write_integer(event.created_at, out);
-    out.push(b',');
-    write_integer(event.kind.into(), out);
-    out.push(b',');
-    write_tags(event.tags, controls, out);
-    out.push(b',');
-    write_text(event.content, controls, out);
-    out.push(b']');
+    append(Canonical { event, controls }, out);
+}
+
+struct Canonical<'e> {
+    event: &'e Event<'e>,
+    controls: Controls,
+}
+
+impl Job for Canonical<'_> {
+    #[inline(always)]
+    fn run(self, out: &mut Appender) {
+        let Self { event, controls } = self;
+        out.array(b"[0,\"");
+        out.hex(&event.pubkey);
+        out.array(b"\",");
+        write_integer(event.created_at, out);
+        out.byte(b',');
+        write_integer(event.kind.into(), out);
+        out.byte(b',');
+        write_tags(event.tags, controls, out);
+        out.byte(b',');
+        write_text(event.content, controls, out);
+        out.byte(b']');
+    }
 }
 
 /// The id that `event` must have, with `scratch` as memory.
@@ -58,38 +72,65 @@ pub fn id(event: &Event<'_>, controls: Controls, scratch: &mut Vec<u8>) -> [u8; 
 }
 
 /// Appends the tags as JSON.
-pub(crate) fn write_tags(tags: &[Tag<'_>], controls: Controls, out: &mut Vec<u8>) {
-    out.push(b'[');
+#[inline(always)]
+pub(crate) fn write_tags(tags: &[Tag<'_>], controls: Controls, out: &mut Appender) {
+    out.byte(b'[');
     for (at, tag) in tags.iter().enumerate() {
-        out.extend_from_slice(if at == 0 { b"[" } else { b",[" });
-        for (at, value) in tag.iter().enumerate() {
-            if at > 0 {
-                out.push(b',');
-            }
-            write_value(value, controls, out);
+        ask_ahead(tags, at);
+        if at > 0 {
+            out.byte(b',');
         }
-        out.push(b']');
+        write_tag(tag, controls, out);
     }
-    out.push(b']');
+    out.byte(b']');
 }
 
-#[inline]
-fn write_value(value: &Value<'_>, controls: Controls, out: &mut Vec<u8>) {
+/// Asks for what will be written soon: of lists of thousands that nobody has just read, half of the time
+/// is waiting for memory.
+#[inline(always)]
+fn ask_ahead(tags: &[Tag<'_>], at: usize) {
+    if let Some(tag) = tags.get(at + 2 * TAGS_AHEAD) {
+        prefetch::ask_for_item(tag, 0);
+    }
+    if let Some([.., Value::Text(text)]) = tags.get(at + TAGS_AHEAD) {
+        prefetch::ask_for_item(text.as_bytes(), 0);
+    }
+}
+
+#[inline(always)]
+fn write_tag(tag: Tag<'_>, controls: Controls, out: &mut Appender) {
+    out.byte(b'[');
+    for (at, value) in tag.iter().enumerate() {
+        if at > 0 {
+            out.byte(b',');
+        }
+        write_value(value, controls, out);
+    }
+    out.byte(b']');
+}
+
+#[inline(always)]
+fn write_value(value: &Value<'_>, controls: Controls, out: &mut Appender) {
     match value {
         Value::Text(text) => write_text(text, controls, out),
         Value::Hex(bytes) => {
-            out.push(b'"');
-            hex::encode_into(bytes, out);
-            out.push(b'"');
+            out.byte(b'"');
+            out.hex(bytes);
+            out.byte(b'"');
         }
     }
 }
 
 /// Appends text in quotes.
-#[inline]
-pub(crate) fn write_text(text: &str, controls: Controls, out: &mut Vec<u8>) {
+#[inline(always)]
+pub(crate) fn write_text(text: &str, controls: Controls, out: &mut Appender) {
+    if !out.quoted(text.as_bytes()) {
+        out.as_list(|list| write_escaped(text.as_bytes(), controls, list));
+    }
+}
+
+fn write_escaped(mut rest: &[u8], controls: Controls, out: &mut Vec<u8>) {
     out.push(b'"');
-    let mut rest = text.as_bytes();
     loop {
         let plain = json::append_plain(rest, out);
         let Some((first, behind)) = rest[plain..].split_first() else { break };
@@ -117,8 +158,15 @@ fn write_special(byte: u8, controls: Controls, out: &mut Vec<u8>) {
 }
 
 /// Appends an integer in decimal.
+#[inline(always)]
+pub(crate) fn write_integer(value: i64, out: &mut Appender) {
+    let (digits, start) = decimal(value);
+    out.bytes(&digits[start..]);
+}
+
+/// An integer in decimal, and where it starts.
 #[inline]
-pub(crate) fn write_integer(value: i64, out: &mut Vec<u8>) {
+fn decimal(value: i64) -> ([u8; 20], usize) {
     // i64::MIN has 19 digits and a sign.
     let (mut digits, mut start, mut rest) = ([0; 20], 20, value.unsigned_abs());
     loop {
@@ -133,8 +181,11 @@ pub(crate) fn write_integer(value: i64, out: &mut Vec<u8>) {
         start -= 1;
         digits[start] = b'-';
     }
-    out.extend_from_slice(&digits[start..]);
+    (digits, start)
 }
+
+/// How many tags are written between asking for one and writing it.
+const TAGS_AHEAD: usize = 12;
 
 #[cfg(test)]
 mod tests {
@@ -143,15 +194,22 @@ mod tests {
     #[test]
     fn integers_are_told_in_decimal() {
         for value in [0, 1, -1, 9, 10, 1_720_000_000, i64::MAX, i64::MIN] {
-            let mut out = Vec::new();
-            write_integer(value, &mut out);
-            assert_eq!(out, value.to_string().into_bytes());
+            let (digits, start) = decimal(value);
+            assert_eq!(&digits[start..], value.to_string().as_bytes());
+        }
+    }
+
+    struct Text<'t>(&'t str, Controls);
+
+    impl Job for Text<'_> {
+        fn run(self, out: &mut Appender) {
+            write_text(self.0, self.1, out);
         }
     }
 
     fn told(text: &str, controls: Controls) -> String {
         let mut out = Vec::new();
-        write_text(text, controls, &mut out);
+        append(Text(text, controls), &mut out);
         String::from_utf8(out).unwrap()
     }
 

@@ -8,6 +8,7 @@ mod encode;
 mod encoded;
 mod fields;
 mod groups;
+mod in_order;
 mod validate;
 
 use bumpalo::Bump;
@@ -48,7 +49,7 @@ pub(super) fn open<'f>(
     let Some(format) = Format::from_name(name) else { return Ok(None) };
     let corpus = Corpus::read(files, arena)?;
     Ok(match (task, way) {
-        (Task::NostrSerialize, "") => Some(Box::new(encode::Encode::new(format, corpus))),
+        (Task::NostrSerialize, "") => Some(Box::new(encode::Encode::new(format, &corpus, arena))),
         (Task::NostrDeserialize, "") => Some(Box::new(decode::Decode::new(format, &corpus)?)),
         (Task::NostrValidated, "") => Some(Box::new(validate::Alone::new(format, &corpus)?)),
         (Task::NostrValidated, "batch") => Some(Box::new(validate::Many::new(format, &corpus)?)),

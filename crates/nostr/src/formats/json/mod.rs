@@ -18,7 +18,7 @@ mod text;
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
-use kernels::hex;
+use kernels::append::{Appender, Job, append};
 
 use crate::canonical::{self, Controls};
 use crate::{DecodeError, EncodeError, Event, Limits};
@@ -29,19 +29,7 @@ use reader::Reader;
 /// # Errors
 /// None; the signature is that of every format.
 pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    out.reserve(LEAST_BYTES + event.content.len());
-    write_hex(b"{\"id\":\"", &event.id, out);
-    write_hex(b"\",\"pubkey\":\"", &event.pubkey, out);
-    out.extend_from_slice(b"\",\"created_at\":");
-    canonical::write_integer(event.created_at, out);
-    out.extend_from_slice(b",\"kind\":");
-    canonical::write_integer(event.kind.into(), out);
-    out.extend_from_slice(b",\"tags\":");
-    canonical::write_tags(event.tags, Controls::Escaped, out);
-    out.extend_from_slice(b",\"content\":");
-    canonical::write_text(event.content, Controls::Escaped, out);
-    write_hex(b",\"sig\":\"", &event.sig, out);
-    out.extend_from_slice(b"\"}");
+    append(Object(event), out);
     Ok(())
 }
 
@@ -97,10 +85,29 @@ pub fn decode_batch<'a>(
     Ok(events.into_bump_slice())
 }
 
-#[inline]
-fn write_hex(before: &[u8], bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(before);
-    hex::encode_into(bytes, out);
+struct Object<'e>(&'e Event<'e>);
+
+impl Job for Object<'_> {
+    #[inline(always)]
+    fn run(self, out: &mut Appender) {
+        let Self(event) = self;
+        out.reserve(LEAST_BYTES + event.content.len());
+        out.array(b"{\"id\":\"");
+        out.hex(&event.id);
+        out.array(b"\",\"pubkey\":\"");
+        out.hex(&event.pubkey);
+        out.array(b"\",\"created_at\":");
+        canonical::write_integer(event.created_at, out);
+        out.array(b",\"kind\":");
+        canonical::write_integer(event.kind.into(), out);
+        out.array(b",\"tags\":");
+        canonical::write_tags(event.tags, Controls::Escaped, out);
+        out.array(b",\"content\":");
+        canonical::write_text(event.content, Controls::Escaped, out);
+        out.array(b",\"sig\":\"");
+        out.hex(&event.sig);
+        out.array(b"\"}");
+    }
 }
 
 /// Bytes of an event without tags and content, about.

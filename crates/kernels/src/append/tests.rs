@@ -1,0 +1,102 @@
+use super::*;
+
+/// Runs `piece` after a few bytes in a list without room, and in one with much, over every back end that
+/// this machine has; answers what all of them appended.
+fn appended<T: PartialEq + std::fmt::Debug>(piece: impl Fn(&mut Appender) -> T) -> (T, Vec<u8>) {
+    let mut answers = Vec::new();
+    for room in [0, 1, 65, 1_000] {
+        for is_wide in back_ends() {
+            let mut list = Vec::with_capacity(BEFORE.len() + room);
+            list.extend_from_slice(BEFORE);
+            answers.push(run_on(&piece, *is_wide, list));
+        }
+    }
+    let first = answers.pop().unwrap();
+    answers.iter().for_each(|answer| assert_eq!(*answer, first));
+    first
+}
+
+fn run_on<T>(piece: impl Fn(&mut Appender) -> T, is_wide: bool, list: Vec<u8>) -> (T, Vec<u8>) {
+    let mut appender = Appender { list, is_wide };
+    let answer = piece(&mut appender);
+    let behind = appender.list.strip_prefix(BEFORE).expect("what was there stays");
+    (answer, behind.to_vec())
+}
+
+/// Whether each back end is the wide one.
+fn back_ends() -> &'static [bool] {
+    #[cfg(target_arch = "x86_64")]
+    if x86_avx512::is_available() {
+        return &[false, true];
+    }
+    &[false]
+}
+
+#[test]
+fn every_back_end_appends_bytes_of_every_length() {
+    for len in 0..=BYTES.len() {
+        let bytes = &BYTES[..len];
+        assert_eq!(appended(|out| out.bytes(bytes)).1, bytes);
+    }
+    assert_eq!(appended(|out| out.array(b"array")).1, b"array");
+    assert_eq!(appended(|out| out.byte(7)).1, [7]);
+}
+
+#[test]
+fn every_back_end_spells_bytes_of_every_length() {
+    for len in 0..=BYTES.len() {
+        let bytes = &BYTES[..len];
+        let expected: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(appended(|out| out.hex(bytes)).1, expected.into_bytes());
+    }
+}
+
+#[test]
+fn every_back_end_quotes_text_unless_a_byte_of_it_is_special() {
+    for len in 0..=130 {
+        let mut text = vec![b'a'; len];
+        let quoted = [b"\"", &text[..], b"\""].concat();
+        assert_eq!(appended(|out| out.quoted(&text)), (true, quoted));
+        for at in (0..len).step_by(1 + len / 20).chain(len.checked_sub(1)) {
+            for byte in 0..=255u8 {
+                text[at] = byte;
+                let is_special = byte < 0x20 || byte == b'"' || byte == b'\\';
+                let (is_quoted, told) = appended(|out| out.quoted(&text));
+                assert_eq!((is_quoted, told.is_empty()), (!is_special, is_special), "{byte:02x}");
+            }
+            text[at] = b'a';
+        }
+    }
+}
+
+#[test]
+fn pieces_follow_one_another_over_the_back_end_that_is_chosen() {
+    struct Pieces;
+    impl Job for Pieces {
+        fn run(self, out: &mut Appender) {
+            for len in 0..BYTES.len() {
+                out.bytes(&BYTES[..len]);
+                out.as_list(|list| list.push(b'/'));
+            }
+        }
+    }
+    let expected: Vec<u8> =
+        (0..BYTES.len()).flat_map(|len| [&BYTES[..len], b"/"].concat()).collect();
+    let mut list = Vec::new();
+    append(Pieces, &mut list);
+    assert_eq!(list, expected);
+    append_portable(Pieces, &mut list);
+    assert_eq!(list, expected.repeat(2));
+}
+
+const BEFORE: &[u8] = b"before";
+
+const BYTES: [u8; 200] = {
+    let mut bytes = [0; 200];
+    let mut at = 0;
+    while at < bytes.len() {
+        bytes[at] = (at as u8).wrapping_mul(37);
+        at += 1;
+    }
+    bytes
+};
