@@ -57,8 +57,9 @@ pub(super) fn quote(text: &[u8], room: &mut [MaybeUninit<u8>; STEP + 2]) -> bool
 #[target_feature(enable = "avx512bw,bmi2")]
 fn load(bytes: &[u8]) -> __m512i {
     assert!(bytes.len() <= STEP);
+    let there = first(bytes.len());
     // SAFETY: the mask names the bytes there are, and no others are touched.
-    unsafe { _mm512_maskz_loadu_epi8(first(bytes.len()), bytes.as_ptr().cast()) }
+    unsafe { _mm512_maskz_loadu_epi8(there, bytes.as_ptr().cast()) }
 }
 
 #[inline]

@@ -7,7 +7,7 @@ use bumpalo::Bump;
 
 use super::Format;
 use crate::{DecodeError, EncodeError, Event, Limits, OwnedEvent};
-pub(super) use made::golden;
+pub(super) use made::{golden, ordinary};
 use random::Random;
 
 /// What the layouts have no place for, by the names of [`made::edges`]. All else comes back.

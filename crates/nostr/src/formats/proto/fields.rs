@@ -122,7 +122,7 @@ impl<'a> Iterator for Values<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let mut input = self.input.take()?;
-        let value = reader::next_value(self.schema, &mut input).transpose()?;
+        let value = tags::next_value(self.schema, &mut input).transpose()?;
         self.input = value.is_ok().then_some(input);
         Some(value.map(|(_, value)| value))
     }

@@ -34,7 +34,9 @@
 //! have its values in either list, not in both.
 
 mod fields;
+mod plain_tags;
 mod reader;
+mod tags;
 mod wire;
 mod writer;
 

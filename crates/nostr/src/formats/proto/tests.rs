@@ -1,7 +1,7 @@
 use kernels::sha256;
 
 use super::*;
-use crate::formats::tests::golden;
+use crate::formats::tests::{golden, ordinary};
 use crate::{Field, OwnedEvent, Reason};
 
 const SCHEMAS: [Schema; 3] = [Schema::String, Schema::Binary, Schema::BinaryHex];
@@ -133,3 +133,27 @@ fn messages_longer_than_127_bytes_are_moved_behind_their_length() {
         }
     }
 }
+
+#[test]
+fn short_text_is_read_at_once_as_it_is_one_by_one() {
+    let mut plain = 0;
+    for event in ordinary().into_iter().filter(|event| !event.tags.is_empty()) {
+        let bytes = encoded(Schema::Binary, &event);
+        let without = OwnedEvent { tags: Vec::new(), content: String::new(), ..event };
+        let start = encoded(Schema::Binary, &without).len() - SIG_FIELD_BYTES;
+        for limits in [Limits::default(), Limits { tags: 2, tag_values: 2, ..Limits::default() }] {
+            let arena = Bump::new();
+            let mut input = Input::new(&bytes[start..]);
+            let at_once = plain_tags::read(&bytes[start..], &arena, &limits);
+            let one_by_one = tags::together_in_any_way(Schema::Binary, &mut input, &arena, &limits);
+            if let Some((tags, len)) = at_once {
+                assert_eq!((Ok(tags), len), (one_by_one, input.offset()));
+                plain += 1;
+            }
+        }
+    }
+    assert!(plain > 10, "{plain}");
+}
+
+/// Key, length and bytes of a signature, which come last.
+const SIG_FIELD_BYTES: usize = 66;

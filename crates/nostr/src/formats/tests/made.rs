@@ -26,7 +26,7 @@ pub(in crate::formats) fn golden() -> OwnedEvent {
 }
 
 /// Events as relays have them, which every format holds.
-pub(super) fn ordinary() -> Vec<OwnedEvent> {
+pub(in crate::formats) fn ordinary() -> Vec<OwnedEvent> {
     let mut random = Random(7);
     let mut events = vec![golden(), with_tags(&[]), with_content("")];
     events.extend((0..60).map(|_| random_event(&mut random)));
