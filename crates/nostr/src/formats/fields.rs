@@ -5,7 +5,8 @@ use bumpalo::Bump;
 use super::capnp::Layout;
 use super::proto::Schema;
 use super::{
-    Format, capnp, cbor, dannypack, flatbuffers, msgpack, ndb_note, notepack, proto, wireproof,
+    Format, capnp, cbor, dannypack, flatbuffers, json, msgpack, ndb_note, notepack, proto,
+    wireproof,
 };
 use crate::{DecodeError, Event, Limits};
 
@@ -14,8 +15,14 @@ use crate::{DecodeError, Event, Limits};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Fields<'a> {
+    /// Of JSON.
+    Json(json::Fields<'a>),
+    /// Of CBOR with names.
+    CborSchemaless(cbor::schemaless::Fields<'a>),
     /// Of packed CBOR.
-    Cbor(cbor::packed::Fields<'a>),
+    CborPacked(cbor::packed::Fields<'a>),
+    /// Of CBOR with numbers.
+    CborIntkey(cbor::intkey::Fields<'a>),
     /// Of MessagePack.
     Msgpack(msgpack::Fields<'a>),
     /// Of DannyPack.
@@ -32,7 +39,7 @@ pub enum Fields<'a> {
     NdbNote(ndb_note::Fields<'a>),
     /// Of our own format.
     Wireproof(wireproof::Fields<'a>),
-    /// Of a format that is read from front to end.
+    /// Of a format that must be unpacked whole.
     Whole(Event<'a>),
 }
 
@@ -51,7 +58,12 @@ impl Format {
         let proto = |schema| Ok(Fields::Proto(proto::Fields::new(schema, bytes)));
         let capnp = |layout| capnp::Fields::new(layout, bytes, arena).map(Fields::Capnp);
         match self {
-            Self::CborPacked => cbor::packed::Fields::new(bytes).map(Fields::Cbor),
+            Self::Json => json::Fields::new(bytes, arena).map(Fields::Json),
+            Self::CborSchemaless => {
+                Ok(Fields::CborSchemaless(cbor::schemaless::Fields::new(bytes, arena)))
+            }
+            Self::CborPacked => cbor::packed::Fields::new(bytes).map(Fields::CborPacked),
+            Self::CborIntkey => Ok(Fields::CborIntkey(cbor::intkey::Fields::new(bytes, arena))),
             Self::Msgpack => msgpack::Fields::new(bytes).map(Fields::Msgpack),
             Self::Dannypack => dannypack::Fields::new(bytes).map(Fields::Dannypack),
             Self::Notepack => notepack::Fields::new(bytes).map(Fields::Notepack),
@@ -63,11 +75,9 @@ impl Format {
             Self::Flatbuffers => flatbuffers::Fields::new(bytes).map(Fields::Flatbuffers),
             Self::NdbNote => ndb_note::Fields::new(bytes).map(Fields::NdbNote),
             Self::Wireproof => wireproof::Fields::new(bytes).map(Fields::Wireproof),
-            Self::Json
-            | Self::CborSchemaless
-            | Self::CborIntkey
-            | Self::CapnpPacked
-            | Self::CapnpSchemaPacked => self.decode(bytes, arena, limits).map(Fields::Whole),
+            Self::CapnpPacked | Self::CapnpSchemaPacked => {
+                self.decode(bytes, arena, limits).map(Fields::Whole)
+            }
         }
     }
 }
@@ -80,7 +90,10 @@ impl Fields<'_> {
     #[inline]
     pub fn kind(&self) -> Result<u16, DecodeError> {
         match self {
-            Self::Cbor(fields) => fields.kind(),
+            Self::Json(fields) => fields.kind(),
+            Self::CborSchemaless(fields) => fields.kind(),
+            Self::CborPacked(fields) => fields.kind(),
+            Self::CborIntkey(fields) => fields.kind(),
             Self::Msgpack(fields) => fields.kind(),
             Self::Dannypack(fields) => Ok(fields.kind()),
             Self::Notepack(fields) => fields.kind(),
@@ -100,7 +113,10 @@ impl Fields<'_> {
     #[inline]
     pub fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
         match self {
-            Self::Cbor(fields) => Ok(*fields.pubkey()),
+            Self::Json(fields) => fields.pubkey(),
+            Self::CborSchemaless(fields) => fields.pubkey(),
+            Self::CborPacked(fields) => Ok(*fields.pubkey()),
+            Self::CborIntkey(fields) => fields.pubkey(),
             Self::Msgpack(fields) => Ok(*fields.pubkey()),
             Self::Dannypack(fields) => Ok(*fields.pubkey()),
             Self::Notepack(fields) => Ok(*fields.pubkey()),

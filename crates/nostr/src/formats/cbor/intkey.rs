@@ -20,10 +20,9 @@
 
 use bumpalo::Bump;
 
-use super::draft::Draft;
 use super::head::{self, ARRAY, NEGATIVE, UNSIGNED};
-use super::items::{self, Reader, TextOrBytes};
-use super::skip;
+use super::items::{self, Reader, WithNumbers};
+use super::map::{self, Keys};
 use crate::formats::compact::LEAST_DIGITS;
 use crate::{DecodeError, EncodeError, Event, Field, Limits, Reason};
 
@@ -60,7 +59,7 @@ pub fn decode<'a>(
     limits: &Limits,
 ) -> Result<Event<'a>, DecodeError> {
     let mut reader = Reader::new(bytes, arena, limits);
-    let event = event(&mut reader)?;
+    let event = map::event::<WithNumbers>(&mut reader)?;
     reader.input.end()?;
     Ok(event)
 }
@@ -83,22 +82,20 @@ pub fn decode_batch<'a>(
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<&'a [Event<'a>], DecodeError> {
-    Reader::new(bytes, arena, limits).events(event)
+    Reader::new(bytes, arena, limits).events(map::event::<WithNumbers>)
 }
 
-#[inline(always)]
-fn event<'a>(reader: &mut Reader<'a, '_>) -> Result<Event<'a>, DecodeError> {
-    let start = reader.input.offset();
-    let mut draft = Draft::default();
-    for _ in 0..reader.len(head::MAP, 2, "a map")? {
+/// An event of which single fields are read.
+pub type Fields<'a> = map::Fields<'a, WithNumbers>;
+
+impl Keys for WithNumbers {
+    #[inline(always)]
+    fn field(reader: &mut Reader<'_, '_>) -> Result<Option<Field>, DecodeError> {
         let at = reader.input;
         match head::read(&mut reader.input)? {
-            (UNSIGNED, key @ 0..7) => {
-                draft.read::<TextOrBytes>(Field::ALL[key as usize], at.offset(), reader)?;
-            }
-            (UNSIGNED | NEGATIVE, _) => skip::item(&mut reader.input, 0)?,
-            _ => return Err(at.fault(Reason::Expected("an integer key"))),
+            (UNSIGNED, key @ 0..7) => Ok(Some(Field::ALL[key as usize])),
+            (UNSIGNED | NEGATIVE, _) => Ok(None),
+            _ => Err(at.fault(Reason::Expected("an integer key"))),
         }
     }
-    draft.into_event(start)
 }

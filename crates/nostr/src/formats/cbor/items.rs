@@ -19,19 +19,19 @@ use crate::formats::tags::{self, Layout};
 use crate::input::{self, Input};
 use crate::{DecodeError, Event, Field, Limits, Reason, Tag, Value};
 
-/// Values are text.
+/// The map with names: values are text.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum TextOnly {}
+pub enum WithNames {}
 
-/// Values are text or bytes, as their writer liked.
+/// The map with numbers: values are text or bytes, as their writer liked.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum TextOrBytes {}
+pub enum WithNumbers {}
 
-/// Values are bytes if they can be, else text.
+/// The array: values are bytes if they can be, else text.
 #[derive(Clone, Copy, Debug)]
 pub enum OneForm {}
 
-impl Layout for TextOnly {
+impl Layout for WithNames {
     #[inline(always)]
     fn tag_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
         argument(input, ARRAY, "an array of tags")
@@ -49,15 +49,15 @@ impl Layout for TextOnly {
     }
 }
 
-impl Layout for TextOrBytes {
+impl Layout for WithNumbers {
     #[inline(always)]
     fn tag_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
-        TextOnly::tag_count(input)
+        WithNames::tag_count(input)
     }
 
     #[inline(always)]
     fn value_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
-        TextOnly::value_count(input)
+        WithNames::value_count(input)
     }
 
     #[inline(always)]
@@ -76,17 +76,17 @@ impl Layout for TextOrBytes {
 impl Layout for OneForm {
     #[inline(always)]
     fn tag_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
-        TextOnly::tag_count(input)
+        WithNames::tag_count(input)
     }
 
     #[inline(always)]
     fn value_count(input: &mut Input<'_>) -> Result<u64, DecodeError> {
-        TextOnly::value_count(input)
+        WithNames::value_count(input)
     }
 
     #[inline(always)]
     fn head(input: &mut Input<'_>) -> Result<(Form, usize), DecodeError> {
-        TextOrBytes::head(input)
+        WithNumbers::head(input)
     }
 
     #[inline(always)]

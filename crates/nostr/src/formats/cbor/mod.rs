@@ -14,6 +14,7 @@ mod fields;
 mod head;
 pub mod intkey;
 mod items;
+mod map;
 pub mod packed;
 pub mod schemaless;
 mod skip;

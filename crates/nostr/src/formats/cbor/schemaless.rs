@@ -16,10 +16,9 @@
 
 use bumpalo::Bump;
 
-use super::draft::Draft;
-use super::head::{self, ARRAY, MAP, TEXT};
-use super::items::{self, Reader, TextOnly};
-use super::skip;
+use super::head::{self, ARRAY, TEXT};
+use super::items::{self, Reader, WithNames};
+use super::map::{self, Keys};
 use crate::{DecodeError, EncodeError, Event, Field, Limits};
 
 /// Appends `event`. CBOR can hold every event.
@@ -55,7 +54,7 @@ pub fn decode<'a>(
     limits: &Limits,
 ) -> Result<Event<'a>, DecodeError> {
     let mut reader = Reader::new(bytes, arena, limits);
-    let event = event(&mut reader)?;
+    let event = map::event::<WithNames>(&mut reader)?;
     reader.input.end()?;
     Ok(event)
 }
@@ -78,35 +77,25 @@ pub fn decode_batch<'a>(
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<&'a [Event<'a>], DecodeError> {
-    Reader::new(bytes, arena, limits).events(event)
+    Reader::new(bytes, arena, limits).events(map::event::<WithNames>)
 }
 
-#[inline(always)]
-fn event<'a>(reader: &mut Reader<'a, '_>) -> Result<Event<'a>, DecodeError> {
-    let start = reader.input.offset();
-    let mut draft = Draft::default();
-    for _ in 0..reader.len(MAP, 2, "a map")? {
-        let at = reader.input.offset();
-        match field(reader)? {
-            Some(field) => draft.read::<TextOnly>(field, at, reader)?,
-            None => skip::item(&mut reader.input, 0)?,
-        }
+/// An event of which single fields are read.
+pub type Fields<'a> = map::Fields<'a, WithNames>;
+
+impl Keys for WithNames {
+    #[inline(always)]
+    fn field(reader: &mut Reader<'_, '_>) -> Result<Option<Field>, DecodeError> {
+        let len = reader.len(TEXT, 1, "a key of text")?;
+        Ok(match reader.input.text(len)? {
+            "id" => Some(Field::Id),
+            "pubkey" => Some(Field::Pubkey),
+            "created_at" => Some(Field::CreatedAt),
+            "kind" => Some(Field::Kind),
+            "tags" => Some(Field::Tags),
+            "content" => Some(Field::Content),
+            "sig" => Some(Field::Sig),
+            _ => None,
+        })
     }
-    draft.into_event(start)
-}
-
-/// The field that the next key names, if it names one.
-#[inline(always)]
-fn field(reader: &mut Reader<'_, '_>) -> Result<Option<Field>, DecodeError> {
-    let len = reader.len(TEXT, 1, "a key of text")?;
-    Ok(match reader.input.text(len)? {
-        "id" => Some(Field::Id),
-        "pubkey" => Some(Field::Pubkey),
-        "created_at" => Some(Field::CreatedAt),
-        "kind" => Some(Field::Kind),
-        "tags" => Some(Field::Tags),
-        "content" => Some(Field::Content),
-        "sig" => Some(Field::Sig),
-        _ => None,
-    })
 }

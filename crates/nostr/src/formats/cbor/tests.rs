@@ -5,7 +5,7 @@ use kernels::{hex, sha256};
 
 use super::{intkey, packed, schemaless};
 use crate::formats::tests::{assert_fields_agree, golden};
-use crate::{DecodeError, Event, Field, Limit, Limits, OwnedEvent, Reason};
+use crate::{DecodeError, EncodeError, Event, Field, Limit, Limits, OwnedEvent, Reason, Value};
 
 type Decode = for<'a> fn(&'a [u8], &'a Bump, &Limits) -> Result<Event<'a>, DecodeError>;
 
@@ -145,19 +145,61 @@ fn unknown_keys_of_a_map_are_passed_over_to_a_depth() {
 
 #[test]
 fn single_fields_of_the_packed_form_are_those_of_the_event() {
-    let encoded = |event: &OwnedEvent| {
-        let mut bytes = Vec::new();
-        packed::encode(&event.borrow_in(&Bump::new()), &mut bytes).unwrap();
-        bytes
-    };
-    assert_fields_agree(encoded, |bytes| {
+    assert_fields_agree(by(packed::encode), |bytes| {
         let fields = packed::Fields::new(bytes)?;
-        let mut tags = Vec::new();
-        for tag in fields.tags()? {
-            let texts = tag?.map(|value| Ok(value?.to_text().into_owned()));
-            tags.push(texts.collect::<Result<_, DecodeError>>()?);
-        }
         let (created_at, kind) = (fields.created_at()?, fields.kind()?);
-        Ok((*fields.id(), *fields.pubkey(), created_at, kind, tags))
+        Ok((*fields.id(), *fields.pubkey(), created_at, kind, told(fields.tags()?)?))
     });
+}
+
+#[test]
+fn single_fields_of_a_map_are_those_of_the_event() {
+    assert_fields_agree(by(schemaless::encode), |bytes| {
+        let arena = Bump::new();
+        let fields = schemaless::Fields::new(bytes, &arena);
+        let (created_at, kind) = (fields.created_at()?, fields.kind()?);
+        Ok((fields.id()?, fields.pubkey()?, created_at, kind, told(fields.tags()?)?))
+    });
+    assert_fields_agree(by(intkey::encode), |bytes| {
+        let arena = Bump::new();
+        let fields = intkey::Fields::new(bytes, &arena);
+        let (created_at, kind) = (fields.created_at()?, fields.kind()?);
+        Ok((fields.id()?, fields.pubkey()?, created_at, kind, told(fields.tags()?)?))
+    });
+}
+
+#[test]
+fn a_field_that_a_map_lacks_is_missed_and_one_behind_a_fault_is_not_reached() {
+    let (arena, without) = (Bump::new(), with(&intkey(), b"\x02\x1a", b"\x09\x1a"));
+    let fields = intkey::Fields::new(&without, &arena);
+    let missing = fields.created_at().unwrap_err().reason;
+    assert_eq!(missing, Reason::Missing(Field::CreatedAt));
+    assert_eq!(fields.kind(), Ok(golden().kind));
+    let broken = with(&schemaless(), b"\x64kind", b"\x7fkind");
+    let fields = schemaless::Fields::new(&broken, &arena);
+    assert_eq!(fields.created_at(), Ok(golden().created_at));
+    assert!(fields.kind().is_err() && fields.tags().is_err());
+}
+
+fn by(
+    encode: impl Fn(&Event<'_>, &mut Vec<u8>) -> Result<(), EncodeError>,
+) -> impl Fn(&OwnedEvent) -> Vec<u8> {
+    move |event| {
+        let mut bytes = Vec::new();
+        encode(&event.borrow_in(&Bump::new()), &mut bytes).unwrap();
+        bytes
+    }
+}
+
+fn told<'a>(
+    tags: impl Iterator<
+        Item = Result<impl Iterator<Item = Result<Value<'a>, DecodeError>>, DecodeError>,
+    >,
+) -> Result<Vec<Vec<String>>, DecodeError> {
+    let mut told = Vec::new();
+    for tag in tags {
+        let texts = tag?.map(|value| Ok(value?.to_text().into_owned()));
+        told.push(texts.collect::<Result<_, DecodeError>>()?);
+    }
+    Ok(told)
 }

@@ -13,12 +13,15 @@
 //! JSON's spaces; a field that is not listed is checked and passed over, one that comes a second time
 //! or not at all is refused. A batch is an array.
 
+mod fields;
 mod reader;
 mod text;
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use kernels::append::{Appender, Job, append};
+
+pub use fields::Fields;
 
 use crate::canonical::{self, Controls};
 use crate::{DecodeError, EncodeError, Event, Limits};
@@ -112,3 +115,6 @@ impl Job for Object<'_> {
 
 /// Bytes of an event without tags and content, about.
 const LEAST_BYTES: usize = 400;
+
+#[cfg(test)]
+mod tests;

@@ -37,11 +37,12 @@ impl<'a, 'l> Reader<'a, 'l> {
         arena: &'a Bump,
         limits: &'l Limits,
     ) -> Result<Self, DecodeError> {
-        let text = utf8::text(bytes).ok_or_else(|| {
-            let valid = str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
-            DecodeError::new(valid, Reason::Utf8)
-        })?;
-        Ok(Self { text, offset: 0, arena, limits, values: BumpVec::new_in(arena) })
+        Ok(Self::of_text(utf8(bytes)?, arena, limits))
+    }
+
+    #[inline]
+    pub(super) fn of_text(text: &'a str, arena: &'a Bump, limits: &'l Limits) -> Self {
+        Self { text, offset: 0, arena, limits, values: BumpVec::new_in(arena) }
     }
 
     pub(super) fn offset(&self) -> usize {
@@ -60,6 +61,23 @@ impl<'a, 'l> Reader<'a, 'l> {
             more = self.has_more(b'}', "`,` or `}`")?;
         }
         draft.into_event(start)
+    }
+
+    /// Passes over the object that stands here up to the first value of `field`.
+    #[inline]
+    pub(super) fn go_to(&mut self, field: Field) -> Result<(), DecodeError> {
+        self.space();
+        let start = self.offset;
+        self.must(b'{', "an object")?;
+        let mut more = self.opens(b'}');
+        while more {
+            if self.name()? == field.name() {
+                return Ok(());
+            }
+            self.skip(0)?;
+            more = self.has_more(b'}', "`,` or `}`")?;
+        }
+        Err(DecodeError::new(start, Reason::Missing(field)))
     }
 
     /// That only spaces are left.
@@ -83,10 +101,7 @@ impl<'a, 'l> Reader<'a, 'l> {
     fn field(&mut self, draft: &mut Draft<'a>) -> Result<(), DecodeError> {
         self.space();
         let start = self.offset;
-        let name = self.string()?;
-        self.space();
-        self.must(b':', "`:`")?;
-        self.space();
+        let name = self.name()?;
         let once = |is_first: bool, field| {
             if is_first { Ok(()) } else { Err(DecodeError::new(start, Reason::Duplicate(field))) }
         };
@@ -107,7 +122,18 @@ impl<'a, 'l> Reader<'a, 'l> {
         }
     }
 
-    fn hex<const N: usize>(&mut self, field: Field) -> Result<[u8; N], DecodeError> {
+    /// The name that stands here, and on to its value.
+    #[inline]
+    fn name(&mut self) -> Result<&'a str, DecodeError> {
+        self.space();
+        let name = self.string()?;
+        self.space();
+        self.must(b':', "`:`")?;
+        self.space();
+        Ok(name)
+    }
+
+    pub(super) fn hex<const N: usize>(&mut self, field: Field) -> Result<[u8; N], DecodeError> {
         let start = self.offset;
         let digits = self.string()?.as_bytes();
         if digits.len() != 2 * N {
@@ -120,14 +146,14 @@ impl<'a, 'l> Reader<'a, 'l> {
         Ok(bytes)
     }
 
-    fn kind(&mut self) -> Result<u16, DecodeError> {
+    pub(super) fn kind(&mut self) -> Result<u16, DecodeError> {
         let start = self.offset;
         let out_of_range = |_| DecodeError::new(start, Reason::Range(Field::Kind));
         u16::try_from(self.integer(Field::Kind)?).map_err(out_of_range)
     }
 
     /// A whole number without sign of its own zero, leading zeros, fraction or exponent.
-    fn integer(&mut self, field: Field) -> Result<i64, DecodeError> {
+    pub(super) fn integer(&mut self, field: Field) -> Result<i64, DecodeError> {
         let start = self.offset;
         let digits = self.number()?;
         let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
@@ -217,11 +243,7 @@ impl<'a, 'l> Reader<'a, 'l> {
         self.must(b'{', "an object")?;
         let mut more = self.opens(b'}');
         while more {
-            self.space();
-            self.string()?;
-            self.space();
-            self.must(b':', "`:`")?;
-            self.space();
+            self.name()?;
             self.skip(depth + 1)?;
             more = self.has_more(b'}', "`,` or `}`")?;
         }
@@ -311,6 +333,14 @@ impl<'a> Draft<'a> {
             sig: self.sig.ok_or_else(missing(Field::Sig))?,
         })
     }
+}
+
+/// The text that `bytes` are.
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
+    utf8::text(bytes).ok_or_else(|| {
+        let valid = str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+        DecodeError::new(valid, Reason::Utf8)
+    })
 }
 
 /// How many bytes at the start of `bytes` are a number: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
