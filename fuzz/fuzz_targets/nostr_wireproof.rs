@@ -1,0 +1,8 @@
+//! Does an event that is read from our own format come back as it was, and does anything else do harm?
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wireproof::nostr::formats::Format;
+
+fuzz_target!(|bytes: &[u8]| wireproof_fuzz::events(Format::Wireproof, bytes));
