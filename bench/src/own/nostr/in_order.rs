@@ -1,8 +1,8 @@
 //! How do events lie in memory that are about to be written? As what was just read or made does: one
 //! behind the other, texts with texts and lists with lists.
 //!
-//! An arena hands out its memory from the end to the start. Events read into it one by one would lie in the other
-//! order than they are written in, which costs a third of the time and says nothing of writing.
+//! An arena hands out its memory from the end to the start. Events read into it one by one would lie in the
+//! other order than they are written in, which doubles the time and says nothing of writing.
 
 use bumpalo::Bump;
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
