@@ -43,6 +43,9 @@ pub trait Job {
 }
 
 /// Appends what `job` appends.
+///
+/// # Panics
+/// If `job` does; `out` is empty then, since the list is the job's while it runs.
 #[inline]
 pub fn append(job: impl Job, out: &mut Vec<u8>) {
     #[cfg(target_arch = "x86_64")]
