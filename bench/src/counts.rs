@@ -68,8 +68,8 @@ impl Counts {
     }
 
     /// Holds these counts against those of the corpus.
-    pub fn compare(&self, reference: &Counts) -> Comparison {
-        let mut comparison = Comparison::default();
+    pub fn compare(&self, reference: &Counts) -> CountComparison {
+        let mut comparison = CountComparison::default();
         for (name, expected) in &reference.0 {
             match self.0.get(name) {
                 None => comparison.not_given.push(name.clone()),
@@ -120,7 +120,7 @@ impl fmt::Display for Count {
 
 /// What a comparison of counts found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct CountComparison {
     /// How many counts both have, with the same number.
     pub equal: usize,
     /// Counts that both have, with different numbers.
@@ -129,7 +129,7 @@ pub struct Comparison {
     pub not_given: Vec<String>,
 }
 
-impl Comparison {
+impl CountComparison {
     /// Whether the same work was done, as far as the counts that both have can tell.
     pub fn is_parity(&self) -> bool {
         self.differences.is_empty() && self.equal > 0

@@ -30,7 +30,7 @@ pub struct Forecast {
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
+pub struct Estimate {
     /// The part of the run's time that is over: from 0 to 1, never less than before.
     pub done: f64,
     /// What is left of it.
@@ -105,12 +105,12 @@ impl Forecast {
     }
 
     /// What is left at the time `now`.
-    pub fn outlook(&mut self, now: Duration) -> Outlook {
+    pub fn estimate(&mut self, now: Duration) -> Estimate {
         let left: Duration = (self.now..self.stages.len()).map(|stage| self.left(stage, now)).sum();
         let all = (now + left).as_secs_f64();
         let done = if all > 0.0 { now.as_secs_f64() / all } else { 0.0 };
         self.told = self.told.max(done);
-        Outlook { done: self.told, left }
+        Estimate { done: self.told, left }
     }
 
     /// A file that is made is one step, and is whole when the next one begins.

@@ -2,7 +2,7 @@
 //!
 //! [`run()`] takes a [`Plan`], makes or takes the corpora, builds the peers of `bench/runners`, holds
 //! what each decodes against what the corpus holds, measures them in turn, and answers [`Results`].
-//! [`report`] turns those into a table and a verdict. How a run works and what it does not measure is
+//! [`terminal`] turns those into a table and a verdict. How a run works and what it does not measure is
 //! in `bench/METHOD.md`; in whose favour the suite may lean, in `bench/BIAS.md`.
 //!
 //! Printing, progress bars and arguments are left to the command.
@@ -23,16 +23,16 @@ mod pin;
 mod plan;
 mod progress;
 mod protocol;
-pub mod report;
 mod results;
 mod run;
 mod stamp;
 mod task;
+pub mod terminal;
 
-pub use counts::{Comparison, Count, Counts, Difference};
+pub use counts::{Count, CountComparison, Counts, Difference};
 pub use error::{BenchError, CorpusFault};
-pub use forecast::{Forecast, Outlook};
-pub use plan::{Own, Plan};
+pub use forecast::{Estimate, Forecast};
+pub use plan::{Plan, RunnerCommand};
 pub use progress::Progress;
 pub use results::{
     CaseOutcome, Chunks, CorpusInfo, Expect, Machine, Outcome, Parity, Rate, Results, Row, SCHEMA,

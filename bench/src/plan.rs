@@ -25,7 +25,7 @@ pub struct Plan {
     /// Where corpora, builds and logs are kept between runs.
     pub work_dir: PathBuf,
     /// How we are started ourselves; `None` leaves us out.
-    pub own: Option<Own>,
+    pub own: Option<RunnerCommand>,
     /// How long a runner may take to answer a request.
     pub request_limit: Duration,
     /// How long a peer may think about a hostile case.
@@ -36,7 +36,7 @@ pub struct Plan {
 
 /// The program that speaks the protocol for us.
 #[derive(Clone, Debug)]
-pub struct Own {
+pub struct RunnerCommand {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::corpora::{self, Corpus, Workload};
-use crate::counts::{Comparison, Counts};
+use crate::counts::{CountComparison, Counts};
 use crate::exchange::{Fault, Runner};
 use crate::hostile::{self, Set};
 use crate::peers::{self, Launch, Peer, Workshop};
@@ -13,7 +13,7 @@ use crate::pin::Core;
 use crate::protocol::{CHUNK, Description, Loaded, Proof, Request, Timing};
 use crate::{
     BenchError, Chunks, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Settings,
-    Task, Unavailable, machine, nostr, report,
+    Task, Unavailable, machine, nostr, terminal,
 };
 
 /// Measures what `plan` says, and tells `progress` of each step.
@@ -45,7 +45,7 @@ pub fn run(plan: &Plan, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Result
         rows.extend(hostile::judge(plan, set, &guests, &workshop, progress)?);
     }
     rows.extend(nostr::rows(plan, &corpora)?);
-    report::sort(&mut rows);
+    terminal::sort(&mut rows);
     Ok(Results {
         schema: SCHEMA.to_owned(),
         started,
@@ -365,7 +365,7 @@ impl Lane<'_> {
     }
 }
 
-fn notes(comparison: &Comparison) -> Vec<String> {
+fn notes(comparison: &CountComparison) -> Vec<String> {
     let mut notes: Vec<_> = comparison.differences.iter().map(ToString::to_string).collect();
     if comparison.equal == 0 && notes.is_empty() {
         notes.push("no count that the corpus has".to_owned());

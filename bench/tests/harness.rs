@@ -14,7 +14,7 @@ use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Event, Info};
 use wireproof::codec::Cid;
 use wireproof::codec::cid::Codec;
-use wireproof_bench::{BenchError, Parity, Plan, Progress, Results, Row, Task, report, run};
+use wireproof_bench::{BenchError, Parity, Plan, Progress, Results, Row, Task, run, terminal};
 
 /// A corpus of two frames, and a folder to work in.
 struct Place(TempDir);
@@ -150,7 +150,7 @@ fn a_runner_that_finds_something_else_is_a_mismatch_and_not_ranked() {
     assert_eq!(row(&results, "liar").parity, Parity::Mismatch);
     assert_eq!(note(&results, "liar"), "links 6 instead of 7");
     assert_eq!(results.rows[1].peer, "liar", "it was faster, and comes last");
-    let text = report::text(&results, None);
+    let text = terminal::text(&results, None);
     assert!(text.contains("**mismatch**") && text.contains("links 6 instead of 7"), "{text}");
 }
 
@@ -366,7 +366,7 @@ fn stages_are_kept_for_every_pass_and_have_a_table() {
     assert_eq!(total.stages_ns["parse"], [1_000_000; 3]);
     assert_eq!(total.stages_ns.keys().collect::<Vec<_>>(), ["parse", "walk"]);
     assert_eq!(rebuilt.stages_ns["rebuild"], [3_000_000; 3]);
-    let text = report::text(&results, None);
+    let text = terminal::text(&results, None);
     assert!(text.contains("parse ms  walk ms  rebuild ms"), "{text}");
 }
 

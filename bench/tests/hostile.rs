@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use wireproof_bench::{
-    BenchError, CaseOutcome, Expect, Outcome, Parity, Plan, Progress, Results, Row, Task, report,
-    run,
+    BenchError, CaseOutcome, Expect, Outcome, Parity, Plan, Progress, Results, Row, Task, run,
+    terminal,
 };
 
 /// A set of cases, each a file of ten bytes with the name of what is to become of it.
@@ -145,7 +145,7 @@ fn a_path_that_a_peer_does_not_have_has_no_row() {
 #[test]
 fn the_report_has_a_line_for_each_case_and_one_for_each_peer() {
     let text =
-        report::text(&Place::new(&[("accepted", "refuse"), ("refused", "refuse")]).judge(), None);
+        terminal::text(&Place::new(&[("accepted", "refuse"), ("refused", "refuse")]).judge(), None);
     assert!(text.starts_with("hostile: 2 cases, 0 of them valid"), "{text}");
     assert!(text.contains("accepted  refuse  **accepts**"), "{text}");
     assert!(text.contains("juror accepts 1 of 2 invalid cases."), "{text}");

@@ -51,9 +51,9 @@ fn a_step_takes_what_the_steps_of_its_stage_took() {
 #[test]
 fn a_pass_takes_what_its_row_took_to_prove_and_not_what_rows_take_in_the_mean() {
     let mut forecast = proved(3, 0);
-    assert_eq!(forecast.outlook(s(20)), Outlook { done: 0.4, left: s(30) });
+    assert_eq!(forecast.estimate(s(20)), Estimate { done: 0.4, left: s(30) });
     forecast.observe(&pass(1), s(21));
-    assert_eq!(forecast.outlook(s(21)).left, s(29));
+    assert_eq!(forecast.estimate(s(21)).left, s(29));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_row_that_is_faster_than_its_proof_was_makes_what_is_left_shorter() {
     let mut forecast = proved(3, 0);
     forecast.observe(&pass(1), s(21));
     forecast.observe(&pass(0), s(25));
-    assert_eq!(forecast.outlook(s(25)).left, s(10), "two more rounds of one and four seconds");
+    assert_eq!(forecast.estimate(s(25)).left, s(10), "two more rounds of one and four seconds");
 }
 
 #[test]
@@ -70,43 +70,43 @@ fn a_row_of_a_task_that_is_to_come_takes_what_the_others_take() {
     forecast.observe(&Progress::Known { rows: 2, cases: 0 }, s(0));
     forecast.observe(&proving(0), s(0));
     forecast.observe(&pass(0), s(10));
-    assert_eq!(forecast.outlook(s(10)).left, s(10) + s(20));
+    assert_eq!(forecast.estimate(s(10)).left, s(10) + s(20));
     forecast.observe(&proving(1), s(20));
-    assert_eq!(forecast.outlook(s(20)).left, s(20), "its proof, and its pass");
+    assert_eq!(forecast.estimate(s(20)).left, s(20), "its proof, and its pass");
 }
 
 #[test]
 fn time_goes_on_within_a_pass() {
     let mut forecast = proved(1, 0);
     forecast.observe(&pass(1), s(21));
-    assert_eq!(forecast.outlook(s(24)).left, s(6));
-    assert_eq!(forecast.outlook(s(60)).left, s(0), "it takes longer than it was thought to");
+    assert_eq!(forecast.estimate(s(24)).left, s(6));
+    assert_eq!(forecast.estimate(s(60)).left, s(0), "it takes longer than it was thought to");
 }
 
 #[test]
 fn hostile_cases_are_a_part_of_the_whole_before_they_begin() {
-    assert_eq!(proved(1, 100).outlook(s(20)).left, s(10) + 100 * USUAL_CASE);
+    assert_eq!(proved(1, 100).estimate(s(20)).left, s(10) + 100 * USUAL_CASE);
     let mut forecast = proved(1, 10);
     forecast.observe(&pass(1), s(21));
     forecast.observe(&case(1), s(30));
     forecast.observe(&case(5), s(40));
     assert_eq!(forecast.left(CASES, s(40)), s(10));
     forecast.observe(&case(10), s(50));
-    assert_eq!(forecast.outlook(s(50)), Outlook { done: 1.0, left: s(0) });
+    assert_eq!(forecast.estimate(s(50)), Estimate { done: 1.0, left: s(0) });
 }
 
 #[test]
 fn what_is_done_never_shrinks() {
     let mut forecast = proved(1, 10);
-    let before = forecast.outlook(s(21)).done;
+    let before = forecast.estimate(s(21)).done;
     forecast.observe(&case(1), s(22));
     assert!(forecast.left(CASES, s(2_000)) > s(1_000));
-    assert!(forecast.outlook(s(2_000)).done >= before);
+    assert!(forecast.estimate(s(2_000)).done >= before);
 }
 
 #[test]
 fn a_run_that_has_said_nothing_yet_has_all_before_it() {
-    let Outlook { done, left } = forecast(5).outlook(s(0));
+    let Estimate { done, left } = forecast(5).estimate(s(0));
     assert_eq!(done, 0.0);
     assert!(left > s(1));
 }

@@ -10,7 +10,7 @@ use wireproof::nostr::{Event, Value};
 
 /// Looks at one event after the other.
 #[derive(Default)]
-pub struct Analyst {
+pub struct Analyzer {
     json: Vec<u8>,
     json_bytes: Vec<u64>,
     content_bytes: Vec<u64>,
@@ -37,13 +37,13 @@ pub struct Analysis {
     /// Tags of an event.
     pub tags: Quantiles,
     /// The kinds, the most frequent first.
-    pub kinds: Vec<KindLine>,
+    pub kinds: Vec<KindSummary>,
     /// The classes of size, by the published thresholds on estimated JSON.
-    pub size_classes: Vec<Class>,
+    pub size_classes: Vec<ClassCount>,
     /// The classes by tags.
-    pub tag_classes: Vec<Class>,
+    pub tag_classes: Vec<ClassCount>,
     /// The names of tags, the most frequent first.
-    pub tag_names: Vec<TagName>,
+    pub tag_names: Vec<TagNameCount>,
     /// Values of tags, their names among them.
     pub values: u64,
     /// Those of them that are 64 digits of lower-case hexadecimal.
@@ -69,7 +69,7 @@ pub struct Quantiles {
 
 /// The events of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct KindLine {
+pub struct KindSummary {
     /// The kind.
     pub kind: u16,
     /// How many there are.
@@ -80,7 +80,7 @@ pub struct KindLine {
 
 /// How many events are in a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Class {
+pub struct ClassCount {
     /// The class.
     pub name: &'static str,
     /// How many there are.
@@ -89,14 +89,14 @@ pub struct Class {
 
 /// How many tags have a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TagName {
+pub struct TagNameCount {
     /// The name.
     pub name: String,
     /// How many there are.
     pub tags: u64,
 }
 
-impl Analyst {
+impl Analyzer {
     /// Looks at an event.
     pub fn add(&mut self, event: &Event<'_>) {
         self.json.clear();
@@ -133,7 +133,7 @@ impl Analyst {
         let events = self.json_bytes.len() as u64;
         let json_total: u64 = self.json_bytes.iter().sum();
         let digits = 256 * events + 64 * self.ids;
-        let kind = |(kind, mut lens): (u16, Vec<u64>)| KindLine {
+        let kind = |(kind, mut lens): (u16, Vec<u64>)| KindSummary {
             kind,
             events: lens.len() as u64,
             json_bytes: Quantiles::of(&mut lens),
@@ -141,7 +141,7 @@ impl Analyst {
         let mut kinds: Vec<_> = self.kinds.into_iter().map(kind).collect();
         kinds.sort_by_key(|line| std::cmp::Reverse(line.events));
         let mut tag_names: Vec<_> =
-            self.names.into_iter().map(|(name, tags)| TagName { name, tags }).collect();
+            self.names.into_iter().map(|(name, tags)| TagNameCount { name, tags }).collect();
         tag_names.sort_by_key(|name| std::cmp::Reverse(name.tags));
         let sizes = SizeClass::ALL.map(|it| class(it.name(), self.size_classes.get(&it)));
         let tags = TagClass::ALL.map(|it| class(it.name(), self.tag_classes.get(&it)));
@@ -162,8 +162,8 @@ impl Analyst {
     }
 }
 
-fn class(name: &'static str, events: Option<&u64>) -> Class {
-    Class { name, events: events.copied().unwrap_or(0) }
+fn class(name: &'static str, events: Option<&u64>) -> ClassCount {
+    ClassCount { name, events: events.copied().unwrap_or(0) }
 }
 
 fn is_id(value: &Value<'_>) -> bool {
@@ -204,7 +204,7 @@ mod tests {
             content,
             sig: [4; 64],
         };
-        let mut analyst = Analyst::default();
+        let mut analyst = Analyzer::default();
         analyst.add(&event(1, "good morning"));
         analyst.add(&event(1, ""));
         analyst.add(&Event { tags: &[&[name, id], &[name, id]], ..event(3, "") });
@@ -215,9 +215,9 @@ mod tests {
             [(1, 2), (3, 1)]
         );
         assert_eq!((found.values, found.values_of_64_digits), (4, 2));
-        assert_eq!(found.tag_names, [TagName { name: "p".to_owned(), tags: 2 }]);
-        assert_eq!(found.size_classes[0], Class { name: "tiny", events: 2 });
-        assert_eq!(found.tag_classes[1], Class { name: "few", events: 1 });
-        assert_eq!(Analyst::default().finish().json_bytes, Quantiles::default());
+        assert_eq!(found.tag_names, [TagNameCount { name: "p".to_owned(), tags: 2 }]);
+        assert_eq!(found.size_classes[0], ClassCount { name: "tiny", events: 2 });
+        assert_eq!(found.tag_classes[1], ClassCount { name: "few", events: 1 });
+        assert_eq!(Analyzer::default().finish().json_bytes, Quantiles::default());
     }
 }

@@ -20,7 +20,7 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-pub use analysis::{Analysis, Analyst, Class, KindLine, Quantiles, TagName};
+pub use analysis::{Analysis, Analyzer, ClassCount, KindSummary, Quantiles, TagNameCount};
 pub use input::{Group, Input, InputError};
 pub use layout::Layout;
 pub use output::{Output, OutputError};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::{Kind, Language, Peer};
 use crate::exchange::one_line;
-use crate::plan::{self, Own};
+use crate::plan::{self, RunnerCommand};
 use crate::stamp;
 
 /// A program that is ready to run.
@@ -107,7 +107,7 @@ impl Workshop {
     /// Builds `peer` if it is not, and answers how to start it, or a line that says why it cannot be.
     pub(crate) fn prepare(&mut self, peer: &Peer) -> Result<Launch, String> {
         match &peer.kind {
-            Kind::Own(Own { program, args }) => {
+            Kind::Own(RunnerCommand { program, args }) => {
                 // Not measured by it: a binary without the tools it was built by is fine.
                 let _ = self.tool("rustc", "--version");
                 let args = args.iter().map(OsString::from).collect();

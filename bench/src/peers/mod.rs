@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::BenchError;
 use crate::own;
-use crate::plan::{Own, Plan};
+use crate::plan::{Plan, RunnerCommand};
 
 pub(crate) use build::{Launch, Workshop};
 
@@ -20,7 +20,7 @@ pub(crate) struct Peer {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Own(Own),
+    Own(RunnerCommand),
     Runner { dir: PathBuf, language: Language },
 }
 

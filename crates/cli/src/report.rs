@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ::bench::Results;
-use ::bench::report::Baseline;
+use ::bench::terminal::Baseline;
 use ::report::{Chart, Options};
 
 use crate::args::report::ReportArgs;

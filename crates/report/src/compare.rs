@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use bench::report::Baseline;
+use bench::terminal::Baseline;
 use bench::{Results, own};
 
 use crate::ratios::{Name, Ratio, Ratios};
@@ -14,7 +14,7 @@ use crate::scale;
 
 /// What to compare, and what is called a regression.
 #[derive(Clone, Debug)]
-pub struct Wishes {
+pub struct CompareOptions {
     /// What ratios are held against, instead of the usual rows.
     pub baseline: Option<Baseline>,
     /// The part of a ratio that may be lost: 0.1 is a tenth.
@@ -23,7 +23,7 @@ pub struct Wishes {
     pub peers: Option<Vec<String>>,
 }
 
-impl Default for Wishes {
+impl Default for CompareOptions {
     /// The usual rows, a tenth, ours.
     fn default() -> Self {
         Self { baseline: None, tolerance: 0.1, peers: Some(vec![own::PEER.to_owned()]) }
@@ -32,11 +32,11 @@ impl Default for Wishes {
 
 /// What two runs differ in.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Comparison {
+pub struct RunComparison {
     /// Ratios that moved beyond their spread, the worst first.
-    pub moved: Vec<Moved>,
+    pub moved: Vec<ChangedRatio>,
     /// Rows that were ranked and are not any more.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostRow>,
     /// How many ratios are where they were, as far as their passes tell.
     pub still: usize,
     /// How many rows are in one run only, or are held against another row there, or against none.
@@ -45,7 +45,7 @@ pub struct Comparison {
 
 /// A ratio that moved.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moved {
+pub struct ChangedRatio {
     /// The row.
     pub row: RowName,
     /// The peer and the variant that it is held against in both runs.
@@ -60,7 +60,7 @@ pub struct Moved {
 
 /// A row that has lost its rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostRow {
     /// The row.
     pub row: RowName,
     /// What the new run says of it.
@@ -80,7 +80,7 @@ pub struct RowName {
     pub variant: String,
 }
 
-impl Comparison {
+impl RunComparison {
     /// Whether anything got worse that counts.
     pub fn has_regressed(&self) -> bool {
         self.moved.iter().any(|moved| moved.is_regression)
@@ -90,12 +90,12 @@ impl Comparison {
 
 /// Holds the ratios of a new run against those of an old one. The rows of both come in the order of the
 /// report.
-pub fn compare(old: &Results, new: &Results, wishes: &Wishes) -> Comparison {
-    let [old_ratios, new_ratios] = [old, new].map(|run| Ratios::of(run, wishes.baseline.as_ref()));
+pub fn compare(old: &Results, new: &Results, options: &CompareOptions) -> RunComparison {
+    let [old_ratios, new_ratios] = [old, new].map(|run| Ratios::of(run, options.baseline.as_ref()));
     let counts = |peer: &str| {
-        wishes.peers.as_ref().is_none_or(|peers| peers.iter().any(|counted| counted == peer))
+        options.peers.as_ref().is_none_or(|peers| peers.iter().any(|counted| counted == peer))
     };
-    let mut comparison = Comparison::default();
+    let mut comparison = RunComparison::default();
     for row in &new.rows {
         let name = Name::of(row);
         match (old_ratios.get(name), new_ratios.get(name)) {
@@ -104,8 +104,8 @@ pub fn compare(old: &Results, new: &Results, wishes: &Wishes) -> Comparison {
                     comparison.still += 1;
                     continue;
                 }
-                let has_fallen = new.median < old.median * (1.0 - wishes.tolerance);
-                comparison.moved.push(Moved {
+                let has_fallen = new.median < old.median * (1.0 - options.tolerance);
+                comparison.moved.push(ChangedRatio {
                     row: name.into(),
                     against: format!("{} {}", of_new.peer, of_new.variant),
                     old,
@@ -113,7 +113,7 @@ pub fn compare(old: &Results, new: &Results, wishes: &Wishes) -> Comparison {
                     is_regression: has_fallen && counts(name.peer),
                 });
             }
-            (Some(_), None) if !row.is_ranked() => comparison.lost.push(Lost {
+            (Some(_), None) if !row.is_ranked() => comparison.lost.push(LostRow {
                 row: name.into(),
                 note: row.note.clone(),
                 is_regression: counts(name.peer),
@@ -122,7 +122,7 @@ pub fn compare(old: &Results, new: &Results, wishes: &Wishes) -> Comparison {
             _ => {}
         }
     }
-    let change = |moved: &Moved| moved.new.median / moved.old.median;
+    let change = |moved: &ChangedRatio| moved.new.median / moved.old.median;
     comparison.moved.sort_by(|a, b| change(a).total_cmp(&change(b)));
     comparison
 }
@@ -141,10 +141,10 @@ impl fmt::Display for RowName {
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for RunComparison {
     /// A line for each ratio that moved and each row that was lost, and one for the others.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Lost { row, note, is_regression } in &self.lost {
+        for LostRow { row, note, is_regression } in &self.lost {
             let note = note.as_deref().unwrap_or("no reason given").replace(char::is_control, " ");
             writeln!(
                 f,
@@ -196,14 +196,14 @@ mod tests {
         for rate in [&mut rate.min, &mut rate.median, &mut rate.max] {
             *rate *= times;
         }
-        bench::report::sort(&mut results.rows);
+        bench::terminal::sort(&mut results.rows);
         results
     }
 
     #[test]
     fn a_run_has_not_moved_from_itself() {
         let results = samples::results();
-        let same = compare(&results, &results, &Wishes::default());
+        let same = compare(&results, &results, &CompareOptions::default());
         assert!(same.moved.is_empty() && same.lost.is_empty() && same.still > 3, "{same}");
         assert!(!same.has_regressed());
     }
@@ -211,20 +211,27 @@ mod tests {
     #[test]
     fn a_ratio_that_fell_beyond_its_spread_and_the_tolerance_is_a_regression_of_ours_alone() {
         let (old, new) = (samples::results(), with_ours_at(0.5));
-        let fallen = compare(&old, &new, &Wishes::default());
+        let fallen = compare(&old, &new, &CompareOptions::default());
         assert_eq!(fallen.moved.len(), 1, "{fallen}");
         assert!(fallen.has_regressed() && fallen.to_string().starts_with("REGRESSION"), "{fallen}");
-        let tolerant = Wishes { tolerance: 0.6, ..Wishes::default() };
+        let tolerant = CompareOptions { tolerance: 0.6, ..CompareOptions::default() };
         assert!(!compare(&old, &new, &tolerant).has_regressed());
-        let of_others = Wishes { peers: Some(vec!["go-indigo".to_owned()]), ..Wishes::default() };
+        let of_others = CompareOptions {
+            peers: Some(vec!["go-indigo".to_owned()]),
+            ..CompareOptions::default()
+        };
         assert!(!compare(&old, &new, &of_others).has_regressed());
-        assert!(compare(&old, &new, &Wishes { peers: None, ..Wishes::default() }).has_regressed());
-        assert!(!compare(&new, &old, &Wishes::default()).has_regressed(), "it rose");
+        assert!(
+            compare(&old, &new, &CompareOptions { peers: None, ..CompareOptions::default() })
+                .has_regressed()
+        );
+        assert!(!compare(&new, &old, &CompareOptions::default()).has_regressed(), "it rose");
     }
 
     #[test]
     fn what_passes_explain_has_not_moved() {
-        let slightly = compare(&samples::results(), &with_ours_at(0.97), &Wishes::default());
+        let slightly =
+            compare(&samples::results(), &with_ours_at(0.97), &CompareOptions::default());
         assert!(slightly.moved.is_empty(), "{slightly}");
     }
 
@@ -235,7 +242,7 @@ mod tests {
             *rate =
                 bench::Rate { min: rate.min / 3.0, median: rate.median / 3.0, max: rate.max / 3.0 };
         }
-        assert!(compare(&samples::results(), &new, &Wishes::default()).moved.is_empty());
+        assert!(compare(&samples::results(), &new, &CompareOptions::default()).moved.is_empty());
     }
 
     #[test]
@@ -243,11 +250,11 @@ mod tests {
         let (old, mut new) = (samples::results(), samples::results());
         let row = new.rows.iter_mut().find(|row| row.peer == own::PEER).unwrap();
         (row.parity, row.note) = (Parity::Mismatch, Some("links 6\u{1b}[2J".to_owned()));
-        bench::report::sort(&mut new.rows);
-        let lost = compare(&old, &new, &Wishes::default());
+        bench::terminal::sort(&mut new.rows);
+        let lost = compare(&old, &new, &CompareOptions::default());
         assert!(lost.has_regressed() && lost.lost.len() == 1, "{lost}");
         assert!(!lost.to_string().contains('\u{1b}'));
         new.rows.retain(|row| row.peer != own::PEER);
-        assert!(!compare(&old, &new, &Wishes::default()).has_regressed());
+        assert!(!compare(&old, &new, &CompareOptions::default()).has_regressed());
     }
 }

@@ -34,7 +34,7 @@ mod samples;
 mod scale;
 mod table;
 
-use bench::report::Baseline;
+use bench::terminal::Baseline;
 
 pub use charts::{Chart, charts};
 pub use page::page;

@@ -2,7 +2,7 @@
 //! that it fits a phone and a wall. What is drawn is also said in words.
 
 use bench::Row;
-use bench::report::speed;
+use bench::terminal::speed;
 
 use crate::html::{Html, Tag, tag};
 use crate::scale;

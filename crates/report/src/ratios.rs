@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bench::report::{self, Baseline};
+use bench::terminal::{self, Baseline};
 use bench::{Results, Row};
 
 /// A ratio of two medians of one run.
@@ -59,7 +59,9 @@ impl<'r> Ratios<'r> {
         for rows in results.rows.chunk_by(|a, b| a.task == b.task) {
             let rows: Vec<&Row> = rows.iter().collect();
             for group in rows.chunk_by(|a, b| a.group() == b.group()) {
-                let Some(against) = report::against(group[0], &rows, baseline) else { continue };
+                let Some(against) = terminal::baseline_row(group[0], &rows, baseline) else {
+                    continue;
+                };
                 for row in group.iter().filter(|row| row.is_ranked()) {
                     let ratio = Ratio::of(row, against);
                     of_rows.extend(ratio.map(|ratio| (Name::of(row), (ratio, against))));

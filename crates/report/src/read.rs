@@ -32,7 +32,7 @@ pub fn parse(bytes: &[u8]) -> Result<Results, ReadFault> {
         ReadFault::Field { field, fault: error.into_inner() }
     })?;
     json.end().map_err(ReadFault::Json)?;
-    bench::report::sort(&mut results.rows);
+    bench::terminal::sort(&mut results.rows);
     Ok(results)
 }
 

@@ -1,7 +1,7 @@
 //! What is a row's number, and where does it stand between nothing and the greatest?
 
 use bench::Row;
-use bench::report::speed;
+use bench::terminal::speed;
 
 /// The number of a row that did `per_s` units a second: as it is told, a speed or a time.
 pub(crate) fn value(unit: &str, per_s: f64) -> f64 {

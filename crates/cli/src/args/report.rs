@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::bench::report::Baseline;
+use ::bench::terminal::Baseline;
 use clap::{Args, ValueHint};
 
 /// Shows results of `wireproof bench` as a page for a browser, and as pictures for a document.

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use ::report::compare::{Wishes, compare};
+use ::report::compare::{CompareOptions, compare};
 
 use crate::args::bench::CompareArgs;
 use crate::failure::Failure;
@@ -10,13 +10,13 @@ use crate::output::Output;
 
 pub(super) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let (old, new) = (::report::read(&args.old)?, ::report::read(&args.new)?);
-    let usual = Wishes::default();
-    let wishes = Wishes {
+    let usual = CompareOptions::default();
+    let options = CompareOptions {
         baseline: args.baseline.clone(),
         tolerance: args.tolerance,
         peers: args.peers.clone().or(usual.peers),
     };
-    let comparison = compare(&old, &new, &wishes);
+    let comparison = compare(&old, &new, &options);
     write!(output.stdout(), "{comparison}")?;
     if comparison.has_regressed() {
         let new = args.new.display();

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use ::bench::{Own, Plan, Results, Row, Task, own, report};
+use ::bench::{Plan, Results, Row, RunnerCommand, Task, own, terminal};
 
 use crate::args::bench::{BenchArgs, ChainCommand, RunArgs};
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<
             let usual = plan.work_dir.join("results.json");
             let path = path.unwrap_or(&usual);
             std::fs::write(path, json).map_err(Failure::file(path))?;
-            let text = report::styled(&results, args.baseline.as_ref());
+            let text = terminal::styled(&results, args.baseline.as_ref());
             output.stdout().write_all(format!("{before}{text}").as_bytes())?;
         }
     }
@@ -82,7 +82,7 @@ fn plan(args: &RunArgs) -> Result<Plan, Failure> {
         runners: args.runners.clone().unwrap_or(usual.runners),
         work_dir: args.work_dir.clone().unwrap_or(usual.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
-        own: Some(Own { program, args: vec!["runner".to_owned()] }),
+        own: Some(RunnerCommand { program, args: vec!["runner".to_owned()] }),
         ..usual
     })
 }

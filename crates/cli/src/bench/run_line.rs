@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ::bench::{Forecast, Outlook, Plan, Progress};
+use ::bench::{Estimate, Forecast, Plan, Progress};
 
 use crate::progress::ProgressLine;
 
@@ -26,7 +26,7 @@ impl RunLine {
             return self.line.step(message);
         }
         self.forecast_from(progress);
-        let Outlook { done, left } = self.forecast.outlook(self.since.elapsed());
+        let Estimate { done, left } = self.forecast.estimate(self.since.elapsed());
         self.line.share(format!("{}, {message}", time_left(left)), done);
     }
 

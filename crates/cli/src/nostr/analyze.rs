@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use ::bench::nostr::{Analysis, Analyst, Class, Quantiles};
+use ::bench::nostr::{Analysis, Analyzer, ClassCount, Quantiles};
 
 use crate::args::nostr::AnalyzeArgs;
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::table;
 
 pub(super) fn run(args: &AnalyzeArgs, output: Output) -> Result<(), Failure> {
-    let mut analyst = Analyst::default();
+    let mut analyst = Analyzer::default();
     args.events.open()?.each_group(|group| {
         group.into_events()?.iter().for_each(|event| analyst.add(event));
         Ok::<_, Failure>(())
@@ -52,8 +52,9 @@ fn text(found: &Analysis, shown: usize) -> String {
     text += &more(found.kinds.len(), shown);
 
     for (name, classes) in [("by size", &found.size_classes), ("by tags", &found.tag_classes)] {
-        let class =
-            |it: &Class| [it.name.to_owned(), it.events.to_string(), percent(it.events, *events)];
+        let class = |it: &ClassCount| {
+            [it.name.to_owned(), it.events.to_string(), percent(it.events, *events)]
+        };
         text += "\n";
         text += &table::of([name, "events", "share"], classes.iter().map(class));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bench::report::{self, Baseline, speed};
+use bench::terminal::{self, Baseline, speed};
 use bench::{Results, Row, own};
 
 use super::{Chart, Drawing, file, file_name, place, short, source};
@@ -19,7 +19,7 @@ pub(super) fn chart(results: &Results, kind: &[Row], baseline: Option<&Baseline>
         return None;
     }
     let of_task: Vec<&Row> = results.rows.iter().filter(|row| row.task == best[0].task).collect();
-    let against = report::against(best[0], &of_task, baseline);
+    let against = terminal::baseline_row(best[0], &of_task, baseline);
     let title = title(best[0]);
     let drawing = draw(results, &title, &best, against).describe(&title, &words(&best, against));
     Some(Chart { name: file_name(best[0]), svg: file(drawing) })

@@ -6,7 +6,7 @@ mod bars;
 pub(crate) mod scatter;
 mod stages;
 
-use bench::report::Baseline;
+use bench::terminal::Baseline;
 use bench::{Results, Row};
 
 use crate::html::{Html, Tag, tag};

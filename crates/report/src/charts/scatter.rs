@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use bench::report::grouped;
+use bench::terminal::thousands;
 use bench::{Results, Row, own};
 
 use super::{Drawing, place, short};
@@ -50,7 +50,7 @@ pub(crate) fn svg(points: &[Point<'_>]) -> Tag {
 pub(crate) fn words(points: &[Point<'_>]) -> String {
     let word = |point: &Point<'_>| {
         let Point { format, peer, bytes, per_s } = point;
-        format!("{format} by {peer}: {bytes:.0} bytes, {} events/s", grouped(*per_s))
+        format!("{format} by {peer}: {bytes:.0} bytes, {} events/s", thousands(*per_s))
     };
     points.iter().map(word).collect::<Vec<_>>().join("; ")
 }
@@ -171,7 +171,7 @@ impl Paper {
         let step = step(self.most_bytes);
         let mut bytes = 0.0;
         while bytes <= self.most_bytes {
-            drawing.text("tick middle", self.across(bytes), BOTTOM + 20.0, &grouped(bytes));
+            drawing.text("tick middle", self.across(bytes), BOTTOM + 20.0, &thousands(bytes));
             bytes += step;
         }
         drawing.text("soft", LEFT, 14.0, "events/s");

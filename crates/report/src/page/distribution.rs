@@ -13,7 +13,7 @@ pub(super) fn evenness(rows: &[Placed<'_>]) -> Option<Tag> {
     let of = told.first()?.1.events;
     let rows = told.iter().map(|(row, chunks)| {
         let Chunks { p50_ns, p95_ns, p99_ns, max_ns, .. } = *chunks;
-        let [a, b, c, d] = [p50_ns, p95_ns, p99_ns, max_ns].map(bench::report::grouped);
+        let [a, b, c, d] = [p50_ns, p95_ns, p99_ns, max_ns].map(bench::terminal::thousands);
         [row.peer.clone(), row.variant.clone(), a, b, c, d]
     });
     let caption = format!("Nanoseconds an event, over parts of {of} events");

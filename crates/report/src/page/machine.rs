@@ -1,6 +1,6 @@
 //! Where was it measured, on which bytes, and who is missing?
 
-use bench::report::grouped;
+use bench::terminal::thousands;
 
 use super::View;
 use crate::html::{Tag, tag};
@@ -31,7 +31,7 @@ fn heading_or_what(text: &str) -> &str {
 
 fn corpora(view: &View<'_>) -> Tag {
     let rows = view.newest.corpora.iter().map(|corpus| {
-        let units = grouped(corpus.units as f64);
+        let units = thousands(corpus.units as f64);
         [corpus.name.clone(), corpus.sha256.clone(), scale::bytes(corpus.bytes), units]
     });
     table::plain("The bytes that were worked on", ["corpus", "SHA-256", "bytes", "units"], 2, rows)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench::report::speed;
+use bench::terminal::speed;
 use bench::{Chunks, Counts, Rate, Row};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! What is there to know in half a minute? Of each task, who was fastest at its first kind of work.
 
 use bench::Row;
-use bench::report::speed;
+use bench::terminal::speed;
 
 use super::{Placed, View, anchor, title};
 use crate::html::{Html, Tag, tag};

@@ -17,7 +17,7 @@ pub(super) fn of(view: &View<'_>, sized: &[Placed<'_>]) -> Option<Tag> {
                 point.format.to_owned(),
                 point.peer.to_owned(),
                 format!("{:.1}", point.bytes),
-                bench::report::grouped(point.per_s),
+                bench::terminal::thousands(point.per_s),
             ]
         });
         let headings = ["format", "peer", "bytes an event", "events/s"];

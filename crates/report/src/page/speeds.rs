@@ -1,6 +1,6 @@
 //! Which row is how fast? The table of a task: a body for each kind of work, the fastest first.
 
-use bench::report::{self, speed};
+use bench::terminal::{self, speed};
 use bench::{Parity, Row};
 
 use super::{Placed, View, anchor, model, title};
@@ -32,7 +32,7 @@ struct Shape {
 impl Shape {
     fn of(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Self {
         let plain: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
-        let checks = report::checks_of(task);
+        let checks = terminal::checks_of(task);
         let has_checks = plain.iter().any(|row| !row.checks.is_empty());
         // How many bytes a second says little of signatures.
         let has_bytes = matches!(task, "decode" | "repo");

@@ -1,7 +1,7 @@
 //! What is told of a task? What it is, what it came to, its rows, and what a reader needs beside them.
 
-use bench::report::speed;
-use bench::{Parity, Row, Task, report};
+use bench::terminal::speed;
+use bench::{Parity, Row, Task, terminal};
 
 use super::{
     Placed, View, anchor, distribution, hostile, repeat, scatter, sizes, speeds, stages, title,
@@ -59,11 +59,11 @@ fn lead(task: &str, rows: &[Placed<'_>]) -> Html {
 
 fn verdict(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
     let rows: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
-    about::is_known(task).then(|| tag("p").class("verdict").text(report::verdict(task, &rows)))
+    about::is_known(task).then(|| tag("p").class("verdict").text(terminal::verdict(task, &rows)))
 }
 
 fn legend(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
-    let checks = report::checks_of(task);
+    let checks = terminal::checks_of(task);
     let made =
         |check: &str| rows.iter().any(|(_, row)| row.checks.iter().any(|made| made == check));
     let terms = checks.iter().filter(|(_, check)| made(check)).map(|(letter, check)| {

@@ -1,6 +1,6 @@
 //! How is a speed told? As units a second; of a unit that takes long, as milliseconds.
 
-use super::grouped;
+use super::thousands;
 use crate::{Rate, Row, Task};
 
 /// What the numbers of these rows are.
@@ -15,7 +15,7 @@ pub fn heading(rows: &[&Row]) -> String {
 
 /// The number under that heading.
 pub fn number(unit: &str, per_s: f64) -> String {
-    if is_long(unit) { milliseconds(1e9 / per_s) } else { grouped(per_s) }
+    if is_long(unit) { milliseconds(1e9 / per_s) } else { thousands(per_s) }
 }
 
 /// The least and the greatest of those numbers.
@@ -33,7 +33,7 @@ pub fn sentence(unit: &str, per_s: f64) -> String {
 /// So many units, in words.
 pub fn amount(unit: &str, units: u64) -> String {
     let name = if units == 1 { unit.to_owned() } else { plural(unit) };
-    format!("{} {name}", grouped(units as f64))
+    format!("{} {name}", thousands(units as f64))
 }
 
 /// With as many digits as a run can tell.

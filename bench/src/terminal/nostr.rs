@@ -3,7 +3,7 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
-use super::{Baseline, baseline, grouped, paint, table};
+use super::{Baseline, baseline, paint, table, thousands};
 use crate::own::PEER;
 use crate::{Rate, Row};
 
@@ -66,7 +66,7 @@ fn cells(row: &Row, against: Option<f64>, checks: &table::Checks) -> [String; CO
         row.variant.clone(),
         rate(&|rate| nanoseconds(rate.median)),
         rate(&|rate| format!("{} – {}", nanoseconds(rate.max), nanoseconds(rate.min))),
-        row.chunks.map_or_else(none, |chunks| grouped(chunks.p99_ns)),
+        row.chunks.map_or_else(none, |chunks| thousands(chunks.p99_ns)),
         row.allocations.map_or_else(none, |count| format!("{count:.1}")),
         ratio.map_or_else(none, |(speed, against)| format!("{:.2}", speed / against)),
         table::check_codes(row, checks),
@@ -77,7 +77,7 @@ fn cells(row: &Row, against: Option<f64>, checks: &table::Checks) -> [String; CO
 /// How long one of so many a second takes.
 fn nanoseconds(per_s: f64) -> String {
     let ns = 1e9 / per_s;
-    if ns < 100.0 { format!("{ns:.1}") } else { grouped(ns) }
+    if ns < 100.0 { format!("{ns:.1}") } else { thousands(ns) }
 }
 
 /// Which format is read or written soonest, and how our codecs stand to the fastest others of the same

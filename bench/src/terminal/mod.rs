@@ -46,7 +46,7 @@ pub fn verdict(task: &str, rows: &[&Row]) -> String {
 /// The row that `row` is held against, among the `rows` of its task in the order of the report.
 ///
 /// `chosen` replaces the usual one.
-pub fn against<'r>(row: &Row, rows: &[&'r Row], chosen: Option<&Baseline>) -> Option<&'r Row> {
+pub fn baseline_row<'r>(row: &Row, rows: &[&'r Row], chosen: Option<&Baseline>) -> Option<&'r Row> {
     baseline::of_group(row, rows, chosen)
 }
 
@@ -116,7 +116,7 @@ fn tasks(rows: &[Row]) -> Vec<&str> {
 }
 
 /// Digits in groups of three.
-pub fn grouped(number: f64) -> String {
+pub fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -222,9 +222,9 @@ fn the_document_can_be_read_back() {
 
 #[test]
 fn digits_stand_in_groups_of_three() {
-    assert_eq!(grouped(0.4), "0");
-    assert_eq!(grouped(999.0), "999");
-    assert_eq!(grouped(1_234_567.0), "1,234,567");
+    assert_eq!(thousands(0.4), "0");
+    assert_eq!(thousands(999.0), "999");
+    assert_eq!(thousands(1_234_567.0), "1,234,567");
 }
 
 fn signature_row(task: &str, variant: &str, peer: &str, checks: &[&str], ms: u64) -> Row {

@@ -39,7 +39,7 @@ pub(super) fn paragraph(rows: &[&Row]) -> String {
 
 fn title(rows: &[&Row]) -> String {
     let events = rows.first().map_or(0, |row| row.units);
-    format!("nostr-size: bytes an event, over {} events", super::grouped(events as f64))
+    format!("nostr-size: bytes an event, over {} events", super::thousands(events as f64))
 }
 
 fn all(rows: &[&Row]) -> String {

@@ -189,7 +189,7 @@ const UNEVEN: f64 = 1.4;
 mod tests {
     use super::*;
     use crate::Rate;
-    use crate::report::tests::results;
+    use crate::terminal::tests::results;
 
     fn told(change: impl Fn(&mut Row)) -> String {
         let mut results = results();
