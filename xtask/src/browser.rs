@@ -1,23 +1,16 @@
-//! Is the report page in a real browser what it claims to be?
+//! The report page in a real browser, held to the claims in `crates/report/browser/`.
 //!
-//! The pages are those of the quick run that the peers have just made, and of the results that the tests
-//! of `report` read, whose peers answer with markup. What is claimed stands in `crates/report/browser/`.
+//! Two pages are tested: of the quick run that the peers stage made, and of the results that the tests of
+//! `report` read, in which peers answer with markup.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::interop;
 use crate::process;
-use crate::tally::Tally;
-use crate::toolchains::{Toolchain, Without};
 
-/// Writes the pages, and looks at them with Chromium.
-pub(crate) fn test(without: &Without, tally: &mut Tally) -> Result<(), String> {
-    if !without.has(Toolchain::Node) {
-        println!("left out: the browser is driven by Node");
-        tally.skipped += 1;
-        return Ok(());
-    }
+/// Writes both pages and tests them in Chromium.
+pub(crate) fn test() -> Result<(), String> {
     let chromium = find_or_install()?;
     let folder = process::target("browser");
     interop::packages(&process::root().join("crates/report/browser"), &folder)?;
@@ -26,16 +19,10 @@ pub(crate) fn test(without: &Without, tally: &mut Tally) -> Result<(), String> {
     let everything = page("everything", &everything)?;
     let mut node = process::command("node", &[]);
     node.arg(folder.join("check.mjs")).arg(chromium).arg(process::target("report-shots"));
-    node.args([quick, everything]);
-    process::run_watched(&mut node, |line| {
-        if let Some((passed, failed)) = counts(line) {
-            tally.passed += passed;
-            tally.failed += failed;
-        }
-    })
+    process::run(node.args([quick, everything]))
 }
 
-/// Writes the page of these results, and answers where it is.
+/// Writes the page of these results and returns its path.
 fn page(name: &str, results: &Path) -> Result<PathBuf, String> {
     let folder = process::target("report-pages").join(name);
     let mut report = process::command("cargo", &["run", "--quiet", "--release", "--", "report"]);
@@ -43,13 +30,7 @@ fn page(name: &str, results: &Path) -> Result<PathBuf, String> {
     Ok(folder.join("index.html"))
 }
 
-/// How many claims held and did not, of the line that says so.
-fn counts(line: &str) -> Option<(u64, u64)> {
-    let (passed, failed) = line.strip_prefix("report in a browser: ")?.split_once(" passed, ")?;
-    Some((passed.parse().ok()?, failed.strip_suffix(" failed")?.parse().ok()?))
-}
-
-/// The browser that `CHROME` names, or one on the path; on Debian, who may install packages gets it.
+/// The browser that `CHROME` names, or one on the path. On Debian, root installs it.
 fn find_or_install() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("CHROME") {
         return Ok(path.into());
@@ -75,21 +56,10 @@ fn on_path(program: &str) -> Option<PathBuf> {
 }
 
 fn is_root() -> bool {
-    let told = process::output(&mut process::command("id", &["-u"]));
-    told.is_ok_and(|id| id.trim() == "0")
+    let user = process::output(&mut process::command("id", &["-u"]));
+    user.is_ok_and(|id| id.trim() == "0")
 }
 
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-const ADVICE: &str = "no Chromium is on the path: install one (Debian: apt-get install chromium), name one \
-                      by CHROME=/path/to/it, or say `--without node`";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_held_and_did_not_is_read_from_the_last_line() {
-        assert_eq!(counts("report in a browser: 30 passed, 2 failed"), Some((30, 2)));
-        assert_eq!(counts("quick: nothing is wider than a phone: 400 px"), None);
-    }
-}
+const ADVICE: &str = "no Chromium on the path: install it (Debian: apt-get install chromium), set \
+                      CHROME=/path/to/chromium, or pass `--without node`";

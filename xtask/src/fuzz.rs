@@ -1,49 +1,31 @@
-//! Runs the fuzz targets: what can bytes that nobody thought of do to us?
+//! `cargo xtask fuzz`: runs the targets of `fuzz/fuzz_targets/` on the nightly toolchain.
 //!
-//! Targets are the programs of `fuzz/fuzz_targets/`; they need the nightly toolchain. What a target
-//! has learnt is kept in `target/fuzz/corpus/`, begun with the vectors of `fuzz/vectors/` and, where
-//! `WIREPROOF_FIXTURES` names a folder, with real files from there.
+//! Corpora are kept in `target/fuzz/corpus/`, seeded with the vectors of `fuzz/vectors/` and, where
+//! `WIREPROOF_FIXTURES` names a folder, with real files from it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process;
+use clap::Args;
 
-/// What to run, and for how long.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::process::{self, at};
+
+/// Targets and time.
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
+    /// Seconds for each target.
+    #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// None for all.
+    /// Targets to run; all by default.
     targets: Vec<String>,
 }
 
-impl Options {
-    /// Reads `[--seconds N] [TARGET…]`.
-    pub(crate) fn parse(args: &[&str]) -> Result<Self, String> {
-        let mut options = Self { seconds: 60, targets: Vec::new() };
-        let mut args = args.iter();
-        while let Some(arg) = args.next() {
-            match *arg {
-                "--seconds" => {
-                    let number = args.next().and_then(|number| number.parse().ok());
-                    options.seconds = number.ok_or("`--seconds` needs a number")?;
-                }
-                option if option.starts_with('-') => {
-                    return Err(format!("no option is like `{option}`"));
-                }
-                target => options.targets.push(target.to_owned()),
-            }
-        }
-        Ok(options)
-    }
-}
-
-/// Runs each target in turn, until one finds something.
+/// Runs each target in turn, up to the first finding.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let known = targets()?;
-    if let Some(stranger) = options.targets.iter().find(|target| !known.contains(target)) {
-        return Err(format!("no target is called `{stranger}`; there are {}", known.join(", ")));
+    if let Some(unknown) = options.targets.iter().find(|target| !known.contains(target)) {
+        return Err(format!("unknown target `{unknown}`; targets are {}", known.join(", ")));
     }
     let tool = tool()?;
     let chosen = if options.targets.is_empty() { &known } else { &options.targets };
@@ -74,15 +56,12 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(targets)
 }
 
-/// The `cargo-fuzz` to use: one that is installed, or one that is installed now, under `target/`.
+/// The installed `cargo-fuzz`, or one installed now under `target/`.
 fn tool() -> Result<PathBuf, String> {
     let own = process::target("tools/bin/cargo-fuzz");
     for candidate in [own.clone(), "cargo-fuzz".into()] {
-        if Command::new(&candidate)
-            .arg("--version")
-            .output()
-            .is_ok_and(|told| told.status.success())
-        {
+        let probe = Command::new(&candidate).arg("--version").output();
+        if probe.is_ok_and(|output| output.status.success()) {
             return Ok(candidate);
         }
     }
@@ -92,7 +71,7 @@ fn tool() -> Result<PathBuf, String> {
     Ok(own)
 }
 
-/// A program that sees the nightly toolchain, and not the one that built us.
+/// A command that uses the nightly toolchain instead of the one that built `xtask`.
 fn nightly(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(process::root()).env("RUSTUP_TOOLCHAIN", "nightly");
@@ -102,7 +81,7 @@ fn nightly(program: &Path) -> Command {
     command
 }
 
-/// The folder of what `target` knows, with the seeds that are at hand.
+/// The corpus folder of a target, with all available seeds.
 fn seeded_corpus(target: &str) -> Result<PathBuf, String> {
     let corpus = process::target("fuzz/corpus").join(target);
     fs::create_dir_all(&corpus).map_err(|error| at(&corpus, &error))?;
@@ -138,7 +117,7 @@ fn is_seed(target: &str, path: &Path) -> bool {
     endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// What is in a file: the frames of a capture, the lines of a table, or the file.
+/// The inputs in a file: the frames of a capture, the lines of a list, or the whole file.
 fn parts<'b>(name: &str, bytes: &'b [u8]) -> Vec<&'b [u8]> {
     match name {
         _ if name.ends_with("_dev.bin") => captured(bytes),
@@ -147,20 +126,20 @@ fn parts<'b>(name: &str, bytes: &'b [u8]) -> Vec<&'b [u8]> {
     }
 }
 
-/// The frames of a capture: each behind its length, four bytes, little-endian.
+/// The frames of a capture, each after its length in four bytes, little-endian.
 fn captured(mut file: &[u8]) -> Vec<&[u8]> {
     let mut frames = Vec::new();
     while let Some((len, rest)) = file.split_first_chunk() {
-        let Some((frame, behind)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
+        let Some((frame, after)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
             break;
         };
         frames.push(frame);
-        file = behind;
+        file = after;
     }
     frames
 }
 
-/// The files in a folder and its folders.
+/// The files in a folder and its subfolders.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
@@ -170,26 +149,9 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-fn at(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_minute_for_every_target_unless_told_otherwise() {
-        assert_eq!(Options::parse(&[]), Ok(Options { seconds: 60, targets: Vec::new() }));
-        let options = Options::parse(&["car", "--seconds", "5", "cbor"]).unwrap();
-        assert_eq!(
-            options,
-            Options { seconds: 5, targets: vec!["car".to_owned(), "cbor".to_owned()] }
-        );
-        for bad in [&["--seconds"][..], &["--seconds", "x"], &["--fast"]] {
-            assert!(Options::parse(bad).is_err(), "{bad:?}");
-        }
-    }
 
     #[test]
     fn a_capture_is_split_at_its_lengths() {

@@ -1,41 +1,41 @@
-//! Do we and the programs that the network runs on still understand each other?
-//!
-//! What `interop/` pins is set up in `target/interop/`, each part anew when its files have changed, and
-//! the tests are told where it is.
+//! Programs of other projects that our tests run: set up in `target/interop/` as pinned in `interop/`, each
+//! part again when its files change.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process;
+use serde_json::Value;
+
+use crate::process::{self, at};
 use crate::toolchains::{Toolchain, Without};
 
-/// Runs the tests alone, with what they need set up.
+/// Sets up the programs and runs the interop tests alone.
 pub(crate) fn run(without: &Without) -> Result<(), String> {
     set_up(without)?;
-    // Of the whole workspace, so that nothing is built another time with other features.
-    process::run(&mut process::command("cargo", &["build", "--workspace", "--bin", "wireproof"]))?;
+    // The whole workspace, so that nothing is built twice with different features.
+    process::cargo(&["build", "--workspace", "--bin", "wireproof"])?;
     let mut test = process::command("cargo", &["test", "--workspace", "--test", "interop"]);
-    tell(&mut test, without);
+    configure(&mut test, without);
     process::run(&mut test)
 }
 
-/// Sets up what there is a toolchain for.
+/// Sets up each part whose toolchain is present.
 pub(crate) fn set_up(without: &Without) -> Result<(), String> {
     if !without.has(Toolchain::Node) {
-        // Everything needs it.
+        // Every part needs Node.
         return Ok(());
     }
     for part in ["pds", "readers"] {
         packages(&source(part), &folder().join(part))?;
     }
-    // Without Go, the relay of an earlier time will do.
+    // Without Go, a relay that was built before is used.
     if without.has(Toolchain::Go) { relay(&folder().join("relay")) } else { Ok(()) }
 }
 
-/// Tells the tests where it is.
-pub(crate) fn tell(test: &mut Command, without: &Without) {
+/// Passes the folder to the tests.
+pub(crate) fn configure(test: &mut Command, without: &Without) {
     match without.has(Toolchain::Node) {
         true => test.env("WIREPROOF_INTEROP", folder()),
         false => test.env_remove("WIREPROOF_INTEROP"),
@@ -50,13 +50,13 @@ fn source(part: &str) -> PathBuf {
     process::root().join("interop").join(part)
 }
 
-/// npm wants its packages beside the sources, so the sources are copied.
+/// Copies the sources and installs their packages beside them, as npm requires.
 pub(crate) fn packages(from: &Path, to: &Path) -> Result<(), String> {
     let files = sources(from)?;
     unless_fresh(&files, to, &to.join("node_modules"), || {
         copy(&files, to)?;
         let mut npm = process::command("npm", &["ci", "--no-audit", "--no-fund"]);
-        // Of an addon only the source is pinned, so that is what runs, and not what somebody made of it.
+        // Only the source of an addon is pinned, so no prebuilt binary is used.
         npm.env("npm_config_build_from_source", "true");
         if let Some(prefix) = headers()? {
             npm.env("npm_config_nodedir", prefix);
@@ -65,8 +65,7 @@ pub(crate) fn packages(from: &Path, to: &Path) -> Result<(), String> {
     })
 }
 
-/// Where the machine's Node has its headers, if they were installed with it; if not, the build of an
-/// addon fetches them.
+/// The prefix with Node's headers, if they are installed; the build of an addon fetches them otherwise.
 fn headers() -> Result<Option<PathBuf>, String> {
     let path = process::output(&mut process::command("node", &["-p", "process.execPath"]))?;
     let prefix = Path::new(path.trim()).ancestors().nth(2);
@@ -85,18 +84,34 @@ fn relay(to: &Path) -> Result<(), String> {
     })
 }
 
-/// The files of a part, by name.
+/// Fetches the indigo Go module, whose fixtures our tests read, and returns its folder.
+pub(crate) fn fetch_indigo() -> Result<PathBuf, String> {
+    let cache = process::target("gomod");
+    std::fs::create_dir_all(&cache).map_err(|error| at(&cache, &error))?;
+    let mut command = process::command("go", &["mod", "download", "-json", MODULE]);
+    // Outside any module, so that no other requirement counts; writable, so that `cargo clean` can
+    // remove it.
+    command.current_dir(&cache).env("GOMODCACHE", &cache).env("GOFLAGS", "-modcacherw");
+    let answer: Value = serde_json::from_str(&process::output(&mut command)?)
+        .map_err(|error| format!("go mod download: {error}"))?;
+    match (answer["Dir"].as_str(), answer["Error"].as_str()) {
+        (Some(dir), None) => Ok(dir.into()),
+        (_, error) => Err(format!("go mod download {MODULE}: {}", error.unwrap_or("no folder"))),
+    }
+}
+
+/// The files of a part, sorted.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder).map_err(|error| fault(folder, &error))?;
+    let entries = fs::read_dir(folder).map_err(|error| at(folder, &error))?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
     let mut files: Vec<PathBuf> =
-        paths.collect::<io::Result<_>>().map_err(|error| fault(folder, &error))?;
+        paths.collect::<io::Result<_>>().map_err(|error| at(folder, &error))?;
     files.retain(|path| path.is_file());
     files.sort();
     Ok(files)
 }
 
-/// Calls `make` in an empty folder unless `product` is there and was made from `files` as they are.
+/// Calls `make` in an empty folder unless `product` exists and was made from `files` as they are.
 fn unless_fresh(
     files: &[PathBuf],
     folder: &Path,
@@ -109,18 +124,18 @@ fn unless_fresh(
         return Ok(());
     }
     remove(folder)?;
-    fs::create_dir_all(folder).map_err(|error| fault(folder, &error))?;
+    fs::create_dir_all(folder).map_err(|error| at(folder, &error))?;
     make()?;
-    fs::write(&stamp_file, stamp).map_err(|error| fault(&stamp_file, &error))
+    fs::write(&stamp_file, stamp).map_err(|error| at(&stamp_file, &error))
 }
 
-/// Names and contents, one after the other: they are few and short.
+/// Names and contents, concatenated.
 fn stamp(files: &[PathBuf]) -> Result<Vec<u8>, String> {
     let mut stamp = Vec::new();
     for file in files {
         stamp.extend(file.file_name().unwrap_or_default().as_encoded_bytes());
         stamp.push(0);
-        stamp.extend(fs::read(file).map_err(|error| fault(file, &error))?);
+        stamp.extend(fs::read(file).map_err(|error| at(file, &error))?);
     }
     Ok(stamp)
 }
@@ -128,20 +143,17 @@ fn stamp(files: &[PathBuf]) -> Result<Vec<u8>, String> {
 fn copy(files: &[PathBuf], to: &Path) -> Result<(), String> {
     for file in files {
         let copied = fs::copy(file, to.join(file.file_name().unwrap_or_default()));
-        copied.map_err(|error| fault(file, &error))?;
+        copied.map_err(|error| at(file, &error))?;
     }
     Ok(())
 }
 
 fn remove(folder: &Path) -> Result<(), String> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(fault(folder, &error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(folder, &error)),
         _ => Ok(()),
     }
 }
 
-fn fault(path: &Path, error: &io::Error) -> String {
-    format!("{}: {error}", path.display())
-}
-
 const RELAY: &str = "github.com/bluesky-social/indigo/cmd/relay";
+const MODULE: &str = "github.com/bluesky-social/indigo@v0.0.0-20260605210604-af2fec94f34c";

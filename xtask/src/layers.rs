@@ -1,13 +1,12 @@
-//! Does every dependency between our crates point down?
+//! The layer table of `ARCHITECTURE.md`: every dependency between our crates points down.
 //!
-//! The table of `ARCHITECTURE.md`, in code. A dependency of any kind counts, those of tests too: a
-//! test that needs a higher layer belongs to `conformance/`.
+//! Dependencies of tests count too: a test that needs a higher layer belongs in `conformance/`.
 
 use serde_json::Value;
 
 use crate::process;
 
-/// Holds the workspace as it is against the table.
+/// Checks the workspace against the table.
 pub(crate) fn check_workspace() -> Result<(), String> {
     let args = ["metadata", "--format-version", "1", "--no-deps"];
     let text = process::output(&mut process::command("cargo", &args))?;
@@ -55,7 +54,7 @@ fn short(name: &str) -> &str {
     name.strip_prefix("wireproof-").unwrap_or(name)
 }
 
-/// A line for each package or dependency that the table does not allow.
+/// One line for each package or dependency that the table does not allow.
 fn faults(edges: &[Edges]) -> Vec<String> {
     let mut faults = Vec::new();
     for Edges { from, to } in edges {
@@ -128,7 +127,7 @@ const TABLE: [Crate; 17] = [
     row(7, "bench", Uses::AllBelow),
     row(8, "report", Uses::Only(&["wireproof", "bench"])),
     row(9, "cli", Uses::Only(&["wireproof", "simnet", "mapping", "bench", "report"])),
-    // Beside the layers: the tests see all but the command, and the chores see nothing.
+    // Beside the layers: tests may use all but the command, `xtask` nothing.
     row(8, "conformance", Uses::AllBelow),
     row(8, "interop", Uses::AllBelow),
     row(8, "xtask", Uses::Only(&[])),

@@ -1,6 +1,5 @@
-//! Running other programs from the root of the repository: what did they say, and did they succeed?
+//! Programs run from the root of the repository.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -21,31 +20,18 @@ pub(crate) fn command(program: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Runs to the end, with our own standard output and error.
+/// Runs a command to its end, with our own standard output and error.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
     check(command, status)
 }
 
-/// Runs to the end; each line of standard output is printed as it comes and shown to `watch`.
-pub(crate) fn run_watched(
-    command: &mut Command,
-    mut watch: impl FnMut(&str),
-) -> Result<(), String> {
-    command.stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| not_started(command, &error))?;
-    let output = child.stdout.take().expect("piped two lines up");
-    for line in BufReader::new(output).split(b'\n') {
-        let line = line.map_err(|error| format!("reading from {}: {error}", line_of(command)))?;
-        let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        watch(&line);
-    }
-    let status = child.wait().map_err(|error| not_started(command, &error))?;
-    check(command, status)
+/// Runs `cargo` to its end.
+pub(crate) fn cargo(args: &[&str]) -> Result<(), String> {
+    run(&mut command("cargo", args))
 }
 
-/// Runs to the end, and answers standard output as text.
+/// Runs a command to its end and returns its standard output as text.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let output =
         command.stderr(Stdio::inherit()).output().map_err(|error| not_started(command, &error))?;
@@ -53,13 +39,13 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Starts without waiting for the end.
+/// Starts a command without waiting for its end.
 pub(crate) fn start(command: &mut Command) -> Result<Child, String> {
     command.spawn().map_err(|error| not_started(command, &error))
 }
 
-/// Asks a process to end, and waits until it has. Not as Ctrl-C does: what runs in the background may have
-/// been told not to hear that.
+/// Sends SIGTERM to a process and waits for its end. SIGINT would not do: background children of a shell
+/// ignore it.
 pub(crate) fn terminate(child: &mut Child) -> Result<(), String> {
     let pid = child.id().to_string();
     run(&mut command("kill", &["-s", "TERM", &pid]))?;
@@ -67,15 +53,20 @@ pub(crate) fn terminate(child: &mut Child) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("process {pid}: {status}")) }
 }
 
+/// An error of the file system as text, with the path.
+pub(crate) fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
 fn check(command: &Command, status: ExitStatus) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{}: {status}", line_of(command))) }
 }
 
 fn not_started(command: &Command, error: &std::io::Error) -> String {
-    format!("{} cannot be started: {error}", line_of(command))
+    format!("cannot start {}: {error}", line_of(command))
 }
 
-/// The command as one would type it.
+/// The command line.
 fn line_of(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")

@@ -1,86 +1,77 @@
-//! Everything that CI runs, in order, until something fails.
+//! `cargo xtask test`: every stage that CI runs, in order, up to the first failure.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::tally::{FixtureLog, Tally};
+use crate::process::{self, cargo};
 use crate::toolchains::{Toolchain, Without};
-use crate::{browser, documents, indigo, interop, layers, peers, process, readers, room};
+use crate::{browser, documents, interop, layers, peers, readers};
 
-/// Runs every stage, says what failed, prints the summary, and answers whether all is well.
-pub(crate) fn test(without: &Without) -> bool {
-    let mut report = Report::default();
-    let outcome = run_stages(without, &mut report);
-    if let Err(fault) = &outcome {
-        eprintln!("\nxtask: {fault}");
-        report.tally.failed = report.tally.failed.max(1);
-    }
-    report.print();
-    outcome.is_ok()
-}
-
-fn run_stages(without: &Without, report: &mut Report) -> Result<(), String> {
-    report.stage("toolchains", |_| without.check_the_rest())?;
-    report.stage("layers", |_| layers::check_workspace())?;
-    report.stage("format", |_| cargo(&["fmt", "--all", "--check"]))?;
-    report.stage("lints", |_| {
-        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
-    })?;
-    report.stage("documentation", |_| {
-        let mut doc = process::command("cargo", &["doc", "--no-deps", "--workspace"]);
-        process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
-    })?;
-    report.stage("other people's servers", |_| interop::set_up(without))?;
-    report.stage("tests", |report| tests(without, report))?;
-    report.stage("readers in Python", |report| readers::run(without, &mut report.tally))?;
-    report.stage("runners", |report| peers::shell_tests(without, &mut report.tally))?;
-    if room::is_short() {
-        report.stage("room on the disk", |_| room::make())?;
-    }
-    report.stage("peers", |report| peers::smoke(without, &mut report.tally))?;
-    report.stage("report in a browser", |report| browser::test(without, &mut report.tally))?;
-    report.stage("commands in documents", |report| documents::run_commands(&mut report.tally))
-}
-
-fn cargo(args: &[&str]) -> Result<(), String> {
-    process::run(&mut process::command("cargo", args))
-}
-
-/// Runs the workspace's tests, and notes which had the files and programs that they need.
-fn tests(without: &Without, report: &mut Report) -> Result<(), String> {
-    let log = process::target("fixture-log");
-    fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
-    let mut command = process::command("cargo", &["test", "--workspace", "--no-fail-fast"]);
-    command.env("WIREPROOF_FIXTURE_LOG", &log);
-    if without.has(Toolchain::Go) {
-        command.env("WIREPROOF_INDIGO", indigo::fetch()?);
-    } else {
-        command.env_remove("WIREPROOF_INDIGO");
-    }
-    interop::tell(&mut command, without);
-    let outcome = process::run_watched(&mut command, |line| report.tally.add_line(line));
-    report.fixtures = FixtureLog::parse(&fs::read_to_string(&log).unwrap_or_default());
-    report.tally.move_left_out(report.fixtures.left_out.len() as u64);
+/// Runs every stage and prints the summary.
+pub(crate) fn test(without: &Without) -> Result<(), String> {
+    let mut summary = Summary::default();
+    let outcome = run_stages(without, &mut summary);
+    summary.print();
     outcome
 }
 
-/// What the stages found.
+fn run_stages(without: &Without, summary: &mut Summary) -> Result<(), String> {
+    summary.stage("toolchains", || without.check_others())?;
+    summary.stage("layers", layers::check_workspace)?;
+    summary.stage("format", || cargo(&["fmt", "--all", "--check"]))?;
+    summary.stage("lints", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    })?;
+    summary.stage("documentation", || {
+        let mut doc = process::command("cargo", &["doc", "--no-deps", "--workspace"]);
+        process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    summary.stage("servers of other projects", || interop::set_up(without))?;
+    summary.stage("tests", || workspace_tests(without))?;
+    summary.fixtures = FixtureLog::read()?;
+    if without.has(Toolchain::Python) {
+        summary.stage("readers in Python", readers::run)?;
+    }
+    summary.stage("runners", || peers::shell_tests(without))?;
+    summary.stage("peers", || peers::smoke_test(without))?;
+    if without.has(Toolchain::Node) {
+        summary.stage("report in a browser", browser::test)?;
+    }
+    summary.stage("commands in documents", documents::run_commands)
+}
+
+/// Runs the tests of the workspace. Each test that needs files or programs of other projects notes in a
+/// log whether it had them.
+fn workspace_tests(without: &Without) -> Result<(), String> {
+    let log = process::target(FIXTURE_LOG);
+    fs::write(&log, "").map_err(|error| process::at(&log, &error))?;
+    let mut command = process::command("cargo", &["test", "--workspace", "--no-fail-fast"]);
+    command.env("WIREPROOF_FIXTURE_LOG", &log);
+    if without.has(Toolchain::Go) {
+        command.env("WIREPROOF_INDIGO", interop::fetch_indigo()?);
+    } else {
+        command.env_remove("WIREPROOF_INDIGO");
+    }
+    interop::configure(&mut command, without);
+    process::run(&mut command)
+}
+
+/// Times of the stages, and tests left out.
 #[derive(Debug, Default)]
-struct Report {
-    tally: Tally,
+struct Summary {
     fixtures: FixtureLog,
     times: Vec<(&'static str, Duration)>,
 }
 
-impl Report {
+impl Summary {
     fn stage(
         &mut self,
         name: &'static str,
-        work: impl FnOnce(&mut Self) -> Result<(), String>,
+        work: impl FnOnce() -> Result<(), String>,
     ) -> Result<(), String> {
         println!("\n=== {name}");
         let started = Instant::now();
-        let outcome = work(self);
+        let outcome = work();
         self.times.push((name, started.elapsed()));
         outcome.map_err(|fault| format!("{name}: {fault}"))
     }
@@ -92,28 +83,65 @@ impl Report {
         }
         let FixtureLog { ran, left_out } = &self.fixtures;
         let count = left_out.len();
-        println!("tests that need other people's files or programs: {ran} ran, {count} left out");
+        println!(
+            "tests that need files or programs of other projects: {ran} ran, {count} left out"
+        );
         for name in left_out {
             println!("  left out: {name}");
         }
-        println!("{}", self.tally);
     }
 }
+
+/// Tests that need files or programs of other projects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct FixtureLog {
+    ran: u64,
+    /// Names of the tests that were left out.
+    left_out: Vec<String>,
+}
+
+impl FixtureLog {
+    fn read() -> Result<Self, String> {
+        let log = process::target(FIXTURE_LOG);
+        fs::read_to_string(&log)
+            .map(|text| Self::parse(&text))
+            .map_err(|error| process::at(&log, &error))
+    }
+
+    /// Parses a line a test: `ran NAME` or `left out NAME`.
+    fn parse(text: &str) -> Self {
+        let mut log = Self::default();
+        for line in text.lines() {
+            if let Some(name) = line.strip_prefix("left out ") {
+                log.left_out.push(name.to_owned());
+            } else if line.starts_with("ran ") {
+                log.ran += 1;
+            }
+        }
+        log.left_out.sort();
+        log
+    }
+}
+
+const FIXTURE_LOG: &str = "fixture-log";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_stage_that_fails_is_named_and_timed() {
-        let mut report = Report::default();
-        assert_eq!(report.stage("first", |_| Ok(())), Ok(()));
-        let failed = report.stage("second", |report| {
-            report.tally.failed += 1;
-            Err("no".to_owned())
-        });
+    fn a_failed_stage_is_named_and_timed() {
+        let mut summary = Summary::default();
+        assert_eq!(summary.stage("first", || Ok(())), Ok(()));
+        let failed = summary.stage("second", || Err("no".to_owned()));
         assert_eq!(failed, Err("second: no".to_owned()));
-        let stages: Vec<_> = report.times.iter().map(|(name, _)| *name).collect();
-        assert_eq!((stages, report.tally.failed), (vec!["first", "second"], 1));
+        let stages: Vec<_> = summary.times.iter().map(|(name, _)| *name).collect();
+        assert_eq!(stages, ["first", "second"]);
+    }
+
+    #[test]
+    fn the_fixture_log_counts_tests_that_ran_and_names_the_others() {
+        let log = FixtureLog::parse("ran a::b\nleft out z\nleft out c\nran d\n");
+        assert_eq!(log, FixtureLog { ran: 2, left_out: vec!["c".to_owned(), "z".to_owned()] });
     }
 }

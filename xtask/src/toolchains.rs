@@ -1,11 +1,11 @@
-//! Which other languages' tools are here, and which does the caller do without?
+//! Toolchains of other languages: which are present, and which the caller does without.
 
-use std::collections::BTreeSet;
+use clap::{Args, ValueEnum};
 
 use crate::process;
 
 /// A language that some peers are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Toolchain {
     Go,
     Python,
@@ -13,17 +13,7 @@ pub(crate) enum Toolchain {
 }
 
 impl Toolchain {
-    pub(crate) const ALL: [Self; 3] = [Self::Go, Self::Python, Self::Node];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Go => "go",
-            Self::Python => "python",
-            Self::Node => "node",
-        }
-    }
-
-    /// The program that tells the version, how it is asked, and what goes before the number.
+    /// The program that prints the version, its argument, and the text before the number.
     fn probe(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Go => ("go", "version", "go version go"),
@@ -32,8 +22,8 @@ impl Toolchain {
         }
     }
 
-    /// The oldest version that will do.
-    fn least(self) -> (u32, u32) {
+    /// The oldest supported version.
+    fn minimum(self) -> (u32, u32) {
         match self {
             Self::Go => (1, 24),
             Self::Python => (3, 11),
@@ -41,8 +31,8 @@ impl Toolchain {
         }
     }
 
-    /// The beginning of the names of peers in this language.
-    pub(crate) fn peer_prefix(self) -> &'static str {
+    /// The prefix in the names of peers in this language.
+    fn peer_prefix(self) -> &'static str {
         match self {
             Self::Go => "go-",
             Self::Python => "python-",
@@ -51,96 +41,84 @@ impl Toolchain {
     }
 
     fn check(self) -> Result<(), String> {
-        let (program, question, before) = self.probe();
-        let (major, minor) = self.least();
+        let (program, argument, before) = self.probe();
+        let (major, minor) = self.minimum();
+        let name = format!("{self:?}");
         let advice = format!(
-            "install {} {major}.{minor} or newer, or say `--without {}`",
-            if self == Self::Go { "Go" } else { program },
-            self.name()
+            "install {name} {major}.{minor} or newer, or pass `--without {}`",
+            name.to_lowercase()
         );
-        let told = process::output(&mut process::command(program, &[question]))
+        let output = process::output(&mut process::command(program, &[argument]))
             .map_err(|error| format!("{error}; {advice}"))?;
-        match version(&told, before) {
-            Some(found) if found >= self.least() => Ok(()),
-            _ => Err(format!("{} is too old; {advice}", told.trim())),
+        match version(&output, before) {
+            Some(found) if found >= self.minimum() => Ok(()),
+            _ => Err(format!("{} is too old; {advice}", output.trim())),
         }
     }
 }
 
-/// The first two numbers of a version that stands behind `before`.
-fn version(told: &str, before: &str) -> Option<(u32, u32)> {
-    let mut numbers = told.trim().strip_prefix(before)?.split(['.', ' ']);
+/// The first two numbers of the version that follows `before`.
+fn version(output: &str, before: &str) -> Option<(u32, u32)> {
+    let mut numbers = output.trim().strip_prefix(before)?.split(['.', ' ']);
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// The toolchains that the caller does without.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Without(BTreeSet<Toolchain>);
+/// Toolchains that the caller does without.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Without {
+    /// Leave out what needs these toolchains.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    without: Vec<Toolchain>,
+}
 
 impl Without {
-    /// Reads `--without go,python,node`, which may be absent or given more than once.
-    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        let mut without = BTreeSet::new();
-        let mut options = options.iter();
-        while let Some(option) = options.next() {
-            let names = match option.strip_prefix("--without") {
-                Some("") => *options.next().ok_or("`--without` needs a list of toolchains")?,
-                Some(rest) => rest.strip_prefix('=').ok_or_else(|| unknown(option))?,
-                None => return Err(unknown(option)),
-            };
-            for name in names.split(',') {
-                let found = Toolchain::ALL.into_iter().find(|toolchain| toolchain.name() == name);
-                without.insert(found.ok_or_else(|| format!("no toolchain is called `{name}`"))?);
-            }
-        }
-        Ok(Self(without))
-    }
-
     pub(crate) fn has(&self, toolchain: Toolchain) -> bool {
-        !self.0.contains(&toolchain)
+        !self.without.contains(&toolchain)
     }
 
-    /// Whether the peer of this name needs a toolchain that the caller does without.
+    /// Whether the peer of this name needs a toolchain that is left out.
     pub(crate) fn excludes(&self, peer: &str) -> bool {
-        self.0.iter().any(|toolchain| peer.starts_with(toolchain.peer_prefix()))
+        self.without.iter().any(|toolchain| peer.starts_with(toolchain.peer_prefix()))
     }
 
-    /// Looks for every toolchain that is wanted.
-    pub(crate) fn check_the_rest(&self) -> Result<(), String> {
-        let wanted = Toolchain::ALL.into_iter().filter(|toolchain| self.has(*toolchain));
+    /// Checks that every other toolchain is present.
+    pub(crate) fn check_others(&self) -> Result<(), String> {
+        let wanted = Toolchain::value_variants().iter().filter(|toolchain| self.has(**toolchain));
         let faults: Vec<String> = wanted.filter_map(|toolchain| toolchain.check().err()).collect();
         if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
     }
 }
 
-fn unknown(option: &str) -> String {
-    format!("no option is like `{option}`")
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        without: Without,
+    }
+
+    fn parse(args: &[&str]) -> Option<Without> {
+        let args = [&["test"], args].concat();
+        Line::try_parse_from(args).ok().map(|line| line.without)
+    }
 
     #[test]
     fn toolchains_are_left_out_by_name() {
-        let without = Without::parse(&["--without", "go,node"]).unwrap();
-        assert_eq!(without, Without::parse(&["--without=node", "--without=go"]).unwrap());
-        assert!(!without.has(Toolchain::Go) && without.has(Toolchain::Python));
-        assert!(without.excludes("go-indigo") && without.excludes("ts-atcute"));
-        assert!(!without.excludes("python-atproto") && !without.excludes("rust-raw"));
-        assert_eq!(Without::parse(&[]), Ok(Without::default()));
-    }
-
-    #[test]
-    fn options_that_do_not_exist_are_refused() {
-        for options in [&["--without"][..], &["--without", "zig"], &["--with=go"], &["go"]] {
-            assert!(Without::parse(options).is_err(), "{options:?}");
+        for args in [&["--without", "go,node"][..], &["--without=node", "--without=go"]] {
+            let without = parse(args).unwrap();
+            assert!(!without.has(Toolchain::Go) && without.has(Toolchain::Python));
+            assert!(without.excludes("go-indigo") && without.excludes("ts-atcute"));
+            assert!(!without.excludes("python-atproto") && !without.excludes("rust-raw"));
         }
-        assert!(Without::parse(&["--withoutgo"]).is_err());
+        assert!(parse(&["--without", "zig"]).is_none());
     }
 
     #[test]
-    fn versions_are_read_from_what_tools_say() {
+    fn versions_are_parsed_from_the_output_of_each_tool() {
         assert_eq!(version("go version go1.26.8 linux/amd64\n", "go version go"), Some((1, 26)));
         assert_eq!(version("Python 3.11.7\n", "Python "), Some((3, 11)));
         assert_eq!(version("v20.20.2", "v"), Some((20, 20)));

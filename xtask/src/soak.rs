@@ -1,22 +1,45 @@
-//! How fast does `follow --verify` follow a relay on the same machine, and how late are its lines?
+//! `cargo xtask soak`: the reliability tests at full length, and the speed of `follow --verify`.
 //!
-//! Both ends are processes of the release build. First a relay that has prepared its commits sends
-//! them as fast as they are read: commits a second, and the processor's seconds of either end, which tell
-//! what bounds it. Then a relay tells a thousand a second: how long behind its `time` an event's line
-//! is read, which counts the relay's own way to the socket too.
+//! The tests are those that `cargo xtask test` runs shortened. The measurement runs a relay and a client
+//! as two processes of the release build: first the relay sends prepared commits as fast as they are read
+//! (commits a second, processor time of both ends), then a thousand events a second (delay from an
+//! event's `time` to its line).
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use clap::Args;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::process;
 
-/// Builds, measures and prints.
-pub(crate) fn measure() -> Result<(), String> {
-    process::run(&mut process::command("cargo", &["build", "--release", "-p", "wireproof-cli"]))?;
+/// What to run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Measure the speed of `follow --verify` instead of testing.
+    #[arg(long, conflicts_with = "tests")]
+    speed: bool,
+    /// Tests to run, by a part of their names; all by default.
+    tests: Vec<String>,
+}
+
+/// Runs the tests one after the other, or measures.
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    if options.speed {
+        return measure();
+    }
+    let args = ["test", "--profile", "soak", "-p", "wireproof-cli", "--test", "reliability", "--"];
+    let mut command = process::command("cargo", &args);
+    // One at a time, so that no test's load shows in the figures of another.
+    command.args(["--test-threads", "1", "--nocapture"]).args(&options.tests);
+    process::run(command.env("WIREPROOF_SOAK", "1"))
+}
+
+fn measure() -> Result<(), String> {
+    process::cargo(&["build", "--release", "-p", "wireproof-cli"])?;
     let program = binary()?;
     throughput(&program)?;
     latency(&program)
@@ -27,7 +50,7 @@ fn throughput(program: &str) -> Result<(), String> {
     let relay = Relay::start(program, &["--prepared", &prepared, "--rate", "none"])?;
     for _ in 0..PASSES {
         let mut follow = relay.follow()?;
-        // Keys are looked up for the first of an account's commits; from then on they are known.
+        // The first commits of accounts wait for key lookups; they are not measured.
         follow.read_lines(COMMITS / 10, |_| ())?;
         let used = || [processor_time(relay.process.id()), processor_time(follow.process.id())];
         let (since, before) = (Instant::now(), used());
@@ -52,13 +75,14 @@ fn latency(program: &str) -> Result<(), String> {
     let relay = Relay::start(program, &["--prepared", "0", "--rate", &rate])?;
     let mut follow = relay.follow()?;
     follow.read_lines(RATE * 5, |_| ())?;
-    let mut late = Vec::new();
-    follow.read_lines(RATE * SECONDS, |line| late.extend(lateness_ms(line)))?;
+    let mut delays = Vec::new();
+    follow.read_lines(RATE * SECONDS, |line| delays.extend(delay_ms(line)))?;
     follow.end()?;
     relay.end()?;
-    late.sort_unstable_by(f64::total_cmp);
-    let at = |part: f64| late.get((late.len() as f64 * part) as usize).copied().unwrap_or(f64::NAN);
-    let (median, most, len) = (at(0.5), late.last().copied().unwrap_or(f64::NAN), late.len());
+    delays.sort_unstable_by(f64::total_cmp);
+    let at =
+        |part: f64| delays.get((delays.len() as f64 * part) as usize).copied().unwrap_or(f64::NAN);
+    let (median, most, len) = (at(0.5), delays.last().copied().unwrap_or(f64::NAN), delays.len());
     println!(
         "at {rate} events/s, from an event's time (in whole milliseconds, rounded down) to its line: \
          median {median:.1} ms, 99 % within {:.1} ms, all {len} within {most:.1} ms",
@@ -71,7 +95,7 @@ fn latency(program: &str) -> Result<(), String> {
 struct Relay {
     process: Child,
     program: String,
-    /// How `follow` finds it.
+    /// Arguments of `follow` that lead to it.
     args: Vec<String>,
 }
 
@@ -92,7 +116,7 @@ impl Relay {
         Ok(Self { process, program: program.to_owned(), args })
     }
 
-    /// Follows it from the oldest event, without a state of earlier times.
+    /// Starts `follow` at the oldest event, without stored state.
     fn follow(&self) -> Result<Follow, String> {
         let state = process::target("soak-state");
         let _ = std::fs::remove_dir_all(&state);
@@ -116,7 +140,7 @@ impl Drop for Relay {
     }
 }
 
-/// Who follows it.
+/// A `follow` process.
 struct Follow {
     process: Child,
     lines: BufReader<ChildStdout>,
@@ -131,7 +155,7 @@ impl Follow {
     fn end(mut self) -> Result<(), String> {
         let pid = self.process.id().to_string();
         process::run(&mut process::command("kill", &["-s", "INT", &pid]))?;
-        // Whoever writes has to be read until the end.
+        // A process that writes must be read to the end, or it blocks.
         let rest = std::io::copy(&mut self.lines, &mut std::io::sink());
         rest.map_err(|error| error.to_string())?;
         self.process.wait().map(drop).map_err(|error| error.to_string())
@@ -146,7 +170,7 @@ impl Drop for Follow {
     }
 }
 
-/// Reads so many lines.
+/// Reads `count` lines.
 fn read_lines(
     lines: &mut impl BufRead,
     count: u64,
@@ -157,14 +181,14 @@ fn read_lines(
         line.clear();
         let len = lines.read_line(&mut line).map_err(|error| error.to_string())?;
         if len == 0 {
-            return Err("`follow` ended before it had told all".to_owned());
+            return Err("`follow` ended early".to_owned());
         }
         visit(&line);
     }
     Ok(())
 }
 
-/// The command of the release build, wherever cargo puts it.
+/// The command of the release build.
 fn binary() -> Result<String, String> {
     let metadata = process::command("cargo", &["metadata", "--format-version", "1", "--no-deps"])
         .output()
@@ -179,32 +203,19 @@ fn is_verified(line: &str) -> bool {
     line.contains("\"code\":\"verified\"")
 }
 
-/// How long ago the event of a line was told, by its own `time`.
-fn lateness_ms(line: &str) -> Option<f64> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs_f64() * 1000.0;
+/// Milliseconds since the `time` of a line's event.
+fn delay_ms(line: &str) -> Option<f64> {
     let value: Value = serde_json::from_str(line).ok()?;
-    Some(now - millis_of(value["time"].as_str()?)?)
+    let time: Timestamp = value["time"].as_str()?.parse().ok()?;
+    Some(Timestamp::now().duration_since(time).as_secs_f64() * 1000.0)
 }
 
-/// Milliseconds since 1970 of `2026-07-01T00:00:00.000Z`.
-fn millis_of(time: &str) -> Option<f64> {
-    let number = |range: std::ops::Range<usize>| time.get(range)?.parse::<f64>().ok();
-    let [year, month, day] = [number(0..4)?, number(5..7)?, number(8..10)?];
-    // Days by counting months from March, so that a leap day is the last of its year.
-    let (year, month) = if month > 2.0 { (year, month - 3.0) } else { (year - 1.0, month + 9.0) };
-    let leap_days = (year / 4.0).floor() - (year / 100.0).floor() + (year / 400.0).floor();
-    let in_year = ((153.0 * month + 2.0) / 5.0).floor() + day - 1.0;
-    let days = 365.0 * year + leap_days + in_year - 719_468.0;
-    let seconds = time.get(17..time.len() - 1)?.parse::<f64>().ok()?;
-    Some((days * 86_400.0 + number(11..13)? * 3600.0 + number(14..16)? * 60.0 + seconds) * 1000.0)
-}
-
-/// User's and system's time of a process; nothing where there is no `/proc`.
+/// User and system time of a process; zero where there is no `/proc`.
 fn processor_time(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Behind the name, which may hold spaces, these are the 12th and the 13th.
-    let behind_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = behind_name.split_whitespace().skip(11).take(2);
+    // Fields 12 and 13 after the name, which may hold spaces.
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2);
     let ticks: u64 = ticks.filter_map(|number| number.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
@@ -212,13 +223,13 @@ fn processor_time(pid: u32) -> Duration {
 const PASSES: u32 = 3;
 const COMMITS: u64 = 200_000;
 
-/// Events a second, and for how long.
+/// Events a second, and seconds.
 const RATE: u64 = 1_000;
 const SECONDS: u64 = 30;
 
 const READ_LEN: usize = 1 << 20;
 
-/// What Linux tells programs, whatever its own clock does.
+/// The unit of `/proc`, whatever the kernel's own clock.
 const TICKS_PER_SECOND: u64 = 100;
 
 #[cfg(test)]
@@ -226,15 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_datetime_is_milliseconds_since_1970() {
-        assert_eq!(millis_of("1970-01-01T00:00:00.000Z"), Some(0.0));
-        assert_eq!(millis_of("2026-07-01T00:00:00.250Z"), Some(1_782_864_000_250.0));
-        assert_eq!(millis_of("2024-02-29T23:59:59Z"), Some(1_709_251_199_000.0));
-        assert_eq!(millis_of("soon"), None);
-    }
-
-    #[test]
-    fn a_process_that_is_not_there_has_used_nothing() {
+    fn a_missing_process_has_no_processor_time() {
         assert_eq!(processor_time(u32::MAX), Duration::ZERO);
     }
 }

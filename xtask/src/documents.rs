@@ -1,0 +1,169 @@
+//! The commands that the documents show, run as tests.
+//!
+//! Each line of a block marked `sh` in `README.md`, `docs/` and `docs/guide/` is a command, run from the root
+//! of the repository. Benchmarks are shortened to one pass over a small corpus with our own rows, since the
+//! peers have just run. A command that serves until Ctrl-C runs beside the following commands of its
+//! document. A line that only sets variables sets them for all following lines.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
+
+use crate::process::{self, at};
+
+#[cfg(test)]
+mod tests;
+
+/// Runs each command once.
+pub(crate) fn run_commands() -> Result<(), String> {
+    for path in documents()? {
+        let text = fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
+        let mut commands = commands_of(&text);
+        commands.dedup();
+        run_all(&commands)?;
+    }
+    Ok(())
+}
+
+fn run_all(commands: &[String]) -> Result<(), String> {
+    let (mut server, mut variables) = (None::<Server>, String::new());
+    for command in commands.iter().map(|command| shortened(command)) {
+        println!("$ {command}");
+        if sets_variables(&command) {
+            variables += &format!("{command}\n");
+        } else if serves(&command) {
+            // The previous server may use the same ports.
+            server.take().map_or(Ok(()), Server::end)?;
+            server = Some(Server::start(&variables, &command)?);
+        } else {
+            let script = format!("{variables}{command}");
+            process::run(&mut process::command("sh", &["-ec", &script]))?;
+        }
+    }
+    server.map_or(Ok(()), Server::end)
+}
+
+/// Whether a line only sets variables.
+fn sets_variables(command: &str) -> bool {
+    if command.starts_with("export ") {
+        return true;
+    }
+    let Some((name, value)) = command.split_once('=') else { return false };
+    let is_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+    let is_all = value.starts_with("$(") && value.ends_with(')') || !value.contains(' ');
+    !name.is_empty() && name.chars().all(is_name) && is_all
+}
+
+/// Whether a command serves until it is terminated.
+fn serves(command: &str) -> bool {
+    command.contains(" sim serve") && !command.contains("--help")
+}
+
+fn documents() -> Result<Vec<PathBuf>, String> {
+    let mut documents = vec![process::root().join("README.md")];
+    for folder in ["docs", "docs/guide"].map(|folder| process::root().join(folder)) {
+        for entry in fs::read_dir(&folder).map_err(|error| at(&folder, &error))? {
+            documents.push(entry.map_err(|error| at(&folder, &error))?.path());
+        }
+    }
+    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    documents.sort();
+    Ok(documents)
+}
+
+/// A fenced block: its mark and its lines.
+struct Block<'m> {
+    mark: &'m str,
+    lines: Vec<&'m str>,
+}
+
+fn blocks(markdown: &str) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block<'_>> = None;
+    for line in markdown.lines() {
+        match (line.trim().strip_prefix("```"), &mut open) {
+            (Some(mark), None) => open = Some(Block { mark, lines: Vec::new() }),
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (None, Some(block)) => block.lines.push(line),
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// The commands in blocks marked `sh`, without comments and without the command that runs this.
+fn commands_of(markdown: &str) -> Vec<String> {
+    let blocks = blocks(markdown).into_iter().filter(|block| block.mark == "sh");
+    let lines = blocks.flat_map(|block| block.lines).map(str::trim);
+    let commands = lines.map(|line| line.split(" #").next().unwrap_or_default().trim());
+    let is_run = |line: &&str| {
+        !line.is_empty() && !line.starts_with('#') && !line.starts_with("cargo xtask test")
+    };
+    commands.filter(is_run).map(str::to_owned).collect()
+}
+
+/// The command with its benchmark shortened; `bench compare` measures nothing and stays as it is.
+fn shortened(command: &str) -> String {
+    let measures = |at: &usize| !command[*at..].starts_with(" bench compare");
+    let Some(at) = command.find(" bench").filter(measures) else { return command.to_owned() };
+    let options =
+        [("--quick", ""), ("--passes", " 1"), ("--warmup", " 0"), ("--peers", " wireproof")];
+    let missing = options.iter().filter(|(option, _)| !command.contains(option));
+    let added: String = missing.map(|(option, value)| format!(" {option}{value}")).collect();
+    // Options go to the end of this command, not of what it is piped into.
+    let end = command[at..].find(['|', '>']).map_or(command.len(), |pipe| at + pipe);
+    format!("{}{added} {}", command[..end].trim_end(), &command[end..]).trim_end().to_owned()
+}
+
+/// A running server; dropping it kills it.
+struct Server {
+    child: Child,
+    /// Prints its further output.
+    echo: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts `command` with these variables and waits until it reports that it serves.
+    fn start(variables: &str, command: &str) -> Result<Self, String> {
+        // `exec`, so that the process is the server and not the shell.
+        let script = format!("{variables}exec {command}");
+        let mut shell = process::command("sh", &["-ec", &script]);
+        let mut child = process::start(shell.stdout(Stdio::piped()))?;
+        let mut output = BufReader::new(child.stdout.take().expect("piped a line up"));
+        let mut line = String::new();
+        while !line.starts_with(READY) {
+            line.clear();
+            let len = output.read_line(&mut line).map_err(|error| format!("{command}: {error}"))?;
+            print!("{line}");
+            if len == 0 {
+                let _ = child.wait();
+                return Err(format!("{command}: ended before it served"));
+            }
+        }
+        let lines = output.lines().map_while(Result::ok);
+        let echo = std::thread::spawn(move || lines.for_each(|line| println!("{line}")));
+        Ok(Self { child, echo: Some(echo) })
+    }
+
+    /// Terminates it and checks its exit status.
+    fn end(mut self) -> Result<(), String> {
+        let outcome = process::terminate(&mut self.child);
+        if let Some(echo) = self.echo.take() {
+            let _ = echo.join();
+        }
+        outcome
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Killing a process that has ended is an error without consequence.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The last line that `sim serve` prints before it waits.
+const READY: &str = "Ctrl-C ends";
