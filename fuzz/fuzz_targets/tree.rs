@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use wireproof::atproto::mst::canonical::{self, Options, Step, Summary, Walk};
-use wireproof::atproto::mst::{Tree, TreeError};
+use wireproof::atproto::mst::canonical::{self, Step, Summary, Walk};
+use wireproof::atproto::mst::{Tree, TreeError, TreeLimits};
 use wireproof::codec::cid::Codec;
 use wireproof::codec::{AnyCid, Cid};
 
@@ -16,8 +16,8 @@ fuzz_target!(|input: &[u8]| {
     let Some((root, _)) = blocks.last() else { return };
     let source: BTreeMap<Cid, &[u8]> =
         blocks.iter().map(|(cid, block)| (*cid, block.as_slice())).collect();
-    let checked = canonical::check(*root, &source, &Options::default());
-    let faults = canonical::faults(*root, &source, &Options::default(), 1000);
+    let checked = canonical::check(*root, &source, &TreeLimits::default());
+    let faults = canonical::faults(*root, &source, &TreeLimits::default(), 1000);
     assert_eq!(faults.first().copied(), checked.err());
     match checked {
         Ok(summary) => assert_is_the_tree_of_its_records(*root, &source, summary),
@@ -55,7 +55,7 @@ fn with_links(mut body: &[u8], blocks: &[(Cid, Vec<u8>)]) -> Vec<u8> {
 }
 
 fn steps(root: Cid, source: &BTreeMap<Cid, &[u8]>) -> usize {
-    let mut walk = Walk::new(root, source, &Options::default());
+    let mut walk = Walk::new(root, source, &TreeLimits::default());
     let mut steps = 0;
     while walk.next().is_some() {
         steps += 1;
@@ -65,7 +65,7 @@ fn steps(root: Cid, source: &BTreeMap<Cid, &[u8]>) -> usize {
 
 fn assert_is_the_tree_of_its_records(root: Cid, source: &BTreeMap<Cid, &[u8]>, summary: Summary) {
     let mut records: Vec<(Vec<u8>, AnyCid)> = Vec::new();
-    let mut walk = Walk::new(root, source, &Options::default());
+    let mut walk = Walk::new(root, source, &TreeLimits::default());
     while let Some(step) = walk.next() {
         if let Step::Record { key, value } = step.expect("accepted before") {
             records.push((key.to_vec(), value.into()));

@@ -45,7 +45,7 @@ fn a_frame_with_a_strange_record_is_valid_and_the_record_is_flagged() {
         let case = set.cases().iter().find(|case| case.name.ends_with(name)).unwrap();
         let found = flagged(case);
         let first = found.first.unwrap();
-        assert_eq!((found.records, first.error.code(), &*first.error.place), (1, code, "/n"));
+        assert_eq!((found.records, first.error.code(), &*first.error.item_path), (1, code, "/n"));
     }
     let usual = set.cases().iter().find(|case| case.name.ends_with("blocks-shuffled")).unwrap();
     assert_eq!(flagged(usual), Flagged::default());

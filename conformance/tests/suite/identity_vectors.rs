@@ -49,7 +49,7 @@ fn documents_of_real_accounts_give_handle_key_and_host() {
     for (did, json) in &documents {
         let did = Did::parse(did).unwrap();
         let json = json.to_string();
-        let parse = |did| DidDocument::parse_of(did, json.as_bytes(), &DocumentOptions::default());
+        let parse = |did| DidDocument::parse_for(did, json.as_bytes(), &DocumentOptions::default());
         let document = parse(did).unwrap();
         assert!(identity::signing_key(&document).unwrap().is_some(), "{did}");
         assert!(document.handle().is_some() && document.host().is_some(), "{did}");

@@ -1,7 +1,7 @@
 //! What the tests make for themselves: numbers without luck, and small sound inputs.
 
 use wireproof::atproto::event::{
-    Account, Action, Commit, Event, Header, Identity, Info, RepoOp, StreamError, Sync, Unknown,
+    Account, Action, Commit, ErrorFrame, Event, Header, Identity, Info, RepoOp, Sync, Unknown,
 };
 use wireproof::codec::Cid;
 use wireproof::codec::car::Writer;
@@ -96,7 +96,7 @@ pub(crate) fn frames() -> Vec<(&'static str, Vec<u8>)> {
     let identity = Identity { seq: 10, did, time, handle: Some("a.example.com") };
     let account = Account { seq: 11, did, time, active: false, status: Some("deactivated") };
     let info = Info { name: "OutdatedCursor", message: Some("gone") };
-    let error = StreamError { error: "FutureCursor", message: None };
+    let error = ErrorFrame { error: "FutureCursor", message: None };
     let header = Header { op: 1, kind: Some("#label") };
     let unknown = Unknown { header, payload: b"\xa1\x63seq\x0c" };
     vec![

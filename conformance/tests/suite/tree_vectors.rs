@@ -8,9 +8,9 @@ use simnet::tree::reference;
 use wireproof::atproto::commit::Commit;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Action, Decoder, Event, Options};
-use wireproof::atproto::mst::inversion::{Inversion, InversionFault, Inverter, Undo, invert};
+use wireproof::atproto::mst::inversion::{Inversion, InversionFault, Inverter, RecordOp, invert};
 use wireproof::atproto::mst::{
-    Bounds, Change, Tree, TreeFault, diff, key_height, key_heights, node::Node,
+    Change, Tree, TreeFault, TreeLimits, diff, key_height, key_heights, node::Node,
 };
 use wireproof::codec::cid::Codec;
 use wireproof::codec::{AnyCid, Cid, CidRef, car};
@@ -143,15 +143,15 @@ impl<'j> CommitProof<'j> {
         tree
     }
 
-    fn ops(&self) -> Vec<Undo<'_>> {
+    fn ops(&self) -> Vec<RecordOp<'_>> {
         let record = Some(self.record.as_cid_ref());
-        let create = |key: &&'j str| Undo {
+        let create = |key: &&'j str| RecordOp {
             action: Action::Create,
             key: key.as_bytes(),
             cid: record,
             prev: None,
         };
-        let delete = |key: &&'j str| Undo {
+        let delete = |key: &&'j str| RecordOp {
             action: Action::Delete,
             key: key.as_bytes(),
             cid: None,
@@ -190,7 +190,7 @@ fn published_commits_have_exactly_their_proofs_and_are_undone_with_them_in_any_o
     assert_eq!(counts, [(5, 5), (5, 5), (1, 3), (1, 5), (7, 7), (3, 3)]);
 }
 
-fn assert_undone_only_with_its_proof(case: &Json, source: &Blocks<'_>, ops: &[Undo<'_>]) {
+fn assert_undone_only_with_its_proof(case: &Json, source: &Blocks<'_>, ops: &[RecordOp<'_>]) {
     let (before, after) = (cid(&case["rootBeforeCommit"]), cid(&case["rootAfterCommit"]));
     assert_eq!(invert(after, source, ops), Ok(before), "{}", case["comment"]);
     let mut needed = 0;
@@ -243,7 +243,8 @@ fn published_pairs_of_trees_differ_as_they_say_and_lead_back() {
         let [a, b] = ["mst_a", "mst_b"].map(|side| archive(&data, &case["inputs"][side]));
         let ((root_a, blocks_a), (root_b, blocks_b)) = (open(&a), open(&b));
         let results = &case["results"];
-        let load = |root, blocks| Tree::load_canonical(root, blocks, &Bounds::default()).unwrap();
+        let load =
+            |root, blocks| Tree::load_canonical(root, blocks, &TreeLimits::default()).unwrap();
         let (mut old, mut new) = (load(root_a, &blocks_a), load(root_b, &blocks_b));
         let found = diff(&mut old, &mut new).unwrap();
         assert_eq!(found.created_nodes, cids(&results["created_nodes"]), "{}", case["path"]);
@@ -281,7 +282,7 @@ fn published_pairs_of_trees_differ_as_they_say_and_lead_back() {
                 (key, blessed(old), blessed(new))
             })
             .collect();
-        let undos: Vec<Undo<'_>> =
+        let undos: Vec<RecordOp<'_>> =
             moved.iter().map(|(key, prev, now)| undo(key, prev.as_ref(), now.as_ref())).collect();
         let only = |names: BTreeSet<Cid>| -> Blocks<'_> {
             names.into_iter().map(|cid| (cid, blocks_b[&cid])).collect()
@@ -317,8 +318,8 @@ fn captured_commits_lead_back_to_the_trees_that_they_state() {
             commit.blocks.iter().filter_map(|b| Some((b.cid.to_cid()?, b.data))).collect()
         })
         .collect();
-    let ops: Vec<Vec<Undo<'_>>> =
-        commits.iter().map(|commit| commit.ops.iter().map(Undo::from).collect()).collect();
+    let ops: Vec<Vec<RecordOp<'_>>> =
+        commits.iter().map(|commit| commit.ops.iter().map(RecordOp::from).collect()).collect();
     let inversions: Vec<Inversion<'_, '_, &Blocks<'_>>> = sources
         .iter()
         .zip(&commits)
@@ -381,7 +382,7 @@ fn a_changing_tree_is_the_plain_one_after_every_commit() {
 
         let nodes = after.nodes();
         let source: Blocks<'_> = proof.iter().map(|cid| (*cid, &nodes[cid].data[..])).collect();
-        let ops: Vec<Undo<'_>> = written
+        let ops: Vec<RecordOp<'_>> = written
             .iter()
             .map(|(key, (prev, now))| undo(key.as_bytes(), prev.as_ref(), now.as_ref()))
             .collect();
@@ -395,11 +396,11 @@ fn plain(records: &BTreeMap<String, Cid>) -> reference::Built {
     reference::build(&records)
 }
 
-fn undo<'a>(key: &'a [u8], prev: Option<&'a Cid>, now: Option<&'a Cid>) -> Undo<'a> {
+fn undo<'a>(key: &'a [u8], prev: Option<&'a Cid>, now: Option<&'a Cid>) -> RecordOp<'a> {
     let action = match (now, prev) {
         (Some(_), None) => Action::Create,
         (Some(_), Some(_)) => Action::Update,
         _ => Action::Delete,
     };
-    Undo { action, key, cid: now.map(Cid::as_cid_ref), prev: prev.map(Cid::as_cid_ref) }
+    RecordOp { action, key, cid: now.map(Cid::as_cid_ref), prev: prev.map(Cid::as_cid_ref) }
 }

@@ -42,7 +42,7 @@ impl From<Flagged> for FlaggedRecords {
 impl From<FlaggedRecord> for First {
     fn from(FlaggedRecord { path, error }: FlaggedRecord) -> Self {
         let (code, reason) = (error.code(), error.to_string());
-        Self { path: path.into(), code, place: error.place.into(), reason }
+        Self { path: path.into(), code, place: error.item_path.into(), reason }
     }
 }
 

@@ -10,7 +10,7 @@ use simnet::firehose;
 use simnet::hostile::{self, Set};
 use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, Spec};
 use tempfile::TempDir;
-use wireproof::atproto::plc::{Data, UnsignedOperation, Update};
+use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
 use wireproof::crypto::{Curve, SecretKey};
 
 fn wireproof(args: &[&str]) -> Assert {
@@ -296,7 +296,10 @@ fn frames_of_accounts_without_a_key_are_refused() {
 /// The log of an identity that was made, as a directory's plain log.
 fn log() -> String {
     let key = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap();
-    let data = Data { rotation_keys: vec![key.public_key().to_did_key()], ..Data::default() };
+    let data = AccountData {
+        rotation_keys: vec![key.public_key().to_did_key()],
+        ..AccountData::default()
+    };
     let genesis = UnsignedOperation::Update(Update { data, prev: None });
     let sig = key.sign(&genesis.to_bytes());
     format!("[{}]", genesis.with_signature(sig).to_json())

@@ -155,7 +155,7 @@ impl Account<'_> {
     /// The key that the document names; `None` if that is missing or cannot be read.
     fn key(&self, did: Did<'_>) -> Result<Option<CompressedKey>, DidDocumentError> {
         let json = self.did_doc.get().as_bytes();
-        let document = DidDocument::parse_of(did, json, &Options::default())?;
+        let document = DidDocument::parse_for(did, json, &Options::default())?;
         Ok(identity::signing_key(&document).ok().flatten().map(|key| *key.as_compressed()))
     }
 }

@@ -25,7 +25,7 @@
 //! let arena = Bump::new();
 //! let post = json::decode(r#"{"$type": "app.test.post", "marks": [1, 0.5]}"#, &arena)?;
 //! let error = data_model::check_record(&post, "app.test.post").unwrap_err();
-//! assert_eq!((error.code(), &*error.place), ("data/float", "/marks/1"));
+//! assert_eq!((error.code(), &*error.item_path), ("data/float", "/marks/1"));
 //! # Ok::<(), json::JsonError>(())
 //! ```
 
@@ -49,7 +49,7 @@ pub struct DataError {
     pub fault: DataFault,
     /// Keys and indices on the way to what broke it, each behind a slash: empty for the whole. One that
     /// is long is cut.
-    pub place: Box<str>,
+    pub item_path: Box<str>,
 }
 
 /// A rule of the data model.
@@ -124,7 +124,7 @@ impl std::error::Error for DataError {}
 impl fmt::Display for DataError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fault.fmt(f)?;
-        if self.place.is_empty() { Ok(()) } else { write!(f, ", at {:?}", self.place) }
+        if self.item_path.is_empty() { Ok(()) } else { write!(f, ", at {:?}", self.item_path) }
     }
 }
 

@@ -32,7 +32,7 @@ impl<'p> Place<'p> {
     pub(super) fn flag(&self, fault: DataFault) -> Result<(), DataError> {
         let mut place = String::new();
         self.write(&mut place);
-        Err(DataError { fault, place: place.into() })
+        Err(DataError { fault, item_path: place.into() })
     }
 
     fn write(&self, out: &mut String) {

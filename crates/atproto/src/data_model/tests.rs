@@ -15,7 +15,7 @@ fn flagged(entries: &str) -> Option<(DataFault, String)> {
 }
 
 fn told(checked: Result<(), DataError>) -> Option<(DataFault, String)> {
-    checked.err().map(|error| (error.fault, error.place.into()))
+    checked.err().map(|error| (error.fault, error.item_path.into()))
 }
 
 /// What is wrong with a record that has an item under `n`, beside its `$type`.

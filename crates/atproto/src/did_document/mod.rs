@@ -125,7 +125,7 @@ impl DidDocument {
     ///
     /// # Errors
     /// As [`parse`](Self::parse), or if the document is of another DID.
-    pub fn parse_of(
+    pub fn parse_for(
         did: Did<'_>,
         json: &[u8],
         options: &Options,

@@ -142,8 +142,9 @@ fn the_first_service_of_the_right_id_and_type_is_the_host() {
 #[test]
 fn a_document_is_of_the_did_that_was_asked_for_or_refused() {
     let json = json!({ "id": DID }).to_string();
-    let of =
-        |did| DidDocument::parse_of(Did::parse(did).unwrap(), json.as_bytes(), &Options::default());
+    let of = |did| {
+        DidDocument::parse_for(Did::parse(did).unwrap(), json.as_bytes(), &Options::default())
+    };
     assert_eq!(of(DID).map(|document| document.did().to_buf()), Ok(DID.parse().unwrap()));
     assert_eq!(of("did:web:Example.com"), Err(DidDocumentError::OtherDid));
     assert_eq!(parse(&json!({ "id": "example.com" })), Err(DidDocumentError::Id));

@@ -10,7 +10,7 @@ use kernels::sha256::{self, Digest};
 use super::error::{FrameError, FrameFault, fail};
 use super::{Block, Event, header, payload};
 
-/// Bounds and trust for decoding frames.
+/// Limits and trust for decoding frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Leaves out the hashing: a block is then whatever its CID claims, and only frames that were

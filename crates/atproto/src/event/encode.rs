@@ -2,7 +2,7 @@
 
 use codec::cbor::Encoder;
 
-use super::{Account, Commit, Event, Header, Identity, Info, RepoOp, StreamError, Sync};
+use super::{Account, Commit, ErrorFrame, Event, Header, Identity, Info, RepoOp, Sync};
 
 impl Event<'_> {
     /// The frame that says this. A commit's `blocks` and `root` are not looked at: its CAR slice is
@@ -131,7 +131,7 @@ impl Info<'_> {
     }
 }
 
-impl StreamError<'_> {
+impl ErrorFrame<'_> {
     fn encode(&self, out: &mut Encoder) {
         out.map(1 + usize::from(self.message.is_some()));
         out.text("error").text(self.error);

@@ -55,7 +55,7 @@ pub enum Event<'a> {
     /// A remark of the server.
     Info(Info<'a>),
     /// The server ends the stream.
-    Error(StreamError<'a>),
+    Error(ErrorFrame<'a>),
     /// A type of message or operation that this version does not know.
     Unknown(Unknown<'a>),
 }
@@ -151,7 +151,7 @@ pub struct Info<'a> {
 
 /// The server's last word before it closes the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamError<'a> {
+pub struct ErrorFrame<'a> {
     /// The error's name; `FutureCursor` and `ConsumerTooSlow` are known.
     pub error: &'a str,
     /// Text for a person.

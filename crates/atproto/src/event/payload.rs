@@ -8,7 +8,7 @@ use super::blocks::{self, Blocks};
 use super::decoder::Options;
 use super::error::{FrameError, FrameFault, fail};
 use super::{
-    Account, Action, Commit, Event, Header, Identity, Info, RepoOp, StreamError, Sync, Unknown,
+    Account, Action, Commit, ErrorFrame, Event, Header, Identity, Info, RepoOp, Sync, Unknown,
 };
 
 /// Reads the payload that follows `header`, to the end of the frame.
@@ -271,9 +271,9 @@ fn info<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Info<'a
 fn stream_error<'a>(
     reader: &mut Reader<'a>,
     context: Context<'_, 'a>,
-) -> Result<StreamError<'a>, FrameError> {
+) -> Result<ErrorFrame<'a>, FrameError> {
     let (error, message) = name_and_message(reader, "error")?;
-    Ok(StreamError { error: context.required(error, "error")?, message })
+    Ok(ErrorFrame { error: context.required(error, "error")?, message })
 }
 
 type NameAndMessage<'a> = (Option<&'a str>, Option<&'a str>);

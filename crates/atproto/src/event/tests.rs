@@ -146,7 +146,7 @@ fn every_kind_of_event_is_written_and_read_back() {
         }),
         Event::Account(Account { seq: 3, did: DID, time: TIME, active: true, status: None }),
         Event::Info(Info { name: "OutdatedCursor", message: Some("older than the window") }),
-        Event::Error(StreamError { error: "FutureCursor", message: None }),
+        Event::Error(ErrorFrame { error: "FutureCursor", message: None }),
         Event::Unknown(unknown),
         Event::Unknown(Unknown { header: Header { op: 2, kind: None }, payload: b"\xa0" }),
     ];

@@ -11,14 +11,14 @@ use super::{BlockSource, Limit, Tree, TreeError, TreeFault};
 
 /// How large a tree may be that is read whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct TreeLimits {
     /// The most nodes.
     pub max_nodes: u64,
     /// The most records.
     pub max_records: u64,
 }
 
-impl Default for Bounds {
+impl Default for TreeLimits {
     /// As many as an archive may have blocks: 50 million of each.
     fn default() -> Self {
         Self { max_nodes: 50_000_000, max_records: 50_000_000 }
@@ -98,7 +98,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     ///
     /// # Errors
     /// The first broken rule, in the order of keys.
-    pub fn load_canonical(root: Cid, source: S, bounds: &Bounds) -> Result<Self, TreeError> {
+    pub fn load_canonical(root: Cid, source: S, bounds: &TreeLimits) -> Result<Self, TreeError> {
         let mut tree = Self::load_partial(root, source);
         tree.load_root()?;
         let mut reached = HashSet::from([root]);

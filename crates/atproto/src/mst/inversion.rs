@@ -23,7 +23,7 @@ use crate::event::{Action, RepoOp};
 
 /// What a commit says it did to one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Undo<'a> {
+pub struct RecordOp<'a> {
     /// What was done.
     pub action: Action,
     /// The record's path.
@@ -34,7 +34,7 @@ pub struct Undo<'a> {
     pub prev: Option<CidRef<'a>>,
 }
 
-impl<'a> From<&RepoOp<'a>> for Undo<'a> {
+impl<'a> From<&RepoOp<'a>> for RecordOp<'a> {
     fn from(op: &RepoOp<'a>) -> Self {
         Self { action: op.action, key: op.path.as_bytes(), cid: op.cid, prev: op.prev }
     }
@@ -48,7 +48,7 @@ pub struct Inversion<'o, 'a, S> {
     /// The nodes that came with the commit.
     pub source: S,
     /// What it did, in any order.
-    pub ops: &'o [Undo<'a>],
+    pub ops: &'o [RecordOp<'a>],
 }
 
 /// Why a commit cannot be inverted.
@@ -105,7 +105,7 @@ impl std::fmt::Display for InversionError {
 pub fn invert<'a, S: BlockSource<'a>>(
     root: Cid,
     source: S,
-    ops: &[Undo<'_>],
+    ops: &[RecordOp<'_>],
 ) -> Result<Cid, InversionError> {
     let commit = Inversion { root, source, ops };
     Inverter::new().invert_batch(&[commit]).pop().expect("an answer for each commit")
@@ -277,7 +277,7 @@ impl Default for Inverter {
     }
 }
 
-impl Undo<'_> {
+impl RecordOp<'_> {
     fn is_delete(&self) -> bool {
         self.action == Action::Delete
     }
@@ -289,7 +289,7 @@ fn undo_op<'a>(
     arena: &mut Arena,
     path: &mut Path,
     root: &mut NodeId,
-    op: &Undo<'_>,
+    op: &RecordOp<'_>,
     height: u8,
     source: &impl BlockSource<'a>,
 ) -> Result<(), TreeError> {
@@ -303,7 +303,7 @@ fn undo_op<'a>(
 }
 
 /// Checks what the operations say without a tree.
-fn check_ops(ops: &[Undo<'_>]) -> Result<(), InversionError> {
+fn check_ops(ops: &[RecordOp<'_>]) -> Result<(), InversionError> {
     for (index, op) in ops.iter().enumerate() {
         check_key(op.key).map_err(|error| met(Some(index), error))?;
         if op.cid.is_none() != (op.action == Action::Delete) {
@@ -320,7 +320,7 @@ fn check_ops(ops: &[Undo<'_>]) -> Result<(), InversionError> {
 }
 
 /// The least index of an operation whose path an earlier one has.
-fn first_duplicate(ops: &[Undo<'_>]) -> Option<usize> {
+fn first_duplicate(ops: &[RecordOp<'_>]) -> Option<usize> {
     if ops.len() < 2 {
         return None;
     }
@@ -331,7 +331,12 @@ fn first_duplicate(ops: &[Undo<'_>]) -> Option<usize> {
 }
 
 /// Whether the tree after the commit agrees with the operation.
-fn check_op(arena: &Arena, path: &Path, place: Place, op: &Undo<'_>) -> Result<(), InversionFault> {
+fn check_op(
+    arena: &Arena,
+    path: &Path,
+    place: Place,
+    op: &RecordOp<'_>,
+) -> Result<(), InversionFault> {
     match (place, op.cid) {
         (Ok(index), Some(cid)) => {
             let (id, _) = path.end();

@@ -43,7 +43,7 @@ mod tail;
 mod tests;
 mod tree;
 
-pub use bulk::Bounds;
+pub use bulk::TreeLimits;
 pub use diff::{Change, Diff, diff};
 pub use error::{Limit, TreeError, TreeFault};
 pub use height::{key_height, key_heights};

@@ -14,7 +14,7 @@ pub trait BlockSource<'a> {
     /// Hears that these blocks will be asked for soon. A source that waits for memory can then wait
     /// for all of them together; others have nothing to do.
     #[inline]
-    fn expect(&self, _cids: &mut dyn Iterator<Item = Cid>) {}
+    fn prefetch(&self, _cids: &mut dyn Iterator<Item = Cid>) {}
 }
 
 impl<'a, S: BlockSource<'a> + ?Sized> BlockSource<'a> for &S {
@@ -24,8 +24,8 @@ impl<'a, S: BlockSource<'a> + ?Sized> BlockSource<'a> for &S {
     }
 
     #[inline]
-    fn expect(&self, cids: &mut dyn Iterator<Item = Cid>) {
-        (**self).expect(cids);
+    fn prefetch(&self, cids: &mut dyn Iterator<Item = Cid>) {
+        (**self).prefetch(cids);
     }
 }
 

@@ -4,7 +4,7 @@ use codec::cid::Codec;
 use codec::{AnyCid, Cid, CidRef};
 use proptest::prelude::*;
 
-use super::inversion::{InversionFault, Undo, invert};
+use super::inversion::{InversionFault, RecordOp, invert};
 use super::reference::{Built, Records, build};
 use super::*;
 use crate::event::Action;
@@ -292,7 +292,7 @@ proptest! {
         let proof = built.covering_proof(&after, &keys);
         let source: BTreeMap<Cid, &[u8]> =
             proof.iter().map(|cid| (*cid, &built.blocks[cid][..])).collect();
-        let ops: Vec<Undo<'_>> = ops.iter().map(|(key, cid, prev)| undo(key, cid, prev)).collect();
+        let ops: Vec<RecordOp<'_>> = ops.iter().map(|(key, cid, prev)| undo(key, cid, prev)).collect();
         prop_assert_eq!(invert(built.root(), &source, &ops), Ok(before.root()));
         for missing in &proof {
             let mut less = source.clone();
@@ -415,7 +415,7 @@ proptest! {
     fn a_canonical_tree_is_loaded_whole_and_one_without_a_node_is_not(records in any_records()) {
         let built = build(&records);
         let blocks = blocks_of(&built);
-        let bounds = Bounds::default();
+        let bounds = TreeLimits::default();
         let mut tree = Tree::load_canonical(built.root(), &blocks, &bounds).unwrap();
         prop_assert_eq!(tree.iter().collect::<Result<Records, _>>().unwrap(), records.clone());
         for missing in blocks.keys() {
@@ -426,7 +426,7 @@ proptest! {
             prop_assert_eq!(error, TreeError { cid: Some(*missing), offset: 0, fault });
         }
         let few = |max_nodes, max_records| {
-            let few = Bounds { max_nodes, max_records };
+            let few = TreeLimits { max_nodes, max_records };
             Tree::load_canonical(built.root(), &blocks, &few).map(|_| ()).map_err(|e| e.fault)
         };
         let (nodes, entries) = (blocks.len() as u64, records.len() as u64);
@@ -483,7 +483,7 @@ impl Forger {
     /// What a strict load, a walk and the undoing of a create at `key` say.
     fn judge(&self, root: Cid, key: &[u8]) -> [Option<TreeFault>; 3] {
         let source: BTreeMap<Cid, &[u8]> = self.0.iter().map(|(c, b)| (*c, &b[..])).collect();
-        let canonical = Tree::load_canonical(root, &source, &Bounds::default());
+        let canonical = Tree::load_canonical(root, &source, &TreeLimits::default());
         let walked = Tree::load_partial(root, &source).iter().find_map(Result::err);
         let record = Some(value(0));
         let inverted = invert(root, &source, &[undo(key, &record, &None)]).err().map(|error| {
@@ -496,14 +496,14 @@ impl Forger {
     }
 }
 
-fn undo<'a>(key: &'a [u8], cid: &'a Option<AnyCid>, prev: &'a Option<AnyCid>) -> Undo<'a> {
+fn undo<'a>(key: &'a [u8], cid: &'a Option<AnyCid>, prev: &'a Option<AnyCid>) -> RecordOp<'a> {
     let action = match (cid, prev) {
         (Some(_), None) => Action::Create,
         (Some(_), Some(_)) => Action::Update,
         _ => Action::Delete,
     };
     let borrowed = |cid: &'a Option<AnyCid>| cid.as_ref().map(AnyCid::as_cid_ref);
-    Undo { action, key, cid: borrowed(cid), prev: borrowed(prev) }
+    RecordOp { action, key, cid: borrowed(cid), prev: borrowed(prev) }
 }
 
 /// The keys of [`HEIGHTS`]' kind that the forged trees are made of, increasing.
@@ -639,7 +639,7 @@ fn operations_that_disagree_with_the_tree_are_refused_by_their_index() {
     let built = build(&records);
     let source = blocks_of(&built);
     let (record, other) = (Some(value(0)), Some(value(1)));
-    let fault = |ops: &[Undo<'_>]| {
+    let fault = |ops: &[RecordOp<'_>]| {
         let error = invert(built.root(), &source, ops).unwrap_err();
         (error.op.unwrap(), error.fault)
     };
@@ -651,13 +651,13 @@ fn operations_that_disagree_with_the_tree_are_refused_by_their_index() {
     assert_eq!(fault(&[sound, elsewhere]), (1, InversionFault::OtherRecord));
     assert_eq!(fault(&[present, sound]), (0, InversionFault::Present));
     assert_eq!(fault(&[sound, sound]), (1, InversionFault::DuplicatePath));
-    let no_record = Undo { cid: None, ..sound };
+    let no_record = RecordOp { cid: None, ..sound };
     assert_eq!(fault(&[no_record]), (0, InversionFault::Record));
-    let a_record = Undo { cid: record.as_ref().map(AnyCid::as_cid_ref), ..present };
+    let a_record = RecordOp { cid: record.as_ref().map(AnyCid::as_cid_ref), ..present };
     assert_eq!(fault(&[a_record]), (0, InversionFault::Record));
-    let no_previous = Undo { prev: None, ..present };
+    let no_previous = RecordOp { prev: None, ..present };
     assert_eq!(fault(&[no_previous]), (0, InversionFault::Previous));
-    let a_previous = Undo { prev: a_record.cid, ..sound };
+    let a_previous = RecordOp { prev: a_record.cid, ..sound };
     assert_eq!(fault(&[a_previous]), (0, InversionFault::Previous));
     assert_eq!(invert(built.root(), (), &[]), Ok(built.root()));
 }

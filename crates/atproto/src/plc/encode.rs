@@ -6,7 +6,7 @@ use codec::Cid;
 use codec::cbor::Encoder;
 use data_encoding::BASE64URL_NOPAD;
 
-use super::{Data, LegacyCreate, Service, UnsignedOperation, Update};
+use super::{AccountData, LegacyCreate, Service, UnsignedOperation, Update};
 
 impl UnsignedOperation {
     pub(super) fn encode(&self, sig: Option<&[u8; 64]>) -> Vec<u8> {
@@ -40,7 +40,7 @@ fn prev(out: &mut Encoder, prev: Option<Cid>) {
     };
 }
 
-fn update(out: &mut Encoder, data: &Data) {
+fn update(out: &mut Encoder, data: &AccountData) {
     out.text("type").text("plc_operation").text("services");
     map(out, &data.services, service);
     out.text("alsoKnownAs");

@@ -7,13 +7,13 @@ pub struct LogError {
     /// How many entries come before it.
     pub index: usize,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: OperationFault,
 }
 
 /// What is wrong with an operation, or with an entry of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum OperationFault {
     /// Not JSON; or a field is unknown, repeated, or not of its kind.
     #[error("not the JSON of an operation, at line {line}, column {column}")]
     Json {
@@ -45,7 +45,7 @@ pub enum Fault {
     Limit(&'static str),
 }
 
-impl From<serde_json::Error> for Fault {
+impl From<serde_json::Error> for OperationFault {
     #[cold]
     fn from(error: serde_json::Error) -> Self {
         Self::Json { line: error.line(), column: error.column() }

@@ -10,7 +10,9 @@ use data_encoding::BASE64URL_NOPAD;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Data, Fault, LegacyCreate, Operation, Service, UnsignedOperation, Update};
+use super::{
+    AccountData, LegacyCreate, Operation, OperationFault, Service, UnsignedOperation, Update,
+};
 
 /// An operation's fields. Each that is there is of its kind, and none came twice.
 #[derive(Default, Serialize, Deserialize)]
@@ -51,22 +53,22 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Op
 }
 
 impl TryFrom<Fields> for Operation {
-    type Error = Fault;
+    type Error = OperationFault;
 
-    fn try_from(mut fields: Fields) -> Result<Self, Fault> {
+    fn try_from(mut fields: Fields) -> Result<Self, OperationFault> {
         let sig = signature(&required(fields.sig.take(), "sig")?)?;
         let prev = match required(fields.prev.take(), "prev")? {
-            Some(text) => Some(text.parse().map_err(|_| Fault::Field("prev"))?),
+            Some(text) => Some(text.parse().map_err(|_| OperationFault::Field("prev"))?),
             None => None,
         };
         let unsigned = match required(fields.kind.take(), "type")?.as_str() {
             "plc_operation" => UnsignedOperation::Update(fields.take_update(prev)?),
             "plc_tombstone" => {
-                UnsignedOperation::Tombstone { prev: prev.ok_or(Fault::Field("prev"))? }
+                UnsignedOperation::Tombstone { prev: prev.ok_or(OperationFault::Field("prev"))? }
             }
-            "create" if prev.is_some() => return Err(Fault::Field("prev")),
+            "create" if prev.is_some() => return Err(OperationFault::Field("prev")),
             "create" => UnsignedOperation::Create(fields.take_create()?),
-            _ => return Err(Fault::Type),
+            _ => return Err(OperationFault::Type),
         };
         fields.expect_empty()?;
         Ok(unsigned.with_signature(sig))
@@ -74,8 +76,8 @@ impl TryFrom<Fields> for Operation {
 }
 
 impl Fields {
-    fn take_update(&mut self, prev: Option<Cid>) -> Result<Update, Fault> {
-        let data = Data {
+    fn take_update(&mut self, prev: Option<Cid>) -> Result<Update, OperationFault> {
+        let data = AccountData {
             rotation_keys: required(self.rotation_keys.take(), "rotationKeys")?,
             verification_methods: required(
                 self.verification_methods.take(),
@@ -88,7 +90,7 @@ impl Fields {
         Ok(Update { data, prev })
     }
 
-    fn take_create(&mut self) -> Result<LegacyCreate, Fault> {
+    fn take_create(&mut self) -> Result<LegacyCreate, OperationFault> {
         Ok(LegacyCreate {
             signing_key: required(self.signing_key.take(), "signingKey")?,
             recovery_key: required(self.recovery_key.take(), "recoveryKey")?,
@@ -98,7 +100,7 @@ impl Fields {
     }
 
     /// Makes sure that all fields were taken.
-    fn expect_empty(&self) -> Result<(), Fault> {
+    fn expect_empty(&self) -> Result<(), OperationFault> {
         let left = [
             (self.rotation_keys.is_some(), "rotationKeys"),
             (self.verification_methods.is_some(), "verificationMethods"),
@@ -110,20 +112,21 @@ impl Fields {
             (self.service.is_some(), "service"),
         ];
         match left.iter().find(|(is_left, _)| *is_left) {
-            Some((_, name)) => Err(Fault::Unexpected(name)),
+            Some((_, name)) => Err(OperationFault::Unexpected(name)),
             None => Ok(()),
         }
     }
 }
 
-fn required<T>(field: Option<T>, name: &'static str) -> Result<T, Fault> {
-    field.ok_or(Fault::Missing(name))
+fn required<T>(field: Option<T>, name: &'static str) -> Result<T, OperationFault> {
+    field.ok_or(OperationFault::Missing(name))
 }
 
-fn signature(text: &str) -> Result<[u8; 64], Fault> {
-    let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| Fault::SignatureEncoding)?;
+fn signature(text: &str) -> Result<[u8; 64], OperationFault> {
+    let bytes =
+        BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|_| OperationFault::SignatureEncoding)?;
     let len = bytes.len();
-    bytes.try_into().map_err(|_| Fault::SignatureLength(len))
+    bytes.try_into().map_err(|_| OperationFault::SignatureLength(len))
 }
 
 impl From<&Operation> for Fields {

@@ -1,6 +1,6 @@
 //! How much may there be in an operation, and in a log of them?
 
-use super::{Data, Fault, Operation};
+use super::{AccountData, Operation, OperationFault};
 
 /// Limits of operations and logs. A limit that is broken is named in the refusal.
 ///
@@ -61,8 +61,8 @@ impl Limits {
     /// Checks one operation.
     ///
     /// # Errors
-    /// If a limit is broken: [`Fault::Limit`].
-    pub fn check(&self, operation: &Operation) -> Result<(), Fault> {
+    /// If a limit is broken: [`OperationFault::Limit`].
+    pub fn check(&self, operation: &Operation) -> Result<(), OperationFault> {
         at_most(self.operation_bytes, operation.to_bytes().len(), "operation_bytes")?;
         match operation.unsigned().to_data() {
             Some(data) => self.check_data(&data),
@@ -70,7 +70,7 @@ impl Limits {
         }
     }
 
-    fn check_data(&self, data: &Data) -> Result<(), Fault> {
+    fn check_data(&self, data: &AccountData) -> Result<(), OperationFault> {
         at_most(self.rotation_keys, data.rotation_keys.len(), "rotation_keys")?;
         at_most(self.also_known_as, data.also_known_as.len(), "also_known_as")?;
         for name in &data.also_known_as {
@@ -97,6 +97,10 @@ impl Limits {
     }
 }
 
-pub(super) fn at_most(limit: usize, count: usize, name: &'static str) -> Result<(), Fault> {
-    if count > limit { Err(Fault::Limit(name)) } else { Ok(()) }
+pub(super) fn at_most(
+    limit: usize,
+    count: usize,
+    name: &'static str,
+) -> Result<(), OperationFault> {
+    if count > limit { Err(OperationFault::Limit(name)) } else { Ok(()) }
 }

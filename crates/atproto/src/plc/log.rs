@@ -13,7 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Vis
 
 use super::json::Fields;
 use super::limits::at_most;
-use super::{Fault, Limits, LogError, Operation};
+use super::{Limits, LogError, Operation, OperationFault};
 use crate::syntax::{DatetimeBuf, DidBuf};
 
 /// A log in one of its two forms. Nothing that it says is judged.
@@ -73,12 +73,14 @@ fn is_audit_log(json: &[u8]) -> bool {
 fn entries<'de, F, T>(json: &'de [u8], limits: &Limits) -> Result<Vec<T>, LogError>
 where
     F: Deserialize<'de>,
-    T: TryFrom<F, Error = Fault>,
+    T: TryFrom<F, Error = OperationFault>,
 {
     let mut fields = Vec::<F>::new();
     if let Err(error) = read_list(json, &mut fields, limits.operations) {
         let fault = match fields.len() {
-            len if len == limits.operations && error.is_data() => Fault::Limit("operations"),
+            len if len == limits.operations && error.is_data() => {
+                OperationFault::Limit("operations")
+            }
             _ => error.into(),
         };
         return Err(at(fields.len(), fault));
@@ -88,7 +90,7 @@ where
 }
 
 #[cold]
-fn at(index: usize, fault: Fault) -> LogError {
+fn at(index: usize, fault: OperationFault) -> LogError {
     LogError { index, fault }
 }
 
@@ -103,15 +105,18 @@ struct AuditFields {
 }
 
 impl TryFrom<AuditFields> for AuditEntry {
-    type Error = Fault;
+    type Error = OperationFault;
 
-    fn try_from(fields: AuditFields) -> Result<Self, Fault> {
+    fn try_from(fields: AuditFields) -> Result<Self, OperationFault> {
         Ok(Self {
-            did: fields.did.parse().map_err(|_| Fault::Field("did"))?,
+            did: fields.did.parse().map_err(|_| OperationFault::Field("did"))?,
             operation: fields.operation.try_into()?,
-            cid: fields.cid.parse().map_err(|_| Fault::Field("cid"))?,
+            cid: fields.cid.parse().map_err(|_| OperationFault::Field("cid"))?,
             nullified: fields.nullified,
-            created_at: fields.created_at.parse().map_err(|_| Fault::Field("createdAt"))?,
+            created_at: fields
+                .created_at
+                .parse()
+                .map_err(|_| OperationFault::Field("createdAt"))?,
         })
     }
 }

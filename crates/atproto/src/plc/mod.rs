@@ -3,7 +3,7 @@
 //! | item | question it answers |
 //! |---|---|
 //! | [`Operation`] | what does this operation say, what did its author sign, and what is its CID? |
-//! | [`Data`] | what is true of an account after it? |
+//! | [`AccountData`] | what is true of an account after it? |
 //! | [`Log`] | which operations are in this file, and when are they said to have come? |
 //! | [`Limits`] | how much may there be? |
 //!
@@ -22,7 +22,7 @@ mod operation;
 #[cfg(test)]
 mod tests;
 
-pub use error::{Fault, LogError};
+pub use error::{LogError, OperationFault};
 pub use limits::Limits;
 pub use log::{AuditEntry, Log};
-pub use operation::{Data, LegacyCreate, Operation, Service, UnsignedOperation, Update};
+pub use operation::{AccountData, LegacyCreate, Operation, Service, UnsignedOperation, Update};

@@ -7,7 +7,7 @@ use codec::cid::Codec;
 use kernels::{base32, sha256};
 use serde::{Deserialize, Serialize};
 
-use super::Fault;
+use super::OperationFault;
 use super::json::Fields;
 use crate::did_document::{self, HOST_TYPE};
 use crate::syntax::{DidBuf, Handle};
@@ -15,8 +15,8 @@ use crate::syntax::{DidBuf, Handle};
 /// A signed operation. Whether the signature is one of those who may make it is not known.
 ///
 /// ```
-/// use wireproof_atproto::plc::{Data, Operation, UnsignedOperation, Update};
-/// let genesis = UnsignedOperation::Update(Update { data: Data::default(), prev: None });
+/// use wireproof_atproto::plc::{AccountData, Operation, UnsignedOperation, Update};
+/// let genesis = UnsignedOperation::Update(Update { data: AccountData::default(), prev: None });
 /// let operation = genesis.with_signature([7; 64]);
 /// assert_eq!(Operation::parse(operation.to_json().as_bytes()), Ok(operation.clone()));
 /// assert_eq!(operation.did().unwrap(), "did:plc:bt72miaxj46jwvdczm5tg7gl");
@@ -45,14 +45,14 @@ pub enum UnsignedOperation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
     /// What shall be true.
-    pub data: Data,
+    pub data: AccountData,
     /// The operation that this one follows; `None` for the first.
     pub prev: Option<Cid>,
 }
 
 /// What is true of an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Data {
+pub struct AccountData {
     /// Those who may sign the next operation, as did:keys, the mightiest first. Without any, this is
     /// how it stays.
     pub rotation_keys: Vec<String>,
@@ -94,7 +94,7 @@ impl Operation {
     /// # Errors
     /// If it is none, has a field that its type does not have, or a signature that is not 64 bytes in
     /// strict base64url.
-    pub fn parse(json: &[u8]) -> Result<Self, Fault> {
+    pub fn parse(json: &[u8]) -> Result<Self, OperationFault> {
         serde_json::from_slice::<Fields>(json)?.try_into()
     }
 
@@ -162,7 +162,7 @@ impl UnsignedOperation {
     }
 
     /// What is true after it; `None` behind a tombstone.
-    pub fn to_data(&self) -> Option<Data> {
+    pub fn to_data(&self) -> Option<AccountData> {
         match self {
             Self::Update(update) => Some(update.data.clone()),
             Self::Tombstone { .. } => None,
@@ -172,12 +172,12 @@ impl UnsignedOperation {
 }
 
 impl LegacyCreate {
-    fn to_data(&self) -> Data {
+    fn to_data(&self) -> AccountData {
         let host = Service {
             kind: HOST_TYPE.to_owned(),
             endpoint: with_scheme(&self.service, &["https://", "http://"]),
         };
-        Data {
+        AccountData {
             rotation_keys: vec![self.recovery_key.clone(), self.signing_key.clone()],
             verification_methods: BTreeMap::from([(KEY_ID.to_owned(), self.signing_key.clone())]),
             also_known_as: vec![with_scheme(&self.handle, &["at://"])],
@@ -194,7 +194,7 @@ fn with_scheme(text: &str, schemes: &[&str]) -> String {
     }
 }
 
-impl Data {
+impl AccountData {
     /// The handle that the account claims: the first name that is one.
     pub fn handle(&self) -> Option<Handle<'_>> {
         did_document::first_handle(self.also_known_as.iter())

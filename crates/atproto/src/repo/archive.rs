@@ -8,9 +8,9 @@ use std::ops::{AddAssign, Sub};
 use codec::Cid;
 use codec::car::{self, Block, CarError, HashProof, Options, Roots, Sections};
 
-use super::ahead::Ahead;
 use super::index::{self, Index};
-use super::near::Near;
+use super::locality::SequentialBlocks;
+use super::prefetch::Prefetcher;
 
 /// The blocks of a CAR by CID: hashed, indexed, and not copied.
 ///
@@ -23,12 +23,12 @@ pub struct Archive<'a> {
     roots: Roots<'a>,
     index: Index,
     blocks: u64,
-    unique: Extent,
+    unique: BlockTotals,
 }
 
 /// How many blocks, and how many bytes of data in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct BlockTotals {
     /// Blocks.
     pub blocks: u64,
     /// Bytes in them, without lengths and CIDs.
@@ -56,7 +56,7 @@ impl<'a> Archive<'a> {
         options: &Options,
         note: &mut dyn FnMut(CarError) -> Result<(), CarError>,
     ) -> Result<Self, CarError> {
-        Self::read_seeing(bytes, options, &mut |_| (), note)
+        Self::read_visiting(bytes, options, &mut |_| (), note)
     }
 
     /// As [`Archive::read_with`], and shows every sound block to `see` while it is in the cache: each
@@ -64,7 +64,7 @@ impl<'a> Archive<'a> {
     ///
     /// # Errors
     /// As [`Archive::read_with`].
-    pub fn read_seeing(
+    pub fn read_visiting(
         bytes: &'a [u8],
         options: &Options,
         see: &mut impl FnMut(&Block<'a>),
@@ -74,11 +74,11 @@ impl<'a> Archive<'a> {
         let sections = Sections::new(bytes, &Options { max_total_bytes, ..*options })?;
         let roots = sections.roots();
         let mut collector = Collector::new(bytes.len(), options.trust_hashes, see);
-        let mut ahead = Ahead::default();
+        let mut prefetcher = Prefetcher::default();
         for section in sections {
             match section {
                 Ok(block) => {
-                    ahead.of(bytes, block.offset as usize);
+                    prefetcher.advance(bytes, block.offset as usize);
                     collector.add(block, note)?;
                 }
                 Err(error) => {
@@ -90,7 +90,7 @@ impl<'a> Archive<'a> {
         }
         collector.flush(note)?;
         let Collector { entries, blocks, mut unique, .. } = collector;
-        let index = Index::new(bytes, entries, |again| unique = unique - Extent::of(again));
+        let index = Index::new(bytes, entries, |again| unique = unique - BlockTotals::of(again));
         Ok(Self { bytes, roots, index, blocks, unique })
     }
 
@@ -110,7 +110,7 @@ impl<'a> Archive<'a> {
     }
 
     /// The distinct blocks: repeated ones once, and those under foreign CIDs each.
-    pub fn distinct(&self) -> Extent {
+    pub fn distinct(&self) -> BlockTotals {
         self.unique
     }
 
@@ -126,14 +126,14 @@ impl<'a> Archive<'a> {
     }
 
     /// Hears that these blocks will be asked for next, and waits for memory for all of them together.
-    pub fn expect(&self, cids: &[Cid]) {
-        self.index.expect(self.bytes, cids);
+    pub fn prefetch(&self, cids: &[Cid]) {
+        self.index.prefetch(self.bytes, cids);
     }
 
     /// The blocks for who asks for them in the order of a walk over the tree, which is quicker where
     /// they stand in that order.
-    pub fn near(&self) -> Near<'_, 'a> {
-        Near::new(self)
+    pub fn sequential(&self) -> SequentialBlocks<'_, 'a> {
+        SequentialBlocks::new(self)
     }
 
     /// Bytes from the start of the archive to `data`, a block of it.
@@ -147,7 +147,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-impl AddAssign for Extent {
+impl AddAssign for BlockTotals {
     #[inline]
     fn add_assign(&mut self, other: Self) {
         self.blocks += other.blocks;
@@ -155,7 +155,7 @@ impl AddAssign for Extent {
     }
 }
 
-impl Sub for Extent {
+impl Sub for BlockTotals {
     type Output = Self;
 
     /// What is left without `other`, which is a part of this.
@@ -165,7 +165,7 @@ impl Sub for Extent {
     }
 }
 
-impl Extent {
+impl BlockTotals {
     /// One block.
     #[inline]
     pub fn of(data: &[u8]) -> Self {
@@ -180,7 +180,7 @@ struct Collector<'a, 's, F> {
     trust_hashes: bool,
     entries: Vec<u64>,
     blocks: u64,
-    unique: Extent,
+    unique: BlockTotals,
 }
 
 type Note<'n> = &'n mut dyn FnMut(CarError) -> Result<(), CarError>;
@@ -194,7 +194,7 @@ impl<'a, 's, F: FnMut(&Block<'a>)> Collector<'a, 's, F> {
             trust_hashes,
             entries: Vec::with_capacity(len / USUAL_BLOCK_BYTES),
             blocks: 0,
-            unique: Extent::default(),
+            unique: BlockTotals::default(),
         }
     }
 
@@ -215,7 +215,7 @@ impl<'a, 's, F: FnMut(&Block<'a>)> Collector<'a, 's, F> {
                 continue;
             }
             (self.see)(&block);
-            self.unique += Extent::of(block.data);
+            self.unique += BlockTotals::of(block.data);
             if let Some(cid) = block.cid.to_cid() {
                 self.entries.push(index::entry(&cid, block.offset));
             }

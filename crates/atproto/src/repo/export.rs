@@ -9,7 +9,8 @@ use codec::car::Writer;
 use super::Repository;
 use super::error::RepoError;
 use super::records::record_block;
-use crate::mst::canonical::{Marks, Options, Step};
+use crate::mst::TreeLimits;
+use crate::mst::canonical::{BlockSet, Step};
 
 /// Why a repository was not written.
 #[derive(Debug, thiserror::Error)]
@@ -44,15 +45,15 @@ impl Repository<'_> {
         &self,
         mut visit: impl FnMut(&Cid, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut written = Marks::of_archive(self.archive.as_bytes());
-        let mut walk = self.walk(&Options::default());
+        let mut written = BlockSet::for_archive(self.archive.as_bytes());
+        let mut walk = self.walk(&TreeLimits::default());
         while let Some(step) = walk.next() {
             let (cid, block) =
                 match step.map_err(|error| RepoError::in_tree(error, &self.archive))? {
                     Step::Node { cid, block } => (cid, block),
                     Step::Record { value, .. } => record_block(&self.archive, value)?,
                 };
-            if written.meet(block) {
+            if written.insert(block) {
                 visit(&cid, block)?;
             }
         }

@@ -32,29 +32,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod ahead;
 mod archive;
 mod diff;
 mod error;
 mod export;
 mod index;
-mod near;
+mod locality;
+mod prefetch;
 mod records;
 #[cfg(test)]
 mod tests;
 
 use codec::Cid;
 
-pub use archive::{Archive, Extent};
+pub use archive::{Archive, BlockTotals};
 pub use codec::car::Options;
 pub use error::{RepoError, RepoFault};
 pub use export::ExportError;
-pub use near::Near;
+pub use locality::SequentialBlocks;
 pub use records::{Record, RecordJsonError, Records};
 
 use crate::commit::Commit;
-use crate::mst::BlockSource;
-use crate::mst::canonical::{self, Walk};
+use crate::mst::canonical::Walk;
+use crate::mst::{BlockSource, TreeLimits};
 use error::fail;
 
 /// A repository in the bytes of its export. Nothing is known yet of its signature and its tree.
@@ -131,9 +131,9 @@ impl<'a> Repository<'a> {
     }
 
     /// A walk over the whole tree, in key order: [`mst::canonical`](crate::mst::canonical).
-    pub fn walk(&self, options: &canonical::Options) -> Walk<'a, Near<'_, 'a>> {
+    pub fn walk(&self, options: &TreeLimits) -> Walk<'a, SequentialBlocks<'_, 'a>> {
         let archive = self.archive.as_bytes();
-        Walk::of_archive(self.commit.data, self.archive.near(), archive, options)
+        Walk::in_archive(self.commit.data, self.archive.sequential(), archive, options)
     }
 }
 

@@ -6,8 +6,9 @@ use codec::json::{self, JsonError};
 use codec::{Cid, CidRef};
 
 use super::error::{RepoError, RepoFault, fail};
-use super::{Archive, Near, Repository};
-use crate::mst::canonical::{Options, Step, Walk};
+use super::{Archive, Repository, SequentialBlocks};
+use crate::mst::TreeLimits;
+use crate::mst::canonical::{Step, Walk};
 
 /// A record of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,13 +58,13 @@ impl<'a> Record<'a> {
 #[derive(Clone, Debug)]
 pub struct Records<'r, 'a> {
     archive: &'r Archive<'a>,
-    walk: Walk<'a, Near<'r, 'a>>,
+    walk: Walk<'a, SequentialBlocks<'r, 'a>>,
 }
 
 impl<'a> Repository<'a> {
     /// The records in the order of their paths.
     pub fn records(&self) -> Records<'_, 'a> {
-        Records { archive: &self.archive, walk: self.walk(&Options::default()) }
+        Records { archive: &self.archive, walk: self.walk(&TreeLimits::default()) }
     }
 }
 

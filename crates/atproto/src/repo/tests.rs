@@ -83,7 +83,7 @@ proptest! {
         distinct.sort();
         distinct.dedup();
         let bytes = distinct.iter().map(|(_, block)| block.len() as u64).sum();
-        let extent = Extent { blocks: distinct.len() as u64, bytes };
+        let extent = BlockTotals { blocks: distinct.len() as u64, bytes };
         prop_assert_eq!(repository.archive().distinct(), extent);
         for (cid, block) in &blocks {
             prop_assert_eq!(repository.block(cid), Some(block.as_slice()));

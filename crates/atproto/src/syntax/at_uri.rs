@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::text::{borrowed, owned};
 use super::{AtIdentifier, Nsid, RecordKey};
 
@@ -67,10 +67,10 @@ impl<'a> AtUri<'a> {
 
 fn check(text: &str) -> Result<(), SyntaxError> {
     if text.len() > AtUri::MAX_LEN {
-        return fail(Noun::AtUri, Rule::TooLong, AtUri::MAX_LEN);
+        return fail(SyntaxKind::AtUri, SyntaxRule::TooLong, AtUri::MAX_LEN);
     }
     let Some(rest) = text.strip_prefix(PREFIX) else {
-        return fail(Noun::AtUri, Rule::Prefix, 0);
+        return fail(SyntaxKind::AtUri, SyntaxRule::Prefix, 0);
     };
     // What follows a third slash is left in the record key, which cannot hold it.
     let mut parts = rest.splitn(3, '/');

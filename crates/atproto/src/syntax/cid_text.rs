@@ -7,7 +7,7 @@
 use codec::Cid;
 use codec::cid::CidTextError;
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::symbols::ALPHANUMERIC;
 use super::text::{borrowed, owned};
 
@@ -40,13 +40,15 @@ impl CidText<'_> {
 fn check(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     if bytes.len() > CidText::MAX_LEN {
-        return fail(Noun::CidText, Rule::TooLong, CidText::MAX_LEN);
+        return fail(SyntaxKind::CidText, SyntaxRule::TooLong, CidText::MAX_LEN);
     }
     let is_symbol = |byte: u8| ALPHANUMERIC.has(byte) || byte == b'+' || byte == b'=';
     match bytes.iter().position(|byte| !is_symbol(*byte)) {
-        Some(at) => fail(Noun::CidText, Rule::Symbol, at),
-        None if bytes.len() < CidText::MIN_LEN => fail(Noun::CidText, Rule::TooShort, bytes.len()),
-        None if bytes.starts_with(b"Qmb") => fail(Noun::CidText, Rule::Reserved, 0),
+        Some(at) => fail(SyntaxKind::CidText, SyntaxRule::Symbol, at),
+        None if bytes.len() < CidText::MIN_LEN => {
+            fail(SyntaxKind::CidText, SyntaxRule::TooShort, bytes.len())
+        }
+        None if bytes.starts_with(b"Qmb") => fail(SyntaxKind::CidText, SyntaxRule::Reserved, 0),
         None => Ok(()),
     }
 }

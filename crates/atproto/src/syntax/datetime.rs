@@ -9,7 +9,7 @@
 //! it must be in the years 0000 to 9999.
 
 use super::calendar::{date_of, days_in_month, days_of};
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::text::{borrowed, owned};
 
 borrowed! {
@@ -68,7 +68,7 @@ impl DatetimeBuf {
 
 fn check(text: &str) -> Result<(), SyntaxError> {
     if text.len() > Datetime::MAX_LEN {
-        return fail(Noun::Datetime, Rule::TooLong, Datetime::MAX_LEN);
+        return fail(SyntaxKind::Datetime, SyntaxRule::TooLong, Datetime::MAX_LEN);
     }
     moment(text.as_bytes()).map(drop)
 }
@@ -87,7 +87,7 @@ fn moment(text: &[u8]) -> Result<i64, SyntaxError> {
     let minutes = (days_of(year, month, day) * 24 + hour) * 60 + minute - offset_minutes;
     let seconds = minutes * 60 + second;
     if !(FIRST_SECOND..=LAST_SECOND).contains(&seconds) {
-        return fail(Noun::Datetime, Rule::Moment, 0);
+        return fail(SyntaxKind::Datetime, SyntaxRule::Moment, 0);
     }
     Ok(seconds * 1_000_000 + micros)
 }
@@ -101,8 +101,8 @@ impl Cursor<'_> {
     fn symbol(&mut self, symbol: u8) -> Result<&mut Self, SyntaxError> {
         match self.text.get(self.at) {
             Some(byte) if *byte == symbol => self.at += 1,
-            Some(_) => return fail(Noun::Datetime, Rule::Symbol, self.at),
-            None => return fail(Noun::Datetime, Rule::TooShort, self.at),
+            Some(_) => return fail(SyntaxKind::Datetime, SyntaxRule::Symbol, self.at),
+            None => return fail(SyntaxKind::Datetime, SyntaxRule::TooShort, self.at),
         }
         Ok(self)
     }
@@ -115,7 +115,7 @@ impl Cursor<'_> {
             number = number * 10 + self.digit()?;
         }
         if number < least || number > most {
-            return fail(Noun::Datetime, Rule::Moment, start);
+            return fail(SyntaxKind::Datetime, SyntaxRule::Moment, start);
         }
         Ok(number)
     }
@@ -126,8 +126,8 @@ impl Cursor<'_> {
                 self.at += 1;
                 Ok(i64::from(byte - b'0'))
             }
-            Some(_) => fail(Noun::Datetime, Rule::Symbol, self.at),
-            None => fail(Noun::Datetime, Rule::TooShort, self.at),
+            Some(_) => fail(SyntaxKind::Datetime, SyntaxRule::Symbol, self.at),
+            None => fail(SyntaxKind::Datetime, SyntaxRule::TooShort, self.at),
         }
     }
 
@@ -153,8 +153,8 @@ impl Cursor<'_> {
             Some(b'Z') => 0,
             Some(b'+') => 1,
             Some(b'-') => -1,
-            Some(_) => return fail(Noun::Datetime, Rule::Symbol, self.at),
-            None => return fail(Noun::Datetime, Rule::TooShort, self.at),
+            Some(_) => return fail(SyntaxKind::Datetime, SyntaxRule::Symbol, self.at),
+            None => return fail(SyntaxKind::Datetime, SyntaxRule::TooShort, self.at),
         };
         self.at += 1;
         let mut minutes = 0;
@@ -163,9 +163,11 @@ impl Cursor<'_> {
             minutes = hours * 60 + self.symbol(b':')?.number(2, 0, 59)?;
         }
         match minutes {
-            _ if self.at < self.text.len() => fail(Noun::Datetime, Rule::TooLong, self.at),
+            _ if self.at < self.text.len() => {
+                fail(SyntaxKind::Datetime, SyntaxRule::TooLong, self.at)
+            }
             // RFC 3339 has it say that the zone is not known.
-            0 if sign < 0 => fail(Noun::Datetime, Rule::Reserved, start),
+            0 if sign < 0 => fail(SyntaxKind::Datetime, SyntaxRule::Reserved, start),
             _ => Ok(sign * minutes),
         }
     }

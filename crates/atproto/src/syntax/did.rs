@@ -8,7 +8,7 @@
 //! At most 2,048 bytes. Whether percent signs are followed by digits is not asked, and no letter
 //! changes its case. Any method is well formed; the AT Protocol resolves `plc` and `web`.
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::symbols::{self, LOWER};
 use super::text::{borrowed, owned};
 
@@ -58,17 +58,17 @@ impl<'a> Did<'a> {
 fn check(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     if bytes.len() > Did::MAX_LEN {
-        return fail(Noun::Did, Rule::TooLong, Did::MAX_LEN);
+        return fail(SyntaxKind::Did, SyntaxRule::TooLong, Did::MAX_LEN);
     }
     let Some(rest) = bytes.strip_prefix(PREFIX.as_bytes()) else {
-        return fail(Noun::Did, Rule::Prefix, 0);
+        return fail(SyntaxKind::Did, SyntaxRule::Prefix, 0);
     };
     let colon = PREFIX.len() + LOWER.prefix_len(rest);
     match bytes.get(colon) {
-        None => fail(Noun::Did, Rule::TooShort, colon),
+        None => fail(SyntaxKind::Did, SyntaxRule::TooShort, colon),
         Some(b':') if colon > PREFIX.len() => check_identifier(bytes, colon + 1),
-        Some(b':') => fail(Noun::Did, Rule::EmptyPart, colon),
-        Some(_) => fail(Noun::Did, Rule::Symbol, colon),
+        Some(b':') => fail(SyntaxKind::Did, SyntaxRule::EmptyPart, colon),
+        Some(_) => fail(SyntaxKind::Did, SyntaxRule::Symbol, colon),
     }
 }
 
@@ -76,11 +76,11 @@ fn check(text: &str) -> Result<(), SyntaxError> {
 fn check_identifier(bytes: &[u8], start: usize) -> Result<(), SyntaxError> {
     let end = start + symbols::DID.prefix_len(&bytes[start..]);
     if end < bytes.len() {
-        return fail(Noun::Did, Rule::Symbol, end);
+        return fail(SyntaxKind::Did, SyntaxRule::Symbol, end);
     }
     match bytes[start..] {
-        [] => fail(Noun::Did, Rule::TooShort, start),
-        [.., b':' | b'%'] => fail(Noun::Did, Rule::TooShort, end),
+        [] => fail(SyntaxKind::Did, SyntaxRule::TooShort, start),
+        [.., b':' | b'%'] => fail(SyntaxKind::Did, SyntaxRule::TooShort, end),
         _ => Ok(()),
     }
 }

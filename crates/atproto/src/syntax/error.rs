@@ -4,12 +4,12 @@ use std::fmt;
 
 /// Why a text is refused: as what, by which rule, at which byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("not {noun}: at byte {offset}, {rule}")]
+#[error("not {kind}: at byte {offset}, {rule}")]
 pub struct SyntaxError {
     /// What the text, or the part of it that broke the rule, should be.
-    pub noun: Noun,
+    pub kind: SyntaxKind,
     /// The rule.
-    pub rule: Rule,
+    pub rule: SyntaxRule,
     /// Bytes from the start of the text that was handed in.
     pub offset: u32,
 }
@@ -19,7 +19,7 @@ const _: () = assert!(size_of::<Result<&str, SyntaxError>>() == 16, "parsing ans
 /// What a text should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Noun {
+pub enum SyntaxKind {
     /// A decentralized identifier.
     Did,
     /// A domain name that stands for an account.
@@ -44,7 +44,7 @@ pub enum Noun {
     Uri,
 }
 
-impl fmt::Display for Noun {
+impl fmt::Display for SyntaxKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Did => "a DID",
@@ -65,7 +65,7 @@ impl fmt::Display for Noun {
 /// A rule that a text can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum SyntaxRule {
     /// It is longer than it may be; the offset is the first byte too many.
     #[error("it goes on where it must have ended")]
     TooLong,
@@ -109,8 +109,8 @@ pub enum Rule {
 
 #[cold]
 #[inline(never)]
-pub(super) fn fail<T>(noun: Noun, rule: Rule, offset: usize) -> Result<T, SyntaxError> {
-    Err(SyntaxError { noun, rule, offset: u32::try_from(offset).unwrap_or(u32::MAX) })
+pub(super) fn fail<T>(kind: SyntaxKind, rule: SyntaxRule, offset: usize) -> Result<T, SyntaxError> {
+    Err(SyntaxError { kind, rule, offset: u32::try_from(offset).unwrap_or(u32::MAX) })
 }
 
 impl SyntaxError {

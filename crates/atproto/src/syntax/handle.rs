@@ -3,7 +3,7 @@
 //! Two labels or more, of letters, digits and hyphens, 1 to 63 bytes each and no hyphen first or last;
 //! the last label starts with a letter; 253 bytes at most. Case does not count.
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::label::end_of_label;
 use super::symbols::LETTER;
 use super::text::{borrowed, owned};
@@ -53,19 +53,19 @@ impl<'a> Handle<'a> {
 fn check(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     if bytes.len() > Handle::MAX_LEN {
-        return fail(Noun::Handle, Rule::TooLong, Handle::MAX_LEN);
+        return fail(SyntaxKind::Handle, SyntaxRule::TooLong, Handle::MAX_LEN);
     }
     let mut start = 0;
     loop {
-        let end = end_of_label(Noun::Handle, bytes, start)?;
+        let end = end_of_label(SyntaxKind::Handle, bytes, start)?;
         if end == bytes.len() {
             break;
         }
         start = end + 1;
     }
     match bytes[start] {
-        _ if start == 0 => fail(Noun::Handle, Rule::FewParts, bytes.len()),
-        first if !LETTER.has(first) => fail(Noun::Handle, Rule::Letter, start),
+        _ if start == 0 => fail(SyntaxKind::Handle, SyntaxRule::FewParts, bytes.len()),
+        first if !LETTER.has(first) => fail(SyntaxKind::Handle, SyntaxRule::Letter, start),
         _ => Ok(()),
     }
 }

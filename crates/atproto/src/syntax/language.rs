@@ -9,7 +9,7 @@
 //! none is registered), and the whole has at most 128 bytes. No variant and no extension comes twice,
 //! whatever its case. Whether subtags are registered is not asked.
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::symbols::ALPHANUMERIC;
 use super::text::{borrowed, owned};
 
@@ -40,7 +40,7 @@ impl<'a> Language<'a> {
 
 fn check(text: &str) -> Result<(), SyntaxError> {
     if text.len() > Language::MAX_LEN {
-        return fail(Noun::Language, Rule::TooLong, Language::MAX_LEN);
+        return fail(SyntaxKind::Language, SyntaxRule::TooLong, Language::MAX_LEN);
     }
     for (at, subtag) in subtags(text) {
         check_subtag(at, subtag)?;
@@ -50,9 +50,13 @@ fn check(text: &str) -> Result<(), SyntaxError> {
         _ if is_irregular(text) => Ok(()),
         primary if primary.bytes().all(|byte| byte.is_ascii_lowercase()) => match primary.len() {
             2..=3 => check_order(text, Stage::Extlang { count: 0 }),
-            len => fail(Noun::Language, if len < 2 { Rule::TooShort } else { Rule::LongPart }, len),
+            len => fail(
+                SyntaxKind::Language,
+                if len < 2 { SyntaxRule::TooShort } else { SyntaxRule::LongPart },
+                len,
+            ),
         },
-        _ => fail(Noun::Language, Rule::Symbol, 0),
+        _ => fail(SyntaxKind::Language, SyntaxRule::Symbol, 0),
     }
 }
 
@@ -68,10 +72,10 @@ fn subtags(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// What every subtag has to keep: 1 to 8 letters and digits.
 fn check_subtag(at: usize, subtag: &str) -> Result<(), SyntaxError> {
     match ALPHANUMERIC.prefix_len(subtag.as_bytes()) {
-        len if len < subtag.len() => fail(Noun::Language, Rule::Symbol, at + len),
-        0 => fail(Noun::Language, Rule::EmptyPart, at),
+        len if len < subtag.len() => fail(SyntaxKind::Language, SyntaxRule::Symbol, at + len),
+        0 => fail(SyntaxKind::Language, SyntaxRule::EmptyPart, at),
         1..=8 => Ok(()),
-        _ => fail(Noun::Language, Rule::LongPart, at + 8),
+        _ => fail(SyntaxKind::Language, SyntaxRule::LongPart, at + 8),
     }
 }
 
@@ -100,22 +104,22 @@ fn check_order(text: &str, start: Stage) -> Result<(), SyntaxError> {
         stage = match (stage, subtag.len()) {
             (Stage::Private { .. }, _) => Stage::Private { filled: true },
             (Stage::Extension { filled: false }, 1) => {
-                return fail(Noun::Language, Rule::Part, at);
+                return fail(SyntaxKind::Language, SyntaxRule::Part, at);
             }
             (_, 1) if subtag.eq_ignore_ascii_case("x") => Stage::Private { filled: false },
             (_, 1) => {
                 let bit = 1 << char::from(subtag.as_bytes()[0]).to_digit(36).unwrap_or(0);
                 if extensions & bit != 0 {
-                    return fail(Noun::Language, Rule::Repeated, at);
+                    return fail(SyntaxKind::Language, SyntaxRule::Repeated, at);
                 }
                 extensions |= bit;
                 Stage::Extension { filled: false }
             }
             (Stage::Extension { .. }, _) => Stage::Extension { filled: true },
             _ => match next(stage, subtag) {
-                None => return fail(Noun::Language, Rule::Part, at),
+                None => return fail(SyntaxKind::Language, SyntaxRule::Part, at),
                 Some(Stage::Variant) if is_repeated(&text[..at], subtag) => {
-                    return fail(Noun::Language, Rule::Repeated, at);
+                    return fail(SyntaxKind::Language, SyntaxRule::Repeated, at);
                 }
                 Some(stage) => stage,
             },
@@ -123,7 +127,7 @@ fn check_order(text: &str, start: Stage) -> Result<(), SyntaxError> {
     }
     match stage {
         Stage::Extension { filled: false } | Stage::Private { filled: false } => {
-            fail(Noun::Language, Rule::TooShort, text.len())
+            fail(SyntaxKind::Language, SyntaxRule::TooShort, text.len())
         }
         _ => Ok(()),
     }

@@ -13,7 +13,7 @@
 //! | [`Language`] | [`LanguageBuf`] | a language tag of BCP 47 |
 //! | [`CidText`] | [`CidTextBuf`] | a CID as records spell it, blessed or not |
 //! | [`Uri`] | [`UriBuf`] | any URI |
-//! | [`Tid`] | the same | a revision or record key that tells a time; [`tid::Clock`] makes them |
+//! | [`Tid`] | the same | a revision or record key that tells a time; [`tid::TidClock`] makes them |
 //!
 //! Whoever holds one of these holds a text that keeps its rules; nobody checks twice. The borrowed
 //! forms are `Copy` and come from `parse`, which costs one look at each byte; the owned forms come
@@ -22,12 +22,12 @@
 //! text.
 //!
 //! Nothing is trimmed, and letters keep their case: where the specification knows a normal form there
-//! is a `to_normalized`. A refusal is a [`SyntaxError`]: which noun, which rule, which byte.
+//! is a `to_normalized`. A refusal is a [`SyntaxError`]: which kind, which rule, which byte.
 //!
 //! Source: the specifications of the AT Protocol's identifiers, and its interoperability tests.
 //!
 //! ```
-//! use wireproof_atproto::syntax::{Did, DidBuf, RepoPath, Rule};
+//! use wireproof_atproto::syntax::{Did, DidBuf, RepoPath, SyntaxRule};
 //!
 //! let did = Did::parse("did:plc:ewvi7nxzyoun6zhxrhs64oiz")?;
 //! assert_eq!((did.method(), did.is_plc()), ("plc", true));
@@ -36,7 +36,7 @@
 //! assert_eq!(path.collection().name(), "post");
 //!
 //! let error = "did:plc:no spaces".parse::<DidBuf>().unwrap_err();
-//! assert_eq!((error.rule, error.offset), (Rule::Symbol, 10));
+//! assert_eq!((error.rule, error.offset), (SyntaxRule::Symbol, 10));
 //! # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
 //! ```
 
@@ -66,7 +66,7 @@ pub use at_uri::{AtUri, AtUriBuf};
 pub use cid_text::{CidText, CidTextBuf};
 pub use datetime::{Datetime, DatetimeBuf};
 pub use did::{Did, DidBuf};
-pub use error::{Noun, Rule, SyntaxError};
+pub use error::{SyntaxError, SyntaxKind, SyntaxRule};
 pub use handle::{Handle, HandleBuf};
 pub use language::{Language, LanguageBuf};
 pub use nsid::{Nsid, NsidBuf};

@@ -9,7 +9,7 @@
 //! name has at most 253, but an official case with 283 in its authority is valid.) Patterns such as `app.bsky.*` and
 //! references such as `app.bsky.feed.post#main` are something else.
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::label::end_of_label;
 use super::symbols::LETTER;
 use super::text::{borrowed, owned};
@@ -64,23 +64,23 @@ impl<'a> Nsid<'a> {
 fn check(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     if bytes.len() > Nsid::MAX_LEN {
-        return fail(Noun::Nsid, Rule::TooLong, Nsid::MAX_LEN);
+        return fail(SyntaxKind::Nsid, SyntaxRule::TooLong, Nsid::MAX_LEN);
     }
     if let Some(first) = bytes.first()
         && first.is_ascii_digit()
     {
-        return fail(Noun::Nsid, Rule::Letter, 0);
+        return fail(SyntaxKind::Nsid, SyntaxRule::Letter, 0);
     }
     let (mut labels, mut start) = (1, 0);
     loop {
-        let end = end_of_label(Noun::Nsid, bytes, start)?;
+        let end = end_of_label(SyntaxKind::Nsid, bytes, start)?;
         if end == bytes.len() {
             break;
         }
         (labels, start) = (labels + 1, end + 1);
     }
     if labels < 3 {
-        return fail(Noun::Nsid, Rule::FewParts, bytes.len());
+        return fail(SyntaxKind::Nsid, SyntaxRule::FewParts, bytes.len());
     }
     check_name(bytes, start)
 }
@@ -89,10 +89,10 @@ fn check(text: &str) -> Result<(), SyntaxError> {
 #[inline(always)]
 fn check_name(bytes: &[u8], start: usize) -> Result<(), SyntaxError> {
     if !LETTER.has(bytes[start]) {
-        return fail(Noun::Nsid, Rule::Letter, start);
+        return fail(SyntaxKind::Nsid, SyntaxRule::Letter, start);
     }
     match bytes[start..].iter().position(|byte| *byte == b'-') {
-        Some(at) => fail(Noun::Nsid, Rule::Symbol, start + at),
+        Some(at) => fail(SyntaxKind::Nsid, SyntaxRule::Symbol, start + at),
         None => Ok(()),
     }
 }

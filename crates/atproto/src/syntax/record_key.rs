@@ -3,7 +3,7 @@
 //!
 //! Whether a collection wants its keys to be TIDs, NSIDs or one word is for its schema to say.
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::symbols::RECORD_KEY;
 use super::text::{borrowed, owned};
 
@@ -25,15 +25,15 @@ impl RecordKey<'_> {
 fn check(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     if bytes.len() > RecordKey::MAX_LEN {
-        return fail(Noun::RecordKey, Rule::TooLong, RecordKey::MAX_LEN);
+        return fail(SyntaxKind::RecordKey, SyntaxRule::TooLong, RecordKey::MAX_LEN);
     }
     let end = RECORD_KEY.prefix_len(bytes);
     if end < bytes.len() {
-        return fail(Noun::RecordKey, Rule::Symbol, end);
+        return fail(SyntaxKind::RecordKey, SyntaxRule::Symbol, end);
     }
     match bytes {
-        [] => fail(Noun::RecordKey, Rule::TooShort, 0),
-        [b'.'] | [b'.', b'.'] => fail(Noun::RecordKey, Rule::Reserved, 0),
+        [] => fail(SyntaxKind::RecordKey, SyntaxRule::TooShort, 0),
+        [b'.'] | [b'.', b'.'] => fail(SyntaxKind::RecordKey, SyntaxRule::Reserved, 0),
         _ => Ok(()),
     }
 }

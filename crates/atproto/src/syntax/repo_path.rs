@@ -5,7 +5,7 @@
 
 use std::str;
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::text::{borrowed, owned};
 use super::{Nsid, RecordKey};
 
@@ -38,7 +38,7 @@ impl<'a> RepoPath<'a> {
     pub fn from_bytes(key: &'a [u8]) -> Result<Self, SyntaxError> {
         match str::from_utf8(key) {
             Ok(text) => Self::parse(text),
-            Err(error) => fail(Noun::RepoPath, Rule::Symbol, error.valid_up_to()),
+            Err(error) => fail(SyntaxKind::RepoPath, SyntaxRule::Symbol, error.valid_up_to()),
         }
     }
 
@@ -59,7 +59,7 @@ impl<'a> RepoPath<'a> {
 
 fn check(text: &str) -> Result<(), SyntaxError> {
     let Some((collection, key)) = text.split_once('/') else {
-        return fail(Noun::RepoPath, Rule::FewParts, text.len());
+        return fail(SyntaxKind::RepoPath, SyntaxRule::FewParts, text.len());
     };
     Nsid::parse(collection)?;
     RecordKey::parse(key).map_err(|error| error.behind(collection.len() + 1))?;

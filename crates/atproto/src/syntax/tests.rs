@@ -2,34 +2,34 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
-use super::tid::Clock;
+use super::tid::TidClock;
 use super::*;
 
 /// The fault of a text, for tables of them.
-fn did(text: &str) -> Result<(), (Rule, u32)> {
+fn did(text: &str) -> Result<(), (SyntaxRule, u32)> {
     place(Did::parse(text))
 }
 
-fn place<T>(result: Result<T, SyntaxError>) -> Result<(), (Rule, u32)> {
+fn place<T>(result: Result<T, SyntaxError>) -> Result<(), (SyntaxRule, u32)> {
     result.map(drop).map_err(|error| (error.rule, error.offset))
 }
 
 #[test]
 fn a_did_is_refused_at_the_byte_that_breaks_its_rule() {
-    assert_eq!(did(""), Err((Rule::Prefix, 0)));
-    assert_eq!(did("DID:plc:a"), Err((Rule::Prefix, 0)));
-    assert_eq!(did("did:"), Err((Rule::TooShort, 4)));
-    assert_eq!(did("did:plc"), Err((Rule::TooShort, 7)));
-    assert_eq!(did("did::a"), Err((Rule::EmptyPart, 4)));
-    assert_eq!(did("did:m1:a"), Err((Rule::Symbol, 5)));
-    assert_eq!(did("did:plc:"), Err((Rule::TooShort, 8)));
-    assert_eq!(did("did:plc:a/b"), Err((Rule::Symbol, 9)));
-    assert_eq!(did("did:plc:aé"), Err((Rule::Symbol, 9)));
-    assert_eq!(did("did:plc:a:"), Err((Rule::TooShort, 10)));
-    assert_eq!(did("did:plc:a%"), Err((Rule::TooShort, 10)));
+    assert_eq!(did(""), Err((SyntaxRule::Prefix, 0)));
+    assert_eq!(did("DID:plc:a"), Err((SyntaxRule::Prefix, 0)));
+    assert_eq!(did("did:"), Err((SyntaxRule::TooShort, 4)));
+    assert_eq!(did("did:plc"), Err((SyntaxRule::TooShort, 7)));
+    assert_eq!(did("did::a"), Err((SyntaxRule::EmptyPart, 4)));
+    assert_eq!(did("did:m1:a"), Err((SyntaxRule::Symbol, 5)));
+    assert_eq!(did("did:plc:"), Err((SyntaxRule::TooShort, 8)));
+    assert_eq!(did("did:plc:a/b"), Err((SyntaxRule::Symbol, 9)));
+    assert_eq!(did("did:plc:aé"), Err((SyntaxRule::Symbol, 9)));
+    assert_eq!(did("did:plc:a:"), Err((SyntaxRule::TooShort, 10)));
+    assert_eq!(did("did:plc:a%"), Err((SyntaxRule::TooShort, 10)));
     let longest = format!("did:plc:{}", "a".repeat(Did::MAX_LEN - 8));
     assert_eq!(did(&longest), Ok(()));
-    assert_eq!(did(&(longest + "a")), Err((Rule::TooLong, 2048)));
+    assert_eq!(did(&(longest + "a")), Err((SyntaxRule::TooLong, 2048)));
 }
 
 #[test]
@@ -44,24 +44,24 @@ fn a_did_of_the_directory_has_24_base32_symbols() {
 #[test]
 fn an_nsid_is_refused_at_the_byte_that_breaks_its_rule() {
     let nsid = |text: &str| place(Nsid::parse(text));
-    assert_eq!(nsid(""), Err((Rule::EmptyPart, 0)));
-    assert_eq!(nsid("com.example"), Err((Rule::FewParts, 11)));
-    assert_eq!(nsid("com..name"), Err((Rule::EmptyPart, 4)));
-    assert_eq!(nsid("com.example.name."), Err((Rule::EmptyPart, 17)));
-    assert_eq!(nsid("0com.example.name"), Err((Rule::Letter, 0)));
+    assert_eq!(nsid(""), Err((SyntaxRule::EmptyPart, 0)));
+    assert_eq!(nsid("com.example"), Err((SyntaxRule::FewParts, 11)));
+    assert_eq!(nsid("com..name"), Err((SyntaxRule::EmptyPart, 4)));
+    assert_eq!(nsid("com.example.name."), Err((SyntaxRule::EmptyPart, 17)));
+    assert_eq!(nsid("0com.example.name"), Err((SyntaxRule::Letter, 0)));
     assert_eq!(nsid("com.0example.name"), Ok(()));
-    assert_eq!(nsid("com.example.0name"), Err((Rule::Letter, 12)));
-    assert_eq!(nsid("com.-example.name"), Err((Rule::Hyphen, 4)));
-    assert_eq!(nsid("com.example-.name"), Err((Rule::Hyphen, 11)));
-    assert_eq!(nsid("com.example.na-me"), Err((Rule::Symbol, 14)));
-    assert_eq!(nsid("com.example.*"), Err((Rule::Symbol, 12)));
-    assert_eq!(nsid("com.example.name#main"), Err((Rule::Symbol, 16)));
+    assert_eq!(nsid("com.example.0name"), Err((SyntaxRule::Letter, 12)));
+    assert_eq!(nsid("com.-example.name"), Err((SyntaxRule::Hyphen, 4)));
+    assert_eq!(nsid("com.example-.name"), Err((SyntaxRule::Hyphen, 11)));
+    assert_eq!(nsid("com.example.na-me"), Err((SyntaxRule::Symbol, 14)));
+    assert_eq!(nsid("com.example.*"), Err((SyntaxRule::Symbol, 12)));
+    assert_eq!(nsid("com.example.name#main"), Err((SyntaxRule::Symbol, 16)));
     let label = |len: usize| format!("com.{}.name", "a".repeat(len));
     assert_eq!(nsid(&label(63)), Ok(()));
-    assert_eq!(nsid(&label(64)), Err((Rule::LongPart, 67)));
+    assert_eq!(nsid(&label(64)), Err((SyntaxRule::LongPart, 67)));
     let longest = "com.".repeat(77) + &"n".repeat(9);
     assert_eq!((longest.len(), nsid(&longest)), (Nsid::MAX_LEN, Ok(())));
-    assert_eq!(nsid(&(longest + "n")), Err((Rule::TooLong, 317)));
+    assert_eq!(nsid(&(longest + "n")), Err((SyntaxRule::TooLong, 317)));
 }
 
 #[test]
@@ -74,27 +74,27 @@ fn an_nsid_has_a_normal_form() {
 #[test]
 fn a_record_key_is_refused_at_the_byte_that_breaks_its_rule() {
     let key = |text: &str| place(RecordKey::parse(text));
-    assert_eq!(key(""), Err((Rule::TooShort, 0)));
-    assert_eq!(key("."), Err((Rule::Reserved, 0)));
-    assert_eq!(key(".."), Err((Rule::Reserved, 0)));
+    assert_eq!(key(""), Err((SyntaxRule::TooShort, 0)));
+    assert_eq!(key("."), Err((SyntaxRule::Reserved, 0)));
+    assert_eq!(key(".."), Err((SyntaxRule::Reserved, 0)));
     assert_eq!(key("..."), Ok(()));
-    assert_eq!(key("a/b"), Err((Rule::Symbol, 1)));
-    assert_eq!(key("100%"), Err((Rule::Symbol, 3)));
+    assert_eq!(key("a/b"), Err((SyntaxRule::Symbol, 1)));
+    assert_eq!(key("100%"), Err((SyntaxRule::Symbol, 3)));
     assert_eq!(key(&"o".repeat(512)), Ok(()));
-    assert_eq!(key(&"o".repeat(513)), Err((Rule::TooLong, 512)));
+    assert_eq!(key(&"o".repeat(513)), Err((SyntaxRule::TooLong, 512)));
 }
 
 #[test]
 fn a_fault_in_a_path_is_told_of_the_part_that_has_it() {
     let refusal = |text: &str| RepoPath::parse(text).unwrap_err();
-    let at = |noun, rule, offset| SyntaxError { noun, rule, offset };
-    assert_eq!(refusal("com.example.name"), at(Noun::RepoPath, Rule::FewParts, 16));
-    assert_eq!(refusal("/key"), at(Noun::Nsid, Rule::EmptyPart, 0));
-    assert_eq!(refusal("com.example/key"), at(Noun::Nsid, Rule::FewParts, 11));
-    assert_eq!(refusal("com.example.name/"), at(Noun::RecordKey, Rule::TooShort, 17));
-    assert_eq!(refusal("com.example.name/a/b"), at(Noun::RecordKey, Rule::Symbol, 18));
+    let at = |kind, rule, offset| SyntaxError { kind, rule, offset };
+    assert_eq!(refusal("com.example.name"), at(SyntaxKind::RepoPath, SyntaxRule::FewParts, 16));
+    assert_eq!(refusal("/key"), at(SyntaxKind::Nsid, SyntaxRule::EmptyPart, 0));
+    assert_eq!(refusal("com.example/key"), at(SyntaxKind::Nsid, SyntaxRule::FewParts, 11));
+    assert_eq!(refusal("com.example.name/"), at(SyntaxKind::RecordKey, SyntaxRule::TooShort, 17));
+    assert_eq!(refusal("com.example.name/a/b"), at(SyntaxKind::RecordKey, SyntaxRule::Symbol, 18));
     let bytes = RepoPath::from_bytes(b"com.example.name/\xff").unwrap_err();
-    assert_eq!(bytes, at(Noun::RepoPath, Rule::Symbol, 17));
+    assert_eq!(bytes, at(SyntaxKind::RepoPath, SyntaxRule::Symbol, 17));
     assert_eq!(
         refusal("com.example.name/..").to_string(),
         "not a record key: at byte 17, it is set aside for something else"
@@ -104,13 +104,13 @@ fn a_fault_in_a_path_is_told_of_the_part_that_has_it() {
 #[test]
 fn a_tid_is_refused_at_the_byte_that_breaks_its_rule() {
     let tid = |text: &str| place(Tid::parse(text));
-    assert_eq!(tid(""), Err((Rule::TooShort, 0)));
-    assert_eq!(tid("222222222222"), Err((Rule::TooShort, 12)));
-    assert_eq!(tid("22222222222222"), Err((Rule::TooLong, 13)));
-    assert_eq!(tid("2222222222221"), Err((Rule::Symbol, 12)));
-    assert_eq!(tid("222-2222222222"), Err((Rule::Symbol, 3)));
-    assert_eq!(tid("3JZFCIJPJ2Z2A"), Err((Rule::Symbol, 1)));
-    assert_eq!(tid("k222222222222"), Err((Rule::Symbol, 0)));
+    assert_eq!(tid(""), Err((SyntaxRule::TooShort, 0)));
+    assert_eq!(tid("222222222222"), Err((SyntaxRule::TooShort, 12)));
+    assert_eq!(tid("22222222222222"), Err((SyntaxRule::TooLong, 13)));
+    assert_eq!(tid("2222222222221"), Err((SyntaxRule::Symbol, 12)));
+    assert_eq!(tid("222-2222222222"), Err((SyntaxRule::Symbol, 3)));
+    assert_eq!(tid("3JZFCIJPJ2Z2A"), Err((SyntaxRule::Symbol, 1)));
+    assert_eq!(tid("k222222222222"), Err((SyntaxRule::Symbol, 0)));
     assert_eq!(tid("j222222222222"), Ok(()));
 }
 
@@ -124,16 +124,16 @@ fn the_ends_of_the_range_of_tids_are_spelled() {
 
 #[test]
 fn a_clock_never_goes_back() {
-    let mut clock = Clock::new(1023);
+    let mut clock = TidClock::new(1023);
     let first = clock.next(1000);
     assert_eq!((first.micros(), first.clock_id()), (1000, 1023));
     assert_eq!(clock.next(1000).as_u64(), first.as_u64() + 1);
     assert_eq!(clock.next(5).as_u64(), first.as_u64() + 2);
     assert_eq!(clock.next(2000), Tid::new(2000, 1023));
-    let mut resumed = Clock::after(Tid::new(3000, 0), 9);
+    let mut resumed = TidClock::after(Tid::new(3000, 0), 9);
     assert_eq!(resumed.next(2500).as_u64(), Tid::new(3000, 0).as_u64() + 1);
-    assert_eq!(Clock::after(Tid::MAX, 0).next(0), Tid::MAX);
-    assert_eq!(Clock::new(0).next(0), Tid::MIN);
+    assert_eq!(TidClock::after(Tid::MAX, 0).next(0), Tid::MAX);
+    assert_eq!(TidClock::new(0).next(0), Tid::MIN);
 }
 
 #[test]
@@ -161,18 +161,18 @@ proptest! {
 #[test]
 fn a_handle_is_refused_at_the_byte_that_breaks_its_rule() {
     let handle = |text: &str| place(Handle::parse(text));
-    assert_eq!(handle(""), Err((Rule::EmptyPart, 0)));
-    assert_eq!(handle("com"), Err((Rule::FewParts, 3)));
-    assert_eq!(handle("john.test."), Err((Rule::EmptyPart, 10)));
-    assert_eq!(handle(".john.test"), Err((Rule::EmptyPart, 0)));
-    assert_eq!(handle("john.0"), Err((Rule::Letter, 5)));
-    assert_eq!(handle("john-.test"), Err((Rule::Hyphen, 4)));
-    assert_eq!(handle("jo_hn.test"), Err((Rule::Symbol, 2)));
-    assert_eq!(handle("jöhn.test"), Err((Rule::Symbol, 1)));
-    assert_eq!(handle("john.test "), Err((Rule::Symbol, 9)));
+    assert_eq!(handle(""), Err((SyntaxRule::EmptyPart, 0)));
+    assert_eq!(handle("com"), Err((SyntaxRule::FewParts, 3)));
+    assert_eq!(handle("john.test."), Err((SyntaxRule::EmptyPart, 10)));
+    assert_eq!(handle(".john.test"), Err((SyntaxRule::EmptyPart, 0)));
+    assert_eq!(handle("john.0"), Err((SyntaxRule::Letter, 5)));
+    assert_eq!(handle("john-.test"), Err((SyntaxRule::Hyphen, 4)));
+    assert_eq!(handle("jo_hn.test"), Err((SyntaxRule::Symbol, 2)));
+    assert_eq!(handle("jöhn.test"), Err((SyntaxRule::Symbol, 1)));
+    assert_eq!(handle("john.test "), Err((SyntaxRule::Symbol, 9)));
     let longest = "ab.".repeat(84) + "c";
     assert_eq!((longest.len(), handle(&longest)), (Handle::MAX_LEN, Ok(())));
-    assert_eq!(handle(&(longest + "c")), Err((Rule::TooLong, 253)));
+    assert_eq!(handle(&(longest + "c")), Err((SyntaxRule::TooLong, 253)));
 }
 
 #[test]
@@ -185,9 +185,15 @@ fn reserved_top_level_domains_are_known_in_any_case() {
 
 #[test]
 fn an_identifier_is_a_did_or_a_handle_and_never_tried_as_both() {
-    let at = |noun, rule, offset| Err(SyntaxError { noun, rule, offset });
-    assert_eq!(AtIdentifier::parse("did:plc").map(drop), at(Noun::Did, Rule::TooShort, 7));
-    assert_eq!(AtIdentifier::parse("DID:plc:a").map(drop), at(Noun::Handle, Rule::Symbol, 3));
+    let at = |kind, rule, offset| Err(SyntaxError { kind, rule, offset });
+    assert_eq!(
+        AtIdentifier::parse("did:plc").map(drop),
+        at(SyntaxKind::Did, SyntaxRule::TooShort, 7)
+    );
+    assert_eq!(
+        AtIdentifier::parse("DID:plc:a").map(drop),
+        at(SyntaxKind::Handle, SyntaxRule::Symbol, 3)
+    );
     let did = Did::parse("did:web:A.example").unwrap();
     let identifier = AtIdentifier::from(did);
     assert_eq!((identifier.as_did(), identifier.as_handle()), (Some(did), None));
@@ -198,17 +204,23 @@ fn an_identifier_is_a_did_or_a_handle_and_never_tried_as_both() {
 #[test]
 fn a_fault_in_an_at_uri_is_told_of_the_part_that_has_it() {
     let refusal = |text: &str| AtUri::parse(text).unwrap_err();
-    let at = |noun, rule, offset| SyntaxError { noun, rule, offset };
-    assert_eq!(refusal("AT://a.test"), at(Noun::AtUri, Rule::Prefix, 0));
-    assert_eq!(refusal("at://"), at(Noun::Handle, Rule::EmptyPart, 5));
-    assert_eq!(refusal("at://did:plc:"), at(Noun::Did, Rule::TooShort, 13));
-    assert_eq!(refusal("at://a.test/"), at(Noun::Nsid, Rule::EmptyPart, 12));
-    assert_eq!(refusal("at://a.test/com.example"), at(Noun::Nsid, Rule::FewParts, 23));
-    assert_eq!(refusal("at://a.test/com.example.a/"), at(Noun::RecordKey, Rule::TooShort, 26));
-    assert_eq!(refusal("at://a.test/com.example.a/b/c"), at(Noun::RecordKey, Rule::Symbol, 27));
-    assert_eq!(refusal("at://a.test#x"), at(Noun::Handle, Rule::Symbol, 11));
+    let at = |kind, rule, offset| SyntaxError { kind, rule, offset };
+    assert_eq!(refusal("AT://a.test"), at(SyntaxKind::AtUri, SyntaxRule::Prefix, 0));
+    assert_eq!(refusal("at://"), at(SyntaxKind::Handle, SyntaxRule::EmptyPart, 5));
+    assert_eq!(refusal("at://did:plc:"), at(SyntaxKind::Did, SyntaxRule::TooShort, 13));
+    assert_eq!(refusal("at://a.test/"), at(SyntaxKind::Nsid, SyntaxRule::EmptyPart, 12));
+    assert_eq!(refusal("at://a.test/com.example"), at(SyntaxKind::Nsid, SyntaxRule::FewParts, 23));
+    assert_eq!(
+        refusal("at://a.test/com.example.a/"),
+        at(SyntaxKind::RecordKey, SyntaxRule::TooShort, 26)
+    );
+    assert_eq!(
+        refusal("at://a.test/com.example.a/b/c"),
+        at(SyntaxKind::RecordKey, SyntaxRule::Symbol, 27)
+    );
+    assert_eq!(refusal("at://a.test#x"), at(SyntaxKind::Handle, SyntaxRule::Symbol, 11));
     let long = format!("at://{}", "a".repeat(8188));
-    assert_eq!(refusal(&long), at(Noun::AtUri, Rule::TooLong, 8192));
+    assert_eq!(refusal(&long), at(SyntaxKind::AtUri, SyntaxRule::TooLong, 8192));
 }
 
 #[test]
@@ -227,27 +239,27 @@ fn the_parts_of_an_at_uri_have_a_normal_form_each() {
 #[test]
 fn a_datetime_is_refused_at_the_byte_that_breaks_its_rule() {
     let datetime = |text: &str| place(Datetime::parse(text));
-    assert_eq!(datetime(""), Err((Rule::TooShort, 0)));
-    assert_eq!(datetime("1985-04-12"), Err((Rule::TooShort, 10)));
-    assert_eq!(datetime("1985-04-12t23:20:50Z"), Err((Rule::Symbol, 10)));
-    assert_eq!(datetime("1985-13-12T23:20:50Z"), Err((Rule::Moment, 5)));
-    assert_eq!(datetime("1985-02-29T23:20:50Z"), Err((Rule::Moment, 8)));
+    assert_eq!(datetime(""), Err((SyntaxRule::TooShort, 0)));
+    assert_eq!(datetime("1985-04-12"), Err((SyntaxRule::TooShort, 10)));
+    assert_eq!(datetime("1985-04-12t23:20:50Z"), Err((SyntaxRule::Symbol, 10)));
+    assert_eq!(datetime("1985-13-12T23:20:50Z"), Err((SyntaxRule::Moment, 5)));
+    assert_eq!(datetime("1985-02-29T23:20:50Z"), Err((SyntaxRule::Moment, 8)));
     assert_eq!(datetime("1984-02-29T23:20:50Z"), Ok(()));
-    assert_eq!(datetime("1900-02-29T23:20:50Z"), Err((Rule::Moment, 8)));
+    assert_eq!(datetime("1900-02-29T23:20:50Z"), Err((SyntaxRule::Moment, 8)));
     assert_eq!(datetime("2000-02-29T23:20:50Z"), Ok(()));
-    assert_eq!(datetime("1985-04-12T24:00:00Z"), Err((Rule::Moment, 11)));
-    assert_eq!(datetime("1990-12-31T23:59:60Z"), Err((Rule::Moment, 17)));
-    assert_eq!(datetime("1985-04-12T23:20:50"), Err((Rule::TooShort, 19)));
-    assert_eq!(datetime("1985-04-12T23:20:50.Z"), Err((Rule::Symbol, 20)));
-    assert_eq!(datetime("1985-04-12T23:20:50z"), Err((Rule::Symbol, 19)));
-    assert_eq!(datetime("1985-04-12T23:20:50-00:00"), Err((Rule::Reserved, 19)));
-    assert_eq!(datetime("1985-04-12T23:20:50+24:00"), Err((Rule::Moment, 20)));
-    assert_eq!(datetime("1985-04-12T23:20:50+00:60"), Err((Rule::Moment, 23)));
-    assert_eq!(datetime("1985-04-12T23:20:50ZZ"), Err((Rule::TooLong, 20)));
-    assert_eq!(datetime("1985-04-12T23:20:50+01:000"), Err((Rule::TooLong, 25)));
+    assert_eq!(datetime("1985-04-12T24:00:00Z"), Err((SyntaxRule::Moment, 11)));
+    assert_eq!(datetime("1990-12-31T23:59:60Z"), Err((SyntaxRule::Moment, 17)));
+    assert_eq!(datetime("1985-04-12T23:20:50"), Err((SyntaxRule::TooShort, 19)));
+    assert_eq!(datetime("1985-04-12T23:20:50.Z"), Err((SyntaxRule::Symbol, 20)));
+    assert_eq!(datetime("1985-04-12T23:20:50z"), Err((SyntaxRule::Symbol, 19)));
+    assert_eq!(datetime("1985-04-12T23:20:50-00:00"), Err((SyntaxRule::Reserved, 19)));
+    assert_eq!(datetime("1985-04-12T23:20:50+24:00"), Err((SyntaxRule::Moment, 20)));
+    assert_eq!(datetime("1985-04-12T23:20:50+00:60"), Err((SyntaxRule::Moment, 23)));
+    assert_eq!(datetime("1985-04-12T23:20:50ZZ"), Err((SyntaxRule::TooLong, 20)));
+    assert_eq!(datetime("1985-04-12T23:20:50+01:000"), Err((SyntaxRule::TooLong, 25)));
     let digits = |count: usize| format!("1985-04-12T23:20:50.{}Z", "9".repeat(count));
     assert_eq!(datetime(&digits(43)), Ok(()));
-    assert_eq!(datetime(&digits(44)), Err((Rule::TooLong, 64)));
+    assert_eq!(datetime(&digits(44)), Err((SyntaxRule::TooLong, 64)));
 }
 
 #[test]
@@ -256,8 +268,8 @@ fn a_datetime_is_in_the_years_0_to_9999_in_utc_too() {
     assert_eq!(micros("0000-01-01T00:00:00Z"), Ok(-62_167_219_200_000_000));
     assert_eq!(micros("9999-12-31T23:59:59.9999999Z"), Ok(253_402_300_799_999_999));
     assert_eq!(micros("0000-01-01T00:59:00+00:59"), micros("0000-01-01T00:00:00Z"));
-    assert_eq!(place(micros("0000-01-01T00:58:59+00:59")), Err((Rule::Moment, 0)));
-    assert_eq!(place(micros("9999-12-31T23:00:00-01:00")), Err((Rule::Moment, 0)));
+    assert_eq!(place(micros("0000-01-01T00:58:59+00:59")), Err((SyntaxRule::Moment, 0)));
+    assert_eq!(place(micros("9999-12-31T23:00:00-01:00")), Err((SyntaxRule::Moment, 0)));
 }
 
 #[test]
@@ -293,27 +305,27 @@ fn every_day_of_ten_thousand_years_has_one_date() {
 #[test]
 fn a_language_tag_is_refused_at_the_byte_that_breaks_its_rule() {
     let language = |text: &str| place(Language::parse(text));
-    assert_eq!(language(""), Err((Rule::EmptyPart, 0)));
-    assert_eq!(language("j"), Err((Rule::TooShort, 1)));
-    assert_eq!(language("JA"), Err((Rule::Symbol, 0)));
-    assert_eq!(language("jaja"), Err((Rule::LongPart, 4)));
-    assert_eq!(language("ja-"), Err((Rule::EmptyPart, 3)));
-    assert_eq!(language("de_DE"), Err((Rule::Symbol, 2)));
-    assert_eq!(language("de-419-DE"), Err((Rule::Part, 7)));
-    assert_eq!(language("de-DE-Latn"), Err((Rule::Part, 6)));
+    assert_eq!(language(""), Err((SyntaxRule::EmptyPart, 0)));
+    assert_eq!(language("j"), Err((SyntaxRule::TooShort, 1)));
+    assert_eq!(language("JA"), Err((SyntaxRule::Symbol, 0)));
+    assert_eq!(language("jaja"), Err((SyntaxRule::LongPart, 4)));
+    assert_eq!(language("ja-"), Err((SyntaxRule::EmptyPart, 3)));
+    assert_eq!(language("de_DE"), Err((SyntaxRule::Symbol, 2)));
+    assert_eq!(language("de-419-DE"), Err((SyntaxRule::Part, 7)));
+    assert_eq!(language("de-DE-Latn"), Err((SyntaxRule::Part, 6)));
     assert_eq!(language("zh-aaa-bbb-ccc"), Ok(()));
-    assert_eq!(language("zh-aaa-bbb-ccc-ddd"), Err((Rule::Part, 15)));
-    assert_eq!(language("de-abcdefghi"), Err((Rule::LongPart, 11)));
-    assert_eq!(language("de-1901-1996-1901"), Err((Rule::Repeated, 13)));
-    assert_eq!(language("de-a-foo-A-bar"), Err((Rule::Repeated, 9)));
-    assert_eq!(language("de-a-b-foo"), Err((Rule::Part, 5)));
-    assert_eq!(language("de-a"), Err((Rule::TooShort, 4)));
-    assert_eq!(language("de-x"), Err((Rule::TooShort, 4)));
-    assert_eq!(language("x"), Err((Rule::TooShort, 1)));
+    assert_eq!(language("zh-aaa-bbb-ccc-ddd"), Err((SyntaxRule::Part, 15)));
+    assert_eq!(language("de-abcdefghi"), Err((SyntaxRule::LongPart, 11)));
+    assert_eq!(language("de-1901-1996-1901"), Err((SyntaxRule::Repeated, 13)));
+    assert_eq!(language("de-a-foo-A-bar"), Err((SyntaxRule::Repeated, 9)));
+    assert_eq!(language("de-a-b-foo"), Err((SyntaxRule::Part, 5)));
+    assert_eq!(language("de-a"), Err((SyntaxRule::TooShort, 4)));
+    assert_eq!(language("de-x"), Err((SyntaxRule::TooShort, 4)));
+    assert_eq!(language("x"), Err((SyntaxRule::TooShort, 1)));
     assert_eq!(language("de-x-a-a-x-1"), Ok(()));
     assert_eq!(language("i-klingon"), Ok(()));
-    assert_eq!(language("i-unknown"), Err((Rule::TooShort, 1)));
-    assert_eq!(language(&"de-".repeat(43)), Err((Rule::TooLong, 128)));
+    assert_eq!(language("i-unknown"), Err((SyntaxRule::TooShort, 1)));
+    assert_eq!(language(&"de-".repeat(43)), Err((SyntaxRule::TooLong, 128)));
 }
 
 #[test]
@@ -330,11 +342,11 @@ fn every_old_registration_is_a_language_tag() {
 #[test]
 fn a_cid_text_is_any_but_leads_to_the_blessed_alone() {
     let cid = |text: &str| place(CidText::parse(text));
-    assert_eq!(cid("1234567"), Err((Rule::TooShort, 7)));
+    assert_eq!(cid("1234567"), Err((SyntaxRule::TooShort, 7)));
     assert_eq!(cid("12345678"), Ok(()));
-    assert_eq!(cid("cid:12345678"), Err((Rule::Symbol, 3)));
-    assert_eq!(cid("Qmb45678"), Err((Rule::Reserved, 0)));
-    assert_eq!(cid(&"a".repeat(257)), Err((Rule::TooLong, 256)));
+    assert_eq!(cid("cid:12345678"), Err((SyntaxRule::Symbol, 3)));
+    assert_eq!(cid("Qmb45678"), Err((SyntaxRule::Reserved, 0)));
+    assert_eq!(cid(&"a".repeat(257)), Err((SyntaxRule::TooLong, 256)));
     let blessed = codec::Cid::of(codec::cid::Codec::DagCbor, b"a").to_string();
     assert_eq!(CidText::parse(&blessed).unwrap().to_cid().unwrap().to_string(), blessed);
     assert!(CidText::parse("12345678").unwrap().to_cid().is_err());
@@ -343,18 +355,18 @@ fn a_cid_text_is_any_but_leads_to_the_blessed_alone() {
 #[test]
 fn a_uri_is_refused_at_the_byte_that_breaks_its_rule() {
     let uri = |text: &str| place(Uri::parse(text));
-    assert_eq!(uri(""), Err((Rule::TooShort, 0)));
-    assert_eq!(uri("example"), Err((Rule::TooShort, 7)));
-    assert_eq!(uri("example/com:"), Err((Rule::Symbol, 7)));
-    assert_eq!(uri("http:"), Err((Rule::TooShort, 5)));
-    assert_eq!(uri("1http:x"), Err((Rule::Letter, 0)));
+    assert_eq!(uri(""), Err((SyntaxRule::TooShort, 0)));
+    assert_eq!(uri("example"), Err((SyntaxRule::TooShort, 7)));
+    assert_eq!(uri("example/com:"), Err((SyntaxRule::Symbol, 7)));
+    assert_eq!(uri("http:"), Err((SyntaxRule::TooShort, 5)));
+    assert_eq!(uri("1http:x"), Err((SyntaxRule::Letter, 0)));
     assert_eq!(uri("coap+tcp://[::1]"), Ok(()));
-    assert_eq!(uri("https://a b"), Err((Rule::Symbol, 9)));
-    assert_eq!(uri("https://é"), Err((Rule::Symbol, 8)));
+    assert_eq!(uri("https://a b"), Err((SyntaxRule::Symbol, 9)));
+    assert_eq!(uri("https://é"), Err((SyntaxRule::Symbol, 8)));
     assert_eq!(uri(&format!("{}:x", "s".repeat(81))), Ok(()));
-    assert_eq!(uri(&format!("{}:x", "s".repeat(82))), Err((Rule::LongPart, 81)));
+    assert_eq!(uri(&format!("{}:x", "s".repeat(82))), Err((SyntaxRule::LongPart, 81)));
     assert_eq!(uri(&format!("s:{}", "x".repeat(8190))), Ok(()));
-    assert_eq!(uri(&format!("s:{}", "x".repeat(8191))), Err((Rule::TooLong, 8192)));
+    assert_eq!(uri(&format!("s:{}", "x".repeat(8191))), Err((SyntaxRule::TooLong, 8192)));
 }
 
 /// Symbols that often stand in one of the texts, so that random texts get far.

@@ -15,7 +15,7 @@ use std::str::{self, FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 
 /// A timestamp identifier: a revision, or the key of a record.
 ///
@@ -100,10 +100,12 @@ fn refuse(text: &str) -> Result<Tid, SyntaxError> {
     let is_symbol = |byte: &u8| VALUES[usize::from(*byte)] <= 31;
     let symbols = text.as_bytes().iter().take(Tid::LEN).take_while(|byte| is_symbol(byte)).count();
     match text.len() {
-        _ if symbols < text.len().min(Tid::LEN) => fail(Noun::Tid, Rule::Symbol, symbols),
-        ..Tid::LEN => fail(Noun::Tid, Rule::TooShort, symbols),
-        Tid::LEN => fail(Noun::Tid, Rule::Symbol, 0),
-        _ => fail(Noun::Tid, Rule::TooLong, symbols),
+        _ if symbols < text.len().min(Tid::LEN) => {
+            fail(SyntaxKind::Tid, SyntaxRule::Symbol, symbols)
+        }
+        ..Tid::LEN => fail(SyntaxKind::Tid, SyntaxRule::TooShort, symbols),
+        Tid::LEN => fail(SyntaxKind::Tid, SyntaxRule::Symbol, 0),
+        _ => fail(SyntaxKind::Tid, SyntaxRule::TooLong, symbols),
     }
 }
 
@@ -142,18 +144,18 @@ impl<'de> Deserialize<'de> for Tid {
 /// Makes identifiers, each greater than the one before, whatever the time does.
 ///
 /// ```
-/// use wireproof_atproto::syntax::tid::Clock;
-/// let mut clock = Clock::new(7);
+/// use wireproof_atproto::syntax::tid::TidClock;
+/// let mut clock = TidClock::new(7);
 /// let (first, second) = (clock.next(1_688_137_381_887_007), clock.next(1_600_000_000_000_000));
 /// assert!(first < second);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub struct TidClock {
     id: u16,
     last: Option<Tid>,
 }
 
-impl Clock {
+impl TidClock {
     /// A clock with this identifier, of which 10 bits count.
     pub const fn new(id: u16) -> Self {
         Self { id, last: None }

@@ -3,7 +3,7 @@
 //! The scheme starts with a letter and goes on with letters, digits, `+`, `.` and `-`, 81 bytes at most.
 //! What follows is not taken apart, but must be there. At most 8,192 bytes in all.
 
-use super::error::{Noun, Rule, SyntaxError, fail};
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::symbols::{ALPHANUMERIC, LETTER};
 use super::text::{borrowed, owned};
 
@@ -46,13 +46,13 @@ impl<'a> Uri<'a> {
 fn check(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     if bytes.len() > Uri::MAX_LEN {
-        return fail(Noun::Uri, Rule::TooLong, Uri::MAX_LEN);
+        return fail(SyntaxKind::Uri, SyntaxRule::TooLong, Uri::MAX_LEN);
     }
     let colon = end_of_scheme(bytes)?;
     let rest = &bytes[colon + 1..];
     match rest.iter().position(|byte| !byte.is_ascii_graphic()) {
-        Some(at) => fail(Noun::Uri, Rule::Symbol, colon + 1 + at),
-        None if rest.is_empty() => fail(Noun::Uri, Rule::TooShort, bytes.len()),
+        Some(at) => fail(SyntaxKind::Uri, SyntaxRule::Symbol, colon + 1 + at),
+        None if rest.is_empty() => fail(SyntaxKind::Uri, SyntaxRule::TooShort, bytes.len()),
         None => Ok(()),
     }
 }
@@ -60,17 +60,17 @@ fn check(text: &str) -> Result<(), SyntaxError> {
 /// Where the colon stands.
 fn end_of_scheme(bytes: &[u8]) -> Result<usize, SyntaxError> {
     match bytes.first() {
-        None => return fail(Noun::Uri, Rule::TooShort, 0),
-        Some(first) if !LETTER.has(*first) => return fail(Noun::Uri, Rule::Letter, 0),
+        None => return fail(SyntaxKind::Uri, SyntaxRule::TooShort, 0),
+        Some(first) if !LETTER.has(*first) => return fail(SyntaxKind::Uri, SyntaxRule::Letter, 0),
         Some(_) => {}
     }
     let is_symbol = |byte: u8| ALPHANUMERIC.has(byte) || matches!(byte, b'+' | b'.' | b'-');
     let end = bytes.iter().position(|byte| !is_symbol(*byte)).unwrap_or(bytes.len());
     match bytes.get(end) {
-        _ if end > MAX_SCHEME_LEN => fail(Noun::Uri, Rule::LongPart, MAX_SCHEME_LEN),
+        _ if end > MAX_SCHEME_LEN => fail(SyntaxKind::Uri, SyntaxRule::LongPart, MAX_SCHEME_LEN),
         Some(b':') => Ok(end),
-        Some(_) => fail(Noun::Uri, Rule::Symbol, end),
-        None => fail(Noun::Uri, Rule::TooShort, end),
+        Some(_) => fail(SyntaxKind::Uri, SyntaxRule::Symbol, end),
+        None => fail(SyntaxKind::Uri, SyntaxRule::TooShort, end),
     }
 }
 

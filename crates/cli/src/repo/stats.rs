@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::Serialize;
-use wireproof::atproto::mst::canonical::{Options, Step};
+use wireproof::atproto::mst::TreeLimits;
+use wireproof::atproto::mst::canonical::Step;
 use wireproof::atproto::repo::{RepoError, Repository};
 
 use super::{collection, open, read, refused};
@@ -104,7 +105,7 @@ impl Stats {
 
 /// How many nodes the tree has, of how many bytes, and how high it is.
 fn nodes(repository: &Repository<'_>) -> Result<(u64, u64, Option<u8>), RepoError> {
-    let mut walk = repository.walk(&Options::default());
+    let mut walk = repository.walk(&TreeLimits::default());
     let mut bytes = 0;
     while let Some(step) = walk.next() {
         match step {

@@ -160,7 +160,7 @@ fn read_fields(frame: &[u8], at: usize, kind: Kind, found: &mut Peeked) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use atproto::event::{Event, Identity, Info, StreamError, Unknown};
+    use atproto::event::{ErrorFrame, Event, Identity, Info, Unknown};
 
     use super::*;
 
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn infos_errors_and_strangers_need_no_account() {
         let info = Event::Info(Info { name: "OutdatedCursor", message: None });
-        let error = Event::Error(StreamError { error: "FutureCursor", message: None });
+        let error = Event::Error(ErrorFrame { error: "FutureCursor", message: None });
         let header = Header { op: Header::MESSAGE, kind: Some("#tombstone") };
         // {"did": "did:x:y", "seq": 5}
         let payload = b"\xa2\x63did\x67did:x:y\x63seq\x05";

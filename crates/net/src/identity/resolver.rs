@@ -305,7 +305,7 @@ impl Inner {
         }
         let allow_development_hosts = self.http.reach() == Reach::Loopback;
         let options = did_document::Options { allow_development_hosts, ..Default::default() };
-        let document = DidDocument::parse_of(did, &answer.body, &options);
+        let document = DidDocument::parse_for(did, &answer.body, &options);
         document.map(Account::new).map(Arc::new).map_err(IdentityFault::Document)
     }
 }

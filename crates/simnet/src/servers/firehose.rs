@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use atproto::event::{Event, Header, Info, StreamError, Unknown};
+use atproto::event::{ErrorFrame, Event, Header, Info, Unknown};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::answer::{Query, Refusal, error};
@@ -47,7 +47,7 @@ impl Tongue for Frames {
     }
 
     fn error(&self, name: &str, message: &str) -> Message {
-        message_of(&Event::Error(StreamError { error: name, message: Some(message) }))
+        message_of(&Event::Error(ErrorFrame { error: name, message: Some(message) }))
     }
 
     fn unknown(&self, is_operation: bool) -> Message {

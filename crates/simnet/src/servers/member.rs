@@ -1,7 +1,7 @@
 //! An account of the network: what it has, who it says that it is, and how its host stands to it.
 
 use atproto::event::{self, Event};
-use atproto::plc::{Data, Operation, Service, UnsignedOperation, Update};
+use atproto::plc::{AccountData, Operation, Service, UnsignedOperation, Update};
 use codec::Cid;
 use codec::car;
 
@@ -76,7 +76,7 @@ impl Member {
         let rotation_key = SigningKey::generate(Curve::K256, &mut random);
         let account = Account::new(seed, Past::Whole(records.max(1)), micros);
         let handle = handle(number);
-        let data = Data {
+        let data = AccountData {
             rotation_keys: vec![rotation_key.did_key()],
             verification_methods: [("atproto".to_owned(), account.key().did_key())].into(),
             also_known_as: vec![format!("at://{handle}")],
@@ -108,12 +108,12 @@ impl Member {
     }
 
     /// What is true of it by the directory; `None` behind a tombstone.
-    pub(super) fn data(&self) -> Option<Data> {
+    pub(super) fn data(&self) -> Option<AccountData> {
         self.log.last().and_then(|last| last.operation.unsigned().to_data())
     }
 
     /// Has the directory take an operation that makes `change`.
-    pub(super) fn register(&mut self, micros: u64, change: impl FnOnce(&mut Data)) {
+    pub(super) fn register(&mut self, micros: u64, change: impl FnOnce(&mut AccountData)) {
         let Some(mut data) = self.data() else { return };
         change(&mut data);
         let prev = self.log.last().map(|last| last.operation.cid());

@@ -3,7 +3,7 @@
 //! Operations are signed, and DIDs are the hashes of the first ones; so a log from here is worth as
 //! much as one from anywhere.
 
-use atproto::plc::Data;
+use atproto::plc::AccountData;
 use serde_json::{Value, json};
 
 use super::answer::{self, Answer, Question};
@@ -72,7 +72,7 @@ fn strange_key(seed: u64) -> String {
     SigningKey::generate(Curve::K256, &mut Seed::new(seed, "a strange key").stream(0)).did_key()
 }
 
-fn document_of(did: &str, data: &Data) -> Value {
+fn document_of(did: &str, data: &AccountData) -> Value {
     let methods = data.verification_methods.iter().map(|(id, key)| {
         json!({
             "id": format!("{did}#{id}"),
@@ -97,7 +97,7 @@ fn document_of(did: &str, data: &Data) -> Value {
     })
 }
 
-fn data_of(did: &str, data: &Data) -> Value {
+fn data_of(did: &str, data: &AccountData) -> Value {
     json!({
         "did": did,
         "verificationMethods": data.verification_methods,

@@ -1,6 +1,6 @@
 //! What a log proves.
 
-use atproto::plc::{Data, Operation};
+use atproto::plc::{AccountData, Operation};
 use atproto::syntax::{Did, DidBuf};
 use codec::Cid;
 use crypto::PublicKey;
@@ -12,7 +12,7 @@ pub struct History {
     // The first is never undone; so the last that is not undone always exists.
     pub(super) operations: Vec<Judged>,
     /// What the last operation that holds says.
-    pub(super) data: Option<Data>,
+    pub(super) data: Option<AccountData>,
 }
 
 /// An operation that was rightly made.
@@ -42,7 +42,7 @@ impl History {
     }
 
     /// What is true of the account now; `None` if its last operation is a tombstone.
-    pub fn data(&self) -> Option<&Data> {
+    pub fn data(&self) -> Option<&AccountData> {
         self.data.as_ref()
     }
 

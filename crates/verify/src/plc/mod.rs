@@ -11,12 +11,12 @@
 //! Source: the specification of did:plc, and the cases that it publishes.
 //!
 //! ```
-//! use atproto::plc::{Data, UnsignedOperation, Update};
+//! use atproto::plc::{AccountData, UnsignedOperation, Update};
 //! use crypto::{Curve, SecretKey};
 //! use wireproof_verify::plc::{Options, judge};
 //!
 //! let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
-//! let data = Data { rotation_keys: vec![key.public_key().to_did_key()], ..Data::default() };
+//! let data = AccountData { rotation_keys: vec![key.public_key().to_did_key()], ..AccountData::default() };
 //! let genesis = UnsignedOperation::Update(Update { data, prev: None });
 //! let sig = key.sign(&genesis.to_bytes());
 //! let log = format!("[{}]", genesis.with_signature(sig).to_json());

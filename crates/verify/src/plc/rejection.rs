@@ -1,6 +1,6 @@
 //! Why a log is refused.
 
-use atproto::plc::{Fault, LogError};
+use atproto::plc::{LogError, OperationFault};
 use crypto::SignatureFault;
 
 use crate::commit::signature_code;
@@ -21,7 +21,7 @@ pub struct PlcRejection {
 pub enum PlcFault {
     /// The entry is not well formed, or beyond a limit.
     #[error("{0}")]
-    Form(Fault),
+    Form(OperationFault),
     /// A log has at least one operation.
     #[error("there is no operation")]
     Empty,
@@ -89,13 +89,13 @@ impl PlcRejection {
     }
 }
 
-fn form_code(fault: Fault) -> &'static str {
+fn form_code(fault: OperationFault) -> &'static str {
     match fault {
-        Fault::Json { .. } => "plc/json",
-        Fault::Type => "plc/type",
-        Fault::SignatureEncoding => "plc/signature-encoding",
-        Fault::SignatureLength(_) => "plc/signature-length",
-        Fault::Limit(_) => "plc/limit",
+        OperationFault::Json { .. } => "plc/json",
+        OperationFault::Type => "plc/type",
+        OperationFault::SignatureEncoding => "plc/signature-encoding",
+        OperationFault::SignatureLength(_) => "plc/signature-length",
+        OperationFault::Limit(_) => "plc/limit",
         _ => "plc/field",
     }
 }

@@ -1,4 +1,4 @@
-use atproto::plc::{Data, Fault, LegacyCreate, UnsignedOperation, Update};
+use atproto::plc::{AccountData, LegacyCreate, OperationFault, UnsignedOperation, Update};
 use codec::Cid;
 use crypto::{Curve, SecretKey, SignatureFault};
 
@@ -13,7 +13,7 @@ fn key(number: u8) -> SecretKey {
 /// An operation that names these rotation keys, the mightiest first.
 fn update(rotation: &[u8], prev: Option<Cid>) -> UnsignedOperation {
     let rotation_keys = rotation.iter().map(|number| key(*number).public_key().to_did_key());
-    let data = Data { rotation_keys: rotation_keys.collect(), ..Data::default() };
+    let data = AccountData { rotation_keys: rotation_keys.collect(), ..AccountData::default() };
     UnsignedOperation::Update(Update { data, prev })
 }
 
@@ -117,7 +117,10 @@ fn both_forms_are_read_from_json() {
     assert_eq!(*history, *log.judge().unwrap());
     let wrong = json.replacen("plc_operation", "plc_other", 1);
     let rejection = judge(wrong.as_bytes(), &Options::default()).unwrap_err();
-    assert_eq!((rejection.fault, rejection.code()), (PlcFault::Form(Fault::Type), "plc/type"));
+    assert_eq!(
+        (rejection.fault, rejection.code()),
+        (PlcFault::Form(OperationFault::Type), "plc/type")
+    );
 }
 
 #[test]
@@ -195,7 +198,7 @@ fn without_rotation_keys_an_account_stays_as_it_is() {
 
 #[test]
 fn a_rotation_key_must_be_a_key() {
-    let mut data = Data::default();
+    let mut data = AccountData::default();
     data.rotation_keys.push(key(0).public_key().to_did_key());
     data.rotation_keys.push("did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK".to_owned());
     let genesis = signed(UnsignedOperation::Update(Update { data, prev: None }), 0);
@@ -386,7 +389,7 @@ fn a_limit_is_a_rejection_that_names_it() {
     let limits = Limits { rotation_keys: 2, ..Limits::default() };
     let options = Options { limits, did: None };
     let rejection = judge_audit_log(Made::new().entries, &options).unwrap_err();
-    assert_eq!(rejection.fault, PlcFault::Form(Fault::Limit("rotation_keys")));
+    assert_eq!(rejection.fault, PlcFault::Form(OperationFault::Limit("rotation_keys")));
     assert_eq!(rejection.code(), "plc/limit");
     assert!(rejection.to_string().contains("entry 0 of the log: beyond the limit"));
 }

@@ -38,7 +38,7 @@ mod tests;
 
 use atproto::commit::Commit;
 use atproto::mst::canonical;
-use atproto::repo::{Archive, Extent, Repository};
+use atproto::repo::{Archive, BlockTotals, Repository};
 use codec::{Cid, car};
 use crypto::PublicKey;
 
@@ -74,7 +74,7 @@ pub struct RecordProof<'a> {
     root: Cid,
     record: Option<(Cid, &'a [u8])>,
     nodes: usize,
-    extra: Extent,
+    extra: BlockTotals,
 }
 
 impl<'a> RecordProof<'a> {
@@ -99,7 +99,7 @@ impl<'a> RecordProof<'a> {
     }
 
     /// The blocks of the slice that the proof did not take, repeated ones not counted again.
-    pub fn extra(&self) -> Extent {
+    pub fn extra(&self) -> BlockTotals {
         self.extra
     }
 }
@@ -134,13 +134,13 @@ pub fn verify<'a>(
         }
         None => None,
     };
-    let mut needed = Extent::of(repository.commit_block());
-    found.nodes.iter().for_each(|(_, block)| needed += Extent::of(block));
+    let mut needed = BlockTotals::of(repository.commit_block());
+    found.nodes.iter().for_each(|(_, block)| needed += BlockTotals::of(block));
     let is_apart = |cid: &Cid| found.nodes.iter().all(|(node, _)| node != cid);
     record
         .iter()
         .filter(|(cid, _)| is_apart(cid))
-        .for_each(|(_, block)| needed += Extent::of(block));
+        .for_each(|(_, block)| needed += BlockTotals::of(block));
     Ok(Verified::vouch(RecordProof {
         commit: *repository.commit(),
         root: repository.root(),

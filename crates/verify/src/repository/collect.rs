@@ -55,7 +55,7 @@ impl Faults {
     ) -> Result<(), RepositoryRejection> {
         let mut sound = SoundRecords::new(export, options);
         let (checked, mut see) = (options.checked_archive(), |block: &_| sound.see(block));
-        let archive = Archive::read_seeing(export, &checked, &mut see, &mut |error| {
+        let archive = Archive::read_visiting(export, &checked, &mut see, &mut |error| {
             self.note(in_archive(export, error)).map_err(|_| error)
         });
         let archive = archive.map_err(|error| in_archive(export, error))?;

@@ -44,8 +44,8 @@ mod rejection;
 pub(crate) mod tests;
 mod tree;
 
-use atproto::mst::canonical;
-use atproto::repo::{Archive, Extent, RepoError, Repository};
+use atproto::mst::{TreeLimits, canonical};
+use atproto::repo::{Archive, BlockTotals, RepoError, Repository};
 use atproto::syntax::{Did, Tid};
 use codec::{CidRef, car};
 use crypto::PublicKey;
@@ -65,7 +65,7 @@ pub struct Options {
     /// Bounds of the archive. Hashes are always checked, whatever is said here.
     pub archive: car::Options,
     /// Bounds of the tree.
-    pub tree: canonical::Options,
+    pub tree: TreeLimits,
     /// The longest record, in bytes.
     pub max_record_bytes: usize,
     /// The most blocks that the commit does not lead to. They are always counted.
@@ -82,7 +82,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             archive: car::Options::default(),
-            tree: canonical::Options::default(),
+            tree: TreeLimits::default(),
             max_record_bytes: 1 << 20,
             max_extra_blocks: u64::MAX,
             max_extra_bytes: u64::MAX,
@@ -106,7 +106,7 @@ pub struct WholeRepository<'a> {
     repository: Repository<'a>,
     signature: SignatureProof,
     tree: canonical::Summary,
-    extra: Extent,
+    extra: BlockTotals,
 }
 
 impl<'a> WholeRepository<'a> {
@@ -121,7 +121,7 @@ impl<'a> WholeRepository<'a> {
     }
 
     /// The blocks that the commit does not lead to, repeated ones not counted again.
-    pub fn extra(&self) -> Extent {
+    pub fn extra(&self) -> BlockTotals {
         self.extra
     }
 }
@@ -183,7 +183,7 @@ pub struct Signed<'a> {
 pub fn parse<'a>(export: &'a [u8], options: &Options) -> Result<Parsed<'a>, RepositoryRejection> {
     let mut sound = SoundRecords::new(export, options);
     let (checked, mut see) = (options.checked_archive(), |block: &_| sound.see(block));
-    let archive = Archive::read_seeing(export, &checked, &mut see, &mut Err)
+    let archive = Archive::read_visiting(export, &checked, &mut see, &mut Err)
         .map_err(|error| in_archive(export, error))?;
     let repository = Repository::at_first_root(archive)?;
     check_commit(&repository)?;

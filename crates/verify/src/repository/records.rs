@@ -5,7 +5,7 @@
 //! the last stage, which says what is wrong with it.
 
 use atproto::mst::Tree;
-use atproto::mst::canonical::{Marks, Step};
+use atproto::mst::canonical::{BlockSet, Step};
 use atproto::repo::Repository;
 use codec::car::Block;
 use codec::{AnyCid, cbor};
@@ -55,14 +55,14 @@ impl<'a> Walked<'a> {
 /// As a stage of its own, reading 192,000 records took 14 ms of 77 (Zen 5, two busy cores).
 #[derive(Clone, Debug)]
 pub(super) struct SoundRecords {
-    marks: Marks,
+    marks: BlockSet,
     max_bytes: usize,
 }
 
 impl SoundRecords {
     /// None yet of this archive.
     pub(super) fn new(archive: &[u8], options: &Options) -> Self {
-        Self { marks: Marks::of_archive(archive), max_bytes: options.max_record_bytes }
+        Self { marks: BlockSet::for_archive(archive), max_bytes: options.max_record_bytes }
     }
 
     /// Looks at a block. Those that look like nodes of the tree are left out: hardly one is a record.
@@ -71,13 +71,13 @@ impl SoundRecords {
         if !block.data.starts_with(b"\xa2\x61e")
             && check_record(block.data, 0, self.max_bytes).is_ok()
         {
-            self.marks.meet(block.data);
+            self.marks.insert(block.data);
         }
     }
 
     #[inline]
     pub(super) fn has(&self, block: &[u8]) -> bool {
-        self.marks.has(block)
+        self.marks.contains(block)
     }
 }
 

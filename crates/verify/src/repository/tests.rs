@@ -122,7 +122,7 @@ fn a_whole_repository_is_proved_and_so_is_what_it_exports() {
         let whole = check(&export, &Options::default()).unwrap();
         assert_eq!(whole.tree().records, count as u64);
         assert_eq!(whole.tree().nodes, parts.nodes().1.len().max(1) as u64);
-        assert_eq!(whole.extra(), Extent::default());
+        assert_eq!(whole.extra(), BlockTotals::default());
         assert_eq!(whole.signature(), SignatureProof::Checked);
         assert_eq!(all_faults(&export, &Options::default()), []);
         let walked = parse(&export, &Options::default()).unwrap().without_signature().walk();
@@ -240,7 +240,7 @@ fn blocks_beside_the_repository_are_counted_and_may_be_bounded() {
     let export = parts.export();
     let whole = check(&export, &Options::default()).unwrap();
     let bytes = (record("one").len() + record("two").len()) as u64;
-    assert_eq!(whole.extra(), Extent { blocks: 2, bytes });
+    assert_eq!(whole.extra(), BlockTotals { blocks: 2, bytes });
     let options = Options { max_extra_blocks: 1, ..Options::default() };
     assert_eq!(refusal_under(&export, &options).code(), "car/extra");
     let options = Options { max_extra_bytes: bytes - 1, ..Options::default() };
@@ -265,7 +265,7 @@ fn repeated_blocks_are_reached_once_in_any_order() {
         }
         let export = writer.into_inner();
         let whole = check(&export, &Options::default()).unwrap();
-        assert_eq!(whole.extra(), Extent::default());
+        assert_eq!(whole.extra(), BlockTotals::default());
         assert_eq!(whole.archive().block_count(), blocks.len() as u64 + 1);
     }
 }

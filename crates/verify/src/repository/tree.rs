@@ -1,8 +1,8 @@
 //! The third stage: is the tree canonical, and is everything there that it names?
 
-use atproto::mst::canonical::{Marks, Step, Summary, Walk};
+use atproto::mst::canonical::{BlockSet, Step, Summary, Walk};
 use atproto::mst::{BlockSource, TreeError, canonical};
-use atproto::repo::{Archive, Extent, RepoError, Repository};
+use atproto::repo::{Archive, BlockTotals, RepoError, Repository};
 use atproto::syntax::{RecordKey, RepoPath};
 use codec::{Cid, CidRef};
 
@@ -25,7 +25,7 @@ pub(super) struct Found {
     /// The records that were not found sound before: where each starts in the archive, and how long it
     /// is, in key order.
     pub(super) doubtful: Vec<(u32, u32)>,
-    pub(super) extra: Extent,
+    pub(super) extra: BlockTotals,
 }
 
 /// What becomes of a fault: an error ends the work, otherwise it goes on beside the fault.
@@ -64,11 +64,11 @@ pub(super) fn walk(
     note: Note<'_>,
 ) -> Result<Found, RepositoryRejection> {
     let archive = repository.archive();
-    let (root, near) = (repository.commit().data, archive.near());
+    let (root, blocks) = (repository.commit().data, archive.sequential());
     let mut reached = Reached::new(archive, sound, repository.commit_block());
     let mut waiting = Waiting::default();
     let mut paths = Paths::default();
-    let mut walk = Walk::of_archive(root, &near, archive.as_bytes(), &options.tree);
+    let mut walk = Walk::in_archive(root, &blocks, archive.as_bytes(), &options.tree);
     while let Some(step) = walk.next() {
         match step {
             Ok(Step::Node { block, .. }) => drop(reached.meet(block)),
@@ -79,8 +79,8 @@ pub(super) fn walk(
                     waiting.find(&mut reached, note)?;
                     note(rejection)?;
                 }
-                if near.is_in_order() {
-                    reached.record(&near, key, value, note)?;
+                if blocks.is_sequential() {
+                    reached.record(&blocks, key, value, note)?;
                 } else if waiting.push(key, value) {
                     waiting.find(&mut reached, note)?;
                 }
@@ -123,7 +123,7 @@ impl<'a> Waiting<'a> {
         note: Note<'_>,
     ) -> Result<(), RepositoryRejection> {
         let cids: Vec<Cid> = self.records.iter().filter_map(|(_, cid)| cid.to_cid()).collect();
-        reached.archive.expect(&cids);
+        reached.archive.prefetch(&cids);
         let mut start = 0;
         for (end, value) in self.records.drain(..) {
             reached.record(reached.archive, &self.keys[start..end], value, note)?;
@@ -163,7 +163,7 @@ pub(crate) fn record_block<'a>(
 }
 
 fn check_extra(
-    extra: Extent,
+    extra: BlockTotals,
     options: &Options,
     note: Note<'_>,
 ) -> Result<(), RepositoryRejection> {
@@ -180,15 +180,15 @@ fn check_extra(
 struct Reached<'r, 'a> {
     archive: &'r Archive<'a>,
     sound: &'r SoundRecords,
-    marks: Marks,
-    extent: Extent,
+    marks: BlockSet,
+    extent: BlockTotals,
     doubtful: Vec<(u32, u32)>,
 }
 
 impl<'r, 'a> Reached<'r, 'a> {
     fn new(archive: &'r Archive<'a>, sound: &'r SoundRecords, commit: &[u8]) -> Self {
-        let marks = Marks::of_archive(archive.as_bytes());
-        let (extent, doubtful) = (Extent::default(), Vec::new());
+        let marks = BlockSet::for_archive(archive.as_bytes());
+        let (extent, doubtful) = (BlockTotals::default(), Vec::new());
         let mut reached = Self { archive, sound, marks, extent, doubtful };
         reached.meet(commit);
         reached
@@ -196,9 +196,9 @@ impl<'r, 'a> Reached<'r, 'a> {
 
     #[inline]
     fn meet(&mut self, block: &[u8]) -> bool {
-        let is_new = self.marks.meet(block);
+        let is_new = self.marks.insert(block);
         if is_new {
-            self.extent += Extent::of(block);
+            self.extent += BlockTotals::of(block);
         }
         is_new
     }

@@ -6,7 +6,7 @@
 
 use atproto::commit::digest_many;
 use atproto::event::{Commit, Event, FrameError};
-use atproto::mst::inversion::{Inversion, Inverter, Undo};
+use atproto::mst::inversion::{Inversion, Inverter, RecordOp};
 use codec::Cid;
 use crypto::{Check, Key, KeyCache, Signed, verify_many_cached};
 
@@ -136,7 +136,8 @@ fn verify_all(cases: &mut [Case<'_>], accounts: &Accounts<'_>, cache: &mut KeyCa
 /// Undoes the operations of the commits that are signed.
 fn undo_all<'a>(cases: &mut [Case<'a>], inverter: &mut Inverter) {
     let signed = || cases.iter().filter_map(Case::to_undo);
-    let undos: Vec<Undo<'a>> = signed().flat_map(|(event, _)| event.ops).map(Undo::from).collect();
+    let undos: Vec<RecordOp<'a>> =
+        signed().flat_map(|(event, _)| event.ops).map(RecordOp::from).collect();
     let mut rest = undos.as_slice();
     let inversion = |(event, root): (&Commit<'a>, Cid)| {
         let (ops, behind) = rest.split_at(event.ops.len());

@@ -1,7 +1,7 @@
 //! Do the operations of a commit tell all that happened between two trees?
 
 use atproto::event::{Block, Commit};
-use atproto::mst::inversion::{Inversion, InversionError, InversionFault, Inverter, Undo};
+use atproto::mst::inversion::{Inversion, InversionError, InversionFault, Inverter, RecordOp};
 use atproto::mst::{BlockSource, canonical};
 use codec::Cid;
 use codec::cid::Codec;
@@ -13,7 +13,7 @@ pub(super) type Undone = Result<Cid, InversionError>;
 
 /// Undoes the operations of `event` in the tree at `data`, which is the one after them.
 pub(super) fn undo<'a>(event: &'a Commit<'a>, data: Cid, inverter: &mut Inverter) -> Undone {
-    let ops: Vec<Undo<'_>> = event.ops.iter().map(Undo::from).collect();
+    let ops: Vec<RecordOp<'_>> = event.ops.iter().map(RecordOp::from).collect();
     let inversion = Inversion { root: data, source: Blocks::new(event.blocks), ops: &ops };
     inverter.invert_batch(&[inversion]).pop().expect("an answer for each commit")
 }

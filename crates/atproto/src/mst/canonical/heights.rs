@@ -122,7 +122,7 @@ pub(super) fn key_at(block: &[u8], offset: usize) -> Option<Vec<u8>> {
     let node = Node::parse(block).ok()?;
     let mut key = KeyBuffer::new();
     for entry in node.entries() {
-        key.follow(&entry);
+        key.advance(&entry);
         if key_offset(block, entry.suffix) == offset {
             return Some(key.as_bytes().to_vec());
         }

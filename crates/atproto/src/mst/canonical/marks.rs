@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// Blocks that were met, told apart by where they lie in memory.
 #[derive(Clone, Debug)]
-pub struct Marks {
+pub struct BlockSet {
     /// Where the archive begins.
     start: usize,
     /// A bit for every [`BYTES_EACH`] bytes of it.
@@ -16,17 +16,17 @@ pub struct Marks {
     elsewhere: BTreeSet<usize>,
 }
 
-impl Marks {
+impl BlockSet {
     /// Nothing met yet. Blocks of `archive`, a CAR, cost a 256th of its length whatever their number;
     /// those that lie elsewhere an entry in a set each.
-    pub fn of_archive(archive: &[u8]) -> Self {
+    pub fn for_archive(archive: &[u8]) -> Self {
         let bits = vec![0; archive.len().div_ceil(64 * BYTES_EACH)];
         Self { start: archive.as_ptr() as usize, bits, elsewhere: BTreeSet::new() }
     }
 
     /// Whether a block is marked.
     #[inline]
-    pub fn has(&self, block: &[u8]) -> bool {
+    pub fn contains(&self, block: &[u8]) -> bool {
         let address = block.as_ptr() as usize;
         let bit = address.wrapping_sub(self.start) / BYTES_EACH;
         match self.bits.get(bit / 64) {
@@ -39,7 +39,7 @@ impl Marks {
     ///
     /// The length of the block has no say: an empty one is told by where it starts, as any other.
     #[inline]
-    pub fn meet(&mut self, block: &[u8]) -> bool {
+    pub fn insert(&mut self, block: &[u8]) -> bool {
         let address = block.as_ptr() as usize;
         let bit = address.wrapping_sub(self.start) / BYTES_EACH;
         match self.bits.get_mut(bit / 64) {

@@ -23,12 +23,12 @@
 //! ```
 //! use std::collections::BTreeMap;
 //! use codec::cid::{Cid, Codec};
-//! use wireproof_atproto::mst::canonical::{self, Options};
+//! use wireproof_atproto::mst::{TreeLimits, canonical};
 //!
 //! let empty = b"\xa2\x61e\x80\x61l\xf6";
 //! let root = Cid::of(Codec::DagCbor, empty);
 //! let blocks = BTreeMap::from([(root, empty.as_slice())]);
-//! let summary = canonical::check(root, &blocks, &Options::default())?;
+//! let summary = canonical::check(root, &blocks, &TreeLimits::default())?;
 //! assert_eq!((summary.nodes, summary.records), (1, 0));
 //! # Ok::<(), wireproof_atproto::mst::TreeError>(())
 //! ```
@@ -50,12 +50,11 @@ mod tests;
 
 use codec::{Cid, CidRef};
 
-pub use super::Bounds as Options;
-pub use marks::Marks;
-pub use search::{Found, search};
+pub use marks::BlockSet;
+pub use search::{SearchResult, search};
 
 use super::node::{Entries, Entry, KeyBuffer, Node, scan};
-use super::{BlockSource, Limit, MAX_HEIGHT, TreeError, TreeFault, key_height};
+use super::{BlockSource, Limit, MAX_HEIGHT, TreeError, TreeFault, TreeLimits, key_height};
 use heights::{Heights, key_at, key_offset};
 
 /// What a walk has met.
@@ -76,7 +75,7 @@ pub struct Summary {
 pub fn check<'a>(
     root: Cid,
     source: impl BlockSource<'a>,
-    options: &Options,
+    options: &TreeLimits,
 ) -> Result<Summary, TreeError> {
     let mut walk = Walk::new(root, source, options);
     while let Some(step) = walk.next() {
@@ -90,7 +89,7 @@ pub fn check<'a>(
 pub fn faults<'a>(
     root: Cid,
     source: impl BlockSource<'a>,
-    options: &Options,
+    options: &TreeLimits,
     max_faults: usize,
 ) -> Vec<TreeError> {
     let mut walk = Walk::new(root, source, options);
@@ -132,8 +131,8 @@ pub enum Step<'w, 'a> {
 #[derive(Clone, Debug)]
 pub struct Walk<'a, S> {
     source: S,
-    options: Options,
-    met: Marks,
+    options: TreeLimits,
+    met: BlockSet,
     /// The nodes from the root to where the walk is.
     frames: Vec<Frame<'a>>,
     /// The key of each frame's entry that came last. Buffers of frames that were left stay here, to
@@ -181,17 +180,17 @@ struct Frame<'a> {
 
 impl<'a, S: BlockSource<'a>> Walk<'a, S> {
     /// A walk over the tree of `root`. The blocks may lie anywhere.
-    pub fn new(root: Cid, source: S, options: &Options) -> Self {
-        Self::of_archive(root, source, &[], options)
+    pub fn new(root: Cid, source: S, options: &TreeLimits) -> Self {
+        Self::in_archive(root, source, &[], options)
     }
 
     /// A walk over the tree of `root`, whose blocks lie in `archive`, a CAR: they are then told apart
     /// by a bit each.
-    pub fn of_archive(root: Cid, source: S, archive: &[u8], options: &Options) -> Self {
+    pub fn in_archive(root: Cid, source: S, archive: &[u8], options: &TreeLimits) -> Self {
         Self {
             source,
             options: *options,
-            met: Marks::of_archive(archive),
+            met: BlockSet::for_archive(archive),
             frames: Vec::new(),
             keys: Vec::new(),
             next: Some(Child { cid: root, layer: Layer::Unknown }),
@@ -262,7 +261,7 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         let Some(block) = self.source.block(&child.cid) else {
             return refuse(TreeFault::Missing);
         };
-        if !self.met.meet(block) {
+        if !self.met.insert(block) {
             return refuse(TreeFault::Repeated);
         }
         let layer = self.layer_of(child, block)?;
@@ -287,7 +286,7 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         };
         key.clear();
         if children > 1 {
-            self.source.expect(&mut node.entries().filter_map(|entry| entry.right));
+            self.source.prefetch(&mut node.entries().filter_map(|entry| entry.right));
         }
         self.next = node.left().map(|cid| Child { cid, layer: layer.below() });
         if node.is_empty()
@@ -320,7 +319,7 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
     fn follow(&mut self, entry: &Entry<'a>) -> Result<(), TreeError> {
         let depth = self.frames.len() - 1;
         let frame = &mut self.frames[depth];
-        let key = self.keys[depth].follow(entry);
+        let key = self.keys[depth].advance(entry);
         let is_in_order = !frame.is_edge || key > self.last_key.as_slice();
         frame.is_edge = false;
         if let Some(cid) = entry.right {

@@ -9,7 +9,7 @@ use crate::mst::{BlockSource, TreeError, TreeFault};
 
 /// What looking for a key has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<'a> {
+pub struct SearchResult<'a> {
     /// The record under the key; `None` proves that there is none.
     pub value: Option<CidRef<'a>>,
     /// The nodes on the way, from the root to the one that has the key, or whose slot for it is empty.
@@ -25,7 +25,7 @@ pub fn search<'a>(
     root: Cid,
     source: impl BlockSource<'a>,
     key: &[u8],
-) -> Result<Found<'a>, TreeError> {
+) -> Result<SearchResult<'a>, TreeError> {
     let mut nodes = Vec::new();
     let mut bounds = Bounds { before: Vec::new(), behind: None };
     let mut child = Child { cid: root, layer: Layer::Unknown };
@@ -45,8 +45,8 @@ pub fn search<'a>(
         nodes.push((child.cid, block));
         let place = find(child.cid, block, &node, layer, key, &mut bounds)?;
         child = match place {
-            Place::Here(value) => return Ok(Found { value: Some(value), nodes }),
-            Place::Below(None) => return Ok(Found { value: None, nodes }),
+            Place::Here(value) => return Ok(SearchResult { value: Some(value), nodes }),
+            Place::Below(None) => return Ok(SearchResult { value: None, nodes }),
             Place::Below(Some(cid)) => Child { cid, layer: layer.below() },
         };
     }
@@ -84,7 +84,7 @@ fn find<'a>(
     let outer = Bounds { before: bounds.before.clone(), behind: bounds.behind.clone() };
     let mut is_passed = false;
     for entry in node.entries() {
-        let key = key.follow(&entry);
+        let key = key.advance(&entry);
         heights.push(key);
         outer.check(key, cid, block, &entry)?;
         if key <= wanted {

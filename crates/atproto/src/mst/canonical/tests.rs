@@ -58,8 +58,8 @@ impl Blocks {
     }
 
     fn faults(&self, root: Cid) -> Vec<(Option<Cid>, TreeFault)> {
-        let faults = faults(root, self, &Options::default(), 1000);
-        let first = check(root, self, &Options::default()).err();
+        let faults = faults(root, self, &TreeLimits::default(), 1000);
+        let first = check(root, self, &TreeLimits::default()).err();
         assert_eq!(faults.first().copied(), first, "the first of all is the one that ends a check");
         faults.into_iter().map(|error| (error.cid, error.fault)).collect()
     }
@@ -72,7 +72,7 @@ impl Blocks {
 
     fn records(&self, root: Cid) -> Vec<String> {
         let mut keys = Vec::new();
-        let mut walk = Walk::new(root, self, &Options::default());
+        let mut walk = Walk::new(root, self, &TreeLimits::default());
         while let Some(step) = walk.next() {
             if let Step::Record { key, .. } = step.expect("a sound tree") {
                 keys.push(String::from_utf8(key.to_vec()).unwrap());
@@ -99,7 +99,7 @@ fn keys<const N: usize>(heights: [u8; N]) -> [String; N] {
 fn an_empty_tree_is_one_empty_node() {
     let mut blocks = Blocks::default();
     let root = blocks.tree(&[]);
-    let summary = check(root, &blocks, &Options::default()).unwrap();
+    let summary = check(root, &blocks, &TreeLimits::default()).unwrap();
     assert_eq!(summary, Summary { nodes: 1, records: 0, height: None });
 }
 
@@ -108,7 +108,7 @@ fn an_empty_node_between_a_key_and_a_deeper_one_is_sound() {
     let mut blocks = Blocks::default();
     let [low, high] = keys([0, 3]);
     let root = blocks.tree(&[&low, &high]);
-    let summary = check(root, &blocks, &Options::default()).unwrap();
+    let summary = check(root, &blocks, &TreeLimits::default()).unwrap();
     assert_eq!(summary, Summary { nodes: 4, records: 2, height: Some(3) });
     assert_eq!(blocks.records(root), [low, high]);
 }
@@ -121,7 +121,7 @@ proptest! {
         let mut blocks = Blocks::default();
         let root = blocks.tree(&keys);
         prop_assert_eq!(blocks.records(root), keys);
-        let summary = check(root, &blocks, &Options::default()).unwrap();
+        let summary = check(root, &blocks, &TreeLimits::default()).unwrap();
         prop_assert_eq!(summary.nodes, blocks.0.len() as u64);
     }
 
@@ -175,7 +175,7 @@ fn keys_in_another_layer_than_their_hash_are_refused_once_a_node() {
     let [a, b, c, d] = keys([1, 0, 2, 1]);
     let root = blocks.node(None, &[(&a, None), (&b, None), (&c, None), (&d, None)]);
     assert_eq!(blocks.only_fault(root), (Some(root), TreeFault::Layer));
-    let error = check(root, &blocks, &Options::default()).unwrap_err();
+    let error = check(root, &blocks, &TreeLimits::default()).unwrap_err();
     let block = &blocks.0[&root];
     assert_eq!(key_of(block, error.offset).as_deref(), Some(b.as_bytes()));
 }
@@ -291,7 +291,7 @@ fn graphs_that_would_blow_up_end_at_the_node_that_comes_again() {
         let [key] = keys([layer]);
         node = blocks.node(Some(node), &[(&key, Some(node))]);
     }
-    let mut walk = Walk::new(node, &blocks, &Options::default());
+    let mut walk = Walk::new(node, &blocks, &TreeLimits::default());
     let mut steps = 0;
     let mut repeated = BTreeSet::new();
     while let Some(step) = walk.next() {
@@ -316,7 +316,7 @@ fn a_source_that_lies_in_a_circle_is_walked_to_an_end() {
     let [key] = keys([1]);
     let cid = blocks.node(Some(value()), &[(&key, Some(value()))]);
     let circle = Circle(blocks.0[&cid].clone());
-    let found = faults(cid, &circle, &Options::default(), 1000);
+    let found = faults(cid, &circle, &TreeLimits::default(), 1000);
     let fault = TreeError { cid: Some(value()), offset: 0, fault: TreeFault::Repeated };
     assert_eq!(found, [fault, fault]);
 }
@@ -327,12 +327,12 @@ fn bounds_end_the_walk() {
     let mut blocks = Blocks::default();
     let root = blocks.tree(&[&a, &b, &c]);
     let limit = |options| check(root, &blocks, &options).unwrap_err().fault;
-    let options = Options::default();
-    let nodes = limit(Options { max_nodes: 2, ..options });
+    let options = TreeLimits::default();
+    let nodes = limit(TreeLimits { max_nodes: 2, ..options });
     assert_eq!(nodes, TreeFault::Limit(Limit::Nodes));
-    let records = limit(Options { max_records: 2, ..options });
+    let records = limit(TreeLimits { max_records: 2, ..options });
     assert_eq!(records, TreeFault::Limit(Limit::Records));
-    assert!(check(root, &blocks, &Options { max_nodes: 3, max_records: 3 }).is_ok());
+    assert!(check(root, &blocks, &TreeLimits { max_nodes: 3, max_records: 3 }).is_ok());
 }
 
 #[test]
@@ -346,13 +346,13 @@ fn a_node_of_more_entries_than_are_hashed_together_is_checked_to_the_last() {
         .collect();
     assert!(low.len() > 1024 && low.len() < MAX_NODE_ENTRIES);
     let sound = blocks.node(None, &low);
-    assert_eq!(check(sound, &blocks, &Options::default()).unwrap().records, low.len() as u64);
+    assert_eq!(check(sound, &blocks, &TreeLimits::default()).unwrap().records, low.len() as u64);
     let wrong = "d/last-of-all";
     let wrong = (0..).map(|n| format!("{wrong}{n}")).find(|key| key_height(key.as_bytes()) == 1);
     let wrong = wrong.unwrap();
     low.push((&wrong, None));
     let root = blocks.node(None, &low);
-    let error = check(root, &blocks, &Options::default()).unwrap_err();
+    let error = check(root, &blocks, &TreeLimits::default()).unwrap_err();
     assert_eq!((error.cid, error.fault), (Some(root), TreeFault::Layer));
     assert_eq!(key_of(&blocks.0[&root], error.offset), Some(wrong.into_bytes()));
 }
@@ -368,12 +368,12 @@ fn a_walk_over_an_archive_tells_its_blocks_apart_as_one_over_a_map() {
     let read = codec::car::read(&archive, &codec::car::Options::default()).unwrap();
     let source: BTreeMap<Cid, &[u8]> =
         read.blocks.iter().map(|block| (block.cid.to_cid().unwrap(), block.data)).collect();
-    let mut walk = Walk::of_archive(root, &source, &archive, &Options::default());
+    let mut walk = Walk::in_archive(root, &source, &archive, &TreeLimits::default());
     while let Some(step) = walk.next() {
         step.unwrap();
     }
-    assert_eq!(walk.summary(), check(root, &blocks, &Options::default()).unwrap());
-    let mut marks = Marks::of_archive(&archive);
-    assert!(read.blocks.iter().all(|block| marks.meet(block.data)));
-    assert!(!read.blocks.iter().any(|block| marks.meet(block.data)));
+    assert_eq!(walk.summary(), check(root, &blocks, &TreeLimits::default()).unwrap());
+    let mut marks = BlockSet::for_archive(&archive);
+    assert!(read.blocks.iter().all(|block| marks.insert(block.data)));
+    assert!(!read.blocks.iter().any(|block| marks.insert(block.data)));
 }

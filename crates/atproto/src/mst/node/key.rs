@@ -36,7 +36,7 @@ impl KeyBuffer {
     /// # Panics
     /// If the entry does not follow the one before: a node's entries start with a clear buffer.
     #[inline]
-    pub fn follow(&mut self, entry: &Entry<'_>) -> &[u8] {
+    pub fn advance(&mut self, entry: &Entry<'_>) -> &[u8] {
         assert!(entry.prefix_len <= self.len, "entries follow one another from a clear buffer");
         self.set(entry.prefix_len, entry.suffix);
         self.as_bytes()
@@ -44,7 +44,11 @@ impl KeyBuffer {
 
     /// Goes on to an entry that must follow the one before by the rules of a node.
     #[inline(always)]
-    pub(super) fn try_follow(&mut self, prefix_len: usize, suffix: &[u8]) -> Result<(), NodeFault> {
+    pub(super) fn try_advance(
+        &mut self,
+        prefix_len: usize,
+        suffix: &[u8],
+    ) -> Result<(), NodeFault> {
         let Some(first) = suffix.first() else { return Err(NodeFault::EmptyKey) };
         // The key before either ends with the prefix, or goes on with a lesser byte.
         let is_greater = match self.as_bytes().get(prefix_len) {

@@ -23,7 +23,7 @@
 //! let mut key = KeyBuffer::new();
 //! let mut keys = Vec::new();
 //! for entry in node.entries() {
-//!     keys.push(key.follow(&entry).to_vec());
+//!     keys.push(key.advance(&entry).to_vec());
 //! }
 //! assert_eq!(keys, [b"a/1", b"a/2"]);
 //! # Ok::<(), wireproof_atproto::mst::node::NodeError>(())

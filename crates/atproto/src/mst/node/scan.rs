@@ -47,7 +47,7 @@ fn scan_in_order<'a>(
             Some(read) => read,
             None => any_entry(block.len(), rest)?,
         };
-        if let Err(fault) = key.try_follow(entry.prefix_len, entry.suffix) {
+        if let Err(fault) = key.try_advance(entry.prefix_len, entry.suffix) {
             return misfit(block.len(), rest, &entry, fault);
         }
         visit(key, &entry);

@@ -47,7 +47,7 @@ fn fault_of(entries: &[Raw]) -> NodeFault {
 
 fn keys_of(node: &Node<'_>) -> Vec<Vec<u8>> {
     let mut key = KeyBuffer::new();
-    node.entries().map(|entry| key.follow(&entry).to_vec()).collect()
+    node.entries().map(|entry| key.advance(&entry).to_vec()).collect()
 }
 
 #[test]

@@ -8,15 +8,15 @@ use kernels::prefetch;
 
 /// How much of an archive was asked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct Prefetcher {
     /// Where the part that was asked for ends.
     asked: usize,
 }
 
-impl Ahead {
+impl Prefetcher {
     /// Sees to it that what follows `offset` is on its way.
     #[inline]
-    pub(super) fn of(&mut self, bytes: &[u8], offset: usize) {
+    pub(super) fn advance(&mut self, bytes: &[u8], offset: usize) {
         let end = (offset + AHEAD_BYTES).min(bytes.len());
         // Where the reader jumps, what it left behind stays behind.
         let start = self.asked.clamp(offset.min(end), end);

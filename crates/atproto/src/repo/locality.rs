@@ -11,31 +11,31 @@ use codec::Cid;
 use kernels::varint;
 
 use super::Archive;
-use super::ahead::Ahead;
+use super::prefetch::Prefetcher;
 use crate::mst::BlockSource;
 
 /// The blocks of an archive for who asks for them in streamable order, or nearly so.
 #[derive(Clone, Debug)]
-pub struct Near<'r, 'a> {
+pub struct SequentialBlocks<'r, 'a> {
     archive: &'r Archive<'a>,
     /// Where the block that was found last ends.
     next: Cell<usize>,
     /// How often in a row the guess was wrong.
     wrong: Cell<u32>,
-    ahead: Cell<Ahead>,
+    prefetcher: Cell<Prefetcher>,
 }
 
-impl<'r, 'a> Near<'r, 'a> {
+impl<'r, 'a> SequentialBlocks<'r, 'a> {
     pub(super) fn new(archive: &'r Archive<'a>) -> Self {
         // A guess finds whatever stands there: a repeated block in its second place, or one that was
         // left out because its hash is wrong. Where there are such, only the index is asked.
         let wrong = Cell::new(if archive.is_plain() { 0 } else { PATIENCE });
-        Self { archive, next: Cell::new(0), wrong, ahead: Cell::new(Ahead::default()) }
+        Self { archive, next: Cell::new(0), wrong, prefetcher: Cell::new(Prefetcher::default()) }
     }
 
     /// Whether blocks are found where they were guessed to be.
     #[inline]
-    pub fn is_in_order(&self) -> bool {
+    pub fn is_sequential(&self) -> bool {
         self.wrong.get() < PATIENCE
     }
 
@@ -51,16 +51,16 @@ impl<'r, 'a> Near<'r, 'a> {
     fn move_behind(&self, data: &[u8]) {
         let end = self.archive.offset_of(data) as usize + data.len();
         self.next.set(end);
-        let mut ahead = self.ahead.get();
-        ahead.of(self.archive.as_bytes(), end);
-        self.ahead.set(ahead);
+        let mut prefetcher = self.prefetcher.get();
+        prefetcher.advance(self.archive.as_bytes(), end);
+        self.prefetcher.set(prefetcher);
     }
 }
 
-impl<'a> BlockSource<'a> for Near<'_, 'a> {
+impl<'a> BlockSource<'a> for SequentialBlocks<'_, 'a> {
     #[inline]
     fn block(&self, cid: &Cid) -> Option<&'a [u8]> {
-        if !self.is_in_order() {
+        if !self.is_sequential() {
             return self.archive.block(cid);
         }
         if let Some(data) = self.guess(cid) {
@@ -74,9 +74,9 @@ impl<'a> BlockSource<'a> for Near<'_, 'a> {
         Some(data)
     }
 
-    fn expect(&self, cids: &mut dyn Iterator<Item = Cid>) {
-        if !self.is_in_order() {
-            self.archive.expect(&cids.collect::<Vec<_>>());
+    fn prefetch(&self, cids: &mut dyn Iterator<Item = Cid>) {
+        if !self.is_sequential() {
+            self.archive.prefetch(&cids.collect::<Vec<_>>());
         }
     }
 }
