@@ -4,21 +4,21 @@
 
 use bumpalo::Bump;
 use libfuzzer_sys::fuzz_target;
-use wireproof::codec::cbor::{self, Counts, Reader};
+use wireproof::codec::cbor::{self, ItemCounts, Reader};
 
 fuzz_target!(|input: &[u8]| {
     let arena = Bump::new();
     let decoded = cbor::decode(input, &arena);
     let answer = decoded.map(drop);
     assert_eq!(cbor::validate(input), answer);
-    let mut scanned = Counts::default();
+    let mut scanned = ItemCounts::default();
     assert_eq!(cbor::count(input, &mut scanned), answer);
     let mut reader = Reader::new(input);
     assert_eq!(reader.skip().and_then(|()| reader.finish()), answer);
     match decoded {
         Ok(value) => {
             assert_eq!(cbor::encode(&value).as_deref(), Ok(input));
-            let mut built = Counts::default();
+            let mut built = ItemCounts::default();
             built.add(&value);
             assert_eq!(built, scanned);
         }

@@ -11,7 +11,7 @@ pub(crate) struct Tally {
     frames: u64,
     errors: u64,
     blocks: u64,
-    content: cbor::Counts,
+    content: cbor::ItemCounts,
 }
 
 impl Tally {
@@ -32,7 +32,7 @@ impl Tally {
     pub(crate) fn frame(
         &mut self,
         result: Result<Event<'_>, FrameError>,
-        count: impl Fn(&Block<'_>, &mut cbor::Counts),
+        count: impl Fn(&Block<'_>, &mut cbor::ItemCounts),
     ) {
         self.frames += 1;
         let Ok(event) = result else {
@@ -50,7 +50,7 @@ impl Tally {
 
 impl From<Tally> for Counts {
     fn from(tally: Tally) -> Self {
-        let cbor::Counts {
+        let cbor::ItemCounts {
             maps,
             map_entries,
             arrays,

@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use wireproof::crypto::schnorr::{Check, Key, verify_many};
+use wireproof::crypto::schnorr::{KeyRef, SignatureCheck, verify_many};
 
 use super::Work;
 use super::sigs::BATCH;
@@ -100,7 +100,7 @@ impl Work for Together {
 }
 
 fn judge(batch: &[Result<Event, Refusal>]) -> Vec<Verdict> {
-    let checks: Vec<Check<'_>> = batch.iter().flatten().map(check).collect();
+    let checks: Vec<SignatureCheck<'_>> = batch.iter().flatten().map(check).collect();
     let mut verdicts = verify_many(&checks).into_iter();
     let verdict = |event: &Result<Event, Refusal>| {
         event.as_ref().map_err(|refusal| *refusal)?;
@@ -109,8 +109,8 @@ fn judge(batch: &[Result<Event, Refusal>]) -> Vec<Verdict> {
     batch.iter().map(verdict).collect()
 }
 
-fn check(event: &Event) -> Check<'_> {
-    Check { message: &event.id, signature: &event.sig, key: Key::Bytes(&event.pubkey) }
+fn check(event: &Event) -> SignatureCheck<'_> {
+    SignatureCheck { message: &event.id, signature: &event.sig, key: KeyRef::Bytes(&event.pubkey) }
 }
 
 const NO_CHECKS: &[&str] = &[];

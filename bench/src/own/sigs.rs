@@ -5,7 +5,8 @@ use std::hint::black_box;
 
 use wireproof::atproto::commit::{Commit, SigningBytes, digest_many};
 use wireproof::crypto::{
-    Check, Curve, Key, KeyCache, PublicKey, Signed, verify_many_cached, verify_many_into,
+    Curve, KeyCache, KeyRef, PublicKey, SignatureCheck, SignedData, verify_many_cached,
+    verify_many_into,
 };
 
 use super::Work;
@@ -66,7 +67,7 @@ trait Given<'f>: Sized {
     fn verify(&self) -> Verdict;
 
     /// What to check of many. Those that nothing can be checked of keep their place.
-    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<Check<'_>, Refusal>>;
+    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<SignatureCheck<'_>, Refusal>>;
 }
 
 /// Variant `full`: the bytes of the file.
@@ -79,24 +80,25 @@ impl<'f> Given<'f> for SignedCommit<'f> {
         SignedCommit::verify(self)
     }
 
-    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<Check<'_>, Refusal>> {
+    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<SignatureCheck<'_>, Refusal>> {
         let parse = |given: &Result<Self, Refusal>| (*given)?.parse();
-        let parsed: Vec<Result<(Commit<'f>, Key<'_>), Refusal>> = many.iter().map(parse).collect();
+        let parsed: Vec<Result<(Commit<'f>, KeyRef<'_>), Refusal>> =
+            many.iter().map(parse).collect();
         let signed: Vec<SigningBytes<'_>> =
             parsed.iter().flatten().map(|(commit, _)| commit.signing_bytes()).collect();
         let mut digests = digest_many(&signed).into_iter();
         let check = |parsed: Result<(Commit<'f>, _), Refusal>| {
             let (commit, key) = parsed?;
-            let signed = Signed::Digest(digests.next().expect("one for each that was parsed"));
-            Ok(Check { signed, signature: commit.sig, key })
+            let signed = SignedData::Digest(digests.next().expect("one for each that was parsed"));
+            Ok(SignatureCheck { signed, signature: commit.sig, key })
         };
         parsed.into_iter().map(check).collect()
     }
 }
 
 impl<'f> SignedCommit<'f> {
-    fn parse(self) -> Result<(Commit<'f>, Key<'f>), Refusal> {
-        Ok((Commit::parse(self.object)?, Key::Compressed(self.compressed_key()?)))
+    fn parse(self) -> Result<(Commit<'f>, KeyRef<'f>), Refusal> {
+        Ok((Commit::parse(self.object)?, KeyRef::Compressed(self.compressed_key()?)))
     }
 }
 
@@ -119,10 +121,10 @@ impl<'f> Given<'f> for Cut<'f> {
         Ok(key.verify(&self.message, self.signature)?)
     }
 
-    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<Check<'_>, Refusal>> {
+    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<SignatureCheck<'_>, Refusal>> {
         each(many, |Self { message, signature, commit }| {
-            let key = Key::Compressed(commit.compressed_key()?);
-            Ok(Check { signed: Signed::Message(message), signature: *signature, key })
+            let key = KeyRef::Compressed(commit.compressed_key()?);
+            Ok(SignatureCheck { signed: SignedData::Message(message), signature: *signature, key })
         })
     }
 }
@@ -145,18 +147,18 @@ impl<'f> Given<'f> for Ready<'f> {
         Ok(self.key.verify(&self.message, self.signature)?)
     }
 
-    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<Check<'_>, Refusal>> {
+    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<SignatureCheck<'_>, Refusal>> {
         each(many, |Self { message, signature, key }| {
-            let (signed, key) = (Signed::Message(message), Key::Parsed(key));
-            Ok(Check { signed, signature: *signature, key })
+            let (signed, key) = (SignedData::Message(message), KeyRef::Parsed(key));
+            Ok(SignatureCheck { signed, signature: *signature, key })
         })
     }
 }
 
 fn each<'u, G>(
     many: &'u [Result<G, Refusal>],
-    check: impl Fn(&'u G) -> Result<Check<'u>, Refusal>,
-) -> Vec<Result<Check<'u>, Refusal>> {
+    check: impl Fn(&'u G) -> Result<SignatureCheck<'u>, Refusal>,
+) -> Vec<Result<SignatureCheck<'u>, Refusal>> {
     many.iter().map(|given| check(given.as_ref().map_err(|refusal| *refusal)?)).collect()
 }
 
@@ -230,15 +232,18 @@ impl<'f, G: Given<'f>> Together<G> {
 }
 
 /// The verdict on each check, those that there is nothing to check of included.
-fn judge(checks: &[Result<Check<'_>, Refusal>], cache: Option<&mut KeyCache>) -> Vec<Verdict> {
-    let readable: Vec<Check<'_>> = checks.iter().flatten().copied().collect();
+fn judge(
+    checks: &[Result<SignatureCheck<'_>, Refusal>],
+    cache: Option<&mut KeyCache>,
+) -> Vec<Verdict> {
+    let readable: Vec<SignatureCheck<'_>> = checks.iter().flatten().copied().collect();
     let mut verdicts = vec![Ok(()); readable.len()];
     match cache {
         Some(cache) => verify_many_cached(&readable, cache, &mut verdicts),
         None => verify_many_into(&readable, &mut verdicts),
     }
     let mut verdicts = verdicts.into_iter();
-    let mut verdict = |check: &Result<Check<'_>, Refusal>| {
+    let mut verdict = |check: &Result<SignatureCheck<'_>, Refusal>| {
         check.as_ref().map_err(|refusal| *refusal)?;
         Ok(verdicts.next().expect("one for each that is readable")?)
     };

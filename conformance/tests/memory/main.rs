@@ -70,7 +70,7 @@ fn judging_and_counting_take_no_memory() {
     for (name, block) in hostile_items(400_000) {
         let (_, taken) = measured(|| {
             let valid = cbor::validate(&block).is_ok();
-            assert_eq!(cbor::count(&block, &mut cbor::Counts::default()).is_ok(), valid);
+            assert_eq!(cbor::count(&block, &mut cbor::ItemCounts::default()).is_ok(), valid);
         });
         assert_eq!(taken, Taken { allocations: 0, peak: 0 }, "{name}");
     }

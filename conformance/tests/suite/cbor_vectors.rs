@@ -3,7 +3,7 @@
 
 use bumpalo::Bump;
 use serde_json::Value as Json;
-use wireproof::codec::cbor::{self, Counts, Value, WideInteger};
+use wireproof::codec::cbor::{self, ItemCounts, Value, WideInteger};
 use wireproof::codec::cid::Codec;
 use wireproof::codec::{Cid, CidRef, json};
 use wireproof_conformance::{Manifest, fixtures};
@@ -75,7 +75,7 @@ fn assert_round_trip(bytes: &[u8], name: &str) {
     let value = cbor::decode(bytes, &arena).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(cbor::validate(bytes), Ok(()), "{name}");
     assert!(cbor::encode(&value).unwrap() == bytes, "{name} is written back byte for byte");
-    let (mut built, mut scanned) = (Counts::default(), Counts::default());
+    let (mut built, mut scanned) = (ItemCounts::default(), ItemCounts::default());
     built.add(&value);
     cbor::count(bytes, &mut scanned).unwrap();
     assert_eq!(built, scanned, "{name}");

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Block, Commit, Decoder, Event, FrameFault, Options};
 use wireproof::codec::car::{CarFault, HashProof};
-use wireproof::codec::cbor::{self, Counts, Reason};
+use wireproof::codec::cbor::{self, ItemCounts, Reason};
 use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 
 #[test]
@@ -13,7 +13,7 @@ fn captured_pds_frames_count_what_every_peer_counts() {
     let file = fixtures!(Captures).bytes("pds/frames.bin");
     let frames = corpus::read(&file).unwrap();
     let mut decoder = Decoder::new(Options::default());
-    let (mut blocks, mut built, mut scanned) = (0, Counts::default(), Counts::default());
+    let (mut blocks, mut built, mut scanned) = (0, ItemCounts::default(), ItemCounts::default());
     for frame in &frames {
         let event = decoder.decode(frame).unwrap();
         for block in event.blocks() {
@@ -213,7 +213,7 @@ fn cid_and_len(block: &Block<'_>) -> String {
 
 pub(crate) const LIVE: &str = "atproto/frames/firehose_2026-07-04_dev.bin";
 
-const PDS_COUNTS: Counts = Counts {
+const PDS_COUNTS: ItemCounts = ItemCounts {
     maps: 120_592,
     map_entries: 439_623,
     arrays: 21_578,

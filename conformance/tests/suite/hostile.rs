@@ -7,7 +7,7 @@ use bumpalo::Bump;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Decoder, Event, FrameError, Options, peek};
 use wireproof::codec::car::{self, CarError, CarFault, HashProof, StreamError, StreamReader};
-use wireproof::codec::cbor::{self, Counts, DecodeError, Reader, Reason};
+use wireproof::codec::cbor::{self, DecodeError, ItemCounts, Reader, Reason};
 use wireproof::codec::{CidRef, json};
 
 use crate::made;
@@ -269,7 +269,7 @@ fn decoders_agree(bytes: &[u8]) -> Result<(), DecodeError> {
     let answer = cbor::validate(bytes);
     let arena = Bump::new();
     assert_eq!(cbor::decode(bytes, &arena).map(drop), answer);
-    assert_eq!(cbor::count(bytes, &mut Counts::default()), answer);
+    assert_eq!(cbor::count(bytes, &mut ItemCounts::default()), answer);
     let mut reader = Reader::new(bytes);
     assert_eq!(reader.skip().and_then(|()| reader.finish()), answer);
     answer

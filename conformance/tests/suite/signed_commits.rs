@@ -9,7 +9,8 @@ use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Decoder, Event, Options};
 use wireproof::codec::car;
 use wireproof::crypto::{
-    Check, Key, KeyCache, PublicKey, SignatureFault, Signed, verify_many, verify_many_cached,
+    KeyCache, KeyRef, PublicKey, SignatureCheck, SignatureFault, SignedData, verify_many,
+    verify_many_cached,
 };
 use wireproof_conformance::{Folder, fixtures};
 
@@ -72,11 +73,11 @@ fn assert_all_signed(blocks: &[Vec<u8>], keys: &HashMap<String, PublicKey>, coun
     let signing_bytes: Vec<SigningBytes<'_>> = commits.iter().map(Commit::signing_bytes).collect();
     let digests = commit::digest_many(&signing_bytes);
     let pairs = commits.iter().zip(&digests);
-    let checks: Vec<Check<'_>> = pairs
-        .map(|(commit, digest)| Check {
-            signed: Signed::Digest(*digest),
+    let checks: Vec<SignatureCheck<'_>> = pairs
+        .map(|(commit, digest)| SignatureCheck {
+            signed: SignedData::Digest(*digest),
             signature: commit.sig,
-            key: Key::Compressed(*keys[commit.did].as_compressed()),
+            key: KeyRef::Compressed(*keys[commit.did].as_compressed()),
         })
         .collect();
     assert_eq!(verify_many(&checks), vec![Ok(()); count]);

@@ -15,8 +15,8 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use secp256k1::{Message, ecdsa, schnorr as their_schnorr};
 use wireproof_crypto::{
-    Check, CompressedKey, Curve, Digest, Key, KeyCache, PublicKey, SecretKey, Signed, schnorr,
-    verify_many, verify_many_cached,
+    CompressedKey, Curve, Digest, KeyCache, KeyRef, PublicKey, SecretKey, SignatureCheck,
+    SignedData, schnorr, verify_many, verify_many_cached,
 };
 
 fn main() {
@@ -89,20 +89,20 @@ fn cache() -> KeyCache {
     KeyCache::new(16 << 20, [7; 16])
 }
 
-fn many(items: &[Item], check: fn(&Item) -> Check<'_>) {
-    let checks: Vec<Check<'_>> = items.iter().map(check).collect();
+fn many(items: &[Item], check: fn(&Item) -> SignatureCheck<'_>) {
+    let checks: Vec<SignatureCheck<'_>> = items.iter().map(check).collect();
     assert!(verify_many(&checks).iter().all(Result::is_ok));
 }
 
 fn cached(items: &[Item], cache: &mut KeyCache) {
-    let checks: Vec<Check<'_>> = items.iter().map(Item::spelled_check).collect();
+    let checks: Vec<SignatureCheck<'_>> = items.iter().map(Item::spelled_check).collect();
     let mut verdicts = vec![Ok(()); checks.len()];
     verify_many_cached(&checks, cache, &mut verdicts);
     assert!(verdicts.iter().all(Result::is_ok));
 }
 
 fn many_schnorr(items: &[SchnorrItem]) {
-    let checks: Vec<schnorr::Check<'_>> = items.iter().map(SchnorrItem::check).collect();
+    let checks: Vec<schnorr::SignatureCheck<'_>> = items.iter().map(SchnorrItem::check).collect();
     assert!(schnorr::verify_many(&checks).iter().all(Result::is_ok));
 }
 
@@ -141,17 +141,17 @@ impl Item {
         Self { digest, signature, did_key, key, libraries }
     }
 
-    fn check(&self) -> Check<'_> {
-        Check {
-            signed: Signed::Digest(self.digest),
+    fn check(&self) -> SignatureCheck<'_> {
+        SignatureCheck {
+            signed: SignedData::Digest(self.digest),
             signature: &self.signature,
-            key: Key::Parsed(&self.key),
+            key: KeyRef::Parsed(&self.key),
         }
     }
 
-    fn spelled_check(&self) -> Check<'_> {
+    fn spelled_check(&self) -> SignatureCheck<'_> {
         let key = CompressedKey::from_did_key(&self.did_key).expect("a key");
-        Check { key: Key::Compressed(key), ..self.check() }
+        SignatureCheck { key: KeyRef::Compressed(key), ..self.check() }
     }
 
     fn parsed(&self) {
@@ -212,11 +212,11 @@ impl SchnorrItem {
         Self { message, signature, key: secret.public_key().to_bytes() }
     }
 
-    fn check(&self) -> schnorr::Check<'_> {
-        schnorr::Check {
+    fn check(&self) -> schnorr::SignatureCheck<'_> {
+        schnorr::SignatureCheck {
             message: &self.message,
             signature: &self.signature,
-            key: schnorr::Key::Bytes(&self.key),
+            key: schnorr::KeyRef::Bytes(&self.key),
         }
     }
 

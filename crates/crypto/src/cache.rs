@@ -15,14 +15,14 @@ use kernels::secp256k1::{Key, KeyTable};
 
 use crate::compressed::CompressedKey;
 use crate::public_key::PublicKey;
-use crate::seeded::Seeded;
+use crate::seeded::SeededState;
 
 /// Keys that were met before, ready for use: their points, or their odd multiples where signatures
 /// are verified in lanes. Made for [`verify_many_cached`](crate::verify_many_cached).
 #[derive(Debug)]
 pub struct KeyCache {
     /// Where in `entries` a key is.
-    index: HashMap<CompressedKey, usize, Seeded>,
+    index: HashMap<CompressedKey, usize, SeededState>,
     // entries.len() <= capacity
     entries: Vec<Entry>,
     capacity: usize,
@@ -68,7 +68,7 @@ impl KeyCache {
     /// [`ENTRY_BYTES`](Self::ENTRY_BYTES). The seed should be a secret from those who choose keys.
     pub fn new(budget_bytes: usize, seed: [u8; 16]) -> Self {
         Self {
-            index: HashMap::with_hasher(Seeded::new(seed)),
+            index: HashMap::with_hasher(SeededState::new(seed)),
             entries: Vec::new(),
             capacity: budget_bytes / Self::ENTRY_BYTES,
             hand: 0,

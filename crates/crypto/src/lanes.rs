@@ -10,7 +10,7 @@ use kernels::sha256::{self, Digest};
 use crate::cache::KeyCache;
 use crate::compressed::CompressedKey;
 use crate::error::SignatureFault;
-use crate::many::{self, Verdict};
+use crate::many::{self, SignatureVerdict};
 use crate::public_key::PublicKey;
 use crate::schnorr;
 use crate::signature::halves;
@@ -29,14 +29,14 @@ pub(crate) trait Job {
     /// The key as the kernel reads it.
     fn lane_key(&self) -> kernel::Key<'_>;
     /// The verdict of the library.
-    fn alone(&self) -> Verdict;
+    fn alone(&self) -> SignatureVerdict;
 }
 
 /// Writes the verdict on each ECDSA signature to its place.
 pub(crate) fn verify_ecdsa(
     jobs: &[many::Job<'_>],
     cache: Option<&mut KeyCache>,
-    verdicts: &mut [Verdict],
+    verdicts: &mut [SignatureVerdict],
 ) {
     verify(jobs, cache, verdicts, |jobs, keys, found| {
         let pairs = jobs.iter().zip(keys);
@@ -51,7 +51,7 @@ pub(crate) fn verify_ecdsa(
 pub(crate) fn verify_schnorr(
     jobs: &[schnorr::Job<'_>],
     cache: Option<&mut KeyCache>,
-    verdicts: &mut [Verdict],
+    verdicts: &mut [SignatureVerdict],
 ) {
     verify(jobs, cache, verdicts, |jobs, keys, found| {
         let challenges = challenges(jobs);
@@ -71,7 +71,7 @@ pub(crate) fn verify_schnorr(
 fn verify<J: Job>(
     jobs: &[J],
     mut cache: Option<&mut KeyCache>,
-    verdicts: &mut [Verdict],
+    verdicts: &mut [SignatureVerdict],
     run: impl Fn(&[J], &[kernel::Key<'_>], &mut [kernel::Verdict]),
 ) {
     let mut found = [kernel::Verdict::Undecided; AT_ONCE];
@@ -97,7 +97,7 @@ fn verify<J: Job>(
     }
 }
 
-fn settle(job: &impl Job, found: kernel::Verdict) -> Verdict {
+fn settle(job: &impl Job, found: kernel::Verdict) -> SignatureVerdict {
     match found {
         kernel::Verdict::Valid => Ok(()),
         kernel::Verdict::Invalid => Err(why_invalid(&job.spelled())),

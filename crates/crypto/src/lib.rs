@@ -53,7 +53,10 @@ pub use compressed::CompressedKey;
 pub use curve::Curve;
 pub use error::{KeyError, SignatureFault};
 pub use kernels::sha256::Digest;
-pub use many::{Check, Key, Signed, Verdict, verify_many, verify_many_cached, verify_many_into};
+pub use many::{
+    KeyRef, SignatureCheck, SignatureVerdict, SignedData, verify_many, verify_many_cached,
+    verify_many_into,
+};
 pub use public_key::PublicKey;
 pub use secret_key::SecretKey;
-pub use seeded::Seeded;
+pub use seeded::SeededState;

@@ -11,18 +11,18 @@ use crate::{lanes, signature};
 
 /// A signature to be judged, by the strict rules of repository data.
 #[derive(Clone, Copy, Debug)]
-pub struct Check<'a> {
+pub struct SignatureCheck<'a> {
     /// What was signed.
-    pub signed: Signed<'a>,
+    pub signed: SignedData<'a>,
     /// r and s, 64 bytes if it is well formed.
     pub signature: &'a [u8],
     /// Who is said to have signed.
-    pub key: Key<'a>,
+    pub key: KeyRef<'a>,
 }
 
 /// What was signed, hashed or not.
 #[derive(Clone, Copy, Debug)]
-pub enum Signed<'a> {
+pub enum SignedData<'a> {
     /// The message.
     Message(&'a [u8]),
     /// The SHA-256 of the message.
@@ -31,7 +31,7 @@ pub enum Signed<'a> {
 
 /// A key in one of the forms that a caller may have it in.
 #[derive(Clone, Copy, Debug)]
-pub enum Key<'a> {
+pub enum KeyRef<'a> {
     /// Checked before.
     Parsed(&'a PublicKey),
     /// Spelled, and perhaps no point at all: the batch finds out.
@@ -39,7 +39,7 @@ pub enum Key<'a> {
 }
 
 /// What is said of a signature.
-pub type Verdict = Result<(), SignatureFault>;
+pub type SignatureVerdict = Result<(), SignatureFault>;
 
 /// Judges each signature. Curves may be mixed; the verdict of a check has the check's index.
 ///
@@ -47,20 +47,20 @@ pub type Verdict = Result<(), SignatureFault>;
 /// compressed key is no point.
 ///
 /// ```
-/// use wireproof_crypto::{Check, Curve, Key, SecretKey, Signed, SignatureFault, verify_many};
+/// use wireproof_crypto::{SignatureCheck, Curve, KeyRef, SecretKey, SignedData, SignatureFault, verify_many};
 ///
 /// let secret = SecretKey::from_bytes(Curve::P256, &[7; 32])?;
 /// let (key, signature) = (secret.public_key(), secret.sign(b"hello"));
-/// let check = |message| Check {
-///     signed: Signed::Message(message),
+/// let check = |message| SignatureCheck {
+///     signed: SignedData::Message(message),
 ///     signature: &signature,
-///     key: Key::Parsed(&key),
+///     key: KeyRef::Parsed(&key),
 /// };
 /// let verdicts = verify_many(&[check(b"hello"), check(b"goodbye")]);
 /// assert_eq!(verdicts, [Ok(()), Err(SignatureFault::Mismatch)]);
 /// # Ok::<(), wireproof_crypto::KeyError>(())
 /// ```
-pub fn verify_many(checks: &[Check<'_>]) -> Vec<Verdict> {
+pub fn verify_many(checks: &[SignatureCheck<'_>]) -> Vec<SignatureVerdict> {
     let mut verdicts = vec![Ok(()); checks.len()];
     verify_many_into(checks, &mut verdicts);
     verdicts
@@ -70,7 +70,7 @@ pub fn verify_many(checks: &[Check<'_>]) -> Vec<Verdict> {
 ///
 /// # Panics
 /// If the two slices differ in length.
-pub fn verify_many_into(checks: &[Check<'_>], verdicts: &mut [Verdict]) {
+pub fn verify_many_into(checks: &[SignatureCheck<'_>], verdicts: &mut [SignatureVerdict]) {
     judge(checks, None, verdicts, lanes::pay_for);
 }
 
@@ -79,23 +79,27 @@ pub fn verify_many_into(checks: &[Check<'_>], verdicts: &mut [Verdict]) {
 ///
 /// # Panics
 /// If the two slices differ in length.
-pub fn verify_many_cached(checks: &[Check<'_>], cache: &mut KeyCache, verdicts: &mut [Verdict]) {
+pub fn verify_many_cached(
+    checks: &[SignatureCheck<'_>],
+    cache: &mut KeyCache,
+    verdicts: &mut [SignatureVerdict],
+) {
     judge(checks, Some(cache), verdicts, lanes::pay_for);
 }
 
 /// Settles what can be told from a signature alone, and sorts the rest: K-256 to the lanes if
 /// `take_lanes` says so of their number, everything else to the libraries.
 pub(crate) fn judge(
-    checks: &[Check<'_>],
+    checks: &[SignatureCheck<'_>],
     mut cache: Option<&mut KeyCache>,
-    verdicts: &mut [Verdict],
+    verdicts: &mut [SignatureVerdict],
     take_lanes: impl FnOnce(usize) -> bool,
 ) {
     assert_eq!(checks.len(), verdicts.len(), "one place for each verdict");
     let digests = digests(checks);
     let (mut k256, mut alone) = (Vec::with_capacity(checks.len()), Vec::new());
     for (place, (check, digest)) in checks.iter().zip(&digests).enumerate() {
-        let Check { key, .. } = *check;
+        let SignatureCheck { key, .. } = *check;
         match signature::strict(key.curve(), check.signature) {
             Err(fault) => verdicts[place] = Err(fault),
             Ok(signature) => {
@@ -115,12 +119,12 @@ pub(crate) fn judge(
 }
 
 /// The digest of each check; the messages among them are hashed together.
-fn digests(checks: &[Check<'_>]) -> Vec<Digest> {
+fn digests(checks: &[SignatureCheck<'_>]) -> Vec<Digest> {
     let messages: Vec<&[u8]> = checks.iter().filter_map(|check| check.signed.message()).collect();
     let mut hashed = sha256::digest_many(&messages).into_iter();
-    let digest = |check: &Check<'_>| match check.signed {
-        Signed::Message(_) => hashed.next().expect("a digest for each message"),
-        Signed::Digest(digest) => digest,
+    let digest = |check: &SignatureCheck<'_>| match check.signed {
+        SignedData::Message(_) => hashed.next().expect("a digest for each message"),
+        SignedData::Digest(digest) => digest,
     };
     checks.iter().map(digest).collect()
 }
@@ -130,19 +134,19 @@ pub(crate) struct Job<'a> {
     place: usize,
     pub(crate) digest: &'a Digest,
     pub(crate) signature: &'a [u8; 64],
-    key: Key<'a>,
+    key: KeyRef<'a>,
 }
 
 impl Job<'_> {
-    fn by_library(&self, cache: Option<&mut KeyCache>) -> Verdict {
+    fn by_library(&self, cache: Option<&mut KeyCache>) -> SignatureVerdict {
         match (self.key, cache) {
-            (Key::Parsed(key), _) => self.by_key(key),
-            (Key::Compressed(key), None) => self.by_key(&parse(key)?),
-            (Key::Compressed(key), Some(cache)) => self.by_cached_key(key, cache),
+            (KeyRef::Parsed(key), _) => self.by_key(key),
+            (KeyRef::Compressed(key), None) => self.by_key(&parse(key)?),
+            (KeyRef::Compressed(key), Some(cache)) => self.by_cached_key(key, cache),
         }
     }
 
-    fn by_cached_key(&self, spelled: CompressedKey, cache: &mut KeyCache) -> Verdict {
+    fn by_cached_key(&self, spelled: CompressedKey, cache: &mut KeyCache) -> SignatureVerdict {
         if let Some(key) = cache.find_key(&spelled) {
             return self.by_key(key);
         }
@@ -152,7 +156,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn by_key(&self, key: &PublicKey) -> Verdict {
+    fn by_key(&self, key: &PublicKey) -> SignatureVerdict {
         key.verify_low_s(self.digest, self.signature)
     }
 }
@@ -170,7 +174,7 @@ impl lanes::Job for Job<'_> {
         kernels::secp256k1::Key::Compressed(self.key.as_compressed().as_bytes())
     }
 
-    fn alone(&self) -> Verdict {
+    fn alone(&self) -> SignatureVerdict {
         self.by_library(None)
     }
 }
@@ -179,7 +183,7 @@ fn parse(key: CompressedKey) -> Result<PublicKey, SignatureFault> {
     PublicKey::try_from(key).map_err(|_| SignatureFault::Key)
 }
 
-impl<'a> Signed<'a> {
+impl<'a> SignedData<'a> {
     fn message(self) -> Option<&'a [u8]> {
         match self {
             Self::Message(message) => Some(message),
@@ -188,7 +192,7 @@ impl<'a> Signed<'a> {
     }
 }
 
-impl Key<'_> {
+impl KeyRef<'_> {
     fn as_compressed(&self) -> &CompressedKey {
         match self {
             Self::Parsed(key) => key.as_compressed(),

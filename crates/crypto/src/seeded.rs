@@ -8,22 +8,22 @@ use std::hash::{BuildHasher, DefaultHasher, Hasher};
 ///
 /// ```
 /// use std::collections::HashMap;
-/// use wireproof_crypto::Seeded;
-/// let mut table = HashMap::with_hasher(Seeded::new([7; 16]));
+/// use wireproof_crypto::SeededState;
+/// let mut table = HashMap::with_hasher(SeededState::new([7; 16]));
 /// table.insert("did:web:example.com", 1);
 /// assert_eq!(table["did:web:example.com"], 1);
 /// ```
 #[derive(Clone)]
-pub struct Seeded([u8; 16]);
+pub struct SeededState([u8; 16]);
 
-impl Seeded {
+impl SeededState {
     /// A hasher behind this secret.
     pub fn new(seed: [u8; 16]) -> Self {
         Self(seed)
     }
 }
 
-impl BuildHasher for Seeded {
+impl BuildHasher for SeededState {
     type Hasher = DefaultHasher;
 
     fn build_hasher(&self) -> DefaultHasher {
@@ -33,9 +33,9 @@ impl BuildHasher for Seeded {
     }
 }
 
-impl fmt::Debug for Seeded {
+impl fmt::Debug for SeededState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seeded")
+        f.write_str("SeededState")
     }
 }
 
@@ -45,9 +45,9 @@ mod tests {
 
     #[test]
     fn places_depend_on_the_seed_which_is_not_printed() {
-        let place = |seed| Seeded::new([seed; 16]).hash_one("a key");
+        let place = |seed| SeededState::new([seed; 16]).hash_one("a key");
         assert_eq!(place(1), place(1));
         assert_ne!(place(1), place(2));
-        assert_eq!(format!("{:?}", Seeded::new([77; 16])), "Seeded");
+        assert_eq!(format!("{:?}", SeededState::new([77; 16])), "SeededState");
     }
 }

@@ -70,24 +70,24 @@ impl Triple {
         triple
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> SignatureVerdict {
         self.key.verify_digest(&self.digest, &self.signature)
     }
 
-    fn verdict_allowing_high_s(&self) -> Verdict {
+    fn verdict_allowing_high_s(&self) -> SignatureVerdict {
         self.key.verify_digest_allowing_high_s(&self.digest, &self.signature)
     }
 
-    fn check(&self) -> Check<'_> {
-        Check {
-            signed: Signed::Digest(self.digest),
+    fn check(&self) -> SignatureCheck<'_> {
+        SignatureCheck {
+            signed: SignedData::Digest(self.digest),
             signature: &self.signature,
-            key: Key::Parsed(&self.key),
+            key: KeyRef::Parsed(&self.key),
         }
     }
 
-    fn spelled_check(&self) -> Check<'_> {
-        Check { key: Key::Compressed(*self.key.as_compressed()), ..self.check() }
+    fn spelled_check(&self) -> SignatureCheck<'_> {
+        SignatureCheck { key: KeyRef::Compressed(*self.key.as_compressed()), ..self.check() }
     }
 }
 
@@ -282,7 +282,10 @@ fn a_signature_of_another_length_or_in_der_is_refused() {
             let expected = Err(SignatureFault::Length(bad.len()));
             assert_eq!(good.key.verify_digest(&good.digest, bad), expected);
             assert_eq!(good.key.verify_digest_allowing_high_s(&good.digest, bad), expected);
-            assert_eq!(verify_many(&[Check { signature: bad, ..good.check() }]), [expected]);
+            assert_eq!(
+                verify_many(&[SignatureCheck { signature: bad, ..good.check() }]),
+                [expected]
+            );
         }
     }
 }
@@ -449,7 +452,10 @@ const WAYS: [(&str, TakeLanes); 3] = [
 ];
 
 /// The verdicts on `checks`, which are the same every way.
-fn judged(checks: &[Check<'_>], mut cache: Option<&mut KeyCache>) -> Vec<Verdict> {
+fn judged(
+    checks: &[SignatureCheck<'_>],
+    mut cache: Option<&mut KeyCache>,
+) -> Vec<SignatureVerdict> {
     let expected = verify_many(checks);
     for (name, take_lanes) in WAYS {
         let mut verdicts = vec![Err(SignatureFault::Key); checks.len()];
@@ -464,9 +470,9 @@ fn a_batch_is_judged_as_each_of_its_checks_alone() {
     let mut dice = Dice::new(11);
     for len in (0..=17).chain([100, 1_000]) {
         let triples: Vec<Triple> = (0..len).map(|_| Triple::any(&mut dice)).collect();
-        let expected: Vec<Verdict> = triples.iter().map(Triple::verdict).collect();
-        let parsed: Vec<Check<'_>> = triples.iter().map(Triple::check).collect();
-        let spelled: Vec<Check<'_>> = triples.iter().map(Triple::spelled_check).collect();
+        let expected: Vec<SignatureVerdict> = triples.iter().map(Triple::verdict).collect();
+        let parsed: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::check).collect();
+        let spelled: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::spelled_check).collect();
         assert_eq!(judged(&parsed, None), expected);
         assert_eq!(judged(&spelled, None), expected);
     }
@@ -480,7 +486,7 @@ fn one_bad_check_among_good_ones_is_found_at_every_place() {
     for bad in 0..17 {
         let mut triples = good.clone();
         triples[bad].digest[31] ^= 1;
-        let checks: Vec<Check<'_>> = triples.iter().map(Triple::check).collect();
+        let checks: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::check).collect();
         let mut expected = [Ok(()); 17];
         expected[bad] = Err(SignatureFault::Mismatch);
         assert_eq!(judged(&checks, None), expected);
@@ -493,13 +499,13 @@ fn messages_and_digests_may_be_mixed_in_a_batch() {
     let key = secret.public_key();
     let messages: Vec<Vec<u8>> = (0..20).map(|len| vec![len as u8; 10 * len]).collect();
     let signatures: Vec<[u8; 64]> = messages.iter().map(|message| secret.sign(message)).collect();
-    let check = |at: usize| Check {
+    let check = |at: usize| SignatureCheck {
         signed: match at % 3 {
-            0 => Signed::Digest(kernels::sha256::digest(&messages[at])),
-            _ => Signed::Message(&messages[at]),
+            0 => SignedData::Digest(kernels::sha256::digest(&messages[at])),
+            _ => SignedData::Message(&messages[at]),
         },
         signature: &signatures[at],
-        key: Key::Parsed(&key),
+        key: KeyRef::Parsed(&key),
     };
     assert_eq!(verify_many(&Vec::from_iter((0..20).map(check))), [Ok(()); 20]);
 }
@@ -509,7 +515,7 @@ fn a_compressed_key_that_is_no_point_is_the_fault_of_its_own_check() {
     for curve in Curve::ALL {
         let good = Triple::valid(curve, &mut Dice::new(14));
         let no_point = CompressedKey::from_bytes(curve, &[[2].as_slice(), &[0xff; 32]].concat());
-        let bad = Check { key: Key::Compressed(no_point.unwrap()), ..good.check() };
+        let bad = SignatureCheck { key: KeyRef::Compressed(no_point.unwrap()), ..good.check() };
         for place in 0..12 {
             let mut checks = [good.spelled_check(); 12];
             checks[place] = bad;
@@ -547,7 +553,7 @@ fn small_multiples_of_the_generator_are_keys_like_others() {
             }
         }
     }
-    let checks: Vec<Check<'_>> = triples.iter().map(Triple::spelled_check).collect();
+    let checks: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::spelled_check).collect();
     assert_eq!(judged(&checks, None), vec![Ok(()); checks.len()]);
     let mut cache = KeyCache::new(1 << 20, [1; 16]);
     assert_eq!(judged(&checks, Some(&mut cache)), vec![Ok(()); checks.len()]);
@@ -559,7 +565,7 @@ fn a_cache_changes_no_verdict_however_small() {
     let mut triples: Vec<Triple> = (0..60).map(|_| Triple::any(&mut dice)).collect();
     let again: Vec<Triple> = (0..240).map(|_| triples[dice.below(60)].clone()).collect();
     triples.extend(again);
-    let checks: Vec<Check<'_>> = triples.iter().map(Triple::spelled_check).collect();
+    let checks: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::spelled_check).collect();
     for capacity in [0, 1, 2, 7, 1_000] {
         let mut cache = KeyCache::new(capacity * KeyCache::ENTRY_BYTES, [1; 16]);
         for batch in [1, 16, 300] {
@@ -628,23 +634,26 @@ impl SchnorrTriple {
         triple
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> SignatureVerdict {
         let key = XOnlyKey::from_bytes(&self.key);
         let formed = || schnorr::verify_many(&[self.check()])[0];
         key.map_or_else(|_| formed(), |key| key.verify(&self.message, &self.signature))
     }
 
-    fn check(&self) -> schnorr::Check<'_> {
-        schnorr::Check {
+    fn check(&self) -> schnorr::SignatureCheck<'_> {
+        schnorr::SignatureCheck {
             message: &self.message,
             signature: &self.signature,
-            key: schnorr::Key::Bytes(&self.key),
+            key: schnorr::KeyRef::Bytes(&self.key),
         }
     }
 }
 
 /// The verdicts on `checks`, which are the same every way, with a cache and without.
-fn schnorr_judged(checks: &[schnorr::Check<'_>], cache: &mut KeyCache) -> Vec<Verdict> {
+fn schnorr_judged(
+    checks: &[schnorr::SignatureCheck<'_>],
+    cache: &mut KeyCache,
+) -> Vec<SignatureVerdict> {
     let expected = schnorr::verify_many(checks);
     for (name, take_lanes) in WAYS {
         for cache in [None, Some(&mut *cache)] {
@@ -665,15 +674,15 @@ fn a_key_with_odd_y_serves_ecdsa_and_bip_340_from_one_cache() {
         let secret = schnorr::SecretKey::from_bytes(&[seed; 32]).unwrap();
         let (x_only, schnorr_signature) = (secret.public_key(), secret.sign(b"hello", &[0; 32]));
         assert_eq!(key.to_sec1()[1..], x_only.to_bytes());
-        let check = Check {
-            signed: Signed::Message(b"hello"),
+        let check = SignatureCheck {
+            signed: SignedData::Message(b"hello"),
             signature: &signature,
-            key: Key::Parsed(&key),
+            key: KeyRef::Parsed(&key),
         };
-        let schnorr_check = schnorr::Check {
+        let schnorr_check = schnorr::SignatureCheck {
             message: b"hello",
             signature: &schnorr_signature,
-            key: schnorr::Key::Parsed(&x_only),
+            key: schnorr::KeyRef::Parsed(&x_only),
         };
         for _ in 0..3 {
             assert_eq!(judged(&[check; 3], Some(&mut cache)), [Ok(()); 3]);
@@ -688,15 +697,16 @@ fn a_schnorr_batch_is_judged_as_each_of_its_checks_alone() {
     let (mut seen, mut cache) = (Vec::new(), KeyCache::new(1 << 20, [1; 16]));
     for len in (0..=17).chain([100, 1_000]) {
         let triples: Vec<SchnorrTriple> = (0..len).map(|_| SchnorrTriple::any(&mut dice)).collect();
-        let expected: Vec<Verdict> = triples.iter().map(SchnorrTriple::verdict).collect();
-        let checks: Vec<schnorr::Check<'_>> = triples.iter().map(SchnorrTriple::check).collect();
+        let expected: Vec<SignatureVerdict> = triples.iter().map(SchnorrTriple::verdict).collect();
+        let checks: Vec<schnorr::SignatureCheck<'_>> =
+            triples.iter().map(SchnorrTriple::check).collect();
         assert_eq!(schnorr_judged(&checks, &mut cache), expected);
         let keys: Vec<_> = triples.iter().map(|triple| XOnlyKey::from_bytes(&triple.key)).collect();
-        let parsed: Vec<schnorr::Check<'_>> = checks
+        let parsed: Vec<schnorr::SignatureCheck<'_>> = checks
             .iter()
             .zip(&keys)
             .map(|(check, key)| match key {
-                Ok(key) => schnorr::Check { key: schnorr::Key::Parsed(key), ..*check },
+                Ok(key) => schnorr::SignatureCheck { key: schnorr::KeyRef::Parsed(key), ..*check },
                 Err(_) => *check,
             })
             .collect();

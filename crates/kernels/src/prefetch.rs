@@ -1,43 +1,43 @@
-//! Which bytes will be read soon? Who knows can tell the memory before, and does other work meanwhile.
+//! Prefetch hints: cache lines requested before they are read, so that the loads overlap.
 //!
-//! Nothing depends on it: bytes that were not asked for are read as well, and later. Where there is no
-//! such instruction, or none that is stable in Rust, asking does nothing.
+//! A hint never changes a result. On targets without a stable prefetch intrinsic it compiles to
+//! nothing.
 
-/// Asks for the lines of the cache that hold these bytes, without waiting for them.
+/// Requests the cache lines that hold `bytes`.
 #[inline(always)]
-pub fn ask_for(bytes: &[u8]) {
+pub fn bytes(bytes: &[u8]) {
     for at in (0..bytes.len()).step_by(LINE_BYTES) {
-        ask_for_item(bytes, at);
+        element(bytes, at);
     }
 }
 
-/// Asks for the lines of the cache that hold a value.
+/// Requests the cache lines that hold `value`.
 #[inline(always)]
-pub fn ask_for_value<T>(value: &T) {
+pub fn value<T>(value: &T) {
     for line in 0..size_of::<T>().div_ceil(LINE_BYTES) {
-        ask_for_address(std::ptr::from_ref(value).wrapping_byte_add(line * LINE_BYTES));
+        line_at(std::ptr::from_ref(value).wrapping_byte_add(line * LINE_BYTES));
     }
 }
 
-/// Asks for the line of the cache where an item begins; one beyond the last may be asked for too.
+/// Requests the cache line in which the element at `index` begins. An index out of bounds is allowed.
 #[inline(always)]
-pub fn ask_for_item<T>(items: &[T], index: usize) {
-    ask_for_address(items.as_ptr().wrapping_add(index));
+pub fn element<T>(elements: &[T], index: usize) {
+    line_at(elements.as_ptr().wrapping_add(index));
 }
 
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
-fn ask_for_address<T>(address: *const T) {
+fn line_at<T>(address: *const T) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: SSE is part of x86-64, and no address is a wrong one to ask for.
+    // SAFETY: SSE is part of x86-64, and a prefetch of an invalid address does nothing.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
 }
 
 #[inline(always)]
 #[cfg(not(target_arch = "x86_64"))]
-fn ask_for_address<T>(_address: *const T) {}
+fn line_at<T>(_address: *const T) {}
 
-/// The length of a line of the cache. Longer ones are asked for twice.
+/// Length of a cache line in bytes. A longer line is requested more than once.
 pub const LINE_BYTES: usize = 64;
 
 #[cfg(test)]
@@ -45,18 +45,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_may_be_asked_for_and_stay_what_they_are() {
-        let bytes: Vec<u8> = (0..=255).collect();
-        for start in 0..=bytes.len() {
-            for end in start..=bytes.len() {
-                ask_for(&bytes[start..end]);
-                ask_for_item(&bytes[start..], end);
+    fn any_bytes_may_be_prefetched_and_stay_unchanged() {
+        let alphabet: Vec<u8> = (0..=255).collect();
+        for start in 0..=alphabet.len() {
+            for end in start..=alphabet.len() {
+                bytes(&alphabet[start..end]);
+                element(&alphabet[start..], end);
             }
         }
-        assert!(bytes.iter().copied().eq(0..=255));
-        ask_for(&[]);
-        ask_for_item::<u64>(&[], usize::MAX);
-        ask_for_value(&[0; 100]);
-        ask_for_value(&());
+        assert!(alphabet.iter().copied().eq(0..=255));
+        bytes(&[]);
+        element::<u64>(&[], usize::MAX);
+        value(&[0; 100]);
+        value(&());
     }
 }

@@ -10,7 +10,7 @@
 //! Other control characters are *included verbatim*, says NIP-01; the JSON writers that most clients
 //! use tell them as `\u00XX`. No known real event has one. [`Controls`] chooses.
 
-use kernels::append::{Appender, Job, append};
+use kernels::append::{Appender, Pieces, append};
 use kernels::{hex, json, prefetch, sha256};
 
 use crate::{Event, Tag, Value};
@@ -46,9 +46,9 @@ struct Canonical<'e> {
     controls: Controls,
 }
 
-impl Job for Canonical<'_> {
+impl Pieces for Canonical<'_> {
     #[inline(always)]
-    fn run(self, out: &mut Appender) {
+    fn append_to(self, out: &mut Appender) {
         let Self { event, controls } = self;
         out.array(b"[0,\"");
         out.hex(&event.pubkey);
@@ -90,10 +90,10 @@ pub(crate) fn write_tags(tags: &[Tag<'_>], controls: Controls, out: &mut Appende
 #[inline(always)]
 fn ask_ahead(tags: &[Tag<'_>], at: usize) {
     if let Some(tag) = tags.get(at + 2 * TAGS_AHEAD) {
-        prefetch::ask_for_item(tag, 0);
+        prefetch::element(tag, 0);
     }
     if let Some([.., Value::Text(text)]) = tags.get(at + TAGS_AHEAD) {
-        prefetch::ask_for_item(text.as_bytes(), 0);
+        prefetch::element(text.as_bytes(), 0);
     }
 }
 
@@ -125,7 +125,7 @@ fn write_value(value: &Value<'_>, controls: Controls, out: &mut Appender) {
 #[inline(always)]
 pub(crate) fn write_text(text: &str, controls: Controls, out: &mut Appender) {
     if !out.quoted(text.as_bytes()) {
-        out.as_list(|list| write_escaped(text.as_bytes(), controls, list));
+        out.with_vec(|list| write_escaped(text.as_bytes(), controls, list));
     }
 }
 
@@ -201,8 +201,8 @@ mod tests {
 
     struct Text<'t>(&'t str, Controls);
 
-    impl Job for Text<'_> {
-        fn run(self, out: &mut Appender) {
+    impl Pieces for Text<'_> {
+        fn append_to(self, out: &mut Appender) {
             write_text(self.0, self.1, out);
         }
     }

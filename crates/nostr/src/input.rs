@@ -81,7 +81,7 @@ impl<'a> Input<'a> {
     pub(crate) fn text(&mut self, len: usize) -> Result<&'a str, DecodeError> {
         let start = self.offset();
         let bytes = self.take(len)?;
-        utf8::text(bytes).ok_or_else(|| DecodeError::new(start, Reason::Utf8))
+        utf8::from_utf8(bytes).ok_or_else(|| DecodeError::new(start, Reason::Utf8))
     }
 
     /// The next minimal LEB128, of all 64 bits.

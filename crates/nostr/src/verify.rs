@@ -1,7 +1,7 @@
 //! Is this event its author's, are these many?
 
 use crypto::SignatureFault;
-use crypto::schnorr::{self, Check, Key, XOnlyKey};
+use crypto::schnorr::{self, KeyRef, SignatureCheck, XOnlyKey};
 use kernels::sha256;
 
 use crate::Event;
@@ -86,7 +86,7 @@ struct Scratch {
 impl Scratch {
     fn judge(&mut self, group: &[Event<'_>], verdicts: &mut Vec<Result<(), EventFault>>) {
         self.hash(group);
-        let checks: Vec<Check<'_>> = group.iter().map(check).collect();
+        let checks: Vec<SignatureCheck<'_>> = group.iter().map(check).collect();
         let signatures = schnorr::verify_many(&checks);
         let verdict = |((event, id), signature): ((&Event<'_>, &[u8; 32]), _)| {
             if event.id != *id { Err(EventFault::Id) } else { signature }
@@ -111,8 +111,8 @@ impl Scratch {
     }
 }
 
-fn check<'e>(event: &'e Event<'_>) -> Check<'e> {
-    Check { message: &event.id, signature: &event.sig, key: Key::Bytes(&event.pubkey) }
+fn check<'e>(event: &'e Event<'_>) -> SignatureCheck<'e> {
+    SignatureCheck { message: &event.id, signature: &event.sig, key: KeyRef::Bytes(&event.pubkey) }
 }
 
 /// Events whose canonical forms are in memory together.

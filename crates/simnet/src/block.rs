@@ -3,7 +3,7 @@
 //! The counts are taken from the calls that write, not from reading the bytes back, so that they can
 //! judge a decoder.
 
-use codec::cbor::{Counts, Encoder};
+use codec::cbor::{Encoder, ItemCounts};
 use codec::cid::{Cid, CidRef, Codec};
 
 /// A DAG-CBOR block.
@@ -14,7 +14,7 @@ pub struct Block {
     /// The data.
     pub data: Vec<u8>,
     /// What was written into the data.
-    pub counts: Counts,
+    pub counts: ItemCounts,
 }
 
 /// Data whose name is not computed yet.
@@ -23,7 +23,7 @@ pub struct Draft {
     /// The data.
     pub data: Vec<u8>,
     /// What was written into the data.
-    pub counts: Counts,
+    pub counts: ItemCounts,
 }
 
 impl Draft {
@@ -38,7 +38,7 @@ impl Draft {
 #[derive(Debug, Default)]
 pub struct BlockWriter {
     encoder: Encoder,
-    counts: Counts,
+    counts: ItemCounts,
 }
 
 impl BlockWriter {

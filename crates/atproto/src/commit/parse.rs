@@ -1,7 +1,7 @@
 //! The fields of a commit, read in one pass, and the place of its signature.
 
 use codec::Cid;
-use codec::cbor::{Keys, Reader};
+use codec::cbor::{KeyOrder, Reader};
 
 use super::Commit;
 use super::error::{CommitError, CommitFault, fail};
@@ -13,7 +13,7 @@ pub(super) fn parse(block: &[u8]) -> Result<Commit<'_>, CommitError> {
     let mut version = None;
     let count = reader.map()?;
     let entries_at = reader.offset();
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..count {
         let key_at = reader.offset();
         let key = reader.key(&mut keys)?;

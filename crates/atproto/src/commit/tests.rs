@@ -1,6 +1,6 @@
 //! Commits written, read, cut and refused.
 
-use codec::cbor::{self, Encoder, Kind, Reason};
+use codec::cbor::{self, Encoder, ItemKind, Reason};
 use codec::cid::Codec;
 use codec::{Cid, CidRef};
 use kernels::sha256;
@@ -147,7 +147,7 @@ fn every_field_must_be_there() {
 #[test]
 fn a_field_of_another_kind_is_refused_where_it_stands() {
     let number: Write = |out| out.integer(7);
-    let kinds = [Kind::Text, Kind::Text, Kind::Bytes, Kind::Link, Kind::Link];
+    let kinds = [ItemKind::Text, ItemKind::Text, ItemKind::Bytes, ItemKind::Link, ItemKind::Link];
     for ((name, _), kind) in entries().into_iter().zip(kinds) {
         let block = block_with(name, number);
         let error = Commit::parse(&block).unwrap_err();
@@ -155,9 +155,9 @@ fn a_field_of_another_kind_is_refused_where_it_stands() {
         assert_eq!(block[error.offset], 7);
     }
     let text = block_with("version", |out| out.text("3"));
-    assert_eq!(fault_of(&text), CommitFault::Cbor(Reason::Expected(Kind::Integer)));
+    assert_eq!(fault_of(&text), CommitFault::Cbor(Reason::Expected(ItemKind::Integer)));
     let null = block_with("data", |out| out.null());
-    assert_eq!(fault_of(&null), CommitFault::Cbor(Reason::Expected(Kind::Link)));
+    assert_eq!(fault_of(&null), CommitFault::Cbor(Reason::Expected(ItemKind::Link)));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn bytes_that_are_not_canonical_are_refused() {
         let error = Commit::parse(&good[..len]).unwrap_err();
         assert!(matches!(error.fault, CommitFault::Cbor(_)) && error.offset <= len, "{len}");
     }
-    assert_eq!(fault_of(b"\x80"), CommitFault::Cbor(Reason::Expected(Kind::Map)));
+    assert_eq!(fault_of(b"\x80"), CommitFault::Cbor(Reason::Expected(ItemKind::Map)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The header of a frame: which message follows.
 
-use codec::cbor::{Keys, Reader};
+use codec::cbor::{KeyOrder, Reader};
 
 use super::error::{FrameError, FrameFault, fail};
 
@@ -40,7 +40,7 @@ pub fn peek(frame: &[u8]) -> Result<(Header<'_>, usize), FrameError> {
 
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Result<Header<'a>, FrameError> {
     let (mut op, mut kind) = (None, None);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "t" => kind = Some(reader.text()?),

@@ -1,7 +1,7 @@
 //! The fields of each message, read in one pass over the payload's map.
 
 use bumpalo::Bump;
-use codec::cbor::{Keys, Reader};
+use codec::cbor::{KeyOrder, Reader};
 use codec::{Cid, CidRef};
 
 use super::blocks::{self, Blocks};
@@ -59,7 +59,7 @@ fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commi
     let (mut seq, mut repo, mut commit, mut rev, mut since) = (None, None, None, None, None);
     let (mut blocks, mut ops, mut prev_data, mut time) = (None, None, None, None);
     let (mut blobs, mut rebase, mut too_big) = (None, None, None);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "ops" => ops = Some(read_ops(reader, context)?),
@@ -113,7 +113,7 @@ fn read_ops<'a>(
 fn read_op<'a>(reader: &mut Reader<'a>) -> Result<RepoOp<'a>, FrameError> {
     let start = reader.offset();
     let (mut action, mut path, mut cid, mut prev) = (None, None, None, None);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "cid" => cid = Some(nullable(reader, Reader::link)?),
@@ -192,7 +192,7 @@ fn pair<'a>(
 
 fn sync<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Sync<'a>, FrameError> {
     let (mut seq, mut did, mut blocks, mut rev, mut time) = (None, None, None, None, None);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "did" => did = Some(reader.text()?),
@@ -220,7 +220,7 @@ fn identity<'a>(
     context: Context<'_, 'a>,
 ) -> Result<Identity<'a>, FrameError> {
     let (mut seq, mut did, mut time, mut handle) = (None, None, None, None);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "did" => did = Some(reader.text()?),
@@ -243,7 +243,7 @@ fn account<'a>(
     context: Context<'_, 'a>,
 ) -> Result<Account<'a>, FrameError> {
     let (mut seq, mut did, mut time, mut active, mut status) = (None, None, None, None, None);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "did" => did = Some(reader.text()?),
@@ -283,7 +283,7 @@ fn name_and_message<'a>(
     name_key: &str,
 ) -> Result<NameAndMessage<'a>, FrameError> {
     let (mut name, mut message) = (None, None);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             key if key == name_key => name = Some(reader.text()?),

@@ -1,5 +1,5 @@
 use codec::car::{CarFault, HashProof, Writer};
-use codec::cbor::{Encoder, Kind, Reason};
+use codec::cbor::{Encoder, ItemKind, Reason};
 use codec::cid::Codec;
 use codec::{Cid, car};
 use proptest::prelude::*;
@@ -232,7 +232,7 @@ fn faults_say_where_in_the_frame_they_are() {
     let fault = FrameFault::Cbor(Reason::TrailingBytes);
     assert_eq!(refusal(&longer), FrameError { offset: frame.len(), fault });
 
-    let fault = FrameFault::Cbor(Reason::Expected(Kind::Map));
+    let fault = FrameFault::Cbor(Reason::Expected(ItemKind::Map));
     assert_eq!(refusal(b"\x01"), FrameError { offset: 0, fault });
 }
 

@@ -102,15 +102,15 @@ impl Index {
             &self.entries[self.starts[bucket] as usize..self.starts[bucket + 1] as usize]
         };
         for cids in cids.chunks(MANY) {
-            cids.iter().for_each(|cid| prefetch::ask_for_item(&self.starts, bucket(cid)));
-            cids.iter().for_each(|cid| prefetch::ask_for_item(among(cid), 0));
+            cids.iter().for_each(|cid| prefetch::element(&self.starts, bucket(cid)));
+            cids.iter().for_each(|cid| prefetch::element(among(cid), 0));
             for cid in cids {
                 let among = among(cid);
                 let at = among.partition_point(|entry| prefix(*entry) < digest_prefix(cid));
                 if let Some(entry) = among.get(at) {
                     let section = &archive[*entry as u32 as usize..];
                     // The length, the CID and the first of the data are on two lines or three.
-                    prefetch::ask_for(&section[..section.len().min(3 * prefetch::LINE_BYTES)]);
+                    prefetch::bytes(&section[..section.len().min(3 * prefetch::LINE_BYTES)]);
                 }
             }
         }

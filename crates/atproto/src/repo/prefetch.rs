@@ -20,7 +20,7 @@ impl Prefetcher {
         let end = (offset + AHEAD_BYTES).min(bytes.len());
         // Where the reader jumps, what it left behind stays behind.
         let start = self.asked.clamp(offset.min(end), end);
-        prefetch::ask_for(&bytes[start..end]);
+        prefetch::bytes(&bytes[start..end]);
         self.asked = start + (end - start).next_multiple_of(prefetch::LINE_BYTES);
     }
 }

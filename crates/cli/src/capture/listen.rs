@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 use wireproof::atproto::event::peek;
-use wireproof::codec::cbor::{Keys, Reader};
+use wireproof::codec::cbor::{KeyOrder, Reader};
 use wireproof::net::firehose::{Arrival, Feed, FeedItem, Kind, Notice};
 use wireproof::net::hosts::Chance;
 use wireproof::net::websocket::Dialer;
@@ -74,7 +74,7 @@ fn changes_something(arrival: &Arrival) -> bool {
 fn has_ops(frame: &[u8]) -> Option<bool> {
     let (_, payload_at) = peek(frame).ok()?;
     let mut reader = Reader::new(&frame[payload_at..]);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map().ok()? {
         match reader.key(&mut keys).ok()? {
             "ops" => return Some(reader.array().ok()? > 0),

@@ -122,7 +122,7 @@ fn count(frames: &[Bytes]) -> FrameCounts {
             continue;
         };
         for block in event.blocks() {
-            let mut content = cbor::Counts::default();
+            let mut content = cbor::ItemCounts::default();
             if block.cid.is_dag_cbor() {
                 cbor::count(block.data, &mut content).expect("the decoder validated this block");
             }

@@ -1,7 +1,7 @@
 //! The archive's header: its version and its roots.
 
 use super::error::{CarError, CarFault, fail};
-use crate::cbor::{DecodeError, Encoder, Keys, Reader};
+use crate::cbor::{DecodeError, Encoder, KeyOrder, Reader};
 use crate::cid::{Cid, CidRef};
 
 /// The root links of an archive, in order. There may be none.
@@ -51,7 +51,7 @@ type Fields<'a> = (Option<Roots<'a>>, Option<i64>);
 fn fields(header: &[u8]) -> Result<Fields<'_>, DecodeError> {
     let mut reader = Reader::new(header);
     let (mut roots, mut version) = (None, None);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "roots" => roots = Some(read_roots(&mut reader)?),

@@ -10,7 +10,7 @@ use crate::cid::CidRef;
 
 /// How much of each kind there is in an item and everything inside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ItemCounts {
     /// Maps.
     pub maps: u64,
     /// Entries in those maps.
@@ -35,7 +35,7 @@ pub struct Counts {
     pub nulls: u64,
 }
 
-impl Counts {
+impl ItemCounts {
     /// Adds what is in `value`.
     pub fn add(&mut self, value: &Value<'_>) {
         match value {
@@ -67,7 +67,7 @@ impl Counts {
 ///
 /// # Errors
 /// If it is not; `counts` is then as it was.
-pub fn count(input: &[u8], counts: &mut Counts) -> Result<(), DecodeError> {
+pub fn count(input: &[u8], counts: &mut ItemCounts) -> Result<(), DecodeError> {
     let tally = Cell::new(*counts);
     scan::whole(input, Counting(&tally), &mut ())?;
     *counts = tally.get();
@@ -75,11 +75,11 @@ pub fn count(input: &[u8], counts: &mut Counts) -> Result<(), DecodeError> {
 }
 
 #[derive(Clone, Copy)]
-struct Counting<'t>(&'t Cell<Counts>);
+struct Counting<'t>(&'t Cell<ItemCounts>);
 
 impl Counting<'_> {
     #[inline]
-    fn note(self, change: impl FnOnce(&mut Counts)) {
+    fn note(self, change: impl FnOnce(&mut ItemCounts)) {
         let mut counts = self.0.get();
         change(&mut counts);
         self.0.set(counts);

@@ -66,12 +66,12 @@ pub enum Reason {
     Depth,
     /// A typed reader asked for another kind of item.
     #[error("expected {0}")]
-    Expected(Kind),
+    Expected(ItemKind),
 }
 
 /// What a typed reader can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ItemKind {
     /// An integer of 64 bits with a sign.
     Integer,
     /// Text.
@@ -88,7 +88,7 @@ pub enum Kind {
     Map,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ItemKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Integer => "an integer of 64 bits",

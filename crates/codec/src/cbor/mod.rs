@@ -40,10 +40,10 @@ mod tests;
 mod value;
 
 pub use arena::{decode, decode_into, decode_prefix};
-pub use count::{Counts, count};
+pub use count::{ItemCounts, count};
 pub use encode::{EncodeError, Encoder, encode};
-pub use error::{DecodeError, Kind, Reason};
-pub use item::Keys;
+pub use error::{DecodeError, ItemKind, Reason};
+pub use item::KeyOrder;
 pub use reader::Reader;
 pub use scan::{validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};

@@ -1,16 +1,16 @@
 //! Walking items by hand: what typed decoders read with.
 
-use super::error::{DecodeError, Kind, Reason};
-use super::item::{self, Keys, Read, Refusal, refuse};
+use super::error::{DecodeError, ItemKind, Reason};
+use super::item::{self, KeyOrder, Read, Refusal, refuse};
 use super::scan;
 use crate::cid::CidRef;
 
 /// Reads canonical items in turn.
 ///
 /// ```
-/// use wireproof_codec::cbor::{Keys, Reader};
+/// use wireproof_codec::cbor::{KeyOrder, Reader};
 /// let mut reader = Reader::new(b"\xa2\x62op\x01\x64kind\x61x");
-/// let mut keys = Keys::new();
+/// let mut keys = KeyOrder::new();
 /// for _ in 0..reader.map()? {
 ///     match reader.key(&mut keys)? {
 ///         "op" => assert_eq!(reader.integer()?, 1),
@@ -66,14 +66,14 @@ impl<'a> Reader<'a> {
         let kind = item::kind(before);
         let number = match kind {
             Some(item::UNSIGNED | item::NEGATIVE) => self.take(item::number(before))?,
-            _ => return self.unexpected(Kind::Integer),
+            _ => return self.unexpected(ItemKind::Integer),
         };
         match i64::try_from(number) {
             Ok(number) if kind == Some(item::UNSIGNED) => Ok(number),
             Ok(number) => Ok(-1 - number),
             Err(_) => {
                 self.rest = before;
-                self.refuse(Reason::Expected(Kind::Integer))
+                self.refuse(Reason::Expected(ItemKind::Integer))
             }
         }
     }
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     pub fn text(&mut self) -> Result<&'a str, DecodeError> {
         match item::kind(self.rest) {
             Some(item::TEXT) => self.take(item::text(self.rest)),
-            _ => self.unexpected(Kind::Text),
+            _ => self.unexpected(ItemKind::Text),
         }
     }
 
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         match item::kind(self.rest) {
             Some(item::BYTES) => self.take(item::bytes(self.rest)),
-            _ => self.unexpected(Kind::Bytes),
+            _ => self.unexpected(ItemKind::Bytes),
         }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
     pub fn link(&mut self) -> Result<CidRef<'a>, DecodeError> {
         match item::kind(self.rest) {
             Some(item::TAG) => self.take(item::link(self.rest)),
-            _ => self.unexpected(Kind::Link),
+            _ => self.unexpected(ItemKind::Link),
         }
     }
 
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
                 self.rest = behind;
                 Ok(*byte == item::TRUE)
             }
-            _ => self.unexpected(Kind::Boolean),
+            _ => self.unexpected(ItemKind::Boolean),
         }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
     pub fn array(&mut self) -> Result<usize, DecodeError> {
         match item::kind(self.rest) {
             Some(item::ARRAY) => self.take(item::count(self.rest, 1, 0)),
-            _ => self.unexpected(Kind::Array),
+            _ => self.unexpected(ItemKind::Array),
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
     pub fn map(&mut self) -> Result<usize, DecodeError> {
         match item::kind(self.rest) {
             Some(item::MAP) => self.take(item::count(self.rest, 2, 0)),
-            _ => self.unexpected(Kind::Map),
+            _ => self.unexpected(ItemKind::Map),
         }
     }
 
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the key is not text, or not greater than the one before in canonical order.
     #[inline]
-    pub fn key(&mut self, keys: &mut Keys<'a>) -> Result<&'a str, DecodeError> {
+    pub fn key(&mut self, keys: &mut KeyOrder<'a>) -> Result<&'a str, DecodeError> {
         self.take(item::key(self.rest, keys))
     }
 
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
     /// is the one to name.
     #[cold]
     #[inline(never)]
-    fn unexpected<T>(&self, asked: Kind) -> Result<T, DecodeError> {
+    fn unexpected<T>(&self, asked: ItemKind) -> Result<T, DecodeError> {
         scan::skip(self.rest).map_err(|refusal| refusal.within(self.len))?;
         self.refuse(Reason::Expected(asked))
     }

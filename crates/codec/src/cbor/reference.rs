@@ -2,12 +2,12 @@
 //! quick paths are tested against. Slow on purpose; only tests are built with it.
 
 use super::error::{DecodeError, Reason};
-use super::{Counts, MAX_DEPTH};
+use super::{ItemCounts, MAX_DEPTH};
 use crate::cid::CidRef;
 
 /// Judges an input that must be one canonical item, and counts what is in it.
-pub(super) fn judge(input: &[u8]) -> Result<Counts, DecodeError> {
-    let mut judge = Judge { input, at: 0, counts: Counts::default() };
+pub(super) fn judge(input: &[u8]) -> Result<ItemCounts, DecodeError> {
+    let mut judge = Judge { input, at: 0, counts: ItemCounts::default() };
     judge.item(0, 0)?;
     if judge.at < input.len() {
         return judge.refuse(judge.at, Reason::TrailingBytes);
@@ -18,7 +18,7 @@ pub(super) fn judge(input: &[u8]) -> Result<Counts, DecodeError> {
 struct Judge<'a> {
     input: &'a [u8],
     at: usize,
-    counts: Counts,
+    counts: ItemCounts,
 }
 
 impl<'a> Judge<'a> {

@@ -2,7 +2,7 @@
 //! [`Sink`], which may build values, count them, or do nothing.
 
 use super::error::{DecodeError, Reason};
-use super::item::{self, Keys, Refusal, Simple, refuse};
+use super::item::{self, KeyOrder, Refusal, Simple, refuse};
 use super::{MAX_DEPTH, WideInteger};
 use crate::cid::CidRef;
 
@@ -161,7 +161,7 @@ fn map<'a, S: Sink<'a>>(
     place: Place,
 ) -> Result<&'a [u8], Refusal> {
     let (count, mut rest) = enter(rest, place, 2)?;
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     sink.map(slot, count, |at, slot| {
         let (key, value) = item::key(rest, &mut keys)?;
         rest = read(value, sink, slot, place.inside(2 * (count - 1 - at)))?;

@@ -9,7 +9,7 @@ fn assert_judged_as_defined(input: &[u8]) {
     let expected = reference::judge(input);
     assert_eq!(validate(input), expected.map(drop), "validate {input:02x?}");
 
-    let mut counts = Counts::default();
+    let mut counts = ItemCounts::default();
     assert_eq!(count(input, &mut counts), expected.map(drop), "count {input:02x?}");
     assert_eq!(counts, expected.unwrap_or_default());
 
@@ -17,7 +17,7 @@ fn assert_judged_as_defined(input: &[u8]) {
     let decoded = decode(input, &arena);
     assert_eq!(decoded.map(drop), expected.map(drop), "decode {input:02x?}");
     if let Ok(value) = decoded {
-        let mut counts = Counts::default();
+        let mut counts = ItemCounts::default();
         counts.add(&value);
         assert_eq!(counts, expected.unwrap(), "values of {input:02x?}");
         assert_eq!(encode(&value).as_deref(), Ok(input), "encoding is the inverse of decoding");
@@ -160,14 +160,17 @@ fn stated_counts_reserve_no_more_than_the_input_could_fill() {
 #[test]
 fn a_reader_that_asks_for_another_kind_is_told_what_it_asked_for() {
     let expected = |kind| Some(DecodeError { offset: 0, reason: Reason::Expected(kind) });
-    assert_eq!(Reader::new(b"\x60").integer().err(), expected(Kind::Integer));
-    assert_eq!(Reader::new(&hex("1bffffffffffffffff")).integer().err(), expected(Kind::Integer));
-    assert_eq!(Reader::new(b"\x00").text().err(), expected(Kind::Text));
-    assert_eq!(Reader::new(b"\x60").bytes().err(), expected(Kind::Bytes));
-    assert_eq!(Reader::new(b"\x60").link().err(), expected(Kind::Link));
-    assert_eq!(Reader::new(b"\xf6").boolean().err(), expected(Kind::Boolean));
-    assert_eq!(Reader::new(b"\xa0").array().err(), expected(Kind::Array));
-    assert_eq!(Reader::new(b"\x80").map().err(), expected(Kind::Map));
+    assert_eq!(Reader::new(b"\x60").integer().err(), expected(ItemKind::Integer));
+    assert_eq!(
+        Reader::new(&hex("1bffffffffffffffff")).integer().err(),
+        expected(ItemKind::Integer)
+    );
+    assert_eq!(Reader::new(b"\x00").text().err(), expected(ItemKind::Text));
+    assert_eq!(Reader::new(b"\x60").bytes().err(), expected(ItemKind::Bytes));
+    assert_eq!(Reader::new(b"\x60").link().err(), expected(ItemKind::Link));
+    assert_eq!(Reader::new(b"\xf6").boolean().err(), expected(ItemKind::Boolean));
+    assert_eq!(Reader::new(b"\xa0").array().err(), expected(ItemKind::Array));
+    assert_eq!(Reader::new(b"\x80").map().err(), expected(ItemKind::Map));
     // What breaks a rule of its own is named by that rule.
     let broken = Some(DecodeError { offset: 0, reason: Reason::NotMinimal });
     assert_eq!(Reader::new(&hex("1800")).text().err(), broken);

@@ -6,22 +6,22 @@ use crate::compressed::CompressedKey;
 use crate::curve::Curve;
 use crate::error::SignatureFault;
 use crate::lanes::{self, Job as _};
-use crate::many::Verdict;
+use crate::many::SignatureVerdict;
 
 /// A signature to be judged.
 #[derive(Clone, Copy, Debug)]
-pub struct Check<'a> {
+pub struct SignatureCheck<'a> {
     /// What was signed, of any length; an event's id, for Nostr.
     pub message: &'a [u8],
     /// r and s, 64 bytes if it is well formed.
     pub signature: &'a [u8],
     /// Who is said to have signed.
-    pub key: Key<'a>,
+    pub key: KeyRef<'a>,
 }
 
 /// A key in one of the forms that a caller may have it in.
 #[derive(Clone, Copy, Debug)]
-pub enum Key<'a> {
+pub enum KeyRef<'a> {
     /// Checked before.
     Parsed(&'a XOnlyKey),
     /// 32 bytes that are perhaps no key at all: the batch finds out.
@@ -32,7 +32,7 @@ pub enum Key<'a> {
 ///
 /// Every verdict is that of [`XOnlyKey::verify`], and of [`SignatureFault::Key`] where the bytes of
 /// a key are none.
-pub fn verify_many(checks: &[Check<'_>]) -> Vec<Verdict> {
+pub fn verify_many(checks: &[SignatureCheck<'_>]) -> Vec<SignatureVerdict> {
     let mut verdicts = vec![Ok(()); checks.len()];
     verify_many_into(checks, &mut verdicts);
     verdicts
@@ -42,7 +42,7 @@ pub fn verify_many(checks: &[Check<'_>]) -> Vec<Verdict> {
 ///
 /// # Panics
 /// If the two slices differ in length.
-pub fn verify_many_into(checks: &[Check<'_>], verdicts: &mut [Verdict]) {
+pub fn verify_many_into(checks: &[SignatureCheck<'_>], verdicts: &mut [SignatureVerdict]) {
     judge(checks, None, verdicts, lanes::pay_for);
 }
 
@@ -51,22 +51,26 @@ pub fn verify_many_into(checks: &[Check<'_>], verdicts: &mut [Verdict]) {
 ///
 /// # Panics
 /// If the two slices differ in length.
-pub fn verify_many_cached(checks: &[Check<'_>], cache: &mut KeyCache, verdicts: &mut [Verdict]) {
+pub fn verify_many_cached(
+    checks: &[SignatureCheck<'_>],
+    cache: &mut KeyCache,
+    verdicts: &mut [SignatureVerdict],
+) {
     judge(checks, Some(cache), verdicts, lanes::pay_for);
 }
 
 /// Settles what can be told from a signature alone, and gives the rest to the lanes, if
 /// `take_lanes` says so of their number, or to the library.
 pub(crate) fn judge(
-    checks: &[Check<'_>],
+    checks: &[SignatureCheck<'_>],
     cache: Option<&mut KeyCache>,
-    verdicts: &mut [Verdict],
+    verdicts: &mut [SignatureVerdict],
     take_lanes: impl FnOnce(usize) -> bool,
 ) {
     assert_eq!(checks.len(), verdicts.len(), "one place for each verdict");
     let mut jobs = Vec::with_capacity(checks.len());
     for (place, check) in checks.iter().enumerate() {
-        let Check { message, key, .. } = *check;
+        let SignatureCheck { message, key, .. } = *check;
         match well_formed(check.signature) {
             Err(fault) => verdicts[place] = Err(fault),
             Ok(signature) => jobs.push(Job { place, message, signature, key }),
@@ -85,7 +89,7 @@ pub(crate) struct Job<'a> {
     place: usize,
     pub(crate) message: &'a [u8],
     pub(crate) signature: &'a [u8; 64],
-    pub(crate) key: Key<'a>,
+    pub(crate) key: KeyRef<'a>,
 }
 
 impl lanes::Job for Job<'_> {
@@ -104,17 +108,17 @@ impl lanes::Job for Job<'_> {
         kernels::secp256k1::Key::XOnly(self.key.as_bytes())
     }
 
-    fn alone(&self) -> Verdict {
+    fn alone(&self) -> SignatureVerdict {
         match self.key {
-            Key::Parsed(key) => key.verify(self.message, self.signature),
-            Key::Bytes(bytes) => XOnlyKey::from_bytes(bytes)
+            KeyRef::Parsed(key) => key.verify(self.message, self.signature),
+            KeyRef::Bytes(bytes) => XOnlyKey::from_bytes(bytes)
                 .map_err(|_| SignatureFault::Key)?
                 .verify(self.message, self.signature),
         }
     }
 }
 
-impl Key<'_> {
+impl KeyRef<'_> {
     pub(crate) fn as_bytes(&self) -> &[u8; 32] {
         match self {
             Self::Parsed(key) => key.as_bytes(),

@@ -22,7 +22,7 @@ use crate::public_key::match_or_fault;
 use crate::signature::{halves, of_length};
 
 pub(crate) use many::Job;
-pub use many::{Check, Key, verify_many, verify_many_cached, verify_many_into};
+pub use many::{KeyRef, SignatureCheck, verify_many, verify_many_cached, verify_many_into};
 
 /// A public key: an x for which secp256k1 has points, checked. It stands for the one with even y.
 #[derive(Clone, Copy)]

@@ -1,10 +1,9 @@
-//! How are many short pieces appended to a list of bytes, without a call for each of them?
+//! Short pieces appended to a byte vector without a call for each piece.
 //!
-//! [`append`] chooses the back end once for all pieces of a [`Job`], whose code is compiled for each
-//! back end. Where the machine has registers of 64 bytes, a piece of up to as many is loaded and stored in
-//! one step, by a mask, and no branch asks for its length. With fewer instructions a piece, more
-//! of them are on their way at once, so that what is not in the cache is waited for together: that is
-//! most of the gain.
+//! [`append`] chooses the back end once for all [`Pieces`], whose code is compiled for each back end.
+//! With AVX-512, a piece of up to 64 bytes is loaded and stored by one masked instruction each, and no
+//! branch depends on its length. Fewer instructions a piece leave more of them in flight, so cache
+//! misses overlap: that is most of the gain.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -14,16 +13,16 @@ use std::mem::{self, MaybeUninit};
 
 use crate::hex;
 
-/// What is appended, piece by piece.
+/// Content that is appended piece by piece.
 ///
 /// ```
-/// use wireproof_kernels::append::{Appender, Job, append};
+/// use wireproof_kernels::append::{Appender, Pieces, append};
 ///
 /// struct Named<'a>(&'a str, [u8; 2]);
 ///
-/// impl Job for Named<'_> {
+/// impl Pieces for Named<'_> {
 ///     #[inline(always)]
-///     fn run(self, out: &mut Appender) {
+///     fn append_to(self, out: &mut Appender) {
 ///         out.bytes(self.0.as_bytes());
 ///         out.byte(b'=');
 ///         out.hex(&self.1);
@@ -34,52 +33,52 @@ use crate::hex;
 /// append(Named("port", [0x1f, 0x90]), &mut bytes);
 /// assert_eq!(bytes, b"port=1f90");
 /// ```
-pub trait Job {
+pub trait Pieces {
     /// Appends all pieces to `out`.
     ///
-    /// To be marked `#[inline(always)]`, as all that it calls with `out`: what is not inlined is
-    /// right and slow.
-    fn run(self, out: &mut Appender);
+    /// Mark the implementation `#[inline(always)]`, and everything that it calls with `out`: code that
+    /// is not inlined is correct but slow.
+    fn append_to(self, out: &mut Appender);
 }
 
-/// Appends what `job` appends.
+/// Appends `pieces` to `out`.
 ///
 /// # Panics
-/// If `job` does; `out` is empty then, since the list is the job's while it runs.
+/// If `pieces` does; `out` is then empty, because the appender owns the vector while it runs.
 #[inline]
-pub fn append(job: impl Job, out: &mut Vec<u8>) {
+pub fn append(pieces: impl Pieces, out: &mut Vec<u8>) {
     #[cfg(target_arch = "x86_64")]
     if x86_avx512::is_available() {
         // SAFETY: the line above saw all features on this CPU.
-        return unsafe { append_wide(job, out) };
+        return unsafe { append_wide(pieces, out) };
     }
-    append_portable(job, out);
+    append_portable(pieces, out);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512bw,bmi2")]
-fn append_wide(job: impl Job, out: &mut Vec<u8>) {
-    run(job, true, out);
+fn append_wide(pieces: impl Pieces, out: &mut Vec<u8>) {
+    append_with(pieces, true, out);
 }
 
-fn append_portable(job: impl Job, out: &mut Vec<u8>) {
-    run(job, false, out);
+fn append_portable(pieces: impl Pieces, out: &mut Vec<u8>) {
+    append_with(pieces, false, out);
 }
 
 #[inline(always)]
-fn run(job: impl Job, is_wide: bool, out: &mut Vec<u8>) {
-    let mut appender = Appender { list: mem::take(out), is_wide };
-    job.run(&mut appender);
-    *out = appender.list;
+fn append_with(pieces: impl Pieces, is_wide: bool, out: &mut Vec<u8>) {
+    let mut appender = Appender { vec: mem::take(out), is_wide };
+    pieces.append_to(&mut appender);
+    *out = appender.vec;
 }
 
-/// A list of bytes that grows.
+/// A growing byte vector.
 ///
-/// All its parts stay in registers: what is not inlined takes none of them by reference.
+/// All its fields stay in registers: no function that takes one of them by reference is left uninlined.
 #[derive(Debug)]
 pub struct Appender {
-    list: Vec<u8>,
-    // Only where this CPU has what the wide back end needs.
+    vec: Vec<u8>,
+    // True only where this CPU has all features of the wide back end.
     is_wide: bool,
 }
 
@@ -90,11 +89,11 @@ impl Appender {
         self.array(&[byte]);
     }
 
-    /// Appends bytes whose number is known when this is compiled.
+    /// Appends bytes whose number is known at compile time.
     #[inline(always)]
     pub fn array<const N: usize>(&mut self, bytes: &[u8; N]) {
-        self.room::<N>().write_copy_of_slice(bytes);
-        // SAFETY: the line above wrote as many bytes behind the list.
+        self.spare::<N>().write_copy_of_slice(bytes);
+        // SAFETY: the line above wrote `N` bytes past the end.
         unsafe { self.grow_over(N) };
     }
 
@@ -104,84 +103,84 @@ impl Appender {
         #[cfg(target_arch = "x86_64")]
         if self.is_wide && bytes.len() <= STEP {
             // SAFETY: `is_wide` says that this CPU has all features.
-            unsafe { x86_avx512::copy(bytes, self.room()) };
-            // SAFETY: the line above wrote as many bytes behind the list.
+            unsafe { x86_avx512::copy(bytes, self.spare()) };
+            // SAFETY: the line above wrote `bytes.len()` bytes past the end.
             return unsafe { self.grow_over(bytes.len()) };
         }
-        self.as_list(|list| list.extend_from_slice(bytes));
+        self.with_vec(|vec| vec.extend_from_slice(bytes));
     }
 
-    /// Appends two lower-case digits for each byte.
+    /// Appends two lower-case hexadecimal digits for each byte.
     #[inline(always)]
     pub fn hex(&mut self, bytes: &[u8]) {
         #[cfg(target_arch = "x86_64")]
         if self.is_wide {
             for step in bytes.chunks(STEP / 2) {
                 // SAFETY: `is_wide` says that this CPU has all features.
-                unsafe { x86_avx512::spell(step, self.room()) };
-                // SAFETY: the line above wrote as many digits behind the list.
+                unsafe { x86_avx512::write_hex(step, self.spare()) };
+                // SAFETY: the line above wrote two digits for each byte past the end.
                 unsafe { self.grow_over(2 * step.len()) };
             }
             return;
         }
-        self.as_list(|list| hex::encode_into(bytes, list));
+        self.with_vec(|vec| hex::encode_into(bytes, vec));
     }
 
-    /// Appends `text` in quotes if all of it stands in JSON as it is, free of `"`, `\` and bytes below
-    /// 0x20; else answers `false`, and nothing is appended.
+    /// Appends `text` in quotes if JSON needs no escape for it (no `"`, no `\`, no byte below 0x20).
+    /// Otherwise returns `false` and appends nothing.
     #[inline(always)]
     pub fn quoted(&mut self, text: &[u8]) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self.is_wide && text.len() <= STEP {
             // SAFETY: `is_wide` says that this CPU has all features.
-            let is_plain = unsafe { x86_avx512::quote(text, self.room()) };
+            let is_plain = unsafe { x86_avx512::write_quoted(text, self.spare()) };
             if is_plain {
-                // SAFETY: the line before the last wrote as many bytes behind the list.
+                // SAFETY: the call above wrote the text and two quotes past the end.
                 unsafe { self.grow_over(text.len() + 2) };
             }
             return is_plain;
         }
-        self.as_list(|list| portable::quoted(text, list))
+        self.with_vec(|vec| portable::quoted(text, vec))
     }
 
-    /// Appends by `write`, which has the list itself: for what is long, or rare.
+    /// Appends by `write`, which gets the vector itself: for long or rare pieces.
     #[inline(always)]
-    pub fn as_list<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
-        let mut list = mem::take(&mut self.list);
-        let answer = write(&mut list);
-        self.list = list;
-        answer
+    pub fn with_vec<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut vec = mem::take(&mut self.vec);
+        let result = write(&mut vec);
+        self.vec = vec;
+        result
     }
 
-    /// Makes sure that the list may grow by `len` bytes without being moved.
+    /// Reserves capacity for at least `additional` more bytes.
     #[inline(always)]
-    pub fn reserve(&mut self, len: usize) {
-        if self.list.capacity() - self.list.len() < len {
-            self.list = reserved(mem::take(&mut self.list), len);
+    pub fn reserve(&mut self, additional: usize) {
+        if self.vec.capacity() - self.vec.len() < additional {
+            self.vec = reserved(mem::take(&mut self.vec), additional);
         }
     }
 
-    /// The bytes of memory behind the list.
+    /// The first `N` bytes of spare capacity.
     #[inline(always)]
-    fn room<const N: usize>(&mut self) -> &mut [MaybeUninit<u8>; N] {
+    fn spare<const N: usize>(&mut self) -> &mut [MaybeUninit<u8>; N] {
         self.reserve(N);
-        self.list.spare_capacity_mut().first_chunk_mut().expect("the line above made room")
+        self.vec.spare_capacity_mut().first_chunk_mut().expect("the line above reserved it")
     }
 
     /// # Safety
-    /// Of the memory behind the list, `len` bytes must have been written, within the capacity.
+    /// The first `len` bytes past the end must have been written, within the capacity.
     #[inline(always)]
     unsafe fn grow_over(&mut self, len: usize) {
-        let len = self.list.len() + len;
-        // SAFETY: so the caller says.
-        unsafe { self.list.set_len(len) };
+        let len = self.vec.len() + len;
+        // SAFETY: the caller's contract.
+        unsafe { self.vec.set_len(len) };
     }
 }
 
 #[cold]
-fn reserved(mut list: Vec<u8>, len: usize) -> Vec<u8> {
-    list.reserve(len);
-    list
+fn reserved(mut vec: Vec<u8>, additional: usize) -> Vec<u8> {
+    vec.reserve(additional);
+    vec
 }
 
 /// Bytes that the wide back end handles at once.

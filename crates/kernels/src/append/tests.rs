@@ -1,14 +1,14 @@
 use super::*;
 
-/// Runs `piece` after a few bytes in a list without room, and in one with much, over every back end that
-/// this machine has; answers what all of them appended.
+/// Runs `piece` after a few bytes in a vector with little and with much spare capacity, on every back end that
+/// this machine has; returns the result, which is the same for all.
 fn appended<T: PartialEq + std::fmt::Debug>(piece: impl Fn(&mut Appender) -> T) -> (T, Vec<u8>) {
     let mut answers = Vec::new();
     for room in [0, 1, 65, 1_000] {
         for is_wide in back_ends() {
             let mut list = Vec::with_capacity(BEFORE.len() + room);
             list.extend_from_slice(BEFORE);
-            answers.push(run_on(&piece, *is_wide, list));
+            answers.push(appended_to(&piece, *is_wide, list));
         }
     }
     let first = answers.pop().unwrap();
@@ -16,10 +16,14 @@ fn appended<T: PartialEq + std::fmt::Debug>(piece: impl Fn(&mut Appender) -> T) 
     first
 }
 
-fn run_on<T>(piece: impl Fn(&mut Appender) -> T, is_wide: bool, list: Vec<u8>) -> (T, Vec<u8>) {
-    let mut appender = Appender { list, is_wide };
+fn appended_to<T>(
+    piece: impl Fn(&mut Appender) -> T,
+    is_wide: bool,
+    list: Vec<u8>,
+) -> (T, Vec<u8>) {
+    let mut appender = Appender { vec: list, is_wide };
     let answer = piece(&mut appender);
-    let behind = appender.list.strip_prefix(BEFORE).expect("what was there stays");
+    let behind = appender.vec.strip_prefix(BEFORE).expect("what was there stays");
     (answer, behind.to_vec())
 }
 
@@ -61,8 +65,8 @@ fn every_back_end_quotes_text_unless_a_byte_of_it_is_special() {
             for byte in 0..=255u8 {
                 text[at] = byte;
                 let is_special = byte < 0x20 || byte == b'"' || byte == b'\\';
-                let (is_quoted, told) = appended(|out| out.quoted(&text));
-                assert_eq!((is_quoted, told.is_empty()), (!is_special, is_special), "{byte:02x}");
+                let (is_quoted, bytes) = appended(|out| out.quoted(&text));
+                assert_eq!((is_quoted, bytes.is_empty()), (!is_special, is_special), "{byte:02x}");
             }
             text[at] = b'a';
         }
@@ -71,21 +75,21 @@ fn every_back_end_quotes_text_unless_a_byte_of_it_is_special() {
 
 #[test]
 fn pieces_follow_one_another_over_the_back_end_that_is_chosen() {
-    struct Pieces;
-    impl Job for Pieces {
-        fn run(self, out: &mut Appender) {
+    struct Growing;
+    impl Pieces for Growing {
+        fn append_to(self, out: &mut Appender) {
             for len in 0..BYTES.len() {
                 out.bytes(&BYTES[..len]);
-                out.as_list(|list| list.push(b'/'));
+                out.with_vec(|list| list.push(b'/'));
             }
         }
     }
     let expected: Vec<u8> =
         (0..BYTES.len()).flat_map(|len| [&BYTES[..len], b"/"].concat()).collect();
     let mut list = Vec::new();
-    append(Pieces, &mut list);
+    append(Growing, &mut list);
     assert_eq!(list, expected);
-    append_portable(Pieces, &mut list);
+    append_portable(Growing, &mut list);
     assert_eq!(list, expected.repeat(2));
 }
 

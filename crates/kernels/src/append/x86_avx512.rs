@@ -25,7 +25,7 @@ pub(super) fn copy(bytes: &[u8], room: &mut [MaybeUninit<u8>; STEP]) {
 /// If there are more than half a step.
 #[inline]
 #[target_feature(enable = "avx512bw,bmi2")]
-pub(super) fn spell(bytes: &[u8], room: &mut [MaybeUninit<u8>; STEP]) {
+pub(super) fn write_hex(bytes: &[u8], room: &mut [MaybeUninit<u8>; STEP]) {
     assert!(bytes.len() <= STEP / 2);
     let wide = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(load(bytes)));
     let low = _mm512_and_si512(_mm512_slli_epi16(wide, 8), _mm512_set1_epi16(0x0f00));
@@ -41,7 +41,7 @@ pub(super) fn spell(bytes: &[u8], room: &mut [MaybeUninit<u8>; STEP]) {
 /// If it is longer than a step.
 #[inline]
 #[target_feature(enable = "avx512bw,bmi2")]
-pub(super) fn quote(text: &[u8], room: &mut [MaybeUninit<u8>; STEP + 2]) -> bool {
+pub(super) fn write_quoted(text: &[u8], room: &mut [MaybeUninit<u8>; STEP + 2]) -> bool {
     let bytes = load(text);
     room[0].write(b'"');
     store(bytes, room[1..].first_chunk_mut().expect("a step and a quote"));

@@ -9,11 +9,11 @@ mod x86_ssse3;
 /// The bytes as text, or `None` if they are not UTF-8 (RFC 3629: no surrogates, no overlong forms).
 ///
 /// ```
-/// assert_eq!(wireproof_kernels::utf8::text(b"did:plc:abc"), Some("did:plc:abc"));
-/// assert_eq!(wireproof_kernels::utf8::text(b"\xc0\xaf"), None);
+/// assert_eq!(wireproof_kernels::utf8::from_utf8(b"did:plc:abc"), Some("did:plc:abc"));
+/// assert_eq!(wireproof_kernels::utf8::from_utf8(b"\xc0\xaf"), None);
 /// ```
 #[inline]
-pub fn text(bytes: &[u8]) -> Option<&str> {
+pub fn from_utf8(bytes: &[u8]) -> Option<&str> {
     if is_ascii(bytes) {
         // SAFETY: every byte is below 0x80, and ASCII is UTF-8.
         return Some(unsafe { std::str::from_utf8_unchecked(bytes) });
@@ -96,12 +96,12 @@ mod tests {
     fn every_length_and_every_place_of_a_bad_byte_is_judged_as_the_standard_library_does() {
         for len in 0..=200 {
             let mut bytes = vec![b'a'; len];
-            assert_eq!(text(&bytes), std::str::from_utf8(&bytes).ok(), "length {len}");
+            assert_eq!(from_utf8(&bytes), std::str::from_utf8(&bytes).ok(), "length {len}");
             for at in 0..len {
                 for odd in [0x80, 0xc3, 0xff, 0x00] {
                     bytes[at] = odd;
                     assert_eq!(
-                        text(&bytes),
+                        from_utf8(&bytes),
                         std::str::from_utf8(&bytes).ok(),
                         "{odd:x} at {at} of {len}"
                     );
@@ -134,7 +134,7 @@ mod tests {
     /// Holds the dispatched form and each back end against the standard library.
     fn assert_judged_alike(bytes: &[u8]) {
         let expected = std::str::from_utf8(bytes).is_ok();
-        assert_eq!(text(bytes).is_some(), expected, "{bytes:02x?}");
+        assert_eq!(from_utf8(bytes).is_some(), expected, "{bytes:02x?}");
         #[cfg(target_arch = "x86_64")]
         if x86_ssse3::is_available() {
             assert_eq!(x86_ssse3::is_utf8(bytes), expected, "ssse3: {bytes:02x?}");
@@ -196,10 +196,10 @@ mod tests {
             "žluťoučký kůň",
             "👩‍🚀 and a tail that is longer than sixty-four bytes, to be sure of it",
         ] {
-            assert_eq!(text(good.as_bytes()), Some(good));
+            assert_eq!(from_utf8(good.as_bytes()), Some(good));
         }
         for bad in [&b"\xed\xa0\x80"[..], b"\xc0\x80", b"\xf5\x80\x80\x80", b"\xe2\x82"] {
-            assert_eq!(text(bad), None);
+            assert_eq!(from_utf8(bad), None);
         }
     }
 }

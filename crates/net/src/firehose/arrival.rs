@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use atproto::event::{self, Header};
 use bytes::Bytes;
-use codec::cbor::{DecodeError, Keys, Reader};
+use codec::cbor::{DecodeError, KeyOrder, Reader};
 
 use crate::hosts::HostId;
 
@@ -140,7 +140,7 @@ fn kind_of(header: &Header<'_>) -> Kind {
 fn read_fields(frame: &[u8], at: usize, kind: Kind, found: &mut Peeked) -> Result<(), DecodeError> {
     let account = if kind == Kind::Commit { "repo" } else { "did" };
     let mut reader = Reader::new(&frame[at..]);
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
         match reader.key(&mut keys)? {
             "seq" => found.seq = u64::try_from(reader.integer()?).ok(),

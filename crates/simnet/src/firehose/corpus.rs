@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use codec::cbor::Counts;
+use codec::cbor::ItemCounts;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Member, Spec, plan};
@@ -148,7 +148,7 @@ impl FrameCounts {
     }
 
     /// Adds a block with this in it.
-    pub fn add_block(&mut self, block: &Counts) {
+    pub fn add_block(&mut self, block: &ItemCounts) {
         self.blocks += 1;
         self.maps += block.maps;
         self.map_entries += block.map_entries;

@@ -70,7 +70,7 @@ fn a_decoder_counts_what_was_written() {
         for_each_commit(corpus, |commit| {
             counts.frames += 1;
             for block in commit.blocks {
-                let mut in_block = cbor::Counts::default();
+                let mut in_block = cbor::ItemCounts::default();
                 cbor::count(block.data, &mut in_block).expect("canonical");
                 counts.add_block(&in_block);
             }

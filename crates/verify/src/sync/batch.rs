@@ -8,7 +8,7 @@ use atproto::commit::digest_many;
 use atproto::event::{Commit, Event, FrameError};
 use atproto::mst::inversion::{Inversion, Inverter, RecordOp};
 use codec::Cid;
-use crypto::{Check, Key, KeyCache, Signed, verify_many_cached};
+use crypto::{KeyCache, KeyRef, SignatureCheck, SignedData, verify_many_cached};
 
 use super::accounts::Accounts;
 use super::admission::{self, Now};
@@ -117,13 +117,13 @@ fn verify_all(cases: &mut [Case<'_>], accounts: &Accounts<'_>, cache: &mut KeyCa
         }
     }
     let digests = digest_many(&signing_bytes);
-    let checks: Vec<Check<'_>> = signed
+    let checks: Vec<SignatureCheck<'_>> = signed
         .iter()
         .zip(digests)
-        .map(|((_, signature, key), digest)| Check {
-            signed: Signed::Digest(digest),
+        .map(|((_, signature, key), digest)| SignatureCheck {
+            signed: SignedData::Digest(digest),
             signature: *signature,
-            key: Key::Compressed(*key),
+            key: KeyRef::Compressed(*key),
         })
         .collect();
     let mut verdicts = vec![Ok(()); checks.len()];

@@ -2,7 +2,10 @@
 
 use atproto::event::Commit;
 use atproto::mst::inversion::Inverter;
-use crypto::{Check, CompressedKey, Key, KeyCache, Signed, Verdict, verify_many_cached};
+use crypto::{
+    CompressedKey, KeyCache, KeyRef, SignatureCheck, SignatureVerdict, SignedData,
+    verify_many_cached,
+};
 
 use super::claim::{Claim, Opened};
 use super::policy::Policy;
@@ -15,7 +18,7 @@ pub(super) struct Found<'a> {
     /// The commit object, if it is what the event says.
     pub(super) opened: Option<Result<Opened<'a>, Rejection<'a>>>,
     /// Whether its signature is the account's.
-    pub(super) signature: Option<Verdict>,
+    pub(super) signature: Option<SignatureVerdict>,
     /// The tree before the operations.
     pub(super) undone: Option<Undone>,
 }
@@ -33,10 +36,14 @@ impl<'a> Evidence<'a, '_> {
         self.found.opened.take().unwrap_or_else(|| claim.open(self.policy))
     }
 
-    pub(super) fn verify(&mut self, opened: &Opened<'a>, key: CompressedKey) -> Verdict {
+    pub(super) fn verify(&mut self, opened: &Opened<'a>, key: CompressedKey) -> SignatureVerdict {
         self.found.signature.take().unwrap_or_else(|| {
-            let signed = Signed::Digest(opened.object.signing_bytes().digest());
-            let check = Check { signed, signature: opened.object.sig, key: Key::Compressed(key) };
+            let signed = SignedData::Digest(opened.object.signing_bytes().digest());
+            let check = SignatureCheck {
+                signed,
+                signature: opened.object.sig,
+                key: KeyRef::Compressed(key),
+            };
             let mut verdict = [Ok(())];
             verify_many_cached(&[check], self.cache, &mut verdict);
             verdict[0]

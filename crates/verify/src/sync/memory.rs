@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use codec::Cid;
 use codec::cid::Codec;
-use crypto::Seeded;
+use crypto::SeededState;
 use kernels::base32;
 use kernels::sha256::Digest;
 
@@ -23,14 +23,14 @@ use atproto::syntax::Tid;
 /// ```
 #[derive(Debug)]
 pub struct MemoryState {
-    accounts: HashMap<Name, Entry, Seeded>,
+    accounts: HashMap<Name, Entry, SeededState>,
 }
 
 impl MemoryState {
     /// Knows no account. The seed should be a secret from those who choose DIDs: it decides where in
     /// the table they are.
     pub fn new(seed: [u8; 16]) -> Self {
-        Self { accounts: HashMap::with_hasher(Seeded::new(seed)) }
+        Self { accounts: HashMap::with_hasher(SeededState::new(seed)) }
     }
 
     /// What is known of an account.

@@ -120,7 +120,7 @@ impl Arena {
         for keys in keys.chunks(SIDE_BY_SIDE) {
             let ways = &mut ways[..keys.len()];
             ways.fill(Way::To(root));
-            keys.iter().for_each(|key| prefetch::ask_for(key));
+            keys.iter().for_each(|key| prefetch::bytes(key));
             while ways.iter().any(|way| !matches!(way, Way::Ended(_))) {
                 for (way, key) in ways.iter_mut().zip(keys) {
                     *way = self.step(*way, key);
@@ -156,7 +156,7 @@ impl Arena {
             Ok(index) => Way::Ended(self.node(id).entries.get(index).map(|entry| entry.record)),
             Err(slot) => match self.child(id, slot) {
                 Some(child) => {
-                    prefetch::ask_for_value(self.node(child));
+                    prefetch::value(self.node(child));
                     Way::To(child)
                 }
                 None => Way::Ended(None),

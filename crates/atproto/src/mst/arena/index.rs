@@ -71,10 +71,10 @@ impl Index {
     ) {
         let mut hashes = [0; SIDE_BY_SIDE];
         for keys in keys.chunks(SIDE_BY_SIDE) {
-            keys.iter().for_each(|key| prefetch::ask_for(key));
+            keys.iter().for_each(|key| prefetch::bytes(key));
             for (place, key) in hashes.iter_mut().zip(keys) {
                 *place = hash(key);
-                prefetch::ask_for_item(&self.lines, self.line_of(*place));
+                prefetch::element(&self.lines, self.line_of(*place));
             }
             let from = found.len();
             for hash in &hashes[..keys.len()] {

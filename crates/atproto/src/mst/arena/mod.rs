@@ -177,8 +177,8 @@ impl Arena {
     /// Asks for the memory of the record's key.
     #[inline(always)]
     fn ask_for(&self, record: RecordRef) {
-        prefetch::ask_for_item(&self.bytes, record.0 as usize);
-        prefetch::ask_for_item(&self.bytes, record.0 as usize + prefetch::LINE_BYTES);
+        prefetch::element(&self.bytes, record.0 as usize);
+        prefetch::element(&self.bytes, record.0 as usize + prefetch::LINE_BYTES);
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 //! Nearly every entry has one of a few shapes, and [`usual_entry`] knows them. Whatever it does not
 //! know goes to [`any_entry`], which reads by the fields and says what is allowed and what is wrong.
 
-use codec::cbor::{self, Keys, Reader};
+use codec::cbor::{self, KeyOrder, Reader};
 use codec::{Cid, CidRef};
 
 use super::error::{NodeError, NodeFault, fail};
@@ -95,7 +95,7 @@ fn any_head(block: &[u8]) -> Read<'_, usize> {
     if fields != 2 {
         return fail(block.len(), block, NodeFault::Shape);
     }
-    field(&mut reader, &mut Keys::new(), "e")?;
+    field(&mut reader, &mut KeyOrder::new(), "e")?;
     let at = reader.rest();
     let count = reader.array()?;
     if count > MAX_NODE_ENTRIES {
@@ -118,7 +118,7 @@ fn tail(len: usize, rest: &[u8]) -> Result<Option<Cid>, NodeError> {
 fn any_tail(len: usize, rest: &[u8]) -> Result<Option<Cid>, NodeError> {
     let mut reader = Reader::new(rest);
     let mut read = || {
-        field(&mut reader, &mut Keys::new(), "l")?;
+        field(&mut reader, &mut KeyOrder::new(), "l")?;
         let left = child(&mut reader)?;
         reader.clone().finish()?;
         Ok(left)
@@ -180,7 +180,7 @@ fn fields_of_entry<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>, NodeError> 
     if reader.map()? != 4 {
         return Err(NodeError { offset: start, fault: NodeFault::Shape });
     }
-    let mut keys = Keys::new();
+    let mut keys = KeyOrder::new();
     field(reader, &mut keys, "k")?;
     let suffix = reader.bytes()?;
     field(reader, &mut keys, "p")?;
@@ -195,7 +195,7 @@ fn fields_of_entry<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>, NodeError> 
 /// Steps over a field's name, which must be this one.
 fn field<'a>(
     reader: &mut Reader<'a>,
-    keys: &mut Keys<'a>,
+    keys: &mut KeyOrder<'a>,
     name: &'static str,
 ) -> Result<(), NodeError> {
     let offset = reader.offset();

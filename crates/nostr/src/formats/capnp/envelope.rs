@@ -87,7 +87,7 @@ pub(super) fn read<'a>(
         created_at: fixed.created_at(),
         kind: fixed.kind(),
         tags,
-        content: utf8::text(content).ok_or_else(|| place.fault(content, Reason::Utf8))?,
+        content: utf8::from_utf8(content).ok_or_else(|| place.fault(content, Reason::Utf8))?,
         sig: *fixed.part(64),
     })
 }

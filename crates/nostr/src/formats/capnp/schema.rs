@@ -57,7 +57,7 @@ pub(super) fn read<'a>(
         created_at: from.get_created_at(),
         kind: from.get_kind(),
         tags: tags(from, place, arena, limits)?,
-        content: utf8::text(content).ok_or_else(|| place.fault(content, Reason::Utf8))?,
+        content: utf8::from_utf8(content).ok_or_else(|| place.fault(content, Reason::Utf8))?,
         sig: fixed(from.get_sig(), Field::Sig, place)?,
     })
 }
@@ -98,7 +98,7 @@ fn value<'a>(
     let value = match from.which().map_err(unknown)? {
         tag_value::Text(text) => {
             let text = text.map_err(refused)?.as_bytes();
-            Value::Text(utf8::text(text).ok_or_else(|| place.fault(text, Reason::Utf8))?)
+            Value::Text(utf8::from_utf8(text).ok_or_else(|| place.fault(text, Reason::Utf8))?)
         }
         tag_value::Hex(bytes) => Value::Hex(bytes.map_err(refused)?),
     };

@@ -79,7 +79,7 @@ impl<'a> Walk<'a> {
         if self.meet(behind, 1)? != [0] {
             return Err(DecodeError::new(behind, Reason::Expected("a zero behind text")));
         }
-        let text = utf8::text(bytes).ok_or_else(|| DecodeError::new(offset, Reason::Utf8))?;
+        let text = utf8::from_utf8(bytes).ok_or_else(|| DecodeError::new(offset, Reason::Utf8))?;
         Ok(Some((offset, text)))
     }
 

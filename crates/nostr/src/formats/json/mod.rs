@@ -19,7 +19,7 @@ mod text;
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
-use kernels::append::{Appender, Job, append};
+use kernels::append::{Appender, Pieces, append};
 
 pub use fields::Fields;
 
@@ -90,9 +90,9 @@ pub fn decode_batch<'a>(
 
 struct Object<'e>(&'e Event<'e>);
 
-impl Job for Object<'_> {
+impl Pieces for Object<'_> {
     #[inline(always)]
-    fn run(self, out: &mut Appender) {
+    fn append_to(self, out: &mut Appender) {
         let Self(event) = self;
         out.reserve(LEAST_BYTES + event.content.len());
         out.array(b"{\"id\":\"");

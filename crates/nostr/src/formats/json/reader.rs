@@ -337,7 +337,7 @@ impl<'a> Draft<'a> {
 
 /// The text that `bytes` are.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
-    utf8::text(bytes).ok_or_else(|| {
+    utf8::from_utf8(bytes).ok_or_else(|| {
         let valid = str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
         DecodeError::new(valid, Reason::Utf8)
     })

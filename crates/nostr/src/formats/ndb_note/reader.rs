@@ -133,7 +133,7 @@ impl<'a> Pool<'a> {
 
     #[inline]
     fn text(&self, bytes: &'a [u8], at: usize) -> Result<&'a str, DecodeError> {
-        utf8::text(bytes).ok_or_else(|| DecodeError::new(at, Reason::Utf8))
+        utf8::from_utf8(bytes).ok_or_else(|| DecodeError::new(at, Reason::Utf8))
     }
 
     /// What is in the pool from `start` to the next zero.

@@ -24,7 +24,7 @@ pub(super) fn read<'a>(
     if !is_all || count > limits.tags || limits.value_bytes < LONGEST {
         return None;
     }
-    let mut text = utf8::text(&bytes[..len])?;
+    let mut text = utf8::from_utf8(&bytes[..len])?;
     let next = |_| {
         let (tag, rest) = field(text, TAG).ok_or(())?;
         text = rest;

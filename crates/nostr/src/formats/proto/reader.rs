@@ -132,5 +132,5 @@ fn content<'a>(key: Key, input: &mut Input<'a>, limits: &Limits) -> Result<&'a s
 #[inline(always)]
 pub(super) fn text<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a str, DecodeError> {
     let start = *input;
-    utf8::text(wire::bytes(key, input)?).ok_or_else(|| start.fault(Reason::Utf8))
+    utf8::from_utf8(wire::bytes(key, input)?).ok_or_else(|| start.fault(Reason::Utf8))
 }

@@ -179,7 +179,7 @@ fn value_v2(input: Input<'_>) -> Result<Value<'_>, DecodeError> {
             Ok(Value::Hex(bytes))
         }
         [IS_TEXT, len @ 0..0x80, bytes @ ..] if bytes.len() == usize::from(*len) => {
-            let text = utf8::text(bytes).ok_or_else(|| input.fault(Reason::Utf8))?;
+            let text = utf8::from_utf8(bytes).ok_or_else(|| input.fault(Reason::Utf8))?;
             Ok(Value::Text(text))
         }
         _ => long_value_v2(input),

@@ -245,7 +245,7 @@ impl<'a, 'l, S: Source<'a>> Reader<'a, 'l, S> {
 
     /// The text that was put together, in the arena.
     fn kept_text(&self) -> Option<&'a str> {
-        utf8::text(self.arena.alloc_slice_copy(&self.scratch.bytes))
+        utf8::from_utf8(self.arena.alloc_slice_copy(&self.scratch.bytes))
     }
 }
 
