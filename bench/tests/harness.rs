@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use simnet::keys::Curve;
-use simnet::signed_commits::{self, Entry};
+use simnet::signed_commits::{self, CommitEntry};
 use tempfile::TempDir;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Event, Info};
@@ -32,7 +32,7 @@ impl Place {
 
     /// Adds a corpus of as many commits of ten bytes, all said to be valid.
     fn add_commits(&self, name: &str, count: usize) {
-        let entry = Entry { curve: Curve::K256, commit: &[b'c'; 10], key: &[2; 33] };
+        let entry = CommitEntry { curve: Curve::K256, commit: &[b'c'; 10], key: &[2; 33] };
         let path = self.0.path().join(name);
         fs::write(&path, signed_commits::write(vec![entry; count])).unwrap();
         let sidecar = format!(r#"{{"counts": {{"commits": {count}, "valid_k256": {count}}}}}"#);

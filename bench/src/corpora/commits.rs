@@ -1,7 +1,7 @@
 //! Which commits are there to verify, and what came of it? The units of the task `sigs`.
 
 use simnet::keys;
-use simnet::signed_commits::{self, Entry};
+use simnet::signed_commits::{self, CommitEntry};
 use wireproof::atproto::commit::{Commit, CommitError};
 use wireproof::crypto::{CompressedKey, Curve, KeyError, PublicKey, SignatureFault};
 
@@ -18,7 +18,7 @@ pub(crate) struct SignedCommit<'f> {
 
 /// The commits of a file; `None` if it is none.
 pub(crate) fn read(file: &[u8]) -> Option<Vec<SignedCommit<'_>>> {
-    let commit = |Entry { curve, commit: object, key }| {
+    let commit = |CommitEntry { curve, commit: object, key }| {
         let curve = match curve {
             keys::Curve::K256 => Curve::K256,
             keys::Curve::P256 => Curve::P256,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use bumpalo::Bump;
-use simnet::nostr_corpus::{Sampler, group_lines};
+use simnet::nostr_sampling::{Sampler, grouped_lines};
 use wireproof::kernels::sha256;
 
 use super::{hex, make, nostr};
@@ -37,7 +37,7 @@ fn draw(task: Task, file: &[u8]) -> Result<Vec<u8>, CorpusFault> {
         Task::NostrByKind => sampler.by_kinds(&events, GROUP_EVENTS),
         _ => sampler.by_categories(&events, GROUP_EVENTS),
     };
-    Ok(group_lines(&drawn).into_bytes())
+    Ok(grouped_lines(&drawn).into_bytes())
 }
 
 /// Events that stand for a group, at most.

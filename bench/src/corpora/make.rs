@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use simnet::nostr_corpus::{self, Group};
 use simnet::nostr_events::{self, EventCounts};
+use simnet::nostr_sampling::{self, EventGroup};
 use simnet::{firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records};
 use wireproof::nostr::OwnedEvent;
 
@@ -24,10 +24,10 @@ fn keep(path: &Path, file: &[u8], manifest: &impl Serialize) -> Result<(), Bench
 }
 
 /// Writes the cases of a set, each with what is told of it, and their manifest last.
-fn keep_cases(manifest: &Path, set: &hostile::Set) -> Result<(), BenchError> {
+fn keep_cases(manifest: &Path, set: &hostile::CaseSet) -> Result<(), BenchError> {
     for case in set.cases() {
         let path = manifest.with_file_name(case.file_name());
-        keep(&path, &case.bytes, &hostile::Given::new(case))?;
+        keep(&path, &case.bytes, &hostile::CaseContext::new(case))?;
     }
     write_json(manifest, &hostile::Manifest::new(set))
 }
@@ -138,7 +138,7 @@ impl Recipe {
                 let file = corpus.to_file();
                 keep(path, &file, &repository_corpus::Manifest::new(&corpus, &file))
             }
-            Self::Hostile(spec) => keep_cases(path, &hostile::Set::generate(spec)),
+            Self::Hostile(spec) => keep_cases(path, &hostile::CaseSet::generate(spec)),
         }
     }
 
@@ -196,9 +196,9 @@ fn nostr(quick: bool) -> nostr_events::Spec {
 
 /// The file that a task works on, and what is in it.
 fn of_nostr(task: Task, corpus: &nostr_events::Corpus) -> (String, EventCounts) {
-    let grouped = |groups: &[Group<'_, OwnedEvent>]| {
+    let grouped = |groups: &[EventGroup<'_, OwnedEvent>]| {
         let events = groups.iter().flat_map(|group| group.events.iter().copied());
-        (nostr_corpus::group_lines(groups), EventCounts::of(events))
+        (nostr_sampling::grouped_lines(groups), EventCounts::of(events))
     };
     match task {
         Task::NostrByKind => grouped(&corpus.by_kind()),

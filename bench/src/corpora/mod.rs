@@ -218,7 +218,7 @@ impl Content {
     }
 
     /// Records to insert, and as other work the lookups.
-    fn of_records(file: &tree_records::File<'_>, counts: &Counts) -> Self {
+    fn of_records(file: &tree_records::TreeRecords<'_>, counts: &Counts) -> Self {
         let lens: Vec<u64> =
             file.records.iter().map(|(key, _)| (key.len() + Cid::LEN) as u64).collect();
         let records = Workload {

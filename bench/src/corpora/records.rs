@@ -1,14 +1,14 @@
 //! What must come of the records to insert and look up? The units of the task `mst`.
 
 use simnet::tree::reference;
-use simnet::tree_records::File;
+use simnet::tree_records::TreeRecords;
 use wireproof::codec::Cid;
 
 use crate::counts::Counts;
 
 /// What every peer must find: the root by the plain reference, the lookups by the file itself. `None`
 /// if a key is no text.
-pub(crate) fn counts(file: &File<'_>) -> Option<Counts> {
+pub(crate) fn counts(file: &TreeRecords<'_>) -> Option<Counts> {
     let (records, lookups) = (file.records.len() as u64, file.lookups.len() as u64);
     let checksum = checksum(file.lookups.iter().map(|at| file.records[*at as usize].1));
     let counts = [("records", records), ("lookups", lookups), ("found", lookups)];

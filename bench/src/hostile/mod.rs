@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
-use simnet::hostile::Kind;
+use simnet::hostile::InputKind;
 
 use crate::peers::Workshop;
 use crate::results::{CaseOutcome, Expect, Outcome};
@@ -54,12 +54,12 @@ pub(crate) fn cases(set: &Set, guests: &[Guest]) -> u64 {
     taken.map(|(_, kind)| of_kind(set, kind).count() as u64).sum()
 }
 
-fn of_kind(set: &Set, kind: Kind) -> impl Iterator<Item = &Case> {
+fn of_kind(set: &Set, kind: InputKind) -> impl Iterator<Item = &Case> {
     set.cases.iter().filter(move |case| case.kind == kind)
 }
 
 /// What the peer checks on its path for cases of this kind, if it has one.
-fn checks(guest: &Guest, kind: Kind) -> Option<&Vec<String>> {
+fn checks(guest: &Guest, kind: InputKind) -> Option<&Vec<String>> {
     guest.description.tasks.get(Task::Hostile.name())?.get(path_of(kind))
 }
 
@@ -93,7 +93,7 @@ fn outcomes(
 
 fn row(
     guest: &Guest,
-    kind: Kind,
+    kind: InputKind,
     checks: &[String],
     cases: &[&Case],
     outcomes: Vec<CaseOutcome>,
@@ -136,7 +136,7 @@ fn row(
     }
 }
 
-const KINDS: [Kind; 2] = [Kind::Repo, Kind::Frames];
+const KINDS: [InputKind; 2] = [InputKind::Repo, InputKind::Frames];
 
 /// Processes that are under way together.
 const AT_ONCE: usize = 2;

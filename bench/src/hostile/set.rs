@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use simnet::hostile::{Expect, Kind, Manifest, Row};
+use simnet::hostile::{CaseEntry, Expect, InputKind, Manifest};
 use wireproof::kernels::sha256;
 
 use crate::corpora::{self, hex};
@@ -21,7 +21,7 @@ pub(crate) struct Set {
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: InputKind,
     pub(crate) expect: Expect,
     /// The length of the repository or stream.
     pub(crate) bytes: u64,
@@ -41,10 +41,10 @@ impl Case {
 }
 
 /// The name of the variant that judges cases of a kind.
-pub(crate) fn path_of(kind: Kind) -> &'static str {
+pub(crate) fn path_of(kind: InputKind) -> &'static str {
     match kind {
-        Kind::Repo => "repo",
-        Kind::Frames => "frames",
+        InputKind::Repo => "repo",
+        InputKind::Frames => "frames",
     }
 }
 
@@ -74,13 +74,13 @@ fn read(manifest: &Path, quick: bool) -> Result<Set, BenchError> {
     Ok(Set { info, cases })
 }
 
-fn is_quick(row: &Row) -> bool {
+fn is_quick(row: &CaseEntry) -> bool {
     row.code.as_deref().is_none_or(|code| QUICK_CODES.contains(&code))
 }
 
-fn case(row: Row, manifest: &Path) -> Case {
+fn case(row: CaseEntry, manifest: &Path) -> Case {
     let file = manifest.with_file_name(&row.file);
-    let Row { name, kind, expect, file_bytes: bytes, .. } = row;
+    let CaseEntry { name, kind, expect, file_bytes: bytes, .. } = row;
     Case { name, kind, expect, bytes, files: [file.clone(), file.with_extension("json")] }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use simnet::nostr_corpus::{SizeClass, TagClass};
+use simnet::nostr_sampling::{SizeClass, TagClass};
 use wireproof::kernels::hex;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, Value};

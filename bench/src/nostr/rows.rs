@@ -34,7 +34,7 @@ fn of_all<'e>(events: &'e [Event<'e>]) -> impl Iterator<Item = Row> + 'e {
 }
 
 fn of_kinds<'e>(events: &'e [Event<'e>]) -> impl Iterator<Item = Row> + 'e {
-    let kinds = simnet::nostr_corpus::KINDS.into_iter();
+    let kinds = simnet::nostr_sampling::KINDS.into_iter();
     kinds.flat_map(|kind| {
         let of_kind: Vec<Event<'_>> =
             events.iter().filter(|event| event.kind == kind).copied().collect();

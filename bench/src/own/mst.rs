@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use simnet::tree_records::{self, File};
+use simnet::tree_records::{self, TreeRecords};
 use wireproof::atproto::mst::{Tree, TreeError};
 use wireproof::codec::{Cid, CidRef};
 
@@ -40,7 +40,7 @@ pub(super) fn open<'f>(
 /// A key and the record that it leads to.
 type Record<'f> = (&'f [u8], Cid);
 
-fn picked<'f>(file: &File<'f>, places: &[u32]) -> Vec<Record<'f>> {
+fn picked<'f>(file: &TreeRecords<'f>, places: &[u32]) -> Vec<Record<'f>> {
     places.iter().map(|at| file.records[*at as usize]).collect()
 }
 
@@ -97,7 +97,7 @@ struct Asked<'f> {
 }
 
 impl<'f> Asked<'f> {
-    fn new(file: &File<'f>, at_once: usize) -> Result<Self, TreeError> {
+    fn new(file: &TreeRecords<'f>, at_once: usize) -> Result<Self, TreeError> {
         let tree = Tree::from_sorted(file.records.iter().copied())?;
         let keys = file.lookups.iter().map(|at| file.records[*at as usize].0).collect();
         Ok(Self { tree, keys, at_once })

@@ -2,28 +2,28 @@
 
 use std::time::Duration;
 
-use simnet::servers::{Dose, Fault, Manners, Server, World};
+use simnet::servers::{CursorPolicy, Fault, FaultSchedule, Server, Simulation};
 use wireproof::net::firehose::{Begin, FeedError, FeedOptions as Options, Kind, Notice};
 use wireproof::net::hosts::HostId;
 use wireproof::net::websocket::{SocketError, SocketOptions};
 
-use crate::line::{Heard, PACE, RELAY, feed, follow_to_the_end, options, told, world, world_with};
+use crate::line::{Heard, PACE, RELAY, feed, follow_to_the_end, options, sim, sim_with, told};
 
 const OTHER: Server = Server::Relay(1);
 
 /// Every event came once, in the order in which it was told.
-fn assert_complete(world: &World, heard: &Heard) {
-    assert_eq!(heard.seqs(), told(world, RELAY));
-    assert_eq!(world.faults().unfired(), []);
+fn assert_complete(sim: &Simulation, heard: &Heard) {
+    assert_eq!(heard.seqs(), told(sim, RELAY));
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn everything_comes_once_in_order_with_its_account() {
-    let world = world(|_| ());
-    let heard = follow_to_the_end(&world).await;
-    assert_complete(&world, &heard);
+    let sim = sim(|_| ());
+    let heard = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &heard);
     let accounts: Vec<_> = heard.arrivals.iter().map(|arrival| arrival.did().unwrap()).collect();
-    let told: Vec<_> = world.told(RELAY).into_iter().map(|line| line.subject.did).collect();
+    let told: Vec<_> = sim.sent_events(RELAY).into_iter().map(|line| line.subject.did).collect();
     assert_eq!(accounts, told);
     assert_eq!(heard.cursors(), [Some(0)]);
 }
@@ -31,62 +31,62 @@ async fn everything_comes_once_in_order_with_its_account() {
 #[tokio::test]
 async fn an_upgrade_refused_for_a_while_is_tried_again_with_waits_in_between() {
     for fault in [Fault::UpgradeTooMany, Fault::UpgradeUnavailable, Fault::Drop] {
-        let world = world_with(fault, Dose::times(5));
-        let heard = follow_to_the_end(&world).await;
-        assert_complete(&world, &heard);
+        let sim = sim_with(fault, FaultSchedule::times(5));
+        let heard = follow_to_the_end(&sim).await;
+        assert_complete(&sim, &heard);
         assert_eq!(heard.count(|notice| matches!(notice, Notice::Refused { .. })), 5);
         assert_eq!(heard.count(|notice| matches!(notice, Notice::Waiting { .. })), 5);
-        assert_eq!(world.faults().fired(RELAY, fault), 5);
+        assert_eq!(sim.faults().fired(RELAY, fault), 5);
     }
 }
 
 #[tokio::test]
 async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
-    let world = world_with(Fault::UpgradeForbidden, Dose::ALWAYS);
+    let sim = sim_with(Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
     let mut heard = Heard::default();
-    heard.until(&mut feed(&world, &[(RELAY, None)], options()), |_| false).await;
+    heard.until(&mut feed(&sim, &[(RELAY, None)], options()), |_| false).await;
     let failure = heard.failure.unwrap();
     assert!(matches!(&failure, FeedError::NoHostLeft(error) if error.host == "localhost"));
     assert!(failure.to_string().contains("403"), "{failure}");
-    assert_eq!(world.faults().fired(RELAY, Fault::UpgradeForbidden), 1);
+    assert_eq!(sim.faults().fired(RELAY, Fault::UpgradeForbidden), 1);
 }
 
 #[tokio::test]
 async fn a_host_that_forbids_is_left_out_and_the_others_are_followed() {
-    let world = world(|spec| spec.relays = 2);
-    world.faults().switch_on(RELAY, Fault::UpgradeForbidden, Dose::ALWAYS);
+    let sim = sim(|spec| spec.relays = 2);
+    sim.faults().enable(RELAY, Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
     let mut heard = Heard::default();
-    let mut feed = feed(&world, &[(RELAY, None), (OTHER, None)], options());
+    let mut feed = feed(&sim, &[(RELAY, None), (OTHER, None)], options());
     heard.until(&mut feed, |heard| heard.arrivals.len() == 40).await;
-    assert_eq!(heard.seqs(), told(&world, OTHER));
+    assert_eq!(heard.seqs(), told(&sim, OTHER));
     let rotated = Notice::Rotated { from: HostId(0), to: HostId(1) };
     assert_eq!(heard.count(|notice| *notice == rotated), 1);
     assert_eq!(heard.count(|notice| matches!(notice, Notice::LeftOut { .. })), 1);
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_stream_cut_at_any_byte_goes_on_where_it_was() {
-    let (mut world, mut cuts) = (world(|_| ()), 0);
+    let (mut sim, mut cuts) = (sim(|_| ()), 0);
     // Every byte of the first frames' heads and some of their bodies, and then here and there.
     for bytes in (1..60).chain((60..9_000).step_by(499)) {
-        world.faults().switch_on(RELAY, Fault::Cut, Dose::ONCE.of(bytes));
-        assert_complete(&world, &follow_to_the_end(&world).await);
+        sim.faults().enable(RELAY, Fault::Cut, FaultSchedule::ONCE.with_amount(bytes));
+        assert_complete(&sim, &follow_to_the_end(&sim).await);
         cuts += 1;
         if cuts % 20 == 0 {
-            world = crate::line::world(|_| ());
+            sim = crate::line::sim(|_| ());
         }
     }
 }
 
 #[tokio::test]
 async fn many_cuts_in_a_row_lose_nothing() {
-    let world = world(|spec| spec.prepared = 1_000);
-    world.faults().switch_on(RELAY, Fault::Cut, Dose::times(64).of(30_000));
-    let heard = follow_to_the_end(&world).await;
-    assert_complete(&world, &heard);
+    let sim = sim(|spec| spec.initial_commits = 1_000);
+    sim.faults().enable(RELAY, Fault::Cut, FaultSchedule::times(64).with_amount(30_000));
+    let heard = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &heard);
     let lost = heard.count(is_lost);
-    assert_eq!(lost as u64, world.faults().fired(RELAY, Fault::Cut));
+    assert_eq!(lost as u64, sim.faults().fired(RELAY, Fault::Cut));
     assert!(lost > 10, "{lost}");
     // No connection asks for more than what has not come.
     let cursors = heard.cursors();
@@ -95,9 +95,9 @@ async fn many_cuts_in_a_row_lose_nothing() {
 
 #[tokio::test]
 async fn a_stall_is_found_and_the_stream_goes_on() {
-    let world = world_with(Fault::Stall, Dose::ONCE.after(9));
-    let heard = follow_to_the_end(&world).await;
-    assert_complete(&world, &heard);
+    let sim = sim_with(Fault::Stall, FaultSchedule::ONCE.after(9));
+    let heard = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &heard);
     let reason = SocketError::Idle(options().socket.max_silence);
     let idle = Notice::Disconnected { host: HostId(0), reason };
     assert_eq!(heard.count(|notice| *notice == idle), 1);
@@ -105,11 +105,11 @@ async fn a_stall_is_found_and_the_stream_goes_on() {
 
 #[tokio::test]
 async fn a_server_that_only_answers_pings_is_left_after_a_while() {
-    let world = world(|_| ());
+    let sim = sim(|_| ());
     let quiet = Duration::from_millis(700);
     let options = Options { max_quiet: Some(quiet), first: Begin::Live, ..options() };
     let mut heard = Heard::default();
-    let mut feed = feed(&world, &[(RELAY, None)], options);
+    let mut feed = feed(&sim, &[(RELAY, None)], options);
     heard.until(&mut feed, |heard| heard.cursors().len() == 2).await;
     let left = Notice::Disconnected { host: HostId(0), reason: SocketError::Quiet(quiet) };
     assert_eq!(heard.count(|notice| *notice == left), 1);
@@ -117,9 +117,9 @@ async fn a_server_that_only_answers_pings_is_left_after_a_while() {
 
 #[tokio::test]
 async fn a_repeated_seq_is_told_and_delivered_once() {
-    let world = world_with(Fault::RepeatedSeq, Dose::ALWAYS.every(7));
-    let heard = follow_to_the_end(&world).await;
-    assert_complete(&world, &heard);
+    let sim = sim_with(Fault::RepeatedSeq, FaultSchedule::ALWAYS.every(7));
+    let heard = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &heard);
     let repeated = heard.count(|notice| matches!(notice, Notice::Repeated { .. }));
     // The repetition of the last event may still be on its way.
     assert!((5..=6).contains(&repeated), "{repeated}");
@@ -127,32 +127,32 @@ async fn a_repeated_seq_is_told_and_delivered_once() {
 
 #[tokio::test]
 async fn a_missing_seq_is_told_as_a_gap() {
-    let world = world(|_| ());
+    let sim = sim(|_| ());
     let server = Server::Pds(0);
-    world.faults().switch_on(server, Fault::MissingSeq, Dose::ONCE.after(3));
-    let mut missing = told(&world, server);
+    sim.faults().enable(server, Fault::MissingSeq, FaultSchedule::ONCE.after(3));
+    let mut missing = told(&sim, server);
     let lost = missing.remove(3);
     let mut heard = Heard::default();
-    let mut feed = feed(&world, &[(server, None)], options());
+    let mut feed = feed(&sim, &[(server, None)], options());
     heard.until(&mut feed, |heard| heard.arrivals.len() == missing.len()).await;
     assert_eq!(heard.seqs(), missing);
     let gap = Notice::Gap { host: HostId(0), after: lost - 1, seq: lost + 1 };
     let gaps = heard.notices.iter().filter(|notice| matches!(notice, Notice::Gap { .. }));
     assert_eq!(gaps.collect::<Vec<_>>(), [&gap]);
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_lower_seq_is_told_and_its_event_delivered() {
-    let world = world_with(Fault::ReversedSeq, Dose::ONCE.after(3));
-    let heard = follow_to_the_end(&world).await;
-    let mut reversed = told(&world, RELAY);
+    let sim = sim_with(Fault::ReversedSeq, FaultSchedule::ONCE.after(3));
+    let heard = follow_to_the_end(&sim).await;
+    let mut reversed = told(&sim, RELAY);
     let (early, late) = (reversed[3], reversed[4]);
     reversed.swap(3, 4);
     assert_eq!(heard.seqs(), reversed);
     let regressed = Notice::Regressed { host: HostId(0), after: late, seq: early };
     assert_eq!(heard.count(|notice| *notice == regressed), 1);
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
@@ -165,28 +165,28 @@ async fn what_is_no_event_is_handed_over_with_its_bytes_and_costs_no_event() {
         (Fault::OversizedFrame, Kind::Undecodable),
     ];
     for (fault, kind) in strange {
-        let world = world_with(fault, Dose::ONCE.after(9));
-        let heard = follow_to_the_end(&world).await;
+        let sim = sim_with(fault, FaultSchedule::ONCE.after(9));
+        let heard = follow_to_the_end(&sim).await;
         assert_eq!(heard.arrivals[9].kind, kind, "{}", fault.name());
         assert!(!heard.arrivals[9].frame.is_empty());
-        let mut expected = told(&world, RELAY);
+        let mut expected = told(&sim, RELAY);
         if fault == Fault::WrongMessage {
             expected.remove(9);
         }
         assert_eq!(heard.seqs(), expected, "{}", fault.name());
         assert_eq!(heard.cursors().len(), 1);
-        assert_eq!(world.faults().unfired(), []);
+        assert_eq!(sim.faults().unfired(), []);
     }
 }
 
 #[tokio::test]
 async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event() {
-    let world = world_with(Fault::OversizedFrame, Dose::ONCE.after(9).of(200_000));
+    let sim = sim_with(Fault::OversizedFrame, FaultSchedule::ONCE.after(9).with_amount(200_000));
     let socket = SocketOptions { max_message_bytes: 150_000, ..options().socket };
     let mut heard = Heard::default();
-    let mut feed = feed(&world, &[(RELAY, None)], Options { socket, ..options() });
+    let mut feed = feed(&sim, &[(RELAY, None)], Options { socket, ..options() });
     heard.until(&mut feed, |heard| heard.arrivals.len() == 40).await;
-    assert_complete(&world, &heard);
+    assert_complete(&sim, &heard);
     let reason = SocketError::TooLong(150_000);
     let ended = Notice::Disconnected { host: HostId(0), reason };
     assert_eq!(heard.count(|notice| *notice == ended), 1);
@@ -194,9 +194,9 @@ async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event()
 
 #[tokio::test]
 async fn an_error_ends_the_stream_is_told_and_the_next_connection_goes_on() {
-    let world = world_with(Fault::ErrorFrame, Dose::ONCE.after(9));
-    let heard = follow_to_the_end(&world).await;
-    assert_complete(&world, &heard);
+    let sim = sim_with(Fault::ErrorFrame, FaultSchedule::ONCE.after(9));
+    let heard = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &heard);
     assert_eq!(heard.arrivals[10].kind, Kind::Error);
     let slow = heard.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
     assert_eq!(slow, 1);
@@ -205,9 +205,9 @@ async fn an_error_ends_the_stream_is_told_and_the_next_connection_goes_on() {
 
 #[tokio::test]
 async fn a_close_is_told_and_the_next_connection_goes_on() {
-    let world = world_with(Fault::Close, Dose::ONCE.after(9));
-    let heard = follow_to_the_end(&world).await;
-    assert_complete(&world, &heard);
+    let sim = sim_with(Fault::Close, FaultSchedule::ONCE.after(9));
+    let heard = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &heard);
     let is_close = |notice: &Notice| {
         matches!(notice, Notice::Disconnected { reason: SocketError::Closed { .. }, .. })
     };
@@ -215,21 +215,23 @@ async fn a_close_is_told_and_the_next_connection_goes_on() {
 }
 
 /// Follows the relay from the event of this place on, to the end.
-async fn resume(manners: Manners, place: usize) -> (World, Heard) {
-    let world = world(|spec| spec.relay_manners = manners);
-    let cursor = told(&world, RELAY)[place];
+async fn resume(manners: CursorPolicy, place: usize) -> (Simulation, Heard) {
+    let sim = sim(|spec| spec.relay_cursor_policy = manners);
+    let cursor = told(&sim, RELAY)[place];
     let mut heard = Heard::default();
-    let last = world.last_seq(RELAY) as u64;
-    let mut feed = feed(&world, &[(RELAY, Some(cursor))], options());
+    let last = sim.last_seq(RELAY) as u64;
+    let mut feed = feed(&sim, &[(RELAY, Some(cursor))], options());
     heard.until(&mut feed, |heard| heard.seqs().contains(&last)).await;
-    (world, heard)
+    (sim, heard)
 }
 
 #[tokio::test]
 async fn inclusive_and_exclusive_servers_give_what_is_behind_the_cursor() {
-    for manners in [Manners::SPECIFIED, Manners::PDS, Manners::TACITURN] {
-        let (world, heard) = resume(manners, 11).await;
-        assert_eq!(heard.seqs(), told(&world, RELAY)[12..], "{manners:?}");
+    for manners in
+        [CursorPolicy::SPECIFIED, CursorPolicy::REFERENCE_PDS, CursorPolicy::DEPLOYED_RELAY]
+    {
+        let (sim, heard) = resume(manners, 11).await;
+        assert_eq!(heard.seqs(), told(&sim, RELAY)[12..], "{manners:?}");
         let repeated = heard.count(|notice| matches!(notice, Notice::Repeated { .. }));
         assert_eq!(repeated, usize::from(manners.inclusive));
     }
@@ -238,17 +240,17 @@ async fn inclusive_and_exclusive_servers_give_what_is_behind_the_cursor() {
 #[tokio::test]
 async fn a_cursor_ahead_of_the_stream_is_void_and_the_stream_is_begun_with_anew() {
     for (begin, expected) in [(Begin::Oldest, 40), (Begin::Live, 1)] {
-        let world = world(|_| ());
-        let ahead = world.last_seq(RELAY) as u64 + 1_000_000;
+        let sim = sim(|_| ());
+        let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
         let options = Options { void_cursor: Some(begin), ..options() };
         let (mut heard, mut feed) =
-            (Heard::default(), feed(&world, &[(RELAY, Some(ahead))], options));
+            (Heard::default(), feed(&sim, &[(RELAY, Some(ahead))], options));
         heard.until(&mut feed, |heard| heard.cursors().len() == 2).await;
         if begin == Begin::Live {
-            world.write(1);
+            sim.write_commits(1);
         }
         heard.until(&mut feed, |heard| heard.seqs().len() == expected).await;
-        assert_eq!(heard.seqs(), told(&world, RELAY)[40 * usize::from(begin == Begin::Live)..]);
+        assert_eq!(heard.seqs(), told(&sim, RELAY)[40 * usize::from(begin == Begin::Live)..]);
         let is_void = |notice: &Notice| matches!(notice, Notice::FutureCursor { cursor: Some(cursor), .. } if *cursor == ahead);
         assert_eq!(heard.count(is_void), 1);
         assert_eq!(heard.arrivals[0].kind, Kind::Error);
@@ -257,36 +259,35 @@ async fn a_cursor_ahead_of_the_stream_is_void_and_the_stream_is_begun_with_anew(
 
 #[tokio::test]
 async fn a_cursor_ahead_of_the_stream_is_an_error_for_whoever_wants_one() {
-    let world = world(|_| ());
-    let ahead = world.last_seq(RELAY) as u64 + 1;
+    let sim = sim(|_| ());
+    let ahead = sim.last_seq(RELAY) as u64 + 1;
     let options = Options { void_cursor: None, ..options() };
     let mut heard = Heard::default();
-    heard.until(&mut feed(&world, &[(RELAY, Some(ahead))], options), |_| false).await;
+    heard.until(&mut feed(&sim, &[(RELAY, Some(ahead))], options), |_| false).await;
     let failure = FeedError::FutureCursor { host: "localhost".to_owned(), cursor: ahead };
     assert_eq!(heard.failure, Some(failure));
 }
 
 #[tokio::test]
 async fn a_server_that_counts_anew_without_a_word_is_followed() {
-    let world = world(|spec| spec.relay_manners = Manners::TACITURN);
-    let ahead = world.last_seq(RELAY) as u64 + 1_000_000;
-    let (mut heard, mut feed) =
-        (Heard::default(), feed(&world, &[(RELAY, Some(ahead))], options()));
+    let sim = sim(|spec| spec.relay_cursor_policy = CursorPolicy::DEPLOYED_RELAY);
+    let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
+    let (mut heard, mut feed) = (Heard::default(), feed(&sim, &[(RELAY, Some(ahead))], options()));
     heard.until(&mut feed, |heard| heard.cursors().len() == 1).await;
-    world.write(5);
+    sim.write_commits(5);
     heard.until(&mut feed, |heard| heard.seqs().len() == 5).await;
-    assert_eq!(heard.seqs(), told(&world, RELAY)[40..]);
+    assert_eq!(heard.seqs(), told(&sim, RELAY)[40..]);
     assert_eq!(heard.count(|notice| matches!(notice, Notice::Regressed { .. })), 1);
 }
 
 #[tokio::test]
 async fn a_cursor_that_is_too_old_is_told_with_the_gap() {
-    let world = world(|spec| (spec.window, spec.prepared) = (10, 0));
-    world.write(40);
-    let told = told(&world, RELAY);
+    let sim = sim(|spec| (spec.retained_events, spec.initial_commits) = (10, 0));
+    sim.write_commits(40);
+    let told = told(&sim, RELAY);
     let (cursor, kept) = (told[5], &told[told.len() - 10..]);
     let mut heard = Heard::default();
-    let mut feed = feed(&world, &[(RELAY, Some(cursor))], options());
+    let mut feed = feed(&sim, &[(RELAY, Some(cursor))], options());
     heard.until(&mut feed, |heard| heard.seqs().len() == 10).await;
     assert_eq!(heard.seqs(), kept);
     assert_eq!(heard.arrivals[0].kind, Kind::Info);
@@ -302,35 +303,35 @@ fn is_lost(notice: &Notice) -> bool {
 
 #[tokio::test]
 async fn every_host_has_a_cursor_of_its_own() {
-    let world = world(|spec| spec.relays = 2);
+    let sim = sim(|spec| spec.relays = 2);
     let mut heard = Heard::default();
-    let mut feed = feed(&world, &[(RELAY, None), (OTHER, None)], options());
-    let (first, mut expected) = (told(&world, RELAY).len(), told(&world, RELAY));
+    let mut feed = feed(&sim, &[(RELAY, None), (OTHER, None)], options());
+    let (first, mut expected) = (told(&sim, RELAY).len(), told(&sim, RELAY));
     heard.until(&mut feed, |heard| heard.arrivals.len() == expected.len()).await;
     // The first one fails: what is told from now on comes from the other, from the oldest on.
-    world.close(RELAY).unwrap();
+    sim.stop_server(RELAY).unwrap();
     heard.until(&mut feed, |heard| heard.count(is_lost) == 1).await;
-    world.write(10);
-    expected.extend(told(&world, OTHER));
+    sim.write_commits(10);
+    expected.extend(told(&sim, OTHER));
     heard.until(&mut feed, |heard| heard.arrivals.len() == expected.len()).await;
-    world.open(RELAY).unwrap();
-    world.close(OTHER).unwrap();
+    sim.start_server(RELAY).unwrap();
+    sim.stop_server(OTHER).unwrap();
     heard.until(&mut feed, |heard| heard.count(is_lost) == 2).await;
-    world.write(10);
-    expected.extend(&told(&world, RELAY)[first..]);
+    sim.write_commits(10);
+    expected.extend(&told(&sim, RELAY)[first..]);
     heard.until(&mut feed, |heard| heard.arrivals.len() == expected.len()).await;
     assert_eq!(heard.seqs(), expected);
     assert_eq!(heard.cursors(), [Some(0), Some(0), Some(expected[first - 1])]);
     let from_other = heard.arrivals.iter().filter(|arrival| arrival.host == HostId(1));
-    assert_eq!(from_other.count(), told(&world, OTHER).len() - 10);
+    assert_eq!(from_other.count(), told(&sim, OTHER).len() - 10);
     // A connection that brought something is no failed attempt; three refusals follow.
     assert_eq!(heard.count(|notice| matches!(notice, Notice::Refused { .. })), 6);
 }
 
 #[tokio::test]
 async fn waits_grow_and_a_busy_host_is_given_its_time() {
-    let world = world_with(Fault::UpgradeTooMany, Dose::times(2).of(1));
-    let heard = follow_to_the_end(&world).await;
+    let sim = sim_with(Fault::UpgradeTooMany, FaultSchedule::times(2).with_amount(1));
+    let heard = follow_to_the_end(&sim).await;
     let wait = |notice: &Notice| match notice {
         Notice::Waiting { time, .. } => Some(*time),
         _ => None,
@@ -338,18 +339,18 @@ async fn waits_grow_and_a_busy_host_is_given_its_time() {
     let waits: Vec<Duration> = heard.notices.iter().filter_map(wait).collect();
     // A second was asked for, of which this pace grants so much.
     assert_eq!(waits, [PACE.longest_asked; 2]);
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_reader_who_pauses_makes_the_server_wait_and_misses_nothing() {
-    let world = world(|spec| spec.prepared = 3_000);
-    let (mut heard, mut feed) = (Heard::default(), feed(&world, &[(RELAY, None)], options()));
+    let sim = sim(|spec| spec.initial_commits = 3_000);
+    let (mut heard, mut feed) = (Heard::default(), feed(&sim, &[(RELAY, None)], options()));
     heard.until(&mut feed, |heard| !heard.arrivals.is_empty()).await;
     tokio::time::sleep(3 * options().socket.max_silence).await;
-    let waiting = world.backlogs(RELAY)[0];
+    let waiting = sim.backlogs(RELAY)[0];
     assert!(waiting > 100, "{waiting}");
-    let last = world.last_seq(RELAY) as u64;
+    let last = sim.last_seq(RELAY) as u64;
     heard.until(&mut feed, |heard| heard.arrivals.last().unwrap().seq == Some(last)).await;
-    assert_eq!((heard.seqs(), heard.cursors().len()), (told(&world, RELAY), 1));
+    assert_eq!((heard.seqs(), heard.cursors().len()), (told(&sim, RELAY), 1));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use simnet::servers::{Server, World};
+use simnet::servers::{Server, Simulation};
 use tokio::task::JoinHandle;
 use wireproof::net::cursors::{CursorStore, MemoryCursors};
 use wireproof::net::firehose::{
@@ -142,24 +142,24 @@ pub(crate) struct Follower {
 
 impl Follower {
     /// Follows the relay from its oldest event on.
-    pub(crate) fn start(world: &World) -> Self {
-        Self::start_with(world, |_| ())
+    pub(crate) fn start(sim: &Simulation) -> Self {
+        Self::start_with(sim, |_| ())
     }
 
     /// The same, with other options.
-    pub(crate) fn start_with(world: &World, change: impl FnOnce(&mut Options)) -> Self {
-        Self::go_on(world, Arc::default(), Arc::default(), change)
+    pub(crate) fn start_with(sim: &Simulation, change: impl FnOnce(&mut Options)) -> Self {
+        Self::go_on(sim, Arc::default(), Arc::default(), change)
     }
 
     /// The same, with the cursors of another run, and the rest of its book.
     pub(crate) fn go_on(
-        world: &World,
+        sim: &Simulation,
         cursors: Arc<MemoryCursors>,
         book: Arc<Book>,
         change: impl FnOnce(&mut Options),
     ) -> Self {
         let http = Client::new(Reach::Loopback, Arc::new(LoopbackNames)).expect("TLS");
-        let mut options = options(world, &http);
+        let mut options = options(sim, &http);
         change(&mut options);
         let firehose = Firehose::new(&http, options);
         let (counters, stop) = (firehose.counters(), Stop::new());
@@ -181,8 +181,8 @@ impl Follower {
     }
 
     /// Waits until the last event of the relay was handed over, and all before it.
-    pub(crate) async fn until_the_end(&self, world: &World) {
-        let last = world.last_seq(RELAY) as u64;
+    pub(crate) async fn until_the_end(&self, sim: &Simulation) {
+        let last = sim.last_seq(RELAY) as u64;
         let is_there = |book: &Book| book.lines.lock().unwrap().iter().any(|l| l.seq == Some(last));
         self.until(|book| is_there(book) && self.counters.counts().under_way == 0).await;
     }
@@ -214,20 +214,20 @@ impl CursorStore for Shared {
 }
 
 /// With keys from the directory, and what is needed to fetch repositories at hand.
-fn options(world: &World, http: &Client) -> Options {
-    let keys = Arc::new(ResolverKeys::new(resolver(world, http)));
-    let hosts = vec![line::url(world, RELAY, "")];
+fn options(sim: &Simulation, http: &Client) -> Options {
+    let keys = Arc::new(ResolverKeys::new(resolver(sim, http)));
+    let hosts = vec![line::url(sim, RELAY, "")];
     Options { feed: line::options(), workers: 2, ..Options::new(hosts, keys) }
 }
 
-/// How repositories of this world are fetched anew.
-pub(crate) fn resync(world: &World) -> Resync {
+/// How repositories of this sim are fetched anew.
+pub(crate) fn resync(sim: &Simulation) -> Resync {
     let http = Client::new(Reach::Loopback, Arc::new(LoopbackNames)).expect("TLS");
-    Resync::new(xrpc::Client::new(http.clone()), resolver(world, &http))
+    Resync::new(xrpc::Client::new(http.clone()), resolver(sim, &http))
 }
 
-fn resolver(world: &World, http: &Client) -> Resolver {
-    let directory = line::url(world, Server::Plc, "");
+fn resolver(sim: &Simulation, http: &Client) -> Resolver {
+    let directory = line::url(sim, Server::Plc, "");
     let options = identity::Options { directory, ..identity::Options::default() };
     Resolver::new(http.clone(), Arc::new(LoopbackNames), options)
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use simnet::servers::{Dose, Fault, Kind as Told, Server, Spec, Status, V1_ID, V2_ID, World};
+use simnet::servers::{
+    AccountStatus, EventKind, Fault, FaultSchedule, Server, Simulation, Spec, V1_DICTIONARY_ID,
+    V2_DICTIONARY_ID,
+};
 use wireproof::atproto::syntax::DidBuf;
 use wireproof::net::hosts::{Chance, HostId};
 use wireproof::net::http::Limits;
@@ -19,8 +22,8 @@ const JETSTREAM: Server = Server::Jetstream(0);
 const OTHER: Server = Server::Jetstream(1);
 const BOTH: [Version; 2] = [Version::V1, Version::V2];
 
-fn world(change: impl FnOnce(&mut Spec)) -> World {
-    line::world(change)
+fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {
+    line::sim(change)
 }
 
 fn options(version: Version) -> Options {
@@ -29,21 +32,21 @@ fn options(version: Version) -> Options {
 }
 
 fn try_client(
-    world: &World,
+    sim: &Simulation,
     servers: &[(Server, Option<u64>)],
     wanted: Wanted,
     options: Options,
 ) -> Result<Client, WantedError> {
     let origin = |(server, cursor): &(Server, Option<u64>)| Origin {
-        url: url(world, *server, ""),
+        url: url(sim, *server, ""),
         cursor: *cursor,
     };
     let origins: Vec<Origin> = servers.iter().map(origin).collect();
     Client::new(dialer(Reach::Loopback), &origins, wanted, options, Chance::seeded(7))
 }
 
-fn client(world: &World, options: Options) -> Client {
-    try_client(world, &[(JETSTREAM, None)], Wanted::default(), options).expect("nothing wrong")
+fn client(sim: &Simulation, options: Options) -> Client {
+    try_client(sim, &[(JETSTREAM, None)], Wanted::default(), options).expect("nothing wrong")
 }
 
 /// What somebody was handed.
@@ -105,50 +108,50 @@ fn marks(heard: &Heard) -> Vec<Mark> {
 }
 
 /// What a reader of everything must have.
-fn told(world: &World, version: Version) -> Vec<Mark> {
+fn told(sim: &Simulation, version: Version) -> Vec<Mark> {
     let mut marks = Vec::new();
-    for line in world.told(JETSTREAM) {
+    for line in sim.sent_events(JETSTREAM) {
         let subject = line.subject;
         let kind = match subject.kind {
-            Told::Commit => Kind::Commit,
-            Told::Identity => Kind::Identity,
-            Told::Account => Kind::Account,
-            Told::Sync if version == Version::V2 => Kind::Sync,
+            EventKind::Commit => Kind::Commit,
+            EventKind::Identity => Kind::Identity,
+            EventKind::Account => Kind::Account,
+            EventKind::Sync if version == Version::V2 => Kind::Sync,
             _ => continue,
         };
         let mark = (subject.did, kind, subject.rev);
-        marks.extend(std::iter::repeat_n(mark, subject.postings as usize));
+        marks.extend(std::iter::repeat_n(mark, subject.jetstream_events as usize));
     }
     marks
 }
 
-async fn follow_to_the_end(world: &World, options: Options) -> Heard {
-    let (mut heard, mut client) = (Heard::default(), client(world, options.clone()));
-    heard.events(&mut client, told(world, options.version).len()).await;
+async fn follow_to_the_end(sim: &Simulation, options: Options) -> Heard {
+    let (mut heard, mut client) = (Heard::default(), client(sim, options.clone()));
+    heard.events(&mut client, told(sim, options.version).len()).await;
     heard
 }
 
-fn assert_complete(world: &World, version: Version, heard: &Heard) {
-    assert_eq!(marks(heard), told(world, version));
-    assert_eq!(world.faults().unfired(), []);
+fn assert_complete(sim: &Simulation, version: Version, heard: &Heard) {
+    assert_eq!(marks(heard), told(sim, version));
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 /// A network in which events of every kind have happened.
-fn colourful() -> World {
-    let world = world(|_| ());
-    world.set_status(0, Status::TakenDown);
-    world.set_status(0, Status::Active);
-    world.sync(1);
-    world.write(10);
-    world
+fn colourful() -> Simulation {
+    let sim = sim(|_| ());
+    sim.set_account_status(0, AccountStatus::TakenDown);
+    sim.set_account_status(0, AccountStatus::Active);
+    sim.send_sync(1);
+    sim.write_commits(10);
+    sim
 }
 
 #[tokio::test]
 async fn every_event_comes_once_with_its_record() {
     for version in BOTH {
-        let world = colourful();
-        let heard = follow_to_the_end(&world, options(version)).await;
-        assert_complete(&world, version, &heard);
+        let sim = colourful();
+        let heard = follow_to_the_end(&sim, options(version)).await;
+        assert_complete(&sim, version, &heard);
         let cursors: Vec<u64> = heard.events.iter().map(|event| event.cursor).collect();
         assert!(cursors.is_sorted_by(|a, b| a < b));
         for event in &heard.events {
@@ -164,58 +167,63 @@ async fn every_event_comes_once_with_its_record() {
 
 #[tokio::test]
 async fn messages_come_compressed_with_the_dictionary_of_the_host() {
-    for (version, id) in
-        [(Version::V1, Some(V1_ID)), (Version::V2, None), (Version::V2, Some(V2_ID))]
-    {
-        let world = colourful();
+    for (version, id) in [
+        (Version::V1, Some(V1_DICTIONARY_ID)),
+        (Version::V2, None),
+        (Version::V2, Some(V2_DICTIONARY_ID)),
+    ] {
+        let sim = colourful();
         let options = Options { compression: Compression::Served(id), ..options(version) };
-        assert_complete(&world, version, &follow_to_the_end(&world, options).await);
+        assert_complete(&sim, version, &follow_to_the_end(&sim, options).await);
         let dictionary = "/xrpc/network.bsky.jetstream.getZstdDictionary";
-        assert_eq!(world.requests(JETSTREAM)[dictionary], 1);
+        assert_eq!(sim.request_counts(JETSTREAM)[dictionary], 1);
     }
 }
 
-async fn dictionary(world: &World, id: u32) -> Compression {
+async fn dictionary(sim: &Simulation, id: u32) -> Compression {
     let path = format!("/xrpc/network.bsky.jetstream.getZstdDictionary?id={id}");
     let client = dialer(Reach::Loopback).client().clone();
-    let answer = client.get(&url(world, JETSTREAM, &path), &Limits::DOCUMENT).await.unwrap();
+    let answer = client.get(&url(sim, JETSTREAM, &path), &Limits::DOCUMENT).await.unwrap();
     Compression::Given(answer.body.to_vec().into())
 }
 
 #[tokio::test]
 async fn messages_come_compressed_with_a_dictionary_that_is_given() {
-    for (version, id) in [(Version::V1, V1_ID), (Version::V2, V2_ID)] {
-        let world = colourful();
-        let compression = dictionary(&world, id).await;
+    for (version, id) in [(Version::V1, V1_DICTIONARY_ID), (Version::V2, V2_DICTIONARY_ID)] {
+        let sim = colourful();
+        let compression = dictionary(&sim, id).await;
         let options = Options { compression, ..options(version) };
-        assert_complete(&world, version, &follow_to_the_end(&world, options).await);
+        assert_complete(&sim, version, &follow_to_the_end(&sim, options).await);
     }
 }
 
 #[tokio::test]
 async fn the_wrong_dictionary_is_an_error_that_names_the_right_one() {
-    let world = colourful();
-    let compression = dictionary(&world, V2_ID).await;
+    let sim = colourful();
+    let compression = dictionary(&sim, V2_DICTIONARY_ID).await;
     let options = Options { compression, ..options(Version::V1) };
-    let (mut heard, mut client) = (Heard::default(), client(&world, options));
+    let (mut heard, mut client) = (Heard::default(), client(&sim, options));
     heard.until(&mut client, |_| false).await;
-    let failure = ClientError::Dictionary { host: "localhost".to_owned(), needed: V1_ID };
+    let failure =
+        ClientError::Dictionary { host: "localhost".to_owned(), needed: V1_DICTIONARY_ID };
     assert_eq!(heard.failure, Some(failure));
 }
 
 #[tokio::test]
 async fn a_dictionary_that_the_host_does_not_know_is_refused_for_good() {
-    let world = colourful();
-    for compression in [dictionary(&world, V1_ID).await, Compression::Served(Some(V1_ID))] {
+    let sim = colourful();
+    for compression in
+        [dictionary(&sim, V1_DICTIONARY_ID).await, Compression::Served(Some(V1_DICTIONARY_ID))]
+    {
         let options = Options { compression, ..options(Version::V2) };
-        let (mut heard, mut client) = (Heard::default(), client(&world, options));
+        let (mut heard, mut client) = (Heard::default(), client(&sim, options));
         heard.until(&mut client, |_| false).await;
         let Some(ClientError::NoHostLeft(error)) = heard.failure else { panic!("{heard:?}") };
         assert_eq!(error.name(), Some("UnknownZstdDictionary"));
     }
     let compression = Compression::Given(Vec::from("no dictionary").into());
     let options = Options { compression, ..options(Version::V2) };
-    let error = try_client(&world, &[(JETSTREAM, None)], Wanted::default(), options).unwrap_err();
+    let error = try_client(&sim, &[(JETSTREAM, None)], Wanted::default(), options).unwrap_err();
     assert_eq!(error, WantedError::NotADictionary);
 }
 
@@ -228,33 +236,32 @@ fn strangers(count: usize) -> Vec<DidBuf> {
 #[tokio::test]
 async fn any_number_of_accounts_can_be_wanted_up_to_the_limit_of_the_protocol() {
     for (version, count) in BOTH.into_iter().flat_map(|version| [(version, 3), (version, 9_999)]) {
-        let world = colourful();
+        let sim = colourful();
         let mut dids = strangers(count);
-        let did: DidBuf = world.account(2).did.parse().unwrap();
+        let did: DidBuf = sim.account(2).did.parse().unwrap();
         dids.push(did.clone());
         let wanted = Wanted { dids, ..Wanted::default() };
         let servers = [(JETSTREAM, None)];
-        let mut client = try_client(&world, &servers, wanted, options(version)).unwrap();
-        let mut expected = told(&world, version);
+        let mut client = try_client(&sim, &servers, wanted, options(version)).unwrap();
+        let mut expected = told(&sim, version);
         expected.retain(|(told, ..)| told == did.as_str());
         let mut heard = Heard::default();
         heard.events(&mut client, expected.len()).await;
         assert_eq!(marks(&heard), expected);
     }
-    let world = world(|_| ());
+    let sim = sim(|_| ());
     let wanted = Wanted { dids: strangers(10_001), ..Wanted::default() };
-    let error = try_client(&world, &[(JETSTREAM, None)], wanted, options(Version::V1)).unwrap_err();
+    let error = try_client(&sim, &[(JETSTREAM, None)], wanted, options(Version::V1)).unwrap_err();
     assert_eq!(error, WantedError::Dids(10_001));
 }
 
 #[tokio::test]
 async fn kinds_and_collections_are_chosen() {
     for version in BOTH {
-        let world = colourful();
+        let sim = colourful();
         let collections = vec!["app.bsky.feed.*".to_owned()];
         let wanted = Wanted { collections, ..Wanted::default() };
-        let mut client =
-            try_client(&world, &[(JETSTREAM, None)], wanted, options(version)).unwrap();
+        let mut client = try_client(&sim, &[(JETSTREAM, None)], wanted, options(version)).unwrap();
         let mut heard = Heard::default();
         // Another choice from the first event of another kind on.
         heard
@@ -269,7 +276,7 @@ async fn kinds_and_collections_are_chosen() {
         assert!(heard.events.len() > 3 && heard.events.iter().all(is_feed));
         let of_accounts = Wanted { kinds: vec![Kind::Account], ..Wanted::default() };
         let servers = [(JETSTREAM, None)];
-        let mut client = try_client(&world, &servers, of_accounts, options(version)).unwrap();
+        let mut client = try_client(&sim, &servers, of_accounts, options(version)).unwrap();
         let mut heard = Heard::default();
         heard.events(&mut client, 2).await;
         assert!(heard.events.iter().all(|event| event.kind() == Kind::Account));
@@ -279,10 +286,10 @@ async fn kinds_and_collections_are_chosen() {
 #[tokio::test]
 async fn wishes_can_change_while_events_come() {
     for version in BOTH {
-        let world = world(|_| ());
+        let sim = sim(|_| ());
         let nobody = Wanted { dids: strangers(1), ..Wanted::default() };
         let live = Options { first: Begin::Live, ..options(version) };
-        let mut client = try_client(&world, &[(JETSTREAM, None)], nobody, live).unwrap();
+        let mut client = try_client(&sim, &[(JETSTREAM, None)], nobody, live).unwrap();
         let mut heard = Heard::default();
         heard.until(&mut client, |heard| heard.cursors().len() == 1).await;
         client.want(Wanted::default()).unwrap();
@@ -292,7 +299,7 @@ async fn wishes_can_change_while_events_come() {
         // In version 1 nothing says when the wish has arrived.
         let mut written = 0;
         while heard.events.is_empty() {
-            world.write(1);
+            sim.write_commits(1);
             written += 1;
             let moment = Duration::from_millis(50);
             let _ = tokio::time::timeout(moment, heard.events(&mut client, 1)).await;
@@ -305,21 +312,21 @@ async fn wishes_can_change_while_events_come() {
 #[tokio::test]
 async fn a_stream_that_ends_or_is_refused_goes_on_where_it_was() {
     let faults = [
-        (Fault::Cut, Dose::times(5).of(3_000)),
-        (Fault::Stall, Dose::ONCE.after(9)),
-        (Fault::Close, Dose::times(3).after(9).every(10)),
-        (Fault::ErrorFrame, Dose::ONCE.after(9)),
-        (Fault::UpgradeTooMany, Dose::times(4)),
-        (Fault::UpgradeUnavailable, Dose::times(4)),
-        (Fault::Drop, Dose::times(4)),
+        (Fault::Cut, FaultSchedule::times(5).with_amount(3_000)),
+        (Fault::Stall, FaultSchedule::ONCE.after(9)),
+        (Fault::Close, FaultSchedule::times(3).after(9).every(10)),
+        (Fault::ErrorFrame, FaultSchedule::ONCE.after(9)),
+        (Fault::UpgradeTooMany, FaultSchedule::times(4)),
+        (Fault::UpgradeUnavailable, FaultSchedule::times(4)),
+        (Fault::Drop, FaultSchedule::times(4)),
     ];
     for version in BOTH {
         for (fault, dose) in faults {
-            let world = colourful();
-            world.faults().switch_on(JETSTREAM, fault, dose);
-            let heard = follow_to_the_end(&world, options(version)).await;
-            assert_complete(&world, version, &heard);
-            let fired = world.faults().fired(JETSTREAM, fault) as usize;
+            let sim = colourful();
+            sim.faults().enable(JETSTREAM, fault, dose);
+            let heard = follow_to_the_end(&sim, options(version)).await;
+            assert_complete(&sim, version, &heard);
+            let fired = sim.faults().fired(JETSTREAM, fault) as usize;
             let is_told = |notice: &Notice| {
                 matches!(notice, Notice::Disconnected { .. } | Notice::Refused { .. })
             };
@@ -333,12 +340,12 @@ async fn a_stream_that_ends_or_is_refused_goes_on_where_it_was() {
 #[tokio::test]
 async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
     for version in BOTH {
-        let world = world(|_| ());
-        world.faults().switch_on(JETSTREAM, Fault::UpgradeForbidden, Dose::ALWAYS);
-        let (mut heard, mut client) = (Heard::default(), client(&world, options(version)));
+        let sim = sim(|_| ());
+        sim.faults().enable(JETSTREAM, Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
+        let (mut heard, mut client) = (Heard::default(), client(&sim, options(version)));
         heard.until(&mut client, |_| false).await;
         assert!(matches!(heard.failure, Some(ClientError::NoHostLeft(_))));
-        assert_eq!(world.faults().fired(JETSTREAM, Fault::UpgradeForbidden), 1);
+        assert_eq!(sim.faults().fired(JETSTREAM, Fault::UpgradeForbidden), 1);
     }
 }
 
@@ -355,14 +362,14 @@ async fn what_is_no_event_is_handed_over_and_costs_none() {
         BOTH.into_iter().flat_map(|version| [(version, false), (version, true)])
     {
         for fault in faults {
-            let world = colourful();
-            world.faults().switch_on(JETSTREAM, fault, Dose::ONCE.after(5));
-            let id = if version == Version::V1 { V1_ID } else { V2_ID };
+            let sim = colourful();
+            sim.faults().enable(JETSTREAM, fault, FaultSchedule::ONCE.after(5));
+            let id = if version == Version::V1 { V1_DICTIONARY_ID } else { V2_DICTIONARY_ID };
             let served = Compression::Served(Some(id));
             let compression = if is_packed { served } else { Compression::None };
             let (mut heard, mut client) =
-                (Heard::default(), client(&world, Options { compression, ..options(version) }));
-            let mut expected = told(&world, version);
+                (Heard::default(), client(&sim, Options { compression, ..options(version) }));
+            let mut expected = told(&sim, version);
             let is_over = |heard: &Heard| heard.events.last().map(mark) == expected.last().cloned();
             heard.until(&mut client, is_over).await;
             assert!(!heard.strange.is_empty(), "{} {version:?}", fault.name());
@@ -376,7 +383,7 @@ async fn what_is_no_event_is_handed_over_and_costs_none() {
             }
             assert_eq!(marks(&heard), expected, "{} {version:?}", fault.name());
             assert_eq!(heard.cursors().len(), 1);
-            assert_eq!(world.faults().unfired(), []);
+            assert_eq!(sim.faults().unfired(), []);
         }
     }
 }
@@ -384,11 +391,15 @@ async fn what_is_no_event_is_handed_over_and_costs_none() {
 #[tokio::test]
 async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event() {
     for version in BOTH {
-        let world = colourful();
-        world.faults().switch_on(JETSTREAM, Fault::OversizedFrame, Dose::ONCE.after(5).of(200_001));
+        let sim = colourful();
+        sim.faults().enable(
+            JETSTREAM,
+            Fault::OversizedFrame,
+            FaultSchedule::ONCE.after(5).with_amount(200_001),
+        );
         let socket = SocketOptions { max_message_bytes: 200_000, ..line::options().socket };
-        let heard = follow_to_the_end(&world, Options { socket, ..options(version) }).await;
-        assert_complete(&world, version, &heard);
+        let heard = follow_to_the_end(&sim, Options { socket, ..options(version) }).await;
+        assert_complete(&sim, version, &heard);
         let reason = SocketError::TooLong(200_000);
         let ended = Notice::Disconnected { host: HostId(0), reason };
         assert_eq!(heard.count(|notice| *notice == ended), 1);
@@ -398,31 +409,31 @@ async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event()
 #[tokio::test]
 async fn repetitions_are_told_and_regressions_delivered() {
     for version in BOTH {
-        let world = colourful();
-        world.faults().switch_on(JETSTREAM, Fault::RepeatedSeq, Dose::ALWAYS.every(7));
-        let heard = follow_to_the_end(&world, options(version)).await;
-        assert_complete(&world, version, &heard);
+        let sim = colourful();
+        sim.faults().enable(JETSTREAM, Fault::RepeatedSeq, FaultSchedule::ALWAYS.every(7));
+        let heard = follow_to_the_end(&sim, options(version)).await;
+        assert_complete(&sim, version, &heard);
         assert!(heard.count(|notice| matches!(notice, Notice::Repeated { .. })) > 4);
-        let world = colourful();
-        world.faults().switch_on(JETSTREAM, Fault::ReversedSeq, Dose::ONCE.after(5));
-        let heard = follow_to_the_end(&world, options(version)).await;
+        let sim = colourful();
+        sim.faults().enable(JETSTREAM, Fault::ReversedSeq, FaultSchedule::ONCE.after(5));
+        let heard = follow_to_the_end(&sim, options(version)).await;
         assert_eq!(heard.count(|notice| matches!(notice, Notice::Regressed { .. })), 1);
-        let (mut heard, mut expected) = (marks(&heard), told(&world, version));
+        let (mut heard, mut expected) = (marks(&heard), told(&sim, version));
         heard.sort();
         expected.sort();
         assert_eq!(heard, expected);
-        assert_eq!(world.faults().unfired(), []);
+        assert_eq!(sim.faults().unfired(), []);
     }
 }
 
 #[tokio::test]
 async fn a_run_goes_on_from_the_cursor_of_the_one_before() {
     for version in BOTH {
-        let world = colourful();
-        let all = follow_to_the_end(&world, options(version)).await;
+        let sim = colourful();
+        let all = follow_to_the_end(&sim, options(version)).await;
         let cursor = Some(all.events[9].cursor);
         let servers = [(JETSTREAM, cursor)];
-        let mut client = try_client(&world, &servers, Wanted::default(), options(version)).unwrap();
+        let mut client = try_client(&sim, &servers, Wanted::default(), options(version)).unwrap();
         let mut heard = Heard::default();
         heard.events(&mut client, all.events.len() - 9).await;
         // Jetstreams begin with the event of the cursor itself.
@@ -432,27 +443,27 @@ async fn a_run_goes_on_from_the_cursor_of_the_one_before() {
 }
 
 /// A network whose Jetstreams keep no more than 30 events, and have told more.
-fn forgetful() -> World {
-    let world = world(|spec| (spec.window, spec.prepared) = (30, 0));
-    world.write(60);
-    world
+fn forgetful() -> Simulation {
+    let sim = sim(|spec| (spec.retained_events, spec.initial_commits) = (30, 0));
+    sim.write_commits(60);
+    sim
 }
 
 #[tokio::test]
 async fn a_cursor_that_is_too_old_is_told_and_the_oldest_event_begins() {
-    let world = forgetful();
+    let sim = forgetful();
     let count: usize = {
-        let lines = world.told(JETSTREAM);
-        lines[lines.len() - 30..].iter().map(|line| line.subject.postings as usize).sum()
+        let lines = sim.sent_events(JETSTREAM);
+        lines[lines.len() - 30..].iter().map(|line| line.subject.jetstream_events as usize).sum()
     };
     // By number the host refuses, by time it says so.
     for (cursor, is_refused) in [(1, true), (LEAST_TIME, false)] {
         let servers = [(JETSTREAM, Some(cursor))];
         let wanted = Wanted::default();
-        let mut client = try_client(&world, &servers, wanted, options(Version::V2)).unwrap();
+        let mut client = try_client(&sim, &servers, wanted, options(Version::V2)).unwrap();
         let mut heard = Heard::default();
         heard.events(&mut client, count).await;
-        let expected = told(&world, Version::V2);
+        let expected = told(&sim, Version::V2);
         assert_eq!(marks(&heard), expected[expected.len() - count..]);
         let is_outdated = |notice: &Notice| matches!(notice, Notice::OutdatedCursor { cursor: Some(given), .. } if *given == cursor);
         assert_eq!(heard.count(is_outdated), 1);
@@ -463,16 +474,16 @@ async fn a_cursor_that_is_too_old_is_told_and_the_oldest_event_begins() {
 
 #[tokio::test]
 async fn a_cursor_ahead_of_the_stream_is_void() {
-    let world = world(|_| ());
-    let ahead = world.last_seq(JETSTREAM) as u64 + 1_000_000;
+    let sim = sim(|_| ());
+    let ahead = sim.last_seq(JETSTREAM) as u64 + 1_000_000;
     let servers = [(JETSTREAM, Some(ahead))];
     let wanted = Wanted::default();
-    let mut client = try_client(&world, &servers, wanted, options(Version::V2)).unwrap();
+    let mut client = try_client(&sim, &servers, wanted, options(Version::V2)).unwrap();
     let mut heard = Heard::default();
     heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
     assert_eq!(heard.cursors(), [Some(ahead), None]);
     assert_eq!(heard.count(|notice| matches!(notice, Notice::FutureCursor { .. })), 1);
-    world.write(1);
+    sim.write_commits(1);
     heard.events(&mut client, 1).await;
 }
 
@@ -483,23 +494,23 @@ fn is_lost(notice: &Notice) -> bool {
 #[tokio::test]
 async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
     for version in BOTH {
-        let world = world(|spec| spec.jetstreams = 2);
+        let sim = sim(|spec| spec.jetstreams = 2);
         let servers = [(JETSTREAM, None), (OTHER, None)];
         let options = options(version);
         let rewind = options.rewind.as_micros() as u64;
-        let mut client = try_client(&world, &servers, Wanted::default(), options).unwrap();
+        let mut client = try_client(&sim, &servers, Wanted::default(), options).unwrap();
         let mut heard = Heard::default();
         let mut expected = Vec::new();
         for (round, (closed, open)) in
             [(OTHER, JETSTREAM), (JETSTREAM, OTHER), (OTHER, JETSTREAM)].into_iter().enumerate()
         {
-            world.open(open).unwrap();
-            world.close(closed).unwrap();
+            sim.start_server(open).unwrap();
+            sim.stop_server(closed).unwrap();
             if round > 0 {
                 heard.until(&mut client, |heard| heard.count(is_lost) == round).await;
             }
-            world.write(10);
-            expected = told(&world, version);
+            sim.write_commits(10);
+            expected = told(&sim, version);
             heard.events(&mut client, expected.len()).await;
         }
         assert_eq!(marks(&heard), expected);
@@ -520,15 +531,15 @@ async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
 #[tokio::test]
 async fn a_switch_goes_back_no_further_than_it_is_told_to() {
     for version in BOTH {
-        let world = world(|spec| (spec.jetstreams, spec.prepared) = (2, 0));
+        let sim = sim(|spec| (spec.jetstreams, spec.initial_commits) = (2, 0));
         let servers = [(JETSTREAM, Some(LEAST_TIME)), (OTHER, Some(LEAST_TIME))];
         let options = Options { rewind: Duration::ZERO, ..options(version) };
-        let mut client = try_client(&world, &servers, Wanted::default(), options).unwrap();
+        let mut client = try_client(&sim, &servers, Wanted::default(), options).unwrap();
         let mut heard = Heard::default();
-        world.write(10);
-        heard.events(&mut client, told(&world, version).len()).await;
+        sim.write_commits(10);
+        heard.events(&mut client, told(&sim, version).len()).await;
         let last = heard.events.last().unwrap().micros;
-        world.close(JETSTREAM).unwrap();
+        sim.stop_server(JETSTREAM).unwrap();
         heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
         assert_eq!(heard.cursors(), [Some(LEAST_TIME), Some(last)]);
         assert_eq!(heard.count(|notice| matches!(notice, Notice::Refused { .. })), 3);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use simnet::servers::{Dose, Fault, Server, Spec, World};
+use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 use wireproof::net::firehose::{
     Arrival, Begin, Feed, FeedError, FeedItem as Item, FeedOptions as Options, Notice, Origin,
 };
@@ -16,25 +16,25 @@ use wireproof::net::websocket::{Dialer, SocketOptions};
 pub(crate) const RELAY: Server = Server::Relay(0);
 
 /// A small network with 40 events to replay.
-pub(crate) fn world(change: impl FnOnce(&mut Spec)) -> World {
-    let mut spec = Spec { accounts: 6, records: 20, prepared: 40, ..Spec::default() };
+pub(crate) fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {
+    let mut spec = Spec { accounts: 6, records: 20, initial_commits: 40, ..Spec::default() };
     change(&mut spec);
-    World::start(spec).expect("ports for a small network")
+    Simulation::start(spec).expect("ports for a small network")
 }
 
 /// The same, in which this goes wrong at the relay.
-pub(crate) fn world_with(fault: Fault, dose: Dose) -> World {
-    let world = world(|_| ());
-    world.faults().switch_on(RELAY, fault, dose);
-    world
+pub(crate) fn sim_with(fault: Fault, dose: FaultSchedule) -> Simulation {
+    let sim = sim(|_| ());
+    sim.faults().enable(RELAY, fault, dose);
+    sim
 }
 
 pub(crate) fn dialer(reach: Reach) -> Dialer {
     Dialer::new(Client::new(reach, Arc::new(LoopbackNames)).expect("TLS"))
 }
 
-pub(crate) fn url(world: &World, server: Server, path: &str) -> Url {
-    format!("{}{path}", world.url(server)).parse().expect("a URL")
+pub(crate) fn url(sim: &Simulation, server: Server, path: &str) -> Url {
+    format!("{}{path}", sim.url(server)).parse().expect("a URL")
 }
 
 /// Attempts follow each other at once.
@@ -49,15 +49,15 @@ pub(crate) const PACE: Pace = Pace {
 pub(crate) fn options() -> Options {
     let socket = SocketOptions {
         max_silence: Duration::from_millis(500),
-        ping_every: Duration::from_millis(150),
+        ping_interval: Duration::from_millis(150),
         ..SocketOptions::default()
     };
     Options { first: Begin::Oldest, pace: PACE, socket, ..Options::default() }
 }
 
-pub(crate) fn feed(world: &World, servers: &[(Server, Option<u64>)], options: Options) -> Feed {
+pub(crate) fn feed(sim: &Simulation, servers: &[(Server, Option<u64>)], options: Options) -> Feed {
     let origin = |(server, cursor): &(Server, Option<u64>)| Origin {
-        url: url(world, *server, ""),
+        url: url(sim, *server, ""),
         cursor: *cursor,
     };
     let origins: Vec<Origin> = servers.iter().map(origin).collect();
@@ -113,15 +113,15 @@ impl Heard {
 }
 
 /// What a server has told.
-pub(crate) fn told(world: &World, server: Server) -> Vec<u64> {
-    world.told(server).iter().map(|line| line.seq as u64).collect()
+pub(crate) fn told(sim: &Simulation, server: Server) -> Vec<u64> {
+    sim.sent_events(server).iter().map(|line| line.seq as u64).collect()
 }
 
 /// Follows the relay from the oldest event on until its last one has come.
-pub(crate) async fn follow_to_the_end(world: &World) -> Heard {
-    let last = world.last_seq(RELAY) as u64;
+pub(crate) async fn follow_to_the_end(sim: &Simulation) -> Heard {
+    let last = sim.last_seq(RELAY) as u64;
     let mut heard = Heard::default();
-    let mut feed = feed(world, &[(RELAY, None)], options());
+    let mut feed = feed(sim, &[(RELAY, None)], options());
     heard.until(&mut feed, |heard| heard.seqs().contains(&last)).await;
     heard
 }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use simnet::hostile;
-use simnet::servers::{Dose, Fault, Server, World};
+use simnet::servers::{Fault, FaultSchedule, Server, Simulation};
 use wireproof::atproto::corpus;
 use wireproof::net::cursors::CursorStore;
 use wireproof::net::firehose::{Bounds, FeedError, Kind, Options, RunError};
 
 use crate::follower::{Book, Follower};
-use crate::line::{RELAY, told, url, world, world_with};
+use crate::line::{RELAY, sim, sim_with, told, url};
 
 /// Every event of the relay once, and those of each account in order.
-fn assert_complete(world: &World, book: &Book) {
-    let told_by_all = told(world, RELAY);
+fn assert_complete(sim: &Simulation, book: &Book) {
+    let told_by_all = told(sim, RELAY);
     assert_eq!(book.seqs(), told_by_all);
     let mut last = HashMap::new();
     for line in book.lines().into_iter().filter(|line| line.seq.is_some()) {
@@ -26,16 +26,16 @@ fn assert_complete(world: &World, book: &Book) {
 
 #[tokio::test]
 async fn every_event_is_verified_once_and_in_order_with_one_lookup_an_account() {
-    let world = world(|spec| spec.prepared = 300);
-    let follower = Follower::start(&world);
-    follower.until_the_end(&world).await;
-    world.write(300);
-    follower.until_the_end(&world).await;
+    let sim = sim(|spec| spec.initial_commits = 300);
+    let follower = Follower::start(&sim);
+    follower.until_the_end(&sim).await;
+    sim.write_commits(300);
+    follower.until_the_end(&sim).await;
     let (book, counters) = (follower.book.clone(), follower.counters.clone());
     let summary = follower.stop().await;
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
     assert_eq!((book.count("verified"), summary.left), (600, 0));
-    assert_eq!(summary.cursors[0].1, Some(world.last_seq(RELAY) as u64));
+    assert_eq!(summary.cursors[0].1, Some(sim.last_seq(RELAY) as u64));
     let counts = counters.counts();
     assert_eq!((counts.key_lookups, counts.key_doubts), (6, 0));
     assert_eq!((counts.verdicts["verified"], counts.handed_over, counts.dropped), (600, 600, 0));
@@ -45,45 +45,45 @@ async fn every_event_is_verified_once_and_in_order_with_one_lookup_an_account() 
 
 #[tokio::test]
 async fn connections_that_break_cost_nothing_but_time() {
-    let world = world_with(Fault::Cut, Dose::times(20).of(30_000));
-    world.faults().switch_on(RELAY, Fault::RepeatedSeq, Dose::times(20).every(7));
-    world.faults().switch_on(RELAY, Fault::UpgradeUnavailable, Dose::times(3).every(5));
-    world.write(400);
-    let follower = Follower::start(&world);
-    follower.until_the_end(&world).await;
+    let sim = sim_with(Fault::Cut, FaultSchedule::times(20).with_amount(30_000));
+    sim.faults().enable(RELAY, Fault::RepeatedSeq, FaultSchedule::times(20).every(7));
+    sim.faults().enable(RELAY, Fault::UpgradeUnavailable, FaultSchedule::times(3).every(5));
+    sim.write_commits(400);
+    let follower = Follower::start(&sim);
+    follower.until_the_end(&sim).await;
     let book = follower.book.clone();
     follower.stop().await;
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
     assert_eq!(book.codes().into_iter().collect::<Vec<_>>(), [("verified", 440)]);
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn what_is_no_event_is_handed_over_and_counted_too() {
-    let world = world_with(Fault::GarbageFrame, Dose::times(3).every(10));
-    world.faults().switch_on(RELAY, Fault::UnknownKind, Dose::times(2).every(10));
-    let follower = Follower::start(&world);
-    follower.until_the_end(&world).await;
+    let sim = sim_with(Fault::GarbageFrame, FaultSchedule::times(3).every(10));
+    sim.faults().enable(RELAY, Fault::UnknownKind, FaultSchedule::times(2).every(10));
+    let follower = Follower::start(&sim);
+    follower.until_the_end(&sim).await;
     let (book, counters) = (follower.book.clone(), follower.counters.clone());
     follower.stop().await;
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
     let of_kind = |kind| book.lines().iter().filter(|line| line.kind == Some(kind)).count();
     assert_eq!((of_kind(Kind::Undecodable), of_kind(Kind::Unknown)), (3, 2));
     let counts: HashMap<Kind, u64> = counters.counts().events.into_iter().collect();
     assert_eq!((counts[&Kind::Undecodable], counts[&Kind::Unknown]), (3, 2));
     assert_eq!(counts[&Kind::Commit], 40);
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_host_that_fails_is_left_for_another_and_every_event_comes() {
-    let world = world(|spec| spec.relays = 2);
-    let other = url(&world, Server::Relay(1), "");
-    let follower = Follower::start_with(&world, |options| options.hosts.push(other));
-    follower.until_the_end(&world).await;
-    world.close(RELAY).unwrap();
-    world.write(100);
-    let all = told(&world, Server::Relay(1));
+    let sim = sim(|spec| spec.relays = 2);
+    let other = url(&sim, Server::Relay(1), "");
+    let follower = Follower::start_with(&sim, |options| options.hosts.push(other));
+    follower.until_the_end(&sim).await;
+    sim.stop_server(RELAY).unwrap();
+    sim.write_commits(100);
+    let all = told(&sim, Server::Relay(1));
     follower.until(|book| all.iter().rev().take(100).all(|seq| book.seqs().contains(seq))).await;
     let book = follower.book.clone();
     let summary = follower.stop().await;
@@ -91,110 +91,110 @@ async fn a_host_that_fails_is_left_for_another_and_every_event_comes() {
     assert_eq!(new.len(), 140, "what the first host told is old when the second tells it");
     assert!(book.notices().contains(&"rotated"));
     let cursors: Vec<_> = summary.cursors.into_iter().map(|(_, cursor)| cursor).collect();
-    assert_eq!(cursors[0], told(&world, RELAY).into_iter().nth(39));
+    assert_eq!(cursors[0], told(&sim, RELAY).into_iter().nth(39));
     assert_eq!(cursors[1], all.last().copied());
 }
 
 #[tokio::test]
 async fn the_next_run_goes_on_behind_what_was_acknowledged() {
-    let world = world(|_| ());
-    let first = Follower::start(&world);
-    first.until_the_end(&world).await;
+    let sim = sim(|_| ());
+    let first = Follower::start(&sim);
+    first.until_the_end(&sim).await;
     let (book, cursors) = (first.book.clone(), first.cursors.clone());
     first.stop().await;
-    world.write(60);
-    let second = Follower::go_on(&world, cursors, book.clone(), |_| ());
-    second.until_the_end(&world).await;
+    sim.write_commits(60);
+    let second = Follower::go_on(&sim, cursors, book.clone(), |_| ());
+    second.until_the_end(&sim).await;
     second.stop().await;
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
 }
 
 #[tokio::test]
 async fn a_slow_handler_is_felt_by_the_server_and_loses_nothing() {
     const MAX_EVENTS: usize = 50;
-    let world = world(|spec| spec.prepared = 12_000);
+    let sim = sim(|spec| spec.initial_commits = 12_000);
     let bounds = Bounds { max_events: MAX_EVENTS, ..Bounds::default() };
     let book = Arc::new(Book::default());
     book.shut();
     let change = |options: &mut Options| options.bounds = bounds;
-    let follower = Follower::go_on(&world, Arc::default(), book.clone(), change);
+    let follower = Follower::go_on(&sim, Arc::default(), book.clone(), change);
     // What the server has sent fills the buffers of both ends, and then nothing moves any more.
     let mut sent = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let now = world.frames();
+        let now = sim.frames_sent();
         if now == sent && now > 0 {
             break;
         }
         sent = now;
     }
-    assert!(world.backlogs(RELAY)[0] > 0, "the server waits");
+    assert!(sim.backlogs(RELAY)[0] > 0, "the server waits");
     let counts = follower.counters.counts();
     assert_eq!((counts.under_way, counts.handed_over), (MAX_EVENTS, 0));
     book.open();
-    follower.until_the_end(&world).await;
+    follower.until_the_end(&sim).await;
     follower.stop().await;
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
 }
 
 #[tokio::test]
 async fn a_key_that_did_not_sign_is_asked_for_once_more_and_then_it_did() {
-    let world = world(|spec| spec.accounts = 3);
-    world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ONCE);
-    let follower = Follower::start(&world);
-    follower.until_the_end(&world).await;
+    let sim = sim(|spec| spec.accounts = 3);
+    sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ONCE);
+    let follower = Follower::start(&sim);
+    follower.until_the_end(&sim).await;
     let (book, counters) = (follower.book.clone(), follower.counters.clone());
     follower.stop().await;
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
     assert_eq!(book.count("verified"), 40);
     let counts = counters.counts();
     assert_eq!((counts.key_lookups, counts.key_doubts, counts.key_failures), (4, 1, 0));
-    let asked: u64 = world.requests(Server::Plc).values().sum();
-    assert_eq!((asked, world.faults().unfired()), (4, vec![]));
+    let asked: u64 = sim.request_counts(Server::Plc).values().sum();
+    assert_eq!((asked, sim.faults().unfired()), (4, vec![]));
 }
 
 #[tokio::test]
 async fn a_key_that_stays_wrong_is_asked_for_once_and_the_events_are_refused() {
-    let world = world(|spec| (spec.accounts, spec.prepared) = (1, 20));
-    world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ALWAYS);
-    let follower = Follower::start(&world);
-    follower.until_the_end(&world).await;
+    let sim = sim(|spec| (spec.accounts, spec.initial_commits) = (1, 20));
+    sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ALWAYS);
+    let follower = Follower::start(&sim);
+    follower.until_the_end(&sim).await;
     let book = follower.book.clone();
     follower.stop().await;
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
     assert_eq!(book.count("signature/wrong"), 20);
-    let asked: u64 = world.requests(Server::Plc).values().sum();
+    let asked: u64 = sim.request_counts(Server::Plc).values().sum();
     assert_eq!(asked, 2, "a lookup and a refresh");
 }
 
 #[tokio::test]
 async fn a_rotated_key_is_looked_up_when_the_network_says_so() {
-    let world = world(|_| ());
-    let follower = Follower::start(&world);
-    follower.until_the_end(&world).await;
+    let sim = sim(|_| ());
+    let follower = Follower::start(&sim);
+    follower.until_the_end(&sim).await;
     for _ in 0..3 {
-        world.rotate_key(2);
-        world.write(10);
-        follower.until_the_end(&world).await;
+        sim.rotate_key(2);
+        sim.write_commits(10);
+        follower.until_the_end(&sim).await;
     }
-    let (book, did) = (follower.book.clone(), world.account(2).did);
+    let (book, did) = (follower.book.clone(), sim.account(2).did);
     follower.stop().await;
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
     assert_eq!(book.codes().into_iter().collect::<Vec<_>>(), [("unchecked", 3), ("verified", 73)]);
-    assert_eq!(world.requests(Server::Plc)[&format!("/{did}")], 4);
+    assert_eq!(sim.request_counts(Server::Plc)[&format!("/{did}")], 4);
 }
 
 #[tokio::test]
 async fn while_the_directory_is_down_known_accounts_go_on_and_others_have_no_key() {
-    let world = world(|_| ());
-    let follower = Follower::start(&world);
-    follower.until_the_end(&world).await;
-    world.close(Server::Plc).unwrap();
-    let stranger = world.join();
-    world.write_as(stranger);
-    world.write_as(0);
-    follower.until_the_end(&world).await;
-    let did = world.account(stranger).did;
+    let sim = sim(|_| ());
+    let follower = Follower::start(&sim);
+    follower.until_the_end(&sim).await;
+    sim.stop_server(Server::Plc).unwrap();
+    let stranger = sim.add_account();
+    sim.write_commit_as(stranger);
+    sim.write_commit_as(0);
+    follower.until_the_end(&sim).await;
+    let did = sim.account(stranger).did;
     follower.until(|book| book.of(&did).len() == 4).await;
     let book = follower.book.clone();
     follower.stop().await;
@@ -204,15 +204,15 @@ async fn while_the_directory_is_down_known_accounts_go_on_and_others_have_no_key
 
 #[tokio::test]
 async fn what_hostile_accounts_send_is_refused_by_the_rule_that_it_breaks() {
-    let world = world(|_| ());
-    let follower = Follower::start(&world);
-    follower.until_the_end(&world).await;
+    let sim = sim(|_| ());
+    let follower = Follower::start(&sim);
+    follower.until_the_end(&sim).await;
     let mut expected = Vec::new();
     for (seed, code) in (1..).zip(HOSTILE) {
-        let set = hostile::Set::generate(&hostile::Spec { seed });
-        let mut cases = set.cases().iter().filter(|case| case.kind == hostile::Kind::Frames);
+        let set = hostile::CaseSet::generate(&hostile::Spec { seed });
+        let mut cases = set.cases().iter().filter(|case| case.kind == hostile::InputKind::Frames);
         let case = cases.find(|case| case.code == Some(code)).expect(code);
-        world.play(case);
+        sim.serve_case(case);
         expected.push((case.did.clone(), corpus::read(&case.bytes).unwrap().len(), code));
     }
     let is_there =
@@ -223,7 +223,7 @@ async fn what_hostile_accounts_send_is_refused_by_the_rule_that_it_breaks() {
     for (did, _, code) in &expected {
         assert_eq!(book.of(did).last().map(|(_, code)| *code), Some(*code), "{did}");
     }
-    assert_complete(&world, &book);
+    assert_complete(&sim, &book);
 }
 
 /// Rules of several layers, each broken by an account of its own.
@@ -238,21 +238,21 @@ const HOSTILE: [&str; 6] = [
 
 #[tokio::test]
 async fn where_nobody_would_have_us_the_run_ends_and_says_so() {
-    let world = world_with(Fault::UpgradeForbidden, Dose::ALWAYS);
-    let failure = Follower::start(&world).fails().await;
+    let sim = sim_with(Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
+    let failure = Follower::start(&sim).fails().await;
     assert!(matches!(failure, RunError::Feed(FeedError::NoHostLeft(_))), "{failure}");
 }
 
 #[tokio::test]
 async fn the_cursor_is_written_while_the_run_goes_on() {
-    let world = world(|_| ());
-    let follower = Follower::start_with(&world, |options| {
+    let sim = sim(|_| ());
+    let follower = Follower::start_with(&sim, |options| {
         options.checkpoint_every = Duration::from_millis(5);
     });
-    follower.until_the_end(&world).await;
-    let stream = format!("{}/xrpc/com.atproto.sync.subscribeRepos", world.url(RELAY));
+    follower.until_the_end(&sim).await;
+    let stream = format!("{}/xrpc/com.atproto.sync.subscribeRepos", sim.url(RELAY));
     let stream = stream.replace("http://", "ws://");
-    let last = world.last_seq(RELAY) as u64;
+    let last = sim.last_seq(RELAY) as u64;
     follower.until(|_| follower.cursors.load(&stream).unwrap() == Some(last)).await;
     follower.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use simnet::servers::{Dose, Fault, Server};
+use simnet::servers::{Fault, FaultSchedule, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wireproof::net::http::{HttpFault, Url};
 use wireproof::net::reach::{Forbidden, Reach};
@@ -10,7 +10,7 @@ use wireproof::net::websocket::{
     DialError, DialFault, Message, Socket, SocketError, SocketOptions,
 };
 
-use crate::line::{RELAY, dialer, options, url, world, world_with};
+use crate::line::{RELAY, dialer, options, sim, sim_with, url};
 
 const STREAM: &str = "/xrpc/com.atproto.sync.subscribeRepos?cursor=0";
 
@@ -20,8 +20,8 @@ async fn dial(url: &Url, options: &SocketOptions<'_>) -> Result<Socket, DialErro
 
 #[tokio::test]
 async fn frames_come_whole() {
-    let world = world(|_| ());
-    let mut socket = dial(&url(&world, RELAY, STREAM), &options().socket).await.unwrap();
+    let sim = sim(|_| ());
+    let mut socket = dial(&url(&sim, RELAY, STREAM), &options().socket).await.unwrap();
     for _ in 0..40 {
         assert!(matches!(socket.next().await, Ok(Message::Binary(frame)) if frame.len() > 100));
     }
@@ -35,55 +35,55 @@ async fn a_refusal_says_who_what_and_when_to_come_back() {
         (Fault::UpgradeForbidden, 403, None, false),
     ];
     for (fault, status, seconds, is_retryable) in refusals {
-        let world = world_with(fault, Dose::ONCE.of(7));
-        let url = url(&world, RELAY, STREAM);
+        let sim = sim_with(fault, FaultSchedule::ONCE.with_amount(7));
+        let url = url(&sim, RELAY, STREAM);
         let error = dial(&url, &options().socket).await.unwrap_err();
         assert_eq!(error.is_retryable(), is_retryable, "{error}");
         assert_eq!(error.retry_after(), seconds.map(Duration::from_secs), "{error}");
         assert!(matches!(&error.fault, DialFault::Refused(refusal) if refusal.status == status));
         assert!(error.to_string().starts_with("localhost: refused with status"), "{error}");
         assert!(dial(&url, &options().socket).await.is_ok());
-        assert_eq!(world.faults().unfired(), []);
+        assert_eq!(sim.faults().unfired(), []);
     }
 }
 
 #[tokio::test]
 async fn what_is_no_stream_is_refused_with_its_status() {
-    let world = world(|_| ());
-    let error = dial(&url(&world, RELAY, "/nothing"), &options().socket).await.unwrap_err();
+    let sim = sim(|_| ());
+    let error = dial(&url(&sim, RELAY, "/nothing"), &options().socket).await.unwrap_err();
     assert!(!error.is_retryable(), "{error}");
     assert!(error.to_string().contains("404: Not Found"), "{error}");
 }
 
 #[tokio::test]
 async fn a_dropped_connection_and_a_closed_port_are_tried_again() {
-    let world = world_with(Fault::Drop, Dose::ONCE);
-    let url = url(&world, RELAY, STREAM);
+    let sim = sim_with(Fault::Drop, FaultSchedule::ONCE);
+    let url = url(&sim, RELAY, STREAM);
     let dropped = dial(&url, &options().socket).await.unwrap_err();
-    world.close(RELAY).unwrap();
+    sim.stop_server(RELAY).unwrap();
     let closed = dial(&url, &options().socket).await.unwrap_err();
     assert!(dropped.is_retryable() && closed.is_retryable());
     assert!(matches!(closed.fault, DialFault::Http(HttpFault::Connection(_))), "{closed}");
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn an_upgrade_goes_only_where_requests_go() {
-    let world = world(|_| ());
+    let sim = sim(|_| ());
     let public = dialer(Reach::Public);
-    let secure = format!("wss://localhost:{}{STREAM}", world.port(RELAY)).parse().unwrap();
+    let secure = format!("wss://localhost:{}{STREAM}", sim.port(RELAY)).parse().unwrap();
     let inside = public.dial(&secure, &SocketOptions::default()).await.unwrap_err();
     assert!(matches!(
         inside.fault,
         DialFault::Http(HttpFault::Forbidden(Forbidden::Special(address, _))) if address.is_loopback()
     ));
-    let plain = public.dial(&url(&world, RELAY, STREAM), &SocketOptions::default()).await;
+    let plain = public.dial(&url(&sim, RELAY, STREAM), &SocketOptions::default()).await;
     let plain = plain.unwrap_err();
     assert_eq!(plain.fault, DialFault::Http(HttpFault::Forbidden(Forbidden::Scheme)));
     let elsewhere = dial(&"ws://10.0.0.1/".parse().unwrap(), &options().socket).await.unwrap_err();
     assert!(matches!(elsewhere.fault, DialFault::Http(HttpFault::Forbidden(_))), "{elsewhere}");
     assert!(!inside.is_retryable() && !plain.is_retryable() && !elsewhere.is_retryable());
-    assert_eq!(world.connections(), 0);
+    assert_eq!(sim.connection_count(), 0);
 }
 
 /// Answers one connection with these bytes, and then waits for its end.
@@ -155,8 +155,11 @@ async fn drain(socket: &mut Socket) -> (usize, SocketError) {
 async fn a_cut_a_close_and_a_stall_end_a_connection_each_by_its_name() {
     let ends = [(Fault::Cut, 5_000), (Fault::Close, 0), (Fault::Stall, 0)];
     for (fault, amount) in ends {
-        let world = world_with(fault, Dose::ONCE.after(if amount == 0 { 9 } else { 0 }).of(amount));
-        let mut socket = dial(&url(&world, RELAY, STREAM), &options().socket).await.unwrap();
+        let sim = sim_with(
+            fault,
+            FaultSchedule::ONCE.after(if amount == 0 { 9 } else { 0 }).with_amount(amount),
+        );
+        let mut socket = dial(&url(&sim, RELAY, STREAM), &options().socket).await.unwrap();
         let (messages, end) = drain(&mut socket).await;
         match fault {
             Fault::Cut => assert!(matches!(end, SocketError::Broken(_)), "{end}"),
@@ -164,35 +167,35 @@ async fn a_cut_a_close_and_a_stall_end_a_connection_each_by_its_name() {
             _ => assert_eq!(end, SocketError::Idle(options().socket.max_silence)),
         }
         assert!(messages == 10 || fault == Fault::Cut);
-        assert_eq!(world.faults().unfired(), []);
+        assert_eq!(sim.faults().unfired(), []);
     }
 }
 
 #[tokio::test]
 async fn a_message_beyond_the_limit_ends_the_connection_before_it_is_read() {
-    let world = world_with(Fault::OversizedFrame, Dose::ONCE.after(2).of(100_001));
+    let sim = sim_with(Fault::OversizedFrame, FaultSchedule::ONCE.after(2).with_amount(100_001));
     let limits = SocketOptions { max_message_bytes: 100_000, ..options().socket };
-    let mut socket = dial(&url(&world, RELAY, STREAM), &limits).await.unwrap();
+    let mut socket = dial(&url(&sim, RELAY, STREAM), &limits).await.unwrap();
     assert_eq!(drain(&mut socket).await, (2, SocketError::TooLong(100_000)));
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_quiet_server_is_pinged_and_stays() {
-    let world = world(|_| ());
-    let live = url(&world, RELAY, "/xrpc/com.atproto.sync.subscribeRepos");
+    let sim = sim(|_| ());
+    let live = url(&sim, RELAY, "/xrpc/com.atproto.sync.subscribeRepos");
     let mut socket = dial(&live, &options().socket).await.unwrap();
     let silence = options().socket.max_silence;
     let waited = tokio::time::timeout(3 * silence, socket.next()).await;
     assert!(waited.is_err(), "{waited:?}");
-    world.write(1);
+    sim.write_commits(1);
     assert!(matches!(socket.next().await, Ok(Message::Binary(_))));
 }
 
 #[tokio::test]
 async fn calls_that_are_given_up_do_not_hide_a_silence() {
-    let world = world_with(Fault::Stall, Dose::ONCE);
-    let mut socket = dial(&url(&world, RELAY, STREAM), &options().socket).await.unwrap();
+    let sim = sim_with(Fault::Stall, FaultSchedule::ONCE);
+    let mut socket = dial(&url(&sim, RELAY, STREAM), &options().socket).await.unwrap();
     assert!(socket.next().await.is_ok());
     let moment = Duration::from_millis(20);
     for _ in 0..1000 {
@@ -206,8 +209,8 @@ async fn calls_that_are_given_up_do_not_hide_a_silence() {
 
 #[tokio::test]
 async fn a_reader_who_pauses_is_not_told_of_a_silence() {
-    let world = world(|_| ());
-    let live = url(&world, Server::Pds(0), "/xrpc/com.atproto.sync.subscribeRepos?cursor=0");
+    let sim = sim(|_| ());
+    let live = url(&sim, Server::Pds(0), "/xrpc/com.atproto.sync.subscribeRepos?cursor=0");
     let mut socket = dial(&live, &options().socket).await.unwrap();
     assert!(socket.next().await.is_ok());
     tokio::time::sleep(2 * options().socket.max_silence).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use simnet::servers::{AccountNow, Dose, Fault, Server, Spec, Status, World};
+use simnet::servers::{AccountInfo, AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
 use wireproof::atproto::syntax::{Did, Nsid, RecordKey};
 use wireproof::codec::{Cid, car};
 use wireproof::crypto::PublicKey;
@@ -17,9 +17,9 @@ use wireproof::verify::{record, repository};
 const PDS: Server = Server::Pds(0);
 const RELAY: Server = Server::Relay(0);
 
-fn world() -> World {
+fn sim() -> Simulation {
     let spec = Spec { accounts: 6, records: 20, ..Spec::default() };
-    World::start(spec).expect("ports for a small network")
+    Simulation::start(spec).expect("ports for a small network")
 }
 
 fn client() -> Client {
@@ -27,32 +27,32 @@ fn client() -> Client {
 }
 
 /// A network in which a PDS does this, and somebody whose repository it has.
-fn with_fault(fault: Fault, dose: Dose) -> (World, AccountNow) {
-    let world = world();
-    world.faults().switch_on(PDS, fault, dose);
-    let account = world.account(0);
-    (world, account)
+fn with_fault(fault: Fault, dose: FaultSchedule) -> (Simulation, AccountInfo) {
+    let sim = sim();
+    sim.faults().enable(PDS, fault, dose);
+    let account = sim.account(0);
+    (sim, account)
 }
 
 /// Fetches the repository of `account` from `server`, within these bounds.
 async fn fetch(
-    world: &World,
+    sim: &Simulation,
     server: Server,
-    account: &AccountNow,
+    account: &AccountInfo,
     limits: &Limits,
 ) -> Result<Vec<u8>, XrpcError> {
-    fetch_by(&client(), world, server, account, limits).await
+    fetch_by(&client(), sim, server, account, limits).await
 }
 
 async fn fetch_by(
     client: &Client,
-    world: &World,
+    sim: &Simulation,
     server: Server,
-    account: &AccountNow,
+    account: &AccountInfo,
     limits: &Limits,
 ) -> Result<Vec<u8>, XrpcError> {
     let mut archive = Vec::new();
-    match client.fetch_repo(&url(world, server), did(account), &mut archive, limits).await {
+    match client.fetch_repo(&url(sim, server), did(account), &mut archive, limits).await {
         Ok(fetched) => {
             assert_eq!(fetched.bytes, archive.len() as u64);
             Ok(archive)
@@ -62,32 +62,32 @@ async fn fetch_by(
     }
 }
 
-fn url<U: std::str::FromStr<Err: std::fmt::Debug>>(world: &World, server: Server) -> U {
-    world.url(server).parse().unwrap()
+fn url<U: std::str::FromStr<Err: std::fmt::Debug>>(sim: &Simulation, server: Server) -> U {
+    sim.url(server).parse().unwrap()
 }
 
-fn did(account: &AccountNow) -> Did<'_> {
+fn did(account: &AccountInfo) -> Did<'_> {
     Did::parse(&account.did).unwrap()
 }
 
-fn key(account: &AccountNow) -> PublicKey {
+fn key(account: &AccountInfo) -> PublicKey {
     PublicKey::from_did_key(&account.signing_key).unwrap()
 }
 
 /// The authority of a server's URL.
-fn host(world: &World, server: Server) -> String {
-    format!("localhost:{}", world.port(server))
+fn host(sim: &Simulation, server: Server) -> String {
+    format!("localhost:{}", sim.port(server))
 }
 
 const LIMITS: Limits = Limits::REPOSITORY;
 
 #[tokio::test]
 async fn a_repository_comes_whole_from_its_host_and_through_a_relay() {
-    let world = world();
+    let sim = sim();
     for number in 0..2 {
-        let account = world.account(number);
+        let account = sim.account(number);
         for server in [Server::Pds(account.host), RELAY] {
-            let archive = fetch(&world, server, &account, &LIMITS).await.unwrap();
+            let archive = fetch(&sim, server, &account, &LIMITS).await.unwrap();
             let (did, key) = (Some(&*account.did), key(&account));
             let options = repository::Options::default();
             repository::verify(&archive, did, &key, &options).expect("a repository that holds");
@@ -97,135 +97,135 @@ async fn a_repository_comes_whole_from_its_host_and_through_a_relay() {
 
 #[tokio::test]
 async fn who_gave_a_repository_is_told_and_who_failed_behind_a_redirect_too() {
-    let world = world();
-    let (account, relay) = (world.account(0), url(&world, RELAY));
+    let sim = sim();
+    let (account, relay) = (sim.account(0), url(&sim, RELAY));
     let client = client();
     let fetched = client.fetch_repo(&relay, did(&account), &mut Vec::new(), &LIMITS).await.unwrap();
-    assert_eq!(*fetched.host, host(&world, PDS));
-    world.close(PDS).unwrap();
-    let error = fetch(&world, RELAY, &account, &LIMITS).await.unwrap_err();
-    assert_eq!(*error.host, host(&world, PDS));
+    assert_eq!(*fetched.host, host(&sim, PDS));
+    sim.stop_server(PDS).unwrap();
+    let error = fetch(&sim, RELAY, &account, &LIMITS).await.unwrap_err();
+    assert_eq!(*error.host, host(&sim, PDS));
     assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Connection(_))), "{error}");
     assert!(error.is_retryable());
 }
 
 #[tokio::test]
 async fn refusals_are_told_by_name() {
-    let world = world();
+    let sim = sim();
     for (status, name) in [
-        (Status::TakenDown, ErrorName::RepoTakendown),
-        (Status::Suspended, ErrorName::RepoSuspended),
-        (Status::Deactivated, ErrorName::RepoDeactivated),
-        (Status::Deleted, ErrorName::RepoNotFound),
+        (AccountStatus::TakenDown, ErrorName::RepoTakendown),
+        (AccountStatus::Suspended, ErrorName::RepoSuspended),
+        (AccountStatus::Deactivated, ErrorName::RepoDeactivated),
+        (AccountStatus::Deleted, ErrorName::RepoNotFound),
     ] {
-        world.set_status(0, status);
+        sim.set_account_status(0, status);
         for server in [PDS, RELAY] {
-            let error = fetch(&world, server, &world.account(0), &LIMITS).await.unwrap_err();
+            let error = fetch(&sim, server, &sim.account(0), &LIMITS).await.unwrap_err();
             assert_eq!(error.name(), Some(&name), "{error}");
             assert!(!error.is_retryable());
         }
-        let latest = client().get_latest_commit(&url(&world, PDS), did(&world.account(0))).await;
+        let latest = client().get_latest_commit(&url(&sim, PDS), did(&sim.account(0))).await;
         assert_eq!(latest.unwrap_err().name(), Some(&name));
     }
 }
 
 #[tokio::test]
 async fn a_busy_host_is_asked_again_when_it_said_and_others_at_once() {
-    let (world, account) = with_fault(Fault::RequestTooMany, Dose::ONCE.of(1));
+    let (sim, account) = with_fault(Fault::RequestTooMany, FaultSchedule::ONCE.with_amount(1));
     let since = Instant::now();
-    fetch(&world, PDS, &account, &LIMITS).await.unwrap();
+    fetch(&sim, PDS, &account, &LIMITS).await.unwrap();
     assert!(since.elapsed() >= Duration::from_secs(1));
-    assert_eq!(world.requests(PDS).values().sum::<u64>(), 2);
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.request_counts(PDS).values().sum::<u64>(), 2);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_host_that_asks_for_more_patience_than_there_is_is_left_alone() {
-    let (world, account) = with_fault(Fault::RequestTooMany, Dose::ONCE.of(60));
+    let (sim, account) = with_fault(Fault::RequestTooMany, FaultSchedule::ONCE.with_amount(60));
     let client = client().with_gate(Gate::new(Duration::from_secs(5))).with_attempts(1);
-    let error = fetch_by(&client, &world, PDS, &account, &LIMITS).await.unwrap_err();
+    let error = fetch_by(&client, &sim, PDS, &account, &LIMITS).await.unwrap_err();
     assert_eq!(error.name(), Some(&ErrorName::RateLimitExceeded));
     assert!(error.is_retryable());
     for server in [PDS, RELAY] {
-        let error = fetch_by(&client, &world, server, &account, &LIMITS).await.unwrap_err();
+        let error = fetch_by(&client, &sim, server, &account, &LIMITS).await.unwrap_err();
         assert!(matches!(error.fault, XrpcFault::TooEarly(_)), "{error}");
-        assert_eq!(*error.host, host(&world, PDS));
+        assert_eq!(*error.host, host(&sim, PDS));
     }
-    assert_eq!(world.requests(PDS).values().sum::<u64>(), 1);
-    let other = world.account(1);
-    fetch_by(&client, &world, Server::Pds(1), &other, &LIMITS).await.unwrap();
+    assert_eq!(sim.request_counts(PDS).values().sum::<u64>(), 1);
+    let other = sim.account(1);
+    fetch_by(&client, &sim, Server::Pds(1), &other, &LIMITS).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_page_for_people_is_no_error_of_the_protocol_but_a_status() {
-    let (world, account) = with_fault(Fault::RequestUnavailable, Dose::ALWAYS);
+    let (sim, account) = with_fault(Fault::RequestUnavailable, FaultSchedule::ALWAYS);
     let client = client().with_attempts(1);
-    let error = fetch_by(&client, &world, PDS, &account, &LIMITS).await.unwrap_err();
+    let error = fetch_by(&client, &sim, PDS, &account, &LIMITS).await.unwrap_err();
     assert_eq!((&error.fault, error.is_retryable()), (&XrpcFault::Status(503), true));
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_redirect_to_a_private_address_is_not_followed() {
-    let (world, account) = with_fault(Fault::PrivateRedirect, Dose::ALWAYS);
-    let error = fetch(&world, PDS, &account, &LIMITS).await.unwrap_err();
+    let (sim, account) = with_fault(Fault::PrivateRedirect, FaultSchedule::ALWAYS);
+    let error = fetch(&sim, PDS, &account, &LIMITS).await.unwrap_err();
     let fault =
         XrpcFault::Http(HttpFault::Forbidden(Forbidden::NotLoopback("10.0.0.1".parse().unwrap())));
     assert_eq!((error.fault, &*error.host), (fault, "10.0.0.1"));
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_repository_that_is_cut_or_stalls_or_never_ends_is_an_error() {
-    let (world, account) = with_fault(Fault::CutRepo, Dose::ONCE.of(1000));
-    let error = fetch(&world, PDS, &account, &LIMITS).await.unwrap_err();
+    let (sim, account) = with_fault(Fault::CutRepo, FaultSchedule::ONCE.with_amount(1000));
+    let error = fetch(&sim, PDS, &account, &LIMITS).await.unwrap_err();
     assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Broken(_))), "{error}");
     assert!(error.is_retryable());
 
-    world.faults().switch_on(PDS, Fault::StalledRepo, Dose::ONCE);
+    sim.faults().enable(PDS, Fault::StalledRepo, FaultSchedule::ONCE);
     let silence = Duration::from_millis(200);
     let limits = Limits { max_silence: silence, ..LIMITS };
-    let error = fetch(&world, PDS, &account, &limits).await.unwrap_err();
+    let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
     assert_eq!(error.fault, XrpcFault::Http(HttpFault::Silence(silence)));
 
-    world.faults().switch_on(PDS, Fault::EndlessRepo, Dose::ONCE);
+    sim.faults().enable(PDS, Fault::EndlessRepo, FaultSchedule::ONCE);
     let limits = Limits { max_bytes: 1 << 20, ..LIMITS };
-    let error = fetch(&world, PDS, &account, &limits).await.unwrap_err();
+    let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
     assert_eq!(error.fault, XrpcFault::Http(HttpFault::TooLong(1 << 20)));
     assert!(!error.is_retryable());
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn a_repository_that_drips_makes_no_progress() {
-    let (world, account) = with_fault(Fault::SlowRepo, Dose::ALWAYS.of(50));
+    let (sim, account) = with_fault(Fault::SlowRepo, FaultSchedule::ALWAYS.with_amount(50));
     let limits = Limits {
         min_bytes_per_s: 100 << 10,
         progress_window: Duration::from_millis(200),
         ..LIMITS
     };
-    let error = fetch(&world, PDS, &account, &limits).await.unwrap_err();
+    let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
     assert_eq!(error.fault, XrpcFault::Http(HttpFault::TooSlow(100 << 10)));
     let limits = Limits { max_time: Duration::from_millis(300), ..LIMITS };
-    let error = fetch(&world, PDS, &account, &limits).await.unwrap_err();
+    let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
     assert!(matches!(error.fault, XrpcFault::Http(HttpFault::TimeLimit(_))), "{error}");
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn what_cannot_be_written_is_our_fault_and_not_the_hosts() {
-    let (world, mut full) = (world(), [0; 10]);
-    let (host, account) = (url(&world, PDS), world.account(0));
+    let (sim, mut full) = (sim(), [0; 10]);
+    let (host, account) = (url(&sim, PDS), sim.account(0));
     let fetched = client().fetch_repo(&host, did(&account), &mut &mut full[..], &LIMITS).await;
     assert!(matches!(fetched, Err(FetchError::Local(_))));
 }
 
 #[tokio::test]
 async fn a_record_is_proved_there_or_not_there() {
-    let (world, client) = (world(), client());
-    let account = world.account(0);
-    let host = url(&world, PDS);
-    let path = world.expected()[0].records.keys().next().unwrap().clone();
+    let (sim, client) = (sim(), client());
+    let account = sim.account(0);
+    let host = url(&sim, PDS);
+    let path = sim.expected_accounts()[0].records.keys().next().unwrap().clone();
     for (path, is_there) in [(&*path, true), ("app.bsky.feed.post/3zzzzzzzzzzzz", false)] {
         let (collection, rkey) = path.split_once('/').unwrap();
         let (collection, rkey) = (Nsid::parse(collection), RecordKey::parse(rkey));
@@ -241,8 +241,8 @@ async fn a_record_is_proved_there_or_not_there() {
 
 #[tokio::test]
 async fn blocks_come_by_their_names_or_not_at_all() {
-    let (world, client) = (world(), client());
-    let (host, expected) = (url(&world, PDS), &world.expected()[0]);
+    let (sim, client) = (sim(), client());
+    let (host, expected) = (url(&sim, PDS), &sim.expected_accounts()[0]);
     let wanted = [expected.commit, expected.data];
     let did = did(&expected.account);
     let slice = client.get_blocks(&host, did, &wanted).await.unwrap();
@@ -256,22 +256,22 @@ async fn blocks_come_by_their_names_or_not_at_all() {
 
 #[tokio::test]
 async fn the_latest_commit_and_the_status_are_told() {
-    let (world, client) = (world(), client());
-    let (host, expected) = (url(&world, PDS), &world.expected()[0]);
+    let (sim, client) = (sim(), client());
+    let (host, expected) = (url(&sim, PDS), &sim.expected_accounts()[0]);
     let latest = client.get_latest_commit(&host, did(&expected.account)).await.unwrap();
     assert_eq!(latest.cid, expected.commit);
     assert_eq!(latest.rev.to_string(), expected.rev.to_string());
     let status = client.get_repo_status(&host, did(&expected.account)).await.unwrap();
     assert_eq!((status.active, status.rev), (true, Some(latest.rev)));
-    world.set_status(0, Status::TakenDown);
+    sim.set_account_status(0, AccountStatus::TakenDown);
     let status = client.get_repo_status(&host, did(&expected.account)).await.unwrap();
     assert_eq!((status.active, status.status.as_deref()), (false, Some("takendown")));
 }
 
 #[tokio::test]
 async fn lists_come_page_by_page_and_go_on_at_a_cursor() {
-    let (world, client) = (world(), client());
-    let relay = url(&world, RELAY);
+    let (sim, client) = (sim(), client());
+    let relay = url(&sim, RELAY);
     let two = Paging { limit: Some(2), cursor: None };
     let mut pages = client.list_repos(&relay, &two);
     let (mut found, mut second) = (Vec::new(), None);
@@ -280,7 +280,7 @@ async fn lists_come_page_by_page_and_go_on_at_a_cursor() {
         second = second.or(page.cursor);
         found.extend(page.items.into_iter().map(|repo| repo.did.to_string()));
     }
-    let all: Vec<String> = (0..6).map(|number| world.account(number).did).collect();
+    let all: Vec<String> = (0..6).map(|number| sim.account(number).did).collect();
     assert_eq!(found, all);
     let rest = Paging { limit: None, cursor: second.as_deref() };
     let rest = client.list_repos(&relay, &rest).next().await.unwrap().unwrap();
@@ -291,14 +291,14 @@ async fn lists_come_page_by_page_and_go_on_at_a_cursor() {
     assert_eq!(profiles.next().await.unwrap().unwrap().items.len(), 6);
     assert!(profiles.next().await.unwrap().is_none());
     let hosts = client.list_hosts(&relay, &Paging::default()).next().await.unwrap().unwrap();
-    assert_eq!(*hosts.items[1].hostname, host(&world, Server::Pds(1)));
+    assert_eq!(*hosts.items[1].hostname, host(&sim, Server::Pds(1)));
     assert_eq!(hosts.items[1].account_count, Some(3));
 }
 
 #[tokio::test]
 async fn a_method_that_a_server_does_not_have_is_not_asked_for_again() {
-    let world = world();
-    let pds = url(&world, PDS);
+    let sim = sim();
+    let pds = url(&sim, PDS);
     let error = client().list_hosts(&pds, &Paging::default()).next().await.unwrap_err();
     assert_eq!(error.name(), Some(&ErrorName::MethodNotImplemented));
     assert!(!error.is_retryable());

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
-use simnet::servers::{AccountNow, Server, Spec, World};
+use simnet::servers::{AccountInfo, Server, Simulation, Spec};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use wireproof::crypto::PublicKey;
 
 /// A small network.
-pub(crate) fn world(change: impl FnOnce(&mut Spec)) -> World {
+pub(crate) fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {
     let mut spec = Spec { accounts: 6, records: 20, ..Spec::default() };
     change(&mut spec);
-    World::start(spec).expect("ports for a small network")
+    Simulation::start(spec).expect("ports for a small network")
 }
 
 /// An answer.
@@ -40,20 +40,20 @@ impl Answer {
 }
 
 /// Asks a server, without following redirects.
-pub(crate) async fn get(world: &World, server: Server, path: &str) -> Answer {
-    try_get(world, server, path, &[]).await.expect("an answer")
+pub(crate) async fn get(sim: &Simulation, server: Server, path: &str) -> Answer {
+    try_get(sim, server, path, &[]).await.expect("an answer")
 }
 
 /// The same, with headers, where the answer may break off.
 pub(crate) async fn try_get(
-    world: &World,
+    sim: &Simulation,
     server: Server,
     path: &str,
     headers: &[(&str, &str)],
 ) -> reqwest::Result<Answer> {
     let redirect = reqwest::redirect::Policy::none();
     let client = reqwest::Client::builder().redirect(redirect).no_proxy().build()?;
-    let request = client.get(format!("{}{path}", world.url(server)));
+    let request = client.get(format!("{}{path}", sim.url(server)));
     let request =
         headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     let response = request.timeout(PATIENCE).send().await?;
@@ -62,8 +62,8 @@ pub(crate) async fn try_get(
 }
 
 /// The name of the XRPC method's path.
-pub(crate) async fn xrpc(world: &World, server: Server, method_and_query: &str) -> Answer {
-    get(world, server, &format!("/xrpc/com.atproto.sync.{method_and_query}")).await
+pub(crate) async fn xrpc(sim: &Simulation, server: Server, method_and_query: &str) -> Answer {
+    get(sim, server, &format!("/xrpc/com.atproto.sync.{method_and_query}")).await
 }
 
 /// A reader of a stream.
@@ -71,21 +71,25 @@ pub(crate) struct Reader(WebSocketStream<MaybeTlsStream<tokio::net::TcpStream>>)
 
 impl Reader {
     /// Follows `subscribeRepos`.
-    pub(crate) async fn follow(world: &World, server: Server, cursor: Option<i64>) -> Self {
-        Self::try_follow(world, server, cursor).await.expect("an upgrade")
+    pub(crate) async fn follow(sim: &Simulation, server: Server, cursor: Option<i64>) -> Self {
+        Self::try_follow(sim, server, cursor).await.expect("an upgrade")
     }
 
     pub(crate) async fn try_follow(
-        world: &World,
+        sim: &Simulation,
         server: Server,
         cursor: Option<i64>,
     ) -> Result<Self, Error> {
         let query = cursor.map_or(String::new(), |cursor| format!("?cursor={cursor}"));
-        Self::connect(world, server, &format!("/xrpc/com.atproto.sync.subscribeRepos{query}")).await
+        Self::connect(sim, server, &format!("/xrpc/com.atproto.sync.subscribeRepos{query}")).await
     }
 
-    pub(crate) async fn connect(world: &World, server: Server, path: &str) -> Result<Self, Error> {
-        let url = format!("ws://127.0.0.1:{}{path}", world.port(server));
+    pub(crate) async fn connect(
+        sim: &Simulation,
+        server: Server,
+        path: &str,
+    ) -> Result<Self, Error> {
+        let url = format!("ws://127.0.0.1:{}{path}", sim.port(server));
         let (socket, _) = connect_async(url.into_client_request()?).await?;
         Ok(Self(socket))
     }
@@ -149,7 +153,7 @@ impl Reader {
 }
 
 /// The key of an account.
-pub(crate) fn key(account: &AccountNow) -> PublicKey {
+pub(crate) fn key(account: &AccountInfo) -> PublicKey {
     PublicKey::from_did_key(&account.signing_key).expect("a key of the protocol")
 }
 

@@ -3,25 +3,27 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use simnet::servers::{Dose, Fault, Server, Status, V1_ID, V2_ID, World};
+use simnet::servers::{
+    AccountStatus, Fault, FaultSchedule, Server, Simulation, V1_DICTIONARY_ID, V2_DICTIONARY_ID,
+};
 use tokio_tungstenite::tungstenite::Error;
 
-use crate::client::{Reader, get, world};
+use crate::client::{Reader, get, sim};
 
 const JETSTREAM: Server = Server::Jetstream(0);
 const V2: &str = "/xrpc/network.bsky.jetstream.subscribeEvents";
 
-async fn v1(world: &World, query: &str) -> Reader {
-    Reader::connect(world, JETSTREAM, &format!("/subscribe{query}")).await.expect("an upgrade")
+async fn v1(sim: &Simulation, query: &str) -> Reader {
+    Reader::connect(sim, JETSTREAM, &format!("/subscribe{query}")).await.expect("an upgrade")
 }
 
-async fn v2(world: &World, query: &str) -> Reader {
-    Reader::connect(world, JETSTREAM, &format!("{V2}{query}")).await.expect("an upgrade")
+async fn v2(sim: &Simulation, query: &str) -> Reader {
+    Reader::connect(sim, JETSTREAM, &format!("{V2}{query}")).await.expect("an upgrade")
 }
 
 /// The status and the error of a refused upgrade.
-async fn refusal(world: &World, path: &str) -> (u16, String) {
-    match Reader::connect(world, JETSTREAM, path).await {
+async fn refusal(sim: &Simulation, path: &str) -> (u16, String) {
+    match Reader::connect(sim, JETSTREAM, path).await {
         Err(Error::Http(response)) => {
             let body: Value = serde_json::from_slice(response.body().as_ref().unwrap()).unwrap();
             (response.status().as_u16(), body["error"].as_str().unwrap().to_owned())
@@ -31,8 +33,8 @@ async fn refusal(world: &World, path: &str) -> (u16, String) {
 }
 
 /// How many operations there have been.
-fn operations(world: &World) -> usize {
-    world.told(JETSTREAM).iter().map(|line| line.subject.postings as usize).sum()
+fn operations(sim: &Simulation) -> usize {
+    sim.sent_events(JETSTREAM).iter().map(|line| line.subject.jetstream_events as usize).sum()
 }
 
 /// What the records of all accounts are who had none before these events.
@@ -56,9 +58,9 @@ fn apply<'e>(commits: impl Iterator<Item = (&'e Value, &'e Value)>) -> BTreeMap<
 }
 
 /// What is expected of all accounts, for those records that `found` tells of.
-fn assert_matches(world: &World, found: &BTreeMap<String, String>) {
+fn assert_matches(sim: &Simulation, found: &BTreeMap<String, String>) {
     let mut expected = BTreeMap::new();
-    for account in world.expected() {
+    for account in sim.expected_accounts() {
         let did = account.account.did;
         let paths = account.records.into_iter();
         expected.extend(paths.map(|(path, cid)| (format!("{did}/{path}"), cid.to_string())));
@@ -71,15 +73,15 @@ fn assert_matches(world: &World, found: &BTreeMap<String, String>) {
 
 #[tokio::test]
 async fn both_versions_tell_of_every_operation() {
-    let world = world(|spec| spec.prepared = 80);
-    let count = operations(&world);
-    let events = v1(&world, "?cursor=1").await.documents(count).await;
-    assert_matches(&world, &apply(events.iter().map(|event| (&event["did"], &event["commit"]))));
+    let sim = sim(|spec| spec.initial_commits = 80);
+    let count = operations(&sim);
+    let events = v1(&sim, "?cursor=1").await.documents(count).await;
+    assert_matches(&sim, &apply(events.iter().map(|event| (&event["did"], &event["commit"]))));
     let times: Vec<u64> = events.iter().map(|event| event["time_us"].as_u64().unwrap()).collect();
     assert!(times.is_sorted_by(|a, b| a < b));
-    let events = v2(&world, "?cursor=1").await.documents(count).await;
+    let events = v2(&sim, "?cursor=1").await.documents(count).await;
     let payloads = || events.iter().map(|event| &event["payload"]);
-    assert_matches(&world, &apply(payloads().map(|payload| (&payload["did"], payload))));
+    assert_matches(&sim, &apply(payloads().map(|payload| (&payload["did"], payload))));
     let seqs: Vec<u64> = payloads().map(|payload| payload["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, (1..=count as u64).collect::<Vec<_>>());
     for payload in payloads() {
@@ -90,32 +92,32 @@ async fn both_versions_tell_of_every_operation() {
 
 #[tokio::test]
 async fn cursors_are_numbers_or_times_and_inclusive() {
-    let world = world(|spec| spec.prepared = 40);
-    let count = operations(&world);
-    let all = v1(&world, "?cursor=1").await.documents(count).await;
+    let sim = sim(|spec| spec.initial_commits = 40);
+    let count = operations(&sim);
+    let all = v1(&sim, "?cursor=1").await.documents(count).await;
     for at in [0, 5, count - 1] {
         for cursor in [&all[at]["cursor"], &all[at]["time_us"]] {
-            let rest = v1(&world, &format!("?cursor={cursor}")).await.documents(count - at).await;
+            let rest = v1(&sim, &format!("?cursor={cursor}")).await.documents(count - at).await;
             assert_eq!(rest, all[at..], "{cursor}");
         }
     }
     let live = ["", "?cursor=5000000000000000"];
     for query in live {
-        assert!(v1(&world, query).await.hears_nothing().await);
+        assert!(v1(&sim, query).await.hears_nothing().await);
     }
 }
 
 #[tokio::test]
 async fn filters_choose_accounts_and_collections() {
-    let world = world(|_| ());
-    let did = world.account(0).did;
+    let sim = sim(|_| ());
+    let did = sim.account(0).did;
     let likes = "app.bsky.feed.like";
-    let mut of_account = v1(&world, &format!("?wantedDids={did}")).await;
-    let mut of_likes = v1(&world, &format!("?wantedCollections={likes}")).await;
-    let mut of_feed = v2(&world, "?collections=app.bsky.feed.*").await;
-    world.write(60);
-    world.set_status(0, Status::TakenDown);
-    let last_of = |world: &World| world.told(JETSTREAM).last().unwrap().seq;
+    let mut of_account = v1(&sim, &format!("?wantedDids={did}")).await;
+    let mut of_likes = v1(&sim, &format!("?wantedCollections={likes}")).await;
+    let mut of_feed = v2(&sim, "?collections=app.bsky.feed.*").await;
+    sim.write_commits(60);
+    sim.set_account_status(0, AccountStatus::TakenDown);
+    let last_of = |sim: &Simulation| sim.sent_events(JETSTREAM).last().unwrap().seq;
     let until_account = async |reader: &mut Reader| {
         let mut events = Vec::new();
         loop {
@@ -131,7 +133,7 @@ async fn filters_choose_accounts_and_collections() {
     assert!(events.iter().all(|event| event["did"] == did.as_str()));
     let body = &account["account"];
     assert_eq!((&body["active"], &body["status"]), (&json!(false), &json!("takendown")));
-    assert_eq!(account["cursor"], last_of(&world));
+    assert_eq!(account["cursor"], last_of(&sim));
     let (events, _) = until_account(&mut of_likes).await;
     assert!(events.iter().all(|event| event["commit"]["collection"] == likes));
     let (events, account) = until_account(&mut of_feed).await;
@@ -142,15 +144,15 @@ async fn filters_choose_accounts_and_collections() {
 
 #[tokio::test]
 async fn syncs_are_told_by_version_2_only_and_kinds_choose() {
-    let world = world(|_| ());
-    let mut old = v1(&world, "").await;
-    let mut new = v2(&world, "?kinds=sync&kinds=identity").await;
-    world.sync(0);
-    world.write(1);
-    world.rename(0, "zoe.test");
+    let sim = sim(|_| ());
+    let mut old = v1(&sim, "").await;
+    let mut new = v2(&sim, "?kinds=sync&kinds=identity").await;
+    sim.send_sync(0);
+    sim.write_commits(1);
+    sim.change_handle(0, "zoe.test");
     let events = new.documents(2).await;
     let sync = &events[0]["payload"]["sync"];
-    assert_eq!(sync["did"], world.account(0).did);
+    assert_eq!(sync["did"], sim.account(0).did);
     assert!(sync["blocks"]["$bytes"].is_string() && sync["rev"].is_string());
     assert_eq!(events[1]["payload"]["identity"]["handle"], "zoe.test");
     let first = &old.documents(1).await[0];
@@ -159,21 +161,21 @@ async fn syncs_are_told_by_version_2_only_and_kinds_choose() {
 
 #[tokio::test]
 async fn options_may_be_awaited_and_replaced() {
-    let world = world(|spec| spec.prepared = 20);
-    let count = operations(&world);
-    let mut reader = v1(&world, "?cursor=1&requireHello=true").await;
+    let sim = sim(|spec| spec.initial_commits = 20);
+    let count = operations(&sim);
+    let mut reader = v1(&sim, "?cursor=1&requireHello=true").await;
     assert!(reader.hears_nothing().await);
     reader.say(r#"{"type":"weather","payload":{}}"#).await;
     assert!(reader.hears_nothing().await);
     reader.say(r#"{"type":"options_update","payload":{}}"#).await;
     reader.documents(count).await;
-    let did = world.account(3).did;
+    let did = sim.account(3).did;
     let options = json!({ "type": "options_update", "payload": { "wantedDids": [did] } });
     reader.say(&options.to_string()).await;
     // So that the options are there before the events.
     assert!(reader.hears_nothing().await);
-    world.write_as(2);
-    world.write_as(3);
+    sim.write_commit_as(2);
+    sim.write_commit_as(3);
     assert_eq!(reader.documents(1).await[0]["did"], did);
     let many: Vec<String> = (0..10_001).map(|number| format!("did:plc:{number}")).collect();
     let options = json!({ "type": "options_update", "payload": { "wantedDids": many } });
@@ -183,23 +185,23 @@ async fn options_may_be_awaited_and_replaced() {
 
 #[tokio::test]
 async fn messages_are_compressed_with_the_dictionary_that_is_served() {
-    let world = world(|spec| spec.prepared = 30);
-    let count = operations(&world);
+    let sim = sim(|spec| spec.initial_commits = 30);
+    let count = operations(&sim);
     let fetch = async |query: &str| {
         let path = format!("/xrpc/network.bsky.jetstream.getZstdDictionary{query}");
-        get(&world, JETSTREAM, &path).await
+        get(&sim, JETSTREAM, &path).await
     };
     let streams = [
-        ("/subscribe?cursor=1".to_owned(), "&compress=true".to_owned(), V1_ID),
-        (format!("{V2}?cursor=1"), format!("&zstdDictionary={V2_ID}"), V2_ID),
+        ("/subscribe?cursor=1".to_owned(), "&compress=true".to_owned(), V1_DICTIONARY_ID),
+        (format!("{V2}?cursor=1"), format!("&zstdDictionary={V2_DICTIONARY_ID}"), V2_DICTIONARY_ID),
     ];
     for (path, compressed, id) in streams {
         let dictionary = fetch(&format!("?id={id}")).await.bytes;
         assert_eq!(dictionary[4..8], id.to_le_bytes());
         let mut decoder = zstd::bulk::Decompressor::with_dictionary(&dictionary).unwrap();
-        let plain = Reader::connect(&world, JETSTREAM, &path).await.unwrap().documents(count).await;
+        let plain = Reader::connect(&sim, JETSTREAM, &path).await.unwrap().documents(count).await;
         let mut reader =
-            Reader::connect(&world, JETSTREAM, &format!("{path}{compressed}")).await.unwrap();
+            Reader::connect(&sim, JETSTREAM, &format!("{path}{compressed}")).await.unwrap();
         let mut bytes = 0;
         for (frame, document) in reader.frames(count).await.iter().zip(&plain) {
             bytes += frame.len();
@@ -209,7 +211,7 @@ async fn messages_are_compressed_with_the_dictionary_that_is_served() {
         let whole: usize = plain.iter().map(|document| document.to_string().len()).sum();
         assert!(bytes * 3 < whole * 2, "{bytes} of {whole}");
     }
-    assert_eq!(fetch("").await.bytes, fetch(&format!("?id={V2_ID}")).await.bytes);
+    assert_eq!(fetch("").await.bytes, fetch(&format!("?id={V2_DICTIONARY_ID}")).await.bytes);
     let unknown = fetch("?id=7").await;
     assert_eq!(
         (unknown.status, unknown.json()["error"].as_str()),
@@ -219,8 +221,8 @@ async fn messages_are_compressed_with_the_dictionary_that_is_served() {
 
 #[tokio::test]
 async fn what_version_2_does_not_have_is_refused_by_name() {
-    let world = world(|spec| spec.window = 5);
-    world.write(40);
+    let sim = sim(|spec| spec.retained_events = 5);
+    sim.write_commits(40);
     let invalid = [
         "wantedDids=did:plc:abc",
         "compress=true",
@@ -230,55 +232,55 @@ async fn what_version_2_does_not_have_is_refused_by_name() {
         "maxMessageSizeBytes=-1",
     ];
     for query in invalid {
-        let refused = refusal(&world, &format!("{V2}?{query}")).await;
+        let refused = refusal(&sim, &format!("{V2}?{query}")).await;
         assert_eq!(refused, (400, "InvalidRequest".to_owned()), "{query}");
     }
-    let unknown = refusal(&world, &format!("{V2}?zstdDictionary=7")).await;
+    let unknown = refusal(&sim, &format!("{V2}?zstdDictionary=7")).await;
     assert_eq!(unknown, (400, "UnknownZstdDictionary".to_owned()));
-    let old = refusal(&world, &format!("{V2}?cursor=1")).await;
+    let old = refusal(&sim, &format!("{V2}?cursor=1")).await;
     assert_eq!(old, (400, "CursorTooOld".to_owned()));
 }
 
 #[tokio::test]
 async fn a_time_before_the_window_is_said_to_be_and_a_number_ahead_ends_the_stream() {
-    let world = world(|spec| spec.window = 5);
-    world.write(40);
-    let events = v2(&world, "?cursor=1000000000000000").await.documents(2).await;
+    let sim = sim(|spec| spec.retained_events = 5);
+    sim.write_commits(40);
+    let events = v2(&sim, "?cursor=1000000000000000").await.documents(2).await;
     let info = &events[0]["payload"];
     assert_eq!(info["$type"], "network.bsky.jetstream.subscribeEvents#info");
     assert_eq!(info["name"], "OutdatedCursor");
     assert!(events[1]["payload"]["seq"].is_u64());
-    let mut reader = v2(&world, "?cursor=1000000").await;
+    let mut reader = v2(&sim, "?cursor=1000000").await;
     assert_eq!(reader.documents(1).await[0]["error"], "FutureCursor");
     assert!(reader.next().await.is_none());
     // Version 1 clamps without a word.
-    assert!(v1(&world, "?cursor=1").await.documents(1).await[0]["cursor"].as_i64().unwrap() > 30);
+    assert!(v1(&sim, "?cursor=1").await.documents(1).await[0]["cursor"].as_i64().unwrap() > 30);
 }
 
 #[tokio::test]
 async fn long_messages_are_left_out_when_that_is_asked_for() {
-    let world = world(|spec| spec.prepared = 60);
-    let all = v1(&world, "?cursor=1").await.documents(operations(&world)).await;
+    let sim = sim(|spec| spec.initial_commits = 60);
+    let all = v1(&sim, "?cursor=1").await.documents(operations(&sim)).await;
     let short = all.iter().filter(|event| event.to_string().len() <= 400).count();
     assert!((1..all.len()).contains(&short));
-    let mut reader = v1(&world, "?cursor=1&maxMessageSizeBytes=400").await;
+    let mut reader = v1(&sim, "?cursor=1&maxMessageSizeBytes=400").await;
     reader.documents(short).await;
     assert!(reader.hears_nothing().await);
 }
 
 #[tokio::test]
 async fn jetstreams_fail_as_they_are_told() {
-    let world = world(|spec| spec.prepared = 30);
-    let count = operations(&world);
-    let faults = world.faults();
-    faults.switch_on(JETSTREAM, Fault::UnknownKind, Dose::ONCE);
-    faults.switch_on(JETSTREAM, Fault::UnknownOperation, Dose::ONCE);
-    let events = v2(&world, "?cursor=1").await.documents(count + 2).await;
+    let sim = sim(|spec| spec.initial_commits = 30);
+    let count = operations(&sim);
+    let faults = sim.faults();
+    faults.enable(JETSTREAM, Fault::UnknownKind, FaultSchedule::ONCE);
+    faults.enable(JETSTREAM, Fault::UnknownOperation, FaultSchedule::ONCE);
+    let events = v2(&sim, "?cursor=1").await.documents(count + 2).await;
     assert_eq!(events[0]["$type"], "weather");
     assert_eq!(events[1]["payload"]["$type"], "network.bsky.jetstream.subscribeEvents#weather");
-    faults.switch_on(JETSTREAM, Fault::GarbageFrame, Dose::ONCE);
-    faults.switch_on(JETSTREAM, Fault::ErrorFrame, Dose::ONCE.after(3));
-    let mut reader = v1(&world, "?cursor=1").await;
+    faults.enable(JETSTREAM, Fault::GarbageFrame, FaultSchedule::ONCE);
+    faults.enable(JETSTREAM, Fault::ErrorFrame, FaultSchedule::ONCE.after(3));
+    let mut reader = v1(&sim, "?cursor=1").await;
     let garbage = reader.next().await.unwrap().unwrap();
     assert!(serde_json::from_slice::<Value>(&garbage.into_data()).is_err());
     let mut last = Value::Null;

@@ -1,7 +1,7 @@
 //! Records that the data model does not allow are told of in what is proved all the same, and no real
 //! record is told of that should not be.
 
-use simnet::hostile::{Case, Kind, Set, Spec};
+use simnet::hostile::{Case, CaseSet, InputKind, Spec};
 use simnet::{firehose, repository_corpus};
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Decoder, Event, Options, Values};
@@ -35,7 +35,7 @@ fn of_export(export: &[u8]) -> Flagged {
 
 #[test]
 fn a_frame_with_a_strange_record_is_valid_and_the_record_is_flagged() {
-    let set = Set::generate(&Spec::default());
+    let set = CaseSet::generate(&Spec::default());
     let flagged = |case: &Case| of_frames(&corpus::read(&case.bytes).unwrap()).1;
     for (name, code) in [
         ("record-with-a-float", "data/float"),
@@ -49,7 +49,7 @@ fn a_frame_with_a_strange_record_is_valid_and_the_record_is_flagged() {
     }
     let usual = set.cases().iter().find(|case| case.name.ends_with("blocks-shuffled")).unwrap();
     assert_eq!(flagged(usual), Flagged::default());
-    assert_eq!(usual.kind, Kind::Frames);
+    assert_eq!(usual.kind, InputKind::Frames);
 }
 
 #[test]

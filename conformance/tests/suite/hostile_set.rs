@@ -3,23 +3,23 @@
 
 use std::sync::LazyLock;
 
-use simnet::hostile::{Case, Kind, Set, Spec};
+use simnet::hostile::{Case, CaseSet, InputKind, Spec};
 use wireproof::atproto::corpus;
 use wireproof::atproto::syntax::Datetime;
 use wireproof::crypto::{CompressedKey, KeyCache, PublicKey};
 use wireproof::verify::repository;
 use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome, Policy};
 
-static SET: LazyLock<Set> = LazyLock::new(|| Set::generate(&Spec::default()));
+static SET: LazyLock<CaseSet> = LazyLock::new(|| CaseSet::generate(&Spec::default()));
 
 #[test]
 fn every_repository_is_judged_for_the_rule_that_it_is_about() {
-    assert_as_told(&SET, Kind::Repo, repository_code);
+    assert_as_told(&SET, InputKind::Repo, repository_code);
 }
 
 #[test]
 fn every_last_frame_is_judged_for_the_rule_that_it_is_about() {
-    assert_as_told(&SET, Kind::Frames, |case| {
+    assert_as_told(&SET, InputKind::Frames, |case| {
         let mut before = one_by_one(case);
         let last = before.pop().expect("the case");
         assert!(before.iter().all(Option::is_none), "{}: {before:?}", case.name);
@@ -29,7 +29,7 @@ fn every_last_frame_is_judged_for_the_rule_that_it_is_about() {
 
 #[test]
 fn frames_are_judged_alike_in_a_batch() {
-    assert_as_told(&SET, Kind::Frames, |case| {
+    assert_as_told(&SET, InputKind::Frames, |case| {
         let codes = in_a_batch(case);
         assert_eq!(codes, one_by_one(case), "{}", case.name);
         *codes.last().expect("the case")
@@ -39,9 +39,9 @@ fn frames_are_judged_alike_in_a_batch() {
 #[test]
 fn what_follows_from_other_seeds_is_judged_the_same() {
     for seed in 1..4 {
-        let set = Set::generate(&Spec { seed });
-        assert_as_told(&set, Kind::Repo, repository_code);
-        assert_as_told(&set, Kind::Frames, |case| *in_a_batch(case).last().expect("the case"));
+        let set = CaseSet::generate(&Spec { seed });
+        assert_as_told(&set, InputKind::Repo, repository_code);
+        assert_as_told(&set, InputKind::Frames, |case| *in_a_batch(case).last().expect("the case"));
     }
 }
 
@@ -98,7 +98,7 @@ fn code(outcome: &Outcome<'_>) -> Option<&'static str> {
 }
 
 /// Tells of all cases at once that were judged for another reason, or not as told at all.
-fn assert_as_told(set: &Set, kind: Kind, judge: impl Fn(&Case) -> Option<&'static str>) {
+fn assert_as_told(set: &CaseSet, kind: InputKind, judge: impl Fn(&Case) -> Option<&'static str>) {
     let cases = set.cases().iter().filter(|case| case.kind == kind);
     let wrong = |case: &Case| {
         let code = judge(case);

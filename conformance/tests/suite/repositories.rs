@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value as Json;
-use simnet::hostile::{Expect, Kind, Set, Spec as HostileSpec};
+use simnet::hostile::{CaseSet, Expect, InputKind, Spec as HostileSpec};
 use simnet::repository_corpus::{BlockOrder, Corpus, Spec};
 use simnet::tree::reference;
 use wireproof::atproto::did_document::{DidDocument, Options as DocumentOptions};
@@ -248,9 +248,9 @@ fn a_hash_that_is_wrong_names_its_block() {
 
 #[test]
 fn hostile_repositories_are_refused_by_the_rule_that_they_break_and_odd_ones_proved() {
-    let set = Set::generate(&HostileSpec::default());
+    let set = CaseSet::generate(&HostileSpec::default());
     let mut judged = 0;
-    for case in set.cases().iter().filter(|case| case.kind == Kind::Repo) {
+    for case in set.cases().iter().filter(|case| case.kind == InputKind::Repo) {
         let key = PublicKey::from_did_key(&case.signing_key).unwrap();
         let options = Options::default();
         let verdict = repository::verify(&case.bytes, Some(&case.did), &key, &options);

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use ::bench::corpora::FRAMES_FILE;
 use serde::Serialize;
-use simnet::hostile::{Expect, Given, Manifest, Set, Spec};
-use simnet::nostr_corpus::Group;
+use simnet::hostile::{CaseContext, CaseSet, Expect, Manifest, Spec};
 use simnet::nostr_events::{self, EventCounts};
+use simnet::nostr_sampling::EventGroup;
 use simnet::{firehose, repository_corpus, tree_records};
 
 use crate::args::{GenerateArgs, HostileArgs, Made, NostrCorpusArgs};
@@ -80,13 +80,13 @@ fn repository(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
 }
 
 pub(crate) fn hostile(args: &HostileArgs, output: Output) -> Result<(), Failure> {
-    let set = Set::generate(&args.seed.map_or(Spec::default(), |seed| Spec { seed }));
+    let set = CaseSet::generate(&args.seed.map_or(Spec::default(), |seed| Spec { seed }));
     for case in set.cases() {
         let path = args.out.join(case.file_name());
         let dir = path.parent().expect("a file in a folder");
         fs::create_dir_all(dir).map_err(Failure::file(dir))?;
         write(&path, &case.bytes)?;
-        write_json(&path.with_extension("json"), &Given::new(case))?;
+        write_json(&path.with_extension("json"), &CaseContext::new(case))?;
     }
     let path = args.out.join(HOSTILE_FILE);
     write_json(&path, &Manifest::new(&set))?;
@@ -105,7 +105,7 @@ pub(crate) fn nostr(args: &NostrCorpusArgs, output: Output) -> Result<(), Failur
         ..usual
     };
     let corpus = nostr_events::Corpus::generate(&spec);
-    let counts = |groups: Vec<Group<'_, _>>| {
+    let counts = |groups: Vec<EventGroup<'_, _>>| {
         EventCounts::of(groups.into_iter().flat_map(|group| group.events))
     };
     for (name, file, counts) in [

@@ -7,33 +7,33 @@ use std::path::Path;
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
-use simnet::hostile::{self, Expect, Kind};
-use simnet::servers::{AccountNow, Dose, Fault, Server, Spec, Status, World};
+use simnet::hostile::{self, Expect, InputKind};
+use simnet::servers::{AccountInfo, AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
 
 const PDS: Server = Server::Pds(0);
 
 /// A small network, and the command told of it.
 struct Stage {
-    world: World,
-    account: AccountNow,
+    sim: Simulation,
+    account: AccountInfo,
 }
 
 impl Stage {
     fn set() -> Self {
         let spec = Spec { accounts: 4, records: 20, ..Spec::default() };
-        let world = World::start(spec).expect("ports for a small network");
-        Self { account: world.account(0), world }
+        let sim = Simulation::start(spec).expect("ports for a small network");
+        Self { account: sim.account(0), sim }
     }
 
-    fn with(server: Server, fault: Fault, dose: Dose) -> Self {
+    fn with(server: Server, fault: Fault, dose: FaultSchedule) -> Self {
         let stage = Self::set();
-        stage.world.faults().switch_on(server, fault, dose);
+        stage.sim.faults().enable(server, fault, dose);
         stage
     }
 
     fn run(&self, args: &[&str]) -> Assert {
-        let plc = self.world.url(Server::Plc);
-        let port = self.world.port(PDS).to_string();
+        let plc = self.sim.url(Server::Plc);
+        let port = self.sim.port(PDS).to_string();
         let network = ["--plc", &plc, "--development-port", &port];
         command().args(args).args(network).assert()
     }
@@ -48,7 +48,7 @@ impl Stage {
         let failed = self.verify(args).code(code);
         assert!(stderr(&failed).contains(words), "{}", stderr(&failed));
         assert_eq!(stderr(&failed).lines().count(), 1);
-        assert_eq!(self.world.faults().unfired(), []);
+        assert_eq!(self.sim.faults().unfired(), []);
     }
 }
 
@@ -80,7 +80,7 @@ fn stages(report: &Value) -> Vec<&str> {
 #[test]
 fn a_handle_leads_to_did_server_and_key_and_a_did_back_to_its_handle() {
     let stage = Stage::set();
-    let AccountNow { did, handle, signing_key, .. } = &stage.account;
+    let AccountInfo { did, handle, signing_key, .. } = &stage.account;
     let told = stdout(&stage.run(&["resolve", handle]).success());
     for part in [did, &format!("{handle}, verified"), signing_key, "resolve handle", "resolve DID"]
     {
@@ -91,7 +91,7 @@ fn a_handle_leads_to_did_server_and_key_and_a_did_back_to_its_handle() {
     {
         let told = json(&stage.run(&["resolve", who, "--json"]).success());
         assert_eq!((&told["did"], &told["handle"]), (&(**did).into(), &(**handle).into()));
-        assert_eq!(told["pds"], stage.world.url(PDS));
+        assert_eq!(told["pds"], stage.sim.url(PDS));
         assert_eq!(told["signing_key"], **signing_key);
         assert_eq!(stages(&told), expected);
     }
@@ -99,8 +99,8 @@ fn a_handle_leads_to_did_server_and_key_and_a_did_back_to_its_handle() {
 
 #[test]
 fn an_account_stands_without_its_handle_but_no_handle_without_its_account() {
-    let stage = Stage::with(PDS, Fault::WrongHandle, Dose::times(3));
-    let AccountNow { did, handle, .. } = &stage.account;
+    let stage = Stage::with(PDS, Fault::WrongHandle, FaultSchedule::times(3));
+    let AccountInfo { did, handle, .. } = &stage.account;
     let told = json(&stage.run(&["resolve", did, "--json"]).success());
     assert_eq!((&told["handle"], &told["claimed_handle"]), (&Value::Null, &(**handle).into()));
     assert!(told["handle_fault"].as_str().unwrap().contains("leads to did:plc:ewvi7"), "{told}");
@@ -108,7 +108,7 @@ fn an_account_stands_without_its_handle_but_no_handle_without_its_account() {
     assert!(told.contains("not verified"), "{told}");
     // The account that the handle leads to instead is in no directory.
     stage.run(&["resolve", handle]).code(1);
-    assert_eq!(stage.world.faults().fired(PDS, Fault::WrongHandle), 3);
+    assert_eq!(stage.sim.faults().fired(PDS, Fault::WrongHandle), 3);
 }
 
 #[test]
@@ -119,27 +119,27 @@ fn who_is_nobody_ends_with_1_who_cannot_be_asked_with_3_and_nonsense_with_2() {
     stage.run(&["resolve", "did:key:z6Mk"]).code(1);
     stage.run(&["resolve", "no handle"]).code(2);
     stage.run(&["verify", "no handle"]).code(2);
-    stage.world.faults().switch_on(Server::Plc, Fault::MalformedDocument, Dose::ONCE);
+    stage.sim.faults().enable(Server::Plc, Fault::MalformedDocument, FaultSchedule::ONCE);
     stage.run(&["resolve", &stage.account.did]).code(1);
-    stage.world.faults().switch_on(Server::Plc, Fault::RequestUnavailable, Dose::ONCE);
+    stage.sim.faults().enable(Server::Plc, Fault::RequestUnavailable, FaultSchedule::ONCE);
     stage.run(&["resolve", &stage.account.did]).code(3);
-    stage.world.close(Server::Plc).unwrap();
+    stage.sim.stop_server(Server::Plc).unwrap();
     stage.run(&["resolve", &stage.account.did]).code(3);
-    assert_eq!(stage.world.faults().unfired(), []);
+    assert_eq!(stage.sim.faults().unfired(), []);
 }
 
 #[test]
 fn this_machine_is_asked_only_by_name_of_the_option() {
     let stage = Stage::set();
-    let (plc, did) = (stage.world.url(Server::Plc), &stage.account.did);
+    let (plc, did) = (stage.sim.url(Server::Plc), &stage.account.did);
     let refused = command().args(["resolve", did, "--plc", &plc]).assert().code(3);
     assert!(stderr(&refused).contains("not allowed"), "{}", stderr(&refused));
-    let port = stage.world.port(PDS).to_string();
+    let port = stage.sim.port(PDS).to_string();
     let mut by_environment = command();
     by_environment.env("WIREPROOF_PLC", &plc).env("WIREPROOF_DEVELOPMENT", "1");
     by_environment.env("WIREPROOF_DEVELOPMENT_PORT", port);
     by_environment.args(["resolve", &stage.account.handle]).assert().success();
-    assert!(stage.world.requests(Server::Plc).values().sum::<u64>() == 1);
+    assert!(stage.sim.request_counts(Server::Plc).values().sum::<u64>() == 1);
 }
 
 #[test]
@@ -173,9 +173,12 @@ fn the_proof_of_an_account_as_json_keeps_network_and_compute_apart() {
     ] {
         let proof = json(&stage.run(&["verify", who, "--json"]).success());
         assert_eq!((&proof["proved"], &proof["repository"]["records"]), (&true.into(), &20.into()));
-        assert_eq!(proof["repository"]["commit"], stage.world.expected()[0].commit.to_string());
+        assert_eq!(
+            proof["repository"]["commit"],
+            stage.sim.expected_accounts()[0].commit.to_string()
+        );
         assert_eq!(proof["account"]["handle"], *stage.account.handle);
-        assert_eq!(proof["fetched_from"], format!("localhost:{}", stage.world.port(PDS)));
+        assert_eq!(proof["fetched_from"], format!("localhost:{}", stage.sim.port(PDS)));
         let stages = stages(&proof);
         assert_eq!((stages[0], stages.len()), (first, 7));
         assert!(stages.ends_with(&["fetch", "parse", "signature", "tree", "records"]));
@@ -187,16 +190,16 @@ fn the_proof_of_an_account_as_json_keeps_network_and_compute_apart() {
 #[test]
 fn a_repository_is_proved_whoever_gives_it() {
     let stage = Stage::set();
-    let relay = stage.world.url(Server::Relay(0));
+    let relay = stage.sim.url(Server::Relay(0));
     let proof = json(&stage.verify(&["--from", &relay, "--json"]).success());
-    assert_eq!(proof["fetched_from"], format!("localhost:{}", stage.world.port(PDS)));
-    stage.world.rotate_key(0);
+    assert_eq!(proof["fetched_from"], format!("localhost:{}", stage.sim.port(PDS)));
+    stage.sim.rotate_key(0);
     stage.verify(&[]).success();
 }
 
 #[test]
 fn a_key_that_is_not_the_accounts_proves_nothing() {
-    let stage = Stage::with(Server::Plc, Fault::StrangerKey, Dose::ALWAYS);
+    let stage = Stage::with(Server::Plc, Fault::WrongKey, FaultSchedule::ALWAYS);
     stage.fails(&[], 1, "signature/wrong");
     let report = json(&stage.verify(&["--json", "--all"]).code(1));
     assert_eq!((&report["proved"], stages(&report).len()), (&false.into(), 4));
@@ -212,24 +215,24 @@ fn what_directories_and_servers_say_wrongly_is_refused_where_it_is_said() {
         (PDS, Fault::CutRepo, 3, "getRepo"),
     ];
     for (server, fault, code, words) in faults {
-        Stage::with(server, fault, Dose::ALWAYS).fails(&[], code, words);
+        Stage::with(server, fault, FaultSchedule::ALWAYS).fails(&[], code, words);
     }
     // The first request is for the handle.
-    let away = Stage::with(PDS, Fault::PrivateRedirect, Dose::ALWAYS.after(1));
+    let away = Stage::with(PDS, Fault::PrivateRedirect, FaultSchedule::ALWAYS.after(1));
     away.fails(&[], 3, "10.0.0.1 is not this machine");
-    let endless = Stage::with(PDS, Fault::EndlessRepo, Dose::ALWAYS);
+    let endless = Stage::with(PDS, Fault::EndlessRepo, FaultSchedule::ALWAYS);
     endless.fails(&["--max-bytes", "1000000"], 3, "more than 1000000 bytes");
-    let stalled = Stage::with(PDS, Fault::StalledRepo, Dose::ALWAYS);
+    let stalled = Stage::with(PDS, Fault::StalledRepo, FaultSchedule::ALWAYS);
     stalled.fails(&["--max-silent-seconds", "1"], 3, "no byte for 1s");
 }
 
 #[test]
 fn a_server_that_is_down_or_does_not_give_the_repository_ends_with_3() {
     let stage = Stage::set();
-    stage.world.set_status(0, Status::TakenDown);
+    stage.sim.set_account_status(0, AccountStatus::TakenDown);
     stage.fails(&[], 3, "RepoTakendown");
     let did = stage.account.did.clone();
-    stage.world.close(PDS).unwrap();
+    stage.sim.stop_server(PDS).unwrap();
     let down = stage.run(&["verify", &did]).code(3);
     assert!(stderr(&down).contains("no connection"), "{}", stderr(&down));
 }
@@ -237,12 +240,12 @@ fn a_server_that_is_down_or_does_not_give_the_repository_ends_with_3() {
 #[test]
 fn hostile_repositories_are_refused_by_their_rule_and_odd_ones_are_proved() {
     let stage = Stage::set();
-    let set = hostile::Set::generate(&hostile::Spec::default());
-    let repositories = set.cases().iter().filter(|case| case.kind == Kind::Repo);
+    let set = hostile::CaseSet::generate(&hostile::Spec::default());
+    let repositories = set.cases().iter().filter(|case| case.kind == InputKind::Repo);
     let some = repositories.step_by(5);
     let mut seen = [0, 0];
     for case in some {
-        stage.world.play(case);
+        stage.sim.serve_case(case);
         let outcome = stage.run(&["verify", &case.did, "--json"]);
         let is_odd = case.expect == Expect::Accept;
         let outcome = outcome.code(i32::from(!is_odd));
@@ -258,7 +261,7 @@ fn hostile_repositories_are_refused_by_their_rule_and_odd_ones_are_proved() {
 #[test]
 fn a_record_is_proved_there_with_its_value_or_not_there() {
     let stage = Stage::set();
-    let expected = &stage.world.expected()[0];
+    let expected = &stage.sim.expected_accounts()[0];
     let (path, cid) = expected.records.first_key_value().unwrap();
     let uri = format!("at://{}/{path}", stage.account.handle);
     let proof = json(&stage.run(&["verify", &uri, "--json"]).success());
@@ -269,7 +272,7 @@ fn a_record_is_proved_there_with_its_value_or_not_there() {
     let absent = format!("at://{}/app.bsky.feed.post/3zzzzzzzzzzzz", stage.account.did);
     let proof = stdout(&stage.run(&["verify", &absent]).success());
     assert!(proof.contains("there is no record at app.bsky.feed.post/3zzzzzzzzzzzz"), "{proof}");
-    stage.world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ONCE);
+    stage.sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ONCE);
     let refused = stage.run(&["verify", &uri]).code(1);
     assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
 }
@@ -306,7 +309,7 @@ fn a_bench_fetches_the_repository_once_and_lets_everyone_verify_it() {
     for part in ["resolve handle", "fetch", "network ms", "repo", "wireproof"] {
         assert!(table.contains(part), "{table}");
     }
-    let requests = stage.world.requests(PDS);
+    let requests = stage.sim.request_counts(PDS);
     assert_eq!(requests["/xrpc/com.atproto.sync.getRepo"], 1);
     let kept = folder.path().join("fetched").join(stage.account.did.replace(':', "-"));
     let owner: Value =
@@ -316,7 +319,7 @@ fn a_bench_fetches_the_repository_once_and_lets_everyone_verify_it() {
     let car = car.to_str().unwrap();
     command().args(["verify", car, "--key", &*stage.account.signing_key]).assert().success();
 
-    stage.world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ONCE);
+    stage.sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ONCE);
     let refused = stage.run(&bench).code(1);
     assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
     assert_eq!(stdout(&refused), "");

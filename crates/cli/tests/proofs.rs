@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
 use simnet::firehose;
-use simnet::hostile::{self, Set};
+use simnet::hostile::{self, CaseSet};
 use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, Spec};
 use tempfile::TempDir;
 use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
@@ -209,7 +209,7 @@ fn what_differs_between_two_states_is_told_record_by_record() {
     let before = stream.repository(0);
     let mut after = before.clone();
     let key = before.tree().entries()[0].key.clone();
-    let write = simnet::repository::Write {
+    let write = simnet::repository::RecordWrite {
         action: wireproof::atproto::event::Action::Delete,
         path: before.path(&key).unwrap(),
     };
@@ -267,7 +267,7 @@ fn one_refused_frame_ends_with_1_and_is_told_with_its_place_and_rule() {
 #[test]
 fn a_record_that_the_data_model_does_not_allow_is_flagged_and_its_frame_is_not_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let set = Set::generate(&hostile::Spec::default());
+    let set = CaseSet::generate(&hostile::Spec::default());
     let case = set.cases().iter().find(|case| case.name.ends_with("record-with-a-float")).unwrap();
     let [frames, keys] = ["frames.bin", "accounts.json"].map(|name| folder.path().join(name));
     fs::write(&frames, &case.bytes).unwrap();

@@ -10,16 +10,17 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use wireproof_simnet::servers::{Server, Spec, World};
+use wireproof_simnet::servers::{Server, Simulation, Spec};
 
 fn main() -> std::io::Result<()> {
     let frames = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100_000);
     let since = Instant::now();
-    let world = World::start(Spec { prepared: frames, accounts: 200, ..Spec::default() })?;
+    let sim =
+        Simulation::start(Spec { initial_commits: frames, accounts: 200, ..Spec::default() })?;
     let made = since.elapsed().as_secs_f64();
     println!("{frames} commits made in {made:.1} s: {:.0} a second", frames as f64 / made);
     for _ in 0..PASSES {
-        let mut reader = follow(world.port(Server::Relay(0)))?;
+        let mut reader = follow(sim.port(Server::Relay(0)))?;
         let since = Instant::now();
         let mut bytes = 0;
         for _ in 0..frames {

@@ -18,7 +18,7 @@ pub struct Account {
     seed: Seed,
     did: String,
     key: SigningKey,
-    past: Past,
+    past: AccountHistory,
     /// The clock identifier in its TIDs.
     clock: u64,
     joined_micros: u64,
@@ -26,7 +26,7 @@ pub struct Account {
 
 /// What an account has written when it joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Past {
+pub enum AccountHistory {
     /// As much as gives a tree of this height; what hardly shows in its commits is deleted.
     Thinned(Layer),
     /// So many records, none of them deleted.
@@ -35,7 +35,7 @@ pub enum Past {
 
 impl Account {
     /// The account of this seed, with such a past at `joined_micros`.
-    pub fn new(seed: Seed, past: Past, joined_micros: u64) -> Self {
+    pub fn new(seed: Seed, past: AccountHistory, joined_micros: u64) -> Self {
         let mut random = seed.stream(IDENTITY_STREAM);
         let did = did_plc(&mut random);
         let clock = random.below(32);
@@ -66,7 +66,7 @@ impl Account {
     }
 
     /// What it had written when it joined.
-    pub fn past(&self) -> Past {
+    pub fn past(&self) -> AccountHistory {
         self.past
     }
 
@@ -88,10 +88,10 @@ impl Account {
     /// The records that it has when it joins, sorted by key.
     pub(crate) fn old_records(&self) -> Vec<OldRecord> {
         match self.past {
-            Past::Thinned(height) => {
+            AccountHistory::Thinned(height) => {
                 history::records(&self.seed, height, self.clock, self.joined_micros)
             }
-            Past::Whole(count) => {
+            AccountHistory::Full(count) => {
                 history::all_records(&self.seed, count, self.clock, self.joined_micros)
             }
         }

@@ -11,7 +11,7 @@
 //! | [`signed_commits`] | which signatures does a verifier of repositories see? |
 //! | [`schnorr_events`] | which signatures does a verifier of Nostr events see? |
 //! | [`nostr_events`] | which events does a relay of Nostr see? |
-//! | [`nostr_corpus`] | which of many events are measured, and how are they written down? |
+//! | [`nostr_sampling`] | which of many events are measured, and how are they written down? |
 //! | [`repository_corpus`] | which repository does one read as a whole? |
 //! | [`tree_records`] | which records does one put into a tree to see how fast it is? |
 //! | [`hostile`] | what may somebody send who means harm, and what is odd but right? |
@@ -45,8 +45,8 @@ mod hex;
 mod history;
 pub mod hostile;
 pub mod keys;
-pub mod nostr_corpus;
 pub mod nostr_events;
+pub mod nostr_sampling;
 pub mod random;
 pub mod record;
 pub mod repository;

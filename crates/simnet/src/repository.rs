@@ -34,7 +34,7 @@ pub struct Repository {
 
 /// What to do to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Write {
+pub struct RecordWrite {
     /// What to do.
     pub action: Action,
     /// To which record.
@@ -56,7 +56,7 @@ pub struct Operation {
 
 /// A commit, with all that its event needs.
 #[derive(Clone, Debug)]
-pub struct Committed {
+pub struct NewCommit {
     /// The account's DID.
     pub did: String,
     /// The revision.
@@ -131,7 +131,7 @@ impl Repository {
     /// # Panics
     /// If `rev` is not newer than the last, or a write does not fit: a create where there is a
     /// record, an update or a delete where there is none.
-    pub fn commit(&mut self, writes: &[Write], rev: Tid) -> Committed {
+    pub fn commit(&mut self, writes: &[RecordWrite], rev: Tid) -> NewCommit {
         assert!(rev > self.rev, "revisions increase");
         let (since, prev_data) = (self.rev, self.tree.root());
         let mut records = Vec::new();
@@ -150,11 +150,11 @@ impl Repository {
         blocks.extend(records);
         blocks.extend([commit]);
         blocks.extend(proof.into_values());
-        Committed { did, rev, since, prev_data, ops, commit: self.head.cid, blocks }
+        NewCommit { did, rev, since, prev_data, ops, commit: self.head.cid, blocks }
     }
 
-    fn write(&mut self, write: Write, records: &mut Vec<Arc<Block>>) -> Operation {
-        let Write { action, path } = write;
+    fn write(&mut self, write: RecordWrite, records: &mut Vec<Arc<Block>>) -> Operation {
+        let RecordWrite { action, path } = write;
         let key = path.to_key();
         let (cid, prev) = match action {
             Action::Delete => {
@@ -206,7 +206,7 @@ impl Repository {
     }
 }
 
-impl Committed {
+impl NewCommit {
     /// The frame of the `#commit` event with this place in the stream.
     pub fn to_frame(&self, seq: i64, time_micros: u64) -> Vec<u8> {
         let ops: Vec<RepoOp<'_>> = self.ops.iter().map(Operation::as_event_op).collect();
@@ -277,19 +277,19 @@ const MEMORY: &str = "writing to memory does not fail";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Past;
+    use crate::account::AccountHistory;
     use crate::random::Seed;
 
     #[test]
     fn an_update_that_changes_nothing_is_proved_too() {
         let account =
-            Account::new(Seed::new(7, "account"), Past::Whole(300), 1_782_864_000_000_000);
+            Account::new(Seed::new(7, "account"), AccountHistory::Full(300), 1_782_864_000_000_000);
         let mut repository = account.open_repository();
         let mut gates = repository.tree().entries().iter();
         let gate = gates.find(|entry| entry.key.starts_with("app.bsky.feed.threadgate/")).unwrap();
         let path = repository.path(&gate.key).unwrap();
         let rev = repository.account().tid(1_782_864_001_000_000);
-        let committed = repository.commit(&[Write { action: Action::Update, path }], rev);
+        let committed = repository.commit(&[RecordWrite { action: Action::Update, path }], rev);
         assert_eq!(
             (committed.ops[0].cid, committed.prev_data),
             (committed.ops[0].prev, repository.tree().root(),)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use simnet::servers::{Kind, Line, Server, Spec, Status, World};
+use simnet::servers::{AccountStatus, EventKind, SentEvent, Server, Simulation, Spec};
 use wireproof::codec::Cid;
 use wireproof_interop::kit;
 use wireproof_interop::reader::Reader;
@@ -13,57 +13,57 @@ const RELAY: Server = Server::Relay(0);
 #[test]
 fn atproto_sync_yields_what_the_ledger_says() {
     let kit = kit!(Readers);
-    yields_what_the_ledger_says(|world| {
-        Reader::atproto_sync(&kit, &stream(world), &world.url(Server::Plc))
+    yields_what_the_ledger_says(|sim| {
+        Reader::atproto_sync(&kit, &stream(sim), &sim.url(Server::Plc))
     });
 }
 
 #[test]
 fn atcute_firehose_yields_what_the_ledger_says() {
     let kit = kit!(Readers);
-    yields_what_the_ledger_says(|world| Reader::atcute_firehose(&kit, &stream(world)));
+    yields_what_the_ledger_says(|sim| Reader::atcute_firehose(&kit, &stream(sim)));
 }
 
-fn world() -> World {
+fn sim() -> Simulation {
     let spec = Spec { accounts: 6, records: 20, ..Spec::default() };
-    World::start(spec).expect("ports for a small network")
+    Simulation::start(spec).expect("ports for a small network")
 }
 
-fn stream(world: &World) -> String {
-    format!("ws://localhost:{}", world.port(RELAY))
+fn stream(sim: &Simulation) -> String {
+    format!("ws://localhost:{}", sim.port(RELAY))
 }
 
 /// Lets all that can happen to an account happen while a reader reads.
-fn yields_what_the_ledger_says(start: impl FnOnce(&World) -> Reader) {
-    let world = world();
-    let mut records = Records::of(&world);
-    world.write(200);
-    let reader = start(&world);
+fn yields_what_the_ledger_says(start: impl FnOnce(&Simulation) -> Reader) {
+    let sim = sim();
+    let mut records = Records::of(&sim);
+    sim.write_commits(200);
+    let reader = start(&sim);
     // The old events first: some would no longer hold once keys have changed.
-    read_all(&world, &reader, 0, &mut records);
-    let old = world.told(RELAY).len();
-    world.rotate_key(0);
-    world.write_as(0);
-    world.rename(1, "renamed.test");
-    world.set_status(2, Status::Deactivated);
-    world.set_status(2, Status::Active);
-    world.sync(3);
-    world.migrate(4, 1);
-    world.write(200);
-    world.set_status(5, Status::TakenDown);
-    read_all(&world, &reader, old, &mut records);
+    read_all(&sim, &reader, 0, &mut records);
+    let old = sim.sent_events(RELAY).len();
+    sim.rotate_key(0);
+    sim.write_commit_as(0);
+    sim.change_handle(1, "renamed.test");
+    sim.set_account_status(2, AccountStatus::Deactivated);
+    sim.set_account_status(2, AccountStatus::Active);
+    sim.send_sync(3);
+    sim.migrate_account(4, 1);
+    sim.write_commits(200);
+    sim.set_account_status(5, AccountStatus::TakenDown);
+    read_all(&sim, &reader, old, &mut records);
     assert_eq!(reader.rest(), [Value::Null; 0]);
-    assert_eq!(records, Records::of(&world));
+    assert_eq!(records, Records::of(&sim));
 }
 
 /// Reads all that the ledger has from `start` on, and holds each event against it.
-fn read_all(world: &World, reader: &Reader, start: usize, records: &mut Records) {
-    for line in &world.told(RELAY)[start..] {
+fn read_all(sim: &Simulation, reader: &Reader, start: usize, records: &mut Records) {
+    for line in &sim.sent_events(RELAY)[start..] {
         for _ in 0..yields(line) {
             let event = reader.next();
             assert_eq!(event["kind"], kind(line), "{event}");
             assert_eq!((&event["seq"], &event["did"]), (&line.seq.into(), &did(line)), "{event}");
-            if line.subject.kind == Kind::Commit {
+            if line.subject.kind == EventKind::Commit {
                 assert_eq!(event["rev"], line.subject.rev.as_str(), "{event}");
                 records.apply(&event);
             }
@@ -72,24 +72,24 @@ fn read_all(world: &World, reader: &Reader, start: usize, records: &mut Records)
 }
 
 /// How many events a reader makes of a line.
-fn yields(line: &Line) -> u32 {
+fn yields(line: &SentEvent) -> u32 {
     match line.subject.kind {
-        Kind::Commit => line.subject.postings,
+        EventKind::Commit => line.subject.jetstream_events,
         _ => 1,
     }
 }
 
-fn kind(line: &Line) -> &'static str {
+fn kind(line: &SentEvent) -> &'static str {
     match line.subject.kind {
-        Kind::Commit => "commit",
-        Kind::Sync => "sync",
-        Kind::Identity => "identity",
-        Kind::Account => "account",
-        Kind::Hostile => "hostile",
+        EventKind::Commit => "commit",
+        EventKind::Sync => "sync",
+        EventKind::Identity => "identity",
+        EventKind::Account => "account",
+        EventKind::Hostile => "hostile",
     }
 }
 
-fn did(line: &Line) -> Value {
+fn did(line: &SentEvent) -> Value {
     line.subject.did.as_str().into()
 }
 
@@ -98,11 +98,11 @@ fn did(line: &Line) -> Value {
 struct Records(BTreeMap<String, BTreeMap<String, String>>);
 
 impl Records {
-    fn of(world: &World) -> Self {
+    fn of(sim: &Simulation) -> Self {
         let texts = |records: BTreeMap<String, Cid>| {
             records.into_iter().map(|(path, cid)| (path, cid.to_string())).collect()
         };
-        let expected = world.expected().into_iter();
+        let expected = sim.expected_accounts().into_iter();
         Self(expected.map(|of| (of.account.did, texts(of.records))).collect())
     }
 

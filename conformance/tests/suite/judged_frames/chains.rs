@@ -1,7 +1,7 @@
 //! Chains as they go on: first commits, `#sync`, leniencies, and frames that must not move anything.
 
 use simnet::keys::{Curve, SigningKey};
-use simnet::repository::Write;
+use simnet::repository::RecordWrite;
 use wireproof::atproto::commit::UnsignedCommit;
 use wireproof::atproto::event::{Action, Commit, RepoOp};
 use wireproof::atproto::mst::Tree;
@@ -27,12 +27,13 @@ fn creates_updates_and_deletes_go_on_and_on() {
             let frame = match step % 4 {
                 0 => author.create(),
                 1 => author.delete((step * 7) % 40),
-                2 => author.commit(&[Write { action: Action::Update, path: author.path(0) }]),
+                2 => author.commit(&[RecordWrite { action: Action::Update, path: author.path(0) }]),
                 _ => {
                     let paths = [author.new_path(), author.new_path(), author.path(step)];
                     let actions = [Action::Create, Action::Create, Action::Delete];
-                    author
-                        .commit(&[0, 1, 2].map(|at| Write { action: actions[at], path: paths[at] }))
+                    author.commit(
+                        &[0, 1, 2].map(|at| RecordWrite { action: actions[at], path: paths[at] }),
+                    )
                 }
             };
             assert_eq!(court.word(&frame), "holds", "step {step} of account {number}");
@@ -230,7 +231,7 @@ fn each_leniency_takes_what_it_names_and_says_so() {
     });
     assert_eq!(court.word(&legacy), "unproved MissingPrevData");
     let paths = [author.new_path(), author.new_path()];
-    let pair = author.commit(&paths.map(|path| Write { action: Action::Create, path }));
+    let pair = author.commit(&paths.map(|path| RecordWrite { action: Action::Create, path }));
     let kept_back = rewritten(&pair, |c| with_ops(c, |ops| ops.truncate(1)));
     assert_eq!(court.word(&kept_back), "unproved FailedInversion");
     assert_eq!(court.word(&author.create()), "holds");

@@ -1,7 +1,7 @@
 //! Each row of the table of checks, with an event that fails there and nowhere before.
 
 use simnet::keys::{Curve, SigningKey};
-use simnet::repository::Write;
+use simnet::repository::RecordWrite;
 use wireproof::atproto::commit::UnsignedCommit;
 use wireproof::atproto::event::{Action, Commit, RepoOp};
 use wireproof::codec::cid::{Cid, Codec};
@@ -312,8 +312,8 @@ fn row_15_a_tree_that_was_missed() {
     let path = there.new_path();
     let seen = here.create();
     there.commit(&[
-        Write { action: Action::Create, path },
-        Write { action: Action::Delete, path: there.path(3) },
+        RecordWrite { action: Action::Create, path },
+        RecordWrite { action: Action::Delete, path: there.path(3) },
     ]);
     assert_eq!(here.repository.rev(), there.repository.rev());
     assert_eq!(court.word(&seen), "broken 14 event/since");
@@ -362,7 +362,7 @@ fn row_16_an_operation_that_the_signed_tree_does_not_show() {
     // A create of the right path with another record of the slice.
     let (mut court, mut author, _) = stage();
     let paths = [author.new_path(), author.new_path()];
-    let sound = author.commit(&paths.map(|path| Write { action: Action::Create, path }));
+    let sound = author.commit(&paths.map(|path| RecordWrite { action: Action::Create, path }));
     let swapped = rewritten(&sound, |commit| {
         with_ops(commit, |ops| {
             let [a, b] = &mut ops[..] else { panic!("two operations") };
@@ -421,7 +421,7 @@ fn row_17_an_operation_that_is_kept_back() {
     let mended = Account { sync: SyncState::Synchronized, ..court.account(author.did()) };
     court.state.put(author.did(), mended);
     let writes = [author.new_path(), author.new_path()];
-    let sound = author.commit(&writes.map(|path| Write { action: Action::Create, path }));
+    let sound = author.commit(&writes.map(|path| RecordWrite { action: Action::Create, path }));
     for kept_back in 0..2 {
         let forged = rewritten(&sound, |c| with_ops(c, |ops| _ = ops.remove(kept_back)));
         let before = court.account(author.did());

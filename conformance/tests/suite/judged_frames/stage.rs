@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use simnet::account::{Account, Past};
+use simnet::account::{Account, AccountHistory};
 use simnet::keys::{Curve, SigningKey};
 use simnet::random::Seed;
 use simnet::record::{Collection, RecordPath};
-use simnet::repository::{Repository, Write};
+use simnet::repository::{RecordWrite, Repository};
 use wireproof::atproto::commit::{Commit as CommitObject, UnsignedCommit};
 use wireproof::atproto::event::{Action, Commit, Decoder, Event, Options, RepoOp, Sync};
 use wireproof::codec::car::Writer;
@@ -96,7 +96,7 @@ impl Author {
     /// An account with so many records.
     pub(crate) fn new(number: u64, records: usize) -> Self {
         let seed = Seed::new(number, "judged frames");
-        let account = Account::new(seed, Past::Whole(records), JOINED_MICROS);
+        let account = Account::new(seed, AccountHistory::Full(records), JOINED_MICROS);
         Self { repository: account.open_repository(), micros: JOINED_MICROS }
     }
 
@@ -126,7 +126,7 @@ impl Author {
     }
 
     /// The frame of a commit of these writes.
-    pub(crate) fn commit(&mut self, writes: &[Write]) -> Vec<u8> {
+    pub(crate) fn commit(&mut self, writes: &[RecordWrite]) -> Vec<u8> {
         self.micros += 1_000;
         let rev = self.account().tid(self.micros);
         self.repository.commit(writes, rev).to_frame(1, self.micros)
@@ -135,13 +135,13 @@ impl Author {
     /// The frame of a commit that creates a record.
     pub(crate) fn create(&mut self) -> Vec<u8> {
         let path = self.new_path();
-        self.commit(&[Write { action: Action::Create, path }])
+        self.commit(&[RecordWrite { action: Action::Create, path }])
     }
 
     /// The frame of a commit that deletes the record of this place in the tree.
     pub(crate) fn delete(&mut self, place: usize) -> Vec<u8> {
         let path = self.path(place);
-        self.commit(&[Write { action: Action::Delete, path }])
+        self.commit(&[RecordWrite { action: Action::Delete, path }])
     }
 
     /// The path of the record of this place in the tree.

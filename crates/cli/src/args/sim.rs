@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use simnet::servers::{Dose, Fault, Ports, Rate, Server, Spec};
+use simnet::servers::{Fault, FaultSchedule, Ports, Server, Spec, WriteRate};
 
 /// A network of simulated accounts and servers, to try things on.
 #[derive(Debug, Subcommand)]
@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
     pub(crate) jetstreams: u16,
     /// How fast accounts write; 0 for as fast as it is read, `none` for not at all.
     #[arg(long, value_name = "COMMITS/S", default_value = "20", value_parser = rate)]
-    pub(crate) rate: Rate,
+    pub(crate) rate: WriteRate,
     /// How many commits have been told before the servers open: a cursor of 0 gets them.
     #[arg(long, value_name = "N", default_value_t = 500)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
@@ -81,9 +81,12 @@ impl ServeArgs {
             relays: self.relays.into(),
             jetstreams: self.jetstreams.into(),
             ports: self.ports(),
-            prepared,
-            rate: self.rate,
-            window: self.window.map_or(usual.window, |window| window as usize).max(prepared),
+            initial_commits: prepared,
+            write_rate: self.rate,
+            retained_events: self
+                .window
+                .map_or(usual.retained_events, |window| window as usize)
+                .max(prepared),
             ..usual
         }
     }
@@ -102,12 +105,12 @@ impl ServeArgs {
     }
 }
 
-fn rate(text: &str) -> Result<Rate, String> {
+fn rate(text: &str) -> Result<WriteRate, String> {
     match text {
-        "none" => Ok(Rate::Silent),
+        "none" => Ok(WriteRate::Off),
         _ => match text.parse().map_err(|_| "a whole number or `none` is wanted".to_owned())? {
-            0 => Ok(Rate::AsRead),
-            rate => Ok(Rate::PerSecond(rate)),
+            0 => Ok(WriteRate::MatchReaders),
+            rate => Ok(WriteRate::PerSecond(rate)),
         },
     }
 }
@@ -117,7 +120,7 @@ fn rate(text: &str) -> Result<Rate, String> {
 pub(crate) struct FaultArg {
     pub(crate) server: Server,
     pub(crate) fault: Fault,
-    pub(crate) dose: Dose,
+    pub(crate) dose: FaultSchedule,
 }
 
 impl FromStr for FaultArg {
@@ -130,10 +133,10 @@ impl FromStr for FaultArg {
         let fault = Fault::from_name(name).ok_or_else(|| {
             format!("no fault is called `{name}`; a {server} can have {}", names_of(server))
         })?;
-        if !fault.occasion().is_of(server) {
+        if !fault.injection_point().exists_on(server) {
             return Err(format!("`{name}` does not happen to a {server}; {}", names_of(server)));
         }
-        let dose = parts.next().map_or(Ok(Dose::ONCE), dose)?;
+        let dose = parts.next().map_or(Ok(FaultSchedule::ONCE), dose)?;
         Ok(Self { server, fault, dose })
     }
 }
@@ -156,10 +159,11 @@ fn server(text: &str) -> Result<Server, String> {
 }
 
 /// `times=3,after=100,every=50,of=7,each`, in any order; `always` for every occasion.
-fn dose(text: &str) -> Result<Dose, String> {
+fn dose(text: &str) -> Result<FaultSchedule, String> {
     let is_counted = text.split(',').any(|word| word.starts_with("times="));
     let is_repeated = text.split(',').any(|word| word == "always" || word.starts_with("every="));
-    let first = if is_repeated && !is_counted { Dose::ALWAYS } else { Dose::ONCE };
+    let first =
+        if is_repeated && !is_counted { FaultSchedule::ALWAYS } else { FaultSchedule::ONCE };
     text.split(',').try_fold(first, |dose, word| {
         let (name, number) = word.split_once('=').unwrap_or((word, ""));
         let number = || {
@@ -168,18 +172,18 @@ fn dose(text: &str) -> Result<Dose, String> {
         };
         match name {
             "always" => Ok(dose),
-            "times" => Ok(Dose { times: number()?, ..dose }),
+            "times" => Ok(FaultSchedule { times: number()?, ..dose }),
             "after" => Ok(dose.after(number()?)),
             "every" => Ok(dose.every(number()?)),
-            "of" => Ok(dose.of(number()?)),
-            "each" => Ok(dose.each_connection()),
+            "of" => Ok(dose.with_amount(number()?)),
+            "each" => Ok(dose.per_connection()),
             _ => Err(format!("`{word}` is not part of a dose: {DOSE_WORDS} are")),
         }
     })
 }
 
 fn names_of(server: Server) -> String {
-    let faults = Fault::ALL.iter().filter(|fault| fault.occasion().is_of(server));
+    let faults = Fault::ALL.iter().filter(|fault| fault.injection_point().exists_on(server));
     faults.map(|fault| fault.name()).collect::<Vec<_>>().join(", ")
 }
 
@@ -225,24 +229,25 @@ mod tests {
         text.parse()
     }
 
-    fn dosed(text: &str) -> Dose {
+    fn dosed(text: &str) -> FaultSchedule {
         parsed(&format!("relay:cut:{text}")).unwrap().dose
     }
 
     #[test]
     fn a_fault_without_a_dose_strikes_once() {
-        let once = FaultArg { server: Server::Relay(0), fault: Fault::Cut, dose: Dose::ONCE };
+        let once =
+            FaultArg { server: Server::Relay(0), fault: Fault::Cut, dose: FaultSchedule::ONCE };
         assert_eq!(parsed("relay:cut"), Ok(once));
         assert_eq!(parsed("pds3:429").unwrap().server, Server::Pds(3));
-        assert_eq!(parsed("plc:stranger-key:always").unwrap().dose, Dose::ALWAYS);
+        assert_eq!(parsed("plc:wrong-key:always").unwrap().dose, FaultSchedule::ALWAYS);
     }
 
     #[test]
     fn a_dose_is_words_in_any_order() {
-        assert_eq!(dosed("of=7,times=3"), Dose::times(3).of(7));
-        assert_eq!(dosed("every=50"), Dose::ALWAYS.every(50));
-        assert_eq!(dosed("every=50,times=2,after=9"), Dose::times(2).every(50).after(9));
-        assert_eq!(dosed("each,always"), Dose::ALWAYS.each_connection());
+        assert_eq!(dosed("of=7,times=3"), FaultSchedule::times(3).with_amount(7));
+        assert_eq!(dosed("every=50"), FaultSchedule::ALWAYS.every(50));
+        assert_eq!(dosed("every=50,times=2,after=9"), FaultSchedule::times(2).every(50).after(9));
+        assert_eq!(dosed("each,always"), FaultSchedule::ALWAYS.per_connection());
     }
 
     #[test]
@@ -258,9 +263,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_a_number_or_none() {
-        assert_eq!(rate("7"), Ok(Rate::PerSecond(7)));
-        assert_eq!(rate("0"), Ok(Rate::AsRead));
-        assert_eq!(rate("none"), Ok(Rate::Silent));
+        assert_eq!(rate("7"), Ok(WriteRate::PerSecond(7)));
+        assert_eq!(rate("0"), Ok(WriteRate::MatchReaders));
+        assert_eq!(rate("none"), Ok(WriteRate::Off));
         assert!(rate("fast").is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use simnet::keys;
-use simnet::signed_commits::{self, CommitCounts, Entry};
+use simnet::signed_commits::{self, CommitCounts, CommitEntry};
 use wireproof::atproto::event::{Commit, Decoder, Event, Options, Values};
 use wireproof::crypto::{Curve, PublicKey};
 use wireproof::verify;
@@ -50,7 +50,7 @@ pub(super) fn read(frames: &[Bytes], keys: &Keys) -> Signed {
             Err(Fault::Unsigned) => dropped.unsigned += 1,
         }
     }
-    let file = signed_commits::write(kept.iter().map(|(commit, key)| Entry {
+    let file = signed_commits::write(kept.iter().map(|(commit, key)| CommitEntry {
         curve: curve(key),
         commit,
         key: key.as_compressed().as_bytes(),

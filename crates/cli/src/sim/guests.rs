@@ -1,7 +1,7 @@
 //! What do the hostile send next? The cases of one set after the other, each set with accounts of its
 //! own.
 
-use simnet::hostile::{Case, Set, Spec};
+use simnet::hostile::{Case, CaseSet, Spec};
 
 pub(crate) struct Guests {
     seed: u64,
@@ -19,7 +19,7 @@ impl Guests {
             if let Some(case) = self.cases.next() {
                 return case;
             }
-            self.cases = Set::generate(&Spec { seed: self.seed }).cases().to_vec().into_iter();
+            self.cases = CaseSet::generate(&Spec { seed: self.seed }).cases().to_vec().into_iter();
             self.seed = self.seed.wrapping_add(1);
         }
     }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use simnet::servers::World;
+use simnet::servers::Simulation;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -25,22 +25,22 @@ pub(crate) fn run(command: &SimCommand, output: Output) -> Result<(), Failure> {
 
 fn serve(args: &ServeArgs, output: Output) -> Result<(), Failure> {
     check_faults(args)?;
-    let world = open(args)?;
+    let sim = open(args)?;
     for wanted in &args.faults {
-        world.faults().switch_on(wanted.server, wanted.fault, wanted.dose);
+        sim.faults().enable(wanted.server, wanted.fault, wanted.dose);
     }
     let since = Instant::now();
     // From here on an interrupt is the usual end.
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let signals = Signals::new(&runtime)?;
-    let opening = Opening::of(&world);
+    let opening = Opening::of(&sim);
     print(args.json, &opening, Opening::to_text, output)?;
     runtime.block_on(until_interrupted(
-        &world,
+        &sim,
         args.hostile.then(|| Guests::new(args.seed)),
         signals,
     ));
-    let counts = Counts::of(&world, since.elapsed());
+    let counts = Counts::of(&sim, since.elapsed());
     print(args.json, &counts, Counts::to_text, output)
 }
 
@@ -52,12 +52,12 @@ fn check_faults(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-fn open(args: &ServeArgs) -> Result<World, Failure> {
+fn open(args: &ServeArgs) -> Result<Simulation, Failure> {
     let mut line = ProgressLine::new();
     line.step(format!("making {} accounts and {} commits", args.accounts, args.prepared));
-    let world = World::start(args.to_spec());
+    let sim = Simulation::start(args.to_spec());
     line.end();
-    world.map_err(|error| match error.kind() {
+    sim.map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
             let port = args.port;
             Failure::Local(format!("a port from {port} on is taken; --port 0 takes any"))
@@ -67,14 +67,14 @@ fn open(args: &ServeArgs) -> Result<World, Failure> {
 }
 
 /// Serves, and lets the hostile send what they have, a case at a time.
-async fn until_interrupted(world: &World, mut guests: Option<Guests>, mut signals: Signals) {
+async fn until_interrupted(sim: &Simulation, mut guests: Option<Guests>, mut signals: Signals) {
     let mut turns = interval(GUEST_EVERY);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = signals.next() => return,
             _ = turns.tick(), if guests.is_some() => {
-                guests.iter_mut().for_each(|guests| world.play(&guests.next()));
+                guests.iter_mut().for_each(|guests| sim.serve_case(&guests.next()));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use simnet::servers::{Server, World};
+use simnet::servers::{Server, Simulation};
 
 /// What is told when the servers are open.
 #[derive(Serialize)]
@@ -30,21 +30,21 @@ struct Account {
 }
 
 impl Opening {
-    pub(crate) fn of(world: &World) -> Self {
-        let spec = world.spec();
+    pub(crate) fn of(sim: &Simulation) -> Self {
+        let spec = sim.spec();
         let urls = |count: usize, server: fn(usize) -> Server| {
-            (0..count).map(|number| world.url(server(number))).collect()
+            (0..count).map(|number| sim.url(server(number))).collect()
         };
-        let account_count = world.accounts();
+        let account_count = sim.account_count();
         Self {
             seed: spec.seed,
-            plc: world.url(Server::Plc),
+            plc: sim.url(Server::Plc),
             pds: urls(spec.pds, Server::Pds),
             relays: urls(spec.relays, Server::Relay),
             jetstreams: urls(spec.jetstreams, Server::Jetstream),
             account_count,
-            accounts: (0..account_count.min(SHOWN)).map(|at| Account::of(world, at)).collect(),
-            commands: commands(world),
+            accounts: (0..account_count.min(SHOWN)).map(|at| Account::of(sim, at)).collect(),
+            commands: commands(sim),
         }
     }
 
@@ -68,30 +68,30 @@ impl Opening {
 }
 
 impl Account {
-    fn of(world: &World, number: usize) -> Self {
-        let account = world.account(number);
+    fn of(sim: &Simulation, number: usize) -> Self {
+        let account = sim.account(number);
         Self { handle: account.handle, did: account.did, signing_key: account.signing_key }
     }
 }
 
 /// Commands that work against this network.
-fn commands(world: &World) -> Vec<String> {
-    let handle = world.account(0).handle;
-    let (plc, port) = (world.url(Server::Plc), world.port(Server::Pds(0)));
+fn commands(sim: &Simulation) -> Vec<String> {
+    let handle = sim.account(0).handle;
+    let (plc, port) = (sim.url(Server::Plc), sim.port(Server::Pds(0)));
     let network = format!("--plc {plc} --development-port {port}");
-    let spec = world.spec();
+    let spec = sim.spec();
     let mut commands = vec![
         format!("wireproof resolve {handle} {network}"),
         format!("wireproof verify {handle} {network}"),
     ];
     if spec.relays > 0 {
-        let hosts = (0..spec.relays).map(|number| world.url(Server::Relay(number)));
+        let hosts = (0..spec.relays).map(|number| sim.url(Server::Relay(number)));
         let hosts: String = hosts.map(|url| format!(" --host {url}")).collect();
         commands.push(format!("wireproof capture --seconds 5 --out captured{hosts} {network}"));
         commands.push(format!("wireproof follow --verify --state state{hosts} {network}"));
     }
     if spec.jetstreams > 0 {
-        let url = world.url(Server::Jetstream(0));
+        let url = sim.url(Server::Jetstream(0));
         commands.push(format!("wireproof follow --jetstream --host {url} {network}"));
     }
     commands
@@ -125,18 +125,18 @@ struct Fired {
 }
 
 impl Counts {
-    pub(crate) fn of(world: &World, time: Duration) -> Self {
+    pub(crate) fn of(sim: &Simulation, time: Duration) -> Self {
         let served = |server: Server| Served {
             server: server.to_string(),
-            told: world.told_count(server),
-            requests: world.requests(server),
+            told: sim.sent_count(server),
+            requests: sim.request_counts(server),
         };
-        let faults = world.faults().counts().into_iter();
+        let faults = sim.faults().counts().into_iter();
         Self {
             seconds: (time.as_secs_f64() * 10.0).round() / 10.0,
-            connections: world.connections(),
-            frames: world.frames(),
-            servers: world.spec().servers().into_iter().map(served).collect(),
+            connections: sim.connection_count(),
+            frames: sim.frames_sent(),
+            servers: sim.spec().servers().into_iter().map(served).collect(),
             faults: faults
                 .map(|(server, fault, fired)| Fired {
                     server: server.to_string(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use simnet::servers::{Dose, Fault, Rate, Server};
+use simnet::servers::{Fault, FaultSchedule, Server, WriteRate};
 use simnet::signed_commits;
 use wireproof::atproto::corpus;
 
@@ -17,13 +17,13 @@ fn json(path: &Path) -> Value {
 
 #[test]
 fn commits_are_captured_with_keys_and_signatures_and_the_benchmark_takes_them() {
-    let (world, dir) = (quiet(), tempfile::tempdir().unwrap());
-    world.set_rate(Rate::PerSecond(20));
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    sim.set_write_rate(WriteRate::PerSecond(20));
     let out = dir.path().join("corpus");
     let args = ["--seconds", "1", "--sigs", "--out", out.to_str().unwrap()];
-    let output = wireproof(&world, "capture", &args).output().unwrap();
+    let output = wireproof(&sim, "capture", &args).output().unwrap();
     assert!(output.status.success(), "{}", told(&output));
-    world.set_rate(Rate::Silent);
+    sim.set_write_rate(WriteRate::Off);
 
     let file = fs::read(out.join("firehose-frames.bin")).unwrap();
     let frames = corpus::read(&file).unwrap().len();
@@ -52,11 +52,11 @@ fn commits_are_captured_with_keys_and_signatures_and_the_benchmark_takes_them() 
 
 #[test]
 fn what_does_not_verify_is_dropped_and_counted() {
-    let (world, dir) = (quiet(), tempfile::tempdir().unwrap());
-    world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ALWAYS);
-    world.set_rate(Rate::PerSecond(20));
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ALWAYS);
+    sim.set_write_rate(WriteRate::PerSecond(20));
     let args = ["--seconds", "1", "--sigs", "--out", dir.path().to_str().unwrap()];
-    let output = wireproof(&world, "capture", &args).output().unwrap();
+    let output = wireproof(&sim, "capture", &args).output().unwrap();
     assert!(output.status.success(), "{}", told(&output));
     let commits = fs::read(dir.path().join("signed-commits.bin")).unwrap();
     assert_eq!(signed_commits::read(&commits).unwrap().len(), 0);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use simnet::servers::{Server, World};
+use simnet::servers::{Server, Simulation};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -24,9 +24,9 @@ struct Front {
 
 impl Front {
     /// In front of a server; writes the certificate of its authority to a file.
-    fn before(world: &World, server: Server, authority: &Path) -> Self {
+    fn before(sim: &Simulation, server: Server, authority: &Path) -> Self {
         let acceptor = acceptor(authority);
-        let behind = world.port(server);
+        let behind = sim.port(server);
         let (tell, told) = std::sync::mpsc::channel();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -76,10 +76,10 @@ fn wireproof(args: &[&str]) -> Command {
 
 #[test]
 fn a_stream_over_tls_is_followed_and_every_commit_of_it_verified() {
-    let (world, dir) = (with_commits(10), tempfile::tempdir().unwrap());
+    let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
     let authority = dir.path().join("authority.pem");
-    let relay = Front::before(&world, Server::Relay(0), &authority);
-    let (plc, state) = (world.url(Server::Plc), dir.path().join("state"));
+    let relay = Front::before(&sim, Server::Relay(0), &authority);
+    let (plc, state) = (sim.url(Server::Plc), dir.path().join("state"));
     let host = relay.url.replace("https:", "wss:");
     let mut follow = wireproof(&["follow", "--host", &host, "--plc", &plc, "--events", "10"]);
     follow.args(["--cursor", "oldest", "--development-trust-only"]).arg(&authority);
@@ -91,12 +91,12 @@ fn a_stream_over_tls_is_followed_and_every_commit_of_it_verified() {
 
 #[test]
 fn a_directory_is_asked_over_tls_if_its_authority_is_trusted_and_only_then() {
-    let (world, dir) = (quiet(), tempfile::tempdir().unwrap());
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     let [known, unknown] = ["known.pem", "unknown.pem"].map(|name| dir.path().join(name));
-    let plc = Front::before(&world, Server::Plc, &known);
-    Front::before(&world, Server::Plc, &unknown);
+    let plc = Front::before(&sim, Server::Plc, &known);
+    Front::before(&sim, Server::Plc, &unknown);
     let resolve = |authority: &Path| {
-        let mut resolve = wireproof(&["resolve", &world.account(0).did, "--plc", &plc.url]);
+        let mut resolve = wireproof(&["resolve", &sim.account(0).did, "--plc", &plc.url]);
         resolve.arg("--development-trust-only").arg(authority).output().unwrap()
     };
     let output = resolve(&known);

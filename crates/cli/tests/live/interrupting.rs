@@ -5,15 +5,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::yield_now;
 
-use simnet::servers::{Dose, Fault, Server, World};
+use simnet::servers::{Fault, FaultSchedule, Server, Simulation};
 
 use crate::running::quiet;
 
 /// A `verify` of an account whose server sends some bytes of its repository, and then no more.
-fn stalled(world: &World, folder: &Path) -> Child {
-    world.faults().switch_on(Server::Pds(0), Fault::StalledRepo, Dose::ALWAYS);
+fn stalled(sim: &Simulation, folder: &Path) -> Child {
+    sim.faults().enable(Server::Pds(0), Fault::StalledRepo, FaultSchedule::ALWAYS);
     let mut verify = Command::new(env!("CARGO_BIN_EXE_wireproof"));
-    verify.args(["verify", &world.account(0).did, "--plc", &world.url(Server::Plc)]);
+    verify.args(["verify", &sim.account(0).did, "--plc", &sim.url(Server::Plc)]);
     verify.args(["--development", "--save"]).arg(folder.join("saved.car"));
     verify.env("XDG_CONFIG_HOME", "/nonexistent").env("TMPDIR", folder);
     verify.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -27,9 +27,9 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn an_interrupted_verify_leaves_no_file_and_ends_with_130() {
     for signal in ["INT", "TERM"] {
-        let (world, folder) = (quiet(), tempfile::tempdir().unwrap());
-        let mut child = stalled(&world, folder.path());
-        while !world.faults().unfired().is_empty() || names(folder.path()).is_empty() {
+        let (sim, folder) = (quiet(), tempfile::tempdir().unwrap());
+        let mut child = stalled(&sim, folder.path());
+        while !sim.faults().unfired().is_empty() || names(folder.path()).is_empty() {
             assert_eq!(child.try_wait().unwrap(), None, "it goes on");
             yield_now();
         }
@@ -43,11 +43,11 @@ fn an_interrupted_verify_leaves_no_file_and_ends_with_130() {
 
 #[test]
 fn a_file_that_was_there_stays_as_it_was() {
-    let (world, folder) = (quiet(), tempfile::tempdir().unwrap());
+    let (sim, folder) = (quiet(), tempfile::tempdir().unwrap());
     let saved = folder.path().join("saved.car");
     fs::write(&saved, "of an earlier day").unwrap();
-    let mut child = stalled(&world, folder.path());
-    while !world.faults().unfired().is_empty() || names(folder.path()).len() < 2 {
+    let mut child = stalled(&sim, folder.path());
+    while !sim.faults().unfired().is_empty() || names(folder.path()).len() < 2 {
         assert_eq!(child.try_wait().unwrap(), None, "it goes on");
         yield_now();
     }

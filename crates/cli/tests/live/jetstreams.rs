@@ -3,33 +3,40 @@
 use std::path::Path;
 use std::process::Command;
 
-use simnet::servers::{Server, Spec, World};
+use simnet::servers::{Server, Simulation, Spec};
 
 use crate::running::{Running, lines, seqs, told};
 
 /// A small network with a Jetstream, and so many commits told.
-pub(crate) fn with_jetstream(prepared: usize) -> World {
-    let spec = Spec { accounts: 6, records: 5, pds: 1, relays: 0, prepared, ..Spec::default() };
-    World::start(spec).unwrap()
+pub(crate) fn with_jetstream(prepared: usize) -> Simulation {
+    let spec = Spec {
+        accounts: 6,
+        records: 5,
+        pds: 1,
+        relays: 0,
+        initial_commits: prepared,
+        ..Spec::default()
+    };
+    Simulation::start(spec).unwrap()
 }
 
 /// `follow` of all that the Jetstream has told, with its state in `dir`.
-pub(crate) fn follow(world: &World, dir: &Path, args: &[&str]) -> Command {
+pub(crate) fn follow(sim: &Simulation, dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     command.args(["follow", "--development", "--cursor", "oldest"]);
-    command.args(["--host", &world.url(Server::Jetstream(0)), "--state"]).arg(dir.join("state"));
+    command.args(["--host", &sim.url(Server::Jetstream(0)), "--state"]).arg(dir.join("state"));
     command.args(args).env("XDG_CONFIG_HOME", "/nonexistent");
     command
 }
 
 #[test]
 fn both_versions_tell_the_same_and_nobody_vouches_for_it() {
-    let world = with_jetstream(30);
-    let count = world.told_count(Server::Jetstream(0)).to_string();
+    let sim = with_jetstream(30);
+    let count = sim.sent_count(Server::Jetstream(0)).to_string();
     let printed = ["1", "2"].map(|version| {
         let dir = tempfile::tempdir().unwrap();
         let version = format!("--jetstream={version}");
-        lines(follow(&world, dir.path(), &[&version, "--events", &count]))
+        lines(follow(&sim, dir.path(), &[&version, "--events", &count]))
     });
     for line in printed.iter().flatten() {
         assert_eq!((&line["kind"], &line["verdict"]), (&"commit".into(), &"not-asked".into()));
@@ -49,24 +56,24 @@ fn both_versions_tell_the_same_and_nobody_vouches_for_it() {
 
 #[test]
 fn a_run_goes_on_behind_the_last_line_of_the_one_before() {
-    let (world, dir) = (with_jetstream(20), tempfile::tempdir().unwrap());
-    let mut running = Running::start(follow(&world, dir.path(), &["--jetstream", "--compress"]));
-    let mut printed = running.take(world.told_count(Server::Jetstream(0)) as usize);
+    let (sim, dir) = (with_jetstream(20), tempfile::tempdir().unwrap());
+    let mut running = Running::start(follow(&sim, dir.path(), &["--jetstream", "--compress"]));
+    let mut printed = running.take(sim.sent_count(Server::Jetstream(0)) as usize);
     let (rest, code) = running.interrupt();
     assert_eq!((rest.len(), code), (0, Some(130)));
-    world.write(10);
-    let all = world.told_count(Server::Jetstream(0)) as usize;
+    sim.write_commits(10);
+    let all = sim.sent_count(Server::Jetstream(0)) as usize;
     let count = (all - printed.len()).to_string();
-    printed.extend(lines(follow(&world, dir.path(), &["--jetstream", "--events", &count])));
+    printed.extend(lines(follow(&sim, dir.path(), &["--jetstream", "--events", &count])));
     let seqs = seqs(&printed);
     assert!(seqs.is_sorted_by(|a, b| a < b) && seqs.len() == all, "{seqs:?}");
 }
 
 #[test]
 fn a_dictionary_that_nobody_serves_has_to_be_given() {
-    let (world, dir) = (with_jetstream(0), tempfile::tempdir().unwrap());
-    let output = follow(&world, dir.path(), &["--jetstream=1", "--compress"]).output().unwrap();
+    let (sim, dir) = (with_jetstream(0), tempfile::tempdir().unwrap());
+    let output = follow(&sim, dir.path(), &["--jetstream=1", "--compress"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-    let output = follow(&world, dir.path(), &["--compress"]).output().unwrap();
+    let output = follow(&sim, dir.path(), &["--compress"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
 }

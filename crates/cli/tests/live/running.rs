@@ -5,34 +5,41 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
-use simnet::servers::{Server, Spec, World};
+use simnet::servers::{Server, Simulation, Spec};
 
 /// A small network with a relay, and nobody who writes.
-pub(crate) fn quiet() -> World {
+pub(crate) fn quiet() -> Simulation {
     let spec = Spec { accounts: 6, records: 5, pds: 1, jetstreams: 0, ..Spec::default() };
-    World::start(spec).unwrap()
+    Simulation::start(spec).unwrap()
 }
 
 /// The same with so many commits told.
-pub(crate) fn with_commits(prepared: usize) -> World {
-    let spec = Spec { accounts: 6, records: 5, pds: 1, jetstreams: 0, prepared, ..Spec::default() };
-    World::start(spec).unwrap()
+pub(crate) fn with_commits(prepared: usize) -> Simulation {
+    let spec = Spec {
+        accounts: 6,
+        records: 5,
+        pds: 1,
+        jetstreams: 0,
+        initial_commits: prepared,
+        ..Spec::default()
+    };
+    Simulation::start(spec).unwrap()
 }
 
 /// A command about the first relay of a network.
-pub(crate) fn wireproof(world: &World, command: &str, args: &[&str]) -> Command {
+pub(crate) fn wireproof(sim: &Simulation, command: &str, args: &[&str]) -> Command {
     let mut process = Command::new(env!("CARGO_BIN_EXE_wireproof"));
-    let port = world.port(Server::Pds(0)).to_string();
-    process.arg(command).args(["--host", &world.url(Server::Relay(0))]);
-    process.args(["--plc", &world.url(Server::Plc), "--development-port", &port]).args(args);
+    let port = sim.port(Server::Pds(0)).to_string();
+    process.arg(command).args(["--host", &sim.url(Server::Relay(0))]);
+    process.args(["--plc", &sim.url(Server::Plc), "--development-port", &port]).args(args);
     process.args(["--backoff-first-ms", "10", "--backoff-max-ms", "100"]);
     process.env("XDG_CONFIG_HOME", "/nonexistent");
     process
 }
 
 /// `follow` of all that the relay has told, with its state in `dir`.
-pub(crate) fn follow(world: &World, dir: &Path, args: &[&str]) -> Command {
-    let mut command = wireproof(world, "follow", &["--cursor", "oldest"]);
+pub(crate) fn follow(sim: &Simulation, dir: &Path, args: &[&str]) -> Command {
+    let mut command = wireproof(sim, "follow", &["--cursor", "oldest"]);
     command.arg("--state").arg(dir.join("state")).args(args);
     command
 }

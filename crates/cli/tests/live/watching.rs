@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::Duration;
 
-use simnet::servers::{Dose, Fault, Server};
+use simnet::servers::{Fault, FaultSchedule, Server};
 
 use crate::jetstreams::{self, with_jetstream};
 use crate::running::{Running, follow, with_commits};
@@ -20,13 +20,13 @@ fn get(address: &str, path: &str) -> String {
 
 #[test]
 fn the_series_that_operators_watch_are_there() {
-    let (world, dir) = (with_commits(30), tempfile::tempdir().unwrap());
-    let mut running = Running::start(follow(&world, dir.path(), &["--metrics", "127.0.0.1:0"]));
+    let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
+    let mut running = Running::start(follow(&sim, dir.path(), &["--metrics", "127.0.0.1:0"]));
     let address = address(&mut running);
     running.take(30);
     // A line comes before its verdict is counted, and the line of a batch before those behind it.
     let page = page_with(&address, "wireproof_verdicts_total{code=\"verified\"} 30");
-    let relay = world.url(Server::Relay(0));
+    let relay = sim.url(Server::Relay(0));
     let expected = [
         format!("wireproof_last_seq{{host=\"{relay}\"}} "),
         format!("wireproof_connections_total{{host=\"{relay}\"}} 1"),
@@ -48,15 +48,15 @@ fn the_series_that_operators_watch_are_there() {
 
 #[test]
 fn the_series_of_a_jetstream_are_the_same_as_far_as_it_tells_anything() {
-    let (world, dir) = (with_jetstream(30), tempfile::tempdir().unwrap());
+    let (sim, dir) = (with_jetstream(30), tempfile::tempdir().unwrap());
     let jetstream = Server::Jetstream(0);
-    world.faults().switch_on(jetstream, Fault::UpgradeUnavailable, Dose::ONCE);
-    let count = world.told_count(jetstream);
+    sim.faults().enable(jetstream, Fault::UpgradeUnavailable, FaultSchedule::ONCE);
+    let count = sim.sent_count(jetstream);
     let args = ["--jetstream", "--metrics", "127.0.0.1:0", "--backoff-first-ms", "10"];
-    let mut running = Running::start(jetstreams::follow(&world, dir.path(), &args));
+    let mut running = Running::start(jetstreams::follow(&sim, dir.path(), &args));
     let address = address(&mut running);
     let printed = running.take(count as usize);
-    let host = world.url(jetstream);
+    let host = sim.url(jetstream);
     let last = printed.last().unwrap()["seq"].as_u64().unwrap() as f64;
     // A line is out before it is acknowledged.
     let page = page_with(&address, &format!("wireproof_cursor{{host=\"{host}\"}} {last:?}"));
@@ -79,16 +79,16 @@ fn the_series_of_a_jetstream_are_the_same_as_far_as_it_tells_anything() {
     // What nobody judges has no series of judges.
     assert!(!page.contains("key_lookups") && !page.contains("stage_seconds"), "{page}");
     assert_eq!(running.interrupt().1, Some(130));
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
 }
 
 #[test]
 fn an_address_that_is_not_ours_is_refused_for_a_jetstream_too() {
-    let (world, dir) = (with_jetstream(1), tempfile::tempdir().unwrap());
+    let (sim, dir) = (with_jetstream(1), tempfile::tempdir().unwrap());
     let args = ["--jetstream", "--metrics", "192.0.2.1:0"];
-    let output = jetstreams::follow(&world, dir.path(), &args).output().unwrap();
+    let output = jetstreams::follow(&sim, dir.path(), &args).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(world.connections(), 0);
+    assert_eq!(sim.connection_count(), 0);
 }
 
 /// Where a command says that its metrics are.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use simnet::servers::{Server, World};
+use simnet::servers::{Server, Simulation};
 
 use crate::heard::Heard;
 
@@ -193,19 +193,19 @@ impl Shared {
 }
 
 /// `wireproof follow` of all relays, from the oldest event that they have.
-pub(crate) fn command(world: &World, state: &Path, args: &[&str]) -> Command {
+pub(crate) fn command(sim: &Simulation, state: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     command.arg("follow");
-    command.args(follow_args(world, state)).args(args);
+    command.args(follow_args(sim, state)).args(args);
     command
 }
 
 /// The arguments of `follow` for all relays of a network.
-pub(crate) fn follow_args(world: &World, state: &Path) -> Vec<String> {
-    let port = world.port(Server::Pds(0)).to_string();
+pub(crate) fn follow_args(sim: &Simulation, state: &Path) -> Vec<String> {
+    let port = sim.port(Server::Pds(0)).to_string();
     let state = AsRef::<OsStr>::as_ref(state).to_str().unwrap().to_owned();
     let fixed = [
-        ("--plc", world.url(Server::Plc)),
+        ("--plc", sim.url(Server::Plc)),
         ("--development-port", port),
         ("--state", state),
         ("--cursor", "oldest".to_owned()),
@@ -213,7 +213,7 @@ pub(crate) fn follow_args(world: &World, state: &Path) -> Vec<String> {
         ("--backoff-first-ms", "10".to_owned()),
         ("--backoff-max-ms", "100".to_owned()),
     ];
-    let hosts = (0..world.spec().relays).map(|number| ("--host", world.url(Server::Relay(number))));
+    let hosts = (0..sim.spec().relays).map(|number| ("--host", sim.url(Server::Relay(number))));
     fixed.into_iter().chain(hosts).flat_map(|(name, value)| [name.to_owned(), value]).collect()
 }
 

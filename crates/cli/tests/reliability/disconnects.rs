@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use simnet::random::{Random, Seed};
-use simnet::servers::{Dose, Fault, Rate, Server, Spec, World};
+use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec, WriteRate};
 
 use crate::child::{self, Follow};
 use crate::heard::Heard;
@@ -26,8 +26,8 @@ fn every_event_is_delivered_through_disconnects_two_host_switches_and_a_kill() {
         random: Seed::new(5, "disconnects").stream(0),
     };
     let folder = tempfile::tempdir().unwrap();
-    let world = world();
-    let mut run = Run::start(&world, folder.path());
+    let sim = sim();
+    let mut run = Run::start(&sim, folder.path());
     for (at, trouble) in plan.troubles() {
         run.reach(at);
         run.suffer(trouble);
@@ -35,14 +35,14 @@ fn every_event_is_delivered_through_disconnects_two_host_switches_and_a_kill() {
     run.reach(plan.events);
     let heard = run.finish();
 
-    let ledger = Ledger::of(&world);
+    let ledger = Ledger::of(&sim);
     let hearing = ledger.check(&heard);
     for relay in RELAYS {
-        let (port, cursor) = (world.port(relay), state::cursor(folder.path(), &world, relay));
+        let (port, cursor) = (sim.port(relay), state::cursor(folder.path(), &sim, relay));
         ledger.check_cursor(port, cursor, &heard);
     }
     assert!(hearing.told as u64 >= plan.events);
-    assert_eq!(world.faults().unfired(), []);
+    assert_eq!(sim.faults().unfired(), []);
     tell(&format!(
         "{} events through {} disconnects, 2 host switches and a kill: none missing, {} delivered again",
         hearing.told, plan.disconnects, hearing.again
@@ -92,7 +92,7 @@ impl Plan {
 
 /// A reader and its network.
 struct Run<'w> {
-    world: &'w World,
+    sim: &'w Simulation,
     state: &'w Path,
     follow: Option<Follow>,
     /// Which process it is.
@@ -102,15 +102,15 @@ struct Run<'w> {
 }
 
 impl<'w> Run<'w> {
-    fn start(world: &'w World, state: &'w Path) -> Self {
-        let mut run = Self { world, state, follow: None, number: 0, before: Vec::new() };
+    fn start(sim: &'w Simulation, state: &'w Path) -> Self {
+        let mut run = Self { sim, state, follow: None, number: 0, before: Vec::new() };
         run.spawn();
-        world.set_rate(Rate::AsRead);
+        sim.set_write_rate(WriteRate::MatchReaders);
         run
     }
 
     fn spawn(&mut self) {
-        let command = child::command(self.world, self.state, &[]);
+        let command = child::command(self.sim, self.state, &[]);
         self.follow = Some(Follow::spawn(command, self.number));
         self.number += 1;
     }
@@ -121,8 +121,8 @@ impl<'w> Run<'w> {
 
     /// The relay that is followed now.
     fn relay(&mut self) -> Server {
-        let world = self.world;
-        let is_read = |relay: &Server| !world.backlogs(*relay).is_empty();
+        let sim = self.sim;
+        let is_read = |relay: &Server| !sim.backlogs(*relay).is_empty();
         let mut followed = None;
         self.follow().wait_until("a connection", |_| {
             followed = RELAYS.into_iter().find(is_read);
@@ -133,29 +133,29 @@ impl<'w> Run<'w> {
 
     /// Goes on until so many events have been told, and what is told now is heard.
     fn reach(&mut self, events: u64) {
-        let (world, relay) = (self.world, self.relay());
+        let (sim, relay) = (self.sim, self.relay());
         let count = self.follow().count();
-        self.follow().wait_until("events", |_| world.told_count(relay) >= events);
+        self.follow().wait_until("events", |_| sim.sent_count(relay) >= events);
         self.follow().wait_until("a line", |follow| follow.count() > count);
     }
 
     fn suffer(&mut self, trouble: Trouble) {
-        let faults = self.world.faults();
+        let faults = self.sim.faults();
         let relay = self.relay();
         match trouble {
             Trouble::Gone => {
-                self.world.close(relay).unwrap();
-                self.world.open(relay).unwrap();
+                self.sim.stop_server(relay).unwrap();
+                self.sim.start_server(relay).unwrap();
                 self.go_on();
             }
-            Trouble::Close => self.strike(Fault::Close, Dose::ONCE),
-            Trouble::ErrorFrame => self.strike(Fault::ErrorFrame, Dose::ONCE),
+            Trouble::Close => self.strike(Fault::Close, FaultSchedule::ONCE),
+            Trouble::ErrorFrame => self.strike(Fault::ErrorFrame, FaultSchedule::ONCE),
             Trouble::Cut(bytes) => {
                 let cut = faults.fired(relay, Fault::Cut);
-                faults.switch_on(relay, Fault::Cut, Dose::ONCE.of(bytes));
-                self.strike(Fault::Close, Dose::ONCE);
-                let world = self.world;
-                let is_cut = |_: &Follow| world.faults().fired(relay, Fault::Cut) > cut;
+                faults.enable(relay, Fault::Cut, FaultSchedule::ONCE.with_amount(bytes));
+                self.strike(Fault::Close, FaultSchedule::ONCE);
+                let sim = self.sim;
+                let is_cut = |_: &Follow| sim.faults().fired(relay, Fault::Cut) > cut;
                 self.follow().wait_until("the cut", is_cut);
                 self.go_on();
             }
@@ -164,11 +164,11 @@ impl<'w> Run<'w> {
         }
     }
 
-    fn strike(&mut self, fault: Fault, dose: Dose) {
-        let (world, relay) = (self.world, self.relay());
-        let before = world.faults().fired(relay, fault);
-        world.faults().switch_on(relay, fault, dose);
-        let has_fired = |_: &Follow| world.faults().fired(relay, fault) > before;
+    fn strike(&mut self, fault: Fault, dose: FaultSchedule) {
+        let (sim, relay) = (self.sim, self.relay());
+        let before = sim.faults().fired(relay, fault);
+        sim.faults().enable(relay, fault, dose);
+        let has_fired = |_: &Follow| sim.faults().fired(relay, fault) > before;
         self.follow().wait_until(fault.name(), has_fired);
         self.go_on();
     }
@@ -181,12 +181,12 @@ impl<'w> Run<'w> {
 
     fn switch(&mut self) {
         let away = self.relay();
-        self.world.close(away).unwrap();
-        let world = self.world;
-        self.follow().wait_until("the end", |_| world.backlogs(away).is_empty());
+        self.sim.stop_server(away).unwrap();
+        let sim = self.sim;
+        self.follow().wait_until("the end", |_| sim.backlogs(away).is_empty());
         assert_ne!(self.relay(), away);
         self.go_on();
-        self.world.open(away).unwrap();
+        self.sim.start_server(away).unwrap();
     }
 
     /// Kills the reader, and starts another one, which begins with the first host.
@@ -194,22 +194,22 @@ impl<'w> Run<'w> {
         let killed = self.follow.take().expect("a reader that runs");
         self.before.extend(killed.kill());
         // Nobody tells anything while it is looked at.
-        self.world.set_rate(Rate::Silent);
-        let ledger = Ledger::of(self.world);
+        self.sim.set_write_rate(WriteRate::Off);
+        let ledger = Ledger::of(self.sim);
         for relay in RELAYS {
-            let cursor = state::cursor(self.state, self.world, relay);
-            ledger.check_cursor(self.world.port(relay), cursor, &self.before);
+            let cursor = state::cursor(self.state, self.sim, relay);
+            ledger.check_cursor(self.sim.port(relay), cursor, &self.before);
         }
         self.spawn();
-        self.world.set_rate(Rate::AsRead);
+        self.sim.set_write_rate(WriteRate::MatchReaders);
         self.go_on();
     }
 
     /// Lets everything be read that was told, and ends.
     fn finish(mut self) -> Vec<Heard> {
-        self.world.set_rate(Rate::Silent);
-        let (world, relay) = (self.world, self.relay());
-        let last = world.last_seq(relay);
+        self.sim.set_write_rate(WriteRate::Off);
+        let (sim, relay) = (self.sim, self.relay());
+        let last = sim.last_seq(relay);
         let is_last = |heard: &Heard| heard.seq == Some(last);
         let mut from = 0;
         self.follow().wait_until("the last event", |follow| {
@@ -220,16 +220,17 @@ impl<'w> Run<'w> {
         std::thread::sleep(SETTLING);
         let ended = self.follow.take().expect("a reader that runs").interrupt();
         assert!(ended.has_ended_well(), "{}: {}", ended.status, ended.errors);
-        assert_eq!(state::cursor(self.state, world, relay), Some(last), "all is acknowledged");
+        assert_eq!(state::cursor(self.state, sim, relay), Some(last), "all is acknowledged");
         self.before.extend(ended.heard);
         self.before
     }
 }
 
 /// Two relays; what they keep is more than is told while one of them is away.
-fn world() -> World {
-    let spec = Spec { accounts: 200, records: 10, relays: 2, window: 30_000, ..Spec::default() };
-    World::start(spec).unwrap()
+fn sim() -> Simulation {
+    let spec =
+        Spec { accounts: 200, records: 10, relays: 2, retained_events: 30_000, ..Spec::default() };
+    Simulation::start(spec).unwrap()
 }
 
 const RELAYS: [Server; 2] = [Server::Relay(0), Server::Relay(1)];

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use simnet::servers::{Kind, Line, Server, World};
+use simnet::servers::{EventKind, SentEvent, Server, Simulation};
 
 use crate::heard::Heard;
 
 /// What the relays of a network have told: all the same events, in one order, each by its own numbers.
 pub(crate) struct Ledger {
-    events: Vec<Line>,
+    events: Vec<SentEvent>,
     /// The place of each event, by port and number.
     places: HashMap<(u16, i64), usize>,
 }
@@ -23,18 +23,18 @@ pub(crate) struct Hearing {
 }
 
 impl Ledger {
-    pub(crate) fn of(world: &World) -> Self {
+    pub(crate) fn of(sim: &Simulation) -> Self {
         let mut places = HashMap::new();
-        let relays = (0..world.spec().relays).map(Server::Relay);
-        let told: Vec<Vec<Line>> = relays
+        let relays = (0..sim.spec().relays).map(Server::Relay);
+        let told: Vec<Vec<SentEvent>> = relays
             .map(|relay| {
-                let (port, lines) = (world.port(relay), world.told(relay));
+                let (port, lines) = (sim.port(relay), sim.sent_events(relay));
                 places.extend(lines.iter().enumerate().map(|(at, line)| ((port, line.seq), at)));
                 lines
             })
             .collect();
         let subjects =
-            |lines: &[Line]| lines.iter().map(|line| line.subject.clone()).collect::<Vec<_>>();
+            |lines: &[SentEvent]| lines.iter().map(|line| line.subject.clone()).collect::<Vec<_>>();
         for other in &told[1..] {
             assert!(subjects(other) == subjects(&told[0]), "all relays tell the same");
         }
@@ -70,7 +70,7 @@ impl Ledger {
             is_heard[at] = true;
             is_proved[at] |= heard.is_verified() || !self.has_proof(at);
         }
-        let missing: Vec<&Line> = self.those(&is_heard, false).take(5).collect();
+        let missing: Vec<&SentEvent> = self.those(&is_heard, false).take(5).collect();
         assert!(missing.is_empty(), "never heard: {missing:?}, …");
         let unproved = { heard.iter().filter(|heard| heard.seq.is_some()) }
             .filter(|heard| !is_proved[self.place(heard)]);
@@ -112,7 +112,7 @@ impl Ledger {
 
     /// Whether the event can be proved: others are a host's word.
     fn has_proof(&self, at: usize) -> bool {
-        matches!(self.events[at].subject.kind, Kind::Commit | Kind::Sync)
+        matches!(self.events[at].subject.kind, EventKind::Commit | EventKind::Sync)
     }
 
     fn place(&self, heard: &Heard) -> usize {
@@ -124,7 +124,7 @@ impl Ledger {
         at
     }
 
-    fn those<'l>(&'l self, marks: &'l [bool], mark: bool) -> impl Iterator<Item = &'l Line> {
+    fn those<'l>(&'l self, marks: &'l [bool], mark: bool) -> impl Iterator<Item = &'l SentEvent> {
         self.events.iter().zip(marks).filter(move |(_, is)| **is == mark).map(|(line, _)| line)
     }
 }
@@ -137,16 +137,17 @@ mod tests {
 
     use super::*;
 
-    fn world() -> World {
-        let spec = Spec { accounts: 2, records: 2, relays: 2, prepared: 12, ..Spec::default() };
-        World::start(spec).unwrap()
+    fn sim() -> Simulation {
+        let spec =
+            Spec { accounts: 2, records: 2, relays: 2, initial_commits: 12, ..Spec::default() };
+        Simulation::start(spec).unwrap()
     }
 
     /// What a faithful reader of a relay hears.
-    fn heard(world: &World, relay: usize, run: usize) -> Vec<Heard> {
-        let port = world.port(Server::Relay(relay));
-        let told = world.told(Server::Relay(relay)).into_iter();
-        told.map(|Line { seq, subject }| Heard {
+    fn heard(sim: &Simulation, relay: usize, run: usize) -> Vec<Heard> {
+        let port = sim.port(Server::Relay(relay));
+        let told = sim.sent_events(Server::Relay(relay)).into_iter();
+        told.map(|SentEvent { seq, subject }| Heard {
             run,
             port,
             seq: Some(seq),
@@ -167,20 +168,20 @@ mod tests {
 
     #[test]
     fn all_that_was_told_is_well_also_from_two_hosts_and_twice() {
-        let world = world();
-        let ledger = Ledger::of(&world);
-        let (first, second) = (heard(&world, 0, 0), heard(&world, 1, 0));
+        let sim = sim();
+        let ledger = Ledger::of(&sim);
+        let (first, second) = (heard(&sim, 0, 0), heard(&sim, 1, 0));
         assert_eq!(ledger.check(&first), Hearing { told: 12, again: 0 });
         let switched = [&first[..7], &second[3..]].concat();
         assert_eq!(ledger.check(&switched), Hearing { told: 12, again: 4 });
-        let restarted = [&first[..7], &heard(&world, 0, 1)[5..]].concat();
+        let restarted = [&first[..7], &heard(&sim, 0, 1)[5..]].concat();
         assert_eq!(ledger.check(&restarted), Hearing { told: 12, again: 2 });
     }
 
     #[test]
     fn a_loss_a_forgery_and_another_order_are_noticed() {
-        let world = world();
-        let (ledger, all) = (Ledger::of(&world), heard(&world, 0, 0));
+        let sim = sim();
+        let (ledger, all) = (Ledger::of(&sim), heard(&sim, 0, 0));
         assert!(fault(&ledger, &all[..11]).contains("never heard"));
         let mut unproved = all.clone();
         unproved[4].code = "signature/wrong".into();
@@ -196,14 +197,14 @@ mod tests {
         let mut swapped = all.clone();
         swapped.swap(5, other);
         assert!(fault(&ledger, &swapped).contains("out of order"));
-        let overtaken = [&all[other..=other], &heard(&world, 1, 0)[..]].concat();
+        let overtaken = [&all[other..=other], &heard(&sim, 1, 0)[..]].concat();
         assert!(fault(&ledger, &overtaken).contains("overtaken"));
     }
 
     #[test]
     fn a_cursor_ahead_of_what_was_heard_is_noticed() {
-        let world = world();
-        let (ledger, all) = (Ledger::of(&world), heard(&world, 0, 0));
+        let sim = sim();
+        let (ledger, all) = (Ledger::of(&sim), heard(&sim, 0, 0));
         let (port, seq) = (all[0].port, all[7].seq);
         ledger.check_cursor(port, seq, &all[..8]);
         ledger.check_cursor(port, None, &[]);

@@ -9,7 +9,7 @@ use super::plan::{Member, Spec, plan};
 use super::writes::writes;
 use crate::account::Account;
 use crate::random::Seed;
-use crate::repository::{Committed, Repository};
+use crate::repository::{NewCommit, Repository};
 
 /// A generated stream.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ fn run(
     spec: &Spec,
     number: usize,
     member: &Member,
-    mut emit: impl FnMut(usize, Vec<u8>, &Committed),
+    mut emit: impl FnMut(usize, Vec<u8>, &NewCommit),
 ) -> Repository {
     let mut random = Seed::new(spec.seed, "writes").stream(number as u64);
     let mut repository = member.account.open_repository();
@@ -142,7 +142,7 @@ pub struct FrameCounts {
 }
 
 impl FrameCounts {
-    fn add_frame(&mut self, committed: &Committed) {
+    fn add_frame(&mut self, committed: &NewCommit) {
         self.frames += 1;
         committed.blocks.iter().for_each(|block| self.add_block(&block.counts));
     }

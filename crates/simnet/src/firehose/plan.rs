@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::account::{Account, Past};
+use crate::account::{Account, AccountHistory};
 use crate::random::{Random, Seed};
 use crate::record::Collection;
 use crate::tree::Layer;
@@ -107,7 +107,7 @@ fn members(spec: &Spec, heights: &[Layer]) -> Vec<Member> {
         let frames = heights.iter().filter(|other| **other == height).count();
         let per_account = if height < TALL { FRAMES_PER_ACCOUNT } else { FRAMES_PER_TALL_ACCOUNT };
         for _ in 0..frames.div_ceil(per_account) {
-            let past = Past::Thinned(height);
+            let past = AccountHistory::Thinned(height);
             let account = Account::new(seed(members.len()), past, JOINED_MICROS);
             members.push(Member { account, height, slots: Vec::new() });
         }

@@ -7,7 +7,7 @@ use codec::cbor::{self, Encoder, Value};
 use codec::cid::CidRef;
 
 use super::*;
-use crate::account::Past;
+use crate::account::AccountHistory;
 use crate::keys::PublicKey;
 use crate::tree::{Tree, reference};
 
@@ -407,7 +407,7 @@ fn heights() -> &'static BTreeMap<String, usize> {
     static HEIGHTS: LazyLock<BTreeMap<String, usize>> = LazyLock::new(|| {
         let heights = FULL.accounts().enumerate().map(|(at, account)| {
             let tree = FULL.repository(at).tree().root_height();
-            assert_eq!(Past::Thinned(tree), account.past());
+            assert_eq!(AccountHistory::Thinned(tree), account.past());
             (account.did().to_owned(), usize::from(tree))
         });
         heights.collect()

@@ -8,12 +8,16 @@ use atproto::event::Action;
 use super::plan::{Slot, Task};
 use crate::random::Random;
 use crate::record::{Collection, RecordPath};
-use crate::repository::{Repository, Write};
+use crate::repository::{RecordWrite, Repository};
 use crate::tid::Tid;
 use crate::tree::key_height;
 
 /// The writes of the commit in `slot`.
-pub(super) fn writes(repository: &Repository, slot: &Slot, random: &mut Random) -> Vec<Write> {
+pub(super) fn writes(
+    repository: &Repository,
+    slot: &Slot,
+    random: &mut Random,
+) -> Vec<RecordWrite> {
     // A record is named a little before it is committed.
     let tid = repository.account().tid(slot.micros - random.between(100, 900));
     match slot.task {
@@ -32,23 +36,26 @@ pub(super) fn writes(repository: &Repository, slot: &Slot, random: &mut Random) 
 }
 
 /// A record in each of `collections` under one record key, `tid` or the next that serves.
-fn create(repository: &Repository, collections: &[Collection], tid: Tid) -> Vec<Write> {
+fn create(repository: &Repository, collections: &[Collection], tid: Tid) -> Vec<RecordWrite> {
     let root_height = repository.tree().root_height();
-    let fits = |write: &Write| {
+    let fits = |write: &RecordWrite| {
         let key = write.path.to_key();
         key_height(&key) <= root_height && repository.tree().get(&key).is_none()
     };
     (0..)
         .map(|later| {
             let path = |&collection| RecordPath { collection, tid: tid.later(later) };
-            collections.iter().map(|c| Write { action: Action::Create, path: path(c) }).collect()
+            collections
+                .iter()
+                .map(|c| RecordWrite { action: Action::Create, path: path(c) })
+                .collect()
         })
-        .find(|writes: &Vec<Write>| writes.iter().all(fits))
+        .find(|writes: &Vec<RecordWrite>| writes.iter().all(fits))
         .expect("three keys of four have height 0")
 }
 
 /// Likes and follows one after the other, as an application makes them from lists.
-fn burst(repository: &Repository, last: Tid, count: usize) -> Vec<Write> {
+fn burst(repository: &Repository, last: Tid, count: usize) -> Vec<RecordWrite> {
     let mut tid = repository.account().tid(last.micros() - 4 * count as u64);
     let mut writes = Vec::new();
     for collection in [Collection::Like, Collection::Follow].into_iter().cycle().take(count) {
@@ -59,11 +66,11 @@ fn burst(repository: &Repository, last: Tid, count: usize) -> Vec<Write> {
     writes
 }
 
-fn update_of_profile(repository: &Repository) -> Write {
+fn update_of_profile(repository: &Repository) -> RecordWrite {
     let first = &repository.tree().entries()[0].key;
     let path = repository.path(first).expect("a key of the tree");
     assert_eq!(path.collection, Collection::Profile, "the first key is the profile's");
-    Write { action: Action::Update, path }
+    RecordWrite { action: Action::Update, path }
 }
 
 /// Deletes up to `count` of the newest records of `collection`.
@@ -72,11 +79,11 @@ fn deletes(
     collection: Collection,
     count: usize,
     random: &mut Random,
-) -> Vec<Write> {
+) -> Vec<RecordWrite> {
     let mut paths = newest(repository, collection);
     random.shuffle(&mut paths);
     paths.truncate(count);
-    paths.into_iter().map(|path| Write { action: Action::Delete, path }).collect()
+    paths.into_iter().map(|path| RecordWrite { action: Action::Delete, path }).collect()
 }
 
 /// The newest records of `collection` that are not needed to hold up the root.

@@ -13,7 +13,7 @@ pub struct Case {
     /// What to call it: its layer and a few words, such as `tree/prefix-500`.
     pub name: String,
     /// What the bytes are.
-    pub kind: Kind,
+    pub kind: InputKind,
     /// Which sentence of the specification it is about.
     pub rule: Rule,
     /// What a verifier must do.
@@ -35,7 +35,7 @@ pub struct Case {
 /// What the bytes of a case are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum InputKind {
     /// A CAR of a whole repository.
     Repo,
     /// A file of frames, of which the last is the case. Those before it are valid.
@@ -84,7 +84,7 @@ pub struct Rule {
 /// Bytes that wait for their verdict.
 pub(super) struct Exhibit<'a> {
     pub(super) account: &'a Account,
-    pub(super) kind: Kind,
+    pub(super) kind: InputKind,
     pub(super) name: &'a str,
     pub(super) bytes: Vec<u8>,
 }
@@ -95,12 +95,12 @@ impl<'a> Exhibit<'a> {
     }
 
     pub(super) fn car(account: &'a Account, name: &'a str, bytes: Vec<u8>) -> Self {
-        Self { account, kind: Kind::Repo, name, bytes }
+        Self { account, kind: InputKind::Repo, name, bytes }
     }
 
     pub(super) fn frames(account: &'a Account, name: &'a str, frames: &[Vec<u8>]) -> Self {
         let bytes = atproto::corpus::write(frames.iter().map(Vec::as_slice));
-        Self { account, kind: Kind::Frames, name, bytes }
+        Self { account, kind: InputKind::Frames, name, bytes }
     }
 
     /// To be refused: the bytes break this rule, of this name.
@@ -124,7 +124,7 @@ impl<'a> Exhibit<'a> {
             layer,
             did: self.account.did().to_owned(),
             signing_key: self.account.key().did_key(),
-            now: (self.kind == Kind::Frames).then(|| datetime(NOW_MICROS)),
+            now: (self.kind == InputKind::Frames).then(|| datetime(NOW_MICROS)),
             bytes: self.bytes,
         }
     }
@@ -134,8 +134,8 @@ impl Case {
     /// Where its file belongs in a folder of cases.
     pub fn file_name(&self) -> String {
         let ending = match self.kind {
-            Kind::Repo => "car",
-            Kind::Frames => "bin",
+            InputKind::Repo => "car",
+            InputKind::Frames => "bin",
         };
         format!("{}.{ending}", self.name)
     }

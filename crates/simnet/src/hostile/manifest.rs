@@ -3,8 +3,8 @@
 use kernels::sha256;
 use serde::{Deserialize, Serialize};
 
-use super::Set;
-use super::case::{Case, Expect, Kind, Layer};
+use super::CaseSet;
+use super::case::{Case, Expect, InputKind, Layer};
 use crate::hex::hex;
 
 /// The description of a set of cases.
@@ -13,18 +13,18 @@ pub struct Manifest {
     /// The seed.
     pub seed: u64,
     /// The cases, in the order of the set.
-    pub cases: Vec<Row>,
+    pub cases: Vec<CaseEntry>,
 }
 
 /// The description of a case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct CaseEntry {
     /// What it is called.
     pub name: String,
     /// Its file, from the folder of the manifest.
     pub file: String,
     /// What the file is.
-    pub kind: Kind,
+    pub kind: InputKind,
     /// What a verifier must do.
     pub expect: Expect,
     /// The stable name of the rule that is broken.
@@ -37,7 +37,7 @@ pub struct Row {
     pub rule: String,
     /// What the verifier is told.
     #[serde(flatten)]
-    pub given: Given,
+    pub given: CaseContext,
     /// The length of the file, in bytes.
     pub file_bytes: u64,
     /// The SHA-256 of the file, in hexadecimal.
@@ -46,7 +46,7 @@ pub struct Row {
 
 /// What a verifier is told beside the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Given {
+pub struct CaseContext {
     /// The account.
     pub did: String,
     /// The key that signs for it, as a `did:key`.
@@ -58,12 +58,12 @@ pub struct Given {
 
 impl Manifest {
     /// Describes `set`.
-    pub fn new(set: &Set) -> Self {
-        Self { seed: set.spec().seed, cases: set.cases().iter().map(Row::new).collect() }
+    pub fn new(set: &CaseSet) -> Self {
+        Self { seed: set.spec().seed, cases: set.cases().iter().map(CaseEntry::new).collect() }
     }
 }
 
-impl Row {
+impl CaseEntry {
     fn new(case: &Case) -> Self {
         Self {
             name: case.name.clone(),
@@ -74,14 +74,14 @@ impl Row {
             layer: case.layer,
             section: case.rule.section.to_owned(),
             rule: case.rule.sentence.to_owned(),
-            given: Given::new(case),
+            given: CaseContext::new(case),
             file_bytes: case.bytes.len() as u64,
             sha256: hex(&sha256::digest(&case.bytes)),
         }
     }
 }
 
-impl Given {
+impl CaseContext {
     /// What is told of `case`.
     pub fn new(case: &Case) -> Self {
         let Case { did, signing_key, now, .. } = case.clone();

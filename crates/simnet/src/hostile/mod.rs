@@ -14,8 +14,8 @@
 //! What it leaves to others: the verdict. Nothing here reads what it made.
 //!
 //! ```
-//! use wireproof_simnet::hostile::{Set, Spec};
-//! let set = Set::generate(&Spec::default());
+//! use wireproof_simnet::hostile::{CaseSet, Spec};
+//! let set = CaseSet::generate(&Spec::default());
 //! let case = set.cases().iter().find(|case| case.name == "tree/prefix-500").unwrap();
 //! assert_eq!(case.code, Some("tree/prefix"));
 //! ```
@@ -37,8 +37,8 @@ mod tests;
 mod tree;
 mod valid;
 
-pub use case::{Case, Expect, Kind, Layer, Rule};
-pub use manifest::{Given, Manifest, Row};
+pub use case::{Case, Expect, InputKind, Layer, Rule};
+pub use manifest::{CaseContext, CaseEntry, Manifest};
 
 use scene::Scene;
 
@@ -58,12 +58,12 @@ impl Default for Spec {
 
 /// The cases.
 #[derive(Clone, Debug)]
-pub struct Set {
+pub struct CaseSet {
     spec: Spec,
     cases: Vec<Case>,
 }
 
-impl Set {
+impl CaseSet {
     /// Makes the set of `spec`.
     pub fn generate(spec: &Spec) -> Self {
         let scene = Scene::new(spec.seed);

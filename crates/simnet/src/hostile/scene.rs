@@ -8,7 +8,7 @@ use super::forge::commit;
 use super::forge::event::Draft;
 use super::forge::item::Item;
 use super::forge::tree::Leaf;
-use crate::account::{Account, Past};
+use crate::account::{Account, AccountHistory};
 use crate::keys::{Curve, SigningKey};
 use crate::random::{Random, Seed};
 use crate::record::{Collection, RecordPath};
@@ -29,7 +29,7 @@ impl Scene {
         let account = |name: &str, curve| {
             let seed = Seed::new(seed, &format!("hostile {name}"));
             let key = SigningKey::generate(curve, &mut seed.stream(KEY_STREAM));
-            Account::new(seed, Past::Whole(RECORDS), JOINED_MICROS).with_key(key)
+            Account::new(seed, AccountHistory::Full(RECORDS), JOINED_MICROS).with_key(key)
         };
         let stranger = account("stranger", Curve::K256).key().clone();
         let (k256, p256) = (account("k256", Curve::K256), account("p256", Curve::P256));

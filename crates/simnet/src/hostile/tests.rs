@@ -11,7 +11,7 @@ use crate::hex::hex;
 use crate::keys::PublicKey;
 use crate::tree::reference;
 
-static SET: LazyLock<Set> = LazyLock::new(|| Set::generate(&Spec::default()));
+static SET: LazyLock<CaseSet> = LazyLock::new(|| CaseSet::generate(&Spec::default()));
 
 #[test]
 fn the_published_set_is_the_pinned_one() {
@@ -21,10 +21,11 @@ fn the_published_set_is_the_pinned_one() {
 
 #[test]
 fn the_same_seed_makes_the_same_files_and_another_seed_others() {
-    let again = Set::generate(&Spec::default());
+    let again = CaseSet::generate(&Spec::default());
     assert_eq!(Manifest::new(&again), Manifest::new(&SET));
-    let other = Set::generate(&Spec { seed: 1 });
-    let names = |set: &Set| set.cases().iter().map(|case| case.name.clone()).collect::<Vec<_>>();
+    let other = CaseSet::generate(&Spec { seed: 1 });
+    let names =
+        |set: &CaseSet| set.cases().iter().map(|case| case.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&other), names(&SET));
     let differ = other.cases().iter().zip(SET.cases()).filter(|(a, b)| a.bytes != b.bytes);
     // An empty file is the same for any seed, and so are a few bytes of a header.
@@ -42,7 +43,7 @@ fn a_case_has_a_name_and_a_file_of_its_own_and_is_told_in_full() {
         assert!(name.bytes().all(is_plain), "{}", row.name);
         assert!(!row.rule.is_empty() && !row.section.is_empty() && !row.rule.ends_with('.'));
         assert_eq!(row.code.is_some(), row.expect == Expect::Refuse, "{}", row.name);
-        assert_eq!(row.given.now.is_some(), row.kind == Kind::Frames, "{}", row.name);
+        assert_eq!(row.given.now.is_some(), row.kind == InputKind::Frames, "{}", row.name);
     }
 }
 
@@ -63,7 +64,7 @@ fn the_set_is_small() {
 
 #[test]
 fn only_what_is_told_to_be_wrong_with_an_archive_is() {
-    for case in SET.cases().iter().filter(|case| case.kind == Kind::Repo) {
+    for case in SET.cases().iter().filter(|case| case.kind == InputKind::Repo) {
         let read = car::read(&case.bytes, &car::Options::default());
         // An archive without roots is one all the same.
         let is_whole = case.layer != Layer::Car || matches!(case.code, None | Some("car/roots"));
@@ -73,7 +74,7 @@ fn only_what_is_told_to_be_wrong_with_an_archive_is() {
 
 #[test]
 fn only_the_last_frame_of_a_case_may_be_wrong() {
-    for case in SET.cases().iter().filter(|case| case.kind == Kind::Frames) {
+    for case in SET.cases().iter().filter(|case| case.kind == InputKind::Frames) {
         let frames = atproto::corpus::read(&case.bytes).unwrap();
         let (last, before) = frames.split_last().expect("a frame at least");
         for frame in before {
@@ -90,7 +91,7 @@ fn only_the_last_frame_of_a_case_may_be_wrong() {
 #[test]
 fn what_is_to_be_accepted_is_a_tree_of_the_reference_under_a_right_signature() {
     let accepted = SET.cases().iter().filter(|case| case.expect == Expect::Accept);
-    for case in accepted.filter(|case| case.kind == Kind::Repo) {
+    for case in accepted.filter(|case| case.kind == InputKind::Repo) {
         let read = car::read(&case.bytes, &car::Options::default()).unwrap();
         let blocks: BTreeMap<Cid, &[u8]> =
             read.blocks.iter().filter_map(|b| Some((b.cid.to_cid()?, b.data))).collect();
@@ -111,7 +112,7 @@ fn what_is_to_be_accepted_is_a_tree_of_the_reference_under_a_right_signature() {
 #[test]
 fn the_last_frame_of_what_is_to_be_accepted_is_signed() {
     let accepted = SET.cases().iter().filter(|case| case.expect == Expect::Accept);
-    for case in accepted.filter(|case| case.kind == Kind::Frames) {
+    for case in accepted.filter(|case| case.kind == InputKind::Frames) {
         let frames = atproto::corpus::read(&case.bytes).unwrap();
         let mut decoder = Decoder::new(Options::default());
         let event = decoder.decode(frames.last().unwrap()).unwrap();

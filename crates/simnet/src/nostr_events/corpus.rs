@@ -6,7 +6,7 @@ use super::calibration::{ALL, KINDS};
 use super::lexicon::{Lexicon, rank};
 use super::manifest::EventCounts;
 use super::writing::{Scene, write};
-use crate::nostr_corpus::{self, Group, Sampler};
+use crate::nostr_sampling::{self, EventGroup, Sampler};
 use crate::random::{Random, Seed};
 use crate::schnorr_events::{self, Author};
 
@@ -79,26 +79,26 @@ impl Corpus {
 
     /// The events as JSON, each followed by a line feed.
     pub fn to_file(&self) -> String {
-        nostr_corpus::lines(&self.events)
+        nostr_sampling::json_lines(&self.events)
     }
 
-    /// Up to 100 events of each kind that tables tell apart, as a [file of groups](nostr_corpus::group_lines).
+    /// Up to 100 events of each kind that tables tell apart, as a [file of groups](nostr_sampling::grouped_lines).
     pub fn to_file_by_kind(&self) -> String {
-        nostr_corpus::group_lines(&self.by_kind())
+        nostr_sampling::grouped_lines(&self.by_kind())
     }
 
-    /// Up to 100 events of each class of size and of tags, as a [file of groups](nostr_corpus::group_lines).
+    /// Up to 100 events of each class of size and of tags, as a [file of groups](nostr_sampling::grouped_lines).
     pub fn to_file_by_category(&self) -> String {
-        nostr_corpus::group_lines(&self.by_category())
+        nostr_sampling::grouped_lines(&self.by_category())
     }
 
     /// Up to 100 events of each kind that tables tell apart.
-    pub fn by_kind(&self) -> Vec<Group<'_, OwnedEvent>> {
+    pub fn by_kind(&self) -> Vec<EventGroup<'_, OwnedEvent>> {
         Sampler::default().by_kinds(&self.events, GROUP_EVENTS)
     }
 
     /// Up to 100 events of each class of size and of tags.
-    pub fn by_category(&self) -> Vec<Group<'_, OwnedEvent>> {
+    pub fn by_category(&self) -> Vec<EventGroup<'_, OwnedEvent>> {
         Sampler::default().by_categories(&self.events, GROUP_EVENTS)
     }
 

@@ -6,7 +6,7 @@ use nostr::formats::Format;
 use nostr::{Event, Limits, OwnedEvent};
 
 use super::*;
-use crate::nostr_corpus::{SizeClass, TagClass};
+use crate::nostr_sampling::{SizeClass, TagClass};
 
 static DEFAULT: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::default()));
 static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick()));
@@ -61,8 +61,10 @@ fn no_two_events_are_the_same_and_time_goes_on() {
 
 /// Bytes of the JSON of each event, in order.
 fn lens<'e>(events: impl IntoIterator<Item = &'e OwnedEvent>) -> Vec<usize> {
-    let mut lens: Vec<_> =
-        events.into_iter().map(|event| crate::nostr_corpus::lines([event]).len() - 1).collect();
+    let mut lens: Vec<_> = events
+        .into_iter()
+        .map(|event| crate::nostr_sampling::json_lines([event]).len() - 1)
+        .collect();
     lens.sort_unstable();
     lens
 }

@@ -4,7 +4,7 @@ use codec::Cid;
 use codec::car;
 use serde::{Deserialize, Serialize};
 
-use crate::account::{Account, Past};
+use crate::account::{Account, AccountHistory};
 use crate::random::{Random, Seed};
 use crate::repository::Repository;
 
@@ -56,7 +56,7 @@ impl Corpus {
     /// If it is to have no records: a profile there is.
     pub fn generate(spec: &Spec) -> Self {
         let seed = Seed::new(spec.seed, "repository");
-        let account = Account::new(seed, Past::Whole(spec.records), JOINED_MICROS);
+        let account = Account::new(seed, AccountHistory::Full(spec.records), JOINED_MICROS);
         Self { spec: spec.clone(), repository: account.open_repository() }
     }
 

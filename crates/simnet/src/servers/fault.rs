@@ -1,7 +1,7 @@
 //! What can be made to go wrong, how often, and did it?
 //!
 //! A fault that is switched on waits for its occasions: the connections, requests or frames of one
-//! server. [`Dose`] says which of them it strikes. It is counted when it has happened, not when it was
+//! server. [`FaultSchedule`] says which of them it strikes. It is counted when it has happened, not when it was
 //! meant to, so that a test can show that it tested something.
 
 use std::collections::BTreeMap;
@@ -29,8 +29,8 @@ macro_rules! faults {
             }
 
             /// What it waits for.
-            pub fn occasion(self) -> Occasion {
-                match self { $(Self::$fault => Occasion::$occasion,)+ }
+            pub fn injection_point(self) -> InjectionPoint {
+                match self { $(Self::$fault => InjectionPoint::$occasion,)+ }
             }
 
             /// Between which numbers its amount is drawn if the dose has none.
@@ -92,7 +92,7 @@ faults! {
     /// The directory gives the DID document of somebody else.
     WrongDocument "wrong-document" Document 0..=0,
     /// The directory gives a DID document with a stranger's key.
-    StrangerKey "stranger-key" Document 0..=0,
+    WrongKey "wrong-key" Document 0..=0,
     /// The directory gives a DID document that names a host in a private network.
     PrivateHost "private-host" Document 0..=0,
     /// The directory gives a DID document that is not JSON.
@@ -103,7 +103,7 @@ faults! {
 
 /// What a fault waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum InjectionPoint {
     /// A connection to the server.
     Connection,
     /// A request for a stream.
@@ -120,9 +120,9 @@ pub enum Occasion {
     Handle,
 }
 
-impl Occasion {
+impl InjectionPoint {
     /// Whether `server` has such occasions.
-    pub fn is_of(self, server: Server) -> bool {
+    pub fn exists_on(self, server: Server) -> bool {
         match self {
             Self::Connection | Self::Request => true,
             Self::Upgrade | Self::Frame => server != Server::Plc,
@@ -141,7 +141,7 @@ impl Fault {
 
 /// Which occasions a fault strikes, and how hard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dose {
+pub struct FaultSchedule {
     /// How many occasions pass before the first that is struck.
     pub after: u64,
     /// From then on, it strikes one in so many occasions; at least 1.
@@ -151,13 +151,13 @@ pub struct Dose {
     /// How much; what of, the fault says. Without, it is drawn by the seed.
     pub amount: Option<u64>,
     /// Whether the frames of each connection are counted for themselves.
-    pub each_connection: bool,
+    pub per_connection: bool,
 }
 
-impl Dose {
+impl FaultSchedule {
     /// Every occasion.
     pub const ALWAYS: Self =
-        Self { after: 0, every: 1, times: u64::MAX, amount: None, each_connection: false };
+        Self { after: 0, every: 1, times: u64::MAX, amount: None, per_connection: false };
     /// The next occasion.
     pub const ONCE: Self = Self { times: 1, ..Self::ALWAYS };
 
@@ -177,13 +177,13 @@ impl Dose {
     }
 
     /// The same, of this amount.
-    pub const fn of(self, amount: u64) -> Self {
+    pub const fn with_amount(self, amount: u64) -> Self {
         Self { amount: Some(amount), ..self }
     }
 
     /// The same, counting the frames of each connection for themselves.
-    pub const fn each_connection(self) -> Self {
-        Self { each_connection: true, ..self }
+    pub const fn per_connection(self) -> Self {
+        Self { per_connection: true, ..self }
     }
 
     fn strikes(&self, occasion: u64, struck: u64) -> bool {
@@ -206,7 +206,7 @@ struct Board {
 
 #[derive(Debug)]
 struct Row {
-    dose: Option<Dose>,
+    dose: Option<FaultSchedule>,
     occasions: u64,
     struck: u64,
     fired: u64,
@@ -223,8 +223,12 @@ impl Faults {
     ///
     /// # Panics
     /// If the server has no such occasions.
-    pub fn switch_on(&self, server: Server, fault: Fault, dose: Dose) {
-        assert!(fault.occasion().is_of(server), "{} does not happen to a {server}", fault.name());
+    pub fn enable(&self, server: Server, fault: Fault, dose: FaultSchedule) {
+        assert!(
+            fault.injection_point().exists_on(server),
+            "{} does not happen to a {server}",
+            fault.name()
+        );
         let label = format!("fault {} {server}", fault.name());
         let mut rows = self.0.rows.lock().expect(UNPOISONED);
         let row = rows.entry((server, fault)).or_insert_with(|| Row {
@@ -239,7 +243,7 @@ impl Faults {
     }
 
     /// Lets it strike no more. What is under way goes on, and its count stays.
-    pub fn switch_off(&self, server: Server, fault: Fault) {
+    pub fn disable(&self, server: Server, fault: Fault) {
         let mut rows = self.0.rows.lock().expect(UNPOISONED);
         if let Some(row) = rows.get_mut(&(server, fault)) {
             row.dose = None;
@@ -285,7 +289,7 @@ impl Faults {
         let mut rows = self.0.rows.lock().expect(UNPOISONED);
         let row = rows.get_mut(&(server, fault))?;
         let dose = row.dose?;
-        let occasion = on_connection.filter(|_| dose.each_connection).unwrap_or(row.occasions);
+        let occasion = on_connection.filter(|_| dose.per_connection).unwrap_or(row.occasions);
         row.occasions += 1;
         if !dose.strikes(occasion, row.struck) {
             return None;

@@ -20,8 +20,8 @@ pub(super) fn telling(
     let cursor = query.get("cursor").map(str::parse::<i64>).transpose();
     let wrong = |_| error(400, "InvalidRequest", "Error: cursor must be an integer");
     let manners = match server {
-        Server::Relay(_) => network.spec.relay_manners,
-        _ => network.spec.pds_manners,
+        Server::Relay(_) => network.spec.relay_cursor_policy,
+        _ => network.spec.pds_cursor_policy,
     };
     let outbox = network.outbox(server).expect("this server tells");
     let (prelude, place) = match outbox.start(cursor.map_err(wrong)?, manners) {

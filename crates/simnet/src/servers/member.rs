@@ -5,9 +5,9 @@ use atproto::plc::{AccountData, Operation, Service, UnsignedOperation, Update};
 use codec::Cid;
 use codec::car;
 
-use super::told::{Kind, Subject, Told};
+use super::told::{EventKind, EventSubject, Told};
 use super::writing;
-use crate::account::{Account, Past};
+use crate::account::{Account, AccountHistory};
 use crate::keys::{Curve, SigningKey};
 use crate::random::{Random, Seed};
 use crate::repository::Repository;
@@ -19,7 +19,7 @@ pub(super) struct Member {
     pub(super) handle: String,
     /// The PDS, by its number.
     pub(super) host: usize,
-    pub(super) status: Status,
+    pub(super) status: AccountStatus,
     pub(super) repository: Repository,
     /// Its operations in the PLC directory.
     pub(super) log: Vec<Registered>,
@@ -36,7 +36,7 @@ pub(super) struct Registered {
 
 /// What a host says of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum AccountStatus {
     /// It is there.
     Active,
     /// The host has taken it down.
@@ -49,9 +49,9 @@ pub enum Status {
     Deleted,
 }
 
-impl Status {
+impl AccountStatus {
     /// The word of the protocol; none for an account that is there.
-    pub fn word(self) -> Option<&'static str> {
+    pub fn as_str(self) -> Option<&'static str> {
         match self {
             Self::Active => None,
             Self::TakenDown => Some("takendown"),
@@ -74,7 +74,7 @@ impl Member {
         let seed = Seed::new(seed, &format!("member {number}"));
         let mut random = seed.stream(WRITES_STREAM);
         let rotation_key = SigningKey::generate(Curve::K256, &mut random);
-        let account = Account::new(seed, Past::Whole(records.max(1)), micros);
+        let account = Account::new(seed, AccountHistory::Full(records.max(1)), micros);
         let handle = handle(number);
         let data = AccountData {
             rotation_keys: vec![rotation_key.did_key()],
@@ -90,7 +90,7 @@ impl Member {
         let mut member = Self {
             handle,
             host: home.number,
-            status: Status::Active,
+            status: AccountStatus::Active,
             repository,
             log: vec![first],
             rotation_key,
@@ -153,7 +153,7 @@ impl Member {
         let rev = self.repository.account().tid(micros);
         let committed = self.repository.commit(&writes, rev);
         let postings = committed.ops.len() as u32;
-        let subject = self.subject(Kind::Commit, rev.to_string(), postings);
+        let subject = self.subject(EventKind::Commit, rev.to_string(), postings);
         Told::new(subject, now, |seq| committed.to_frame(seq, now))
     }
 
@@ -162,7 +162,7 @@ impl Member {
         let (head, rev) = (self.repository.head(), self.repository.rev().to_string());
         let car = archive(&[head.cid], &[(head.cid, &head.data)]);
         let (did, time) = (self.did(), datetime(now));
-        Told::new(self.subject(Kind::Sync, rev.clone(), 1), now, |seq| {
+        Told::new(self.subject(EventKind::Sync, rev.clone(), 1), now, |seq| {
             let (car, rev, time) = (&car, &*rev, &*time);
             Event::Sync(event::Sync { seq, did, car, root: None, blocks: &[], rev, time })
                 .to_frame()
@@ -172,22 +172,22 @@ impl Member {
     /// The event that says that something about the account's names or keys may have changed.
     pub(super) fn tell_identity(&self, now: u64) -> Told {
         let (did, time, handle) = (self.did(), datetime(now), Some(&*self.handle));
-        Told::new(self.subject(Kind::Identity, String::new(), 1), now, |seq| {
+        Told::new(self.subject(EventKind::Identity, String::new(), 1), now, |seq| {
             Event::Identity(event::Identity { seq, did, time: &time, handle }).to_frame()
         })
     }
 
     /// The event that says how the host stands to the account.
     pub(super) fn tell_account(&self, now: u64) -> Told {
-        let (did, time, status) = (self.did(), datetime(now), self.status.word());
-        let active = self.status == Status::Active;
-        Told::new(self.subject(Kind::Account, String::new(), 1), now, |seq| {
+        let (did, time, status) = (self.did(), datetime(now), self.status.as_str());
+        let active = self.status == AccountStatus::Active;
+        Told::new(self.subject(EventKind::Account, String::new(), 1), now, |seq| {
             Event::Account(event::Account { seq, did, time: &time, active, status }).to_frame()
         })
     }
 
-    fn subject(&self, kind: Kind, rev: String, postings: u32) -> Subject {
-        Subject { did: self.did().to_owned(), kind, rev, postings }
+    fn subject(&self, kind: EventKind, rev: String, jetstream_events: u32) -> EventSubject {
+        EventSubject { did: self.did().to_owned(), kind, rev, jetstream_events }
     }
 
     /// The blocks that prove what the repository has at `key`, and the record if there is one.

@@ -1,7 +1,7 @@
 //! A whole network on loopback: a PLC directory, PDSs, relays and Jetstreams, from a seed.
 //!
 //! ```text
-//!             Pen, World::write            commits, signed, with their proofs
+//!             Pen, Simulation::write            commits, signed, with their proofs
 //!                    │
 //!     accounts ── Network ──> one Outbox a server ──> Teller a reader ──> Mischief ──> Wire
 //!        │                     own seq, a window      cursor, pace      faults: frames   bytes
@@ -11,19 +11,19 @@
 //! Accounts are real: their DIDs are hashes of operations that they signed, handles resolve both ways,
 //! commits carry all that proves them. What they write follows from the seed; ports, the times in
 //! events, and what the directory was told later do not. Every server can be made to fail in every way
-//! of [`Fault`], with a count of how often it did, and [`World`] knows what a reader must have in the
+//! of [`Fault`], with a count of how often it did, and [`Simulation`] knows what a reader must have in the
 //! end.
 //!
 //! Servers listen on 127.0.0.1 and nowhere else. They call themselves `localhost`; handles end in
 //! `.test`, and every PDS answers for all of them.
 //!
 //! ```no_run
-//! use wireproof_simnet::servers::{Dose, Fault, Server, Spec, World};
-//! let world = World::start(Spec::default())?;
-//! world.faults().switch_on(Server::Relay(0), Fault::Cut, Dose::ONCE.of(5_000));
-//! world.write(100);
-//! // … follow world.url(Server::Relay(0)) …
-//! assert_eq!(world.faults().unfired(), []);
+//! use wireproof_simnet::servers::{FaultSchedule, Fault, Server, Spec, Simulation};
+//! let sim = Simulation::start(Spec::default())?;
+//! sim.faults().enable(Server::Relay(0), Fault::Cut, FaultSchedule::ONCE.with_amount(5_000));
+//! sim.write_commits(100);
+//! // … follow sim.url(Server::Relay(0)) …
+//! assert_eq!(sim.faults().unfired(), []);
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
@@ -41,20 +41,20 @@ mod pds;
 mod plc;
 mod posting;
 mod relay;
+mod simulation;
 mod spec;
 mod stranger;
 mod teller;
 mod told;
 mod wire;
-mod world;
 mod writing;
 mod xrpc;
 mod zstandard;
 
-pub use fault::{Dose, Fault, Faults, Occasion};
-pub use member::Status;
-pub use outbox::Line;
-pub use spec::{Manners, Ports, Rate, Server, Spec};
-pub use told::{Kind, Subject};
-pub use world::{AccountNow, Expected, World};
-pub use zstandard::{V1_ID, V2_ID};
+pub use fault::{Fault, FaultSchedule, Faults, InjectionPoint};
+pub use member::AccountStatus;
+pub use outbox::SentEvent;
+pub use simulation::{AccountInfo, ExpectedAccount, Simulation};
+pub use spec::{CursorPolicy, Ports, Server, Spec, WriteRate};
+pub use told::{EventKind, EventSubject};
+pub use zstandard::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::fault::{Faults, UNPOISONED};
-use super::member::{Home, Member, Status};
+use super::member::{AccountStatus, Home, Member};
 use super::outbox::{Entry, Numbering, Outbox};
 use super::spec::{Server, Spec};
 use super::stranger::Stranger;
@@ -71,7 +71,7 @@ struct Turn {
 impl Network {
     /// The network when all its accounts have joined, with what they have told since.
     pub(super) fn new(spec: Spec, addresses: Addresses) -> Self {
-        let window = spec.window.max(spec.prepared);
+        let window = spec.retained_events.max(spec.initial_commits);
         let numbered = |server: Server| Seed::new(spec.seed, &format!("numbers of {server}"));
         let outbox = |server: Server| {
             let random = numbered(server).stream(0);
@@ -110,7 +110,7 @@ impl Network {
         for member in members {
             self.admit(member);
         }
-        self.prepare(self.spec.prepared);
+        self.prepare(self.spec.initial_commits);
     }
 
     fn make_member(&self, number: usize, micros: u64) -> Member {
@@ -169,7 +169,7 @@ impl Network {
         let first = pace.random.below(members.all.len().max(1) as u64) as usize;
         let all = (first..members.all.len()).chain(0..first);
         let is_active = |member: &usize| {
-            members.all[*member].lock().expect(UNPOISONED).status == Status::Active
+            members.all[*member].lock().expect(UNPOISONED).status == AccountStatus::Active
         };
         let member = { all }.find(is_active)?;
         Some(Turn { member, micros })

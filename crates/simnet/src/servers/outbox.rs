@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, RwLock, Weak};
 use tokio::sync::watch;
 
 use super::fault::UNPOISONED;
-use super::spec::Manners;
+use super::spec::CursorPolicy;
 use super::told::{Subject, Told};
 use crate::random::Random;
 
@@ -33,7 +33,7 @@ struct Log {
     last_seq: i64,
     last_micros: u64,
     numbering: Numbering,
-    ledger: Vec<Line>,
+    ledger: Vec<SentEvent>,
 }
 
 /// How a server counts.
@@ -59,7 +59,7 @@ pub(super) struct Entry {
 
 /// That an event was told, and as what: all that is kept of it for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct SentEvent {
     /// The sequence number on this server; of several, the first.
     pub seq: i64,
     /// What it was about.
@@ -117,7 +117,7 @@ impl Outbox {
         log.last_micros = told.micros.max(log.last_micros + 1);
         let entry = Entry { seq, micros: log.last_micros, told: told.clone() };
         log.last_micros += span as u64 - 1;
-        log.ledger.push(Line { seq, subject: told.subject.clone() });
+        log.ledger.push(SentEvent { seq, subject: told.subject.clone() });
         log.kept.push_back(entry);
         if log.kept.len() > self.window {
             let gone = log.kept.pop_front().expect("more than none");
@@ -131,15 +131,19 @@ impl Outbox {
     }
 
     /// Where a reader with this cursor begins.
-    pub(super) fn start(&self, cursor: Option<i64>, manners: Manners) -> Start {
+    pub(super) fn start(&self, cursor: Option<i64>, manners: CursorPolicy) -> Start {
         let log = self.log.read().expect(UNPOISONED);
         let Some(cursor) = cursor else { return Start::At(log.count()) };
         if cursor > log.last_seq {
-            return if manners.future_cursor { Start::Future } else { Start::At(log.count()) };
+            return if manners.rejects_future_cursor {
+                Start::Future
+            } else {
+                Start::At(log.count())
+            };
         }
         let first = cursor.saturating_add(i64::from(!manners.inclusive));
         let is_outdated = cursor > 0 && log.gone_seq.is_some_and(|gone| first <= gone);
-        match is_outdated && manners.outdated_cursor {
+        match is_outdated && manners.reports_outdated_cursor {
             true => Start::Outdated(log.gone),
             false => Start::At(log.place_of_seq(first)),
         }
@@ -190,7 +194,7 @@ impl Outbox {
     }
 
     /// What has been told from the start on.
-    pub(super) fn ledger(&self) -> Vec<Line> {
+    pub(super) fn ledger(&self) -> Vec<SentEvent> {
         self.log.read().expect(UNPOISONED).ledger.clone()
     }
 
@@ -226,7 +230,7 @@ impl Log {
         let next = self.kept.partition_point(|entry| entry.seq < seq);
         // The one before may span several numbers.
         let spans = |entry: &Entry| match self.numbering {
-            Numbering::Postings => entry.seq + i64::from(entry.told.subject.postings) > seq,
+            Numbering::Postings => entry.seq + i64::from(entry.told.subject.jetstream_events) > seq,
             _ => false,
         };
         let is_inside = next.checked_sub(1).is_some_and(|before| spans(&self.kept[before]));
@@ -240,7 +244,7 @@ impl Log {
                 self.last_seq += random.below(3) as i64;
                 1
             }
-            Numbering::Postings => i64::from(told.subject.postings),
+            Numbering::Postings => i64::from(told.subject.jetstream_events),
         }
     }
 }

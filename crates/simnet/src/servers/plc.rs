@@ -57,7 +57,7 @@ fn document(network: &Network, member: &Member) -> Answer {
         return answer::bytes(200, DOCUMENT_TYPE, "<!doctype html><title>Directory</title>");
     }
     let Some(mut data) = member.data() else { return gone(member.did()) };
-    if hit(Fault::StrangerKey) {
+    if hit(Fault::WrongKey) {
         data.verification_methods.insert("atproto".to_owned(), strange_key(network.spec.seed));
     }
     if hit(Fault::PrivateHost) {

@@ -20,19 +20,19 @@ pub struct Spec {
     /// Where each kind of server listens.
     pub ports: Ports,
     /// How many events have been told when the servers open: what a cursor of 0 replays.
-    pub prepared: usize,
+    pub initial_commits: usize,
     /// How fast accounts go on writing by themselves.
-    pub rate: Rate,
+    pub write_rate: WriteRate,
     /// How many events each server keeps for those who come back.
-    pub window: usize,
+    pub retained_events: usize,
     /// How many events a reader may be behind before it is too slow.
     pub max_backlog: u64,
     /// The ways of the PDSs with cursors.
-    pub pds_manners: Manners,
+    pub pds_cursor_policy: CursorPolicy,
     /// The ways of the relays with cursors.
-    pub relay_manners: Manners,
+    pub relay_cursor_policy: CursorPolicy,
     /// How often each reader of a stream is pinged.
-    pub ping_every: Duration,
+    pub ping_interval: Duration,
 }
 
 impl Default for Spec {
@@ -47,13 +47,13 @@ impl Default for Spec {
             relays: 1,
             jetstreams: 1,
             ports: Ports::default(),
-            prepared: 0,
-            rate: Rate::Silent,
-            window: 20_000,
+            initial_commits: 0,
+            write_rate: WriteRate::Off,
+            retained_events: 20_000,
             max_backlog: 20_000,
-            pds_manners: Manners::PDS,
-            relay_manners: Manners::SPECIFIED,
-            ping_every: Duration::from_secs(30),
+            pds_cursor_policy: CursorPolicy::REFERENCE_PDS,
+            relay_cursor_policy: CursorPolicy::SPECIFIED,
+            ping_interval: Duration::from_secs(30),
         }
     }
 }
@@ -73,37 +73,37 @@ pub struct Ports {
 
 /// How fast accounts write by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
+pub enum WriteRate {
     /// Not at all.
-    Silent,
+    Off,
     /// So many commits a second, as far as this machine manages.
     PerSecond(u32),
     /// As fast as every reader reads, and not at all while there is none.
-    AsRead,
+    MatchReaders,
 }
 
 /// What a server makes of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Manners {
+pub struct CursorPolicy {
     /// Whether a reader is told the event of its cursor once more.
     pub inclusive: bool,
     /// Whether a cursor that is ahead of the stream ends it with `FutureCursor`. If not, the reader
     /// joins the stream where it is.
-    pub future_cursor: bool,
+    pub rejects_future_cursor: bool,
     /// Whether a cursor that is older than what is kept is answered by `#info` of the name
     /// `OutdatedCursor`. If not, the stream begins with the oldest event, without a word.
-    pub outdated_cursor: bool,
+    pub reports_outdated_cursor: bool,
 }
 
-impl Manners {
+impl CursorPolicy {
     /// As the specification has it.
     pub const SPECIFIED: Self =
-        Self { inclusive: true, future_cursor: true, outdated_cursor: true };
+        Self { inclusive: true, rejects_future_cursor: true, reports_outdated_cursor: true };
     /// As the reference PDS does it.
-    pub const PDS: Self = Self { inclusive: false, ..Self::SPECIFIED };
+    pub const REFERENCE_PDS: Self = Self { inclusive: false, ..Self::SPECIFIED };
     /// As the relays in use do it.
-    pub const TACITURN: Self =
-        Self { inclusive: false, future_cursor: false, outdated_cursor: false };
+    pub const DEPLOYED_RELAY: Self =
+        Self { inclusive: false, rejects_future_cursor: false, reports_outdated_cursor: false };
 }
 
 /// One server of the network; those of a kind are counted from 0.

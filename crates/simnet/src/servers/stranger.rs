@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::told::{Kind, Subject, Told};
+use super::told::{EventKind, EventSubject, Told};
 use crate::hostile;
 
 /// What is known of such an account.
@@ -19,19 +19,23 @@ pub(super) struct Stranger {
 impl Stranger {
     /// The account of a case.
     pub(super) fn of(case: &hostile::Case) -> Self {
-        let archive = (case.kind == hostile::Kind::Repo).then(|| case.bytes.clone());
+        let archive = (case.kind == hostile::InputKind::Repo).then(|| case.bytes.clone());
         Self { signing_key: case.signing_key.clone(), archive }
     }
 }
 
 /// The events of a case: none if it is a repository.
 pub(super) fn events(case: &hostile::Case, now: u64) -> Vec<Told> {
-    if case.kind == hostile::Kind::Repo {
+    if case.kind == hostile::InputKind::Repo {
         return Vec::new();
     }
     let frames = atproto::corpus::read(&case.bytes).expect("the hostile set writes whole files");
-    let subject =
-        Subject { did: case.did.clone(), kind: Kind::Hostile, rev: String::new(), postings: 0 };
+    let subject = EventSubject {
+        did: case.did.clone(),
+        kind: EventKind::Hostile,
+        rev: String::new(),
+        jetstream_events: 0,
+    };
     frames.iter().map(|frame| Told::from_bytes(subject.clone(), now, frame)).collect()
 }
 

@@ -64,7 +64,7 @@ pub(super) async fn tell(socket: &mut Socket, telling: Telling) {
         let mischief = Mischief::new(&network, server);
         let max_backlog = network.spec.max_backlog;
         let teller = Teller { outbox, tongue, mischief, place, max_backlog, is_live: false };
-        let pings = pings(network.spec.ping_every);
+        let pings = pings(network.spec.ping_interval);
         match teller.run(socket, pings, &network).await {
             End::Over => {}
             End::Stalled => std::future::pending().await,

@@ -8,7 +8,7 @@ use super::posting::{self, Posting};
 #[derive(Debug)]
 pub(super) struct Told {
     /// What it is about.
-    pub(super) subject: Subject,
+    pub(super) subject: EventSubject,
     /// When it was told, in microseconds since 1970 by the clock of this machine.
     pub(super) micros: u64,
     /// The frame without its sequence number, and where that belongs. A frame of which somebody else
@@ -21,21 +21,21 @@ pub(super) struct Told {
 
 /// What an event is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct EventSubject {
     /// The account.
     pub did: String,
     /// Which kind of event it is.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The revision of what was committed, as it stands; empty for other kinds.
     pub rev: String,
     /// How many events a Jetstream makes of it: one for each operation of a commit, none for a kind
     /// that it cannot read.
-    pub postings: u32,
+    pub jetstream_events: u32,
 }
 
 /// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     /// `#commit`.
     Commit,
     /// `#sync`.
@@ -50,7 +50,11 @@ pub enum Kind {
 
 impl Told {
     /// An event, by what its frame is with a given sequence number.
-    pub(super) fn new(subject: Subject, micros: u64, to_frame: impl Fn(i64) -> Vec<u8>) -> Self {
+    pub(super) fn new(
+        subject: EventSubject,
+        micros: u64,
+        to_frame: impl Fn(i64) -> Vec<u8>,
+    ) -> Self {
         let (zero, one) = (to_frame(0), to_frame(1));
         // A number below 24 is one byte, and nothing else differs.
         let seq_at = zero.iter().zip(&one).position(|(a, b)| a != b).expect("seq is in the frame");
@@ -60,7 +64,7 @@ impl Told {
 
     /// An event by the bytes of its frame. The sequence number in it, if there is one of nine bytes,
     /// is replaced like any other.
-    pub(super) fn from_bytes(subject: Subject, micros: u64, bytes: &[u8]) -> Self {
+    pub(super) fn from_bytes(subject: EventSubject, micros: u64, bytes: &[u8]) -> Self {
         let found = bytes.windows(SEQ.len()).position(|window| window == SEQ);
         let seq_at = found.map(|at| at + SEQ.len() - 1).filter(|at| at + 9 <= bytes.len());
         let frame = match seq_at {
@@ -80,7 +84,7 @@ impl Told {
         frame
     }
 
-    /// What a Jetstream makes of it, with [`Subject::postings`] entries.
+    /// What a Jetstream makes of it, with [`EventSubject::postings`] entries.
     pub(super) fn postings(&self) -> &[Posting] {
         self.postings.get_or_init(|| posting::postings(self).into())
     }

@@ -4,12 +4,16 @@ use atproto::event::Action;
 
 use crate::random::Random;
 use crate::record::{Collection, RecordPath};
-use crate::repository::{Repository, Write};
+use crate::repository::{RecordWrite, Repository};
 use crate::tid::Tid;
 use crate::tree::Entry;
 
 /// The writes of the commit at `micros`: mostly one, sometimes several.
-pub(super) fn writes(repository: &Repository, micros: u64, random: &mut Random) -> Vec<Write> {
+pub(super) fn writes(
+    repository: &Repository,
+    micros: u64,
+    random: &mut Random,
+) -> Vec<RecordWrite> {
     let tid = repository.account().tid(micros - random.between(100, 900));
     let updates = update(repository, random);
     match random.below(100) {
@@ -24,22 +28,22 @@ pub(super) fn writes(repository: &Repository, micros: u64, random: &mut Random) 
     }
 }
 
-fn create(collection: Collection, tid: Tid) -> Write {
-    Write { action: Action::Create, path: RecordPath { collection, tid } }
+fn create(collection: Collection, tid: Tid) -> RecordWrite {
+    RecordWrite { action: Action::Create, path: RecordPath { collection, tid } }
 }
 
 /// An update of the profile, or of any record.
-fn update(repository: &Repository, random: &mut Random) -> Vec<Write> {
+fn update(repository: &Repository, random: &mut Random) -> Vec<RecordWrite> {
     let entries = repository.tree().entries();
     let entry = if random.chance(1, 2) { &entries[0] } else { random.pick(entries) };
-    vec![Write { action: Action::Update, path: path(repository, entry) }]
+    vec![RecordWrite { action: Action::Update, path: path(repository, entry) }]
 }
 
 /// The deletion of any record but the profile.
-fn delete(repository: &Repository, random: &mut Random) -> Option<Vec<Write>> {
+fn delete(repository: &Repository, random: &mut Random) -> Option<Vec<RecordWrite>> {
     let entries = &repository.tree().entries()[1..];
     let path = path(repository, (!entries.is_empty()).then(|| random.pick(entries))?);
-    Some(vec![Write { action: Action::Delete, path }])
+    Some(vec![RecordWrite { action: Action::Delete, path }])
 }
 
 fn path(repository: &Repository, entry: &Entry) -> RecordPath {

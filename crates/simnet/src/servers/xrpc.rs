@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::answer::{self, Answer, Query, Refusal, either, error};
 use super::archive_stream;
 use super::fault::UNPOISONED;
-use super::member::{Member, Status};
+use super::member::{AccountStatus, Member};
 use super::network::{Network, lock};
 use super::spec::Server;
 
@@ -56,8 +56,9 @@ impl Site<'_> {
     fn status(&self, query: &Query) -> Result<Answer, Refusal> {
         let member = self.find(query)?;
         let member = lock(&member);
-        let mut answer = json!({ "did": member.did(), "active": member.status == Status::Active });
-        match member.status.word() {
+        let mut answer =
+            json!({ "did": member.did(), "active": member.status == AccountStatus::Active });
+        match member.status.as_str() {
             Some(word) => answer["status"] = word.into(),
             None => answer["rev"] = member.repository.rev().to_string().into(),
         }
@@ -74,7 +75,7 @@ impl Site<'_> {
         let collection = query.need("collection")?;
         let limit = query.limit(500, 2000)?;
         let (repos, cursor) = self.page(query.place()?, limit, |member| {
-            let has = member.status == Status::Active && member.has_collection(collection);
+            let has = member.status == AccountStatus::Active && member.has_collection(collection);
             has.then(|| json!({ "did": member.did() }))
         });
         Ok(ok(with_cursor(json!({ "repos": repos }), cursor)))
@@ -192,9 +193,9 @@ fn listed(member: &Member) -> Value {
         "did": member.did(),
         "head": member.repository.head().cid.to_string(),
         "rev": member.repository.rev().to_string(),
-        "active": member.status == Status::Active,
+        "active": member.status == AccountStatus::Active,
     });
-    if let Some(word) = member.status.word() {
+    if let Some(word) = member.status.as_str() {
         listed["status"] = word.into();
     }
     listed
@@ -203,11 +204,11 @@ fn listed(member: &Member) -> Value {
 /// The account, if its host gives its repository to anyone.
 fn active(member: MutexGuard<'_, Member>) -> Result<MutexGuard<'_, Member>, Refusal> {
     let name = match member.status {
-        Status::Active => return Ok(member),
-        Status::TakenDown => "RepoTakendown",
-        Status::Suspended => "RepoSuspended",
-        Status::Deactivated => "RepoDeactivated",
-        Status::Deleted => "RepoNotFound",
+        AccountStatus::Active => return Ok(member),
+        AccountStatus::TakenDown => "RepoTakendown",
+        AccountStatus::Suspended => "RepoSuspended",
+        AccountStatus::Deactivated => "RepoDeactivated",
+        AccountStatus::Deleted => "RepoNotFound",
     };
     Err(error(400, name, &format!("Repo has status {:?}: {}", member.status, member.did())))
 }

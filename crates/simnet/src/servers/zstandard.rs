@@ -26,7 +26,10 @@ pub(super) struct Dictionaries {
 impl Dictionaries {
     pub(super) fn train(network: &Network) -> Self {
         let [v1, v2] = samples(network);
-        Self { v1: Dictionary::train(V1_ID, &v1), v2: Dictionary::train(V2_ID, &v2) }
+        Self {
+            v1: Dictionary::train(V1_DICTIONARY_ID, &v1),
+            v2: Dictionary::train(V2_DICTIONARY_ID, &v2),
+        }
     }
 
     /// The dictionary with this number.
@@ -59,10 +62,10 @@ impl std::fmt::Debug for Dictionary {
 }
 
 /// The number of the dictionary for version 1.
-pub const V1_ID: u32 = 1_000_001;
+pub const V1_DICTIONARY_ID: u32 = 1_000_001;
 
 /// The number of the dictionary for version 2.
-pub const V2_ID: u32 = 1_000_002;
+pub const V2_DICTIONARY_ID: u32 = 1_000_002;
 
 const DICTIONARY_LEN: usize = 16 << 10;
 const LEVEL: i32 = 3;

@@ -3,12 +3,12 @@
 use atproto::event::Action;
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, Entry};
-use crate::account::{Account, Past};
+use super::file::{self, CommitEntry};
+use crate::account::{Account, AccountHistory};
 use crate::keys::{Curve, POINT_LEN, SigningKey};
 use crate::random::{Random, Seed};
 use crate::record::{Collection, RecordPath};
-use crate::repository::{Repository, Write};
+use crate::repository::{RecordWrite, Repository};
 use crate::tree::Layer;
 
 /// What commits to make.
@@ -92,9 +92,9 @@ impl Corpus {
         file::write(self.commits.iter().map(|commit| self.entry(commit, &points[commit.account])))
     }
 
-    fn entry<'a>(&'a self, commit: &'a Commit, key: &'a [u8; POINT_LEN]) -> Entry<'a> {
+    fn entry<'a>(&'a self, commit: &'a Commit, key: &'a [u8; POINT_LEN]) -> CommitEntry<'a> {
         let curve = self.accounts[commit.account].key().curve();
-        Entry { curve, commit: &commit.object, key }
+        CommitEntry { curve, commit: &commit.object, key }
     }
 
     /// What a verifier must find.
@@ -118,7 +118,7 @@ fn accounts(spec: &Spec, random: &mut Random) -> Vec<Account> {
         let seed = Seed::new(spec.seed, &format!("signing account {number}"));
         let key =
             SigningKey::generate([Curve::K256, Curve::P256][curve], &mut seed.stream(KEY_STREAM));
-        Account::new(seed, Past::Thinned(HEIGHT), JOINED_MICROS).with_key(key)
+        Account::new(seed, AccountHistory::Thinned(HEIGHT), JOINED_MICROS).with_key(key)
     };
     curves.into_iter().enumerate().map(account).collect()
 }
@@ -127,7 +127,7 @@ fn accounts(spec: &Spec, random: &mut Random) -> Vec<Account> {
 fn like(repository: &mut Repository, micros: u64) -> Vec<u8> {
     let tid = repository.account().tid(micros);
     let path = RecordPath { collection: Collection::Like, tid };
-    repository.commit(&[Write { action: Action::Create, path }], tid);
+    repository.commit(&[RecordWrite { action: Action::Create, path }], tid);
     repository.head().data.clone()
 }
 

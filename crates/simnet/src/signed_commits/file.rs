@@ -11,7 +11,7 @@ use crate::keys::{Curve, POINT_LEN};
 
 /// A signed commit, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct CommitEntry<'a> {
     /// The curve of the key.
     pub curve: Curve,
     /// The signed commit object.
@@ -21,7 +21,7 @@ pub struct Entry<'a> {
 }
 
 /// The entries of a file, in order. `None` if the file is not exactly the entries that it states.
-pub fn read(file: &[u8]) -> Option<Vec<Entry<'_>>> {
+pub fn read(file: &[u8]) -> Option<Vec<CommitEntry<'_>>> {
     let (count, mut rest) = file.split_first_chunk()?;
     let mut entries = Vec::new();
     for _ in 0..u32::from_be_bytes(*count) {
@@ -32,12 +32,12 @@ pub fn read(file: &[u8]) -> Option<Vec<Entry<'_>>> {
     rest.is_empty().then_some(entries)
 }
 
-fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
+fn split_entry(bytes: &[u8]) -> Option<(CommitEntry<'_>, &[u8])> {
     let (&curve, rest) = bytes.split_first()?;
     let curve = CURVES.into_iter().find(|(code, _)| *code == curve)?.1;
     let (commit, rest) = split_piece(rest)?;
     let (key, rest) = split_piece(rest)?;
-    Some((Entry { curve, commit, key: key.try_into().ok()? }, rest))
+    Some((CommitEntry { curve, commit, key: key.try_into().ok()? }, rest))
 }
 
 fn split_piece(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -49,7 +49,7 @@ fn split_piece(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 ///
 /// # Panics
 /// If there are 2³² entries or more, or a commit is 64 KiB or longer.
-pub fn write<'e>(entries: impl IntoIterator<Item = Entry<'e>>) -> Vec<u8> {
+pub fn write<'e>(entries: impl IntoIterator<Item = CommitEntry<'e>>) -> Vec<u8> {
     let mut file = vec![0; 4];
     let mut count = 0u32;
     for entry in entries {

@@ -18,5 +18,5 @@ mod manifest;
 mod tests;
 
 pub use corpus::{CommitCounts, Corpus, Spec};
-pub use file::{Entry, read, write};
+pub use file::{CommitEntry, read, write};
 pub use manifest::Manifest;

@@ -18,7 +18,7 @@ pub type Record<'a> = (&'a [u8], Cid);
 
 /// What is in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File<'a> {
+pub struct TreeRecords<'a> {
     /// The records, in ascending order of the keys.
     pub records: Vec<Record<'a>>,
     /// Each record's index once, in shuffled order.
@@ -29,7 +29,7 @@ pub struct File<'a> {
 
 /// Takes a file apart. `None` if it is not exactly the records and orders that it states: keys
 /// ascend, the shuffled order has each record once, each lookup is of a record.
-pub fn read(file: &[u8]) -> Option<File<'_>> {
+pub fn read(file: &[u8]) -> Option<TreeRecords<'_>> {
     let (count, mut rest) = split_number(file)?;
     let mut records = Vec::new();
     for _ in 0..count {
@@ -42,7 +42,7 @@ pub fn read(file: &[u8]) -> Option<File<'_>> {
     let is_sound = records.is_sorted_by(|a, b| a.0 < b.0)
         && is_permutation(&shuffled, records.len())
         && rest.is_empty();
-    is_sound.then_some(File { records, shuffled, lookups })
+    is_sound.then_some(TreeRecords { records, shuffled, lookups })
 }
 
 fn split_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {

@@ -18,5 +18,5 @@ mod manifest;
 mod tests;
 
 pub use corpus::{Corpus, Spec, TreeCounts};
-pub use file::{File, Record, read};
+pub use file::{Record, TreeRecords, read};
 pub use manifest::Manifest;

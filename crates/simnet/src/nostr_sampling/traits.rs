@@ -3,7 +3,7 @@
 use nostr::{Event, OwnedEvent};
 
 /// An event, as far as it is classified.
-pub trait Traits {
+pub trait EventShape {
     /// The kind.
     fn kind(&self) -> u16;
 
@@ -18,7 +18,7 @@ pub trait Traits {
     fn write_json(&self, out: &mut Vec<u8>);
 }
 
-impl Traits for Event<'_> {
+impl EventShape for Event<'_> {
     fn kind(&self) -> u16 {
         self.kind
     }
@@ -37,7 +37,7 @@ impl Traits for Event<'_> {
     }
 }
 
-impl Traits for OwnedEvent {
+impl EventShape for OwnedEvent {
     fn kind(&self) -> u16 {
         self.kind
     }

@@ -66,10 +66,10 @@ fn groups_are_named_in_lines_and_empty_ones_are_left_out() {
     let groups = Sampler::default().by_kinds(&events, 100);
     let names: Vec<_> = groups.iter().map(|group| &group.name[..]).collect();
     assert_eq!(names, ["kind-1", "kind-3"]);
-    let file = group_lines(&groups);
+    let file = grouped_lines(&groups);
     let lines: Vec<_> = file.lines().collect();
     assert_eq!((lines[0], lines[2], lines.len()), ("#kind-1", "#kind-3", 4));
-    assert_eq!(lines[1], super::lines([&events[0]]).trim_end());
+    assert_eq!(lines[1], super::json_lines([&events[0]]).trim_end());
     let groups = Sampler::default().by_categories(&events, 100);
     let names: Vec<_> = groups.iter().map(|group| &group.name[..]).collect();
     assert_eq!(names, ["tiny", "none", "few"]);

@@ -1,6 +1,6 @@
 //! Which of these events? Drawn, but the same every time.
 
-use super::{SizeClass, TagClass, Traits};
+use super::{EventShape, SizeClass, TagClass};
 use crate::random::Seed;
 
 /// Draws events. What it draws depends on its seed, on the events and on what is asked, not on what
@@ -20,7 +20,7 @@ impl Default for Sampler {
 
 /// Events that belong together, and the name of what they have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group<'e, E> {
+pub struct EventGroup<'e, E> {
     /// The name: `kind-1`, `tiny`.
     pub name: String,
     /// The events, in the order in which they were given.
@@ -44,17 +44,22 @@ impl Sampler {
     }
 
     /// Up to `most` events of any kind.
-    pub fn random<'e, E: Traits>(&self, events: &'e [E], most: usize) -> Vec<&'e E> {
+    pub fn random<'e, E: EventShape>(&self, events: &'e [E], most: usize) -> Vec<&'e E> {
         self.draw("random", events, most, |_| true)
     }
 
     /// Up to `most` events of a kind.
-    pub fn by_kind<'e, E: Traits>(&self, events: &'e [E], kind: u16, most: usize) -> Vec<&'e E> {
+    pub fn by_kind<'e, E: EventShape>(
+        &self,
+        events: &'e [E],
+        kind: u16,
+        most: usize,
+    ) -> Vec<&'e E> {
         self.draw(&format!("kind-{kind}"), events, most, |event| event.kind() == kind)
     }
 
     /// Up to `most` events of a class of size.
-    pub fn by_size<'e, E: Traits>(
+    pub fn by_size<'e, E: EventShape>(
         &self,
         events: &'e [E],
         class: SizeClass,
@@ -64,7 +69,7 @@ impl Sampler {
     }
 
     /// Up to `most` events of a class of tags.
-    pub fn by_tags<'e, E: Traits>(
+    pub fn by_tags<'e, E: EventShape>(
         &self,
         events: &'e [E],
         class: TagClass,
@@ -74,13 +79,21 @@ impl Sampler {
     }
 
     /// Up to `each` events of each of [`KINDS`] that is there.
-    pub fn by_kinds<'e, E: Traits>(&self, events: &'e [E], each: usize) -> Vec<Group<'e, E>> {
+    pub fn by_kinds<'e, E: EventShape>(
+        &self,
+        events: &'e [E],
+        each: usize,
+    ) -> Vec<EventGroup<'e, E>> {
         let of_kind = |kind| self.by_kind(events, kind, each);
         present(KINDS.iter().map(|kind| (format!("kind-{kind}"), of_kind(*kind))))
     }
 
     /// Up to `each` events of each class of size and of tags that is there.
-    pub fn by_categories<'e, E: Traits>(&self, events: &'e [E], each: usize) -> Vec<Group<'e, E>> {
+    pub fn by_categories<'e, E: EventShape>(
+        &self,
+        events: &'e [E],
+        each: usize,
+    ) -> Vec<EventGroup<'e, E>> {
         let sizes = SizeClass::ALL
             .into_iter()
             .map(|class| (class.name().to_owned(), self.by_size(events, class, each)));
@@ -91,7 +104,7 @@ impl Sampler {
     }
 
     /// The events of `chosen`, or as many of them as `most`, in their order.
-    fn draw<'e, E: Traits>(
+    fn draw<'e, E: EventShape>(
         &self,
         label: &str,
         events: &'e [E],
@@ -109,8 +122,8 @@ impl Sampler {
     }
 }
 
-fn present<'e, E>(groups: impl Iterator<Item = (String, Vec<&'e E>)>) -> Vec<Group<'e, E>> {
-    let group = |(name, events)| Group { name, events };
+fn present<'e, E>(groups: impl Iterator<Item = (String, Vec<&'e E>)>) -> Vec<EventGroup<'e, E>> {
+    let group = |(name, events)| EventGroup { name, events };
     groups.map(group).filter(|group| !group.events.is_empty()).collect()
 }
 

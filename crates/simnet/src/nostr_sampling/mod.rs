@@ -4,9 +4,9 @@
 //! |---|---|
 //! | [`SizeClass`], [`TagClass`] | how large is an event, by the published thresholds? |
 //! | [`Sampler`] | which of these events, drawn so that they are the same every time? |
-//! | [`lines`], [`group_lines`] | how do events stand in a file of lines? |
+//! | [`json_lines`], [`grouped_lines`] | how do events stand in a file of lines? |
 //!
-//! All of it works on events that are owned or borrowed ([`Traits`]).
+//! All of it works on events that are owned or borrowed ([`EventShape`]).
 
 mod category;
 mod sampler;
@@ -16,6 +16,6 @@ mod text;
 mod traits;
 
 pub use category::{SizeClass, TagClass};
-pub use sampler::{Group, KINDS, Sampler};
-pub use text::{group_lines, lines};
-pub use traits::Traits;
+pub use sampler::{EventGroup, KINDS, Sampler};
+pub use text::{grouped_lines, json_lines};
+pub use traits::EventShape;

@@ -1,6 +1,6 @@
 //! How large is an event, by the thresholds that published comparisons use?
 
-use super::Traits;
+use super::EventShape;
 
 /// A class of events by the estimated length of their JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +22,7 @@ impl SizeClass {
     pub const ALL: [Self; 5] = [Self::Tiny, Self::Small, Self::Medium, Self::Large, Self::Huge];
 
     /// The class of an event.
-    pub fn of(event: &impl Traits) -> Self {
+    pub fn of(event: &impl EventShape) -> Self {
         match event.estimated_bytes() {
             0..=500 => Self::Tiny,
             501..=2_000 => Self::Small,
@@ -64,7 +64,7 @@ impl TagClass {
     pub const ALL: [Self; 5] = [Self::None, Self::Few, Self::Moderate, Self::Many, Self::Massive];
 
     /// The class of an event.
-    pub fn of(event: &impl Traits) -> Self {
+    pub fn of(event: &impl EventShape) -> Self {
         match event.tags() {
             0 => Self::None,
             1..=5 => Self::Few,

@@ -1,16 +1,16 @@
 //! How do events stand in a file of lines?
 
-use super::{Group, Traits};
+use super::{EventGroup, EventShape};
 
 /// The events as JSON, each followed by a line feed.
-pub fn lines<'e, E: Traits + 'e>(events: impl IntoIterator<Item = &'e E>) -> String {
+pub fn json_lines<'e, E: EventShape + 'e>(events: impl IntoIterator<Item = &'e E>) -> String {
     let mut out = Vec::new();
     write(events, &mut out);
     text(out)
 }
 
 /// The same with a line before each group, `#` and its name.
-pub fn group_lines<E: Traits>(groups: &[Group<'_, E>]) -> String {
+pub fn grouped_lines<E: EventShape>(groups: &[EventGroup<'_, E>]) -> String {
     let mut out = Vec::new();
     for group in groups {
         out.extend_from_slice(format!("#{}\n", group.name).as_bytes());
@@ -19,7 +19,7 @@ pub fn group_lines<E: Traits>(groups: &[Group<'_, E>]) -> String {
     text(out)
 }
 
-fn write<'e, E: Traits + 'e>(events: impl IntoIterator<Item = &'e E>, out: &mut Vec<u8>) {
+fn write<'e, E: EventShape + 'e>(events: impl IntoIterator<Item = &'e E>, out: &mut Vec<u8>) {
     for event in events {
         event.write_json(out);
         out.push(b'\n');

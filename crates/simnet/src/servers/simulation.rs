@@ -13,10 +13,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::door::{Door, take_port};
 use super::fault::{Faults, UNPOISONED};
-use super::member::{Member, Status};
+use super::member::{AccountStatus, Member};
 use super::network::{Addresses, Network, lock, now};
-use super::outbox::Line;
-use super::spec::{Rate, Server, Spec};
+use super::outbox::SentEvent;
+use super::spec::{Server, Spec, WriteRate};
 use super::stranger::{self, Stranger};
 use crate::hostile;
 use crate::tid::Tid;
@@ -25,7 +25,7 @@ use crate::tid::Tid;
 ///
 /// It has threads of its own, so that whoever asks it may be asynchronous or not.
 #[derive(Debug)]
-pub struct World {
+pub struct Simulation {
     network: Arc<Network>,
     doors: Mutex<BTreeMap<Server, Gate>>,
     pen: Mutex<Option<Pen>>,
@@ -35,7 +35,7 @@ pub struct World {
 
 /// An account, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountNow {
+pub struct AccountInfo {
     /// The DID: the hash of its first operation.
     pub did: String,
     /// The handle.
@@ -45,14 +45,14 @@ pub struct AccountNow {
     /// The PDS, by its number.
     pub host: usize,
     /// How its host stands to it.
-    pub status: Status,
+    pub status: AccountStatus,
 }
 
 /// What somebody must have of an account who has followed the network to the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedAccount {
     /// Who it is.
-    pub account: AccountNow,
+    pub account: AccountInfo,
     /// The newest commit.
     pub commit: Cid,
     /// Its revision.
@@ -63,7 +63,7 @@ pub struct Expected {
     pub records: BTreeMap<String, Cid>,
 }
 
-impl World {
+impl Simulation {
     /// Makes the network of `spec` and opens its servers on 127.0.0.1.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl World {
             ports.insert(server, socket.local_addr()?.port());
             sockets.insert(server, socket);
         }
-        let rate = spec.rate;
+        let rate = spec.write_rate;
         let network = Arc::new(Network::new(spec, Addresses(ports)));
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
@@ -89,9 +89,9 @@ impl World {
             doors.insert(server, Gate::Open(door));
         }
         let (doors, pen) = (Mutex::new(doors), Mutex::default());
-        let world = Self { network, doors, pen, runtime: Some(runtime) };
-        world.set_rate(rate);
-        Ok(world)
+        let sim = Self { network, doors, pen, runtime: Some(runtime) };
+        sim.set_write_rate(rate);
+        Ok(sim)
     }
 
     /// What was asked for.
@@ -122,7 +122,7 @@ impl World {
     ///
     /// # Panics
     /// If there is no such server.
-    pub fn close(&self, server: Server) -> io::Result<()> {
+    pub fn stop_server(&self, server: Server) -> io::Result<()> {
         let port = self.port(server);
         let mut doors = self.doors.lock().expect(UNPOISONED);
         if let Some(Gate::Open(door)) = doors.remove(&server) {
@@ -139,7 +139,7 @@ impl World {
     ///
     /// # Panics
     /// If there is no such server.
-    pub fn open(&self, server: Server) -> io::Result<()> {
+    pub fn start_server(&self, server: Server) -> io::Result<()> {
         let port = self.port(server);
         let mut doors = self.doors.lock().expect(UNPOISONED);
         let socket = match doors.remove(&server) {
@@ -156,7 +156,7 @@ impl World {
     }
 
     fn runtime(&self) -> &Runtime {
-        self.runtime.as_ref().expect("a world that runs")
+        self.runtime.as_ref().expect("a sim that runs")
     }
 
     /// The switches of what can go wrong.
@@ -165,22 +165,22 @@ impl World {
     }
 
     /// How fast accounts write from now on.
-    pub fn set_rate(&self, rate: Rate) {
+    pub fn set_write_rate(&self, rate: WriteRate) {
         let mut pen = self.pen.lock().expect(UNPOISONED);
         // The old one is stopped before the new one starts.
         drop(pen.take());
-        if rate != Rate::Silent {
+        if rate != WriteRate::Off {
             *pen = Some(Pen::start(self.network.clone(), rate));
         }
     }
 
     /// Lets accounts write so many commits, now.
-    pub fn write(&self, commits: usize) {
+    pub fn write_commits(&self, commits: usize) {
         self.network.write(commits);
     }
 
     /// How many accounts there are.
-    pub fn accounts(&self) -> usize {
+    pub fn account_count(&self) -> usize {
         self.network.member_count()
     }
 
@@ -188,12 +188,12 @@ impl World {
     ///
     /// # Panics
     /// If there are not that many.
-    pub fn account(&self, number: usize) -> AccountNow {
+    pub fn account(&self, number: usize) -> AccountInfo {
         now_of(&lock(&self.network.member(number).expect("an account of the network")))
     }
 
     /// Lets one more account join, and tells it; gives its number.
-    pub fn join(&self) -> usize {
+    pub fn add_account(&self) -> usize {
         self.network.join()
     }
 
@@ -201,12 +201,12 @@ impl World {
     ///
     /// # Panics
     /// Here and below: if there are not that many accounts.
-    pub fn write_as(&self, number: usize) {
+    pub fn write_commit_as(&self, number: usize) {
         self.network.change(number, |member, micros| vec![member.write(micros, now())]);
     }
 
     /// Lets it write commits of which nobody is told: the next one does not follow what is known.
-    pub fn write_unseen(&self, number: usize) {
+    pub fn write_unannounced(&self, number: usize) {
         self.network.change(number, |member, micros| {
             drop(member.write(micros, now()));
             Vec::new()
@@ -214,7 +214,7 @@ impl World {
     }
 
     /// Tells with `#sync` where the account's repository is.
-    pub fn sync(&self, number: usize) {
+    pub fn send_sync(&self, number: usize) {
         self.network.change(number, |member, _| vec![member.tell_sync(now())]);
     }
 
@@ -228,7 +228,7 @@ impl World {
     }
 
     /// Gives it another handle, and tells `#identity`.
-    pub fn rename(&self, number: usize, handle: &str) {
+    pub fn change_handle(&self, number: usize, handle: &str) {
         self.network.change(number, |member, _| {
             member.handle = handle.to_ascii_lowercase();
             let name = format!("at://{}", member.handle);
@@ -239,9 +239,9 @@ impl World {
 
     /// Changes how its host stands to it, and tells `#account`; of one that comes back, `#identity` and
     /// `#sync` too.
-    pub fn set_status(&self, number: usize, status: Status) {
+    pub fn set_account_status(&self, number: usize, status: AccountStatus) {
         self.network.change(number, |member, _| {
-            let comes_back = status == Status::Active && member.status != status;
+            let comes_back = status == AccountStatus::Active && member.status != status;
             member.status = status;
             let mut told = vec![member.tell_account(now())];
             if comes_back {
@@ -252,16 +252,16 @@ impl World {
     }
 
     /// Deletes it: the directory gets a tombstone, and `#account` is told.
-    pub fn delete(&self, number: usize) {
+    pub fn delete_account(&self, number: usize) {
         self.network.change(number, |member, _| {
             member.bury(now());
-            member.status = Status::Deleted;
+            member.status = AccountStatus::Deleted;
             vec![member.tell_account(now())]
         });
     }
 
     /// Moves it to another PDS, and tells `#identity` and `#account` there.
-    pub fn migrate(&self, number: usize, host: usize) {
+    pub fn migrate_account(&self, number: usize, host: usize) {
         let endpoint = self.url(Server::Pds(host));
         self.network.change(number, |member, _| {
             member.host = host;
@@ -277,7 +277,7 @@ impl World {
     /// what `getRepo` gives for it from now on; frames are told, now, with sequence numbers of
     /// the stream. Cases of one set share their accounts, so that one spoils the next for whoever
     /// remembers; a set of another seed has other accounts.
-    pub fn play(&self, case: &hostile::Case) {
+    pub fn serve_case(&self, case: &hostile::Case) {
         let mut strangers = self.network.strangers().write().expect(UNPOISONED);
         strangers.insert(case.did.clone(), Stranger::of(case));
         drop(strangers);
@@ -285,18 +285,18 @@ impl World {
     }
 
     /// What a faithful reader has of each account in the end.
-    pub fn expected(&self) -> Vec<Expected> {
-        let members = (0..self.accounts()).filter_map(|number| self.network.member(number));
+    pub fn expected_accounts(&self) -> Vec<ExpectedAccount> {
+        let members = (0..self.account_count()).filter_map(|number| self.network.member(number));
         members.map(|member| expected_of(&lock(&member))).collect()
     }
 
     /// Everything that a server has told since the start; nothing for the directory.
-    pub fn told(&self, server: Server) -> Vec<Line> {
+    pub fn sent_events(&self, server: Server) -> Vec<SentEvent> {
         self.network.outbox(server).map(|outbox| outbox.ledger()).unwrap_or_default()
     }
 
     /// How many events a server has told since the start.
-    pub fn told_count(&self, server: Server) -> u64 {
+    pub fn sent_count(&self, server: Server) -> u64 {
         self.network.outbox(server).map_or(0, |outbox| outbox.count())
     }
 
@@ -311,22 +311,22 @@ impl World {
     }
 
     /// How often each path of a server was asked for.
-    pub fn requests(&self, server: Server) -> BTreeMap<String, u64> {
+    pub fn request_counts(&self, server: Server) -> BTreeMap<String, u64> {
         self.network.traffic.requests(server)
     }
 
     /// How many frames went to readers, of all servers.
-    pub fn frames(&self) -> u64 {
+    pub fn frames_sent(&self) -> u64 {
         self.network.traffic.frames.load(Ordering::Relaxed)
     }
 
     /// How many connections there were, to all servers.
-    pub fn connections(&self) -> u64 {
+    pub fn connection_count(&self) -> u64 {
         self.network.traffic.connections.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for World {
+impl Drop for Simulation {
     fn drop(&mut self) {
         drop(self.pen.lock().map(|mut pen| pen.take()));
         drop(self.doors.lock().map(|mut doors| doors.clear()));
@@ -344,8 +344,8 @@ enum Gate {
     Closed(TcpSocket),
 }
 
-fn now_of(member: &Member) -> AccountNow {
-    AccountNow {
+fn now_of(member: &Member) -> AccountInfo {
+    AccountInfo {
         did: member.did().to_owned(),
         handle: member.handle.clone(),
         signing_key: member.repository.account().key().did_key(),
@@ -354,10 +354,10 @@ fn now_of(member: &Member) -> AccountNow {
     }
 }
 
-fn expected_of(member: &Member) -> Expected {
+fn expected_of(member: &Member) -> ExpectedAccount {
     let repository = &member.repository;
     let records = repository.tree().entries().iter();
-    Expected {
+    ExpectedAccount {
         account: now_of(member),
         commit: repository.head().cid,
         rev: repository.rev(),
@@ -374,13 +374,13 @@ struct Pen {
 }
 
 impl Pen {
-    fn start(network: Arc<Network>, rate: Rate) -> Self {
+    fn start(network: Arc<Network>, rate: WriteRate) -> Self {
         let is_dry = Arc::new(AtomicBool::new(false));
         let stops = is_dry.clone();
         let thread = std::thread::spawn(move || match rate {
-            Rate::Silent => {}
-            Rate::PerSecond(rate) => write_evenly(&network, rate, &stops),
-            Rate::AsRead => write_as_read(&network, &stops),
+            WriteRate::Off => {}
+            WriteRate::PerSecond(rate) => write_evenly(&network, rate, &stops),
+            WriteRate::MatchReaders => write_as_read(&network, &stops),
         });
         Self { is_dry, thread: Some(thread) }
     }
