@@ -426,11 +426,11 @@ mod tests {
 
     #[test]
     fn a_hostile_case_is_answered_with_the_rule_that_it_breaks_and_a_valid_one_with_none() {
-        let set = hostile_set::Set::generate(&hostile_set::Spec::default());
+        let set = hostile_set::CaseSet::generate(&hostile_set::Spec::default());
         for name in ["tree/prefix-500", "event/an-event-again", "event/create-k256"] {
             let case = set.cases().iter().find(|case| case.name == name).unwrap();
-            let given = serde_json::to_vec(&hostile_set::Given::new(case)).unwrap();
-            let variant = if case.kind == hostile_set::Kind::Repo { "repo" } else { "frames" };
+            let given = serde_json::to_vec(&hostile_set::CaseContext::new(case)).unwrap();
+            let variant = if case.kind == hostile_set::InputKind::Repo { "repo" } else { "frames" };
             let files = [case.bytes.clone(), given];
             let mut work = hostile::open(variant, &files).unwrap().unwrap();
             let refused = work.prove().get("refused");

@@ -49,7 +49,7 @@ pub(crate) const PACE: Pace = Pace {
 pub(crate) fn options() -> Options {
     let socket = SocketOptions {
         max_silence: Duration::from_millis(500),
-        ping_interval: Duration::from_millis(150),
+        ping_every: Duration::from_millis(150),
         ..SocketOptions::default()
     };
     Options { first: Begin::Oldest, pace: PACE, socket, ..Options::default() }

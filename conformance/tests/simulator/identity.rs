@@ -98,10 +98,10 @@ async fn a_new_key_handle_and_host_are_in_a_log_that_holds() {
 fn the_same_seed_gives_the_same_accounts_on_any_port() {
     let [one, two] = [(); 2].map(|()| sim(|spec| spec.initial_commits = 30));
     assert_ne!(one.port(Server::Plc), two.port(Server::Plc));
-    assert_eq!(one.expected(), two.expected());
-    one.write(10);
-    two.write(10);
-    assert_eq!(one.expected(), two.expected());
+    assert_eq!(one.expected_accounts(), two.expected_accounts());
+    one.write_commits(10);
+    two.write_commits(10);
+    assert_eq!(one.expected_accounts(), two.expected_accounts());
     let lines = |sim: &Simulation| sim.sent_events(Server::Relay(0));
     assert_eq!(lines(&one), lines(&two));
     let other = sim(|spec| spec.seed = 7);
@@ -112,6 +112,6 @@ fn the_same_seed_gives_the_same_accounts_on_any_port() {
 fn what_is_prepared_by_all_cores_is_what_would_have_been_written_one_by_one() {
     let prepared = sim(|spec| spec.initial_commits = 40);
     let written = sim(|_| ());
-    written.write(40);
-    assert_eq!(prepared.expected(), written.expected());
+    written.write_commits(40);
+    assert_eq!(prepared.expected_accounts(), written.expected_accounts());
 }

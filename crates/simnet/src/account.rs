@@ -30,7 +30,7 @@ pub enum AccountHistory {
     /// As much as gives a tree of this height; what hardly shows in its commits is deleted.
     Thinned(Layer),
     /// So many records, none of them deleted.
-    Whole(usize),
+    Full(usize),
 }
 
 impl Account {

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::fault::UNPOISONED;
 use super::spec::CursorPolicy;
-use super::told::{Subject, Told};
+use super::told::{EventSubject, Told};
 use crate::random::Random;
 
 /// The events of one server.
@@ -63,7 +63,7 @@ pub struct SentEvent {
     /// The sequence number on this server; of several, the first.
     pub seq: i64,
     /// What it was about.
-    pub subject: Subject,
+    pub subject: EventSubject,
 }
 
 /// Where a reader begins.
