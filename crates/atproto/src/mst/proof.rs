@@ -1,6 +1,6 @@
 //! Which nodes prove what was done to a record, or that it is there, or that it is not?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use codec::Cid;
 
@@ -19,11 +19,30 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         &mut self,
         keys: impl IntoIterator<Item = &'k [u8]>,
     ) -> Result<BTreeSet<Cid>, TreeError> {
+        Ok(self.covering_nodes(keys)?.into_keys().collect())
+    }
+
+    /// As [`covering_proof`](Self::covering_proof), with the block of each node.
+    ///
+    /// # Errors
+    /// If a node that has to be read is missing or breaks a rule.
+    pub fn covering_blocks<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+    ) -> Result<BTreeMap<Cid, Vec<u8>>, TreeError> {
+        let nodes = self.covering_nodes(keys)?;
+        Ok(nodes.into_iter().map(|(cid, id)| (cid, self.arena.block(id))).collect())
+    }
+
+    fn covering_nodes<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+    ) -> Result<BTreeMap<Cid, NodeId>, TreeError> {
         self.root();
-        let mut proof = BTreeSet::new();
+        let mut proof = BTreeMap::new();
         for key in keys {
             let found = self.search(key)?;
-            proof.extend(self.path.nodes().map(|node| self.arena.cid(node)));
+            proof.extend(self.path.nodes().map(|node| (self.arena.cid(node), node)));
             // A key that is absent has its neighbours on its path, and one that is there may have
             // them at the ends of the subtrees beside it.
             if let Some(index) = found {
@@ -59,14 +78,14 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         &mut self,
         slot: usize,
         edge: Edge,
-        proof: &mut BTreeSet<Cid>,
+        proof: &mut BTreeMap<Cid, NodeId>,
     ) -> Result<(), TreeError> {
         let (mut child, mut between) = self.path.below(&self.arena, slot);
         while let Some(id) = child {
             let loaded = self.arena.load(id, between, &self.source);
             self.arena.prove()?;
             loaded?;
-            proof.insert(self.arena.cid(id));
+            proof.insert(self.arena.cid(id), id);
             (child, between) = self.below(id, between, edge);
         }
         Ok(())

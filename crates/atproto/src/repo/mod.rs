@@ -42,6 +42,7 @@ mod prefetch;
 mod records;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use codec::Cid;
 
@@ -51,6 +52,7 @@ pub use error::{RepoError, RepoFault};
 pub use export::ExportError;
 pub use locality::SequentialBlocks;
 pub use records::{Record, RecordJsonError, Records};
+pub use writer::{MAX_RECORD_BYTES, PreparedCommit, RepositoryWriter, WriteError, WrittenCommit, WrittenOp};
 
 use crate::commit::Commit;
 use crate::mst::canonical::Walk;
