@@ -52,7 +52,9 @@ pub use error::{RepoError, RepoFault};
 pub use export::ExportError;
 pub use locality::SequentialBlocks;
 pub use records::{Record, RecordJsonError, Records};
-pub use writer::{MAX_RECORD_BYTES, PreparedCommit, RepositoryWriter, WriteError, WrittenCommit, WrittenOp};
+pub use writer::{
+    MAX_RECORD_BYTES, PreparedCommit, RepositoryWriter, WriteError, WrittenCommit, WrittenOp,
+};
 
 use crate::commit::Commit;
 use crate::mst::canonical::Walk;

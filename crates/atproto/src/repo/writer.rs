@@ -11,7 +11,7 @@
 //!
 //! Sources: the repository specification, version 3, and the sync specification, version 1.1.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 
 use codec::car;
@@ -314,7 +314,12 @@ impl RepositoryWriter {
     }
 
     /// The CAR slice of a commit: its block, the nodes that prove its operations, the new records.
-    fn slice(&mut self, root: Cid, commit: &[u8], ops: &[WrittenOp]) -> Result<Vec<u8>, WriteError> {
+    fn slice(
+        &mut self,
+        root: Cid,
+        commit: &[u8],
+        ops: &[WrittenOp],
+    ) -> Result<Vec<u8>, WriteError> {
         let keys = ops.iter().map(|op| op.path.as_bytes());
         let mut nodes = self.tree.covering_blocks(keys)?;
         nodes.extend(self.tree.collect_blocks());
@@ -323,7 +328,7 @@ impl RepositoryWriter {
         for (cid, block) in &nodes {
             slice.block(cid, block).map_err(ExportError::Io)?;
         }
-        let records: std::collections::BTreeSet<Cid> =
+        let records: BTreeSet<Cid> =
             ops.iter().filter_map(|op| op.cid.as_ref()?.to_cid()).collect();
         for cid in records {
             let block = self.records.get(&cid.into()).expect("a staged record is stored");
@@ -549,3 +554,6 @@ pub enum WriteError {
 
 /// The most bytes of a record.
 pub const MAX_RECORD_BYTES: usize = 1_000_000;
+
+#[cfg(test)]
+mod tests;
