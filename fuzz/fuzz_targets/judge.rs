@@ -20,7 +20,7 @@ fuzz_target!(|input: &[u8]| {
         for (at, judged) in together.judge_batch(&frames).into_iter().enumerate() {
             assert_eq!(alone.judge(frames[at]), judged);
             assert!(at >= raw.len() || !judged.outcome.is_accepted(), "nobody signed that");
-            if let Outcome::Refused(rejection) = judged.outcome {
+            if let Outcome::Rejected(rejection) = judged.outcome {
                 assert!(!rejection.to_string().is_empty());
                 assert!(rejection.code().contains('/') && (1..=18).contains(&rejection.row()));
             }

@@ -15,7 +15,7 @@ fuzz_target!(|json: &[u8]| {
         assert_eq!(cbor::validate(&operation.unsigned().to_bytes()), Ok(()));
         assert_eq!(Operation::parse(operation.to_json().as_bytes()), Ok(operation));
     }
-    match plc::judge(json, &plc::Options::default()) {
+    match plc::verify(json, &plc::Options::default()) {
         Ok(history) => assert_holds_together(&history),
         Err(rejection) => assert!(!rejection.code().is_empty() && rejection.index <= json.len()),
     }
@@ -29,6 +29,6 @@ fn assert_holds_together(history: &plc::History) {
     let kept = history.operations().iter().filter(|judged| !judged.nullified);
     let kept: Vec<Operation> = kept.map(|judged| judged.operation.clone()).collect();
     assert_eq!(kept[0].did().unwrap().as_did(), history.did());
-    let again = plc::judge_plain_log(kept, &plc::Options::default()).unwrap();
+    let again = plc::verify_plain_log(kept, &plc::Options::default()).unwrap();
     assert_eq!((again.did(), again.data()), (history.did(), history.data()));
 }

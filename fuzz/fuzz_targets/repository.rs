@@ -10,7 +10,7 @@ use wireproof::verify::repository::{self, Options};
 fuzz_target!(|input: &[u8]| {
     let options = Options::default();
     let verdict = repository::verify_without_signature(input, &options);
-    let faults = repository::faults(input, None, None, &options, 100);
+    let faults = repository::collect_rejections(input, None, None, &options, 100);
     assert_eq!(faults.first(), verdict.as_ref().err());
     if let Ok(whole) = verdict {
         let again = whole.export(Vec::new()).expect("proved to be whole");

@@ -76,7 +76,7 @@ pub(crate) fn micros(datetime: &str) -> Option<u64> {
 /// A valid commit behind a gap is accepted: relays pass it on, and captures begin with gaps.
 pub(crate) fn refusal(outcome: &Outcome<'_>) -> Option<String> {
     match outcome {
-        Outcome::Refused(rejection) => Some(format!("{}: {rejection}", rejection.code())),
+        Outcome::Rejected(rejection) => Some(format!("{}: {rejection}", rejection.code())),
         Outcome::Ignored(ignored) => Some(format!("{}: {ignored}", ignored.code())),
         Outcome::Commit(..) | Outcome::Sync(..) | Outcome::Unjudged(_) => None,
     }
@@ -120,7 +120,7 @@ impl Tally {
             return;
         }
         self.commits += 1;
-        match (judged.claim, refusal(&judged.outcome)) {
+        match (judged.event, refusal(&judged.outcome)) {
             (Some(Event::Commit(commit)), None) => {
                 self.accepted += 1;
                 self.ops += commit.ops.len() as u64;

@@ -9,7 +9,7 @@ use crate::client::{get, sim, try_get};
 async fn history(sim: &Simulation, did: &str, path: &str) -> plc::History {
     let log = get(sim, Server::Plc, &format!("/{did}{path}")).await;
     let options = plc::Options { did: Some(did.parse().unwrap()), ..plc::Options::default() };
-    plc::judge(&log.bytes, &options).expect("a log that holds").into_inner()
+    plc::verify(&log.bytes, &options).expect("a log that holds").into_inner()
 }
 
 #[tokio::test]

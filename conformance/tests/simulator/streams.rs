@@ -55,8 +55,8 @@ async fn every_commit_is_proved_and_continues_the_one_before() {
     let mut firsts = 0;
     for judged in judge.judge_batch(&frames, &key_of, &mut state, NOW_MICROS).unwrap() {
         match judged.outcome {
-            Outcome::Commit(_, Chain::Holds) => {}
-            Outcome::Commit(_, Chain::FirstSighting) => firsts += 1,
+            Outcome::Commit(_, Chain::Intact) => {}
+            Outcome::Commit(_, Chain::FirstSeen) => firsts += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -225,7 +225,7 @@ async fn commits_of_which_nobody_is_told_break_the_chain_and_a_sync_says_where_i
     let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     let judged = judge.judge_batch(&frames, &key_of, &mut state, NOW_MICROS).unwrap();
     let outcomes: Vec<&Outcome<'_>> = judged.iter().map(|judged| &judged.outcome).collect();
-    assert!(matches!(outcomes[0], Outcome::Commit(_, Chain::FirstSighting)), "{:?}", outcomes[0]);
+    assert!(matches!(outcomes[0], Outcome::Commit(_, Chain::FirstSeen)), "{:?}", outcomes[0]);
     assert!(matches!(outcomes[1], Outcome::Sync(..)), "{:?}", outcomes[1]);
     assert!(matches!(outcomes[2], Outcome::Commit(..)), "{:?}", outcomes[2]);
 }

@@ -88,11 +88,11 @@ fn now_micros(case: &Case) -> u64 {
 /// The rule that an event breaks, or the way in which it does not continue what is known.
 fn code(outcome: &Outcome<'_>) -> Option<&'static str> {
     match outcome {
-        Outcome::Commit(_, Chain::Holds | Chain::FirstSighting) | Outcome::Sync(..) => None,
+        Outcome::Commit(_, Chain::Intact | Chain::FirstSeen) | Outcome::Sync(..) => None,
         Outcome::Commit(_, Chain::Broken(fault)) => Some(fault.code()),
         Outcome::Commit(..) => Some("not proved in full"),
         Outcome::Ignored(ignored) => Some(ignored.code()),
-        Outcome::Refused(rejection) => Some(rejection.code()),
+        Outcome::Rejected(rejection) => Some(rejection.code()),
         Outcome::Unjudged(_) => Some("not judged"),
     }
 }

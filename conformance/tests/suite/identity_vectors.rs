@@ -7,7 +7,7 @@ use wireproof::atproto::plc::{Limits, Log, Operation};
 use wireproof::atproto::syntax::Did;
 use wireproof::codec::cbor;
 use wireproof::crypto::PublicKey;
-use wireproof::verify::plc::{History, Options, PlcRejection, judge};
+use wireproof::verify::plc::{History, Options, PlcRejection, verify};
 use wireproof::verify::{Verified, identity};
 use wireproof_conformance::{Folder, fixtures};
 
@@ -91,7 +91,7 @@ fn captured_accounts_have_one_key_in_document_and_log() {
 fn valid_logs_are_accepted() {
     let data = fixtures!(Captures);
     let undone = |name: &str| {
-        let history = judge(&data.bytes(&format!("atproto/plc/{name}.json")), &Options::default());
+        let history = verify(&data.bytes(&format!("atproto/plc/{name}.json")), &Options::default());
         let history = history.unwrap_or_else(|rejection| panic!("{name}: {rejection}"));
         let flags = history.operations().iter();
         flags.map(|judged| if judged.nullified { '-' } else { '+' }).collect::<String>()
@@ -109,7 +109,7 @@ fn valid_logs_are_accepted() {
 fn the_last_operation_that_holds_tells_what_is_true() {
     let data = fixtures!(Captures);
     let read = |name: &str| {
-        judge(&data.bytes(&format!("atproto/plc/{name}.json")), &Options::default()).unwrap()
+        verify(&data.bytes(&format!("atproto/plc/{name}.json")), &Options::default()).unwrap()
     };
     let dholms = read("log_legacy_dholms");
     assert_eq!(dholms.data().unwrap().handle().unwrap(), "dholms.xyz");
@@ -125,7 +125,7 @@ fn invalid_logs_are_refused_for_what_is_wrong_with_them() {
     let data = fixtures!(Captures);
     let code = |name: &str| {
         let json = data.bytes(&format!("atproto/plc/log_invalid_{name}.json"));
-        let rejection = judge(&json, &Options::default()).unwrap_err();
+        let rejection = verify(&json, &Options::default()).unwrap_err();
         (rejection.index, rejection.code())
     };
     // In DER, and ground to be 64 bytes long.
@@ -210,7 +210,7 @@ fn document(json: &[u8]) -> DidDocument {
 }
 
 fn judge_json(log: &Json) -> Result<Verified<History>, PlcRejection> {
-    judge(log.to_string().as_bytes(), &Options::default())
+    verify(log.to_string().as_bytes(), &Options::default())
 }
 
 fn accounts(data: &Folder) -> Vec<Json> {

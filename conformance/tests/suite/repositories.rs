@@ -24,7 +24,7 @@ use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 fn prove(export: &[u8], did: Option<&str>, keys: &[String]) -> Result<(), RepositoryRejection> {
     let options = Options::default();
     let whole = under_any(export, did, keys, &options)?;
-    assert_eq!(repository::faults(export, did, None, &options, 100), []);
+    assert_eq!(repository::collect_rejections(export, did, None, &options, 100), []);
     let again = whole.export(Vec::new()).unwrap();
     let judged = under_any(&again, did, keys, &options)?;
     assert_eq!((judged.root(), judged.tree()), (whole.root(), whole.tree()));
@@ -127,7 +127,7 @@ fn partial_repositories_are_refused_for_what_is_missing_and_old_ones_for_their_v
     assert_eq!(code("divy_v2.car"), "commit/version");
     assert_eq!(code("repo_slice_v2.car"), "commit/version");
     let partial = data.bytes("atproto/cars/attie_partial.car");
-    let all = repository::faults(&partial, None, None, &Options::default(), 1000);
+    let all = repository::collect_rejections(&partial, None, None, &Options::default(), 1000);
     let count = |code: &str| all.iter().filter(|fault| fault.code() == code).count();
     // The manifest: 2 nodes and 12 records are missing.
     assert_eq!((count("tree/missing-node"), count("record/missing"), all.len()), (2, 12, 14));
@@ -254,7 +254,13 @@ fn hostile_repositories_are_refused_by_the_rule_that_they_break_and_odd_ones_pro
         let key = PublicKey::from_did_key(&case.signing_key).unwrap();
         let options = Options::default();
         let verdict = repository::verify(&case.bytes, Some(&case.did), &key, &options);
-        let all = repository::faults(&case.bytes, Some(&case.did), Some(&key), &options, 1000);
+        let all = repository::collect_rejections(
+            &case.bytes,
+            Some(&case.did),
+            Some(&key),
+            &options,
+            1000,
+        );
         match (case.expect, verdict) {
             (Expect::Accept, Ok(_)) => assert_eq!(all, [], "{}", case.name),
             (Expect::Refuse, Err(refusal)) => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use wireproof::atproto::plc::UnsignedOperation;
 use wireproof::atproto::syntax::DidBuf;
-use wireproof::verify::plc::{self, History, Judged, Options};
+use wireproof::verify::plc::{self, AcceptedOperation, History, Options};
 
 use crate::args::plc::{PlcCommand, PlcVerifyArgs};
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
 fn verify(args: &PlcVerifyArgs, output: Output) -> Result<(), Failure> {
     let (name, json) = read(&args.log)?;
     let options = Options { did: did(args)?, ..Options::default() };
-    let history = plc::judge(&json, &options).map_err(|rejection| {
+    let history = plc::verify(&json, &options).map_err(|rejection| {
         Failure::Refused(format!("{name}: refused ({}): {rejection}", rejection.code()))
     })?;
     let told = Told::of(&history);
@@ -105,7 +105,7 @@ impl Told {
 }
 
 impl Line {
-    fn of(judged: &Judged) -> Self {
+    fn of(judged: &AcceptedOperation) -> Self {
         Self {
             cid: judged.cid.to_string(),
             kind: match judged.operation.unsigned() {

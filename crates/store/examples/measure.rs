@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 use atproto::syntax::Tid;
 use codec::Cid;
 use codec::cid::Codec;
-use verify::sync::{Account, ChainState, Head};
+use verify::sync::{AccountState, ChainState, Head};
 use wireproof_store::{Options, Store};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let path = folder.join("wireproof-measure.sqlite");
-    let store = Store::open(&path, Options { remembered_accounts: 1, ..Options::default() })?;
+    let store = Store::open(&path, Options { cached_accounts: 1, ..Options::default() })?;
     for accounts in [0, 100, 1_000, 10_000] {
         let took = (0..ROUNDS).map(|round| checkpoint(&store, accounts, round));
         let mut took: Vec<_> = took.collect::<Result<_, _>>()?;
         took.sort();
         println!("checkpoint of {accounts:5} accounts: {:?} in the middle", took[took.len() / 2]);
     }
-    let mut state = store.accounts()?;
+    let mut state = store.chain_state()?;
     for batch in [1, 128] {
         let dids: Vec<String> = (0..batch).map(|number| did(number * 7)).collect();
         let dids: Vec<&str> = dids.iter().map(String::as_str).collect();
-        let mut accounts = vec![Account::UNKNOWN; dids.len()];
+        let mut accounts = vec![AccountState::UNKNOWN; dids.len()];
         let start = Instant::now();
         for _ in 0..ROUNDS {
             state.load_many(&dids, &mut accounts)?;
@@ -57,10 +57,10 @@ fn did(number: u64) -> String {
     format!("did:plc:{}", &cid[cid.len() - 24..])
 }
 
-fn account(round: u64) -> Account {
+fn account(round: u64) -> AccountState {
     let cid = Cid::of(Codec::DagCbor, &round.to_be_bytes());
     let head = Head { rev: Tid::from_u64(round), data: cid, commit: cid };
-    Account { head: Some(head), ..Account::UNKNOWN }
+    AccountState { head: Some(head), ..AccountState::UNKNOWN }
 }
 
 const ROUNDS: u64 = 101;

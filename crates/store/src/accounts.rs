@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use verify::sync::{Account, ChainState};
+use verify::sync::{AccountState, ChainState};
 
-use crate::error::{Fault, StoreError};
+use crate::error::{StoreError, StoreFault};
 use crate::overlay::Overlay;
 use crate::row;
 use crate::store::Store;
@@ -16,17 +16,21 @@ use crate::store::Store;
 /// What is stored here is in memory alone until it is given to
 /// [`Store::checkpoint`](crate::Store::checkpoint).
 #[derive(Debug)]
-pub struct Accounts {
+pub struct StoreState {
     pub(crate) overlay: Arc<Overlay>,
     pub(crate) reader: Connection,
     // Keeps the file open.
     pub(crate) store: Store,
 }
 
-impl ChainState for Accounts {
+impl ChainState for StoreState {
     type Error = StoreError;
 
-    fn load_many(&mut self, dids: &[&str], accounts: &mut [Account]) -> Result<(), StoreError> {
+    fn load_many(
+        &mut self,
+        dids: &[&str],
+        accounts: &mut [AccountState],
+    ) -> Result<(), StoreError> {
         let mut missing = Vec::new();
         for (place, did) in dids.iter().enumerate() {
             match self.overlay.get(did) {
@@ -41,15 +45,20 @@ impl ChainState for Accounts {
         read.map_err(StoreError::at(self.store.path()))
     }
 
-    fn store_many(&mut self, changed: &[(&str, Account)]) -> Result<(), StoreError> {
+    fn store_many(&mut self, changed: &[(&str, AccountState)]) -> Result<(), StoreError> {
         changed.iter().for_each(|(did, account)| self.overlay.change(did, *account));
         Ok(())
     }
 }
 
-impl Accounts {
+impl StoreState {
     /// Reads the accounts at these places, all of them from one state of the file.
-    fn read(&self, places: &[usize], dids: &[&str], accounts: &mut [Account]) -> Result<(), Fault> {
+    fn read(
+        &self,
+        places: &[usize],
+        dids: &[&str],
+        accounts: &mut [AccountState],
+    ) -> Result<(), StoreFault> {
         let reading = self.reader.unchecked_transaction()?;
         for &place in places {
             accounts[place] = row::read(&reading, dids[place])?.unwrap_or_default();

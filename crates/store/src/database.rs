@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::error::{Fault, StoreError};
+use crate::error::{StoreError, StoreFault};
 
 /// What nobody else may hold while the file is used. Given back by the system when the process ends,
 /// however it does.
@@ -31,7 +31,7 @@ impl Lock {
         let file = File::create(&beside).map_err(StoreError::at(&beside))?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(StoreError::new(path, Fault::InUse)),
+            Err(TryLockError::WouldBlock) => Err(StoreError::new(path, StoreFault::InUse)),
             Err(TryLockError::Error(error)) => Err(StoreError::new(&beside, error)),
         }
     }
@@ -60,7 +60,7 @@ pub(crate) fn open_writer(path: &Path, max_bytes: Option<u64>) -> Result<Connect
         nobody_mends(&writer)?;
         Ok(writer)
     };
-    open().map_err(|fault: Fault| StoreError::new(path, fault))
+    open().map_err(|fault: StoreFault| StoreError::new(path, fault))
 }
 
 /// A connection that only reads.
@@ -76,17 +76,17 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error>
 }
 
 /// Whether nothing was written yet. What was written must be ours, and of our version.
-fn is_new(connection: &Connection) -> Result<bool, Fault> {
+fn is_new(connection: &Connection) -> Result<bool, StoreFault> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     match (pragma("page_count")?, pragma("application_id")?, pragma("user_version")?) {
         (0, ..) => Ok(true),
         (_, APPLICATION, VERSION) => Ok(false),
-        (_, APPLICATION, found) => Err(Fault::OtherVersion { found, known: VERSION }),
-        _ => Err(Fault::NotOurs),
+        (_, APPLICATION, found) => Err(StoreFault::OtherVersion { found, known: VERSION }),
+        _ => Err(StoreFault::NotOurs),
     }
 }
 
-fn create(writer: &mut Connection) -> Result<(), Fault> {
+fn create(writer: &mut Connection) -> Result<(), StoreFault> {
     let transaction = writer.transaction()?;
     transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "application_id", APPLICATION)?;
@@ -95,7 +95,7 @@ fn create(writer: &mut Connection) -> Result<(), Fault> {
 }
 
 /// Who was mending an account has ended with its process: the account is just out of step.
-fn nobody_mends(writer: &Connection) -> Result<(), Fault> {
+fn nobody_mends(writer: &Connection) -> Result<(), StoreFault> {
     writer.execute("UPDATE account SET sync = 1 WHERE sync = 2", [])?;
     Ok(())
 }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     /// Opens a file that another program made and tells what was said of it.
-    fn opened(make: impl FnOnce(&Connection)) -> Fault {
+    fn opened(make: impl FnOnce(&Connection)) -> StoreFault {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.sqlite");
         let other = Connection::open(&path).unwrap();
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn another_programs_database_is_refused_and_left_alone() {
-        assert_eq!(opened(|other| other.execute_batch(SCHEMA).unwrap()), Fault::NotOurs);
+        assert_eq!(opened(|other| other.execute_batch(SCHEMA).unwrap()), StoreFault::NotOurs);
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
             other.pragma_update(None, "application_id", APPLICATION).unwrap();
             other.pragma_update(None, "user_version", 2).unwrap();
         });
-        assert_eq!(fault, Fault::OtherVersion { found: 2, known: 1 });
+        assert_eq!(fault, StoreFault::OtherVersion { found: 2, known: 1 });
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.sqlite");
         std::fs::write(&path, [b'x'; 8192]).unwrap();
-        assert_eq!(open_writer(&path, None).unwrap_err().fault, Fault::NotOurs);
+        assert_eq!(open_writer(&path, None).unwrap_err().fault, StoreFault::NotOurs);
         assert_eq!(std::fs::read(&path).unwrap(), [b'x'; 8192]);
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.sqlite");
         let lock = Lock::take(&path).unwrap();
-        assert_eq!(Lock::take(&path).unwrap_err().fault, Fault::InUse);
+        assert_eq!(Lock::take(&path).unwrap_err().fault, StoreFault::InUse);
         drop(lock);
         Lock::take(&path).unwrap();
     }

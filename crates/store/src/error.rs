@@ -12,13 +12,13 @@ pub struct StoreError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: StoreFault,
 }
 
 /// What is wrong with a state file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum StoreFault {
     /// Another process follows with this file. End it, or give this one another folder.
     #[error("another process uses this state file")]
     InUse,
@@ -55,17 +55,17 @@ pub enum Fault {
 
 impl StoreError {
     /// An error with the file at `path`.
-    pub(crate) fn new(path: &Path, fault: impl Into<Fault>) -> Self {
+    pub(crate) fn new(path: &Path, fault: impl Into<StoreFault>) -> Self {
         Self { path: path.to_owned(), fault: fault.into() }
     }
 
     /// The same, for `map_err`.
-    pub(crate) fn at<F: Into<Fault>>(path: &Path) -> impl Fn(F) -> Self {
+    pub(crate) fn at<F: Into<StoreFault>>(path: &Path) -> impl Fn(F) -> Self {
         move |fault| Self::new(path, fault)
     }
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for StoreFault {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
@@ -74,7 +74,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for StoreFault {
     #[cold]
     fn from(error: rusqlite::Error) -> Self {
         let text = error.to_string();

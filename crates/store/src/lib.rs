@@ -2,7 +2,7 @@
 //! known of its chain.
 //!
 //! [`Store`] is one SQLite file. One thread writes it; what comes while it writes goes into the next
-//! transaction together. [`Accounts`] is the [`ChainState`](verify::sync::ChainState) upon it: what a
+//! transaction together. [`StoreState`] is the [`ChainState`](verify::sync::ChainState) upon it: what a
 //! judge changes stays in memory until [`Store::checkpoint`] says that the events behind it were
 //! handled, and goes to the file in the same transaction as the cursors. So the file never holds a
 //! state that its cursor has not reached, nor a cursor without its states.
@@ -10,14 +10,14 @@
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
-//! use verify::sync::{Account, ChainState};
+//! use verify::sync::{AccountState, ChainState};
 //! use wireproof_store::{Options, Store};
 //!
 //! let store = Store::open(&dir.path().join("state.sqlite"), Options::default())?;
-//! let mut accounts = store.accounts()?;
+//! let mut accounts = store.chain_state()?;
 //!
 //! // A judge does this:
-//! let (did, account) = ("did:web:example.com", Account { is_active: false, ..Account::UNKNOWN });
+//! let (did, account) = ("did:web:example.com", AccountState { is_active: false, ..AccountState::UNKNOWN });
 //! accounts.store_many(&[(did, account)])?;
 //!
 //! // And when its events were handled:
@@ -48,6 +48,6 @@ mod store;
 mod tests;
 mod writer;
 
-pub use accounts::Accounts;
-pub use error::{Fault, StoreError};
-pub use store::{Key, Options, Store};
+pub use accounts::StoreState;
+pub use error::{StoreError, StoreFault};
+pub use store::{Options, Store, StoredKey};

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use verify::sync::Account;
+use verify::sync::AccountState;
 
 /// The accounts in memory, in parts that are locked one by one.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Overlay {
 
 #[derive(Debug, Default)]
 struct Part {
-    unsaved: HashMap<Box<str>, Account>,
+    unsaved: HashMap<Box<str>, AccountState>,
     /// When the young are too many they become the old ones, who go, unless they were asked for since.
     young: HashMap<Box<str>, Kept>,
     old: HashMap<Box<str>, Kept>,
@@ -39,7 +39,7 @@ struct Part {
 /// An account that is in the file too.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    account: Account,
+    account: AccountState,
     /// Whether a judge said so, or else the file.
     is_judged: bool,
 }
@@ -56,7 +56,7 @@ impl Overlay {
     }
 
     /// What is known of an account, if memory knows it.
-    pub(crate) fn get(&self, did: &str) -> Option<Account> {
+    pub(crate) fn get(&self, did: &str) -> Option<AccountState> {
         let mut part = self.part(did);
         let young = || part.young.get(did).map(|kept| kept.account);
         let known = part.unsaved.get(did).copied().or_else(young);
@@ -69,12 +69,12 @@ impl Overlay {
     }
 
     /// Keeps what the file says of an account.
-    pub(crate) fn remember(&self, did: &str, account: Account) {
+    pub(crate) fn remember(&self, did: &str, account: AccountState) {
         self.part(did).keep(did.into(), Kept { account, is_judged: false }, self.max_young);
     }
 
     /// Keeps what the file does not say yet.
-    pub(crate) fn change(&self, did: &str, account: Account) {
+    pub(crate) fn change(&self, did: &str, account: AccountState) {
         let mut part = self.part(did);
         if let Some(unsaved) = part.unsaved.get_mut(did) {
             *unsaved = account;
@@ -85,7 +85,7 @@ impl Overlay {
     }
 
     /// The file now says this of an account. If memory says the same, it need not keep it.
-    pub(crate) fn saved(&self, did: &str, account: &Account) {
+    pub(crate) fn saved(&self, did: &str, account: &AccountState) {
         let mut part = self.part(did);
         if part.unsaved.get(did) == Some(account) {
             let (did, account) = part.unsaved.remove_entry(did).expect("just seen");
@@ -138,14 +138,14 @@ const PARTS: usize = 64;
 mod tests {
     use super::*;
 
-    const GONE: Account = Account { is_active: false, ..Account::UNKNOWN };
+    const GONE: AccountState = AccountState { is_active: false, ..AccountState::UNKNOWN };
 
     #[test]
     fn the_saved_are_bounded_and_the_unsaved_are_kept() {
         let overlay = Overlay::new(PARTS * 4);
         let did = |number: u32| format!("did:web:{number}.test");
         (0..2_000).for_each(|number| overlay.change(&did(number), GONE));
-        (2_000..9_000).for_each(|number| overlay.remember(&did(number), Account::UNKNOWN));
+        (2_000..9_000).for_each(|number| overlay.remember(&did(number), AccountState::UNKNOWN));
         assert_eq!(overlay.unsaved(), 2_000);
         assert!(overlay.len() <= 2_000 + PARTS * 4, "{}", overlay.len());
         assert!((0..2_000).all(|number| overlay.get(&did(number)) == Some(GONE)));
@@ -158,29 +158,29 @@ mod tests {
     fn an_account_that_changed_since_it_was_saved_is_still_unsaved() {
         let overlay = Overlay::new(0);
         overlay.change("did:web:a.test", GONE);
-        overlay.saved("did:web:a.test", &Account::UNKNOWN);
+        overlay.saved("did:web:a.test", &AccountState::UNKNOWN);
         assert_eq!((overlay.get("did:web:a.test"), overlay.unsaved()), (Some(GONE), 1));
     }
 
     #[test]
     fn an_older_state_that_is_saved_after_the_newest_does_not_replace_it() {
         let (overlay, did) = (Overlay::new(PARTS * 8), "did:web:a.test");
-        for account in [Account::UNKNOWN, GONE, Account::UNKNOWN] {
+        for account in [AccountState::UNKNOWN, GONE, AccountState::UNKNOWN] {
             overlay.change(did, account);
         }
         let saved = |account| {
             overlay.saved(did, &account);
             (overlay.get(did), overlay.unsaved())
         };
-        assert_eq!(saved(Account::UNKNOWN), (Some(Account::UNKNOWN), 0));
-        assert_eq!(saved(GONE), (Some(Account::UNKNOWN), 1));
-        assert_eq!(saved(Account::UNKNOWN), (Some(Account::UNKNOWN), 0));
+        assert_eq!(saved(AccountState::UNKNOWN), (Some(AccountState::UNKNOWN), 0));
+        assert_eq!(saved(GONE), (Some(AccountState::UNKNOWN), 1));
+        assert_eq!(saved(AccountState::UNKNOWN), (Some(AccountState::UNKNOWN), 0));
     }
 
     #[test]
     fn what_was_read_from_the_file_follows_the_file() {
         let (overlay, did) = (Overlay::new(PARTS * 8), "did:web:a.test");
-        overlay.remember(did, Account::UNKNOWN);
+        overlay.remember(did, AccountState::UNKNOWN);
         overlay.saved(did, &GONE);
         assert_eq!((overlay.get(did), overlay.unsaved()), (Some(GONE), 0));
     }
@@ -190,7 +190,7 @@ mod tests {
         let overlay = Overlay::new(PARTS * 8);
         overlay.remember("did:web:kept.test", GONE);
         for number in 0..10_000 {
-            overlay.remember(&format!("did:web:{number}.test"), Account::UNKNOWN);
+            overlay.remember(&format!("did:web:{number}.test"), AccountState::UNKNOWN);
             assert_eq!(overlay.get("did:web:kept.test"), Some(GONE));
         }
     }

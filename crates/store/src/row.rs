@@ -3,21 +3,25 @@
 use atproto::syntax::Tid;
 use codec::Cid;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use verify::sync::{Account, Head, SyncState};
+use verify::sync::{AccountState, Head, SyncState};
 
-use crate::error::Fault;
+use crate::error::StoreFault;
 
 /// The account with this DID, if there is a row of it.
-pub(crate) fn read(connection: &Connection, did: &str) -> Result<Option<Account>, Fault> {
+pub(crate) fn read(connection: &Connection, did: &str) -> Result<Option<AccountState>, StoreFault> {
     let mut select = connection.prepare_cached(SELECT)?;
     let columns = select.query_row([did], Columns::of).optional()?;
     let account = columns.map(|columns| columns.into_account()).transpose();
-    account.map_err(|what| Fault::Damaged(format!("{what} of {did}")))
+    account.map_err(|what| StoreFault::Damaged(format!("{what} of {did}")))
 }
 
 /// Writes what is known of the account with this DID.
-pub(crate) fn write(connection: &Connection, did: &str, account: &Account) -> Result<(), Fault> {
-    let Account { head, sync, is_active } = account;
+pub(crate) fn write(
+    connection: &Connection,
+    did: &str,
+    account: &AccountState,
+) -> Result<(), StoreFault> {
+    let AccountState { head, sync, is_active } = account;
     let rev = head.map(|head| head.rev.to_bytes());
     let rev = rev.as_ref().map(|rev| str::from_utf8(rev).expect("the alphabet is ASCII"));
     let data = head.as_ref().map(|head| head.data.as_bytes().as_slice());
@@ -48,7 +52,7 @@ impl Columns {
     }
 
     /// Refused is what was never written, with its name.
-    fn into_account(self) -> Result<Account, &'static str> {
+    fn into_account(self) -> Result<AccountState, &'static str> {
         let head = match (&self.rev, &self.data, &self.commit) {
             (None, None, None) => None,
             (Some(rev), Some(data), Some(commit)) => Some(Head {
@@ -59,7 +63,7 @@ impl Columns {
             _ => return Err("head"),
         };
         let sync = STATES.into_iter().find(|state| *state as u8 == self.sync).ok_or("sync")?;
-        Ok(Account { head, sync, is_active: self.is_active })
+        Ok(AccountState { head, sync, is_active: self.is_active })
     }
 }
 

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use verify::sync::Account;
+use verify::sync::AccountState;
 
-use crate::accounts::Accounts;
+use crate::accounts::StoreState;
 use crate::database::{self, Lock};
-use crate::error::{Fault, StoreError};
+use crate::error::{StoreError, StoreFault};
 use crate::overlay::Overlay;
 use crate::writer::{Change, Writer};
 
@@ -17,27 +17,27 @@ use crate::writer::{Change, Writer};
 pub struct Options {
     /// How many accounts are kept in memory beside those that are not in the file yet; one is about
     /// 200 bytes. 500,000.
-    pub remembered_accounts: usize,
+    pub cached_accounts: usize,
     /// How long the file may become, its log aside. As long as the disk allows.
     pub max_bytes: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { remembered_accounts: 500_000, max_bytes: None }
+        Self { cached_accounts: 500_000, max_bytes: None }
     }
 }
 
 /// The key of an account, as it was when it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct StoredKey {
     /// The key, as a `did:key`. Kept as it was given.
     pub did_key: String,
     /// When it was asked for, in microseconds since 1970.
     pub fetched_micros: u64,
 }
 
-/// A state file. Clones share it; it is closed when the last of them and of its [`Accounts`] is
+/// A state file. Clones share it; it is closed when the last of them and of its [`StoreState`] is
 /// dropped.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
@@ -65,7 +65,7 @@ impl Store {
         let lock = Lock::take(path)?;
         let connection = database::open_writer(path, options.max_bytes)?;
         let reader = Mutex::new(database::open_reader(path)?);
-        let overlay = Arc::new(Overlay::new(options.remembered_accounts));
+        let overlay = Arc::new(Overlay::new(options.cached_accounts));
         let (path, writer) = (path.to_owned(), Writer::start(connection, path.to_owned())?);
         Ok(Self(Arc::new(Inner { path, overlay, reader, writer, _lock: lock })))
     }
@@ -74,9 +74,9 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be opened once more.
-    pub fn accounts(&self) -> Result<Accounts, StoreError> {
+    pub fn chain_state(&self) -> Result<StoreState, StoreError> {
         let (overlay, path) = (Arc::clone(&self.0.overlay), self.0.path.clone());
-        Ok(Accounts { overlay, reader: database::open_reader(&path)?, store: self.clone() })
+        Ok(StoreState { overlay, reader: database::open_reader(&path)?, store: self.clone() })
     }
 
     /// Keeps how far streams were read and what is true of accounts there, all or nothing; on the disk
@@ -87,7 +87,7 @@ impl Store {
     pub fn checkpoint(
         &self,
         cursors: &[(impl AsRef<str>, u64)],
-        accounts: &[(impl AsRef<str>, Account)],
+        accounts: &[(impl AsRef<str>, AccountState)],
     ) -> Result<(), StoreError> {
         let cursors = cursors.iter().map(|(stream, seq)| (stream.as_ref().to_owned(), *seq));
         let rows = accounts.iter().map(|(did, account)| (did.as_ref().into(), *account));
@@ -133,7 +133,7 @@ impl Store {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn keep_keys(&self, keys: Vec<(Box<str>, Option<Key>)>) -> Result<(), StoreError> {
+    pub fn save_keys(&self, keys: Vec<(Box<str>, Option<StoredKey>)>) -> Result<(), StoreError> {
         self.0.writer.write(Change::Keys(keys))
     }
 
@@ -141,10 +141,10 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn key(&self, did: &str) -> Result<Option<Key>, StoreError> {
+    pub fn key(&self, did: &str) -> Result<Option<StoredKey>, StoreError> {
         let key = |row: &Row<'_>| {
             let (did_key, fetched) = (row.get(0)?, row.get::<_, i64>(1)?);
-            Ok(Key { did_key, fetched_micros: fetched.cast_unsigned() })
+            Ok(StoredKey { did_key, fetched_micros: fetched.cast_unsigned() })
         };
         self.read(|reader| {
             let mut select =
@@ -157,7 +157,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn out_of_step(&self, limit: usize) -> Result<Vec<String>, StoreError> {
+    pub fn desynchronized(&self, limit: usize) -> Result<Vec<String>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(|reader| {
             let mut select = reader.prepare(OUT_OF_STEP)?;
@@ -175,7 +175,10 @@ impl Store {
         &self.0.path
     }
 
-    fn read<T>(&self, ask: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, StoreError> {
+    fn read<T>(
+        &self,
+        ask: impl FnOnce(&Connection) -> Result<T, StoreFault>,
+    ) -> Result<T, StoreError> {
         let reader: MutexGuard<'_, Connection> =
             self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
         ask(&reader).map_err(StoreError::at(&self.0.path))

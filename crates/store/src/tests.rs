@@ -9,17 +9,17 @@ use codec::Cid;
 use codec::cid::Codec;
 use proptest::prelude::*;
 use tempfile::TempDir;
-use verify::sync::{Account, ChainState, Head, SyncState};
+use verify::sync::{AccountState, ChainState, Head, SyncState};
 
 use super::*;
 
 const STREAM: &str = "wss://relay.example.com/xrpc/com.atproto.sync.subscribeRepos";
-const NOTHING: [(&str, Account); 0] = [];
+const NOTHING: [(&str, AccountState); 0] = [];
 
-fn account(number: u64) -> Account {
+fn account(number: u64) -> AccountState {
     let cid = |salt: u8| Cid::of(Codec::DagCbor, &[&number.to_be_bytes()[..], &[salt]].concat());
     let head = Head { rev: Tid::from_u64(number), data: cid(0), commit: cid(1) };
-    Account { head: Some(head), ..Account::UNKNOWN }
+    AccountState { head: Some(head), ..AccountState::UNKNOWN }
 }
 
 fn did(number: u64) -> String {
@@ -34,13 +34,13 @@ fn open(path: &Path) -> Store {
     Store::open(path, Options::default()).unwrap()
 }
 
-fn load(accounts: &mut Accounts, did: &str) -> Account {
-    let mut loaded = [Account::UNKNOWN];
+fn load(accounts: &mut StoreState, did: &str) -> AccountState {
+    let mut loaded = [AccountState::UNKNOWN];
     accounts.load_many(&[did], &mut loaded).unwrap();
     loaded[0]
 }
 
-fn fault<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Fault {
+fn fault<T: std::fmt::Debug>(result: Result<T, StoreError>) -> StoreFault {
     result.unwrap_err().fault
 }
 
@@ -49,8 +49,8 @@ fn what_was_checkpointed_is_there_again_and_what_was_not_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     assert_eq!(store.cursor(STREAM), Ok(None));
-    let mut accounts = store.accounts().unwrap();
-    let gone = Account { is_active: false, ..Account::UNKNOWN };
+    let mut accounts = store.chain_state().unwrap();
+    let gone = AccountState { is_active: false, ..AccountState::UNKNOWN };
     accounts.store_many(&[("did:web:a.test", account(1)), ("did:web:b.test", gone)]).unwrap();
     accounts.store_many(&[("did:web:c.test", account(2))]).unwrap();
     let handled = [("did:web:a.test", account(1)), ("did:web:b.test", gone)];
@@ -59,11 +59,11 @@ fn what_was_checkpointed_is_there_again_and_what_was_not_is_not() {
     drop((store, accounts));
 
     let store = open(&file(&dir));
-    let mut accounts = store.accounts().unwrap();
+    let mut accounts = store.chain_state().unwrap();
     let mut loaded = [account(77); 4];
     let dids = ["did:web:b.test", "did:web:c.test", "did:web:a.test", "did:web:stranger.test"];
     accounts.load_many(&dids, &mut loaded).unwrap();
-    assert_eq!(loaded, [gone, Account::UNKNOWN, account(1), Account::UNKNOWN]);
+    assert_eq!(loaded, [gone, AccountState::UNKNOWN, account(1), AccountState::UNKNOWN]);
     let cursors = [(STREAM.to_owned(), 9), ("wss://b.test".to_owned(), u64::MAX)];
     assert_eq!(store.cursors().unwrap().len(), 2);
     assert!(cursors.iter().all(|cursor| store.cursors().unwrap().contains(cursor)));
@@ -82,8 +82,8 @@ fn a_stream_can_start_anew() {
 fn keys_are_kept_replaced_and_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
-    let key = |name: &str, at| Key { did_key: format!("did:key:{name}"), fetched_micros: at };
-    let keep = |did: &str, key| store.keep_keys(vec![(did.into(), key)]).unwrap();
+    let key = |name: &str, at| StoredKey { did_key: format!("did:key:{name}"), fetched_micros: at };
+    let keep = |did: &str, key| store.save_keys(vec![(did.into(), key)]).unwrap();
     keep("did:web:a.test", Some(key("zA", 1)));
     keep("did:web:a.test", Some(key("zB", 2)));
     keep("did:web:b.test", Some(key("zC", 3)));
@@ -96,7 +96,7 @@ fn keys_are_kept_replaced_and_forgotten() {
 fn who_was_being_mended_is_out_of_step_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
-    let at = |sync| Account { sync, ..account(1) };
+    let at = |sync| AccountState { sync, ..account(1) };
     let mended = [
         ("did:web:a.test", at(SyncState::InProgress)),
         ("did:web:b.test", at(SyncState::Desynchronized)),
@@ -105,9 +105,9 @@ fn who_was_being_mended_is_out_of_step_after_a_restart() {
     store.checkpoint(&[(STREAM, 1)], &mended).unwrap();
     drop(store);
     let store = open(&file(&dir));
-    assert_eq!(store.out_of_step(10).unwrap(), ["did:web:a.test", "did:web:b.test"]);
-    assert_eq!(store.out_of_step(1).unwrap().len(), 1);
-    let mut accounts = store.accounts().unwrap();
+    assert_eq!(store.desynchronized(10).unwrap(), ["did:web:a.test", "did:web:b.test"]);
+    assert_eq!(store.desynchronized(1).unwrap().len(), 1);
+    let mut accounts = store.chain_state().unwrap();
     assert_eq!(load(&mut accounts, "did:web:a.test"), at(SyncState::Desynchronized));
 }
 
@@ -115,11 +115,11 @@ fn who_was_being_mended_is_out_of_step_after_a_restart() {
 fn a_second_one_is_refused_while_the_file_is_used() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
-    let accounts = store.accounts().unwrap();
+    let accounts = store.chain_state().unwrap();
     let again = || Store::open(&file(&dir), Options::default());
-    assert_eq!(fault(again()), Fault::InUse);
+    assert_eq!(fault(again()), StoreFault::InUse);
     drop(store);
-    assert_eq!(fault(again()), Fault::InUse, "a judge still reads it");
+    assert_eq!(fault(again()), StoreFault::InUse, "a judge still reads it");
     drop(accounts);
     again().unwrap();
 }
@@ -129,21 +129,24 @@ fn a_full_disk_leaves_the_file_as_it_was_and_the_accounts_in_memory() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { max_bytes: Some(64 << 10), ..Options::default() };
     let store = Store::open(&file(&dir), options).unwrap();
-    let mut accounts = store.accounts().unwrap();
+    let mut accounts = store.chain_state().unwrap();
     store.checkpoint(&[(STREAM, 1)], &[(did(0), account(1))]).unwrap();
     let many: Vec<_> = (0..5_000).map(|number| (did(number), account(2))).collect();
     let changed: Vec<_> = many.iter().map(|(did, account)| (did.as_str(), *account)).collect();
     accounts.store_many(&changed).unwrap();
     let error = store.checkpoint(&[(STREAM, 2)], &many).unwrap_err();
-    assert_eq!((error.fault, error.path), (Fault::Full, file(&dir)));
+    assert_eq!((error.fault, error.path), (StoreFault::Full, file(&dir)));
     assert_eq!((store.cursor(STREAM), store.in_memory().1), (Ok(Some(1)), 5_000));
     // What fits is still written.
     store.checkpoint(&[(STREAM, 3)], &[(did(0), account(2))]).unwrap();
     drop((store, accounts));
     let store = open(&file(&dir));
-    let mut accounts = store.accounts().unwrap();
+    let mut accounts = store.chain_state().unwrap();
     assert_eq!(store.cursor(STREAM), Ok(Some(3)));
-    assert_eq!((load(&mut accounts, &did(0)), load(&mut accounts, &did(1))).1, Account::UNKNOWN);
+    assert_eq!(
+        (load(&mut accounts, &did(0)), load(&mut accounts, &did(1))).1,
+        AccountState::UNKNOWN
+    );
 }
 
 #[test]
@@ -155,9 +158,9 @@ fn a_damaged_row_is_told_with_its_account() {
     other.execute(row, []).unwrap();
     other.close().unwrap();
     let store = open(&file(&dir));
-    let mut accounts = store.accounts().unwrap();
-    let fault = fault(accounts.load_many(&["did:web:a.test"], &mut [Account::UNKNOWN]));
-    assert_eq!(fault, Fault::Damaged("rev of did:web:a.test".to_owned()));
+    let mut accounts = store.chain_state().unwrap();
+    let fault = fault(accounts.load_many(&["did:web:a.test"], &mut [AccountState::UNKNOWN]));
+    assert_eq!(fault, StoreFault::Damaged("rev of did:web:a.test".to_owned()));
 }
 
 #[test]
@@ -174,7 +177,7 @@ fn a_damaged_page_is_told_and_not_panicked_over() {
         Err(error) => error.fault,
         Ok(store) => fault(store.cursor(STREAM)),
     };
-    assert!(matches!(fault, Fault::Damaged(_)), "{fault}");
+    assert!(matches!(fault, StoreFault::Damaged(_)), "{fault}");
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn another_program_that_keeps_the_file_locked_is_told() {
     let store = open(&file(&dir));
     let other = rusqlite::Connection::open(file(&dir)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert_eq!(fault(store.checkpoint(&[(STREAM, 1)], &NOTHING)), Fault::Locked);
+    assert_eq!(fault(store.checkpoint(&[(STREAM, 1)], &NOTHING)), StoreFault::Locked);
     other.execute_batch("ROLLBACK").unwrap();
     store.checkpoint(&[(STREAM, 2)], &NOTHING).unwrap();
     assert_eq!(store.cursor(STREAM), Ok(Some(2)));
@@ -218,8 +221,8 @@ fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
 /// The checkpoint that is there: the cursor's, and that of every account.
 fn checkpoint_of(store: &Store) -> u64 {
     let seq = store.cursor(STREAM).unwrap().unwrap_or(0);
-    let mut accounts = store.accounts().unwrap();
-    let expected = if seq == 0 { Account::UNKNOWN } else { account(seq) };
+    let mut accounts = store.chain_state().unwrap();
+    let expected = if seq == 0 { AccountState::UNKNOWN } else { account(seq) };
     assert!((0..40).all(|number| load(&mut accounts, &did(number)) == expected), "{seq}");
     seq
 }
@@ -278,15 +281,15 @@ proptest! {
     fn accounts_are_a_map(steps in prop::collection::vec(step(), 1..200)) {
         let dir = tempfile::tempdir().unwrap();
         // Nearly no memory, so that nearly everything comes from the file.
-        let options = Options { remembered_accounts: 1, ..Options::default() };
+        let options = Options { cached_accounts: 1, ..Options::default() };
         let open = || {
             let store = Store::open(&file(&dir), options).unwrap();
-            let judges = [store.accounts().unwrap(), store.accounts().unwrap()];
+            let judges = [store.chain_state().unwrap(), store.chain_state().unwrap()];
             (store, judges)
         };
         let (mut store, mut judges) = open();
         let (mut map, mut saved) = (HashMap::new(), HashMap::new());
-        let mut pending: Vec<(String, Account)> = Vec::new();
+        let mut pending: Vec<(String, AccountState)> = Vec::new();
         for (rev, step) in (1..).zip(steps) {
             match step {
                 Step::Store { judge, did: number } => {

@@ -9,11 +9,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use rusqlite::{Connection, Transaction, params};
-use verify::sync::Account;
+use verify::sync::AccountState;
 
-use crate::error::{Fault, StoreError};
+use crate::error::{StoreError, StoreFault};
 use crate::row;
-use crate::store::Key;
+use crate::store::StoredKey;
 
 /// What to write.
 #[derive(Debug)]
@@ -23,12 +23,12 @@ pub(crate) enum Change {
         /// Streams and their `seq`.
         cursors: Vec<(String, u64)>,
         /// Accounts by their DID.
-        accounts: Vec<(Box<str>, Account)>,
+        accounts: Vec<(Box<str>, AccountState)>,
     },
     /// A stream starts anew.
     ForgetCursor(String),
     /// The keys of accounts; `None` for those of which none is known any more.
-    Keys(Vec<(Box<str>, Option<Key>)>),
+    Keys(Vec<(Box<str>, Option<StoredKey>)>),
 }
 
 /// The way to the thread.
@@ -56,7 +56,7 @@ impl Writer {
     pub(crate) fn write(&self, change: Change) -> Result<(), StoreError> {
         let (answer, written) = sync_channel(1);
         let requests = self.requests.as_ref().expect("open until it is dropped");
-        let closed = || StoreError::new(&self.path, Fault::Closed);
+        let closed = || StoreError::new(&self.path, StoreFault::Closed);
         requests.send((change, answer)).map_err(|_| closed())?;
         written.recv().map_err(|_| closed())?
     }
@@ -92,7 +92,7 @@ fn write_all(mut connection: Connection, waiting: &Receiver<Request>, path: &Pat
     let _ = connection.close();
 }
 
-fn write_group(connection: &mut Connection, group: &[Request]) -> Result<(), Fault> {
+fn write_group(connection: &mut Connection, group: &[Request]) -> Result<(), StoreFault> {
     let transaction = connection.transaction()?;
     for (change, _) in group {
         change.write(&transaction)?;
@@ -101,7 +101,7 @@ fn write_group(connection: &mut Connection, group: &[Request]) -> Result<(), Fau
 }
 
 impl Change {
-    fn write(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+    fn write(&self, transaction: &Transaction<'_>) -> Result<(), StoreFault> {
         match self {
             Self::Checkpoint { cursors, accounts } => {
                 let mut upsert = transaction.prepare_cached(UPSERT_CURSOR)?;
@@ -119,13 +119,13 @@ impl Change {
     }
 }
 
-fn write_key(transaction: &Transaction<'_>, did: &str, key: &Key) -> Result<(), Fault> {
+fn write_key(transaction: &Transaction<'_>, did: &str, key: &StoredKey) -> Result<(), StoreFault> {
     let mut upsert = transaction.prepare_cached(UPSERT_KEY)?;
     upsert.execute(params![did, key.did_key, key.fetched_micros.cast_signed()])?;
     Ok(())
 }
 
-fn forget(transaction: &Transaction<'_>, delete: &str, what: &str) -> Result<(), Fault> {
+fn forget(transaction: &Transaction<'_>, delete: &str, what: &str) -> Result<(), StoreFault> {
     transaction.prepare_cached(delete)?.execute([what])?;
     Ok(())
 }

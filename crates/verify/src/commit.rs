@@ -21,7 +21,7 @@ use crate::Verified;
 /// use atproto::commit::UnsignedCommit;
 /// use codec::cid::{Cid, Codec};
 /// use crypto::{Curve, SecretKey};
-/// use wireproof_verify::commit::{self, CommitRefusal};
+/// use wireproof_verify::commit::{self, CommitRejection};
 ///
 /// let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
 /// let data = Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6");
@@ -37,13 +37,13 @@ use crate::Verified;
 pub fn verify<'a>(
     block: &'a [u8],
     key: &PublicKey,
-) -> Result<Verified<Commit<'a>>, CommitRefusal<'a>> {
+) -> Result<Verified<Commit<'a>>, CommitRejection<'a>> {
     let commit = Commit::parse(block)?;
     if Did::parse(commit.did).is_err() {
-        return Err(CommitRefusal::Did(commit.did));
+        return Err(CommitRejection::Did(commit.did));
     }
     if Tid::parse(commit.rev).is_err() {
-        return Err(CommitRefusal::Rev(commit.rev));
+        return Err(CommitRejection::Rev(commit.rev));
     }
     key.verify_digest(&commit.signing_bytes().digest(), commit.sig)?;
     Ok(Verified::vouch(commit))
@@ -51,7 +51,7 @@ pub fn verify<'a>(
 
 /// Why a block is not a commit that the key signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CommitRefusal<'a> {
+pub enum CommitRejection<'a> {
     /// The block is not a commit object of version 3.
     #[error(transparent)]
     Object(CommitError),
@@ -66,7 +66,7 @@ pub enum CommitRefusal<'a> {
     Signature(SignatureFault),
 }
 
-impl CommitRefusal<'_> {
+impl CommitRejection<'_> {
     /// The stable name of the rule that was broken.
     pub fn code(&self) -> &'static str {
         match self {
@@ -78,14 +78,14 @@ impl CommitRefusal<'_> {
     }
 }
 
-impl From<CommitError> for CommitRefusal<'_> {
+impl From<CommitError> for CommitRejection<'_> {
     #[cold]
     fn from(error: CommitError) -> Self {
         Self::Object(error)
     }
 }
 
-impl From<SignatureFault> for CommitRefusal<'_> {
+impl From<SignatureFault> for CommitRejection<'_> {
     #[cold]
     fn from(fault: SignatureFault) -> Self {
         Self::Signature(fault)

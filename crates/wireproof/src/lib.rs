@@ -56,7 +56,7 @@
 //!     match judged.outcome {
 //!         Outcome::Commit(commit, Chain::Broken(gap)) => println!("fetch {}: {gap}", commit.repo),
 //!         Outcome::Commit(commit, _) => println!("{} changed {:?}", commit.repo, commit.ops),
-//!         Outcome::Refused(why) => println!("{}: {why}", why.code()),
+//!         Outcome::Rejected(why) => println!("{}: {why}", why.code()),
 //!         other => println!("{other:?}"),
 //!     }
 //! }

@@ -113,7 +113,7 @@ async fn the_log_of_a_renamed_account_proves_what_the_directory_says_of_it() {
     let url = format!("{}/{did}/log/audit", scene.plc.url()).parse().unwrap();
     let log = http.get(&url, &Limits::DOCUMENT).await.unwrap();
     let options = plc::Options { did: Some(did.to_buf()), ..Default::default() };
-    let history = plc::judge(&log.body, &options).unwrap();
+    let history = plc::verify(&log.body, &options).unwrap();
     assert_eq!(history.operations().len(), 2);
     let account = resolver.account(did).await.unwrap();
     assert_eq!(history.signing_key(), account.key);

@@ -40,13 +40,13 @@ impl Mirror {
             return self.faults.push(format!("{event:?}"));
         };
         match outcome {
-            Outcome::Commit(commit, Chain::Holds | Chain::FirstSighting) => {
+            Outcome::Commit(commit, Chain::Intact | Chain::FirstSeen) => {
                 self.replica(commit.repo).apply(commit);
             }
-            Outcome::Commit(commit, Chain::Broken(_) | Chain::Unmended) => {
+            Outcome::Commit(commit, Chain::Broken(_) | Chain::StillDesynchronized) => {
                 self.replica(commit.repo).is_broken = true;
             }
-            Outcome::Sync(sync, SyncEffect::Unchanged | SyncEffect::FirstSighting) => {
+            Outcome::Sync(sync, SyncEffect::Unchanged | SyncEffect::FirstSeen) => {
                 self.replica(sync.did).rev = sync.rev.to_string();
             }
             Outcome::Sync(sync, SyncEffect::Desynchronized) => {

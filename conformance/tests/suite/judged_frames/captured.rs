@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use simnet::firehose::{Corpus, Spec};
 use wireproof::atproto::corpus;
 use wireproof::crypto::{CompressedKey, PublicKey};
-use wireproof::verify::sync::{Account, Chain, Outcome, Policy, SyncState};
+use wireproof::verify::sync::{AccountState, Chain, Outcome, Policy, SyncState};
 use wireproof_conformance::{Folder, fixtures};
 
 use super::stage::{Court, word};
@@ -40,14 +40,14 @@ fn the_commits_of_the_reference_server_chain_once_the_gap_in_the_capture_is_mend
         let Outcome::Commit(commit, chain) = court.judge(frame).outcome else { continue };
         let did = commit.repo.to_owned();
         match chain {
-            Chain::FirstSighting => {}
+            Chain::FirstSeen => {}
             Chain::Broken(_) => {
                 let account = court.account(&did);
-                court.state.put(&did, Account { sync: SyncState::Synchronized, ..account });
+                court.state.put(&did, AccountState { sync: SyncState::Synchronized, ..account });
                 mended += 1;
             }
             chain => {
-                assert_eq!(chain, Chain::Holds, "{did}");
+                assert_eq!(chain, Chain::Intact, "{did}");
                 held += 1;
             }
         }

@@ -6,7 +6,7 @@ use wireproof::atproto::commit::UnsignedCommit;
 use wireproof::atproto::event::{Action, Commit, RepoOp};
 use wireproof::atproto::mst::Tree;
 use wireproof::codec::cid::{Cid, Codec};
-use wireproof::verify::sync::{Account, Chain, Outcome, Policy, SyncState};
+use wireproof::verify::sync::{AccountState, Chain, Outcome, Policy, SyncState};
 
 use super::stage::*;
 
@@ -287,7 +287,7 @@ fn an_accepted_commit_hands_out_its_records() {
     let mut court = started(&mut author, Policy::default());
     let frame = author.create();
     let judged = court.judge(&frame);
-    let Outcome::Commit(commit, Chain::Holds) = judged.outcome else { panic!("accepted") };
+    let Outcome::Commit(commit, Chain::Intact) = judged.outcome else { panic!("accepted") };
     let record = commit.ops[0].record.unwrap();
     assert_eq!(record.value.unwrap().get("$type").unwrap().as_text(), Some("app.bsky.feed.like"));
     assert_eq!(Cid::of(Codec::DagCbor, record.data).as_cid_ref(), record.cid);
@@ -310,7 +310,7 @@ fn what_nobody_signed_is_all_that_a_flipped_bit_can_change() {
         let is_same = |original: Commit<'_>| {
             assert_eq!((commit.repo, commit.rev), (original.repo, original.rev), "byte {at}");
             assert_eq!(commit.commit, original.commit, "byte {at}");
-            assert_eq!(chain == Chain::Holds, commit.since == original.since, "byte {at}");
+            assert_eq!(chain == Chain::Intact, commit.since == original.since, "byte {at}");
             assert_eq!(commit.prev_data, original.prev_data, "byte {at}");
             let what = |op: &RepoOp<'_>| format!("{:?} {} {:?}", op.action, op.path, op.cid);
             assert!(commit.ops.iter().map(what).eq(original.ops.iter().map(what)), "byte {at}");
@@ -326,7 +326,7 @@ fn an_account_that_is_being_mended_stays_so() {
     let mut author = Author::on_k256(1);
     let mut court = started(&mut author, Policy::default());
     let known = court.account(author.did());
-    court.state.put(author.did(), Account { sync: SyncState::InProgress, ..known });
+    court.state.put(author.did(), AccountState { sync: SyncState::InProgress, ..known });
     assert_eq!(court.word(&author.create()), "unmended");
     assert_eq!(court.account(author.did()).sync, SyncState::InProgress);
 }

@@ -7,8 +7,8 @@ use wireproof::atproto::event::{Action, Commit, RepoOp};
 use wireproof::codec::cid::{Cid, Codec};
 use wireproof::crypto::{CompressedKey, KeyCache, SignatureFault};
 use wireproof::verify::sync::{
-    Account, AccountKey, Chain, ChainBreak, Ignored, Judge, MemoryState, OpFault, Outcome, Policy,
-    Rejection, SyncState,
+    AccountKey, AccountState, Chain, ChainBreak, Ignored, Judge, MemoryState, OpFault, Outcome,
+    Policy, SyncRejection, SyncState,
 };
 
 use super::stage::*;
@@ -97,16 +97,16 @@ fn row_4_an_account_that_is_hosted_elsewhere() {
     let mut state = MemoryState::new([8; 16]);
     let elsewhere = |_: &str| AccountKey::OtherHost;
     let judged = judge.judge(&sound, &elsewhere, &mut state, LATER_MICROS).unwrap();
-    assert_eq!(judged.outcome, Outcome::Refused(Rejection::Host));
+    assert_eq!(judged.outcome, Outcome::Rejected(SyncRejection::Host));
     assert_eq!(word(&judged.outcome), "refused 4 event/host");
-    assert!(Rejection::Host.may_be_a_new_key() && state.is_empty());
+    assert!(SyncRejection::Host.may_be_stale_key() && state.is_empty());
 }
 
 #[test]
 fn row_5_an_account_that_is_not_active_is_ignored() {
     let (mut court, author, sound) = stage();
     let known = court.account(author.did());
-    court.state.put(author.did(), Account { is_active: false, ..known });
+    court.state.put(author.did(), AccountState { is_active: false, ..known });
     assert_eq!(court.judge(&sound).outcome, Outcome::Ignored(Ignored::Inactive));
     assert_eq!(court.word(&author.sync()), "ignored 5 event/inactive");
     assert_eq!(court.account(author.did()).head, known.head);
@@ -214,7 +214,7 @@ fn row_11_the_twin_of_a_signature() {
             let twin = high_twin(curve, *object.sig);
             with_object(commit, &unsigned(&object).with_signature(&twin))
         });
-        let refused = Outcome::Refused(Rejection::Signature(SignatureFault::HighS));
+        let refused = Outcome::Rejected(SyncRejection::Signature(SignatureFault::HighS));
         assert_eq!(court.judge(&forged).outcome, refused);
         assert_eq!(word(&refused), "refused 11 signature/high-s");
         assert!(court.state.is_empty());
@@ -229,7 +229,7 @@ fn row_11_an_account_whose_key_nobody_knows() {
     let before = court.account(author.did());
     assert_eq!(court.word(&sound), "refused 11 signature/no-key");
     assert_eq!(court.account(author.did()), before);
-    assert!(Rejection::NoKey.may_be_a_new_key());
+    assert!(SyncRejection::NoKey.may_be_stale_key());
     court.keys.insert(author.did().to_owned(), key);
     assert_eq!(court.word(&sound), "holds");
 }
@@ -240,8 +240,8 @@ fn row_11_a_key_that_was_changed_is_asked_for_again() {
     let stale = SigningKey::from_bytes(Curve::K256, &[9; 32]).unwrap();
     let stale = CompressedKey::from_did_key(&stale.did_key()).unwrap();
     let fresh = court.keys.insert(author.did().to_owned(), stale).unwrap();
-    let Outcome::Refused(rejection) = court.judge(&sound).outcome else { panic!("accepted") };
-    assert!(rejection.may_be_a_new_key());
+    let Outcome::Rejected(rejection) = court.judge(&sound).outcome else { panic!("accepted") };
+    assert!(rejection.may_be_stale_key());
     court.keys.insert(author.did().to_owned(), fresh);
     assert_eq!(court.word(&sound), "holds");
 }
@@ -286,7 +286,7 @@ fn row_14_a_revision_that_was_missed() {
     assert_eq!(account.head.unwrap().rev.as_u64(), author.repository.rev().as_u64());
     assert_eq!(court.word(&missed), "ignored 6 event/stale-rev");
     assert_eq!(court.word(&author.create()), "unmended");
-    let mended = Account { sync: SyncState::Synchronized, ..court.account(author.did()) };
+    let mended = AccountState { sync: SyncState::Synchronized, ..court.account(author.did()) };
     court.state.put(author.did(), mended);
     assert_eq!(court.word(&author.create()), "holds");
 }
@@ -317,7 +317,7 @@ fn row_15_a_tree_that_was_missed() {
     ]);
     assert_eq!(here.repository.rev(), there.repository.rev());
     assert_eq!(court.word(&seen), "broken 14 event/since");
-    let mended = Account { sync: SyncState::Synchronized, ..court.account(here.did()) };
+    let mended = AccountState { sync: SyncState::Synchronized, ..court.account(here.did()) };
     court.state.put(here.did(), mended);
     assert_eq!(court.word(&there.create()), "broken 15 event/prev-data");
     assert_eq!(court.account(here.did()).sync, SyncState::Desynchronized);
@@ -369,7 +369,7 @@ fn row_16_an_operation_that_the_signed_tree_does_not_show() {
             std::mem::swap(&mut a.cid, &mut b.cid);
         })
     });
-    let Outcome::Refused(Rejection::Op { fault, .. }) = court.judge(&swapped).outcome else {
+    let Outcome::Rejected(SyncRejection::Op { fault, .. }) = court.judge(&swapped).outcome else {
         panic!("refused for an operation");
     };
     assert_eq!(fault, OpFault::OtherInTree);
@@ -380,7 +380,7 @@ fn row_16_an_operation_that_the_signed_tree_does_not_show() {
             RepoOp { action: Action::Delete, cid: None, prev: commit.ops[0].cid, ..commit.ops[0] };
         frame(Commit { ops: &[deleted], ..commit })
     });
-    let Outcome::Refused(Rejection::Op { fault, .. }) = court.judge(&forged).outcome else {
+    let Outcome::Rejected(SyncRejection::Op { fault, .. }) = court.judge(&forged).outcome else {
         panic!("refused for an operation");
     };
     assert_eq!(fault, OpFault::StillInTree);
@@ -418,7 +418,7 @@ fn row_17_an_operation_that_is_kept_back() {
     let (court, mut author, _) = stage();
     let mut court = court;
     assert_eq!(court.word(&author.create()), "broken 14 event/since");
-    let mended = Account { sync: SyncState::Synchronized, ..court.account(author.did()) };
+    let mended = AccountState { sync: SyncState::Synchronized, ..court.account(author.did()) };
     court.state.put(author.did(), mended);
     let writes = [author.new_path(), author.new_path()];
     let sound = author.commit(&writes.map(|path| RecordWrite { action: Action::Create, path }));
@@ -426,7 +426,10 @@ fn row_17_an_operation_that_is_kept_back() {
         let forged = rewritten(&sound, |c| with_ops(c, |ops| _ = ops.remove(kept_back)));
         let before = court.account(author.did());
         let outcome = court.judge(&forged).outcome;
-        assert!(matches!(outcome, Outcome::Refused(Rejection::Inversion { .. })), "{outcome:?}");
+        assert!(
+            matches!(outcome, Outcome::Rejected(SyncRejection::Inversion { .. })),
+            "{outcome:?}"
+        );
         assert_eq!(word(&outcome), "refused 17 event/inversion");
         assert_eq!(court.account(author.did()), before);
     }

@@ -15,7 +15,7 @@ use wireproof::codec::cid::Codec;
 use wireproof::codec::{Cid, CidRef};
 use wireproof::crypto::{CompressedKey, KeyCache};
 use wireproof::verify::sync::{
-    Account as AccountState, Chain, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect,
+    AccountState, Chain, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect,
 };
 
 /// A judge, what it has stored, the keys that it may ask for, and the time.
@@ -71,16 +71,16 @@ impl Court {
 /// An outcome in a word or three: what became of the event, and the row and code of the rule.
 pub(crate) fn word(outcome: &Outcome<'_>) -> String {
     match outcome {
-        Outcome::Commit(_, Chain::Holds) => "holds".to_owned(),
-        Outcome::Commit(_, Chain::FirstSighting) => "first".to_owned(),
-        Outcome::Commit(_, Chain::Unmended) => "unmended".to_owned(),
+        Outcome::Commit(_, Chain::Intact) => "holds".to_owned(),
+        Outcome::Commit(_, Chain::FirstSeen) => "first".to_owned(),
+        Outcome::Commit(_, Chain::StillDesynchronized) => "unmended".to_owned(),
         Outcome::Commit(_, Chain::Broken(by)) => format!("broken {} {}", by.row(), by.code()),
         Outcome::Commit(_, Chain::Unproved(leniency)) => format!("unproved {leniency:?}"),
         Outcome::Sync(_, SyncEffect::Unchanged) => "sync unchanged".to_owned(),
-        Outcome::Sync(_, SyncEffect::FirstSighting) => "sync first".to_owned(),
+        Outcome::Sync(_, SyncEffect::FirstSeen) => "sync first".to_owned(),
         Outcome::Sync(_, SyncEffect::Desynchronized) => "sync desynchronized".to_owned(),
         Outcome::Ignored(why) => format!("ignored {} {}", why.row(), why.code()),
-        Outcome::Refused(why) => format!("refused {} {}", why.row(), why.code()),
+        Outcome::Rejected(why) => format!("refused {} {}", why.row(), why.code()),
         Outcome::Unjudged(event) => format!("unjudged {}", event.kind().unwrap_or("error")),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wireproof::net::firehose::{Journal, JournalError};
 use wireproof::store::Store;
-use wireproof::verify::sync::Account;
+use wireproof::verify::sync::AccountState;
 
 use super::keys::StoredKeys;
 
@@ -26,7 +26,7 @@ impl Journal for StateFile {
     fn checkpoint(
         &self,
         cursors: &[(&str, u64)],
-        accounts: &[(Box<str>, Account)],
+        accounts: &[(Box<str>, AccountState)],
     ) -> Result<(), JournalError> {
         self.store.checkpoint(cursors, accounts).map_err(JournalError::new)?;
         match &self.keys {

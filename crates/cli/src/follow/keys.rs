@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wireproof::crypto::CompressedKey;
 use wireproof::net::firehose::{Finding, KeyProblem, Keys, ResolverKeys};
-use wireproof::store::{Key, Store, StoreError};
+use wireproof::store::{Store, StoreError, StoredKey};
 use wireproof::verify::sync::AccountKey;
 
 /// The keys of a resolver, kept on disk.
@@ -27,7 +27,7 @@ struct State {
     young: HashMap<Box<str>, Dated>,
     old: HashMap<Box<str>, Dated>,
     /// What the file does not say yet: keys, and that there is none any more.
-    unwritten: HashMap<Box<str>, Option<Key>>,
+    unwritten: HashMap<Box<str>, Option<StoredKey>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl<K: Keys> StoredKeys<K> {
         if unwritten.is_empty() {
             return Ok(());
         }
-        self.store.keep_keys(unwritten.clone())?;
+        self.store.save_keys(unwritten.clone())?;
         let mut state = self.lock();
         for (did, key) in unwritten {
             // Unless it has changed again meanwhile.
@@ -64,7 +64,7 @@ impl<K: Keys> StoredKeys<K> {
         let unwritten = self.lock().unwritten.get(did).cloned();
         // A file that cannot be read is told at the next checkpoint; here it just does not help.
         let key = unwritten.unwrap_or_else(|| self.store.key(did).ok().flatten())?;
-        let Key { did_key, fetched_micros } = key;
+        let StoredKey { did_key, fetched_micros } = key;
         Some(Dated { key: CompressedKey::from_did_key(&did_key).ok()?, fetched_micros })
     }
 
@@ -98,7 +98,8 @@ impl<K: Keys> Keys for StoredKeys<K> {
             }
             match self.source.find(did, is_doubted).await {
                 Ok(AccountKey::Known(key)) => {
-                    let key_now = Key { did_key: key.to_did_key(), fetched_micros: now_micros() };
+                    let key_now =
+                        StoredKey { did_key: key.to_did_key(), fetched_micros: now_micros() };
                     let mut state = self.lock();
                     state.remove(did);
                     state.unwritten.insert(did.into(), Some(key_now));
@@ -262,9 +263,9 @@ mod tests {
     #[tokio::test]
     async fn an_old_key_is_asked_for_anew_and_better_than_none() {
         let dir = tempfile::tempdir().unwrap();
-        let of_yesterday = Key { did_key: key(1).to_did_key(), fetched_micros: 7 };
+        let of_yesterday = StoredKey { did_key: key(1).to_did_key(), fetched_micros: 7 };
         let up = keys(&dir, Some(2));
-        up.store.keep_keys(vec![(DID.into(), Some(of_yesterday))]).unwrap();
+        up.store.save_keys(vec![(DID.into(), Some(of_yesterday))]).unwrap();
         assert_eq!(find(&up, false).await, (known(2), 1));
         drop(up);
         let down = keys(&dir, None);

@@ -124,7 +124,7 @@ fn verdict(object: &mut Object<'_>, event: &Delivered<'_>) {
     object.text("verdict", word(&event.verdict));
     object.text("code", event.verdict.code());
     match &event.verdict {
-        Verdict::Judged(Outcome::Refused(why)) => object.reason(why),
+        Verdict::Judged(Outcome::Rejected(why)) => object.reason(why),
         Verdict::Judged(Outcome::Ignored(why)) => object.reason(why),
         Verdict::Judged(Outcome::Commit(_, Chain::Broken(why))) => object.reason(why),
         Verdict::UnknownKey(why) => object.reason(why),
@@ -138,7 +138,7 @@ pub(super) fn word(verdict: &Verdict<'_>) -> &'static str {
     match verdict {
         Verdict::Judged(Outcome::Commit(..) | Outcome::Sync(..)) => "verified",
         Verdict::Judged(Outcome::Ignored(_)) => "ignored",
-        Verdict::Judged(Outcome::Refused(_)) | Verdict::Undecodable(_) => "refused",
+        Verdict::Judged(Outcome::Rejected(_)) | Verdict::Undecodable(_) => "refused",
         Verdict::Judged(Outcome::Unjudged(_)) => "unchecked",
         Verdict::UnknownKey(_) => "unknown-key",
         Verdict::NotAsked => "not-asked",

@@ -32,7 +32,7 @@ use wireproof::net::firehose::{
 };
 use wireproof::net::hosts::Pace;
 use wireproof::net::websocket::SocketOptions;
-use wireproof::store::{Accounts, Store};
+use wireproof::store::{Store, StoreState};
 use wireproof::verify::sync::Policy;
 
 use crate::args::follow::{FollowArgs, FromArgs, Start};
@@ -71,12 +71,12 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let KeyRing { keys, stored } = KeyRing::new(args, &hosts, &network, &store)?;
     let mut options = options(args, &hosts, &network, keys);
     if let Some(resync) = &mut options.resync {
-        let out_of_step = store.out_of_step(resync.max_accounts)?;
+        let out_of_step = store.desynchronized(resync.max_accounts)?;
         resync.out_of_step = out_of_step.into_iter().map(Box::from).collect();
     }
     let mut accounts =
-        (0..options.workers).map(|_| store.accounts()).collect::<Result<Vec<_>, _>>()?;
-    let states = move |_| -> Accounts { accounts.pop().expect("one for each worker") };
+        (0..options.workers).map(|_| store.chain_state()).collect::<Result<Vec<_>, _>>()?;
+    let states = move |_| -> StoreState { accounts.pop().expect("one for each worker") };
 
     let limit = args.events.map(|lines| Limit::new(lines, &mut options.bounds));
     let firehose = Firehose::new(&network.http, options);

@@ -49,8 +49,8 @@ impl Report {
             self.flagged.extend(Flagged::of_commit(commit));
         }
         if let Some((code, row, reason)) = complaint(&judged.outcome) {
-            let seq = judged.claim.and_then(Event::seq);
-            let did = judged.claim.and_then(did).map(str::to_owned);
+            let seq = judged.event.and_then(Event::seq);
+            let did = judged.event.and_then(did).map(str::to_owned);
             let frame = self.frames;
             self.findings.push(Finding { frame, seq, did, verdict, code, row, reason });
         }
@@ -101,14 +101,14 @@ impl Finding {
 
 fn verdict(outcome: &Outcome<'_>) -> &'static str {
     match outcome {
-        Outcome::Commit(_, Chain::Holds) => "commit, chain holds",
-        Outcome::Commit(_, Chain::FirstSighting) => "commit, first sighting",
+        Outcome::Commit(_, Chain::Intact) => "commit, chain holds",
+        Outcome::Commit(_, Chain::FirstSeen) => "commit, first sighting",
         Outcome::Commit(_, Chain::Broken(_)) => "commit, chain broken",
-        Outcome::Commit(_, Chain::Unmended) => "commit, after a broken chain",
+        Outcome::Commit(_, Chain::StillDesynchronized) => "commit, after a broken chain",
         Outcome::Commit(_, Chain::Unproved(_)) => "commit, unproved",
         Outcome::Sync(..) => "sync",
         Outcome::Ignored(_) => "ignored",
-        Outcome::Refused(_) => REFUSED,
+        Outcome::Rejected(_) => REFUSED,
         Outcome::Unjudged(_) => "carries no proof",
     }
 }
@@ -116,7 +116,7 @@ fn verdict(outcome: &Outcome<'_>) -> &'static str {
 /// Which rule was broken, if any: its name, its row, and what to tell a person.
 fn complaint(outcome: &Outcome<'_>) -> Option<(&'static str, u8, String)> {
     match outcome {
-        Outcome::Refused(rejection) => {
+        Outcome::Rejected(rejection) => {
             Some((rejection.code(), rejection.row(), rejection.to_string()))
         }
         Outcome::Commit(_, Chain::Broken(gap)) => Some((gap.code(), gap.row(), gap.to_string())),

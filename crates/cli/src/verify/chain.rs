@@ -60,7 +60,8 @@ pub(super) fn faults(
     let parsed = parse(archive, &options).ok();
     let key =
         parsed.and_then(|parsed| signer.key_of(parsed.repository().commit().did).ok().flatten());
-    let found = repository::faults(archive, signer.did(), key.as_ref(), &options, MAX_FAULTS);
+    let found =
+        repository::collect_rejections(archive, signer.did(), key.as_ref(), &options, MAX_FAULTS);
     if found.is_empty() { vec![first] } else { found }
 }
 

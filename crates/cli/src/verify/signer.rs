@@ -94,7 +94,7 @@ fn of_document(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
 
 fn of_log(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
     let refused = |what: &dyn std::fmt::Display| refused(file, what);
-    let history = plc::judge(&read(file)?, &plc::Options::default())
+    let history = plc::verify(&read(file)?, &plc::Options::default())
         .map_err(|error| refused(&format_args!("({}) {error}", error.code())))?;
     match history.signing_key() {
         Some(key) => Ok((Some(history.did().to_buf()), Keys::One(Box::new(key)))),

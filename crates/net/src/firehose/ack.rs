@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use verify::sync::Account;
+use verify::sync::AccountState;
 
 use super::checkpoint::Bell;
 use super::fate::Fate;
@@ -124,7 +124,7 @@ pub(super) struct Batch {
 }
 
 /// What is known of accounts since some of their events, with their numbers.
-pub(super) type States = Vec<(u64, Box<str>, Account)>;
+pub(super) type States = Vec<(u64, Box<str>, AccountState)>;
 
 impl Batch {
     /// Events with these tickets, of so many bytes together. It is open until [`close`](Self::close).

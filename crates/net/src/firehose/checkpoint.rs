@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use verify::sync::Account;
+use verify::sync::AccountState;
 
 use super::ack::Books;
 use super::counters::Counters;
@@ -67,7 +67,7 @@ impl<J: Journal> Scribe<J> {
     fn write(&mut self) -> Result<(), JournalError> {
         let cursors: Vec<Option<u64>> = self.books.ledger().cursors().collect();
         let takes = self.standings.iter().flat_map(|standings| standings.take());
-        let accounts: Vec<(Box<str>, Account)> = takes.collect();
+        let accounts: Vec<(Box<str>, AccountState)> = takes.collect();
         let streams = self.books.streams.iter().map(String::as_str);
         let known = streams.zip(cursors.iter().zip(&self.written));
         let changed: Vec<(&str, u64)> = known
@@ -162,7 +162,7 @@ mod tests {
         fn checkpoint(
             &self,
             cursors: &[(&str, u64)],
-            accounts: &[(Box<str>, Account)],
+            accounts: &[(Box<str>, AccountState)],
         ) -> Result<(), JournalError> {
             if self.is_full {
                 return Err(JournalError::new("no space left"));
@@ -188,7 +188,7 @@ mod tests {
         let batch = Batch::open(&scribe.books, [ticket].into(), 0, [7].into());
         scribe.standings[0].note(batch.clone());
         let ack = batch.ack(Some(0));
-        batch.close(vec![(7, "did:x:y".into(), Account::UNKNOWN)]);
+        batch.close(vec![(7, "did:x:y".into(), AccountState::UNKNOWN)]);
         ack
     }
 

@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use atproto::event::{Decoder, Event};
 use crypto::KeyCache;
 use verify::sync::{
-    AccountKey, Chain, ChainState, Judge, Judged, KeySource, Outcome, Rejection, SyncEffect,
+    AccountKey, Chain, ChainState, Judge, Judged, KeySource, Outcome, SyncEffect, SyncRejection,
 };
 
 use super::counter::Counter;
@@ -96,8 +96,8 @@ impl<S: ChainState> JudgesDesk<S> {
             News { state, keys: &**keys, fetches_new: *fetches_new, out_of_step: vec![] };
         let mut handing_over = counter.begin(places.clone().map(|at| &items[at]));
         for at in places {
-            let (item, Judged { claim, outcome }) = (&items[at], &judged[at]);
-            handing_over.event(item, *claim, verdict(outcome, item));
+            let (item, Judged { event, outcome }) = (&items[at], &judged[at]);
+            handing_over.event(item, *event, verdict(outcome, item));
             news.take(item, outcome)?;
         }
         let News { state, out_of_step, .. } = news;
@@ -157,8 +157,8 @@ pub(super) fn read<H: Handler>(decoder: &mut Decoder, items: &[Item], counter: &
 fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<Doubt> {
     let mut doubts: Vec<Doubt> = Vec::new();
     for (at, (item, judgement)) in items.iter().zip(judged).enumerate() {
-        let Outcome::Refused(rejection) = &judgement.outcome else { continue };
-        if !rejection.may_be_a_new_key() || is_answered(item, rejection) {
+        let Outcome::Rejected(rejection) = &judgement.outcome else { continue };
+        if !rejection.may_be_stale_key() || is_answered(item, rejection) {
             continue;
         }
         let account = item.account;
@@ -166,7 +166,7 @@ fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<Doubt> {
         let mut later = items.iter().zip(judged).skip(at);
         if is_first && !later.any(|(item, j)| item.account == account && j.outcome.is_accepted()) {
             let did = item.arrival.did().unwrap_or_default().into();
-            let is_doubted = !matches!(rejection, Rejection::NoKey);
+            let is_doubted = !matches!(rejection, SyncRejection::NoKey);
             doubts.push(Doubt { account, did, is_doubted, from: at });
         }
     }
@@ -174,8 +174,8 @@ fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<Doubt> {
 }
 
 /// Whether there is nothing more to find out: the key is not to be had, or is the second one.
-fn is_answered(item: &Item, rejection: &Rejection<'_>) -> bool {
-    let answered = |answer: &Answer| answer.is_last || matches!(rejection, Rejection::NoKey);
+fn is_answered(item: &Item, rejection: &SyncRejection<'_>) -> bool {
+    let answered = |answer: &Answer| answer.is_last || matches!(rejection, SyncRejection::NoKey);
     item.answer.as_deref().is_some_and(answered)
 }
 
@@ -190,9 +190,9 @@ fn keep(items: Vec<Item>, is_kept: impl Fn(&Item, usize) -> bool) -> Vec<Item> {
 
 fn is_out_of_step(outcome: &Outcome<'_>, fetches_new: bool) -> bool {
     match outcome {
-        Outcome::Commit(_, Chain::Broken(_) | Chain::Unmended)
+        Outcome::Commit(_, Chain::Broken(_) | Chain::StillDesynchronized)
         | Outcome::Sync(_, SyncEffect::Desynchronized) => true,
-        Outcome::Commit(_, Chain::FirstSighting) | Outcome::Sync(_, SyncEffect::FirstSighting) => {
+        Outcome::Commit(_, Chain::FirstSeen) | Outcome::Sync(_, SyncEffect::FirstSeen) => {
             fetches_new
         }
         _ => false,
@@ -201,8 +201,8 @@ fn is_out_of_step(outcome: &Outcome<'_>, fetches_new: bool) -> bool {
 
 fn verdict<'a>(outcome: &Outcome<'a>, item: &'a Item) -> Verdict<'a> {
     match outcome {
-        Outcome::Refused(Rejection::Frame(error)) => Verdict::Undecodable(*error),
-        Outcome::Refused(Rejection::NoKey) => {
+        Outcome::Rejected(SyncRejection::Frame(error)) => Verdict::Undecodable(*error),
+        Outcome::Rejected(SyncRejection::NoKey) => {
             Verdict::UnknownKey(item.problem().unwrap_or(&KeyProblem::NotAmongKnown))
         }
         outcome => Verdict::Judged(*outcome),

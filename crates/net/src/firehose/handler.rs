@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use atproto::event::{Event, FrameError};
 use bytes::Bytes;
-use verify::sync::{Chain, Outcome, Rejection, SyncEffect};
+use verify::sync::{Chain, Outcome, SyncEffect, SyncRejection};
 
 use super::ack::Ack;
 use super::arrival::Kind;
@@ -108,15 +108,15 @@ impl Verdict<'_> {
         match self {
             Self::Judged(Outcome::Commit(_, Chain::Unproved(_))) => "verified/unproved",
             Self::Judged(Outcome::Commit(_, Chain::Broken(_))) => "verified/broken",
-            Self::Judged(Outcome::Commit(_, Chain::Unmended)) => "verified/unmended",
+            Self::Judged(Outcome::Commit(_, Chain::StillDesynchronized)) => "verified/unmended",
             Self::Judged(Outcome::Sync(_, SyncEffect::Desynchronized)) => "verified/broken",
             Self::Judged(Outcome::Commit(..) | Outcome::Sync(..)) => "verified",
             Self::Judged(Outcome::Ignored(why)) => why.code(),
-            Self::Judged(Outcome::Refused(why)) => why.code(),
+            Self::Judged(Outcome::Rejected(why)) => why.code(),
             Self::Judged(Outcome::Unjudged(_)) => "unchecked",
             Self::UnknownKey(_) => "signature/no-key",
             Self::NotAsked => "not-asked",
-            Self::Undecodable(error) => Rejection::Frame(*error).code(),
+            Self::Undecodable(error) => SyncRejection::Frame(*error).code(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use verify::sync::Account;
+use verify::sync::AccountState;
 
 use crate::cursors::CursorStore;
 
@@ -29,7 +29,7 @@ pub trait Journal: Send + Sync + 'static {
     fn checkpoint(
         &self,
         cursors: &[(&str, u64)],
-        accounts: &[(Box<str>, Account)],
+        accounts: &[(Box<str>, AccountState)],
     ) -> Result<(), JournalError>;
 
     /// Whether accounts are kept. If not, none are gathered.
@@ -58,7 +58,7 @@ impl<J: Journal> Journal for Arc<J> {
     fn checkpoint(
         &self,
         cursors: &[(&str, u64)],
-        accounts: &[(Box<str>, Account)],
+        accounts: &[(Box<str>, AccountState)],
     ) -> Result<(), JournalError> {
         J::checkpoint(self, cursors, accounts)
     }
@@ -80,7 +80,7 @@ impl<C: CursorStore + 'static> Journal for CursorsOnly<C> {
     fn checkpoint(
         &self,
         cursors: &[(&str, u64)],
-        _: &[(Box<str>, Account)],
+        _: &[(Box<str>, AccountState)],
     ) -> Result<(), JournalError> {
         self.0.store(cursors).map_err(JournalError::new)
     }

@@ -2,7 +2,7 @@
 
 use atproto::event;
 use atproto::syntax::Did;
-use verify::sync::{Account, ChainState};
+use verify::sync::{AccountState, ChainState};
 
 use super::ack::States;
 use super::item::Numbers;
@@ -35,9 +35,9 @@ impl<S: ChainState> Recording<'_, S> {
     pub(super) fn change(
         &mut self,
         did: &str,
-        change: impl FnOnce(&mut Account),
+        change: impl FnOnce(&mut AccountState),
     ) -> Result<(), S::Error> {
-        let mut accounts = [Account::UNKNOWN];
+        let mut accounts = [AccountState::UNKNOWN];
         self.load_many(&[did], &mut accounts)?;
         let [before] = accounts;
         let mut account = before;
@@ -49,14 +49,14 @@ impl<S: ChainState> Recording<'_, S> {
 impl<S: ChainState> ChainState for Recording<'_, S> {
     type Error = S::Error;
 
-    fn load_many(&mut self, dids: &[&str], accounts: &mut [Account]) -> Result<(), S::Error> {
+    fn load_many(&mut self, dids: &[&str], accounts: &mut [AccountState]) -> Result<(), S::Error> {
         self.state.load_many(dids, accounts)
     }
 
-    fn store_many(&mut self, changed: &[(&str, Account)]) -> Result<(), S::Error> {
+    fn store_many(&mut self, changed: &[(&str, AccountState)]) -> Result<(), S::Error> {
         self.state.store_many(changed)?;
         if let Some(stored) = &mut self.stored {
-            let note = |(did, account): &(&str, Account)| {
+            let note = |(did, account): &(&str, AccountState)| {
                 (self.numbers.of(Some(did)), Box::from(*did), *account)
             };
             stored.extend(changed.iter().map(note));

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use verify::sync::Account;
+use verify::sync::AccountState;
 
 use super::ack::Batch;
 
@@ -21,7 +21,7 @@ struct Inner {
     /// The oldest first.
     // No two `Late` in a row; what is late waits for a batch before it.
     entries: VecDeque<Entry>,
-    ready: HashMap<Box<str>, Account>,
+    ready: HashMap<Box<str>, AccountState>,
 }
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ enum Entry {
     /// Not all of these events were acknowledged when last looked at.
     Open(Arc<Batch>),
     /// What settled batches say of accounts, by number, that an open batch has events of.
-    Late(HashMap<u64, (Box<str>, Account)>),
+    Late(HashMap<u64, (Box<str>, AccountState)>),
 }
 
 impl Standings {
@@ -43,7 +43,7 @@ impl Standings {
     }
 
     /// What may be journaled and has not been taken yet.
-    pub(super) fn take(&self) -> HashMap<Box<str>, Account> {
+    pub(super) fn take(&self) -> HashMap<Box<str>, AccountState> {
         let mut inner = self.lock();
         inner.sort();
         std::mem::take(&mut inner.ready)
@@ -76,7 +76,7 @@ impl Inner {
 
     fn place(
         &mut self,
-        states: impl IntoIterator<Item = (u64, Box<str>, Account)>,
+        states: impl IntoIterator<Item = (u64, Box<str>, AccountState)>,
         open: &HashSet<u64>,
     ) {
         for (number, did, account) in states {
@@ -88,7 +88,7 @@ impl Inner {
     }
 
     /// What is late at the end of the entries.
-    fn late(&mut self) -> &mut HashMap<u64, (Box<str>, Account)> {
+    fn late(&mut self) -> &mut HashMap<u64, (Box<str>, AccountState)> {
         if !matches!(self.entries.back(), Some(Entry::Late(_))) {
             self.entries.push_back(Entry::Late(HashMap::new()));
         }
@@ -132,7 +132,7 @@ mod tests {
             accounts.iter().for_each(|_| assert!(self.books.room.try_take(0)));
             let batch = Batch::open(&self.books, tickets, 0, accounts.into());
             let acks = (0..accounts.len()).map(|at| batch.ack(Some(at))).collect();
-            let account = Account { is_active, ..Account::UNKNOWN };
+            let account = AccountState { is_active, ..AccountState::UNKNOWN };
             let state = |number: &u64| (*number, number.to_string().into(), account);
             batch.close(accounts.iter().map(state).collect());
             self.standings.note(batch);

@@ -6,12 +6,12 @@ use codec::Cid;
 use crypto::{PublicKey, SignatureFault};
 use kernels::sha256;
 
-use super::{History, Judged, Options, PlcFault, PlcRejection, reject};
+use super::{AcceptedOperation, History, Options, PlcFault, PlcRejection, reject};
 
 /// The operations so far.
 #[derive(Default)]
 pub(super) struct Chain {
-    operations: Vec<Judged>,
+    operations: Vec<AcceptedOperation>,
     /// Those that hold, each following the one before it.
     links: Vec<Link>,
     did: Option<DidBuf>,
@@ -62,7 +62,13 @@ impl Chain {
         self.undo_behind(kept);
         self.links.push(Link { at: self.operations.len(), cid, keys });
         let nullified = false;
-        self.operations.push(Judged { operation, cid, signer, created_at_micros, nullified });
+        self.operations.push(AcceptedOperation {
+            operation,
+            cid,
+            signer,
+            created_at_micros,
+            nullified,
+        });
         Ok(())
     }
 
@@ -184,7 +190,7 @@ fn signer(operation: &Operation, keys: &[PublicKey]) -> Result<usize, PlcFault> 
 fn may_undo(
     signer: usize,
     created_at_micros: Option<i64>,
-    undone: &Judged,
+    undone: &AcceptedOperation,
 ) -> Result<(), PlcFault> {
     if signer >= undone.signer {
         return Err(PlcFault::Priority);

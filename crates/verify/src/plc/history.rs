@@ -10,14 +10,14 @@ use crypto::PublicKey;
 pub struct History {
     pub(super) did: DidBuf,
     // The first is never undone; so the last that is not undone always exists.
-    pub(super) operations: Vec<Judged>,
+    pub(super) operations: Vec<AcceptedOperation>,
     /// What the last operation that holds says.
     pub(super) data: Option<AccountData>,
 }
 
 /// An operation that was rightly made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct AcceptedOperation {
     /// The operation.
     pub operation: Operation,
     /// Its CID.
@@ -37,7 +37,7 @@ impl History {
     }
 
     /// The operations, those that were undone among them, in the order of the log.
-    pub fn operations(&self) -> &[Judged] {
+    pub fn operations(&self) -> &[AcceptedOperation] {
         &self.operations
     }
 

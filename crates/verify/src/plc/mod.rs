@@ -13,7 +13,7 @@
 //! ```
 //! use atproto::plc::{AccountData, UnsignedOperation, Update};
 //! use crypto::{Curve, SecretKey};
-//! use wireproof_verify::plc::{Options, judge};
+//! use wireproof_verify::plc::{Options, verify};
 //!
 //! let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
 //! let data = AccountData { rotation_keys: vec![key.public_key().to_did_key()], ..AccountData::default() };
@@ -21,7 +21,7 @@
 //! let sig = key.sign(&genesis.to_bytes());
 //! let log = format!("[{}]", genesis.with_signature(sig).to_json());
 //!
-//! let history = judge(log.as_bytes(), &Options::default()).unwrap();
+//! let history = verify(log.as_bytes(), &Options::default()).unwrap();
 //! assert_eq!(history.did(), "did:plc:u3jn27rnoz7eb2po74tfande");
 //! assert_eq!(history.data().unwrap().rotation_keys.len(), 1);
 //! # Ok::<(), crypto::KeyError>(())
@@ -36,7 +36,7 @@ mod tests;
 use atproto::plc::{AuditEntry, Limits, Log, Operation};
 use atproto::syntax::DidBuf;
 
-pub use history::{History, Judged};
+pub use history::{AcceptedOperation, History};
 pub use rejection::{PlcFault, PlcRejection};
 
 use crate::Verified;
@@ -56,10 +56,10 @@ pub struct Options {
 ///
 /// # Errors
 /// The first rule that is broken, and by which entry.
-pub fn judge(json: &[u8], options: &Options) -> Result<Verified<History>, PlcRejection> {
+pub fn verify(json: &[u8], options: &Options) -> Result<Verified<History>, PlcRejection> {
     match Log::parse(json, &options.limits)? {
-        Log::Audit(entries) => judge_audit_log(entries, options),
-        Log::Plain(operations) => judge_plain_log(operations, options),
+        Log::Audit(entries) => verify_audit_log(entries, options),
+        Log::Plain(operations) => verify_plain_log(operations, options),
     }
 }
 
@@ -67,7 +67,7 @@ pub fn judge(json: &[u8], options: &Options) -> Result<Verified<History>, PlcRej
 ///
 /// # Errors
 /// The first rule that is broken, and by which entry.
-pub fn judge_audit_log(
+pub fn verify_audit_log(
     entries: Vec<AuditEntry>,
     options: &Options,
 ) -> Result<Verified<History>, PlcRejection> {
@@ -86,7 +86,7 @@ pub fn judge_audit_log(
 ///
 /// # Errors
 /// The first rule that is broken, and by which operation.
-pub fn judge_plain_log(
+pub fn verify_plain_log(
     operations: Vec<Operation>,
     options: &Options,
 ) -> Result<Verified<History>, PlcRejection> {

@@ -71,7 +71,7 @@ impl Made {
     }
 
     fn judge(&self) -> Result<Verified<History>, PlcRejection> {
-        judge_audit_log(self.entries.clone(), &Options::default())
+        verify_audit_log(self.entries.clone(), &Options::default())
     }
 
     fn fault(&self) -> (usize, PlcFault) {
@@ -91,7 +91,7 @@ fn a_log_of_updates_is_accepted_in_both_forms() {
     let signers: Vec<usize> = history.operations().iter().map(|judged| judged.signer).collect();
     assert_eq!(signers, [0, 2, 1, 0]);
     let plain: Vec<Operation> = log.entries.iter().map(|entry| entry.operation.clone()).collect();
-    let plain = judge_plain_log(plain, &Options::default()).unwrap();
+    let plain = verify_plain_log(plain, &Options::default()).unwrap();
     assert_eq!(plain.data(), history.data());
     assert_eq!(plain.operations()[1].created_at_micros, None);
 }
@@ -101,7 +101,7 @@ fn both_forms_are_read_from_json() {
     let log = Made::new().update(0, 2, 1);
     let plain: Vec<String> = log.entries.iter().map(|entry| entry.operation.to_json()).collect();
     let json = format!("[{}]", plain.join(","));
-    assert_eq!(judge(json.as_bytes(), &Options::default()).unwrap().did(), log.did.as_did());
+    assert_eq!(verify(json.as_bytes(), &Options::default()).unwrap().did(), log.did.as_did());
     let audit = log.entries.iter().map(|entry| {
         format!(
             r#"{{"did":"{}","operation":{},"cid":"{}","nullified":{},"createdAt":"{}"}}"#,
@@ -113,10 +113,10 @@ fn both_forms_are_read_from_json() {
         )
     });
     let json = format!("[{}]", audit.collect::<Vec<_>>().join(","));
-    let history = judge(json.as_bytes(), &Options::default()).unwrap();
+    let history = verify(json.as_bytes(), &Options::default()).unwrap();
     assert_eq!(*history, *log.judge().unwrap());
     let wrong = json.replacen("plc_operation", "plc_other", 1);
-    let rejection = judge(wrong.as_bytes(), &Options::default()).unwrap_err();
+    let rejection = verify(wrong.as_bytes(), &Options::default()).unwrap_err();
     assert_eq!(
         (rejection.fault, rejection.code()),
         (PlcFault::Form(OperationFault::Type), "plc/type")
@@ -125,9 +125,9 @@ fn both_forms_are_read_from_json() {
 
 #[test]
 fn a_log_without_operations_is_refused() {
-    let rejection = judge(b"[]", &Options::default()).unwrap_err();
+    let rejection = verify(b"[]", &Options::default()).unwrap_err();
     assert_eq!((rejection.fault, rejection.code()), (PlcFault::Empty, "plc/empty"));
-    assert_eq!(judge_audit_log(Vec::new(), &Options::default()), Err(rejection));
+    assert_eq!(verify_audit_log(Vec::new(), &Options::default()), Err(rejection));
 }
 
 #[test]
@@ -135,16 +135,16 @@ fn the_first_operation_makes_the_did_and_signs_itself() {
     let mut log = Made::new();
     assert!(log.judge().is_ok());
     let other = Options { did: Some("did:plc:a".parse().unwrap()), ..Options::default() };
-    let rejection = judge_audit_log(log.entries.clone(), &other).unwrap_err();
+    let rejection = verify_audit_log(log.entries.clone(), &other).unwrap_err();
     assert_eq!((rejection.index, rejection.fault), (0, PlcFault::Did));
     log.entries[0].did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz".parse().unwrap();
     assert_eq!(log.fault(), (0, PlcFault::Did));
 
     let stranger = signed(update(&[0, 1], None), 2);
-    let refusal = judge_plain_log(vec![stranger], &Options::default()).unwrap_err();
+    let refusal = verify_plain_log(vec![stranger], &Options::default()).unwrap_err();
     assert_eq!(refusal.fault, PlcFault::Signature(SignatureFault::Mismatch));
     let follows = Made::new().update(0, 0, 1).entries.remove(1).operation;
-    let refusal = judge_plain_log(vec![follows], &Options::default()).unwrap_err();
+    let refusal = verify_plain_log(vec![follows], &Options::default()).unwrap_err();
     assert_eq!((refusal.fault, refusal.code()), (PlcFault::Genesis, "plc/genesis"));
 }
 
@@ -192,7 +192,7 @@ fn without_rotation_keys_an_account_stays_as_it_is() {
     let rejection = log.update(1, 0, 2).judge().unwrap_err();
     assert_eq!((rejection.fault, rejection.code()), (PlcFault::NoKey, "signature/no-key"));
     let nobody = update(&[], None).with_signature([1; 64]);
-    let refusal = judge_plain_log(vec![nobody], &Options::default()).unwrap_err();
+    let refusal = verify_plain_log(vec![nobody], &Options::default()).unwrap_err();
     assert_eq!(refusal.fault, PlcFault::NoKey);
 }
 
@@ -202,7 +202,7 @@ fn a_rotation_key_must_be_a_key() {
     data.rotation_keys.push(key(0).public_key().to_did_key());
     data.rotation_keys.push("did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK".to_owned());
     let genesis = signed(UnsignedOperation::Update(Update { data, prev: None }), 0);
-    let refusal = judge_plain_log(vec![genesis], &Options::default()).unwrap_err();
+    let refusal = verify_plain_log(vec![genesis], &Options::default()).unwrap_err();
     assert_eq!((refusal.fault, refusal.code()), (PlcFault::RotationKey(1), "plc/rotation-key"));
 }
 
@@ -226,9 +226,9 @@ fn a_high_s_is_refused_on_both_curves() {
                  \xbc\xe6\xfa\xad\xa7\x17\x9e\x84\xf3\xb9\xca\xc2\xfc\x63\x25\x51";
     for (by, order) in [(0, k256), (1, p256)] {
         let low = signed(update(&[by], None), by);
-        assert!(judge_plain_log(vec![low.clone()], &Options::default()).is_ok());
+        assert!(verify_plain_log(vec![low.clone()], &Options::default()).is_ok());
         let high = update(&[by], None).with_signature(twin(low.sig(), order));
-        let rejection = judge_plain_log(vec![high], &Options::default()).unwrap_err();
+        let rejection = verify_plain_log(vec![high], &Options::default()).unwrap_err();
         assert_eq!(rejection.fault, PlcFault::Signature(SignatureFault::HighS));
         assert_eq!(rejection.code(), "signature/high-s");
     }
@@ -237,14 +237,14 @@ fn a_high_s_is_refused_on_both_curves() {
 #[test]
 fn a_signature_out_of_range_is_refused() {
     let zero = update(&[0], None).with_signature([0; 64]);
-    let rejection = judge_plain_log(vec![zero], &Options::default()).unwrap_err();
+    let rejection = verify_plain_log(vec![zero], &Options::default()).unwrap_err();
     assert_eq!(rejection.code(), "signature/range");
 }
 
 #[test]
 fn a_signature_in_another_spelling_is_refused() {
     let json = Made::new().entries[0].operation.to_json();
-    let judge = |json: &str| judge(format!("[{json}]").as_bytes(), &Options::default());
+    let judge = |json: &str| verify(format!("[{json}]").as_bytes(), &Options::default());
     assert!(judge(&json).is_ok());
     let (head, tail) = json.split_once(r#""sig":""#).unwrap();
     let (sig, tail) = tail.split_once('"').unwrap();
@@ -360,7 +360,7 @@ fn key_cid() -> Cid {
 fn a_plain_log_has_no_operations_that_were_undone() {
     let log = Made::new().update(0, 2, 1).update(0, 1, 2);
     let plain = log.entries.into_iter().map(|entry| entry.operation).collect();
-    let refusal = judge_plain_log(plain, &Options::default()).unwrap_err();
+    let refusal = verify_plain_log(plain, &Options::default()).unwrap_err();
     assert_eq!((refusal.index, refusal.fault), (2, PlcFault::Prev));
 }
 
@@ -388,7 +388,7 @@ fn an_account_of_the_first_months_is_taken_over_by_its_recovery_key_first() {
 fn a_limit_is_a_rejection_that_names_it() {
     let limits = Limits { rotation_keys: 2, ..Limits::default() };
     let options = Options { limits, did: None };
-    let rejection = judge_audit_log(Made::new().entries, &options).unwrap_err();
+    let rejection = verify_audit_log(Made::new().entries, &options).unwrap_err();
     assert_eq!(rejection.fault, PlcFault::Form(OperationFault::Limit("rotation_keys")));
     assert_eq!(rejection.code(), "plc/limit");
     assert!(rejection.to_string().contains("entry 0 of the log: beyond the limit"));

@@ -15,7 +15,7 @@ use super::{
 /// Each fault costs what stands below it, and the work goes on beside it: a block with a wrong hash
 /// is taken as missing, a node that is none has no records. Without a commit there is no tree to look
 /// at.
-pub fn faults(
+pub fn collect_rejections(
     export: &[u8],
     did: Option<&str>,
     key: Option<&PublicKey>,

@@ -3,13 +3,13 @@
 //! | stage | what it proves | function |
 //! |---|---|---|
 //! | parse | the archive is one, each block is what its CID says, the commit is of version 3 with a DID and a revision | [`parse`] |
-//! | signature | the account is the one asked for, and the key signed the commit | [`Parsed::verify_signature`] |
-//! | tree | the tree is canonical, every node and every record of it is there, every key is a path | [`Signed::walk`] |
-//! | records | every record is a map in canonical DAG-CBOR, and not too long | [`Walked::verify_records`] |
+//! | signature | the account is the one asked for, and the key signed the commit | [`ParsedRepository::verify_signature`] |
+//! | tree | the tree is canonical, every node and every record of it is there, every key is a path | [`SignedRepository::walk`] |
+//! | records | every record is a map in canonical DAG-CBOR, and not too long | [`WalkedRepository::verify_records`] |
 //!
 //! Each stage is a type that only the stage before can make, so that a caller may time them and cannot
 //! leave one out; [`verify`] does all. What is proved of the whole is a [`Verified`]
-//! [`WholeRepository`]. A refusal is the first fault; [`faults`] goes on and collects them.
+//! [`WholeRepository`]. A refusal is the first fault; [`collect_rejections`] goes on and collects them.
 //!
 //! ```
 //! use atproto::commit::UnsignedCommit;
@@ -50,10 +50,10 @@ use atproto::syntax::{Did, Tid};
 use codec::{CidRef, car};
 use crypto::PublicKey;
 
-pub use collect::faults;
+pub use collect::collect_rejections;
 pub(crate) use records::check_record;
 pub use rejection::{RepositoryFault, RepositoryRejection};
-pub use tree::Walked;
+pub use tree::WalkedRepository;
 pub(crate) use tree::{Paths, in_tree, record_block};
 
 use crate::Verified;
@@ -161,7 +161,7 @@ pub fn verify_without_signature<'a>(
 
 /// A repository whose blocks are what their CIDs say.
 #[derive(Clone, Debug)]
-pub struct Parsed<'a> {
+pub struct ParsedRepository<'a> {
     repository: Repository<'a>,
     options: Options,
     sound: SoundRecords,
@@ -169,7 +169,7 @@ pub struct Parsed<'a> {
 
 /// A repository whose commit is signed, or that the caller takes as it is.
 #[derive(Clone, Debug)]
-pub struct Signed<'a> {
+pub struct SignedRepository<'a> {
     repository: Repository<'a>,
     options: Options,
     sound: SoundRecords,
@@ -180,14 +180,17 @@ pub struct Signed<'a> {
 ///
 /// # Errors
 /// If the archive breaks a rule or a bound, or its first root is not a sound commit of version 3.
-pub fn parse<'a>(export: &'a [u8], options: &Options) -> Result<Parsed<'a>, RepositoryRejection> {
+pub fn parse<'a>(
+    export: &'a [u8],
+    options: &Options,
+) -> Result<ParsedRepository<'a>, RepositoryRejection> {
     let mut sound = SoundRecords::new(export, options);
     let (checked, mut see) = (options.checked_archive(), |block: &_| sound.see(block));
     let archive = Archive::read_visiting(export, &checked, &mut see, &mut Err)
         .map_err(|error| in_archive(export, error))?;
     let repository = Repository::at_first_root(archive)?;
     check_commit(&repository)?;
-    Ok(Parsed { repository, options: *options, sound })
+    Ok(ParsedRepository { repository, options: *options, sound })
 }
 
 impl Options {
@@ -236,7 +239,7 @@ pub(crate) fn check_signature(
     }
 }
 
-impl<'a> Parsed<'a> {
+impl<'a> ParsedRepository<'a> {
     /// The repository, of which nothing more is proved yet.
     pub fn repository(&self) -> &Repository<'a> {
         &self.repository
@@ -250,15 +253,15 @@ impl<'a> Parsed<'a> {
         self,
         did: Option<&str>,
         key: &PublicKey,
-    ) -> Result<Signed<'a>, RepositoryRejection> {
+    ) -> Result<SignedRepository<'a>, RepositoryRejection> {
         check_signature(&self.repository, did, key)?;
         let Self { repository, options, sound } = self;
-        Ok(Signed { repository, options, sound, signature: SignatureProof::Checked })
+        Ok(SignedRepository { repository, options, sound, signature: SignatureProof::Checked })
     }
 
     /// Leaves out the second stage: the repository may be anybody's, and its proof says so.
-    pub fn without_signature(self) -> Signed<'a> {
+    pub fn without_signature(self) -> SignedRepository<'a> {
         let Self { repository, options, sound } = self;
-        Signed { repository, options, sound, signature: SignatureProof::NotChecked }
+        SignedRepository { repository, options, sound, signature: SignatureProof::NotChecked }
     }
 }

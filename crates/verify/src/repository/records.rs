@@ -10,11 +10,11 @@ use atproto::repo::Repository;
 use codec::car::Block;
 use codec::{AnyCid, cbor};
 
-use super::tree::{Note, Walked, in_tree};
+use super::tree::{Note, WalkedRepository, in_tree};
 use super::{Options, RepositoryFault, RepositoryRejection, WholeRepository};
 use crate::Verified;
 
-impl<'a> Walked<'a> {
+impl<'a> WalkedRepository<'a> {
     /// The last stage: reads every record.
     ///
     /// # Errors

@@ -111,7 +111,7 @@ fn refusal_under(export: &[u8], options: &Options) -> RepositoryRejection {
 }
 
 fn all_faults(export: &[u8], options: &Options) -> Vec<RepositoryRejection> {
-    faults(export, Some(DID), Some(&secret().public_key()), options, 1000)
+    collect_rejections(export, Some(DID), Some(&secret().public_key()), options, 1000)
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn all_faults_are_told_in_the_order_of_the_stages_and_no_more_than_asked_for() {
     assert_eq!(found[0].cid, found[3].cid);
     for max in 0..8 {
         let key = secret().public_key();
-        let few = faults(&export, Some(DID), Some(&key), &Options::default(), max);
+        let few = collect_rejections(&export, Some(DID), Some(&key), &Options::default(), max);
         assert_eq!(few, found[..max.min(6)]);
     }
 }

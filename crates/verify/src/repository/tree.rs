@@ -7,11 +7,11 @@ use atproto::syntax::{RecordKey, RepoPath};
 use codec::{Cid, CidRef};
 
 use super::records::SoundRecords;
-use super::{Options, RepositoryFault, RepositoryRejection, SignatureProof, Signed};
+use super::{Options, RepositoryFault, RepositoryRejection, SignatureProof, SignedRepository};
 
 /// A repository whose tree is canonical and whole.
 #[derive(Clone, Debug)]
-pub struct Walked<'a> {
+pub struct WalkedRepository<'a> {
     pub(super) repository: Repository<'a>,
     pub(super) options: Options,
     pub(super) signature: SignatureProof,
@@ -32,20 +32,20 @@ pub(super) struct Found {
 pub(super) type Note<'n> =
     &'n mut dyn FnMut(RepositoryRejection) -> Result<(), RepositoryRejection>;
 
-impl<'a> Signed<'a> {
+impl<'a> SignedRepository<'a> {
     /// The third stage: walks the tree under all rules, finds the block of every record, and holds
     /// every key against the syntax of paths.
     ///
     /// # Errors
     /// At the first fault in key order, or if there is more beside the repository than allowed.
-    pub fn walk(self) -> Result<Walked<'a>, RepositoryRejection> {
+    pub fn walk(self) -> Result<WalkedRepository<'a>, RepositoryRejection> {
         let Self { repository, options, sound, signature } = self;
         let found = walk(&repository, &sound, &options, &mut Err)?;
-        Ok(Walked { repository, options, signature, found })
+        Ok(WalkedRepository { repository, options, signature, found })
     }
 }
 
-impl<'a> Walked<'a> {
+impl<'a> WalkedRepository<'a> {
     /// The repository, of whose records nothing is proved yet but that they are there.
     pub fn repository(&self) -> &Repository<'a> {
         &self.repository

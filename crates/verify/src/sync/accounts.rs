@@ -2,12 +2,12 @@
 
 use super::batch::Case;
 use super::keys::{AccountKey, KeySource};
-use super::state::{Account, ChainState};
+use super::state::{AccountState, ChainState};
 
 /// What is known of the accounts of a batch.
 pub(super) struct Accounts<'a> {
     dids: Vec<&'a str>,
-    states: Vec<Account>,
+    states: Vec<AccountState>,
     standings: Vec<Standing>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Accounts<'a> {
         state: &mut S,
     ) -> Result<Self, S::Error> {
         let dids = number(cases);
-        let mut states = vec![Account::UNKNOWN; dids.len()];
+        let mut states = vec![AccountState::UNKNOWN; dids.len()];
         state.load_many(&dids, &mut states)?;
         let standing = |did: &&str| Standing { key: keys.key(did), has_changed: false };
         let standings = dids.iter().map(standing).collect();
@@ -34,12 +34,12 @@ impl<'a> Accounts<'a> {
     }
 
     /// The account of this number as it is now, and its key.
-    pub(super) fn get(&self, number: usize) -> (&Account, AccountKey) {
+    pub(super) fn get(&self, number: usize) -> (&AccountState, AccountKey) {
         (&self.states[number], self.standings[number].key)
     }
 
     /// The same, to be advanced.
-    pub(super) fn get_mut(&mut self, number: usize) -> (&mut Account, AccountKey) {
+    pub(super) fn get_mut(&mut self, number: usize) -> (&mut AccountState, AccountKey) {
         (&mut self.states[number], self.standings[number].key)
     }
 
@@ -52,7 +52,7 @@ impl<'a> Accounts<'a> {
     pub(super) fn store<S: ChainState>(self, state: &mut S) -> Result<(), S::Error> {
         let Self { dids, states, standings } = self;
         let accounts = dids.into_iter().zip(states).zip(&standings);
-        let changed: Vec<(&str, Account)> = accounts
+        let changed: Vec<(&str, AccountState)> = accounts
             .filter(|(_, standing)| standing.has_changed)
             .map(|(account, _)| account)
             .collect();

@@ -4,8 +4,8 @@ use super::claim::Claim;
 use super::keys::AccountKey;
 use super::outcome::{Ignored, Outcome};
 use super::policy::Policy;
-use super::rejection::Rejection;
-use super::state::Account;
+use super::rejection::SyncRejection;
+use super::state::AccountState;
 use atproto::syntax::Tid;
 
 /// What time it is, and how far ahead of that a revision may be.
@@ -20,10 +20,10 @@ impl Now {
         Self { now_micros, window_micros: policy.future_window_micros }
     }
 
-    fn check<'a>(self, rev: Tid) -> Result<(), Rejection<'a>> {
+    fn check<'a>(self, rev: Tid) -> Result<(), SyncRejection<'a>> {
         let Self { now_micros, window_micros } = self;
         if rev.micros() > now_micros.saturating_add(window_micros) {
-            return Err(Rejection::FutureRev { rev, now_micros, window_micros });
+            return Err(SyncRejection::FutureRev { rev, now_micros, window_micros });
         }
         Ok(())
     }
@@ -34,11 +34,11 @@ impl Now {
 pub(super) fn check<'a>(
     claim: &Claim<'a>,
     key: AccountKey,
-    account: &Account,
+    account: &AccountState,
     now: Now,
 ) -> Result<(), Outcome<'a>> {
     if key == AccountKey::OtherHost {
-        return Err(Rejection::Host.into());
+        return Err(SyncRejection::Host.into());
     }
     if !account.is_active {
         return Err(Ignored::Inactive.into());

@@ -20,7 +20,7 @@ use super::keys::{AccountKey, KeySource};
 use super::outcome::{Judged, Outcome};
 use super::policy::Policy;
 use super::proof::Blocks;
-use super::rejection::Rejection;
+use super::rejection::SyncRejection;
 use super::road;
 use super::state::ChainState;
 
@@ -86,10 +86,10 @@ fn read_all<'a>(
             Ok(claim) => {
                 cases.push(Case { claim, account: 0, place, found: Found::default() });
                 // Until the case is settled.
-                Outcome::Refused(Rejection::NoKey)
+                Outcome::Rejected(SyncRejection::NoKey)
             }
         };
-        Judged { claim: result.as_ref().ok(), outcome }
+        Judged { event: result.as_ref().ok(), outcome }
     };
     let judged = (0..).zip(events).map(judge).collect();
     (judged, cases)

@@ -8,17 +8,17 @@ use super::evidence::Evidence;
 use super::outcome::{Chain, ChainBreak, Leniency};
 use super::policy::Policy;
 use super::proof;
-use super::rejection::Rejection;
-use super::state::{Account, Head, SyncState};
+use super::rejection::SyncRejection;
+use super::state::{AccountState, Head, SyncState};
 
 /// Rows 13 to 17 of an event whose commit object is proved.
 pub(super) fn check<'a>(
     claim: &Claim<'a>,
     event: &'a Commit<'a>,
     opened: &Opened<'a>,
-    account: &Account,
+    account: &AccountState,
     evidence: &mut Evidence<'a, '_>,
-) -> Result<Chain, Rejection<'a>> {
+) -> Result<Chain, SyncRejection<'a>> {
     let policy = evidence.policy;
     let chain = compare(claim, event, account, policy);
     let leniency = match origin(event, account.head.as_ref(), policy)? {
@@ -30,7 +30,7 @@ pub(super) fn check<'a>(
         },
     };
     proof::look_up(event, opened.object.data)?;
-    Ok(if chain == Chain::Holds { Chain::Unproved(leniency) } else { chain })
+    Ok(if chain == Chain::Intact { Chain::Unproved(leniency) } else { chain })
 }
 
 /// A failed inversion is only taken where the chain tells as much as it can.
@@ -51,7 +51,7 @@ fn origin<'a>(
     event: &Commit<'a>,
     stored: Option<&Head>,
     policy: &Policy,
-) -> Result<Origin, Rejection<'a>> {
+) -> Result<Origin, SyncRejection<'a>> {
     match (event.prev_data, lacks_prev(event)) {
         (Some(tree), false) => Ok(Origin::Tree(tree)),
         (Some(_), true) => Ok(Origin::Untold(Leniency::OpsWithoutPrev)),
@@ -61,7 +61,7 @@ fn origin<'a>(
         (None, _) if policy.accept_missing_prev_data => {
             Ok(Origin::Untold(Leniency::MissingPrevData))
         }
-        (None, _) => Err(Rejection::PrevDataMissing),
+        (None, _) => Err(SyncRejection::PrevDataMissing),
     }
 }
 
@@ -76,8 +76,13 @@ fn lacks_prev(event: &Commit<'_>) -> bool {
 }
 
 /// Rows 14 and 15.
-fn compare(claim: &Claim<'_>, event: &Commit<'_>, account: &Account, policy: &Policy) -> Chain {
-    let Some(head) = account.head else { return Chain::FirstSighting };
+fn compare(
+    claim: &Claim<'_>,
+    event: &Commit<'_>,
+    account: &AccountState,
+    policy: &Policy,
+) -> Chain {
+    let Some(head) = account.head else { return Chain::FirstSeen };
     if claim.since != Some(head.rev) && !policy.accept_since_mismatch {
         return Chain::Broken(ChainBreak::Since { since: claim.since, stored: head.rev });
     }
@@ -85,7 +90,7 @@ fn compare(claim: &Claim<'_>, event: &Commit<'_>, account: &Account, policy: &Po
         Some(prev_data) if prev_data != head.data => {
             Chain::Broken(ChainBreak::PrevData { prev_data, stored: head.data })
         }
-        _ if account.sync != SyncState::Synchronized => Chain::Unmended,
-        _ => Chain::Holds,
+        _ if account.sync != SyncState::Synchronized => Chain::StillDesynchronized,
+        _ => Chain::Intact,
     }
 }

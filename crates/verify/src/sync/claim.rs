@@ -7,7 +7,7 @@ use codec::car::HashProof;
 use codec::{Cid, CidRef};
 
 use super::policy::Policy;
-use super::rejection::{OpFault, Rejection};
+use super::rejection::{OpFault, SyncRejection};
 
 /// A message that a commit object proves.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ pub(super) struct Claim<'a> {
 
 impl<'a> Claim<'a> {
     /// Rows 2, 3, 6 (syntax) and 18.
-    pub(super) fn read(message: Message<'a>, policy: &Policy) -> Result<Self, Rejection<'a>> {
+    pub(super) fn read(message: Message<'a>, policy: &Policy) -> Result<Self, SyncRejection<'a>> {
         let did = normal_did(message.did())?;
         if let Message::Sync(sync) = message {
             check_sync_len(sync, policy.max_sync_blocks_bytes)?;
@@ -89,28 +89,28 @@ impl<'a> Claim<'a> {
         let rev = read_rev("rev", message.rev())?;
         let since = message.since().map(|since| read_rev("since", since)).transpose()?;
         if !policy.accept_any_time && Datetime::parse(message.time()).is_err() {
-            return Err(Rejection::Time(message.time()));
+            return Err(SyncRejection::Time(message.time()));
         }
         Ok(Self { message, did, rev, since })
     }
 
     /// Rows 8, 9, 10 and 12, and what row 16 asks of the operations themselves.
-    pub(super) fn open(&self, policy: &Policy) -> Result<Opened<'a>, Rejection<'a>> {
+    pub(super) fn open(&self, policy: &Policy) -> Result<Opened<'a>, SyncRejection<'a>> {
         let root = self.message.root().filter(|root| root.is_dag_cbor());
-        let root = root.and_then(CidRef::to_cid).ok_or(Rejection::Root)?;
+        let root = root.and_then(CidRef::to_cid).ok_or(SyncRejection::Root)?;
         let block = self.message.blocks().iter().find(|block| block.cid == root.as_cid_ref());
-        let block = block.ok_or(Rejection::CommitMissing(root))?;
+        let block = block.ok_or(SyncRejection::CommitMissing(root))?;
         if let Message::Commit(Commit { commit, .. }) = self.message
             && *commit != root
         {
-            return Err(Rejection::CommitCid { claimed: *commit, root });
+            return Err(SyncRejection::CommitCid { claimed: *commit, root });
         }
-        let object = CommitObject::parse(block.data).map_err(Rejection::Commit)?;
+        let object = CommitObject::parse(block.data).map_err(SyncRejection::Commit)?;
         if object.did != self.did {
-            return Err(Rejection::DidMismatch(object.did));
+            return Err(SyncRejection::DidMismatch(object.did));
         }
         if object.rev != self.message.rev() {
-            return Err(Rejection::RevMismatch(object.rev));
+            return Err(SyncRejection::RevMismatch(object.rev));
         }
         if let Message::Commit(commit) = self.message {
             check_flags(commit, policy)?;
@@ -129,44 +129,45 @@ pub(super) struct Opened<'a> {
 }
 
 /// A DID. One of the method `plc` has one spelling, and no other may pass for another account.
-fn normal_did(text: &str) -> Result<&str, Rejection<'_>> {
+fn normal_did(text: &str) -> Result<&str, SyncRejection<'_>> {
     match Did::parse(text) {
         Ok(did) if did.is_plc() || did.method() != "plc" => Ok(text),
-        _ => Err(Rejection::Did(text)),
+        _ => Err(SyncRejection::Did(text)),
     }
 }
 
-fn check_sync_len<'a>(sync: &Sync<'a>, limit: usize) -> Result<(), Rejection<'a>> {
+fn check_sync_len<'a>(sync: &Sync<'a>, limit: usize) -> Result<(), SyncRejection<'a>> {
     match sync.car.len() {
-        len if len > limit => Err(Rejection::SyncLimit { len, limit }),
+        len if len > limit => Err(SyncRejection::SyncLimit { len, limit }),
         _ => Ok(()),
     }
 }
 
-fn read_rev<'a>(field: &'static str, text: &'a str) -> Result<Tid, Rejection<'a>> {
-    Tid::parse(text).map_err(|error| Rejection::RevSyntax { field, error })
+fn read_rev<'a>(field: &'static str, text: &'a str) -> Result<Tid, SyncRejection<'a>> {
+    Tid::parse(text).map_err(|error| SyncRejection::RevSyntax { field, error })
 }
 
-fn check_flags<'a>(commit: &Commit<'a>, policy: &Policy) -> Result<(), Rejection<'a>> {
+fn check_flags<'a>(commit: &Commit<'a>, policy: &Policy) -> Result<(), SyncRejection<'a>> {
     if commit.too_big == Some(true) && !policy.accept_too_big {
-        return Err(Rejection::TooBig);
+        return Err(SyncRejection::TooBig);
     }
     if commit.rebase == Some(true) && !policy.accept_rebase {
-        return Err(Rejection::Rebase);
+        return Err(SyncRejection::Rebase);
     }
     Ok(())
 }
 
-fn check_ops<'a>(commit: &Commit<'a>, policy: &Policy) -> Result<(), Rejection<'a>> {
+fn check_ops<'a>(commit: &Commit<'a>, policy: &Policy) -> Result<(), SyncRejection<'a>> {
     let may_lack_prev = policy.accept_ops_without_prev
         || (policy.accept_missing_prev_data && commit.prev_data.is_none());
     for op in commit.ops {
-        RepoPath::parse(op.path).map_err(|error| Rejection::Path { path: op.path, error })?;
-        check_cids(op, may_lack_prev).map_err(|fault| Rejection::Op { path: op.path, fault })?;
+        RepoPath::parse(op.path).map_err(|error| SyncRejection::Path { path: op.path, error })?;
+        check_cids(op, may_lack_prev)
+            .map_err(|fault| SyncRejection::Op { path: op.path, fault })?;
         check_record(op)?;
     }
     match repeated_path(commit.ops) {
-        Some(path) => Err(Rejection::DuplicatePath(path)),
+        Some(path) => Err(SyncRejection::DuplicatePath(path)),
         None => Ok(()),
     }
 }
@@ -182,14 +183,14 @@ fn check_cids(op: &RepoOp<'_>, may_lack_prev: bool) -> Result<(), OpFault> {
 }
 
 /// The record that was written is there, and is what its CID names.
-fn check_record<'a>(op: &RepoOp<'a>) -> Result<(), Rejection<'a>> {
+fn check_record<'a>(op: &RepoOp<'a>) -> Result<(), SyncRejection<'a>> {
     let Some(cid) = op.cid else { return Ok(()) };
     if !cid.is_dag_cbor() {
-        return Err(Rejection::RecordCid(op.path));
+        return Err(SyncRejection::RecordCid(op.path));
     }
     match op.record {
         Some(Block { proof: HashProof::Checked, .. }) => Ok(()),
-        _ => Err(Rejection::RecordMissing(op.path)),
+        _ => Err(SyncRejection::RecordMissing(op.path)),
     }
 }
 

@@ -10,13 +10,13 @@ use crypto::{
 use super::claim::{Claim, Opened};
 use super::policy::Policy;
 use super::proof::{self, Undone};
-use super::rejection::Rejection;
+use super::rejection::SyncRejection;
 
 /// What was found of an event before anyone asked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found<'a> {
     /// The commit object, if it is what the event says.
-    pub(super) opened: Option<Result<Opened<'a>, Rejection<'a>>>,
+    pub(super) opened: Option<Result<Opened<'a>, SyncRejection<'a>>>,
     /// Whether its signature is the account's.
     pub(super) signature: Option<SignatureVerdict>,
     /// The tree before the operations.
@@ -32,7 +32,7 @@ pub(super) struct Evidence<'a, 'j> {
 }
 
 impl<'a> Evidence<'a, '_> {
-    pub(super) fn open(&mut self, claim: &Claim<'a>) -> Result<Opened<'a>, Rejection<'a>> {
+    pub(super) fn open(&mut self, claim: &Claim<'a>) -> Result<Opened<'a>, SyncRejection<'a>> {
         self.found.opened.take().unwrap_or_else(|| claim.open(self.policy))
     }
 

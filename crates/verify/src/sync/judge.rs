@@ -11,9 +11,9 @@ use super::evidence::{Evidence, Found};
 use super::keys::KeySource;
 use super::outcome::{Judged, Outcome};
 use super::policy::Policy;
-use super::rejection::Rejection;
+use super::rejection::SyncRejection;
 use super::road;
-use super::state::{Account, ChainState};
+use super::state::{AccountState, ChainState};
 
 /// Judges frames, and keeps its memory for the next ones.
 ///
@@ -59,10 +59,10 @@ impl Judge {
         let result = &decoder.decode_batch(&[frame])[0];
         let claim = match read(result, policy) {
             Ok(claim) => claim,
-            Err(outcome) => return Ok(Judged { claim: result.as_ref().ok(), outcome }),
+            Err(outcome) => return Ok(Judged { event: result.as_ref().ok(), outcome }),
         };
         let key = keys.key(claim.did);
-        let mut account = [Account::UNKNOWN];
+        let mut account = [AccountState::UNKNOWN];
         state.load_many(&[claim.did], &mut account)?;
         let [mut account] = account;
         let now = Now::new(now_micros, policy);
@@ -71,7 +71,7 @@ impl Judge {
         if outcome.is_accepted() {
             state.store_many(&[(claim.did, account)])?;
         }
-        Ok(Judged { claim: result.as_ref().ok(), outcome })
+        Ok(Judged { event: result.as_ref().ok(), outcome })
     }
 
     /// Judges frames at `now_micros` since 1970, each as if those before it had been judged alone.
@@ -100,7 +100,7 @@ pub(super) fn read<'a>(
     policy: &Policy,
 ) -> Result<Claim<'a>, Outcome<'a>> {
     match event {
-        Err(error) => Err(Rejection::from(*error).into()),
+        Err(error) => Err(SyncRejection::from(*error).into()),
         Ok(event) => match Message::of(event) {
             None => Err(Outcome::Unjudged(event)),
             Some(message) => Ok(Claim::read(message, policy)?),

@@ -9,17 +9,17 @@ use crypto::SeededState;
 use kernels::base32;
 use kernels::sha256::Digest;
 
-use super::state::{Account, ChainState, Head, SyncState};
+use super::state::{AccountState, ChainState, Head, SyncState};
 use atproto::syntax::Tid;
 
 /// Keeps accounts in memory, until the program ends.
 ///
 /// ```
-/// use wireproof_verify::sync::{Account, ChainState, MemoryState};
+/// use wireproof_verify::sync::{AccountState, ChainState, MemoryState};
 /// let mut state = MemoryState::new([7; 16]);
-/// let (did, account) = ("did:plc:ewvi7nxzyoun6zhxrhs64oiz", Account { is_active: false, ..Account::UNKNOWN });
+/// let (did, account) = ("did:plc:ewvi7nxzyoun6zhxrhs64oiz", AccountState { is_active: false, ..AccountState::UNKNOWN });
 /// state.put(did, account);
-/// assert_eq!((state.get(did), state.get("did:web:example.com")), (account, Account::UNKNOWN));
+/// assert_eq!((state.get(did), state.get("did:web:example.com")), (account, AccountState::UNKNOWN));
 /// ```
 #[derive(Debug)]
 pub struct MemoryState {
@@ -34,12 +34,12 @@ impl MemoryState {
     }
 
     /// What is known of an account.
-    pub fn get(&self, did: &str) -> Account {
-        self.accounts.get(&Name::of(did)).map_or(Account::UNKNOWN, Entry::to_account)
+    pub fn get(&self, did: &str) -> AccountState {
+        self.accounts.get(&Name::of(did)).map_or(AccountState::UNKNOWN, Entry::to_account)
     }
 
     /// Keeps what is known of an account.
-    pub fn put(&mut self, did: &str, account: Account) {
+    pub fn put(&mut self, did: &str, account: AccountState) {
         self.accounts.insert(Name::of(did), Entry::of(&account));
     }
 
@@ -57,14 +57,18 @@ impl MemoryState {
 impl ChainState for MemoryState {
     type Error = Infallible;
 
-    fn load_many(&mut self, dids: &[&str], accounts: &mut [Account]) -> Result<(), Infallible> {
+    fn load_many(
+        &mut self,
+        dids: &[&str],
+        accounts: &mut [AccountState],
+    ) -> Result<(), Infallible> {
         for (did, account) in dids.iter().zip(accounts) {
             *account = self.get(did);
         }
         Ok(())
     }
 
-    fn store_many(&mut self, changed: &[(&str, Account)]) -> Result<(), Infallible> {
+    fn store_many(&mut self, changed: &[(&str, AccountState)]) -> Result<(), Infallible> {
         for (did, account) in changed {
             self.put(did, *account);
         }
@@ -101,8 +105,8 @@ struct Entry {
 }
 
 impl Entry {
-    fn of(account: &Account) -> Self {
-        let Account { head, sync, is_active } = *account;
+    fn of(account: &AccountState) -> Self {
+        let AccountState { head, sync, is_active } = *account;
         let digest = |cid: fn(&Head) -> &Cid| head.as_ref().map_or([0; 32], |h| *cid(h).digest());
         Self {
             rev: head.map_or(Tid::MIN, |head| head.rev),
@@ -114,10 +118,14 @@ impl Entry {
         }
     }
 
-    fn to_account(&self) -> Account {
+    fn to_account(&self) -> AccountState {
         let cid = |digest| Cid::from_digest(Codec::DagCbor, digest);
         let head = Head { rev: self.rev, data: cid(&self.data), commit: cid(&self.commit) };
-        Account { head: self.has_head.then_some(head), sync: self.sync, is_active: self.is_active }
+        AccountState {
+            head: self.has_head.then_some(head),
+            sync: self.sync,
+            is_active: self.is_active,
+        }
     }
 }
 
@@ -127,29 +135,29 @@ const _: () = assert!(size_of::<(Name, Entry)>() <= 104, "accounts are kept by t
 mod tests {
     use super::*;
 
-    fn account(number: u8) -> Account {
+    fn account(number: u8) -> AccountState {
         let cid = |block: &[u8]| Cid::of(Codec::DagCbor, block);
         let rev = Tid::new(1_700_000_000_000_000 + u64::from(number), 7);
         let head = Head { rev, data: cid(&[number]), commit: cid(&[number, 0]) };
-        Account { head: Some(head), sync: SyncState::InProgress, is_active: number == 1 }
+        AccountState { head: Some(head), sync: SyncState::InProgress, is_active: number == 1 }
     }
 
     #[test]
     fn what_is_stored_is_loaded() {
         let mut state = MemoryState::new([1; 16]);
         let dids = ["did:plc:ewvi7nxzyoun6zhxrhs64oiz", "did:web:example.com", "did:plc:short"];
-        let stored: Vec<(&str, Account)> = dids.into_iter().zip((0..).map(account)).collect();
+        let stored: Vec<(&str, AccountState)> = dids.into_iter().zip((0..).map(account)).collect();
         state.store_many(&stored).unwrap();
-        let mut loaded = [Account::UNKNOWN; 4];
+        let mut loaded = [AccountState::UNKNOWN; 4];
         state.load_many(&[dids[2], dids[1], "did:plc:stranger", dids[0]], &mut loaded).unwrap();
-        assert_eq!(loaded, [stored[2].1, stored[1].1, Account::UNKNOWN, stored[0].1]);
+        assert_eq!(loaded, [stored[2].1, stored[1].1, AccountState::UNKNOWN, stored[0].1]);
         assert_eq!((state.len(), state.is_empty()), (3, false));
     }
 
     #[test]
     fn an_account_without_a_head_keeps_its_standing() {
         let mut state = MemoryState::new([1; 16]);
-        let suspended = Account { is_active: false, ..Account::UNKNOWN };
+        let suspended = AccountState { is_active: false, ..AccountState::UNKNOWN };
         state.put("did:web:example.com", suspended);
         assert_eq!(state.get("did:web:example.com"), suspended);
     }
@@ -161,7 +169,7 @@ mod tests {
         let mut state = MemoryState::new([1; 16]);
         state.put(did, account(0));
         for other in &others {
-            assert_eq!(state.get(other), Account::UNKNOWN, "{other}");
+            assert_eq!(state.get(other), AccountState::UNKNOWN, "{other}");
             state.put(other, account(1));
         }
         assert_eq!((state.get(did), state.len()), (account(0), 4));

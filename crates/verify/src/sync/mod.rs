@@ -5,7 +5,7 @@
 //!
 //! # The table of checks
 //!
-//! In the order in which they are made; the numbers are those of [`Rejection::row`]. What comes
+//! In the order in which they are made; the numbers are those of [`SyncRejection::row`]. What comes
 //! before the signature can only drop an event. What comes after it may also change the account's
 //! state, and only there is anything changed.
 //!
@@ -61,7 +61,7 @@
 //!         Outcome::Commit(commit, _) => println!("{} changed {:?}", commit.repo, commit.ops),
 //!         Outcome::Sync(sync, effect) => println!("{}: {effect:?}", sync.did),
 //!         Outcome::Ignored(why) => println!("nothing new: {why}"),
-//!         Outcome::Refused(why) => println!("{}: {why}", why.code()),
+//!         Outcome::Rejected(why) => println!("{}: {why}", why.code()),
 //!         Outcome::Unjudged(event) => assert_eq!(event.kind(), None),
 //!     }
 //! }
@@ -89,5 +89,5 @@ pub use keys::{AccountKey, KeySource};
 pub use memory::MemoryState;
 pub use outcome::{Chain, ChainBreak, Ignored, Judged, Leniency, Outcome, SyncEffect};
 pub use policy::Policy;
-pub use rejection::{OpFault, Rejection};
-pub use state::{Account, ChainState, Head, SyncState};
+pub use rejection::{OpFault, SyncRejection};
+pub use state::{AccountState, ChainState, Head, SyncState};

@@ -3,7 +3,7 @@
 use atproto::event::{Commit, Event, Sync};
 use codec::Cid;
 
-use super::rejection::Rejection;
+use super::rejection::SyncRejection;
 use crate::Verified;
 use atproto::syntax::Tid;
 
@@ -11,7 +11,7 @@ use atproto::syntax::Tid;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged<'a> {
     /// What the frame says, proved or not, where it can be read at all: for the lines of a log.
-    pub claim: Option<&'a Event<'a>>,
+    pub event: Option<&'a Event<'a>>,
     /// The verdict.
     pub outcome: Outcome<'a>,
 }
@@ -25,7 +25,7 @@ const _: () = assert!(size_of::<Judged<'_>>() <= 112, "a batch has one for each 
 /// | [`Commit`](Self::Commit) | passes it on | applies it, or resyncs, as the [`Chain`] says |
 /// | [`Sync`](Self::Sync) | passes it on | resyncs, unless [`SyncEffect::Unchanged`] |
 /// | [`Ignored`](Self::Ignored) | drops it in silence | drops it in silence |
-/// | [`Refused`](Self::Refused) | drops and counts it | drops it, resyncs if it comes again |
+/// | [`Rejected`](Self::Rejected) | drops and counts it | drops it, resyncs if it comes again |
 /// | [`Unjudged`](Self::Unjudged) | has its own rules for it | has its own rules for it |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome<'a> {
@@ -42,7 +42,7 @@ pub enum Outcome<'a> {
     /// Nothing new, or nothing wanted. No state changed.
     Ignored(Ignored),
     /// Not what its account said, or not provably. No state changed.
-    Refused(Rejection<'a>),
+    Rejected(SyncRejection<'a>),
     /// A message that carries no proof: `#identity`, `#account`, `#info`, an error, an unknown one.
     Unjudged(&'a Event<'a>),
 }
@@ -51,13 +51,13 @@ pub enum Outcome<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
     /// Exactly: the changes can be applied.
-    Holds,
+    Intact,
     /// Nothing was stored: the chain begins here.
-    FirstSighting,
+    FirstSeen,
     /// Not: something is missing in between. The account is desynchronized from now on.
     Broken(ChainBreak),
     /// Exactly, but an earlier break is not mended yet: the account stays out of step.
-    Unmended,
+    StillDesynchronized,
     /// As far as can be told; a leniency of the policy took what could not.
     Unproved(Leniency),
 }
@@ -120,7 +120,7 @@ pub enum SyncEffect {
     /// The tree is another: the account is desynchronized from now on.
     Desynchronized,
     /// Nothing was stored: the chain begins here.
-    FirstSighting,
+    FirstSeen,
 }
 
 /// Why an event is of no interest.
@@ -170,10 +170,10 @@ impl From<Ignored> for Outcome<'_> {
     }
 }
 
-impl<'a> From<Rejection<'a>> for Outcome<'a> {
+impl<'a> From<SyncRejection<'a>> for Outcome<'a> {
     #[cold]
-    fn from(rejection: Rejection<'a>) -> Self {
-        Self::Refused(rejection)
+    fn from(rejection: SyncRejection<'a>) -> Self {
+        Self::Rejected(rejection)
     }
 }
 

@@ -6,7 +6,7 @@ use atproto::mst::{BlockSource, canonical};
 use codec::Cid;
 use codec::cid::Codec;
 
-use super::rejection::{OpFault, Rejection};
+use super::rejection::{OpFault, SyncRejection};
 
 /// The tree before the operations, or why it cannot be told.
 pub(super) type Undone = Result<Cid, InversionError>;
@@ -23,28 +23,28 @@ pub(super) fn compare<'a>(
     undone: Undone,
     event: &'a Commit<'a>,
     origin: Cid,
-) -> Result<(), Rejection<'a>> {
+) -> Result<(), SyncRejection<'a>> {
     match undone {
         Ok(found) if found == origin => Ok(()),
-        Ok(found) => Err(Rejection::Inversion { prev_data: origin, found }),
+        Ok(found) => Err(SyncRejection::Inversion { prev_data: origin, found }),
         Err(error) => Err(refusal(error, event)),
     }
 }
 
 #[cold]
-fn refusal<'a>(error: InversionError, event: &'a Commit<'a>) -> Rejection<'a> {
+fn refusal<'a>(error: InversionError, event: &'a Commit<'a>) -> SyncRejection<'a> {
     let path = error.op.map_or("", |index| event.ops[index].path);
     match error.fault {
         InversionFault::Tree(error) => error.into(),
-        InversionFault::DuplicatePath => Rejection::DuplicatePath(path),
-        InversionFault::Present => Rejection::Op { path, fault: OpFault::StillInTree },
-        InversionFault::OtherRecord => Rejection::Op { path, fault: OpFault::OtherInTree },
-        _ => Rejection::Op { path, fault: OpFault::NotInTree },
+        InversionFault::DuplicatePath => SyncRejection::DuplicatePath(path),
+        InversionFault::Present => SyncRejection::Op { path, fault: OpFault::StillInTree },
+        InversionFault::OtherRecord => SyncRejection::Op { path, fault: OpFault::OtherInTree },
+        _ => SyncRejection::Op { path, fault: OpFault::NotInTree },
     }
 }
 
 /// Row 16 alone: looks up the path of each operation in the tree at `data`.
-pub(super) fn look_up<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), Rejection<'a>> {
+pub(super) fn look_up<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), SyncRejection<'a>> {
     let blocks = Blocks::new(event.blocks);
     for op in event.ops {
         let found = canonical::search(data, &blocks, op.path.as_bytes())?;
@@ -55,7 +55,7 @@ pub(super) fn look_up<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), Reject
             (Some(_), None) => OpFault::NotInTree,
             (None, Some(_)) => OpFault::StillInTree,
         };
-        return Err(Rejection::Op { path: op.path, fault });
+        return Err(SyncRejection::Op { path: op.path, fault });
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::commit::{object_code, signature_code};
 /// Why an event is refused. Texts are borrowed from the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Rejection<'a> {
+pub enum SyncRejection<'a> {
     /// The frame is not a message (row 1).
     #[error("{0}")]
     Frame(FrameError),
@@ -164,7 +164,7 @@ pub enum OpFault {
     StillInTree,
 }
 
-impl Rejection<'_> {
+impl SyncRejection<'_> {
     /// The stable name of the rule that was broken.
     pub fn code(&self) -> &'static str {
         match self {
@@ -226,13 +226,13 @@ impl Rejection<'_> {
 
     /// Whether a fresh look at the account's DID document may change the verdict: its key may be new.
     /// Worth one look, and judging the frame once more.
-    pub fn may_be_a_new_key(&self) -> bool {
+    pub fn may_be_stale_key(&self) -> bool {
         matches!(self, Self::NoKey | Self::Host)
             || matches!(self, Self::Signature(SignatureFault::Mismatch | SignatureFault::Key))
     }
 }
 
-impl From<TreeError> for Rejection<'_> {
+impl From<TreeError> for SyncRejection<'_> {
     #[cold]
     fn from(error: TreeError) -> Self {
         match (error.cid, error.fault) {
@@ -242,7 +242,7 @@ impl From<TreeError> for Rejection<'_> {
     }
 }
 
-impl From<FrameError> for Rejection<'_> {
+impl From<FrameError> for SyncRejection<'_> {
     /// The row that a frame's fault belongs to.
     #[cold]
     fn from(error: FrameError) -> Self {

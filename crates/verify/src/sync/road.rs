@@ -9,15 +9,15 @@ use super::claim::{Claim, Message, Opened};
 use super::evidence::Evidence;
 use super::keys::AccountKey;
 use super::outcome::{Chain, Outcome, SyncEffect};
-use super::rejection::Rejection;
-use super::state::{Account, Head, SyncState};
+use super::rejection::SyncRejection;
+use super::state::{AccountState, Head, SyncState};
 use crate::Verified;
 
 /// Judges an event of an account, and advances the account if the event is valid.
 pub(super) fn judge<'a>(
     claim: &Claim<'a>,
     key: AccountKey,
-    account: &mut Account,
+    account: &mut AccountState,
     now: Now,
     evidence: Evidence<'a, '_>,
 ) -> Outcome<'a> {
@@ -27,7 +27,7 @@ pub(super) fn judge<'a>(
 fn walk<'a>(
     claim: &Claim<'a>,
     key: AccountKey,
-    account: &mut Account,
+    account: &mut AccountState,
     now: Now,
     mut evidence: Evidence<'a, '_>,
 ) -> Result<Outcome<'a>, Outcome<'a>> {
@@ -49,10 +49,10 @@ fn check_signature<'a>(
     opened: &Opened<'a>,
     key: AccountKey,
     evidence: &mut Evidence<'a, '_>,
-) -> Result<(), Rejection<'a>> {
+) -> Result<(), SyncRejection<'a>> {
     match key {
-        AccountKey::Known(key) => evidence.verify(opened, key).map_err(Rejection::Signature),
-        AccountKey::Unknown | AccountKey::OtherHost => Err(Rejection::NoKey),
+        AccountKey::Known(key) => evidence.verify(opened, key).map_err(SyncRejection::Signature),
+        AccountKey::Unknown | AccountKey::OtherHost => Err(SyncRejection::NoKey),
     }
 }
 
@@ -60,7 +60,7 @@ fn accept_commit<'a>(
     event: &'a Commit<'a>,
     chain: Chain,
     head: Head,
-    account: &mut Account,
+    account: &mut AccountState,
 ) -> Outcome<'a> {
     account.head = Some(head);
     if matches!(chain, Chain::Broken(_)) {
@@ -69,9 +69,9 @@ fn accept_commit<'a>(
     Outcome::Commit(Verified::vouch(event), chain)
 }
 
-fn accept_sync<'a>(event: &'a Sync<'a>, head: Head, account: &mut Account) -> Outcome<'a> {
+fn accept_sync<'a>(event: &'a Sync<'a>, head: Head, account: &mut AccountState) -> Outcome<'a> {
     let effect = match account.head.replace(head) {
-        None => SyncEffect::FirstSighting,
+        None => SyncEffect::FirstSeen,
         Some(stored) if stored.data == head.data => SyncEffect::Unchanged,
         Some(_) => {
             account.sync = SyncState::Desynchronized;

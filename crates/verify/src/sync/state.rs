@@ -6,7 +6,7 @@ use atproto::syntax::Tid;
 
 /// What is known of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct AccountState {
     /// Its newest valid commit; `None` before the first.
     pub head: Option<Head>,
     /// Whether what the caller holds of the repository is that of `head`.
@@ -15,12 +15,12 @@ pub struct Account {
     pub is_active: bool,
 }
 
-impl Account {
+impl AccountState {
     /// An account of which nothing is known.
     pub const UNKNOWN: Self = Self { head: None, sync: SyncState::Synchronized, is_active: true };
 }
 
-impl Default for Account {
+impl Default for AccountState {
     fn default() -> Self {
         Self::UNKNOWN
     }
@@ -60,16 +60,20 @@ pub trait ChainState {
     type Error;
 
     /// Writes what is known of each account to the place of the same index, and
-    /// [`Account::UNKNOWN`] where nothing is. The DIDs are distinct.
+    /// [`AccountState::UNKNOWN`] where nothing is. The DIDs are distinct.
     ///
     /// # Errors
     /// If the accounts cannot be read. Nothing is judged then.
-    fn load_many(&mut self, dids: &[&str], accounts: &mut [Account]) -> Result<(), Self::Error>;
+    fn load_many(
+        &mut self,
+        dids: &[&str],
+        accounts: &mut [AccountState],
+    ) -> Result<(), Self::Error>;
 
     /// Keeps what is now known of these accounts, all or none. The DIDs are distinct.
     ///
     /// # Errors
     /// If the accounts cannot be written. No verdict is given out then, and the batch can be judged
     /// again.
-    fn store_many(&mut self, changed: &[(&str, Account)]) -> Result<(), Self::Error>;
+    fn store_many(&mut self, changed: &[(&str, AccountState)]) -> Result<(), Self::Error>;
 }

@@ -98,4 +98,4 @@ impl Acknowledge for Told {
 /// How many lines may be on their way.
 const MAX_LINES: usize = 8192;
 
-const NO_ACCOUNTS: [(&str, wireproof::verify::sync::Account); 0] = [];
+const NO_ACCOUNTS: [(&str, wireproof::verify::sync::AccountState); 0] = [];

@@ -262,7 +262,7 @@ pub(super) struct Paper(pub(super) Mutex<Sheet>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sheet {
     pub(super) cursors: HashMap<String, u64>,
-    pub(super) accounts: HashMap<Box<str>, verify::sync::Account>,
+    pub(super) accounts: HashMap<Box<str>, verify::sync::AccountState>,
     /// Whether there is no room left.
     pub(super) is_full: bool,
 }
@@ -275,7 +275,7 @@ impl Journal for Paper {
     fn checkpoint(
         &self,
         cursors: &[(&str, u64)],
-        accounts: &[(Box<str>, verify::sync::Account)],
+        accounts: &[(Box<str>, verify::sync::AccountState)],
     ) -> Result<(), JournalError> {
         let mut sheet = self.0.lock().unwrap();
         if sheet.is_full {
