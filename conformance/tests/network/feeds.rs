@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use simnet::servers::{CursorPolicy, Fault, FaultSchedule, Server, Simulation};
-use wireproof::net::firehose::{Begin, FeedError, FeedOptions as Options, Kind, Notice};
+use wireproof::net::firehose::{FeedError, FeedOptions as Options, FrameKind, Notice, StartFrom};
 use wireproof::net::hosts::HostId;
 use wireproof::net::websocket::{SocketError, SocketOptions};
 
-use crate::line::{Heard, PACE, RELAY, feed, follow_to_the_end, options, sim, sim_with, told};
+use crate::line::{BACKOFF, Heard, RELAY, feed, follow_to_the_end, options, sim, sim_with, told};
 
 const OTHER: Server = Server::Relay(1);
 
@@ -34,8 +34,8 @@ async fn an_upgrade_refused_for_a_while_is_tried_again_with_waits_in_between() {
         let sim = sim_with(fault, FaultSchedule::times(5));
         let heard = follow_to_the_end(&sim).await;
         assert_complete(&sim, &heard);
-        assert_eq!(heard.count(|notice| matches!(notice, Notice::Refused { .. })), 5);
-        assert_eq!(heard.count(|notice| matches!(notice, Notice::Waiting { .. })), 5);
+        assert_eq!(heard.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 5);
+        assert_eq!(heard.count(|notice| matches!(notice, Notice::RetryScheduled { .. })), 5);
         assert_eq!(sim.faults().fired(RELAY, fault), 5);
     }
 }
@@ -61,7 +61,7 @@ async fn a_host_that_forbids_is_left_out_and_the_others_are_followed() {
     assert_eq!(heard.seqs(), told(&sim, OTHER));
     let rotated = Notice::Rotated { from: HostId(0), to: HostId(1) };
     assert_eq!(heard.count(|notice| *notice == rotated), 1);
-    assert_eq!(heard.count(|notice| matches!(notice, Notice::LeftOut { .. })), 1);
+    assert_eq!(heard.count(|notice| matches!(notice, Notice::HostExcluded { .. })), 1);
     assert_eq!(sim.faults().unfired(), []);
 }
 
@@ -98,7 +98,7 @@ async fn a_stall_is_found_and_the_stream_goes_on() {
     let sim = sim_with(Fault::Stall, FaultSchedule::ONCE.after(9));
     let heard = follow_to_the_end(&sim).await;
     assert_complete(&sim, &heard);
-    let reason = SocketError::Idle(options().socket.max_silence);
+    let reason = SocketError::Idle(options().socket.idle_timeout);
     let idle = Notice::Disconnected { host: HostId(0), reason };
     assert_eq!(heard.count(|notice| *notice == idle), 1);
 }
@@ -107,11 +107,11 @@ async fn a_stall_is_found_and_the_stream_goes_on() {
 async fn a_server_that_only_answers_pings_is_left_after_a_while() {
     let sim = sim(|_| ());
     let quiet = Duration::from_millis(700);
-    let options = Options { max_quiet: Some(quiet), first: Begin::Live, ..options() };
+    let options = Options { message_timeout: Some(quiet), start: StartFrom::Live, ..options() };
     let mut heard = Heard::default();
     let mut feed = feed(&sim, &[(RELAY, None)], options);
     heard.until(&mut feed, |heard| heard.cursors().len() == 2).await;
-    let left = Notice::Disconnected { host: HostId(0), reason: SocketError::Quiet(quiet) };
+    let left = Notice::Disconnected { host: HostId(0), reason: SocketError::NoMessage(quiet) };
     assert_eq!(heard.count(|notice| *notice == left), 1);
 }
 
@@ -158,11 +158,11 @@ async fn a_lower_seq_is_told_and_its_event_delivered() {
 #[tokio::test]
 async fn what_is_no_event_is_handed_over_with_its_bytes_and_costs_no_event() {
     let strange = [
-        (Fault::GarbageFrame, Kind::Undecodable),
-        (Fault::WrongMessage, Kind::Undecodable),
-        (Fault::UnknownKind, Kind::Unknown),
-        (Fault::UnknownOperation, Kind::Unknown),
-        (Fault::OversizedFrame, Kind::Undecodable),
+        (Fault::GarbageFrame, FrameKind::Undecodable),
+        (Fault::WrongMessage, FrameKind::Undecodable),
+        (Fault::UnknownKind, FrameKind::Unknown),
+        (Fault::UnknownOperation, FrameKind::Unknown),
+        (Fault::OversizedFrame, FrameKind::Undecodable),
     ];
     for (fault, kind) in strange {
         let sim = sim_with(fault, FaultSchedule::ONCE.after(9));
@@ -187,7 +187,7 @@ async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event()
     let mut feed = feed(&sim, &[(RELAY, None)], Options { socket, ..options() });
     heard.until(&mut feed, |heard| heard.arrivals.len() == 40).await;
     assert_complete(&sim, &heard);
-    let reason = SocketError::TooLong(150_000);
+    let reason = SocketError::TooLarge(150_000);
     let ended = Notice::Disconnected { host: HostId(0), reason };
     assert_eq!(heard.count(|notice| *notice == ended), 1);
 }
@@ -197,7 +197,7 @@ async fn an_error_ends_the_stream_is_told_and_the_next_connection_goes_on() {
     let sim = sim_with(Fault::ErrorFrame, FaultSchedule::ONCE.after(9));
     let heard = follow_to_the_end(&sim).await;
     assert_complete(&sim, &heard);
-    assert_eq!(heard.arrivals[10].kind, Kind::Error);
+    assert_eq!(heard.arrivals[10].kind, FrameKind::Error);
     let slow = heard.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
     assert_eq!(slow, 1);
     assert_eq!(heard.cursors(), [Some(0), heard.arrivals[9].seq]);
@@ -239,21 +239,21 @@ async fn inclusive_and_exclusive_servers_give_what_is_behind_the_cursor() {
 
 #[tokio::test]
 async fn a_cursor_ahead_of_the_stream_is_void_and_the_stream_is_begun_with_anew() {
-    for (begin, expected) in [(Begin::Oldest, 40), (Begin::Live, 1)] {
+    for (begin, expected) in [(StartFrom::Oldest, 40), (StartFrom::Live, 1)] {
         let sim = sim(|_| ());
         let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
-        let options = Options { void_cursor: Some(begin), ..options() };
+        let options = Options { start_after_reset: Some(begin), ..options() };
         let (mut heard, mut feed) =
             (Heard::default(), feed(&sim, &[(RELAY, Some(ahead))], options));
         heard.until(&mut feed, |heard| heard.cursors().len() == 2).await;
-        if begin == Begin::Live {
+        if begin == StartFrom::Live {
             sim.write_commits(1);
         }
         heard.until(&mut feed, |heard| heard.seqs().len() == expected).await;
-        assert_eq!(heard.seqs(), told(&sim, RELAY)[40 * usize::from(begin == Begin::Live)..]);
+        assert_eq!(heard.seqs(), told(&sim, RELAY)[40 * usize::from(begin == StartFrom::Live)..]);
         let is_void = |notice: &Notice| matches!(notice, Notice::FutureCursor { cursor: Some(cursor), .. } if *cursor == ahead);
         assert_eq!(heard.count(is_void), 1);
-        assert_eq!(heard.arrivals[0].kind, Kind::Error);
+        assert_eq!(heard.arrivals[0].kind, FrameKind::Error);
     }
 }
 
@@ -261,7 +261,7 @@ async fn a_cursor_ahead_of_the_stream_is_void_and_the_stream_is_begun_with_anew(
 async fn a_cursor_ahead_of_the_stream_is_an_error_for_whoever_wants_one() {
     let sim = sim(|_| ());
     let ahead = sim.last_seq(RELAY) as u64 + 1;
-    let options = Options { void_cursor: None, ..options() };
+    let options = Options { start_after_reset: None, ..options() };
     let mut heard = Heard::default();
     heard.until(&mut feed(&sim, &[(RELAY, Some(ahead))], options), |_| false).await;
     let failure = FeedError::FutureCursor { host: "localhost".to_owned(), cursor: ahead };
@@ -290,7 +290,7 @@ async fn a_cursor_that_is_too_old_is_told_with_the_gap() {
     let mut feed = feed(&sim, &[(RELAY, Some(cursor))], options());
     heard.until(&mut feed, |heard| heard.seqs().len() == 10).await;
     assert_eq!(heard.seqs(), kept);
-    assert_eq!(heard.arrivals[0].kind, Kind::Info);
+    assert_eq!(heard.arrivals[0].kind, FrameKind::Info);
     let is_outdated = |notice: &Notice| matches!(notice, Notice::OutdatedCursor { cursor: Some(given), .. } if *given == cursor);
     assert_eq!(heard.count(is_outdated), 1);
     let gap = Notice::Gap { host: HostId(0), after: cursor, seq: kept[0] };
@@ -325,7 +325,7 @@ async fn every_host_has_a_cursor_of_its_own() {
     let from_other = heard.arrivals.iter().filter(|arrival| arrival.host == HostId(1));
     assert_eq!(from_other.count(), told(&sim, OTHER).len() - 10);
     // A connection that brought something is no failed attempt; three refusals follow.
-    assert_eq!(heard.count(|notice| matches!(notice, Notice::Refused { .. })), 6);
+    assert_eq!(heard.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 6);
 }
 
 #[tokio::test]
@@ -333,12 +333,12 @@ async fn waits_grow_and_a_busy_host_is_given_its_time() {
     let sim = sim_with(Fault::UpgradeTooMany, FaultSchedule::times(2).with_amount(1));
     let heard = follow_to_the_end(&sim).await;
     let wait = |notice: &Notice| match notice {
-        Notice::Waiting { time, .. } => Some(*time),
+        Notice::RetryScheduled { time, .. } => Some(*time),
         _ => None,
     };
     let waits: Vec<Duration> = heard.notices.iter().filter_map(wait).collect();
-    // A second was asked for, of which this pace grants so much.
-    assert_eq!(waits, [PACE.longest_asked; 2]);
+    // A second was asked for, of which this backoff grants so much.
+    assert_eq!(waits, [BACKOFF.max_requested; 2]);
     assert_eq!(sim.faults().unfired(), []);
 }
 
@@ -347,7 +347,7 @@ async fn a_reader_who_pauses_makes_the_server_wait_and_misses_nothing() {
     let sim = sim(|spec| spec.initial_commits = 3_000);
     let (mut heard, mut feed) = (Heard::default(), feed(&sim, &[(RELAY, None)], options()));
     heard.until(&mut feed, |heard| !heard.arrivals.is_empty()).await;
-    tokio::time::sleep(3 * options().socket.max_silence).await;
+    tokio::time::sleep(3 * options().socket.idle_timeout).await;
     let waiting = sim.backlogs(RELAY)[0];
     assert!(waiting > 100, "{waiting}");
     let last = sim.last_seq(RELAY) as u64;

@@ -8,14 +8,14 @@ use std::time::Duration;
 use simnet::servers::{Server, Simulation};
 use tokio::task::JoinHandle;
 use wireproof::net::cursors::{CursorStore, MemoryCursors};
+use wireproof::net::dns::LoopbackDns;
+use wireproof::net::egress::EgressPolicy;
 use wireproof::net::firehose::{
-    Ack, Counters, CursorsOnly, Delivered, Firehose, Handler, Kind, Notice, Options, ResolverKeys,
-    Resync, ResyncError, Resynced, RunError, Stop, Summary,
+    Ack, CursorsOnly, DeliveredEvent, Firehose, FrameKind, Handler, Notice, Options, ResolverKeys,
+    ResyncError, ResyncOptions, ResyncedRepo, RunError, RunMetrics, RunSummary, StopSignal,
 };
 use wireproof::net::http::Client;
 use wireproof::net::identity::{self, Resolver};
-use wireproof::net::names::LoopbackNames;
-use wireproof::net::reach::Reach;
 use wireproof::net::xrpc;
 use wireproof::verify::sync::{Head, MemoryState};
 
@@ -27,7 +27,7 @@ pub(crate) struct Line {
     pub(crate) did: String,
     /// None for a repository.
     pub(crate) seq: Option<u64>,
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<FrameKind>,
     pub(crate) code: &'static str,
     pub(crate) head: Option<Head>,
 }
@@ -101,7 +101,7 @@ impl Book {
 }
 
 impl Handler for Book {
-    fn event(&self, event: &Delivered<'_>, ack: Ack) {
+    fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         let mut is_shut = self.gate.is_shut.lock().unwrap();
         self.gate.waiting.fetch_add(1, Ordering::Relaxed);
         while *is_shut {
@@ -114,7 +114,7 @@ impl Handler for Book {
         ack.done();
     }
 
-    fn resynced(&self, resynced: &Arc<Resynced>, ack: Ack) {
+    fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         let did = resynced.did.clone().into();
         let (code, head) = ("resynced", Some(resynced.head));
         assert_eq!(std::fs::metadata(resynced.path()).unwrap().len(), resynced.bytes);
@@ -122,7 +122,7 @@ impl Handler for Book {
         ack.done();
     }
 
-    fn not_resynced(&self, did: &str, why: &ResyncError) {
+    fn resync_failed(&self, did: &str, why: &ResyncError) {
         self.failures.lock().unwrap().push((did.to_owned(), why.to_string()));
     }
 
@@ -134,10 +134,10 @@ impl Handler for Book {
 /// Somebody who follows.
 pub(crate) struct Follower {
     pub(crate) book: Arc<Book>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Arc<RunMetrics>,
     pub(crate) cursors: Arc<MemoryCursors>,
-    stop: Stop,
-    run: JoinHandle<Result<Summary, RunError>>,
+    stop: StopSignal,
+    run: JoinHandle<Result<RunSummary, RunError>>,
 }
 
 impl Follower {
@@ -158,11 +158,11 @@ impl Follower {
         book: Arc<Book>,
         change: impl FnOnce(&mut Options),
     ) -> Self {
-        let http = Client::new(Reach::Loopback, Arc::new(LoopbackNames)).expect("TLS");
+        let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).expect("TLS");
         let mut options = options(sim, &http);
         change(&mut options);
         let firehose = Firehose::new(&http, options);
-        let (counters, stop) = (firehose.counters(), Stop::new());
+        let (counters, stop) = (firehose.metrics(), StopSignal::new());
         let (handler, journal) = (book.clone(), CursorsOnly(Shared(cursors.clone())));
         let ended = stop.clone();
         let states = |_| MemoryState::new([7; 16]);
@@ -184,12 +184,12 @@ impl Follower {
     pub(crate) async fn until_the_end(&self, sim: &Simulation) {
         let last = sim.last_seq(RELAY) as u64;
         let is_there = |book: &Book| book.lines.lock().unwrap().iter().any(|l| l.seq == Some(last));
-        self.until(|book| is_there(book) && self.counters.counts().under_way == 0).await;
+        self.until(|book| is_there(book) && self.counters.snapshot().in_flight == 0).await;
     }
 
     /// Stops, and says how it went.
-    pub(crate) async fn stop(self) -> Summary {
-        self.stop.now();
+    pub(crate) async fn stop(self) -> RunSummary {
+        self.stop.request();
         self.run.await.expect("no panic").expect("a run that ends well")
     }
 
@@ -221,15 +221,15 @@ fn options(sim: &Simulation, http: &Client) -> Options {
 }
 
 /// How repositories of this sim are fetched anew.
-pub(crate) fn resync(sim: &Simulation) -> Resync {
-    let http = Client::new(Reach::Loopback, Arc::new(LoopbackNames)).expect("TLS");
-    Resync::new(xrpc::Client::new(http.clone()), resolver(sim, &http))
+pub(crate) fn resync(sim: &Simulation) -> ResyncOptions {
+    let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).expect("TLS");
+    ResyncOptions::new(xrpc::Client::new(http.clone()), resolver(sim, &http))
 }
 
 fn resolver(sim: &Simulation, http: &Client) -> Resolver {
     let directory = line::url(sim, Server::Plc, "");
     let options = identity::Options { directory, ..identity::Options::default() };
-    Resolver::new(http.clone(), Arc::new(LoopbackNames), options)
+    Resolver::new(http.clone(), Arc::new(LoopbackDns), options)
 }
 
 /// How long a test waits for what must come.

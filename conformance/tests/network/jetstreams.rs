@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use simnet::servers::{
-    AccountStatus, EventKind, Fault, FaultSchedule, Server, Simulation, Spec, V1_DICTIONARY_ID,
-    V2_DICTIONARY_ID,
+    AccountStatus, EventKind as SentKind, Fault, FaultSchedule, Server, Simulation, Spec,
+    V1_DICTIONARY_ID, V2_DICTIONARY_ID,
 };
 use wireproof::atproto::syntax::DidBuf;
-use wireproof::net::hosts::{Chance, HostId};
+use wireproof::net::egress::EgressPolicy;
+use wireproof::net::hosts::{HostId, Jitter};
 use wireproof::net::http::Limits;
 use wireproof::net::jetstream::{
-    Begin, Body, Client, ClientError, Compression, Event, Item, Kind, LEAST_TIME, Notice, Options,
-    Origin, Strange, Version, Wanted, WantedError,
+    Client, Compression, Event, EventBody, EventKind, Filter, FilterError, JetstreamError,
+    JetstreamItem, MIN_TIME_CURSOR, Notice, Options, StartFrom, Unrecognized, Upstream, Version,
 };
-use wireproof::net::reach::Reach;
 use wireproof::net::websocket::{SocketError, SocketOptions};
 
-use crate::line::{self, PACE, dialer, url};
+use crate::line::{self, BACKOFF, dialer, url};
 
 const JETSTREAM: Server = Server::Jetstream(0);
 const OTHER: Server = Server::Jetstream(1);
@@ -28,34 +28,34 @@ fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {
 
 fn options(version: Version) -> Options {
     let socket = line::options().socket;
-    Options { version, first: Begin::Oldest, pace: PACE, socket, ..Options::default() }
+    Options { version, start: StartFrom::Oldest, backoff: BACKOFF, socket, ..Options::default() }
 }
 
 fn try_client(
     sim: &Simulation,
     servers: &[(Server, Option<u64>)],
-    wanted: Wanted,
+    wanted: Filter,
     options: Options,
-) -> Result<Client, WantedError> {
-    let origin = |(server, cursor): &(Server, Option<u64>)| Origin {
+) -> Result<Client, FilterError> {
+    let origin = |(server, cursor): &(Server, Option<u64>)| Upstream {
         url: url(sim, *server, ""),
         cursor: *cursor,
     };
-    let origins: Vec<Origin> = servers.iter().map(origin).collect();
-    Client::new(dialer(Reach::Loopback), &origins, wanted, options, Chance::seeded(7))
+    let origins: Vec<Upstream> = servers.iter().map(origin).collect();
+    Client::new(dialer(EgressPolicy::Loopback), &origins, wanted, options, Jitter::seeded(7))
 }
 
 fn client(sim: &Simulation, options: Options) -> Client {
-    try_client(sim, &[(JETSTREAM, None)], Wanted::default(), options).expect("nothing wrong")
+    try_client(sim, &[(JETSTREAM, None)], Filter::default(), options).expect("nothing wrong")
 }
 
 /// What somebody was handed.
 #[derive(Debug, Default)]
 struct Heard {
     events: Vec<Event>,
-    strange: Vec<Strange>,
+    strange: Vec<Unrecognized>,
     notices: Vec<Notice>,
-    failure: Option<ClientError>,
+    failure: Option<JetstreamError>,
 }
 
 impl Heard {
@@ -63,9 +63,9 @@ impl Heard {
         while !is_enough(self) {
             let next = tokio::time::timeout(PATIENCE, client.next()).await;
             match next.unwrap_or_else(|_| panic!("nothing more came: {self:?}")) {
-                Ok(Item::Event(event)) => self.events.push(event),
-                Ok(Item::Strange(strange)) => self.strange.push(strange),
-                Ok(Item::Notice(notice)) => self.notices.push(notice),
+                Ok(JetstreamItem::Event(event)) => self.events.push(event),
+                Ok(JetstreamItem::Unrecognized(strange)) => self.strange.push(strange),
+                Ok(JetstreamItem::Notice(notice)) => self.notices.push(notice),
                 Err(failure) => {
                     self.failure = Some(failure);
                     return;
@@ -92,12 +92,12 @@ impl Heard {
 }
 
 /// What tells one event from another: the account, the kind and the revision.
-type Mark = (String, Kind, String);
+type Mark = (String, EventKind, String);
 
 fn mark(event: &Event) -> Mark {
     let rev = match &event.body {
-        Body::Commit(commit) => commit.rev.to_string(),
-        Body::Sync(sync) => sync.rev.to_string(),
+        EventBody::Commit(commit) => commit.rev.to_string(),
+        EventBody::Sync(sync) => sync.rev.to_string(),
         _ => String::new(),
     };
     (event.did.as_str().to_owned(), event.kind(), rev)
@@ -113,10 +113,10 @@ fn told(sim: &Simulation, version: Version) -> Vec<Mark> {
     for line in sim.sent_events(JETSTREAM) {
         let subject = line.subject;
         let kind = match subject.kind {
-            EventKind::Commit => Kind::Commit,
-            EventKind::Identity => Kind::Identity,
-            EventKind::Account => Kind::Account,
-            EventKind::Sync if version == Version::V2 => Kind::Sync,
+            SentKind::Commit => EventKind::Commit,
+            SentKind::Identity => EventKind::Identity,
+            SentKind::Account => EventKind::Account,
+            SentKind::Sync if version == Version::V2 => EventKind::Sync,
             _ => continue,
         };
         let mark = (subject.did, kind, subject.rev);
@@ -155,12 +155,12 @@ async fn every_event_comes_once_with_its_record() {
         let cursors: Vec<u64> = heard.events.iter().map(|event| event.cursor).collect();
         assert!(cursors.is_sorted_by(|a, b| a < b));
         for event in &heard.events {
-            let Body::Commit(commit) = &event.body else { continue };
+            let EventBody::Commit(commit) = &event.body else { continue };
             let record = commit.record.as_ref().map(|record| record.get());
             assert_eq!(record.is_some(), commit.cid.is_some());
             assert!(record.is_none_or(|record| record.contains(commit.collection.as_str())));
         }
-        let syncs = heard.events.iter().filter(|event| event.kind() == Kind::Sync);
+        let syncs = heard.events.iter().filter(|event| event.kind() == EventKind::Sync);
         assert_eq!(syncs.count() > 0, version == Version::V2);
     }
 }
@@ -182,7 +182,7 @@ async fn messages_come_compressed_with_the_dictionary_of_the_host() {
 
 async fn dictionary(sim: &Simulation, id: u32) -> Compression {
     let path = format!("/xrpc/network.bsky.jetstream.getZstdDictionary?id={id}");
-    let client = dialer(Reach::Loopback).client().clone();
+    let client = dialer(EgressPolicy::Loopback).client().clone();
     let answer = client.get(&url(sim, JETSTREAM, &path), &Limits::DOCUMENT).await.unwrap();
     Compression::Given(answer.body.to_vec().into())
 }
@@ -205,7 +205,7 @@ async fn the_wrong_dictionary_is_an_error_that_names_the_right_one() {
     let (mut heard, mut client) = (Heard::default(), client(&sim, options));
     heard.until(&mut client, |_| false).await;
     let failure =
-        ClientError::Dictionary { host: "localhost".to_owned(), needed: V1_DICTIONARY_ID };
+        JetstreamError::Dictionary { host: "localhost".to_owned(), needed: V1_DICTIONARY_ID };
     assert_eq!(heard.failure, Some(failure));
 }
 
@@ -218,13 +218,13 @@ async fn a_dictionary_that_the_host_does_not_know_is_refused_for_good() {
         let options = Options { compression, ..options(Version::V2) };
         let (mut heard, mut client) = (Heard::default(), client(&sim, options));
         heard.until(&mut client, |_| false).await;
-        let Some(ClientError::NoHostLeft(error)) = heard.failure else { panic!("{heard:?}") };
+        let Some(JetstreamError::NoHostLeft(error)) = heard.failure else { panic!("{heard:?}") };
         assert_eq!(error.name(), Some("UnknownZstdDictionary"));
     }
     let compression = Compression::Given(Vec::from("no dictionary").into());
     let options = Options { compression, ..options(Version::V2) };
-    let error = try_client(&sim, &[(JETSTREAM, None)], Wanted::default(), options).unwrap_err();
-    assert_eq!(error, WantedError::NotADictionary);
+    let error = try_client(&sim, &[(JETSTREAM, None)], Filter::default(), options).unwrap_err();
+    assert_eq!(error, FilterError::NotADictionary);
 }
 
 /// This many accounts that are not in the network.
@@ -240,7 +240,7 @@ async fn any_number_of_accounts_can_be_wanted_up_to_the_limit_of_the_protocol() 
         let mut dids = strangers(count);
         let did: DidBuf = sim.account(2).did.parse().unwrap();
         dids.push(did.clone());
-        let wanted = Wanted { dids, ..Wanted::default() };
+        let wanted = Filter { dids, ..Filter::default() };
         let servers = [(JETSTREAM, None)];
         let mut client = try_client(&sim, &servers, wanted, options(version)).unwrap();
         let mut expected = told(&sim, version);
@@ -250,9 +250,9 @@ async fn any_number_of_accounts_can_be_wanted_up_to_the_limit_of_the_protocol() 
         assert_eq!(marks(&heard), expected);
     }
     let sim = sim(|_| ());
-    let wanted = Wanted { dids: strangers(10_001), ..Wanted::default() };
+    let wanted = Filter { dids: strangers(10_001), ..Filter::default() };
     let error = try_client(&sim, &[(JETSTREAM, None)], wanted, options(Version::V1)).unwrap_err();
-    assert_eq!(error, WantedError::Dids(10_001));
+    assert_eq!(error, FilterError::Dids(10_001));
 }
 
 #[tokio::test]
@@ -260,26 +260,26 @@ async fn kinds_and_collections_are_chosen() {
     for version in BOTH {
         let sim = colourful();
         let collections = vec!["app.bsky.feed.*".to_owned()];
-        let wanted = Wanted { collections, ..Wanted::default() };
+        let wanted = Filter { collections, ..Filter::default() };
         let mut client = try_client(&sim, &[(JETSTREAM, None)], wanted, options(version)).unwrap();
         let mut heard = Heard::default();
         // Another choice from the first event of another kind on.
         heard
             .until(&mut client, |heard| {
-                heard.events.iter().any(|event| event.kind() == Kind::Account)
+                heard.events.iter().any(|event| event.kind() == EventKind::Account)
             })
             .await;
         let is_feed = |event: &Event| match &event.body {
-            Body::Commit(commit) => commit.collection.as_str().starts_with("app.bsky.feed."),
+            EventBody::Commit(commit) => commit.collection.as_str().starts_with("app.bsky.feed."),
             _ => true,
         };
         assert!(heard.events.len() > 3 && heard.events.iter().all(is_feed));
-        let of_accounts = Wanted { kinds: vec![Kind::Account], ..Wanted::default() };
+        let of_accounts = Filter { kinds: vec![EventKind::Account], ..Filter::default() };
         let servers = [(JETSTREAM, None)];
         let mut client = try_client(&sim, &servers, of_accounts, options(version)).unwrap();
         let mut heard = Heard::default();
         heard.events(&mut client, 2).await;
-        assert!(heard.events.iter().all(|event| event.kind() == Kind::Account));
+        assert!(heard.events.iter().all(|event| event.kind() == EventKind::Account));
     }
 }
 
@@ -287,12 +287,12 @@ async fn kinds_and_collections_are_chosen() {
 async fn wishes_can_change_while_events_come() {
     for version in BOTH {
         let sim = sim(|_| ());
-        let nobody = Wanted { dids: strangers(1), ..Wanted::default() };
-        let live = Options { first: Begin::Live, ..options(version) };
+        let nobody = Filter { dids: strangers(1), ..Filter::default() };
+        let live = Options { start: StartFrom::Live, ..options(version) };
         let mut client = try_client(&sim, &[(JETSTREAM, None)], nobody, live).unwrap();
         let mut heard = Heard::default();
         heard.until(&mut client, |heard| heard.cursors().len() == 1).await;
-        client.want(Wanted::default()).unwrap();
+        client.set_filter(Filter::default()).unwrap();
         if version == Version::V2 {
             heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
         }
@@ -305,7 +305,9 @@ async fn wishes_can_change_while_events_come() {
             let _ = tokio::time::timeout(moment, heard.events(&mut client, 1)).await;
             assert!(written < 100);
         }
-        assert!(client.want(Wanted { dids: strangers(10_001), ..Wanted::default() }).is_err());
+        assert!(
+            client.set_filter(Filter { dids: strangers(10_001), ..Filter::default() }).is_err()
+        );
     }
 }
 
@@ -328,7 +330,7 @@ async fn a_stream_that_ends_or_is_refused_goes_on_where_it_was() {
             assert_complete(&sim, version, &heard);
             let fired = sim.faults().fired(JETSTREAM, fault) as usize;
             let is_told = |notice: &Notice| {
-                matches!(notice, Notice::Disconnected { .. } | Notice::Refused { .. })
+                matches!(notice, Notice::Disconnected { .. } | Notice::ConnectFailed { .. })
             };
             assert_eq!(heard.count(is_told), fired, "{} {version:?}", fault.name());
             let slow = heard.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
@@ -344,7 +346,7 @@ async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
         sim.faults().enable(JETSTREAM, Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
         let (mut heard, mut client) = (Heard::default(), client(&sim, options(version)));
         heard.until(&mut client, |_| false).await;
-        assert!(matches!(heard.failure, Some(ClientError::NoHostLeft(_))));
+        assert!(matches!(heard.failure, Some(JetstreamError::NoHostLeft(_))));
         assert_eq!(sim.faults().fired(JETSTREAM, Fault::UpgradeForbidden), 1);
     }
 }
@@ -400,7 +402,7 @@ async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event()
         let socket = SocketOptions { max_message_bytes: 200_000, ..line::options().socket };
         let heard = follow_to_the_end(&sim, Options { socket, ..options(version) }).await;
         assert_complete(&sim, version, &heard);
-        let reason = SocketError::TooLong(200_000);
+        let reason = SocketError::TooLarge(200_000);
         let ended = Notice::Disconnected { host: HostId(0), reason };
         assert_eq!(heard.count(|notice| *notice == ended), 1);
     }
@@ -433,7 +435,7 @@ async fn a_run_goes_on_from_the_cursor_of_the_one_before() {
         let all = follow_to_the_end(&sim, options(version)).await;
         let cursor = Some(all.events[9].cursor);
         let servers = [(JETSTREAM, cursor)];
-        let mut client = try_client(&sim, &servers, Wanted::default(), options(version)).unwrap();
+        let mut client = try_client(&sim, &servers, Filter::default(), options(version)).unwrap();
         let mut heard = Heard::default();
         heard.events(&mut client, all.events.len() - 9).await;
         // Jetstreams begin with the event of the cursor itself.
@@ -457,9 +459,9 @@ async fn a_cursor_that_is_too_old_is_told_and_the_oldest_event_begins() {
         lines[lines.len() - 30..].iter().map(|line| line.subject.jetstream_events as usize).sum()
     };
     // By number the host refuses, by time it says so.
-    for (cursor, is_refused) in [(1, true), (LEAST_TIME, false)] {
+    for (cursor, is_refused) in [(1, true), (MIN_TIME_CURSOR, false)] {
         let servers = [(JETSTREAM, Some(cursor))];
-        let wanted = Wanted::default();
+        let wanted = Filter::default();
         let mut client = try_client(&sim, &servers, wanted, options(Version::V2)).unwrap();
         let mut heard = Heard::default();
         heard.events(&mut client, count).await;
@@ -467,7 +469,7 @@ async fn a_cursor_that_is_too_old_is_told_and_the_oldest_event_begins() {
         assert_eq!(marks(&heard), expected[expected.len() - count..]);
         let is_outdated = |notice: &Notice| matches!(notice, Notice::OutdatedCursor { cursor: Some(given), .. } if *given == cursor);
         assert_eq!(heard.count(is_outdated), 1);
-        let refused = heard.count(|notice| matches!(notice, Notice::Refused { .. }));
+        let refused = heard.count(|notice| matches!(notice, Notice::ConnectFailed { .. }));
         assert_eq!(refused, usize::from(is_refused));
     }
 }
@@ -477,7 +479,7 @@ async fn a_cursor_ahead_of_the_stream_is_void() {
     let sim = sim(|_| ());
     let ahead = sim.last_seq(JETSTREAM) as u64 + 1_000_000;
     let servers = [(JETSTREAM, Some(ahead))];
-    let wanted = Wanted::default();
+    let wanted = Filter::default();
     let mut client = try_client(&sim, &servers, wanted, options(Version::V2)).unwrap();
     let mut heard = Heard::default();
     heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
@@ -498,7 +500,7 @@ async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
         let servers = [(JETSTREAM, None), (OTHER, None)];
         let options = options(version);
         let rewind = options.rewind.as_micros() as u64;
-        let mut client = try_client(&sim, &servers, Wanted::default(), options).unwrap();
+        let mut client = try_client(&sim, &servers, Filter::default(), options).unwrap();
         let mut heard = Heard::default();
         let mut expected = Vec::new();
         for (round, (closed, open)) in
@@ -532,17 +534,17 @@ async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
 async fn a_switch_goes_back_no_further_than_it_is_told_to() {
     for version in BOTH {
         let sim = sim(|spec| (spec.jetstreams, spec.initial_commits) = (2, 0));
-        let servers = [(JETSTREAM, Some(LEAST_TIME)), (OTHER, Some(LEAST_TIME))];
+        let servers = [(JETSTREAM, Some(MIN_TIME_CURSOR)), (OTHER, Some(MIN_TIME_CURSOR))];
         let options = Options { rewind: Duration::ZERO, ..options(version) };
-        let mut client = try_client(&sim, &servers, Wanted::default(), options).unwrap();
+        let mut client = try_client(&sim, &servers, Filter::default(), options).unwrap();
         let mut heard = Heard::default();
         sim.write_commits(10);
         heard.events(&mut client, told(&sim, version).len()).await;
         let last = heard.events.last().unwrap().micros;
         sim.stop_server(JETSTREAM).unwrap();
         heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
-        assert_eq!(heard.cursors(), [Some(LEAST_TIME), Some(last)]);
-        assert_eq!(heard.count(|notice| matches!(notice, Notice::Refused { .. })), 3);
+        assert_eq!(heard.cursors(), [Some(MIN_TIME_CURSOR), Some(last)]);
+        assert_eq!(heard.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 3);
     }
 }
 

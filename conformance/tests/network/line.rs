@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
+use wireproof::net::dns::LoopbackDns;
+use wireproof::net::egress::EgressPolicy;
 use wireproof::net::firehose::{
-    Arrival, Begin, Feed, FeedError, FeedItem as Item, FeedOptions as Options, Notice, Origin,
+    Feed, FeedError, FeedItem as Item, FeedOptions as Options, Notice, ReceivedFrame, StartFrom,
+    Upstream,
 };
-use wireproof::net::hosts::{Chance, Pace};
+use wireproof::net::hosts::{BackoffOptions, Jitter};
 use wireproof::net::http::{Client, Url};
-use wireproof::net::names::LoopbackNames;
-use wireproof::net::reach::Reach;
 use wireproof::net::websocket::{Dialer, SocketOptions};
 
 pub(crate) const RELAY: Server = Server::Relay(0);
@@ -29,8 +30,8 @@ pub(crate) fn sim_with(fault: Fault, dose: FaultSchedule) -> Simulation {
     sim
 }
 
-pub(crate) fn dialer(reach: Reach) -> Dialer {
-    Dialer::new(Client::new(reach, Arc::new(LoopbackNames)).expect("TLS"))
+pub(crate) fn dialer(reach: EgressPolicy) -> Dialer {
+    Dialer::new(Client::new(reach, Arc::new(LoopbackDns)).expect("TLS"))
 }
 
 pub(crate) fn url(sim: &Simulation, server: Server, path: &str) -> Url {
@@ -38,36 +39,36 @@ pub(crate) fn url(sim: &Simulation, server: Server, path: &str) -> Url {
 }
 
 /// Attempts follow each other at once.
-pub(crate) const PACE: Pace = Pace {
-    first: Duration::from_millis(1),
-    longest: Duration::from_millis(4),
-    healthy: Duration::from_secs(60),
-    longest_asked: Duration::from_millis(10),
+pub(crate) const BACKOFF: BackoffOptions = BackoffOptions {
+    initial: Duration::from_millis(1),
+    max: Duration::from_millis(4),
+    reset_after: Duration::from_secs(60),
+    max_requested: Duration::from_millis(10),
 };
 
 /// From the oldest event on, with little patience.
 pub(crate) fn options() -> Options {
     let socket = SocketOptions {
-        max_silence: Duration::from_millis(500),
-        ping_every: Duration::from_millis(150),
+        idle_timeout: Duration::from_millis(500),
+        ping_interval: Duration::from_millis(150),
         ..SocketOptions::default()
     };
-    Options { first: Begin::Oldest, pace: PACE, socket, ..Options::default() }
+    Options { start: StartFrom::Oldest, backoff: BACKOFF, socket, ..Options::default() }
 }
 
 pub(crate) fn feed(sim: &Simulation, servers: &[(Server, Option<u64>)], options: Options) -> Feed {
-    let origin = |(server, cursor): &(Server, Option<u64>)| Origin {
+    let origin = |(server, cursor): &(Server, Option<u64>)| Upstream {
         url: url(sim, *server, ""),
         cursor: *cursor,
     };
-    let origins: Vec<Origin> = servers.iter().map(origin).collect();
-    Feed::new(dialer(Reach::Loopback), &origins, options, Chance::seeded(7))
+    let origins: Vec<Upstream> = servers.iter().map(origin).collect();
+    Feed::new(dialer(EgressPolicy::Loopback), &origins, options, Jitter::seeded(7))
 }
 
 /// What somebody was handed.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
-    pub(crate) arrivals: Vec<Arrival>,
+    pub(crate) arrivals: Vec<ReceivedFrame>,
     pub(crate) notices: Vec<Notice>,
     pub(crate) failure: Option<FeedError>,
 }
@@ -82,7 +83,7 @@ impl Heard {
         while !is_enough(self) {
             let next = tokio::time::timeout(PATIENCE, feed.next()).await;
             match next.unwrap_or_else(|_| panic!("nothing more came: {self:?}")) {
-                Ok(Item::Arrival(arrival)) => self.arrivals.push(arrival),
+                Ok(Item::Frame(arrival)) => self.arrivals.push(arrival),
                 Ok(Item::Notice(notice)) => self.notices.push(notice),
                 Err(failure) => {
                     self.failure = Some(failure);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation};
-use wireproof::net::firehose::Resync;
+use wireproof::net::firehose::ResyncOptions;
 use wireproof::net::http::Limits;
 
 use crate::follower::{Book, Follower, resync};
@@ -38,9 +38,9 @@ async fn an_account_that_missed_something_has_its_repository_fetched_and_goes_on
     let [.., broken, resynced, last] = &codes[..] else { panic!("{codes:?}") };
     assert_eq!([*broken, *resynced, *last], ["verified/broken", "resynced", "verified"]);
     assert!(sim.request_counts(Server::Pds(1)).keys().any(|path| path.contains("getRepo")));
-    let counts = counters.counts();
+    let counts = counters.snapshot();
     assert_eq!(
-        (counts.resynced, counts.resyncs_failed, counts.resyncing, counts.held),
+        (counts.resyncs_done, counts.resyncs_failed, counts.resyncs_running, counts.awaiting_repo),
         (1, 0, 0, 0)
     );
 }
@@ -66,10 +66,10 @@ async fn of_a_hundred_accounts_in_resync_one_that_stalls_holds_up_no_other() {
     let sim = sim(|spec| (spec.accounts, spec.initial_commits) = (ACCOUNTS, 0));
     (0..ACCOUNTS).for_each(|number| sim.write_commit_as(number));
     let follower = Follower::start_with(&sim, |options| {
-        let max_silence = Duration::from_secs(300);
-        let limits = Limits { max_silence, min_bytes_per_s: 0, ..Limits::REPOSITORY };
-        options.resync = Some(Resync { limits, ..resync(&sim) });
-        options.bounds.max_hold = Duration::from_secs(300);
+        let idle_timeout = Duration::from_secs(300);
+        let limits = Limits { idle_timeout, min_bytes_per_s: 0, ..Limits::REPOSITORY };
+        options.resync = Some(ResyncOptions { limits, ..resync(&sim) });
+        options.limits.max_hold = Duration::from_secs(300);
     });
     follower.until_the_end(&sim).await;
     let dids: Vec<String> = (0..ACCOUNTS).map(|number| sim.account(number).did).collect();
@@ -86,11 +86,11 @@ async fn of_a_hundred_accounts_in_resync_one_that_stalls_holds_up_no_other() {
     };
     follower.until(|book| others(book) == ACCOUNTS - 1).await;
     assert_eq!(follower.book.of(&dids[stalled]).last().unwrap().1, "verified/broken");
-    let counts = follower.counters.counts();
-    assert_eq!((counts.resyncing, counts.held), (1, 1));
+    let counts = follower.counters.snapshot();
+    assert_eq!((counts.resyncs_running, counts.awaiting_repo), (1, 1));
     let book = follower.book.clone();
     let summary = follower.stop().await;
-    assert_eq!(summary.left, 0);
+    assert_eq!(summary.unacknowledged, 0);
     assert_eq!(book.of(&dids[stalled]).last().unwrap().1, "verified/unmended");
     assert_eq!(sim.faults().fired(PDS, Fault::StalledRepo), 1);
 }
@@ -117,7 +117,7 @@ async fn a_repository_without_an_end_is_given_up_and_the_account_goes_on_out_of_
         let max_time = Duration::from_secs(5);
         let limits = Limits { max_bytes: 1 << 20, max_time, ..Limits::REPOSITORY };
         options.resync =
-            Some(wireproof::net::firehose::Resync { limits, attempts: 1, ..resync(&sim) });
+            Some(wireproof::net::firehose::ResyncOptions { limits, attempts: 1, ..resync(&sim) });
     });
     follower.until_the_end(&sim).await;
     leave_a_gap(&sim, 0);

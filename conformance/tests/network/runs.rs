@@ -8,7 +8,7 @@ use simnet::hostile;
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation};
 use wireproof::atproto::corpus;
 use wireproof::net::cursors::CursorStore;
-use wireproof::net::firehose::{Bounds, FeedError, Kind, Options, RunError};
+use wireproof::net::firehose::{FeedError, FlowLimits, FrameKind, Options, RunError};
 
 use crate::follower::{Book, Follower};
 use crate::line::{RELAY, sim, sim_with, told, url};
@@ -34,12 +34,12 @@ async fn every_event_is_verified_once_and_in_order_with_one_lookup_an_account() 
     let (book, counters) = (follower.book.clone(), follower.counters.clone());
     let summary = follower.stop().await;
     assert_complete(&sim, &book);
-    assert_eq!((book.count("verified"), summary.left), (600, 0));
+    assert_eq!((book.count("verified"), summary.unacknowledged), (600, 0));
     assert_eq!(summary.cursors[0].1, Some(sim.last_seq(RELAY) as u64));
-    let counts = counters.counts();
-    assert_eq!((counts.key_lookups, counts.key_doubts), (6, 0));
-    assert_eq!((counts.verdicts["verified"], counts.handed_over, counts.dropped), (600, 600, 0));
-    assert_eq!((counts.under_way, counts.under_way_bytes, counts.parked), (0, 0, 0));
+    let counts = counters.snapshot();
+    assert_eq!((counts.key_lookups, counts.key_refreshes), (6, 0));
+    assert_eq!((counts.verdicts["verified"], counts.delivered, counts.dropped), (600, 600, 0));
+    assert_eq!((counts.in_flight, counts.in_flight_bytes, counts.awaiting_key), (0, 0, 0));
     assert_eq!(counts.cursors, counts.last_seqs);
 }
 
@@ -68,10 +68,10 @@ async fn what_is_no_event_is_handed_over_and_counted_too() {
     follower.stop().await;
     assert_complete(&sim, &book);
     let of_kind = |kind| book.lines().iter().filter(|line| line.kind == Some(kind)).count();
-    assert_eq!((of_kind(Kind::Undecodable), of_kind(Kind::Unknown)), (3, 2));
-    let counts: HashMap<Kind, u64> = counters.counts().events.into_iter().collect();
-    assert_eq!((counts[&Kind::Undecodable], counts[&Kind::Unknown]), (3, 2));
-    assert_eq!(counts[&Kind::Commit], 40);
+    assert_eq!((of_kind(FrameKind::Undecodable), of_kind(FrameKind::Unknown)), (3, 2));
+    let counts: HashMap<FrameKind, u64> = counters.snapshot().events.into_iter().collect();
+    assert_eq!((counts[&FrameKind::Undecodable], counts[&FrameKind::Unknown]), (3, 2));
+    assert_eq!(counts[&FrameKind::Commit], 40);
     assert_eq!(sim.faults().unfired(), []);
 }
 
@@ -113,10 +113,10 @@ async fn the_next_run_goes_on_behind_what_was_acknowledged() {
 async fn a_slow_handler_is_felt_by_the_server_and_loses_nothing() {
     const MAX_EVENTS: usize = 50;
     let sim = sim(|spec| spec.initial_commits = 12_000);
-    let bounds = Bounds { max_events: MAX_EVENTS, ..Bounds::default() };
+    let bounds = FlowLimits { max_events: MAX_EVENTS, ..FlowLimits::default() };
     let book = Arc::new(Book::default());
     book.shut();
-    let change = |options: &mut Options| options.bounds = bounds;
+    let change = |options: &mut Options| options.limits = bounds;
     let follower = Follower::go_on(&sim, Arc::default(), book.clone(), change);
     // What the server has sent fills the buffers of both ends, and then nothing moves any more.
     let mut sent = 0;
@@ -129,8 +129,8 @@ async fn a_slow_handler_is_felt_by_the_server_and_loses_nothing() {
         sent = now;
     }
     assert!(sim.backlogs(RELAY)[0] > 0, "the server waits");
-    let counts = follower.counters.counts();
-    assert_eq!((counts.under_way, counts.handed_over), (MAX_EVENTS, 0));
+    let counts = follower.counters.snapshot();
+    assert_eq!((counts.in_flight, counts.delivered), (MAX_EVENTS, 0));
     book.open();
     follower.until_the_end(&sim).await;
     follower.stop().await;
@@ -147,8 +147,8 @@ async fn a_key_that_did_not_sign_is_asked_for_once_more_and_then_it_did() {
     follower.stop().await;
     assert_complete(&sim, &book);
     assert_eq!(book.count("verified"), 40);
-    let counts = counters.counts();
-    assert_eq!((counts.key_lookups, counts.key_doubts, counts.key_failures), (4, 1, 0));
+    let counts = counters.snapshot();
+    assert_eq!((counts.key_lookups, counts.key_refreshes, counts.key_failures), (4, 1, 0));
     let asked: u64 = sim.request_counts(Server::Plc).values().sum();
     assert_eq!((asked, sim.faults().unfired()), (4, vec![]));
 }
@@ -247,7 +247,7 @@ async fn where_nobody_would_have_us_the_run_ends_and_says_so() {
 async fn the_cursor_is_written_while_the_run_goes_on() {
     let sim = sim(|_| ());
     let follower = Follower::start_with(&sim, |options| {
-        options.checkpoint_every = Duration::from_millis(5);
+        options.checkpoint_interval = Duration::from_millis(5);
     });
     follower.until_the_end(&sim).await;
     let stream = format!("{}/xrpc/com.atproto.sync.subscribeRepos", sim.url(RELAY));

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use simnet::servers::{Fault, FaultSchedule, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wireproof::net::egress::{EgressError, EgressPolicy};
 use wireproof::net::http::{HttpFault, Url};
-use wireproof::net::reach::{Forbidden, Reach};
 use wireproof::net::websocket::{
-    DialError, DialFault, Message, Socket, SocketError, SocketOptions,
+    DialError, DialFault, Socket, SocketError, SocketMessage, SocketOptions,
 };
 
 use crate::line::{RELAY, dialer, options, sim, sim_with, url};
@@ -15,7 +15,7 @@ use crate::line::{RELAY, dialer, options, sim, sim_with, url};
 const STREAM: &str = "/xrpc/com.atproto.sync.subscribeRepos?cursor=0";
 
 async fn dial(url: &Url, options: &SocketOptions<'_>) -> Result<Socket, DialError> {
-    dialer(Reach::Loopback).dial(url, options).await
+    dialer(EgressPolicy::Loopback).dial(url, options).await
 }
 
 #[tokio::test]
@@ -23,7 +23,9 @@ async fn frames_come_whole() {
     let sim = sim(|_| ());
     let mut socket = dial(&url(&sim, RELAY, STREAM), &options().socket).await.unwrap();
     for _ in 0..40 {
-        assert!(matches!(socket.next().await, Ok(Message::Binary(frame)) if frame.len() > 100));
+        assert!(
+            matches!(socket.next().await, Ok(SocketMessage::Binary(frame)) if frame.len() > 100)
+        );
     }
 }
 
@@ -63,25 +65,25 @@ async fn a_dropped_connection_and_a_closed_port_are_tried_again() {
     sim.stop_server(RELAY).unwrap();
     let closed = dial(&url, &options().socket).await.unwrap_err();
     assert!(dropped.is_retryable() && closed.is_retryable());
-    assert!(matches!(closed.fault, DialFault::Http(HttpFault::Connection(_))), "{closed}");
+    assert!(matches!(closed.fault, DialFault::Http(HttpFault::Connect(_))), "{closed}");
     assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn an_upgrade_goes_only_where_requests_go() {
     let sim = sim(|_| ());
-    let public = dialer(Reach::Public);
+    let public = dialer(EgressPolicy::Public);
     let secure = format!("wss://localhost:{}{STREAM}", sim.port(RELAY)).parse().unwrap();
     let inside = public.dial(&secure, &SocketOptions::default()).await.unwrap_err();
     assert!(matches!(
         inside.fault,
-        DialFault::Http(HttpFault::Forbidden(Forbidden::Special(address, _))) if address.is_loopback()
+        DialFault::Http(HttpFault::Egress(EgressError::SpecialAddress(address, _))) if address.is_loopback()
     ));
     let plain = public.dial(&url(&sim, RELAY, STREAM), &SocketOptions::default()).await;
     let plain = plain.unwrap_err();
-    assert_eq!(plain.fault, DialFault::Http(HttpFault::Forbidden(Forbidden::Scheme)));
+    assert_eq!(plain.fault, DialFault::Http(HttpFault::Egress(EgressError::Scheme)));
     let elsewhere = dial(&"ws://10.0.0.1/".parse().unwrap(), &options().socket).await.unwrap_err();
-    assert!(matches!(elsewhere.fault, DialFault::Http(HttpFault::Forbidden(_))), "{elsewhere}");
+    assert!(matches!(elsewhere.fault, DialFault::Http(HttpFault::Egress(_))), "{elsewhere}");
     assert!(!inside.is_retryable() && !plain.is_retryable() && !elsewhere.is_retryable());
     assert_eq!(sim.connection_count(), 0);
 }
@@ -135,9 +137,9 @@ async fn a_host_that_never_answers_is_given_up() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/", listener.local_addr().unwrap()).parse().unwrap();
     let limit = Duration::from_millis(200);
-    let options = SocketOptions { max_handshake: limit, ..SocketOptions::default() };
+    let options = SocketOptions { handshake_timeout: limit, ..SocketOptions::default() };
     let error = dial(&url, &options).await.unwrap_err();
-    assert_eq!(error.fault, DialFault::Http(HttpFault::TimeLimit(limit)));
+    assert_eq!(error.fault, DialFault::Http(HttpFault::Timeout(limit)));
 }
 
 /// All messages, and the end.
@@ -164,7 +166,7 @@ async fn a_cut_a_close_and_a_stall_end_a_connection_each_by_its_name() {
         match fault {
             Fault::Cut => assert!(matches!(end, SocketError::Broken(_)), "{end}"),
             Fault::Close => assert!(matches!(end, SocketError::Closed { .. }), "{end}"),
-            _ => assert_eq!(end, SocketError::Idle(options().socket.max_silence)),
+            _ => assert_eq!(end, SocketError::Idle(options().socket.idle_timeout)),
         }
         assert!(messages == 10 || fault == Fault::Cut);
         assert_eq!(sim.faults().unfired(), []);
@@ -176,7 +178,7 @@ async fn a_message_beyond_the_limit_ends_the_connection_before_it_is_read() {
     let sim = sim_with(Fault::OversizedFrame, FaultSchedule::ONCE.after(2).with_amount(100_001));
     let limits = SocketOptions { max_message_bytes: 100_000, ..options().socket };
     let mut socket = dial(&url(&sim, RELAY, STREAM), &limits).await.unwrap();
-    assert_eq!(drain(&mut socket).await, (2, SocketError::TooLong(100_000)));
+    assert_eq!(drain(&mut socket).await, (2, SocketError::TooLarge(100_000)));
     assert_eq!(sim.faults().unfired(), []);
 }
 
@@ -185,11 +187,11 @@ async fn a_quiet_server_is_pinged_and_stays() {
     let sim = sim(|_| ());
     let live = url(&sim, RELAY, "/xrpc/com.atproto.sync.subscribeRepos");
     let mut socket = dial(&live, &options().socket).await.unwrap();
-    let silence = options().socket.max_silence;
+    let silence = options().socket.idle_timeout;
     let waited = tokio::time::timeout(3 * silence, socket.next()).await;
     assert!(waited.is_err(), "{waited:?}");
     sim.write_commits(1);
-    assert!(matches!(socket.next().await, Ok(Message::Binary(_))));
+    assert!(matches!(socket.next().await, Ok(SocketMessage::Binary(_))));
 }
 
 #[tokio::test]
@@ -200,7 +202,7 @@ async fn calls_that_are_given_up_do_not_hide_a_silence() {
     let moment = Duration::from_millis(20);
     for _ in 0..1000 {
         if let Ok(end) = tokio::time::timeout(moment, socket.next()).await {
-            assert_eq!(end, Err(SocketError::Idle(options().socket.max_silence)));
+            assert_eq!(end, Err(SocketError::Idle(options().socket.idle_timeout)));
             return;
         }
     }
@@ -213,6 +215,6 @@ async fn a_reader_who_pauses_is_not_told_of_a_silence() {
     let live = url(&sim, Server::Pds(0), "/xrpc/com.atproto.sync.subscribeRepos?cursor=0");
     let mut socket = dial(&live, &options().socket).await.unwrap();
     assert!(socket.next().await.is_ok());
-    tokio::time::sleep(2 * options().socket.max_silence).await;
+    tokio::time::sleep(2 * options().socket.idle_timeout).await;
     assert!(socket.next().await.is_ok());
 }

@@ -7,11 +7,11 @@ use simnet::servers::{AccountInfo, AccountStatus, Fault, FaultSchedule, Server, 
 use wireproof::atproto::syntax::{Did, Nsid, RecordKey};
 use wireproof::codec::{Cid, car};
 use wireproof::crypto::PublicKey;
-use wireproof::net::gate::Gate;
+use wireproof::net::dns::LoopbackDns;
+use wireproof::net::egress::{EgressError, EgressPolicy};
 use wireproof::net::http::{self, HttpFault, Limits};
-use wireproof::net::names::LoopbackNames;
-use wireproof::net::reach::{Forbidden, Reach};
-use wireproof::net::xrpc::{Client, ErrorName, FetchError, Paging, XrpcError, XrpcFault};
+use wireproof::net::rate_limit::RateLimiter;
+use wireproof::net::xrpc::{Client, ErrorName, FetchError, PageOptions, XrpcError, XrpcFault};
 use wireproof::verify::{record, repository};
 
 const PDS: Server = Server::Pds(0);
@@ -23,7 +23,7 @@ fn sim() -> Simulation {
 }
 
 fn client() -> Client {
-    Client::new(http::Client::new(Reach::Loopback, Arc::new(LoopbackNames)).unwrap())
+    Client::new(http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap())
 }
 
 /// A network in which a PDS does this, and somebody whose repository it has.
@@ -105,7 +105,7 @@ async fn who_gave_a_repository_is_told_and_who_failed_behind_a_redirect_too() {
     sim.stop_server(PDS).unwrap();
     let error = fetch(&sim, RELAY, &account, &LIMITS).await.unwrap_err();
     assert_eq!(*error.host, host(&sim, PDS));
-    assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Connection(_))), "{error}");
+    assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Connect(_))), "{error}");
     assert!(error.is_retryable());
 }
 
@@ -142,13 +142,14 @@ async fn a_busy_host_is_asked_again_when_it_said_and_others_at_once() {
 #[tokio::test]
 async fn a_host_that_asks_for_more_patience_than_there_is_is_left_alone() {
     let (sim, account) = with_fault(Fault::RequestTooMany, FaultSchedule::ONCE.with_amount(60));
-    let client = client().with_gate(Gate::new(Duration::from_secs(5))).with_attempts(1);
+    let client =
+        client().with_rate_limiter(RateLimiter::new(Duration::from_secs(5))).with_attempts(1);
     let error = fetch_by(&client, &sim, PDS, &account, &LIMITS).await.unwrap_err();
     assert_eq!(error.name(), Some(&ErrorName::RateLimitExceeded));
     assert!(error.is_retryable());
     for server in [PDS, RELAY] {
         let error = fetch_by(&client, &sim, server, &account, &LIMITS).await.unwrap_err();
-        assert!(matches!(error.fault, XrpcFault::TooEarly(_)), "{error}");
+        assert!(matches!(error.fault, XrpcFault::RateLimited(_)), "{error}");
         assert_eq!(*error.host, host(&sim, PDS));
     }
     assert_eq!(sim.request_counts(PDS).values().sum::<u64>(), 1);
@@ -170,7 +171,7 @@ async fn a_redirect_to_a_private_address_is_not_followed() {
     let (sim, account) = with_fault(Fault::PrivateRedirect, FaultSchedule::ALWAYS);
     let error = fetch(&sim, PDS, &account, &LIMITS).await.unwrap_err();
     let fault =
-        XrpcFault::Http(HttpFault::Forbidden(Forbidden::NotLoopback("10.0.0.1".parse().unwrap())));
+        XrpcFault::Http(HttpFault::Egress(EgressError::NotLoopback("10.0.0.1".parse().unwrap())));
     assert_eq!((error.fault, &*error.host), (fault, "10.0.0.1"));
     assert_eq!(sim.faults().unfired(), []);
 }
@@ -179,19 +180,19 @@ async fn a_redirect_to_a_private_address_is_not_followed() {
 async fn a_repository_that_is_cut_or_stalls_or_never_ends_is_an_error() {
     let (sim, account) = with_fault(Fault::CutRepo, FaultSchedule::ONCE.with_amount(1000));
     let error = fetch(&sim, PDS, &account, &LIMITS).await.unwrap_err();
-    assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Broken(_))), "{error}");
+    assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Transport(_))), "{error}");
     assert!(error.is_retryable());
 
     sim.faults().enable(PDS, Fault::StalledRepo, FaultSchedule::ONCE);
     let silence = Duration::from_millis(200);
-    let limits = Limits { max_silence: silence, ..LIMITS };
+    let limits = Limits { idle_timeout: silence, ..LIMITS };
     let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
-    assert_eq!(error.fault, XrpcFault::Http(HttpFault::Silence(silence)));
+    assert_eq!(error.fault, XrpcFault::Http(HttpFault::Idle(silence)));
 
     sim.faults().enable(PDS, Fault::EndlessRepo, FaultSchedule::ONCE);
     let limits = Limits { max_bytes: 1 << 20, ..LIMITS };
     let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
-    assert_eq!(error.fault, XrpcFault::Http(HttpFault::TooLong(1 << 20)));
+    assert_eq!(error.fault, XrpcFault::Http(HttpFault::TooLarge(1 << 20)));
     assert!(!error.is_retryable());
     assert_eq!(sim.faults().unfired(), []);
 }
@@ -208,7 +209,7 @@ async fn a_repository_that_drips_makes_no_progress() {
     assert_eq!(error.fault, XrpcFault::Http(HttpFault::TooSlow(100 << 10)));
     let limits = Limits { max_time: Duration::from_millis(300), ..LIMITS };
     let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
-    assert!(matches!(error.fault, XrpcFault::Http(HttpFault::TimeLimit(_))), "{error}");
+    assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Timeout(_))), "{error}");
     assert_eq!(sim.faults().unfired(), []);
 }
 
@@ -272,7 +273,7 @@ async fn the_latest_commit_and_the_status_are_told() {
 async fn lists_come_page_by_page_and_go_on_at_a_cursor() {
     let (sim, client) = (sim(), client());
     let relay = url(&sim, RELAY);
-    let two = Paging { limit: Some(2), cursor: None };
+    let two = PageOptions { limit: Some(2), cursor: None };
     let mut pages = client.list_repos(&relay, &two);
     let (mut found, mut second) = (Vec::new(), None);
     while let Some(page) = pages.next().await.unwrap() {
@@ -282,15 +283,15 @@ async fn lists_come_page_by_page_and_go_on_at_a_cursor() {
     }
     let all: Vec<String> = (0..6).map(|number| sim.account(number).did).collect();
     assert_eq!(found, all);
-    let rest = Paging { limit: None, cursor: second.as_deref() };
+    let rest = PageOptions { limit: None, cursor: second.as_deref() };
     let rest = client.list_repos(&relay, &rest).next().await.unwrap().unwrap();
     assert_eq!((rest.items.len(), rest.items[0].did.as_str()), (4, &*all[2]));
 
     let profiles = Nsid::parse("app.bsky.actor.profile").unwrap();
-    let mut profiles = client.list_repos_by_collection(&relay, profiles, &Paging::default());
+    let mut profiles = client.list_repos_by_collection(&relay, profiles, &PageOptions::default());
     assert_eq!(profiles.next().await.unwrap().unwrap().items.len(), 6);
     assert!(profiles.next().await.unwrap().is_none());
-    let hosts = client.list_hosts(&relay, &Paging::default()).next().await.unwrap().unwrap();
+    let hosts = client.list_hosts(&relay, &PageOptions::default()).next().await.unwrap().unwrap();
     assert_eq!(*hosts.items[1].hostname, host(&sim, Server::Pds(1)));
     assert_eq!(hosts.items[1].account_count, Some(3));
 }
@@ -299,7 +300,7 @@ async fn lists_come_page_by_page_and_go_on_at_a_cursor() {
 async fn a_method_that_a_server_does_not_have_is_not_asked_for_again() {
     let sim = sim();
     let pds = url(&sim, PDS);
-    let error = client().list_hosts(&pds, &Paging::default()).next().await.unwrap_err();
+    let error = client().list_hosts(&pds, &PageOptions::default()).next().await.unwrap_err();
     assert_eq!(error.name(), Some(&ErrorName::MethodNotImplemented));
     assert!(!error.is_retryable());
 }

@@ -57,7 +57,7 @@ async fn by_handle(
     handle: Handle<'_>,
     mut watch: Watch<'_>,
 ) -> Result<Found, IdentityError> {
-    let did = resolver.did_of(handle).await?;
+    let did = resolver.resolve_handle(handle).await?;
     watch.ended(Stage::ResolveHandle);
     let account = resolver.account(did.as_did()).await?;
     watch.ended(Stage::ResolveDid);

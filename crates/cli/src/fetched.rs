@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 use wireproof::atproto::syntax::Did;
 use wireproof::net::http::{Limits, Url};
-use wireproof::net::xrpc::{self, FetchError, Fetched};
+use wireproof::net::xrpc::{self, FetchError, FetchedRepo};
 
 use crate::failure::Failure;
 use crate::interrupt::Unfinished;
@@ -86,7 +86,7 @@ pub(crate) async fn fetch(
     did: Did<'_>,
     into: &mut impl Write,
     limits: &Limits,
-) -> Result<Fetched, FetchError> {
+) -> Result<FetchedRepo, FetchError> {
     let mut line = ProgressLine::new();
     line.step(format!("asking {}", host.host_str().unwrap_or_default()));
     let mut stream = client.get_repo(host, did, None, limits).await?;
@@ -100,5 +100,5 @@ pub(crate) async fn fetch(
     }
     into.flush()?;
     line.end();
-    Ok(Fetched { host: stream.host().into(), bytes: stream.received() })
+    Ok(FetchedRepo { host: stream.host().into(), bytes: stream.received() })
 }

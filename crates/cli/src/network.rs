@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
-use wireproof::net::names::{LoopbackNames, Names, SystemNames};
-use wireproof::net::reach::Reach;
+use wireproof::net::dns::{DnsResolver, LoopbackDns, SystemDns};
+use wireproof::net::egress::EgressPolicy;
 use wireproof::net::{http, identity, xrpc};
 
 use crate::args::network::NetworkArgs;
@@ -35,8 +35,8 @@ impl Network {
 
 fn client(
     args: &NetworkArgs,
-    reach: Reach,
-    names: &Arc<dyn Names>,
+    reach: EgressPolicy,
+    names: &Arc<dyn DnsResolver>,
 ) -> Result<http::Client, Failure> {
     let Some(path) = &args.development_trust_only else {
         return Ok(http::Client::new(reach, Arc::clone(names))?);
@@ -48,12 +48,12 @@ fn client(
     })
 }
 
-fn names(args: &NetworkArgs) -> Result<(Reach, Arc<dyn Names>), Failure> {
+fn names(args: &NetworkArgs) -> Result<(EgressPolicy, Arc<dyn DnsResolver>), Failure> {
     if args.is_development() {
-        return Ok((Reach::Loopback, Arc::new(LoopbackNames)));
+        return Ok((EgressPolicy::Loopback, Arc::new(LoopbackDns)));
     }
-    match SystemNames::new() {
-        Ok(names) => Ok((Reach::Public, Arc::new(names))),
+    match SystemDns::new() {
+        Ok(names) => Ok((EgressPolicy::Public, Arc::new(names))),
         Err(error) => Err(Failure::Local(format!("this system's DNS: {error}"))),
     }
 }

@@ -23,12 +23,12 @@
 //! use atproto::syntax::Handle;
 //! use verify::repository;
 //! use wireproof_net::http::{Client, Limits};
-//! use wireproof_net::{identity, names::SystemNames, reach::Reach, xrpc};
+//! use wireproof_net::{identity, dns::SystemDns, egress::EgressPolicy, xrpc};
 //!
-//! let names = Arc::new(SystemNames::new()?);
-//! let http = Client::new(Reach::Public, names.clone())?;
+//! let names = Arc::new(SystemDns::new()?);
+//! let http = Client::new(EgressPolicy::Public, names.clone())?;
 //! let resolver = identity::Resolver::new(http.clone(), names, identity::Options::default());
-//! let account = resolver.identity_of(Handle::parse("atproto.com")?).await?.account;
+//! let account = resolver.identity_of_handle(Handle::parse("atproto.com")?).await?.account;
 //!
 //! let host = account.host.as_ref().ok_or("hosted nowhere")?;
 //! let key = account.key.as_ref().ok_or("an account without a key")?;
@@ -46,16 +46,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod concurrency;
 pub mod cursors;
+pub mod dns;
+pub mod egress;
 pub mod firehose;
-pub mod gate;
 pub mod hosts;
 pub mod http;
 pub mod identity;
 pub mod jetstream;
-mod line;
-pub mod names;
-pub mod reach;
-pub mod turns;
+pub mod rate_limit;
+mod reconnecting_socket;
 pub mod websocket;
 pub mod xrpc;

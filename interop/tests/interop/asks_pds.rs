@@ -2,7 +2,7 @@
 
 use net::http::Limits;
 use net::identity::Identity;
-use net::xrpc::{Client, ErrorName, Paging};
+use net::xrpc::{Client, ErrorName, PageOptions};
 use reqwest::Url;
 use wireproof::atproto::syntax::{Did, DidBuf, Handle, Nsid, RecordKey};
 use wireproof::verify::{plc, record, repository};
@@ -31,7 +31,8 @@ impl Scene {
         life.go_on(&pds, "asked about").await;
         let (http, resolver) = resolver(&plc, &pds);
         let person = life.people.swap_remove(0);
-        let identity = resolver.identity_of(Handle::parse(&person.handle).unwrap()).await.unwrap();
+        let identity =
+            resolver.identity_of_handle(Handle::parse(&person.handle).unwrap()).await.unwrap();
         let (xrpc, host) = (Client::new(http), pds.url().parse().unwrap());
         Self { plc, pds, person, identity, xrpc, host }
     }
@@ -77,7 +78,7 @@ async fn each_answer_of_the_pds_is_read_and_what_can_be_proved_is() {
     let blocks = xrpc.get_blocks(host, did, &[latest.cid]).await.unwrap();
     assert!(blocks.windows(32).any(|window| window == latest.cid.digest()));
 
-    let mut pages = xrpc.list_repos(host, &Paging { limit: Some(2), cursor: None });
+    let mut pages = xrpc.list_repos(host, &PageOptions { limit: Some(2), cursor: None });
     let mut listed = Vec::new();
     while let Some(page) = pages.next().await.unwrap() {
         listed.extend(page.items);

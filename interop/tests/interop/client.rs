@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use net::cursors::FileCursors;
+use net::dns::LoopbackDns;
+use net::egress::EgressPolicy;
 use net::firehose::{
-    Ack, Begin, CursorsOnly, Delivered, Firehose, Handler, Notice, Options, ResolverKeys, Resync,
-    ResyncError, Resynced, Stop, Summary,
+    Ack, CursorsOnly, DeliveredEvent, Firehose, Handler, Notice, Options, ResolverKeys,
+    ResyncError, ResyncOptions, ResyncedRepo, RunSummary, StartFrom, StopSignal,
 };
 use net::http::Client as Http;
 use net::identity::{self, Resolver};
-use net::names::LoopbackNames;
-use net::reach::Reach;
 use net::xrpc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -25,14 +25,14 @@ use crate::mirror::Mirror;
 /// A client that follows a server.
 pub(crate) struct Client {
     mirror: Arc<Mutex<Mirror>>,
-    stop: Stop,
-    run: JoinHandle<Summary>,
+    stop: StopSignal,
+    run: JoinHandle<RunSummary>,
 }
 
 /// Somebody who finds out who an account is, on this machine.
 pub(crate) fn resolver(plc: &Plc, pds: &Pds) -> (Http, Resolver) {
-    let names = Arc::new(LoopbackNames);
-    let http = Http::new(Reach::Loopback, names.clone()).expect("a client");
+    let names = Arc::new(LoopbackDns);
+    let http = Http::new(EgressPolicy::Loopback, names.clone()).expect("a client");
     let directory = plc.url().parse().expect("a URL");
     let development_port = Some(pds.port());
     let options = identity::Options { directory, development_port, ..Default::default() };
@@ -50,10 +50,10 @@ impl Client {
     ) -> Self {
         let host = host.parse().expect("a URL");
         let mut options = Options::new(vec![host], Arc::new(ResolverKeys::new(resolver.clone())));
-        options.feed.first = Begin::Oldest;
-        options.resync = Some(Resync::new(xrpc::Client::new(http.clone()), resolver));
+        options.feed.start = StartFrom::Oldest;
+        options.resync = Some(ResyncOptions::new(xrpc::Client::new(http.clone()), resolver));
         let journal = CursorsOnly(FileCursors::open(folder.join("cursors.json")).expect("cursors"));
-        let (mirror, stop) = (Arc::new(Mutex::new(mirror)), Stop::new());
+        let (mirror, stop) = (Arc::new(Mutex::new(mirror)), StopSignal::new());
         let states = |_| MemoryState::new([7; 16]);
         let handler = Keeper(Arc::clone(&mirror));
         let run = Firehose::new(&http, options).run(handler, journal, states, stop.clone());
@@ -78,9 +78,9 @@ impl Client {
 
     /// Ends it as Ctrl-C does, and hands over what it has.
     pub(crate) async fn end(self) -> Mirror {
-        self.stop.now();
+        self.stop.request();
         let summary = self.run.await.expect("the run");
-        assert_eq!(summary.left, 0);
+        assert_eq!(summary.unacknowledged, 0);
         std::mem::take(&mut self.mirror.lock().expect("nobody panics with it"))
     }
 }
@@ -95,17 +95,17 @@ impl Keeper {
 }
 
 impl Handler for Keeper {
-    fn event(&self, event: &Delivered<'_>, ack: Ack) {
+    fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         self.mirror().enter(event);
         ack.done();
     }
 
-    fn resynced(&self, resynced: &Arc<Resynced>, ack: Ack) {
+    fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         self.mirror().replace(resynced);
         ack.done();
     }
 
-    fn not_resynced(&self, did: &str, why: &ResyncError) {
+    fn resync_failed(&self, did: &str, why: &ResyncError) {
         self.mirror().faults.push(format!("{did}: {why}"));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use net::firehose::{Delivered, Notice, Resynced, Verdict};
+use net::firehose::{DeliveredEvent, Notice, ResyncedRepo, Verdict};
 use wireproof::atproto::event::{Commit, Event};
 use wireproof::atproto::repo::{Options, Repository};
 use wireproof::verify::sync::{Chain, Ignored, Outcome, SyncEffect};
@@ -35,7 +35,7 @@ pub(crate) struct Replica {
 
 impl Mirror {
     /// Enters an event.
-    pub(crate) fn enter(&mut self, event: &Delivered<'_>) {
+    pub(crate) fn enter(&mut self, event: &DeliveredEvent<'_>) {
         let Verdict::Judged(outcome) = &event.verdict else {
             return self.faults.push(format!("{event:?}"));
         };
@@ -68,7 +68,7 @@ impl Mirror {
     }
 
     /// Takes over a repository that was fetched, all of it.
-    pub(crate) fn replace(&mut self, resynced: &Resynced) {
+    pub(crate) fn replace(&mut self, resynced: &ResyncedRepo) {
         let export = fs::read(resynced.path()).expect("an archive");
         let repository = Repository::read(&export, &Options::default()).expect("it was proved");
         let replica = self.replica(&resynced.did);
@@ -84,8 +84,8 @@ impl Mirror {
             Notice::Connected { .. } => self.connections += 1,
             // A server that was killed is not there for a while, and need not use every number.
             Notice::Disconnected { .. }
-            | Notice::Refused { .. }
-            | Notice::Waiting { .. }
+            | Notice::ConnectFailed { .. }
+            | Notice::RetryScheduled { .. }
             | Notice::Gap { .. } => {}
             _ => self.faults.push(format!("{notice:?}")),
         }

@@ -13,7 +13,7 @@ pub(crate) struct NetworkArgs {
     /// The directory of did:plc [default: https://plc.directory].
     #[arg(long, value_name = "URL", env = "WIREPROOF_PLC", help_heading = NETWORK)]
     pub(crate) plc: Option<Url>,
-    /// Gives up the internet and TLS: connects to this machine alone, over plain HTTP too. Names under
+    /// Gives up the internet and TLS: connects to this machine alone, over plain HTTP too. DnsResolver under
     /// .test and .localhost are this machine, and the DNS is not asked.
     #[arg(long, env = "WIREPROOF_DEVELOPMENT", value_parser = FalseyValueParser::new())]
     #[arg(help_heading = NETWORK)]
@@ -58,7 +58,7 @@ impl FetchArgs {
         Limits {
             max_bytes: self.max_bytes.unwrap_or(usual.max_bytes),
             max_time: self.max_seconds.map_or(usual.max_time, Duration::from_secs),
-            max_silence: self.max_silent_seconds.map_or(usual.max_silence, Duration::from_secs),
+            idle_timeout: self.max_silent_seconds.map_or(usual.idle_timeout, Duration::from_secs),
             ..usual
         }
     }

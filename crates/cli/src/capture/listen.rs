@@ -6,8 +6,8 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 use wireproof::atproto::event::peek;
 use wireproof::codec::cbor::{KeyOrder, Reader};
-use wireproof::net::firehose::{Arrival, Feed, FeedItem, Kind, Notice};
-use wireproof::net::hosts::Chance;
+use wireproof::net::firehose::{Feed, FeedItem, FrameKind, Notice, ReceivedFrame};
+use wireproof::net::hosts::Jitter;
 use wireproof::net::websocket::Dialer;
 
 use crate::args::capture::CaptureArgs;
@@ -26,7 +26,7 @@ pub(super) async fn listen(
 ) -> Result<Vec<Bytes>, Failure> {
     let options = feed_options(&args.from, Start::Live);
     let mut feed =
-        Feed::new(Dialer::new(network.http.clone()), &hosts.origins(), options, Chance::new());
+        Feed::new(Dialer::new(network.http.clone()), &hosts.origins(), options, Jitter::new());
     let (mut frames, mut bytes) = (Vec::new(), 0);
     let mut until: Option<Instant> = None;
     while bytes < args.capture_bytes {
@@ -38,7 +38,7 @@ pub(super) async fn listen(
         };
         match item {
             FeedItem::Notice(notice) => tell(hosts, &notice, line),
-            FeedItem::Arrival(arrival) => {
+            FeedItem::Frame(arrival) => {
                 until.get_or_insert_with(|| Instant::now() + Duration::from_secs(args.seconds));
                 if changes_something(&arrival) {
                     bytes += arrival.frame.len() as u64;
@@ -67,8 +67,8 @@ fn tell(hosts: &Hosts, notice: &Notice, line: &ProgressLine) {
 }
 
 /// Whether a frame is a commit with operations, as far as the head of its payload says.
-fn changes_something(arrival: &Arrival) -> bool {
-    arrival.kind == Kind::Commit && has_ops(&arrival.frame).unwrap_or(false)
+fn changes_something(arrival: &ReceivedFrame) -> bool {
+    arrival.kind == FrameKind::Commit && has_ops(&arrival.frame).unwrap_or(false)
 }
 
 fn has_ops(frame: &[u8]) -> Option<bool> {

@@ -1,7 +1,7 @@
 //! Whose stream is followed?
 
-use wireproof::net::firehose::Origin;
-use wireproof::net::hosts::url_of;
+use wireproof::net::firehose::Upstream;
+use wireproof::net::hosts::parse_host_url;
 use wireproof::net::http::Url;
 
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ impl Hosts {
     pub(crate) fn new(given: &[String], usual: &str) -> Result<Self, Failure> {
         let usual = [usual.to_owned()];
         let names = if given.is_empty() { &usual } else { given };
-        let url = |name: &String| match url_of(name) {
+        let url = |name: &String| match parse_host_url(name) {
             Ok(url) => Ok(url),
             Err(error) => Err(Failure::Usage(format!("--host {name}: {error}"))),
         };
@@ -27,8 +27,8 @@ impl Hosts {
     }
 
     /// The same, of which nothing is known.
-    pub(crate) fn origins(&self) -> Vec<Origin> {
-        self.urls.iter().cloned().map(Origin::new).collect()
+    pub(crate) fn origins(&self) -> Vec<Upstream> {
+        self.urls.iter().cloned().map(Upstream::new).collect()
     }
 }
 

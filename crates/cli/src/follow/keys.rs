@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use wireproof::crypto::CompressedKey;
-use wireproof::net::firehose::{Finding, KeyProblem, Keys, ResolverKeys};
+use wireproof::net::firehose::{KeyError, KeyLookup, KeyProvider, ResolverKeys};
 use wireproof::store::{Store, StoreError, StoredKey};
 use wireproof::verify::sync::AccountKey;
 
@@ -22,7 +22,7 @@ pub(super) struct StoredKeys<K = ResolverKeys> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Keys that came from the file, of which the source knows nothing. Those that were not asked for go
+    /// KeyProvider that came from the file, of which the source knows nothing. Those that were not asked for go
     /// first: when the young are too many they become the old.
     young: HashMap<Box<str>, Dated>,
     old: HashMap<Box<str>, Dated>,
@@ -36,7 +36,7 @@ struct Dated {
     fetched_micros: u64,
 }
 
-impl<K: Keys> StoredKeys<K> {
+impl<K: KeyProvider> StoredKeys<K> {
     /// Asks `source` for what `store` does not have.
     pub(super) fn new(source: K, store: Store) -> Self {
         Self { source, store, state: Mutex::default() }
@@ -79,9 +79,9 @@ impl<K: Keys> StoredKeys<K> {
     }
 }
 
-impl<K: Keys> Keys for StoredKeys<K> {
-    fn known(&self, did: &str) -> AccountKey {
-        match self.source.known(did) {
+impl<K: KeyProvider> KeyProvider for StoredKeys<K> {
+    fn cached(&self, did: &str) -> AccountKey {
+        match self.source.cached(did) {
             AccountKey::Unknown => {
                 let dated = self.lock().get(did).filter(Dated::is_fresh);
                 dated.map(|dated| dated.key).into()
@@ -90,13 +90,13 @@ impl<K: Keys> Keys for StoredKeys<K> {
         }
     }
 
-    fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a> {
+    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a> {
         Box::pin(async move {
             let stored = if is_doubted { None } else { self.stored(did) };
             if let Some(dated) = stored.filter(Dated::is_fresh) {
                 return Ok(self.take_stored(did, dated));
             }
-            match self.source.find(did, is_doubted).await {
+            match self.source.look_up(did, is_doubted).await {
                 Ok(AccountKey::Known(key)) => {
                     let key_now =
                         StoredKey { did_key: key.to_did_key(), fetched_micros: now_micros() };
@@ -114,12 +114,12 @@ impl<K: Keys> Keys for StoredKeys<K> {
         })
     }
 
-    fn forget(&self, did: &str) {
+    fn invalidate(&self, did: &str) {
         let mut state = self.lock();
         state.remove(did);
         state.unwritten.insert(did.into(), None);
         drop(state);
-        self.source.forget(did);
+        self.source.invalidate(did);
     }
 }
 
@@ -153,8 +153,8 @@ impl Dated {
     }
 }
 
-fn is_outage(problem: &KeyProblem) -> bool {
-    matches!(problem, KeyProblem::Identity(error) if error.is_outage())
+fn is_outage(problem: &KeyError) -> bool {
+    matches!(problem, KeyError::Identity(error) if error.is_outage())
 }
 
 fn now_micros() -> u64 {
@@ -193,12 +193,12 @@ mod tests {
         asked: AtomicUsize,
     }
 
-    impl Keys for Directory {
-        fn known(&self, _: &str) -> AccountKey {
+    impl KeyProvider for Directory {
+        fn cached(&self, _: &str) -> AccountKey {
             AccountKey::Unknown
         }
 
-        fn find<'a>(&'a self, did: &'a str, _: bool) -> Finding<'a> {
+        fn look_up<'a>(&'a self, did: &'a str, _: bool) -> KeyLookup<'a> {
             self.asked.fetch_add(1, Relaxed);
             let down = || IdentityError {
                 subject: did.into(),
@@ -207,12 +207,12 @@ mod tests {
             };
             let found = match self.number {
                 Some(number) => Ok(AccountKey::Known(key(number))),
-                None => Err(KeyProblem::Identity(Box::new(down()))),
+                None => Err(KeyError::Identity(Box::new(down()))),
             };
             Box::pin(async move { found })
         }
 
-        fn forget(&self, _: &str) {}
+        fn invalidate(&self, _: &str) {}
     }
 
     fn keys(dir: &TempDir, number: Option<u8>) -> StoredKeys<Directory> {
@@ -222,7 +222,7 @@ mod tests {
 
     /// What is found, and how often somebody had to be asked.
     async fn find(keys: &StoredKeys<Directory>, is_doubted: bool) -> (Option<AccountKey>, usize) {
-        let found = keys.find(DID, is_doubted).await.ok();
+        let found = keys.look_up(DID, is_doubted).await.ok();
         (found, keys.source.asked.load(Relaxed))
     }
 
@@ -238,12 +238,12 @@ mod tests {
         first.write().unwrap();
         drop(first);
         let second = keys(&dir, Some(2));
-        assert_eq!(second.known(DID), AccountKey::Unknown);
+        assert_eq!(second.cached(DID), AccountKey::Unknown);
         assert_eq!(find(&second, false).await, (known(1), 0));
-        assert_eq!(Some(second.known(DID)), known(1));
+        assert_eq!(Some(second.cached(DID)), known(1));
         // Unless a signature casts doubt on it.
         assert_eq!(find(&second, true).await, (known(2), 1));
-        assert_eq!(second.known(DID), AccountKey::Unknown, "the source knows better");
+        assert_eq!(second.cached(DID), AccountKey::Unknown, "the source knows better");
     }
 
     #[tokio::test]
@@ -252,9 +252,9 @@ mod tests {
         let first = keys(&dir, Some(1));
         find(&first, false).await;
         first.write().unwrap();
-        first.forget(DID);
+        first.invalidate(DID);
         assert_eq!(find(&first, false).await.1, 2);
-        first.forget(DID);
+        first.invalidate(DID);
         first.write().unwrap();
         drop(first);
         assert_eq!(find(&keys(&dir, Some(2)), false).await, (known(2), 1));
@@ -280,7 +280,7 @@ mod tests {
         let keys = keys(&dir, Some(1));
         find(&keys, false).await;
         keys.write().unwrap();
-        keys.forget(DID);
+        keys.invalidate(DID);
         assert_eq!(keys.lock().unwritten.len(), 1);
         keys.write().unwrap();
         assert_eq!((keys.lock().unwritten.len(), keys.store.key(DID)), (0, Ok(None)));

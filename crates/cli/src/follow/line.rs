@@ -17,7 +17,7 @@ use serde::Serialize;
 use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
 use wireproof::codec::cbor::Value;
 use wireproof::codec::json::Json;
-use wireproof::net::firehose::{Delivered, Kind, Resynced, Verdict};
+use wireproof::net::firehose::{DeliveredEvent, FrameKind, ResyncedRepo, Verdict};
 use wireproof::verify::sync::{Chain, Outcome};
 
 use super::selection::Selection;
@@ -26,7 +26,7 @@ use super::selection::Selection;
 pub(super) fn write(
     line: &mut Vec<u8>,
     host: &str,
-    event: &Delivered<'_>,
+    event: &DeliveredEvent<'_>,
     selection: &Selection,
 ) -> bool {
     if !selection.has_account(event.did) {
@@ -55,7 +55,7 @@ pub(super) fn write(
     if let Some(commit) = commit.filter(|_| may_be_read(&event.verdict)) {
         ops(&mut object, commit, selection);
     }
-    if matches!(event.kind, Kind::Unknown | Kind::Undecodable)
+    if matches!(event.kind, FrameKind::Unknown | FrameKind::Undecodable)
         || matches!(event.verdict, Verdict::Undecodable(_))
     {
         object.bytes("frame", event.frame);
@@ -67,7 +67,7 @@ pub(super) fn write(
 /// Writes the line of a repository that was fetched anew.
 pub(super) fn write_resynced(
     line: &mut Vec<u8>,
-    resynced: &Resynced,
+    resynced: &ResyncedRepo,
     selection: &Selection,
 ) -> bool {
     if !selection.has_account(Some(&resynced.did)) {
@@ -120,7 +120,7 @@ fn claims(object: &mut Object<'_>, said: &Event<'_>) {
     }
 }
 
-fn verdict(object: &mut Object<'_>, event: &Delivered<'_>) {
+fn verdict(object: &mut Object<'_>, event: &DeliveredEvent<'_>) {
     object.text("verdict", word(&event.verdict));
     object.text("code", event.verdict.code());
     match &event.verdict {
@@ -141,13 +141,13 @@ pub(super) fn word(verdict: &Verdict<'_>) -> &'static str {
         Verdict::Judged(Outcome::Rejected(_)) | Verdict::Undecodable(_) => "refused",
         Verdict::Judged(Outcome::Unjudged(_)) => "unchecked",
         Verdict::UnknownKey(_) => "unknown-key",
-        Verdict::NotAsked => "not-asked",
+        Verdict::NotVerified => "not-asked",
     }
 }
 
 /// Whether the operations are proved, or nobody wanted to know.
 fn may_be_read(verdict: &Verdict<'_>) -> bool {
-    verdict.is_verified() || matches!(verdict, Verdict::NotAsked)
+    verdict.is_verified() || matches!(verdict, Verdict::NotVerified)
 }
 
 fn ops(object: &mut Object<'_>, commit: &Commit<'_>, selection: &Selection) {

@@ -28,9 +28,10 @@ use std::time::Duration;
 
 use wireproof::atproto::event::{Options as Decoding, Values};
 use wireproof::net::firehose::{
-    self, Begin, FeedOptions, Firehose, Keys, ResolverKeys, Resync, ServerKeys, Stop, Verify,
+    self, FeedOptions, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerKeys, StartFrom,
+    StopSignal, Verification,
 };
-use wireproof::net::hosts::Pace;
+use wireproof::net::hosts::BackoffOptions;
 use wireproof::net::websocket::SocketOptions;
 use wireproof::store::{Store, StoreState};
 use wireproof::verify::sync::Policy;
@@ -71,17 +72,17 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let KeyRing { keys, stored } = KeyRing::new(args, &hosts, &network, &store)?;
     let mut options = options(args, &hosts, &network, keys);
     if let Some(resync) = &mut options.resync {
-        let out_of_step = store.desynchronized(resync.max_accounts)?;
-        resync.out_of_step = out_of_step.into_iter().map(Box::from).collect();
+        let out_of_step = store.desynchronized(resync.max_queued)?;
+        resync.desynchronized = out_of_step.into_iter().map(Box::from).collect();
     }
     let mut accounts =
         (0..options.workers).map(|_| store.chain_state()).collect::<Result<Vec<_>, _>>()?;
     let states = move |_| -> StoreState { accounts.pop().expect("one for each worker") };
 
-    let limit = args.events.map(|lines| Limit::new(lines, &mut options.bounds));
+    let limit = args.events.map(|lines| Limit::new(lines, &mut options.limits));
     let firehose = Firehose::new(&network.http, options);
-    let (watch, counters) = (Arc::new(Watch::new(hosts.names)), firehose.counters());
-    let (status, stop) = (Status::new(), Stop::new());
+    let (watch, counters) = (Arc::new(Watch::new(hosts.names)), firehose.metrics());
+    let (status, stop) = (Status::new(), StopSignal::new());
     let metrics = metrics.map(|listener| {
         let (watch, counters, store) = (watch.clone(), counters.clone(), store.clone());
         let series = Series { watch, counters, resolver: network.resolver, store };
@@ -113,7 +114,7 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
 
 /// Who knows the keys.
 struct KeyRing {
-    keys: Arc<dyn Keys>,
+    keys: Arc<dyn KeyProvider>,
     /// The same, if they are kept: whose server it is that was named with a key is not.
     stored: Option<Arc<StoredKeys>>,
 }
@@ -141,9 +142,11 @@ impl KeyRing {
 }
 
 /// Lines to standard output. If nobody takes them any more there is no use in going on.
-fn open_lines<A: lines::Acknowledge>(stop: &Stop) -> Result<(Lines<A>, LinesWriter<A>), Failure> {
+fn open_lines<A: lines::Acknowledge>(
+    stop: &StopSignal,
+) -> Result<(Lines<A>, LinesWriter<A>), Failure> {
     let stop = stop.clone();
-    let opened = Lines::start(io::stdout(), move || stop.now());
+    let opened = Lines::start(io::stdout(), move || stop.request());
     opened.map_err(|error| Failure::Local(format!("no thread: {error}")))
 }
 
@@ -151,22 +154,24 @@ fn options(
     args: &FollowArgs,
     hosts: &Hosts,
     network: &Network,
-    keys: Arc<dyn Keys>,
+    keys: Arc<dyn KeyProvider>,
 ) -> firehose::Options {
     let usual = firehose::Options::new(hosts.urls.clone(), keys);
     let decoding = Decoding { values: Values::Build, ..Decoding::default() };
     let policy = Policy { values: Values::Build, ..Policy::default() };
     let verify = match (args.verify && !args.no_verify, usual.verify) {
-        (true, Verify::On { keys, cache_bytes, .. }) => Verify::On { policy, keys, cache_bytes },
-        _ => Verify::Off { decoding },
+        (true, Verification::On { keys, cache_bytes, .. }) => {
+            Verification::On { policy, keys, cache_bytes }
+        }
+        _ => Verification::Off { decoding },
     };
-    let is_on = matches!(verify, Verify::On { .. });
+    let is_on = matches!(verify, Verification::On { .. });
     firehose::Options {
         feed: feed_options(&args.from, args.cursor),
         workers: args.workers.map_or(usual.workers, usize::from),
         verify,
         resync: (args.resync && is_on)
-            .then(|| Resync::new(network.xrpc.clone(), network.resolver.clone())),
+            .then(|| ResyncOptions::new(network.xrpc.clone(), network.resolver.clone())),
         ..usual
     }
 }
@@ -184,16 +189,16 @@ impl Start {
 /// How streams are read.
 pub(crate) fn feed_options(from: &FromArgs, start: Start) -> FeedOptions {
     let usual = FeedOptions::default();
-    let max_silence = Duration::from_secs(from.idle_seconds);
-    let ping_every = usual.socket.ping_every.min(max_silence / 2);
+    let idle_timeout = Duration::from_secs(from.idle_seconds);
+    let ping_interval = usual.socket.ping_interval.min(idle_timeout / 2);
     FeedOptions {
-        first: if start == Start::Behind(0) { Begin::Oldest } else { Begin::Live },
-        pace: Pace {
-            first: from.backoff_first_ms.map_or(usual.pace.first, Duration::from_millis),
-            longest: from.backoff_max_ms.map_or(usual.pace.longest, Duration::from_millis),
-            ..usual.pace
+        start: if start == Start::Behind(0) { StartFrom::Oldest } else { StartFrom::Live },
+        backoff: BackoffOptions {
+            initial: from.backoff_first_ms.map_or(usual.backoff.initial, Duration::from_millis),
+            max: from.backoff_max_ms.map_or(usual.backoff.max, Duration::from_millis),
+            ..usual.backoff
         },
-        socket: SocketOptions { max_silence, ping_every, ..usual.socket },
+        socket: SocketOptions { idle_timeout, ping_interval, ..usual.socket },
         ..usual
     }
 }

@@ -14,9 +14,9 @@ pub(crate) fn text(host: &str, notice: &Notice) -> Option<String> {
         }
         Notice::Connected { cursor: None, .. } => format!("{host}: connected, from now on"),
         Notice::Disconnected { reason, .. } => format!("{host}: {reason}"),
-        Notice::Refused { error, .. } => format!("{host}: {error}"),
-        Notice::LeftOut { error, .. } => format!("{host} is not asked any more: {error}"),
-        Notice::Waiting { time, .. } => format!("{host}: next attempt in {time:.1?}"),
+        Notice::ConnectFailed { error, .. } => format!("{host}: {error}"),
+        Notice::HostExcluded { error, .. } => format!("{host} is not asked any more: {error}"),
+        Notice::RetryScheduled { time, .. } => format!("{host}: next attempt in {time:.1?}"),
         Notice::Rotated { .. } => format!("{host} is next"),
         Notice::Regressed { after, seq, .. } => {
             format!("{host}: number {seq} came after {after}; it was taken all the same")

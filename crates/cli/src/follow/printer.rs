@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use wireproof::net::firehose::{
-    Ack, Bounds, Delivered, Handler, Notice, ResyncError, Resynced, Stop,
+    Ack, DeliveredEvent, FlowLimits, Handler, Notice, ResyncError, ResyncedRepo, StopSignal,
 };
 
 use super::line;
@@ -24,7 +24,7 @@ pub(super) struct Printer {
     pub(super) watch: Arc<Watch>,
     pub(super) status: Status,
     pub(super) limit: Option<Limit>,
-    pub(super) stop: Stop,
+    pub(super) stop: StopSignal,
 }
 
 /// How many lines of events there may be.
@@ -45,7 +45,7 @@ struct Turn {
 
 impl Limit {
     /// So many lines, in a run with these bounds, which are made narrower if there are fewer.
-    pub(super) fn new(lines: u64, bounds: &mut Bounds) -> Self {
+    pub(super) fn new(lines: u64, bounds: &mut FlowLimits) -> Self {
         bounds.max_events = bounds.max_events.min(usize::try_from(lines).unwrap_or(usize::MAX));
         Self { lines, max_events: bounds.max_events as u64, printed: AtomicU64::new(0) }
     }
@@ -59,18 +59,18 @@ impl Limit {
 }
 
 impl Handler for Printer {
-    fn event(&self, event: &Delivered<'_>, ack: Ack) {
+    fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         self.watch.see(event.event, event.received);
         let host = self.watch.host(event.host.0);
         self.print(ack, |line| line::write(line, host, event, &self.selection), Self::count);
     }
 
-    fn resynced(&self, resynced: &Arc<Resynced>, ack: Ack) {
+    fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         // No event: it is not counted.
         self.print(ack, |line| line::write_resynced(line, resynced, &self.selection), |_, ack| ack);
     }
 
-    fn not_resynced(&self, did: &str, why: &ResyncError) {
+    fn resync_failed(&self, did: &str, why: &ResyncError) {
         self.status.say_sometimes(&format!("{did} stays out of step: {why}"));
     }
 
@@ -99,12 +99,12 @@ impl Printer {
         });
     }
 
-    /// Counts the line of an event, and asks to stop if it is the last one.
+    /// MetricsSnapshot the line of an event, and asks to stop if it is the last one.
     fn count(&self, ack: Ack) -> Ack {
         let Some(limit) = &self.limit else { return ack };
         let turn = limit.take();
         if turn.is_last {
-            self.stop.now();
+            self.stop.request();
         }
         if turn.is_replaced { ack } else { ack.narrowing() }
     }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn turns(lines: u64, max_events: usize) -> (usize, Vec<(bool, bool)>) {
-        let mut bounds = Bounds { max_events, ..Bounds::default() };
+        let mut bounds = FlowLimits { max_events, ..FlowLimits::default() };
         let limit = Limit::new(lines, &mut bounds);
         let turn = |_| {
             let Turn { is_replaced, is_last } = limit.take();

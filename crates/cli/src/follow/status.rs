@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use wireproof::net::firehose::{Counters, Counts, Notice};
+use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics};
 
 use super::watch::Watch;
 
@@ -32,18 +32,18 @@ impl Status {
     }
 
     /// Tells how it goes, for ever.
-    pub(super) async fn tell(&self, watch: &Watch, counters: &Counters) -> Infallible {
+    pub(super) async fn tell(&self, watch: &Watch, counters: &RunMetrics) -> Infallible {
         let mut tick = tokio::time::interval(TICK);
-        let mut before = (Instant::now(), counters.counts().handed_over);
+        let mut before = (Instant::now(), counters.snapshot().delivered);
         loop {
             tick.tick().await;
             if self.bar.is_hidden() {
                 continue;
             }
-            let counts = counters.counts();
+            let counts = counters.snapshot();
             let seconds = before.0.elapsed().as_secs_f64().max(0.001);
-            let rate = (counts.handed_over - before.1) as f64 / seconds;
-            before = (Instant::now(), counts.handed_over);
+            let rate = (counts.delivered - before.1) as f64 / seconds;
+            before = (Instant::now(), counts.delivered);
             self.bar.set_message(text(watch, &counts, rate));
             self.bar.tick();
         }
@@ -91,7 +91,7 @@ impl Status {
     }
 }
 
-fn text(watch: &Watch, counts: &Counts, rate: f64) -> String {
+fn text(watch: &Watch, counts: &MetricsSnapshot, rate: f64) -> String {
     let mut text = format!("{}/s", HumanCount(rate.round() as u64));
     if let Some(lag) = watch.lag_seconds() {
         let _ = write!(text, " · lag {lag:.1} s");
@@ -110,7 +110,7 @@ fn text(watch: &Watch, counts: &Counts, rate: f64) -> String {
         let _ = write!(text, " · {} {name}", HumanCount(count));
     }
     let _ = write!(text, " · {} lines", HumanCount(watch.lines.load(Relaxed)));
-    for (name, count) in [("waiting", counts.under_way), ("in resync", counts.held)] {
+    for (name, count) in [("waiting", counts.in_flight), ("in resync", counts.awaiting_repo)] {
         if count > 0 {
             let _ = write!(text, " · {} {name}", HumanCount(count as u64));
         }

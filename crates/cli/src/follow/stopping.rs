@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wireproof::net::firehose::Stop;
+use wireproof::net::firehose::StopSignal;
 
 use super::status::Status;
 use crate::failure::{Failure, INTERRUPTED};
@@ -16,7 +16,7 @@ pub(super) struct Stopping(Arc<AtomicBool>);
 
 impl Stopping {
     /// Waits for signals from now on, beside everything else.
-    pub(super) fn start(stop: Stop, status: Status) -> Self {
+    pub(super) fn start(stop: StopSignal, status: Status) -> Self {
         let asked = Arc::new(AtomicBool::new(false));
         let (interrupts, ends) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
         if let (Ok(mut interrupts), Ok(mut ends)) = (interrupts, ends) {
@@ -24,7 +24,7 @@ impl Stopping {
             tokio::spawn(async move {
                 next(&mut interrupts, &mut ends).await;
                 asked.store(true, Relaxed);
-                stop.now();
+                stop.request();
                 status.say("finishing what is under way; once more to end at once");
                 next(&mut interrupts, &mut ends).await;
                 std::process::exit(i32::from(INTERRUPTED));

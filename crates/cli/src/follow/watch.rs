@@ -86,8 +86,8 @@ impl Watch {
                 host.connections += 1;
                 host.waiting = Duration::ZERO;
             }
-            Notice::Waiting { time, .. } => host.waiting = *time,
-            Notice::Refused { error, .. } => {
+            Notice::RetryScheduled { time, .. } => host.waiting = *time,
+            Notice::ConnectFailed { error, .. } => {
                 if let DialFault::Refused(refusal) = &error.fault {
                     host.refuse(refusal.status);
                 }

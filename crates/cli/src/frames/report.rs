@@ -22,12 +22,12 @@ pub(super) struct Report {
     ops: u64,
     /// Records of theirs that the data model does not allow, which refuses nothing.
     flagged: FlaggedRecords,
-    findings: Vec<Finding>,
+    findings: Vec<KeyLookup>,
 }
 
 /// A frame that was refused, or that breaks a chain.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct KeyLookup {
     /// Its place in the file, from 0.
     frame: u64,
     seq: Option<i64>,
@@ -52,7 +52,7 @@ impl Report {
             let seq = judged.event.and_then(Event::seq);
             let did = judged.event.and_then(did).map(str::to_owned);
             let frame = self.frames;
-            self.findings.push(Finding { frame, seq, did, verdict, code, row, reason });
+            self.findings.push(KeyLookup { frame, seq, did, verdict, code, row, reason });
         }
         self.frames += 1;
     }
@@ -90,7 +90,7 @@ impl Report {
     }
 }
 
-impl Finding {
+impl KeyLookup {
     fn to_line(&self) -> String {
         let Self { frame, verdict, code, reason, .. } = self;
         let seq = self.seq.map_or(String::new(), |seq| format!(" seq {seq}"));

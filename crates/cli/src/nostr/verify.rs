@@ -45,12 +45,12 @@ struct Report {
     unreadable: u64,
     /// The time of hashing and verifying alone.
     seconds: f64,
-    findings: Vec<Finding>,
+    findings: Vec<KeyLookup>,
 }
 
 /// An event that is refused.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct KeyLookup {
     file: String,
     /// Its place in the file, from 0.
     event: u64,
@@ -80,7 +80,7 @@ impl Report {
     fn find(&mut self, (file, at): (&Path, u64), event: Option<&Event<'_>>, reason: String) {
         *if event.is_some() { &mut self.invalid } else { &mut self.unreadable } += 1;
         let id = event.map(|event| hex::encode(&event.id));
-        self.findings.push(Finding { file: file.display().to_string(), event: at, id, reason });
+        self.findings.push(KeyLookup { file: file.display().to_string(), event: at, id, reason });
     }
 
     fn write_json(&self, mut out: impl Write) -> io::Result<()> {
@@ -90,7 +90,7 @@ impl Report {
 
     fn write_text(&self, all: bool, mut out: impl Write) -> io::Result<()> {
         let shown = if all { self.findings.len() } else { SHOWN.min(self.findings.len()) };
-        for Finding { file, event, id, reason } in &self.findings[..shown] {
+        for KeyLookup { file, event, id, reason } in &self.findings[..shown] {
             let id = id.as_ref().map_or(String::new(), |id| format!(" {id}"));
             writeln!(out, "{file}: event {event}{id}: {reason}")?;
         }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use wireproof::net::xrpc::{ErrorName, Fetched, XrpcError};
+use wireproof::net::xrpc::{ErrorName, FetchedRepo, XrpcError};
 use wireproof::verify::record::{self, Options};
 
 use super::report::Report;
@@ -34,7 +34,7 @@ pub(super) fn run(
     save(args, &fetched)?;
 
     let path = format!("{}/{}", place.collection, place.rkey);
-    let from = Fetched { host: host.authority().into(), bytes: fetched.len() as u64 };
+    let from = FetchedRepo { host: host.authority().into(), bytes: fetched.len() as u64 };
     let mut watch = Watch::start(&mut stages);
     let proof = record::verify(&fetched, &path, Some(did.as_str()), &key, &Options::default());
     watch.ended(Stage::Record);

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use wireproof::atproto::repo;
 use wireproof::atproto::syntax::AtIdentifier;
 use wireproof::codec::Cid;
-use wireproof::net::xrpc::Fetched;
+use wireproof::net::xrpc::FetchedRepo;
 use wireproof::verify::Flagged;
 use wireproof::verify::record::RecordProof;
 use wireproof::verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
@@ -97,7 +97,7 @@ impl Report {
     pub(super) fn of_account(
         who: AtIdentifier<'_>,
         found: &Found,
-        fetched: &Fetched,
+        fetched: &FetchedRepo,
         stages: Stages,
     ) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Has the handler done with an event?
 //!
 //! Events are handed over in batches, and a batch is settled when all of its events are acknowledged:
-//! then their tickets go back to the ledger, and their room to those who wait for it. An event that is
+//! then their tickets go back to the acks, and their room to those who wait for it. An event that is
 //! never acknowledged so holds back the cursor, but nothing that comes after it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use verify::sync::AccountState;
 
-use super::checkpoint::Bell;
-use super::fate::Fate;
-use super::ledger::{Ledger, Ticket};
-use super::room::Room;
+use super::acks::{AckTracker, Ticket};
+use super::checkpoint::CheckpointSignal;
+use super::error::FirstError;
+use super::room::InFlightLimit;
 use super::run::RunError;
 
 /// The handler's word that it has done with an event: the cursor may move past it.
 ///
 /// It may be given later and from any thread. Until then the event is under way, and takes the room
-/// that [`Bounds`](super::Bounds) gives; a handler that gathers events acknowledges them every few
+/// that [`FlowLimits`](super::FlowLimits) gives; a handler that gathers events acknowledges them every few
 /// thousand, or nothing more will come.
 ///
 /// One that is dropped instead ends the run: an event would be lost in silence.
@@ -62,33 +62,46 @@ impl Drop for Ack {
     }
 }
 
-/// The books of a run: what is under way, and whether it goes on.
+/// The run_state of a run: what is under way, and whether it goes on.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(super) struct RunState {
     /// The names of the hosts' streams.
     pub(super) streams: Vec<String>,
-    ledger: Mutex<Ledger>,
-    pub(super) room: Room,
-    pub(super) fate: Fate,
+    acks: Mutex<AckTracker>,
+    pub(super) in_flight: InFlightLimit,
+    pub(super) error: FirstError,
     /// Events that were acknowledged in all.
     settled: AtomicUsize,
     /// Events that will not be handed over any more.
     left: AtomicUsize,
     /// Calls who writes the journal.
-    pub(super) bell: Bell,
+    pub(super) checkpoint_signal: CheckpointSignal,
     /// Rings when a batch is settled.
     pub(super) settling: Notify,
 }
 
-impl Books {
-    pub(super) fn new(streams: Vec<String>, ledger: Ledger, room: Room) -> Arc<Self> {
-        let (fate, bell, settling, settled, left) = Default::default();
-        let ledger = Mutex::new(ledger);
-        Arc::new(Self { streams, ledger, room, fate, settled, left, bell, settling })
+impl RunState {
+    pub(super) fn new(
+        streams: Vec<String>,
+        acks: AckTracker,
+        in_flight: InFlightLimit,
+    ) -> Arc<Self> {
+        let (error, checkpoint_signal, settling, settled, left) = Default::default();
+        let acks = Mutex::new(acks);
+        Arc::new(Self {
+            streams,
+            acks,
+            in_flight,
+            error,
+            settled,
+            left,
+            checkpoint_signal,
+            settling,
+        })
     }
 
-    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn acks(&self) -> MutexGuard<'_, AckTracker> {
+        self.acks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// So many events will not be handed over any more.
@@ -98,7 +111,7 @@ impl Books {
 
     /// How many events are not acknowledged, and may yet be.
     pub(super) fn open(&self) -> usize {
-        self.ledger().out().saturating_sub(self.left.load(Ordering::Acquire))
+        self.acks().out().saturating_sub(self.left.load(Ordering::Acquire))
     }
 
     /// How many events have been acknowledged, each with all of its batch.
@@ -110,7 +123,7 @@ impl Books {
 /// Events that were handed over together.
 #[derive(Debug)]
 pub(super) struct Batch {
-    books: Arc<Books>,
+    run_state: Arc<RunState>,
     tickets: Box<[Ticket]>,
     bytes: usize,
     /// Whose events they are: by number.
@@ -129,14 +142,14 @@ pub(super) type States = Vec<(u64, Box<str>, AccountState)>;
 impl Batch {
     /// Events with these tickets, of so many bytes together. It is open until [`close`](Self::close).
     pub(super) fn open(
-        books: &Arc<Books>,
+        run_state: &Arc<RunState>,
         tickets: Box<[Ticket]>,
         bytes: usize,
         accounts: Box<[u64]>,
     ) -> Arc<Self> {
         let (open, narrowing) = (AtomicUsize::new(1), AtomicUsize::new(0));
-        let (books, states) = (books.clone(), Mutex::default());
-        Arc::new(Self { books, tickets, bytes, accounts, states, open, narrowing })
+        let (run_state, states) = (run_state.clone(), Mutex::default());
+        Arc::new(Self { run_state, tickets, bytes, accounts, states, open, narrowing })
     }
 
     /// The word for the event whose ticket is the one at `at`.
@@ -173,26 +186,26 @@ impl Batch {
         if self.open.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        let mut ledger = self.books.ledger();
-        self.tickets.iter().for_each(|ticket| ledger.done(*ticket));
-        drop(ledger);
+        let mut acks = self.run_state.acks();
+        self.tickets.iter().for_each(|ticket| acks.done(*ticket));
+        drop(acks);
         let count = self.tickets.len();
-        let before = self.books.settled.fetch_add(count, Ordering::AcqRel);
-        self.books.room.narrow(self.narrowing.load(Ordering::Relaxed));
-        self.books.room.give_back(count, self.bytes);
-        self.books.bell.settle(before + count);
-        self.books.settling.notify_one();
+        let before = self.run_state.settled.fetch_add(count, Ordering::AcqRel);
+        self.run_state.in_flight.narrow(self.narrowing.load(Ordering::Relaxed));
+        self.run_state.in_flight.release(count, self.bytes);
+        self.run_state.checkpoint_signal.settle(before + count);
+        self.run_state.settling.notify_one();
     }
 
     /// An event was dropped. What is open stays open, so that the cursor is never past it.
     #[cold]
     fn lose(&self, at: Option<usize>) {
         let ticket = at.and_then(|at| self.tickets.get(at));
-        let stream = ticket.and_then(|ticket| self.books.streams.get(ticket.host().0));
-        let seq = ticket.and_then(|ticket| self.books.ledger().seq(*ticket));
+        let stream = ticket.and_then(|ticket| self.run_state.streams.get(ticket.host().0));
+        let seq = ticket.and_then(|ticket| self.run_state.acks().seq(*ticket));
         let stream = stream.cloned().unwrap_or_default();
-        self.books.fate.seal(RunError::Unacknowledged { stream, seq });
-        self.books.settling.notify_one();
+        self.run_state.error.set(RunError::Unacknowledged { stream, seq });
+        self.run_state.settling.notify_one();
     }
 }
 
@@ -201,61 +214,69 @@ mod tests {
     use super::*;
     use crate::hosts::HostId;
 
-    fn books() -> Arc<Books> {
-        Books::new(vec!["a".to_owned()], Ledger::new([Some(10)]), Room::new(100, 1_000))
+    fn run_state() -> Arc<RunState> {
+        RunState::new(
+            vec!["a".to_owned()],
+            AckTracker::new([Some(10)]),
+            InFlightLimit::new(100, 1_000),
+        )
     }
 
-    fn batch(books: &Arc<Books>, seqs: &[u64]) -> Arc<Batch> {
-        let begin = |seq: &u64| books.ledger().begin(HostId(0), Some(*seq));
+    fn batch(run_state: &Arc<RunState>, seqs: &[u64]) -> Arc<Batch> {
+        let begin = |seq: &u64| run_state.acks().begin(HostId(0), Some(*seq));
         let tickets = seqs.iter().map(begin).collect();
-        seqs.iter().for_each(|_| assert!(books.room.try_take(1)));
-        Batch::open(books, tickets, seqs.len(), Box::default())
+        seqs.iter().for_each(|_| assert!(run_state.in_flight.try_acquire(1)));
+        Batch::open(run_state, tickets, seqs.len(), Box::default())
     }
 
-    fn cursor(books: &Books) -> Option<u64> {
-        books.ledger().cursors().next().unwrap()
+    fn cursor(run_state: &RunState) -> Option<u64> {
+        run_state.acks().cursors().next().unwrap()
     }
 
     #[test]
     fn a_batch_is_settled_when_the_last_of_its_events_is() {
-        let books = books();
-        let batch = batch(&books, &[11, 12, 13]);
+        let run_state = run_state();
+        let batch = batch(&run_state, &[11, 12, 13]);
         let acks: Vec<Ack> = (0..3).map(|at| batch.ack(Some(at))).collect();
         batch.close(vec![]);
         for ack in acks.into_iter().rev() {
-            assert_eq!((cursor(&books), books.room.events()), (Some(10), 3));
+            assert_eq!((cursor(&run_state), run_state.in_flight.events()), (Some(10), 3));
             assert!(!batch.is_settled());
             ack.done();
         }
-        assert_eq!((cursor(&books), books.room.events()), (Some(13), 0));
-        assert!(batch.is_settled() && books.settled() == 3);
+        assert_eq!((cursor(&run_state), run_state.in_flight.events()), (Some(13), 0));
+        assert!(batch.is_settled() && run_state.settled() == 3);
     }
 
     #[test]
     fn a_batch_that_is_still_being_handed_over_is_open_whatever_is_acknowledged() {
-        let books = books();
-        let batch = batch(&books, &[11, 12]);
+        let run_state = run_state();
+        let batch = batch(&run_state, &[11, 12]);
         batch.ack(Some(0)).done();
         assert!(!batch.is_settled());
         batch.ack(Some(1)).done();
         batch.close(vec![]);
-        assert_eq!(cursor(&books), Some(12));
+        assert_eq!(cursor(&run_state), Some(12));
     }
 
     #[test]
     fn an_acknowledgement_may_come_from_another_thread() {
-        let books = books();
-        let batch = batch(&books, &[11]);
+        let run_state = run_state();
+        let batch = batch(&run_state, &[11]);
         let ack = batch.ack(Some(0));
         batch.close(vec![]);
         std::thread::spawn(move || ack.done()).join().unwrap();
-        assert_eq!(cursor(&books), Some(11));
+        assert_eq!(cursor(&run_state), Some(11));
     }
 
     #[test]
     fn one_that_is_narrowing_leaves_no_place_behind() {
-        let books = Books::new(vec!["a".to_owned()], Ledger::new([None]), Room::new(3, 1_000));
-        let batch = batch(&books, &[11, 12, 13]);
+        let run_state = RunState::new(
+            vec!["a".to_owned()],
+            AckTracker::new([None]),
+            InFlightLimit::new(3, 1_000),
+        );
+        let batch = batch(&run_state, &[11, 12, 13]);
         let acks: Vec<Ack> = (0..3).map(|at| batch.ack(Some(at))).collect();
         // What came of itself never had one.
         batch.ack(None).narrowing().done();
@@ -263,20 +284,23 @@ mod tests {
         for (number, ack) in acks.into_iter().enumerate() {
             if number > 0 { ack.narrowing().done() } else { ack.done() }
         }
-        assert_eq!((cursor(&books), books.room.events()), (Some(13), 0));
-        assert!(books.room.try_take(1) && !books.room.try_take(1), "there is one place");
+        assert_eq!((cursor(&run_state), run_state.in_flight.events()), (Some(13), 0));
+        assert!(
+            run_state.in_flight.try_acquire(1) && !run_state.in_flight.try_acquire(1),
+            "there is one place"
+        );
     }
 
     #[test]
     fn one_that_is_dropped_seals_the_run_and_the_cursor_stays() {
-        let books = books();
-        let batch = batch(&books, &[11, 12]);
+        let run_state = run_state();
+        let batch = batch(&run_state, &[11, 12]);
         let (lost, other) = (batch.ack(Some(1)), batch.ack(Some(0)));
         batch.close(vec![]);
         drop(lost);
         other.done();
-        assert_eq!(cursor(&books), Some(10));
-        let reason = books.fate.take().unwrap();
+        assert_eq!(cursor(&run_state), Some(10));
+        let reason = run_state.error.take().unwrap();
         let RunError::Unacknowledged { stream, seq } = reason else { panic!("{reason}") };
         assert_eq!((&*stream, seq), ("a", Some(12)));
     }

@@ -13,11 +13,11 @@ use crate::hosts::HostId;
 ///
 /// What it says of itself was only peeked at: a whole reading may yet refuse the frame.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct ReceivedFrame {
     /// Who sent it.
     pub host: HostId,
     /// What it is.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Its sequence number, if it has one.
     pub seq: Option<u64>,
     /// The bytes.
@@ -31,7 +31,7 @@ pub struct Arrival {
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum FrameKind {
     /// `#commit`.
     Commit,
     /// `#sync`.
@@ -50,7 +50,7 @@ pub enum Kind {
     Undecodable,
 }
 
-impl Kind {
+impl FrameKind {
     /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Commit,
@@ -83,7 +83,7 @@ impl Kind {
     }
 }
 
-impl Arrival {
+impl ReceivedFrame {
     /// Peeks at a frame that `host` sent.
     pub fn new(host: HostId, frame: Bytes, received: SystemTime) -> Self {
         let Peeked { kind, seq, did } = peek(&frame);
@@ -91,7 +91,7 @@ impl Arrival {
     }
 
     /// What a frame is.
-    pub(super) fn kind_of(frame: &[u8]) -> Kind {
+    pub(super) fn kind_of(frame: &[u8]) -> FrameKind {
         peek(frame).kind
     }
 
@@ -104,13 +104,13 @@ impl Arrival {
 
 #[derive(Debug)]
 struct Peeked {
-    kind: Kind,
+    kind: FrameKind,
     seq: Option<u64>,
     did: Option<Range<usize>>,
 }
 
 fn peek(frame: &[u8]) -> Peeked {
-    let mut peeked = Peeked { kind: Kind::Undecodable, seq: None, did: None };
+    let mut peeked = Peeked { kind: FrameKind::Undecodable, seq: None, did: None };
     let Ok((header, payload_at)) = event::peek(frame) else { return peeked };
     let kind = kind_of(&header);
     let is_whole = read_fields(frame, payload_at, kind, &mut peeked).is_ok()
@@ -122,23 +122,28 @@ fn peek(frame: &[u8]) -> Peeked {
     peeked
 }
 
-fn kind_of(header: &Header<'_>) -> Kind {
+fn kind_of(header: &Header<'_>) -> FrameKind {
     match (header.op, header.kind) {
-        (Header::ERROR, _) => Kind::Error,
-        (Header::MESSAGE, Some("#commit")) => Kind::Commit,
-        (Header::MESSAGE, Some("#sync")) => Kind::Sync,
-        (Header::MESSAGE, Some("#identity")) => Kind::Identity,
-        (Header::MESSAGE, Some("#account")) => Kind::Account,
-        (Header::MESSAGE, Some("#info")) => Kind::Info,
-        _ => Kind::Unknown,
+        (Header::ERROR, _) => FrameKind::Error,
+        (Header::MESSAGE, Some("#commit")) => FrameKind::Commit,
+        (Header::MESSAGE, Some("#sync")) => FrameKind::Sync,
+        (Header::MESSAGE, Some("#identity")) => FrameKind::Identity,
+        (Header::MESSAGE, Some("#account")) => FrameKind::Account,
+        (Header::MESSAGE, Some("#info")) => FrameKind::Info,
+        _ => FrameKind::Unknown,
     }
 }
 
 /// Reads the payload as far as both fields. A commit names its account `repo`, whatever else it names
 /// `did`: what is taken here for the account must be what is judged as such, or strangers could have one
 /// account judged in two places.
-fn read_fields(frame: &[u8], at: usize, kind: Kind, found: &mut Peeked) -> Result<(), DecodeError> {
-    let account = if kind == Kind::Commit { "repo" } else { "did" };
+fn read_fields(
+    frame: &[u8],
+    at: usize,
+    kind: FrameKind,
+    found: &mut Peeked,
+) -> Result<(), DecodeError> {
+    let account = if kind == FrameKind::Commit { "repo" } else { "did" };
     let mut reader = Reader::new(&frame[at..]);
     let mut keys = KeyOrder::new();
     for _ in 0..reader.map()? {
@@ -164,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    fn arrival(frame: impl Into<Bytes>) -> Arrival {
-        Arrival::new(HostId(0), frame.into(), SystemTime::UNIX_EPOCH)
+    fn arrival(frame: impl Into<Bytes>) -> ReceivedFrame {
+        ReceivedFrame::new(HostId(0), frame.into(), SystemTime::UNIX_EPOCH)
     }
 
     fn identity() -> Vec<u8> {
@@ -181,7 +186,7 @@ mod tests {
     #[test]
     fn an_event_tells_its_kind_its_number_and_its_account() {
         let arrival = arrival(identity());
-        assert_eq!((arrival.kind, arrival.seq), (Kind::Identity, Some(26_650_000_001)));
+        assert_eq!((arrival.kind, arrival.seq), (FrameKind::Identity, Some(26_650_000_001)));
         assert_eq!(arrival.did(), Some("did:plc:ewvi7nxzyoun6zhxrhs64oiz"));
     }
 
@@ -191,8 +196,8 @@ mod tests {
         for len in 0..whole.len() {
             let cut = arrival(whole[..len].to_vec());
             match cut.kind {
-                Kind::Undecodable => {}
-                Kind::Identity => assert_eq!(cut.seq, Some(26_650_000_001), "{len}"),
+                FrameKind::Undecodable => {}
+                FrameKind::Identity => assert_eq!(cut.seq, Some(26_650_000_001), "{len}"),
                 other => panic!("{len}: {other:?}"),
             }
         }
@@ -204,7 +209,7 @@ mod tests {
         // {"did": "did:x:b", "seq": 5, "repo": "did:x:a"}
         let payload = b"\xa3\x63did\x67did:x:b\x63seq\x05\x64repo\x67did:x:a";
         let arrival = arrival(Event::Unknown(Unknown { header, payload }).to_frame());
-        assert_eq!((arrival.kind, arrival.did()), (Kind::Commit, Some("did:x:a")));
+        assert_eq!((arrival.kind, arrival.did()), (FrameKind::Commit, Some("did:x:a")));
     }
 
     #[test]
@@ -216,9 +221,9 @@ mod tests {
         let payload = b"\xa2\x63did\x67did:x:y\x63seq\x05";
         let strange = Event::Unknown(Unknown { header, payload });
         let of = |event: Event<'_>| arrival(event.to_frame());
-        assert_eq!((of(info).kind, of(error).kind), (Kind::Info, Kind::Error));
+        assert_eq!((of(info).kind, of(error).kind), (FrameKind::Info, FrameKind::Error));
         let strange = of(strange);
-        assert_eq!((strange.kind, strange.seq), (Kind::Unknown, Some(5)));
+        assert_eq!((strange.kind, strange.seq), (FrameKind::Unknown, Some(5)));
         assert_eq!(strange.did(), Some("did:x:y"));
     }
 
@@ -229,7 +234,7 @@ mod tests {
         {
             let frame = Event::Unknown(Unknown { header, payload }).to_frame();
             let arrival = arrival(frame);
-            assert_eq!(arrival.kind, Kind::Undecodable, "{payload:?}");
+            assert_eq!(arrival.kind, FrameKind::Undecodable, "{payload:?}");
         }
     }
 }

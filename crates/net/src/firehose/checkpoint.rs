@@ -6,55 +6,56 @@ use std::time::{Duration, Instant};
 
 use verify::sync::AccountState;
 
-use super::ack::Books;
-use super::counters::Counters;
+use super::ack::RunState;
+use super::counters::RunMetrics;
 use super::journal::{Journal, JournalError};
 use super::options::Options;
+use super::pending_states::PendingStates;
 use super::run::RunError;
-use super::standings::Standings;
 
 /// Writes a journal from time to time.
 #[derive(Debug)]
-pub(super) struct Scribe<J> {
+pub(super) struct Checkpointer<J> {
     journal: J,
     /// The cursor of each host's stream that is in the journal.
     written: Vec<Option<u64>>,
-    books: Arc<Books>,
+    run_state: Arc<RunState>,
     /// Of each worker.
-    standings: Vec<Arc<Standings>>,
-    counters: Arc<Counters>,
-    pace: Pace,
+    pending_states: Vec<Arc<PendingStates>>,
+    counters: Arc<RunMetrics>,
+    backoff: BackoffOptions,
 }
 
 /// How often a journal is written: when so much time has passed, or so many events were acknowledged.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+struct BackoffOptions {
     time: Duration,
     events: usize,
 }
 
-impl<J: Journal> Scribe<J> {
-    /// A scribe who finds in the journal what is in the books now.
+impl<J: Journal> Checkpointer<J> {
+    /// A checkpointer who finds in the journal what is in the run_state now.
     pub(super) fn new(
         journal: J,
-        books: &Arc<Books>,
-        standings: Vec<Arc<Standings>>,
-        counters: &Arc<Counters>,
+        run_state: &Arc<RunState>,
+        pending_states: Vec<Arc<PendingStates>>,
+        counters: &Arc<RunMetrics>,
         options: &Options,
     ) -> Self {
-        let written = books.ledger().cursors().collect();
-        let pace = Pace { time: options.checkpoint_every, events: options.checkpoint_events };
-        let (books, counters) = (books.clone(), counters.clone());
-        Self { journal, written, books, standings, counters, pace }
+        let written = run_state.acks().cursors().collect();
+        let backoff =
+            BackoffOptions { time: options.checkpoint_interval, events: options.checkpoint_events };
+        let (run_state, counters) = (run_state.clone(), counters.clone());
+        Self { journal, written, run_state, pending_states, counters, backoff }
     }
 
     /// Writes until the bell says that this is the last time, or the journal fails.
     pub(super) fn run(mut self) {
         loop {
-            self.books.bell.set(self.books.settled() + self.pace.events);
-            let is_last = self.books.bell.wait(self.pace.time);
+            self.run_state.checkpoint_signal.set(self.run_state.settled() + self.backoff.events);
+            let is_last = self.run_state.checkpoint_signal.wait(self.backoff.time);
             if let Err(error) = self.write() {
-                return self.books.fate.seal(RunError::Journal(error));
+                return self.run_state.error.set(RunError::Journal(error));
             }
             if is_last {
                 return;
@@ -65,10 +66,10 @@ impl<J: Journal> Scribe<J> {
     /// Writes what has changed. The cursors are looked at before the accounts: no cursor is ahead of
     /// an account.
     fn write(&mut self) -> Result<(), JournalError> {
-        let cursors: Vec<Option<u64>> = self.books.ledger().cursors().collect();
-        let takes = self.standings.iter().flat_map(|standings| standings.take());
+        let cursors: Vec<Option<u64>> = self.run_state.acks().cursors().collect();
+        let takes = self.pending_states.iter().flat_map(|pending_states| pending_states.take());
         let accounts: Vec<(Box<str>, AccountState)> = takes.collect();
-        let streams = self.books.streams.iter().map(String::as_str);
+        let streams = self.run_state.streams.iter().map(String::as_str);
         let known = streams.zip(cursors.iter().zip(&self.written));
         let changed: Vec<(&str, u64)> = known
             .filter(|(_, (now, before))| now != before)
@@ -79,15 +80,15 @@ impl<J: Journal> Scribe<J> {
         }
         let began = Instant::now();
         self.journal.checkpoint(&changed, &accounts)?;
-        self.counters.journaling.count(began.elapsed());
+        self.counters.checkpoint_time.count(began.elapsed());
         self.written = cursors;
         Ok(())
     }
 }
 
-/// Calls the scribe.
+/// Calls the checkpointer.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(super) struct CheckpointSignal {
     state: Mutex<BellState>,
     rung: Condvar,
 }
@@ -100,14 +101,14 @@ struct BellState {
     due: usize,
 }
 
-impl Bell {
+impl CheckpointSignal {
     /// From now on, so many are settled.
     pub(super) fn settle(&self, settled: usize) {
         self.change(|state| state.is_rung |= settled >= state.due);
     }
 
     /// Rings for the last time.
-    pub(super) fn ring_last(&self) {
+    pub(super) fn request_final(&self) {
         self.change(|state| state.is_last = true);
     }
 
@@ -139,18 +140,18 @@ mod tests {
     use std::sync::Mutex;
 
     use super::super::ack::{Ack, Batch};
-    use super::super::ledger::Ledger;
-    use super::super::room::Room;
+    use super::super::acks::AckTracker;
+    use super::super::room::InFlightLimit;
     use super::*;
     use crate::hosts::HostId;
 
     /// The cursors of a checkpoint, and how many accounts it had.
-    type Line = (Vec<(String, u64)>, usize);
+    type ReconnectingSocket = (Vec<(String, u64)>, usize);
 
     /// A journal that remembers what it was given, and may be full.
     #[derive(Debug, Default)]
     struct Paper {
-        lines: Mutex<Vec<Line>>,
+        lines: Mutex<Vec<ReconnectingSocket>>,
         is_full: bool,
     }
 
@@ -173,39 +174,47 @@ mod tests {
         }
     }
 
-    fn scribe(paper: &Arc<Paper>, pace: Pace) -> Scribe<Arc<Paper>> {
-        let ledger = Ledger::new([Some(5), None]);
-        let books = Books::new(vec!["a".into(), "b".into()], ledger, Room::new(100, 100));
-        let (standings, counters) = (vec![Arc::default()], Arc::default());
+    fn checkpointer(paper: &Arc<Paper>, backoff: BackoffOptions) -> Checkpointer<Arc<Paper>> {
+        let acks = AckTracker::new([Some(5), None]);
+        let run_state =
+            RunState::new(vec!["a".into(), "b".into()], acks, InFlightLimit::new(100, 100));
+        let (pending_states, counters) = (vec![Arc::default()], Arc::default());
         let written = vec![Some(5), None];
-        Scribe { journal: paper.clone(), written, books, standings, counters, pace }
+        Checkpointer {
+            journal: paper.clone(),
+            written,
+            run_state,
+            pending_states,
+            counters,
+            backoff,
+        }
     }
 
     /// An event of the second host, closed and with its word.
-    fn event(scribe: &Scribe<Arc<Paper>>, seq: u64) -> Ack {
-        let ticket = scribe.books.ledger().begin(HostId(1), Some(seq));
-        assert!(scribe.books.room.try_take(0));
-        let batch = Batch::open(&scribe.books, [ticket].into(), 0, [7].into());
-        scribe.standings[0].note(batch.clone());
+    fn event(checkpointer: &Checkpointer<Arc<Paper>>, seq: u64) -> Ack {
+        let ticket = checkpointer.run_state.acks().begin(HostId(1), Some(seq));
+        assert!(checkpointer.run_state.in_flight.try_acquire(0));
+        let batch = Batch::open(&checkpointer.run_state, [ticket].into(), 0, [7].into());
+        checkpointer.pending_states[0].note(batch.clone());
         let ack = batch.ack(Some(0));
         batch.close(vec![(7, "did:x:y".into(), AccountState::UNKNOWN)]);
         ack
     }
 
-    const SLOW: Pace = Pace { time: Duration::from_secs(3600), events: 2 };
+    const SLOW: BackoffOptions = BackoffOptions { time: Duration::from_secs(3600), events: 2 };
 
     #[test]
     fn only_what_is_acknowledged_is_written_and_only_what_changed() {
         let paper = Arc::default();
-        let mut scribe = scribe(&paper, SLOW);
-        let (first, second) = (event(&scribe, 8), event(&scribe, 9));
-        scribe.write().unwrap();
+        let mut checkpointer = checkpointer(&paper, SLOW);
+        let (first, second) = (event(&checkpointer, 8), event(&checkpointer, 9));
+        checkpointer.write().unwrap();
         assert_eq!(*paper.lines.lock().unwrap(), []);
         first.done();
-        scribe.write().unwrap();
-        scribe.write().unwrap();
+        checkpointer.write().unwrap();
+        checkpointer.write().unwrap();
         second.done();
-        scribe.write().unwrap();
+        checkpointer.write().unwrap();
         let line = |cursor| (vec![("b".to_owned(), cursor)], 1);
         assert_eq!(*paper.lines.lock().unwrap(), [line(8), line(9)]);
     }
@@ -213,16 +222,16 @@ mod tests {
     #[test]
     fn the_scribe_comes_when_enough_is_acknowledged_and_when_it_is_the_last_time() {
         let paper = Arc::default();
-        let scribe = scribe(&paper, SLOW);
-        let books = scribe.books.clone();
-        let acks: Vec<Ack> = (1..=3).map(|seq| event(&scribe, seq)).collect();
+        let checkpointer = checkpointer(&paper, SLOW);
+        let run_state = checkpointer.run_state.clone();
+        let acks: Vec<Ack> = (1..=3).map(|seq| event(&checkpointer, seq)).collect();
         acks.into_iter().for_each(Ack::done);
-        let thread = std::thread::spawn(move || scribe.run());
+        let thread = std::thread::spawn(move || checkpointer.run());
         while paper.lines.lock().unwrap().is_empty() {
-            books.bell.settle(books.settled());
+            run_state.checkpoint_signal.settle(run_state.settled());
             std::thread::yield_now();
         }
-        books.bell.ring_last();
+        run_state.checkpoint_signal.request_final();
         thread.join().unwrap();
         assert_eq!(*paper.lines.lock().unwrap(), [(vec![("b".to_owned(), 3)], 1)]);
     }
@@ -230,10 +239,10 @@ mod tests {
     #[test]
     fn a_full_journal_ends_the_run() {
         let paper = Arc::new(Paper { is_full: true, ..Paper::default() });
-        let scribe = scribe(&paper, Pace { time: Duration::ZERO, ..SLOW });
-        let books = scribe.books.clone();
-        event(&scribe, 8).done();
-        scribe.run();
-        assert!(matches!(books.fate.take(), Some(RunError::Journal(_))));
+        let checkpointer = checkpointer(&paper, BackoffOptions { time: Duration::ZERO, ..SLOW });
+        let run_state = checkpointer.run_state.clone();
+        event(&checkpointer, 8).done();
+        checkpointer.run();
+        assert!(matches!(run_state.error.take(), Some(RunError::Journal(_))));
     }
 }

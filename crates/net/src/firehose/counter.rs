@@ -6,28 +6,28 @@ use std::time::{Instant, SystemTime};
 
 use atproto::event::Event;
 
-use super::ack::{Batch, Books, States};
-use super::counters::Counters;
-use super::handler::{Delivered, Handler, Verdict};
+use super::ack::{Batch, RunState, States};
+use super::counters::RunMetrics;
+use super::handler::{DeliveredEvent, Handler, Verdict};
 use super::item::Item;
-use super::resync::Resynced;
-use super::standings::Standings;
+use super::pending_states::PendingStates;
+use super::resync::ResyncedRepo;
 
 /// A worker's way to the handler.
 #[derive(Debug)]
-pub(super) struct Counter<H> {
+pub(super) struct Dispatcher<H> {
     pub(super) handler: Arc<H>,
-    pub(super) books: Arc<Books>,
-    pub(super) standings: Arc<Standings>,
-    pub(super) counters: Arc<Counters>,
+    pub(super) run_state: Arc<RunState>,
+    pub(super) pending_states: Arc<PendingStates>,
+    pub(super) counters: Arc<RunMetrics>,
     /// Whether what is known of accounts is journaled.
     pub(super) keeps_accounts: bool,
 }
 
 /// A batch that is being handed over.
 #[derive(Debug)]
-pub(super) struct HandingOver<'c, H> {
-    counter: &'c Counter<H>,
+pub(super) struct BatchDelivery<'c, H> {
+    counter: &'c Dispatcher<H>,
     batch: Arc<Batch>,
     /// How many events are handed over.
     len: usize,
@@ -37,49 +37,49 @@ pub(super) struct HandingOver<'c, H> {
     received: Option<SystemTime>,
 }
 
-impl<H: Handler> Counter<H> {
+impl<H: Handler> Dispatcher<H> {
     pub(super) fn new(
         handler: &Arc<H>,
-        books: &Arc<Books>,
-        counters: &Arc<Counters>,
+        run_state: &Arc<RunState>,
+        counters: &Arc<RunMetrics>,
         keeps_accounts: bool,
     ) -> Self {
-        let (handler, books, counters) = (handler.clone(), books.clone(), counters.clone());
-        Self { handler, books, standings: Arc::default(), counters, keeps_accounts }
+        let (handler, run_state, counters) = (handler.clone(), run_state.clone(), counters.clone());
+        Self { handler, run_state, pending_states: Arc::default(), counters, keeps_accounts }
     }
 
     /// Begins to hand over these events.
     pub(super) fn begin<'i>(
         &self,
         items: impl Iterator<Item = &'i Item> + Clone,
-    ) -> HandingOver<'_, H> {
+    ) -> BatchDelivery<'_, H> {
         let tickets = items.clone().map(|item| item.ticket).collect();
         let bytes = items.clone().map(Item::len).sum();
         let accounts = match self.keeps_accounts {
             true => items.map(|item| item.account).collect(),
             false => Box::default(),
         };
-        let batch = Batch::open(&self.books, tickets, bytes, accounts);
+        let batch = Batch::open(&self.run_state, tickets, bytes, accounts);
         if self.keeps_accounts {
-            self.standings.note(batch.clone());
+            self.pending_states.note(batch.clone());
         }
         let (len, began, tally, received) = (0, Instant::now(), Vec::new(), None);
-        HandingOver { counter: self, batch, len, began, tally, received }
+        BatchDelivery { counter: self, batch, len, began, tally, received }
     }
 
     /// Hands over a repository, and what is known of its account since.
-    pub(super) fn resynced(&self, account: u64, resynced: &Arc<Resynced>, states: States) {
+    pub(super) fn resynced(&self, account: u64, resynced: &Arc<ResyncedRepo>, states: States) {
         let accounts = [account].into_iter().filter(|_| self.keeps_accounts).collect();
-        let batch = Batch::open(&self.books, Box::default(), 0, accounts);
+        let batch = Batch::open(&self.run_state, Box::default(), 0, accounts);
         if self.keeps_accounts {
-            self.standings.note(batch.clone());
+            self.pending_states.note(batch.clone());
         }
         self.handler.resynced(resynced, batch.ack(None));
         batch.close(states);
     }
 }
 
-impl<H: Handler> HandingOver<'_, H> {
+impl<H: Handler> BatchDelivery<'_, H> {
     /// Hands over the next of the events.
     pub(super) fn event(&mut self, item: &Item, event: Option<&Event<'_>>, verdict: Verdict<'_>) {
         let code = verdict.code();
@@ -88,7 +88,7 @@ impl<H: Handler> HandingOver<'_, H> {
             None => self.tally.push((code, 1)),
         }
         let arrival = &item.arrival;
-        let delivered = Delivered {
+        let delivered = DeliveredEvent {
             host: arrival.host,
             seq: arrival.seq,
             kind: arrival.kind,
@@ -109,8 +109,8 @@ impl<H: Handler> HandingOver<'_, H> {
         self.batch.close(states);
         let counters = &self.counter.counters;
         counters.judged(&self.tally);
-        counters.handed_over.fetch_add(self.len as u64, Relaxed);
-        counters.handling.count(self.began.elapsed());
+        counters.delivered.fetch_add(self.len as u64, Relaxed);
+        counters.handler_time.count(self.began.elapsed());
         let lag = self.received.and_then(|received| received.elapsed().ok());
         counters.lag.count_many(lag.unwrap_or_default(), self.len as u64);
     }

@@ -6,32 +6,32 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crypto::CacheStats;
 
-use super::ack::Books;
-use super::arrival::{Arrival, Kind};
-use super::histogram::{Durations, Histogram};
+use super::ack::RunState;
+use super::arrival::{FrameKind, ReceivedFrame};
+use super::histogram::{DurationHistogram, Histogram};
 use super::notice::Notice;
 use super::waiting::Weight;
 
-/// Counts what a run does. Anybody may look at any time.
+/// MetricsSnapshot what a run does. Anybody may look at any time.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct RunMetrics {
     events: [AtomicU64; KINDS],
     bytes: [AtomicU64; KINDS],
     notices: Mutex<BTreeMap<&'static str, u64>>,
     last_seqs: Mutex<Vec<Option<u64>>>,
     verdicts: Mutex<BTreeMap<&'static str, u64>>,
-    pub(super) handed_over: AtomicU64,
+    pub(super) delivered: AtomicU64,
     pub(super) keys: Lookups,
     pub(super) resyncs: Errands,
     /// What waits, a worker each.
     waiting: Mutex<Vec<(Weight, Weight)>>,
     cache_hits: AtomicU64,
     cache_misses: AtomicU64,
-    pub(super) judging: Histogram,
-    pub(super) handling: Histogram,
+    pub(super) verify_time: Histogram,
+    pub(super) handler_time: Histogram,
     pub(super) lag: Histogram,
-    pub(super) journaling: Histogram,
-    books: OnceLock<Arc<Books>>,
+    pub(super) checkpoint_time: Histogram,
+    run_state: OnceLock<Arc<RunState>>,
 }
 
 /// Lookups of keys.
@@ -54,35 +54,35 @@ pub(super) struct Errands {
 
 /// What has happened so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct MetricsSnapshot {
     /// For each host, the last sequence number that came.
     pub last_seqs: Vec<Option<u64>>,
     /// For each host, the last one that everything up to is acknowledged.
     pub cursors: Vec<Option<u64>>,
     /// How many frames of each kind came.
-    pub events: Vec<(Kind, u64)>,
+    pub events: Vec<(FrameKind, u64)>,
     /// How many bytes they had.
-    pub bytes: Vec<(Kind, u64)>,
+    pub bytes: Vec<(FrameKind, u64)>,
     /// What the connections did, by [`Notice::name`].
     pub notices: BTreeMap<&'static str, u64>,
     /// How many events were handed over with which verdict, by [`Verdict::code`](super::Verdict::code).
     pub verdicts: BTreeMap<&'static str, u64>,
     /// How many events were handed over.
-    pub handed_over: u64,
+    pub delivered: u64,
     /// How many are under way: they came, and are not acknowledged.
-    pub under_way: usize,
+    pub in_flight: usize,
     /// How many bytes they have.
-    pub under_way_bytes: usize,
+    pub in_flight_bytes: usize,
     /// How many of them wait for a key.
-    pub parked: usize,
+    pub awaiting_key: usize,
     /// How many wait for a repository.
-    pub held: usize,
+    pub awaiting_repo: usize,
     /// How many events were dropped. None ever is; who watches wants to see that.
     pub dropped: u64,
     /// How often a key was looked for.
     pub key_lookups: u64,
     /// How often because a signature was refused.
-    pub key_doubts: u64,
+    pub key_refreshes: u64,
     /// How often it was not found.
     pub key_failures: u64,
     /// How often the judges' caches had the key of a signature ready.
@@ -90,72 +90,72 @@ pub struct Counts {
     /// How often not.
     pub cache_misses: u64,
     /// How many repositories are being fetched anew.
-    pub resyncing: u64,
+    pub resyncs_running: u64,
     /// How many were.
-    pub resynced: u64,
+    pub resyncs_done: u64,
     /// How many were given up.
     pub resyncs_failed: u64,
     /// How long a batch is judged.
-    pub judging: Durations,
+    pub verify_time: DurationHistogram,
     /// How long a batch stays with the handler.
-    pub handling: Durations,
+    pub handler_time: DurationHistogram,
     /// How long an event takes from its coming until the handler has seen it.
-    pub lag: Durations,
+    pub lag: DurationHistogram,
     /// How long a lookup of a key takes.
-    pub key_lookup: Durations,
+    pub key_lookup_time: DurationHistogram,
     /// How long it takes to fetch a repository and prove it.
-    pub resync: Durations,
+    pub resync_time: DurationHistogram,
     /// How long a checkpoint takes.
-    pub journaling: Durations,
+    pub checkpoint_time: DurationHistogram,
 }
 
-impl Counters {
+impl RunMetrics {
     /// What has happened so far; numbers that belong together may differ by what happens meanwhile.
-    pub fn counts(&self) -> Counts {
-        let books = self.books.get();
-        let (parked, held) = self.waiting();
+    pub fn snapshot(&self) -> MetricsSnapshot {
+        let run_state = self.run_state.get();
+        let (awaiting_key, awaiting_repo) = self.waiting();
         let of = |counters: &[AtomicU64; KINDS]| {
-            Kind::ALL.iter().zip(counters).map(|(kind, count)| (*kind, read(count))).collect()
+            FrameKind::ALL.iter().zip(counters).map(|(kind, count)| (*kind, read(count))).collect()
         };
-        Counts {
+        MetricsSnapshot {
             last_seqs: self.last_seqs.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            cursors: books.map_or(vec![], |books| books.ledger().cursors().collect()),
+            cursors: run_state.map_or(vec![], |run_state| run_state.acks().cursors().collect()),
             events: of(&self.events),
             bytes: of(&self.bytes),
             notices: self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             verdicts: self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            handed_over: read(&self.handed_over),
-            under_way: books.map_or(0, |books| books.room.events()),
-            under_way_bytes: books.map_or(0, |books| books.room.bytes()),
-            parked,
-            held,
+            delivered: read(&self.delivered),
+            in_flight: run_state.map_or(0, |run_state| run_state.in_flight.events()),
+            in_flight_bytes: run_state.map_or(0, |run_state| run_state.in_flight.bytes()),
+            awaiting_key,
+            awaiting_repo,
             dropped: 0,
             key_lookups: read(&self.keys.asked),
-            key_doubts: read(&self.keys.doubted),
+            key_refreshes: read(&self.keys.doubted),
             key_failures: read(&self.keys.failed),
             cache_hits: read(&self.cache_hits),
             cache_misses: read(&self.cache_misses),
-            resyncing: read(&self.resyncs.running),
-            resynced: read(&self.resyncs.done),
+            resyncs_running: read(&self.resyncs.running),
+            resyncs_done: read(&self.resyncs.done),
             resyncs_failed: read(&self.resyncs.failed),
-            judging: self.judging.read(),
-            handling: self.handling.read(),
+            verify_time: self.verify_time.read(),
+            handler_time: self.handler_time.read(),
             lag: self.lag.read(),
-            key_lookup: self.keys.times.read(),
-            resync: self.resyncs.times.read(),
-            journaling: self.journaling.read(),
+            key_lookup_time: self.keys.times.read(),
+            resync_time: self.resyncs.times.read(),
+            checkpoint_time: self.checkpoint_time.read(),
         }
     }
 
-    /// The run whose books tell what is under way.
-    pub(super) fn watch(&self, books: Arc<Books>) {
+    /// The run whose run_state tell what is under way.
+    pub(super) fn watch(&self, run_state: Arc<RunState>) {
         // A second run would count on with the first one's; there is none.
-        let _ = self.books.set(books);
+        let _ = self.run_state.set(run_state);
     }
 
     /// A frame came.
-    pub(super) fn arrived(&self, arrival: &Arrival) {
-        let at = Kind::ALL.iter().position(|kind| *kind == arrival.kind).unwrap_or(0);
+    pub(super) fn arrived(&self, arrival: &ReceivedFrame) {
+        let at = FrameKind::ALL.iter().position(|kind| *kind == arrival.kind).unwrap_or(0);
         self.events[at].fetch_add(1, Relaxed);
         self.bytes[at].fetch_add(arrival.frame.len() as u64, Relaxed);
     }
@@ -208,4 +208,4 @@ fn read(counter: &AtomicU64) -> u64 {
     counter.load(Relaxed)
 }
 
-const KINDS: usize = Kind::ALL.len();
+const KINDS: usize = FrameKind::ALL.len();

@@ -8,28 +8,28 @@ use bytes::Bytes;
 use verify::sync::{Chain, Outcome, SyncEffect, SyncRejection};
 
 use super::ack::Ack;
-use super::arrival::Kind;
-use super::keys::KeyProblem;
+use super::arrival::FrameKind;
+use super::keys::KeyError;
 use super::notice::Notice;
-use super::resync::{ResyncError, Resynced};
+use super::resync::{ResyncError, ResyncedRepo};
 use crate::hosts::HostId;
 
 /// Takes what comes.
 pub trait Handler: Send + Sync + 'static {
     /// An event. Called on a worker's thread, in order for each account; who stays here for long holds
     /// up this worker's accounts and, when the bounds are reached, the server.
-    fn event(&self, event: &Delivered<'_>, ack: Ack);
+    fn event(&self, event: &DeliveredEvent<'_>, ack: Ack);
 
     /// An account's repository was fetched anew; this comes between the events before and after it.
     /// Called on a worker's thread. By itself, it is acknowledged and nothing is done.
-    fn resynced(&self, resynced: &Arc<Resynced>, ack: Ack) {
+    fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         let _ = resynced;
         ack.done();
     }
 
     /// An account's repository could not be fetched anew: it stays out of step, and is tried again when
     /// something comes of it. Called on a worker's thread. By itself, nothing is done.
-    fn not_resynced(&self, did: &str, why: &ResyncError) {
+    fn resync_failed(&self, did: &str, why: &ResyncError) {
         let _ = (did, why);
     }
 
@@ -40,16 +40,16 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 impl<H: Handler> Handler for Arc<H> {
-    fn event(&self, event: &Delivered<'_>, ack: Ack) {
+    fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         H::event(self, event, ack);
     }
 
-    fn resynced(&self, resynced: &Arc<Resynced>, ack: Ack) {
+    fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         H::resynced(self, resynced, ack);
     }
 
-    fn not_resynced(&self, did: &str, why: &ResyncError) {
-        H::not_resynced(self, did, why);
+    fn resync_failed(&self, did: &str, why: &ResyncError) {
+        H::resync_failed(self, did, why);
     }
 
     fn notice(&self, notice: &Notice) {
@@ -59,13 +59,13 @@ impl<H: Handler> Handler for Arc<H> {
 
 /// An event, as it is handed over.
 #[derive(Clone, Copy, Debug)]
-pub struct Delivered<'a> {
+pub struct DeliveredEvent<'a> {
     /// Who sent it.
     pub host: HostId,
     /// Its place in the stream of that host, if it has one.
     pub seq: Option<u64>,
     /// What it is.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The account that it says it is about, as it stands.
     pub did: Option<&'a str>,
     /// The bytes as they came. A clone shares them.
@@ -85,9 +85,9 @@ pub enum Verdict<'a> {
     /// that carries no proof. Never refused for the lack of a key.
     Judged(Outcome<'a>),
     /// The account's key could not be found out, so nothing is proved.
-    UnknownKey(&'a KeyProblem),
+    UnknownKey(&'a KeyError),
     /// The caller chose not to ask.
-    NotAsked,
+    NotVerified,
     /// Bytes that are no frame, or whose fields are not those of its kind.
     Undecodable(FrameError),
 }
@@ -115,7 +115,7 @@ impl Verdict<'_> {
             Self::Judged(Outcome::Rejected(why)) => why.code(),
             Self::Judged(Outcome::Unjudged(_)) => "unchecked",
             Self::UnknownKey(_) => "signature/no-key",
-            Self::NotAsked => "not-asked",
+            Self::NotVerified => "not-asked",
             Self::Undecodable(error) => SyncRejection::Frame(*error).code(),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Counts durations; anybody may count and look at any time.
+/// MetricsSnapshot durations; anybody may count and look at any time.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
     buckets: [AtomicU64; BUCKETS],
@@ -12,7 +12,7 @@ pub(super) struct Histogram {
 
 /// How often something took how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Durations {
+pub struct DurationHistogram {
     /// How often it took less than 2ⁿ µs and no less than half of that, at n; what is longer than all
     /// is in the last.
     pub buckets: [u64; BUCKETS],
@@ -33,21 +33,21 @@ impl Histogram {
         self.sum_micros.fetch_add(micros.saturating_mul(times), Relaxed);
     }
 
-    pub(super) fn read(&self) -> Durations {
+    pub(super) fn read(&self) -> DurationHistogram {
         let buckets = self.buckets.each_ref().map(|bucket| bucket.load(Relaxed));
-        Durations { buckets, sum_micros: self.sum_micros.load(Relaxed) }
+        DurationHistogram { buckets, sum_micros: self.sum_micros.load(Relaxed) }
     }
 }
 
-impl Durations {
+impl DurationHistogram {
     /// How often it happened.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// What `share` of them, from 0 to 1, took less than: the upper end of a bucket.
-    pub fn quantile(&self, share: f64) -> Duration {
-        let rank = (self.count() as f64 * share.clamp(0.0, 1.0)).ceil() as u64;
+    /// What `partition` of them, from 0 to 1, took less than: the upper end of a bucket.
+    pub fn quantile(&self, partition: f64) -> Duration {
+        let rank = (self.count() as f64 * partition.clamp(0.0, 1.0)).ceil() as u64;
         let mut passed = 0;
         let at = self.buckets.iter().position(|bucket| {
             passed += bucket;
@@ -81,7 +81,7 @@ mod tests {
         histogram.count_many(Duration::from_micros(100), 99);
         histogram.count(Duration::from_millis(5));
         let read = histogram.read();
-        let micros = |share| read.quantile(share).as_micros();
+        let micros = |partition| read.quantile(partition).as_micros();
         assert_eq!((micros(0.5), micros(0.99), micros(1.0)), (128, 128, 8192));
         assert_eq!(Histogram::default().read().quantile(0.5), Duration::ZERO);
     }

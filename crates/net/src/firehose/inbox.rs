@@ -1,11 +1,11 @@
-//! What waits for a worker: events, and letters about what it has asked for.
+//! What waits for a worker: events, and messages about what it has asked for.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::item::{Answer, Item};
-use super::resync::Mended;
+use super::resync::ResyncResult;
 
 /// A worker's inbox. Many put in, one takes out; how much may be in it is decided where events come in.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Inbox {
 #[derive(Debug, Default)]
 struct Content {
     items: VecDeque<Item>,
-    letters: Vec<Letter>,
+    messages: Vec<WorkerMessage>,
     is_closed: bool,
     /// Whether something was changed since the worker looked.
     is_rung: bool,
@@ -27,20 +27,20 @@ struct Content {
 
 /// Something that a worker is told besides events.
 #[derive(Debug)]
-pub(super) enum Letter {
+pub(super) enum WorkerMessage {
     /// This account was out of step before the run.
     OutOfStep(u64, Box<str>),
     /// What was found out about the key of this account.
     Found(u64, Arc<Answer>),
     /// What became of the repository of this account.
-    Mended(u64, Mended),
+    ResyncResult(u64, ResyncResult),
     /// Nobody waits any longer: what can be handed over is, and what cannot is left.
     LastCall,
 }
 
 /// How long a worker waits for something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum WaitTimeout {
     None,
     For(Duration),
     Endless,
@@ -54,9 +54,9 @@ impl Inbox {
         }
     }
 
-    /// Puts a letter in.
-    pub(super) fn post(&self, letter: Letter) {
-        self.change(|content| content.letters.push(letter));
+    /// Puts a message in.
+    pub(super) fn post(&self, message: WorkerMessage) {
+        self.change(|content| content.messages.push(message));
     }
 
     /// No more events will come.
@@ -68,16 +68,16 @@ impl Inbox {
     pub(super) fn take(
         &self,
         items: &mut VecDeque<Item>,
-        letters: &mut Vec<Letter>,
-        patience: Patience,
+        messages: &mut Vec<WorkerMessage>,
+        patience: WaitTimeout,
     ) -> bool {
         let mut content = self.lock();
-        if patience != Patience::None && !content.is_rung {
+        if patience != WaitTimeout::None && !content.is_rung {
             content = self.wait(content, patience);
         }
         content.is_rung = false;
         items.append(&mut content.items);
-        letters.append(&mut content.letters);
+        messages.append(&mut content.messages);
         content.is_closed
     }
 
@@ -85,11 +85,11 @@ impl Inbox {
     fn wait<'c>(
         &self,
         mut content: MutexGuard<'c, Content>,
-        patience: Patience,
+        patience: WaitTimeout,
     ) -> MutexGuard<'c, Content> {
         content.is_awaited = true;
         let mut content = match patience {
-            Patience::For(time) => {
+            WaitTimeout::For(time) => {
                 let waited = self.bell.wait_timeout(content, time);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             }

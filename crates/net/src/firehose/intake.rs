@@ -5,44 +5,44 @@
 
 use std::sync::Arc;
 
-use super::ack::Books;
-use super::arrival::Arrival;
-use super::counters::Counters;
+use super::ack::RunState;
+use super::arrival::ReceivedFrame;
+use super::counters::RunMetrics;
 use super::inbox::Inbox;
 use super::item::{Item, Numbers, worker_of};
 
 /// The way in.
 #[derive(Debug)]
 pub(super) struct Intake {
-    books: Arc<Books>,
+    run_state: Arc<RunState>,
     inboxes: Arc<[Inbox]>,
-    counters: Arc<Counters>,
+    counters: Arc<RunMetrics>,
     numbers: Numbers,
     /// What has room already, in order.
-    group: Vec<Arrival>,
+    group: Vec<ReceivedFrame>,
     /// What goes to each worker.
     shares: Vec<Vec<Item>>,
 }
 
 impl Intake {
     pub(super) fn new(
-        books: Arc<Books>,
+        run_state: Arc<RunState>,
         inboxes: Arc<[Inbox]>,
-        counters: Arc<Counters>,
+        counters: Arc<RunMetrics>,
         numbers: Numbers,
     ) -> Self {
         let shares = inboxes.iter().map(|_| Vec::new()).collect();
-        Self { books, inboxes, counters, numbers, group: Vec::new(), shares }
+        Self { run_state, inboxes, counters, numbers, group: Vec::new(), shares }
     }
 
     /// Takes an event into the group, when there is room. Who gives up waiting has lost nothing that
     /// has a ticket.
-    pub(super) async fn take(&mut self, arrival: Arrival) {
+    pub(super) async fn take(&mut self, arrival: ReceivedFrame) {
         let bytes = arrival.frame.len();
-        if !self.books.room.try_take(bytes) {
+        if !self.run_state.in_flight.try_acquire(bytes) {
             // Nobody makes room whose events are still here.
             self.pass_on();
-            self.books.room.take(bytes).await;
+            self.run_state.in_flight.acquire(bytes).await;
         }
         self.counters.arrived(&arrival);
         self.group.push(arrival);
@@ -58,21 +58,21 @@ impl Intake {
         if self.group.is_empty() {
             return;
         }
-        let mut ledger = self.books.ledger();
+        let mut acks = self.run_state.acks();
         let mut last = None;
         for arrival in self.group.drain(..) {
             last = arrival.seq.map(|seq| (arrival.host, seq)).or(last);
-            let ticket = ledger.begin(arrival.host, arrival.seq);
+            let ticket = acks.begin(arrival.host, arrival.seq);
             let account = self.numbers.of(arrival.did());
-            let share = worker_of(account, self.shares.len());
-            self.shares[share].push(Item { arrival, ticket, account, answer: None });
+            let partition = worker_of(account, self.shares.len());
+            self.shares[partition].push(Item { arrival, ticket, account, answer: None });
         }
-        drop(ledger);
+        drop(acks);
         if let Some((host, seq)) = last {
             self.counters.reached(host.0, seq);
         }
-        for (inbox, share) in self.inboxes.iter().zip(&mut self.shares) {
-            inbox.put(share);
+        for (inbox, partition) in self.inboxes.iter().zip(&mut self.shares) {
+            inbox.put(partition);
         }
     }
 }

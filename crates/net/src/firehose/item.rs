@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use verify::sync::AccountKey;
 
-use super::arrival::Arrival;
-use super::keys::KeyProblem;
-use super::ledger::Ticket;
+use super::acks::Ticket;
+use super::arrival::ReceivedFrame;
+use super::keys::KeyError;
 
 /// An event under way.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    pub(super) arrival: Arrival,
+    pub(super) arrival: ReceivedFrame,
     pub(super) ticket: Ticket,
     /// Whose it is, by number.
     pub(super) account: u64,
@@ -23,14 +23,14 @@ pub(super) struct Item {
 /// What was found out about a key.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    pub(super) found: Result<AccountKey, KeyProblem>,
+    pub(super) found: Result<AccountKey, KeyError>,
     /// Whether it was asked for because another key had not signed; then it is the last one.
     pub(super) is_last: bool,
 }
 
 impl Item {
     /// The reason why its key is not known, if it was asked for.
-    pub(super) fn problem(&self) -> Option<&KeyProblem> {
+    pub(super) fn problem(&self) -> Option<&KeyError> {
         self.answer.as_ref()?.found.as_ref().err()
     }
 
@@ -40,13 +40,13 @@ impl Item {
     }
 }
 
-/// Whose share an account is, of so many workers.
+/// Whose partition an account is, of so many workers.
 pub(super) fn worker_of(account: u64, workers: usize) -> usize {
     (account % workers as u64) as usize
 }
 
 /// Gives accounts numbers, from a secret of this run: strangers who choose DIDs choose neither their
-/// worker nor whom they share a number with. Two that do would wait for each other, no more.
+/// worker nor whom they partition a number with. Two that do would wait for each other, no more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers(RandomState);
 

@@ -11,25 +11,25 @@ use crate::http::Url;
 use crate::identity::{Account, IdentityError, Resolver};
 
 /// Knows the keys of accounts, and how to find them out.
-pub trait Keys: Send + Sync + 'static {
+pub trait KeyProvider: Send + Sync + 'static {
     /// What is known. Asked on workers, once a batch for each account: it must not wait.
-    fn known(&self, did: &str) -> AccountKey;
+    fn cached(&self, did: &str) -> AccountKey;
 
     /// Finds it out. With `is_doubted`, a signature was refused under what is known, so that the source
     /// should be asked again; how often that is done is up to who finds out.
-    fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a>;
+    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a>;
 
     /// What is known may no longer be true, as `#identity` says.
-    fn forget(&self, did: &str);
+    fn invalidate(&self, did: &str);
 }
 
 /// A key on its way.
-pub type Finding<'a> = Pin<Box<dyn Future<Output = Result<AccountKey, KeyProblem>> + Send + 'a>>;
+pub type KeyLookup<'a> = Pin<Box<dyn Future<Output = Result<AccountKey, KeyError>> + Send + 'a>>;
 
 /// Why an account's key is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeyProblem {
+pub enum KeyError {
     /// Its DID is none.
     #[error("not a DID: {0}")]
     NotADid(SyntaxError),
@@ -47,7 +47,7 @@ pub enum KeyProblem {
     Crowded,
 }
 
-/// Keys by DID documents, which a [`Resolver`] finds and remembers.
+/// KeyProvider by DID documents, which a [`Resolver`] finds and remembers.
 #[derive(Clone, Debug)]
 pub struct ResolverKeys(Resolver);
 
@@ -58,29 +58,29 @@ impl ResolverKeys {
     }
 
     fn account(&self, did: &str) -> Option<Arc<Account>> {
-        Did::parse(did).ok().and_then(|did| self.0.known(did))
+        Did::parse(did).ok().and_then(|did| self.0.cached(did))
     }
 
-    async fn find_account(&self, did: &str, is_doubted: bool) -> Result<Arc<Account>, KeyProblem> {
-        let did = Did::parse(did).map_err(KeyProblem::NotADid)?;
+    async fn find_account(&self, did: &str, is_doubted: bool) -> Result<Arc<Account>, KeyError> {
+        let did = Did::parse(did).map_err(KeyError::NotADid)?;
         let account = match is_doubted {
             true => self.0.refresh(did).await,
             false => self.0.account(did).await,
         };
-        account.map_err(|error| KeyProblem::Identity(Box::new(error)))
+        account.map_err(|error| KeyError::Identity(Box::new(error)))
     }
 }
 
-impl Keys for ResolverKeys {
-    fn known(&self, did: &str) -> AccountKey {
+impl KeyProvider for ResolverKeys {
+    fn cached(&self, did: &str) -> AccountKey {
         self.account(did).and_then(|account| key(&account)).into()
     }
 
-    fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a> {
+    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a> {
         Box::pin(async move { found(&*self.find_account(did, is_doubted).await?) })
     }
 
-    fn forget(&self, did: &str) {
+    fn invalidate(&self, did: &str) {
         if let Ok(did) = Did::parse(did) {
             self.0.purge(did);
         }
@@ -107,23 +107,23 @@ impl ServerKeys {
     }
 }
 
-impl Keys for ServerKeys {
-    fn known(&self, did: &str) -> AccountKey {
+impl KeyProvider for ServerKeys {
+    fn cached(&self, did: &str) -> AccountKey {
         match self.keys.account(did) {
             Some(account) if self.is_elsewhere(&account) => AccountKey::OtherHost,
             account => account.and_then(|account| key(&account)).into(),
         }
     }
 
-    fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a> {
+    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a> {
         Box::pin(async move {
             let account = self.keys.find_account(did, is_doubted).await?;
             if self.is_elsewhere(&account) { Ok(AccountKey::OtherHost) } else { found(&account) }
         })
     }
 
-    fn forget(&self, did: &str) {
-        self.keys.forget(did);
+    fn invalidate(&self, did: &str) {
+        self.keys.invalidate(did);
     }
 }
 
@@ -133,32 +133,32 @@ fn is_same_server(a: &Url, b: &Url) -> bool {
     place(a) == place(b)
 }
 
-fn found(account: &Account) -> Result<AccountKey, KeyProblem> {
-    key(account).map(AccountKey::Known).ok_or(KeyProblem::NoneNamed)
+fn found(account: &Account) -> Result<AccountKey, KeyError> {
+    key(account).map(AccountKey::Known).ok_or(KeyError::NoneNamed)
 }
 
 fn key(account: &Account) -> Option<crypto::CompressedKey> {
     account.key.as_ref().map(|key| *key.as_compressed())
 }
 
-/// Keys that the caller has, and no others; what `#identity` says changes none of them.
+/// KeyProvider that the caller has, and no others; what `#identity` says changes none of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedKeys<K>(pub K);
 
-impl<K: KeySource + Send + Sync + 'static> Keys for FixedKeys<K> {
-    fn known(&self, did: &str) -> AccountKey {
+impl<K: KeySource + Send + Sync + 'static> KeyProvider for FixedKeys<K> {
+    fn cached(&self, did: &str) -> AccountKey {
         self.0.key(did)
     }
 
-    fn find<'a>(&'a self, did: &'a str, _: bool) -> Finding<'a> {
+    fn look_up<'a>(&'a self, did: &'a str, _: bool) -> KeyLookup<'a> {
         let found = match self.0.key(did) {
-            AccountKey::Unknown => Err(KeyProblem::NotAmongKnown),
+            AccountKey::Unknown => Err(KeyError::NotAmongKnown),
             known => Ok(known),
         };
         Box::pin(async move { found })
     }
 
-    fn forget(&self, _: &str) {}
+    fn invalidate(&self, _: &str) {}
 }
 
 #[cfg(test)]

@@ -3,15 +3,15 @@
 //! | type | question it answers |
 //! |---|---|
 //! | [`Firehose`] | who takes what comes from one of several hosts, judged, and loses nothing? |
-//! | [`Handler`], [`Delivered`], [`Verdict`] | what is the caller told of an event? |
+//! | [`Handler`], [`DeliveredEvent`], [`Verdict`] | what is the caller told of an event? |
 //! | [`Ack`] | has the caller done with it? |
 //! | [`Journal`] | who remembers how far we came? |
-//! | [`Keys`] | which key has an account? |
-//! | [`Counters`] | what has happened so far? |
+//! | [`KeyProvider`] | which key has an account? |
+//! | [`RunMetrics`] | what has happened so far? |
 //! | [`Feed`] | what do one of several hosts' connections bring, one thing after the other? |
-//! | [`Arrival`] | which frame came, from whom, about what? |
+//! | [`ReceivedFrame`] | which frame came, from whom, about what? |
 //! | [`Notice`] | what happened to the connection? |
-//! | [`Sequence`] | does a number follow the one before? |
+//! | [`SequenceTracker`] | does a number follow the one before? |
 //! | [`Watermark`] | behind which event may the stream be left? |
 //!
 //! # The way of an event
@@ -20,17 +20,17 @@
 //! hosts ── feed ── intake ──┬─ inbox ─ worker ─ judge ─ handler ┐
 //!                  │   ▲    ├─ inbox ─ worker ─ judge ─ handler │ Ack::done
 //!           ticket │   │    └─ …          │ ▲                   │
-//!                  ▼   │ room             ▼ │ letters           │
-//!                ledger ◄──────────    errands: keys,           │
+//!                  ▼   │ room             ▼ │ messages           │
+//!                acks ◄──────────    jobs: keys,           │
 //!                  ▲ │                 repositories             │
-//!                  │ └─ cursors ─> scribe ─> Journal            │
+//!                  │ └─ cursors ─> checkpointer ─> Journal            │
 //!                  └────────────────────────────────────────────┘
 //! ```
 //!
 //! The feed's task reads frames and gives each a ticket. An account belongs to one worker, a thread that
 //! takes what waits, up to a batch, judges it and hands it over: a lone event at once, many at the cost
 //! of many. An account whose key is not known, or whose chain is broken, waits with all that comes of
-//! it, while errands are run for it; the others go on.
+//! it, while jobs are run for it; the others go on.
 //!
 //! An event is under way until it is acknowledged. So many events and bytes may be; where the bound is
 //! reached, nothing more is read, and the server feels it. Nothing is ever dropped. The cursor that is
@@ -44,61 +44,61 @@
 //! use verify::sync::MemoryState;
 //! use wireproof_net::cursors::FileCursors;
 //! use wireproof_net::firehose::{
-//!     Ack, CursorsOnly, Delivered, Firehose, Handler, Options, ResolverKeys, Stop,
+//!     Ack, CursorsOnly, DeliveredEvent, Firehose, Handler, Options, ResolverKeys, StopSignal,
 //! };
-//! use wireproof_net::{http, identity, names::SystemNames, reach::Reach};
+//! use wireproof_net::{http, identity, dns::SystemDns, egress::EgressPolicy};
 //!
 //! struct Print;
 //!
 //! impl Handler for Print {
-//!     fn event(&self, event: &Delivered<'_>, ack: Ack) {
+//!     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
 //!         println!("{:?} {:?} {}", event.seq, event.did, event.verdict.code());
 //!         ack.done();
 //!     }
 //! }
 //!
-//! let names = Arc::new(SystemNames::new()?);
-//! let http = http::Client::new(Reach::Public, names.clone())?;
+//! let names = Arc::new(SystemDns::new()?);
+//! let http = http::Client::new(EgressPolicy::Public, names.clone())?;
 //! let resolver = identity::Resolver::new(http.clone(), names, identity::Options::default());
 //! let hosts = vec!["https://bsky.network".parse()?];
 //! let options = Options::new(hosts, Arc::new(ResolverKeys::new(resolver)));
 //! let journal = CursorsOnly(FileCursors::open("cursors.json")?);
 //! let states = |_worker| MemoryState::new([7; 16]);
-//! let summary = Firehose::new(&http, options).run(Print, journal, states, Stop::new()).await?;
-//! println!("{} events", summary.handed_over);
+//! let summary = Firehose::new(&http, options).run(Print, journal, states, StopSignal::new()).await?;
+//! println!("{} events", summary.delivered);
 //! # Ok(())
 //! # }
 //! ```
 
 mod ack;
+mod acks;
 mod arrival;
 mod checkpoint;
 mod counter;
 mod counters;
-mod crew;
-mod desk;
-mod errands;
-mod fate;
+mod error;
 mod feed;
 mod handler;
 mod histogram;
 mod inbox;
 mod intake;
 mod item;
+mod jobs;
 mod journal;
 mod keys;
-mod ledger;
 mod notice;
 mod options;
+mod partition;
+mod pending_states;
+mod processor;
 mod recording;
 mod resync;
 mod room;
 mod run;
+mod runtime;
 mod sequence;
-mod share;
 mod shift;
 mod source;
-mod standings;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -107,17 +107,17 @@ mod watermark;
 mod worker;
 
 pub use ack::Ack;
-pub use arrival::{Arrival, Kind};
-pub use counters::{Counters, Counts};
-pub use feed::{Begin, Feed, FeedError, Item as FeedItem, Options as FeedOptions, Origin};
-pub use handler::{Delivered, Handler, Verdict};
-pub use histogram::Durations;
+pub use arrival::{FrameKind, ReceivedFrame};
+pub use counters::{MetricsSnapshot, RunMetrics};
+pub use feed::{Feed, FeedError, Item as FeedItem, Options as FeedOptions, StartFrom, Upstream};
+pub use handler::{DeliveredEvent, Handler, Verdict};
+pub use histogram::DurationHistogram;
 pub use journal::{CursorsOnly, Journal, JournalError};
-pub use keys::{Finding, FixedKeys, KeyProblem, Keys, ResolverKeys, ServerKeys};
+pub use keys::{FixedKeys, KeyError, KeyLookup, KeyProvider, ResolverKeys, ServerKeys};
 pub use notice::Notice;
-pub use options::{Bounds, Options, Verify};
-pub use resync::{Resync, ResyncError, Resynced};
-pub use run::{Firehose, RunError, Summary};
-pub use sequence::{Sequence, Step};
-pub use stop::Stop;
+pub use options::{FlowLimits, Options, Verification};
+pub use resync::{ResyncError, ResyncOptions, ResyncedRepo};
+pub use run::{Firehose, RunError, RunSummary};
+pub use sequence::{SeqStep, SequenceTracker};
+pub use stop::StopSignal;
 pub use watermark::{Ticket, Watermark};

@@ -24,14 +24,14 @@ pub enum Notice {
         reason: SocketError,
     },
     /// A connection could not be opened.
-    Refused {
+    ConnectFailed {
         /// The host.
         host: HostId,
         /// Why.
         error: DialError,
     },
     /// The next attempt is made after this time.
-    Waiting {
+    RetryScheduled {
         /// The host.
         host: HostId,
         /// How long.
@@ -45,7 +45,7 @@ pub enum Notice {
         to: HostId,
     },
     /// A host is asked no more: what it refuses us for does not pass.
-    LeftOut {
+    HostExcluded {
         /// The host.
         host: HostId,
         /// Why.
@@ -136,10 +136,10 @@ impl Notice {
         match self {
             Self::Connected { .. } => "connected",
             Self::Disconnected { .. } => "disconnected",
-            Self::Refused { .. } => "refused",
-            Self::Waiting { .. } => "waiting",
+            Self::ConnectFailed { .. } => "connect-failed",
+            Self::RetryScheduled { .. } => "retry-scheduled",
             Self::Rotated { .. } => "rotated",
-            Self::LeftOut { .. } => "left-out",
+            Self::HostExcluded { .. } => "host-excluded",
             Self::Gap { .. } => "gap",
             Self::Repeated { .. } => "repeated",
             Self::Reused { .. } => "reused",
@@ -157,10 +157,10 @@ impl Notice {
         match self {
             Self::Connected { host, .. }
             | Self::Disconnected { host, .. }
-            | Self::Refused { host, .. }
-            | Self::Waiting { host, .. }
+            | Self::ConnectFailed { host, .. }
+            | Self::RetryScheduled { host, .. }
             | Self::Rotated { to: host, .. }
-            | Self::LeftOut { host, .. }
+            | Self::HostExcluded { host, .. }
             | Self::Gap { host, .. }
             | Self::Repeated { host, .. }
             | Self::Reused { host, .. }

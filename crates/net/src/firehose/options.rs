@@ -8,8 +8,8 @@ use atproto::event;
 use verify::sync::Policy;
 
 use super::feed::Options as FeedOptions;
-use super::keys::Keys;
-use super::resync::Resync;
+use super::keys::KeyProvider;
+use super::resync::ResyncOptions;
 use crate::http::Url;
 
 /// How a stream is followed.
@@ -22,47 +22,47 @@ pub struct Options {
     /// How many threads judge and hand over. One a core.
     pub workers: usize,
     /// What is asked of events.
-    pub verify: Verify,
+    pub verify: Verification,
     /// How repositories are fetched anew that are out of step; without, they stay so. It needs
-    /// [`Verify::On`].
-    pub resync: Option<Resync>,
+    /// [`Verification::On`].
+    pub resync: Option<ResyncOptions>,
     /// How much may be under way.
-    pub bounds: Bounds,
+    pub limits: FlowLimits,
     /// After how much time the journal is written. A second.
-    pub checkpoint_every: Duration,
+    pub checkpoint_interval: Duration,
     /// After how many acknowledged events it is written, if that is sooner. 1,000.
     pub checkpoint_events: usize,
     /// How long a run that is asked to stop waits for keys that are looked for, and then for
     /// acknowledgements. What is not acknowledged by then comes again in the next run. Ten seconds each.
-    pub patience: Duration,
+    pub drain_timeout: Duration,
 }
 
 impl Options {
     /// The defaults, with these hosts and keys.
-    pub fn new(hosts: Vec<Url>, keys: Arc<dyn Keys>) -> Self {
+    pub fn new(hosts: Vec<Url>, keys: Arc<dyn KeyProvider>) -> Self {
         Self {
             hosts,
             feed: FeedOptions::default(),
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
-            verify: Verify::On { policy: Policy::default(), keys, cache_bytes: 128 << 20 },
+            verify: Verification::On { policy: Policy::default(), keys, cache_bytes: 128 << 20 },
             resync: None,
-            bounds: Bounds::default(),
-            checkpoint_every: Duration::from_secs(1),
+            limits: FlowLimits::default(),
+            checkpoint_interval: Duration::from_secs(1),
             checkpoint_events: 1_000,
-            patience: Duration::from_secs(10),
+            drain_timeout: Duration::from_secs(10),
         }
     }
 }
 
 /// What is asked of events.
 #[derive(Clone)]
-pub enum Verify {
+pub enum Verification {
     /// Everything: [`verify::sync`].
     On {
         /// The judges' policy.
         policy: Policy,
         /// Who has which key.
-        keys: Arc<dyn Keys>,
+        keys: Arc<dyn KeyProvider>,
         /// How much memory the caches of keys take, all together. 128 MiB, for 95,000 keys.
         cache_bytes: usize,
     },
@@ -73,7 +73,7 @@ pub enum Verify {
     },
 }
 
-impl std::fmt::Debug for Verify {
+impl std::fmt::Debug for Verification {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::On { policy, .. } => {
@@ -87,7 +87,7 @@ impl std::fmt::Debug for Verify {
 /// How much may be under way: from its coming until it is acknowledged. Where a bound is reached nothing
 /// more is read, and the server has to wait; nothing is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub struct FlowLimits {
     /// Events; one at least. 32,768.
     pub max_events: usize,
     /// Bytes of their frames. 128 MiB.
@@ -107,7 +107,7 @@ pub struct Bounds {
     pub max_batch: usize,
 }
 
-impl Default for Bounds {
+impl Default for FlowLimits {
     fn default() -> Self {
         Self {
             max_events: 32 << 10,

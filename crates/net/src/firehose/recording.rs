@@ -9,20 +9,20 @@ use super::item::Numbers;
 
 /// A state, and what was stored in it.
 #[derive(Debug)]
-pub(super) struct Recording<'s, S> {
+pub(super) struct RecordingState<'s, S> {
     pub(super) state: &'s mut S,
     pub(super) numbers: &'s Numbers,
     /// What is to be journaled; `None` if nothing is.
     pub(super) stored: Option<States>,
 }
 
-impl<'s, S> Recording<'s, S> {
+impl<'s, S> RecordingState<'s, S> {
     pub(super) fn new(state: &'s mut S, numbers: &'s Numbers, is_kept: bool) -> Self {
         Self { state, numbers, stored: is_kept.then(Vec::new) }
     }
 }
 
-impl<S: ChainState> Recording<'_, S> {
+impl<S: ChainState> RecordingState<'_, S> {
     /// Notes what a host says of an account, if that is one and it is news.
     pub(super) fn set_active(&mut self, event: &event::Account<'_>) -> Result<(), S::Error> {
         match Did::parse(event.did) {
@@ -46,7 +46,7 @@ impl<S: ChainState> Recording<'_, S> {
     }
 }
 
-impl<S: ChainState> ChainState for Recording<'_, S> {
+impl<S: ChainState> ChainState for RecordingState<'_, S> {
     type Error = S::Error;
 
     fn load_many(&mut self, dids: &[&str], accounts: &mut [AccountState]) -> Result<(), S::Error> {

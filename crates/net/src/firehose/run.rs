@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use verify::sync::ChainState;
 
-use super::counters::Counters;
-use super::crew::{Crew, Streams};
-use super::feed::{Feed, FeedError, Origin};
+use super::counters::RunMetrics;
+use super::feed::{Feed, FeedError, Upstream};
 use super::handler::Handler;
 use super::journal::{Journal, JournalError};
 use super::options::Options;
+use super::runtime::{Runtime, Streams};
 use super::source::Source;
-use super::stop::Stop;
-use crate::hosts::Chance;
+use super::stop::StopSignal;
+use crate::hosts::Jitter;
 use crate::http;
 use crate::websocket::Dialer;
 
@@ -23,16 +23,16 @@ use crate::websocket::Dialer;
 pub struct Firehose {
     dialer: Dialer,
     options: Options,
-    counters: Arc<Counters>,
+    counters: Arc<RunMetrics>,
 }
 
 /// How a run that was asked to stop has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct RunSummary {
     /// How many events were handed over.
-    pub handed_over: u64,
+    pub delivered: u64,
     /// How many came but were not acknowledged in time. The cursors are behind them: they come again.
-    pub left: usize,
+    pub unacknowledged: usize,
     /// The streams, each with its cursor in the journal.
     pub cursors: Vec<(String, Option<u64>)>,
 }
@@ -76,7 +76,7 @@ impl Firehose {
     }
 
     /// What has happened so far, for as long as one likes to look.
-    pub fn counters(&self) -> Arc<Counters> {
+    pub fn metrics(&self) -> Arc<RunMetrics> {
         self.counters.clone()
     }
 
@@ -97,8 +97,8 @@ impl Firehose {
         handler: H,
         journal: J,
         states: impl FnMut(usize) -> S,
-        stop: Stop,
-    ) -> Result<Summary, RunError>
+        stop: StopSignal,
+    ) -> Result<RunSummary, RunError>
     where
         H: Handler,
         J: Journal,
@@ -107,13 +107,13 @@ impl Firehose {
     {
         let (mut origins, mut streams) = (Vec::new(), Vec::new());
         for url in &self.options.hosts {
-            let mut origin = Origin::new(url.clone());
+            let mut origin = Upstream::new(url.clone());
             let stream = origin.stream();
             origin.cursor = journal.cursor(&stream)?;
             streams.push((stream, origin.cursor));
             origins.push(origin);
         }
-        let chance = Chance::new();
+        let chance = Jitter::new();
         let feed = Feed::new(self.dialer.clone(), &origins, self.options.feed, chance);
         self.drive(feed, streams, handler, journal, states, stop).await
     }
@@ -126,8 +126,8 @@ impl Firehose {
         handler: H,
         journal: J,
         states: impl FnMut(usize) -> S,
-        stop: Stop,
-    ) -> Result<Summary, RunError>
+        stop: StopSignal,
+    ) -> Result<RunSummary, RunError>
     where
         H: Handler,
         J: Journal,
@@ -136,10 +136,10 @@ impl Firehose {
     {
         let handler = Arc::new(handler);
         let Self { options, counters, .. } = &self;
-        let mut crew = Crew::hire(options, counters, streams, &handler, journal, states)?;
-        let ended = crew.read(&mut source, &*handler, &stop).await;
+        let mut runtime = Runtime::spawn(options, counters, streams, &handler, journal, states)?;
+        let ended = runtime.read(&mut source, &*handler, &stop).await;
         source.close().await;
-        let summary = crew.drain(options.patience).await?;
+        let summary = runtime.drain(options.drain_timeout).await?;
         ended.map(|()| summary)
     }
 }

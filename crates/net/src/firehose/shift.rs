@@ -4,28 +4,28 @@ use std::pin::pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::crew::Crew;
 use super::feed::Item;
 use super::handler::Handler;
-use super::inbox::{Inbox, Letter};
+use super::inbox::{Inbox, WorkerMessage};
 use super::notice::Notice;
-use super::run::{RunError, Summary};
+use super::run::{RunError, RunSummary};
+use super::runtime::Runtime;
 use super::source::Source;
-use super::stop::Stop;
+use super::stop::StopSignal;
 
-impl Crew {
+impl Runtime {
     /// Reads until somebody asks to stop, or something fails. What fails elsewhere is told in the end.
     pub(super) async fn read(
         &mut self,
         source: &mut impl Source,
         handler: &impl Handler,
-        stop: &Stop,
+        stop: &StopSignal,
     ) -> Result<(), RunError> {
-        let books = self.books.clone();
+        let run_state = self.run_state.clone();
         let mut ends = pin!(async {
             tokio::select! {
-                () = stop.asked() => {}
-                () = books.fate.sealed() => {}
+                () = stop.requested() => {}
+                () = run_state.error.wait() => {}
             }
         });
         loop {
@@ -48,7 +48,7 @@ impl Crew {
         let mut next = Some(source.next().await?);
         while let Some(told) = next.take() {
             match told {
-                Item::Arrival(arrival) => self.intake.take(arrival).await,
+                Item::Frame(arrival) => self.intake.take(arrival).await,
                 Item::Notice(notice) => self.notice(&notice, handler),
             }
             if !self.intake.is_full() {
@@ -64,24 +64,24 @@ impl Crew {
         if let Notice::FutureCursor { host, .. } = notice {
             // What came before belongs to the numbers that are void.
             self.intake.pass_on();
-            self.books.ledger().forget(*host);
+            self.run_state.acks().forget(*host);
         }
         handler.notice(notice);
     }
 
     /// Lets everything that is under way come to its end, writes the journal for the last time, and says
     /// how it went.
-    pub(super) async fn drain(mut self, patience: Duration) -> Result<Summary, RunError> {
+    pub(super) async fn drain(mut self, patience: Duration) -> Result<RunSummary, RunError> {
         self.inboxes.iter().for_each(Inbox::close);
         if tokio::time::timeout(patience, self.workers.recv()).await.is_err() {
-            self.inboxes.iter().for_each(|inbox| inbox.post(Letter::LastCall));
+            self.inboxes.iter().for_each(|inbox| inbox.post(WorkerMessage::LastCall));
             self.workers.recv().await;
         }
-        self.runner.abort_all();
+        self.job_pool.abort_all();
         // Who has not acknowledged by then is told of in the summary.
         let _ = tokio::time::timeout(patience, self.settled()).await;
         self.write_last().await;
-        match self.books.fate.take() {
+        match self.run_state.error.take() {
             Some(reason) => Err(reason),
             None => Ok(self.summary()),
         }
@@ -89,27 +89,27 @@ impl Crew {
 
     /// Waits until everything is acknowledged that was handed over.
     async fn settled(&self) {
-        while self.books.open() > 0 && !self.books.fate.is_sealed() {
-            self.books.settling.notified().await;
+        while self.run_state.open() > 0 && !self.run_state.error.is_set() {
+            self.run_state.settling.notified().await;
         }
     }
 
     /// Has the journal written for the last time.
     async fn write_last(&mut self) {
-        self.books.bell.ring_last();
-        let Some(scribe) = self.scribe.take() else { return };
-        let joined = tokio::task::spawn_blocking(move || scribe.join()).await;
+        self.run_state.checkpoint_signal.request_final();
+        let Some(checkpointer) = self.checkpointer.take() else { return };
+        let joined = tokio::task::spawn_blocking(move || checkpointer.join()).await;
         if !matches!(joined, Ok(Ok(()))) {
-            self.books.fate.seal(RunError::Panicked);
+            self.run_state.error.set(RunError::Panicked);
         }
     }
 
-    fn summary(&self) -> Summary {
-        let ledger = self.books.ledger();
-        Summary {
-            handed_over: self.counters.handed_over.load(Relaxed),
-            left: ledger.out(),
-            cursors: self.books.streams.iter().cloned().zip(ledger.cursors()).collect(),
+    fn summary(&self) -> RunSummary {
+        let acks = self.run_state.acks();
+        RunSummary {
+            delivered: self.counters.delivered.load(Relaxed),
+            unacknowledged: acks.out(),
+            cursors: self.run_state.streams.iter().cloned().zip(acks.cursors()).collect(),
         }
     }
 }

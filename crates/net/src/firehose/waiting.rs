@@ -12,7 +12,7 @@ use super::options;
 /// The accounts of a worker that wait, each with its events in order.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    bounds: Bounds,
+    limits: ParkedLimits,
     queues: HashMap<u64, Queue>,
     /// What waits for repositories.
     held: Weight,
@@ -24,7 +24,7 @@ pub(super) struct Waiting {
 
 /// How much may wait. What waits for a key is bounded in total by the room of all events.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct ParkedLimits {
     /// Of one account.
     pub(super) account: Weight,
     /// Of all accounts that wait for their repositories.
@@ -53,9 +53,9 @@ struct Queue {
     weight: Weight,
 }
 
-impl Bounds {
+impl ParkedLimits {
     /// The part of one worker.
-    pub(super) fn of(bounds: &options::Bounds, workers: usize) -> Self {
+    pub(super) fn of(bounds: &options::FlowLimits, workers: usize) -> Self {
         let part = |all: usize| all / workers.max(1);
         Self {
             account: Weight { events: bounds.max_account_events, bytes: bounds.max_account_bytes },
@@ -68,9 +68,9 @@ impl Bounds {
 }
 
 impl Waiting {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(limits: ParkedLimits) -> Self {
         let (queues, held, parked, key_count) = Default::default();
-        Self { bounds, queues, held, parked, key_count }
+        Self { limits, queues, held, parked, key_count }
     }
 
     /// What an account waits for, if it does.
@@ -96,7 +96,7 @@ impl Waiting {
         let weight = Weight { events: 1, bytes: item.len() };
         queue.items.push(item);
         queue.weight.add(weight);
-        let is_too_much = self.bounds.account.is_below(queue.weight);
+        let is_too_much = self.limits.account.is_below(queue.weight);
         match queue.cause {
             For::Key => {
                 self.parked.add(weight);
@@ -104,7 +104,7 @@ impl Waiting {
             }
             For::Repository => {
                 self.held.add(weight);
-                is_too_much || self.bounds.held.is_below(self.held)
+                is_too_much || self.limits.held.is_below(self.held)
             }
         }
     }
@@ -177,8 +177,8 @@ impl Weight {
 mod tests {
     use std::time::SystemTime;
 
-    use super::super::arrival::Arrival;
-    use super::super::ledger::Ledger;
+    use super::super::acks::AckTracker;
+    use super::super::arrival::ReceivedFrame;
     use super::*;
     use crate::hosts::HostId;
 
@@ -187,13 +187,14 @@ mod tests {
     fn waiting() -> Waiting {
         let (account, held) =
             (Weight { events: 3, bytes: 100 }, Weight { events: 5, bytes: 1_000 });
-        Waiting::new(Bounds { account, held })
+        Waiting::new(ParkedLimits { account, held })
     }
 
     fn item(account: u64, seq: u64, len: usize) -> Item {
-        let mut ledger = Ledger::new([None]);
-        let ticket = ledger.begin(HostId(0), Some(seq));
-        let mut arrival = Arrival::new(HostId(0), vec![0; len].into(), SystemTime::UNIX_EPOCH);
+        let mut acks = AckTracker::new([None]);
+        let ticket = acks.begin(HostId(0), Some(seq));
+        let mut arrival =
+            ReceivedFrame::new(HostId(0), vec![0; len].into(), SystemTime::UNIX_EPOCH);
         arrival.seq = Some(seq);
         Item { arrival, ticket, account, answer: None }
     }

@@ -6,64 +6,64 @@ use std::time::Duration;
 /// Waits with full jitter: each is a random part of a bound, and the bound doubles.
 #[derive(Clone, Debug)]
 pub struct Backoff {
-    pace: Pace,
-    chance: Chance,
+    backoff: BackoffOptions,
+    chance: Jitter,
     bound: Duration,
 }
 
 /// How long waits are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// The first bound of a wait.
-    pub first: Duration,
-    /// The longest bound.
-    pub longest: Duration,
+pub struct BackoffOptions {
+    /// The initial bound of a wait.
+    pub initial: Duration,
+    /// The max bound.
+    pub max: Duration,
     /// How long a connection has to hold, with traffic, for the bounds to begin anew.
-    pub healthy: Duration,
-    /// The longest wait that a server may ask for.
-    pub longest_asked: Duration,
+    pub reset_after: Duration,
+    /// The max wait that a server may ask for.
+    pub max_requested: Duration,
 }
 
-impl Default for Pace {
+impl Default for BackoffOptions {
     /// From a second to a minute, anew after a minute; a server may ask for a quarter of an hour.
     fn default() -> Self {
         let minute = Duration::from_secs(60);
-        let (first, longest_asked) = (Duration::from_secs(1), 15 * minute);
-        Self { first, longest: minute, healthy: minute, longest_asked }
+        let (initial, max_requested) = (Duration::from_secs(1), 15 * minute);
+        Self { initial, max: minute, reset_after: minute, max_requested }
     }
 }
 
 impl Backoff {
-    /// Begins with the first bound.
-    pub fn new(pace: Pace, chance: Chance) -> Self {
-        Self { pace, chance, bound: pace.first }
+    /// Begins with the initial bound.
+    pub fn new(backoff: BackoffOptions, chance: Jitter) -> Self {
+        Self { backoff, chance, bound: backoff.initial }
     }
 
     /// The next wait, and `least` at least: what a server asked for.
-    pub fn wait(&mut self, least: Duration) -> Duration {
-        let wait = self.bound.mul_f64(self.chance.part());
-        self.bound = (self.bound * 2).min(self.pace.longest);
-        wait.max(least.min(self.pace.longest_asked))
+    pub fn next_delay(&mut self, least: Duration) -> Duration {
+        let wait = self.bound.mul_f64(self.chance.fraction());
+        self.bound = (self.bound * 2).min(self.backoff.max);
+        wait.max(least.min(self.backoff.max_requested))
     }
 
     /// A connection has ended that held for this time.
-    pub fn note_held(&mut self, held: Duration) {
-        if held >= self.pace.healthy {
-            self.bound = self.pace.first;
+    pub fn connection_ended(&mut self, held: Duration) {
+        if held >= self.backoff.reset_after {
+            self.bound = self.backoff.initial;
         }
     }
 
     /// Whether a server that asks for this wait is better left to itself while there are others.
-    pub fn is_beyond(&self, asked: Duration) -> bool {
-        asked > self.pace.longest
+    pub fn exceeds_max(&self, asked: Duration) -> bool {
+        asked > self.backoff.max
     }
 }
 
 /// Random numbers that nobody has to fear: a test gives their seed.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Jitter(u64);
 
-impl Chance {
+impl Jitter {
     /// The numbers that follow from `seed`.
     pub fn seeded(seed: u64) -> Self {
         Self(seed)
@@ -76,7 +76,7 @@ impl Chance {
     }
 
     /// A number from 0 to 1.
-    pub fn part(&mut self) -> f64 {
+    pub fn fraction(&mut self) -> f64 {
         // SplitMix64; 53 bits are what fits a double exactly.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -86,7 +86,7 @@ impl Chance {
     }
 }
 
-impl Default for Chance {
+impl Default for Jitter {
     fn default() -> Self {
         Self::new()
     }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     fn backoff(seed: u64) -> Backoff {
-        Backoff::new(Pace::default(), Chance::seeded(seed))
+        Backoff::new(BackoffOptions::default(), Jitter::seeded(seed))
     }
 
     #[test]
@@ -105,17 +105,17 @@ mod tests {
         let mut backoff = backoff(7);
         for bound in [1, 2, 4, 8, 16, 32, 60, 60] {
             assert_eq!(backoff.bound, Duration::from_secs(bound));
-            assert!(backoff.wait(Duration::ZERO) <= Duration::from_secs(bound));
+            assert!(backoff.next_delay(Duration::ZERO) <= Duration::from_secs(bound));
         }
-        backoff.note_held(Duration::from_secs(59));
+        backoff.connection_ended(Duration::from_secs(59));
         assert_eq!(backoff.bound, Duration::from_secs(60));
-        backoff.note_held(Duration::from_secs(60));
+        backoff.connection_ended(Duration::from_secs(60));
         assert_eq!(backoff.bound, Duration::from_secs(1));
     }
 
     #[test]
     fn waits_are_spread_over_the_whole_bound() {
-        let wait = |seed| backoff(seed).wait(Duration::ZERO).as_millis();
+        let wait = |seed| backoff(seed).next_delay(Duration::ZERO).as_millis();
         let mut tenths = [0; 10];
         (0..10_000).for_each(|seed| tenths[wait(seed) as usize / 100] += 1);
         assert!(tenths.iter().all(|count| (900..1_100).contains(count)), "{tenths:?}");
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn what_a_server_asks_for_is_waited_up_to_a_bound() {
         let mut backoff = backoff(7);
-        assert_eq!(backoff.wait(Duration::from_secs(90)), Duration::from_secs(90));
-        assert_eq!(backoff.wait(Duration::MAX), Duration::from_secs(900));
+        assert_eq!(backoff.next_delay(Duration::from_secs(90)), Duration::from_secs(90));
+        assert_eq!(backoff.next_delay(Duration::MAX), Duration::from_secs(900));
     }
 
     #[test]
     fn two_beginnings_by_the_system_differ() {
-        assert_ne!(Chance::new().part(), Chance::new().part());
+        assert_ne!(Jitter::new().fraction(), Jitter::new().fraction());
     }
 }

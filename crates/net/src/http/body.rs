@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use reqwest::Response;
+use reqwest::Response as RawResponse;
 use reqwest::header::HeaderMap;
 use tokio::time::{Instant, timeout_at};
 
@@ -11,9 +11,9 @@ use super::{HttpError, HttpFault, Limits};
 
 /// The body of an answer, piece by piece.
 #[derive(Debug)]
-pub struct Body {
+pub struct ResponseBody {
     host: String,
-    response: Response,
+    response: RawResponse,
     limits: Limits,
     /// When the answer must be whole.
     ends: Instant,
@@ -28,10 +28,10 @@ struct Window {
     bytes: u64,
 }
 
-impl Body {
+impl ResponseBody {
     pub(super) fn new(
         host: String,
-        response: Response,
+        response: RawResponse,
         limits: &Limits,
         ends: Instant,
     ) -> Result<Self, HttpError> {
@@ -68,14 +68,14 @@ impl Body {
     /// # Errors
     /// If the connection breaks or a limit is reached.
     pub async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
-        let silent_at = Instant::now() + self.limits.max_silence;
+        let silent_at = Instant::now() + self.limits.idle_timeout;
         let piece = match timeout_at(silent_at.min(self.ends), self.response.chunk()).await {
             Ok(Ok(piece)) => piece,
             Ok(Err(error)) => return Err(HttpError::of(&self.host, &error)),
             Err(_) if Instant::now() >= self.ends => {
-                return Err(self.error(HttpFault::TimeLimit(self.limits.max_time)));
+                return Err(self.error(HttpFault::Timeout(self.limits.max_time)));
             }
-            Err(_) => return Err(self.error(HttpFault::Silence(self.limits.max_silence))),
+            Err(_) => return Err(self.error(HttpFault::Idle(self.limits.idle_timeout))),
         };
         if let Some(piece) = &piece {
             self.take_note(piece.len() as u64)?;
@@ -126,7 +126,7 @@ impl Body {
 
     #[cold]
     fn too_long(&self) -> HttpError {
-        self.error(HttpFault::TooLong(self.limits.max_bytes))
+        self.error(HttpFault::TooLarge(self.limits.max_bytes))
     }
 
     #[cold]

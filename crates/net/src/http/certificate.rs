@@ -8,7 +8,7 @@ use rustls::CertificateError;
 pub enum CertificateFault {
     /// Nobody who is trusted has signed it.
     #[error("no authority that is trusted has signed it")]
-    UnknownAuthority,
+    UnknownIssuer,
     /// It names an authority that is trusted, which has not signed it.
     #[error("the authority that it names has not signed it")]
     BadSignature,
@@ -26,7 +26,7 @@ pub enum CertificateFault {
 impl From<&CertificateError> for CertificateFault {
     fn from(error: &CertificateError) -> Self {
         match error {
-            CertificateError::UnknownIssuer => Self::UnknownAuthority,
+            CertificateError::UnknownIssuer => Self::UnknownIssuer,
             CertificateError::BadSignature => Self::BadSignature,
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 Self::OtherName

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::CertificateFault;
 use super::guard::NoAddress;
-use crate::names::NameError;
-use crate::reach::Forbidden;
+use crate::dns::DnsError;
+use crate::egress::EgressError;
 
 /// Why there is no answer, or no whole one, and from whom.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,10 +25,10 @@ pub struct HttpError {
 pub enum HttpFault {
     /// The host, or one that it sent us to, may not be reached.
     #[error("not allowed: {0}")]
-    Forbidden(Forbidden),
+    Egress(EgressError),
     /// The DNS did not answer.
     #[error(transparent)]
-    Name(NameError),
+    Dns(DnsError),
     /// The name has no address.
     #[error("the name has no address")]
     NoAddress,
@@ -37,16 +37,16 @@ pub enum HttpFault {
     Redirects(usize),
     /// The whole answer took too long.
     #[error("no whole answer within {0:?}")]
-    TimeLimit(Duration),
+    Timeout(Duration),
     /// Nothing came for too long.
     #[error("no byte for {0:?}")]
-    Silence(Duration),
+    Idle(Duration),
     /// The body came too slowly.
     #[error("fewer than {0} bytes a second")]
     TooSlow(u64),
     /// The body is too long.
     #[error("more than {0} bytes")]
-    TooLong(u64),
+    TooLarge(u64),
     /// The host's certificate is not taken.
     #[error("its certificate is not taken: {0}")]
     Certificate(CertificateFault),
@@ -55,10 +55,10 @@ pub enum HttpFault {
     NoAuthority,
     /// The connection could not be made.
     #[error("no connection: {0}")]
-    Connection(String),
+    Connect(String),
     /// The connection broke, or what came over it is not HTTP.
     #[error("{0}")]
-    Broken(String),
+    Transport(String),
 }
 
 impl HttpError {
@@ -73,11 +73,11 @@ impl HttpError {
 }
 
 fn fault_of(error: &reqwest::Error) -> HttpFault {
-    if let Some(forbidden) = cause::<Forbidden>(error) {
-        return HttpFault::Forbidden(*forbidden);
+    if let Some(forbidden) = cause::<EgressError>(error) {
+        return HttpFault::Egress(*forbidden);
     }
-    if let Some(name) = cause::<NameError>(error) {
-        return HttpFault::Name(name.clone());
+    if let Some(name) = cause::<DnsError>(error) {
+        return HttpFault::Dns(name.clone());
     }
     if let Some(rustls::Error::InvalidCertificate(reason)) = cause(error) {
         return HttpFault::Certificate(reason.into());
@@ -90,8 +90,8 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
     }
     let innermost = causes(error).last().map(ToString::to_string).unwrap_or_default();
     match error.is_connect() {
-        true => HttpFault::Connection(innermost),
-        false => HttpFault::Broken(innermost),
+        true => HttpFault::Connect(innermost),
+        false => HttpFault::Transport(innermost),
     }
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Action, Attempt, Policy};
 
-use crate::names::Names;
-use crate::reach::Reach;
+use crate::dns::DnsResolver;
+use crate::egress::EgressPolicy;
 
-/// Names become addresses here, and only those leave that may be connected to. The library connects
+/// DnsResolver become addresses here, and only those leave that may be connected to. The library connects
 /// to no other, so what is checked is what is used.
 pub(crate) struct Guard {
-    reach: Reach,
-    names: Arc<dyn Names>,
+    reach: EgressPolicy,
+    names: Arc<dyn DnsResolver>,
 }
 
 /// A name without any address.
@@ -24,14 +24,14 @@ pub(crate) struct NoAddress;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Guard {
-    pub(crate) fn new(reach: Reach, names: Arc<dyn Names>) -> Self {
+    pub(crate) fn new(reach: EgressPolicy, names: Arc<dyn DnsResolver>) -> Self {
         Self { reach, names }
     }
 
     /// The addresses of `host` that may be connected to.
     pub(crate) async fn addresses(
-        reach: Reach,
-        names: &dyn Names,
+        reach: EgressPolicy,
+        names: &dyn DnsResolver,
         host: &str,
     ) -> Result<Vec<SocketAddr>, BoxError> {
         let found = names.addresses(host).await?;
@@ -63,11 +63,11 @@ impl Resolve for Guard {
 }
 
 /// Follows a few redirects, each only where the first request might have gone.
-pub(super) fn redirects(reach: Reach) -> Policy {
+pub(super) fn redirects(reach: EgressPolicy) -> Policy {
     Policy::custom(move |attempt| follow(reach, attempt))
 }
 
-fn follow(reach: Reach, attempt: Attempt<'_>) -> Action {
+fn follow(reach: EgressPolicy, attempt: Attempt<'_>) -> Action {
     if attempt.previous().len() > MAX_REDIRECTS {
         return attempt.error(TooManyRedirects);
     }

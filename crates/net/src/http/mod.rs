@@ -17,12 +17,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, ClientBuilder, Response};
+use reqwest::{Certificate, ClientBuilder, Response as RawResponse};
 
-use crate::names::Names;
-use crate::reach::Reach;
+use crate::dns::DnsResolver;
+use crate::egress::EgressPolicy;
 
-pub use body::Body;
+pub use body::ResponseBody;
 pub use certificate::CertificateFault;
 pub use error::{HttpError, HttpFault};
 use guard::Guard;
@@ -37,7 +37,7 @@ pub struct Limits {
     /// The longest time from the first packet to the last.
     pub max_time: Duration,
     /// The longest time without a byte, when the connection is there.
-    pub max_silence: Duration,
+    pub idle_timeout: Duration,
     /// The fewest bytes a second, over each [`Limits::progress_window`] of a body; 0 for any.
     pub min_bytes_per_s: u64,
     /// Over how long progress is looked at.
@@ -49,7 +49,7 @@ impl Limits {
     pub const DOCUMENT: Self = Self {
         max_bytes: 256 << 10,
         max_time: Duration::from_secs(10),
-        max_silence: Duration::from_secs(5),
+        idle_timeout: Duration::from_secs(5),
         min_bytes_per_s: 0,
         progress_window: Duration::from_secs(30),
     };
@@ -63,7 +63,7 @@ impl Limits {
     pub const REPOSITORY: Self = Self {
         max_bytes: 4 << 30,
         max_time: Duration::from_secs(3600),
-        max_silence: Duration::from_secs(30),
+        idle_timeout: Duration::from_secs(30),
         min_bytes_per_s: 1 << 10,
         progress_window: Duration::from_secs(30),
     };
@@ -71,7 +71,7 @@ impl Limits {
 
 /// An answer with its whole body.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct Response {
     /// The status code.
     pub status: u16,
     /// The headers.
@@ -86,7 +86,7 @@ pub struct Client {
     following: reqwest::Client,
     direct: reqwest::Client,
     upgrading: reqwest::Client,
-    reach: Reach,
+    reach: EgressPolicy,
 }
 
 impl Client {
@@ -94,7 +94,7 @@ impl Client {
     ///
     /// # Errors
     /// If TLS cannot be set up on this system.
-    pub fn new(reach: Reach, names: Arc<dyn Names>) -> Result<Self, HttpError> {
+    pub fn new(reach: EgressPolicy, names: Arc<dyn DnsResolver>) -> Result<Self, HttpError> {
         Self::prepared(reach, names, |builder| builder)
     }
 
@@ -106,19 +106,19 @@ impl Client {
     /// If there is no certificate in `authorities`, or TLS cannot be set up.
     pub fn on_loopback_trusting_only(
         authorities: &[u8],
-        names: Arc<dyn Names>,
+        names: Arc<dyn DnsResolver>,
     ) -> Result<Self, HttpError> {
         let authorities = Certificate::from_pem_bundle(authorities).unwrap_or_default();
         if authorities.is_empty() {
             return Err(HttpError::new(HERE, HttpFault::NoAuthority));
         }
         let trust = |builder: ClientBuilder| builder.tls_certs_only(authorities.iter().cloned());
-        Self::prepared(Reach::Loopback, names, trust)
+        Self::prepared(EgressPolicy::Loopback, names, trust)
     }
 
     fn prepared(
-        reach: Reach,
-        names: Arc<dyn Names>,
+        reach: EgressPolicy,
+        names: Arc<dyn DnsResolver>,
         trust: impl Fn(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, HttpError> {
         let guard = Arc::new(Guard::new(reach, names));
@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// Where this client connects.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> EgressPolicy {
         self.reach
     }
 
@@ -142,7 +142,7 @@ impl Client {
     ///
     /// # Errors
     /// If the host may not be reached, does not answer, or breaks a limit.
-    pub async fn get(&self, url: &Url, limits: &Limits) -> Result<Answer, HttpError> {
+    pub async fn get(&self, url: &Url, limits: &Limits) -> Result<Response, HttpError> {
         whole(self.open(url, limits).await?).await
     }
 
@@ -150,7 +150,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub async fn get_direct(&self, url: &Url, limits: &Limits) -> Result<Answer, HttpError> {
+    pub async fn get_direct(&self, url: &Url, limits: &Limits) -> Result<Response, HttpError> {
         whole(self.send(&self.direct, url, limits).await?).await
     }
 
@@ -158,7 +158,7 @@ impl Client {
     ///
     /// # Errors
     /// If the host may not be reached, or does not answer in time.
-    pub async fn open(&self, url: &Url, limits: &Limits) -> Result<Body, HttpError> {
+    pub async fn open(&self, url: &Url, limits: &Limits) -> Result<ResponseBody, HttpError> {
         self.send(&self.following, url, limits).await
     }
 
@@ -166,7 +166,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub async fn open_direct(&self, url: &Url, limits: &Limits) -> Result<Body, HttpError> {
+    pub async fn open_direct(&self, url: &Url, limits: &Limits) -> Result<ResponseBody, HttpError> {
         self.send(&self.direct, url, limits).await
     }
 
@@ -176,10 +176,10 @@ impl Client {
         &self,
         url: &Url,
         headers: HeaderMap,
-    ) -> Result<Response, HttpError> {
+    ) -> Result<RawResponse, HttpError> {
         let host = url.host_str().unwrap_or_default();
         if let Err(forbidden) = self.reach.check_url(url) {
-            return Err(HttpError::new(host, HttpFault::Forbidden(forbidden)));
+            return Err(HttpError::new(host, HttpFault::Egress(forbidden)));
         }
         let mut url = url.clone();
         let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
@@ -193,20 +193,20 @@ impl Client {
         client: &reqwest::Client,
         url: &Url,
         limits: &Limits,
-    ) -> Result<Body, HttpError> {
+    ) -> Result<ResponseBody, HttpError> {
         let host = url.host_str().unwrap_or_default().to_owned();
         if let Err(forbidden) = self.reach.check_url(url) {
-            return Err(HttpError { host, fault: HttpFault::Forbidden(forbidden) });
+            return Err(HttpError { host, fault: HttpFault::Egress(forbidden) });
         }
         let now = tokio::time::Instant::now();
         let ends = now + limits.max_time;
-        let begins = ends.min(now + CONNECT_TIMEOUT + limits.max_silence);
+        let begins = ends.min(now + CONNECT_TIMEOUT + limits.idle_timeout);
         let asked = client.get(url.clone()).send();
         let fault = match tokio::time::timeout_at(begins, asked).await {
-            Ok(Ok(response)) => return Body::new(host, response, limits, ends),
+            Ok(Ok(response)) => return ResponseBody::new(host, response, limits, ends),
             Ok(Err(error)) => return Err(HttpError::of(&host, &error)),
-            Err(_) if begins < ends => HttpFault::Silence(limits.max_silence),
-            Err(_) => HttpFault::TimeLimit(limits.max_time),
+            Err(_) if begins < ends => HttpFault::Idle(limits.idle_timeout),
+            Err(_) => HttpFault::Timeout(limits.max_time),
         };
         Err(HttpError { host, fault })
     }
@@ -219,9 +219,9 @@ pub(crate) fn authority(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-async fn whole(mut body: Body) -> Result<Answer, HttpError> {
+async fn whole(mut body: ResponseBody) -> Result<Response, HttpError> {
     let (status, headers) = (body.status(), body.headers().clone());
-    Ok(Answer { status, headers, body: body.read_to_end().await? })
+    Ok(Response { status, headers, body: body.read_to_end().await? })
 }
 
 fn prepare(guard: &Arc<Guard>) -> ClientBuilder {

@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::names::{Lookup, LoopbackNames};
-use crate::reach::{Forbidden, TABLE, special_range};
+use crate::dns::{Lookup, LoopbackDns};
+use crate::egress::{EgressError, TABLE, special_range};
 
 /// Answers every request with `answer`, and never closes a connection.
 async fn serve(answer: impl Into<Vec<u8>>) -> SocketAddr {
@@ -29,8 +29,8 @@ async fn serve(answer: impl Into<Vec<u8>>) -> SocketAddr {
     address
 }
 
-fn client(reach: Reach) -> Client {
-    Client::new(reach, Arc::new(LoopbackNames)).unwrap()
+fn client(reach: EgressPolicy) -> Client {
+    Client::new(reach, Arc::new(LoopbackDns)).unwrap()
 }
 
 fn url(text: &str) -> Url {
@@ -40,7 +40,7 @@ fn url(text: &str) -> Url {
 const QUICK: Limits = Limits {
     max_bytes: 1000,
     max_time: Duration::from_secs(20),
-    max_silence: Duration::from_millis(300),
+    idle_timeout: Duration::from_millis(300),
     ..Limits::DOCUMENT
 };
 
@@ -51,7 +51,8 @@ async fn fault(client: Client, url: &Url, limits: &Limits) -> HttpFault {
 #[tokio::test]
 async fn an_answer_within_bounds_is_handed_over_whatever_its_status() {
     let at = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\nx-said: so\r\n\r\nnone").await;
-    let answer = client(Reach::Loopback).get(&url(&format!("http://{at}/")), &QUICK).await.unwrap();
+    let answer =
+        client(EgressPolicy::Loopback).get(&url(&format!("http://{at}/")), &QUICK).await.unwrap();
     assert_eq!((answer.status, &answer.body[..]), (404, &b"none"[..]));
     assert_eq!(answer.headers["x-said"], "so");
 }
@@ -59,8 +60,8 @@ async fn an_answer_within_bounds_is_handed_over_whatever_its_status() {
 #[tokio::test]
 async fn a_stated_length_beyond_the_limit_is_refused_before_the_body() {
     let at = serve("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n").await;
-    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
-    assert_eq!(fault, HttpFault::TooLong(1000));
+    let fault = fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    assert_eq!(fault, HttpFault::TooLarge(1000));
 }
 
 #[tokio::test]
@@ -72,23 +73,24 @@ async fn a_body_that_grows_beyond_the_limit_is_refused() {
         answer.extend_from_slice(b"\r\n");
     }
     let at = serve(answer).await;
-    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
-    assert_eq!(fault, HttpFault::TooLong(1000));
+    let fault = fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    assert_eq!(fault, HttpFault::TooLarge(1000));
 }
 
 #[tokio::test]
 async fn silence_in_the_middle_of_a_body_is_an_error() {
     let at = serve("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfive.").await;
-    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
-    assert_eq!(fault, HttpFault::Silence(QUICK.max_silence));
+    let fault = fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    assert_eq!(fault, HttpFault::Idle(QUICK.idle_timeout));
 }
 
 #[tokio::test]
 async fn an_answer_that_never_begins_is_an_error() {
     let at = serve("").await;
     let limits = Limits { max_time: Duration::from_millis(200), ..QUICK };
-    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &limits).await;
-    assert_eq!(fault, HttpFault::TimeLimit(limits.max_time));
+    let fault =
+        fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &limits).await;
+    assert_eq!(fault, HttpFault::Timeout(limits.max_time));
 }
 
 #[tokio::test]
@@ -97,22 +99,23 @@ async fn a_redirect_to_another_machine_is_not_followed() {
         let answer =
             format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
         let at = serve(answer).await;
-        let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
-        assert!(matches!(fault, HttpFault::Forbidden(Forbidden::NotLoopback(_))), "{fault}");
+        let fault =
+            fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+        assert!(matches!(fault, HttpFault::Egress(EgressError::NotLoopback(_))), "{fault}");
     }
 }
 
 #[tokio::test]
 async fn a_circle_of_redirects_ends() {
     let at = serve("HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
-    let fault = fault(client(Reach::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    let fault = fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
     assert_eq!(fault, HttpFault::Redirects(guard::MAX_REDIRECTS));
 }
 
 /// A DNS that gives every name one address.
 struct Always(IpAddr);
 
-impl Names for Always {
+impl DnsResolver for Always {
     fn addresses<'a>(&'a self, _: &'a str) -> Lookup<'a, Vec<IpAddr>> {
         Box::pin(async { Ok(vec![self.0]) })
     }
@@ -138,23 +141,23 @@ fn as_host(address: IpAddr) -> String {
 /// Why a name or a redirect that leads to `address` is refused.
 fn special(address: IpAddr) -> HttpFault {
     let range = special_range(address).unwrap();
-    HttpFault::Forbidden(Forbidden::Special(address, range))
+    HttpFault::Egress(EgressError::SpecialAddress(address, range))
 }
 
 #[tokio::test]
 async fn no_special_address_is_asked_that_a_url_names() {
     for address in inside() {
-        let client = Client::new(Reach::Public, Arc::new(LoopbackNames)).unwrap();
+        let client = Client::new(EgressPolicy::Public, Arc::new(LoopbackDns)).unwrap();
         let url = url(&format!("https://{}/", as_host(address)));
         let fault = fault(client, &url, &QUICK).await;
-        assert_eq!(fault, HttpFault::Forbidden(Forbidden::AddressAsHost), "{address}");
+        assert_eq!(fault, HttpFault::Egress(EgressError::AddressAsHost), "{address}");
     }
 }
 
 #[tokio::test]
 async fn no_special_address_is_connected_to_that_a_name_leads_to() {
     for address in inside() {
-        let client = Client::new(Reach::Public, Arc::new(Always(address))).unwrap();
+        let client = Client::new(EgressPolicy::Public, Arc::new(Always(address))).unwrap();
         let fault = fault(client, &url("https://pds.example.com/"), &QUICK).await;
         assert_eq!(fault, special(address), "{address}");
     }
@@ -162,10 +165,10 @@ async fn no_special_address_is_connected_to_that_a_name_leads_to() {
 
 /// Where a client of the public internet ends that was sent to `target`. The first server is on
 /// loopback, where such a client would not have begun: it is asked behind the first check.
-async fn sent_to(target: &str, names: impl Names + 'static) -> HttpFault {
+async fn sent_to(target: &str, names: impl DnsResolver + 'static) -> HttpFault {
     let answer = format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
     let at = serve(answer).await;
-    let client = Client::new(Reach::Public, Arc::new(names)).unwrap();
+    let client = Client::new(EgressPolicy::Public, Arc::new(names)).unwrap();
     let sent = client.following.get(format!("http://{at}/")).send().await;
     HttpError::of("here", &sent.unwrap_err()).fault
 }
@@ -174,22 +177,22 @@ async fn sent_to(target: &str, names: impl Names + 'static) -> HttpFault {
 async fn no_special_address_is_connected_to_that_a_redirect_leads_to() {
     for address in inside() {
         let target = format!("https://{}/", as_host(address));
-        let fault = sent_to(&target, LoopbackNames).await;
-        assert_eq!(fault, HttpFault::Forbidden(Forbidden::AddressAsHost), "{address}");
+        let fault = sent_to(&target, LoopbackDns).await;
+        assert_eq!(fault, HttpFault::Egress(EgressError::AddressAsHost), "{address}");
         let fault = sent_to("https://inside.example.com/", Always(address)).await;
         assert_eq!(fault, special(address), "{address}");
     }
-    let fault = sent_to("http://outside.example.com/", LoopbackNames).await;
-    assert_eq!(fault, HttpFault::Forbidden(Forbidden::Scheme));
+    let fault = sent_to("http://outside.example.com/", LoopbackDns).await;
+    assert_eq!(fault, HttpFault::Egress(EgressError::Scheme));
 }
 
 #[tokio::test]
 async fn in_development_no_other_machine_is_connected_to_either() {
     for address in inside().filter(|address| !address.is_loopback()) {
-        let expected = HttpFault::Forbidden(Forbidden::NotLoopback(address));
+        let expected = HttpFault::Egress(EgressError::NotLoopback(address));
         let target = url(&format!("http://{}/", as_host(address)));
-        assert_eq!(fault(client(Reach::Loopback), &target, &QUICK).await, expected);
-        let by_name = Client::new(Reach::Loopback, Arc::new(Always(address))).unwrap();
+        assert_eq!(fault(client(EgressPolicy::Loopback), &target, &QUICK).await, expected);
+        let by_name = Client::new(EgressPolicy::Loopback, Arc::new(Always(address))).unwrap();
         assert_eq!(fault(by_name.clone(), &url("http://pds.test/"), &QUICK).await, expected);
         for target in [target.as_str(), "http://pds.test/"] {
             let answer =
@@ -203,5 +206,5 @@ async fn in_development_no_other_machine_is_connected_to_either() {
 #[tokio::test]
 async fn a_name_without_addresses_is_an_error() {
     let url = url("http://nowhere.example.com/");
-    assert_eq!(fault(client(Reach::Loopback), &url, &QUICK).await, HttpFault::NoAddress);
+    assert_eq!(fault(client(EgressPolicy::Loopback), &url, &QUICK).await, HttpFault::NoAddress);
 }

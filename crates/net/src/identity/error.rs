@@ -5,9 +5,9 @@ use std::fmt;
 use atproto::did_document::DidDocumentError;
 use atproto::syntax::DidBuf;
 
-use crate::gate::TooEarly;
+use crate::dns::DnsError;
 use crate::http::{HttpError, HttpFault};
-use crate::names::NameError;
+use crate::rate_limit::RateLimited;
 
 /// Why there is no answer about a DID or a handle, and whom we asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,16 +48,16 @@ pub enum IdentityFault {
     Redirect(u16),
     /// The host asked us to come later.
     #[error(transparent)]
-    TooEarly(TooEarly),
+    RateLimited(RateLimited),
     /// No answer.
     #[error(transparent)]
     Http(HttpFault),
     /// No answer of the DNS.
     #[error(transparent)]
-    Name(NameError),
+    Dns(DnsError),
     /// No answer of the DNS in time.
     #[error("no answer of the DNS in time")]
-    NameTimeLimit,
+    DnsTimeout,
     /// An answer that is no DID document of this DID.
     #[error(transparent)]
     Document(DidDocumentError),
@@ -98,9 +98,9 @@ impl IdentityError {
     /// known before goes on being true.
     pub fn is_outage(&self) -> bool {
         match &self.fault {
-            IdentityFault::TooEarly(_)
-            | IdentityFault::Name(_)
-            | IdentityFault::NameTimeLimit
+            IdentityFault::RateLimited(_)
+            | IdentityFault::Dns(_)
+            | IdentityFault::DnsTimeout
             | IdentityFault::Http(_) => true,
             IdentityFault::Status(status) => *status == 408 || *status == 429 || *status >= 500,
             _ => false,

@@ -11,22 +11,25 @@ use futures_util::future::{Either, select};
 
 use super::location::{check_name, well_known};
 use super::{IdentityError, IdentityFault, Options};
-use crate::gate::Gate;
+use crate::concurrency::ConcurrencyLimit;
+use crate::dns::DnsResolver;
 use crate::http::{Client, Limits};
-use crate::names::Names;
-use crate::turns::Turns;
+use crate::rate_limit::RateLimiter;
 
 /// Who is asked about handles, and how.
 pub(super) struct Way<'w> {
     pub(super) http: &'w Client,
-    pub(super) names: &'w dyn Names,
+    pub(super) names: &'w dyn DnsResolver,
     pub(super) options: &'w Options,
-    pub(super) gate: &'w Gate,
-    pub(super) turns: &'w Turns,
+    pub(super) gate: &'w RateLimiter,
+    pub(super) turns: &'w ConcurrencyLimit,
 }
 
 /// The DID that `handle` leads to.
-pub(super) async fn did_of(way: &Way<'_>, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
+pub(super) async fn resolve_handle(
+    way: &Way<'_>,
+    handle: Handle<'_>,
+) -> Result<DidBuf, IdentityError> {
     let reach = way.http.reach();
     check_name(handle, reach).map_err(|fault| IdentityError::new(handle, fault))?;
     let dns = pin!(ask_dns(way.names, handle));
@@ -54,12 +57,15 @@ fn decide(
     }
 }
 
-async fn ask_dns(names: &dyn Names, handle: Handle<'_>) -> Result<Option<DidBuf>, IdentityError> {
+async fn ask_dns(
+    names: &dyn DnsResolver,
+    handle: Handle<'_>,
+) -> Result<Option<DidBuf>, IdentityError> {
     let name = format!("_atproto.{handle}");
     let texts = match tokio::time::timeout(DNS_TIME, names.texts(&name)).await {
         Ok(Ok(texts)) => texts,
-        Ok(Err(error)) => return Err(IdentityError::new(handle, IdentityFault::Name(error))),
-        Err(_) => return Err(IdentityError::new(handle, IdentityFault::NameTimeLimit)),
+        Ok(Err(error)) => return Err(IdentityError::new(handle, IdentityFault::Dns(error))),
+        Err(_) => return Err(IdentityError::new(handle, IdentityFault::DnsTimeout)),
     };
     did_in(&texts).map_err(|fault| IdentityError::at(handle, &name, fault))
 }
@@ -80,12 +86,12 @@ async fn ask_host(way: &Way<'_>, handle: Handle<'_>) -> Result<DidBuf, IdentityE
     let url = well_known(handle, way.http.reach(), way.options)
         .map_err(|fault| IdentityError::new(handle, fault))?;
     let host = handle.as_str();
-    let _turn = way.turns.take(host).await;
-    let entered = way.gate.enter(host).await;
-    entered.map_err(|early| IdentityError::at(handle, host, IdentityFault::TooEarly(early)))?;
+    let _turn = way.turns.acquire(host).await;
+    let entered = way.gate.until_ready(host).await;
+    entered.map_err(|early| IdentityError::at(handle, host, IdentityFault::RateLimited(early)))?;
     let answer = way.http.get(&url, &WELL_KNOWN).await;
     let answer = answer.map_err(|error| IdentityError::http(handle, error))?;
-    way.gate.note(host, answer.status, &answer.headers);
+    way.gate.record_response(host, answer.status, &answer.headers);
     let line = answer.body.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let did = match answer.status {
         200 => parse(line),

@@ -4,7 +4,7 @@ use atproto::syntax::{Did, Handle};
 use reqwest::Url;
 
 use super::{IdentityError, IdentityFault, Options};
-use crate::reach::Reach;
+use crate::egress::EgressPolicy;
 
 /// Where the document of a DID stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,11 @@ pub(super) enum Location {
 
 impl Location {
     /// Where the document of `did` stands.
-    pub(super) fn of(did: Did<'_>, reach: Reach, options: &Options) -> Result<Self, IdentityError> {
+    pub(super) fn of(
+        did: Did<'_>,
+        reach: EgressPolicy,
+        options: &Options,
+    ) -> Result<Self, IdentityError> {
         let fail = |fault| IdentityError::new(did, fault);
         match did.method() {
             "plc" if did.is_plc() => Ok(Self::Directory(in_directory(did, &options.directory))),
@@ -35,9 +39,9 @@ fn in_directory(did: Did<'_>, directory: &Url) -> Url {
 }
 
 /// A host name, nothing behind it; a port only on this machine.
-fn web(did: Did<'_>, reach: Reach, options: &Options) -> Result<Url, IdentityFault> {
+fn web(did: Did<'_>, reach: EgressPolicy, options: &Options) -> Result<Url, IdentityFault> {
     let host = did.identifier();
-    if let Some(port) = port_of_localhost(host).filter(|_| reach == Reach::Loopback) {
+    if let Some(port) = port_of_localhost(host).filter(|_| reach == EgressPolicy::Loopback) {
         return url(&format!("http://localhost:{port}{DID_JSON}"));
     }
     let name = Handle::parse(host).map_err(|_| IdentityFault::Identifier)?;
@@ -54,7 +58,7 @@ fn port_of_localhost(host: &str) -> Option<u16> {
 /// Where the host named as a handle says which DID that is.
 pub(super) fn well_known(
     handle: Handle<'_>,
-    reach: Reach,
+    reach: EgressPolicy,
     options: &Options,
 ) -> Result<Url, IdentityFault> {
     url(&format!("{}/.well-known/atproto-did", origin(handle, reach, options)))
@@ -62,18 +66,18 @@ pub(super) fn well_known(
 
 /// Whether a name may be resolved at all: `.test` is for this machine, other reserved ones are for
 /// nobody.
-pub(super) fn check_name(name: Handle<'_>, reach: Reach) -> Result<(), IdentityFault> {
+pub(super) fn check_name(name: Handle<'_>, reach: EgressPolicy) -> Result<(), IdentityFault> {
     let top = name.labels().next_back().unwrap_or_default();
     let is_test = top.eq_ignore_ascii_case("test");
-    match name.is_reserved() || (is_test && reach == Reach::Public) {
+    match name.is_reserved() || (is_test && reach == EgressPolicy::Public) {
         true => Err(IdentityFault::Reserved),
         false => Ok(()),
     }
 }
 
-fn origin(name: Handle<'_>, reach: Reach, options: &Options) -> String {
+fn origin(name: Handle<'_>, reach: EgressPolicy, options: &Options) -> String {
     match (reach, options.development_port) {
-        (Reach::Loopback, Some(port)) => format!("http://{name}:{port}"),
+        (EgressPolicy::Loopback, Some(port)) => format!("http://{name}:{port}"),
         _ => format!("https://{name}"),
     }
 }
@@ -88,12 +92,12 @@ const DID_JSON: &str = "/.well-known/did.json";
 mod tests {
     use super::*;
 
-    fn of(did: &str, reach: Reach) -> Result<Location, IdentityFault> {
+    fn of(did: &str, reach: EgressPolicy) -> Result<Location, IdentityFault> {
         let options = Options { development_port: Some(80), ..Options::default() };
         Location::of(Did::parse(did).unwrap(), reach, &options).map_err(|error| error.fault)
     }
 
-    fn at(reach: Reach, did: &str, text: &str) {
+    fn at(reach: EgressPolicy, did: &str, text: &str) {
         assert_eq!(of(did, reach), Ok(Location::Host(text.parse().unwrap())));
     }
 
@@ -101,22 +105,22 @@ mod tests {
     fn a_did_of_the_directory_is_24_symbols_of_base32() {
         let good = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
         let url = format!("https://plc.directory/{good}").parse().unwrap();
-        assert_eq!(of(good, Reach::Public), Ok(Location::Directory(url)));
+        assert_eq!(of(good, EgressPolicy::Public), Ok(Location::Directory(url)));
         for bad in ["did:plc:ewvi7nxzyoun6zhxrhs64oi", "did:plc:EWVI7NXZYOUN6ZHXRHS64OIZ"] {
-            assert_eq!(of(bad, Reach::Public), Err(IdentityFault::Identifier));
+            assert_eq!(of(bad, EgressPolicy::Public), Err(IdentityFault::Identifier));
         }
-        assert_eq!(of("did:key:z6Mk", Reach::Public), Err(IdentityFault::Method));
+        assert_eq!(of("did:key:z6Mk", EgressPolicy::Public), Err(IdentityFault::Method));
     }
 
     #[test]
     fn a_did_of_the_web_is_a_host_name_and_nothing_else() {
-        at(Reach::Public, "did:web:a.b.com", "https://a.b.com/.well-known/did.json");
+        at(EgressPolicy::Public, "did:web:a.b.com", "https://a.b.com/.well-known/did.json");
         for bad in ["a.com:path", "a.com%3A8080", "127.0.0.1", "localhost%3A80", "com", "a_b.com"] {
-            let refusal = of(&format!("did:web:{bad}"), Reach::Public);
+            let refusal = of(&format!("did:web:{bad}"), EgressPolicy::Public);
             assert_eq!(refusal, Err(IdentityFault::Identifier), "{bad}");
         }
         for reserved in ["a.local", "a.test", "a.localhost", "a.onion"] {
-            let refusal = of(&format!("did:web:{reserved}"), Reach::Public);
+            let refusal = of(&format!("did:web:{reserved}"), EgressPolicy::Public);
             assert_eq!(refusal, Err(IdentityFault::Reserved), "{reserved}");
         }
     }
@@ -124,13 +128,13 @@ mod tests {
     #[test]
     fn in_development_localhost_has_a_port_and_test_is_a_domain() {
         at(
-            Reach::Loopback,
+            EgressPolicy::Loopback,
             "did:web:localhost%3A2583",
             "http://localhost:2583/.well-known/did.json",
         );
-        at(Reach::Loopback, "did:web:pds.test", "http://pds.test:80/.well-known/did.json");
+        at(EgressPolicy::Loopback, "did:web:pds.test", "http://pds.test:80/.well-known/did.json");
         for bad in ["localhost%3A", "localhost%3A0", "localhost%3A65536", "a.test%3A80"] {
-            let refusal = of(&format!("did:web:{bad}"), Reach::Loopback);
+            let refusal = of(&format!("did:web:{bad}"), EgressPolicy::Loopback);
             assert_eq!(refusal, Err(IdentityFault::Identifier), "{bad}");
         }
     }

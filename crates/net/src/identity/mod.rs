@@ -30,7 +30,7 @@ use reqwest::Url;
 
 pub use error::{IdentityError, IdentityFault};
 pub use options::Options;
-pub use resolver::{Counts, Resolver};
+pub use resolver::{Resolver, ResolverStats};
 
 /// What an account's DID document says.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl Identity {
     }
 
     /// The handle to show: the verified one, or `handle.invalid`.
-    pub fn shown_handle(&self) -> Handle<'_> {
+    pub fn display_handle(&self) -> Handle<'_> {
         self.handle.as_ref().map_or(Handle::INVALID, HandleBuf::as_handle)
     }
 }

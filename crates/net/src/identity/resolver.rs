@@ -12,11 +12,11 @@ use super::handle::{self, Way};
 use super::location::Location;
 use super::memory::{Known, Memory, Slot};
 use super::{Account, Identity, IdentityError, IdentityFault, Options};
-use crate::gate::Gate;
-use crate::http::{Answer, Client, HttpError, Limits};
-use crate::names::Names;
-use crate::reach::Reach;
-use crate::turns::Turns;
+use crate::concurrency::ConcurrencyLimit;
+use crate::dns::DnsResolver;
+use crate::egress::EgressPolicy;
+use crate::http::{Client, HttpError, Limits, Response};
+use crate::rate_limit::RateLimiter;
 
 /// Resolves DIDs and handles, and remembers the answers. Clones share what they know.
 ///
@@ -24,13 +24,13 @@ use crate::turns::Turns;
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
 /// use atproto::syntax::Handle;
-/// use wireproof_net::{http::Client, identity, names::SystemNames, reach::Reach};
+/// use wireproof_net::{http::Client, identity, dns::SystemDns, egress::EgressPolicy};
 ///
-/// let names = Arc::new(SystemNames::new()?);
-/// let http = Client::new(Reach::Public, names.clone())?;
+/// let names = Arc::new(SystemDns::new()?);
+/// let http = Client::new(EgressPolicy::Public, names.clone())?;
 /// let resolver = identity::Resolver::new(http, names, identity::Options::default());
-/// let identity = resolver.identity_of(Handle::parse("atproto.com")?).await?;
-/// println!("{} {}", identity.did(), identity.shown_handle());
+/// let identity = resolver.identity_of_handle(Handle::parse("atproto.com")?).await?;
+/// println!("{} {}", identity.did(), identity.display_handle());
 /// # Ok(())
 /// # }
 /// ```
@@ -39,7 +39,7 @@ pub struct Resolver(Arc<Inner>);
 
 /// What a resolver has done since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ResolverStats {
     /// Answers from memory.
     pub hits: u64,
     /// Questions asked of directories, hosts and the DNS.
@@ -56,10 +56,10 @@ pub struct Counts {
 
 struct Inner {
     http: Client,
-    names: Arc<dyn Names>,
+    names: Arc<dyn DnsResolver>,
     options: Options,
-    gate: Gate,
-    turns: Turns,
+    gate: RateLimiter,
+    turns: ConcurrencyLimit,
     accounts: Memory<Arc<Account>>,
     handles: Memory<DidBuf>,
     counters: Counters,
@@ -77,16 +77,17 @@ struct Counters {
 
 impl Resolver {
     /// A resolver that asks `names` for texts, and everything else by `http`.
-    pub fn new(http: Client, names: Arc<dyn Names>, options: Options) -> Self {
+    pub fn new(http: Client, names: Arc<dyn DnsResolver>, options: Options) -> Self {
         let (accounts, handles) = (Memory::new(options.capacity), Memory::new(options.capacity));
-        let (gate, counters) = (Gate::default(), Counters::default());
-        let turns = Turns::new(options.asked_at_once_of_a_domain, options.asked_at_once);
+        let (gate, counters) = (RateLimiter::default(), Counters::default());
+        let turns =
+            ConcurrencyLimit::new(options.max_concurrent_per_domain, options.max_concurrent);
         Self(Arc::new(Inner { http, names, options, gate, turns, accounts, handles, counters }))
     }
 
     /// What is known of `did` and fresh, without asking anybody. That there is no such account is not
     /// told apart from that nobody has asked yet.
-    pub fn known(&self, did: Did<'_>) -> Option<Arc<Account>> {
+    pub fn cached(&self, did: Did<'_>) -> Option<Arc<Account>> {
         let known = self.0.accounts.recalled(did.as_str())?.fresh()?.ok();
         known.inspect(|_| count(&self.0.counters.hits))
     }
@@ -105,7 +106,7 @@ impl Resolver {
     ///
     /// # Errors
     /// If it leads nowhere, or nobody knows whether it does.
-    pub async fn did_of(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
+    pub async fn resolve_handle(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
         let inner = &*self.0;
         let handle = handle.to_normalized();
         let slot = inner.handles.slot(handle.as_str());
@@ -127,8 +128,8 @@ impl Resolver {
     /// # Errors
     /// If the handle leads nowhere, or the account cannot be resolved. That the account claims another
     /// handle is told in the answer.
-    pub async fn identity_of(&self, handle: Handle<'_>) -> Result<Identity, IdentityError> {
-        let did = self.did_of(handle).await?;
+    pub async fn identity_of_handle(&self, handle: Handle<'_>) -> Result<Identity, IdentityError> {
+        let did = self.resolve_handle(handle).await?;
         let account = self.account(did.as_did()).await?;
         let claimed = account.document.handle().map(Handle::to_normalized);
         let handle = handle.to_normalized();
@@ -140,13 +141,13 @@ impl Resolver {
     }
 
     /// Asks again for `did`, as one does when a signature fails; but if that was done within
-    /// [`Options::refresh_window`], the answer is that of [`account`](Self::account).
+    /// [`Options::min_refresh_interval`], the answer is that of [`account`](Self::account).
     ///
     /// # Errors
     /// As [`account`](Self::account).
     pub async fn refresh(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
         let slot = self.0.accounts.slot(did.as_str());
-        match slot.may_force(self.0.options.refresh_window) {
+        match slot.may_force(self.0.options.min_refresh_interval) {
             true => slot.purge(),
             false => count(&self.0.counters.refreshes_refused),
         }
@@ -169,9 +170,9 @@ impl Resolver {
     }
 
     /// What was done so far.
-    pub fn counts(&self) -> Counts {
+    pub fn stats(&self) -> ResolverStats {
         let counters = &self.0.counters;
-        Counts {
+        ResolverStats {
             hits: counters.hits.load(Relaxed),
             lookups: counters.lookups.load(Relaxed),
             stale: counters.stale.load(Relaxed),
@@ -182,7 +183,7 @@ impl Resolver {
     }
 
     /// How many DIDs and handles are remembered.
-    pub fn remembered(&self) -> usize {
+    pub fn cached_entries(&self) -> usize {
         self.0.accounts.len() + self.0.handles.len()
     }
 
@@ -190,7 +191,7 @@ impl Resolver {
         let did = account.did();
         let claimed = account.document.handle().map(Handle::to_normalized);
         let handle = claimed.ok_or_else(|| IdentityError::new(did, IdentityFault::NoHandle))?;
-        let found = self.did_of(handle.as_handle()).await?;
+        let found = self.resolve_handle(handle.as_handle()).await?;
         match found.as_did() == did {
             true => Ok(handle),
             false => Err(IdentityError::new(handle, IdentityFault::OtherDid(found))),
@@ -202,14 +203,14 @@ impl std::fmt::Debug for Resolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Resolver")
             .field("options", &self.0.options)
-            .field("counts", &self.counts())
+            .field("counts", &self.stats())
             .finish_non_exhaustive()
     }
 }
 
 impl Inner {
     fn purge<V: Clone>(&self, slot: &Slot<V>) {
-        if !slot.purge_at_most(self.options.purges, self.options.purge_window) {
+        if !slot.purge_at_most(self.options.max_purges, self.options.purge_window) {
             count(&self.counters.purges_deferred);
         }
     }
@@ -243,7 +244,7 @@ impl Inner {
         slot: &Slot<V>,
         found: Result<V, IdentityError>,
     ) -> (Result<V, IdentityError>, Duration) {
-        let Err(error) = found else { return (found, self.options.fresh) };
+        let Err(error) = found else { return (found, self.options.ttl) };
         count(&self.counters.errors);
         if !error.is_outage() {
             let fresh = self.fresh(&error);
@@ -252,22 +253,23 @@ impl Inner {
         match slot.last() {
             Some(known) => {
                 count(&self.counters.stale);
-                (Ok(known), self.options.fresh_error)
+                (Ok(known), self.options.error_ttl)
             }
-            None => (Err(error), self.options.fresh_error),
+            None => (Err(error), self.options.error_ttl),
         }
     }
 
     fn fresh(&self, error: &IdentityError) -> Duration {
         match error.subject.starts_with("did:") {
-            true => self.options.fresh_error,
-            false => self.options.fresh_invalid_handle,
+            true => self.options.error_ttl,
+            false => self.options.invalid_handle_ttl,
         }
     }
 
     async fn ask_did(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
         let Self { http, options, gate, turns, .. } = self;
-        handle::did_of(&Way { http, names: &*self.names, options, gate, turns }, handle).await
+        handle::resolve_handle(&Way { http, names: &*self.names, options, gate, turns }, handle)
+            .await
     }
 
     async fn ask_account(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
@@ -276,25 +278,25 @@ impl Inner {
         let host = url.host_str().unwrap_or_default();
         let _turn = match &location {
             Location::Directory(_) => None,
-            Location::Host(_) => Some(self.turns.take(host).await),
+            Location::Host(_) => Some(self.turns.acquire(host).await),
         };
-        let entered = self.gate.enter(host).await;
-        entered.map_err(|early| IdentityError::at(did, host, IdentityFault::TooEarly(early)))?;
+        let entered = self.gate.until_ready(host).await;
+        entered.map_err(|early| IdentityError::at(did, host, IdentityFault::RateLimited(early)))?;
         let answer = self.get(&location).await;
         let answer = answer.map_err(|error| IdentityError::http(did, error))?;
-        self.gate.note(host, answer.status, &answer.headers);
+        self.gate.record_response(host, answer.status, &answer.headers);
         let account = self.read(did, &answer);
         account.map_err(|fault| IdentityError::at(did, host, fault))
     }
 
-    async fn get(&self, location: &Location) -> Result<Answer, HttpError> {
+    async fn get(&self, location: &Location) -> Result<Response, HttpError> {
         match location {
             Location::Directory(url) => self.http.get(url, &Limits::DOCUMENT).await,
             Location::Host(url) => self.http.get_direct(url, &Limits::DOCUMENT).await,
         }
     }
 
-    fn read(&self, did: Did<'_>, answer: &Answer) -> Result<Arc<Account>, IdentityFault> {
+    fn read(&self, did: Did<'_>, answer: &Response) -> Result<Arc<Account>, IdentityFault> {
         match answer.status {
             200 => {}
             410 => return Err(IdentityFault::Deleted),
@@ -303,7 +305,7 @@ impl Inner {
             status @ 300..=399 => return Err(IdentityFault::Redirect(status)),
             status => return Err(IdentityFault::Status(status)),
         }
-        let allow_development_hosts = self.http.reach() == Reach::Loopback;
+        let allow_development_hosts = self.http.reach() == EgressPolicy::Loopback;
         let options = did_document::Options { allow_development_hosts, ..Default::default() };
         let document = DidDocument::parse_for(did, &answer.body, &options);
         document.map(Account::new).map(Arc::new).map_err(IdentityFault::Document)

@@ -12,9 +12,9 @@ use tokio::net::TcpListener;
 use tokio::time;
 
 use super::*;
+use crate::dns::{DnsError, DnsResolver, Lookup, LoopbackDns};
+use crate::egress::EgressPolicy;
 use crate::http::{Client, HttpFault, Limits};
-use crate::names::{Lookup, LoopbackNames, NameError, Names};
-use crate::reach::Reach;
 
 /// What is served, by host and path, and how often something was asked for.
 #[derive(Default)]
@@ -29,15 +29,15 @@ struct World {
 
 struct WorldNames(Arc<World>);
 
-impl Names for WorldNames {
+impl DnsResolver for WorldNames {
     fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>> {
-        LoopbackNames.addresses(host)
+        LoopbackDns.addresses(host)
     }
 
     fn texts<'a>(&'a self, name: &'a str) -> Lookup<'a, Vec<Vec<u8>>> {
         let texts = self.0.texts.lock().unwrap().get(name).cloned().unwrap_or_default();
         if self.0.is_dns_down.load(Relaxed) {
-            let error = NameError { name: name.to_owned(), reason: "down".to_owned() };
+            let error = DnsError { name: name.to_owned(), reason: "down".to_owned() };
             return Box::pin(async { Err(error) });
         }
         Box::pin(async { Ok(texts.into_iter().map(String::into_bytes).collect()) })
@@ -63,8 +63,8 @@ impl World {
                 });
             }
         });
-        let names: Arc<dyn Names> = Arc::new(WorldNames(Arc::clone(&world)));
-        let http = Client::new(Reach::Loopback, Arc::clone(&names)).unwrap();
+        let names: Arc<dyn DnsResolver> = Arc::new(WorldNames(Arc::clone(&world)));
+        let http = Client::new(EgressPolicy::Loopback, Arc::clone(&names)).unwrap();
         let directory = format!("http://plc.test:{port}").parse().unwrap();
         let options = Options { directory, development_port: Some(port), ..Options::default() };
         (world, Resolver::new(http, names, options))
@@ -154,11 +154,11 @@ async fn an_account_has_its_key_its_host_and_a_handle_that_leads_back() {
     world.serve_account(ALICE, "Alice.test");
     world.serve_handle("alice.test", &format!("  {ALICE} \nsecond line"));
     let identity = resolver.identity(did(ALICE)).await.unwrap();
-    assert_eq!(identity.shown_handle(), "alice.test");
+    assert_eq!(identity.display_handle(), "alice.test");
     assert!(identity.account.key.is_some());
     assert_eq!(identity.account.host.as_ref().unwrap().as_str(), "http://localhost:2583/");
-    let identity = resolver.identity_of(handle("ALICE.test")).await.unwrap();
-    assert_eq!((identity.did(), identity.shown_handle().as_str()), (did(ALICE), "alice.test"));
+    let identity = resolver.identity_of_handle(handle("ALICE.test")).await.unwrap();
+    assert_eq!((identity.did(), identity.display_handle().as_str()), (did(ALICE), "alice.test"));
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn the_dns_counts_where_the_host_says_something_else() {
     let (world, resolver) = World::start().await;
     world.name("alice.test", &["v=spf1", &format!("did={ALICE}"), &format!("did={ALICE}")]);
     world.serve_handle("alice.test", BOB);
-    assert_eq!(resolver.did_of(handle("alice.test")).await.unwrap().as_did(), did(ALICE));
+    assert_eq!(resolver.resolve_handle(handle("alice.test")).await.unwrap().as_did(), did(ALICE));
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn several_dids_in_the_dns_are_none_whatever_the_host_says() {
     let (world, resolver) = World::start().await;
     world.name("alice.test", &[&format!("did={ALICE}"), &format!("did={BOB}")]);
     world.serve_handle("alice.test", ALICE);
-    let error = resolver.did_of(handle("alice.test")).await.unwrap_err();
+    let error = resolver.resolve_handle(handle("alice.test")).await.unwrap_err();
     assert_eq!(error.fault, IdentityFault::Ambiguous(2));
     assert_eq!(error.host.as_deref(), Some("_atproto.alice.test"));
 }
@@ -189,10 +189,14 @@ async fn a_host_answers_for_a_handle_with_200_and_a_did_of_few_bytes() {
         ("page.test", IdentityFault::NotADid),
         ("none.test", IdentityFault::Status(403)),
         ("gone.test", IdentityFault::NotFound),
-        ("long.test", IdentityFault::Http(HttpFault::TooLong(2048))),
+        ("long.test", IdentityFault::Http(HttpFault::TooLarge(2048))),
         ("alice.local", IdentityFault::Reserved),
     ] {
-        assert_eq!(resolver.did_of(handle(name)).await.unwrap_err().fault, expected, "{name}");
+        assert_eq!(
+            resolver.resolve_handle(handle(name)).await.unwrap_err().fault,
+            expected,
+            "{name}"
+        );
     }
 }
 
@@ -204,10 +208,10 @@ async fn an_account_whose_handle_leads_elsewhere_stands_without_it() {
     world.serve_handle("bob.test", BOB);
     world.serve_handle("alice.test", ALICE);
     let identity = resolver.identity(did(ALICE)).await.unwrap();
-    assert_eq!(identity.shown_handle(), Handle::INVALID);
+    assert_eq!(identity.display_handle(), Handle::INVALID);
     let fault = identity.handle.unwrap_err().fault;
     assert_eq!(fault, IdentityFault::OtherDid(did(BOB).to_buf()));
-    let identity = resolver.identity_of(handle("alice.test")).await.unwrap();
+    let identity = resolver.identity_of_handle(handle("alice.test")).await.unwrap();
     assert_eq!(identity.handle.unwrap_err().fault, IdentityFault::OtherHandle);
 }
 
@@ -219,7 +223,7 @@ async fn a_document_of_another_did_or_none_is_refused_with_the_host() {
     assert_eq!(error.fault, IdentityFault::Document(DidDocumentError::OtherDid));
     assert_eq!(error.host.as_deref(), Some("plc.test"));
     world.serve("long.test/.well-known/did.json", 200, &" ".repeat((256 << 10) + 1));
-    let too_long = IdentityFault::Http(HttpFault::TooLong(256 << 10));
+    let too_long = IdentityFault::Http(HttpFault::TooLarge(256 << 10));
     assert_eq!(fault(&resolver, "did:web:long.test").await, too_long);
     world.serve(&format!("plc.test/{BOB}"), 404, r#"{"message":"DID not available: x"}"#);
     assert_eq!(fault(&resolver, BOB).await, IdentityFault::Deleted);
@@ -244,7 +248,7 @@ async fn many_who_want_the_same_ask_once() {
     let accounts = futures_util::future::join_all(lookups).await;
     assert!(accounts.iter().all(Result::is_ok));
     assert_eq!(world.asked(&format!("plc.test/{ALICE}")), 1);
-    assert_eq!((resolver.counts().lookups, resolver.counts().hits), (1, 99));
+    assert_eq!((resolver.stats().lookups, resolver.stats().hits), (1, 99));
 }
 
 #[tokio::test]
@@ -260,7 +264,7 @@ async fn what_was_known_goes_on_being_true_while_the_directory_is_down() {
     pass(2 * HOUR).await;
     resolver.account(did(ALICE)).await.unwrap();
     resolver.account(did(ALICE)).await.unwrap();
-    assert_eq!((world.asked(&at), resolver.counts().stale), (2, 1));
+    assert_eq!((world.asked(&at), resolver.stats().stale), (2, 1));
     world.serve(&at, 404, "");
     pass(HOUR).await;
     assert_eq!(fault(&resolver, ALICE).await, IdentityFault::NotFound);
@@ -275,8 +279,8 @@ async fn a_lookup_is_forced_once_in_its_window() {
     for _ in 0..10 {
         resolver.refresh(did(ALICE)).await.unwrap();
     }
-    assert_eq!((world.asked(&at), resolver.counts().refreshes_refused), (2, 9));
-    pass(Options::default().refresh_window).await;
+    assert_eq!((world.asked(&at), resolver.stats().refreshes_refused), (2, 9));
+    pass(Options::default().min_refresh_interval).await;
     resolver.refresh(did(ALICE)).await.unwrap();
     assert_eq!(world.asked(&at), 3);
 }
@@ -299,7 +303,7 @@ async fn a_directory_that_wants_to_be_left_alone_is_not_asked_for_anybody() {
     let busy = answer_of(429, "retry-after: 60\r\n", "");
     world.answers.lock().unwrap().insert(format!("plc.test/{ALICE}"), busy);
     assert_eq!(fault(&resolver, ALICE).await, IdentityFault::Status(429));
-    assert!(matches!(fault(&resolver, BOB).await, IdentityFault::TooEarly(_)));
+    assert!(matches!(fault(&resolver, BOB).await, IdentityFault::RateLimited(_)));
     assert_eq!(world.asked(&format!("plc.test/{BOB}")), 0);
 }
 
@@ -337,21 +341,21 @@ async fn who_waits_for_an_asker_that_gives_up_asks() {
     world.was_asked(&at, 2).await;
     drop(silence);
     assert_eq!(second.await.unwrap().unwrap().did(), did(ALICE));
-    assert_eq!(resolver.counts().lookups, 2);
+    assert_eq!(resolver.stats().lookups, 2);
 }
 
 #[tokio::test]
 async fn purges_without_end_are_lookups_without_end_only_as_often_as_is_allowed() {
     let (world, resolver) = World::start().await;
     let (at, options) = (format!("plc.test/{ALICE}"), Options::default());
-    let most = options.purges as usize;
+    let most = options.max_purges as usize;
     world.serve_account(ALICE, "alice.test");
     resolver.account(did(ALICE)).await.unwrap();
     for _ in 0..3 * most {
         resolver.purge(did(ALICE));
         resolver.account(did(ALICE)).await.unwrap();
     }
-    assert_eq!((world.asked(&at), resolver.counts().purges_deferred), (1 + most, 2 * most as u64));
+    assert_eq!((world.asked(&at), resolver.stats().purges_deferred), (1 + most, 2 * most as u64));
     // What was put off is not forgotten, and counts once.
     world.serve_account(ALICE, "bob.test");
     pass(options.purge_window).await;
@@ -367,15 +371,15 @@ async fn without_the_dns_the_host_says_who_it_is_and_without_both_nobody_does() 
     let (world, resolver) = World::start().await;
     world.serve_handle("alice.test", ALICE);
     world.is_dns_down.store(true, Relaxed);
-    assert_eq!(resolver.did_of(handle("alice.test")).await.unwrap().as_did(), did(ALICE));
-    let error = resolver.did_of(handle("bob.test")).await.unwrap_err();
-    assert!(matches!(error.fault, IdentityFault::Name(_)), "{error}");
+    assert_eq!(resolver.resolve_handle(handle("alice.test")).await.unwrap().as_did(), did(ALICE));
+    let error = resolver.resolve_handle(handle("bob.test")).await.unwrap_err();
+    assert!(matches!(error.fault, IdentityFault::Dns(_)), "{error}");
     assert!(error.is_outage());
     // What was known goes on being true.
     world.serve("alice.test/.well-known/atproto-did", 404, "");
     pass(25 * HOUR).await;
-    assert_eq!(resolver.did_of(handle("alice.test")).await.unwrap().as_did(), did(ALICE));
-    assert_eq!(resolver.counts().stale, 1);
+    assert_eq!(resolver.resolve_handle(handle("alice.test")).await.unwrap().as_did(), did(ALICE));
+    assert_eq!(resolver.stats().stale, 1);
 }
 
 #[tokio::test]
@@ -389,7 +393,7 @@ async fn a_document_that_ends_in_the_middle_is_none() {
     let cut = cut[..cut.len() / 2].to_owned();
     world.answers.lock().unwrap().insert(format!("plc.test/{BOB}"), cut);
     let error = resolver.account(did(BOB)).await.unwrap_err();
-    assert!(matches!(error.fault, IdentityFault::Http(HttpFault::Broken(_))), "{error}");
+    assert!(matches!(error.fault, IdentityFault::Http(HttpFault::Transport(_))), "{error}");
     assert!(error.is_outage());
 }
 
@@ -402,7 +406,7 @@ async fn a_host_that_does_not_go_on_speaking_is_not_waited_for() {
     world.was_asked(&format!("plc.test/{ALICE}"), 1).await;
     pass(Limits::DOCUMENT.max_time).await;
     let error = lookup.await.unwrap().unwrap_err();
-    let expected = IdentityFault::Http(HttpFault::TimeLimit(Limits::DOCUMENT.max_time));
+    let expected = IdentityFault::Http(HttpFault::Timeout(Limits::DOCUMENT.max_time));
     assert_eq!((&error.fault, error.is_outage()), (&expected, true));
 }
 
@@ -410,12 +414,12 @@ async fn a_host_that_does_not_go_on_speaking_is_not_waited_for() {
 async fn few_at_once_ask_the_hosts_of_one_domain() {
     let (world, resolver) = World::start().await;
     let silence = world.silence.lock().await;
-    let most = Options::default().asked_at_once_of_a_domain;
+    let most = Options::default().max_concurrent_per_domain;
     let names: Vec<String> = (0..3 * most).map(|number| format!("a{number}.many.test")).collect();
     let lookups = names.iter().cloned().map(|name| {
         world.serve_handle(&name, ALICE);
         let asker = resolver.clone();
-        tokio::spawn(async move { asker.did_of(handle(&name)).await })
+        tokio::spawn(async move { asker.resolve_handle(handle(&name)).await })
     });
     let lookups: Vec<_> = lookups.collect();
     let asked = || {
@@ -428,7 +432,8 @@ async fn few_at_once_ask_the_hosts_of_one_domain() {
     // Nobody else had a turn, and another domain has some of its own.
     world.serve_handle("elsewhere.test", BOB);
     let asker = resolver.clone();
-    let elsewhere = tokio::spawn(async move { asker.did_of(handle("elsewhere.test")).await });
+    let elsewhere =
+        tokio::spawn(async move { asker.resolve_handle(handle("elsewhere.test")).await });
     world.was_asked("elsewhere.test/.well-known/atproto-did", 1).await;
     assert_eq!(asked(), most);
     drop(silence);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::dictionary::{Compression, Dictionary, fetch};
 use super::options::Options;
 use super::request::{Question, Version};
-use super::wanted::Wanted;
+use super::wanted::Filter;
 use crate::http::Url;
 use crate::websocket::{DialError, Dialer, Socket, SocketOptions};
 
@@ -14,7 +14,7 @@ pub(super) struct Call {
     pub(super) dialer: Dialer,
     pub(super) url: Url,
     pub(super) cursor: Option<u64>,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: Filter,
     /// How often something else had been wanted by then.
     pub(super) changes: u64,
     pub(super) options: Options,

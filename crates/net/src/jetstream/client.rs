@@ -10,16 +10,16 @@ use super::call::{Call, Prepared};
 use super::dictionary::{Dictionary, Unpacking};
 use super::event::Event;
 use super::followed::{Followed, cursor};
-use super::item::{ClientError, Item, Strange};
+use super::item::{JetstreamError, JetstreamItem, Unrecognized};
 use super::options::Options;
 use super::reading::{Reading, read};
 use super::request::{Question, Version};
 use super::seen::Seen;
-use super::wanted::{Filter, Wanted, WantedError};
-use crate::firehose::{Begin, Notice, Origin};
-use crate::hosts::{Backoff, Chance, HostId};
-use crate::line::{Dial, Line, Turn};
-use crate::websocket::{DialError, DialFault, Dialer, Message, SocketError, tame};
+use super::wanted::{Filter, FilterError, FilterMatcher};
+use crate::firehose::{Notice, StartFrom, Upstream};
+use crate::hosts::{Backoff, HostId, Jitter};
+use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
+use crate::websocket::{DialError, DialFault, Dialer, SocketError, SocketMessage, sanitize};
 
 /// Follows one Jetstream of several at a time.
 ///
@@ -28,11 +28,11 @@ use crate::websocket::{DialError, DialFault, Dialer, Message, SocketError, tame}
 #[derive(Debug)]
 pub struct Client {
     dialer: Dialer,
-    line: Line,
+    line: ReconnectingSocket,
     followed: Vec<Followed>,
     options: Options,
-    wanted: Wanted,
-    filter: Filter,
+    wanted: Filter,
+    filter: FilterMatcher,
     seen: Seen,
     /// The host that brought something new last, and when that was told at the latest.
     latest: Option<(HostId, u64)>,
@@ -45,8 +45,8 @@ pub struct Client {
     changes: u64,
     /// The cursor of the event before, on the same connection.
     before: Option<u64>,
-    ready: VecDeque<Item>,
-    failure: Option<ClientError>,
+    ready: VecDeque<JetstreamItem>,
+    failure: Option<JetstreamError>,
 }
 
 impl Client {
@@ -60,24 +60,24 @@ impl Client {
     /// If there is no origin.
     pub fn new(
         dialer: Dialer,
-        origins: &[Origin],
-        wanted: Wanted,
+        origins: &[Upstream],
+        wanted: Filter,
         options: Options,
-        chance: Chance,
-    ) -> Result<Self, WantedError> {
+        chance: Jitter,
+    ) -> Result<Self, FilterError> {
         wanted.check()?;
         options.compression.check()?;
-        let backoff = Backoff::new(options.pace, chance);
+        let backoff = Backoff::new(options.backoff, chance);
         let lessons = if options.compression.follows_the_host() { LESSONS } else { &LESSONS[..2] };
         let followed: Vec<_> =
-            origins.iter().map(|origin| Followed::new(origin, options.first)).collect();
+            origins.iter().map(|origin| Followed::new(origin, options.start)).collect();
         let times = followed.iter().enumerate();
         let times = times.filter_map(|(at, followed)| Some((followed.micros?, HostId(at))));
         Ok(Self {
-            line: Line::new(origins.len(), backoff, options.max_quiet, lessons),
+            line: ReconnectingSocket::new(origins.len(), backoff, options.message_timeout, lessons),
             latest: times.max().map(|(micros, host)| (host, micros)),
-            filter: Filter::new(&wanted),
-            seen: Seen::new(options.max_seen),
+            filter: FilterMatcher::new(&wanted),
+            seen: Seen::new(options.dedup_capacity),
             prepared: Arc::default(),
             dictionary: None,
             hello: None,
@@ -96,7 +96,7 @@ impl Client {
     ///
     /// # Errors
     /// If nothing more can come.
-    pub async fn next(&mut self) -> Result<Item, ClientError> {
+    pub async fn next(&mut self) -> Result<JetstreamItem, JetstreamError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
                 return Ok(item);
@@ -122,7 +122,7 @@ impl Client {
             };
             match line.next(dial).await {
                 Ok((host, turn)) => self.take(host, turn),
-                Err(error) => return Err(ClientError::NoHostLeft(error)),
+                Err(error) => return Err(JetstreamError::NoHostLeft(error)),
             }
         }
     }
@@ -132,9 +132,9 @@ impl Client {
     ///
     /// # Errors
     /// If it may not be asked for; then nothing changes.
-    pub fn want(&mut self, wanted: Wanted) -> Result<(), WantedError> {
+    pub fn set_filter(&mut self, wanted: Filter) -> Result<(), FilterError> {
         wanted.check()?;
-        (self.filter, self.wanted) = (Filter::new(&wanted), wanted);
+        (self.filter, self.wanted) = (FilterMatcher::new(&wanted), wanted);
         self.changes += 1;
         self.pass_on();
         Ok(())
@@ -158,15 +158,15 @@ impl Client {
         self.line.close().await;
     }
 
-    fn take(&mut self, host: HostId, turn: Turn) {
+    fn take(&mut self, host: HostId, turn: SocketEvent) {
         match turn {
-            Turn::Message(message) => self.hear(host, message),
-            Turn::Connected => self.begin(host),
-            Turn::Lost(reason) => self.tell(Notice::Disconnected { host, reason }),
-            Turn::Refused(error) => self.be_refused(host, error),
-            Turn::LeftOut(error) => self.tell(Notice::LeftOut { host, error }),
-            Turn::Rotated { from, to } => self.tell(Notice::Rotated { from, to }),
-            Turn::Waiting(time) => self.tell(Notice::Waiting { host, time }),
+            SocketEvent::Message(message) => self.hear(host, message),
+            SocketEvent::Connected => self.begin(host),
+            SocketEvent::Lost(reason) => self.tell(Notice::Disconnected { host, reason }),
+            SocketEvent::ConnectFailed(error) => self.be_refused(host, error),
+            SocketEvent::HostExcluded(error) => self.tell(Notice::HostExcluded { host, error }),
+            SocketEvent::Rotated { from, to } => self.tell(Notice::Rotated { from, to }),
+            SocketEvent::RetryScheduled(time) => self.tell(Notice::RetryScheduled { host, time }),
         }
     }
 
@@ -182,15 +182,15 @@ impl Client {
         }
     }
 
-    fn hear(&mut self, host: HostId, message: Message) {
+    fn hear(&mut self, host: HostId, message: SocketMessage) {
         let received = SystemTime::now();
         let text = match message {
-            Message::Text(text) => Bytes::from(text),
-            Message::Binary(packed) => match self.unpack(&packed) {
+            SocketMessage::Text(text) => Bytes::from(text),
+            SocketMessage::Binary(packed) => match self.unpack(&packed) {
                 Ok(text) => text,
                 Err(Unpacking::Needs(needed)) => return self.fail(host, needed),
                 Err(Unpacking::Broken(reason)) => {
-                    return self.hand_over(Strange { host, bytes: packed, reason, received });
+                    return self.hand_over(Unrecognized { host, bytes: packed, reason, received });
                 }
             },
         };
@@ -199,10 +199,10 @@ impl Client {
             Ok(Reading::Info { name, message }) => self.hear_info(host, &name, &message),
             Ok(Reading::Error { name, message }) => self.hear_error(host, &name, &message),
             Ok(Reading::Unknown(kind)) => {
-                let reason = format!("a message of the unknown kind {:?}", tame(&kind));
-                self.hand_over(Strange { host, bytes: text, reason, received });
+                let reason = format!("a message of the unknown kind {:?}", sanitize(&kind));
+                self.hand_over(Unrecognized { host, bytes: text, reason, received });
             }
-            Err(reason) => self.hand_over(Strange { host, bytes: text, reason, received }),
+            Err(reason) => self.hand_over(Unrecognized { host, bytes: text, reason, received }),
         }
     }
 
@@ -228,7 +228,7 @@ impl Client {
         self.line.is_fruitful();
         self.note_time(&event);
         if self.filter.wants(&event) {
-            self.ready.push_back(Item::Event(event));
+            self.ready.push_back(JetstreamItem::Event(event));
         }
     }
 
@@ -241,25 +241,25 @@ impl Client {
     }
 
     fn hear_info(&mut self, host: HostId, name: &str, message: &str) {
-        let (message, cursor) = (tame(message), self.followed[host.0].given);
+        let (message, cursor) = (sanitize(message), self.followed[host.0].given);
         self.tell(match name {
             "OutdatedCursor" => Notice::OutdatedCursor { host, cursor, message },
-            _ => Notice::ServerInfo { host, name: tame(name), message },
+            _ => Notice::ServerInfo { host, name: sanitize(name), message },
         });
     }
 
     fn hear_error(&mut self, host: HostId, name: &str, message: &str) {
         match name {
-            FUTURE_CURSOR => self.void_cursor(host, message, Begin::Live),
+            FUTURE_CURSOR => self.void_cursor(host, message, StartFrom::Live),
             "ConsumerTooSlow" => {
-                self.tell(Notice::ConsumerTooSlow { host, message: tame(message) });
+                self.tell(Notice::ConsumerTooSlow { host, message: sanitize(message) });
             }
             _ => {
-                let (name, message) = (tame(name), tame(message));
+                let (name, message) = (sanitize(name), sanitize(message));
                 self.tell(Notice::ServerError { host, name, message });
             }
         }
-        self.line.hang_up(SocketError::Ended(tame(name)));
+        self.line.hang_up(SocketError::Ended(sanitize(name)));
     }
 
     fn be_refused(&mut self, host: HostId, error: DialError) {
@@ -268,36 +268,36 @@ impl Client {
             DialFault::Refused(refusal) => refusal.message.clone(),
             _ => String::new(),
         };
-        self.tell(Notice::Refused { host, error });
+        self.tell(Notice::ConnectFailed { host, error });
         match &*name {
-            FUTURE_CURSOR => self.void_cursor(host, &message, Begin::Live),
-            CURSOR_TOO_OLD => self.void_cursor(host, &message, Begin::Oldest),
+            FUTURE_CURSOR => self.void_cursor(host, &message, StartFrom::Live),
+            CURSOR_TOO_OLD => self.void_cursor(host, &message, StartFrom::Oldest),
             _ => {}
         }
     }
 
     /// The number is of no use to the host: the next attempt is made by time, if one is known.
-    fn void_cursor(&mut self, host: HostId, message: &str, begin: Begin) {
+    fn void_cursor(&mut self, host: HostId, message: &str, begin: StartFrom) {
         let followed = &mut self.followed[host.0];
         (followed.cursor, followed.micros, followed.begin) = (None, None, begin);
-        let (cursor, message) = (followed.given, tame(message));
+        let (cursor, message) = (followed.given, sanitize(message));
         self.tell(match begin {
-            Begin::Live => Notice::FutureCursor { host, cursor, message },
-            Begin::Oldest => Notice::OutdatedCursor { host, cursor, message },
+            StartFrom::Live => Notice::FutureCursor { host, cursor, message },
+            StartFrom::Oldest => Notice::OutdatedCursor { host, cursor, message },
         });
     }
 
     fn fail(&mut self, host: HostId, needed: u32) {
         let host = self.followed[host.0].url.host_str().unwrap_or_default().to_owned();
-        self.failure = Some(ClientError::Dictionary { host, needed });
+        self.failure = Some(JetstreamError::Dictionary { host, needed });
     }
 
-    fn hand_over(&mut self, strange: Strange) {
-        self.ready.push_back(Item::Strange(strange));
+    fn hand_over(&mut self, strange: Unrecognized) {
+        self.ready.push_back(JetstreamItem::Unrecognized(strange));
     }
 
     fn tell(&mut self, notice: Notice) {
-        self.ready.push_back(Item::Notice(notice));
+        self.ready.push_back(JetstreamItem::Notice(notice));
     }
 }
 

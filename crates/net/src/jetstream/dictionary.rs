@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::{get_dict_id_from_dict, get_dict_id_from_frame};
 
-use super::wanted::WantedError;
+use super::wanted::FilterError;
 use crate::http::{Client, Limits, Url};
 use crate::websocket::{DialError, DialFault, read_said};
 
@@ -24,10 +24,10 @@ pub enum Compression {
 
 impl Compression {
     /// Whether a dictionary that was given is one.
-    pub(super) fn check(&self) -> Result<(), WantedError> {
+    pub(super) fn check(&self) -> Result<(), FilterError> {
         match self {
             Self::Given(bytes) if Dictionary::new(bytes).is_none() => {
-                Err(WantedError::NotADictionary)
+                Err(FilterError::NotADictionary)
             }
             _ => Ok(()),
         }

@@ -7,7 +7,7 @@ use atproto::syntax::{CidTextBuf, DidBuf, NsidBuf, RecordKeyBuf, Tid};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::wanted::Kind;
+use super::wanted::EventKind;
 use crate::hosts::HostId;
 
 /// An event, as one host tells it.
@@ -22,14 +22,14 @@ pub struct Event {
     /// The account.
     pub did: DidBuf,
     /// What happened.
-    pub body: Body,
+    pub body: EventBody,
     /// When it came.
     pub received: SystemTime,
 }
 
 /// What happened to an account.
 #[derive(Clone, Debug)]
-pub enum Body {
+pub enum EventBody {
     /// It did this to a record.
     Commit(Commit),
     /// Its handle, keys or host may have changed.
@@ -102,12 +102,12 @@ pub struct Sync {
 
 impl Event {
     /// Which kind it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> EventKind {
         match &self.body {
-            Body::Commit(_) => Kind::Commit,
-            Body::Identity(_) => Kind::Identity,
-            Body::Account(_) => Kind::Account,
-            Body::Sync(_) => Kind::Sync,
+            EventBody::Commit(_) => EventKind::Commit,
+            EventBody::Identity(_) => EventKind::Identity,
+            EventBody::Account(_) => EventKind::Account,
+            EventBody::Sync(_) => EventKind::Sync,
         }
     }
 
@@ -117,14 +117,14 @@ impl Event {
         self.did.as_str().hash(hasher);
         self.kind().hash(hasher);
         match &self.body {
-            Body::Commit(commit) => {
+            EventBody::Commit(commit) => {
                 let cid = commit.cid.as_ref().map(|cid| cid.as_str());
                 let path = (commit.collection.as_str(), commit.rkey.as_str());
                 (commit.rev.to_bytes(), commit.operation, path, cid).hash(hasher);
             }
-            Body::Identity(identity) => identity.hash(hasher),
-            Body::Account(account) => account.hash(hasher),
-            Body::Sync(sync) => (sync.rev.to_bytes(), &sync.time).hash(hasher),
+            EventBody::Identity(identity) => identity.hash(hasher),
+            EventBody::Account(account) => account.hash(hasher),
+            EventBody::Sync(sync) => (sync.rev.to_bytes(), &sync.time).hash(hasher),
         }
     }
 }

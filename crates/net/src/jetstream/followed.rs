@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::LEAST_TIME;
-use crate::firehose::{Begin, Origin};
+use super::MIN_TIME_CURSOR;
+use crate::firehose::{StartFrom, Upstream};
 use crate::hosts::HostId;
 use crate::http::Url;
 
@@ -15,14 +15,14 @@ pub(super) struct Followed {
     pub(super) cursor: Option<u64>,
     /// When that was told.
     pub(super) micros: Option<u64>,
-    pub(super) begin: Begin,
+    pub(super) begin: StartFrom,
     /// The cursor of the last attempt.
     pub(super) given: Option<u64>,
 }
 
 impl Followed {
-    pub(super) fn new(origin: &Origin, begin: Begin) -> Self {
-        let micros = origin.cursor.filter(|cursor| *cursor >= LEAST_TIME);
+    pub(super) fn new(origin: &Upstream, begin: StartFrom) -> Self {
+        let micros = origin.cursor.filter(|cursor| *cursor >= MIN_TIME_CURSOR);
         Self { url: origin.url.clone(), cursor: origin.cursor, micros, begin, given: None }
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn cursor(
 ) -> Option<u64> {
     let Followed { cursor, micros, begin, .. } = &followed[host.0];
     let rewind = u64::try_from(rewind.as_micros()).unwrap_or(u64::MAX);
-    let bound = latest.map(|(_, micros)| micros.saturating_sub(rewind).max(LEAST_TIME));
+    let bound = latest.map(|(_, micros)| micros.saturating_sub(rewind).max(MIN_TIME_CURSOR));
     let is_another = latest.is_some_and(|(last, _)| last != host);
     match (*cursor, bound) {
         (Some(_), Some(bound)) if is_another && micros.is_none_or(|told| told < bound) => {
@@ -48,6 +48,6 @@ pub(super) fn cursor(
         }
         (Some(own), _) => Some(own),
         (None, Some(bound)) => Some(bound),
-        (None, None) => (*begin == Begin::Oldest).then_some(LEAST_TIME),
+        (None, None) => (*begin == StartFrom::Oldest).then_some(MIN_TIME_CURSOR),
     }
 }

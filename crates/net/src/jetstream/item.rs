@@ -11,18 +11,18 @@ use crate::websocket::DialError;
 
 /// The next thing that happened.
 #[derive(Clone, Debug)]
-pub enum Item {
+pub enum JetstreamItem {
     /// An event.
     Event(Event),
     /// A message that is no event.
-    Strange(Strange),
+    Unrecognized(Unrecognized),
     /// Something else.
     Notice(Notice),
 }
 
 /// A message that is no event.
 #[derive(Clone, Debug)]
-pub struct Strange {
+pub struct Unrecognized {
     /// Who sent it.
     pub host: HostId,
     /// What it says, unpacked if that was possible.
@@ -36,7 +36,7 @@ pub struct Strange {
 /// Why nothing more can come.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientError {
+pub enum JetstreamError {
     /// No host is left that would have us.
     #[error("no host is left: {0}")]
     NoHostLeft(DialError),

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::dictionary::Compression;
 use super::request::Version;
-use crate::firehose::Begin;
-use crate::hosts::Pace;
+use crate::firehose::StartFrom;
+use crate::hosts::BackoffOptions;
 use crate::websocket::SocketOptions;
 
 /// How Jetstreams are followed.
@@ -14,17 +14,17 @@ pub struct Options {
     /// Which version is spoken.
     pub version: Version,
     /// Where a host is begun with while nothing is known of any.
-    pub first: Begin,
+    pub start: StartFrom,
     /// How messages come.
     pub compression: Compression,
     /// How far behind what came last from another host a host is begun with.
     pub rewind: Duration,
     /// How many events are remembered, so as to hand none over twice.
-    pub max_seen: usize,
+    pub dedup_capacity: usize,
     /// The longest time without a message, pings not counted; without, there is none.
-    pub max_quiet: Option<Duration>,
+    pub message_timeout: Option<Duration>,
     /// How long it is waited between attempts.
-    pub pace: Pace,
+    pub backoff: BackoffOptions,
     /// What a WebSocket must bear; a message's length counts both before and after it is unpacked.
     pub socket: SocketOptions<'static>,
 }
@@ -35,12 +35,12 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             version: Version::V2,
-            first: Begin::Live,
+            start: StartFrom::Live,
             compression: Compression::None,
             rewind: Duration::from_secs(30),
-            max_seen: 64 << 10,
-            max_quiet: Some(Duration::from_secs(600)),
-            pace: Pace::default(),
+            dedup_capacity: 64 << 10,
+            message_timeout: Some(Duration::from_secs(600)),
+            backoff: BackoffOptions::default(),
             socket: SocketOptions::default(),
         }
     }

@@ -6,7 +6,7 @@ use atproto::syntax::{CidTextBuf, Datetime, DidBuf, NsidBuf, RecordKeyBuf, Tid};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::event::{Account, Body, Commit, Event, Identity, Operation, Sync};
+use super::event::{Account, Commit, Event, EventBody, Identity, Operation, Sync};
 use super::request::Version;
 use crate::hosts::HostId;
 
@@ -48,7 +48,7 @@ pub(super) fn read(
 }
 
 enum Told {
-    Event { cursor: u64, micros: u64, did: DidBuf, body: Body },
+    Event { cursor: u64, micros: u64, did: DidBuf, body: EventBody },
     Other(Reading),
 }
 
@@ -80,9 +80,9 @@ fn read_v1(text: &[u8]) -> Result<Told, String> {
     }
     let kind = need(told.kind, "kind")?;
     let body = match &*kind {
-        "commit" => Body::Commit(need(told.commit, "commit")?),
-        "identity" => Body::Identity(need(told.identity, "identity")?),
-        "account" => Body::Account(need(told.account, "account")?),
+        "commit" => EventBody::Commit(need(told.commit, "commit")?),
+        "identity" => EventBody::Identity(need(told.identity, "identity")?),
+        "account" => EventBody::Account(need(told.account, "account")?),
         _ => return Ok(Told::Other(Reading::Unknown(kind))),
     };
     let micros = need(told.time_us, "time_us")?;
@@ -156,7 +156,7 @@ fn read_payload(text: &[u8]) -> Result<Told, String> {
     let (cursor, micros) = (need(payload.seq, "seq")?, micros(&need(payload.time, "time")?)?);
     let did = need(payload.did, "did")?;
     let body = match name {
-        "commit" => Body::Commit(Commit {
+        "commit" => EventBody::Commit(Commit {
             rev: need(payload.rev, "rev")?,
             operation: need(payload.operation, "operation")?,
             collection: need(payload.collection, "collection")?,
@@ -164,9 +164,9 @@ fn read_payload(text: &[u8]) -> Result<Told, String> {
             cid: payload.cid,
             record: payload.record,
         }),
-        "identity" => Body::Identity(need(payload.identity, "identity")?),
-        "account" => Body::Account(need(payload.account, "account")?),
-        _ => Body::Sync(need(payload.sync, "sync")?),
+        "identity" => EventBody::Identity(need(payload.identity, "identity")?),
+        "account" => EventBody::Account(need(payload.account, "account")?),
+        _ => EventBody::Sync(need(payload.sync, "sync")?),
     };
     Ok(Told::Event { cursor, micros, did, body })
 }
@@ -200,7 +200,7 @@ mod tests {
     fn an_operation_of_version_1_is_read_with_its_record_as_it_stands() {
         let event = event(Version::V1, COMMIT);
         assert_eq!((event.cursor, event.micros), (1_782_864_000_000_001, 1_782_864_000_000_001));
-        let Body::Commit(commit) = event.body else { panic!("a commit") };
+        let EventBody::Commit(commit) = event.body else { panic!("a commit") };
         let record = commit.record.unwrap();
         assert_eq!(record.get(), r#"{"$type":"app.bsky.feed.post","n":1.5}"#);
         assert_eq!(commit.collection.as_str(), "app.bsky.feed.post");
@@ -213,7 +213,7 @@ mod tests {
             "status":"deleted","time":"2026-07-01T00:00:00Z","seq":3,"did":"did:web:a.test"}}}"##;
         let event = event(Version::V2, text);
         assert_eq!((event.cursor, event.micros), (9, 1_782_864_000_000_001));
-        assert!(matches!(event.body, Body::Account(Account { active: false, .. })));
+        assert!(matches!(event.body, EventBody::Account(Account { active: false, .. })));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::wanted::Wanted;
-use crate::cursors::stream_name;
+use super::wanted::Filter;
+use crate::cursors;
 use crate::http::Url;
 
 /// Which version of the protocol.
@@ -16,8 +16,8 @@ pub enum Version {
 }
 
 /// What the stream of a host is called: cursors are kept under this name.
-pub fn stream(host: &Url, version: Version) -> String {
-    stream_name(&endpoint(host, version))
+pub fn stream_name(host: &Url, version: Version) -> String {
+    cursors::stream_name(&endpoint(host, version))
 }
 
 /// A request.
@@ -32,7 +32,7 @@ pub(super) struct Request {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question<'q> {
     pub(super) version: Version,
-    pub(super) wanted: &'q Wanted,
+    pub(super) wanted: &'q Filter,
     pub(super) cursor: Option<u64>,
     /// The number of the dictionary with which it is to compress.
     pub(super) dictionary: Option<u32>,
@@ -126,20 +126,20 @@ const MAX_URL_BYTES: usize = 4_000;
 
 #[cfg(test)]
 mod tests {
-    use super::super::wanted::Kind;
+    use super::super::wanted::EventKind;
     use super::*;
 
-    fn wanted(dids: usize) -> Wanted {
+    fn wanted(dids: usize) -> Filter {
         let did = |at| format!("did:web:account-{at}.example.com").parse().unwrap();
-        Wanted {
-            kinds: vec![Kind::Commit, Kind::Sync],
+        Filter {
+            kinds: vec![EventKind::Commit, EventKind::Sync],
             collections: vec!["app.bsky.feed.*".to_owned()],
             dids: (0..dids).map(did).collect(),
             max_message_bytes: Some(5_000),
         }
     }
 
-    fn request(version: Version, wanted: &Wanted) -> Request {
+    fn request(version: Version, wanted: &Filter) -> Request {
         let question = Question { version, wanted, cursor: Some(9), dictionary: Some(3) };
         question.to_request(&"wss://jetstream.test".parse().unwrap())
     }
@@ -153,7 +153,7 @@ mod tests {
                   collections=app.bsky.feed.*&dids=did%3Aweb%3Aaccount-0.example.com&\
                   maxMessageSizeBytes=5000&cursor=9&zstdDictionary=3";
         assert_eq!(request(Version::V2, &wanted(1)).url.as_str(), v2);
-        let wanted = Wanted::default();
+        let wanted = Filter::default();
         let question =
             Question { version: Version::V1, wanted: &wanted, cursor: None, dictionary: None };
         let plain = question.to_request(&"wss://jetstream.test".parse().unwrap());

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use atproto::syntax::{DidBuf, Nsid};
 
-use super::event::{Body, Event};
+use super::event::{Event, EventBody};
 
 /// What is to be told: of each kind of choice, all if it is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Filter {
     /// Kinds of events. Version 1 is told everything, and the others are left out here.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<EventKind>,
     /// Collections, or the beginnings of their names with `.*` behind; they choose among commits only.
     pub collections: Vec<String>,
     /// Accounts.
@@ -21,7 +21,7 @@ pub struct Wanted {
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum EventKind {
     /// An operation of a commit.
     Commit,
     /// What an account is called, or its keys, may have changed.
@@ -32,7 +32,7 @@ pub enum Kind {
     Sync,
 }
 
-impl Kind {
+impl EventKind {
     /// The name in the protocol.
     pub fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Kind {
 /// What cannot be wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum WantedError {
+pub enum FilterError {
     /// More collections than the protocol allows.
     #[error("{0} collections: {MAX_COLLECTIONS} may be wanted")]
     Collections(usize),
@@ -65,24 +65,24 @@ pub enum WantedError {
     NotADictionary,
 }
 
-impl Wanted {
+impl Filter {
     /// Whether this may be asked for.
     ///
     /// # Errors
     /// If not: why.
-    pub fn check(&self) -> Result<(), WantedError> {
+    pub fn check(&self) -> Result<(), FilterError> {
         if self.collections.len() > MAX_COLLECTIONS {
-            return Err(WantedError::Collections(self.collections.len()));
+            return Err(FilterError::Collections(self.collections.len()));
         }
         if self.dids.len() > MAX_DIDS {
-            return Err(WantedError::Dids(self.dids.len()));
+            return Err(FilterError::Dids(self.dids.len()));
         }
         if let Some(wrong) = self.collections.iter().find(|wanted| !is_collection(wanted)) {
-            return Err(WantedError::Collection(wrong.clone()));
+            return Err(FilterError::Collection(wrong.clone()));
         }
-        let no_commits = !self.kinds.is_empty() && !self.kinds.contains(&Kind::Commit);
+        let no_commits = !self.kinds.is_empty() && !self.kinds.contains(&EventKind::Commit);
         match no_commits && !self.collections.is_empty() {
-            true => Err(WantedError::CollectionsWithoutCommits),
+            true => Err(FilterError::CollectionsWithoutCommits),
             false => Ok(()),
         }
     }
@@ -98,15 +98,15 @@ fn is_collection(wanted: &str) -> bool {
 
 /// Whether events are wanted: for what a host was not asked to leave out.
 #[derive(Clone, Debug)]
-pub(super) struct Filter {
-    kinds: Vec<Kind>,
+pub(super) struct FilterMatcher {
+    kinds: Vec<EventKind>,
     collections: HashSet<String>,
     starts: Vec<String>,
     dids: HashSet<DidBuf>,
 }
 
-impl Filter {
-    pub(super) fn new(wanted: &Wanted) -> Self {
+impl FilterMatcher {
+    pub(super) fn new(wanted: &Filter) -> Self {
         let starts = wanted.collections.iter().filter_map(|wanted| wanted.strip_suffix('*'));
         let whole = wanted.collections.iter().filter(|wanted| !wanted.ends_with('*'));
         Self {
@@ -123,8 +123,8 @@ impl Filter {
         is_kind && is_did && self.wants_body(&event.body)
     }
 
-    fn wants_body(&self, body: &Body) -> bool {
-        let Body::Commit(commit) = body else { return true };
+    fn wants_body(&self, body: &EventBody) -> bool {
+        let EventBody::Commit(commit) = body else { return true };
         let name = commit.collection.as_str();
         (self.collections.is_empty() && self.starts.is_empty())
             || self.collections.contains(name)
@@ -142,10 +142,10 @@ pub(super) const MAX_DIDS: usize = 10_000;
 mod tests {
     use super::*;
 
-    fn collections(names: &[&str]) -> Wanted {
-        Wanted {
+    fn collections(names: &[&str]) -> Filter {
+        Filter {
             collections: names.iter().map(|name| (*name).to_owned()).collect(),
-            ..Wanted::default()
+            ..Filter::default()
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(collections(&[right]).check(), Ok(()), "{right}");
         }
         for wrong in ["", "*", ".*", "app", "app.bsky", "app.bsky.feed.", "a b.*", "app.bsky.f*"] {
-            let error = WantedError::Collection(wrong.to_owned());
+            let error = FilterError::Collection(wrong.to_owned());
             assert_eq!(collections(&[wrong]).check(), Err(error), "{wrong}");
         }
     }
@@ -164,14 +164,14 @@ mod tests {
     fn the_limits_of_the_protocol_are_held() {
         let name = "app.bsky.feed.post";
         assert_eq!(collections(&[name; 100]).check(), Ok(()));
-        assert_eq!(collections(&[name; 101]).check(), Err(WantedError::Collections(101)));
-        let dids = |count: usize| Wanted {
+        assert_eq!(collections(&[name; 101]).check(), Err(FilterError::Collections(101)));
+        let dids = |count: usize| Filter {
             dids: vec!["did:web:a.test".parse().unwrap(); count],
-            ..Wanted::default()
+            ..Filter::default()
         };
         assert_eq!(dids(10_000).check(), Ok(()));
-        assert_eq!(dids(10_001).check(), Err(WantedError::Dids(10_001)));
-        let odd = Wanted { kinds: vec![Kind::Identity], ..collections(&[name]) };
-        assert_eq!(odd.check(), Err(WantedError::CollectionsWithoutCommits));
+        assert_eq!(dids(10_001).check(), Err(FilterError::Dids(10_001)));
+        let odd = Filter { kinds: vec![EventKind::Identity], ..collections(&[name]) };
+        assert_eq!(odd.check(), Err(FilterError::CollectionsWithoutCommits));
     }
 }

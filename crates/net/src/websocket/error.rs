@@ -69,7 +69,7 @@ impl DialError {
                 408 | 425 | 429 => true,
                 status => !(400..500).contains(&status),
             },
-            DialFault::Http(fault) => !matches!(fault, HttpFault::Forbidden(_)),
+            DialFault::Http(fault) => !matches!(fault, HttpFault::Egress(_)),
             DialFault::Handshake(_) => true,
         }
     }
@@ -106,13 +106,13 @@ pub enum SocketError {
     Idle(Duration),
     /// Only pings came for this time.
     #[error("no message for {0:?}")]
-    Quiet(Duration),
+    NoMessage(Duration),
     /// The stream ended with an error of this name.
     #[error("the stream ended with {0}")]
     Ended(String),
     /// A message is longer than this many bytes.
     #[error("a message of more than {0} bytes")]
-    TooLong(usize),
+    TooLarge(usize),
     /// The other side closed it.
     #[error("closed by the server with {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
     Closed {
@@ -132,7 +132,7 @@ pub enum SocketError {
 impl SocketError {
     pub(super) fn of(error: Error, max_message_bytes: usize) -> Self {
         match error {
-            Error::Capacity(_) => Self::TooLong(max_message_bytes),
+            Error::Capacity(_) => Self::TooLarge(max_message_bytes),
             Error::ConnectionClosed | Error::AlreadyClosed => {
                 Self::Closed { code: NO_CODE, reason: String::new() }
             }

@@ -19,11 +19,11 @@ use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::gate;
 use crate::http::{Client, HttpError, HttpFault};
+use crate::rate_limit;
 
 pub use error::{DialError, DialFault, Refusal, SocketError};
-pub use socket::{Message, Socket};
+pub use socket::{Socket, SocketMessage};
 
 /// Opens WebSockets. Clones share what it knows of TLS.
 #[derive(Clone, Debug)]
@@ -35,13 +35,13 @@ pub struct SocketOptions<'a> {
     /// The subprotocol that is asked for. A server may agree to none, but not to another.
     pub protocol: Option<&'a str>,
     /// The longest time until the upgrade.
-    pub max_handshake: Duration,
+    pub handshake_timeout: Duration,
     /// The longest message, in bytes.
     pub max_message_bytes: usize,
     /// How often the other side is pinged while nothing comes.
-    pub ping_every: Duration,
+    pub ping_interval: Duration,
     /// The longest time without a byte.
-    pub max_silence: Duration,
+    pub idle_timeout: Duration,
     /// How much is read at once, in bytes.
     pub read_buffer_bytes: usize,
 }
@@ -52,10 +52,10 @@ impl Default for SocketOptions<'_> {
     fn default() -> Self {
         Self {
             protocol: None,
-            max_handshake: Duration::from_secs(15),
+            handshake_timeout: Duration::from_secs(15),
             max_message_bytes: 16 << 20,
-            ping_every: Duration::from_secs(30),
-            max_silence: Duration::from_secs(60),
+            ping_interval: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
             read_buffer_bytes: 256 << 10,
         }
     }
@@ -81,8 +81,8 @@ impl Dialer {
         let refused = |fault| DialError::new(host, fault);
         let key = generate_key();
         let headers = request_headers(&key, options.protocol).map_err(refused)?;
-        let ends = Instant::now() + options.max_handshake;
-        let late = |_| refused(DialFault::Http(HttpFault::TimeLimit(options.max_handshake)));
+        let ends = Instant::now() + options.handshake_timeout;
+        let late = |_| refused(DialFault::Http(HttpFault::Timeout(options.handshake_timeout)));
         let asked = self.0.ask_upgrade(url, headers);
         let response = timeout_at(ends, asked).await.map_err(late)??;
         if response.status() != 101 {
@@ -153,9 +153,9 @@ pub(crate) fn read_said(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusa
         error: None,
         message: Some(String::from_utf8_lossy(body).into_owned()),
     });
-    let message = said.message.as_deref().map(tame).unwrap_or_default();
-    let retry_after = gate::asked_wait(status, headers);
-    Refusal { status, name: said.error.as_deref().map(tame), message, retry_after }
+    let message = said.message.as_deref().map(sanitize).unwrap_or_default();
+    let retry_after = rate_limit::asked_wait(status, headers);
+    Refusal { status, name: said.error.as_deref().map(sanitize), message, retry_after }
 }
 
 #[derive(Deserialize)]
@@ -165,7 +165,7 @@ struct Said {
 }
 
 /// One line of a stranger's text, without what would steer a terminal.
-pub(crate) fn tame(text: &str) -> String {
+pub(crate) fn sanitize(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().filter(|c| !c.is_control()).take(MAX_TOLD_CHARS).collect()
 }

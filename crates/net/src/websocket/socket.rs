@@ -23,8 +23,8 @@ use super::error::{NO_CODE, SocketError};
 pub struct Socket {
     stream: WebSocketStream<Metered>,
     max_message_bytes: usize,
-    ping_every: Duration,
-    max_silence: Duration,
+    ping_interval: Duration,
+    idle_timeout: Duration,
     /// When the last byte came, or since when we wait for one.
     heard: Instant,
     /// Whether the last message was handed over and the next has not been asked for.
@@ -36,7 +36,7 @@ pub struct Socket {
 
 /// What comes over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum SocketMessage {
     /// Bytes, which share their memory with nothing else.
     Binary(Bytes),
     /// Text.
@@ -54,8 +54,8 @@ impl Socket {
         Self {
             stream: WebSocketStream::from_raw_socket(metered, Role::Client, Some(config)).await,
             max_message_bytes: options.max_message_bytes,
-            ping_every: options.ping_every,
-            max_silence: options.max_silence,
+            ping_interval: options.ping_interval,
+            idle_timeout: options.idle_timeout,
             heard: now,
             is_paused: true,
             pinged: now,
@@ -70,7 +70,7 @@ impl Socket {
     ///
     /// # Errors
     /// If the connection ends, for whatever reason; then it stays ended.
-    pub async fn next(&mut self) -> Result<Message, SocketError> {
+    pub async fn next(&mut self) -> Result<SocketMessage, SocketError> {
         if std::mem::take(&mut self.is_paused) {
             self.heard = Instant::now();
         }
@@ -79,9 +79,9 @@ impl Socket {
         Ok(message)
     }
 
-    async fn wait(&mut self) -> Result<Message, SocketError> {
+    async fn wait(&mut self) -> Result<SocketMessage, SocketError> {
         loop {
-            let wake = (self.heard + self.max_silence).min(self.pinged + self.ping_every);
+            let wake = (self.heard + self.idle_timeout).min(self.pinged + self.ping_interval);
             let came = tokio::select! {
                 biased;
                 came = self.stream.next() => came,
@@ -94,9 +94,9 @@ impl Socket {
             match came {
                 // Its memory is a part of the read buffer, which a message that is kept would hold.
                 Some(Ok(Raw::Binary(bytes))) => {
-                    return Ok(Message::Binary(Bytes::copy_from_slice(&bytes)));
+                    return Ok(SocketMessage::Binary(Bytes::copy_from_slice(&bytes)));
                 }
-                Some(Ok(Raw::Text(text))) => return Ok(Message::Text(text)),
+                Some(Ok(Raw::Text(text))) => return Ok(SocketMessage::Text(text)),
                 Some(Ok(Raw::Close(frame))) => return Err(closed(frame)),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(SocketError::of(error, self.max_message_bytes)),
@@ -123,10 +123,10 @@ impl Socket {
     async fn wake(&mut self) -> Result<(), SocketError> {
         self.note_bytes();
         let now = Instant::now();
-        if now >= self.heard + self.max_silence {
-            return Err(SocketError::Idle(self.max_silence));
+        if now >= self.heard + self.idle_timeout {
+            return Err(SocketError::Idle(self.idle_timeout));
         }
-        if now >= self.pinged + self.ping_every {
+        if now >= self.pinged + self.ping_interval {
             self.pinged = now;
             self.send(Raw::Ping(Bytes::new())).await?;
         }
@@ -141,8 +141,8 @@ impl Socket {
     }
 
     async fn send(&mut self, message: Raw) -> Result<(), SocketError> {
-        let sent = tokio::time::timeout(self.max_silence, self.stream.send(message)).await;
-        let sent = sent.map_err(|_| SocketError::Idle(self.max_silence))?;
+        let sent = tokio::time::timeout(self.idle_timeout, self.stream.send(message)).await;
+        let sent = sent.map_err(|_| SocketError::Idle(self.idle_timeout))?;
         sent.map_err(|error| SocketError::of(error, self.max_message_bytes))
     }
 }
@@ -151,7 +151,7 @@ fn closed(frame: Option<CloseFrame>) -> SocketError {
     match frame {
         Some(frame) => SocketError::Closed {
             code: frame.code.into(),
-            reason: super::tame(frame.reason.as_str()),
+            reason: super::sanitize(frame.reason.as_str()),
         },
         None => SocketError::Closed { code: NO_CODE, reason: String::new() },
     }

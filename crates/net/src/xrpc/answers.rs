@@ -60,7 +60,7 @@ pub struct ListedHost {
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<T> {
+pub struct ListPage<T> {
     /// What is on it.
     pub items: Vec<T>,
     /// Where the next page begins, in the server's own words; `None` behind the last one.
@@ -71,7 +71,7 @@ pub struct Page<T> {
 pub(super) trait Paged: for<'de> Deserialize<'de> {
     type Item;
 
-    fn into_page(self) -> Page<Self::Item>;
+    fn into_page(self) -> ListPage<Self::Item>;
 }
 
 /// `listRepos`.
@@ -103,25 +103,25 @@ pub(super) struct Hosts {
 impl Paged for Repos {
     type Item = ListedRepo;
 
-    fn into_page(self) -> Page<ListedRepo> {
-        Page { items: self.repos, cursor: self.cursor }
+    fn into_page(self) -> ListPage<ListedRepo> {
+        ListPage { items: self.repos, cursor: self.cursor }
     }
 }
 
 impl Paged for Dids {
     type Item = DidBuf;
 
-    fn into_page(self) -> Page<DidBuf> {
+    fn into_page(self) -> ListPage<DidBuf> {
         let items = self.repos.into_iter().map(|listed| listed.did).collect();
-        Page { items, cursor: self.cursor }
+        ListPage { items, cursor: self.cursor }
     }
 }
 
 impl Paged for Hosts {
     type Item = ListedHost;
 
-    fn into_page(self) -> Page<ListedHost> {
-        Page { items: self.hosts, cursor: self.cursor }
+    fn into_page(self) -> ListPage<ListedHost> {
+        ListPage { items: self.hosts, cursor: self.cursor }
     }
 }
 

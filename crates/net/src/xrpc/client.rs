@@ -9,19 +9,19 @@ use reqwest::Url;
 use serde::de::DeserializeOwned;
 
 use super::answers::{Dids, Hosts, Paged, Repos};
-use super::question::{Question, url};
+use super::request::{Request, url};
 use super::{
-    FetchError, Fetched, LatestCommit, ListedHost, ListedRepo, Page, Pages, Paging, RepoStatus,
-    RepoStream, XrpcError, XrpcFault,
+    FetchError, FetchedRepo, LatestCommit, ListPage, ListedHost, ListedRepo, PageOptions, Pages,
+    RepoStatus, RepoStream, XrpcError, XrpcFault,
 };
-use crate::gate::Gate;
 use crate::http::{self, Limits};
+use crate::rate_limit::RateLimiter;
 
 /// Asks servers for repositories and lists. Clones share connections and what hosts have asked for.
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(super) http: http::Client,
-    pub(super) gate: Gate,
+    pub(super) gate: RateLimiter,
     /// How often a host is asked that wants to be left alone for a short time.
     pub(super) attempts: u32,
 }
@@ -29,11 +29,11 @@ pub struct Client {
 impl Client {
     /// A client that connects where `http` does.
     pub fn new(http: http::Client) -> Self {
-        Self { http, gate: Gate::default(), attempts: 3 }
+        Self { http, gate: RateLimiter::default(), attempts: 3 }
     }
 
     /// The same, asking hosts through `gate`, which others may use too.
-    pub fn with_gate(self, gate: Gate) -> Self {
+    pub fn with_rate_limiter(self, gate: RateLimiter) -> Self {
         Self { gate, ..self }
     }
 
@@ -58,9 +58,9 @@ impl Client {
         let since = since.map(|rev| rev.to_string());
         let mut parameters = vec![("did", did.as_str())];
         parameters.extend(since.as_deref().map(|rev| ("since", rev)));
-        let question = Question { method: "getRepo", limits };
-        let answer = question.ask(self, url(host, question.method, &parameters)).await?;
-        Ok(RepoStream::new(question.method, answer))
+        let request = Request { method: "getRepo", limits };
+        let answer = request.ask(self, url(host, request.method, &parameters)).await?;
+        Ok(RepoStream::new(request.method, answer))
     }
 
     /// `getRepo`, written to a file as it comes.
@@ -74,7 +74,7 @@ impl Client {
         did: Did<'_>,
         into: &mut (impl Write + ?Sized),
         limits: &Limits,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedRepo, FetchError> {
         self.get_repo(host, did, None, limits).await?.write_to(into).await
     }
 
@@ -139,7 +139,7 @@ impl Client {
     }
 
     /// `listRepos`: all accounts of a host, page by page.
-    pub fn list_repos(&self, host: &Url, paging: &Paging<'_>) -> Pages<'_, ListedRepo> {
+    pub fn list_repos(&self, host: &Url, paging: &PageOptions<'_>) -> Pages<'_, ListedRepo> {
         Pages::new(self, host, "listRepos", &[], paging, read::<Repos>)
     }
 
@@ -148,14 +148,14 @@ impl Client {
         &self,
         host: &Url,
         collection: Nsid<'_>,
-        paging: &Paging<'_>,
+        paging: &PageOptions<'_>,
     ) -> Pages<'_, DidBuf> {
         let parameters = [("collection", collection.as_str())];
         Pages::new(self, host, "listReposByCollection", &parameters, paging, read::<Dids>)
     }
 
     /// `listHosts`: the servers that a relay reads, page by page.
-    pub fn list_hosts(&self, host: &Url, paging: &Paging<'_>) -> Pages<'_, ListedHost> {
+    pub fn list_hosts(&self, host: &Url, paging: &PageOptions<'_>) -> Pages<'_, ListedHost> {
         Pages::new(self, host, "listHosts", &[], paging, read::<Hosts>)
     }
 
@@ -165,8 +165,8 @@ impl Client {
         method: &'static str,
         parameters: &[(&str, &str)],
     ) -> Result<Bytes, XrpcError> {
-        let question = Question { method, limits: &Limits::SLICE };
-        question.ask(self, url(host, method, parameters)).await?.whole(&question).await
+        let request = Request { method, limits: &Limits::SLICE };
+        request.ask(self, url(host, method, parameters)).await?.whole(&request).await
     }
 
     async fn json<T: DeserializeOwned>(
@@ -175,12 +175,12 @@ impl Client {
         method: &'static str,
         parameters: &[(&str, &str)],
     ) -> Result<T, XrpcError> {
-        let question = Question { method, limits: &Limits::DOCUMENT };
-        let answer = question.ask(self, url(host, method, parameters)).await?;
-        answer.json(&question, |body| serde_json::from_slice(body)).await
+        let request = Request { method, limits: &Limits::DOCUMENT };
+        let answer = request.ask(self, url(host, method, parameters)).await?;
+        answer.json(&request, |body| serde_json::from_slice(body)).await
     }
 }
 
-fn read<A: Paged>(body: &[u8]) -> serde_json::Result<Page<A::Item>> {
+fn read<A: Paged>(body: &[u8]) -> serde_json::Result<ListPage<A::Item>> {
     serde_json::from_slice(body).map(A::into_page)
 }

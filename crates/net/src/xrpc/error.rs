@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::gate::TooEarly;
 use crate::http::HttpFault;
+use crate::rate_limit::RateLimited;
 
 /// Why there is no answer to a method, or no whole one, and from whom.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum XrpcFault {
     Status(u16),
     /// The host asked us to come later.
     #[error(transparent)]
-    TooEarly(TooEarly),
+    RateLimited(RateLimited),
     /// No answer, or no whole one.
     #[error(transparent)]
     Http(HttpFault),
@@ -113,11 +113,11 @@ names! {
     HostNotFound,
     /// The relay wants nothing of the host.
     HostBanned,
-    /// The question breaks a rule of the method.
+    /// The request breaks a rule of the method.
     InvalidRequest,
     /// The server does not have the method.
     MethodNotImplemented,
-    /// The question wants somebody who is logged in.
+    /// The request wants somebody who is logged in.
     AuthenticationRequired,
     /// Too many questions.
     RateLimitExceeded,
@@ -150,9 +150,9 @@ impl XrpcError {
             }
             XrpcFault::Http(fault) => !matches!(
                 fault,
-                HttpFault::Forbidden(_) | HttpFault::TooLong(_) | HttpFault::Redirects(_)
+                HttpFault::Egress(_) | HttpFault::TooLarge(_) | HttpFault::Redirects(_)
             ),
-            XrpcFault::TooEarly(_) => true,
+            XrpcFault::RateLimited(_) => true,
             _ => false,
         }
     }

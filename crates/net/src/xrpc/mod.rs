@@ -5,18 +5,18 @@
 //! them.
 //!
 //! Errors are told by their names. A host that asks for patience is left alone for as long as it says
-//! (see [`gate`](crate::gate)), and then asked again a few times; a redirect, as relays answer
-//! `getRepo`, is a question to another host, with every check that the first one passed.
+//! (see [`gate`](crate::rate_limit)), and then asked again a few times; a redirect, as relays answer
+//! `getRepo`, is a request to another host, with every check that the first one passed.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
 //! use atproto::syntax::Did;
 //! use wireproof_net::http::{self, Limits};
-//! use wireproof_net::{names::SystemNames, reach::Reach, xrpc};
+//! use wireproof_net::{dns::SystemDns, egress::EgressPolicy, xrpc};
 //!
-//! let names = Arc::new(SystemNames::new()?);
-//! let client = xrpc::Client::new(http::Client::new(Reach::Public, names)?);
+//! let names = Arc::new(SystemDns::new()?);
+//! let client = xrpc::Client::new(http::Client::new(EgressPolicy::Public, names)?);
 //! let did = Did::parse("did:plc:ewvi7nxzyoun6zhxrhs64oiz")?;
 //! let mut file = std::fs::File::create("repository.car")?;
 //! let host = "https://pds.example.com".parse()?;
@@ -30,13 +30,13 @@ mod answers;
 mod client;
 mod error;
 mod pages;
-mod question;
+mod request;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use answers::{LatestCommit, ListedHost, ListedRepo, Page, RepoStatus};
+pub use answers::{LatestCommit, ListPage, ListedHost, ListedRepo, RepoStatus};
 pub use client::Client;
 pub use error::{ErrorName, NamedError, XrpcError, XrpcFault};
-pub use pages::{Pages, Paging};
-pub use stream::{FetchError, Fetched, RepoStream};
+pub use pages::{PageOptions, Pages};
+pub use stream::{FetchError, FetchedRepo, RepoStream};

@@ -2,13 +2,13 @@
 
 use reqwest::Url;
 
-use super::question::{Question, url};
-use super::{Client, Page, XrpcError, XrpcFault};
+use super::request::{Request, url};
+use super::{Client, ListPage, XrpcError, XrpcFault};
 use crate::http::Limits;
 
 /// Where a list begins, and how much of it stands on a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Paging<'p> {
+pub struct PageOptions<'p> {
     /// How many a page; `None` as the host likes.
     pub limit: Option<u16>,
     /// Where to begin, as the same host said it on an earlier page; `None` for the beginning.
@@ -26,7 +26,7 @@ pub struct Pages<'c, T> {
     next: Next,
 }
 
-type Read<T> = fn(&[u8]) -> serde_json::Result<Page<T>>;
+type Read<T> = fn(&[u8]) -> serde_json::Result<ListPage<T>>;
 
 #[derive(Debug)]
 enum Next {
@@ -41,7 +41,7 @@ impl<'c, T> Pages<'c, T> {
         host: &Url,
         method: &'static str,
         parameters: &[(&str, &str)],
-        paging: &Paging<'_>,
+        paging: &PageOptions<'_>,
         read: Read<T>,
     ) -> Self {
         let limit = paging.limit.map(|limit| limit.to_string());
@@ -56,20 +56,20 @@ impl<'c, T> Pages<'c, T> {
     /// # Errors
     /// If the host does not give it, or gives what the method does not have, or the cursor of this
     /// page as that of the next.
-    pub async fn next(&mut self) -> Result<Option<Page<T>>, XrpcError> {
+    pub async fn next(&mut self) -> Result<Option<ListPage<T>>, XrpcError> {
         let mut url = self.url.clone();
         match &self.next {
             Next::First => {}
             Next::At(cursor) => drop(url.query_pairs_mut().append_pair("cursor", cursor)),
             Next::None => return Ok(None),
         }
-        let question = Question { method: self.method, limits: &Limits::LIST };
-        let answer = question.ask(self.client, url).await?;
+        let request = Request { method: self.method, limits: &Limits::LIST };
+        let answer = request.ask(self.client, url).await?;
         let host = answer.host.clone();
-        let page = answer.json(&question, self.read).await?;
+        let page = answer.json(&request, self.read).await?;
         self.next = match (&page.cursor, &self.next) {
             (Some(cursor), Next::At(last)) if cursor == last => {
-                return Err(question.error(&host, XrpcFault::Cursor));
+                return Err(request.error(&host, XrpcFault::Cursor));
             }
             (Some(cursor), _) => Next::At(cursor.clone()),
             (None, _) => Next::None,

@@ -4,21 +4,21 @@ use std::io::{self, Write};
 
 use bytes::Bytes;
 
-use super::question::Answer;
+use super::request::Response;
 use super::{XrpcError, XrpcFault};
-use crate::http::{Body, HttpError};
+use crate::http::{HttpError, ResponseBody};
 
 /// The archive that a server gives, piece by piece. Nothing is proved of it.
 #[derive(Debug)]
 pub struct RepoStream {
     method: &'static str,
     host: Box<str>,
-    body: Body,
+    body: ResponseBody,
 }
 
 /// What was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchedRepo {
     /// The host that gave it: behind a redirect, the one that it led to.
     pub host: Box<str>,
     /// How many bytes.
@@ -37,7 +37,7 @@ pub enum FetchError {
 }
 
 impl RepoStream {
-    pub(super) fn new(method: &'static str, answer: Answer) -> Self {
+    pub(super) fn new(method: &'static str, answer: Response) -> Self {
         Self { method, host: answer.host, body: answer.body }
     }
 
@@ -81,13 +81,13 @@ impl RepoStream {
     pub async fn write_to(
         &mut self,
         into: &mut (impl Write + ?Sized),
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<FetchedRepo, FetchError> {
         let before = self.received();
         while let Some(piece) = self.next().await? {
             into.write_all(&piece)?;
         }
         into.flush()?;
-        Ok(Fetched { host: self.host().into(), bytes: self.received() - before })
+        Ok(FetchedRepo { host: self.host().into(), bytes: self.received() - before })
     }
 
     #[cold]

@@ -10,12 +10,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::gate::Gate;
+use crate::dns::LoopbackDns;
+use crate::egress::EgressPolicy;
 use crate::http::{self, HttpFault, Limits, MAX_REDIRECTS};
-use crate::names::LoopbackNames;
-use crate::reach::Reach;
+use crate::rate_limit::RateLimiter;
 
-/// A server that gives every question the same answer, and counts them.
+/// A server that gives every request the same answer, and counts them.
 struct Host {
     url: Url,
     asked: Arc<AtomicUsize>,
@@ -53,7 +53,7 @@ impl Host {
     }
 
     async fn repo(&self, client: &Client) -> XrpcFault {
-        let limits = Limits { max_silence: Duration::from_millis(300), ..Limits::REPOSITORY };
+        let limits = Limits { idle_timeout: Duration::from_millis(300), ..Limits::REPOSITORY };
         repo(client, &self.url, &limits).await
     }
 
@@ -68,8 +68,8 @@ async fn repo(client: &Client, host: &Url, limits: &Limits) -> XrpcFault {
 }
 
 fn client() -> Client {
-    let http = http::Client::new(Reach::Loopback, Arc::new(LoopbackNames)).unwrap();
-    Client::new(http).with_gate(Gate::new(Duration::ZERO))
+    let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+    Client::new(http).with_rate_limiter(RateLimiter::new(Duration::ZERO))
 }
 
 fn did() -> Did<'static> {
@@ -101,7 +101,7 @@ async fn what_is_not_the_methods_is_told_as_such() {
     let other = Host::serving("200 OK", "", r#"{"did":"did:web:a.test","active":true}"#).await;
     assert_eq!(other.status().await, XrpcFault::Schema("of another account".into()));
     let long = Host::serving("200 OK", "", &" ".repeat((256 << 10) + 1)).await;
-    assert_eq!(long.status().await, XrpcFault::Http(HttpFault::TooLong(256 << 10)));
+    assert_eq!(long.status().await, XrpcFault::Http(HttpFault::TooLarge(256 << 10)));
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_host_is_left_alone_when_its_limit_is_used_up_and_not_only_when_it_say
     let other = Host::serving("400 x", "", r#"{"error":"RepoNotFound"}"#).await;
     let client = client();
     assert!(matches!(host.repo(&client).await, XrpcFault::Named(_)));
-    assert!(matches!(host.repo(&client).await, XrpcFault::TooEarly(_)));
+    assert!(matches!(host.repo(&client).await, XrpcFault::RateLimited(_)));
     assert!(matches!(other.repo(&client).await, XrpcFault::Named(_)));
     assert_eq!((host.asked(), other.asked()), (1, 1));
 }
@@ -130,7 +130,7 @@ async fn a_host_is_left_alone_when_its_limit_is_used_up_and_not_only_when_it_say
 async fn a_list_in_a_circle_ends() {
     let host = Host::serving("200 OK", "", r#"{"repos":[],"cursor":"a"}"#).await;
     let client = client();
-    let mut pages = client.list_repos(&host.url, &Paging::default());
+    let mut pages = client.list_repos(&host.url, &PageOptions::default());
     assert_eq!(pages.next().await.unwrap().unwrap().cursor.as_deref(), Some("a"));
     assert_eq!(pages.next().await.unwrap_err().fault, XrpcFault::Cursor);
     assert_eq!(host.asked(), 2);
@@ -147,6 +147,6 @@ async fn a_host_that_takes_a_question_and_says_nothing_is_not_waited_for() {
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(36)).await;
     tokio::time::resume();
-    let expected = HttpFault::Silence(Limits::REPOSITORY.max_silence);
+    let expected = HttpFault::Idle(Limits::REPOSITORY.idle_timeout);
     assert_eq!(fault.await.unwrap(), XrpcFault::Http(expected));
 }

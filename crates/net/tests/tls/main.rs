@@ -12,11 +12,11 @@ use std::sync::Arc;
 use atproto::event::{Event, Identity};
 use atproto::syntax::Did;
 use tokio_tungstenite::tungstenite::Message;
-use wireproof_net::firehose::{Feed, FeedItem, FeedOptions, Notice, Origin};
-use wireproof_net::hosts::Chance;
+use wireproof_net::dns::LoopbackDns;
+use wireproof_net::firehose::{Feed, FeedItem, FeedOptions, Notice, Upstream};
+use wireproof_net::hosts::Jitter;
 use wireproof_net::http::{CertificateFault, Client, HttpError, HttpFault, Limits, Url};
-use wireproof_net::jetstream::{self, Version, Wanted};
-use wireproof_net::names::LoopbackNames;
+use wireproof_net::jetstream::{self, Filter, Version};
 use wireproof_net::websocket::{DialError, DialFault, Dialer, SocketOptions};
 use wireproof_net::{identity, xrpc};
 
@@ -26,15 +26,15 @@ const DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
 
 /// A client that trusts this authority alone.
 fn trusting(authority: &Authority) -> Client {
-    Client::on_loopback_trusting_only(&authority.pem(), Arc::new(LoopbackNames)).unwrap()
+    Client::on_loopback_trusting_only(&authority.pem(), Arc::new(LoopbackDns)).unwrap()
 }
 
 fn url(text: &str) -> Url {
     text.parse().unwrap()
 }
 
-fn origin(port: u16) -> [Origin; 1] {
-    [Origin::new(url(&format!("wss://localhost:{port}")))]
+fn origin(port: u16) -> [Upstream; 1] {
+    [Upstream::new(url(&format!("wss://localhost:{port}")))]
 }
 
 fn frame(seq: i64) -> Vec<u8> {
@@ -63,15 +63,15 @@ async fn a_firehose_over_tls_is_heard() {
     let authority = Authority::named("known");
     let port = serve(&authority, two_frames()).await;
     let dialer = Dialer::new(trusting(&authority));
-    let mut feed = Feed::new(dialer, &origin(port), FeedOptions::default(), Chance::new());
+    let mut feed = Feed::new(dialer, &origin(port), FeedOptions::default(), Jitter::new());
     let mut seqs = Vec::new();
     while seqs.len() < 2 {
         match feed.next().await.unwrap() {
-            FeedItem::Arrival(arrival) => {
+            FeedItem::Frame(arrival) => {
                 assert_eq!(arrival.frame, frame(arrival.seq.unwrap() as i64));
                 seqs.extend(arrival.seq);
             }
-            FeedItem::Notice(Notice::Connected { .. } | Notice::Waiting { .. }) => {}
+            FeedItem::Notice(Notice::Connected { .. } | Notice::RetryScheduled { .. }) => {}
             FeedItem::Notice(notice) => panic!("{notice:?}"),
         }
     }
@@ -85,14 +85,16 @@ async fn a_jetstream_over_tls_is_heard() {
         r#"{{"did":"{DID}","time_us":1782864000000001,"kind":"identity","identity":{{"did":"{DID}","seq":1,"time":"2026-07-01T00:00:00Z"}}}}"#
     );
     let port = serve(&authority, Speaks::Messages(vec![Message::text(said)])).await;
-    let (dialer, chance) = (Dialer::new(trusting(&authority)), Chance::new());
+    let (dialer, chance) = (Dialer::new(trusting(&authority)), Jitter::new());
     let options = jetstream::Options { version: Version::V1, ..Default::default() };
-    let client = jetstream::Client::new(dialer, &origin(port), Wanted::default(), options, chance);
+    let client = jetstream::Client::new(dialer, &origin(port), Filter::default(), options, chance);
     let mut client = client.unwrap();
     let event = loop {
         match client.next().await.unwrap() {
-            jetstream::Item::Event(event) => break event,
-            jetstream::Item::Notice(Notice::Connected { .. } | Notice::Waiting { .. }) => {}
+            jetstream::JetstreamItem::Event(event) => break event,
+            jetstream::JetstreamItem::Notice(
+                Notice::Connected { .. } | Notice::RetryScheduled { .. },
+            ) => {}
             other => panic!("{other:?}"),
         }
     };
@@ -104,7 +106,7 @@ async fn an_authority_that_nobody_trusts_is_refused_by_the_name_of_the_host() {
     let (known, unknown) = (Authority::named("known"), Authority::named("another"));
     let port = serve(&unknown, two_frames()).await;
     let error = refused(&known, "localhost", port).await;
-    assert_eq!(error, untaken("localhost", CertificateFault::UnknownAuthority));
+    assert_eq!(error, untaken("localhost", CertificateFault::UnknownIssuer));
     let told =
         "localhost: its certificate is not taken: no authority that is trusted has signed it";
     assert_eq!(error.to_string(), told);
@@ -144,14 +146,14 @@ async fn a_feed_says_why_a_certificate_is_not_taken_and_tries_again() {
     let (known, unknown) = (Authority::named("known"), Authority::named("another"));
     let port = serve(&unknown, two_frames()).await;
     let dialer = Dialer::new(trusting(&known));
-    let mut feed = Feed::new(dialer, &origin(port), FeedOptions::default(), Chance::new());
-    let FeedItem::Notice(Notice::Refused { error, .. }) = feed.next().await.unwrap() else {
+    let mut feed = Feed::new(dialer, &origin(port), FeedOptions::default(), Jitter::new());
+    let FeedItem::Notice(Notice::ConnectFailed { error, .. }) = feed.next().await.unwrap() else {
         panic!("it was let in")
     };
-    assert_eq!(error, untaken("localhost", CertificateFault::UnknownAuthority));
+    assert_eq!(error, untaken("localhost", CertificateFault::UnknownIssuer));
     // Certificates are renewed.
     assert!(error.is_retryable());
-    assert!(matches!(feed.next().await, Ok(FeedItem::Notice(Notice::Waiting { .. }))));
+    assert!(matches!(feed.next().await, Ok(FeedItem::Notice(Notice::RetryScheduled { .. }))));
 }
 
 #[tokio::test]
@@ -162,7 +164,7 @@ async fn documents_and_answers_come_over_tls_and_from_nobody_else() {
     let directory = url(&format!("https://plc.localhost:{port}"));
     let resolver = |http| {
         let options = identity::Options { directory: directory.clone(), ..Default::default() };
-        identity::Resolver::new(http, Arc::new(LoopbackNames), options)
+        identity::Resolver::new(http, Arc::new(LoopbackDns), options)
     };
     let did = Did::parse(DID).unwrap();
     let found = resolver(trusting(&authority)).account(did).await.unwrap();
@@ -179,7 +181,7 @@ async fn documents_and_answers_come_over_tls_and_from_nobody_else() {
 
 #[tokio::test]
 async fn what_is_to_be_trusted_must_hold_a_certificate() {
-    let names = || Arc::new(LoopbackNames);
+    let names = || Arc::new(LoopbackDns);
     for nothing in [&b""[..], b"not PEM", b"-----BEGIN CERTIFICATE-----\nAAAA\n"] {
         let error = Client::on_loopback_trusting_only(nothing, names()).unwrap_err();
         let expected = HttpError { host: "this machine".into(), fault: HttpFault::NoAuthority };
@@ -191,5 +193,5 @@ async fn what_is_to_be_trusted_must_hold_a_certificate() {
 async fn whoever_trusts_an_authority_of_a_test_stays_on_this_machine() {
     let client = trusting(&Authority::named("known"));
     let fault = client.get(&url("https://10.0.0.1/"), &Limits::DOCUMENT).await.unwrap_err().fault;
-    assert!(matches!(fault, HttpFault::Forbidden(_)), "{fault}");
+    assert!(matches!(fault, HttpFault::Egress(_)), "{fault}");
 }

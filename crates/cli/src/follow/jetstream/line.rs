@@ -1,7 +1,7 @@
 //! What is printed of an event of a Jetstream? The fields of other lines, as far as it tells them.
 
 use wireproof::atproto::syntax::DatetimeBuf;
-use wireproof::net::jetstream::{Body, Commit, Event, Operation, Strange};
+use wireproof::net::jetstream::{Commit, Event, EventBody, Operation, Unrecognized};
 
 use super::super::line::Object;
 
@@ -14,19 +14,19 @@ pub(super) fn write(line: &mut Vec<u8>, host: &str, event: &Event) {
     object.text("did", event.did.as_str());
     let said = DatetimeBuf::from_unix_micros(i64::try_from(event.micros).unwrap_or(i64::MAX));
     match &event.body {
-        Body::Commit(commit) => {
+        EventBody::Commit(commit) => {
             object.optional("time", said.as_ref().map(|time| time.as_str()));
             object.plain("rev", commit.rev);
         }
-        Body::Sync(sync) => {
+        EventBody::Sync(sync) => {
             object.text("time", &sync.time);
             object.plain("rev", sync.rev);
         }
-        Body::Identity(identity) => {
+        EventBody::Identity(identity) => {
             object.text("time", &identity.time);
             object.optional("handle", identity.handle.as_deref());
         }
-        Body::Account(account) => {
+        EventBody::Account(account) => {
             object.text("time", &account.time);
             object.json("active", &account.active);
             object.optional("status", account.status.as_deref());
@@ -34,14 +34,14 @@ pub(super) fn write(line: &mut Vec<u8>, host: &str, event: &Event) {
     }
     object.text("verdict", NOT_ASKED);
     object.text("code", NOT_ASKED);
-    if let Body::Commit(commit) = &event.body {
+    if let EventBody::Commit(commit) = &event.body {
         op(&mut object, commit);
     }
     object.end();
 }
 
 /// Writes the line of a message that is no event.
-pub(super) fn write_strange(line: &mut Vec<u8>, host: &str, strange: &Strange) {
+pub(super) fn write_strange(line: &mut Vec<u8>, host: &str, strange: &Unrecognized) {
     let mut object = Object::begin(line);
     object.text("host", host);
     object.text("kind", UNDECODABLE);

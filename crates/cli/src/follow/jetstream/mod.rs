@@ -13,9 +13,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use wireproof::atproto::syntax::DidBuf;
-use wireproof::net::firehose::Stop;
-use wireproof::net::hosts::Chance;
-use wireproof::net::jetstream::{self, Client, Compression, Item, Options, Version, Wanted};
+use wireproof::net::firehose::StopSignal;
+use wireproof::net::hosts::Jitter;
+use wireproof::net::jetstream::{
+    self, Client, Compression, Filter, JetstreamItem, Options, Version,
+};
 use wireproof::net::websocket::Dialer;
 use wireproof::store::Store;
 
@@ -44,16 +46,17 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     };
     let store = state::open(args)?;
     let options = options(args)?;
-    let streams = hosts.urls.iter().map(|url| jetstream::stream(url, options.version)).collect();
+    let streams =
+        hosts.urls.iter().map(|url| jetstream::stream_name(url, options.version)).collect();
     let places = Arc::new(Places::load(streams, &store, args.cursor.number())?);
     let origins = places.origins(&hosts.urls);
-    let (dialer, chance) = (Dialer::new(network.http), Chance::new());
+    let (dialer, chance) = (Dialer::new(network.http), Jitter::new());
     let client = Client::new(dialer, &origins, wanted(&selection)?, options, chance);
     let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
 
     let watch = Arc::new(Watch::new(hosts.names));
     let tally = Arc::new(Tally::new(hosts.urls.len()));
-    let (status, stop) = (Status::new(), Stop::new());
+    let (status, stop) = (Status::new(), StopSignal::new());
     let metrics = metrics.map(|listener| {
         let (watch, tally, places) = (watch.clone(), tally.clone(), places.clone());
         Metrics::new(listener, JetstreamSeries { watch, tally, places }, &status)
@@ -86,14 +89,19 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     /// Reads until somebody asks to stop, there are enough lines, or nothing more can come.
-    async fn read(&self, mut client: Client, store: &Store, stop: &Stop) -> Result<(), Failure> {
+    async fn read(
+        &self,
+        mut client: Client,
+        store: &Store,
+        stop: &StopSignal,
+    ) -> Result<(), Failure> {
         let mut keeping = interval_at(Instant::now() + KEEP_EVERY, KEEP_EVERY);
         keeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut line, mut count) = (Vec::new(), 0);
         while self.limit.is_none_or(|limit| count < limit) {
             let item = tokio::select! {
                 biased;
-                () = stop.asked() => break,
+                () = stop.requested() => break,
                 _ = keeping.tick() => {
                     self.places.keep(store).await?;
                     continue;
@@ -102,18 +110,20 @@ impl Reader<'_> {
             };
             line.clear();
             let place = match &item {
-                Item::Notice(notice) => {
+                JetstreamItem::Notice(notice) => {
                     self.notice(notice);
                     continue;
                 }
-                Item::Event(event) if self.places.is_old((event.host.0, event.cursor)) => continue,
-                Item::Event(event) => {
+                JetstreamItem::Event(event) if self.places.is_old((event.host.0, event.cursor)) => {
+                    continue;
+                }
+                JetstreamItem::Event(event) => {
                     self.watch.see_told(event.micros, event.received);
                     self.tally.event(event);
                     line::write(&mut line, self.watch.host(event.host.0), event);
                     Some((event.host.0, event.cursor))
                 }
-                Item::Strange(strange) => {
+                JetstreamItem::Unrecognized(strange) => {
                     self.tally.strange();
                     line::write_strange(&mut line, self.watch.host(strange.host.0), strange);
                     None
@@ -122,7 +132,7 @@ impl Reader<'_> {
             // Waits while too many lines are on their way: nothing is read then.
             let told = tokio::select! {
                 told = self.places.begin(place) => told,
-                () = stop.asked() => break,
+                () = stop.requested() => break,
             };
             self.lines.push(&line, told);
             self.watch.lines.fetch_add(1, Relaxed);
@@ -159,25 +169,25 @@ fn options(args: &FollowArgs) -> Result<Options, Failure> {
     };
     Ok(Options {
         version,
-        first: feed.first,
+        start: feed.start,
         compression,
-        pace: feed.pace,
+        backoff: feed.backoff,
         socket: feed.socket,
-        max_quiet: feed.max_quiet,
+        message_timeout: feed.message_timeout,
         ..Options::default()
     })
 }
 
-fn wanted(selection: &Selection) -> Result<Wanted, Failure> {
+fn wanted(selection: &Selection) -> Result<Filter, Failure> {
     let did = |did: &String| -> DidBuf { did.parse().expect("read as one") };
     let collection = |name: &String| match name.ends_with('.') {
         true => format!("{name}*"),
         false => name.clone(),
     };
-    Ok(Wanted {
+    Ok(Filter {
         collections: selection.collections.iter().map(collection).collect(),
         dids: selection.dids.iter().map(did).collect(),
-        ..Wanted::default()
+        ..Filter::default()
     })
 }
 

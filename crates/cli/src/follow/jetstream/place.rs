@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wireproof::net::http::Url;
-use wireproof::net::jetstream::Origin;
+use wireproof::net::jetstream::Upstream;
 use wireproof::store::{Store, StoreError};
 
 use super::super::lines::Acknowledge;
@@ -42,10 +42,10 @@ impl Places {
     }
 
     /// Where to begin with each host.
-    pub(super) fn origins(&self, urls: &[Url]) -> Vec<Origin> {
+    pub(super) fn origins(&self, urls: &[Url]) -> Vec<Upstream> {
         let reached = self.reached();
         let origin = |(url, cursor): (&Url, &Option<u64>)| {
-            let mut origin = Origin::new(url.clone());
+            let mut origin = Upstream::new(url.clone());
             origin.cursor = *cursor;
             origin
         };

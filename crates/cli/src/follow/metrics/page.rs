@@ -4,7 +4,7 @@ use std::fmt;
 
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use wireproof::net::firehose::Durations;
+use wireproof::net::firehose::DurationHistogram;
 
 /// A page in the making.
 pub(super) struct Page<'e>(pub(super) DescriptorEncoder<'e>);
@@ -61,7 +61,7 @@ impl Page<'_> {
         &mut self,
         name: &str,
         help: &str,
-        stages: &[(&str, &Durations)],
+        stages: &[(&str, &DurationHistogram)],
     ) -> fmt::Result {
         let mut metric = self.begin(name, help, MetricType::Histogram)?;
         for (stage, durations) in stages {

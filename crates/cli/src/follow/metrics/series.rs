@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
-use wireproof::net::firehose::{Counters, Counts, Durations};
+use wireproof::net::firehose::{DurationHistogram, MetricsSnapshot, RunMetrics};
 use wireproof::net::identity::Resolver;
 use wireproof::store::Store;
 
@@ -37,14 +37,14 @@ use super::page::Page;
 #[derive(Debug)]
 pub(in super::super) struct Series {
     pub(in super::super) watch: Arc<Watch>,
-    pub(in super::super) counters: Arc<Counters>,
+    pub(in super::super) counters: Arc<RunMetrics>,
     pub(in super::super) resolver: Resolver,
     pub(in super::super) store: Store,
 }
 
 impl Collector for Series {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (watch, counts) = (&*self.watch, self.counters.counts());
+        let (watch, counts) = (&*self.watch, self.counters.snapshot());
         let mut page = Page(encoder);
         streams(&mut page, watch, &counts)?;
         self.keys(&mut page, &counts)?;
@@ -54,7 +54,7 @@ impl Collector for Series {
     }
 }
 
-fn streams(page: &mut Page<'_>, watch: &Watch, counts: &Counts) -> fmt::Result {
+fn streams(page: &mut Page<'_>, watch: &Watch, counts: &MetricsSnapshot) -> fmt::Result {
     let last_seqs = hosts::numbers(watch, &counts.last_seqs);
     page.gauges("last_seq", "The last number that came", "host", &last_seqs)?;
     let cursors = hosts::numbers(watch, &counts.cursors);
@@ -70,30 +70,33 @@ fn streams(page: &mut Page<'_>, watch: &Watch, counts: &Counts) -> fmt::Result {
 }
 
 impl Series {
-    fn keys(&self, page: &mut Page<'_>, counts: &Counts) -> fmt::Result {
-        let resolver = self.resolver.counts();
+    fn keys(&self, page: &mut Page<'_>, counts: &MetricsSnapshot) -> fmt::Result {
+        let resolver = self.resolver.stats();
         let lookups =
             [("memory", resolver.hits), ("network", resolver.lookups), ("stale", resolver.stale)];
         page.counters("identity_lookups", "Answers to who an account is", "from", &lookups)?;
         page.counter("identity_errors", "Lookups that ended with an error", resolver.errors)?;
         page.counter("key_lookups", "Keys that were looked for", counts.key_lookups)?;
-        page.counter("key_doubts", "Keys that a signature cast doubt on", counts.key_doubts)?;
+        page.counter("key_doubts", "Keys that a signature cast doubt on", counts.key_refreshes)?;
         page.counter("key_failures", "Keys that were not found", counts.key_failures)?;
         let cache = [("hit", counts.cache_hits), ("miss", counts.cache_misses)];
         page.counters("key_cache", "Signatures by whether the key was prepared", "result", &cache)
     }
 
-    fn queues(&self, page: &mut Page<'_>, counts: &Counts) -> fmt::Result {
-        let queue =
-            [("under_way", counts.under_way), ("parked", counts.parked), ("held", counts.held)];
+    fn queues(&self, page: &mut Page<'_>, counts: &MetricsSnapshot) -> fmt::Result {
+        let queue = [
+            ("under_way", counts.in_flight),
+            ("parked", counts.awaiting_key),
+            ("held", counts.awaiting_repo),
+        ];
         let queue = queue.map(|(state, count)| (state.to_owned(), count as f64));
         page.gauges("queue_events", "Events that are not acknowledged yet", "state", &queue)?;
-        page.gauge("queue_bytes", "Bytes of those", counts.under_way_bytes as f64)?;
+        page.gauge("queue_bytes", "Bytes of those", counts.in_flight_bytes as f64)?;
         page.counter("dropped", "Events that were dropped", counts.dropped)?;
         page.counter("lines", "Lines that were written", self.watch.lines.load(Relaxed))?;
-        let resyncs = [("done", counts.resynced), ("failed", counts.resyncs_failed)];
+        let resyncs = [("done", counts.resyncs_done), ("failed", counts.resyncs_failed)];
         page.counters("resyncs", "Repositories fetched anew", "result", &resyncs)?;
-        page.gauge("resyncs_running", "Repositories being fetched", counts.resyncing as f64)?;
+        page.gauge("resyncs_running", "Repositories being fetched", counts.resyncs_running as f64)?;
         let (all, unsaved) = self.store.in_memory();
         let accounts = [("saved", all.saturating_sub(unsaved)), ("unsaved", unsaved)];
         let accounts = accounts.map(|(state, count)| (state.to_owned(), count as f64));
@@ -101,13 +104,13 @@ impl Series {
     }
 }
 
-fn stages(counts: &Counts) -> [(&'static str, &Durations); 6] {
+fn stages(counts: &MetricsSnapshot) -> [(&'static str, &DurationHistogram); 6] {
     [
-        ("judge", &counts.judging),
+        ("judge", &counts.verify_time),
         ("deliver", &counts.lag),
-        ("handle", &counts.handling),
-        ("key_lookup", &counts.key_lookup),
-        ("resync", &counts.resync),
-        ("checkpoint", &counts.journaling),
+        ("handle", &counts.handler_time),
+        ("key_lookup", &counts.key_lookup_time),
+        ("resync", &counts.resync_time),
+        ("checkpoint", &counts.checkpoint_time),
     ]
 }

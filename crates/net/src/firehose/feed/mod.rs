@@ -8,14 +8,14 @@ use std::time::SystemTime;
 use atproto::event::{Decoder, Event, Options as FrameOptions};
 use bytes::Bytes;
 
-use super::{Arrival, Kind, Notice, Sequence, Step};
-use crate::hosts::{Backoff, Chance, HostId};
+use super::{FrameKind, Notice, ReceivedFrame, SeqStep, SequenceTracker};
+use crate::hosts::{Backoff, HostId, Jitter};
 use crate::http::Url;
-use crate::line::{Dial, Line, Turn};
-use crate::websocket::{DialError, Dialer, Message, SocketError, tame};
+use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
+use crate::websocket::{DialError, Dialer, SocketError, SocketMessage, sanitize};
 
 use options::endpoint;
-pub use options::{Begin, FeedError, Options, Origin};
+pub use options::{FeedError, Options, StartFrom, Upstream};
 
 /// Follows one host of several at a time.
 ///
@@ -24,7 +24,7 @@ pub use options::{Begin, FeedError, Options, Origin};
 #[derive(Debug)]
 pub struct Feed {
     dialer: Dialer,
-    line: Line,
+    line: ReconnectingSocket,
     followed: Vec<Followed>,
     options: Options,
     /// Whether anything is known of any stream, so that another host must not be begun with now.
@@ -38,7 +38,7 @@ pub struct Feed {
 #[derive(Clone, Debug)]
 pub enum Item {
     /// A message.
-    Arrival(Arrival),
+    Frame(ReceivedFrame),
     /// Something else.
     Notice(Notice),
 }
@@ -47,9 +47,9 @@ pub enum Item {
 #[derive(Debug)]
 struct Followed {
     endpoint: Url,
-    sequence: Sequence,
+    sequence: SequenceTracker,
     /// Where it is begun with while there is no cursor.
-    begin: Begin,
+    begin: StartFrom,
     /// Whether it counts anew.
     is_void: bool,
     /// The cursor of the last attempt.
@@ -62,11 +62,16 @@ impl Feed {
     ///
     /// # Panics
     /// If there is no origin.
-    pub fn new(dialer: Dialer, origins: &[Origin], options: Options, chance: Chance) -> Self {
-        let backoff = Backoff::new(options.pace, chance);
-        let line = Line::new(origins.len(), backoff, options.max_quiet, &[FUTURE_CURSOR]);
+    pub fn new(dialer: Dialer, origins: &[Upstream], options: Options, chance: Jitter) -> Self {
+        let backoff = Backoff::new(options.backoff, chance);
+        let line = ReconnectingSocket::new(
+            origins.len(),
+            backoff,
+            options.message_timeout,
+            &[FUTURE_CURSOR],
+        );
         let has_history = origins.iter().any(|origin| origin.cursor.is_some());
-        let begin = if has_history { options.switched } else { options.first };
+        let begin = if has_history { options.start_after_switch } else { options.start };
         let followed = origins.iter().map(|origin| Followed::new(origin, begin)).collect();
         let ready = VecDeque::new();
         Self { dialer, line, followed, options, has_history, ready, failure: None }
@@ -98,31 +103,31 @@ impl Feed {
         self.line.close().await;
     }
 
-    fn take(&mut self, host: HostId, turn: Turn) {
+    fn take(&mut self, host: HostId, turn: SocketEvent) {
         match turn {
-            Turn::Message(Message::Binary(frame)) => self.arrive(host, frame),
+            SocketEvent::Message(SocketMessage::Binary(frame)) => self.arrive(host, frame),
             // No text is a frame, and what it is will be said of its bytes.
-            Turn::Message(Message::Text(text)) => self.arrive(host, text.into()),
-            Turn::Connected => {
+            SocketEvent::Message(SocketMessage::Text(text)) => self.arrive(host, text.into()),
+            SocketEvent::Connected => {
                 let cursor = self.followed[host.0].given;
                 self.tell(Notice::Connected { host, cursor });
             }
-            Turn::Lost(reason) => self.tell(Notice::Disconnected { host, reason }),
-            Turn::Refused(error) => self.be_refused(host, error),
-            Turn::LeftOut(error) => self.tell(Notice::LeftOut { host, error }),
-            Turn::Rotated { from, to } => self.rotate(from, to),
-            Turn::Waiting(time) => self.tell(Notice::Waiting { host, time }),
+            SocketEvent::Lost(reason) => self.tell(Notice::Disconnected { host, reason }),
+            SocketEvent::ConnectFailed(error) => self.be_refused(host, error),
+            SocketEvent::HostExcluded(error) => self.tell(Notice::HostExcluded { host, error }),
+            SocketEvent::Rotated { from, to } => self.rotate(from, to),
+            SocketEvent::RetryScheduled(time) => self.tell(Notice::RetryScheduled { host, time }),
         }
     }
 
     fn arrive(&mut self, host: HostId, frame: Bytes) {
-        let arrival = Arrival::new(host, frame, SystemTime::now());
+        let arrival = ReceivedFrame::new(host, frame, SystemTime::now());
         let is_new = arrival.seq.is_none_or(|seq| self.follow(host, seq, &arrival.frame));
         let (kind, frame) = (arrival.kind, arrival.frame.clone());
         if is_new {
-            self.ready.push_back(Item::Arrival(arrival));
+            self.ready.push_back(Item::Frame(arrival));
         }
-        if matches!(kind, Kind::Info | Kind::Error) {
+        if matches!(kind, FrameKind::Info | FrameKind::Error) {
             self.hear(host, &frame);
         }
     }
@@ -131,13 +136,13 @@ impl Feed {
     fn follow(&mut self, host: HostId, seq: u64, frame: &[u8]) -> bool {
         let step = self.followed[host.0].sequence.step(seq, frame);
         match step {
-            Step::Next => {}
-            Step::Gap(after) => self.tell(Notice::Gap { host, after, seq }),
-            Step::Repeated => self.tell(Notice::Repeated { host, seq }),
-            Step::Reused => self.tell(Notice::Reused { host, seq }),
-            Step::Regressed(after) => self.tell(Notice::Regressed { host, after, seq }),
+            SeqStep::Next => {}
+            SeqStep::Gap(after) => self.tell(Notice::Gap { host, after, seq }),
+            SeqStep::Repeated => self.tell(Notice::Repeated { host, seq }),
+            SeqStep::Reused => self.tell(Notice::Reused { host, seq }),
+            SeqStep::Regressed(after) => self.tell(Notice::Regressed { host, after, seq }),
         }
-        let is_new = step != Step::Repeated;
+        let is_new = step != SeqStep::Repeated;
         if is_new {
             self.has_history = true;
             self.line.is_fruitful();
@@ -152,37 +157,39 @@ impl Feed {
             Ok(Event::Info(info)) => self.hear_info(host, info.name, info.message),
             Ok(Event::Error(error)) => self.hear_error(host, error.error, error.message),
             // An error that cannot be read ends the stream all the same.
-            _ if matches!(Arrival::kind_of(frame), Kind::Error) => self.hear_error(host, "", None),
+            _ if matches!(ReceivedFrame::kind_of(frame), FrameKind::Error) => {
+                self.hear_error(host, "", None)
+            }
             _ => {}
         }
     }
 
     fn hear_info(&mut self, host: HostId, name: &str, message: Option<&str>) {
-        let message = tame(message.unwrap_or_default());
+        let message = sanitize(message.unwrap_or_default());
         let cursor = self.followed[host.0].given;
         self.tell(match name {
             "OutdatedCursor" => Notice::OutdatedCursor { host, cursor, message },
-            _ => Notice::ServerInfo { host, name: tame(name), message },
+            _ => Notice::ServerInfo { host, name: sanitize(name), message },
         });
     }
 
     fn hear_error(&mut self, host: HostId, name: &str, message: Option<&str>) {
-        let message = tame(message.unwrap_or_default());
+        let message = sanitize(message.unwrap_or_default());
         match name {
             FUTURE_CURSOR => self.void_cursor(host, message),
             "ConsumerTooSlow" => self.tell(Notice::ConsumerTooSlow { host, message }),
-            _ => self.tell(Notice::ServerError { host, name: tame(name), message }),
+            _ => self.tell(Notice::ServerError { host, name: sanitize(name), message }),
         }
-        self.line.hang_up(SocketError::Ended(tame(name)));
+        self.line.hang_up(SocketError::Ended(sanitize(name)));
     }
 
     /// The host counts anew: nothing that is known of its numbers holds any more.
     fn void_cursor(&mut self, host: HostId, message: String) {
         let followed = &mut self.followed[host.0];
         let cursor = followed.given;
-        followed.sequence = Sequence::default();
+        followed.sequence = SequenceTracker::default();
         followed.is_void = true;
-        match self.options.void_cursor {
+        match self.options.start_after_reset {
             Some(begin) => followed.begin = begin,
             None => {
                 let host = followed.endpoint.host_str().unwrap_or_default().to_owned();
@@ -195,7 +202,7 @@ impl Feed {
 
     fn be_refused(&mut self, host: HostId, error: DialError) {
         let is_future = error.name() == Some(FUTURE_CURSOR);
-        self.tell(Notice::Refused { host, error });
+        self.tell(Notice::ConnectFailed { host, error });
         if is_future {
             self.void_cursor(host, String::new());
         }
@@ -203,7 +210,7 @@ impl Feed {
 
     fn rotate(&mut self, from: HostId, to: HostId) {
         if self.has_history && !self.followed[to.0].is_void {
-            self.followed[to.0].begin = self.options.switched;
+            self.followed[to.0].begin = self.options.start_after_switch;
         }
         self.tell(Notice::Rotated { from, to });
     }
@@ -214,10 +221,10 @@ impl Feed {
 }
 
 impl Followed {
-    fn new(origin: &Origin, begin: Begin) -> Self {
+    fn new(origin: &Upstream, begin: StartFrom) -> Self {
         Self {
             endpoint: endpoint(&origin.url),
-            sequence: Sequence::new(origin.cursor),
+            sequence: SequenceTracker::new(origin.cursor),
             begin,
             is_void: false,
             given: None,
@@ -225,7 +232,7 @@ impl Followed {
     }
 
     fn dial(&mut self, dialer: &Dialer, options: &Options) -> Dial {
-        self.given = self.sequence.cursor().or((self.begin == Begin::Oldest).then_some(0));
+        self.given = self.sequence.cursor().or((self.begin == StartFrom::Oldest).then_some(0));
         let mut url = self.endpoint.clone();
         if let Some(cursor) = self.given {
             url.query_pairs_mut().append_pair("cursor", &cursor.to_string());

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use crate::cursors::stream_name;
-use crate::hosts::Pace;
+use crate::hosts::BackoffOptions;
 use crate::http::Url;
 use crate::websocket::{DialError, SocketOptions};
 
 /// A host to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct Upstream {
     /// The host; a path other than the method's stays as it is given.
     pub url: Url,
     /// The cursor of an earlier run: what up to there has been acknowledged.
     pub cursor: Option<u64>,
 }
 
-impl Origin {
+impl Upstream {
     /// A host without a cursor.
     pub fn new(url: Url) -> Self {
         Self { url, cursor: None }
@@ -30,7 +30,7 @@ impl Origin {
 
 /// Where a stream begins of which there is no cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
+pub enum StartFrom {
     /// With what happens from now on.
     Live,
     /// With the oldest event that the host has kept.
@@ -41,16 +41,16 @@ pub enum Begin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Where the first host is begun with.
-    pub first: Begin,
+    pub start: StartFrom,
     /// Where another host is begun with when the one before had told something or had a cursor: what
-    /// happened since then would be lost [`Begin::Live`].
-    pub switched: Begin,
+    /// happened since then would be lost [`StartFrom::Live`].
+    pub start_after_switch: StartFrom,
     /// Where a host is begun with anew that counts anew; without, that is an error.
-    pub void_cursor: Option<Begin>,
+    pub start_after_reset: Option<StartFrom>,
     /// The longest time without a message, pings not counted; without, there is none.
-    pub max_quiet: Option<Duration>,
+    pub message_timeout: Option<Duration>,
     /// How long it is waited between attempts.
-    pub pace: Pace,
+    pub backoff: BackoffOptions,
     /// What a WebSocket must bear.
     pub socket: SocketOptions<'static>,
 }
@@ -60,11 +60,11 @@ impl Default for Options {
     /// without a message; a WebSocket as by default.
     fn default() -> Self {
         Self {
-            first: Begin::Live,
-            switched: Begin::Oldest,
-            void_cursor: Some(Begin::Live),
-            max_quiet: Some(Duration::from_secs(600)),
-            pace: Pace::default(),
+            start: StartFrom::Live,
+            start_after_switch: StartFrom::Oldest,
+            start_after_reset: Some(StartFrom::Live),
+            message_timeout: Some(Duration::from_secs(600)),
+            backoff: BackoffOptions::default(),
             socket: SocketOptions::default(),
         }
     }

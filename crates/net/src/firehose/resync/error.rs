@@ -66,7 +66,7 @@ impl ResyncError {
         match self {
             Self::Identity(error) => error.is_outage(),
             Self::Fetch(FetchError::Remote(error)) => match &error.fault {
-                XrpcFault::TooEarly(_) | XrpcFault::Http(_) => true,
+                XrpcFault::RateLimited(_) | XrpcFault::Http(_) => true,
                 XrpcFault::Status(status) => *status >= 500,
                 XrpcFault::Named(named) => named.status >= 500,
                 _ => false,

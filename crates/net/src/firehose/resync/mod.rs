@@ -11,9 +11,9 @@
 //!
 //! Source: the sync specification, version 1.1, on recovery.
 
+mod backoff;
 mod error;
-mod mender;
-mod pace;
+mod resyncer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,18 +28,18 @@ use crate::identity::Resolver;
 use crate::xrpc;
 
 pub use error::ResyncError;
-pub(super) use mender::Mender;
+pub(super) use resyncer::Resyncer;
 
 /// How repositories are fetched anew.
 #[derive(Clone, Debug)]
-pub struct Resync {
+pub struct ResyncOptions {
     /// Who asks hosts.
     pub client: xrpc::Client,
     /// Who knows where an account is hosted, and its key.
     pub resolver: Resolver,
     /// Where archives are kept while they are needed. The system's folder for temporary files.
     pub folder: PathBuf,
-    /// Bounds of an archive: 512 MiB within five minutes, a KiB a second and half a minute of silence.
+    /// FlowLimits of an archive: 512 MiB within five minutes, a KiB a second and half a minute of silence.
     pub limits: Limits,
     /// What is asked of a repository.
     pub repository: repository::Options,
@@ -48,17 +48,17 @@ pub struct Resync {
     /// How many of them from one host. Two.
     pub max_fetches_per_host: usize,
     /// How many accounts may be in line; others stay out of step until their next event. 4,096.
-    pub max_accounts: usize,
+    pub max_queued: usize,
     /// How often it is tried before an account is given up for a while. Three times.
     pub attempts: u32,
     /// Whether the repository of an account is fetched too that was not known before. No.
-    pub on_first_sighting: bool,
+    pub on_first_seen: bool,
     /// Accounts that were out of step when an earlier run ended: they are fetched at once, since nobody
     /// knows when they say something again. None.
-    pub out_of_step: Vec<Box<str>>,
+    pub desynchronized: Vec<Box<str>>,
 }
 
-impl Resync {
+impl ResyncOptions {
     /// The defaults, with these two.
     pub fn new(client: xrpc::Client, resolver: Resolver) -> Self {
         let max_time = Duration::from_secs(300);
@@ -70,17 +70,17 @@ impl Resync {
             repository: repository::Options::default(),
             max_fetches: 16,
             max_fetches_per_host: 2,
-            max_accounts: 4096,
+            max_queued: 4096,
             attempts: 3,
-            on_first_sighting: false,
-            out_of_step: Vec::new(),
+            on_first_seen: false,
+            desynchronized: Vec::new(),
         }
     }
 }
 
 /// A repository that was fetched anew, and proved whole.
 #[derive(Debug)]
-pub struct Resynced {
+pub struct ResyncedRepo {
     /// The account.
     pub did: Box<str>,
     /// Its commit, from which the account goes on.
@@ -94,7 +94,7 @@ pub struct Resynced {
     path: TempPath,
 }
 
-impl Resynced {
+impl ResyncedRepo {
     /// One of which nothing was proved.
     #[cfg(test)]
     pub(super) fn new(did: &str, head: Head, path: TempPath) -> Self {
@@ -108,4 +108,4 @@ impl Resynced {
 }
 
 /// What became of an attempt to mend an account.
-pub(super) type Mended = Result<Arc<Resynced>, ResyncError>;
+pub(super) type ResyncResult = Result<Arc<ResyncedRepo>, ResyncError>;

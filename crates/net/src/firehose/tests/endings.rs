@@ -14,9 +14,9 @@ async fn run_with(
     manner: Manner,
     enough: usize,
     paper: &Arc<Paper>,
-) -> (Result<Summary, RunError>, Arc<Recorder>) {
+) -> (Result<RunSummary, RunError>, Arc<Recorder>) {
     let mut writer = Writer::new(0);
-    let options = Options { patience: Duration::from_millis(50), ..options(keys([&writer])) };
+    let options = Options { drain_timeout: Duration::from_millis(50), ..options(keys([&writer])) };
     let mut script = Script::new(frames(&mut writer, 20));
     let recorder = Recorder::new(enough, manner);
     (run(options, &mut script, &recorder, paper).await, recorder)
@@ -63,7 +63,7 @@ async fn who_stops_gets_what_is_under_way_and_no_more() {
     let (ended, recorder) = run_with(Manner::Prompt, 5, &paper).await;
     let summary = ended.unwrap();
     let seen = recorder.seen().len() as u64;
-    assert_eq!((summary.handed_over, summary.left), (seen, 0));
+    assert_eq!((summary.delivered, summary.unacknowledged), (seen, 0));
     assert_eq!(cursor(&paper), Some(seen));
     assert_eq!(summary.cursors, [(STREAM.to_owned(), Some(seen))]);
 }
@@ -72,7 +72,7 @@ async fn who_stops_gets_what_is_under_way_and_no_more() {
 async fn what_is_not_acknowledged_in_time_is_told_and_comes_again() {
     let paper = Arc::default();
     let (ended, recorder) = run_with(Manner::Miserly, 20, &paper).await;
-    assert_eq!((ended.unwrap().left, cursor(&paper)), (20, None));
+    assert_eq!((ended.unwrap().unacknowledged, cursor(&paper)), (20, None));
     assert!(paper.0.lock().unwrap().accounts.is_empty());
     recorder.give();
     assert_eq!(cursor(&paper), None, "a run that has ended writes no more");
@@ -96,11 +96,11 @@ async fn who_keeps_the_places_of_what_counts_gets_so_much_and_not_one_event_more
     let frames: Vec<_> = (1..=100).map(|seq| writers[seq as usize % 3].commit(seq)).collect();
     // Even numbers count, and the tenth of them is the last event that there is room for.
     let (recorder, usual) = (Recorder::new(20, Manner::Frugal), options(keys(&writers)));
-    let bounds = Bounds { max_events: 10, ..usual.bounds };
-    let patience = Duration::from_secs(1 << 20);
-    let options = Options { bounds, patience, ..usual };
+    let limits = FlowLimits { max_events: 10, ..usual.limits };
+    let drain_timeout = Duration::from_secs(1 << 20);
+    let options = Options { limits, drain_timeout, ..usual };
     let summary = run(options, &mut Script::new(frames), &recorder, &paper).await.unwrap();
     let even = recorder.seen().iter().filter(|seen| seen.seq.is_multiple_of(2)).count();
     assert_eq!(even, 10);
-    assert_eq!((summary.left, cursor(&paper)), (0, Some(recorder.seen().len() as u64)));
+    assert_eq!((summary.unacknowledged, cursor(&paper)), (0, Some(recorder.seen().len() as u64)));
 }

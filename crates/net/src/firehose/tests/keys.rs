@@ -1,4 +1,4 @@
-//! Keys that are not known, no longer true, or not to be had.
+//! KeyProvider that are not known, no longer true, or not to be had.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use verify::sync::AccountKey;
 use super::super::*;
 use super::scene::*;
 
-/// Keys that are found out one permit at a time.
+/// KeyProvider that are found out one permit at a time.
 struct Directory {
     known: Mutex<HashMap<String, CompressedKey>>,
     truth: Mutex<HashMap<String, CompressedKey>>,
@@ -38,23 +38,23 @@ impl Directory {
     }
 }
 
-impl Keys for Arc<Directory> {
-    fn known(&self, did: &str) -> AccountKey {
+impl KeyProvider for Arc<Directory> {
+    fn cached(&self, did: &str) -> AccountKey {
         self.known.lock().unwrap().get(did).copied().into()
     }
 
-    fn find<'a>(&'a self, did: &'a str, is_doubted: bool) -> Finding<'a> {
+    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a> {
         self.asked.lock().unwrap().push((did.to_owned(), is_doubted));
         Box::pin(async move {
             self.permits.acquire().await.unwrap().forget();
             let found = self.truth.lock().unwrap().get(did).copied();
-            let found = found.ok_or(KeyProblem::NoneNamed)?;
+            let found = found.ok_or(KeyError::NoneNamed)?;
             self.known.lock().unwrap().insert(did.to_owned(), found);
             Ok(AccountKey::Known(found))
         })
     }
 
-    fn forget(&self, did: &str) {
+    fn invalidate(&self, did: &str) {
         self.forgotten.lock().unwrap().push(did.to_owned());
     }
 }
@@ -187,8 +187,8 @@ async fn an_account_with_too_many_events_does_not_wait_for_its_key() {
     let mut strange = Writer::new(0);
     let directory = Directory::new([&strange], 0);
     let frames: Vec<_> = (1..=5).map(|seq| strange.commit(seq)).collect();
-    let bounds = Bounds { max_account_events: 4, ..Bounds::default() };
-    let options = Options { bounds, ..options_with(&directory) };
+    let limits = FlowLimits { max_account_events: 4, ..FlowLimits::default() };
+    let options = Options { limits, ..options_with(&directory) };
     let (recorder, paper) = (Recorder::new(5, Manner::Prompt), Arc::default());
     run(options, &mut Script::new(frames), &recorder, &paper).await.unwrap();
     assert_eq!(recorder.of(&strange), [1, 2, 3, 4, 5].map(|seq| (seq, "signature/no-key")));
@@ -201,11 +201,11 @@ async fn who_stops_leaves_what_waits_for_a_key_to_the_next_run() {
     directory.learn();
     directory.known.lock().unwrap().remove(&strange.did);
     let frames = vec![known.commit(1), strange.commit(2), known.commit(3)];
-    let patience = std::time::Duration::from_millis(20);
-    let options = Options { patience, ..options_with(&directory) };
+    let drain_timeout = std::time::Duration::from_millis(20);
+    let options = Options { drain_timeout, ..options_with(&directory) };
     let (recorder, paper) = (Recorder::new(2, Manner::Prompt), Arc::<Paper>::default());
     let summary = run(options, &mut Script::new(frames), &recorder, &paper).await.unwrap();
-    assert_eq!((summary.handed_over, summary.left), (2, 1));
+    assert_eq!((summary.delivered, summary.unacknowledged), (2, 1));
     assert_eq!(paper.cursor(STREAM).unwrap(), Some(1));
 }
 
@@ -216,12 +216,12 @@ struct Moving {
     asked: Mutex<Vec<bool>>,
 }
 
-impl Keys for Arc<Moving> {
-    fn known(&self, _: &str) -> AccountKey {
+impl KeyProvider for Arc<Moving> {
+    fn cached(&self, _: &str) -> AccountKey {
         AccountKey::Unknown
     }
 
-    fn find<'a>(&'a self, _: &'a str, is_doubted: bool) -> Finding<'a> {
+    fn look_up<'a>(&'a self, _: &'a str, is_doubted: bool) -> KeyLookup<'a> {
         let mut asked = self.asked.lock().unwrap();
         asked.push(is_doubted);
         let is_elsewhere = asked.len() <= self.elsewhere;
@@ -229,7 +229,7 @@ impl Keys for Arc<Moving> {
         Box::pin(async move { Ok(found) })
     }
 
-    fn forget(&self, _: &str) {}
+    fn invalidate(&self, _: &str) {}
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ async fn every_event_is_verified_once_and_in_order_for_its_account() {
     let frames = rounds(&mut writers, 100);
     let (recorder, paper) = (Recorder::new(1_000, Manner::Prompt), Arc::default());
     let summary = run(options(keys), &mut Script::new(frames), &recorder, &paper).await.unwrap();
-    assert_eq!((summary.handed_over, summary.left), (1_000, 0));
+    assert_eq!((summary.delivered, summary.unacknowledged), (1_000, 0));
     for (number, writer) in (1..).zip(&writers) {
         let expected: Vec<_> = (0..100).map(|round| (round * 10 + number, "verified")).collect();
         assert_eq!(recorder.of(writer), expected);
@@ -43,7 +43,7 @@ async fn unverified_events_come_in_order_too() {
     let mut writers = writers(3);
     let frames = rounds(&mut writers, 50);
     let options =
-        Options { verify: Verify::Off { decoding: Default::default() }, ..options(keys([])) };
+        Options { verify: Verification::Off { decoding: Default::default() }, ..options(keys([])) };
     let (recorder, paper) = (Recorder::new(150, Manner::Prompt), Arc::default());
     run(options, &mut Script::new(frames), &recorder, &paper).await.unwrap();
     for (number, writer) in (1..).zip(&writers) {
@@ -108,8 +108,8 @@ async fn no_more_is_read_than_there_is_room_for_and_the_rest_comes_when_there_is
     let mut writers = writers(4);
     let keys = keys(&writers);
     let frames = rounds(&mut writers, 25);
-    let bounds = Bounds { max_events: 10, ..Bounds::default() };
-    let options = Options { bounds, ..options(keys) };
+    let limits = FlowLimits { max_events: 10, ..FlowLimits::default() };
+    let options = Options { limits, ..options(keys) };
     let (recorder, paper) = (Recorder::new(100, Manner::Miserly), Arc::default());
     let mut script = Script::new(frames);
     let gives = async {
@@ -124,6 +124,6 @@ async fn no_more_is_read_than_there_is_room_for_and_the_rest_comes_when_there_is
         }
     };
     let (summary, most) = tokio::join!(run(options, &mut script, &recorder, &paper), gives);
-    assert_eq!((summary.unwrap().handed_over, recorder.seen().len()), (100, 100));
+    assert_eq!((summary.unwrap().delivered, recorder.seen().len()), (100, 100));
     assert!(most <= 10, "{most} at once");
 }

@@ -7,23 +7,23 @@ use atproto::syntax::Tid;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use verify::sync::{Head, MemoryState, SyncState};
 
-use super::super::ack::Books;
-use super::super::counter::Counter;
-use super::super::inbox::Letter;
+use super::super::ack::RunState;
+use super::super::acks::AckTracker;
+use super::super::counter::Dispatcher;
+use super::super::inbox::WorkerMessage;
 use super::super::item::{Item, Numbers};
-use super::super::ledger::Ledger;
-use super::super::room::Room;
-use super::super::share::{Errand, Share};
-use super::super::standings::Standings;
+use super::super::partition::{Job, Partition};
+use super::super::pending_states::PendingStates;
+use super::super::room::InFlightLimit;
 use super::super::*;
 use super::scene::*;
 
-/// A worker without a thread, whose errands nobody runs.
+/// A worker without a thread, whose jobs nobody runs.
 struct Alone {
-    share: Share<Recorder, MemoryState>,
+    partition: Partition<Recorder, MemoryState>,
     recorder: Arc<Recorder>,
-    standings: Arc<Standings>,
-    errands: UnboundedReceiver<Errand>,
+    pending_states: Arc<PendingStates>,
+    jobs: UnboundedReceiver<Job>,
     numbers: Numbers,
 }
 
@@ -32,63 +32,64 @@ const MAX_WAITING: usize = 4;
 impl Alone {
     fn new(writers: &[&Writer]) -> Self {
         let recorder = Recorder::new(usize::MAX, Manner::Prompt);
-        let ledger = Ledger::new([None]);
-        let books = Books::new(vec![STREAM.to_owned()], ledger, Room::new(1_000, 1 << 20));
-        let counter = Counter::new(&recorder, &books, &Arc::default(), true);
-        let (standings, numbers) = (counter.standings.clone(), Numbers::default());
-        let bounds = Bounds { max_account_events: MAX_WAITING, ..Bounds::default() };
-        let options = Options { bounds, ..options(keys(writers.iter().copied())) };
-        let (sender, errands) = unbounded_channel();
+        let acks = AckTracker::new([None]);
+        let run_state =
+            RunState::new(vec![STREAM.to_owned()], acks, InFlightLimit::new(1_000, 1 << 20));
+        let counter = Dispatcher::new(&recorder, &run_state, &Arc::default(), true);
+        let (pending_states, numbers) = (counter.pending_states.clone(), Numbers::default());
+        let limits = FlowLimits { max_account_events: MAX_WAITING, ..FlowLimits::default() };
+        let options = Options { limits, ..options(keys(writers.iter().copied())) };
+        let (sender, jobs) = unbounded_channel();
         let state = MemoryState::new([7; 16]);
-        let mut share = Share::new(0, &options, counter, state, sender, &numbers);
-        share.habits.resyncs = true;
-        Self { share, recorder, standings, errands, numbers }
+        let mut partition = Partition::new(0, &options, counter, state, sender, &numbers);
+        partition.habits.resyncs = true;
+        Self { partition, recorder, pending_states, jobs, numbers }
     }
 
     /// Lets this come, and settles what can be.
     fn comes(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
         for frame in frames {
             let arrival = arrival(frame);
-            assert!(self.share.counter.books.room.try_take(arrival.frame.len()));
-            let ticket = self.share.counter.books.ledger().begin(HOST, arrival.seq);
+            assert!(self.partition.counter.run_state.in_flight.try_acquire(arrival.frame.len()));
+            let ticket = self.partition.counter.run_state.acks().begin(HOST, arrival.seq);
             let account = self.numbers.of(arrival.did());
-            self.share.ready.push_back(Item { arrival, ticket, account, answer: None });
+            self.partition.ready.push_back(Item { arrival, ticket, account, answer: None });
         }
         self.settle();
     }
 
     fn settle(&mut self) {
-        while self.share.step().unwrap() {}
+        while self.partition.step().unwrap() {}
     }
 
     /// Its repository was fetched, as it is now; or was not.
     fn mended(&mut self, writer: &Writer, head: Option<Head>) {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let mended = match head {
-            Some(head) => Ok(Arc::new(Resynced::new(&writer.did, head, path))),
+            Some(head) => Ok(Arc::new(ResyncedRepo::new(&writer.did, head, path))),
             None => Err(ResyncError::NoHost),
         };
         let number = self.numbers.of(Some(&writer.did));
-        self.share.read(Letter::Mended(number, mended)).unwrap();
+        self.partition.read(WorkerMessage::ResyncResult(number, mended)).unwrap();
         self.settle();
     }
 
-    /// The errands since the last look: whose repository, and from which revision on.
-    fn errands(&mut self) -> Vec<(String, Option<Tid>)> {
-        let mut errands = Vec::new();
-        while let Ok(errand) = self.errands.try_recv() {
-            let Errand::Repository { did, known, .. } = errand else { panic!("{errand:?}") };
-            errands.push((did.into(), known.map(|head| head.rev)));
+    /// The jobs since the last look: whose repository, and from which revision on.
+    fn jobs(&mut self) -> Vec<(String, Option<Tid>)> {
+        let mut jobs = Vec::new();
+        while let Ok(job) = self.jobs.try_recv() {
+            let Job::Repository { did, known, .. } = job else { panic!("{job:?}") };
+            jobs.push((did.into(), known.map(|head| head.rev)));
         }
-        errands
+        jobs
     }
 
     fn cursor(&self) -> Option<u64> {
-        self.share.counter.books.ledger().cursors().next().unwrap()
+        self.partition.counter.run_state.acks().cursors().next().unwrap()
     }
 
     fn journaled(&self, writer: &Writer) -> Option<SyncState> {
-        self.standings.take().get(&*writer.did).map(|account| account.sync)
+        self.pending_states.take().get(&*writer.did).map(|account| account.sync)
     }
 }
 
@@ -97,7 +98,7 @@ fn what_comes_after_a_gap_waits_for_the_repository_and_goes_on_from_there() {
     let (mut writer, mut other) = (Writer::new(0), Writer::new(1));
     let mut alone = Alone::new(&[&writer, &other]);
     alone.comes([writer.commit(1), writer.skip().commit(2)]);
-    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())]);
+    assert_eq!(alone.jobs(), [(writer.did.clone(), writer.rev())]);
     assert_eq!(alone.journaled(&writer), Some(SyncState::Desynchronized));
     alone.comes([writer.commit(3), other.commit(4), writer.commit(5)]);
     assert_eq!((alone.recorder.of(&writer).len(), alone.recorder.of(&other).len()), (2, 1));
@@ -114,7 +115,7 @@ fn what_comes_after_a_gap_waits_for_the_repository_and_goes_on_from_there() {
         (6, "verified"),
     ];
     assert_eq!(alone.recorder.of(&writer), expected);
-    assert_eq!((alone.cursor(), alone.errands()), (Some(6), vec![]));
+    assert_eq!((alone.cursor(), alone.jobs()), (Some(6), vec![]));
     assert_eq!(alone.journaled(&writer), Some(SyncState::Synchronized));
 }
 
@@ -123,10 +124,10 @@ fn a_sync_of_another_tree_has_the_repository_fetched() {
     let mut writer = Writer::new(0);
     let mut alone = Alone::new(&[&writer]);
     alone.comes([writer.commit(1), writer.sync(2)]);
-    assert_eq!(alone.errands(), [], "the tree is the same");
+    assert_eq!(alone.jobs(), [], "the tree is the same");
     writer.replant();
     alone.comes([writer.sync(3)]);
-    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())]);
+    assert_eq!(alone.jobs(), [(writer.did.clone(), writer.rev())]);
 }
 
 #[test]
@@ -135,11 +136,11 @@ fn an_account_whose_repository_is_not_to_be_had_goes_on_out_of_step() {
     let mut alone = Alone::new(&[&writer]);
     alone.comes([writer.commit(1), writer.skip().commit(2)]);
     alone.comes([writer.commit(3)]);
-    assert_eq!(alone.errands().len(), 1);
+    assert_eq!(alone.jobs().len(), 1);
     alone.mended(&writer, None);
     let expected = [(1, "verified"), (2, "verified/broken"), (3, "verified/unmended")];
     assert_eq!(alone.recorder.of(&writer), expected);
-    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())], "it is tried again");
+    assert_eq!(alone.jobs(), [(writer.did.clone(), writer.rev())], "it is tried again");
 }
 
 #[test]
@@ -150,9 +151,9 @@ fn more_events_than_may_wait_do_not_and_the_repository_must_reach_them() {
     let fetched = writer.head();
     alone.comes((3..).take(MAX_WAITING + 1).map(|seq| writer.commit(seq)).collect::<Vec<_>>());
     assert_eq!(alone.recorder.of(&writer).last(), Some(&(7, "verified/unmended")));
-    assert_eq!((alone.errands().len(), alone.cursor()), (1, Some(7)));
+    assert_eq!((alone.jobs().len(), alone.cursor()), (1, Some(7)));
     alone.mended(&writer, Some(fetched));
-    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())], "it is too old");
+    assert_eq!(alone.jobs(), [(writer.did.clone(), writer.rev())], "it is too old");
     alone.mended(&writer, Some(writer.head()));
     alone.comes([writer.commit(8)]);
     assert_eq!(alone.recorder.of(&writer)[7..], [(RESYNCED, "resynced"), (8, "verified")]);
@@ -164,11 +165,11 @@ fn what_has_waited_for_too_long_does_not_any_longer() {
     let mut alone = Alone::new(&[&writer]);
     alone.comes([writer.commit(1), writer.skip().commit(2)]);
     alone.comes([writer.commit(3)]);
-    let long = Instant::now() + alone.share.habits.max_hold;
-    alone.share.let_go_of_overdue(long);
+    let long = Instant::now() + alone.partition.habits.max_hold;
+    alone.partition.let_go_of_overdue(long);
     alone.settle();
     assert_eq!(alone.recorder.of(&writer).last(), Some(&(3, "verified/unmended")));
-    assert_eq!(alone.errands().len(), 1, "it is still being fetched");
+    assert_eq!(alone.jobs().len(), 1, "it is still being fetched");
 }
 
 #[test]
@@ -177,11 +178,11 @@ fn at_the_end_nothing_waits_for_a_repository() {
     let mut alone = Alone::new(&[&writer]);
     alone.comes([writer.commit(1), writer.skip().commit(2)]);
     alone.comes([writer.commit(3)]);
-    alone.errands();
-    alone.share.close();
+    alone.jobs();
+    alone.partition.close();
     alone.settle();
     assert_eq!(alone.recorder.of(&writer).last(), Some(&(3, "verified/unmended")));
-    assert_eq!((alone.errands(), alone.cursor()), (vec![], Some(3)));
+    assert_eq!((alone.jobs(), alone.cursor()), (vec![], Some(3)));
     assert_eq!(alone.journaled(&writer), Some(SyncState::Desynchronized));
 }
 
@@ -190,18 +191,18 @@ fn an_account_that_was_out_of_step_before_the_run_is_fetched_at_once() {
     let writer = Writer::new(0);
     let mut alone = Alone::new(&[&writer]);
     let account = alone.numbers.of(Some(&writer.did));
-    alone.share.read(Letter::OutOfStep(account, writer.did.as_str().into())).unwrap();
-    assert_eq!(alone.errands(), [(writer.did.clone(), None)]);
+    alone.partition.read(WorkerMessage::OutOfStep(account, writer.did.as_str().into())).unwrap();
+    assert_eq!(alone.jobs(), [(writer.did.clone(), None)]);
 }
 
 #[test]
 fn an_account_that_was_out_of_step_when_the_run_began_is_mended_at_its_next_event() {
     let mut writer = Writer::new(0);
     let mut alone = Alone::new(&[&writer]);
-    alone.share.habits.resyncs = false;
+    alone.partition.habits.resyncs = false;
     alone.comes([writer.commit(1), writer.skip().commit(2)]);
-    assert_eq!(alone.errands(), []);
-    alone.share.habits.resyncs = true;
+    assert_eq!(alone.jobs(), []);
+    alone.partition.habits.resyncs = true;
     alone.comes([writer.commit(3)]);
-    assert_eq!(alone.errands(), [(writer.did.clone(), writer.rev())]);
+    assert_eq!(alone.jobs(), [(writer.did.clone(), writer.rev())]);
 }

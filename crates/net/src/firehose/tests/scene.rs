@@ -12,14 +12,14 @@ use codec::{Cid, car, cid::Codec};
 use crypto::{CompressedKey, Curve, SecretKey};
 use verify::sync::{Head, MemoryState};
 
-use super::super::arrival::Arrival;
+use super::super::arrival::ReceivedFrame;
 use super::super::feed::Item;
 use super::super::source::Source;
 use super::super::*;
+use crate::dns::LoopbackDns;
+use crate::egress::EgressPolicy;
 use crate::hosts::HostId;
 use crate::http;
-use crate::names::LoopbackNames;
-use crate::reach::Reach;
 
 pub(super) const HOST: HostId = HostId(0);
 
@@ -33,8 +33,8 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(number: u8) -> Self {
-        let letter = char::from(b'a' + number % 26);
-        let did = format!("did:plc:{}{letter}", "a".repeat(23));
+        let message = char::from(b'a' + number % 26);
+        let did = format!("did:plc:{}{message}", "a".repeat(23));
         let key = SecretKey::from_bytes(Curve::K256, &[number + 1; 32]).unwrap();
         Self { did, key, rev: None, data: Cid::of(Codec::DagCbor, EMPTY_TREE) }
     }
@@ -127,14 +127,14 @@ impl Writer {
 }
 
 /// The keys of these accounts, as they are now.
-pub(super) fn keys<'w>(writers: impl IntoIterator<Item = &'w Writer>) -> Arc<dyn Keys> {
+pub(super) fn keys<'w>(writers: impl IntoIterator<Item = &'w Writer>) -> Arc<dyn KeyProvider> {
     let keys = writers.into_iter().map(|writer| (writer.did.clone(), writer.key()));
     let keys: HashMap<String, CompressedKey> = keys.collect();
     Arc::new(FixedKeys(move |did: &str| keys.get(did).copied()))
 }
 
-pub(super) fn arrival(frame: impl Into<Bytes>) -> Arrival {
-    Arrival::new(HOST, frame.into(), SystemTime::now())
+pub(super) fn arrival(frame: impl Into<Bytes>) -> ReceivedFrame {
+    ReceivedFrame::new(HOST, frame.into(), SystemTime::now())
 }
 
 /// Tells what it was given, and then no more.
@@ -143,7 +143,7 @@ pub(super) struct Script(VecDeque<Item>);
 
 impl Script {
     pub(super) fn new(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        Self(frames.into_iter().map(|frame| Item::Arrival(arrival(frame))).collect())
+        Self(frames.into_iter().map(|frame| Item::Frame(arrival(frame))).collect())
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) struct Seen {
 pub(super) struct Recorder {
     seen: Mutex<Vec<Seen>>,
     enough: usize,
-    stop: Stop,
+    stop: StopSignal,
     manner: Manner,
     kept: Mutex<Vec<Ack>>,
 }
@@ -200,7 +200,7 @@ impl Recorder {
         Arc::new(Self { seen, enough, stop, manner, kept })
     }
 
-    pub(super) fn stop(&self) -> Stop {
+    pub(super) fn stop(&self) -> StopSignal {
         self.stop.clone()
     }
 
@@ -227,14 +227,14 @@ impl Recorder {
 }
 
 impl Handler for Recorder {
-    fn event(&self, event: &Delivered<'_>, ack: Ack) {
+    fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         let seq = event.seq.unwrap_or_default();
         assert_ne!(self.manner, Manner::Nervous(seq), "as the test wants it");
         let did = event.did.unwrap_or_default().to_owned();
         let mut seen = self.seen.lock().unwrap();
         seen.push(Seen { did, seq, code: event.verdict.code() });
         if seen.len() >= self.enough {
-            self.stop.now();
+            self.stop.request();
         }
         drop(seen);
         match self.manner {
@@ -245,7 +245,7 @@ impl Handler for Recorder {
         }
     }
 
-    fn resynced(&self, resynced: &Arc<Resynced>, ack: Ack) {
+    fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         let did = resynced.did.clone().into();
         self.seen.lock().unwrap().push(Seen { did, seq: RESYNCED, code: "resynced" });
         ack.done();
@@ -290,13 +290,13 @@ impl Journal for Paper {
 }
 
 /// Two workers, with these keys.
-pub(super) fn options(keys: Arc<dyn Keys>) -> Options {
+pub(super) fn options(keys: Arc<dyn KeyProvider>) -> Options {
     Options { workers: 2, ..Options::new(vec![], keys) }
 }
 
 fn http() -> http::Client {
-    let names = Arc::new(LoopbackNames);
-    http::Client::new(Reach::Loopback, names).unwrap()
+    let names = Arc::new(LoopbackDns);
+    http::Client::new(EgressPolicy::Loopback, names).unwrap()
 }
 
 /// Runs until the recorder has enough, or something fails.
@@ -305,7 +305,7 @@ pub(super) async fn run(
     script: &mut Script,
     recorder: &Arc<Recorder>,
     paper: &Arc<Paper>,
-) -> Result<Summary, RunError> {
+) -> Result<RunSummary, RunError> {
     let cursor = paper.cursor(STREAM).unwrap();
     let streams = vec![(STREAM.to_owned(), cursor)];
     let states = |_| MemoryState::new([7; 16]);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// What is remembered of accounts that were fetched.
 #[derive(Debug, Default)]
-pub(super) struct Pace(HashMap<Box<str>, Past>);
+pub(super) struct BackoffOptions(HashMap<Box<str>, Past>);
 
 /// What an account may do.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ struct Past {
     rested: Instant,
 }
 
-impl Pace {
+impl BackoffOptions {
     /// Takes a try, or says how long there is none.
     pub(super) fn take(&mut self, did: &str, now: Instant) -> Result<(), Duration> {
         let past = self.0.get(did).copied().unwrap_or(Past { full: now, failures: 0, rested: now });
@@ -77,43 +77,43 @@ mod tests {
 
     #[test]
     fn five_tries_are_there_at_once_and_one_more_every_twelve_seconds() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut backoff, now) = (BackoffOptions::default(), Instant::now());
         let seconds = |seconds| now + Duration::from_secs(seconds);
         for _ in 0..5 {
-            assert_eq!(pace.take("a", now), Ok(()));
+            assert_eq!(backoff.take("a", now), Ok(()));
         }
-        assert_eq!(pace.take("a", now), Err(REFILL));
-        assert_eq!(pace.take("b", now), Ok(()));
-        assert_eq!(pace.take("a", seconds(12)), Ok(()));
-        assert_eq!(pace.take("a", seconds(13)), Err(Duration::from_secs(11)));
+        assert_eq!(backoff.take("a", now), Err(REFILL));
+        assert_eq!(backoff.take("b", now), Ok(()));
+        assert_eq!(backoff.take("a", seconds(12)), Ok(()));
+        assert_eq!(backoff.take("a", seconds(13)), Err(Duration::from_secs(11)));
         for _ in 0..5 {
-            assert_eq!(pace.take("a", seconds(600)), Ok(()));
+            assert_eq!(backoff.take("a", seconds(600)), Ok(()));
         }
-        assert!(pace.take("a", seconds(600)).is_err());
+        assert!(backoff.take("a", seconds(600)).is_err());
     }
 
     #[test]
     fn an_account_that_fails_rests_twice_as_long_each_time_until_it_is_mended() {
-        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let (mut backoff, mut now) = (BackoffOptions::default(), Instant::now());
         for seconds in [60, 120, 240, 480, 960, 1920, 3840, 3840] {
-            pace.take("a", now).unwrap();
-            pace.fail("a", now);
+            backoff.take("a", now).unwrap();
+            backoff.fail("a", now);
             let rest = Duration::from_secs(seconds);
-            assert_eq!(pace.take("a", now), Err(rest));
+            assert_eq!(backoff.take("a", now), Err(rest));
             now += rest;
         }
-        pace.take("a", now).unwrap();
-        pace.succeed("a");
-        pace.fail("a", now);
-        assert_eq!(pace.take("a", now), Err(FIRST_REST));
+        backoff.take("a", now).unwrap();
+        backoff.succeed("a");
+        backoff.fail("a", now);
+        assert_eq!(backoff.take("a", now), Err(FIRST_REST));
     }
 
     #[test]
     fn the_number_of_remembered_accounts_is_bounded() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut backoff, now) = (BackoffOptions::default(), Instant::now());
         for number in 0..2 * MAX_ACCOUNTS {
-            pace.take(&number.to_string(), now).unwrap();
-            assert!(pace.0.len() <= MAX_ACCOUNTS);
+            backoff.take(&number.to_string(), now).unwrap();
+            assert!(backoff.0.len() <= MAX_ACCOUNTS);
         }
     }
 }

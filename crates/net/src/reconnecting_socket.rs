@@ -1,6 +1,6 @@
 //! How does a connection to one of several hosts stay up?
 //!
-//! A [`Line`] dials, waits, goes to the next host and says what it does; what is asked for, with which
+//! A [`ReconnectingSocket`] dials, waits, goes to the next host and says what it does; what is asked for, with which
 //! cursor, its owner says anew for each attempt.
 
 use std::collections::VecDeque;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::hosts::{Backoff, HostId, Hosts};
-use crate::websocket::{DialError, Message, Socket, SocketError};
+use crate::websocket::{DialError, Socket, SocketError, SocketMessage};
 
 /// A connection that is being made.
 pub(crate) type Dial = Pin<Box<dyn Future<Output = Result<Socket, DialError>> + Send>>;
 
 /// A connection to one of several hosts.
-pub(crate) struct Line {
+pub(crate) struct ReconnectingSocket {
     hosts: Hosts,
     backoff: Backoff,
     /// Refusals by which the owner learns to ask for something else, whatever their status.
     lessons: &'static [&'static str],
-    max_quiet: Option<Duration>,
+    message_timeout: Option<Duration>,
     state: State,
     /// What has happened and was not told yet.
-    turns: VecDeque<(HostId, Turn)>,
+    turns: VecDeque<(HostId, SocketEvent)>,
 }
 
 enum State {
@@ -45,28 +45,28 @@ struct Open {
 
 /// What happened on the line.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(crate) enum SocketEvent {
     Connected,
-    Message(Message),
+    Message(SocketMessage),
     Lost(SocketError),
-    Refused(DialError),
-    LeftOut(DialError),
+    ConnectFailed(DialError),
+    HostExcluded(DialError),
     Rotated { from: HostId, to: HostId },
-    Waiting(Duration),
+    RetryScheduled(Duration),
 }
 
-impl Line {
+impl ReconnectingSocket {
     pub(crate) fn new(
         hosts: usize,
         backoff: Backoff,
-        max_quiet: Option<Duration>,
+        message_timeout: Option<Duration>,
         lessons: &'static [&'static str],
     ) -> Self {
         Self {
             hosts: Hosts::new(hosts),
             backoff,
             lessons,
-            max_quiet,
+            message_timeout,
             state: State::Resting(Instant::now()),
             turns: VecDeque::new(),
         }
@@ -79,7 +79,7 @@ impl Line {
     pub(crate) async fn next(
         &mut self,
         mut dial: impl FnMut(HostId) -> Dial,
-    ) -> Result<(HostId, Turn), DialError> {
+    ) -> Result<(HostId, SocketEvent), DialError> {
         loop {
             if let Some(turn) = self.turns.pop_front() {
                 return Ok(turn);
@@ -93,8 +93,10 @@ impl Line {
                     Ok(socket) => self.open(socket),
                     Err(error) => self.miss(error),
                 },
-                State::Open(open) => match open.next(self.max_quiet).await {
-                    Ok(message) => return Ok((self.hosts.current(), Turn::Message(message))),
+                State::Open(open) => match open.next(self.message_timeout).await {
+                    Ok(message) => {
+                        return Ok((self.hosts.current(), SocketEvent::Message(message)));
+                    }
                     Err(error) => self.hang_up(error),
                 },
                 State::Over(error) => return Err(error.clone()),
@@ -107,7 +109,7 @@ impl Line {
         if let State::Open(open) = &mut self.state {
             open.is_fruitful = true;
         }
-        self.hosts.succeed();
+        self.hosts.record_success();
     }
 
     /// Says a text over the connection, if there is one. That it breaks is found when it is read.
@@ -123,9 +125,9 @@ impl Line {
     pub(crate) fn hang_up(&mut self, reason: SocketError) {
         let State::Open(open) = &self.state else { return };
         let (held, is_fruitful) = (open.since.elapsed(), open.is_fruitful);
-        self.tell(Turn::Lost(reason));
+        self.tell(SocketEvent::Lost(reason));
         match is_fruitful {
-            true => self.backoff.note_held(held),
+            true => self.backoff.connection_ended(held),
             false => drop(self.fail()),
         }
         self.rest(Duration::ZERO);
@@ -141,7 +143,7 @@ impl Line {
     fn open(&mut self, socket: Socket) {
         let (socket, now) = (Box::new(socket), Instant::now());
         self.state = State::Open(Open { socket, since: now, waiting: None, is_fruitful: false });
-        self.tell(Turn::Connected);
+        self.tell(SocketEvent::Connected);
     }
 
     /// There is no connection.
@@ -149,20 +151,20 @@ impl Line {
         let is_lesson = error.name().is_some_and(|name| self.lessons.contains(&name));
         let asked = error.retry_after().unwrap_or_default();
         if !is_lesson && !error.is_retryable() {
-            return self.leave_out(error);
+            return self.exclude(error);
         }
-        self.tell(Turn::Refused(error));
+        self.tell(SocketEvent::ConnectFailed(error));
         // Whoever wants to be left alone for so long is not waited for while there are others.
-        match self.backoff.is_beyond(asked) {
-            true if self.move_on(Hosts::move_on) => self.rest(Duration::ZERO),
+        match self.backoff.exceeds_max(asked) {
+            true if self.advance(Hosts::advance) => self.rest(Duration::ZERO),
             _ if self.fail() => self.rest(Duration::ZERO),
             _ => self.rest(asked),
         }
     }
 
-    fn leave_out(&mut self, error: DialError) {
-        self.tell(Turn::LeftOut(error.clone()));
-        match self.move_on(Hosts::leave_out) {
+    fn exclude(&mut self, error: DialError) {
+        self.tell(SocketEvent::HostExcluded(error.clone()));
+        match self.advance(Hosts::exclude) {
             true => self.rest(Duration::ZERO),
             false => self.state = State::Over(error),
         }
@@ -170,35 +172,38 @@ impl Line {
 
     /// Counts an attempt that brought nothing. Whether the next one is made elsewhere.
     fn fail(&mut self) -> bool {
-        self.move_on(Hosts::fail)
+        self.advance(Hosts::record_failure)
     }
 
-    fn move_on(&mut self, step: impl FnOnce(&mut Hosts) -> Option<HostId>) -> bool {
+    fn advance(&mut self, step: impl FnOnce(&mut Hosts) -> Option<HostId>) -> bool {
         let from = self.hosts.current();
         let Some(to) = step(&mut self.hosts) else { return false };
-        self.tell(Turn::Rotated { from, to });
+        self.tell(SocketEvent::Rotated { from, to });
         true
     }
 
-    fn tell(&mut self, turn: Turn) {
+    fn tell(&mut self, turn: SocketEvent) {
         self.turns.push_back((self.hosts.current(), turn));
     }
 
     fn rest(&mut self, least: Duration) {
-        let wait = self.backoff.wait(least);
-        self.tell(Turn::Waiting(wait));
+        let wait = self.backoff.next_delay(least);
+        self.tell(SocketEvent::RetryScheduled(wait));
         self.state = State::Resting(Instant::now() + wait);
     }
 }
 
 impl Open {
-    async fn next(&mut self, max_quiet: Option<Duration>) -> Result<Message, SocketError> {
+    async fn next(
+        &mut self,
+        message_timeout: Option<Duration>,
+    ) -> Result<SocketMessage, SocketError> {
         let waiting = *self.waiting.get_or_insert_with(Instant::now);
-        let message = match max_quiet {
+        let message = match message_timeout {
             None => self.socket.next().await?,
             Some(quiet) => {
                 let next = timeout_at(waiting + quiet, self.socket.next()).await;
-                next.map_err(|_| SocketError::Quiet(quiet))??
+                next.map_err(|_| SocketError::NoMessage(quiet))??
             }
         };
         self.waiting = None;
@@ -206,7 +211,7 @@ impl Open {
     }
 }
 
-impl std::fmt::Debug for Line {
+impl std::fmt::Debug for ReconnectingSocket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = match &self.state {
             State::Resting(_) => "resting",

@@ -14,7 +14,7 @@ use super::ack::Batch;
 
 /// What is known of one worker's accounts, and may be journaled or has to wait.
 #[derive(Debug, Default)]
-pub(super) struct Standings(Mutex<Inner>);
+pub(super) struct PendingStates(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -32,7 +32,7 @@ enum Entry {
     Late(HashMap<u64, (Box<str>, AccountState)>),
 }
 
-impl Standings {
+impl PendingStates {
     /// Notes the next batch.
     pub(super) fn note(&self, batch: Arc<Batch>) {
         let mut inner = self.lock();
@@ -106,41 +106,42 @@ const MOST_UNSORTED: usize = 256;
 mod tests {
     use std::sync::Arc;
 
-    use super::super::ack::{Ack, Books};
-    use super::super::ledger::Ledger;
-    use super::super::room::Room;
+    use super::super::ack::{Ack, RunState};
+    use super::super::acks::AckTracker;
+    use super::super::room::InFlightLimit;
     use super::*;
     use crate::hosts::HostId;
 
     /// Batches of events of accounts that are called by their numbers; a state says by `is_active`
     /// which of two it is.
     struct Bench {
-        books: Arc<Books>,
-        standings: Standings,
+        run_state: Arc<RunState>,
+        pending_states: PendingStates,
     }
 
     impl Bench {
         fn new() -> Self {
-            let books = Books::new(vec![], Ledger::new([None]), Room::new(100, 100));
-            Self { books, standings: Standings::default() }
+            let run_state =
+                RunState::new(vec![], AckTracker::new([None]), InFlightLimit::new(100, 100));
+            Self { run_state, pending_states: PendingStates::default() }
         }
 
         /// A batch with an event of each account, and the words for them.
         fn batch(&self, accounts: &[u64], is_active: bool) -> Vec<Ack> {
-            let begin = |_| self.books.ledger().begin(HostId(0), Some(1));
+            let begin = |_| self.run_state.acks().begin(HostId(0), Some(1));
             let tickets = accounts.iter().map(begin).collect();
-            accounts.iter().for_each(|_| assert!(self.books.room.try_take(0)));
-            let batch = Batch::open(&self.books, tickets, 0, accounts.into());
+            accounts.iter().for_each(|_| assert!(self.run_state.in_flight.try_acquire(0)));
+            let batch = Batch::open(&self.run_state, tickets, 0, accounts.into());
             let acks = (0..accounts.len()).map(|at| batch.ack(Some(at))).collect();
             let account = AccountState { is_active, ..AccountState::UNKNOWN };
             let state = |number: &u64| (*number, number.to_string().into(), account);
             batch.close(accounts.iter().map(state).collect());
-            self.standings.note(batch);
+            self.pending_states.note(batch);
             acks
         }
 
         fn taken(&self) -> Vec<(String, bool)> {
-            let taken = self.standings.take().into_iter();
+            let taken = self.pending_states.take().into_iter();
             let mut taken: Vec<_> =
                 taken.map(|(did, account)| (did.into(), account.is_active)).collect();
             taken.sort();
@@ -148,7 +149,7 @@ mod tests {
         }
 
         fn entries(&self) -> usize {
-            self.standings.lock().entries.len()
+            self.pending_states.lock().entries.len()
         }
     }
 

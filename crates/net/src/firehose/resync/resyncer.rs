@@ -14,53 +14,53 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use verify::repository::{self, RepositoryFault, RepositoryRejection};
 use verify::sync::Head;
 
-use super::pace::Pace;
-use super::{Mended, Resync, ResyncError, Resynced};
-use crate::hosts::Chance;
+use super::backoff::BackoffOptions;
+use super::{ResyncError, ResyncOptions, ResyncResult, ResyncedRepo};
+use crate::hosts::Jitter;
 use crate::http::{Url, authority};
 use crate::identity::{Account, IdentityError};
 
 /// Fetches repositories and proves them.
 #[derive(Debug)]
-pub(in super::super) struct Mender {
-    options: Resync,
+pub(in super::super) struct Resyncer {
+    options: ResyncOptions,
     fetches: Semaphore,
     hosts: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// One repository is in memory at a time.
     proofs: Semaphore,
-    pace: Mutex<Pace>,
+    backoff: Mutex<BackoffOptions>,
     in_line: AtomicUsize,
-    chance: Mutex<Chance>,
+    chance: Mutex<Jitter>,
 }
 
-impl Mender {
-    pub(in super::super) fn new(options: Resync) -> Self {
+impl Resyncer {
+    pub(in super::super) fn new(options: ResyncOptions) -> Self {
         let fetches = Semaphore::new(options.max_fetches.max(1));
-        let (hosts, pace, in_line, chance) = Default::default();
-        Self { options, fetches, hosts, proofs: Semaphore::new(1), pace, in_line, chance }
+        let (hosts, backoff, in_line, chance) = Default::default();
+        Self { options, fetches, hosts, proofs: Semaphore::new(1), backoff, in_line, chance }
     }
 
     /// The repository of `did`, of the revision `known` or a later one.
-    pub(in super::super) async fn mend(&self, did: &str, known: Option<Head>) -> Mended {
-        lock(&self.pace).take(did, Instant::now()).map_err(ResyncError::TooSoon)?;
+    pub(in super::super) async fn mend(&self, did: &str, known: Option<Head>) -> ResyncResult {
+        lock(&self.backoff).take(did, Instant::now()).map_err(ResyncError::TooSoon)?;
         let _place = self.stand_in_line()?;
         let mended = self.try_on(did, known).await;
         match &mended {
-            Ok(_) => lock(&self.pace).succeed(did),
-            Err(_) => lock(&self.pace).fail(did, Instant::now()),
+            Ok(_) => lock(&self.backoff).succeed(did),
+            Err(_) => lock(&self.backoff).fail(did, Instant::now()),
         }
         mended.map(Arc::new)
     }
 
     fn stand_in_line(&self) -> Result<Place<'_>, ResyncError> {
         let place = Place(&self.in_line);
-        match self.in_line.fetch_add(1, Ordering::Relaxed) < self.options.max_accounts {
+        match self.in_line.fetch_add(1, Ordering::Relaxed) < self.options.max_queued {
             true => Ok(place),
             false => Err(ResyncError::Crowded),
         }
     }
 
-    async fn try_on(&self, did: &str, known: Option<Head>) -> Result<Resynced, ResyncError> {
+    async fn try_on(&self, did: &str, known: Option<Head>) -> Result<ResyncedRepo, ResyncError> {
         let did = Did::parse(did).map_err(ResyncError::NotADid)?;
         let mut attempt = 1;
         loop {
@@ -69,13 +69,17 @@ impl Mender {
                 settled => return settled,
             }
             let bound = FIRST_WAIT * 2_u32.pow(attempt.min(MAX_DOUBLINGS));
-            let part = lock(&self.chance).part();
+            let part = lock(&self.chance).fraction();
             tokio::time::sleep(bound.mul_f64(part)).await;
             attempt += 1;
         }
     }
 
-    async fn try_once(&self, did: Did<'_>, known: Option<Head>) -> Result<Resynced, ResyncError> {
+    async fn try_once(
+        &self,
+        did: Did<'_>,
+        known: Option<Head>,
+    ) -> Result<ResyncedRepo, ResyncError> {
         let account = self.options.resolver.account(did).await.map_err(identity)?;
         let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
         let fetched = self.fetch(did, host).await?;
@@ -91,7 +95,7 @@ impl Mender {
             Some(Head { rev: known, .. }) if head.rev < known => {
                 Err(ResyncError::Behind { host, rev: head.rev, known })
             }
-            _ => Ok(Resynced { did: did.as_str().into(), head, records, bytes, host, path }),
+            _ => Ok(ResyncedRepo { did: did.as_str().into(), head, records, bytes, host, path }),
         }
     }
 

@@ -1,10 +1,10 @@
-//! One worker's share of the accounts: which of their events are next, and which have to wait?
+//! One worker's partition of the accounts: which of their events are next, and which have to wait?
 //!
 //! ```text
-//! inbox ─> ready ──────────> batch ─> desk ─> handler
+//! inbox ─> ready ──────────> batch ─> processor ─> handler
 //!            │ ▲               │
 //!            ▼ │ in front      ▼
-//!          waiting <── key in doubt, out of step ── errand ─ ─ > letter
+//!          waiting <── key in doubt, out of step ── job ─ ─ > message
 //! ```
 //!
 //! Events of an account stay in order: while it waits, what comes of it waits behind, and when it goes
@@ -17,38 +17,38 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use verify::sync::{ChainState, Head, SyncState};
 
-use super::arrival::Kind;
-use super::counter::Counter;
-use super::desk::{self, Aftermath, Desk, Doubt, JudgesDesk};
+use super::arrival::FrameKind;
+use super::counter::Dispatcher;
 use super::handler::Handler;
-use super::inbox::Letter;
+use super::inbox::WorkerMessage;
 use super::item::{Answer, Item, Numbers};
-use super::keys::KeyProblem;
+use super::keys::KeyError;
 use super::options::Options;
-use super::recording::Recording;
-use super::resync::{Mended, Resynced};
+use super::processor::{self, BatchOutcome, Processor, UnresolvedKey, Verifier};
+use super::recording::RecordingState;
+use super::resync::{ResyncResult, ResyncedRepo};
 use super::waiting::{self, For, Waiting};
 
-/// A worker's share.
-pub(super) struct Share<H, S> {
+/// A worker's partition.
+pub(super) struct Partition<H, S> {
     /// The worker's number.
     pub(super) number: usize,
-    pub(super) counter: Counter<H>,
-    pub(super) desk: Desk<S>,
-    pub(super) errands: UnboundedSender<Errand>,
+    pub(super) counter: Dispatcher<H>,
+    pub(super) processor: Processor<S>,
+    pub(super) jobs: UnboundedSender<Job>,
     /// Events that are next, in order.
     pub(super) ready: VecDeque<Item>,
     pub(super) waiting: Waiting,
     /// The accounts whose repositories are being fetched.
     pub(super) mending: HashMap<u64, Box<str>>,
-    pub(super) habits: Habits,
+    pub(super) habits: WorkerConfig,
     /// Whether no more events come: then nobody waits for a repository.
     pub(super) is_closing: bool,
 }
 
 /// How a worker works.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Habits {
+pub(super) struct WorkerConfig {
     /// Events in a batch.
     pub(super) max_batch: usize,
     /// How long events wait for a repository.
@@ -59,33 +59,33 @@ pub(super) struct Habits {
 
 /// Something that a worker has done for it, and does not wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Errand {
+pub(super) enum Job {
     /// To find out a key.
     Key { worker: usize, account: u64, did: Box<str>, is_doubted: bool },
     /// To fetch a repository, of this revision or a later one.
     Repository { worker: usize, account: u64, did: Box<str>, known: Option<Head> },
 }
 
-impl<H: Handler, S: ChainState> Share<H, S> {
-    /// The share of the worker with this number, and what is known of its accounts.
+impl<H: Handler, S: ChainState> Partition<H, S> {
+    /// The partition of the worker with this number, and what is known of its accounts.
     pub(super) fn new(
         number: usize,
         options: &Options,
-        counter: Counter<H>,
+        counter: Dispatcher<H>,
         state: S,
-        errands: UnboundedSender<Errand>,
+        jobs: UnboundedSender<Job>,
         numbers: &Numbers,
     ) -> Self {
-        let bounds = &options.bounds;
-        let habits = Habits {
+        let bounds = &options.limits;
+        let habits = WorkerConfig {
             max_batch: bounds.max_batch.max(1),
             max_hold: bounds.max_hold,
             resyncs: options.resync.is_some(),
         };
-        let waiting = Waiting::new(waiting::Bounds::of(bounds, options.workers));
-        let desk = Desk::new(options, state, numbers);
+        let waiting = Waiting::new(waiting::ParkedLimits::of(bounds, options.workers));
+        let processor = Processor::new(options, state, numbers);
         let (ready, mending, is_closing) = Default::default();
-        Self { number, counter, desk, errands, ready, waiting, mending, habits, is_closing }
+        Self { number, counter, processor, jobs, ready, waiting, mending, habits, is_closing }
     }
 
     /// Settles the next batch. Whether there was one.
@@ -94,24 +94,24 @@ impl<H: Handler, S: ChainState> Share<H, S> {
         if items.is_empty() {
             return Ok(false);
         }
-        match &mut self.desk {
-            Desk::Reader(decoder) => desk::read(decoder, &items, &self.counter),
-            Desk::Judge(judge) => {
-                let aftermath = judge.settle(items, &self.counter)?;
-                self.follow(aftermath)?;
+        match &mut self.processor {
+            Processor::Reader(decoder) => processor::read(decoder, &items, &self.counter),
+            Processor::Judge(judge) => {
+                let outcome = judge.settle(items, &self.counter)?;
+                self.follow(outcome)?;
             }
         }
         Ok(true)
     }
 
-    /// Takes what a letter says.
-    pub(super) fn read(&mut self, letter: Letter) -> Result<(), S::Error> {
-        match letter {
-            Letter::OutOfStep(account, did) => self.mend(account, did)?,
-            Letter::Found(account, answer) => self.go_on_with(account, &answer),
-            Letter::Mended(account, mended) => self.mended(account, mended)?,
+    /// Takes what a message says.
+    pub(super) fn read(&mut self, message: WorkerMessage) -> Result<(), S::Error> {
+        match message {
+            WorkerMessage::OutOfStep(account, did) => self.mend(account, did)?,
+            WorkerMessage::Found(account, answer) => self.go_on_with(account, &answer),
+            WorkerMessage::ResyncResult(account, mended) => self.mended(account, mended)?,
             // The worker's own affair.
-            Letter::LastCall => {}
+            WorkerMessage::LastCall => {}
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl<H: Handler, S: ChainState> Share<H, S> {
                 self.hold(item);
                 continue;
             }
-            if matches!(item.arrival.kind, Kind::Account | Kind::Identity) {
+            if matches!(item.arrival.kind, FrameKind::Account | FrameKind::Identity) {
                 changed.push(item.account);
             }
             bytes += item.len();
@@ -165,7 +165,7 @@ impl<H: Handler, S: ChainState> Share<H, S> {
         }
         match self.waiting.cause(account) {
             Some(For::Key) => {
-                let answer = Answer { found: Err(KeyProblem::Crowded), is_last: true };
+                let answer = Answer { found: Err(KeyError::Crowded), is_last: true };
                 self.go_on_with(account, &Arc::new(answer));
             }
             _ => self.go_on(account),
@@ -191,11 +191,11 @@ impl<H: Handler, S: ChainState> Share<H, S> {
     }
 
     /// Lets accounts wait for what a batch has shown to be missing.
-    fn follow(&mut self, aftermath: Aftermath) -> Result<(), S::Error> {
-        let Aftermath { doubts, unsettled, out_of_step } = aftermath;
-        for Doubt { account, did, is_doubted, .. } in doubts {
+    fn follow(&mut self, outcome: BatchOutcome) -> Result<(), S::Error> {
+        let BatchOutcome { doubts, unsettled, out_of_step } = outcome;
+        for UnresolvedKey { account, did, is_doubted, .. } in doubts {
             self.waiting.begin(account, For::Key, Instant::now());
-            self.send(Errand::Key { worker: self.number, account, did, is_doubted });
+            self.send(Job::Key { worker: self.number, account, did, is_doubted });
         }
         unsettled.into_iter().for_each(|item| self.hold(item));
         for (account, did) in out_of_step {
@@ -213,12 +213,12 @@ impl<H: Handler, S: ChainState> Share<H, S> {
         self.mending.insert(account, did.clone());
         // Who waits for its key already, waits for that.
         self.waiting.begin(account, For::Repository, Instant::now());
-        self.send(Errand::Repository { worker: self.number, account, did, known });
+        self.send(Job::Repository { worker: self.number, account, did, known });
         Ok(())
     }
 
     /// What became of the repository of an account.
-    fn mended(&mut self, account: u64, mended: Mended) -> Result<(), S::Error> {
+    fn mended(&mut self, account: u64, mended: ResyncResult) -> Result<(), S::Error> {
         let Some(did) = self.mending.remove(&account) else { return Ok(()) };
         match mended {
             Ok(resynced) => {
@@ -228,7 +228,7 @@ impl<H: Handler, S: ChainState> Share<H, S> {
                 }
                 self.accept(account, &resynced)?;
             }
-            Err(why) => self.counter.handler.not_resynced(&did, &why),
+            Err(why) => self.counter.handler.resync_failed(&did, &why),
         }
         if self.waiting.cause(account) == Some(For::Repository) {
             self.go_on(account);
@@ -237,10 +237,10 @@ impl<H: Handler, S: ChainState> Share<H, S> {
     }
 
     /// The account is where its repository is.
-    fn accept(&mut self, account: u64, resynced: &Arc<Resynced>) -> Result<(), S::Error> {
-        let Desk::Judge(desk) = &mut self.desk else { return Ok(()) };
-        let JudgesDesk { state, numbers, .. } = &mut **desk;
-        let mut state = Recording::new(state, numbers, self.counter.keeps_accounts);
+    fn accept(&mut self, account: u64, resynced: &Arc<ResyncedRepo>) -> Result<(), S::Error> {
+        let Processor::Judge(processor) = &mut self.processor else { return Ok(()) };
+        let Verifier { state, numbers, .. } = &mut **processor;
+        let mut state = RecordingState::new(state, numbers, self.counter.keeps_accounts);
         state.change(&resynced.did, |known| {
             known.head = Some(resynced.head);
             known.sync = SyncState::Synchronized;
@@ -250,15 +250,15 @@ impl<H: Handler, S: ChainState> Share<H, S> {
     }
 
     fn known(&mut self, did: &str) -> Result<Option<Head>, S::Error> {
-        let Desk::Judge(desk) = &mut self.desk else { return Ok(None) };
+        let Processor::Judge(processor) = &mut self.processor else { return Ok(None) };
         let mut account = [Default::default()];
-        desk.state.load_many(&[did], &mut account)?;
+        processor.state.load_many(&[did], &mut account)?;
         Ok(account[0].head)
     }
 
-    fn send(&self, errand: Errand) {
-        // Nobody runs errands any longer when the run ends; then nobody waits for them either.
-        let _ = self.errands.send(errand);
+    fn send(&self, job: Job) {
+        // Nobody runs jobs any longer when the run ends; then nobody waits for them either.
+        let _ = self.jobs.send(job);
     }
 }
 

@@ -1,4 +1,4 @@
-//! One question to one host, and to whom it sends us.
+//! One request to one host, and to whom it sends us.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use tokio::time::{Instant, timeout};
 use super::client::Client;
 use super::error::cut;
 use super::{NamedError, XrpcError, XrpcFault};
-use crate::http::{Body, HttpError, HttpFault, Limits, MAX_REDIRECTS, authority};
+use crate::http::{HttpError, HttpFault, Limits, MAX_REDIRECTS, ResponseBody, authority};
 
-/// A question that is the same whoever is asked.
+/// A request that is the same whoever is asked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Question<'q> {
+pub(super) struct Request<'q> {
     pub(super) method: &'static str,
     pub(super) limits: &'q Limits,
 }
 
 /// A result on its way, and who gives it.
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) host: Box<str>,
-    pub(super) body: Body,
+    pub(super) body: ResponseBody,
 }
 
 /// The URL of a method, with its parameters, at `host`.
@@ -38,30 +38,30 @@ pub(super) fn url(host: &Url, method: &str, parameters: &[(&str, &str)]) -> Url 
     url
 }
 
-impl Answer {
+impl Response {
     /// The whole body.
-    pub(super) async fn whole(mut self, question: &Question<'_>) -> Result<Bytes, XrpcError> {
+    pub(super) async fn whole(mut self, request: &Request<'_>) -> Result<Bytes, XrpcError> {
         let whole = self.body.read_to_end().await;
-        whole.map_err(|error| question.http(&self.host, error))
+        whole.map_err(|error| request.http(&self.host, error))
     }
 
     /// What `read` makes of the whole body.
     pub(super) async fn json<T>(
         self,
-        question: &Question<'_>,
+        request: &Request<'_>,
         read: impl FnOnce(&[u8]) -> serde_json::Result<T>,
     ) -> Result<T, XrpcError> {
         let host = self.host.clone();
-        read(&self.whole(question).await?).map_err(|error| {
+        read(&self.whole(request).await?).map_err(|error| {
             let reason = cut(&error.to_string(), MAX_REASON_CHARS);
-            question.error(&host, XrpcFault::Schema(reason))
+            request.error(&host, XrpcFault::Schema(reason))
         })
     }
 }
 
-impl Question<'_> {
+impl Request<'_> {
     /// Asks at `url`, and again where a host asks for a short patience.
-    pub(super) async fn ask(&self, client: &Client, url: Url) -> Result<Answer, XrpcError> {
+    pub(super) async fn ask(&self, client: &Client, url: Url) -> Result<Response, XrpcError> {
         let mut attempt = 1;
         loop {
             match self.follow(client, url.clone()).await {
@@ -72,7 +72,7 @@ impl Question<'_> {
     }
 
     /// Asks at `url`, and where that sends us. Each host is asked only when it wants to be.
-    async fn follow(&self, client: &Client, mut url: Url) -> Result<Answer, XrpcError> {
+    async fn follow(&self, client: &Client, mut url: Url) -> Result<Response, XrpcError> {
         let mut limits = *self.limits;
         for _ in 0..=MAX_REDIRECTS {
             let host = authority(&url);
@@ -95,29 +95,29 @@ impl Question<'_> {
         host: &str,
         url: &Url,
         limits: &mut Limits,
-    ) -> Result<Body, XrpcError> {
-        let entered = client.gate.enter(host).await;
-        entered.map_err(|early| self.error(host, XrpcFault::TooEarly(early)))?;
+    ) -> Result<ResponseBody, XrpcError> {
+        let entered = client.gate.until_ready(host).await;
+        entered.map_err(|early| self.error(host, XrpcFault::RateLimited(early)))?;
         let since = Instant::now();
         let body = client.http.open_direct(url, limits).await;
         let body = body.map_err(|error| self.http(host, error))?;
         limits.max_time = limits.max_time.saturating_sub(since.elapsed());
-        client.gate.note(host, body.status(), body.headers());
+        client.gate.record_response(host, body.status(), body.headers());
         Ok(body)
     }
 
-    fn next(&self, host: &str, url: &Url, body: &Body) -> Result<Url, XrpcError> {
+    fn next(&self, host: &str, url: &Url, body: &ResponseBody) -> Result<Url, XrpcError> {
         let location = body.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let next = location.and_then(|location| url.join(location).ok());
         next.ok_or_else(|| self.error(host, XrpcFault::Location(body.status())))
     }
 
     /// A body that says that it is a page for people is none of a method, whatever its status.
-    fn result(&self, host: Box<str>, body: Body) -> Result<Answer, XrpcError> {
+    fn result(&self, host: Box<str>, body: ResponseBody) -> Result<Response, XrpcError> {
         let stated = body.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match stated.filter(|stated| stated.starts_with("text/")) {
             Some(page) => Err(self.error(&host, XrpcFault::ContentType(cut(page, MAX_TYPE_CHARS)))),
-            None => Ok(Answer { host, body }),
+            None => Ok(Response { host, body }),
         }
     }
 
@@ -144,7 +144,7 @@ fn is_refusal(error: &XrpcError) -> bool {
 
 /// What the body of an answer says that is no result. It is short, whatever the limits of the result
 /// are, and if it does not come the status says enough.
-async fn refusal(mut body: Body) -> XrpcFault {
+async fn refusal(mut body: ResponseBody) -> XrpcFault {
     let status = body.status();
     let said = timeout(ERROR_TIME, body.read_at_most(MAX_ERROR_BYTES)).await;
     let said = said.ok().and_then(Result::ok);

@@ -9,18 +9,18 @@ use super::run::RunError;
 
 /// The first failure of a run.
 #[derive(Debug, Default)]
-pub(super) struct Fate {
-    is_sealed: AtomicBool,
+pub(super) struct FirstError {
+    is_set: AtomicBool,
     reason: Mutex<Option<RunError>>,
     wake: Notify,
 }
 
-impl Fate {
+impl FirstError {
     /// The run ends for this reason, unless it had one before.
     #[cold]
-    pub(super) fn seal(&self, reason: RunError) {
+    pub(super) fn set(&self, reason: RunError) {
         let mut first = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_sealed.swap(true, Ordering::AcqRel) {
+        if !self.is_set.swap(true, Ordering::AcqRel) {
             *first = Some(reason);
         }
         drop(first);
@@ -29,13 +29,13 @@ impl Fate {
     }
 
     /// Whether the run is to end.
-    pub(super) fn is_sealed(&self) -> bool {
-        self.is_sealed.load(Ordering::Acquire)
+    pub(super) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
     }
 
     /// Until the run is to end; for one who waits.
-    pub(super) async fn sealed(&self) {
-        while !self.is_sealed() {
+    pub(super) async fn wait(&self) {
+        while !self.is_set() {
             self.wake.notified().await;
         }
     }

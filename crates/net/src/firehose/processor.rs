@@ -10,41 +10,41 @@ use verify::sync::{
     AccountKey, Chain, ChainState, Judge, Judged, KeySource, Outcome, SyncEffect, SyncRejection,
 };
 
-use super::counter::Counter;
+use super::counter::Dispatcher;
 use super::handler::{Handler, Verdict};
 use super::item::{Answer, Item, Numbers};
-use super::keys::{KeyProblem, Keys};
-use super::options::{Options, Verify};
-use super::recording::Recording;
+use super::keys::{KeyError, KeyProvider};
+use super::options::{Options, Verification};
+use super::recording::RecordingState;
 
 /// Where events are settled.
-pub(super) enum Desk<S> {
-    Judge(Box<JudgesDesk<S>>),
+pub(super) enum Processor<S> {
+    Judge(Box<Verifier<S>>),
     Reader(Decoder),
 }
 
-impl<S> Desk<S> {
-    /// The desk of one of the workers, who knows this of its accounts.
+impl<S> Processor<S> {
+    /// The processor of one of the workers, who knows this of its accounts.
     pub(super) fn new(options: &Options, state: S, numbers: &Numbers) -> Self {
         match &options.verify {
-            Verify::Off { decoding } => Self::Reader(Decoder::new(*decoding)),
-            Verify::On { policy, keys, cache_bytes } => {
+            Verification::Off { decoding } => Self::Reader(Decoder::new(*decoding)),
+            Verification::On { policy, keys, cache_bytes } => {
                 let cache = KeyCache::new(cache_bytes / options.workers.max(1), seed());
                 let (judge, keys) = (Judge::new(*policy, cache), keys.clone());
                 let resync = options.resync.as_ref();
-                let fetches_new = resync.is_some_and(|resync| resync.on_first_sighting);
+                let fetches_new = resync.is_some_and(|resync| resync.on_first_seen);
                 let numbers = numbers.clone();
-                Self::Judge(Box::new(JudgesDesk { judge, state, keys, numbers, fetches_new }))
+                Self::Judge(Box::new(Verifier { judge, state, keys, numbers, fetches_new }))
             }
         }
     }
 }
 
 /// Judges events, with all that takes.
-pub(super) struct JudgesDesk<S> {
+pub(super) struct Verifier<S> {
     pub(super) judge: Judge,
     pub(super) state: S,
-    pub(super) keys: Arc<dyn Keys>,
+    pub(super) keys: Arc<dyn KeyProvider>,
     pub(super) numbers: Numbers,
     /// Whether an account that was not known before is out of step.
     pub(super) fetches_new: bool,
@@ -52,9 +52,9 @@ pub(super) struct JudgesDesk<S> {
 
 /// What follows from a batch.
 #[derive(Debug, Default)]
-pub(super) struct Aftermath {
+pub(super) struct BatchOutcome {
     /// The accounts of which somebody should find out the key.
-    pub(super) doubts: Vec<Doubt>,
+    pub(super) doubts: Vec<UnresolvedKey>,
     /// Their events, in order, which were not handed over.
     pub(super) unsettled: Vec<Item>,
     /// The accounts that are out of step.
@@ -63,7 +63,7 @@ pub(super) struct Aftermath {
 
 /// An account whose key is in doubt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Doubt {
+pub(super) struct UnresolvedKey {
     pub(super) account: u64,
     pub(super) did: Box<str>,
     /// Whether there is a key, but it did not sign.
@@ -72,23 +72,23 @@ pub(super) struct Doubt {
     from: usize,
 }
 
-impl<S: ChainState> JudgesDesk<S> {
+impl<S: ChainState> Verifier<S> {
     /// Judges these events and hands them over, but for those whose key is in doubt.
     ///
     /// An account has at most one `#account` or `#identity` among them, and nothing behind that.
     pub(super) fn settle<H: Handler>(
         &mut self,
         items: Vec<Item>,
-        counter: &Counter<H>,
-    ) -> Result<Aftermath, S::Error> {
+        counter: &Dispatcher<H>,
+    ) -> Result<BatchOutcome, S::Error> {
         let Self { judge, state, keys, numbers, fetches_new } = self;
         let began = Instant::now();
         let before = judge.cache().stats();
         let frames: Vec<&[u8]> = items.iter().map(|item| &*item.arrival.frame).collect();
-        let mut state = Recording::new(state, numbers, counter.keeps_accounts);
+        let mut state = RecordingState::new(state, numbers, counter.keeps_accounts);
         let known = KnownKeys::new(&**keys, &items);
         let judged = judge.judge_batch(&frames, &known, &mut state, now_micros())?;
-        counter.counters.judging.count(began.elapsed());
+        counter.counters.verify_time.count(began.elapsed());
         let doubts = doubts(&items, &judged);
         let settled = |at: &usize| !is_in_doubt(&doubts, &items[*at], *at);
         let places = (0..items.len()).filter(settled);
@@ -109,14 +109,14 @@ impl<S: ChainState> JudgesDesk<S> {
             true => Vec::new(),
             false => keep(items, |item, at| is_in_doubt(&doubts, item, at)),
         };
-        Ok(Aftermath { doubts, unsettled, out_of_step })
+        Ok(BatchOutcome { doubts, unsettled, out_of_step })
     }
 }
 
 /// What is known from now on because an event was handed over, beside what the judge has stored.
 struct News<'s, S> {
-    state: Recording<'s, S>,
-    keys: &'s dyn Keys,
+    state: RecordingState<'s, S>,
+    keys: &'s dyn KeyProvider,
     fetches_new: bool,
     out_of_step: Vec<(u64, Box<str>)>,
 }
@@ -125,7 +125,7 @@ impl<S: ChainState> News<'_, S> {
     fn take(&mut self, item: &Item, outcome: &Outcome<'_>) -> Result<(), S::Error> {
         match outcome {
             Outcome::Unjudged(Event::Account(event)) => self.state.set_active(event)?,
-            Outcome::Unjudged(Event::Identity(event)) => self.keys.forget(event.did),
+            Outcome::Unjudged(Event::Identity(event)) => self.keys.invalidate(event.did),
             outcome if is_out_of_step(outcome, self.fetches_new) => {
                 let did = item.arrival.did().unwrap_or_default();
                 self.out_of_step.push((item.account, did.into()));
@@ -137,15 +137,15 @@ impl<S: ChainState> News<'_, S> {
 }
 
 /// Reads these events and hands them over.
-pub(super) fn read<H: Handler>(decoder: &mut Decoder, items: &[Item], counter: &Counter<H>) {
+pub(super) fn read<H: Handler>(decoder: &mut Decoder, items: &[Item], counter: &Dispatcher<H>) {
     let began = Instant::now();
     let frames: Vec<&[u8]> = items.iter().map(|item| &*item.arrival.frame).collect();
     let events = decoder.decode_batch(&frames);
-    counter.counters.judging.count(began.elapsed());
+    counter.counters.verify_time.count(began.elapsed());
     let mut handing_over = counter.begin(items.iter());
     for (item, event) in items.iter().zip(events) {
         match event {
-            Ok(event) => handing_over.event(item, Some(event), Verdict::NotAsked),
+            Ok(event) => handing_over.event(item, Some(event), Verdict::NotVerified),
             Err(error) => handing_over.event(item, None, Verdict::Undecodable(*error)),
         }
     }
@@ -154,8 +154,8 @@ pub(super) fn read<H: Handler>(decoder: &mut Decoder, items: &[Item], counter: &
 
 /// The accounts whose key may be another by now, each from the first event on that says so. If a later
 /// event of the account is accepted, then its key is no other, and the refusal stands.
-fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<Doubt> {
-    let mut doubts: Vec<Doubt> = Vec::new();
+fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<UnresolvedKey> {
+    let mut doubts: Vec<UnresolvedKey> = Vec::new();
     for (at, (item, judgement)) in items.iter().zip(judged).enumerate() {
         let Outcome::Rejected(rejection) = &judgement.outcome else { continue };
         if !rejection.may_be_stale_key() || is_answered(item, rejection) {
@@ -167,7 +167,7 @@ fn doubts(items: &[Item], judged: &[Judged<'_>]) -> Vec<Doubt> {
         if is_first && !later.any(|(item, j)| item.account == account && j.outcome.is_accepted()) {
             let did = item.arrival.did().unwrap_or_default().into();
             let is_doubted = !matches!(rejection, SyncRejection::NoKey);
-            doubts.push(Doubt { account, did, is_doubted, from: at });
+            doubts.push(UnresolvedKey { account, did, is_doubted, from: at });
         }
     }
     doubts
@@ -179,7 +179,7 @@ fn is_answered(item: &Item, rejection: &SyncRejection<'_>) -> bool {
     item.answer.as_deref().is_some_and(answered)
 }
 
-fn is_in_doubt(doubts: &[Doubt], item: &Item, at: usize) -> bool {
+fn is_in_doubt(doubts: &[UnresolvedKey], item: &Item, at: usize) -> bool {
     doubts.iter().any(|doubt| doubt.account == item.account && at >= doubt.from)
 }
 
@@ -203,7 +203,7 @@ fn verdict<'a>(outcome: &Outcome<'a>, item: &'a Item) -> Verdict<'a> {
     match outcome {
         Outcome::Rejected(SyncRejection::Frame(error)) => Verdict::Undecodable(*error),
         Outcome::Rejected(SyncRejection::NoKey) => {
-            Verdict::UnknownKey(item.problem().unwrap_or(&KeyProblem::NotAmongKnown))
+            Verdict::UnknownKey(item.problem().unwrap_or(&KeyError::NotAmongKnown))
         }
         outcome => Verdict::Judged(*outcome),
     }
@@ -211,12 +211,12 @@ fn verdict<'a>(outcome: &Outcome<'a>, item: &'a Item) -> Verdict<'a> {
 
 /// What is known of keys, and before that what was just found out.
 struct KnownKeys<'i> {
-    keys: &'i dyn Keys,
+    keys: &'i dyn KeyProvider,
     found: Vec<(&'i str, AccountKey)>,
 }
 
 impl<'i> KnownKeys<'i> {
-    fn new(keys: &'i dyn Keys, items: &'i [Item]) -> Self {
+    fn new(keys: &'i dyn KeyProvider, items: &'i [Item]) -> Self {
         let found = |item: &'i Item| {
             let key = *item.answer.as_ref()?.found.as_ref().ok()?;
             Some((item.arrival.did()?, key))
@@ -229,7 +229,7 @@ impl KeySource for KnownKeys<'_> {
     fn key(&self, did: &str) -> AccountKey {
         match self.found.iter().find(|(of, _)| *of == did) {
             Some((_, key)) => *key,
-            None => self.keys.known(did),
+            None => self.keys.cached(did),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How many may ask one host at once?
 //!
 //! Strangers decide which hosts we ask for handles and documents: whoever makes up a thousand accounts
-//! makes us ask a thousand times. [`Turns`] lets a few at a time ask what is under one domain, and a
+//! makes us ask a thousand times. [`ConcurrencyLimit`] lets a few at a time ask what is under one domain, and a
 //! bounded number ask anybody; the others wait for theirs.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bounds how many ask at once. Clones share the bounds.
 #[derive(Clone, Debug)]
-pub struct Turns {
+pub struct ConcurrencyLimit {
     domains: Arc<Mutex<HashMap<Box<str>, Weak<Semaphore>>>>,
     each: usize,
     all: Arc<Semaphore>,
@@ -19,12 +19,12 @@ pub struct Turns {
 
 /// Somebody's turn, until it is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct Permit {
     _domain: OwnedSemaphorePermit,
     _all: OwnedSemaphorePermit,
 }
 
-impl Turns {
+impl ConcurrencyLimit {
     /// At most `each` at once for a domain, and `all` for all of them; at least one.
     pub fn new(each: usize, all: usize) -> Self {
         let all = Arc::new(Semaphore::new(all.max(1)));
@@ -32,11 +32,11 @@ impl Turns {
     }
 
     /// Waits for a turn to ask `host`.
-    pub async fn take(&self, host: &str) -> Turn {
+    pub async fn acquire(&self, host: &str) -> Permit {
         // Who waits for a busy domain holds no turn that others could have.
         let domain = self.domain(domain_of(host)).acquire_owned().await;
         let all = Arc::clone(&self.all).acquire_owned().await;
-        Turn { _domain: domain.expect(OPEN), _all: all.expect(OPEN) }
+        Permit { _domain: domain.expect(OPEN), _all: all.expect(OPEN) }
     }
 
     /// The turns of a domain. Those that nobody waits for are forgotten from time to time.
@@ -69,13 +69,13 @@ mod tests {
 
     use super::*;
 
-    fn at_once(turns: &Turns, host: &str) -> Option<Turn> {
-        turns.take(host).now_or_never()
+    fn at_once(turns: &ConcurrencyLimit, host: &str) -> Option<Permit> {
+        turns.acquire(host).now_or_never()
     }
 
     #[test]
     fn a_domain_has_few_turns_whatever_names_are_under_it() {
-        let turns = Turns::new(2, 10);
+        let turns = ConcurrencyLimit::new(2, 10);
         let first = at_once(&turns, "a.example.com").unwrap();
         let second = at_once(&turns, "b.x.example.com").unwrap();
         assert!(at_once(&turns, "example.com").is_none());
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn all_domains_together_have_a_bound_too() {
-        let turns = Turns::new(2, 3);
+        let turns = ConcurrencyLimit::new(2, 3);
         let names = ["a.test", "b.test", "c.test"];
         let taken: Vec<_> = names.iter().map(|name| at_once(&turns, name)).collect();
         assert!(taken.iter().all(Option::is_some));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn domains_that_nobody_asks_are_forgotten() {
-        let turns = Turns::new(1, 2);
+        let turns = ConcurrencyLimit::new(1, 2);
         let kept = at_once(&turns, "kept.test").unwrap();
         for number in 0..10_000 {
             assert!(at_once(&turns, &format!("a.{number}.test")).is_some());

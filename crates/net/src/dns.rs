@@ -8,10 +8,10 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::proto::rr::RData;
 
 /// An answer on its way.
-pub type Lookup<'a, T> = Pin<Box<dyn Future<Output = Result<T, NameError>> + Send + 'a>>;
+pub type Lookup<'a, T> = Pin<Box<dyn Future<Output = Result<T, DnsError>> + Send + 'a>>;
 
 /// Who is asked about names.
-pub trait Names: Send + Sync {
+pub trait DnsResolver: Send + Sync {
     /// The addresses of `host`; none if there are none.
     fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>>;
     /// The TXT records of `name`, the parts of each joined; none if there are none.
@@ -21,14 +21,14 @@ pub trait Names: Send + Sync {
 /// A question to which there was no answer; that a name does not exist is an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the DNS did not answer for {name}: {reason}")]
-pub struct NameError {
+pub struct DnsError {
     /// The name.
     pub name: String,
     /// What went wrong.
     pub reason: String,
 }
 
-impl NameError {
+impl DnsError {
     fn new(name: &str, reason: impl ToString) -> Self {
         Self { name: name.to_owned(), reason: reason.to_string() }
     }
@@ -36,20 +36,20 @@ impl NameError {
 
 /// The resolver that this system is configured to use.
 #[derive(Clone, Debug)]
-pub struct SystemNames(TokioResolver);
+pub struct SystemDns(TokioResolver);
 
-impl SystemNames {
+impl SystemDns {
     /// Reads the system's configuration.
     ///
     /// # Errors
     /// If there is none that can be read.
-    pub fn new() -> Result<Self, NameError> {
+    pub fn new() -> Result<Self, DnsError> {
         let resolver = TokioResolver::builder_tokio().and_then(|builder| builder.build());
-        resolver.map(Self).map_err(|error| NameError::new("any name", error))
+        resolver.map(Self).map_err(|error| DnsError::new("any name", error))
     }
 }
 
-impl Names for SystemNames {
+impl DnsResolver for SystemDns {
     fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>> {
         Box::pin(async move {
             let found = self.0.lookup_ip(absolute(host)).await;
@@ -81,19 +81,19 @@ fn text(data: &RData) -> Option<Vec<u8>> {
     }
 }
 
-fn or_none<T>(name: &str, found: Result<Vec<T>, NetError>) -> Result<Vec<T>, NameError> {
+fn or_none<T>(name: &str, found: Result<Vec<T>, NetError>) -> Result<Vec<T>, DnsError> {
     match found {
         Err(error) if error.is_no_records_found() => Ok(Vec::new()),
-        found => found.map_err(|error| NameError::new(name, error)),
+        found => found.map_err(|error| DnsError::new(name, error)),
     }
 }
 
 /// The names of this machine: `localhost` and whatever ends in `.localhost` or `.test`. Nobody is
 /// asked, and there are no texts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LoopbackNames;
+pub struct LoopbackDns;
 
-impl Names for LoopbackNames {
+impl DnsResolver for LoopbackDns {
     fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>> {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let is_ours =

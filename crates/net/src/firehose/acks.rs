@@ -25,7 +25,7 @@ pub(super) struct Ticket {
 
 /// The tickets that are out, and the cursors that follow from them.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct AckTracker {
     hosts: Vec<Host>,
     /// Of the next ticket.
     number: u64,
@@ -58,7 +58,7 @@ impl Host {
     }
 }
 
-impl Ledger {
+impl AckTracker {
     /// Nothing is out; the hosts have these cursors.
     pub(super) fn new(cursors: impl IntoIterator<Item = Option<u64>>) -> Self {
         let host = |newest| Host { newest, out: BTreeMap::new() };
@@ -119,23 +119,23 @@ mod tests {
     const HOST: HostId = HostId(0);
     const OTHER: HostId = HostId(1);
 
-    fn cursor(ledger: &Ledger) -> Option<u64> {
-        ledger.cursors().next().unwrap()
+    fn cursor(acks: &AckTracker) -> Option<u64> {
+        acks.cursors().next().unwrap()
     }
 
-    fn begun(ledger: &mut Ledger, seqs: &[u64]) -> Vec<Ticket> {
-        seqs.iter().map(|seq| ledger.begin(HOST, Some(*seq))).collect()
+    fn begun(acks: &mut AckTracker, seqs: &[u64]) -> Vec<Ticket> {
+        seqs.iter().map(|seq| acks.begin(HOST, Some(*seq))).collect()
     }
 
     #[test]
     fn the_cursor_stops_before_the_oldest_event_that_is_not_acknowledged() {
-        let mut ledger = Ledger::new([Some(7)]);
-        let tickets = begun(&mut ledger, &[11, 12, 15, 16]);
+        let mut acks = AckTracker::new([Some(7)]);
+        let tickets = begun(&mut acks, &[11, 12, 15, 16]);
         for (done, expected) in [(1, 7), (0, 12), (3, 12), (2, 16)] {
-            ledger.done(tickets[done]);
-            assert_eq!(cursor(&ledger), Some(expected), "after {done}");
+            acks.done(tickets[done]);
+            assert_eq!(cursor(&acks), Some(expected), "after {done}");
         }
-        assert_eq!(ledger.out(), 0);
+        assert_eq!(acks.out(), 0);
     }
 
     #[test]
@@ -143,73 +143,73 @@ mod tests {
         let orders =
             |n: usize| (0..n.pow(4)).map(move |i| [i % n, i / n % n, i / n / n % n, i / n / n / n]);
         for order in orders(4) {
-            let mut ledger = Ledger::new([None]);
-            let tickets = begun(&mut ledger, &[1, 2, 3, 4]);
+            let mut acks = AckTracker::new([None]);
+            let tickets = begun(&mut acks, &[1, 2, 3, 4]);
             let mut is_done = [false; 4];
             for at in order {
-                ledger.done(tickets[at]);
+                acks.done(tickets[at]);
                 is_done[at] = true;
                 let first_out = is_done.iter().position(|done| !done).unwrap_or(4);
-                assert_eq!(cursor(&ledger).unwrap_or(0), first_out as u64, "{order:?}");
+                assert_eq!(cursor(&acks).unwrap_or(0), first_out as u64, "{order:?}");
             }
         }
     }
 
     #[test]
     fn hosts_have_cursors_of_their_own() {
-        let mut ledger = Ledger::new([Some(1), Some(900)]);
-        let ours = ledger.begin(HOST, Some(2));
-        let theirs = ledger.begin(OTHER, Some(901));
-        ledger.done(theirs);
-        assert!(ledger.cursors().eq([Some(1), Some(901)]));
-        ledger.done(ours);
-        assert!(ledger.cursors().eq([Some(2), Some(901)]));
+        let mut acks = AckTracker::new([Some(1), Some(900)]);
+        let ours = acks.begin(HOST, Some(2));
+        let theirs = acks.begin(OTHER, Some(901));
+        acks.done(theirs);
+        assert!(acks.cursors().eq([Some(1), Some(901)]));
+        acks.done(ours);
+        assert!(acks.cursors().eq([Some(2), Some(901)]));
     }
 
     #[test]
     fn what_has_no_seq_holds_the_cursor_but_does_not_move_it() {
-        let mut ledger = Ledger::new([Some(5)]);
-        let remark = ledger.begin(HOST, None);
-        let event = ledger.begin(HOST, Some(6));
-        ledger.done(event);
-        assert_eq!((cursor(&ledger), ledger.seq(remark)), (Some(5), None));
-        ledger.done(remark);
-        assert_eq!(cursor(&ledger), Some(6));
+        let mut acks = AckTracker::new([Some(5)]);
+        let remark = acks.begin(HOST, None);
+        let event = acks.begin(HOST, Some(6));
+        acks.done(event);
+        assert_eq!((cursor(&acks), acks.seq(remark)), (Some(5), None));
+        acks.done(remark);
+        assert_eq!(cursor(&acks), Some(6));
     }
 
     #[test]
     fn a_host_that_counts_backwards_is_followed() {
-        let mut ledger = Ledger::new([Some(500)]);
-        let tickets = begun(&mut ledger, &[501, 3, 4]);
-        ledger.done(tickets[1]);
-        ledger.done(tickets[0]);
-        assert_eq!(cursor(&ledger), Some(3));
-        ledger.done(tickets[2]);
-        assert_eq!(cursor(&ledger), Some(4));
+        let mut acks = AckTracker::new([Some(500)]);
+        let tickets = begun(&mut acks, &[501, 3, 4]);
+        acks.done(tickets[1]);
+        acks.done(tickets[0]);
+        assert_eq!(cursor(&acks), Some(3));
+        acks.done(tickets[2]);
+        assert_eq!(cursor(&acks), Some(4));
     }
 
     #[test]
     fn a_host_that_counts_anew_has_no_cursor_until_something_new_is_acknowledged() {
-        let mut ledger = Ledger::new([Some(1_000)]);
-        let old = begun(&mut ledger, &[1_001, 1_002]);
-        ledger.done(old[0]);
-        ledger.forget(HOST);
-        assert_eq!(cursor(&ledger), None);
-        let new = begun(&mut ledger, &[1, 2]);
-        ledger.done(new[0]);
-        assert_eq!(cursor(&ledger), None);
-        ledger.done(old[1]);
-        assert_eq!(cursor(&ledger), Some(1));
+        let mut acks = AckTracker::new([Some(1_000)]);
+        let old = begun(&mut acks, &[1_001, 1_002]);
+        acks.done(old[0]);
+        acks.forget(HOST);
+        assert_eq!(cursor(&acks), None);
+        let new = begun(&mut acks, &[1, 2]);
+        acks.done(new[0]);
+        assert_eq!(cursor(&acks), None);
+        acks.done(old[1]);
+        assert_eq!(cursor(&acks), Some(1));
     }
 
     #[test]
     fn one_event_that_is_never_acknowledged_costs_no_memory_for_those_that_are() {
-        let mut ledger = Ledger::new([None]);
-        ledger.begin(HOST, Some(1));
+        let mut acks = AckTracker::new([None]);
+        acks.begin(HOST, Some(1));
         for seq in 2..10_000 {
-            let ticket = ledger.begin(HOST, Some(seq));
-            ledger.done(ticket);
+            let ticket = acks.begin(HOST, Some(seq));
+            acks.done(ticket);
         }
-        assert_eq!((ledger.out(), cursor(&ledger)), (1, None));
+        assert_eq!((acks.out(), cursor(&acks)), (1, None));
     }
 }

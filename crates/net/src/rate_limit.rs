@@ -1,7 +1,7 @@
 //! May this host be asked now, or did it ask us to wait?
 //!
 //! A server that is asked too often says so: by the status 429 or 503, with `Retry-After` or without,
-//! or beforehand by `RateLimit-Remaining: 0` and `RateLimit-Reset`. A [`Gate`] remembers per host until
+//! or beforehand by `RateLimit-Remaining: 0` and `RateLimit-Reset`. A [`RateLimiter`] remembers per host until
 //! when; everyone who asks hosts through the same gate waits. Nobody waits longer than the gate's
 //! bound: beyond it the answer is a refusal that says how long the host wants to be left alone.
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 /// Remembers which hosts want to be left alone, and until when. Clones share what they know.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct RateLimiter {
     closed: Arc<Mutex<HashMap<String, Closed>>>,
     max_wait: Duration,
 }
@@ -22,7 +22,7 @@ pub struct Gate {
 /// A host wants to be left alone for longer than the gate waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the host wants to be left alone for {0:?}")]
-pub struct TooEarly(pub Duration);
+pub struct RateLimited(pub Duration);
 
 #[derive(Clone, Copy, Debug)]
 struct Closed {
@@ -37,7 +37,7 @@ impl Closed {
     }
 }
 
-impl Gate {
+impl RateLimiter {
     /// A gate at which nobody waits longer than `max_wait`.
     pub fn new(max_wait: Duration) -> Self {
         Self { closed: Arc::default(), max_wait }
@@ -47,17 +47,17 @@ impl Gate {
     ///
     /// # Errors
     /// If the wait would be longer than the gate's bound; then there is none.
-    pub async fn enter(&self, host: &str) -> Result<Duration, TooEarly> {
-        let wait = self.wait(host);
+    pub async fn until_ready(&self, host: &str) -> Result<Duration, RateLimited> {
+        let wait = self.remaining(host);
         if wait > self.max_wait {
-            return Err(TooEarly(wait));
+            return Err(RateLimited(wait));
         }
         tokio::time::sleep(wait).await;
         Ok(wait)
     }
 
     /// For how long `host` wants to be left alone from now.
-    pub fn wait(&self, host: &str) -> Duration {
+    pub fn remaining(&self, host: &str) -> Duration {
         let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         let until = closed.get(host).map(|closed| closed.until);
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
@@ -65,7 +65,7 @@ impl Gate {
 
     /// Takes note of what an answer of `host` says about the next question. Whether the answer is a
     /// refusal for being asked too often.
-    pub fn note(&self, host: &str, status: u16, headers: &HeaderMap) -> bool {
+    pub fn record_response(&self, host: &str, status: u16, headers: &HeaderMap) -> bool {
         let is_refusal = is_refusal(status);
         let stated = stated_wait(is_refusal, headers, SystemTime::now());
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ impl Gate {
     }
 }
 
-impl Default for Gate {
+impl Default for RateLimiter {
     /// Nobody waits longer than 30 seconds.
     fn default() -> Self {
         Self::new(Duration::from_secs(30))
@@ -217,40 +217,40 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_host_is_asked_again_when_it_said_and_others_at_once() {
-        let gate = Gate::default();
-        assert!(gate.note("a.test", 429, &headers(&[("retry-after", "7")])));
-        assert_eq!(gate.enter("b.test").await, Ok(Duration::ZERO));
-        assert_eq!(gate.enter("a.test").await, Ok(Duration::from_secs(7)));
-        assert_eq!(gate.enter("a.test").await, Ok(Duration::ZERO));
+        let gate = RateLimiter::default();
+        assert!(gate.record_response("a.test", 429, &headers(&[("retry-after", "7")])));
+        assert_eq!(gate.until_ready("b.test").await, Ok(Duration::ZERO));
+        assert_eq!(gate.until_ready("a.test").await, Ok(Duration::from_secs(7)));
+        assert_eq!(gate.until_ready("a.test").await, Ok(Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_beyond_the_bound() {
-        let gate = Gate::default();
-        gate.note("a.test", 503, &headers(&[("retry-after", "31")]));
-        assert_eq!(gate.enter("a.test").await, Err(TooEarly(Duration::from_secs(31))));
+        let gate = RateLimiter::default();
+        gate.record_response("a.test", 503, &headers(&[("retry-after", "31")]));
+        assert_eq!(gate.until_ready("a.test").await, Err(RateLimited(Duration::from_secs(31))));
     }
 
     #[tokio::test(start_paused = true)]
     async fn refusals_that_tell_no_time_double_the_wait() {
-        let gate = Gate::default();
+        let gate = RateLimiter::default();
         for seconds in [1, 2, 4, 8, 16, 32, 64, 64] {
-            gate.note("a.test", 503, &HeaderMap::new());
-            assert_eq!(gate.wait("a.test"), Duration::from_secs(seconds));
+            gate.record_response("a.test", 503, &HeaderMap::new());
+            assert_eq!(gate.remaining("a.test"), Duration::from_secs(seconds));
         }
-        gate.note("a.test", 200, &HeaderMap::new());
-        assert_eq!(gate.wait("a.test"), Duration::from_secs(64));
+        gate.record_response("a.test", 200, &HeaderMap::new());
+        assert_eq!(gate.remaining("a.test"), Duration::from_secs(64));
         tokio::time::advance(Duration::from_secs(64)).await;
-        gate.note("a.test", 200, &HeaderMap::new());
-        gate.note("a.test", 503, &HeaderMap::new());
-        assert_eq!(gate.wait("a.test"), Duration::from_secs(1));
+        gate.record_response("a.test", 200, &HeaderMap::new());
+        gate.record_response("a.test", 503, &HeaderMap::new());
+        assert_eq!(gate.remaining("a.test"), Duration::from_secs(1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_number_of_remembered_hosts_is_bounded() {
-        let gate = Gate::default();
+        let gate = RateLimiter::default();
         for number in 0..MAX_HOSTS + 10 {
-            gate.note(&number.to_string(), 429, &HeaderMap::new());
+            gate.record_response(&number.to_string(), 429, &HeaderMap::new());
         }
         assert_eq!(gate.closed.lock().unwrap().len(), MAX_HOSTS);
     }
