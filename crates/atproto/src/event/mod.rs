@@ -217,6 +217,22 @@ impl Action {
     }
 }
 
+/// The index of the first item whose key an earlier item has: a commit may name each path once.
+pub fn first_duplicate<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Option<usize> {
+    if items.len() <= UNSORTED_ITEMS {
+        let is_duplicate =
+            |at: &usize| items[..*at].iter().any(|item| key(item) == key(&items[*at]));
+        return (1..items.len()).find(is_duplicate);
+    }
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_unstable_by_key(|at| (key(&items[*at]), *at));
+    let duplicates = order.array_windows().filter(|[a, b]| key(&items[*a]) == key(&items[*b]));
+    duplicates.map(|[_, later]| *later).min()
+}
+
+/// Up to this many items, comparing each with all others costs less than sorting.
+const UNSORTED_ITEMS: usize = 8;
+
 impl<'a> Event<'a> {
     /// The type in the header, such as `#commit`; `None` for an error frame.
     pub fn kind(&self) -> Option<&'a str> {

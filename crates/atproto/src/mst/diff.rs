@@ -1,17 +1,17 @@
-//! What must be done to one tree to have the other? Subtrees that both have are not looked into.
+//! The records and nodes that differ between two trees. Subtrees that both have are skipped.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use codec::{AnyCid, Cid};
 
-use super::arena::{Between, Entry, NodeId};
+use super::arena::{Entry, KeyBounds, NodeId};
 use super::{BlockSource, Tree, TreeError};
 
-/// What differs between two trees.
+/// The difference between two trees.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
-    /// What was done to records, in the order of their keys.
+    /// Changed records, in the order of their keys.
     pub changes: Vec<Change>,
     /// Nodes that only the new tree has.
     pub created_nodes: BTreeSet<Cid>,
@@ -19,7 +19,7 @@ pub struct Diff {
     pub deleted_nodes: BTreeSet<Cid>,
 }
 
-/// What was done to a record.
+/// A created, updated or deleted record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The record's path.
@@ -30,8 +30,8 @@ pub struct Change {
     pub new: Option<AnyCid>,
 }
 
-/// What differs between `old` and `new`. Only nodes that differ, and those at the edges of what
-/// differs, are loaded.
+/// Compares `old` with `new`. Only nodes that differ, and those at the edges of differing ranges, are
+/// loaded.
 ///
 /// # Errors
 /// If a node that has to be read is missing or breaks a rule.
@@ -105,24 +105,24 @@ fn updated((key, old): Record, (_, new): Record) -> Option<Change> {
     (old != new).then_some(Change { key, old: Some(old), new: Some(new) })
 }
 
-/// One of the trees, as far as it is not done.
+/// The part of one tree that is not yet compared.
 struct Side<'t, S> {
     tree: &'t mut Tree<S>,
-    /// What is left, the next piece last.
+    /// The remaining pieces, the next one last.
     pieces: Vec<Piece>,
-    /// The nodes that were looked into.
+    /// The nodes that were opened.
     opened: BTreeSet<Cid>,
 }
 
 enum Piece {
-    Node(NodeId, Between),
+    Node(NodeId, KeyBounds),
     Entry(Entry),
 }
 
 impl<'t, 'a, S: BlockSource<'a>> Side<'t, S> {
     fn of(tree: &'t mut Tree<S>) -> Result<Self, TreeError> {
         tree.load_root()?;
-        let pieces = vec![Piece::Node(tree.root, Between::default())];
+        let pieces = vec![Piece::Node(tree.root, KeyBounds::default())];
         Ok(Self { tree, pieces, opened: BTreeSet::new() })
     }
 
@@ -138,19 +138,19 @@ impl<'t, 'a, S: BlockSource<'a>> Side<'t, S> {
         self.tree.arena.key_of(entry)
     }
 
-    /// Puts what is in the next piece, a node, in its place.
+    /// Replaces the next piece, a node, by its children and entries.
     fn open(&mut self) -> Result<(), TreeError> {
-        let Some(Piece::Node(id, between)) = self.pieces.pop() else { return Ok(()) };
+        let Some(Piece::Node(id, bounds)) = self.pieces.pop() else { return Ok(()) };
         let Tree { arena, source, .. } = &mut *self.tree;
-        let loaded = arena.load(id, between, source);
-        arena.prove()?;
+        let loaded = arena.load(id, bounds, source);
+        arena.check_heights()?;
         loaded?;
         self.opened.insert(arena.cid(id));
         let node = arena.node(id);
         for slot in (0..=node.entries.len()).rev() {
             let child = arena.child(id, slot);
             self.pieces.extend(node.entries.get(slot).map(Piece::Entry));
-            self.pieces.extend(child.map(|child| Piece::Node(child, between.narrowed(node, slot))));
+            self.pieces.extend(child.map(|child| Piece::Node(child, bounds.narrowed(node, slot))));
         }
         Ok(())
     }

@@ -1,18 +1,18 @@
-//! Why a tree is refused, and where.
+//! Rules and limits of trees, and the error that names the broken one.
 
 use codec::Cid;
 
 use super::node::{NodeError, NodeFault};
 use super::{MAX_KEY_BYTES, MAX_NODE_ENTRIES};
 
-/// Why a tree is refused, and where.
+/// A broken rule of a tree, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeError {
     /// The node that breaks the rule, or that is missing; `None` if the fault is not in a node.
     pub cid: Option<Cid>,
-    /// Bytes from the start of the node's block to the part that broke the rule.
+    /// Bytes from the start of the node's block to the part that breaks the rule.
     pub offset: usize,
-    /// The rule.
+    /// The broken rule.
     pub fault: TreeFault,
 }
 
@@ -23,33 +23,33 @@ pub enum TreeFault {
     /// The block is not a node.
     #[error("{0}")]
     Node(NodeFault),
-    /// A node that has to be read is not at hand.
-    #[error("this node is missing")]
+    /// A node that has to be read is missing.
+    #[error("the node is missing")]
     Missing,
-    /// A key does not lie between its neighbours in the tree, or was given out of order.
-    #[error("a key out of order")]
+    /// A key does not lie between its neighbors in the tree, or was given out of order.
+    #[error("a key is out of order")]
     Order,
-    /// A key stands in another layer than its hash says.
-    #[error("a key stands in another layer than that of its hash")]
+    /// A key is in another layer than its hash says.
+    #[error("a key is in another layer than that of its hash")]
     Layer,
     /// A child belongs more than one layer below its parent.
-    #[error("a child more than one layer below its parent")]
+    #[error("a child is more than one layer below its parent")]
     SkippedLayer,
     /// A node below the root has neither an entry nor a child.
-    #[error("an empty node below the root")]
+    #[error("a node below the root is empty")]
     EmptyNode,
     /// The root has no entry, and a child.
     #[error("the root has a child and no entry: it must be trimmed")]
     Untrimmed,
     /// A node is reached twice.
-    #[error("a node that is reached a second time")]
+    #[error("a node is reached a second time")]
     Repeated,
-    /// A bound is exceeded.
+    /// A limit is exceeded.
     #[error("{0}")]
     Limit(Limit),
 }
 
-/// A bound of trees.
+/// A limit of trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
@@ -70,8 +70,24 @@ pub enum Limit {
     Bytes,
 }
 
+/// Limits for reading a whole tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeLimits {
+    /// Maximum number of nodes. Default: 50,000,000.
+    pub max_nodes: u64,
+    /// Maximum number of records. Default: 50,000,000.
+    pub max_records: u64,
+}
+
+impl Default for TreeLimits {
+    /// As many as an archive may have blocks.
+    fn default() -> Self {
+        Self { max_nodes: 50_000_000, max_records: 50_000_000 }
+    }
+}
+
 impl TreeFault {
-    /// The rule's stable name, such as `tree/order`.
+    /// The rule's stable code, such as `tree/order`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Node(fault) => fault.code(),
@@ -102,7 +118,7 @@ impl std::fmt::Display for TreeError {
 }
 
 impl TreeError {
-    /// The fault of the node called `cid`.
+    /// The fault of the node `cid`.
     #[cold]
     pub fn at(cid: Cid, offset: usize, fault: TreeFault) -> Self {
         Self { cid: Some(cid), offset, fault }
@@ -114,7 +130,7 @@ impl TreeError {
         Self { cid: None, offset: 0, fault }
     }
 
-    /// A node that is no node.
+    /// The fault of a block that is not a node.
     #[cold]
     pub fn node(cid: Cid, error: NodeError) -> Self {
         let fault = match error.fault {

@@ -1,4 +1,4 @@
-//! In which layer does a key stand?
+//! The layer of a key, from its hash.
 
 use kernels::sha256::{self, Digest};
 

@@ -1,14 +1,14 @@
-//! Does undoing what a commit says it did lead back to the tree before?
+//! The tree before a commit, found by undoing the commit's operations in the tree after it.
 //!
 //! A commit carries the nodes that its operations touched, its covering proof. In the tree of these
-//! nodes each operation is checked (what was created or updated is there, what was deleted is not)
-//! and undone, in any order, and the root of what is left is the tree that the commit started from:
-//! the caller compares it with the one it knows. If what is left is one subtree that did not come with
-//! the commit, its name is the answer; whether it is a root, only that comparison tells.
+//! nodes each operation is checked (a created or updated record is there, a deleted one is not) and
+//! undone, in any order. The root of the resulting tree is that from which the commit started: the
+//! caller compares it with the one it knows. If the result is one subtree that did not come with the
+//! commit, its CID is returned; only that comparison shows whether it is a root.
 //!
-//! Many commits go through together. Their trees stand in one arena, so that what has to be hashed
-//! (keys of the nodes that were read, changed nodes of a layer) fills the lanes, and its memory
-//! serves the next batch.
+//! Commits are processed in batches. Their trees share one arena, so that the data to hash (keys of the
+//! nodes that were read, changed nodes of a layer) fills the hash lanes, and its memory is reused by the
+//! next batch.
 //!
 //! Source: the sync specification, version 1.1, "inductive firehose".
 
@@ -16,21 +16,21 @@ use std::ops::Range;
 
 use codec::{Cid, CidRef};
 
-use super::arena::{Arena, NodeId, Path, Place};
+use super::arena::{Arena, KeyPosition, NodeId, Path};
 use super::tree::check_key;
 use super::{BlockSource, TreeError, key_heights, node};
-use crate::event::{Action, RepoOp};
+use crate::event::{Action, RepoOp, first_duplicate};
 
-/// What a commit says it did to one record.
+/// The operation of a commit on one record, as the commit states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordOp<'a> {
-    /// What was done.
+    /// The kind of operation.
     pub action: Action,
     /// The record's path.
     pub key: &'a [u8],
-    /// The record now; `None` after a delete.
+    /// The record after the operation; `None` for a delete.
     pub cid: Option<CidRef<'a>>,
-    /// The record before; `None` before a create.
+    /// The record before the operation; `None` for a create.
     pub prev: Option<CidRef<'a>>,
 }
 
@@ -40,27 +40,27 @@ impl<'a> From<&RepoOp<'a>> for RecordOp<'a> {
     }
 }
 
-/// A commit to be inverted.
+/// A commit to invert.
 #[derive(Clone, Copy, Debug)]
 pub struct Inversion<'o, 'a, S> {
     /// The root of the tree after the commit.
     pub root: Cid,
     /// The nodes that came with the commit.
     pub source: S,
-    /// What it did, in any order.
+    /// The operations of the commit, in any order.
     pub ops: &'o [RecordOp<'a>],
 }
 
 /// Why a commit cannot be inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InversionError {
-    /// The index of the operation, where the fault is met with one.
+    /// The index of the operation at fault, where there is one.
     pub op: Option<usize>,
-    /// What is wrong.
+    /// The broken rule.
     pub fault: InversionFault,
 }
 
-/// What is wrong with a commit that cannot be inverted.
+/// A rule that a commit must keep to be inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InversionFault {
@@ -70,16 +70,16 @@ pub enum InversionFault {
     /// A create or update without a record, or a delete with one.
     #[error("a create or update names its record, and a delete names none")]
     Record,
-    /// An update or delete that does not tell the record before, or a create that does.
-    #[error("an update or delete names the record before, and a create names none")]
+    /// An update or delete without the previous record, or a create with one.
+    #[error("an update or delete names the previous record, and a create names none")]
     Previous,
-    /// What was created or updated is not in the tree.
+    /// The path of a create or update is not in the tree.
     #[error("the path is not in the tree")]
     Absent,
-    /// What was created or updated has another record in the tree.
+    /// The path of a create or update has another record in the tree.
     #[error("the path has another record in the tree")]
     OtherRecord,
-    /// What was deleted is in the tree.
+    /// The path of a delete is in the tree.
     #[error("the deleted path is in the tree")]
     Present,
     /// A node breaks a rule, or is missing and would have to be read.
@@ -98,7 +98,7 @@ impl std::fmt::Display for InversionError {
     }
 }
 
-/// The root of the tree before a commit, by undoing it in the tree after.
+/// Computes the root of the tree before a commit, by undoing its operations in the tree after it.
 ///
 /// # Errors
 /// See [`InversionFault`].
@@ -108,95 +108,94 @@ pub fn invert<'a, S: BlockSource<'a>>(
     ops: &[RecordOp<'_>],
 ) -> Result<Cid, InversionError> {
     let commit = Inversion { root, source, ops };
-    Inverter::new().invert_batch(&[commit]).pop().expect("an answer for each commit")
+    Inverter::new().invert_batch(&[commit]).pop().expect("a result for each commit")
 }
 
-/// Inverts commits, many at once, in memory that it keeps between calls.
+/// Inverts commits in batches, in memory that is kept between calls.
 #[derive(Clone, Debug)]
 pub struct Inverter {
     arena: Arena,
     path: Path,
 }
 
-/// How far a commit has come.
-struct Progress {
+/// The state of a commit in its batch.
+struct CommitState {
     root: NodeId,
-    /// Where the heights of its keys start: that of the root's first key, then of each deleted one.
+    /// The index of the first of its heights: that of the root's first key, then of each deleted key.
     heights_at: usize,
     /// Its nodes among those that were loaded.
-    loads: Range<usize>,
-    /// What is known to be wrong.
-    verdict: Result<(), InversionError>,
+    nodes: Range<usize>,
+    result: Result<(), InversionError>,
 }
 
 impl Inverter {
-    /// Starts with no memory.
+    /// Starts without memory.
     pub fn new() -> Self {
-        Self { arena: Arena::proving_later(), path: Path::default() }
+        Self { arena: Arena::deferring_checks(), path: Path::default() }
     }
 
-    /// The roots of the trees before these commits, in order, each by undoing what it did.
+    /// Computes the roots of the trees before these commits, in order.
     pub fn invert_batch<'a, S: BlockSource<'a>>(
         &mut self,
         commits: &[Inversion<'_, '_, S>],
     ) -> Vec<Result<Cid, InversionError>> {
-        let mut answers = Vec::with_capacity(commits.len());
-        while let Some(rest) = commits.get(answers.len()..).filter(|rest| !rest.is_empty()) {
-            self.invert_some(&rest[..rest.len().min(MAX_TOGETHER)], &mut answers);
+        let mut results = Vec::with_capacity(commits.len());
+        while let Some(rest) = commits.get(results.len()..).filter(|rest| !rest.is_empty()) {
+            self.invert_some(&rest[..rest.len().min(MAX_BATCH)], &mut results);
         }
-        answers
+        results
     }
 
-    /// Answers for at least the first of these commits, and for as many as fit the memory.
+    /// Inverts at least the first of these commits, and as many as the memory limit allows.
     fn invert_some<'a, S: BlockSource<'a>>(
         &mut self,
         commits: &[Inversion<'_, '_, S>],
-        answers: &mut Vec<Result<Cid, InversionError>>,
+        results: &mut Vec<Result<Cid, InversionError>>,
     ) {
         self.arena.clear();
-        let (mut progress, heights) = self.begin(commits);
+        let (mut states, heights) = self.begin(commits);
         let mut done = 0;
-        while done < commits.len() && self.arena.bytes_len() < ENOUGH_BYTES {
-            let progress = &mut progress[done];
-            let loads_before = self.arena.claims().len();
-            if progress.verdict.is_ok() {
-                let heights = &heights[progress.heights_at..];
-                progress.verdict = self.undo(&commits[done], progress, heights);
+        while done < commits.len() && self.arena.bytes_len() < MAX_BATCH_BYTES {
+            let state = &mut states[done];
+            let nodes_before = self.arena.height_checks().len();
+            if state.result.is_ok() {
+                let heights = &heights[state.heights_at..];
+                state.result = self.undo(&commits[done], state, heights);
             }
-            progress.loads = loads_before..self.arena.claims().len();
+            state.nodes = nodes_before..self.arena.height_checks().len();
             done += 1;
         }
-        let progress = &mut progress[..done];
-        self.refute(progress);
-        let sound = progress.iter().filter(|commit| commit.verdict.is_ok());
-        self.arena.seal(sound.map(|commit| commit.root));
-        let answer = |commit: &Progress| commit.verdict.map(|()| self.arena.cid(commit.root));
-        answers.extend(progress.iter().map(answer));
+        let states = &mut states[..done];
+        self.reject_wrong_heights(states);
+        let sound = states.iter().filter(|commit| commit.result.is_ok());
+        self.arena.hash_dirty(sound.map(|commit| commit.root));
+        let result = |commit: &CommitState| commit.result.map(|()| self.arena.cid(commit.root));
+        results.extend(states.iter().map(result));
     }
 
-    /// Checks what needs no tree, and hashes the keys whose heights are needed first, all together.
+    /// Checks the operations alone, and hashes together the keys whose heights are needed first.
     fn begin<'a, S: BlockSource<'a>>(
         &mut self,
         commits: &[Inversion<'_, '_, S>],
-    ) -> (Vec<Progress>, Vec<u8>) {
+    ) -> (Vec<CommitState>, Vec<u8>) {
         let mut keys = Vec::new();
-        let mut progress = Vec::with_capacity(commits.len());
+        let mut states = Vec::with_capacity(commits.len());
         for commit in commits {
             let root = self.arena.stub(commit.root, 0);
-            let verdict = check_ops(commit.ops);
-            progress.push(Progress { root, heights_at: keys.len(), loads: 0..0, verdict });
+            let result = check_ops(commit.ops);
+            states.push(CommitState { root, heights_at: keys.len(), nodes: 0..0, result });
             let root_key = commit.source.block(&commit.root).and_then(node::first_key);
             keys.push(root_key.unwrap_or(&[]));
             keys.extend(commit.ops.iter().filter(|op| op.is_delete()).map(|op| op.key));
         }
-        (progress, key_heights(&keys))
+        (states, key_heights(&keys))
     }
 
-    /// Checks the operations in the tree after them, then undoes them.
+    /// Checks the operations against the tree after the commit, then undoes them.
     fn undo<'a, S: BlockSource<'a>>(
         &mut self,
         commit: &Inversion<'_, '_, S>,
-        progress: &mut Progress,
+        state: &mut CommitState,
         heights: &[u8],
     ) -> Result<(), InversionError> {
         if commit.ops.is_empty() {
@@ -204,69 +203,69 @@ impl Inverter {
         }
         let Self { arena, path } = self;
         let Inversion { source, ops, .. } = commit;
-        let root = &mut progress.root;
-        arena.load_root_at(*root, heights[0], source).map_err(|error| met(None, error))?;
+        let root = &mut state.root;
+        arena.load_root_at(*root, heights[0], source).map_err(|error| in_tree(None, error))?;
         for (index, op) in ops.iter().enumerate() {
-            let met = |error| met(Some(index), error);
-            let place = arena.descend(*root, op.key, 0, source, path).map_err(met)?;
-            check_op(arena, path, place, op).map_err(|fault| at(index, fault))?;
+            let in_tree = |error| in_tree(Some(index), error);
+            let position = arena.descend(*root, op.key, 0, source, path).map_err(in_tree)?;
+            check_op(arena, path, position, op).map_err(|fault| in_op(index, fault))?;
         }
         let mut heights = heights[1..].iter().copied();
-        let mut left = Vec::new();
+        let mut failed = Vec::new();
         let mut first_error = None;
-        // What was deleted comes back first: that needs fewer nodes than the other way round.
+        // Deletes are undone first: that needs fewer nodes than the reverse.
         let deletes = ops.iter().enumerate().filter(|(_, op)| op.is_delete());
         let others = ops.iter().enumerate().filter(|(_, op)| !op.is_delete());
         for (index, op) in deletes.chain(others) {
             let height = heights.next().unwrap_or(0);
             if let Err(error) = undo_op(arena, path, root, op, height, source) {
-                left.push((index, height));
-                first_error.get_or_insert(met(Some(index), error));
+                failed.push((index, height));
+                first_error.get_or_insert(in_tree(Some(index), error));
             }
         }
         match first_error {
-            Some(error) => self.undo_in_another_order(commit, root, left, error),
+            Some(error) => self.undo_in_another_order(commit, root, failed, error),
             None => Ok(()),
         }
     }
 
-    /// Tries again what could not be undone for want of a node. With a covering proof any order will
-    /// do; with fewer nodes one order may do where another does not, because what is undone first may
-    /// leave a subtree alone that need not be read then. This way all of the 1,024 smallest proofs in
-    /// the published pairs of trees suffice; in the order of keys alone, 16 of them do not.
+    /// Retries the operations that failed for lack of a node. With a covering proof every order works; with
+    /// fewer nodes one order may work where another does not, because after the first operations a subtree
+    /// may no longer have to be read. This way all of the 1,024 smallest proofs in the published pairs of
+    /// trees suffice; in the order of keys alone, 16 of them do not.
     #[cold]
     fn undo_in_another_order<'a, S: BlockSource<'a>>(
         &mut self,
         Inversion { source, ops, .. }: &Inversion<'_, '_, S>,
         root: &mut NodeId,
-        mut left: Vec<(usize, u8)>,
+        mut failed: Vec<(usize, u8)>,
         error: InversionError,
     ) -> Result<(), InversionError> {
         let Self { arena, path } = self;
         for _ in 0..MAX_ROUNDS {
-            let before = left.len();
-            left.retain(|(index, height)| {
+            let before = failed.len();
+            failed.retain(|(index, height)| {
                 undo_op(arena, path, root, &ops[*index], *height, source).is_err()
             });
-            if left.is_empty() {
+            if failed.is_empty() {
                 return Ok(());
             }
-            if left.len() == before {
+            if failed.len() == before {
                 break;
             }
         }
         Err(error)
     }
 
-    /// Refuses the commits of which a node has keys that belong to another layer.
-    fn refute(&mut self, progress: &mut [Progress]) {
-        let heights = self.arena.claimed_heights();
-        let mut commits = progress.iter_mut().peekable();
-        for (load, error) in self.arena.claims().refuted(&heights) {
-            while commits.next_if(|commit| commit.loads.end <= load).is_some() {}
-            let commit = commits.peek_mut().expect("each load belongs to a commit");
-            // Such a node comes before whatever was concluded from it.
-            commit.verdict = Err(met(None, error));
+    /// Rejects the commits with a node whose keys belong to another layer.
+    fn reject_wrong_heights(&mut self, states: &mut [CommitState]) {
+        let heights = self.arena.pending_heights();
+        let mut commits = states.iter_mut().peekable();
+        for (node, error) in self.arena.height_checks().mismatches(&heights) {
+            while commits.next_if(|commit| commit.nodes.end <= node).is_some() {}
+            let commit = commits.peek_mut().expect("each node belongs to a commit");
+            // This error takes precedence over those that follow from the node.
+            commit.result = Err(in_tree(None, error));
         }
     }
 }
@@ -302,42 +301,31 @@ fn undo_op<'a>(
     }
 }
 
-/// Checks what the operations say without a tree.
+/// Checks the operations alone, without a tree.
 fn check_ops(ops: &[RecordOp<'_>]) -> Result<(), InversionError> {
     for (index, op) in ops.iter().enumerate() {
-        check_key(op.key).map_err(|error| met(Some(index), error))?;
+        check_key(op.key).map_err(|error| in_tree(Some(index), error))?;
         if op.cid.is_none() != (op.action == Action::Delete) {
-            return Err(at(index, InversionFault::Record));
+            return Err(in_op(index, InversionFault::Record));
         }
         if op.prev.is_none() != (op.action == Action::Create) {
-            return Err(at(index, InversionFault::Previous));
+            return Err(in_op(index, InversionFault::Previous));
         }
     }
-    match first_duplicate(ops) {
-        Some(index) => Err(at(index, InversionFault::DuplicatePath)),
+    match first_duplicate(ops, |op| op.key) {
+        Some(index) => Err(in_op(index, InversionFault::DuplicatePath)),
         None => Ok(()),
     }
 }
 
-/// The least index of an operation whose path an earlier one has.
-fn first_duplicate(ops: &[RecordOp<'_>]) -> Option<usize> {
-    if ops.len() < 2 {
-        return None;
-    }
-    let mut order: Vec<usize> = (0..ops.len()).collect();
-    order.sort_by_key(|index| (ops[*index].key, *index));
-    let twins = order.windows(2).filter(|pair| ops[pair[0]].key == ops[pair[1]].key);
-    twins.map(|pair| pair[1]).min()
-}
-
-/// Whether the tree after the commit agrees with the operation.
+/// Checks that the tree after the commit agrees with the operation.
 fn check_op(
     arena: &Arena,
     path: &Path,
-    place: Place,
+    position: KeyPosition,
     op: &RecordOp<'_>,
 ) -> Result<(), InversionFault> {
-    match (place, op.cid) {
+    match (position, op.cid) {
         (Ok(index), Some(cid)) => {
             let (id, _) = path.end();
             let is_same = arena.value(id, index) == Some(cid);
@@ -350,21 +338,21 @@ fn check_op(
 }
 
 #[cold]
-fn at(op: usize, fault: InversionFault) -> InversionError {
+fn in_op(op: usize, fault: InversionFault) -> InversionError {
     InversionError { op: Some(op), fault }
 }
 
 #[cold]
-fn met(op: Option<usize>, error: TreeError) -> InversionError {
+fn in_tree(op: Option<usize>, error: TreeError) -> InversionError {
     InversionError { op, fault: InversionFault::Tree(error) }
 }
 
-/// How often the operations of a commit are gone through.
+/// Passes over the operations that failed.
 const MAX_ROUNDS: usize = 8;
 
-/// How many commits go through together: enough to fill the lanes, few enough for the cache.
-const MAX_TOGETHER: usize = 256;
+/// Commits that are inverted together: enough to fill the hash lanes, few enough for the cache.
+const MAX_BATCH: usize = 256;
 
-/// With so many bytes of keys in memory, what was read is finished before more is read: written out,
-/// the keys of a hostile node can be twenty times as long as its block.
-const ENOUGH_BYTES: usize = 16 << 20;
+/// Bytes of keys in memory after which a batch ends: without shared prefixes, the keys of a hostile node
+/// can be twenty times as long as its block.
+const MAX_BATCH_BYTES: usize = 16 << 20;

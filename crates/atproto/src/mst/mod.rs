@@ -1,8 +1,8 @@
-//! Merkle search trees: which records does a repository hold, under one hash?
+//! Merkle search trees: the records of a repository under one hash.
 //!
 //! A tree is a function of its records. A key's height comes from its hash ([`key_height`]); every
-//! key stands in the layer of its height, a child stands one layer below its parent, and what lies
-//! between two neighbouring keys of a node, or before its first, is the child there:
+//! key is in the layer of its height, a child is one layer below its parent, and the keys between two
+//! neighboring keys of a node, or before its first, are in the child there:
 //!
 //! ```text
 //! layer 2             [ m ]
@@ -12,21 +12,28 @@
 //! layer 0  [a b] [e g] [k l]  [q]
 //! ```
 //!
-//! | module | question it answers |
+//! | item | purpose |
 //! |---|---|
-//! | [`Tree`] | which record is at this path, which are in this range, what is the root after this edit? |
-//! | [`diff`](fn@diff) | what must be done to one tree to have the other? |
-//! | [`inversion`] | does undoing what a commit says it did lead back to the tree before? |
-//! | [`node`] | what does this block say, if it is a node? |
-//! | [`canonical`] | is this whole tree the one that its records must have? |
+//! | [`Tree`] | records by path and by range, edits and their root, proofs |
+//! | [`Builder`] | a tree from many records in ascending order |
+//! | [`Snapshot`] | many lookups of an unchanging tree |
+//! | [`diff`](fn@diff) | the records and nodes that differ between two trees |
+//! | [`inversion`] | the tree before a commit, by undoing its operations |
+//! | [`node`] | the block of a node, read and written |
+//! | [`canonical`] | a check that a whole tree is the one that its records have |
 //!
-//! Blocks come from a [`BlockSource`], which answers for their hashes. A broken rule is a
-//! [`TreeError`]: the node, the place and the [`TreeFault`].
+//! Blocks come from a [`BlockSource`], which vouches for their hashes. A broken rule is a
+//! [`TreeError`]: the node, the offset and the [`TreeFault`].
 //!
 //! Source: the repository specification, "MST Structure".
 
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher;
+
+use codec::Cid;
+
 mod arena;
-mod bulk;
+mod builder;
 pub mod canonical;
 mod diff;
 mod error;
@@ -35,26 +42,71 @@ pub mod inversion;
 pub mod node;
 mod proof;
 mod range;
-#[cfg(test)]
-mod reference;
-mod source;
-mod tail;
+#[doc(hidden)]
+pub mod reference;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-pub use bulk::TreeLimits;
+pub use builder::Builder;
 pub use diff::{Change, Diff, diff};
-pub use error::{Limit, TreeError, TreeFault};
+pub use error::{Limit, TreeError, TreeFault, TreeLimits};
 pub use height::{key_height, key_heights};
 pub use range::Range;
-pub use source::BlockSource;
+pub use snapshot::Snapshot;
 pub use tree::Tree;
 
-/// The longest key, in bytes. The longest path of a record that the protocol allows has 830.
+/// Blocks by CID. An implementation vouches that each block has the hash in its CID: trees do not hash
+/// what they read.
+pub trait BlockSource<'a> {
+    /// The block named `cid`, if the source has it.
+    fn block(&self, cid: &Cid) -> Option<&'a [u8]>;
+
+    /// Announces that these blocks will be read soon, so that a source that waits for memory can wait for
+    /// all of them together. Does nothing by default.
+    #[inline]
+    fn prefetch(&self, _cids: &mut dyn Iterator<Item = Cid>) {}
+}
+
+impl<'a, S: BlockSource<'a> + ?Sized> BlockSource<'a> for &S {
+    #[inline]
+    fn block(&self, cid: &Cid) -> Option<&'a [u8]> {
+        (**self).block(cid)
+    }
+
+    #[inline]
+    fn prefetch(&self, cids: &mut dyn Iterator<Item = Cid>) {
+        (**self).prefetch(cids);
+    }
+}
+
+/// No blocks: the source of a tree that was built and not loaded.
+impl BlockSource<'static> for () {
+    #[inline]
+    fn block(&self, _cid: &Cid) -> Option<&'static [u8]> {
+        None
+    }
+}
+
+impl<'a, H: BuildHasher> BlockSource<'a> for HashMap<Cid, &'a [u8], H> {
+    #[inline]
+    fn block(&self, cid: &Cid) -> Option<&'a [u8]> {
+        self.get(cid).copied()
+    }
+}
+
+impl<'a> BlockSource<'a> for BTreeMap<Cid, &'a [u8]> {
+    #[inline]
+    fn block(&self, cid: &Cid) -> Option<&'a [u8]> {
+        self.get(cid).copied()
+    }
+}
+
+/// The maximum length of a key in bytes. The longest record path that the protocol allows has 830.
 pub const MAX_KEY_BYTES: usize = 1024;
 
-/// The most entries of a node. Honest trees have four on average.
+/// The maximum number of entries of a node. A node of an honest tree has four on average.
 pub const MAX_NODE_ENTRIES: usize = 10_000;
 
 /// The height of a key whose hash is all zeros.

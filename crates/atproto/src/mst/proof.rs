@@ -1,17 +1,16 @@
-//! Which nodes prove what was done to a record, or that it is there, or that it is not?
+//! The nodes that prove a change of a record, its presence or its absence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use codec::Cid;
 
-use super::arena::{Between, NodeId};
+use super::arena::{KeyBounds, NodeId};
 use super::{BlockSource, Tree, TreeError};
 
 impl<'a, S: BlockSource<'a>> Tree<S> {
-    /// The names of the nodes that prove what was done to `keys`, each created, updated or deleted,
-    /// where this is the tree after: those met looking for each key, for the greatest key below it,
-    /// and for the least above it. With these nodes alone what was done can be undone, see
-    /// [`inversion`](super::inversion).
+    /// The CIDs of the nodes that prove the creation, update or deletion of `keys`, where this is the tree
+    /// afterwards: the nodes on the paths to each key, to the greatest key below it and to the least above
+    /// it. With these nodes alone the changes can be undone, see [`inversion`](super::inversion).
     ///
     /// # Errors
     /// If a node that has to be read is missing or breaks a rule.
@@ -43,7 +42,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         for key in keys {
             let found = self.search(key)?;
             proof.extend(self.path.nodes().map(|node| (self.arena.cid(node), node)));
-            // A key that is absent has its neighbours on its path, and one that is there may have
+            // A key that is absent has its neighbors on its path, and one that is there may have
             // them at the ends of the subtrees beside it.
             if let Some(index) = found {
                 self.add_edge(index, Edge::Last, &mut proof)?;
@@ -53,8 +52,8 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         Ok(proof)
     }
 
-    /// The nodes on the way to `key`, from the root, with their blocks: who knows the root can see in
-    /// them which record stands at `key`, or that none does.
+    /// The nodes on the path to `key`, from the root, with their blocks: given the root's CID, they show
+    /// which record is at `key`, or that there is none.
     ///
     /// # Errors
     /// If a node that has to be read is missing or breaks a rule.
@@ -64,13 +63,13 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         Ok(self.path.nodes().map(|node| (self.arena.cid(node), self.arena.block(node))).collect())
     }
 
-    /// Looks for `key`, leaving the path; answers the index of its entry.
+    /// Searches `key`, which sets the path; returns the index of its entry.
     fn search(&mut self, key: &[u8]) -> Result<Option<usize>, TreeError> {
         self.load_root()?;
         let Self { arena, root, source, path, .. } = self;
-        let place = arena.descend(*root, key, 0, source, path);
-        arena.prove()?;
-        Ok(place?.ok())
+        let position = arena.descend(*root, key, 0, source, path);
+        arena.check_heights()?;
+        Ok(position?.ok())
     }
 
     /// Adds the nodes at one edge of the subtree in a slot at the end of the path.
@@ -80,24 +79,24 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
         edge: Edge,
         proof: &mut BTreeMap<Cid, NodeId>,
     ) -> Result<(), TreeError> {
-        let (mut child, mut between) = self.path.below(&self.arena, slot);
+        let (mut child, mut bounds) = self.path.below(&self.arena, slot);
         while let Some(id) = child {
-            let loaded = self.arena.load(id, between, &self.source);
-            self.arena.prove()?;
+            let loaded = self.arena.load(id, bounds, &self.source);
+            self.arena.check_heights()?;
             loaded?;
             proof.insert(self.arena.cid(id), id);
-            (child, between) = self.below(id, between, edge);
+            (child, bounds) = self.below(id, bounds, edge);
         }
         Ok(())
     }
 
-    fn below(&self, id: NodeId, between: Between, edge: Edge) -> (Option<NodeId>, Between) {
+    fn below(&self, id: NodeId, bounds: KeyBounds, edge: Edge) -> (Option<NodeId>, KeyBounds) {
         let node = self.arena.node(id);
         let slot = match edge {
             Edge::First => 0,
             Edge::Last => node.entries.len(),
         };
-        (self.arena.child(id, slot), between.narrowed(node, slot))
+        (self.arena.child(id, slot), bounds.narrowed(node, slot))
     }
 }
 

@@ -1,10 +1,10 @@
-//! The records of a tree in the order of their keys.
+//! Iterating the records of a tree in the order of their keys.
 
 use std::ops::{Bound, RangeBounds};
 
 use codec::{AnyCid, CidRef};
 
-use super::arena::{Between, NodeId};
+use super::arena::{KeyBounds, NodeId};
 use super::{BlockSource, Tree, TreeError};
 
 impl<'a, S: BlockSource<'a>> Tree<S> {
@@ -31,13 +31,13 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     }
 }
 
-/// The records of a tree in the order of their keys, see [`Tree::range`]. It ends behind the first
-/// error.
+/// An iterator over the records of a tree in the order of their keys, see [`Tree::range`]. It ends after
+/// the first error.
 #[derive(Debug)]
 pub struct Range<'t, S> {
     tree: &'t mut Tree<S>,
-    /// The nodes that are begun: all children and entries before `slot` are done, and its child too
-    /// unless `next` says otherwise.
+    /// The entered nodes: all children and entries before `slot` are done, and its child too unless `next`
+    /// says otherwise.
     stack: Vec<Frame>,
     next: Next,
     end: Bound<Vec<u8>>,
@@ -46,18 +46,18 @@ pub struct Range<'t, S> {
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     id: NodeId,
-    between: Between,
+    bounds: KeyBounds,
     slot: usize,
 }
 
-/// What is to be done before the next record.
+/// The step to take before the next record.
 #[derive(Clone, Debug)]
 enum Next {
-    /// Go down from the root to the first key of the range.
+    /// Descend from the root to the first key of the range.
     Start(Bound<Vec<u8>>),
-    /// Go down in the slot of the last node.
+    /// Descend in the slot of the last node.
     Child,
-    /// Nothing is left.
+    /// None: the range is exhausted.
     End,
 }
 
@@ -78,18 +78,18 @@ impl<'a, S: BlockSource<'a>> Range<'_, S> {
         }
     }
 
-    /// Goes to the next record: the node, and the entry's index.
+    /// Advances to the next record: the node, and the entry's index.
     fn advance(&mut self) -> Result<Option<(NodeId, usize)>, TreeError> {
         match std::mem::replace(&mut self.next, Next::End) {
-            Next::Start(start) => self.go_to(start)?,
-            Next::Child => self.go_down()?,
+            Next::Start(start) => self.descend_to(start)?,
+            Next::Child => self.descend()?,
             Next::End => return Ok(None),
         }
         while let Some(Frame { id, slot, .. }) = self.stack.last_mut() {
             let (id, index) = (*id, *slot);
             if index < self.tree.arena.node(id).entries.len() {
                 *slot += 1;
-                if self.is_behind_end(id, index) {
+                if self.is_after_end(id, index) {
                     return Ok(None);
                 }
                 self.next = Next::Child;
@@ -100,7 +100,7 @@ impl<'a, S: BlockSource<'a>> Range<'_, S> {
         Ok(None)
     }
 
-    fn is_behind_end(&self, id: NodeId, index: usize) -> bool {
+    fn is_after_end(&self, id: NodeId, index: usize) -> bool {
         let arena = &self.tree.arena;
         let Some(entry) = arena.node(id).entries.get(index) else { return true };
         let key = arena.key_of(&entry);
@@ -111,20 +111,20 @@ impl<'a, S: BlockSource<'a>> Range<'_, S> {
         }
     }
 
-    /// Begins the nodes from the root down to where the range starts.
-    fn go_to(&mut self, start: Bound<Vec<u8>>) -> Result<(), TreeError> {
+    /// Enters the nodes from the root down to where the range starts.
+    fn descend_to(&mut self, start: Bound<Vec<u8>>) -> Result<(), TreeError> {
         self.tree.load_root()?;
-        self.stack.push(Frame { id: self.tree.root, between: Between::default(), slot: 0 });
+        self.stack.push(Frame { id: self.tree.root, bounds: KeyBounds::default(), slot: 0 });
         let (key, is_excluded) = match &start {
             Bound::Included(key) => (key, false),
             Bound::Excluded(key) => (key, true),
-            Bound::Unbounded => return self.go_down(),
+            Bound::Unbounded => return self.descend(),
         };
         while let Some(frame) = self.stack.last_mut() {
             match self.tree.arena.find(frame.id, key, &mut Default::default()) {
                 Ok(index) if is_excluded => {
                     frame.slot = index + 1;
-                    return self.go_down();
+                    return self.descend();
                 }
                 Ok(index) => {
                     frame.slot = index;
@@ -132,31 +132,31 @@ impl<'a, S: BlockSource<'a>> Range<'_, S> {
                 }
                 Err(slot) => frame.slot = slot,
             }
-            if !self.begin_child()? {
+            if !self.enter_child()? {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Begins the nodes at the left edge of the slot.
-    fn go_down(&mut self) -> Result<(), TreeError> {
-        while self.begin_child()? {}
+    /// Enters the nodes at the left edge of the slot.
+    fn descend(&mut self) -> Result<(), TreeError> {
+        while self.enter_child()? {}
         Ok(())
     }
 
-    /// Begins the child in the slot of the last node, if there is one.
-    fn begin_child(&mut self) -> Result<bool, TreeError> {
-        let Some(Frame { id, between, slot }) = self.stack.last().copied() else {
+    /// Enters the child in the slot of the last node, if there is one.
+    fn enter_child(&mut self) -> Result<bool, TreeError> {
+        let Some(Frame { id, bounds, slot }) = self.stack.last().copied() else {
             return Ok(false);
         };
         let Tree { arena, source, .. } = &mut *self.tree;
         let Some(child) = arena.child(id, slot) else { return Ok(false) };
-        let between = between.narrowed(arena.node(id), slot);
-        let loaded = arena.load(child, between, source);
-        arena.prove()?;
+        let bounds = bounds.narrowed(arena.node(id), slot);
+        let loaded = arena.load(child, bounds, source);
+        arena.check_heights()?;
         loaded?;
-        self.stack.push(Frame { id: child, between, slot: 0 });
+        self.stack.push(Frame { id: child, bounds, slot: 0 });
         Ok(true)
     }
 }

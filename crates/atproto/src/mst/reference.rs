@@ -1,89 +1,140 @@
-//! The tree of a set of records as plainly as the specification says it: what the fast one is held
-//! against.
+//! The tree of a set of records, built as plainly as the specification defines it: the reference that
+//! faster trees are compared with in tests.
+//!
+//! ```text
+//! build(items, layer):
+//!     left, entries = [], []
+//!     for (key, value) in items:
+//!         if height(key) == layer: entries.append([key, value, []])
+//!         else: append to the last entry's right list, or to left if there is none
+//!     child(list) = build(list, layer - 1), or null if the list is empty
+//!     node = {e: [{k: …, p: …, t: child(right), v: value} …], l: child(left)}
+//!
+//! proof(keys) = the union over each key K that was created or deleted, in the tree afterwards, of
+//!     the nodes on the path to K,
+//!     the nodes on the path to the greatest key below K, and
+//!     the nodes on the path to the least key above K
+//! ```
+//!
+//! It shares no code with [`Tree`](super::Tree): nodes are written by the general encoder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use codec::cbor::Encoder;
 use codec::cid::Codec;
 use codec::{AnyCid, Cid};
+use kernels::sha256;
 
-use super::key_height;
-use super::node::Writer;
-
-pub(super) type Records = BTreeMap<Vec<u8>, AnyCid>;
-
-/// A whole tree: its nodes by name, each with its keys and children.
-#[derive(Debug, Default)]
-pub(super) struct Built {
-    pub(super) root: Option<Cid>,
-    pub(super) blocks: BTreeMap<Cid, Vec<u8>>,
-    nodes: BTreeMap<Cid, (Option<Cid>, Vec<Entry>)>,
+/// A whole tree: the blocks of its nodes by CID, and the keys and children of each node.
+#[derive(Clone, Debug, Default)]
+pub struct Built {
+    root: Option<Cid>,
+    nodes: BTreeMap<Cid, Vec<u8>>,
+    contents: BTreeMap<Cid, Node>,
+    keys: BTreeSet<Vec<u8>>,
 }
 
-type Entry = (Vec<u8>, Option<Cid>);
-type Item<'r> = (&'r Vec<u8>, &'r AnyCid);
+#[derive(Clone, Debug)]
+struct Node {
+    left: Option<Cid>,
+    /// Each key with the child after it.
+    entries: Vec<(Vec<u8>, Option<Cid>)>,
+}
 
-pub(super) fn build(records: &Records) -> Built {
+type Record<'r> = (&'r [u8], &'r AnyCid);
+
+/// Builds the tree of `records`. Of records with equal keys the last one counts.
+pub fn build<K: AsRef<[u8]>, V: Clone + Into<AnyCid>>(records: &[(K, V)]) -> Built {
+    let owned = |(key, value): &(K, V)| (key.as_ref().to_vec(), value.clone().into());
+    let records: BTreeMap<Vec<u8>, AnyCid> = records.iter().map(owned).collect();
+    let sorted: Vec<Record<'_>> = records.iter().map(|(key, value)| (&key[..], value)).collect();
+    let root_layer = sorted.iter().map(|(key, _)| height(key)).max().unwrap_or(0);
     let mut built = Built::default();
-    let items: Vec<Item<'_>> = records.iter().collect();
-    let height = items.iter().map(|(key, _)| key_height(key)).max().unwrap_or(0);
-    built.root = Some(built.node(&items, height));
+    built.root = Some(built.add_node(&sorted, root_layer));
+    built.keys = records.into_keys().collect();
     built
 }
 
+/// Half of the leading zero bits of the key's SHA-256, rounded down.
+fn height(key: &[u8]) -> u8 {
+    let digest = sha256::digest(key);
+    let zero_bytes = digest.iter().take_while(|byte| **byte == 0).count();
+    let more_zeros = digest.get(zero_bytes).map_or(0, |byte| byte.leading_zeros() as usize);
+    ((8 * zero_bytes + more_zeros) / 2) as u8
+}
+
+/// The block of a node: each key with its value and the child after it, whole prefixes shared.
+pub fn encode_node(left: Option<&Cid>, entries: &[(&[u8], &AnyCid, Option<Cid>)]) -> Vec<u8> {
+    let mut out = Encoder::new();
+    out.map(2).text("e").array(entries.len());
+    let mut prev: &[u8] = b"";
+    for (key, value, right) in entries {
+        let shared = prev.iter().zip(*key).take_while(|(a, b)| a == b).count();
+        out.map(4).text("k").bytes(&key[shared..]).text("p").integer(shared as i64);
+        out.text("t").link_or_null(right.as_ref().map(Cid::as_cid_ref));
+        out.text("v").link(value.as_cid_ref());
+        prev = key;
+    }
+    out.text("l").link_or_null(left.map(Cid::as_cid_ref));
+    out.into_bytes()
+}
+
 impl Built {
-    pub(super) fn root(&self) -> Cid {
-        self.root.expect("built")
+    /// The CID of the root: what a commit calls `data`.
+    pub fn root(&self) -> Cid {
+        self.root.expect("every tree has a root")
     }
 
-    fn node(&mut self, items: &[Item<'_>], height: u8) -> Cid {
-        let is_here = |(key, _): &Item<'_>| key_height(key) == height;
-        let first = items.iter().position(is_here).unwrap_or(items.len());
-        let left = self.child(&items[..first], height);
+    /// The blocks of all nodes by CID.
+    pub fn nodes(&self) -> &BTreeMap<Cid, Vec<u8>> {
+        &self.nodes
+    }
+
+    fn add_node(&mut self, records: &[Record<'_>], layer: u8) -> Cid {
+        let is_here = |(key, _): &Record<'_>| height(key) == layer;
+        let left_len = records.iter().position(is_here).unwrap_or(records.len());
+        let left = self.add_child(&records[..left_len], layer);
         let mut entries = Vec::new();
-        for group in items[first..].chunk_by(|_, next| !is_here(next)) {
-            entries.push((group[0], self.child(&group[1..], height)));
+        for group in records[left_len..].chunk_by(|_, next| !is_here(next)) {
+            let (key, value) = group[0];
+            entries.push((key, value, self.add_child(&group[1..], layer)));
         }
-        let mut block = Vec::new();
-        let mut writer = Writer::new(&mut block, entries.len());
-        let mut before: &[u8] = b"";
-        for ((key, value), right) in &entries {
-            let shared = before.iter().zip(*key).take_while(|(a, b)| a == b).count();
-            writer.entry(shared, &key[shared..], value.as_cid_ref(), right.as_ref());
-            before = key;
-        }
-        writer.finish(left.as_ref());
+        let block = encode_node(left.as_ref(), &entries);
         let cid = Cid::of(Codec::DagCbor, &block);
-        self.blocks.insert(cid, block);
-        let entries = entries.into_iter().map(|((key, _), right)| (key.clone(), right)).collect();
-        self.nodes.insert(cid, (left, entries));
+        self.nodes.insert(cid, block);
+        let entries = entries.into_iter().map(|(key, _, right)| (key.to_vec(), right)).collect();
+        self.contents.insert(cid, Node { left, entries });
         cid
     }
 
-    fn child(&mut self, items: &[Item<'_>], height: u8) -> Option<Cid> {
-        (!items.is_empty()).then(|| self.node(items, height - 1))
+    fn add_child(&mut self, records: &[Record<'_>], layer: u8) -> Option<Cid> {
+        (!records.is_empty()).then(|| self.add_node(records, layer - 1))
     }
 
-    /// The nodes that prove what was done to `keys`, where this is the tree after.
-    pub(super) fn covering_proof(&self, records: &Records, keys: &[&[u8]]) -> BTreeSet<Cid> {
+    /// The CIDs of the nodes that prove the creation, update or deletion of `keys`, where this is the
+    /// tree afterwards.
+    pub fn covering_proof<K: AsRef<[u8]>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> BTreeSet<Cid> {
         let mut proof = BTreeSet::new();
         for key in keys {
-            let below = records.keys().rfind(|other| &other[..] < *key);
-            let above = records.keys().find(|other| &other[..] > *key);
-            let neighbours = below.into_iter().chain(above).map(|key| &key[..]);
-            for target in neighbours.chain([*key]) {
-                proof.extend(self.path(target));
-            }
+            let key = key.as_ref();
+            let below = self.keys.iter().rfind(|other| &other[..] < key);
+            let above = self.keys.iter().find(|other| &other[..] > key);
+            let neighbors = below.into_iter().chain(above).map(|key| &key[..]);
+            proof.extend(neighbors.chain([key]).flat_map(|key| self.path(key)));
         }
         proof
     }
 
-    /// The nodes met looking for `key`.
-    pub(super) fn path(&self, key: &[u8]) -> Vec<Cid> {
+    /// The CIDs of the nodes on the path to `key`, from the root.
+    pub fn path(&self, key: &[u8]) -> Vec<Cid> {
         let mut path = Vec::new();
         let mut next = self.root;
         while let Some(cid) = next {
             path.push(cid);
-            let (left, entries) = &self.nodes[&cid];
+            let Node { left, entries } = &self.contents[&cid];
             next = match entries.iter().rfind(|(other, _)| &other[..] <= key) {
                 Some((other, _)) if other == key => return path,
                 Some((_, right)) => *right,

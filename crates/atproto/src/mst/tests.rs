@@ -5,9 +5,15 @@ use codec::{AnyCid, Cid, CidRef};
 use proptest::prelude::*;
 
 use super::inversion::{InversionFault, RecordOp, invert};
-use super::reference::{Built, Records, build};
+use super::reference::{self, Built, encode_node};
 use super::*;
 use crate::event::Action;
+
+pub(super) type Records = BTreeMap<Vec<u8>, AnyCid>;
+
+pub(super) fn build(records: &Records) -> Built {
+    reference::build(&Vec::from_iter(records.iter().map(|(key, value)| (key, value.clone()))))
+}
 
 /// The value of all records in the specification's examples.
 const VALUE: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
@@ -46,7 +52,7 @@ fn known_sets_of_records_have_their_known_roots() {
     }
 }
 
-/// As many as make several layers of many nodes each, with keys of several lengths.
+/// Several layers of many nodes each, with keys of several lengths.
 #[test]
 fn fifty_thousand_records_make_one_tree_in_order_out_of_order_and_at_once() {
     let value: Cid = VALUE.parse().unwrap();
@@ -56,11 +62,16 @@ fn fifty_thousand_records_make_one_tree_in_order_out_of_order_and_at_once() {
     let root = build(&records).root();
     assert_eq!(inserted(records.iter()).root(), root);
     assert_eq!(inserted(records.iter().rev()).root(), root);
+    let mut builder = Builder::new();
+    for (key, value) in &records {
+        assert_eq!(builder.insert(key, value.clone()), Ok(None));
+    }
+    assert_eq!(builder.finish().root(), root);
     assert_eq!(Tree::from_sorted(records).unwrap().root(), root);
 }
 
 #[test]
-fn many_keys_are_found_as_each_is_alone_whole_or_partial_there_or_not() {
+fn get_many_finds_what_get_finds_in_whole_and_partial_trees() {
     let key = |number: u64| match number % 3 {
         0 => format!("a/{number}"),
         1 => format!("com.example.like/3jqfcqzm{number:05}"),
@@ -68,24 +79,24 @@ fn many_keys_are_found_as_each_is_alone_whole_or_partial_there_or_not() {
     };
     let records: Records =
         (0..900).step_by(2).map(|number| (key(number).into_bytes(), value(number))).collect();
-    let asked: Vec<String> = (0..900).chain([5, 5, 0, 0]).map(key).chain(["".to_owned()]).collect();
-    let asked: Vec<&[u8]> = asked.iter().map(|key| key.as_bytes()).collect();
+    let keys: Vec<String> = (0..900).chain([5, 5, 0, 0]).map(key).chain(["".to_owned()]).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
     let built = build(&records);
     let sorted = || Tree::from_sorted(records.iter().map(|(k, v)| (k, v.clone()))).unwrap();
     let alone = |mut tree: Tree<_>| -> Vec<Option<AnyCid>> {
-        asked.iter().map(|key| tree.get(key).unwrap().map(AnyCid::from)).collect()
+        keys.iter().map(|key| tree.get(key).unwrap().map(AnyCid::from)).collect()
     };
     let expected = alone(sorted());
     assert_eq!(expected.iter().flatten().count(), 452);
     let (mut whole, mut grown, mut partial) = (sorted(), inserted(records.iter()), loaded(&built));
-    for count in [0, 1, 15, 16, 17, asked.len()] {
+    for count in [0, 1, 15, 16, 17, keys.len()] {
         let owned = |found: Vec<Option<CidRef<'_>>>| -> Vec<Option<AnyCid>> {
             found.into_iter().map(|cid| cid.map(AnyCid::from)).collect()
         };
-        let asked = &asked[..count];
-        assert_eq!(owned(whole.get_many(asked).unwrap()), expected[..count], "{count}");
-        assert_eq!(owned(grown.get_many(asked).unwrap()), expected[..count], "{count}");
-        assert_eq!(owned(partial.get_many(asked).unwrap()), expected[..count], "{count}");
+        let keys = &keys[..count];
+        assert_eq!(owned(whole.get_many(keys).unwrap()), expected[..count], "{count}");
+        assert_eq!(owned(grown.get_many(keys).unwrap()), expected[..count], "{count}");
+        assert_eq!(owned(partial.get_many(keys).unwrap()), expected[..count], "{count}");
     }
 }
 
@@ -101,7 +112,7 @@ fn inserted<'r>(records: impl Iterator<Item = (&'r Vec<u8>, &'r AnyCid)>) -> Tre
     tree
 }
 
-/// Keys of the heights wanted, increasing.
+/// Ascending keys of these heights.
 fn keys_of_heights(heights: &[u8]) -> Vec<Vec<u8>> {
     let mut number = 0u64;
     let mut next = |height| {
@@ -199,23 +210,23 @@ fn any_key() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn blocks_of(built: &Built) -> BTreeMap<Cid, &[u8]> {
-    built.blocks.iter().map(|(cid, block)| (*cid, &block[..])).collect()
+    built.nodes().iter().map(|(cid, block)| (*cid, &block[..])).collect()
 }
 
-fn sealed(tree: &mut Tree<impl Sized>) -> BTreeMap<Cid, Vec<u8>> {
+fn new_blocks_of(tree: &mut Tree<impl Sized>) -> BTreeMap<Cid, Vec<u8>> {
     tree.collect_blocks().into_iter().collect()
 }
 
 fn created(after: &Built, before: &Built) -> BTreeMap<Cid, Vec<u8>> {
-    let is_new = |(cid, _): &(&Cid, _)| !before.blocks.contains_key(*cid);
-    after.blocks.iter().filter(is_new).map(|(cid, block)| (*cid, block.clone())).collect()
+    let is_new = |(cid, _): &(&Cid, _)| !before.nodes().contains_key(*cid);
+    after.nodes().iter().filter(is_new).map(|(cid, block)| (*cid, block.clone())).collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn after_any_edits_a_tree_is_the_one_built_anew(
+    fn after_any_edits_a_tree_equals_the_reference(
         edits in proptest::collection::vec((any_key(), 0..10u64), 1..250),
         every in 1..20usize,
     ) {
@@ -232,7 +243,7 @@ proptest! {
             if step % every == 0 {
                 let after = build(&records);
                 prop_assert_eq!(tree.root(), after.root());
-                prop_assert_eq!(sealed(&mut tree), created(&after, &before));
+                prop_assert_eq!(new_blocks_of(&mut tree), created(&after, &before));
                 before = after;
             }
         }
@@ -246,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn a_loaded_tree_is_edited_as_one_that_was_made(
+    fn a_loaded_tree_is_edited_as_one_that_was_built(
         records in proptest::collection::btree_map(any_key(), (0..10u64).prop_map(value), 0..120),
         edits in proptest::collection::vec((any_key(), 0..10u64), 1..40),
     ) {
@@ -266,12 +277,12 @@ proptest! {
         }
         let after = build(&records);
         prop_assert_eq!(tree.root(), after.root());
-        prop_assert_eq!(sealed(&mut tree), created(&after, &before));
+        prop_assert_eq!(new_blocks_of(&mut tree), created(&after, &before));
         prop_assert!(tree.collect_blocks().is_empty());
     }
 
     #[test]
-    fn what_was_done_is_undone_with_the_covering_proof_alone(
+    fn a_commit_is_inverted_with_its_covering_proof_alone(
         records in proptest::collection::btree_map(any_key(), (0..10u64).prop_map(value), 0..120),
         edits in proptest::collection::btree_map(any_key(), 0..10u64, 1..8),
         order in any::<u64>(),
@@ -289,15 +300,15 @@ proptest! {
         ops.rotate_left(rotation);
         let (before, built) = (build(&before), build(&after));
         let keys: Vec<&[u8]> = ops.iter().map(|(key, ..)| &key[..]).collect();
-        let proof = built.covering_proof(&after, &keys);
+        let proof = built.covering_proof(&keys);
         let source: BTreeMap<Cid, &[u8]> =
-            proof.iter().map(|cid| (*cid, &built.blocks[cid][..])).collect();
+            proof.iter().map(|cid| (*cid, &built.nodes()[cid][..])).collect();
         let ops: Vec<RecordOp<'_>> = ops.iter().map(|(key, cid, prev)| undo(key, cid, prev)).collect();
         prop_assert_eq!(invert(built.root(), &source, &ops), Ok(before.root()));
         for missing in &proof {
             let mut less = source.clone();
             less.remove(missing);
-            // Without a node the answer is right, or the name of that node, or there is none.
+            // Without a node the result is right, the CID of that node, or an error.
             match invert(built.root(), &less, &ops) {
                 Ok(root) => prop_assert!([before.root(), *missing].contains(&root)),
                 Err(error) => {
@@ -322,7 +333,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn records_at_once_make_the_tree_of_one_by_one(
+    fn from_unsorted_and_from_sorted_build_the_tree_of_single_inserts(
         records in proptest::collection::vec((any_key(), (0..10u64).prop_map(value)), 0..120),
         more in any_records(),
     ) {
@@ -331,7 +342,7 @@ proptest! {
         prop_assert_eq!(Tree::from_unsorted(records).unwrap().root(), root);
         let mut tree = Tree::from_sorted(sorted.clone()).unwrap();
         prop_assert_eq!(tree.root(), root);
-        // It is as good as any other to work on.
+        // It can be edited as any other tree.
         let all: Records = sorted.iter().chain(&more).map(|(k, v)| (k.clone(), v.clone())).collect();
         for (key, value) in &more {
             tree.insert(key, value.clone()).unwrap();
@@ -365,13 +376,13 @@ proptest! {
     }
 
     #[test]
-    fn proofs_have_exactly_the_nodes_that_are_asked_for(
+    fn proofs_have_exactly_the_nodes_of_the_definition(
         records in any_records(),
         keys in proptest::collection::vec(any_key(), 1..6),
     ) {
         let built = build(&records);
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let covering = built.covering_proof(&records, &keys);
+        let covering = built.covering_proof(&keys);
         let mut made = inserted(records.iter());
         prop_assert_eq!(loaded(&built).covering_proof(keys.iter().copied()).unwrap(), covering.clone());
         prop_assert_eq!(made.covering_proof(keys.iter().copied()).unwrap(), covering);
@@ -390,7 +401,7 @@ proptest! {
     }
 
     #[test]
-    fn a_diff_is_what_must_be_done(
+    fn a_diff_turns_the_old_records_into_the_new(
         common in any_records(),
         only_old in proptest::collection::btree_map(any_key(), (10..12u64).prop_map(value), 0..6),
         only_new in proptest::collection::btree_map(any_key(), (12..14u64).prop_map(value), 0..6),
@@ -412,7 +423,7 @@ proptest! {
     }
 
     #[test]
-    fn a_canonical_tree_is_loaded_whole_and_one_without_a_node_is_not(records in any_records()) {
+    fn load_canonical_accepts_a_canonical_tree_and_rejects_one_that_lacks_a_node(records in any_records()) {
         let built = build(&records);
         let blocks = blocks_of(&built);
         let bounds = TreeLimits::default();
@@ -441,7 +452,7 @@ proptest! {
 }
 
 #[test]
-fn records_out_of_order_or_with_impossible_keys_are_refused() {
+fn records_out_of_order_or_with_invalid_keys_are_rejected() {
     let sorted = |keys: &[&[u8]]| {
         let records: Vec<_> = keys.iter().map(|key| (*key, value(0))).collect();
         Tree::from_sorted(records).map(|_| ()).map_err(|error| error.fault)
@@ -460,28 +471,22 @@ fn records_out_of_order_or_with_impossible_keys_are_refused() {
     assert_eq!(tree.root(), build(&Records::new()).root());
 }
 
-/// Nodes as a forger writes them: hashes are right, the rest is not.
+/// Forged nodes: hashes are right, the rest need not be.
 #[derive(Default)]
 struct Forger(BTreeMap<Cid, Vec<u8>>);
 
 impl Forger {
     fn node(&mut self, left: Option<Cid>, entries: &[(&[u8], Option<Cid>)]) -> Cid {
-        let mut block = Vec::new();
-        let mut writer = node::Writer::new(&mut block, entries.len());
-        let mut before: &[u8] = b"";
-        for (key, right) in entries {
-            let shared = before.iter().zip(*key).take_while(|(a, b)| a == b).count();
-            writer.entry(shared, &key[shared..], value(0).as_cid_ref(), right.as_ref());
-            before = key;
-        }
-        writer.finish(left.as_ref());
+        let value = value(0);
+        let entries: Vec<_> = entries.iter().map(|(key, right)| (*key, &value, *right)).collect();
+        let block = encode_node(left.as_ref(), &entries);
         let cid = Cid::of(Codec::DagCbor, &block);
         self.0.insert(cid, block);
         cid
     }
 
-    /// What a strict load, a walk and the undoing of a create at `key` say.
-    fn judge(&self, root: Cid, key: &[u8]) -> [Option<TreeFault>; 3] {
+    /// The faults found by a canonical load, an iteration and the inversion of a create at `key`.
+    fn faults(&self, root: Cid, key: &[u8]) -> [Option<TreeFault>; 3] {
         let source: BTreeMap<Cid, &[u8]> = self.0.iter().map(|(c, b)| (*c, &b[..])).collect();
         let canonical = Tree::load_canonical(root, &source, &TreeLimits::default());
         let walked = Tree::load_partial(root, &source).iter().find_map(Result::err);
@@ -506,89 +511,89 @@ fn undo<'a>(key: &'a [u8], cid: &'a Option<AnyCid>, prev: &'a Option<AnyCid>) ->
     RecordOp { action, key, cid: borrowed(cid), prev: borrowed(prev) }
 }
 
-/// The keys of [`HEIGHTS`]' kind that the forged trees are made of, increasing.
+/// Ascending keys of these heights, for forged trees.
 fn forged_keys<const N: usize>(heights: [u8; N]) -> [Vec<u8>; N] {
     keys_of_heights(&heights).try_into().expect("as many keys as heights")
 }
 
 #[track_caller]
-fn assert_refused(forger: &Forger, root: Cid, touched: &[u8], fault: TreeFault) {
-    assert_eq!(forger.judge(root, touched), [Some(fault); 3]);
+fn assert_rejected(forger: &Forger, root: Cid, touched: &[u8], fault: TreeFault) {
+    assert_eq!(forger.faults(root, touched), [Some(fault); 3]);
 }
 
 #[test]
-fn a_sound_tree_of_the_forger_is_not_refused() {
+fn a_sound_forged_tree_is_accepted() {
     let [a, b, c] = forged_keys([0, 1, 0]);
     let mut forger = Forger::default();
     let left = forger.node(None, &[(&a, None)]);
     let right = forger.node(None, &[(&c, None)]);
     let root = forger.node(Some(left), &[(&b, Some(right))]);
-    assert_eq!(forger.judge(root, &a), [None; 3]);
+    assert_eq!(forger.faults(root, &a), [None; 3]);
 }
 
 #[test]
-fn a_key_in_the_wrong_layer_is_refused() {
+fn a_key_in_the_wrong_layer_is_rejected() {
     let [a, b, c] = forged_keys([0, 1, 0]);
     let mut forger = Forger::default();
     let flat = forger.node(None, &[(&a, None), (&b, None), (&c, None)]);
-    assert_refused(&forger, flat, &a, TreeFault::Layer);
+    assert_rejected(&forger, flat, &a, TreeFault::Layer);
     // A key too high and too low for a child, alone and among others.
     let [a, b, c, d] = forged_keys([1, 2, 2, 0]);
     let child = forger.node(None, &[(&a, None)]);
     let root = forger.node(Some(child), &[(&b, None)]);
-    assert_eq!(forger.judge(root, &a), [None; 3]);
+    assert_eq!(forger.faults(root, &a), [None; 3]);
     let child = forger.node(None, &[(&c, None)]);
     let root = forger.node(None, &[(&b, Some(child))]);
-    assert_refused(&forger, root, &c, TreeFault::Layer);
+    assert_rejected(&forger, root, &c, TreeFault::Layer);
     let child = forger.node(None, &[(&d, None)]);
     let root = forger.node(None, &[(&b, Some(child))]);
-    assert_refused(&forger, root, &d, TreeFault::SkippedLayer);
+    assert_rejected(&forger, root, &d, TreeFault::SkippedLayer);
 }
 
 #[test]
-fn a_child_below_the_leaves_is_refused() {
+fn a_child_below_the_leaves_is_rejected() {
     let [a, b] = forged_keys([0, 0]);
     let mut forger = Forger::default();
     let below = forger.node(None, &[(&b, None)]);
     let root = forger.node(None, &[(&a, Some(below))]);
-    assert_refused(&forger, root, &a, TreeFault::Layer);
-    // Behind nodes without keys, too.
+    assert_rejected(&forger, root, &a, TreeFault::Layer);
+    // Below nodes without keys, too.
     let [top, leaf] = forged_keys([1, 0]);
     let below = forger.node(None, &[(&leaf, None)]);
     let no_keys = forger.node(Some(below), &[]);
     let root = forger.node(None, &[(&top, Some(no_keys))]);
-    assert_refused(&forger, root, &leaf, TreeFault::Layer);
+    assert_rejected(&forger, root, &leaf, TreeFault::Layer);
 }
 
 #[test]
-fn a_subtree_on_the_wrong_side_is_refused() {
+fn a_subtree_on_the_wrong_side_is_rejected() {
     let [a, b, c] = forged_keys([0, 1, 0]);
     let mut forger = Forger::default();
     let low = forger.node(None, &[(&a, None)]);
     let high = forger.node(None, &[(&c, None)]);
     let swapped = forger.node(Some(high), &[(&b, Some(low))]);
-    assert_refused(&forger, swapped, &a, TreeFault::Order);
-    assert_refused(&forger, swapped, &c, TreeFault::Order);
+    assert_rejected(&forger, swapped, &a, TreeFault::Order);
+    assert_rejected(&forger, swapped, &c, TreeFault::Order);
     let again = forger.node(None, &[(&a, None), (&c, None)]);
     let overlapping = forger.node(Some(again), &[(&b, None)]);
-    assert_refused(&forger, overlapping, &a, TreeFault::Order);
+    assert_rejected(&forger, overlapping, &a, TreeFault::Order);
 }
 
 #[test]
-fn an_empty_node_and_a_root_without_keys_are_refused() {
+fn an_empty_node_and_a_root_without_keys_are_rejected() {
     let [a, b] = forged_keys([0, 1]);
     let mut forger = Forger::default();
     let nothing = forger.node(None, &[]);
     let root = forger.node(Some(nothing), &[(&b, None)]);
-    assert_refused(&forger, root, &a, TreeFault::EmptyNode);
+    assert_rejected(&forger, root, &a, TreeFault::EmptyNode);
     let leaf = forger.node(None, &[(&a, None)]);
     let untrimmed = forger.node(Some(leaf), &[]);
-    assert_refused(&forger, untrimmed, &a, TreeFault::Untrimmed);
+    assert_rejected(&forger, untrimmed, &a, TreeFault::Untrimmed);
 }
 
 #[test]
-fn shared_subtrees_are_refused_before_they_multiply() {
-    // Each layer links twice to the one below: 2^30 ways down, if one were to walk them.
+fn shared_subtrees_are_rejected_before_they_multiply() {
+    // Each layer links twice to the one below: 2^30 paths from the root.
     let keys = keys_of_heights(&(1..8).flat_map(|height| [height, height]).collect::<Vec<_>>());
     let mut forger = Forger::default();
     let [leaf] = forged_keys([0]);
@@ -598,21 +603,21 @@ fn shared_subtrees_are_refused_before_they_multiply() {
             below = forger.node(Some(below), &[(&pair[0], Some(below)), (&pair[1], Some(below))]);
         }
     }
-    let [canonical, walked, _] = forger.judge(below, &leaf);
+    let [canonical, walked, _] = forger.faults(below, &leaf);
     assert_eq!(canonical, Some(TreeFault::Repeated));
     assert!(walked.is_some());
 }
 
 #[test]
-fn what_is_refused_leaves_the_tree_as_it_was() {
+fn a_failed_remove_leaves_the_tree_as_it_was() {
     let keys = keys_of_heights(&[0, 1, 0, 2, 0, 1, 0]);
     let records: Records = keys.iter().map(|key| (key.clone(), value(0))).collect();
     let built = build(&records);
-    for missing in built.blocks.keys().filter(|cid| **cid != built.root()) {
+    for missing in built.nodes().keys().filter(|cid| **cid != built.root()) {
         let mut source = blocks_of(&built);
         source.remove(missing);
         let mut tree = Tree::load_partial(built.root(), &source);
-        let mut refused = 0;
+        let mut failed = 0;
         for key in &keys {
             let is_missing = |error: TreeError| {
                 assert_eq!((error.fault, error.cid), (TreeFault::Missing, Some(*missing)));
@@ -622,18 +627,18 @@ fn what_is_refused_leaves_the_tree_as_it_was() {
                 Err(error) => {
                     is_missing(error);
                     is_missing(tree.remove(key).unwrap_err());
-                    refused += 1;
+                    failed += 1;
                 }
             }
             assert_eq!(tree.root(), built.root());
             assert!(tree.collect_blocks().is_empty());
         }
-        assert!(refused > 0);
+        assert!(failed > 0);
     }
 }
 
 #[test]
-fn operations_that_disagree_with_the_tree_are_refused_by_their_index() {
+fn operations_that_disagree_with_the_tree_are_rejected_by_their_index() {
     let keys = keys_of_heights(&[0, 1, 0]);
     let records: Records = keys[..2].iter().map(|key| (key.clone(), value(0))).collect();
     let built = build(&records);
@@ -663,8 +668,8 @@ fn operations_that_disagree_with_the_tree_are_refused_by_their_index() {
 }
 
 #[test]
-fn commits_that_need_much_memory_are_answered_in_turn() {
-    // Written out, the keys of each commit take 9 MB; two fill what is kept at a time.
+fn a_batch_beyond_the_memory_limit_is_processed_in_parts() {
+    // Without shared prefixes the keys of each commit take 9 MB; two reach the limit.
     let mut keys: Vec<Vec<u8>> = (0u32..)
         .map(|number| [vec![b'k'; MAX_KEY_BYTES - 8], format!("{number:08}").into_bytes()].concat())
         .filter(|key| key_height(key) == 0)
@@ -684,10 +689,10 @@ fn commits_that_need_much_memory_are_answered_in_turn() {
         inversion::Inversion { root, source: &source, ops }
     };
     let commits: Vec<_> = (0..7).map(commit).collect();
-    let answers = inversion::Inverter::new().invert_batch(&commits);
-    assert_eq!(answers.len(), commits.len());
-    for (index, answer) in answers.into_iter().enumerate() {
-        match answer {
+    let results = inversion::Inverter::new().invert_batch(&commits);
+    assert_eq!(results.len(), commits.len());
+    for (index, result) in results.into_iter().enumerate() {
+        match result {
             Ok(root) => assert_eq!((root, index % 3 == 1), (before, false)),
             Err(error) => assert_eq!((error.fault, index % 3), (InversionFault::Absent, 1)),
         }

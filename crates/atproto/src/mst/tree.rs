@@ -1,16 +1,23 @@
-//! A tree to read and to change.
+//! Trees of records: looking up, inserting, removing, loading and hashing.
+
+use std::collections::HashSet;
 
 use codec::{AnyCid, Cid, CidRef};
 
-use super::arena::{Arena, Index, NodeId, Path, RecordRef, State};
-use super::tail::{InOrder, Tail};
-use super::{BlockSource, Limit, MAX_KEY_BYTES, TreeError, TreeFault, key_height};
+use super::arena::{Arena, KeyBounds, NodeId, NodeState, Path, RecordRef};
+use super::{
+    BlockSource, Limit, MAX_KEY_BYTES, TreeError, TreeFault, TreeLimits, key_height,
+    node::NodeFault,
+};
 
-/// A tree of records. What is loaded is loaded when it is needed, from a [`BlockSource`]; what has
-/// changed is hashed when its name is asked for.
+/// A tree of records. Nodes are loaded on demand from a [`BlockSource`]; changed nodes are hashed when
+/// the root's CID is asked for.
 ///
-/// A tree may be partial. Whatever would have to read a node that the source lacks is refused with
-/// [`TreeFault::Missing`] and the node's name, and leaves the tree as it was.
+/// A tree may be partial. An operation that has to read a node the source lacks fails with
+/// [`TreeFault::Missing`] and the node's CID, and leaves the tree as it was.
+///
+/// Lookups search and inserts take effect at once. For many lookups of an unchanging tree see
+/// [`Snapshot`](super::Snapshot), for many records in ascending order [`Builder`](super::Builder).
 ///
 /// ```
 /// use codec::cid::{Cid, Codec};
@@ -31,16 +38,10 @@ pub struct Tree<S = ()> {
     pub(super) root: NodeId,
     pub(super) source: S,
     pub(super) path: Path,
-    /// Of records as they are now.
-    pub(super) index: Index,
-    /// Inserts behind all others, one after the other.
-    pub(super) in_order: InOrder,
-    /// Records that are not yet in the nodes, and where they will be.
-    pub(super) tail: Option<Tail>,
 }
 
 impl Tree {
-    /// The tree of no records.
+    /// The tree without records.
     pub fn empty() -> Self {
         let mut arena = Arena::default();
         let root = arena.empty_node(0, None);
@@ -49,10 +50,10 @@ impl Tree {
 }
 
 impl<S> Tree<S> {
-    /// The tree called `root`, of which perhaps not all nodes are at hand. Nothing is read yet.
+    /// The tree with this root, of which the source may lack nodes. Nothing is read yet.
     ///
-    /// What is read later is held against every rule that can be seen there: each node's own, that its
-    /// keys lie between those of its parent, and that each has the height of its layer.
+    /// Nodes that are read later are checked against every rule that they can show: those of each node, that
+    /// its keys lie between those of its parent, and that each key has the height of its layer.
     pub fn load_partial(root: Cid, source: S) -> Self {
         let mut arena = Arena::default();
         let root = arena.stub(root, 0);
@@ -60,95 +61,65 @@ impl<S> Tree<S> {
     }
 
     pub(super) fn of(arena: Arena, root: NodeId, source: S) -> Self {
-        Self {
-            arena,
-            root,
-            source,
-            path: Path::default(),
-            index: Index::default(),
-            in_order: InOrder::default(),
-            tail: None,
-        }
+        Self { arena, root, source, path: Path::default() }
     }
 
-    /// The root's name: what a commit calls `data`.
+    /// The CID of the root: what a commit calls `data`.
     pub fn root(&mut self) -> Cid {
-        self.settle();
-        self.arena.seal([self.root]);
+        self.arena.hash_dirty([self.root]);
         self.arena.cid(self.root)
     }
 
-    /// The nodes that the tree has now and had not when it was loaded, or when this was called last:
-    /// parents before children.
+    /// The nodes that are new since the tree was loaded, or since the last call: parents before children.
     pub fn collect_blocks(&mut self) -> Vec<(Cid, Vec<u8>)> {
-        self.settle();
-        self.arena.seal([self.root]);
+        self.arena.hash_dirty([self.root]);
         self.arena.collect_new(self.root)
     }
 }
 
 impl<'a, S: BlockSource<'a>> Tree<S> {
-    /// The record at `key`. A tree that is asked often makes an index of its records, of 16 to 32 bytes
-    /// each, which the next change drops.
+    /// The record at `key`.
     ///
     /// # Errors
-    /// If a node on the way is missing or breaks a rule.
+    /// If a node on the path is missing or breaks a rule.
     #[inline]
     pub fn get(&mut self, key: &[u8]) -> Result<Option<CidRef<'_>>, TreeError> {
-        let record = match self.index.find(&self.arena, key) {
+        let record = match self.arena.look_up(self.root, key) {
             Some(record) => Some(record),
-            None => self.go_and_find(key)?,
+            None => self.load_and_find(key)?,
         };
-        Ok(record.map(|record| self.arena.value_behind(record, key.len())))
+        Ok(record.map(|record| self.arena.value_after(record, key.len())))
     }
 
-    /// The records at `keys`, in their order: as [`Tree::get`], with many keys looked up side by side.
+    /// The records at `keys`, in their order: as [`Tree::get`], with the memory accesses of many lookups
+    /// interleaved.
     ///
     /// # Errors
-    /// If a node on the way to one of them is missing or breaks a rule.
+    /// If a node on the path to one of them is missing or breaks a rule.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<CidRef<'_>>>, TreeError> {
         let mut records = Vec::with_capacity(keys.len());
-        self.settle();
-        if self.index.is_empty() {
-            self.arena.look_up_many(self.root, keys, &mut records);
-            let found = records.iter().flatten().count();
-            self.index.was_missed(&self.arena, self.root, found);
-        } else {
-            self.index.find_many(&self.arena, keys, &mut records);
-        }
+        self.arena.look_up_many(self.root, keys, &mut records);
         for (record, key) in records.iter_mut().zip(keys).filter(|(record, _)| record.is_none()) {
-            *record = self.go_and_find(key)?;
+            *record = self.load_and_find(key)?;
         }
         let value = |(record, key): (Option<_>, &&[u8])| {
-            record.map(|record| self.arena.value_behind(record, key.len()))
+            record.map(|record| self.arena.value_after(record, key.len()))
         };
         Ok(records.into_iter().zip(keys).map(value).collect())
-    }
-
-    /// Goes down the tree.
-    #[inline]
-    fn go_and_find(&mut self, key: &[u8]) -> Result<Option<RecordRef>, TreeError> {
-        self.settle();
-        let found = self.arena.look_up(self.root, key);
-        let found = if found.is_some() { found } else { self.load_and_find(key)? };
-        if found.is_some() {
-            self.index.was_missed(&self.arena, self.root, 1);
-        }
-        Ok(found)
     }
 
     #[cold]
     fn load_and_find(&mut self, key: &[u8]) -> Result<Option<RecordRef>, TreeError> {
         self.load_root()?;
         let Self { arena, root, source, path, .. } = self;
-        let place = arena.descend(*root, key, 0, source, path);
-        arena.prove()?;
-        let Ok(index) = place? else { return Ok(None) };
+        let position = arena.descend(*root, key, 0, source, path);
+        arena.check_heights()?;
+        let Ok(index) = position? else { return Ok(None) };
         let (id, _) = path.end();
         Ok(arena.record(id, index))
     }
 
-    /// Puts `value` at `key`; gives what was there.
+    /// Puts `value` at `key`; returns the value before, if there was one.
     ///
     /// # Errors
     /// If a node that has to be read is missing or breaks a rule, if the key is empty or longer than
@@ -161,47 +132,95 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     ) -> Result<Option<AnyCid>, TreeError> {
         check_key(key)?;
         let value = value.into();
-        self.index.forget();
-        if self.append(key, value.as_cid_ref())? {
-            return Ok(None);
-        }
         self.load_root()?;
         let keyed = (key, key_height(key));
-        let Self { arena, root, source, path, .. } = self;
-        let before = arena.insert(root, keyed, value.as_cid_ref(), source, path)?;
-        self.in_order.note(path.is_last());
-        Ok(before)
+        let Self { arena, root, source, path } = self;
+        arena.insert(root, keyed, value.as_cid_ref(), source, path)
     }
 
-    /// Takes away the record at `key`; gives what was there.
+    /// Removes the record at `key`; returns it, if it was there.
     ///
     /// # Errors
     /// If a node that has to be read is missing or breaks a rule. The tree is then as it was.
     pub fn remove(&mut self, key: &[u8]) -> Result<Option<AnyCid>, TreeError> {
         self.load_root()?;
-        self.index.forget();
-        let Self { arena, root, source, path, .. } = self;
+        let Self { arena, root, source, path } = self;
         let removed = arena.remove(root, key, source, path)?;
         Ok(removed.map(|entry| arena.value_of(&entry).into()))
     }
 
     #[inline]
     pub(super) fn load_root(&mut self) -> Result<(), TreeError> {
-        self.settle();
-        if self.arena.node(self.root).state != State::Stub {
+        if self.arena.node(self.root).state != NodeState::Stub {
             return Ok(());
         }
         self.arena.load_root(self.root, &self.source)?;
-        self.arena.prove()
+        self.arena.check_heights()
+    }
+
+    /// Loads every node that is not loaded, in key order, and calls `visit` with each node.
+    pub(super) fn load_all(
+        &mut self,
+        mut visit: impl FnMut(&Arena, NodeId) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
+        self.load_root()?;
+        let mut stack = vec![(self.root, KeyBounds::default())];
+        while let Some((id, bounds)) = stack.pop() {
+            let loaded = self.arena.load(id, bounds, &self.source);
+            if loaded.is_err() {
+                self.arena.check_heights()?;
+            }
+            loaded?;
+            visit(&self.arena, id)?;
+            let node = self.arena.node(id);
+            for slot in (0..=node.entries.len()).rev() {
+                stack.extend(node.child(slot).map(|child| (child, bounds.narrowed(node, slot))));
+            }
+            self.arena.check_heights_if_many(KEY_BATCH)?;
+        }
+        self.arena.check_heights()
+    }
+
+    /// Loads the whole tree with this root and checks it against all rules: every node is there, parses, is
+    /// reached once, and is where its keys belong, so that the tree is the one that its records have.
+    ///
+    /// # Errors
+    /// The first broken rule, in the order of keys.
+    pub fn load_canonical(root: Cid, source: S, limits: &TreeLimits) -> Result<Self, TreeError> {
+        let mut tree = Self::load_partial(root, source);
+        let mut reached = HashSet::from([root]);
+        let mut records = 0;
+        tree.load_all(|arena, id| {
+            let node = arena.node(id);
+            records += node.entries.len() as u64;
+            if records > limits.max_records {
+                return Err(TreeError::of(TreeFault::Limit(Limit::Records)));
+            }
+            for child in (0..=node.entries.len()).rev().filter_map(|slot| node.child(slot)) {
+                let cid = arena.cid(child);
+                if !reached.insert(cid) {
+                    return Err(TreeError::at(cid, 0, TreeFault::Repeated));
+                }
+            }
+            if reached.len() as u64 > limits.max_nodes {
+                return Err(TreeError::of(TreeFault::Limit(Limit::Nodes)));
+            }
+            Ok(())
+        })?;
+        Ok(tree)
     }
 }
 
-/// Whether a key may stand in a tree.
+/// Checks the length of a key.
 #[inline]
 pub(super) fn check_key(key: &[u8]) -> Result<(), TreeError> {
     match key.len() {
         1..=MAX_KEY_BYTES => Ok(()),
-        0 => Err(TreeError::of(TreeFault::Node(super::node::NodeFault::EmptyKey))),
+        0 => Err(TreeError::of(TreeFault::Node(NodeFault::EmptyKey))),
         _ => Err(TreeError::of(TreeFault::Limit(Limit::KeyBytes))),
     }
 }
+
+/// Keys that are hashed together: enough to fill the hash lanes, few enough for the cache. Small under
+/// test, so that small trees get there too.
+pub(super) const KEY_BATCH: usize = if cfg!(test) { 24 } else { 512 };

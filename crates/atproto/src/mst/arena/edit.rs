@@ -1,138 +1,133 @@
-//! Changing trees: what is to be read is read first, then nothing can fail any more.
+//! Inserting, replacing and removing records. Every node that an edit reads is loaded before the tree is
+//! changed, so that a failed edit leaves the tree as it was.
 
 use codec::{AnyCid, CidRef};
 
-use super::find::{Place, Shared, is_less, shared_len};
-use super::load::Between;
-use super::{Arena, Child, Entry, Node, NodeId, State};
+use super::find::{KeyPosition, SharedPrefix, is_less, shared_len};
+use super::load::KeyBounds;
+use super::{Arena, Child, Entry, Node, NodeId, NodeState};
 use crate::mst::{BlockSource, Limit, MAX_NODE_ENTRIES, TreeError, TreeFault};
 
-/// The way from a root to where a key stands or belongs.
+/// The path from a root to where a key is or belongs.
 #[derive(Clone, Debug, Default)]
 pub(in crate::mst) struct Path {
-    /// The nodes on the way, each but the last with the slot of the next.
+    /// The nodes of the path, each with a slot: that of the next node, or of the key in the last node.
     steps: Vec<(NodeId, usize)>,
-    shared: Shared,
-    /// Whether no key is behind the last one that was not found.
+    shared: SharedPrefix,
+    /// Whether the key of the last search was absent and greater than all keys.
     is_last: bool,
 }
 
 impl Path {
-    /// Whether the key that was looked for last is behind all others.
-    #[inline]
-    pub(in crate::mst) fn is_last(&self) -> bool {
-        self.is_last
-    }
-
-    /// The last node, and where the key stands or belongs in it.
+    /// The last node, and where the key is or belongs in it.
     pub(in crate::mst) fn end(&self) -> (NodeId, usize) {
         *self.steps.last().expect("a path starts with the root")
     }
 
     /// The child in a slot of the last node, and its bounds.
-    pub(in crate::mst) fn below(&self, arena: &Arena, slot: usize) -> (Child, Between) {
+    pub(in crate::mst) fn below(&self, arena: &Arena, slot: usize) -> (Child, KeyBounds) {
         let (id, _) = self.end();
         let (_, above) = self.steps.split_last().expect("a path starts with the root");
-        let between = between(arena, above).narrowed(arena.node(id), slot);
-        (arena.child(id, slot), between)
+        let bounds = bounds(arena, above).narrowed(arena.node(id), slot);
+        (arena.child(id, slot), bounds)
     }
 
-    /// The bounds of what comes next.
+    /// The bounds of the child at the end of the path.
     #[inline]
-    fn between(&self, arena: &Arena) -> Between {
-        between(arena, &self.steps)
+    fn bounds(&self, arena: &Arena) -> KeyBounds {
+        bounds(arena, &self.steps)
     }
 
-    /// The nodes on the way, from the root.
+    /// The nodes of the path, from the root.
     pub(in crate::mst) fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> {
         self.steps.iter().map(|(node, _)| *node)
     }
 }
 
-/// The bounds of what these steps lead to, from the nearest nodes that have keys on each side.
+/// The bounds of the child that these steps lead to, from the nearest nodes with keys on each side.
 #[inline]
-fn between(arena: &Arena, steps: &[(NodeId, usize)]) -> Between {
-    let mut found = Between::default();
+fn bounds(arena: &Arena, steps: &[(NodeId, usize)]) -> KeyBounds {
+    let mut bounds = KeyBounds::default();
     for (id, slot) in steps.iter().rev() {
-        found = found.widened(arena.node(*id), *slot);
-        if found.is_closed() {
+        bounds = bounds.or_from(arena.node(*id), *slot);
+        if bounds.is_complete() {
             break;
         }
     }
-    found
+    bounds
 }
 
 impl Arena {
-    /// Goes from the root towards `key`, as far down as `floor` or until a slot is empty.
+    /// Searches `key` from the root, as far down as `min_layer` or until a slot is empty.
     ///
     /// # Errors
-    /// If a node on the way cannot be loaded.
+    /// If a node on the path cannot be loaded.
     #[inline]
     pub(in crate::mst) fn descend<'a>(
         &mut self,
         root: NodeId,
         key: &[u8],
-        floor: u8,
+        min_layer: u8,
         source: &impl BlockSource<'a>,
         path: &mut Path,
-    ) -> Result<Place, TreeError> {
-        // Keys that come in order are behind all others: 50,000 ascending inserts with the root at the
-        // end take 195 ns each instead of 245, on a Zen 5 core that others used too.
+    ) -> Result<KeyPosition, TreeError> {
+        // After a key that was greater than all others, the last slot is tried first: 50,000 ascending
+        // inserts with the root at the end take 195 ns each instead of 245 (Zen 5, shared core).
         let last_slot =
-            |arena: &Self, id, _: &[u8], _: &mut Shared| Err(arena.node(id).entries.len());
+            |arena: &Self, id, _: &[u8], _: &mut SharedPrefix| Err(arena.node(id).entries.len());
         if path.is_last
-            && let Ok(last) = self.descend_by(last_slot, root, key, floor, source, path)
+            && let Ok(last) = self.descend_by(last_slot, root, key, min_layer, source, path)
             && self.is_last(key, path)
         {
             return Ok(last);
         }
-        let place = self.descend_by(Self::find, root, key, floor, source, path)?;
-        path.is_last = place.is_err() && path.shared.behind.is_none();
-        Ok(place)
+        let position = self.descend_by(Self::find, root, key, min_layer, source, path)?;
+        path.is_last = position.is_err() && path.shared.next.is_none();
+        Ok(position)
     }
 
     #[inline(always)]
     fn descend_by<'a>(
         &mut self,
-        find: impl Fn(&Self, NodeId, &[u8], &mut Shared) -> Place,
+        find: impl Fn(&Self, NodeId, &[u8], &mut SharedPrefix) -> KeyPosition,
         root: NodeId,
         key: &[u8],
-        floor: u8,
+        min_layer: u8,
         source: &impl BlockSource<'a>,
         path: &mut Path,
-    ) -> Result<Place, TreeError> {
+    ) -> Result<KeyPosition, TreeError> {
         path.steps.clear();
-        path.shared = Shared::default();
+        path.shared = SharedPrefix::default();
         let mut id = root;
         loop {
-            if self.node(id).state == State::Stub {
-                self.load(id, path.between(self), source)?;
+            if self.node(id).state == NodeState::Stub {
+                self.load(id, path.bounds(self), source)?;
             }
-            let place = find(self, id, key, &mut path.shared);
-            let (Ok(slot) | Err(slot)) = place;
+            let position = find(self, id, key, &mut path.shared);
+            let (Ok(slot) | Err(slot)) = position;
             path.steps.push((id, slot));
             match self.child(id, slot) {
-                Some(next) if place.is_err() && self.node(id).height > floor => id = next,
-                _ => return Ok(place),
+                Some(next) if position.is_err() && self.node(id).height > min_layer => id = next,
+                _ => return Ok(position),
             }
         }
     }
 
-    /// Whether the last key of the tree, which the path leads behind, is less than `key`; notes what
-    /// the two share.
+    /// Whether the last key of the tree, after which the path ends, is less than `key`; records the length
+    /// of their shared prefix.
     #[inline]
     fn is_last(&self, key: &[u8], path: &mut Path) -> bool {
-        let Some(last) = path.between(self).before else { return false };
+        let Some(last) = path.bounds(self).prev else { return false };
         let last = self.key(last);
         let shared = shared_len(last, key);
-        path.shared.before = Some(shared);
+        path.shared.prev = Some(shared);
         is_less(last, key, shared)
     }
 
-    /// Puts `value` at `key`, whose height is given; answers the value before, if there was one.
+    /// Puts `value` at `key`, whose height is given; returns the value before, if there was one.
     ///
     /// # Errors
-    /// If a node that has to be read cannot be, or a bound is hit. The tree is then as before.
+    /// If a node that has to be read cannot be, or a limit is reached. The tree is then unchanged.
     #[inline]
     pub(in crate::mst) fn insert<'a>(
         &mut self,
@@ -143,51 +138,53 @@ impl Arena {
         path: &mut Path,
     ) -> Result<Option<AnyCid>, TreeError> {
         if self.node(*root).is_bare() {
-            self.touch(*root);
+            self.mark_dirty(*root);
             self.node_mut(*root).height = height;
         }
         if self.node(*root).height < height {
-            return self.insert_above(root, (key, height), value, source).map(|()| None);
+            return self.insert_new_root(root, (key, height), value, source).map(|()| None);
         }
-        let place = self.descend(*root, key, height, source, path);
-        let ready = match place {
+        let position = self.descend(*root, key, height, source, path);
+        let ready = match position {
             Ok(Err(slot)) if self.child(path.end().0, slot).is_some() => {
-                self.load_seam(path.below(self, slot), key, source)
+                self.load_split_path(path.below(self, slot), key, source)
             }
             _ => Ok(()),
         };
-        self.prove()?;
-        match (place?, ready?) {
-            (Ok(index), ()) => self.put_value(path, index, value).map(Some),
-            (Err(slot), ()) => self.insert_below(path, slot, (key, height), value).map(|()| None),
+        self.check_heights()?;
+        match (position?, ready?) {
+            (Ok(index), ()) => self.replace_value(path, index, value).map(Some),
+            (Err(slot), ()) => {
+                self.insert_at_path_end(path, slot, (key, height), value).map(|()| None)
+            }
         }
     }
 
     /// Inserts a key that becomes the only one of a new root.
     #[cold]
-    fn insert_above<'a>(
+    fn insert_new_root<'a>(
         &mut self,
         root: &mut NodeId,
         (key, height): (&[u8], u8),
         value: CidRef<'_>,
         source: &impl BlockSource<'a>,
     ) -> Result<(), TreeError> {
-        let ready = self.load_seam((Some(*root), Between::default()), key, source);
-        self.prove()?;
+        let ready = self.load_split_path((Some(*root), KeyBounds::default()), key, source);
+        self.check_heights()?;
         ready?;
         let entry = self.store(key, value)?;
         let below = self.node(*root).height;
         let (left, right) = self.split(Some(*root), key);
-        let left = self.raise(left, below, height);
-        let right = self.raise(right, below, height);
+        let left = self.wrap_to_height(left, below, height);
+        let right = self.wrap_to_height(right, below, height);
         *root = self.empty_node(height, left);
-        self.put(*root, 0, Entry { right, ..entry }, Shared::default());
+        self.put(*root, 0, Entry { right, ..entry }, SharedPrefix::default());
         Ok(())
     }
 
     /// Inserts a key into the last node of its path, or into a new one below.
     #[inline]
-    fn insert_below(
+    fn insert_at_path_end(
         &mut self,
         path: &Path,
         slot: usize,
@@ -203,21 +200,21 @@ impl Arena {
         if layer > height {
             let leaf = self.empty_node(height, None);
             self.put(leaf, 0, entry, path.shared);
-            let child = self.raise(Some(leaf), height, layer);
+            let child = self.wrap_to_height(Some(leaf), height, layer);
             self.set_child(id, slot, child);
         } else {
             let (left, right) = self.split(self.child(id, slot), key);
             self.set_child(id, slot, left);
             self.put(id, slot, Entry { right, ..entry }, path.shared);
         }
-        path.nodes().for_each(|node| self.touch(node));
+        path.nodes().for_each(|node| self.mark_dirty(node));
         Ok(())
     }
 
-    /// Puts `value` at `key` if the key is in the tree; answers the value before.
+    /// Puts `value` at `key` if the key is in the tree; returns the value before.
     ///
     /// # Errors
-    /// If a node that has to be read cannot be. The tree is then as before.
+    /// If a node that has to be read cannot be. The tree is then unchanged.
     pub(in crate::mst) fn replace<'a>(
         &mut self,
         root: NodeId,
@@ -226,13 +223,13 @@ impl Arena {
         source: &impl BlockSource<'a>,
         path: &mut Path,
     ) -> Result<Option<AnyCid>, TreeError> {
-        let place = self.descend(root, key, 0, source, path);
-        self.prove()?;
-        place?.ok().map(|index| self.put_value(path, index, value)).transpose()
+        let position = self.descend(root, key, 0, source, path);
+        self.check_heights()?;
+        position?.ok().map(|index| self.replace_value(path, index, value)).transpose()
     }
 
-    /// Puts another value where the path ends.
-    fn put_value(
+    /// Replaces the value of the entry at the end of the path.
+    fn replace_value(
         &mut self,
         path: &Path,
         index: usize,
@@ -240,21 +237,21 @@ impl Arena {
     ) -> Result<AnyCid, TreeError> {
         let (id, _) = path.end();
         let entry = self.node(id).entries.get(index).expect("the path ends at an entry");
-        let before = AnyCid::from(self.value_of(&entry));
-        if before.as_cid_ref() == value {
-            return Ok(before);
+        let old = AnyCid::from(self.value_of(&entry));
+        if old.as_cid_ref() == value {
+            return Ok(old);
         }
         let key = self.key_of(&entry).to_vec();
         let stored = self.store(&key, value)?;
         self.node_mut(id).entries.set_record(index, stored.record);
-        path.nodes().for_each(|node| self.touch(node));
-        Ok(before)
+        path.nodes().for_each(|node| self.mark_dirty(node));
+        Ok(old)
     }
 
-    /// Takes away `key`; answers its value, if it was there.
+    /// Removes `key`; returns its entry, if it was there.
     ///
     /// # Errors
-    /// If a node that has to be read cannot be. The tree is then as before.
+    /// If a node that has to be read cannot be. The tree is then unchanged.
     #[inline]
     pub(in crate::mst) fn remove<'a>(
         &mut self,
@@ -263,78 +260,78 @@ impl Arena {
         source: &impl BlockSource<'a>,
         path: &mut Path,
     ) -> Result<Option<Entry>, TreeError> {
-        let place = self.descend(*root, key, 0, source, path);
-        let ready = match place {
-            Ok(Ok(index)) => self.load_around(path, index, source),
+        let position = self.descend(*root, key, 0, source, path);
+        let ready = match position {
+            Ok(Ok(index)) => self.load_merge_path(path, index, source),
             _ => Ok(()),
         };
-        self.prove()?;
-        let (Ok(index), ()) = (place?, ready?) else { return Ok(None) };
+        self.check_heights()?;
+        let (Ok(index), ()) = (position?, ready?) else { return Ok(None) };
         let (id, _) = path.end();
         let (left, right) = (self.child(id, index), self.child(id, index + 1));
         let merged = self.merge(left, right);
         let entry = self.node_mut(id).entries.remove(index);
         self.set_child(id, index, merged);
-        path.nodes().for_each(|node| self.touch(node));
-        self.prune(path);
-        self.trim(root);
+        path.nodes().for_each(|node| self.mark_dirty(node));
+        self.drop_bare_nodes(path);
+        self.trim_root(root);
         Ok(Some(entry))
     }
 
-    /// Loads the nodes that a split at `key` cuts.
-    fn load_seam<'a>(
+    /// Loads the nodes that a split at `key` divides.
+    fn load_split_path<'a>(
         &mut self,
-        (mut child, mut between): (Child, Between),
+        (mut child, mut bounds): (Child, KeyBounds),
         key: &[u8],
         source: &impl BlockSource<'a>,
     ) -> Result<(), TreeError> {
         while let Some(id) = child {
-            self.load(id, between, source)?;
-            let (Ok(slot) | Err(slot)) = self.find(id, key, &mut Shared::default());
-            between = between.narrowed(self.node(id), slot);
+            self.load(id, bounds, source)?;
+            let (Ok(slot) | Err(slot)) = self.find(id, key, &mut SharedPrefix::default());
+            bounds = bounds.narrowed(self.node(id), slot);
             child = self.child(id, slot);
         }
         Ok(())
     }
 
-    /// Loads the nodes that meet when the entry at the end of the path goes.
-    fn load_around<'a>(
+    /// Loads the nodes that are merged when the entry at the end of the path is removed.
+    fn load_merge_path<'a>(
         &mut self,
         path: &Path,
         index: usize,
         source: &impl BlockSource<'a>,
     ) -> Result<(), TreeError> {
-        let (mut left, mut left_between) = path.below(self, index);
-        let (mut right, mut right_between) = path.below(self, index + 1);
+        let (mut left, mut left_bounds) = path.below(self, index);
+        let (mut right, mut right_bounds) = path.below(self, index + 1);
         while let (Some(l), Some(r)) = (left, right) {
-            self.load(l, left_between, source)?;
-            self.load(r, right_between, source)?;
+            self.load(l, left_bounds, source)?;
+            self.load(r, right_bounds, source)?;
             let len = self.node(l).entries.len();
             if len + self.node(r).entries.len() > MAX_NODE_ENTRIES {
                 return Err(TreeError::of(TreeFault::Limit(Limit::NodeEntries)));
             }
-            left_between = left_between.narrowed(self.node(l), len);
-            right_between = right_between.narrowed(self.node(r), 0);
+            left_bounds = left_bounds.narrowed(self.node(l), len);
+            right_bounds = right_bounds.narrowed(self.node(r), 0);
             (left, right) = (self.child(l, len), self.child(r, 0));
         }
         let is_root = path.steps.len() == 1 && self.node(path.end().0).entries.len() == 1;
         match (left, right) {
-            (Some(only), None) if is_root => self.load_top(only, left_between, source),
-            (None, Some(only)) if is_root => self.load_top(only, right_between, source),
+            (Some(only), None) if is_root => self.load_new_root(only, left_bounds, source),
+            (None, Some(only)) if is_root => self.load_new_root(only, right_bounds, source),
             _ => Ok(()),
         }
     }
 
-    /// Loads the subtree that may become the whole tree as far down as its first entry. If it is not
-    /// at hand, its name will do.
-    fn load_top<'a>(
+    /// Loads the subtree that may become the whole tree, as far down as its first entry. If it is
+    /// missing, its CID suffices.
+    fn load_new_root<'a>(
         &mut self,
         mut id: NodeId,
-        between: Between,
+        bounds: KeyBounds,
         source: &impl BlockSource<'a>,
     ) -> Result<(), TreeError> {
         loop {
-            match self.load(id, between, source) {
+            match self.load(id, bounds, source) {
                 Err(TreeError { fault: TreeFault::Missing, .. }) => return Ok(()),
                 loaded => loaded?,
             }
@@ -348,54 +345,54 @@ impl Arena {
         }
     }
 
-    /// Cuts a subtree in two: what is before `key` and what is behind it.
+    /// Splits a subtree in two: the keys less than `key`, and those greater.
     fn split(&mut self, child: Child, key: &[u8]) -> (Child, Child) {
         let Some(id) = child else { return (None, None) };
-        let (Ok(slot) | Err(slot)) = self.find(id, key, &mut Shared::default());
-        let (before, behind) = self.split(self.child(id, slot), key);
+        let (Ok(slot) | Err(slot)) = self.find(id, key, &mut SharedPrefix::default());
+        let (left, right) = self.split(self.child(id, slot), key);
         let len = self.node(id).entries.len();
-        // All on one side: the node stays as it is.
-        if slot == len && behind.is_none() {
+        // All on one side: the node stays whole.
+        if slot == len && right.is_none() {
             return (child, None);
         }
-        if slot == 0 && before.is_none() {
+        if slot == 0 && left.is_none() {
             return (None, child);
         }
-        self.touch(id);
+        self.mark_dirty(id);
         let Node { height, ref entries, .. } = *self.node(id);
         let skip = entries.skip;
-        let right = self.empty_node(height, behind);
-        let (from, to) = self.two_nodes(id, right);
+        let right_node = self.empty_node(height, right);
+        let (from, to) = self.node_pair_mut(id, right_node);
         to.entries.skip = skip;
         from.entries.split_off(slot, &mut to.entries);
-        self.set_child(id, slot, before);
-        (Some(id), Some(right))
+        self.set_child(id, slot, left);
+        (Some(id), Some(right_node))
     }
 
-    /// Joins two subtrees of one height that have become neighbours.
+    /// Merges two subtrees of equal height that have become neighbors.
     fn merge(&mut self, left: Child, right: Child) -> Child {
         let (Some(l), Some(r)) = (left, right) else { return left.or(right) };
         let seam = self.node(l).entries.len();
         let inner = self.merge(self.child(l, seam), self.child(r, 0));
         self.set_child(l, seam, inner);
-        self.touch(l);
-        let (to, from) = self.two_nodes(l, r);
+        self.mark_dirty(l);
+        let (to, from) = self.node_pair_mut(l, r);
         to.entries.append(&mut from.entries);
         self.drop_node(r);
-        self.skip_shared(l, Between::default());
+        self.reset_skip(l, KeyBounds::default());
         left
     }
 
-    /// Puts empty nodes above a subtree, so that it can stand below a node of `height`.
-    fn raise(&mut self, mut child: Child, from: u8, height: u8) -> Child {
+    /// Wraps a subtree in empty nodes, so that it can be the child of a node of `height`.
+    fn wrap_to_height(&mut self, mut child: Child, from: u8, height: u8) -> Child {
         for layer in from + 1..height {
             child = child.map(|below| self.empty_node(layer, Some(below)));
         }
         child
     }
 
-    /// Takes away the nodes at the end of the path that have become empty.
-    fn prune(&mut self, path: &Path) {
+    /// Drops the nodes at the end of the path that have neither an entry nor a child.
+    fn drop_bare_nodes(&mut self, path: &Path) {
         for pair in path.steps.windows(2).rev() {
             let [(parent, slot), (id, _)] = *pair else { unreachable!("windows of two") };
             if !self.node(id).is_bare() {
@@ -406,12 +403,12 @@ impl Arena {
         }
     }
 
-    /// Takes away the roots that have no entry, down to one that has.
-    fn trim(&mut self, root: &mut NodeId) {
+    /// Drops roots without an entry, down to one that has one.
+    fn trim_root(&mut self, root: &mut NodeId) {
         while let Node { entries, state, .. } = self.node(*root)
             && let Some(left) = entries.left()
             && entries.is_empty()
-            && *state != State::Stub
+            && *state != NodeState::Stub
         {
             self.drop_node(*root);
             *root = left;
@@ -421,7 +418,7 @@ impl Arena {
         }
     }
 
-    fn two_nodes(&mut self, a: NodeId, b: NodeId) -> (&mut Node, &mut Node) {
+    fn node_pair_mut(&mut self, a: NodeId, b: NodeId) -> (&mut Node, &mut Node) {
         let [a, b] = self
             .nodes
             .get_disjoint_mut([a.index(), b.index()])

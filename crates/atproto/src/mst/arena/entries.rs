@@ -1,13 +1,12 @@
-//! The entries of a node, in columns.
+//! The entries of a node, stored in columns.
 //!
-//! A search looks at words, then at one child, and at a record only where words are equal. So each
-//! has a column: with what else belongs to a node, the first six entries fill two lines of the cache,
-//! and on its way down a search touches nothing else, but for one node in five. Those that have more
-//! keep the rest elsewhere.
+//! A search compares words, then follows one child, and reads a record only where words are equal. So
+//! each has a column: together with the rest of a node, the first six entries fill two cache lines, and
+//! a search reads nothing else in four nodes of five. The others have more entries, stored elsewhere.
 
 use super::{Child, RecordRef};
 
-/// A key of a node, with its record and the child behind it.
+/// A key of a node, with its record and the child after it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mst) struct Entry {
     /// Eight bytes of the key, as a number: see [`super::find`].
@@ -27,13 +26,13 @@ impl Entry {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(in crate::mst) struct Entries {
-    /// Behind the last entry, the greatest number.
+    /// `u64::MAX` after the last entry.
     words: [u64; FRONT],
-    /// How many there are in all.
+    /// The number of entries, `more` included.
     len: u16,
-    /// All keys share at least so many bytes, and the words stand behind them.
+    /// Bytes that all keys share; the words are the eight bytes after them.
     pub(super) skip: u16,
-    /// By slot: before the first key, then behind each.
+    /// By slot: before the first key, then after each.
     children: [Child; FRONT + 1],
     records: [RecordRef; FRONT],
     // len > FRONT if there are more
@@ -69,7 +68,7 @@ impl Entries {
         self.len == 0
     }
 
-    /// The entry at `index`, if there are so many.
+    /// The entry at `index`, if it is below the length.
     #[inline(always)]
     pub(in crate::mst) fn get(&self, index: usize) -> Option<Entry> {
         if index >= self.len() {
@@ -99,7 +98,7 @@ impl Entries {
         (0..self.len()).map(|index| self.get(index).expect("below the length"))
     }
 
-    /// The child in a slot: slot 0 is before the first key, slot `i` behind key `i - 1`.
+    /// The child in a slot: slot 0 is before the first key, slot `i` after key `i - 1`.
     #[inline(always)]
     pub(super) fn child(&self, slot: usize) -> Child {
         match self.children.get(slot) {
@@ -116,34 +115,34 @@ impl Entries {
 
     pub(super) fn set_child(&mut self, slot: usize, child: Child) {
         match self.children.get_mut(slot) {
-            Some(place) => *place = child,
+            Some(position) => *position = child,
             None => self.more_mut()[slot - 1 - FRONT].right = child,
         }
     }
 
     pub(super) fn set_record(&mut self, index: usize, record: RecordRef) {
         match self.records.get_mut(index) {
-            Some(place) => *place = record,
+            Some(position) => *position = record,
             None => self.more_mut()[index - FRONT].record = record,
         }
     }
 
-    /// Makes new words for all entries.
+    /// Recomputes the words of all entries.
     #[inline]
     pub(super) fn set_words(&mut self, word: impl Fn(RecordRef) -> u64) {
         let in_front = self.len().min(FRONT);
-        for (place, record) in self.words[..in_front].iter_mut().zip(&self.records) {
-            *place = word(*record);
+        for (position, record) in self.words[..in_front].iter_mut().zip(&self.records) {
+            *position = word(*record);
         }
         if self.len() > FRONT {
             self.more_mut().iter_mut().for_each(|entry| entry.word = word(entry.record));
         }
     }
 
-    /// The first entry whose word is not less than this one.
+    /// The index of the first entry whose word is not less than this one.
     #[inline(always)]
     pub(super) fn first_not_below(&self, word: u64) -> usize {
-        // All of them, without a branch: where a loop would stop cannot be predicted.
+        // All of them, without a branch: where a loop would stop is unpredictable.
         let in_front = self.words.iter().map(|other| usize::from(*other < word)).sum();
         if in_front < FRONT || self.len() <= FRONT {
             return in_front;
@@ -179,7 +178,7 @@ impl Entries {
             if let Some(last) = self.get(FRONT - 1) {
                 self.more_mut().insert(0, last);
             }
-            // Over all places, so that the length of the move is known.
+            // Over all indices, so that the length of the move is a constant.
             for to in (1..FRONT).rev() {
                 if to > index {
                     self.words[to] = self.words[to - 1];
@@ -208,18 +207,18 @@ impl Entries {
         removed
     }
 
-    /// Moves the entries from `index` on to the end of `to`.
+    /// Moves the entries from `index` to the end of `to`.
     pub(super) fn split_off(&mut self, index: usize, to: &mut Self) {
         (index..self.len()).filter_map(|index| self.get(index)).for_each(|entry| to.push(entry));
         self.truncate(index);
     }
 
-    /// Takes over the entries of `from`.
+    /// Moves all entries of `from` to the end.
     pub(super) fn append(&mut self, from: &mut Self) {
         from.split_off(0, self);
     }
 
-    /// Takes away all entries and all children.
+    /// Removes all entries and all children.
     pub(super) fn clear(&mut self) {
         self.truncate(0);
         self.children[0] = None;
@@ -252,5 +251,5 @@ impl Entries {
     }
 }
 
-/// What stands behind the last entry.
+/// The columns after the last entry.
 const NO_ENTRY: Entry = Entry { word: u64::MAX, record: RecordRef(0), right: None };

@@ -1,85 +1,90 @@
-//! Where does a key stand among the entries of a node?
+//! Searching a key in a node, and in a loaded tree.
 //!
-//! A compare of two words decides nearly always. That it may, the key must share the node's first
-//! `skip` bytes. On the way down that is known for free: what lies between two keys shares all that the
-//! two share, so a key shares with a node at least what it shares with the keys on both sides of the
-//! child it came by. Only where that is less, at the edges of the tree and in nodes that were made
-//! with narrower bounds than they have now, bytes are compared.
+//! Comparing two words decides nearly always, provided that the key shares the node's first `skip` bytes.
+//! During a descent that costs nothing to know: keys between two keys share the prefix that the two share,
+//! so a key shares with a node at least what it shares with the keys on both sides of the child that was
+//! followed. Only where that is less, at the edges of the tree and in nodes that had narrower bounds when
+//! they were made, bytes are compared.
 //!
-//! Who only wants to know where a key is that is probably there can do without ([`Arena::guess`]): a
-//! key of the tree does share what its node shares, and the end shows whether it was one.
+//! A lookup can omit that check ([`Arena::find_assuming_prefix`]): a key of the tree does share what its
+//! node shares, and the comparison with the key that is found shows whether it was one.
 //!
 //! In words, a key that ends is followed by zeros. This keeps the order, except that words may be equal
-//! where keys are not, and then bytes are compared.
+//! where keys are not; then bytes are compared.
 
 use std::cmp::Ordering;
 
 use kernels::prefetch;
 
-use super::load::Between;
+use super::load::KeyBounds;
 use super::{Arena, Entry, Node, NodeId, RecordRef, key_in};
 
-/// The slot that a key belongs to, or the index of the entry that has it.
-pub(in crate::mst) type Place = Result<usize, usize>;
+/// The index of the entry that has a key, or else the slot that the key belongs to.
+pub(in crate::mst) type KeyPosition = Result<usize, usize>;
 
-/// What a key shares with the ones beside it, in bytes; `None` if there is no such one in the tree.
+/// Bytes that a key shares with its two neighbors in the tree; `None` where there is no neighbor.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::mst) struct Shared {
-    pub(super) before: Option<usize>,
-    pub(super) behind: Option<usize>,
+pub(in crate::mst) struct SharedPrefix {
+    pub(super) prev: Option<usize>,
+    pub(super) next: Option<usize>,
 }
 
-/// How far a look-up has come among others.
+/// The state of one of several interleaved lookups.
 #[derive(Clone, Copy)]
-enum Way {
-    To(NodeId),
-    /// At a node that may have the key: some key has its word.
+enum Lookup {
+    Descend(NodeId),
+    /// At a node where some key has the same word.
     Compare(NodeId),
-    Ended(Option<RecordRef>),
+    Done(Option<RecordRef>),
 }
 
-impl Shared {
-    /// What the key shares with all keys of the node that it came to.
+impl SharedPrefix {
+    /// Bytes that the key shares with all keys of the node that the search has reached.
     #[inline(always)]
     fn with_all(self) -> usize {
-        self.before.unwrap_or(0).min(self.behind.unwrap_or(0))
+        self.prev.unwrap_or(0).min(self.next.unwrap_or(0))
     }
 
-    /// How many bytes to skip in a node that has only this key: what later keys will share, it is
-    /// hoped.
+    /// The bytes to skip in a node that has only this key: an estimate of what later keys will share.
     fn hint(self) -> usize {
-        self.before.unwrap_or(usize::MAX).min(self.behind.unwrap_or(usize::MAX))
+        self.prev.unwrap_or(usize::MAX).min(self.next.unwrap_or(usize::MAX))
     }
 }
 
 impl Arena {
-    /// Looks for `key` in a loaded node: `Ok` of the entry's index, or `Err` of the slot. `shared` is
-    /// brought from the parent and made ready for the child in that slot.
+    /// Searches `key` in a loaded node: `Ok` of the entry's index, or `Err` of the slot. `shared` comes from
+    /// the parent and is updated for the child in that slot.
     #[inline]
-    pub(in crate::mst) fn find(&self, id: NodeId, key: &[u8], shared: &mut Shared) -> Place {
+    pub(in crate::mst) fn find(
+        &self,
+        id: NodeId,
+        key: &[u8],
+        shared: &mut SharedPrefix,
+    ) -> KeyPosition {
         let node = self.node(id);
         let skip = usize::from(node.entries.skip);
         if skip > shared.with_all()
-            && let Some(slot) = self.outside(node, key, shared)
+            && let Some(slot) = self.slot_outside_prefix(node, key, shared)
         {
             return Err(slot);
         }
-        let place = self.guess(id, key);
-        if let Err(slot) = place {
+        let position = self.find_assuming_prefix(id, key);
+        if let Err(slot) = position {
             let word = word_at(key, skip);
             let shares = |other: Entry| {
                 (skip + (word ^ other.word).leading_zeros() as usize / 8).min(key.len())
             };
-            let before = node.entries.get(slot.wrapping_sub(1)).map(shares);
-            let behind = node.entries.get(slot).map(shares);
-            *shared = Shared { before: before.or(shared.before), behind: behind.or(shared.behind) };
+            let prev = node.entries.get(slot.wrapping_sub(1)).map(shares);
+            let next = node.entries.get(slot).map(shares);
+            *shared = SharedPrefix { prev: prev.or(shared.prev), next: next.or(shared.next) };
         }
-        place
+        position
     }
 
-    /// As [`Arena::find`], if the key shares what all keys of the node share. Else `Err` of any slot.
+    /// As [`Arena::find`], provided that the key shares the bytes that all keys of the node share;
+    /// otherwise `Err` of any slot.
     #[inline(always)]
-    pub(in crate::mst) fn guess(&self, id: NodeId, key: &[u8]) -> Place {
+    pub(in crate::mst) fn find_assuming_prefix(&self, id: NodeId, key: &[u8]) -> KeyPosition {
         let node = self.node(id);
         let word = word_at(key, usize::from(node.entries.skip));
         let mut at = node.entries.first_not_below(word);
@@ -95,103 +100,124 @@ impl Arena {
         Err(at)
     }
 
-    /// Looks for `key` where nothing has to be loaded; `None` if it is not found so.
+    /// Looks up `key` among the loaded nodes. `None` proves nothing: edits leave nodes whose children do
+    /// not share the bytes that their own keys share.
     #[inline]
     pub(in crate::mst) fn look_up(&self, root: NodeId, key: &[u8]) -> Option<RecordRef> {
         let mut id = root;
         // A stub has no entries and no children, so its state need not be looked at.
         loop {
-            match self.guess(id, key) {
+            match self.find_assuming_prefix(id, key) {
                 Ok(index) => return Some(self.node(id).entries.get(index)?.record),
                 Err(slot) => id = self.child(id, slot)?,
             }
         }
     }
 
-    /// As [`Arena::look_up`], for many keys: they go down the tree side by side, and what the next step
-    /// of each will read is on its way while the others take theirs.
+    /// Looks up `key` among the loaded nodes, also where a child does not share the bytes that the keys of
+    /// its parent share.
+    pub(in crate::mst) fn look_up_exactly(&self, root: NodeId, key: &[u8]) -> Option<RecordRef> {
+        let mut shared = SharedPrefix::default();
+        let mut id = root;
+        loop {
+            match self.find(id, key, &mut shared) {
+                Ok(index) => return self.record(id, index),
+                Err(slot) => id = self.child(id, slot)?,
+            }
+        }
+    }
+
+    /// As [`Arena::look_up`] for many keys, interleaved: the memory that the next step of each lookup will
+    /// read is prefetched while the others take theirs.
     pub(in crate::mst) fn look_up_many(
         &self,
         root: NodeId,
         keys: &[&[u8]],
         found: &mut Vec<Option<RecordRef>>,
     ) {
-        let mut ways = [Way::Ended(None); SIDE_BY_SIDE];
-        for keys in keys.chunks(SIDE_BY_SIDE) {
-            let ways = &mut ways[..keys.len()];
-            ways.fill(Way::To(root));
+        let mut lookups = [Lookup::Done(None); INTERLEAVED];
+        for keys in keys.chunks(INTERLEAVED) {
+            let lookups = &mut lookups[..keys.len()];
+            lookups.fill(Lookup::Descend(root));
             keys.iter().for_each(|key| prefetch::bytes(key));
-            while ways.iter().any(|way| !matches!(way, Way::Ended(_))) {
-                for (way, key) in ways.iter_mut().zip(keys) {
-                    *way = self.step(*way, key);
+            while lookups.iter().any(|lookup| !matches!(lookup, Lookup::Done(_))) {
+                for (lookup, key) in lookups.iter_mut().zip(keys) {
+                    *lookup = self.step(*lookup, key);
                 }
             }
-            found.extend(ways.iter().map(|way| match way {
-                Way::Ended(record) => *record,
-                Way::To(_) | Way::Compare(_) => unreachable!("the loop ends when all have"),
+            found.extend(lookups.iter().map(|lookup| match lookup {
+                Lookup::Done(record) => *record,
+                Lookup::Descend(_) | Lookup::Compare(_) => {
+                    unreachable!("the loop ends when all are done")
+                }
             }));
         }
     }
 
     #[inline(always)]
-    fn step(&self, way: Way, key: &[u8]) -> Way {
-        let (id, place) = match way {
-            Way::Ended(_) => return way,
-            Way::Compare(id) => (id, self.guess(id, key)),
-            Way::To(id) => {
+    fn step(&self, lookup: Lookup, key: &[u8]) -> Lookup {
+        let (id, position) = match lookup {
+            Lookup::Done(_) => return lookup,
+            Lookup::Compare(id) => (id, self.find_assuming_prefix(id, key)),
+            Lookup::Descend(id) => {
                 let entries = &self.node(id).entries;
                 let word = word_at(key, usize::from(entries.skip));
                 let slot = entries.first_not_below(word);
                 let has_word = !entries.has_other_word(slot, word);
                 match entries.get(slot).filter(|_| has_word) {
-                    Some(alike) => {
-                        self.ask_for(alike.record);
-                        return Way::Compare(id);
+                    Some(candidate) => {
+                        self.prefetch_key(candidate.record);
+                        return Lookup::Compare(id);
                     }
                     None => (id, Err(slot)),
                 }
             }
         };
-        match place {
-            Ok(index) => Way::Ended(self.node(id).entries.get(index).map(|entry| entry.record)),
+        match position {
+            Ok(index) => Lookup::Done(self.node(id).entries.get(index).map(|entry| entry.record)),
             Err(slot) => match self.child(id, slot) {
                 Some(child) => {
                     prefetch::value(self.node(child));
-                    Way::To(child)
+                    Lookup::Descend(child)
                 }
-                None => Way::Ended(None),
+                None => Lookup::Done(None),
             },
         }
     }
 
     /// The outermost slot, if `key` does not share the bytes that all keys of the node share.
-    fn outside(&self, node: &Node, key: &[u8], shared: &mut Shared) -> Option<usize> {
+    fn slot_outside_prefix(
+        &self,
+        node: &Node,
+        key: &[u8],
+        shared: &mut SharedPrefix,
+    ) -> Option<usize> {
         let common = &self.key_of(&node.entries.first()?)[..usize::from(node.entries.skip)];
         let len = shared_len(common, key);
         if len == common.len() {
             None
         } else if is_less(key, common, len) {
-            shared.behind = Some(len);
+            shared.next = Some(len);
             Some(0)
         } else {
-            shared.before = Some(len);
+            shared.prev = Some(len);
             Some(node.entries.len())
         }
     }
 
-    /// Puts an entry into a slot, whose child stays before it. `shared` is what its key shares with
-    /// the keys beside it in the tree.
+    /// Inserts an entry in a slot, whose child stays before it. `shared` is what its key shares with its
+    /// neighbors in the tree.
     #[inline]
-    pub(super) fn put(&mut self, id: NodeId, slot: usize, entry: Entry, shared: Shared) {
+    pub(super) fn put(&mut self, id: NodeId, slot: usize, entry: Entry, shared: SharedPrefix) {
         let node = self.node(id);
         let len = node.entries.len();
-        // With a neighbour in the node it shares no less than with any other key there.
-        let before = shared.before.filter(|_| slot > 0);
-        let behind = shared.behind.filter(|_| slot < len);
-        let with_neighbour = before.max(behind);
+        // It shares at least as much with a neighbor in the node as with any other key there.
+        let prev = shared.prev.filter(|_| slot > 0);
+        let next = shared.next.filter(|_| slot < len);
+        let with_neighbor = prev.max(next);
         let key_len = self.key_of(&entry).len();
         let skip = usize::from(node.entries.skip);
-        let new_skip = match (len, with_neighbour) {
+        let new_skip = match (len, with_neighbor) {
             (0, _) => shared.hint().min(key_len),
             (_, None) => 0,
             (_, Some(shared)) => skip.min(shared),
@@ -199,36 +225,36 @@ impl Arena {
         let word = word_at(self.key_of(&entry), skip);
         self.node_mut(id).entries.insert(slot, Entry { word, ..entry });
         if new_skip == skip {
-            self.tell_apart(id, slot);
+            self.separate_words(id, slot);
         } else {
             self.set_skip(id, new_skip);
         }
     }
 
-    /// Lets the node's words start where its keys begin to differ, if those beside `at` do not.
+    /// Makes the node's words start where its keys begin to differ, if the words beside `at` are equal.
     #[inline]
-    fn tell_apart(&mut self, id: NodeId, at: usize) {
+    fn separate_words(&mut self, id: NodeId, at: usize) {
         let entries = &self.node(id).entries;
         let word = |index| entries.get(index).map(|entry| entry.word);
         let own = word(at);
         if own == word(at.wrapping_sub(1)) || own == word(at + 1) {
-            self.skip_shared(id, Between::default());
+            self.reset_skip(id, KeyBounds::default());
         }
     }
 
-    /// Makes the words of the node start where the keys between which it stands begin to differ, or its
-    /// own where there are none: what lies below it, also before its first key, then shares as much.
+    /// Makes the node's words start where its bounds begin to differ, or its own outermost keys where there
+    /// is no bound: all keys below it, also those before its first key, share as many bytes.
     #[inline]
-    pub(super) fn skip_shared(&mut self, id: NodeId, between: Between) {
+    pub(super) fn reset_skip(&mut self, id: NodeId, bounds: KeyBounds) {
         let entries = &self.node(id).entries;
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
-        let first = between.before.unwrap_or(first.record);
-        let last = between.behind.unwrap_or(last.record);
+        let first = bounds.prev.unwrap_or(first.record);
+        let last = bounds.next.unwrap_or(last.record);
         let skip = shared_len(self.key(first), self.key(last));
         self.set_skip(id, skip);
     }
 
-    /// Makes all words of the node start behind `skip` bytes, which all its keys share.
+    /// Makes all words of the node start after `skip` bytes, which all its keys share.
     pub(super) fn set_skip(&mut self, id: NodeId, skip: usize) {
         let Self { nodes, bytes, .. } = self;
         let entries = &mut nodes[id.index()].entries;
@@ -237,11 +263,11 @@ impl Arena {
     }
 }
 
-/// The eight bytes of `key` behind its first `skip`, in an order that numbers have too.
+/// The eight bytes of `key` after its first `skip`, as a big-endian number, so that the order is kept.
 #[inline(always)]
 pub(super) fn word_at(key: &[u8], skip: usize) -> u64 {
-    // Near the end of a key its last eight bytes are read, and those before moved out: whether that is
-    // so cannot be predicted, so there is no branch.
+    // Near the end of a key its last eight bytes are read, and the extra ones shifted out: whether that is
+    // so is unpredictable, so there is no branch.
     let Some(last) = key.len().checked_sub(8) else { return word_at_end(key, skip) };
     let at = skip.min(last);
     let word = key[at..].first_chunk().map_or(0, |word| u64::from_be_bytes(*word));
@@ -256,7 +282,7 @@ fn word_at_end(key: &[u8], skip: usize) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// How many bytes two keys share.
+/// The length of the common prefix of two keys.
 #[inline]
 pub(in crate::mst) fn shared_len(a: &[u8], b: &[u8]) -> usize {
     let (a_words, _) = a.as_chunks::<8>();
@@ -272,11 +298,11 @@ pub(in crate::mst) fn shared_len(a: &[u8], b: &[u8]) -> usize {
     len + a[len..].iter().zip(&b[len..]).take_while(|(a, b)| a == b).count()
 }
 
-/// Whether `a` is less than `b`, given what they share.
+/// Whether `a` is less than `b`, given the length of their common prefix.
 #[inline]
 pub(in crate::mst) fn is_less(a: &[u8], b: &[u8], shared: usize) -> bool {
     a.get(shared) < b.get(shared)
 }
 
-/// Look-ups that go down together: about as many as a core has misses in flight.
-const SIDE_BY_SIDE: usize = 16;
+/// Lookups that descend together: about as many as a core has cache misses in flight.
+const INTERLEAVED: usize = 16;

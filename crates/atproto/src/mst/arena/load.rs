@@ -1,94 +1,92 @@
-//! Turning stubs into nodes, and proving later that their keys belong where they stand.
+//! Loading stubs, and checking later, many at once, that their keys have the height of their layer.
 
 use codec::Cid;
 
-use super::{Arena, Entry, NodeId, RecordRef, State};
+use super::{Arena, Entry, NodeId, NodeState, RecordRef};
 use crate::mst::node;
 use crate::mst::{BlockSource, TreeError, TreeFault, key_height, key_heights};
 
-/// The keys that a node must lie between; `None` is the edge of the tree.
+/// The keys between which the keys of a node must lie; `None` at the edge of the tree.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::mst) struct Between {
-    pub(super) before: Option<RecordRef>,
-    pub(super) behind: Option<RecordRef>,
+pub(in crate::mst) struct KeyBounds {
+    pub(super) prev: Option<RecordRef>,
+    pub(super) next: Option<RecordRef>,
 }
 
-impl Between {
-    /// Whether this is a root: any other node lies beside a key of its parent, since roots have keys.
-    fn is_whole_tree(self) -> bool {
-        self.before.is_none() && self.behind.is_none()
+impl KeyBounds {
+    /// Whether these are the bounds of a root: any other node is beside a key, since roots have keys.
+    fn is_root(self) -> bool {
+        self.prev.is_none() && self.next.is_none()
     }
 
-    /// Where these are the bounds within a child, as far as they are known, in `slot` of the node: with
-    /// what the node adds to them.
+    /// These bounds, with those missing taken from `slot` of a node farther up.
     #[inline]
-    pub(super) fn widened(self, node: &super::Node, slot: usize) -> Self {
-        let Self { before, behind } = Self::default().narrowed(node, slot);
-        Self { before: self.before.or(before), behind: self.behind.or(behind) }
+    pub(super) fn or_from(self, node: &super::Node, slot: usize) -> Self {
+        let Self { prev, next } = Self::default().narrowed(node, slot);
+        Self { prev: self.prev.or(prev), next: self.next.or(next) }
     }
 
     /// Whether there is a key on both sides.
     #[inline]
-    pub(super) fn is_closed(self) -> bool {
-        self.before.is_some() && self.behind.is_some()
+    pub(super) fn is_complete(self) -> bool {
+        self.prev.is_some() && self.next.is_some()
     }
 
     /// The bounds of the child in `slot`, where these are the node's.
     #[inline]
     pub(in crate::mst) fn narrowed(self, node: &super::Node, slot: usize) -> Self {
-        let before = slot
+        let prev = slot
             .checked_sub(1)
-            .map(|before| node.entries.get(before).expect("a slot of the node").record);
-        let behind = node.entries.get(slot).map(|entry| entry.record);
-        Self { before: before.or(self.before), behind: behind.or(self.behind) }
+            .map(|index| node.entries.get(index).expect("a slot of the node").record);
+        let next = node.entries.get(slot).map(|entry| entry.record);
+        Self { prev: prev.or(self.prev), next: next.or(self.next) }
     }
 }
 
-/// What loaded nodes claim and nobody has proved: that their keys have the height of the layer in
-/// which they stand.
+/// Keys of loaded nodes that are not yet checked to have the height of their layer.
 #[derive(Clone, Debug, Default)]
-pub(in crate::mst) struct Claims {
+pub(in crate::mst) struct HeightChecks {
     keys: Vec<RecordRef>,
-    loads: Vec<Load>,
+    nodes: Vec<PendingNode>,
 }
 
-/// A node that was loaded.
+/// A loaded node whose keys are not yet checked.
 #[derive(Clone, Copy, Debug)]
-struct Load {
+struct PendingNode {
     cid: Cid,
     id: NodeId,
     height: u8,
-    /// How many of the keys are its own, following those of the load before.
+    /// The number of its keys, which follow those of the node loaded before.
     len: usize,
-    /// The length of the arena's bytes before it.
+    /// The length of the arena's bytes before it was loaded.
     bytes_before: usize,
 }
 
-impl Claims {
+impl HeightChecks {
     pub(super) fn clear(&mut self) {
         self.keys.clear();
-        self.loads.clear();
+        self.nodes.clear();
     }
 
-    /// How many nodes were loaded.
+    /// The number of nodes.
     pub(in crate::mst) fn len(&self) -> usize {
-        self.loads.len()
+        self.nodes.len()
     }
 
-    /// The loads that these heights of all claimed keys refute, by their index.
-    pub(in crate::mst) fn refuted<'c>(
+    /// The nodes with a key in the wrong layer, by their index, given the heights of all keys.
+    pub(in crate::mst) fn mismatches<'c>(
         &'c self,
         mut heights: &'c [u8],
     ) -> impl Iterator<Item = (usize, TreeError)> + 'c {
-        self.loads.iter().enumerate().filter_map(move |(index, load)| {
-            let own = heights.split_off(..load.len).expect("a height for each key");
-            let fault = layer_fault(load.height, own)?;
-            Some((index, TreeError::at(load.cid, 0, fault)))
+        self.nodes.iter().enumerate().filter_map(move |(index, node)| {
+            let own = heights.split_off(..node.len).expect("a height for each key");
+            let fault = layer_fault(node.height, own)?;
+            Some((index, TreeError::at(node.cid, 0, fault)))
         })
     }
 }
 
-/// What is wrong with a node of `layer` whose keys have these heights.
+/// The fault of a node of `layer` whose keys have these heights.
 #[inline]
 fn layer_fault(layer: u8, heights: &[u8]) -> Option<TreeFault> {
     if heights.iter().all(|height| *height == layer) {
@@ -99,18 +97,18 @@ fn layer_fault(layer: u8, heights: &[u8]) -> Option<TreeFault> {
 }
 
 impl Arena {
-    /// Loads the node if it is a stub. Its keys are then claimed to have its height.
+    /// Loads the node if it is a stub. The heights of its keys are checked later.
     ///
     /// # Errors
-    /// If the block is missing or no node, or its keys do not lie between the bounds.
+    /// If the block is missing or not a node, or its keys do not lie between the bounds.
     #[inline]
     pub(in crate::mst) fn load<'a>(
         &mut self,
         id: NodeId,
-        between: Between,
+        bounds: KeyBounds,
         source: &impl BlockSource<'a>,
     ) -> Result<(), TreeError> {
-        if self.node(id).state != State::Stub {
+        if self.node(id).state != NodeState::Stub {
             return Ok(());
         }
         let cid = self.cid(id);
@@ -118,22 +116,22 @@ impl Arena {
             return Err(TreeError::at(cid, 0, TreeFault::Missing));
         };
         let bytes_before = self.bytes.len();
-        let place = self.read(id, block).and_then(|()| self.check_place(id, between));
-        if let Err(error) = place {
+        let read = self.read(id, block).and_then(|()| self.check_position(id, bounds));
+        if let Err(error) = read {
             self.unload(id);
             self.bytes.truncate(bytes_before);
             return Err(error);
         }
-        self.claim(id, bytes_before);
-        self.skip_shared(id, between);
-        self.node_mut(id).state = State::Known;
+        self.defer_height_check(id, bytes_before);
+        self.reset_skip(id, bounds);
+        self.node_mut(id).state = NodeState::Known;
         Ok(())
     }
 
     /// Loads the root, whose height is that of its keys.
     ///
     /// # Errors
-    /// If the block is missing or no node, or the node is no root.
+    /// If the block is missing or not a node, or the node is not a root.
     pub(in crate::mst) fn load_root<'a>(
         &mut self,
         id: NodeId,
@@ -154,7 +152,7 @@ impl Arena {
         source: &impl BlockSource<'a>,
     ) -> Result<(), TreeError> {
         self.node_mut(id).height = height;
-        self.load(id, Between::default(), source)
+        self.load(id, KeyBounds::default(), source)
     }
 
     /// Reads the block into the stub.
@@ -179,75 +177,78 @@ impl Arena {
         Ok(())
     }
 
-    fn claim(&mut self, id: NodeId, bytes_before: usize) {
-        let Self { nodes, claims, cids, .. } = self;
+    fn defer_height_check(&mut self, id: NodeId, bytes_before: usize) {
+        let Self { nodes, height_checks, cids, .. } = self;
         let node = &nodes[id.index()];
-        claims.keys.extend(node.entries.iter().map(|entry| entry.record));
+        height_checks.keys.extend(node.entries.iter().map(|entry| entry.record));
         let (cid, len) = (cids[id.index()], node.entries.len());
-        claims.loads.push(Load { cid, id, height: node.height, len, bytes_before });
+        height_checks.nodes.push(PendingNode { cid, id, height: node.height, len, bytes_before });
     }
 
-    /// Makes the node a stub again, and gives its children back.
+    /// Makes the node a stub again, and frees its children.
     #[cold]
     fn unload(&mut self, id: NodeId) {
         let node = self.node_mut(id);
-        node.state = State::Stub;
+        node.state = NodeState::Stub;
         let mut children: Vec<NodeId> = node.entries.iter().filter_map(|e| e.right).collect();
         children.extend(node.entries.left());
         node.entries.clear();
         self.free.extend(children);
     }
 
-    /// Proves that the keys of all nodes loaded since the last call have the heights of their layers.
+    /// Checks that the keys of all nodes loaded since the last call have the heights of their layers.
     ///
     /// # Errors
     /// If one has not. All these nodes are then stubs again.
     #[inline]
-    pub(in crate::mst) fn prove(&mut self) -> Result<(), TreeError> {
-        let is_proved = self.claims.loads.is_empty() || self.proves_later;
-        if is_proved { Ok(()) } else { self.prove_all() }
+    pub(in crate::mst) fn check_heights(&mut self) -> Result<(), TreeError> {
+        let is_done = self.height_checks.nodes.is_empty() || self.defers_checks;
+        if is_done { Ok(()) } else { self.check_all_heights() }
     }
 
-    /// Proves the claims if there are enough of them to be worth the while.
+    /// Checks the heights if there are enough keys to hash them together.
     ///
     /// # Errors
-    /// As [`Arena::prove`].
+    /// As [`Arena::check_heights`].
     #[inline]
-    pub(in crate::mst) fn prove_if_many(&mut self, enough: usize) -> Result<(), TreeError> {
-        if self.claims.keys.len() < enough { Ok(()) } else { self.prove() }
+    pub(in crate::mst) fn check_heights_if_many(
+        &mut self,
+        min_keys: usize,
+    ) -> Result<(), TreeError> {
+        if self.height_checks.keys.len() < min_keys { Ok(()) } else { self.check_heights() }
     }
 
-    fn prove_all(&mut self) -> Result<(), TreeError> {
-        let heights = self.claimed_heights();
-        let refuted = self.claims.refuted(&heights).next().map(|(_, error)| error);
-        if refuted.is_some() {
-            self.unload_unproved();
+    fn check_all_heights(&mut self) -> Result<(), TreeError> {
+        let heights = self.pending_heights();
+        let first = self.height_checks.mismatches(&heights).next().map(|(_, error)| error);
+        if first.is_some() {
+            self.unload_pending();
         }
-        self.claims.clear();
-        refuted.map_or(Ok(()), Err)
+        self.height_checks.clear();
+        first.map_or(Ok(()), Err)
     }
 
-    /// The heights of all keys that nobody has proved, hashed together.
-    pub(in crate::mst) fn claimed_heights(&self) -> Vec<u8> {
-        let keys: Vec<&[u8]> = self.claims.keys.iter().map(|key| self.key(*key)).collect();
+    /// The heights of all keys that are not yet checked, hashed together.
+    pub(in crate::mst) fn pending_heights(&self) -> Vec<u8> {
+        let keys: Vec<&[u8]> = self.height_checks.keys.iter().map(|key| self.key(*key)).collect();
         key_heights(&keys)
     }
 
     #[cold]
-    fn unload_unproved(&mut self) {
+    fn unload_pending(&mut self) {
         // Children were loaded after their parents.
-        while let Some(load) = self.claims.loads.pop() {
-            self.unload(load.id);
-            self.bytes.truncate(load.bytes_before);
+        while let Some(node) = self.height_checks.nodes.pop() {
+            self.unload(node.id);
+            self.bytes.truncate(node.bytes_before);
         }
     }
 
-    /// Whether a loaded node may stand between its neighbours.
-    fn check_place(&self, id: NodeId, between: Between) -> Result<(), TreeError> {
+    /// Checks that a loaded node may be at its place in the tree, given its bounds.
+    fn check_position(&self, id: NodeId, bounds: KeyBounds) -> Result<(), TreeError> {
         let node = self.node(id);
         let refuse = |fault| Err(TreeError::at(self.cid(id), 0, fault));
         let (Some(first), Some(last)) = (node.entries.first(), node.entries.last()) else {
-            return match (between.is_whole_tree(), node.entries.left().is_some()) {
+            return match (bounds.is_root(), node.entries.left().is_some()) {
                 (true, true) => refuse(TreeFault::Untrimmed),
                 (false, false) => refuse(TreeFault::EmptyNode),
                 (false, true) if node.height == 0 => refuse(TreeFault::Layer),
@@ -259,9 +260,9 @@ impl Arena {
         if node.height == 0 && has_child {
             return refuse(TreeFault::Layer);
         }
-        let is_behind = |key| self.key(key) < self.key_of(&first);
-        let is_before = |key| self.key_of(&last) < self.key(key);
-        if between.before.is_none_or(is_behind) && between.behind.is_none_or(is_before) {
+        let is_before = |prev| self.key(prev) < self.key_of(&first);
+        let is_after = |next| self.key_of(&last) < self.key(next);
+        if bounds.prev.is_none_or(is_before) && bounds.next.is_none_or(is_after) {
             return Ok(());
         }
         refuse(TreeFault::Order)

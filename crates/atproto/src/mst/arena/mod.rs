@@ -1,24 +1,23 @@
-//! The memory of trees: nodes that know each other by number.
+//! The memory of trees: nodes that refer to each other by index.
 //!
-//! A node is a stub (only its name is known), loaded or changed. Names are computed when someone asks
-//! ([`Arena::seal`]), for all changed nodes of a layer together. What is inside a node:
+//! A node is a stub (only its CID is known), loaded or changed. CIDs are computed on demand
+//! ([`Arena::hash_dirty`]), for all changed nodes of a layer together. The contents of a node:
 //!
 //! ```text
 //! bytes    … 32 app.bsky.feed.post/3l6oveex3ii2l 36 ‹CID› 32 app.bsky.feed.post/3l6oveex3kk2m …
-//! entry    word: the eight bytes of the key behind the node's first `skip`, which all its keys share
+//! entry    word: the eight bytes of the key after the node's first `skip`, which all its keys share
 //! ```
 //!
-//! so that nearly every comparison is one of two words that lie beside each other. Nothing here hashes
-//! a key: heights are given, or claimed by the place of a loaded node and proved together
-//! ([`Arena::prove`]) before anyone is told what follows from them.
+//! so that nearly every comparison is one of two adjacent words. Edits do not hash keys: heights are given,
+//! or implied by the layer of a loaded node and checked together ([`Arena::check_heights`]) before a result
+//! that depends on them is returned.
 
-mod build;
+mod append;
 mod edit;
 mod entries;
 mod find;
-mod index;
+mod hash;
 mod load;
-mod seal;
 
 use std::num::NonZeroU32;
 
@@ -29,21 +28,20 @@ use kernels::prefetch;
 use super::node::KeyBuffer;
 use super::{Limit, TreeError, TreeFault};
 
-pub(super) use build::Growth;
+pub(super) use append::RightEdge;
 pub(super) use edit::Path;
 pub(super) use entries::{Entries, Entry};
-pub(super) use find::{Place, is_less, shared_len};
-pub(super) use index::Index;
-pub(super) use load::{Between, Claims};
+pub(super) use find::{KeyPosition, is_less, shared_len};
+pub(super) use load::{HeightChecks, KeyBounds};
 
-/// A node's number.
+/// The index of a node, plus one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct NodeId(NonZeroU32);
 
 impl NodeId {
     fn new(index: usize) -> Self {
         let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
-        Self(number.expect("memory ends before 2^32 nodes of 128 bytes"))
+        Self(number.expect("memory ends prev 2^32 nodes of 128 bytes"))
     }
 
     #[inline(always)]
@@ -52,85 +50,90 @@ impl NodeId {
     }
 }
 
-/// The node between two neighbouring keys, if there are keys between them.
+/// The node between two neighboring keys, if there are keys between them.
 pub(super) type Child = Option<NodeId>;
 
-/// Where a record stands in the arena's bytes: see [`Arena::store`].
+/// The offset of a record in the arena's bytes: see [`Arena::store`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordRef(u32);
 
+impl RecordRef {
+    /// Fills unused slots of tables that have another mark for them.
+    pub(super) const NONE: Self = Self(0);
+}
+
 /// What is known of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    /// Its name.
+pub(super) enum NodeState {
+    /// Only its CID.
     Stub,
-    /// Its name and content, and others know it too: it was loaded or handed out.
+    /// Its CID and content; it was loaded, or returned by [`Arena::collect_new`].
     Known,
-    /// Its name and content; nobody was told yet.
+    /// Its CID and content; it was not returned yet.
     New,
-    /// Its content; its name is out of date.
+    /// Its content; its CID is out of date.
     Dirty,
 }
 
-/// A node, in two lines of the cache.
+/// A node, in two cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Node {
-    /// In a stub there are none.
+    /// None in a stub.
     pub(super) entries: Entries,
     pub(super) height: u8,
-    pub(super) state: State,
+    pub(super) state: NodeState,
 }
 
 const _: () = assert!(size_of::<Node>() == 128);
 
 impl Node {
-    /// The child in a slot: slot 0 is before the first key, slot `i` behind key `i - 1`.
+    /// The child in a slot: slot 0 is before the first key, slot `i` after key `i - 1`.
     #[inline(always)]
     pub(super) fn child(&self, slot: usize) -> Child {
         self.entries.child(slot)
     }
 
-    /// Whether the node has neither an entry nor a child: only the root of an empty tree may be so.
+    /// Whether the node has neither an entry nor a child, as only the root of an empty tree may.
     #[inline]
     pub(super) fn is_bare(&self) -> bool {
-        self.entries.is_empty() && self.entries.left().is_none() && self.state != State::Stub
+        self.entries.is_empty() && self.entries.left().is_none() && self.state != NodeState::Stub
     }
 }
 
 /// The memory of one tree, or of many.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arena {
-    /// The first `used` are in use, or `free`; those behind wait with their memory to be used again.
+    /// The first `used` are in use or `free`; the others keep their memory for reuse.
     nodes: Vec<Node>,
     used: usize,
     free: Vec<NodeId>,
-    /// The name of each node, by the same index.
+    /// The CID of each node, by the same index.
     cids: Vec<Cid>,
     /// Keys, each followed by the CID of its record.
     bytes: Vec<u8>,
-    /// Names of nodes that were known and then changed or dropped.
+    /// CIDs of nodes that were known and then changed or dropped.
     stale: Vec<Cid>,
-    /// Lent to whoever reads a node.
+    /// Reused by each load.
     key: Option<Box<KeyBuffer>>,
-    claims: Claims,
-    /// Whether the claims are left to be proved by who holds the arena.
-    proves_later: bool,
-    sealing: seal::Scratch,
+    height_checks: HeightChecks,
+    /// Whether the owner of the arena checks the heights.
+    defers_checks: bool,
+    hash_scratch: hash::HashScratch,
 }
 
 impl Arena {
-    /// An arena whose claims are proved by who holds it, for all its trees together.
-    pub(super) fn proving_later() -> Self {
-        Self { proves_later: true, ..Self::default() }
+    /// An arena whose owner checks heights itself, for all its trees together.
+    pub(super) fn deferring_checks() -> Self {
+        Self { defers_checks: true, ..Self::default() }
     }
 
-    /// What loaded nodes claim and nobody has proved.
-    pub(super) fn claims(&self) -> &Claims {
-        &self.claims
+    /// The loaded nodes whose keys are not yet checked.
+    pub(super) fn height_checks(&self) -> &HeightChecks {
+        &self.height_checks
     }
 
-    /// Makes room for a tree of so many records, as they are on average.
+    /// Reserves memory for a tree of this many records of average length.
     pub(super) fn reserve(&mut self, records: usize) {
         let records = records.min(MAX_RESERVED);
         self.nodes.reserve(records / 3);
@@ -138,18 +141,18 @@ impl Arena {
         self.bytes.reserve(records * 80);
     }
 
-    /// How many bytes keys and values take.
+    /// The size of keys and values in bytes.
     pub(super) fn bytes_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Forgets all trees and keeps the memory.
+    /// Removes all trees and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.used = 0;
         self.free.clear();
         self.bytes.clear();
         self.stale.clear();
-        self.claims.clear();
+        self.height_checks.clear();
     }
 
     #[inline(always)]
@@ -162,7 +165,7 @@ impl Arena {
         &mut self.nodes[id.index()]
     }
 
-    /// The node's name, as of its last seal.
+    /// The node's CID, as of its last hash.
     #[inline]
     pub(super) fn cid(&self, id: NodeId) -> Cid {
         self.cids[id.index()]
@@ -174,9 +177,9 @@ impl Arena {
         key_in(&self.bytes, record)
     }
 
-    /// Asks for the memory of the record's key.
+    /// Prefetches the record's key.
     #[inline(always)]
-    fn ask_for(&self, record: RecordRef) {
+    pub(super) fn prefetch_key(&self, record: RecordRef) {
         prefetch::element(&self.bytes, record.0 as usize);
         prefetch::element(&self.bytes, record.0 as usize + prefetch::LINE_BYTES);
     }
@@ -188,19 +191,19 @@ impl Arena {
 
     #[inline]
     pub(super) fn value_of(&self, entry: &Entry) -> CidRef<'_> {
-        self.value_behind(entry.record, self.key_of(entry).len())
+        self.value_after(entry.record, self.key_of(entry).len())
     }
 
     /// The CID of the record whose key has this length.
     #[inline(always)]
-    pub(super) fn value_behind(&self, record: RecordRef, key_len: usize) -> CidRef<'_> {
-        // Found without reading the key again, which may still be on its way.
+    pub(super) fn value_after(&self, record: RecordRef, key_len: usize) -> CidRef<'_> {
+        // Without reading the key, which may still be in flight from memory.
         let (len, value) =
             self.bytes[record.0 as usize + 2 + key_len..].split_first().expect("was stored");
         CidRef::from_bytes(&value[..usize::from(*len)]).expect("a CID was stored")
     }
 
-    /// Where the record at an index of a node stands.
+    /// A reference to the record at an index of a node.
     #[inline]
     pub(super) fn record(&self, id: NodeId, index: usize) -> Option<RecordRef> {
         Some(self.node(id).entries.get(index)?.record)
@@ -223,22 +226,22 @@ impl Arena {
         self.node_mut(id).entries.set_child(slot, child);
     }
 
-    /// A node that only has a name.
+    /// A node of which only the CID is known.
     #[inline]
     pub(super) fn stub(&mut self, cid: Cid, height: u8) -> NodeId {
-        self.add(State::Stub, height, cid)
+        self.add(NodeState::Stub, height, cid)
     }
 
     /// A changed node without entries.
     #[inline]
     pub(super) fn empty_node(&mut self, height: u8, left: Child) -> NodeId {
-        let id = self.add(State::Dirty, height, Cid::from_digest(Codec::DagCbor, &[0; 32]));
+        let id = self.add(NodeState::Dirty, height, Cid::from_digest(Codec::DagCbor, &[0; 32]));
         self.node_mut(id).entries.set_child(0, left);
         id
     }
 
     #[inline]
-    fn add(&mut self, state: State, height: u8, cid: Cid) -> NodeId {
+    fn add(&mut self, state: NodeState, height: u8, cid: Cid) -> NodeId {
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
@@ -258,35 +261,35 @@ impl Arena {
         id
     }
 
-    /// Gives a node's number and memory back. Its children are not touched.
+    /// Frees a node's index and memory; its children are unaffected.
     fn drop_node(&mut self, id: NodeId) {
-        self.outdate(id);
+        self.mark_stale(id);
         self.free.push(id);
     }
 
-    /// Marks a node as changed.
+    /// Marks a node as changed, so that its CID is recomputed.
     #[inline]
-    pub(super) fn touch(&mut self, id: NodeId) {
-        self.outdate(id);
-        self.node_mut(id).state = State::Dirty;
+    pub(super) fn mark_dirty(&mut self, id: NodeId) {
+        self.mark_stale(id);
+        self.node_mut(id).state = NodeState::Dirty;
     }
 
-    /// Notes that others know the node as it was.
+    /// Records the CID of a known node that changes, so that it does not count as new.
     #[inline]
-    fn outdate(&mut self, id: NodeId) {
-        if matches!(self.node(id).state, State::Known | State::Stub) {
+    fn mark_stale(&mut self, id: NodeId) {
+        if matches!(self.node(id).state, NodeState::Known | NodeState::Stub) {
             self.stale.push(self.cid(id));
         }
     }
 
-    /// Keeps a key and its record:
+    /// Stores a key and its record:
     ///
     /// | key length | key | length of the record's CID | CID |
     /// |---|---|---|---|
     /// | 2 bytes | | 1 byte | |
     ///
     /// # Errors
-    /// If that would take more than 4 GiB in all.
+    /// If keys and values would take more than 4 GiB in all.
     #[inline]
     pub(super) fn store(&mut self, key: &[u8], value: CidRef<'_>) -> Result<Entry, TreeError> {
         let value = value.as_bytes();
@@ -309,5 +312,5 @@ fn key_in(bytes: &[u8], record: RecordRef) -> &[u8] {
     &key[..usize::from(u16::from_le_bytes(*len))]
 }
 
-/// For how many records room is made at most because someone says that they will come.
+/// The most records that memory is reserved for on the word of a size hint.
 const MAX_RESERVED: usize = 1 << 20;

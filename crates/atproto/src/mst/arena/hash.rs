@@ -1,4 +1,4 @@
-//! Giving changed nodes their names: layer by layer, the nodes of a layer hashed together.
+//! Computing the CIDs of changed nodes, layer by layer, the nodes of a layer hashed together.
 
 use std::collections::HashSet;
 
@@ -6,77 +6,76 @@ use codec::Cid;
 use codec::cid::Codec;
 use kernels::sha256::{self, Digest};
 
-use super::{Arena, Node, NodeId, State};
+use super::{Arena, Node, NodeId, NodeState};
 use crate::mst::node::Writer;
 
-/// What sealing needs and keeps between calls.
+/// Memory for hashing nodes, kept between calls.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct HashScratch {
     /// The changed nodes of each layer.
     layers: Vec<Vec<NodeId>>,
     stack: Vec<NodeId>,
-    /// The blocks of some nodes, one behind the other, and where each ends.
+    /// The blocks of a batch of nodes, concatenated, and where each ends.
     blocks: Vec<u8>,
     ends: Vec<usize>,
     digests: Vec<Digest>,
 }
 
 impl Arena {
-    /// Names all changed nodes below and at these roots.
-    pub(in crate::mst) fn seal(&mut self, roots: impl IntoIterator<Item = NodeId>) {
-        let mut scratch = std::mem::take(&mut self.sealing);
+    /// Hashes all changed nodes at and below these roots.
+    pub(in crate::mst) fn hash_dirty(&mut self, roots: impl IntoIterator<Item = NodeId>) {
+        let mut scratch = std::mem::take(&mut self.hash_scratch);
         scratch.stack.extend(roots);
         self.collect_changed(&mut scratch);
         for layer in 0..scratch.layers.len() {
-            self.seal_layer(layer, &mut scratch);
+            self.hash_layer(layer, &mut scratch);
         }
-        self.sealing = scratch;
+        self.hash_scratch = scratch;
     }
 
-    /// Takes note of a new node that is complete, in the order of a tree that grows: children before
-    /// parents.
+    /// Queues a new, complete node for [`hash_closed`](Self::hash_closed); children come before parents.
     #[inline]
-    pub(super) fn is_closed(&mut self, id: NodeId, height: u8) {
-        let (layers, layer) = (&mut self.sealing.layers, usize::from(height));
+    pub(super) fn note_closed(&mut self, id: NodeId, height: u8) {
+        let (layers, layer) = (&mut self.hash_scratch.layers, usize::from(height));
         if layers.len() <= layer {
             layers.resize_with(layer + 1, Vec::new);
         }
         layers[layer].push(id);
     }
 
-    /// Names the complete nodes of the lowest layers, as far up as there are `enough` of them in each.
-    pub(in crate::mst) fn seal_closed(&mut self, enough: usize) {
-        let mut scratch = std::mem::take(&mut self.sealing);
+    /// Hashes the queued nodes of the lowest layers, as far up as each layer has `min_nodes` of them.
+    pub(in crate::mst) fn hash_closed(&mut self, min_nodes: usize) {
+        let mut scratch = std::mem::take(&mut self.hash_scratch);
         for layer in 0..scratch.layers.len() {
             match scratch.layers[layer].len() {
                 0 => {}
-                // Those above may have one of these below them.
-                few if few < enough => break,
-                _ => self.seal_layer(layer, &mut scratch),
+                // Nodes above may have one of these below them.
+                few if few < min_nodes => break,
+                _ => self.hash_layer(layer, &mut scratch),
             }
         }
-        self.sealing = scratch;
+        self.hash_scratch = scratch;
     }
 
-    /// Leaves the complete nodes that have no name yet to whoever asks for it.
+    /// Empties the queue; its nodes are hashed by the next [`hash_dirty`](Self::hash_dirty).
     pub(in crate::mst) fn forget_closed(&mut self) {
-        self.sealing.layers.iter_mut().for_each(Vec::clear);
+        self.hash_scratch.layers.iter_mut().for_each(Vec::clear);
     }
 
-    fn seal_layer(&mut self, layer: usize, scratch: &mut Scratch) {
+    fn hash_layer(&mut self, layer: usize, scratch: &mut HashScratch) {
         let mut nodes = std::mem::take(&mut scratch.layers[layer]);
         // Not all at once: blocks that were just written are hashed out of the cache.
-        for some in nodes.chunks(HASHED_TOGETHER) {
-            self.seal_some(some, scratch);
+        for batch in nodes.chunks(MAX_HASH_BATCH) {
+            self.hash_batch(batch, scratch);
         }
         nodes.clear();
         scratch.layers[layer] = nodes;
     }
 
-    fn collect_changed(&self, Scratch { layers, stack, .. }: &mut Scratch) {
+    fn collect_changed(&self, HashScratch { layers, stack, .. }: &mut HashScratch) {
         while let Some(id) = stack.pop() {
             let node = self.node(id);
-            if node.state != State::Dirty {
+            if node.state != NodeState::Dirty {
                 continue;
             }
             let layer = usize::from(node.height);
@@ -91,8 +90,8 @@ impl Arena {
         }
     }
 
-    fn seal_some(&mut self, nodes: &[NodeId], scratch: &mut Scratch) {
-        let Scratch { blocks, ends, digests, .. } = scratch;
+    fn hash_batch(&mut self, nodes: &[NodeId], scratch: &mut HashScratch) {
+        let HashScratch { blocks, ends, digests, .. } = scratch;
         blocks.clear();
         ends.clear();
         for id in nodes {
@@ -104,8 +103,8 @@ impl Arena {
         let messages: Vec<&[u8]> = ends
             .iter()
             .map(|end| {
-                let (message, behind) = rest.split_at(end - start);
-                (rest, start) = (behind, *end);
+                let (message, others) = rest.split_at(end - start);
+                (rest, start) = (others, *end);
                 message
             })
             .collect();
@@ -113,69 +112,69 @@ impl Arena {
         sha256::digest_many_into(&messages, digests);
         for (id, digest) in nodes.iter().zip(digests) {
             self.cids[id.index()] = Cid::from_digest(Codec::DagCbor, digest);
-            self.node_mut(*id).state = State::New;
+            self.node_mut(*id).state = NodeState::New;
         }
     }
 
-    /// The new nodes of a sealed tree, parents before children; from now on they are known.
+    /// The new nodes of a hashed tree, parents before children; from now on they are known.
     pub(in crate::mst) fn collect_new(&mut self, root: NodeId) -> Vec<(Cid, Vec<u8>)> {
         let stale: HashSet<Cid> = self.stale.drain(..).collect();
-        let mut made = Vec::new();
+        let mut blocks = Vec::new();
         let mut stack = vec![root];
         while let Some(id) = stack.pop() {
             let node = self.node(id);
-            if node.state != State::New {
+            if node.state != NodeState::New {
                 continue;
             }
             if !stale.contains(&self.cid(id)) {
-                made.push((self.cid(id), self.block(id)));
+                blocks.push((self.cid(id), self.block(id)));
             }
             stack.extend(node.entries.iter().rev().filter_map(|entry| entry.right));
             stack.extend(node.entries.left());
-            self.node_mut(id).state = State::Known;
+            self.node_mut(id).state = NodeState::Known;
         }
-        made
+        blocks
     }
 
-    /// The block of a node whose children have names.
+    /// The block of a node whose children have CIDs.
     pub(in crate::mst) fn block(&self, id: NodeId) -> Vec<u8> {
         let mut block = Vec::new();
         self.write(self.node(id), &mut block);
         block
     }
 
-    /// Appends the block of a node whose children have names.
+    /// Appends the block of a node whose children have CIDs.
     fn write(&self, node: &Node, out: &mut Vec<u8>) {
         let cid_of = |child: super::Child| {
             debug_assert!(
-                child.is_none_or(|id| self.node(id).state != State::Dirty),
-                "no name yet"
+                child.is_none_or(|id| self.node(id).state != NodeState::Dirty),
+                "no CID yet"
             );
             child.map(|id| &self.cids[id.index()])
         };
         let mut writer = Writer::new(out, node.entries.len());
-        let mut before: &[u8] = &[];
-        let mut word_before = 0;
+        let mut prev: &[u8] = &[];
+        let mut prev_word = 0;
         for (index, entry) in node.entries.iter().enumerate() {
             let key = self.key_of(&entry);
-            let differing = word_before ^ entry.word;
+            let differing = prev_word ^ entry.word;
             let shared = if index == 0 {
                 0
             } else if differing != 0 {
-                // A key that has ended is zeros in its word, so the lengths count too.
+                // A key that has ended has zeros in its word, so the lengths count too.
                 let shared =
                     usize::from(node.entries.skip) + differing.leading_zeros() as usize / 8;
-                shared.min(before.len()).min(key.len())
+                shared.min(prev.len()).min(key.len())
             } else {
-                super::find::shared_len(before, key)
+                super::find::shared_len(prev, key)
             };
-            let value = self.value_behind(entry.record, key.len());
+            let value = self.value_after(entry.record, key.len());
             writer.entry(shared, &key[shared..], value, cid_of(entry.right));
-            (before, word_before) = (key, entry.word);
+            (prev, prev_word) = (key, entry.word);
         }
         writer.finish(cid_of(node.entries.left()));
     }
 }
 
-/// How many nodes are written before they are hashed. Many fill the lanes, few fit the cache.
-const HASHED_TOGETHER: usize = 512;
+/// Nodes that are written before they are hashed: enough to fill the hash lanes, few enough for the cache.
+const MAX_HASH_BATCH: usize = 512;
