@@ -104,7 +104,7 @@ fn the_example_keys_stand_where_their_names_say() {
             .map(|(cid, _)| *cid)
             .collect::<BTreeSet<_>>()
             .into_iter()
-            .eq(built.nodes().into_keys())
+            .eq(built.nodes().keys().copied())
     );
 }
 
@@ -374,14 +374,14 @@ fn a_changing_tree_is_the_plain_one_after_every_commit() {
         let after = plain(&records);
         assert_eq!(tree.root(), after.root(), "round {round}");
         let made: BTreeSet<Cid> = tree.collect_blocks().into_iter().map(|(cid, _)| cid).collect();
-        let new = after.nodes().into_keys().filter(|cid| !before.nodes().contains_key(cid));
+        let new = after.nodes().keys().copied().filter(|cid| !before.nodes().contains_key(cid));
         assert!(made.into_iter().eq(new), "round {round}");
         let keys = || written.keys().map(String::as_str);
         let proof = tree.covering_proof(keys().map(str::as_bytes)).unwrap();
         assert_eq!(proof, after.covering_proof(keys()), "round {round}");
 
         let nodes = after.nodes();
-        let source: Blocks<'_> = proof.iter().map(|cid| (*cid, &nodes[cid].data[..])).collect();
+        let source: Blocks<'_> = proof.iter().map(|cid| (*cid, &nodes[cid][..])).collect();
         let ops: Vec<RecordOp<'_>> = written
             .iter()
             .map(|(key, (prev, now))| undo(key.as_bytes(), prev.as_ref(), now.as_ref()))

@@ -157,7 +157,7 @@ fn a_frame_holds_the_new_nodes_and_the_covering_proof_of_the_reference_and_nothi
             assert_eq!(before.root(), change.prev_data);
             let mut expected = after.covering_proof(change.moved());
             let known = before.nodes();
-            expected.extend(after.nodes().into_keys().filter(|cid| !known.contains_key(cid)));
+            expected.extend(after.nodes().keys().copied().filter(|cid| !known.contains_key(cid)));
             expected.extend(change.ops.iter().filter_map(|op| op.cid));
             expected.insert(change.commit);
             assert_eq!(change.blocks, expected);

@@ -12,7 +12,7 @@
 //! layer 0  [a b] [e g] [k l]  [q]
 //! ```
 //!
-//! [`mod@reference`] is that sentence as code, with nothing clever in it: the judge of every other tree.
+//! [`mod@reference`] is that definition as plain code, which faster trees are compared with.
 //! [`Tree`] gives the same nodes and keeps them between edits.
 //!
 //! Source: the repository specification, "MST Structure".
@@ -20,10 +20,10 @@
 mod height;
 mod memo;
 mod node;
-pub mod reference;
 #[cfg(test)]
 mod tests;
 
+pub use atproto::mst::reference;
 pub use height::{Layer, key_height, key_heights};
 pub use memo::{Entry, Settled, Tree, Visit};
 pub(crate) use node::shared_prefix_len;

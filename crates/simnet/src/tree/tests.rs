@@ -90,7 +90,7 @@ fn a_walk_meets_each_node_and_record_once_in_the_order_of_keys() {
     assert_eq!(nodes[0], kept.root());
     let built = build(&records);
     assert_eq!(nodes.len(), built.nodes().len());
-    assert_eq!(BTreeSet::from_iter(nodes), built.nodes().into_keys().collect());
+    assert_eq!(BTreeSet::from_iter(nodes), built.nodes().keys().copied().collect());
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn tree(records: &BTreeMap<String, Cid>) -> Tree {
 
 fn difference(after: &Built, before: &Built) -> BTreeSet<Cid> {
     let known = before.nodes();
-    after.nodes().into_keys().filter(|cid| !known.contains_key(cid)).collect()
+    after.nodes().keys().copied().filter(|cid| !known.contains_key(cid)).collect()
 }
 
 fn cids(blocks: &[std::sync::Arc<crate::block::Block>]) -> BTreeSet<Cid> {
