@@ -234,7 +234,10 @@ impl Content {
             counts: counts.only(&["lookups", "found", "lookup_checksum"]),
         };
         let lookup = |name: &str| (name.to_owned(), lookups.clone());
-        Self { usual: records, others: ["lookup", "lookup/batch"].map(lookup).into() }
+        Self {
+            usual: records,
+            others: ["lookup", "lookup/batch", "lookup/snapshot"].map(lookup).into(),
+        }
     }
 
     /// Events, of which each format and each question may have counts of its own.

@@ -1,9 +1,9 @@
-//! How do we build trees and ask them when measured? Through the same calls as anyone.
+//! Building trees and looking up records, through the public API.
 
 use std::hint::black_box;
 
 use simnet::tree_records::{self, TreeRecords};
-use wireproof::atproto::mst::{Tree, TreeError};
+use wireproof::atproto::mst::{Builder, Tree, TreeError};
 use wireproof::codec::{Cid, CidRef};
 
 use super::Work;
@@ -13,7 +13,15 @@ use crate::protocol::Loaded;
 
 /// The variants by name; none makes a check that another could leave out.
 pub(super) fn variants() -> impl Iterator<Item = (String, &'static [&'static str])> {
-    let names = ["insert-root/ascending", "insert-root/shuffled", "bulk", "lookup", "lookup/batch"];
+    let names = [
+        "insert-root/ascending",
+        "insert-root/ascending/builder",
+        "insert-root/shuffled",
+        "bulk",
+        "lookup",
+        "lookup/batch",
+        "lookup/snapshot",
+    ];
     names.into_iter().map(|name| (name.to_owned(), NO_CHECKS))
 }
 
@@ -26,15 +34,23 @@ pub(super) fn open<'f>(
     let file = tree_records::read(file).ok_or("not a file of records")?;
     Ok(Some(match variant {
         "insert-root/ascending" => Box::new(Made { records: file.records, make: insert }),
+        "insert-root/ascending/builder" => {
+            Box::new(Made { records: file.records, make: insert_by_builder })
+        }
         "insert-root/shuffled" => {
             let records = picked(&file, &file.shuffled);
             Box::new(Made { records, make: insert })
         }
         "bulk" => Box::new(Made { records: file.records, make: build }),
-        "lookup" => Box::new(Asked::new(&file, 1).map_err(|error| error.to_string())?),
-        "lookup/batch" => Box::new(Asked::new(&file, BATCH).map_err(|error| error.to_string())?),
+        "lookup" => lookups(&file, LookupMethod::Single)?,
+        "lookup/batch" => lookups(&file, LookupMethod::Batch)?,
+        "lookup/snapshot" => lookups(&file, LookupMethod::Snapshot)?,
         _ => return Ok(None),
     }))
+}
+
+fn lookups<'f>(file: &TreeRecords<'f>, method: LookupMethod) -> Result<Box<dyn Work + 'f>, String> {
+    Ok(Box::new(Lookups::new(file, method).map_err(|error| error.to_string())?))
 }
 
 /// A key and the record that it leads to.
@@ -56,6 +72,15 @@ fn insert(records: &[Record<'_>]) -> Result<Cid, TreeError> {
         tree.insert(key, *cid)?;
     }
     Ok(tree.root())
+}
+
+/// One record after the other, through the append buffer.
+fn insert_by_builder(records: &[Record<'_>]) -> Result<Cid, TreeError> {
+    let mut builder = Builder::new();
+    for (key, cid) in records {
+        builder.insert(key, *cid)?;
+    }
+    Ok(builder.finish().root())
 }
 
 /// All records at once.
@@ -88,23 +113,32 @@ impl Work for Made<'_> {
     }
 }
 
-/// Lookups in a tree that was made before.
-struct Asked<'f> {
+/// Lookups in a tree that was built before.
+struct Lookups<'f> {
     tree: Tree,
     keys: Vec<&'f [u8]>,
-    /// How many keys are looked up together.
-    at_once: usize,
+    method: LookupMethod,
 }
 
-impl<'f> Asked<'f> {
-    fn new(file: &TreeRecords<'f>, at_once: usize) -> Result<Self, TreeError> {
+#[derive(Clone, Copy)]
+enum LookupMethod {
+    /// One key after the other.
+    Single,
+    /// Keys in batches.
+    Batch,
+    /// One key after the other in a snapshot, which every pass builds anew.
+    Snapshot,
+}
+
+impl<'f> Lookups<'f> {
+    fn new(file: &TreeRecords<'f>, method: LookupMethod) -> Result<Self, TreeError> {
         let tree = Tree::from_sorted(file.records.iter().copied())?;
         let keys = file.lookups.iter().map(|at| file.records[*at as usize].0).collect();
-        Ok(Self { tree, keys, at_once })
+        Ok(Self { tree, keys, method })
     }
 }
 
-impl Work for Asked<'_> {
+impl Work for Lookups<'_> {
     fn loaded(&self) -> Loaded {
         let bytes = self.keys.iter().map(|key| (key.len() + Cid::LEN) as u64).sum();
         Loaded { units: self.keys.len() as u64, bytes }
@@ -127,21 +161,27 @@ impl Work for Asked<'_> {
     }
 }
 
-impl Asked<'_> {
-    /// Looks all keys up, and shows what is found.
+impl Lookups<'_> {
+    /// Looks up all keys and calls `see` with each result.
     #[inline(always)]
     fn look_up(&mut self, mut see: impl FnMut(Option<CidRef<'_>>)) {
-        let Self { tree, keys, at_once } = self;
-        if *at_once == 1 {
-            return keys.iter().for_each(|key| see(tree.get(key).ok().flatten()));
-        }
-        for keys in keys.chunks(*at_once) {
-            tree.get_many(keys).into_iter().flatten().for_each(&mut see);
+        let Self { tree, keys, method } = self;
+        match method {
+            LookupMethod::Single => keys.iter().for_each(|key| see(tree.get(key).ok().flatten())),
+            LookupMethod::Batch => {
+                for keys in keys.chunks(BATCH) {
+                    tree.get_many(keys).into_iter().flatten().for_each(&mut see);
+                }
+            }
+            LookupMethod::Snapshot => {
+                let Ok(snapshot) = tree.snapshot() else { return };
+                keys.iter().for_each(|key| see(snapshot.get(key)));
+            }
         }
     }
 }
 
-/// Keys handed over together.
+/// Keys of a batch.
 const BATCH: usize = 256;
 
 const NO_CHECKS: &[&str] = &[];

@@ -79,9 +79,11 @@ fn usual<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
         ("decode", "verified") => Some(("go-indigo", group)),
         ("decode", "unverified" | "validate") => Some(("rust-raw", "unverified")),
         ("sigs" | "schnorr", _) => Some(("rust-libsecp256k1", group)),
-        ("mst", "lookup/batch") => Some(("go-indigo", "lookup")),
+        ("mst", "lookup/batch" | "lookup/snapshot") => Some(("go-indigo", "lookup")),
         ("repo", "total/load-car") => Some(("go-indigo", "total")),
-        ("mst", "bulk") => Some(("go-indigo", "insert-root/ascending")),
+        ("mst", "bulk" | "insert-root/ascending/builder") => {
+            Some(("go-indigo", "insert-root/ascending"))
+        }
         ("mst" | "repo" | "commit", _) => Some(("go-indigo", group)),
         _ => None,
     }

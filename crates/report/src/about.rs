@@ -76,7 +76,7 @@ const TASKS: [(&str, &str, &str); 15] = [
     ("nostr-batch", "Nostr events in batches", "Many events in one piece."),
 ];
 
-const GROUPS: [(&str, &str, &str); 16] = [
+const GROUPS: [(&str, &str, &str); 18] = [
     ("decode", "verified", "every hash checked"),
     ("decode", "unverified", "hashes trusted"),
     ("decode", "validate", "checked, no values built"),
@@ -88,9 +88,15 @@ const GROUPS: [(&str, &str, &str); 16] = [
     ("sigs", "crypto@mixed", "both curves, unsigned bytes given"),
     ("sigs", "preparsed@mixed", "both curves, parsed key given"),
     ("mst", "insert-root/ascending", "records in the order of keys"),
+    (
+        "mst",
+        "insert-root/ascending/builder",
+        "records in the order of keys, through an append buffer",
+    ),
     ("mst", "insert-root/shuffled", "records in any order"),
     ("mst", "bulk", "all records at once"),
     ("mst", "lookup/batch", "many keys side by side"),
+    ("mst", "lookup/snapshot", "in an index that each pass builds"),
     ("repo", "total", "verified as it stands"),
     ("repo", "total/rebuild", "with the tree built anew"),
 ];
