@@ -35,7 +35,8 @@ impl KeySource for Keys {
 
 /// A judge that looks at records but does not build them, as a relay does.
 pub(crate) fn judge() -> Judge {
-    let policy = Policy { values: Values::ValidateOnly, ..Policy::default() };
+    let mut policy = Policy::default();
+    policy.values = Values::ValidateOnly;
     // Nobody chooses keys against us here.
     Judge::new(policy, KeyCache::new(CACHE_BYTES, [0; 16]))
 }

@@ -8,7 +8,8 @@ use crate::client::{get, sim, try_get};
 
 async fn history(sim: &Simulation, did: &str, path: &str) -> plc::History {
     let log = get(sim, Server::Plc, &format!("/{did}{path}")).await;
-    let options = plc::Options { did: Some(did.parse().unwrap()), ..plc::Options::default() };
+    let mut options = plc::Options::default();
+    options.did = Some(did.parse().unwrap());
     plc::verify(&log.bytes, &options).expect("a log that holds").into_inner()
 }
 

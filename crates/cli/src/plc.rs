@@ -19,7 +19,8 @@ pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
 
 fn verify(args: &PlcVerifyArgs, output: Output) -> Result<(), Failure> {
     let (name, json) = read(&args.log)?;
-    let options = Options { did: did(args)?, ..Options::default() };
+    let mut options = Options::default();
+    options.did = did(args)?;
     let history = plc::verify(&json, &options).map_err(|rejection| {
         Failure::Refused(format!("{name}: refused ({}): {rejection}", rejection.code()))
     })?;

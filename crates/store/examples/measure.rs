@@ -14,7 +14,9 @@ use wireproof_store::{Options, Store};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
     let path = folder.join("wireproof-measure.sqlite");
-    let store = Store::open(&path, Options { cached_accounts: 1, ..Options::default() })?;
+    let mut options = Options::default();
+    options.cached_accounts = 1;
+    let store = Store::open(&path, options)?;
     for accounts in [0, 100, 1_000, 10_000] {
         let took = (0..ROUNDS).map(|round| checkpoint(&store, accounts, round));
         let mut took: Vec<_> = took.collect::<Result<_, _>>()?;

@@ -14,6 +14,7 @@ use crate::writer::{Change, Writer};
 
 /// How a state file is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// How many accounts are kept in memory beside those that are not in the file yet; one is about
     /// 200 bytes. 500,000.

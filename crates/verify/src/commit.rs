@@ -51,6 +51,7 @@ pub fn verify<'a>(
 
 /// Why a block is not a commit that the key signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CommitRejection<'a> {
     /// The block is not a commit object of version 3.
     #[error(transparent)]

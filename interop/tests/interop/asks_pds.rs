@@ -113,7 +113,8 @@ async fn the_log_of_a_renamed_account_proves_what_the_directory_says_of_it() {
     let did = scene.did();
     let url = format!("{}/{did}/log/audit", scene.plc.url()).parse().unwrap();
     let log = http.get(&url, &Limits::DOCUMENT).await.unwrap();
-    let options = plc::Options { did: Some(did.to_buf()), ..Default::default() };
+    let mut options = plc::Options::default();
+    options.did = Some(did.to_buf());
     let history = plc::verify(&log.body, &options).unwrap();
     assert_eq!(history.operations().len(), 2);
     let account = resolver.account(did).await.unwrap();

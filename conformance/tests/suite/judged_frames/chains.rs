@@ -208,19 +208,18 @@ fn a_sync_may_be_longer_than_the_lexicon_says_unless_the_policy_says_otherwise()
     let car = archive(Some(&head.cid), both);
     let long = sync_frame(author.did(), &author.repository.rev().to_string(), &car);
     assert_eq!(Court::of([author.account()]).word(&long), "sync first");
-    let mut strict = Court::new(Policy { max_sync_blocks_bytes: 10_000, ..Policy::default() });
+    let mut strict = Court::new(policy(|policy| policy.max_sync_blocks_bytes = 10_000));
     strict.know(author.account());
     assert_eq!(strict.word(&long), "refused 3 event/limit");
 }
 
 #[test]
 fn each_leniency_takes_what_it_names_and_says_so() {
-    let lenient = Policy {
-        accept_missing_prev_data: true,
-        accept_ops_without_prev: true,
-        accept_failed_inversion: true,
-        ..Policy::default()
-    };
+    let lenient = policy(|policy| {
+        policy.accept_missing_prev_data = true;
+        policy.accept_ops_without_prev = true;
+        policy.accept_failed_inversion = true;
+    });
     let mut author = Author::on_k256(1);
     let mut court = started(&mut author, lenient);
     let delete = author.delete(5);
@@ -239,13 +238,12 @@ fn each_leniency_takes_what_it_names_and_says_so() {
 
 #[test]
 fn no_leniency_takes_what_the_signed_tree_contradicts() {
-    let lenient = Policy {
-        accept_missing_prev_data: true,
-        accept_ops_without_prev: true,
-        accept_failed_inversion: true,
-        accept_since_mismatch: true,
-        ..Policy::default()
-    };
+    let lenient = policy(|policy| {
+        policy.accept_missing_prev_data = true;
+        policy.accept_ops_without_prev = true;
+        policy.accept_failed_inversion = true;
+        policy.accept_since_mismatch = true;
+    });
     let mut author = Author::on_k256(1);
     let mut court = started(&mut author, lenient);
     let create = author.create();
@@ -271,7 +269,7 @@ fn no_leniency_takes_what_the_signed_tree_contradicts() {
 
 #[test]
 fn a_failed_inversion_is_never_taken_where_the_chain_is_broken_too() {
-    let lenient = Policy { accept_failed_inversion: true, ..Policy::default() };
+    let lenient = policy(|policy| policy.accept_failed_inversion = true);
     let mut author = Author::on_k256(1);
     let mut court = started(&mut author, lenient);
     author.create();

@@ -82,10 +82,10 @@ fn row_3_an_event_over_a_bound() {
         with_ops(commit, |ops| *ops = vec![ops[0]; 201])
     });
     let (mut court, author, sound) = stage();
-    let mut small = Court::new(Policy { max_record_bytes: 200, ..Policy::default() });
+    let mut small = Court::new(policy(|policy| policy.max_record_bytes = 200));
     small.know(author.account());
     assert_eq!(small.word(&sound), "refused 3 record/size");
-    let mut small = Court::new(Policy { max_frame_bytes: 200, ..Policy::default() });
+    let mut small = Court::new(policy(|policy| policy.max_frame_bytes = 200));
     assert_eq!(small.word(&sound), "refused 3 frame/limit");
     assert_eq!(court.word(&sound), "holds");
 }
@@ -250,7 +250,10 @@ fn row_11_a_key_that_was_changed_is_asked_for_again() {
 fn row_12_what_the_protocol_has_given_up() {
     assert_rewritten("refused 12 event/too-big", |c| frame(Commit { too_big: Some(true), ..c }));
     assert_rewritten("refused 12 event/rebase", |c| frame(Commit { rebase: Some(true), ..c }));
-    let lenient = Policy { accept_too_big: true, accept_rebase: true, ..Policy::default() };
+    let lenient = policy(|policy| {
+        policy.accept_too_big = true;
+        policy.accept_rebase = true;
+    });
     let (_, author, sound) = stage();
     let mut court = Court::new(lenient);
     court.know(author.account());
@@ -294,7 +297,7 @@ fn row_14_a_revision_that_was_missed() {
 #[test]
 fn row_14_may_be_waived_where_the_trees_chain() {
     let (_, author, sound) = stage();
-    let mut court = Court::new(Policy { accept_since_mismatch: true, ..Policy::default() });
+    let mut court = Court::new(policy(|policy| policy.accept_since_mismatch = true));
     court.know(author.account());
     let mut author = Author::on_k256(1);
     assert_eq!(court.word(&author.create()), "first");
@@ -451,7 +454,7 @@ fn row_18_a_time_that_is_none() {
         assert_rewritten("refused 18 event/time", |commit| frame(Commit { time, ..commit }));
     }
     let (_, author, sound) = stage();
-    let mut court = Court::new(Policy { accept_any_time: true, ..Policy::default() });
+    let mut court = Court::new(policy(|policy| policy.accept_any_time = true));
     court.know(author.account());
     let untimed = rewritten(&sound, |commit| frame(Commit { time: "yesterday", ..commit }));
     assert_eq!(court.word(&untimed), "first");

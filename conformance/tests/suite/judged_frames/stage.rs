@@ -18,6 +18,13 @@ use wireproof::verify::sync::{
     AccountState, Chain, Judge, Judged, MemoryState, Outcome, Policy, SyncEffect,
 };
 
+/// The strict policy with these changes.
+pub(crate) fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
+    let mut policy = Policy::default();
+    change(&mut policy);
+    policy
+}
+
 /// A judge, what it has stored, the keys that it may ask for, and the time.
 pub(crate) struct Court {
     judge: Judge,

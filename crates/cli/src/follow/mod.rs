@@ -158,7 +158,7 @@ fn options(
 ) -> firehose::Options {
     let usual = firehose::Options::new(hosts.urls.clone(), keys);
     let decoding = Decoding { values: Values::Build, ..Decoding::default() };
-    let policy = Policy { values: Values::Build, ..Policy::default() };
+    let policy = Policy::default();
     let verify = match (args.verify && !args.no_verify, usual.verify) {
         (true, Verification::On { keys, cache_bytes, .. }) => {
             Verification::On { policy, keys, cache_bytes }

@@ -11,7 +11,8 @@ use crate::failure::Failure;
 /// Opens the state file in the folder that is given, or in the one for such things.
 pub(super) fn open(args: &FollowArgs) -> Result<Store, Failure> {
     let folder = args.state.clone().map_or_else(usual, Ok)?;
-    let options = Options { max_bytes: args.state_bytes, ..Options::default() };
+    let mut options = Options::default();
+    options.max_bytes = args.state_bytes;
     Ok(Store::open(&folder.join(FILE), options)?)
 }
 

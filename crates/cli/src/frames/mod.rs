@@ -2,14 +2,12 @@
 
 mod report;
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mapping::MappedFile;
 use wireproof::atproto::corpus;
-use wireproof::crypto::KeyCache;
 use wireproof::verify::account_keys::AccountKeys;
-use wireproof::verify::sync::{Judge, MemoryState, Policy};
+use wireproof::verify::sync::{Judge, MemoryState};
 
 use crate::args::frames::{FramesCommand, FramesVerifyArgs};
 use crate::failure::Failure;
@@ -42,8 +40,7 @@ fn verify(args: &FramesVerifyArgs, output: Output) -> Result<(), Failure> {
 }
 
 fn judge(frames: &[&[u8]], keys: &AccountKeys) -> Report {
-    let mut judge = Judge::new(Policy::default(), KeyCache::new(KEY_CACHE_BYTES, seed()));
-    let mut state = MemoryState::new(seed());
+    let (mut judge, mut state) = (Judge::default(), MemoryState::default());
     let mut report = Report::default();
     for batch in frames.chunks(BATCH_LEN) {
         let now_micros = since_1970().as_micros() as u64;
@@ -58,13 +55,5 @@ fn since_1970() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// What nobody can foresee who chooses the DIDs in a file.
-fn seed() -> [u8; 16] {
-    let words = [0u8, 1].map(|word| RandomState::new().hash_one(word).to_ne_bytes());
-    words.concat().try_into().expect("two words of eight bytes")
-}
-
 /// Frames that are judged together: enough to fill the lanes, few enough to stay in the cache.
 const BATCH_LEN: usize = 512;
-/// The memory for tables of keys that come again.
-const KEY_CACHE_BYTES: usize = 64 << 20;

@@ -45,6 +45,7 @@ use rejection::reject;
 
 /// What to expect of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Whose log it must be; any account's by default.
     pub did: Option<DidBuf>,

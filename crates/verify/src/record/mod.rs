@@ -50,6 +50,7 @@ use crate::repository::{
 
 /// What is asked of a slice. Everything is strict unless a field says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Bounds of the slice. Hashes are always checked, whatever is said here.
     pub archive: car::Options,

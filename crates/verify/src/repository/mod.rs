@@ -61,6 +61,7 @@ use records::SoundRecords;
 
 /// What is asked of a repository. Everything is strict unless a field says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Bounds of the archive. Hashes are always checked, whatever is said here.
     pub archive: car::Options,

@@ -1,91 +1,114 @@
-//! The accounts of a batch: each is looked up once, whatever the number of its frames.
+//! The keys of accounts as the caller knows them, and the accounts of a batch: each is looked up once,
+//! whatever the number of its frames.
 
-use super::batch::Case;
-use super::keys::{AccountKey, KeySource};
+use crypto::CompressedKey;
+
 use super::state::{AccountState, ChainState};
 
-/// What is known of the accounts of a batch.
-pub(super) struct Accounts<'a> {
+/// A source of the signing keys of accounts. Closures from a DID to an optional key implement it.
+///
+/// A batch does not wait for a lookup: without a key its events are rejected as
+/// [`NoKey`](super::SyncRejection::NoKey), and can be judged again once the caller has found it.
+pub trait KeySource {
+    /// The key of the account with this DID. Called once per batch and account.
+    fn key(&self, did: &str) -> AccountKey;
+}
+
+/// The signing key of an account, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountKey {
+    /// The key that its DID document names.
+    Known(CompressedKey),
+    /// No key is known.
+    Unknown,
+    /// The DID document names another host than the one that sends this stream. For consumers that
+    /// connect to hosts directly.
+    OtherHost,
+}
+
+impl From<Option<CompressedKey>> for AccountKey {
+    fn from(key: Option<CompressedKey>) -> Self {
+        key.map_or(Self::Unknown, Self::Known)
+    }
+}
+
+impl<F: Fn(&str) -> K, K: Into<AccountKey>> KeySource for F {
+    fn key(&self, did: &str) -> AccountKey {
+        self(did).into()
+    }
+}
+
+/// The distinct accounts of a batch: state and key of each, and whether its state has changed.
+pub(super) struct BatchAccounts<'a> {
     dids: Vec<&'a str>,
     states: Vec<AccountState>,
-    standings: Vec<Standing>,
+    keys: Vec<AccountKey>,
+    has_changed: Vec<bool>,
 }
 
-/// What does not depend on earlier frames, and whether the state does.
-#[derive(Clone, Copy, Debug)]
-struct Standing {
-    key: AccountKey,
-    has_changed: bool,
-}
-
-impl<'a> Accounts<'a> {
-    /// Loads the account of each case, and tells the case which one it is.
+impl<'a> BatchAccounts<'a> {
+    /// Loads the distinct accounts among `dids`, and numbers them: the index of each DID's account.
     pub(super) fn load<S: ChainState>(
-        cases: &mut [Case<'a>],
+        dids: &[&'a str],
         keys: &impl KeySource,
         state: &mut S,
-    ) -> Result<Self, S::Error> {
-        let dids = number(cases);
+    ) -> Result<(Self, Vec<usize>), S::Error> {
+        let (dids, numbers) = number(dids);
         let mut states = vec![AccountState::UNKNOWN; dids.len()];
         state.load_many(&dids, &mut states)?;
-        let standing = |did: &&str| Standing { key: keys.key(did), has_changed: false };
-        let standings = dids.iter().map(standing).collect();
-        Ok(Self { dids, states, standings })
+        let keys = dids.iter().map(|did| keys.key(did)).collect();
+        let has_changed = vec![false; dids.len()];
+        Ok((Self { dids, states, keys, has_changed }, numbers))
     }
 
-    /// The account of this number as it is now, and its key.
+    /// The current state of an account, and its key.
     pub(super) fn get(&self, number: usize) -> (&AccountState, AccountKey) {
-        (&self.states[number], self.standings[number].key)
+        (&self.states[number], self.keys[number])
     }
 
-    /// The same, to be advanced.
+    /// The current state of an account for advancing it, and its key.
     pub(super) fn get_mut(&mut self, number: usize) -> (&mut AccountState, AccountKey) {
-        (&mut self.states[number], self.standings[number].key)
+        (&mut self.states[number], self.keys[number])
     }
 
-    /// Notes whether an event advanced the account of this number.
-    pub(super) fn note(&mut self, number: usize, has_advanced: bool) {
-        self.standings[number].has_changed |= has_advanced;
+    /// Marks an account as one whose state must be stored.
+    pub(super) fn mark_changed(&mut self, number: usize) {
+        self.has_changed[number] = true;
     }
 
     /// Stores the accounts that changed.
     pub(super) fn store<S: ChainState>(self, state: &mut S) -> Result<(), S::Error> {
-        let Self { dids, states, standings } = self;
-        let accounts = dids.into_iter().zip(states).zip(&standings);
-        let changed: Vec<(&str, AccountState)> = accounts
-            .filter(|(_, standing)| standing.has_changed)
-            .map(|(account, _)| account)
-            .collect();
+        let accounts = self.dids.into_iter().zip(self.states).zip(self.has_changed);
+        let changed: Vec<(&str, AccountState)> =
+            accounts.filter(|(_, has_changed)| *has_changed).map(|(account, _)| account).collect();
         if changed.is_empty() { Ok(()) } else { state.store_many(&changed) }
     }
 }
 
-/// Gives each case the number of its account; the answer is the DIDs by number.
+/// The distinct DIDs, and for each given DID the index of its own among them.
 ///
-/// Sorting needs no secret to be safe from those who choose DIDs, and by the last eight bytes, of
-/// which nearly all DIDs have their own, it costs no more than hashing.
-fn number<'a>(cases: &mut [Case<'a>]) -> Vec<&'a str> {
+/// Sorting needs no secret seed against chosen DIDs, and by their last eight bytes, which differ for
+/// nearly all accounts, it costs no more than hashing.
+fn number<'a>(dids: &[&'a str]) -> (Vec<&'a str>, Vec<usize>) {
     let mut order: Vec<(u64, usize)> =
-        (0..).zip(&*cases).map(|(at, case)| (ending(case.claim.did), at)).collect();
+        (0..).zip(dids).map(|(at, did)| (last_bytes(did), at)).collect();
     order.sort_unstable();
-    let mut dids = Vec::new();
-    for alike in order.chunk_by_mut(|(a, _), (b, _)| a == b) {
-        let did = |(_, at): &(u64, usize)| cases[*at].claim.did;
-        if !alike.windows(2).all(|pair| did(&pair[0]) == did(&pair[1])) {
-            alike.sort_unstable_by_key(did);
+    let (mut distinct, mut numbers) = (Vec::new(), vec![0; dids.len()]);
+    for group in order.chunk_by_mut(|(a, _), (b, _)| a == b) {
+        if !group.windows(2).all(|pair| dids[pair[0].1] == dids[pair[1].1]) {
+            group.sort_unstable_by_key(|(_, at)| dids[*at]);
         }
-        for (_, at) in alike {
-            let case = &mut cases[*at];
-            if dids.last() != Some(&case.claim.did) {
-                dids.push(case.claim.did);
+        for (_, at) in group {
+            if distinct.last() != Some(&dids[*at]) {
+                distinct.push(dids[*at]);
             }
-            case.account = dids.len() - 1;
+            numbers[*at] = distinct.len() - 1;
         }
     }
-    dids
+    (distinct, numbers)
 }
 
-/// The last eight bytes of a DID; the few that have no more are alike.
-fn ending(did: &str) -> u64 {
+/// The last eight bytes of a DID as a number; 0 for shorter ones.
+fn last_bytes(did: &str) -> u64 {
     did.as_bytes().last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

@@ -1,37 +1,73 @@
-//! The judge: reads frames and settles them, one alone or many with what is costly gathered.
+//! The judge: one frame at a time, or a batch whose hashes, signatures and tree nodes are computed
+//! together.
 
-use atproto::event::{Decoder, Event, FrameError};
-use atproto::mst::inversion::Inverter;
-use crypto::KeyCache;
+use std::fmt;
 
-use super::admission::Now;
-use super::batch;
-use super::claim::{Claim, Message};
-use super::evidence::{Evidence, Found};
-use super::keys::KeySource;
+use atproto::commit::digest_many;
+use atproto::event::{Commit, Decoder, Event, FrameError};
+use atproto::mst::inversion::{Inversion, Inverter, RecordOp};
+use codec::Cid;
+use crypto::{KeyCache, KeyRef, SignatureCheck, SignedData, verify_many_cached};
+
+use super::accounts::{AccountKey, BatchAccounts, KeySource};
+use super::checks::{
+    Claim, FutureWindow, LazyChecks, Message, Precomputed, check_account, may_need_inversion,
+    read_claim, run_checks,
+};
 use super::outcome::{Judged, Outcome};
 use super::policy::Policy;
+use super::proof::Blocks;
 use super::rejection::SyncRejection;
-use super::road;
-use super::state::{AccountState, ChainState};
+use super::state::{AccountState, ChainState, random_seed};
 
-/// Judges frames, and keeps its memory for the next ones.
+/// Judges frames of `com.atproto.sync.subscribeRepos`, and keeps its memory for the next ones.
 ///
-/// A single frame is judged as the [table of checks](super#the-table-of-checks) says, step by step. A
-/// batch gets the verdicts that its frames would get one after the other, for a fraction of the cost:
-/// hashes, signatures and tree nodes of all frames go through the lanes together.
+/// A single frame goes through the [table of checks](super#the-table-of-checks) step by step. A batch
+/// gets the verdicts that its frames would get one after the other, at a fraction of the cost: hashes,
+/// signatures and tree nodes of all frames share the SIMD lanes.
+///
+/// ```
+/// use wireproof_verify::sync::{Judge, MemoryState, Outcome};
+///
+/// let (mut judge, mut state) = (Judge::default(), MemoryState::default());
+/// let (keys, now_micros) = (|_did: &str| None, 1_782_864_000_000_000);
+/// let verdict = judge.judge(b"not a frame", &keys, &mut state, now_micros)?;
+/// assert!(matches!(verdict.outcome, Outcome::Rejected(why) if why.code() == "frame/cbor"));
+/// # Ok::<(), std::convert::Infallible>(())
+/// ```
 #[derive(Debug)]
 pub struct Judge {
-    pub(super) policy: Policy,
-    pub(super) decoder: Decoder,
-    pub(super) cache: KeyCache,
-    pub(super) inverter: Inverter,
+    policy: Policy,
+    decoder: Decoder,
+    cache: KeyCache,
+    inverter: Inverter,
+}
+
+impl Default for Judge {
+    /// A judge under the strict policy, with 64 MiB for keys and a seed of its own.
+    fn default() -> Self {
+        Self::builder().build()
+    }
 }
 
 impl Judge {
-    /// A judge under `policy`, with a cache for the keys that come again.
+    /// A judge under `policy` with this cache of keys.
     pub fn new(policy: Policy, cache: KeyCache) -> Self {
         Self { policy, decoder: Decoder::new(policy.decoding()), cache, inverter: Inverter::new() }
+    }
+
+    /// The settings of a judge, each with a default.
+    ///
+    /// ```
+    /// use wireproof_verify::sync::{Judge, Policy};
+    ///
+    /// let mut policy = Policy::default();
+    /// policy.accept_any_time = true;
+    /// let judge = Judge::builder().policy(policy).key_cache_bytes(256 << 20).build();
+    /// assert!(judge.policy().accept_any_time);
+    /// ```
+    pub fn builder() -> JudgeBuilder {
+        JudgeBuilder { policy: Policy::default(), key_cache_bytes: KEY_CACHE_BYTES, seed: None }
     }
 
     /// The policy.
@@ -57,7 +93,7 @@ impl Judge {
     ) -> Result<Judged<'j>, S::Error> {
         let Self { policy, decoder, cache, inverter } = self;
         let result = &decoder.decode_batch(&[frame])[0];
-        let claim = match read(result, policy) {
+        let claim = match read_claim(result, policy) {
             Ok(claim) => claim,
             Err(outcome) => return Ok(Judged { event: result.as_ref().ok(), outcome }),
         };
@@ -65,9 +101,9 @@ impl Judge {
         let mut account = [AccountState::UNKNOWN];
         state.load_many(&[claim.did], &mut account)?;
         let [mut account] = account;
-        let now = Now::new(now_micros, policy);
-        let evidence = Evidence { policy, cache, inverter, found: Found::default() };
-        let outcome = road::judge(&claim, key, &mut account, now, evidence);
+        let window = FutureWindow::new(now_micros, policy);
+        let lazy = LazyChecks { policy, cache, inverter, precomputed: Precomputed::default() };
+        let outcome = run_checks(&claim, key, &mut account, window, lazy);
         if outcome.is_accepted() {
             state.store_many(&[(claim.did, account)])?;
         }
@@ -77,8 +113,8 @@ impl Judge {
     /// Judges frames at `now_micros` since 1970, each as if those before it had been judged alone.
     /// The verdicts have the order of the frames and live until the next call.
     ///
-    /// Events of one account must stand in their order; a refused one leaves its account as it was.
-    /// A hundred frames or two fill the lanes; a thousand no longer fit the cache.
+    /// Events of one account must be in stream order; a rejected one leaves its account unchanged.
+    /// 100 to 200 frames fill the SIMD lanes; 1,000 no longer fit the CPU cache.
     ///
     /// # Errors
     /// If the accounts' states cannot be loaded or stored; nothing is judged then.
@@ -89,21 +125,197 @@ impl Judge {
         state: &mut S,
         now_micros: u64,
     ) -> Result<Vec<Judged<'j>>, S::Error> {
-        batch::judge(self, frames, keys, state, now_micros)
+        let Self { policy, decoder, cache, inverter } = self;
+        let window = FutureWindow::new(now_micros, policy);
+        let (mut judged, claims) = read_all(decoder.decode_batch(frames), policy);
+        let dids: Vec<&str> = claims.iter().map(|(_, claim)| claim.did).collect();
+        let (mut accounts, numbers) = BatchAccounts::load(&dids, keys, state)?;
+        let mut cases: Vec<Case<'_>> = claims.into_iter().zip(numbers).map(Case::new).collect();
+        for tile in cases.chunks_mut(TILE_LEN) {
+            open_all(tile, &accounts, window, policy);
+            verify_all(tile, &accounts, cache);
+            invert_all(tile, inverter);
+        }
+        for Case { claim, account: number, frame, precomputed } in cases {
+            let lazy = LazyChecks { policy, cache, inverter, precomputed };
+            let (account, key) = accounts.get_mut(number);
+            let outcome = run_checks(&claim, key, account, window, lazy);
+            if outcome.is_accepted() {
+                accounts.mark_changed(number);
+            }
+            judged[frame].outcome = outcome;
+        }
+        accounts.store(state)?;
+        Ok(judged)
     }
 }
 
-/// What a frame claims, or what becomes of it without a claim. Row 1, and all that
-/// [`Claim::read`] asks.
-pub(super) fn read<'a>(
-    event: &'a Result<Event<'a>, FrameError>,
-    policy: &Policy,
-) -> Result<Claim<'a>, Outcome<'a>> {
-    match event {
-        Err(error) => Err(SyncRejection::from(*error).into()),
-        Ok(event) => match Message::of(event) {
-            None => Err(Outcome::Unjudged(event)),
-            Some(message) => Ok(Claim::read(message, policy)?),
-        },
+/// The settings of a [`Judge`].
+#[derive(Clone)]
+pub struct JudgeBuilder {
+    policy: Policy,
+    key_cache_bytes: usize,
+    seed: Option<[u8; 16]>,
+}
+
+impl JudgeBuilder {
+    /// The limits and leniencies. Default: strict.
+    #[must_use]
+    pub fn policy(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// Size of the cache of keys in bytes. Default: 64 MiB, some 47,000 keys.
+    #[must_use]
+    pub fn key_cache_bytes(self, key_cache_bytes: usize) -> Self {
+        Self { key_cache_bytes, ..self }
+    }
+
+    /// Seed of the cache's hash table, to be kept secret from those who choose keys. Default: a random
+    /// one of this process ([`RandomState`](std::hash::RandomState)).
+    ///
+    /// It places keys in the table and never changes a verdict, which is why a default may be random
+    /// in a crate that reads no clock, file or environment.
+    #[must_use]
+    pub fn seed(self, seed: [u8; 16]) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// The judge.
+    pub fn build(self) -> Judge {
+        let seed = self.seed.unwrap_or_else(random_seed);
+        Judge::new(self.policy, KeyCache::new(self.key_cache_bytes, seed))
     }
 }
+
+impl fmt::Debug for JudgeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { policy, key_cache_bytes, seed: _ } = self;
+        f.debug_struct("JudgeBuilder")
+            .field("policy", policy)
+            .field("key_cache_bytes", key_cache_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A claim of a batch on its way to a verdict.
+///
+/// What is precomputed does not depend on the state that earlier frames of the batch leave: a claim
+/// that [`check_account`] turns away before the batch is turned away by every later state as well, so
+/// nothing is computed for it.
+struct Case<'a> {
+    claim: Claim<'a>,
+    /// The index of its account in [`BatchAccounts`].
+    account: usize,
+    /// The index of its frame.
+    frame: usize,
+    precomputed: Precomputed<'a>,
+}
+
+impl<'a> Case<'a> {
+    fn new(((frame, claim), account): ((usize, Claim<'a>), usize)) -> Self {
+        Self { claim, account, frame, precomputed: Precomputed::default() }
+    }
+
+    /// The commit whose operations are to be undone, and the root of the tree to do it in.
+    fn to_invert(&self) -> Option<(&'a Commit<'a>, Cid)> {
+        match (self.claim.message, &self.precomputed) {
+            (
+                Message::Commit(event),
+                Precomputed { opened: Some(Ok(opened)), signature: Some(Ok(())), .. },
+            ) if may_need_inversion(event) => Some((event, opened.object.data)),
+            _ => None,
+        }
+    }
+}
+
+/// Splits events into those whose outcome is known at once and those that make a claim, each with the
+/// index of its frame.
+fn read_all<'a>(
+    events: &'a [Result<Event<'a>, FrameError>],
+    policy: &Policy,
+) -> (Vec<Judged<'a>>, Vec<(usize, Claim<'a>)>) {
+    let mut claims = Vec::with_capacity(events.len());
+    let judge = |(frame, result): (usize, &'a Result<Event<'a>, FrameError>)| {
+        let outcome = match read_claim(result, policy) {
+            Err(outcome) => outcome,
+            Ok(claim) => {
+                claims.push((frame, claim));
+                // Replaced when its case is judged.
+                Outcome::Rejected(SyncRejection::NoKey)
+            }
+        };
+        Judged { event: result.as_ref().ok(), outcome }
+    };
+    let judged = (0..).zip(events).map(judge).collect();
+    (judged, claims)
+}
+
+/// Opens the claims that their accounts' states admit.
+fn open_all(
+    cases: &mut [Case<'_>],
+    accounts: &BatchAccounts<'_>,
+    window: FutureWindow,
+    policy: &Policy,
+) {
+    for Case { claim, account, precomputed, .. } in cases {
+        let (state, key) = accounts.get(*account);
+        if check_account(claim, key, state, window).is_ok() {
+            precomputed.opened = Some(claim.open(policy));
+        }
+    }
+}
+
+/// Verifies the signatures of what was opened.
+fn verify_all(cases: &mut [Case<'_>], accounts: &BatchAccounts<'_>, cache: &mut KeyCache) {
+    let (mut signed, mut signing_bytes) =
+        (Vec::with_capacity(cases.len()), Vec::with_capacity(cases.len()));
+    for (at, case) in cases.iter().enumerate() {
+        let (_, key) = accounts.get(case.account);
+        if let (Some(Ok(opened)), AccountKey::Known(key)) = (&case.precomputed.opened, key) {
+            signed.push((at, opened.object.sig, key));
+            signing_bytes.push(opened.object.signing_bytes());
+        }
+    }
+    let digests = digest_many(&signing_bytes);
+    let checks: Vec<SignatureCheck<'_>> = signed
+        .iter()
+        .zip(digests)
+        .map(|((_, signature, key), digest)| SignatureCheck {
+            signed: SignedData::Digest(digest),
+            signature: *signature,
+            key: KeyRef::Compressed(*key),
+        })
+        .collect();
+    let mut verdicts = vec![Ok(()); checks.len()];
+    verify_many_cached(&checks, cache, &mut verdicts);
+    for ((at, ..), verdict) in signed.iter().zip(verdicts) {
+        cases[*at].precomputed.signature = Some(verdict);
+    }
+}
+
+/// Undoes the operations of the commits whose signatures are valid.
+fn invert_all<'a>(cases: &mut [Case<'a>], inverter: &mut Inverter) {
+    let commits = || cases.iter().filter_map(Case::to_invert);
+    let undos: Vec<RecordOp<'a>> =
+        commits().flat_map(|(event, _)| event.ops).map(RecordOp::from).collect();
+    let mut rest = undos.as_slice();
+    let inversion = |(event, root): (&Commit<'a>, Cid)| {
+        let (ops, others) = rest.split_at(event.ops.len());
+        rest = others;
+        Inversion { root, source: Blocks::new(event.blocks), ops }
+    };
+    let inversions: Vec<Inversion<'_, 'a, Blocks<'a>>> = commits().map(inversion).collect();
+    let inverted = inverter.invert_batch(&inversions);
+    let cases = cases.iter_mut().filter(|case| case.to_invert().is_some());
+    for (case, inverted) in cases.zip(inverted) {
+        case.precomputed.inverted = Some(inverted);
+    }
+}
+
+/// Default size of the cache of keys, in bytes.
+const KEY_CACHE_BYTES: usize = 64 << 20;
+
+/// Cases that go through the steps together: enough to fill the SIMD lanes, few enough to stay in the
+/// CPU cache from one step to the next.
+const TILE_LEN: usize = 128;

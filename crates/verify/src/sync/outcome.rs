@@ -1,4 +1,4 @@
-//! What becomes of an event, told apart by what its reader does next.
+//! The outcome of judging a frame, distinguished by what a relay or consumer does next.
 
 use atproto::event::{Commit, Event, Sync};
 use codec::Cid;
@@ -7,10 +7,10 @@ use super::rejection::SyncRejection;
 use crate::Verified;
 use atproto::syntax::Tid;
 
-/// A frame, judged.
+/// A frame and its verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged<'a> {
-    /// What the frame says, proved or not, where it can be read at all: for the lines of a log.
+    /// The event as sent, proved or not, if the frame can be decoded: for logs.
     pub event: Option<&'a Event<'a>>,
     /// The verdict.
     pub outcome: Outcome<'a>,
@@ -22,14 +22,14 @@ const _: () = assert!(size_of::<Judged<'_>>() <= 112, "a batch has one for each 
 ///
 /// | | a relay | a consumer |
 /// |---|---|---|
-/// | [`Commit`](Self::Commit) | passes it on | applies it, or resyncs, as the [`Chain`] says |
-/// | [`Sync`](Self::Sync) | passes it on | resyncs, unless [`SyncEffect::Unchanged`] |
-/// | [`Ignored`](Self::Ignored) | drops it in silence | drops it in silence |
-/// | [`Rejected`](Self::Rejected) | drops and counts it | drops it, resyncs if it comes again |
+/// | [`Commit`](Self::Commit) | forwards it | applies it, or resyncs, as the [`Chain`] says |
+/// | [`Sync`](Self::Sync) | forwards it | resyncs, unless [`SyncEffect::Unchanged`] |
+/// | [`Ignored`](Self::Ignored) | drops it silently | drops it silently |
+/// | [`Rejected`](Self::Rejected) | drops and counts it | drops it, resyncs if it happens repeatedly |
 /// | [`Unjudged`](Self::Unjudged) | has its own rules for it | has its own rules for it |
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome<'a> {
-    /// A `#commit` that is valid by itself, and how it continues what was stored.
+    /// A `#commit` that is valid by itself, and how it continues the stored state.
     ///
     /// Proved: the account's key signed the commit object; each operation is what the signed tree
     /// holds at its path; the record of each create and update is present and is what its CID names;
@@ -39,52 +39,53 @@ pub enum Outcome<'a> {
     /// A `#sync` whose commit object the account's key signed, and what it changed. The account's
     /// state is now that of this commit.
     Sync(Verified<&'a Sync<'a>>, SyncEffect),
-    /// Nothing new, or nothing wanted. No state changed.
+    /// Stale, or of an inactive account. No state changed.
     Ignored(Ignored),
-    /// Not what its account said, or not provably. No state changed.
+    /// Invalid, or not provable. No state changed.
     Rejected(SyncRejection<'a>),
     /// A message that carries no proof: `#identity`, `#account`, `#info`, an error, an unknown one.
     Unjudged(&'a Event<'a>),
 }
 
-/// How a valid commit continues what was stored of its account.
+/// How a valid commit continues the stored state of its account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
-    /// Exactly: the changes can be applied.
+    /// Without a gap: the changes can be applied.
     Intact,
-    /// Nothing was stored: the chain begins here.
+    /// No state was stored: the chain begins here.
     FirstSeen,
-    /// Not: something is missing in between. The account is desynchronized from now on.
+    /// With a gap. The account is desynchronized from now on.
     Broken(ChainBreak),
-    /// Exactly, but an earlier break is not mended yet: the account stays out of step.
+    /// Without a gap, but an earlier break is not repaired yet: the account stays desynchronized.
     StillDesynchronized,
-    /// As far as can be told; a leniency of the policy took what could not.
+    /// Without a gap as far as can be proved; a leniency of the policy accepted the rest.
     Unproved(Leniency),
 }
 
-/// What is missing between a valid commit and what was stored.
+/// The gap between a valid commit and the stored state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChainBreak {
     /// The event follows another revision (row 14).
-    #[error("the event follows revision {}, but {stored} is stored", or_none(.since))]
+    #[error("the event follows revision {}, the stored revision is {stored}", or_none(.since))]
     Since {
-        /// What the event says came before.
+        /// The preceding revision according to the event.
         since: Option<Tid>,
-        /// What came before.
+        /// The stored revision.
         stored: Tid,
     },
     /// The event starts from another tree (row 15).
-    #[error("the event starts from the tree {prev_data}, but {stored} is stored")]
+    #[error("the event starts from the tree {prev_data}, the stored tree is {stored}")]
     PrevData {
         /// The tree that the event starts from.
         prev_data: Cid,
-        /// The tree that was there.
+        /// The stored tree.
         stored: Cid,
     },
 }
 
 impl ChainBreak {
-    /// The stable name of the rule that was broken.
+    /// The stable code of the broken rule.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Since { .. } => "event/since",
@@ -101,8 +102,9 @@ impl ChainBreak {
     }
 }
 
-/// Which leniency of the [`Policy`](super::Policy) let a commit pass.
+/// The leniency of the [`Policy`](super::Policy) under which a commit was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Leniency {
     /// [`accept_missing_prev_data`](super::Policy::accept_missing_prev_data)
     MissingPrevData,
@@ -117,20 +119,21 @@ pub enum Leniency {
 pub enum SyncEffect {
     /// The tree is the stored one; only the revision is new.
     Unchanged,
-    /// The tree is another: the account is desynchronized from now on.
+    /// The tree differs from the stored one: the account is desynchronized from now on.
     Desynchronized,
-    /// Nothing was stored: the chain begins here.
+    /// No state was stored: the chain begins here.
     FirstSeen,
 }
 
-/// Why an event is of no interest.
+/// Why an event is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Ignored {
     /// The account is not active (row 5).
     #[error("the account is not active")]
     Inactive,
-    /// The revision was seen, or a later one was (row 6).
-    #[error("revision {rev} is not later than {stored}, which is stored")]
+    /// This revision or a later one was accepted before (row 6).
+    #[error("revision {rev} is not later than the stored revision {stored}")]
     Stale {
         /// The event's revision.
         rev: Tid,
@@ -140,7 +143,7 @@ pub enum Ignored {
 }
 
 impl Ignored {
-    /// The stable name of the rule.
+    /// The stable code of the rule.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Inactive => "event/inactive",

@@ -1,50 +1,59 @@
-//! What is asked of an event, and what a caller chooses not to ask.
+//! The limits of a judgement, and the checks that a caller chooses to relax.
 
 use atproto::event::{Options, Values};
 
-/// The bounds of a judgement and its leniencies. The default is strict: every leniency is off, and
-/// each is named for what it takes without proof.
+/// The limits of a judgement and its leniencies. The default is strict: every leniency is off, and
+/// each is named for what it accepts without proof.
+///
+/// ```
+/// use wireproof_verify::sync::Policy;
+///
+/// let mut policy = Policy::default();
+/// policy.max_record_bytes = 1 << 20;
+/// policy.accept_missing_prev_data = true;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
     /// How far ahead of the clock a revision may be, in microseconds.
     pub future_window_micros: u64,
-    /// The longest frame, in bytes.
+    /// Maximum frame size in bytes.
     pub max_frame_bytes: usize,
-    /// The longest CAR slice of a `#commit`, in bytes.
+    /// Maximum size of the CAR slice of a `#commit` in bytes.
     pub max_blocks_bytes: usize,
-    /// The longest CAR slice of a `#sync`, in bytes. The lexicon says 10,000, relays pass on more;
-    /// beyond `max_blocks_bytes` none is read.
+    /// Maximum size of the CAR slice of a `#sync` in bytes. The lexicon says 10,000, relays pass on
+    /// more; values above `max_blocks_bytes` have no effect.
     pub max_sync_blocks_bytes: usize,
-    /// The most operations in a commit.
+    /// Maximum number of operations in a commit.
     pub max_ops: usize,
-    /// The longest record, in bytes.
+    /// Maximum record size in bytes.
     pub max_record_bytes: usize,
     /// Whether the blocks of events become values, for callers that read the records.
     pub values: Values,
-    /// Takes a `#commit` without `prevData`, from before sync 1.1. The operations are still looked up
-    /// in the tree, but that there were no others is not proved.
+    /// Accepts a `#commit` without `prevData`, from before sync 1.1. The operations are still looked
+    /// up in the tree, but that there were no others is not proved.
     pub accept_missing_prev_data: bool,
-    /// Takes updates and deletes that do not say what they replaced. The operations are still looked
+    /// Accepts updates and deletes that do not say what they replaced. The operations are still looked
     /// up in the tree, but that there were no others is not proved.
     pub accept_ops_without_prev: bool,
-    /// Takes a `#commit` that chains onto what is stored although undoing its operations did not lead
-    /// back to `prevData`. The operations are still looked up in the tree, but that there were no
+    /// Accepts a `#commit` that continues the stored state although undoing its operations did not
+    /// lead back to `prevData`. The operations are still looked up in the tree, but that there were no
     /// others is not proved.
     pub accept_failed_inversion: bool,
-    /// Takes a `#commit` whose `since` is not the stored revision as chained, as long as `prevData`
-    /// is the stored tree.
+    /// Accepts as continuous a `#commit` whose `since` is not the stored revision, as long as
+    /// `prevData` is the stored tree.
     pub accept_since_mismatch: bool,
-    /// Takes a `#commit` that says `tooBig`: what it left out is not known.
+    /// Accepts a `#commit` that says `tooBig`: what it left out is not known.
     pub accept_too_big: bool,
-    /// Takes a `#commit` that says `rebase`.
+    /// Accepts a `#commit` that says `rebase`.
     pub accept_rebase: bool,
-    /// Takes an event whose `time` is no datetime.
+    /// Accepts an event whose `time` is not a datetime.
     pub accept_any_time: bool,
 }
 
 impl Default for Policy {
-    /// Five minutes; frame 5,000,000 bytes, CAR slice 2,000,000 for either kind, 200 operations,
-    /// record 1,000,000; values built; no leniency.
+    /// Revisions up to five minutes ahead; frames up to 5,000,000 bytes, CAR slices of either kind up
+    /// to 2,000,000, 200 operations, records up to 1,000,000; values built; no leniency.
     fn default() -> Self {
         let Options {
             max_frame_bytes, max_blocks_bytes, max_ops, max_record_bytes, values, ..
@@ -69,7 +78,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// How frames are read under this policy. Hashes are always checked.
+    /// The options of the decoder under this policy. Hashes are always checked.
     pub(super) fn decoding(&self) -> Options {
         Options {
             values: self.values,

@@ -1,4 +1,5 @@
-//! Do the operations of a commit tell all that happened between two trees?
+//! The operations of a commit against its signed tree: each outcome looked up at its path, and all of
+//! them undone, which must lead back to the tree that the commit starts from.
 
 use atproto::event::{Block, Commit};
 use atproto::mst::inversion::{Inversion, InversionError, InversionFault, Inverter, RecordOp};
@@ -8,31 +9,31 @@ use codec::cid::Codec;
 
 use super::rejection::{OpFault, SyncRejection};
 
-/// The tree before the operations, or why it cannot be told.
-pub(super) type Undone = Result<Cid, InversionError>;
+/// The root of the tree before the operations, or why they cannot be undone.
+pub(super) type Inverted = Result<Cid, InversionError>;
 
-/// Undoes the operations of `event` in the tree at `data`, which is the one after them.
-pub(super) fn undo<'a>(event: &'a Commit<'a>, data: Cid, inverter: &mut Inverter) -> Undone {
+/// Undoes the operations of `event` in the tree at `data`, the one after them.
+pub(super) fn invert<'a>(event: &'a Commit<'a>, data: Cid, inverter: &mut Inverter) -> Inverted {
     let ops: Vec<RecordOp<'_>> = event.ops.iter().map(RecordOp::from).collect();
     let inversion = Inversion { root: data, source: Blocks::new(event.blocks), ops: &ops };
-    inverter.invert_batch(&[inversion]).pop().expect("an answer for each commit")
+    inverter.invert_batch(&[inversion]).pop().expect("one result for each commit")
 }
 
-/// Rows 16 and 17: what came of undoing must be the tree at `origin`.
-pub(super) fn compare<'a>(
-    undone: Undone,
+/// Rows 16 and 17: undoing the operations must lead to the tree at `origin`.
+pub(super) fn check_inversion<'a>(
+    inverted: Inverted,
     event: &'a Commit<'a>,
     origin: Cid,
 ) -> Result<(), SyncRejection<'a>> {
-    match undone {
+    match inverted {
         Ok(found) if found == origin => Ok(()),
         Ok(found) => Err(SyncRejection::Inversion { prev_data: origin, found }),
-        Err(error) => Err(refusal(error, event)),
+        Err(error) => Err(rejection(error, event)),
     }
 }
 
 #[cold]
-fn refusal<'a>(error: InversionError, event: &'a Commit<'a>) -> SyncRejection<'a> {
+fn rejection<'a>(error: InversionError, event: &'a Commit<'a>) -> SyncRejection<'a> {
     let path = error.op.map_or("", |index| event.ops[index].path);
     match error.fault {
         InversionFault::Tree(error) => error.into(),
@@ -43,8 +44,8 @@ fn refusal<'a>(error: InversionError, event: &'a Commit<'a>) -> SyncRejection<'a
     }
 }
 
-/// Row 16 alone: looks up the path of each operation in the tree at `data`.
-pub(super) fn look_up<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), SyncRejection<'a>> {
+/// Row 16 alone: the tree at `data` must hold the outcome of each operation at its path.
+pub(super) fn check_in_tree<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), SyncRejection<'a>> {
     let blocks = Blocks::new(event.blocks);
     for op in event.ops {
         let found = canonical::search(data, &blocks, op.path.as_bytes())?;
@@ -60,9 +61,9 @@ pub(super) fn look_up<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), SyncRe
     Ok(())
 }
 
-/// The blocks of an event by CID, found at a cost that stays linear, whatever the event.
+/// The blocks of an event by CID, found at a cost that stays linear in the event.
 pub(super) enum Blocks<'a> {
-    /// Few enough to look at each.
+    /// Few enough to compare with each.
     Few(&'a [Block<'a>]),
     /// Sorted by CID.
     Many(Vec<&'a Block<'a>>),
@@ -98,10 +99,10 @@ impl<'a> BlockSource<'a> for Blocks<'a> {
     }
 }
 
-/// The tree without records.
+/// The root of the tree without records.
 pub(super) fn empty_tree() -> Cid {
     Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6")
 }
 
-/// Up to so many blocks, looking at each costs less than sorting them.
+/// Up to this many blocks, comparing with each costs less than sorting them.
 const FEW_BLOCKS: usize = 64;

@@ -1,5 +1,5 @@
-//! Why an event is refused: one variant for each row of the table of checks, or for each of the
-//! questions that a row asks.
+//! The reasons for rejecting an event: one variant for each row of the table of checks, or for each
+//! rule within a row.
 
 use atproto::commit::CommitError;
 use atproto::event::{FrameError, FrameFault};
@@ -11,7 +11,7 @@ use crypto::SignatureFault;
 
 use crate::commit::{object_code, signature_code};
 
-/// Why an event is refused. Texts are borrowed from the frame.
+/// Why an event is rejected. Texts are borrowed from the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyncRejection<'a> {
@@ -21,151 +21,154 @@ pub enum SyncRejection<'a> {
     /// The account is not a DID, or not in its normal form (row 2).
     #[error("the account {0:?} is not a DID in its normal form")]
     Did(&'a str),
-    /// Something is over its bound (row 3).
+    /// A part of the frame exceeds its limit (row 3).
     #[error("{0}")]
     Limit(FrameError),
-    /// The CAR slice of a `#sync` is over its bound (row 3).
-    #[error("a CAR slice of {len} bytes, over the limit of {limit} bytes for #sync")]
+    /// The CAR slice of a `#sync` exceeds its limit (row 3).
+    #[error("CAR slice of {len} bytes exceeds the limit of {limit} bytes for #sync")]
     SyncLimit {
-        /// Its length, in bytes.
+        /// Its length in bytes.
         len: usize,
-        /// The bound, in bytes.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The account is hosted elsewhere (row 4).
-    #[error("the account is not hosted by the server that sends this")]
+    /// The account is hosted by another server (row 4).
+    #[error("the account is not hosted by the server that sent the event")]
     Host,
     /// A revision is not a TID (row 6).
-    #[error("the field `{field}`: {error}")]
+    #[error("field `{field}`: {error}")]
     RevSyntax {
-        /// `rev` or `since`.
+        /// The field: `rev` or `since`.
         field: &'static str,
-        /// What is wrong with it.
+        /// The syntax error.
         error: SyntaxError,
     },
-    /// The revision lies too far ahead (row 7).
-    #[error("revision {rev} lies more than {window_micros} µs after {now_micros} µs since 1970")]
+    /// The revision is too far in the future (row 7).
+    #[error(
+        "revision {rev} is more than {window_micros} µs later than now ({now_micros} µs since 1970)"
+    )]
     FutureRev {
         /// The revision.
         rev: Tid,
-        /// What time it was, in microseconds since 1970.
+        /// The time of the judgement in microseconds since 1970.
         now_micros: u64,
-        /// What was allowed, in microseconds.
+        /// The window of the policy in microseconds.
         window_micros: u64,
     },
-    /// The CAR slice is not an archive of canonical blocks under their hashes (row 8).
+    /// The CAR slice is not an archive of canonical blocks with correct hashes (row 8).
     #[error("{0}")]
     Archive(FrameError),
-    /// The CAR slice names no root, or none that can be a commit (row 8).
+    /// The CAR slice has no root, or one that cannot be a commit (row 8).
     #[error("the CAR slice has no root that names a commit")]
     Root,
     /// The CAR slice lacks the block of its root (row 8).
     #[error("the CAR slice lacks the block of the commit {0}")]
     CommitMissing(Cid),
     /// The event and its CAR slice name different commits (row 9).
-    #[error("the event is about the commit {claimed}, its CAR slice about {root}")]
+    #[error("the event names the commit {claimed}, its CAR slice has the root {root}")]
     CommitCid {
-        /// The event's.
+        /// The commit that the event names.
         claimed: Cid,
-        /// The CAR slice's.
+        /// The root of the CAR slice.
         root: Cid,
     },
     /// The block of the commit is not a commit object of version 3 (row 10).
     #[error("commit object: {0}")]
     Commit(CommitError),
-    /// The commit is another account's (row 10).
-    #[error("the commit object is of the account {0:?}, the event of another")]
+    /// The commit object names another account (row 10).
+    #[error("the commit object is of the account {0:?}, the event is of another")]
     DidMismatch(&'a str),
-    /// The commit has another revision (row 10).
-    #[error("the commit object has the revision {0:?}, the event another")]
+    /// The commit object has another revision (row 10).
+    #[error("the commit object has the revision {0:?}, the event has another")]
     RevMismatch(&'a str),
     /// The signature is malformed, malleable, or not of the account's key (row 11).
-    #[error("the commit's signature: {0}")]
+    #[error("commit signature: {0}")]
     Signature(SignatureFault),
     /// The account's key is not known, so the signature could not be checked (row 11).
     #[error("the account's key is not known")]
     NoKey,
-    /// The event says that it leaves out what is too big (row 12).
-    #[error("the event says that it is too big and left something out")]
+    /// The event is marked `tooBig`: its contents are incomplete (row 12).
+    #[error("the event is marked `tooBig`, its contents are incomplete")]
     TooBig,
-    /// The event says that the repository was rebased (row 12).
-    #[error("the event says that the repository was rebased")]
+    /// The event is marked `rebase` (row 12).
+    #[error("the event is marked `rebase`")]
     Rebase,
-    /// The event does not say from which tree it starts (row 13).
+    /// The event does not name the tree it starts from (row 13).
     #[error("the event lacks `prevData`")]
     PrevDataMissing,
-    /// An operation's path is no collection and record key (row 16).
-    #[error("the operation on {path:?}: {error}")]
+    /// An operation's path is not a collection and a record key (row 16).
+    #[error("operation on {path:?}: {error}")]
     Path {
-        /// The path.
+        /// The operation's path.
         path: &'a str,
-        /// What is wrong with it.
+        /// The syntax error.
         error: SyntaxError,
     },
-    /// Two operations are on the same path (row 16).
-    #[error("two operations are on {0:?}")]
+    /// Two operations have the same path (row 16).
+    #[error("two operations have the path {0:?}")]
     DuplicatePath(&'a str),
     /// An operation has a CID that its action forbids, or lacks one that it needs (row 16).
-    #[error("the operation on {path:?}: {fault}")]
+    #[error("operation on {path:?}: {fault}")]
     Op {
         /// The operation's path.
         path: &'a str,
-        /// What is wrong with it.
+        /// The broken rule.
         fault: OpFault,
     },
     /// The record of a create or an update is not in the CAR slice (row 16).
     #[error("the record at {0:?} is not in the CAR slice")]
     RecordMissing(&'a str),
-    /// The record's CID is not one of DAG-CBOR under SHA-256, so that nothing is proved (row 16).
+    /// The record's CID is not of DAG-CBOR under SHA-256, so that nothing is proved (row 16).
     #[error("the CID of the record at {0:?} is not of DAG-CBOR under SHA-256")]
     RecordCid(&'a str),
-    /// A node of the tree that has to be read is not in the CAR slice (row 16).
+    /// A required tree node is not in the CAR slice (row 16).
     #[error("the tree node {0} is not in the CAR slice")]
     PartialTree(Cid),
-    /// A node of the tree is none, or breaks a rule of trees (row 16).
+    /// A tree node is malformed, or breaks a rule of trees (row 16).
     #[error("{0}")]
     Tree(TreeError),
-    /// Undoing the operations leads to another tree: they are not all that happened (row 17).
-    #[error("without its operations the tree is {found}, not `prevData` {prev_data}")]
+    /// Undoing the operations leads to another tree: they are not the whole change (row 17).
+    #[error("undoing the operations leads to the tree {found}, not to `prevData` {prev_data}")]
     Inversion {
-        /// The tree that the event says it starts from.
+        /// The tree that the event names as its start.
         prev_data: Cid,
-        /// The tree that it must have started from.
+        /// The tree found by undoing the operations.
         found: Cid,
     },
     /// The event's time is not a datetime (row 18).
-    #[error("the time {0:?} is not a datetime")]
+    #[error("`time` {0:?} is not a datetime")]
     Time(&'a str),
 }
 
-/// What is wrong with an operation.
+/// The rule that an operation breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpFault {
     /// A create or an update without `cid`.
-    #[error("what it wrote is not told")]
+    #[error("a create or update requires `cid`")]
     CidMissing,
     /// A delete with `cid`.
-    #[error("a delete has no new record")]
+    #[error("a delete forbids `cid`")]
     CidForbidden,
     /// An update or a delete without `prev`.
-    #[error("what was there before is not told")]
+    #[error("an update or delete requires `prev`")]
     PrevMissing,
     /// A create with `prev`.
-    #[error("a create has no record before")]
+    #[error("a create forbids `prev`")]
     PrevForbidden,
-    /// The signed tree holds nothing where something was written.
-    #[error("the signed tree holds no record there")]
+    /// The signed tree has no record where the operation wrote one.
+    #[error("the signed tree has no record at this path")]
     NotInTree,
-    /// The signed tree holds something else than was written.
-    #[error("the signed tree holds another record there")]
+    /// The signed tree has another record than the operation wrote.
+    #[error("the signed tree has another record at this path")]
     OtherInTree,
-    /// The signed tree still holds a record that was deleted.
-    #[error("the signed tree still holds a record there")]
+    /// The signed tree still has the record that the operation deleted.
+    #[error("the signed tree still has a record at this path")]
     StillInTree,
 }
 
 impl SyncRejection<'_> {
-    /// The stable name of the rule that was broken.
+    /// The stable code of the broken rule.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Frame(error) | Self::Limit(error) | Self::Archive(error) => frame_code(error),
@@ -197,7 +200,7 @@ impl SyncRejection<'_> {
         }
     }
 
-    /// The row of the [table of checks](super#the-table-of-checks) that it stands for.
+    /// The row of the [table of checks](super#the-table-of-checks).
     pub fn row(&self) -> u8 {
         match self {
             Self::Frame(_) => 1,
@@ -224,8 +227,8 @@ impl SyncRejection<'_> {
         }
     }
 
-    /// Whether a fresh look at the account's DID document may change the verdict: its key may be new.
-    /// Worth one look, and judging the frame once more.
+    /// Whether the verdict may change with a fresh DID document, because the key or host that was used
+    /// may be outdated. Worth one lookup, and judging the frame once more.
     pub fn may_be_stale_key(&self) -> bool {
         matches!(self, Self::NoKey | Self::Host)
             || matches!(self, Self::Signature(SignatureFault::Mismatch | SignatureFault::Key))
@@ -243,7 +246,7 @@ impl From<TreeError> for SyncRejection<'_> {
 }
 
 impl From<FrameError> for SyncRejection<'_> {
-    /// The row that a frame's fault belongs to.
+    /// The rejection of the row that a frame's fault belongs to.
     #[cold]
     fn from(error: FrameError) -> Self {
         match error.fault {
@@ -257,7 +260,7 @@ impl From<FrameError> for SyncRejection<'_> {
     }
 }
 
-/// The stable name of what is wrong with a frame.
+/// The stable code of a frame's fault.
 fn frame_code(error: &FrameError) -> &'static str {
     match error.fault {
         FrameFault::Cbor(Reason::Expected(_)) | FrameFault::Missing(_) | FrameFault::Field(_) => {
