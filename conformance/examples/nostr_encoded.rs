@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use bumpalo::Bump;
 use wireproof::kernels::hex;
-use wireproof::nostr::canonical::{self, Controls};
+use wireproof::nostr::canonical::{self, ControlChars};
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, Limits, OwnedEvent};
 
@@ -72,7 +72,7 @@ fn made_events() -> Vec<OwnedEvent> {
             sig: [0xff; 64],
         };
         event.id =
-            canonical::id(&event.borrow_in(&Bump::new()), Controls::Verbatim, &mut Vec::new());
+            canonical::id(&event.borrow_in(&Bump::new()), ControlChars::Verbatim, &mut Vec::new());
         event
     };
     (0..20).map(event).collect()

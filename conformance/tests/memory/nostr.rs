@@ -1,7 +1,7 @@
 //! How much memory does it take to read Nostr events in borrowed form?
 
 use bumpalo::Bump;
-use wireproof::nostr::canonical::{self, Controls};
+use wireproof::nostr::canonical::{self, ControlChars};
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, Limits, Value};
 use wireproof_conformance::fixtures;
@@ -77,7 +77,7 @@ fn made_events() -> Vec<Event<'static>> {
         let content = ["", "hello", "\u{1f30d} and more"][kind as usize % 3];
         let (id, pubkey, sig) = ([0; 32], [1; 32], [2; 64]);
         let mut event = Event { id, pubkey, created_at: 1_700_000_000, kind, tags, content, sig };
-        event.id = canonical::id(&event, Controls::Verbatim, &mut Vec::new());
+        event.id = canonical::id(&event, ControlChars::Verbatim, &mut Vec::new());
         event
     };
     (0..).zip(LISTS).map(event).collect()

@@ -76,32 +76,28 @@ fn edges() -> Vec<(&'static str, OwnedEvent)> {
 
 /// The cases that a layout has no place for: in which formats, and what they say.
 const REFUSED: &[(&str, &[&str], &str)] = &[
-    ("control characters", NOTE, "1 zeros in a value, of which this format can hold 0"),
-    ("the first second", NOTE, "created_at -9223372036854775808 has no place in this format"),
-    ("a second before 1970", NOTE, "created_at -1 has no place in this format"),
-    ("256 values in a tag", OF_ONE_BYTE, "256 values of a tag, of which this format can hold 255"),
-    (
-        "70,000 values in a tag",
-        OF_ONE_BYTE,
-        "70000 values of a tag, of which this format can hold 255",
-    ),
-    ("70,000 values in a tag", NOTE, "70000 values of a tag, of which this format can hold 65535"),
-    ("70,000 tags", ENVELOPE, "70000 tags, of which this format can hold 65535"),
-    ("70,000 tags", NOTE, "70000 tags, of which this format can hold 65535"),
+    ("control characters", NOTE, "1 NUL bytes in a value: this format holds at most 0"),
+    ("the first second", NOTE, "this format cannot hold `created_at` -9223372036854775808"),
+    ("a second before 1970", NOTE, "this format cannot hold `created_at` -1"),
+    ("256 values in a tag", OF_ONE_BYTE, "256 values in a tag: this format holds at most 255"),
+    ("70,000 values in a tag", OF_ONE_BYTE, "70000 values in a tag: this format holds at most 255"),
+    ("70,000 values in a tag", NOTE, "70000 values in a tag: this format holds at most 65535"),
+    ("70,000 tags", ENVELOPE, "70000 tags: this format holds at most 65535"),
+    ("70,000 tags", NOTE, "70000 tags: this format holds at most 65535"),
     (
         "a value of 32,768 bytes",
         ENVELOPE,
-        "32768 bytes of a value, of which this format can hold 32767",
+        "32768 bytes in a value: this format holds at most 32767",
     ),
     (
         "a value of 65,536 bytes",
         ENVELOPE,
-        "65536 bytes of a value, of which this format can hold 32767",
+        "65536 bytes in a value: this format holds at most 32767",
     ),
     (
         "a value of 65,536 digits",
         ENVELOPE,
-        "32768 bytes of a value, of which this format can hold 32767",
+        "32768 bytes in a value: this format holds at most 32767",
     ),
 ];
 

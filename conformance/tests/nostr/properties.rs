@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, OwnedEvent, verify_many};
 
-use crate::made::{self, RAISED, encoded, there_and_back};
+use crate::made::{self, encoded, raised_limits, there_and_back};
 
 proptest! {
     #[test]
@@ -24,7 +24,7 @@ proptest! {
         let plain = event.borrow_in(&arena);
         for one in Format::ALL {
             let Ok(bytes) = encoded(*one, &plain) else { continue };
-            let read = one.decode(&bytes, &arena, &RAISED).unwrap();
+            let read = one.decode(&bytes, &arena, &raised_limits()).unwrap();
             for other in Format::ALL {
                 prop_assert_eq!(
                     encoded(*other, &read),
@@ -46,7 +46,7 @@ proptest! {
             let singly = events.iter().all(|event| encoded(*format, event).is_ok());
             prop_assert_eq!(format.encode_batch(&events, &mut bytes).is_ok(), singly);
             if singly {
-                let back = format.decode_batch(&bytes, &arena, &RAISED);
+                let back = format.decode_batch(&bytes, &arena, &raised_limits());
                 prop_assert_eq!(back, Ok(&events[..]), "{}", format.name());
             }
         }

@@ -111,7 +111,7 @@ const WITHOUT_A_PLACE: &[(&str, &[(&str, &str)])] =
 /// A value of a tag that is longer than fifteen bits can tell.
 const LONG_VALUE: &[(&str, &str)] = &[(
     "43b392c5423120a4346e2a8c2268e87aa4227dd09cb5148f2f8485b27557589b",
-    "41230 bytes of a value, of which this format can hold 32767",
+    "41230 bytes in a value: this format holds at most 32767",
 )];
 
 /// How many real events there are.

@@ -83,7 +83,7 @@ const WITHOUT_A_SUMMARY: &[(&str, &str)] = &[
     ("4b77f5adb6a0ff37c5a4dd6b4a569233c8ec958b6bba41c9b68dc517431d6b1a", NO_ID),
 ];
 
-const NO_ID: &str = "an e or a p that is no id, which has no place in this format";
+const NO_ID: &str = "this format cannot hold a tag `e` or `p` whose value is not an id";
 
 /// Bytes in front of the tags.
 const HEAD_BYTES: usize = 88;

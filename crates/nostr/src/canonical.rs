@@ -1,27 +1,27 @@
-//! Which bytes is an event's id the SHA-256 of?
+//! The canonical form: the bytes whose SHA-256 is the id of an event.
 //!
-//! NIP-01: the UTF-8 of `[0,<pubkey>,<created_at>,<kind>,<tags>,<content>]`, without spaces. Seven
+//! NIP-01 defines it as the UTF-8 of `[0,<pubkey>,<created_at>,<kind>,<tags>,<content>]` without spaces. Seven
 //! characters are escaped in text and no others:
 //!
 //! | character | U+0008 | U+0009 | U+000A | U+000C | U+000D | `"` | `\` |
 //! |---|---|---|---|---|---|---|---|
 //! | written | `\b` | `\t` | `\n` | `\f` | `\r` | `\"` | `\\` |
 //!
-//! Other control characters are *included verbatim*, says NIP-01; the JSON writers that most clients
-//! use tell them as `\u00XX`. No known real event has one. [`Controls`] chooses.
+//! NIP-01 requires other control characters to be *included verbatim*; the JSON writers of most clients escape
+//! them as `\u00XX`. No known real event has one. [`ControlChars`] selects the form.
 
 use kernels::append::{Appender, Pieces, append};
 use kernels::{hex, json, prefetch, sha256};
 
 use crate::{Event, Tag, Value};
 
-/// How are control characters told that NIP-01 has no escape for?
+/// Form of the control characters for which NIP-01 has no escape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Controls {
-    /// As they are: the letter of NIP-01.
+pub enum ControlChars {
+    /// Verbatim, as NIP-01 requires.
     #[default]
     Verbatim,
-    /// As `\u00XX`: what JSON asks for, and most writers of events do.
+    /// Escaped as `\u00XX`, as JSON requires and most clients do.
     Escaped,
 }
 
@@ -29,21 +29,21 @@ pub enum Controls {
 ///
 /// ```
 /// # use bumpalo::Bump;
-/// # use wireproof_nostr::{canonical::{self, Controls}, example, formats::Format, Limits};
+/// # use wireproof_nostr::{canonical::{self, ControlChars}, example, formats::Format, Limits};
 /// # let arena = Bump::new();
 /// let event = Format::Json.decode(example::JSON.as_bytes(), &arena, &Limits::default())?;
 /// let mut bytes = Vec::new();
-/// canonical::write(&event, Controls::Verbatim, &mut bytes);
+/// canonical::write(&event, ControlChars::Verbatim, &mut bytes);
 /// assert!(bytes.starts_with(b"[0,\"") && bytes.ends_with(b"]"));
 /// # Ok::<(), wireproof_nostr::DecodeError>(())
 /// ```
-pub fn write(event: &Event<'_>, controls: Controls, out: &mut Vec<u8>) {
+pub fn write(event: &Event<'_>, controls: ControlChars, out: &mut Vec<u8>) {
     append(Canonical { event, controls }, out);
 }
 
 struct Canonical<'e> {
     event: &'e Event<'e>,
-    controls: Controls,
+    controls: ControlChars,
 }
 
 impl Pieces for Canonical<'_> {
@@ -64,8 +64,8 @@ impl Pieces for Canonical<'_> {
     }
 }
 
-/// The id that `event` must have, with `scratch` as memory.
-pub fn id(event: &Event<'_>, controls: Controls, scratch: &mut Vec<u8>) -> [u8; 32] {
+/// Computes the id of `event`; `scratch` holds the canonical form.
+pub fn id(event: &Event<'_>, controls: ControlChars, scratch: &mut Vec<u8>) -> [u8; 32] {
     scratch.clear();
     write(event, controls, scratch);
     sha256::digest(scratch)
@@ -73,11 +73,11 @@ pub fn id(event: &Event<'_>, controls: Controls, scratch: &mut Vec<u8>) -> [u8; 
 
 /// Appends the tags as JSON.
 #[inline(always)]
-pub(crate) fn write_tags(tags: &[Tag<'_>], controls: Controls, out: &mut Appender) {
+pub(crate) fn write_tags(tags: &[Tag<'_>], controls: ControlChars, out: &mut Appender) {
     out.byte(b'[');
-    for (at, tag) in tags.iter().enumerate() {
-        ask_ahead(tags, at);
-        if at > 0 {
+    for (index, tag) in tags.iter().enumerate() {
+        prefetch_ahead(tags, index);
+        if index > 0 {
             out.byte(b',');
         }
         write_tag(tag, controls, out);
@@ -85,23 +85,23 @@ pub(crate) fn write_tags(tags: &[Tag<'_>], controls: Controls, out: &mut Appende
     out.byte(b']');
 }
 
-/// Asks for what will be written soon: of lists of thousands that nobody has just read, half of the time
-/// is waiting for memory.
+/// Prefetches tags that will be written soon: for lists of thousands of tags that are not in the cache, half of
+/// the time is waiting for memory.
 #[inline(always)]
-fn ask_ahead(tags: &[Tag<'_>], at: usize) {
-    if let Some(tag) = tags.get(at + 2 * TAGS_AHEAD) {
+fn prefetch_ahead(tags: &[Tag<'_>], index: usize) {
+    if let Some(tag) = tags.get(index + 2 * PREFETCH_DISTANCE) {
         prefetch::element(tag, 0);
     }
-    if let Some([.., Value::Text(text)]) = tags.get(at + TAGS_AHEAD) {
+    if let Some([.., Value::Text(text)]) = tags.get(index + PREFETCH_DISTANCE) {
         prefetch::element(text.as_bytes(), 0);
     }
 }
 
 #[inline(always)]
-fn write_tag(tag: Tag<'_>, controls: Controls, out: &mut Appender) {
+fn write_tag(tag: Tag<'_>, controls: ControlChars, out: &mut Appender) {
     out.byte(b'[');
-    for (at, value) in tag.iter().enumerate() {
-        if at > 0 {
+    for (index, value) in tag.iter().enumerate() {
+        if index > 0 {
             out.byte(b',');
         }
         write_value(value, controls, out);
@@ -110,7 +110,7 @@ fn write_tag(tag: Tag<'_>, controls: Controls, out: &mut Appender) {
 }
 
 #[inline(always)]
-fn write_value(value: &Value<'_>, controls: Controls, out: &mut Appender) {
+fn write_value(value: &Value<'_>, controls: ControlChars, out: &mut Appender) {
     match value {
         Value::Text(text) => write_text(text, controls, out),
         Value::Hex(bytes) => {
@@ -123,24 +123,24 @@ fn write_value(value: &Value<'_>, controls: Controls, out: &mut Appender) {
 
 /// Appends text in quotes.
 #[inline(always)]
-pub(crate) fn write_text(text: &str, controls: Controls, out: &mut Appender) {
+pub(crate) fn write_text(text: &str, controls: ControlChars, out: &mut Appender) {
     if !out.quoted(text.as_bytes()) {
         out.with_vec(|list| write_escaped(text.as_bytes(), controls, list));
     }
 }
 
-fn write_escaped(mut rest: &[u8], controls: Controls, out: &mut Vec<u8>) {
+fn write_escaped(mut rest: &[u8], controls: ControlChars, out: &mut Vec<u8>) {
     out.push(b'"');
     loop {
         let plain = json::append_plain(rest, out);
-        let Some((first, behind)) = rest[plain..].split_first() else { break };
+        let Some((first, after)) = rest[plain..].split_first() else { break };
         write_special(*first, controls, out);
-        rest = behind;
+        rest = after;
     }
     out.push(b'"');
 }
 
-fn write_special(byte: u8, controls: Controls, out: &mut Vec<u8>) {
+fn write_special(byte: u8, controls: ControlChars, out: &mut Vec<u8>) {
     let letter = match (byte, controls) {
         (b'\n', _) => b'n',
         (b'\t', _) => b't',
@@ -148,8 +148,8 @@ fn write_special(byte: u8, controls: Controls, out: &mut Vec<u8>) {
         (0x08, _) => b'b',
         (0x0c, _) => b'f',
         (b'"' | b'\\', _) => byte,
-        (_, Controls::Verbatim) => return out.push(byte),
-        (_, Controls::Escaped) => {
+        (_, ControlChars::Verbatim) => return out.push(byte),
+        (_, ControlChars::Escaped) => {
             out.extend_from_slice(b"\\u00");
             return hex::encode_into(&[byte], out);
         }
@@ -164,7 +164,7 @@ pub(crate) fn write_integer(value: i64, out: &mut Appender) {
     out.bytes(&digits[start..]);
 }
 
-/// An integer in decimal, and where it starts.
+/// The decimal digits of an integer, right-aligned, and the index of the first.
 #[inline]
 fn decimal(value: i64) -> ([u8; 20], usize) {
     // i64::MIN has 19 digits and a sign.
@@ -184,22 +184,22 @@ fn decimal(value: i64) -> ([u8; 20], usize) {
     (digits, start)
 }
 
-/// How many tags are written between asking for one and writing it.
-const TAGS_AHEAD: usize = 12;
+/// Number of tags between prefetching one and writing it.
+const PREFETCH_DISTANCE: usize = 12;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_told_in_decimal() {
+    fn integers_are_written_in_decimal() {
         for value in [0, 1, -1, 9, 10, 1_720_000_000, i64::MAX, i64::MIN] {
             let (digits, start) = decimal(value);
             assert_eq!(&digits[start..], value.to_string().as_bytes());
         }
     }
 
-    struct Text<'t>(&'t str, Controls);
+    struct Text<'t>(&'t str, ControlChars);
 
     impl Pieces for Text<'_> {
         fn append_to(self, out: &mut Appender) {
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    fn told(text: &str, controls: Controls) -> String {
+    fn quoted(text: &str, controls: ControlChars) -> String {
         let mut out = Vec::new();
         append(Text(text, controls), &mut out);
         String::from_utf8(out).unwrap()
@@ -227,9 +227,13 @@ mod tests {
                 0x5c => r"\\".to_owned(),
                 _ => text.clone(),
             };
-            assert_eq!(told(&text, Controls::Verbatim), format!("\"{expected}\""), "{code:x}");
+            assert_eq!(
+                quoted(&text, ControlChars::Verbatim),
+                format!("\"{expected}\""),
+                "{code:x}"
+            );
             let json = serde_json::to_string(&text).unwrap();
-            assert_eq!(told(&text, Controls::Escaped), json, "{code:x}");
+            assert_eq!(quoted(&text, ControlChars::Escaped), json, "{code:x}");
         }
     }
 }

@@ -1,67 +1,67 @@
-//! Why are bytes no event, and why can a format not hold one?
+//! Errors of decoding and encoding: the rule that was broken, and where.
 
 use crate::Limit;
 
-/// Why bytes are no event of a format, and where.
+/// Why bytes are not an event of a format, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset}: {reason}")]
 pub struct DecodeError {
     /// Bytes from the start of the input to the item that broke the rule.
     pub offset: usize,
-    /// The rule.
+    /// The broken rule.
     pub reason: Reason,
 }
 
 impl DecodeError {
-    /// The fault `reason` at `offset`.
+    /// The error `reason` at `offset`.
     #[cold]
     pub fn new(offset: usize, reason: Reason) -> Self {
         Self { offset, reason }
     }
 }
 
-/// A rule of a format, or a bound of [`Limits`](crate::Limits).
+/// A broken rule of a format, or an exceeded limit of [`Limits`](crate::Limits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The bytes end inside this item.
-    #[error("the bytes end inside this item")]
+    /// The input ends inside this item.
+    #[error("the input ends inside this item")]
     Truncated,
-    /// Bytes follow the event.
-    #[error("bytes follow the event")]
+    /// Bytes follow the event or the batch.
+    #[error("unexpected bytes after the end")]
     TrailingBytes,
     /// Text is not UTF-8.
-    #[error("text that is not UTF-8")]
+    #[error("text is not UTF-8")]
     Utf8,
     /// A varint or a head in more bytes than it needs.
-    #[error("an integer in more bytes than it needs")]
+    #[error("integer or length is not in its shortest form")]
     NotMinimal,
     /// An integer that its field cannot hold.
-    #[error("{} out of range", .0.name())]
+    #[error("`{}` is out of range", .0.name())]
     Range(Field),
-    /// A field that is not as long as it must be.
-    #[error("{} of a wrong length", .0.name())]
+    /// A field of the wrong length.
+    #[error("`{}` has the wrong length", .0.name())]
     Length(Field),
     /// Digits that are not lower-case hexadecimal.
-    #[error("{} that is not lower-case hexadecimal", .0.name())]
+    #[error("`{}` is not lower-case hexadecimal", .0.name())]
     Hex(Field),
-    /// A field that is not there.
-    #[error("{} is missing", .0.name())]
+    /// A missing field.
+    #[error("`{}` is missing", .0.name())]
     Missing(Field),
-    /// A field that was there before.
-    #[error("{} a second time", .0.name())]
+    /// A field that is present twice.
+    #[error("duplicate `{}`", .0.name())]
     Duplicate(Field),
-    /// Something else than what must stand here.
-    #[error("{0} expected")]
+    /// Something other than what the format requires here.
+    #[error("expected {0}")]
     Expected(&'static str),
-    /// What the format could say shorter or in another way, and must.
-    #[error("{0}")]
+    /// A valid item in an encoding that is not the canonical one.
+    #[error("not canonical: {0}")]
     NotCanonical(&'static str),
-    /// Another version of the format.
-    #[error("version {0}, which is not read")]
+    /// An unknown version of the format.
+    #[error("unsupported version {0}")]
     Version(u64),
-    /// More than a limit allows.
-    #[error("more {} than the limit allows", .0.name())]
+    /// An exceeded limit.
+    #[error("more {} than the limit", .0.name())]
     Limit(Limit),
 }
 
@@ -76,7 +76,7 @@ pub enum Field {
     CreatedAt,
     /// `kind`.
     Kind,
-    /// `tags`, or a value in them.
+    /// `tags`, or a value of a tag.
     Tags,
     /// `content`.
     Content,
@@ -85,11 +85,11 @@ pub enum Field {
 }
 
 impl Field {
-    /// All fields, in the order of NIP-01's JSON as most write it.
+    /// All fields, in the order in which most clients write the JSON of NIP-01.
     pub const ALL: [Self; 7] =
         [Self::Id, Self::Pubkey, Self::CreatedAt, Self::Kind, Self::Tags, Self::Content, Self::Sig];
 
-    /// Its name in JSON.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -103,39 +103,54 @@ impl Field {
     }
 }
 
-/// Why a format cannot hold an event. Nothing was written.
+/// Why a format cannot hold an event. The output is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// More of something than the layout can count.
-    #[error("{count} {what}, of which this format can hold {most}")]
+    #[error("{count} {what}: this format holds at most {max}")]
     TooMany {
         /// What is counted or measured, in the plural.
         what: &'static str,
-        /// How many there are.
+        /// The number in the event.
         count: usize,
-        /// How many there may be.
-        most: usize,
+        /// The maximum of the layout.
+        max: usize,
     },
-    /// The id is not that of the event, and the layout leaves out what its reader computes.
-    #[error("an id that is not that of the event cannot be told by leaving it out")]
+    /// The id is not that of the event, and the layout leaves the id out.
+    #[error("the id is not the hash of the event: this format leaves the id out")]
     Id,
-    /// Something that the format has no place for.
-    #[error("{0}, which has no place in this format")]
-    NoPlace(&'static str),
-    /// A value that the layout has no place for.
-    #[error("{} {value} has no place in this format", .field.name())]
+    /// Something that the layout has no representation for.
+    #[error("this format cannot hold {0}")]
+    Unsupported(&'static str),
+    /// A value outside the range of the layout.
+    #[error("this format cannot hold `{}` {value}", .field.name())]
     Range {
         /// The field.
         field: Field,
-        /// Its value.
+        /// The value in the event.
         value: i64,
     },
 }
 
 impl EncodeError {
-    /// Refuses `count` of `what` if it is more than `most`.
-    pub(crate) fn at_most(what: &'static str, count: usize, most: usize) -> Result<(), Self> {
-        if count > most { Err(Self::TooMany { what, count, most }) } else { Ok(()) }
+    /// Rejects a `count` of `what` above `max`.
+    pub(crate) fn at_most(what: &'static str, count: usize, max: usize) -> Result<(), Self> {
+        if count > max { Err(Self::TooMany { what, count, max }) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EventFault;
+
+    #[test]
+    fn errors_are_standard_errors_that_threads_can_exchange() {
+        fn is_error<E: std::error::Error + Send + Sync + 'static>() {}
+        is_error::<DecodeError>();
+        is_error::<Reason>();
+        is_error::<EncodeError>();
+        is_error::<EventFault>();
     }
 }

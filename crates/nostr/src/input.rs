@@ -1,16 +1,16 @@
-//! How are bytes of a stranger read: each length held against what is left before it is used.
+//! The reader of untrusted bytes: every length is checked against the remaining input before use.
 
 use kernels::utf8;
 
-use crate::{DecodeError, Field, Limit, Limits, Reason};
+use crate::{DecodeError, Field, Limit, Reason, limits};
 
-/// Bytes that are read from the front.
+/// Input that is read from the front.
 ///
-/// What is not inlined takes no reference to it: the compiler then keeps it in registers.
+/// Functions that are not inlined take no reference to it, so that the compiler keeps it in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Input<'a> {
     rest: &'a [u8],
-    // Where the rest ends in what offsets are counted in: rest.len() <= end
+    // The offset of the end of `rest`: rest.len() <= end
     end: usize,
 }
 
@@ -20,25 +20,25 @@ impl<'a> Input<'a> {
         Self { rest: bytes, end: bytes.len() }
     }
 
-    /// Bytes read so far.
+    /// Offset of the next byte.
     #[inline]
     pub(crate) fn offset(&self) -> usize {
         self.end - self.rest.len()
     }
 
-    /// What was not read yet.
+    /// The remaining bytes.
     #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The fault `reason` at what is read next.
+    /// The error `reason` at the next byte.
     #[inline]
-    pub(crate) fn fault(&self, reason: Reason) -> DecodeError {
+    pub(crate) fn error(&self, reason: Reason) -> DecodeError {
         DecodeError::new(self.offset(), reason)
     }
 
-    /// The next `len` bytes.
+    /// Reads `len` bytes.
     #[inline]
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         match self.rest.split_at_checked(len) {
@@ -46,18 +46,18 @@ impl<'a> Input<'a> {
                 self.rest = rest;
                 Ok(taken)
             }
-            None => Err(self.fault(Reason::Truncated)),
+            None => Err(self.error(Reason::Truncated)),
         }
     }
 
-    /// The next `len` bytes as an input of their own, whose offsets go on counting from where ours do.
+    /// Reads `len` bytes as an input of their own, with the same origin of offsets.
     #[inline]
     pub(crate) fn part(&mut self, len: usize) -> Result<Self, DecodeError> {
         let start = self.offset();
         Ok(Self { rest: self.take(len)?, end: start + len })
     }
 
-    /// The next `N` bytes.
+    /// Reads `N` bytes.
     #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], DecodeError> {
         match self.rest.split_first_chunk() {
@@ -65,18 +65,18 @@ impl<'a> Input<'a> {
                 self.rest = rest;
                 Ok(taken)
             }
-            None => Err(self.fault(Reason::Truncated)),
+            None => Err(self.error(Reason::Truncated)),
         }
     }
 
-    /// The next byte.
+    /// Reads one byte.
     #[inline]
     pub(crate) fn byte(&mut self) -> Result<u8, DecodeError> {
         let [byte] = *self.array()?;
         Ok(byte)
     }
 
-    /// The next `len` bytes as text.
+    /// Reads `len` bytes of UTF-8.
     #[inline]
     pub(crate) fn text(&mut self, len: usize) -> Result<&'a str, DecodeError> {
         let start = self.offset();
@@ -84,7 +84,7 @@ impl<'a> Input<'a> {
         utf8::from_utf8(bytes).ok_or_else(|| DecodeError::new(start, Reason::Utf8))
     }
 
-    /// The next minimal LEB128, of all 64 bits.
+    /// Reads a minimal LEB128 integer of up to 64 bits.
     #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
         if let [first @ 0..0x80, rest @ ..] = self.rest {
@@ -96,45 +96,44 @@ impl<'a> Input<'a> {
                 self.rest = rest;
                 Ok(value)
             }
-            Err(reason) => Err(self.fault(reason)),
+            Err(reason) => Err(self.error(reason)),
         }
     }
 
-    /// The next varint as a count of items that take `least_bytes` each at least, of which `limit`
-    /// allows `most`.
+    /// Reads a varint that counts items of at least `min_bytes` each, at most `max` of them.
     #[inline]
     pub(crate) fn count(
         &mut self,
-        least_bytes: usize,
+        min_bytes: usize,
         limit: Limit,
-        most: usize,
+        max: usize,
     ) -> Result<usize, DecodeError> {
         let start = *self;
         let count = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
-        hold(count, most, limit, start.offset())?;
-        match count.checked_mul(least_bytes) {
+        limits::check(count, max, limit, start.offset())?;
+        match count.checked_mul(min_bytes) {
             Some(bytes) if bytes <= self.rest().len() => Ok(count),
-            _ => Err(start.fault(Reason::Truncated)),
+            _ => Err(start.error(Reason::Truncated)),
         }
     }
 
-    /// That nothing is left.
+    /// Checks that no bytes remain.
     pub(crate) fn end(&self) -> Result<(), DecodeError> {
-        if self.rest().is_empty() { Ok(()) } else { Err(self.fault(Reason::TrailingBytes)) }
+        if self.rest().is_empty() { Ok(()) } else { Err(self.error(Reason::TrailingBytes)) }
     }
 }
 
 fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), Reason> {
     let mut value = 0;
-    for (at, byte) in bytes.iter().take(10).enumerate() {
-        if at == 9 && *byte > 1 {
+    for (index, byte) in bytes.iter().take(10).enumerate() {
+        if index == 9 && *byte > 1 {
             return Err(Reason::Expected("an integer of 64 bits"));
         }
-        value |= u64::from(byte & 0x7f) << (7 * at);
+        value |= u64::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            let is_minimal = *byte > 0 || at == 0;
+            let is_minimal = *byte > 0 || index == 0;
             return if is_minimal {
-                Ok((value, &bytes[at + 1..]))
+                Ok((value, &bytes[index + 1..]))
             } else {
                 Err(Reason::NotMinimal)
             };
@@ -143,7 +142,7 @@ fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), Reason> {
     Err(Reason::Truncated)
 }
 
-/// Appends the minimal LEB128 of `value`, all 64 bits of it.
+/// Appends `value` as minimal LEB128.
 #[inline]
 pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
@@ -153,50 +152,13 @@ pub(crate) fn write_varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// How many bytes [`write_varint`] appends.
+/// Length of `value` as minimal LEB128 in bytes.
 #[inline]
 pub(crate) fn varint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-impl Limits {
-    /// Refuses content over its limit.
-    #[inline]
-    pub(crate) fn hold_content(&self, len: usize, offset: usize) -> Result<(), DecodeError> {
-        hold(len, self.content_bytes, Limit::ContentBytes, offset)
-    }
-
-    /// Refuses a value over its limit.
-    #[inline]
-    pub(crate) fn hold_value(&self, text_len: usize, offset: usize) -> Result<(), DecodeError> {
-        hold(text_len, self.value_bytes, Limit::ValueBytes, offset)
-    }
-
-    /// Refuses more tags than the limit.
-    #[inline]
-    pub(crate) fn hold_tags(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
-        hold(count, self.tags, Limit::Tags, offset)
-    }
-
-    /// Refuses more values of a tag than the limit.
-    #[inline]
-    pub(crate) fn hold_tag_values(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
-        hold(count, self.tag_values, Limit::TagValues, offset)
-    }
-
-    /// Refuses more events than the limit.
-    #[inline]
-    pub(crate) fn hold_events(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
-        hold(count, self.events, Limit::Events, offset)
-    }
-}
-
-#[inline]
-fn hold(count: usize, most: usize, limit: Limit, offset: usize) -> Result<(), DecodeError> {
-    if count > most { Err(DecodeError::new(offset, Reason::Limit(limit))) } else { Ok(()) }
-}
-
-/// The kind that `value` is, if it is one.
+/// Converts a kind that was read at `offset`.
 #[inline]
 pub(crate) fn kind(value: u64, offset: usize) -> Result<u16, DecodeError> {
     u16::try_from(value).map_err(|_| DecodeError::new(offset, Reason::Range(Field::Kind)))
@@ -207,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_varint_carries_all_64_bits_and_no_more() {
+    fn a_varint_holds_64_bits_and_no_more() {
         for value in [0, 1, 127, 128, 300, 1 << 35, u64::MAX >> 1, u64::MAX] {
             let mut bytes = Vec::new();
             write_varint(value, &mut bytes);
@@ -216,8 +178,8 @@ mod tests {
             assert_eq!(input.varint(), Ok(value));
             assert_eq!(input.end(), Ok(()));
             for len in 0..bytes.len() {
-                let fault = Input::new(&bytes[..len]).varint().unwrap_err();
-                assert_eq!(fault.reason, Reason::Truncated);
+                let error = Input::new(&bytes[..len]).varint().unwrap_err();
+                assert_eq!(error.reason, Reason::Truncated);
             }
         }
         let reason = |bytes| Input::new(bytes).varint().unwrap_err().reason;
@@ -226,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_held_against_its_limit_and_against_what_is_left() {
+    fn a_count_is_checked_against_its_limit_and_the_remaining_input() {
         let count = |bytes| Input::new(bytes).count(2, Limit::Tags, 3);
         assert_eq!(count(&[2, 0, 0, 0, 0]), Ok(2));
         assert_eq!(count(&[2, 0, 0, 0]).unwrap_err().reason, Reason::Truncated);

@@ -1,16 +1,16 @@
-//! Nostr: events, their ids and signatures, and every binary format in which they travel.
+//! Nostr events: ids, signatures, and the binary formats in use.
 //!
-//! | module or item | question it answers |
+//! | module or item | purpose |
 //! |---|---|
-//! | [`Event`] | what does this event say? |
-//! | [`canonical`] | which bytes is an event's id the SHA-256 of? |
-//! | [`Event::verify`], [`verify_many`] | is this event its author's, are these many? |
-//! | [`formats`] | how does an event travel, and what do these bytes say in that format? |
-//! | [`Limits`] | how large may an event be? |
+//! | [`Event`], [`OwnedEvent`] | an event, borrowed or owned |
+//! | [`canonical`] | the bytes whose SHA-256 is the id |
+//! | [`Event::verify`], [`verify_many`] | checks of id and signature, one by one or in batches |
+//! | [`formats`] | encoding and decoding in every format |
+//! | [`Limits`] | limits on the size of decoded events |
 //!
-//! A decoded [`Event`] borrows from the bytes it was read from and from an arena that the caller
-//! brings and resets between events: in a steady state nothing is allocated. Text that a format keeps as the
-//! bytes of its hexadecimal digits stays so ([`Value::Hex`]) until somebody asks for the text.
+//! A decoded [`Event`] borrows from its encoded bytes and from an arena that the caller owns and resets between
+//! events, so that steady-state decoding does not allocate. Hexadecimal text that a format stores as bytes stays
+//! bytes ([`Value::Hex`]) until a caller asks for the text.
 //!
 //! ```
 //! use bumpalo::Bump;
@@ -24,25 +24,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing here reads a file, a socket or a clock, and no input makes it panic, recurse past a stated
-//! bound, or take memory out of proportion to its length.
+//! The crate reads no file, socket or clock. No input makes it panic, recurse past a stated limit, or allocate
+//! memory out of proportion to its length.
 
 #![forbid(unsafe_code)]
 
+mod arena_list;
 pub mod canonical;
 mod error;
 mod event;
-#[doc(hidden)]
-pub mod example;
 pub mod formats;
-mod gather;
 mod input;
 mod limits;
-mod value;
 mod verify;
 
 pub use error::{DecodeError, EncodeError, Field, Reason};
-pub use event::{Event, OwnedEvent, Tag};
+pub use event::{Event, OwnedEvent, Tag, Value};
 pub use limits::{Limit, Limits};
-pub use value::Value;
 pub use verify::{EventFault, verify_many};
+
+/// An event for examples and tests.
+#[doc(hidden)]
+pub mod example {
+    /// A signed note with one tag, as JSON.
+    pub const JSON: &str = r#"{"id":"e20978737ab7cd36eca300a65f11738176123f2e0c23054544b18fe493e2aa1a","pubkey":"c6047f9441ed7d6d3045406e95c07cd85c778e4b8cef3ca7abac09b95c709ee5","created_at":1698632753,"kind":1,"tags":[["t","gm"]],"content":"good morning","sig":"5687c1a97066c349cb3bde0c0719fd1652a13403ba6aca7557b646307ee6718528cd86989db08bf6a7fd04bea0b0b87c1dd1b78c2d21b80b80eebab7f40b8916"}"#;
+}

@@ -1,24 +1,27 @@
-//! How large may an event be?
+//! Limits on the size of decoded events, and their checks.
 
-/// Bounds on what a decoder takes from a stranger. The defaults hold every real event known.
+use crate::{DecodeError, Reason};
+
+/// Limits on what a decoder accepts from an untrusted sender. The defaults hold every real event known.
 ///
-/// Lengths are those of the text, not of a compact form of it.
+/// Lengths are those of the text, not of the bytes that it may be stored as.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
-    /// Bytes of the content.
+    /// Maximum content of an event in bytes.
     pub content_bytes: usize,
-    /// Tags of an event.
+    /// Maximum number of tags in an event.
     pub tags: usize,
-    /// Values of one tag.
+    /// Maximum number of values in a tag.
     pub tag_values: usize,
-    /// Bytes of one value.
+    /// Maximum value of a tag in bytes.
     pub value_bytes: usize,
-    /// Events of a batch.
+    /// Maximum number of events in a batch.
     pub events: usize,
 }
 
 impl Default for Limits {
-    /// 1 MiB of content, 10,000 tags of 10,000 values of 64 KiB, a million events.
+    /// 1 MiB of content, 10,000 tags of 10,000 values of 64 KiB, 1,000,000 events.
     fn default() -> Self {
         Self {
             content_bytes: 1 << 20,
@@ -30,8 +33,9 @@ impl Default for Limits {
     }
 }
 
-/// Which of the [`Limits`] was reached.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// [`Limits::content_bytes`].
     ContentBytes,
@@ -43,20 +47,58 @@ pub enum Limit {
     ValueBytes,
     /// [`Limits::events`].
     Events,
-    /// Levels of a value that is skipped.
+    /// Nesting depth of a skipped value.
     Depth,
 }
 
 impl Limit {
-    /// What is bounded.
+    /// What is limited, in the plural.
     pub fn name(self) -> &'static str {
         match self {
-            Self::ContentBytes => "content bytes",
+            Self::ContentBytes => "bytes of content",
             Self::Tags => "tags",
-            Self::TagValues => "values of a tag",
-            Self::ValueBytes => "bytes of a value",
-            Self::Events => "events of a batch",
-            Self::Depth => "levels of an ignored field",
+            Self::TagValues => "values in a tag",
+            Self::ValueBytes => "bytes in a value",
+            Self::Events => "events in a batch",
+            Self::Depth => "levels in an unknown field",
         }
     }
+}
+
+impl Limits {
+    #[inline]
+    pub(crate) fn check_content(&self, len: usize, offset: usize) -> Result<(), DecodeError> {
+        check(len, self.content_bytes, Limit::ContentBytes, offset)
+    }
+
+    #[inline]
+    pub(crate) fn check_value(&self, text_len: usize, offset: usize) -> Result<(), DecodeError> {
+        check(text_len, self.value_bytes, Limit::ValueBytes, offset)
+    }
+
+    #[inline]
+    pub(crate) fn check_tags(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+        check(count, self.tags, Limit::Tags, offset)
+    }
+
+    #[inline]
+    pub(crate) fn check_tag_values(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+        check(count, self.tag_values, Limit::TagValues, offset)
+    }
+
+    #[inline]
+    pub(crate) fn check_events(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+        check(count, self.events, Limit::Events, offset)
+    }
+}
+
+/// Rejects a `count`, read at `offset`, of more than `max`.
+#[inline]
+pub(crate) fn check(
+    count: usize,
+    max: usize,
+    limit: Limit,
+    offset: usize,
+) -> Result<(), DecodeError> {
+    if count > max { Err(DecodeError::new(offset, Reason::Limit(limit))) } else { Ok(()) }
 }

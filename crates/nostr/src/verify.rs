@@ -1,26 +1,26 @@
-//! Is this event its author's, are these many?
+//! Verification of ids and signatures, one event at a time or in batches.
 
 use crypto::SignatureFault;
 use crypto::schnorr::{self, KeyRef, SignatureCheck, XOnlyKey};
 use kernels::sha256;
 
 use crate::Event;
-use crate::canonical::{self, Controls};
+use crate::canonical::{self, ControlChars};
 
-/// Why an event is refused that is well formed.
+/// Why a well-formed event is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventFault {
     /// The id is not the SHA-256 of the canonical form.
-    #[error("the id is not that of the event")]
+    #[error("the id is not the hash of the event")]
     Id,
-    /// The signature over the id is not the author's; the fault names the rule.
+    /// The signature over the id is not the author's.
     #[error("{0}")]
     Signature(SignatureFault),
 }
 
 impl Event<'_> {
-    /// Checks the id, and that the author signed it.
+    /// Verifies the id and the signature.
     ///
     /// # Errors
     /// If either is wrong.
@@ -28,21 +28,21 @@ impl Event<'_> {
         self.verify_in(&mut Vec::new())
     }
 
-    /// As [`verify`](Self::verify), with memory that the caller keeps.
+    /// Verifies as [`verify`](Self::verify) does; `scratch` is reused memory.
     ///
     /// # Errors
     /// If either is wrong.
     pub fn verify_in(&self, scratch: &mut Vec<u8>) -> Result<(), EventFault> {
-        if canonical::id(self, Controls::Verbatim, scratch) != self.id {
+        if canonical::id(self, ControlChars::Verbatim, scratch) != self.id {
             return Err(EventFault::Id);
         }
         self.verify_signature()
     }
 
-    /// Checks that the author signed the id, whatever it is the id of.
+    /// Verifies the signature over the id, but not the id.
     ///
     /// # Errors
-    /// If not.
+    /// If the author did not sign the id.
     pub fn verify_signature(&self) -> Result<(), EventFault> {
         let key = XOnlyKey::from_bytes(&self.pubkey);
         let key = key.map_err(|_| EventFault::Signature(SignatureFault::Key))?;
@@ -50,10 +50,10 @@ impl Event<'_> {
     }
 }
 
-/// Checks the ids and signatures of many events; the verdict of an event has the event's index.
+/// Verifies many events; the result of an event has the index of the event.
 ///
-/// Every verdict is that of [`Event::verify`]. Ids are hashed and signatures verified many at a time, in lanes
-/// where the machine has them; memory is bounded by the events of one group of 512.
+/// Every result is that of [`Event::verify`]. Ids are hashed and signatures verified many at a time, in SIMD lanes
+/// where the CPU has them, in groups of 512 events that bound the memory.
 ///
 /// ```
 /// # use bumpalo::Bump;
@@ -66,41 +66,41 @@ impl Event<'_> {
 /// # Ok::<(), wireproof_nostr::DecodeError>(())
 /// ```
 pub fn verify_many(events: &[Event<'_>]) -> Vec<Result<(), EventFault>> {
-    let mut verdicts = Vec::with_capacity(events.len());
+    let mut results = Vec::with_capacity(events.len());
     let mut scratch = Scratch::default();
     for group in events.chunks(GROUP_EVENTS) {
-        scratch.judge(group, &mut verdicts);
+        scratch.verify(group, &mut results);
     }
-    verdicts
+    results
 }
 
-/// Memory that the groups use one after the other.
+/// Memory that is reused from group to group.
 #[derive(Default)]
 struct Scratch {
     canonical: Vec<u8>,
-    // Where the canonical form of each event ends in `canonical`.
+    // The end of the canonical form of each event in `canonical`.
     ends: Vec<usize>,
     ids: Vec<[u8; 32]>,
 }
 
 impl Scratch {
-    fn judge(&mut self, group: &[Event<'_>], verdicts: &mut Vec<Result<(), EventFault>>) {
+    fn verify(&mut self, group: &[Event<'_>], results: &mut Vec<Result<(), EventFault>>) {
         self.hash(group);
         let checks: Vec<SignatureCheck<'_>> = group.iter().map(check).collect();
         let signatures = schnorr::verify_many(&checks);
-        let verdict = |((event, id), signature): ((&Event<'_>, &[u8; 32]), _)| {
+        let result = |((event, id), signature): ((&Event<'_>, &[u8; 32]), _)| {
             if event.id != *id { Err(EventFault::Id) } else { signature }
         };
-        let signatures = signatures.into_iter().map(|it| it.map_err(EventFault::Signature));
-        verdicts.extend(group.iter().zip(&self.ids).zip(signatures).map(verdict));
+        let signatures = signatures.into_iter().map(|result| result.map_err(EventFault::Signature));
+        results.extend(group.iter().zip(&self.ids).zip(signatures).map(result));
     }
 
-    /// The ids that the events of a group must have.
+    /// Computes the ids of a group.
     fn hash(&mut self, group: &[Event<'_>]) {
         self.canonical.clear();
         self.ends.clear();
         for event in group {
-            canonical::write(event, Controls::Verbatim, &mut self.canonical);
+            canonical::write(event, ControlChars::Verbatim, &mut self.canonical);
             self.ends.push(self.canonical.len());
         }
         let mut start = 0;
@@ -115,5 +115,5 @@ fn check<'e>(event: &'e Event<'_>) -> SignatureCheck<'e> {
     SignatureCheck { message: &event.id, signature: &event.sig, key: KeyRef::Bytes(&event.pubkey) }
 }
 
-/// Events whose canonical forms are in memory together.
+/// Number of events whose canonical forms are in memory together.
 const GROUP_EVENTS: usize = 512;

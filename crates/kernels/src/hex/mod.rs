@@ -22,6 +22,12 @@ pub fn encode_into(bytes: &[u8], out: &mut Vec<u8>) {
     portable::encode_into(bytes, out);
 }
 
+/// The two digits of a byte.
+#[inline]
+pub fn digits(byte: u8) -> [u8; 2] {
+    portable::DIGITS[usize::from(byte)]
+}
+
 /// The digits as text.
 pub fn encode(bytes: &[u8]) -> String {
     let mut digits = Vec::with_capacity(2 * bytes.len());

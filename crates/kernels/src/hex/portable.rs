@@ -22,7 +22,7 @@ pub(super) fn decode(digits: &[u8], bytes: &mut [u8]) -> bool {
 }
 
 /// The digits of each byte.
-const DIGITS: [[u8; 2]; 256] = {
+pub(super) const DIGITS: [[u8; 2]; 256] = {
     let mut table = [[0; 2]; 256];
     let mut byte = 0;
     while byte < 256 {

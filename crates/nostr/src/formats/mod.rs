@@ -1,25 +1,25 @@
-//! How does an event travel, and what do these bytes say in that format?
+//! The formats of Nostr events: a codec for each, and the table that names them.
 //!
-//! Each format is a module that draws its layout and offers the same functions:
+//! A [`Codec`] encodes and decodes one event or a batch, and reads single fields. [`Format`] is the table of all
+//! codecs, for callers that choose at run time: each of its methods matches once, then runs code compiled for
+//! that codec.
 //!
-//! | function | answers |
-//! |---|---|
-//! | `encode(event, out)` | appends the event, or refuses what the layout cannot hold |
-//! | `decode(bytes, arena, limits)` | the event that these bytes are, all of them |
-//! | `encode_batch(events, out)` | appends many events in the format's own list, or [framed] |
-//! | `decode_batch(bytes, arena, limits)` | the events of such a list |
-//! | `Fields::new(bytes)` | where the layout allows: single fields without the rest |
+//! Formats that need a library are behind cargo features, which are on by default: `capnp`, `flatbuffers` and
+//! `msgpack`. A build without a feature lacks its formats altogether: [`Format`] has no variant for them and
+//! [`Format::ALL`] and [`Format::from_name`] do not know them.
 //!
-//! [`Format`] names them all, for those who choose at run time.
+//! [`packed_event`] is a summary of an event, not a format of whole events, and so not in the table.
 
+#[cfg(feature = "capnp")]
 pub mod capnp;
 pub mod cbor;
-pub(crate) mod compact;
+mod codec;
 pub mod dannypack;
 mod fields;
+#[cfg(feature = "flatbuffers")]
 pub mod flatbuffers;
-pub mod framed;
 pub mod json;
+#[cfg(feature = "msgpack")]
 pub mod msgpack;
 pub mod ndb_note;
 pub mod notepack;
@@ -30,241 +30,252 @@ pub mod wireproof;
 
 use bumpalo::Bump;
 
-pub use fields::Fields;
+pub use codec::Codec;
+pub use fields::{ReadFields, SequentialFields};
+pub use tags::{Tags, Values};
 
 use crate::{DecodeError, EncodeError, Event, Limits};
 
-/// A format that holds whole events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
-    /// [`json`]: NIP-01's object, and an array of them.
-    Json,
-    /// [`cbor::schemaless`]: a map with the names of JSON.
-    CborSchemaless,
-    /// [`cbor::packed`]: an array in one way only.
-    CborPacked,
-    /// [`cbor::intkey`]: a map with numbers for names.
-    CborIntkey,
+/// Declares [`Format`] and [`Fields`] from one row per format: the variant, its name, its codec, what
+/// implements the codec, and what the layout cannot hold. `if` names the cargo feature it needs.
+macro_rules! formats {
+    ($(
+        $(#[doc = $doc:literal])+
+        $variant:ident = $name:literal, $module:ident::$codec:ident$(::$layout:ident)?,
+        $implementation:expr, $restriction:expr $(, if $feature:literal)?;
+    )+) => {
+        /// A format that holds whole events.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Format {$(
+            $(#[doc = $doc])+
+            $(#[cfg(feature = $feature)])?
+            $variant,
+        )+}
+
+        /// The fields of one encoded event, read one at a time.
+        ///
+        /// A read looks only at the bytes that locate its field; the rest may be malformed. Packed Cap'n
+        /// Proto is decoded whole when it is opened.
+        #[derive(Debug)]
+        #[non_exhaustive]
+        pub enum Fields<'a> {$(
+            #[doc = concat!("An event in [`Format::", stringify!($variant), "`].")]
+            $(#[cfg(feature = $feature)])?
+            $variant(<$module::$codec as Codec>::Fields<'a>),
+        )+}
+
+        impl Format {
+            /// All formats of this build, in the order of the published tables.
+            pub const ALL: &[Self] = &[$(
+                $(#[cfg(feature = $feature)])?
+                Self::$variant,
+            )+];
+
+            /// The name in results and on the command line.
+            pub fn name(self) -> &'static str {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => $name,
+                )+}
+            }
+
+            /// What implements the codec: [`HAND_WRITTEN`], or the library that does the work.
+            pub fn implementation(self) -> &'static str {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => $implementation,
+                )+}
+            }
+
+            /// What the layout cannot hold; `None` if it holds every event.
+            pub fn restriction(self) -> Option<&'static str> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => $restriction,
+                )+}
+            }
+
+            /// Appends `event`.
+            ///
+            /// # Errors
+            /// If the layout cannot hold the event; `out` is then unchanged.
+            pub fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => $module::$codec$(::$layout)?.encode(event, out),
+                )+}
+            }
+
+            /// Decodes `bytes`, which must be exactly one event; lists are allocated in `arena`.
+            ///
+            /// # Errors
+            /// If the bytes break a rule of the format or exceed `limits`.
+            #[inline]
+            pub fn decode<'a>(
+                self,
+                bytes: &'a [u8],
+                arena: &'a Bump,
+                limits: &Limits,
+            ) -> Result<Event<'a>, DecodeError> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => $module::$codec$(::$layout)?.decode(bytes, arena, limits),
+                )+}
+            }
+
+            /// Appends `events` as one batch.
+            ///
+            /// # Errors
+            /// If the layout cannot hold one of the events; `out` is then unchanged.
+            pub fn encode_batch(
+                self,
+                events: &[Event<'_>],
+                out: &mut Vec<u8>,
+            ) -> Result<(), EncodeError> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => $module::$codec$(::$layout)?.encode_batch(events, out),
+                )+}
+            }
+
+            /// Decodes `bytes`, which must be exactly one batch; events are allocated in `arena`.
+            ///
+            /// # Errors
+            /// If the bytes break a rule of the format or exceed `limits`.
+            pub fn decode_batch<'a>(
+                self,
+                bytes: &'a [u8],
+                arena: &'a Bump,
+                limits: &Limits,
+            ) -> Result<&'a [Event<'a>], DecodeError> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => $module::$codec$(::$layout)?.decode_batch(bytes, arena, limits),
+                )+}
+            }
+
+            /// Opens an encoded event for reading single fields.
+            ///
+            /// # Errors
+            /// If the bytes that locate the fields break a rule of the format.
+            #[inline]
+            pub fn fields<'a>(
+                self,
+                bytes: &'a [u8],
+                arena: &'a Bump,
+                limits: &Limits,
+            ) -> Result<Fields<'a>, DecodeError> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant => {
+                        let codec = $module::$codec$(::$layout)?;
+                        codec.fields(bytes, arena, limits).map(Fields::$variant)
+                    }
+                )+}
+            }
+        }
+
+        impl Fields<'_> {
+            /// Reads the author's x-only public key.
+            ///
+            /// # Errors
+            /// If the field, or what must be read to find it, breaks a rule of the format.
+            #[inline]
+            pub fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant(fields) => fields.pubkey(),
+                )+}
+            }
+
+            /// Reads the creation time in seconds since 1970, by the author's clock.
+            ///
+            /// # Errors
+            /// As [`pubkey`](Self::pubkey).
+            #[inline]
+            pub fn created_at(&self) -> Result<i64, DecodeError> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant(fields) => fields.created_at(),
+                )+}
+            }
+
+            /// Reads the kind.
+            ///
+            /// # Errors
+            /// As [`pubkey`](Self::pubkey).
+            #[inline]
+            pub fn kind(&self) -> Result<u16, DecodeError> {
+                match self {$(
+                    $(#[cfg(feature = $feature)])?
+                    Self::$variant(fields) => fields.kind(),
+                )+}
+            }
+        }
+    };
+}
+
+formats! {
+    /// [`json`]: the object of NIP-01.
+    Json = "json", json::Json, HAND_WRITTEN, None;
+    /// [`cbor::Schemaless`]: a map with the field names of JSON.
+    CborSchemaless = "cbor-schemaless", cbor::Schemaless, HAND_WRITTEN, None;
+    /// [`cbor::Packed`]: an array; every event has one encoding.
+    CborPacked = "cbor-packed", cbor::Packed, HAND_WRITTEN, None;
+    /// [`cbor::IntKey`]: a map with integer keys.
+    CborIntkey = "cbor-intkey", cbor::IntKey, HAND_WRITTEN, None;
     /// [`msgpack`]: an array.
-    Msgpack,
+    Msgpack = "msgpack", msgpack::Msgpack, "rmp", None, if "msgpack";
     /// [`dannypack`]: fixed offsets, then tags and content.
-    Dannypack,
+    Dannypack = "dannypack", dannypack::Dannypack, HAND_WRITTEN,
+        Some("more than 255 values in a tag");
     /// [`notepack`]: version 1.
-    Notepack,
+    Notepack = "notepack", notepack::Notepack, HAND_WRITTEN, None;
     /// [`proto::Schema::String`].
-    ProtoString,
+    ProtoString = "proto-string", proto::Schema::String, HAND_WRITTEN, None;
     /// [`proto::Schema::Binary`].
-    ProtoBinary,
+    ProtoBinary = "proto-binary", proto::Schema::Binary, HAND_WRITTEN, None;
     /// [`proto::Schema::BinaryHex`].
-    ProtoBinaryHex,
+    ProtoBinaryHex = "proto-binary-hex", proto::Schema::BinaryHex, HAND_WRITTEN, None;
     /// [`capnp::Layout::Envelope`].
-    Capnp,
+    Capnp = "capnp", capnp::Layout::Envelope, "capnp", Some(ENVELOPE), if "capnp";
     /// [`capnp::Layout::EnvelopePacked`].
-    CapnpPacked,
+    CapnpPacked = "capnp-packed", capnp::Layout::EnvelopePacked, "capnp", Some(ENVELOPE_PACKED),
+        if "capnp";
     /// [`capnp::Layout::Schema`].
-    CapnpSchema,
+    CapnpSchema = "capnp-schema", capnp::Layout::Schema, "capnp", None, if "capnp";
     /// [`capnp::Layout::SchemaPacked`].
-    CapnpSchemaPacked,
+    CapnpSchemaPacked = "capnp-schema-packed", capnp::Layout::SchemaPacked, "capnp",
+        Some("an event of little but NUL"), if "capnp";
     /// [`flatbuffers`]: a table of tables.
-    Flatbuffers,
-    /// [`ndb_note`]: nostrdb's note in memory.
-    NdbNote,
-    /// [`wireproof`]: the smallest, without what readers recompute.
-    Wireproof,
+    Flatbuffers = "flatbuffers", flatbuffers::Flatbuffers, "flatbuffers, read by hand", None,
+        if "flatbuffers";
+    /// [`ndb_note`]: the in-memory note of nostrdb.
+    NdbNote = "ndb-note", ndb_note::NdbNote, HAND_WRITTEN,
+        Some("a time before 1970; NUL in a value; more than 65,535 tags or values of a tag; \
+              more than 16 MiB of strings");
+    /// [`wireproof`]: the smallest; leaves out what readers recompute.
+    Wireproof = "wireproof", wireproof::Wireproof, HAND_WRITTEN,
+        Some("an id that is not that of the event");
 }
 
 impl Format {
-    /// All formats, in the order of the tables.
-    pub const ALL: &[Self] = &[
-        Self::Json,
-        Self::CborSchemaless,
-        Self::CborPacked,
-        Self::CborIntkey,
-        Self::Msgpack,
-        Self::Dannypack,
-        Self::Notepack,
-        Self::ProtoString,
-        Self::ProtoBinary,
-        Self::ProtoBinaryHex,
-        Self::Capnp,
-        Self::CapnpPacked,
-        Self::CapnpSchema,
-        Self::CapnpSchemaPacked,
-        Self::Flatbuffers,
-        Self::NdbNote,
-        Self::Wireproof,
-    ];
-
-    /// The name in results and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::CborSchemaless => "cbor-schemaless",
-            Self::CborPacked => "cbor-packed",
-            Self::CborIntkey => "cbor-intkey",
-            Self::Msgpack => "msgpack",
-            Self::Dannypack => "dannypack",
-            Self::Notepack => "notepack",
-            Self::ProtoString => "proto-string",
-            Self::ProtoBinary => "proto-binary",
-            Self::ProtoBinaryHex => "proto-binary-hex",
-            Self::Capnp => "capnp",
-            Self::CapnpPacked => "capnp-packed",
-            Self::CapnpSchema => "capnp-schema",
-            Self::CapnpSchemaPacked => "capnp-schema-packed",
-            Self::Flatbuffers => "flatbuffers",
-            Self::NdbNote => "ndb-note",
-            Self::Wireproof => "wireproof",
-        }
-    }
-
-    /// The format of that name.
+    /// The format of that [name](Self::name) in this build.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|format| format.name() == name)
     }
-
-    /// Who wrote the codec: `hand-written`, or the library that does the work.
-    pub fn codec(self) -> &'static str {
-        match self {
-            Self::NdbNote => HAND_WRITTEN,
-            Self::Flatbuffers => "flatbuffers, read by hand",
-            Self::Capnp | Self::CapnpPacked | Self::CapnpSchema | Self::CapnpSchemaPacked => {
-                "capnp"
-            }
-            Self::Msgpack => "rmp",
-            _ => HAND_WRITTEN,
-        }
-    }
-
-    /// Appends `event`.
-    ///
-    /// # Errors
-    /// If the layout cannot hold it; then nothing was appended.
-    pub fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match self {
-            Self::Json => json::encode(event, out),
-            Self::CborSchemaless => cbor::schemaless::encode(event, out),
-            Self::CborPacked => cbor::packed::encode(event, out),
-            Self::CborIntkey => cbor::intkey::encode(event, out),
-            Self::Msgpack => msgpack::encode(event, out),
-            Self::Dannypack => dannypack::encode(event, out),
-            Self::Notepack => notepack::encode(event, out),
-            Self::ProtoString => proto::Schema::String.encode(event, out),
-            Self::ProtoBinary => proto::Schema::Binary.encode(event, out),
-            Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode(event, out),
-            Self::Capnp => capnp::Layout::Envelope.encode(event, out),
-            Self::CapnpPacked => capnp::Layout::EnvelopePacked.encode(event, out),
-            Self::CapnpSchema => capnp::Layout::Schema.encode(event, out),
-            Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.encode(event, out),
-            Self::Flatbuffers => flatbuffers::encode(event, out),
-            Self::NdbNote => ndb_note::encode(event, out),
-            Self::Wireproof => wireproof::encode(event, out),
-        }
-    }
-
-    /// The event that `bytes` are, with its lists in `arena`.
-    ///
-    /// # Errors
-    /// If they are not exactly one event of the format within `limits`.
-    #[inline]
-    pub fn decode<'a>(
-        self,
-        bytes: &'a [u8],
-        arena: &'a Bump,
-        limits: &Limits,
-    ) -> Result<Event<'a>, DecodeError> {
-        match self {
-            Self::Json => json::decode(bytes, arena, limits),
-            Self::CborSchemaless => cbor::schemaless::decode(bytes, arena, limits),
-            Self::CborPacked => cbor::packed::decode(bytes, arena, limits),
-            Self::CborIntkey => cbor::intkey::decode(bytes, arena, limits),
-            Self::Msgpack => msgpack::decode(bytes, arena, limits),
-            Self::Dannypack => dannypack::decode(bytes, arena, limits),
-            Self::Notepack => notepack::decode(bytes, arena, limits),
-            Self::ProtoString => proto::Schema::String.decode(bytes, arena, limits),
-            Self::ProtoBinary => proto::Schema::Binary.decode(bytes, arena, limits),
-            Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode(bytes, arena, limits),
-            Self::Capnp => capnp::Layout::Envelope.decode(bytes, arena, limits),
-            Self::CapnpPacked => capnp::Layout::EnvelopePacked.decode(bytes, arena, limits),
-            Self::CapnpSchema => capnp::Layout::Schema.decode(bytes, arena, limits),
-            Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.decode(bytes, arena, limits),
-            Self::Flatbuffers => flatbuffers::decode(bytes, arena, limits),
-            Self::NdbNote => ndb_note::decode(bytes, arena, limits),
-            Self::Wireproof => wireproof::decode(bytes, arena, limits),
-        }
-    }
-
-    /// Appends a batch of `events`.
-    ///
-    /// # Errors
-    /// If the layout cannot hold one of them; then nothing was appended.
-    pub fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match self {
-            Self::Json => json::encode_batch(events, out),
-            Self::CborSchemaless => cbor::schemaless::encode_batch(events, out),
-            Self::CborPacked => cbor::packed::encode_batch(events, out),
-            Self::CborIntkey => cbor::intkey::encode_batch(events, out),
-            Self::Msgpack => msgpack::encode_batch(events, out),
-            Self::Dannypack => dannypack::encode_batch(events, out),
-            Self::Notepack => notepack::encode_batch(events, out),
-            Self::ProtoString => proto::Schema::String.encode_batch(events, out),
-            Self::ProtoBinary => proto::Schema::Binary.encode_batch(events, out),
-            Self::ProtoBinaryHex => proto::Schema::BinaryHex.encode_batch(events, out),
-            Self::Capnp => capnp::Layout::Envelope.encode_batch(events, out),
-            Self::CapnpPacked => capnp::Layout::EnvelopePacked.encode_batch(events, out),
-            Self::CapnpSchema => capnp::Layout::Schema.encode_batch(events, out),
-            Self::CapnpSchemaPacked => capnp::Layout::SchemaPacked.encode_batch(events, out),
-            Self::Flatbuffers => flatbuffers::encode_batch(events, out),
-            Self::NdbNote => ndb_note::encode_batch(events, out),
-            Self::Wireproof => wireproof::encode_batch(events, out),
-        }
-    }
-
-    /// The events of a batch, in `arena`.
-    ///
-    /// # Errors
-    /// If `bytes` are not exactly one batch of the format within `limits`.
-    pub fn decode_batch<'a>(
-        self,
-        bytes: &'a [u8],
-        arena: &'a Bump,
-        limits: &Limits,
-    ) -> Result<&'a [Event<'a>], DecodeError> {
-        match self {
-            Self::Json => json::decode_batch(bytes, arena, limits),
-            Self::CborSchemaless => cbor::schemaless::decode_batch(bytes, arena, limits),
-            Self::CborPacked => cbor::packed::decode_batch(bytes, arena, limits),
-            Self::CborIntkey => cbor::intkey::decode_batch(bytes, arena, limits),
-            Self::Msgpack => msgpack::decode_batch(bytes, arena, limits),
-            Self::Dannypack => dannypack::decode_batch(bytes, arena, limits),
-            Self::Notepack => notepack::decode_batch(bytes, arena, limits),
-            Self::ProtoString => proto::Schema::String.decode_batch(bytes, arena, limits),
-            Self::ProtoBinary => proto::Schema::Binary.decode_batch(bytes, arena, limits),
-            Self::ProtoBinaryHex => proto::Schema::BinaryHex.decode_batch(bytes, arena, limits),
-            Self::Capnp => capnp::Layout::Envelope.decode_batch(bytes, arena, limits),
-            Self::CapnpPacked => capnp::Layout::EnvelopePacked.decode_batch(bytes, arena, limits),
-            Self::CapnpSchema => capnp::Layout::Schema.decode_batch(bytes, arena, limits),
-            Self::CapnpSchemaPacked => {
-                capnp::Layout::SchemaPacked.decode_batch(bytes, arena, limits)
-            }
-            Self::Flatbuffers => flatbuffers::decode_batch(bytes, arena, limits),
-            Self::NdbNote => ndb_note::decode_batch(bytes, arena, limits),
-            Self::Wireproof => wireproof::decode_batch(bytes, arena, limits),
-        }
-    }
 }
 
-/// What [`Format::codec`] says of the formats whose codecs are ours.
+/// The [implementation](Format::implementation) of codecs that use no library.
 pub const HAND_WRITTEN: &str = "hand-written";
 
-/// Appends by `write`, or leaves `out` as it was.
-pub(crate) fn or_undo(
-    out: &mut Vec<u8>,
-    write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-) -> Result<(), EncodeError> {
-    let start = out.len();
-    write(out).inspect_err(|_| out.truncate(start))
-}
+#[cfg(feature = "capnp")]
+const ENVELOPE: &str = "more than 65,535 tags; more than 255 values in a tag; a value of more than \
+                        32,767 bytes";
+#[cfg(feature = "capnp")]
+const ENVELOPE_PACKED: &str = "more than 65,535 tags; more than 255 values in a tag; a value of more \
+                               than 32,767 bytes; an event of little but NUL";
 
 #[cfg(test)]
 mod tests;

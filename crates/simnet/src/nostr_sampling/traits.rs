@@ -33,7 +33,7 @@ impl EventShape for Event<'_> {
     }
 
     fn write_json(&self, out: &mut Vec<u8>) {
-        nostr::formats::json::encode(self, out).expect("JSON holds every event");
+        nostr::formats::Format::Json.encode(self, out).expect("JSON holds every event");
     }
 }
 

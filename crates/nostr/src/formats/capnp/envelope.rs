@@ -1,37 +1,39 @@
-//! What do the envelope's two blobs say?
+//! The two blobs of the envelope.
 
+use bumpalo::Bump;
+use bumpalo::collections::Vec as BumpVec;
 use kernels::utf8;
 
-use super::generated::nostr_event;
-use super::*;
-use crate::formats::compact::{self, Form};
+use super::records::{EnvelopeBuilder, EnvelopeReader};
+use super::stream::{Origin, convert_error};
+use crate::formats::tags::{self, Form, MIN_DIGITS};
 use crate::input::Input;
-use crate::{Tag, Value};
+use crate::{DecodeError, EncodeError, Event, Limits, Reason, Tag, Value};
 
-/// Refuses what the blobs cannot count.
-pub(super) fn hold(event: &Event<'_>) -> Result<(), EncodeError> {
+/// Rejects an event with counts or lengths that the blobs cannot hold.
+pub(super) fn check(event: &Event<'_>) -> Result<(), EncodeError> {
     EncodeError::at_most("tags", event.tags.len(), MAX_TAGS)?;
     for tag in event.tags {
-        EncodeError::at_most("values of a tag", tag.len(), MAX_VALUES)?;
+        EncodeError::at_most("values in a tag", tag.len(), MAX_VALUES)?;
         for value in tag.iter().filter(|value| value.text_len() > MAX_VALUE_BYTES) {
-            let len = value.hex_len(LEAST_DIGITS).unwrap_or(value.text_len());
-            EncodeError::at_most("bytes of a value", len, MAX_VALUE_BYTES)?;
+            let len = value.hex_len(MIN_DIGITS).unwrap_or(value.text_len());
+            EncodeError::at_most("bytes in a value", len, MAX_VALUE_BYTES)?;
         }
     }
     Ok(())
 }
 
-/// Words of the event with its struct.
-pub(super) fn words_at_most(event: &Event<'_>) -> usize {
+/// Maximum size of the event with its struct in words.
+pub(super) fn max_words(event: &Event<'_>) -> usize {
     let values = event.tags.iter().flat_map(|tag| tag.iter());
     let values: usize = values.map(|value| 2 + value.text_len()).sum();
     let tags = 2 + event.tags.len() + values;
-    3 + FIXED_BYTES.div_ceil(8) + tags.div_ceil(8) + event.content.len() / 8 + 1
+    3 + FIXED_DATA_BYTES.div_ceil(8) + tags.div_ceil(8) + event.content.len() / 8 + 1
 }
 
-/// Fills the struct; the tags are put together at the end of `scratch`.
-pub(super) fn write(event: &Event<'_>, mut to: nostr_event::Builder<'_>, scratch: &mut Vec<u8>) {
-    to.set_fixed_data(&fixed(event));
+/// Fills the struct; the tag data is assembled at the end of `scratch`.
+pub(super) fn write(event: &Event<'_>, mut to: EnvelopeBuilder<'_>, scratch: &mut Vec<u8>) {
+    to.set_fixed_data(&fixed_data(event));
     let start = scratch.len();
     write_tags(event.tags, scratch);
     to.set_tag_data(&scratch[start..]);
@@ -39,8 +41,8 @@ pub(super) fn write(event: &Event<'_>, mut to: nostr_event::Builder<'_>, scratch
     to.set_content(event.content);
 }
 
-fn fixed(event: &Event<'_>) -> [u8; FIXED_BYTES] {
-    let mut bytes = [0; FIXED_BYTES];
+fn fixed_data(event: &Event<'_>) -> [u8; FIXED_DATA_BYTES] {
+    let mut bytes = [0; FIXED_DATA_BYTES];
     bytes[..32].copy_from_slice(&event.id);
     bytes[32..64].copy_from_slice(&event.pubkey);
     bytes[64..128].copy_from_slice(&event.sig);
@@ -59,53 +61,53 @@ fn write_tags(tags: &[Tag<'_>], out: &mut Vec<u8>) {
 
 #[inline]
 fn write_value(value: &Value<'_>, out: &mut Vec<u8>) {
-    compact::write(value, LEAST_DIGITS, out, |form, len, out| {
+    tags::write_value(value, MIN_DIGITS, out, |form, len, out| {
         let flag = if form == Form::Bytes { IS_HEX } else { 0 };
         out.extend_from_slice(&(flag | len as u16).to_le_bytes());
     });
 }
 
-/// The event of a struct.
+/// Decodes the struct.
 pub(super) fn read<'a>(
-    from: nostr_event::Reader<'a>,
-    place: Place<'a>,
+    from: EnvelopeReader<'a>,
+    origin: Origin<'a>,
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<Event<'a>, DecodeError> {
-    let fixed = Fixed::of(from, place)?;
-    let data = from.get_tag_data().map_err(refused)?;
+    let fixed = FixedData::new(from, origin)?;
+    let data = from.tag_data().map_err(convert_error)?;
     let in_message = |error: DecodeError| {
-        let start = place.offset(data);
+        let start = origin.offset(data);
         DecodeError::new(if start > 0 { start + error.offset } else { 0 }, error.reason)
     };
-    let tags = tags(Input::new(data), arena, limits).map_err(in_message)?;
-    let content = from.get_content().map_err(refused)?.as_bytes();
-    limits.hold_content(content.len(), place.offset(content))?;
+    let tags = read_tags(Input::new(data), arena, limits).map_err(in_message)?;
+    let content = from.content().map_err(convert_error)?.as_bytes();
+    limits.check_content(content.len(), origin.offset(content))?;
     Ok(Event {
         id: *fixed.part(0),
         pubkey: *fixed.part(32),
         created_at: fixed.created_at(),
         kind: fixed.kind(),
         tags,
-        content: utf8::from_utf8(content).ok_or_else(|| place.fault(content, Reason::Utf8))?,
+        content: utf8::from_utf8(content).ok_or_else(|| origin.error(content, Reason::Utf8))?,
         sig: *fixed.part(64),
     })
 }
 
 /// The first blob.
-pub(super) struct Fixed<'a>(&'a [u8; FIXED_BYTES]);
+pub(super) struct FixedData<'a>(&'a [u8; FIXED_DATA_BYTES]);
 
-impl<'a> Fixed<'a> {
-    pub(super) fn of(from: nostr_event::Reader<'a>, place: Place<'_>) -> Result<Self, DecodeError> {
-        let data = from.get_fixed_data().map_err(refused)?;
-        let wrong_len = |_| place.fault(data, Reason::Expected("138 bytes of fixed data"));
+impl<'a> FixedData<'a> {
+    pub(super) fn new(from: EnvelopeReader<'a>, origin: Origin<'_>) -> Result<Self, DecodeError> {
+        let data = from.fixed_data().map_err(convert_error)?;
+        let wrong_len = |_| origin.error(data, Reason::Expected("138 bytes of fixed data"));
         data.try_into().map(Self).map_err(wrong_len)
     }
 
-    /// The `N` bytes from `start`, which is a constant.
+    /// The field of `N` bytes at the constant offset `start`.
     #[inline]
     pub(super) fn part<const N: usize>(&self, start: usize) -> &'a [u8; N] {
-        self.0[start..].first_chunk().expect("the parts end with the blob")
+        self.0[start..].first_chunk().expect("every field lies within the blob")
     }
 
     #[inline]
@@ -119,48 +121,48 @@ impl<'a> Fixed<'a> {
     }
 }
 
-fn tags<'a>(
+fn read_tags<'a>(
     mut input: Input<'a>,
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let count = usize::from(u16::from_le_bytes(*input.array()?));
-    limits.hold_tags(count, 0)?;
+    limits.check_tags(count, 0)?;
     if count > input.rest().len() {
-        return Err(input.fault(Reason::Truncated));
+        return Err(input.error(Reason::Truncated));
     }
     let mut tags = BumpVec::with_capacity_in(count, arena);
     for _ in 0..count {
-        tags.push(tag(&mut input, arena, limits)?);
+        tags.push(read_tag(&mut input, arena, limits)?);
     }
     input.end()?;
     Ok(tags.into_bump_slice())
 }
 
 #[inline]
-fn tag<'a>(
+fn read_tag<'a>(
     input: &mut Input<'a>,
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<Tag<'a>, DecodeError> {
     let start = *input;
     let count = usize::from(input.byte()?);
-    limits.hold_tag_values(count, start.offset())?;
+    limits.check_tag_values(count, start.offset())?;
     if 2 * count > input.rest().len() {
-        return Err(start.fault(Reason::Truncated));
+        return Err(start.error(Reason::Truncated));
     }
     let mut values = BumpVec::with_capacity_in(count, arena);
     for _ in 0..count {
         let start = input.offset();
-        let value = value(input)?;
-        limits.hold_value(value.text_len(), start)?;
+        let value = read_value(input)?;
+        limits.check_value(value.text_len(), start)?;
         values.push(value);
     }
     Ok(values.into_bump_slice())
 }
 
 #[inline]
-fn value<'a>(input: &mut Input<'a>) -> Result<Value<'a>, DecodeError> {
+fn read_value<'a>(input: &mut Input<'a>) -> Result<Value<'a>, DecodeError> {
     let head = u16::from_le_bytes(*input.array()?);
     let len = usize::from(head & !IS_HEX);
     Ok(if head & IS_HEX == 0 {
@@ -170,9 +172,9 @@ fn value<'a>(input: &mut Input<'a>) -> Result<Value<'a>, DecodeError> {
     })
 }
 
-const FIXED_BYTES: usize = 138;
+const FIXED_DATA_BYTES: usize = 138;
 
-/// In the head of a value: it is the bytes of hexadecimal.
+/// The bit in the head of a value that is set for the bytes of hexadecimal.
 const IS_HEX: u16 = 1 << 15;
 
 const MAX_TAGS: usize = u16::MAX as usize;

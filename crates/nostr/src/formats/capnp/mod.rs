@@ -1,224 +1,232 @@
-//! Cap'n Proto: the published envelope and a schema of our own, each plain and packed. The library
-//! `capnp` lays out and follows messages; what is inside the envelope's blobs is hand-written.
+//! Cap'n Proto: the published envelope and a schema of Wireproof, each plain and packed. The library `capnp` lays
+//! messages out and follows their pointers; the blobs in the envelope are hand-written.
 //!
-//! A message is a table of segments and the segments, in words of 8 bytes; a struct is its integers, then
-//! its pointers.
+//! A message is a table of segments and the segments, in words of 8 bytes; a struct is its integers, then its
+//! pointers.
 //!
 //! | [`Layout::Envelope`] | [`Layout::Schema`] |
 //! |---|---|
 //! | 3 pointers: `fixedData`, `tagData`, `content` | `createdAt`, `kind` in 2 words; 5 pointers: `id`, `pubkey`, `tags`, `content`, `sig` |
 //! | `fixedData`, 138 bytes: id, pubkey, sig, then `created_at` in 8 and `kind` in 2, little-endian | data of 32, 32 and 64 bytes |
-//! | `tagData`: how many tags in 2 bytes, little-endian; then for each: how many values in 1 byte; for each: 2 bytes, the highest bit for hexadecimal, the others for the length; the bytes | a list of lists of structs, each a union of text and the bytes of hexadecimal |
+//! | `tagData`: number of tags in 2 bytes, little-endian; then for each tag: number of values in 1 byte; for each value: 2 bytes, the highest bit set for hexadecimal, the others the length; the bytes | a list of lists of structs, each a union of text and the bytes of hexadecimal |
 //!
-//! Values of 8 lower-case digits or more are kept as bytes in both. The envelope holds 65,535 tags of 255
-//! values of 32,767 bytes, and refuses more. Written in one segment; read in up to 32. A list, text or data
-//! may be met once: what is followed is held to the length of the message.
+//! Both store values of at least 8 lower-case digits as bytes. The envelope holds 65,535 tags of 255 values of
+//! 32,767 bytes; more is rejected. Messages are written in one segment and read in up to 32. A list, text or data
+//! may be visited once: the total that is followed is limited to the length of the message.
 //!
-//! Packing leaves out bytes that are zero. Two bytes can then stand for 2,048, so that what unpacks
-//! to more than 16 times its length and 4 KiB is refused by reader and writer alike.
+//! Packing removes zero bytes. Two bytes can then stand for 2,048, so encoder and decoder both reject a message
+//! that unpacks to more than 16 times its length plus 4 KiB.
 //!
-//! The schema is `nostr_event.capnp`; `generated.rs` was made of it by `capnpc` 0.27 with
-//! `default_parent_module(["formats", "capnp"])` and is renamed within. The library tells no
-//! places: its faults are said to be at the start of the message, and so are all in packed ones.
+//! The schema is `nostr_event.capnp`. The library reports no positions: its errors have offset 0, as have all
+//! errors in packed messages.
 
 mod envelope;
-mod fields;
-#[rustfmt::skip]
-#[allow(missing_docs, unreachable_pub, clippy::all, reason = "made by a program")]
-mod generated;
+mod records;
 mod schema;
 mod stream;
 
+use std::fmt;
+
 use bumpalo::Bump;
-use bumpalo::collections::Vec as BumpVec;
 
-pub use fields::Fields;
-use generated::{event_batch, events};
+use super::{Codec, ReadFields};
+use crate::{DecodeError, EncodeError, Event, Field, Limits};
+use records::{Envelope, EnvelopeReader, ListBuilder, ListReader};
+use stream::{Message, Origin, convert_error};
 
-use crate::{DecodeError, EncodeError, Event, Limits, Reason};
-
-/// What a message holds, and whether it is packed.
+/// The codec of each message: what it holds, and whether it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// The published envelope.
     Envelope,
     /// The published envelope, packed.
     EnvelopePacked,
-    /// A schema with a field for each field.
+    /// A schema with a field for each field of the event.
     Schema,
-    /// A schema with a field for each field, packed.
+    /// A schema with a field for each field of the event, packed.
     SchemaPacked,
 }
 
-impl Layout {
-    /// Appends `event`.
-    ///
-    /// # Errors
-    /// If there are more tags, values or bytes than the layout can count, or the message packs too well.
-    pub fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        match self {
-            Self::Envelope | Self::EnvelopePacked => envelope::hold(event)?,
-            Self::Schema | Self::SchemaPacked => {}
+impl Codec for Layout {
+    type Fields<'a> = Fields<'a>;
+
+    fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        if self.is_envelope() {
+            envelope::check(event)?;
         }
-        let words = self.words_at_most(event);
-        stream::write(self.is_packed(), 1 + words, out, |message, scratch| match self {
-            Self::Envelope | Self::EnvelopePacked => {
+        let words = self.max_words(event);
+        stream::write(self.is_packed(), 1 + words, out, |message, scratch| {
+            if self.is_envelope() {
                 envelope::write(event, message.init_root(), scratch);
+            } else {
+                schema::write(event, message.init_root());
             }
-            Self::Schema | Self::SchemaPacked => schema::write(event, message.init_root()),
         })
     }
 
-    /// The event that the message in `bytes` is.
-    ///
-    /// # Errors
-    /// If it is no such message, or is over a limit.
-    pub fn decode<'a>(
+    fn decode<'a>(
         self,
         bytes: &'a [u8],
         arena: &'a Bump,
         limits: &Limits,
     ) -> Result<Event<'a>, DecodeError> {
         let message = stream::read(self.is_packed(), bytes, arena)?;
-        let place = Place(bytes);
-        match self {
-            Self::Envelope | Self::EnvelopePacked => {
-                envelope::read(message.get_root().map_err(refused)?, place, arena, limits)
-            }
-            Self::Schema | Self::SchemaPacked => {
-                schema::read(message.get_root().map_err(refused)?, place, arena, limits)
-            }
+        let origin = Origin(bytes);
+        if self.is_envelope() {
+            envelope::read(message.get_root().map_err(convert_error)?, origin, arena, limits)
+        } else {
+            schema::read(message.get_root().map_err(convert_error)?, origin, arena, limits)
         }
     }
 
     /// Appends `events` as one message with a list.
-    ///
-    /// # Errors
-    /// As [`encode`](Self::encode).
-    pub fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        EncodeError::at_most("events", events.len(), MAX_WORDS / 16)?;
-        let is_envelope = matches!(self, Self::Envelope | Self::EnvelopePacked);
-        if is_envelope {
-            events.iter().try_for_each(envelope::hold)?;
+    fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        EncodeError::at_most("events", events.len(), stream::MAX_WORDS / 16)?;
+        if self.is_envelope() {
+            events.iter().try_for_each(envelope::check)?;
         }
-        let words: usize = events.iter().map(|event| self.words_at_most(event)).sum();
+        let words: usize = events.iter().map(|event| self.max_words(event)).sum();
         stream::write(self.is_packed(), 3 + words, out, |message, scratch| {
-            let count = events.len() as u32;
-            if is_envelope {
-                let mut list = message.init_root::<event_batch::Builder<'_>>().init_events(count);
-                for (event, at) in events.iter().zip(0..) {
-                    envelope::write(event, list.reborrow().get(at), scratch);
+            let (root, count) = (message.init_root::<ListBuilder<'_>>(), events.len() as u32);
+            if self.is_envelope() {
+                let mut list = root.init_items::<Envelope>(count);
+                for (event, index) in events.iter().zip(0..) {
+                    envelope::write(event, list.reborrow().get(index), scratch);
                 }
             } else {
-                let mut list = message.init_root::<events::Builder<'_>>().init_events(count);
-                for (event, at) in events.iter().zip(0..) {
-                    schema::write(event, list.reborrow().get(at));
+                let mut list = root.init_items::<records::Event>(count);
+                for (event, index) in events.iter().zip(0..) {
+                    schema::write(event, list.reborrow().get(index));
                 }
             }
         })
     }
 
-    /// The events of such a list.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode), and if there are more than the limit.
-    pub fn decode_batch<'a>(
+    fn decode_batch<'a>(
         self,
         bytes: &'a [u8],
         arena: &'a Bump,
         limits: &Limits,
     ) -> Result<&'a [Event<'a>], DecodeError> {
         let message = stream::read(self.is_packed(), bytes, arena)?;
-        let place = Place(bytes);
-        match self {
-            Self::Envelope | Self::EnvelopePacked => {
-                let root: event_batch::Reader<'a> = message.get_root().map_err(refused)?;
-                let list = root.get_events().map_err(refused)?;
-                limits.hold_events(list.len() as usize, 0)?;
-                collect(list, arena, |event| envelope::read(event, place, arena, limits))
-            }
-            Self::Schema | Self::SchemaPacked => {
-                let root: events::Reader<'a> = message.get_root().map_err(refused)?;
-                let list = root.get_events().map_err(refused)?;
-                limits.hold_events(list.len() as usize, 0)?;
-                collect(list, arena, |event| schema::read(event, place, arena, limits))
-            }
+        let origin = Origin(bytes);
+        let root: ListReader<'a> = message.get_root().map_err(convert_error)?;
+        if self.is_envelope() {
+            let list = root.items::<Envelope>().map_err(convert_error)?;
+            limits.check_events(list.len() as usize, 0)?;
+            stream::collect(list, arena, |event| envelope::read(event, origin, arena, limits))
+        } else {
+            let list = root.items::<records::Event>().map_err(convert_error)?;
+            limits.check_events(list.len() as usize, 0)?;
+            stream::collect(list, arena, |event| schema::read(event, origin, arena, limits))
         }
+    }
+
+    /// Opens a message; a packed one is decoded whole.
+    fn fields<'a>(
+        self,
+        bytes: &'a [u8],
+        arena: &'a Bump,
+        limits: &Limits,
+    ) -> Result<Fields<'a>, DecodeError> {
+        if self.is_packed() {
+            return Ok(Fields(Source::Event(self.decode(bytes, arena, limits)?)));
+        }
+        let message = arena.alloc(stream::open_for_fields(bytes)?);
+        let origin = Origin(bytes);
+        Ok(Fields(Source::Message { is_envelope: self.is_envelope(), origin, message }))
+    }
+}
+
+impl Layout {
+    fn is_envelope(self) -> bool {
+        matches!(self, Self::Envelope | Self::EnvelopePacked)
     }
 
     fn is_packed(self) -> bool {
         matches!(self, Self::EnvelopePacked | Self::SchemaPacked)
     }
 
-    fn words_at_most(self, event: &Event<'_>) -> usize {
-        match self {
-            Self::Envelope | Self::EnvelopePacked => envelope::words_at_most(event),
-            Self::Schema | Self::SchemaPacked => schema::words_at_most(event),
-        }
+    fn max_words(self, event: &Event<'_>) -> usize {
+        if self.is_envelope() { envelope::max_words(event) } else { schema::max_words(event) }
     }
 }
 
-/// The items of a list, in the arena. The library has held its length to that of the message, but an
-/// item may take a byte there and much more here, so that not many are believed before they are seen.
-fn collect<L, T, E>(
-    list: L,
-    arena: &Bump,
-    mut read: impl FnMut(T) -> Result<E, DecodeError>,
-) -> Result<&[E], DecodeError>
-where
-    L: IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
-{
-    let list = list.into_iter();
-    let mut items = BumpVec::with_capacity_in(list.len().min(MOST_AT_ONCE), arena);
-    for item in list {
-        items.push(read(item)?);
-    }
-    Ok(items.into_bump_slice())
-}
-
-/// The bytes that a message was read from.
+/// The fields of a message: each looked at when it is read, unless the message is packed.
 #[derive(Clone, Copy)]
-struct Place<'a>(&'a [u8]);
+pub struct Fields<'a>(Source<'a>);
 
-impl Place<'_> {
-    /// Where `part` stands, or the start if it does not stand there.
-    fn offset(self, part: &[u8]) -> usize {
-        let offset = part.as_ptr().addr().wrapping_sub(self.0.as_ptr().addr());
-        if offset <= self.0.len() { offset } else { 0 }
-    }
-
-    /// The fault `reason` at `part`.
-    #[cold]
-    fn fault(self, part: &[u8], reason: Reason) -> DecodeError {
-        DecodeError::new(self.offset(part), reason)
-    }
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Message { is_envelope: bool, origin: Origin<'a>, message: &'a Message<'a> },
+    Event(Event<'a>),
 }
 
-#[cold]
-fn refused(error: ::capnp::Error) -> DecodeError {
-    use ::capnp::ErrorKind as Kind;
-    let reason = match error.kind {
-        Kind::MessageEndsPrematurely(..)
-        | Kind::PrematureEndOfFile
-        | Kind::PrematureEndOfPackedInput
-        | Kind::FailedToFillTheWholeBuffer => Reason::Truncated,
-        Kind::MessageContainsOutOfBoundsPointer => {
-            Reason::Expected("a pointer that stays in the message")
+/// The struct that holds the fields.
+enum Record<'m> {
+    Envelope(envelope::FixedData<'m>),
+    Schema(records::EventReader<'m>, Origin<'m>),
+    Event(Event<'m>),
+}
+
+impl<'a> Fields<'a> {
+    /// Reads the id.
+    ///
+    /// # Errors
+    /// If a pointer leaves the message, or the field has the wrong length.
+    pub fn id(&self) -> Result<[u8; 32], DecodeError> {
+        match self.record()? {
+            Record::Envelope(fixed) => Ok(*fixed.part(0)),
+            Record::Schema(event, origin) => schema::fixed(event.id(), Field::Id, origin),
+            Record::Event(event) => Ok(event.id),
         }
-        Kind::ReadLimitExceeded => Reason::Expected("a message in which nothing is met twice"),
-        _ => Reason::Expected("a message of Cap'n Proto"),
-    };
-    DecodeError::new(0, reason)
+    }
+
+    fn record(&self) -> Result<Record<'a>, DecodeError> {
+        match self.0 {
+            Source::Message { is_envelope: true, origin, message } => {
+                let root: EnvelopeReader<'a> = message.get_root().map_err(convert_error)?;
+                Ok(Record::Envelope(envelope::FixedData::new(root, origin)?))
+            }
+            Source::Message { is_envelope: false, origin, message } => {
+                Ok(Record::Schema(message.get_root().map_err(convert_error)?, origin))
+            }
+            Source::Event(event) => Ok(Record::Event(event)),
+        }
+    }
 }
 
-/// Words of a message, so that every length in it can be told.
-const MAX_WORDS: usize = 1 << 28;
+impl ReadFields for Fields<'_> {
+    fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
+        match self.record()? {
+            Record::Envelope(fixed) => Ok(*fixed.part(32)),
+            Record::Schema(event, origin) => schema::fixed(event.pubkey(), Field::Pubkey, origin),
+            Record::Event(event) => Ok(event.pubkey),
+        }
+    }
 
-/// Items of a list for which memory is taken before they are read.
-const MOST_AT_ONCE: usize = 256;
+    fn created_at(&self) -> Result<i64, DecodeError> {
+        Ok(match self.record()? {
+            Record::Envelope(fixed) => fixed.created_at(),
+            Record::Schema(event, _) => event.created_at(),
+            Record::Event(event) => event.created_at,
+        })
+    }
 
-/// Digits from which a value is kept as bytes.
-const LEAST_DIGITS: usize = 8;
+    fn kind(&self) -> Result<u16, DecodeError> {
+        Ok(match self.record()? {
+            Record::Envelope(fixed) => fixed.kind(),
+            Record::Schema(event, _) => event.kind(),
+            Record::Event(event) => event.kind,
+        })
+    }
+}
+
+impl fmt::Debug for Fields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fields").finish_non_exhaustive()
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,103 +1,94 @@
-//! Which event is a map whose keys name the fields, and what does one of them say without the others?
+//! Events in maps: decoded whole, or one field without the others.
 
 use std::marker::PhantomData;
 
 use bumpalo::Bump;
 
-use super::draft::Draft;
-use super::head::MAP;
-use super::items::Reader;
-use super::skip;
-use crate::formats::tags::{self, Layout};
+use super::Layout;
+use super::head::{self, MAP};
+use super::reader::Reader;
+use crate::formats::fields::{Draft, ReadFields, set_once};
+use crate::formats::tags::Tags;
 use crate::{DecodeError, Event, Field, Limits, Reason};
 
-/// How keys name fields, beside how the values of tags are told.
-pub(super) trait Keys: Layout {
-    /// The field that the next key names, if it names one.
+/// A map layout: how its keys name the fields.
+pub(super) trait MapKeys: Layout {
+    /// Reads a key; `None` if it names no field.
     fn field(reader: &mut Reader<'_, '_>) -> Result<Option<Field>, DecodeError>;
 }
 
 #[inline(always)]
-pub(super) fn event<'a, K: Keys>(reader: &mut Reader<'a, '_>) -> Result<Event<'a>, DecodeError> {
+pub(super) fn event<'a, K: MapKeys>(reader: &mut Reader<'a, '_>) -> Result<Event<'a>, DecodeError> {
     let start = reader.input.offset();
-    let mut draft = Draft::default();
-    for _ in 0..entries(reader)? {
+    let mut draft = Draft::new();
+    for _ in 0..entry_count(reader)? {
         let at = reader.input.offset();
         match K::field(reader)? {
-            Some(field) => draft.read::<K>(field, at, reader)?,
-            None => skip::item(&mut reader.input, 0)?,
+            Some(field) => read_field::<K>(&mut draft, field, at, reader)?,
+            None => head::skip(&mut reader.input, 0)?,
         }
     }
     draft.into_event(start)
 }
 
+/// Reads the value of `field`, whose key stands at `start`.
 #[inline(always)]
-fn entries(reader: &mut Reader<'_, '_>) -> Result<usize, DecodeError> {
+fn read_field<'a, K: MapKeys>(
+    draft: &mut Draft<'a, &'a [u8; 32], &'a [u8; 64]>,
+    field: Field,
+    start: usize,
+    reader: &mut Reader<'a, '_>,
+) -> Result<(), DecodeError> {
+    match field {
+        Field::Id => set_once(&mut draft.id, reader.fixed(field)?, field, start),
+        Field::Pubkey => set_once(&mut draft.pubkey, reader.fixed(field)?, field, start),
+        Field::CreatedAt => set_once(&mut draft.created_at, reader.created_at()?, field, start),
+        Field::Kind => set_once(&mut draft.kind, reader.kind()?, field, start),
+        Field::Tags => set_once(&mut draft.tags, reader.tags::<K>()?, field, start),
+        Field::Content => set_once(&mut draft.content, reader.content()?, field, start),
+        Field::Sig => set_once(&mut draft.sig, reader.fixed(field)?, field, start),
+    }
+}
+
+#[inline(always)]
+fn entry_count(reader: &mut Reader<'_, '_>) -> Result<usize, DecodeError> {
     reader.len(MAP, 2, "a map")
 }
 
-/// An event of which single fields are read: those before it are passed over, those behind it are not
-/// looked at, so that nobody sees whether one comes twice.
+/// The fields of a map. A read skips the fields before its own and does not look at those after it, so that
+/// duplicates are not noticed.
 #[derive(Clone, Debug)]
-pub struct Fields<'a, K> {
+pub struct MapFields<'a, K> {
     bytes: &'a [u8],
     arena: &'a Bump,
     keys: PhantomData<K>,
 }
 
-#[expect(private_bounds, reason = "the keys are those of the formats here")]
-impl<'a, K: Keys> Fields<'a, K> {
-    /// The fields of the event in `bytes`; nothing is looked at yet.
+#[expect(private_bounds, reason = "only the formats of this module have such keys")]
+impl<'a, K: MapKeys> MapFields<'a, K> {
     #[inline]
-    pub fn new(bytes: &'a [u8], arena: &'a Bump) -> Self {
-        Self { bytes, arena, keys: PhantomData }
+    pub(super) fn new(bytes: &'a [u8], arena: &'a Bump) -> Result<Self, DecodeError> {
+        Ok(Self { bytes, arena, keys: PhantomData })
     }
 
-    /// The id.
+    /// Reads the id.
     ///
     /// # Errors
-    /// If it is not 32 bytes, or what stands before it breaks a rule of the format.
+    /// If the field is not 32 bytes, or what precedes it breaks a rule of the format.
     #[inline]
     pub fn id(&self) -> Result<[u8; 32], DecodeError> {
         self.read(Field::Id, |reader| reader.fixed(Field::Id).copied())
     }
 
-    /// The author's key.
+    /// Reads the tags one by one.
     ///
     /// # Errors
-    /// As [`id`](Self::id).
-    #[inline]
-    pub fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
-        self.read(Field::Pubkey, |reader| reader.fixed(Field::Pubkey).copied())
+    /// If the field is not an array, or what precedes it breaks a rule of the format.
+    pub fn tags(&self) -> Result<Tags<'a, K>, DecodeError> {
+        self.read(Field::Tags, |reader| Tags::new(reader.input))
     }
 
-    /// When it was made, by the author's clock.
-    ///
-    /// # Errors
-    /// If it is no integer of 64 bits, or what stands before it breaks a rule of the format.
-    #[inline]
-    pub fn created_at(&self) -> Result<i64, DecodeError> {
-        self.read(Field::CreatedAt, |reader| reader.created_at())
-    }
-
-    /// The kind.
-    ///
-    /// # Errors
-    /// If it is out of range, or what stands before it breaks a rule of the format.
-    #[inline]
-    pub fn kind(&self) -> Result<u16, DecodeError> {
-        self.read(Field::Kind, |reader| reader.kind())
-    }
-
-    /// The tags, one by one.
-    ///
-    /// # Errors
-    /// If they are no list, or what stands before them breaks a rule of the format.
-    pub fn tags(&self) -> Result<tags::Tags<'a, K>, DecodeError> {
-        self.read(Field::Tags, |reader| tags::Tags::new(reader.input))
-    }
-
-    /// What `read` makes of the first value of `field`.
+    /// Reads the first value of `field`.
     #[inline(always)]
     fn read<T>(
         &self,
@@ -106,12 +97,29 @@ impl<'a, K: Keys> Fields<'a, K> {
     ) -> Result<T, DecodeError> {
         let limits = Limits::default();
         let mut reader = Reader::new(self.bytes, self.arena, &limits);
-        for _ in 0..entries(&mut reader)? {
+        for _ in 0..entry_count(&mut reader)? {
             if K::field(&mut reader)? == Some(field) {
                 return read(&mut reader);
             }
-            skip::item(&mut reader.input, 0)?;
+            head::skip(&mut reader.input, 0)?;
         }
         Err(DecodeError::new(0, Reason::Missing(field)))
+    }
+}
+
+impl<K: MapKeys> ReadFields for MapFields<'_, K> {
+    #[inline]
+    fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
+        self.read(Field::Pubkey, |reader| reader.fixed(Field::Pubkey).copied())
+    }
+
+    #[inline]
+    fn created_at(&self) -> Result<i64, DecodeError> {
+        self.read(Field::CreatedAt, |reader| reader.created_at())
+    }
+
+    #[inline]
+    fn kind(&self) -> Result<u16, DecodeError> {
+        self.read(Field::Kind, |reader| reader.kind())
     }
 }

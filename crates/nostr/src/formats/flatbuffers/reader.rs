@@ -1,10 +1,13 @@
-//! Which event is this table?
+//! Decoding of an event table.
 
-use super::walk::Table;
-use super::*;
-use crate::{Field, Reason, Tag, Value};
+use bumpalo::Bump;
+use bumpalo::collections::Vec as BumpVec;
 
-/// The event of a table.
+use super::walk::{Table, Walk};
+use super::{CONTENT, CREATED_AT, HEX, ID, KIND, PUBKEY, SIG, TAGS, TEXT, VALUES};
+use crate::{DecodeError, Event, Field, Limits, Reason, Tag, Value};
+
+/// Decodes an `Event` table.
 pub(super) fn event<'a>(
     walk: &mut Walk<'a>,
     table: Table<'a>,
@@ -32,7 +35,7 @@ pub(super) fn kind(table: Table<'_>) -> Result<u16, DecodeError> {
     Ok(table.integer(KIND)?.map_or(0, u16::from_le_bytes))
 }
 
-/// A field of `N` bytes.
+/// Reads a vector of `N` bytes.
 #[inline]
 pub(super) fn fixed<'a, const N: usize>(
     walk: &mut Walk<'a>,
@@ -51,7 +54,7 @@ fn content<'a>(
 ) -> Result<&'a str, DecodeError> {
     let found = walk.text(table, CONTENT)?;
     let (offset, content) = found.ok_or_else(|| missing(table, Field::Content))?;
-    limits.hold_content(content.len(), offset)?;
+    limits.check_content(content.len(), offset)?;
     Ok(content)
 }
 
@@ -62,10 +65,10 @@ fn tags<'a>(
     limits: &Limits,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let Some(list) = walk.tables(event, TAGS)? else { return Ok(&[]) };
-    limits.hold_tags(list.len(), list.offset())?;
+    limits.check_tags(list.len(), list.offset())?;
     let mut tags = BumpVec::with_capacity_in(list.len(), arena);
-    for at in 0..list.len() {
-        let table = walk.item(list, at)?;
+    for index in 0..list.len() {
+        let table = walk.item(list, index)?;
         tags.push(tag(walk, table, arena, limits)?);
     }
     Ok(tags.into_bump_slice())
@@ -79,10 +82,10 @@ fn tag<'a>(
     limits: &Limits,
 ) -> Result<Tag<'a>, DecodeError> {
     let list = walk.tables(tag, VALUES)?.ok_or_else(|| missing(tag, Field::Tags))?;
-    limits.hold_tag_values(list.len(), list.offset())?;
+    limits.check_tag_values(list.len(), list.offset())?;
     let mut values = BumpVec::with_capacity_in(list.len(), arena);
-    for at in 0..list.len() {
-        let table = walk.item(list, at)?;
+    for index in 0..list.len() {
+        let table = walk.item(list, index)?;
         values.push(value(walk, table, limits)?);
     }
     Ok(values.into_bump_slice())
@@ -97,9 +100,9 @@ fn value<'a>(
     let (offset, value) = match (walk.text(table, TEXT)?, walk.vector(table, HEX)?) {
         (Some((offset, text)), None) => (offset, Value::Text(text)),
         (None, Some((offset, bytes))) => (offset, Value::Hex(bytes)),
-        _ => return Err(DecodeError::new(table.offset(), ONE_OF)),
+        _ => return Err(DecodeError::new(table.offset(), TEXT_OR_BYTES)),
     };
-    limits.hold_value(value.text_len(), offset)?;
+    limits.check_value(value.text_len(), offset)?;
     Ok(value)
 }
 
@@ -108,4 +111,4 @@ fn missing(table: Table<'_>, field: Field) -> DecodeError {
     DecodeError::new(table.offset(), Reason::Missing(field))
 }
 
-const ONE_OF: Reason = Reason::Expected("a value's text or bytes");
+const TEXT_OR_BYTES: Reason = Reason::Expected("text or bytes of a value");

@@ -1,44 +1,32 @@
 use kernels::sha256;
 
 use super::*;
-use crate::formats::tests::golden;
-use crate::{Field, OwnedEvent, Reason};
-
-fn encoded(event: &OwnedEvent) -> Vec<u8> {
-    let (arena, mut bytes) = (Bump::new(), Vec::new());
-    encode(&event.borrow_in(&arena), &mut bytes).unwrap();
-    bytes
-}
-
-fn decoded(bytes: &[u8]) -> Result<OwnedEvent, Reason> {
-    let arena = Bump::new();
-    let event = decode(bytes, &arena, &Limits::default());
-    event.map(|event| event.to_owned()).map_err(|error| error.reason)
-}
+use crate::formats::tests::{decoded, encoded, golden};
+use crate::{OwnedEvent, Reason};
 
 #[test]
 fn the_published_event_has_the_published_bytes() {
-    let told = kernels::hex::encode(&sha256::digest(&encoded(&golden())));
-    assert_eq!(told, "5812126445005300f55edd4610be5ed7148cec78bbcd0df5acbc72c4725bcb4f");
+    let digest = kernels::hex::encode(&sha256::digest(&encoded(Flatbuffers, &golden())));
+    assert_eq!(digest, "5812126445005300f55edd4610be5ed7148cec78bbcd0df5acbc72c4725bcb4f");
 }
 
 #[test]
-fn single_fields_are_what_the_whole_event_says() {
-    let (event, bytes) = (golden(), encoded(&golden()));
-    let fields = Fields::new(&bytes).unwrap();
+fn single_fields_are_those_of_the_event() {
+    let (event, bytes, arena) = (golden(), encoded(Flatbuffers, &golden()), Bump::new());
+    let fields = Flatbuffers.fields(&bytes, &arena, &Limits::default()).unwrap();
     assert_eq!((fields.id(), fields.pubkey()), (Ok(event.id), Ok(event.pubkey)));
     assert_eq!((fields.kind(), fields.created_at()), (Ok(event.kind), Ok(event.created_at)));
 }
 
 #[test]
-fn defaults_are_left_out_and_come_back() {
+fn defaults_are_left_out_and_restored() {
     let event = OwnedEvent { created_at: 0, kind: 0, ..golden() };
-    assert_eq!(decoded(&encoded(&event)), Ok(event));
+    assert_eq!(decoded(Flatbuffers, &encoded(Flatbuffers, &event)), Ok(event));
 }
 
 #[test]
-fn a_field_that_must_be_there_is_missed() {
-    let bytes = encoded(&golden());
+fn a_missing_required_field_is_rejected() {
+    let bytes = encoded(Flatbuffers, &golden());
     let root = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
     let back = i32::from_le_bytes(bytes[root..root + 4].try_into().unwrap()) as usize;
     let fields = [(ID, Field::Id), (PUBKEY, Field::Pubkey), (CONTENT, Field::Content)];
@@ -46,18 +34,18 @@ fn a_field_that_must_be_there_is_missed() {
         let mut without = bytes.clone();
         let slot = root - back + usize::from(slot);
         without[slot..slot + 2].fill(0);
-        assert_eq!(decoded(&without), Err(Reason::Missing(field)));
+        assert_eq!(decoded(Flatbuffers, &without), Err(Reason::Missing(field)));
     }
 }
 
 #[test]
-fn what_leads_out_of_the_buffer_or_its_table_is_refused() {
-    let bytes = encoded(&golden());
+fn distances_out_of_the_buffer_or_table_are_rejected() {
+    let bytes = encoded(Flatbuffers, &golden());
     let root = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
     let with = |offset: usize, value: u32| {
         let mut bytes = bytes.clone();
         bytes[offset..offset + 4].copy_from_slice(&value.to_le_bytes());
-        decoded(&bytes)
+        decoded(Flatbuffers, &bytes)
     };
     assert_eq!(with(0, u32::MAX), Err(Reason::Truncated));
     assert_eq!(with(root, u32::MAX), Err(Reason::Expected("the lengths of a table")));
@@ -69,9 +57,9 @@ fn what_leads_out_of_the_buffer_or_its_table_is_refused() {
 }
 
 #[test]
-fn a_list_that_is_met_again_and_again_is_refused() {
+fn a_list_that_is_shared_too_often_is_rejected() {
     let tags = [vec![vec!["x".to_owned(); 1000]], vec![Vec::new(); 100]].concat();
-    let mut bytes = encoded(&OwnedEvent { tags, ..golden() });
+    let mut bytes = encoded(Flatbuffers, &OwnedEvent { tags, ..golden() });
     let mut walk = Walk::new(&bytes).unwrap();
     let root = walk.root().unwrap();
     let list = walk.tables(root, TAGS).unwrap().unwrap();
@@ -80,13 +68,16 @@ fn a_list_that_is_met_again_and_again_is_refused() {
         let here = start + 4 * at;
         bytes[here..here + 4].copy_from_slice(&((long - here) as u32).to_le_bytes());
     }
-    assert_eq!(decoded(&bytes), Err(Reason::Expected("a buffer whose parts are met once")));
+    assert_eq!(
+        decoded(Flatbuffers, &bytes),
+        Err(Reason::Expected("objects that share fewer bytes"))
+    );
 }
 
 #[test]
-fn bytes_of_no_part_behind_the_last_are_refused() {
-    for behind in [&[0; 4][..], &[1, 0, 0, 0], &[0; 8]] {
-        let bytes = [&encoded(&golden()), behind].concat();
-        assert_eq!(decoded(&bytes), Err(Reason::TrailingBytes));
+fn bytes_after_the_last_object_are_rejected() {
+    for tail in [&[0; 4][..], &[1, 0, 0, 0], &[0; 8]] {
+        let bytes = [&encoded(Flatbuffers, &golden()), tail].concat();
+        assert_eq!(decoded(Flatbuffers, &bytes), Err(Reason::TrailingBytes));
     }
 }

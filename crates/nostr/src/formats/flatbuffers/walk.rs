@@ -1,20 +1,20 @@
-//! Where in a buffer are its tables, vectors and strings, and are they in it whole?
+//! Bounds-checked navigation of a buffer: tables, vectors and strings.
 
 use kernels::utf8;
 
 use crate::{DecodeError, Reason};
 
-/// A buffer that is followed from its root.
+/// A buffer and the bounds of the objects visited in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk<'a> {
     bytes: &'a [u8],
-    /// Where the last part ends that was met.
+    /// End of the last object visited.
     end: usize,
-    /// Bytes of parts that may still be met.
+    /// Number of bytes of objects that may still be visited.
     left: usize,
 }
 
-/// A table that is in the buffer whole, with its vtable.
+/// A table and its vtable, both within the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table<'a> {
     offset: usize,
@@ -26,17 +26,17 @@ pub(super) struct Table<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tables<'a> {
     offset: usize,
-    // Four bytes for each.
+    // Four bytes for each table.
     bytes: &'a [u8],
 }
 
 impl<'a> Walk<'a> {
-    /// A walk over `bytes`, which are a whole buffer.
+    /// Starts at the root of `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         if !bytes.len().is_multiple_of(4) {
-            return Err(DecodeError::new(bytes.len(), Reason::Expected("whole words")));
+            return Err(DecodeError::new(bytes.len(), Reason::Expected("a multiple of 4 bytes")));
         }
-        Ok(Self { bytes, end: 4, left: MOST_TIMES * bytes.len() })
+        Ok(Self { bytes, end: 4, left: MAX_VISIT_RATIO * bytes.len() })
     }
 
     #[inline]
@@ -45,7 +45,7 @@ impl<'a> Walk<'a> {
         self.table(offset)
     }
 
-    /// That the buffer ends with its last part.
+    /// Checks that only padding follows the last object.
     pub(super) fn end(&self) -> Result<(), DecodeError> {
         match self.bytes.get(self.end..) {
             Some([] | [0] | [0, 0] | [0, 0, 0]) => Ok(()),
@@ -53,21 +53,21 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The bytes that a field leads to.
+    /// Reads a vector of bytes; returns its offset and bytes.
     #[inline]
     pub(super) fn vector(
         &mut self,
         table: Table<'a>,
         slot: u16,
     ) -> Result<Option<(usize, &'a [u8])>, DecodeError> {
-        let Some(place) = table.place(slot, 4)? else { return Ok(None) };
-        let offset = self.follow(table.offset + place)?;
+        let Some(field) = table.field(slot, 4)? else { return Ok(None) };
+        let offset = self.follow(table.offset + field)?;
         let len = self.u32(offset)? as usize;
-        let bytes = self.meet(offset + 4, len)?;
+        let bytes = self.visit(offset + 4, len)?;
         Ok(Some((offset + 4, bytes)))
     }
 
-    /// The text that a field leads to.
+    /// Reads a string; returns its offset and text.
     #[inline]
     pub(super) fn text(
         &mut self,
@@ -75,32 +75,36 @@ impl<'a> Walk<'a> {
         slot: u16,
     ) -> Result<Option<(usize, &'a str)>, DecodeError> {
         let Some((offset, bytes)) = self.vector(table, slot)? else { return Ok(None) };
-        let behind = offset + bytes.len();
-        if self.meet(behind, 1)? != [0] {
-            return Err(DecodeError::new(behind, Reason::Expected("a zero behind text")));
+        let end = offset + bytes.len();
+        if self.visit(end, 1)? != [0] {
+            return Err(DecodeError::new(end, Reason::Expected("a zero byte after text")));
         }
         let text = utf8::from_utf8(bytes).ok_or_else(|| DecodeError::new(offset, Reason::Utf8))?;
         Ok(Some((offset, text)))
     }
 
-    /// The vector of tables that a field leads to.
+    /// Reads a vector of tables.
     #[inline]
     pub(super) fn tables(
         &mut self,
         table: Table<'a>,
         slot: u16,
     ) -> Result<Option<Tables<'a>>, DecodeError> {
-        let Some(place) = table.place(slot, 4)? else { return Ok(None) };
-        let offset = self.follow(table.offset + place)?;
+        let Some(field) = table.field(slot, 4)? else { return Ok(None) };
+        let offset = self.follow(table.offset + field)?;
         let count = self.u32(offset)? as usize;
-        let bytes = self.meet(offset + 4, 4 * count)?;
+        let bytes = self.visit(offset + 4, 4 * count)?;
         Ok(Some(Tables { offset: offset + 4, bytes }))
     }
 
-    /// The table that an item of a vector leads to.
+    /// Reads the table at `index` of a vector.
     #[inline]
-    pub(super) fn item(&mut self, list: Tables<'a>, at: usize) -> Result<Table<'a>, DecodeError> {
-        let offset = self.follow(list.offset + 4 * at)?;
+    pub(super) fn item(
+        &mut self,
+        list: Tables<'a>,
+        index: usize,
+    ) -> Result<Table<'a>, DecodeError> {
+        let offset = self.follow(list.offset + 4 * index)?;
         self.table(offset)
     }
 
@@ -118,10 +122,10 @@ impl<'a> Walk<'a> {
         }
         let slots = self.bytes.get(vtable..vtable + vtable_len).ok_or_else(outside)?;
         self.end = self.end.max(vtable + vtable_len);
-        Ok(Table { offset, bytes: self.meet(offset, len)?, vtable: slots })
+        Ok(Table { offset, bytes: self.visit(offset, len)?, vtable: slots })
     }
 
-    /// Where the distance at `offset` leads.
+    /// The target of the distance at `offset`.
     #[inline]
     fn follow(&self, offset: usize) -> Result<usize, DecodeError> {
         Ok(offset + self.u32(offset)? as usize)
@@ -135,16 +139,16 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The `len` bytes at `offset`, which are a part, or the rest of one.
+    /// Visits the `len` bytes of an object at `offset`.
     #[inline]
-    fn meet(&mut self, offset: usize, len: usize) -> Result<&'a [u8], DecodeError> {
+    fn visit(&mut self, offset: usize, len: usize) -> Result<&'a [u8], DecodeError> {
         let Some(bytes) = self.bytes.get(offset..offset + len) else {
             return Err(outside(offset.min(self.bytes.len())));
         };
         let Some(left) = self.left.checked_sub(len + 4) else {
             return Err(DecodeError::new(
                 offset,
-                Reason::Expected("a buffer whose parts are met once"),
+                Reason::Expected("objects that share fewer bytes"),
             ));
         };
         self.left = left;
@@ -154,28 +158,28 @@ impl<'a> Walk<'a> {
 }
 
 impl Table<'_> {
-    /// Where it stands.
+    /// Offset in the buffer.
     pub(super) fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The integer of a field, if it has not its default.
+    /// Reads an integer field; `None` if it has its default.
     #[inline]
     pub(super) fn integer<const N: usize>(
         &self,
         slot: u16,
     ) -> Result<Option<[u8; N]>, DecodeError> {
-        let place = self.place(slot, N)?;
+        let place = self.field(slot, N)?;
         Ok(place.and_then(|place| self.bytes[place..].first_chunk().copied()))
     }
 
-    /// Where in the table the `len` bytes of a field are.
+    /// Offset in the table of a field of `len` bytes; `None` if it has its default.
     #[inline]
-    fn place(&self, slot: u16, len: usize) -> Result<Option<usize>, DecodeError> {
-        let Some(place) = self.vtable.get(usize::from(slot)..).and_then(<[u8]>::first_chunk) else {
+    fn field(&self, slot: u16, len: usize) -> Result<Option<usize>, DecodeError> {
+        let Some(field) = self.vtable.get(usize::from(slot)..).and_then(<[u8]>::first_chunk) else {
             return Ok(None);
         };
-        match usize::from(u16::from_le_bytes(*place)) {
+        match usize::from(u16::from_le_bytes(*field)) {
             0 => Ok(None),
             place if place >= 4 && place + len <= self.bytes.len() => Ok(Some(place)),
             _ => Err(DecodeError::new(self.offset, Reason::Expected("a field in its table"))),
@@ -184,13 +188,13 @@ impl Table<'_> {
 }
 
 impl Tables<'_> {
-    /// How many there are.
+    /// Number of tables.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.bytes.len() / 4
     }
 
-    /// Where the first stands.
+    /// Offset of the first item in the buffer.
     pub(super) fn offset(&self) -> usize {
         self.offset
     }
@@ -201,6 +205,6 @@ fn outside(offset: usize) -> DecodeError {
     DecodeError::new(offset, Reason::Truncated)
 }
 
-/// All parts together, as often as they are met, and how much longer than the buffer they may be: a writer may
-/// keep equal values once, but a stranger must not make us walk the same way for ever.
-const MOST_TIMES: usize = 4;
+/// Maximum total length of the objects visited, as a multiple of the length of the buffer. An encoder may share
+/// equal values, but an untrusted sender must not make the decoder visit the same objects without end.
+const MAX_VISIT_RATIO: usize = 4;

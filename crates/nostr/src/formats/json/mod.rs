@@ -1,91 +1,92 @@
-//! NIP-01's JSON object. Hand-written.
+//! The JSON object of NIP-01. Hand-written.
 //!
 //! | field | value |
 //! |---|---|
 //! | `id`, `pubkey` | 64 lower-case hexadecimal digits |
-//! | `created_at` | a whole number of 64 bits |
-//! | `kind` | a whole number up to 65,535 |
-//! | `tags` | a list of lists of text |
-//! | `content` | text |
+//! | `created_at` | an integer of 64 bits with sign |
+//! | `kind` | an integer up to 65,535 |
+//! | `tags` | an array of arrays of strings |
+//! | `content` | a string |
 //! | `sig` | 128 lower-case hexadecimal digits |
 //!
-//! Written without spaces, in this order but for `sig`, which comes last. Read in any order and with
-//! JSON's spaces; a field that is not listed is checked and passed over, one that comes a second time
-//! or not at all is refused. A batch is an array.
+//! Written without spaces and in this order. Read in any order and with the spaces of JSON; unknown fields are
+//! checked and skipped, a duplicate or missing field is rejected. A batch is an array.
 
-mod fields;
 mod reader;
-mod text;
+mod string;
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use kernels::append::{Appender, Pieces, append};
 
-pub use fields::Fields;
-
-use crate::canonical::{self, Controls};
-use crate::{DecodeError, EncodeError, Event, Limits};
+use super::{Codec, ReadFields};
+use crate::canonical::{self, ControlChars};
+use crate::{DecodeError, EncodeError, Event, Field, Limits};
 use reader::Reader;
 
-/// Appends `event` without spaces. JSON can hold every event.
-///
-/// # Errors
-/// None; the signature is that of every format.
-pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    append(Object(event), out);
-    Ok(())
-}
+/// The codec. JSON holds every event.
+#[derive(Clone, Copy, Debug)]
+pub struct Json;
 
-/// The event that the JSON in `bytes` is.
-///
-/// # Errors
-/// If it is no event in strict JSON, or is over a limit.
-pub fn decode<'a>(
-    bytes: &'a [u8],
-    arena: &'a Bump,
-    limits: &Limits,
-) -> Result<Event<'a>, DecodeError> {
-    let mut reader = Reader::new(bytes, arena, limits)?;
-    let event = reader.event()?;
-    reader.end()?;
-    Ok(event)
-}
+impl Codec for Json {
+    type Fields<'a> = Fields<'a>;
 
-/// Appends `events` as an array.
-///
-/// # Errors
-/// None; the signature is that of every format.
-pub fn encode_batch(events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
-    out.push(b'[');
-    for (at, event) in events.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
+    fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        append(Object(event), out);
+        Ok(())
+    }
+
+    fn decode<'a>(
+        self,
+        bytes: &'a [u8],
+        arena: &'a Bump,
+        limits: &Limits,
+    ) -> Result<Event<'a>, DecodeError> {
+        let mut reader = Reader::new(bytes, arena, limits)?;
+        let event = reader.event()?;
+        reader.end()?;
+        Ok(event)
+    }
+
+    fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        out.push(b'[');
+        for (index, event) in events.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            self.encode(event, out)?;
         }
-        encode(event, out)?;
+        out.push(b']');
+        Ok(())
     }
-    out.push(b']');
-    Ok(())
-}
 
-/// The events of an array.
-///
-/// # Errors
-/// As [`decode`], and if there are more than the limit.
-pub fn decode_batch<'a>(
-    bytes: &'a [u8],
-    arena: &'a Bump,
-    limits: &Limits,
-) -> Result<&'a [Event<'a>], DecodeError> {
-    let mut reader = Reader::new(bytes, arena, limits)?;
-    let mut events = BumpVec::new_in(arena);
-    let mut more = reader.opens_array()?;
-    while more {
-        limits.hold_events(events.len() + 1, reader.offset())?;
-        events.push(reader.event()?);
-        more = reader.has_more_items()?;
+    fn decode_batch<'a>(
+        self,
+        bytes: &'a [u8],
+        arena: &'a Bump,
+        limits: &Limits,
+    ) -> Result<&'a [Event<'a>], DecodeError> {
+        let mut reader = Reader::new(bytes, arena, limits)?;
+        let mut events = BumpVec::new_in(arena);
+        let mut more = reader.open_array()?;
+        while more {
+            limits.check_events(events.len() + 1, reader.offset())?;
+            events.push(reader.event()?);
+            more = reader.has_more_items()?;
+        }
+        reader.end()?;
+        Ok(events.into_bump_slice())
     }
-    reader.end()?;
-    Ok(events.into_bump_slice())
+
+    #[inline]
+    fn fields<'a>(
+        self,
+        bytes: &'a [u8],
+        arena: &'a Bump,
+        _: &Limits,
+    ) -> Result<Fields<'a>, DecodeError> {
+        Ok(Fields { text: reader::utf8(bytes)?, arena })
+    }
 }
 
 struct Object<'e>(&'e Event<'e>);
@@ -94,7 +95,7 @@ impl Pieces for Object<'_> {
     #[inline(always)]
     fn append_to(self, out: &mut Appender) {
         let Self(event) = self;
-        out.reserve(LEAST_BYTES + event.content.len());
+        out.reserve(TYPICAL_BYTES + event.content.len());
         out.array(b"{\"id\":\"");
         out.hex(&event.id);
         out.array(b"\",\"pubkey\":\"");
@@ -104,17 +105,65 @@ impl Pieces for Object<'_> {
         out.array(b",\"kind\":");
         canonical::write_integer(event.kind.into(), out);
         out.array(b",\"tags\":");
-        canonical::write_tags(event.tags, Controls::Escaped, out);
+        canonical::write_tags(event.tags, ControlChars::Escaped, out);
         out.array(b",\"content\":");
-        canonical::write_text(event.content, Controls::Escaped, out);
+        canonical::write_text(event.content, ControlChars::Escaped, out);
         out.array(b",\"sig\":\"");
         out.hex(&event.sig);
         out.array(b"\"}");
     }
 }
 
-/// Bytes of an event without tags and content, about.
-const LEAST_BYTES: usize = 400;
+/// The fields of an object. A read skips the fields before its own and does not look at those after it, so that
+/// duplicates are not noticed; all of the text is UTF-8.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    text: &'a str,
+    arena: &'a Bump,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads the id.
+    ///
+    /// # Errors
+    /// If the field is not 64 digits, or what precedes it is not JSON.
+    #[inline]
+    pub fn id(&self) -> Result<[u8; 32], DecodeError> {
+        self.read(Field::Id, |reader| reader.hex(Field::Id))
+    }
+
+    #[inline(always)]
+    fn read<T>(
+        &self,
+        field: Field,
+        read: impl FnOnce(&mut Reader<'a, '_>) -> Result<T, DecodeError>,
+    ) -> Result<T, DecodeError> {
+        let limits = Limits::default();
+        let mut reader = Reader::of_text(self.text, self.arena, &limits);
+        reader.skip_to(field)?;
+        read(&mut reader)
+    }
+}
+
+impl ReadFields for Fields<'_> {
+    #[inline]
+    fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
+        self.read(Field::Pubkey, |reader| reader.hex(Field::Pubkey))
+    }
+
+    #[inline]
+    fn created_at(&self) -> Result<i64, DecodeError> {
+        self.read(Field::CreatedAt, |reader| reader.integer(Field::CreatedAt))
+    }
+
+    #[inline]
+    fn kind(&self) -> Result<u16, DecodeError> {
+        self.read(Field::Kind, |reader| reader.kind())
+    }
+}
+
+/// Approximate size of an event without tags and content in bytes.
+const TYPICAL_BYTES: usize = 400;
 
 #[cfg(test)]
 mod tests;

@@ -1,35 +1,26 @@
-//! What does this JSON say, if it is an event?
+//! A strict JSON reader for events.
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use kernels::{hex, utf8};
 
-use super::text;
-use crate::gather::Gather;
+use super::string;
+use crate::arena_list::ArenaList;
+use crate::formats::fields::{self, set_once};
 use crate::{DecodeError, Event, Field, Limit, Limits, Reason, Tag, Value};
 
 /// JSON that is read from the front.
 pub(super) struct Reader<'a, 'l> {
     text: &'a str,
-    // offset <= text.len(), and on the boundary of a character
+    // offset <= text.len(), and on a character boundary
     offset: usize,
     arena: &'a Bump,
     limits: &'l Limits,
-    // The values of the tag that is being read, before they have a place of their own.
+    // The values of the tag that is being read, before they are copied to the arena.
     values: BumpVec<'a, Value<'a>>,
 }
 
-/// The fields as they come in.
-#[derive(Default)]
-struct Draft<'a> {
-    id: Option<[u8; 32]>,
-    pubkey: Option<[u8; 32]>,
-    created_at: Option<i64>,
-    kind: Option<u16>,
-    tags: Option<&'a [Tag<'a>]>,
-    content: Option<&'a str>,
-    sig: Option<[u8; 64]>,
-}
+type Draft<'a> = fields::Draft<'a, [u8; 32], [u8; 64]>;
 
 impl<'a, 'l> Reader<'a, 'l> {
     pub(super) fn new(
@@ -49,13 +40,13 @@ impl<'a, 'l> Reader<'a, 'l> {
         self.offset
     }
 
-    /// The event that stands here.
+    /// Reads an event.
     pub(super) fn event(&mut self) -> Result<Event<'a>, DecodeError> {
         self.space();
         let start = self.offset;
-        let mut draft = Draft::default();
-        self.must(b'{', "an object")?;
-        let mut more = self.opens(b'}');
+        let mut draft = Draft::new();
+        self.expect(b'{', "an object")?;
+        let mut more = self.has_items(b'}');
         while more {
             self.field(&mut draft)?;
             more = self.has_more(b'}', "`,` or `}`")?;
@@ -63,13 +54,13 @@ impl<'a, 'l> Reader<'a, 'l> {
         draft.into_event(start)
     }
 
-    /// Passes over the object that stands here up to the first value of `field`.
+    /// Enters an object and skips to the first value of `field`.
     #[inline]
-    pub(super) fn go_to(&mut self, field: Field) -> Result<(), DecodeError> {
+    pub(super) fn skip_to(&mut self, field: Field) -> Result<(), DecodeError> {
         self.space();
         let start = self.offset;
-        self.must(b'{', "an object")?;
-        let mut more = self.opens(b'}');
+        self.expect(b'{', "an object")?;
+        let mut more = self.has_items(b'}');
         while more {
             if self.name()? == field.name() {
                 return Ok(());
@@ -80,20 +71,20 @@ impl<'a, 'l> Reader<'a, 'l> {
         Err(DecodeError::new(start, Reason::Missing(field)))
     }
 
-    /// That only spaces are left.
+    /// Checks that only spaces remain.
     pub(super) fn end(&mut self) -> Result<(), DecodeError> {
         self.space();
-        if self.peek().is_none() { Ok(()) } else { Err(self.fault(Reason::TrailingBytes)) }
+        if self.peek().is_none() { Ok(()) } else { Err(self.error(Reason::TrailingBytes)) }
     }
 
-    /// Enters an array; whether something is in it.
-    pub(super) fn opens_array(&mut self) -> Result<bool, DecodeError> {
+    /// Enters an array; `true` if it has items.
+    pub(super) fn open_array(&mut self) -> Result<bool, DecodeError> {
         self.space();
-        self.must(b'[', "a list")?;
-        Ok(self.opens(b']'))
+        self.expect(b'[', "an array")?;
+        Ok(self.has_items(b']'))
     }
 
-    /// Behind an item of an array: whether another follows.
+    /// After an item of an array: whether another follows.
     pub(super) fn has_more_items(&mut self) -> Result<bool, DecodeError> {
         self.has_more(b']', "`,` or `]`")
     }
@@ -101,34 +92,28 @@ impl<'a, 'l> Reader<'a, 'l> {
     fn field(&mut self, draft: &mut Draft<'a>) -> Result<(), DecodeError> {
         self.space();
         let start = self.offset;
-        let name = self.name()?;
-        let once = |is_first: bool, field| {
-            if is_first { Ok(()) } else { Err(DecodeError::new(start, Reason::Duplicate(field))) }
-        };
-        match name {
-            "id" => once(draft.id.replace(self.hex(Field::Id)?).is_none(), Field::Id),
-            "pubkey" => {
-                once(draft.pubkey.replace(self.hex(Field::Pubkey)?).is_none(), Field::Pubkey)
-            }
+        match self.name()? {
+            "id" => set_once(&mut draft.id, self.hex(Field::Id)?, Field::Id, start),
+            "pubkey" => set_once(&mut draft.pubkey, self.hex(Field::Pubkey)?, Field::Pubkey, start),
             "created_at" => {
                 let seconds = self.integer(Field::CreatedAt)?;
-                once(draft.created_at.replace(seconds).is_none(), Field::CreatedAt)
+                set_once(&mut draft.created_at, seconds, Field::CreatedAt, start)
             }
-            "kind" => once(draft.kind.replace(self.kind()?).is_none(), Field::Kind),
-            "tags" => once(draft.tags.replace(self.tags()?).is_none(), Field::Tags),
-            "content" => once(draft.content.replace(self.content()?).is_none(), Field::Content),
-            "sig" => once(draft.sig.replace(self.hex(Field::Sig)?).is_none(), Field::Sig),
+            "kind" => set_once(&mut draft.kind, self.kind()?, Field::Kind, start),
+            "tags" => set_once(&mut draft.tags, self.tags()?, Field::Tags, start),
+            "content" => set_once(&mut draft.content, self.content()?, Field::Content, start),
+            "sig" => set_once(&mut draft.sig, self.hex(Field::Sig)?, Field::Sig, start),
             _ => self.skip(0),
         }
     }
 
-    /// The name that stands here, and on to its value.
+    /// Reads a field name, up to the value.
     #[inline]
     fn name(&mut self) -> Result<&'a str, DecodeError> {
         self.space();
         let name = self.string()?;
         self.space();
-        self.must(b':', "`:`")?;
+        self.expect(b':', "`:`")?;
         self.space();
         Ok(name)
     }
@@ -152,7 +137,7 @@ impl<'a, 'l> Reader<'a, 'l> {
         u16::try_from(self.integer(Field::Kind)?).map_err(out_of_range)
     }
 
-    /// A whole number without sign of its own zero, leading zeros, fraction or exponent.
+    /// Reads an integer: no fraction, exponent or leading zeros, and not `-0`.
     pub(super) fn integer(&mut self, field: Field) -> Result<i64, DecodeError> {
         let start = self.offset;
         let digits = self.number()?;
@@ -164,10 +149,10 @@ impl<'a, 'l> Reader<'a, 'l> {
     }
 
     fn tags(&mut self) -> Result<&'a [Tag<'a>], DecodeError> {
-        let mut tags = Gather::<Tag<'a>, 8>::new(self.arena, &[]);
-        let mut more = self.opens_array()?;
+        let mut tags = ArenaList::<Tag<'a>, 8>::new(self.arena, &[]);
+        let mut more = self.open_array()?;
         while more {
-            self.limits.hold_tags(tags.len() + 1, self.offset)?;
+            self.limits.check_tags(tags.len() + 1, self.offset)?;
             tags.push(self.tag()?);
             more = self.has_more_items()?;
         }
@@ -176,13 +161,13 @@ impl<'a, 'l> Reader<'a, 'l> {
 
     fn tag(&mut self) -> Result<Tag<'a>, DecodeError> {
         self.values.clear();
-        let mut more = self.opens_array()?;
+        let mut more = self.open_array()?;
         while more {
             self.space();
             let start = self.offset;
-            self.limits.hold_tag_values(self.values.len() + 1, start)?;
+            self.limits.check_tag_values(self.values.len() + 1, start)?;
             let text = self.string()?;
-            self.limits.hold_value(text.len(), start)?;
+            self.limits.check_value(text.len(), start)?;
             self.values.push(Value::Text(text));
             more = self.has_more_items()?;
         }
@@ -192,45 +177,45 @@ impl<'a, 'l> Reader<'a, 'l> {
     fn content(&mut self) -> Result<&'a str, DecodeError> {
         let start = self.offset;
         let content = self.string()?;
-        self.limits.hold_content(content.len(), start)?;
+        self.limits.check_content(content.len(), start)?;
         Ok(content)
     }
 
-    /// Text in quotes, borrowed if nothing in it is escaped.
+    /// Reads a string.
     #[inline]
     fn string(&mut self) -> Result<&'a str, DecodeError> {
-        self.must(b'"', "text in quotes")?;
-        let (text, len) = text::read(&self.text[self.offset..], self.arena)
+        self.expect(b'"', "a string")?;
+        let (text, len) = string::read(&self.text[self.offset..], self.arena)
             .map_err(|error| DecodeError::new(self.offset + error.offset, error.reason))?;
         self.offset += len;
         Ok(text)
     }
 
-    /// The characters of a number in JSON's form.
+    /// Reads the characters of a number.
     fn number(&mut self) -> Result<&'a str, DecodeError> {
         let start = self.offset;
         let len =
-            number_len(self.rest()).ok_or_else(|| self.fault(Reason::Expected("a number")))?;
+            number_len(self.rest()).ok_or_else(|| self.error(Reason::Expected("a number")))?;
         self.offset += len;
         Ok(&self.text[start..self.offset])
     }
 
-    /// Passes over a value that nobody asked for.
+    /// Skips a value.
     fn skip(&mut self, depth: usize) -> Result<(), DecodeError> {
         if depth > MAX_DEPTH {
-            return Err(self.fault(Reason::Limit(Limit::Depth)));
+            return Err(self.error(Reason::Limit(Limit::Depth)));
         }
         match self.peek() {
             Some(b'"') => self.string().map(drop),
-            Some(b'[') => self.skip_list(depth),
+            Some(b'[') => self.skip_array(depth),
             Some(b'{') => self.skip_object(depth),
             Some(b'-' | b'0'..=b'9') => self.number().map(drop),
-            _ => self.skip_word(),
+            _ => self.skip_literal(),
         }
     }
 
-    fn skip_list(&mut self, depth: usize) -> Result<(), DecodeError> {
-        let mut more = self.opens_array()?;
+    fn skip_array(&mut self, depth: usize) -> Result<(), DecodeError> {
+        let mut more = self.open_array()?;
         while more {
             self.space();
             self.skip(depth + 1)?;
@@ -240,8 +225,8 @@ impl<'a, 'l> Reader<'a, 'l> {
     }
 
     fn skip_object(&mut self, depth: usize) -> Result<(), DecodeError> {
-        self.must(b'{', "an object")?;
-        let mut more = self.opens(b'}');
+        self.expect(b'{', "an object")?;
+        let mut more = self.has_items(b'}');
         while more {
             self.name()?;
             self.skip(depth + 1)?;
@@ -250,23 +235,23 @@ impl<'a, 'l> Reader<'a, 'l> {
         Ok(())
     }
 
-    fn skip_word(&mut self) -> Result<(), DecodeError> {
+    fn skip_literal(&mut self) -> Result<(), DecodeError> {
         let rest = self.rest();
         let word = ["true", "false", "null"].iter().find(|word| rest.starts_with(word.as_bytes()));
-        self.offset += word.ok_or_else(|| self.fault(Reason::Expected("a value")))?.len();
+        self.offset += word.ok_or_else(|| self.error(Reason::Expected("a value")))?.len();
         Ok(())
     }
 
-    /// Inside a list or an object: whether something is in it.
+    /// After the opening bracket of an array or an object: whether it has items.
     #[inline]
-    fn opens(&mut self, close: u8) -> bool {
+    fn has_items(&mut self, close: u8) -> bool {
         self.space();
         let is_empty = self.peek() == Some(close);
         self.offset += usize::from(is_empty);
         !is_empty
     }
 
-    /// Behind an item: whether another follows.
+    /// After an item: whether another follows.
     #[inline]
     fn has_more(&mut self, close: u8, expected: &'static str) -> Result<bool, DecodeError> {
         self.space();
@@ -279,14 +264,14 @@ impl<'a, 'l> Reader<'a, 'l> {
                 self.offset += 1;
                 Ok(false)
             }
-            _ => Err(self.expected(expected)),
+            _ => Err(self.unexpected(expected)),
         }
     }
 
     #[inline]
-    fn must(&mut self, byte: u8, expected: &'static str) -> Result<(), DecodeError> {
+    fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), DecodeError> {
         if self.peek() != Some(byte) {
-            return Err(self.expected(expected));
+            return Err(self.unexpected(expected));
         }
         self.offset += 1;
         Ok(())
@@ -309,33 +294,18 @@ impl<'a, 'l> Reader<'a, 'l> {
     }
 
     #[cold]
-    fn expected(&self, what: &'static str) -> DecodeError {
+    fn unexpected(&self, what: &'static str) -> DecodeError {
         let is_end = self.peek().is_none();
-        self.fault(if is_end { Reason::Truncated } else { Reason::Expected(what) })
+        self.error(if is_end { Reason::Truncated } else { Reason::Expected(what) })
     }
 
     #[cold]
-    fn fault(&self, reason: Reason) -> DecodeError {
+    fn error(&self, reason: Reason) -> DecodeError {
         DecodeError::new(self.offset, reason)
     }
 }
 
-impl<'a> Draft<'a> {
-    fn into_event(self, start: usize) -> Result<Event<'a>, DecodeError> {
-        let missing = |field| move || DecodeError::new(start, Reason::Missing(field));
-        Ok(Event {
-            id: self.id.ok_or_else(missing(Field::Id))?,
-            pubkey: self.pubkey.ok_or_else(missing(Field::Pubkey))?,
-            created_at: self.created_at.ok_or_else(missing(Field::CreatedAt))?,
-            kind: self.kind.ok_or_else(missing(Field::Kind))?,
-            tags: self.tags.ok_or_else(missing(Field::Tags))?,
-            content: self.content.ok_or_else(missing(Field::Content))?,
-            sig: self.sig.ok_or_else(missing(Field::Sig))?,
-        })
-    }
-}
-
-/// The text that `bytes` are.
+/// Checks that `bytes` are UTF-8.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
     utf8::from_utf8(bytes).ok_or_else(|| {
         let valid = str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
@@ -343,7 +313,7 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
     })
 }
 
-/// How many bytes at the start of `bytes` are a number: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
+/// Length in bytes of the number at the start of `bytes`: `-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?`.
 fn number_len(bytes: &[u8]) -> Option<usize> {
     let digits = |at: usize| {
         let len = bytes.get(at..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -361,5 +331,5 @@ fn number_len(bytes: &[u8]) -> Option<usize> {
     Some(end)
 }
 
-/// Levels of a field that is passed over.
+/// Maximum nesting depth of a skipped field.
 const MAX_DEPTH: usize = 64;

@@ -1,33 +1,33 @@
 use super::*;
-use crate::formats::tests::{golden, ordinary};
-use crate::{Field, Reason};
+use crate::Reason;
+use crate::formats::tests::{encoded, golden, ordinary};
 
-fn encoded(event: &crate::OwnedEvent) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode(&event.borrow_in(&Bump::new()), &mut bytes).unwrap();
-    bytes
+fn open<'a>(bytes: &'a [u8], arena: &'a Bump) -> Result<Fields<'a>, DecodeError> {
+    Json.fields(bytes, arena, &Limits::default())
 }
 
 #[test]
-fn single_fields_are_those_of_the_event_wherever_they_stand() {
+fn single_fields_are_those_of_the_event_in_any_order() {
     for event in ordinary() {
-        let bytes = encoded(&event);
+        let bytes = encoded(Json, &event);
         let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        // By the names, in the order of the alphabet.
+        // The same object with its names in alphabetical order.
         let sorted = serde_json::to_string_pretty(&value).unwrap().into_bytes();
         for bytes in [bytes, sorted] {
             let arena = Bump::new();
-            let fields = Fields::new(&bytes, &arena).unwrap();
+            let fields = open(&bytes, &arena).unwrap();
             assert_eq!((fields.id(), fields.pubkey()), (Ok(event.id), Ok(event.pubkey)));
-            let told = (fields.created_at(), fields.kind());
-            assert_eq!(told, (Ok(event.created_at), Ok(event.kind)));
+            assert_eq!(
+                (fields.created_at(), fields.kind()),
+                (Ok(event.created_at), Ok(event.kind))
+            );
         }
     }
 }
 
 #[test]
-fn what_stands_before_a_field_is_held_to_the_rules_and_what_stands_behind_it_is_not() {
-    let kind = |json: &str| Fields::new(json.as_bytes(), &Bump::new()).unwrap().kind();
+fn a_read_checks_what_precedes_its_field_and_ignores_what_follows() {
+    let kind = |json: &str| open(json.as_bytes(), &Bump::new()).unwrap().kind();
     assert_eq!(kind(r#"{"x":[{"kind":3},"kind",1e5,null],"\u006bind":7,"#), Ok(7));
     assert_eq!(kind(r#"{"kind":7,"kind":8}"#), Ok(7));
     let reason = |json: &str| kind(json).unwrap_err().reason;
@@ -37,16 +37,16 @@ fn what_stands_before_a_field_is_held_to_the_rules_and_what_stands_behind_it_is_
     assert_eq!(reason(r#"{"kind":65536}"#), Reason::Range(Field::Kind));
     assert_eq!(reason(r#"{"kind":"7"}"#), Reason::Expected("a number"));
     assert_eq!(reason(r#"{"kind""#), Reason::Truncated);
-    assert_eq!(Fields::new(b"{\xff", &Bump::new()).unwrap_err().reason, Reason::Utf8);
+    assert_eq!(open(b"{\xff", &Bump::new()).unwrap_err().reason, Reason::Utf8);
 }
 
 #[test]
-fn every_beginning_of_an_event_is_borne() {
-    let bytes = encoded(&golden());
+fn no_prefix_of_an_event_panics_or_has_another_pubkey() {
+    let bytes = encoded(Json, &golden());
     for len in 0..bytes.len() {
         let arena = Bump::new();
-        let Ok(fields) = Fields::new(&bytes[..len], &arena) else { continue };
-        let (_, whole) = (fields.kind(), fields.pubkey());
-        assert!(whole.is_err() || whole == Ok(golden().pubkey), "{len}");
+        let Ok(fields) = open(&bytes[..len], &arena) else { continue };
+        let (_, pubkey) = (fields.kind(), fields.pubkey());
+        assert!(pubkey.is_err() || pubkey == Ok(golden().pubkey), "{len}");
     }
 }

@@ -1,15 +1,19 @@
-//! Which event is this note?
+//! Decoding of a note.
 
 use std::ffi::CStr;
 
+use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use kernels::utf8;
 
-use super::*;
+use super::{
+    CONTENT, CONTENT_LEN, Fields, HEADER_BYTES, IN_POOL, INLINE, IS_ID, NOT_ZERO, POOL, TAGS,
+};
+use crate::formats::fields::ReadFields;
 use crate::input::Input;
-use crate::{Field, Reason, Tag, Value};
+use crate::{DecodeError, Event, Field, Limits, Reason, Tag, Value};
 
-/// The event that all of `bytes` are.
+/// Decodes `bytes`, which must be exactly one note.
 pub(super) fn event<'a>(
     bytes: &'a [u8],
     arena: &'a Bump,
@@ -19,13 +23,13 @@ pub(super) fn event<'a>(
     if !bytes.len().is_multiple_of(8) {
         return Err(DecodeError::new(bytes.len(), Reason::Expected("a multiple of 8 bytes")));
     }
-    let mut pool = Pool::of(bytes)?;
+    let mut pool = Pool::new(&fields)?;
     let tags = tags(bytes, &mut pool, arena, limits)?;
-    let content = pool.content(bytes, limits)?;
+    let content = pool.content(&fields, limits)?;
     pool.end()?;
     Ok(Event {
         id: *fields.id(),
-        pubkey: *fields.pubkey(),
+        pubkey: fields.pubkey()?,
         created_at: fields.created_at()?,
         kind: fields.kind()?,
         tags,
@@ -43,12 +47,12 @@ fn tags<'a>(
     let mut input = Input::new(&bytes[..pool.start]);
     input.take(TAGS)?;
     if *input.array()? != [0; 2] {
-        return Err(DecodeError::new(TAGS, Reason::NotCanonical("a zero that is none")));
+        return Err(DecodeError::new(TAGS, NOT_ZERO));
     }
     let count = usize::from(u16::from_le_bytes(*input.array()?));
-    limits.hold_tags(count, TAGS + 2)?;
+    limits.check_tags(count, TAGS + 2)?;
     if 2 * count > input.rest().len() {
-        return Err(input.fault(Reason::Truncated));
+        return Err(input.error(Reason::Truncated));
     }
     let mut tags = BumpVec::with_capacity_in(count, arena);
     for _ in 0..count {
@@ -67,37 +71,37 @@ fn tag<'a>(
 ) -> Result<Tag<'a>, DecodeError> {
     let start = input.offset();
     let count = usize::from(u16::from_le_bytes(*input.array()?));
-    limits.hold_tag_values(count, start)?;
+    limits.check_tag_values(count, start)?;
     if 4 * count > input.rest().len() {
-        return Err(input.fault(Reason::Truncated));
+        return Err(input.error(Reason::Truncated));
     }
     let mut values = BumpVec::with_capacity_in(count, arena);
     for _ in 0..count {
         let start = input.offset();
         let value = pool.value(input.array()?, start)?;
-        limits.hold_value(value.text_len(), start)?;
+        limits.check_value(value.text_len(), start)?;
         values.push(value);
     }
     Ok(values.into_bump_slice())
 }
 
-/// The strings of a note.
+/// The string pool of a note.
 struct Pool<'a> {
     bytes: &'a [u8],
-    /// Where in the note it starts.
+    /// Offset of the pool in the note.
     start: usize,
-    /// Where in the pool the last string ends that was read.
+    /// End of the last string that was read, as an offset in the pool.
     end: usize,
-    /// Bytes that may still be read.
+    /// Number of bytes that may still be read.
     left: usize,
 }
 
 impl<'a> Pool<'a> {
-    fn of(note: &'a [u8]) -> Result<Self, DecodeError> {
-        let start = u32_at(note, POOL) as usize;
+    fn new(fields: &Fields<'a>) -> Result<Self, DecodeError> {
+        let (note, start) = (fields.note, fields.u32(POOL) as usize);
         let outside = || DecodeError::new(POOL, Reason::Expected("a pool in the note"));
         let bytes = note.get(start..).filter(|_| start >= HEADER_BYTES).ok_or_else(outside)?;
-        Ok(Self { bytes, start, end: 0, left: MOST_TIMES * note.len() })
+        Ok(Self { bytes, start, end: 0, left: MAX_READ_RATIO * note.len() })
     }
 
     #[inline]
@@ -113,10 +117,10 @@ impl<'a> Pool<'a> {
         }
     }
 
-    fn content(&mut self, note: &'a [u8], limits: &Limits) -> Result<&'a str, DecodeError> {
-        let len = u32_at(note, CONTENT_LEN) as usize;
-        limits.hold_content(len, CONTENT_LEN)?;
-        let string: &[u8; 4] = note[CONTENT..].first_chunk().expect("the header is whole");
+    fn content(&mut self, fields: &Fields<'a>, limits: &Limits) -> Result<&'a str, DecodeError> {
+        let len = fields.u32(CONTENT_LEN) as usize;
+        limits.check_content(len, CONTENT_LEN)?;
+        let string: &[u8; 4] = fields.at(CONTENT);
         let wrong_len = || DecodeError::new(CONTENT_LEN, Reason::Length(Field::Content));
         match string[3] {
             IN_POOL => {
@@ -136,7 +140,7 @@ impl<'a> Pool<'a> {
         utf8::from_utf8(bytes).ok_or_else(|| DecodeError::new(at, Reason::Utf8))
     }
 
-    /// What is in the pool from `start` to the next zero.
+    /// The bytes of the pool from `start` to the next zero byte.
     #[inline]
     fn until_zero(&mut self, start: usize) -> Result<&'a [u8], DecodeError> {
         let rest = self.bytes.get(start..).unwrap_or_default();
@@ -146,7 +150,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// The `len` bytes in the pool from `start`, behind which a zero must stand.
+    /// The `len` bytes of the pool from `start`, which a zero byte must follow.
     #[inline]
     fn with_zero(&mut self, start: usize, len: usize) -> Result<&'a [u8], DecodeError> {
         let end = start + len;
@@ -156,21 +160,21 @@ impl<'a> Pool<'a> {
         if *zero != 0 {
             return Err(DecodeError::new(
                 self.start + end,
-                Reason::Expected("a zero behind a string"),
+                Reason::Expected("a zero byte after a string"),
             ));
         }
         let Some(left) = self.left.checked_sub(len) else {
-            return Err(DecodeError::new(self.start + start, READ_BEFORE));
+            return Err(DecodeError::new(self.start + start, SHARED_TOO_OFTEN));
         };
         self.left = left;
         self.end = self.end.max(end + 1);
         Ok(bytes)
     }
 
-    /// That only zeros follow the last string, and only those that the length of a note needs.
+    /// Checks that only the padding of the note follows the last string.
     fn end(&self) -> Result<(), DecodeError> {
-        let behind = &self.bytes[self.end..];
-        if behind.len() < 8 && behind.iter().all(|byte| *byte == 0) {
+        let padding = &self.bytes[self.end..];
+        if padding.len() < 8 && padding.iter().all(|byte| *byte == 0) {
             return Ok(());
         }
         Err(DecodeError::new(self.start + self.end, Reason::TrailingBytes))
@@ -193,19 +197,13 @@ fn inline(string: &[u8; 4], at: usize) -> Result<&[u8], DecodeError> {
         [0, 0, 0, _] => Ok(&[]),
         [_, 0, 0, _] => Ok(&string[..1]),
         [first, _, 0, _] if *first != 0 => Ok(&string[..2]),
-        _ => Err(DecodeError::new(at, Reason::Expected("two bytes of text, then zeros"))),
+        _ => Err(DecodeError::new(at, Reason::Expected("two bytes of text, then zero bytes"))),
     }
 }
 
-/// The integer at a place in the header.
-#[inline]
-pub(super) fn u32_at(note: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(*note[at..].first_chunk().expect("the header is whole"))
-}
-
 const KIND_OF_STRING: Reason = Reason::Expected("a string of a known kind");
-const READ_BEFORE: Reason = Reason::Expected("a note whose strings are read once");
+const SHARED_TOO_OFTEN: Reason = Reason::Expected("strings that share fewer bytes");
 
-/// How much longer than the note all strings together may be: equal ones may share their bytes, but a
-/// stranger must not make us read the same ones for ever.
-const MOST_TIMES: usize = 16;
+/// Maximum total length of the strings read, as a multiple of the length of the note. Equal strings may share
+/// bytes, but an untrusted sender must not make the decoder read the same bytes without end.
+const MAX_READ_RATIO: usize = 16;

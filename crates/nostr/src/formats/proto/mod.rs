@@ -18,65 +18,58 @@
 //! message EventBatch { repeated Event events = 1; }
 //! ```
 //!
-//! On the wire a field is a varint `number << 3 | type` and what the type says:
+//! A field is a varint `number << 3 | type`, followed by:
 //!
-//! | type | | fields |
+//! | type | bytes | fields |
 //! |---|---|---|
-//! | 0 | a varint | `created_at` in two's complement, so ten bytes before 1970; `kind` |
-//! | 1, 5 | 8 or 4 bytes | none of ours |
-//! | 2 | a varint of the length, then the bytes | all others |
-//! | 3, 4 | a group | none, and none is read |
+//! | 0 | a varint | `created_at` in two's complement (ten bytes before 1970); `kind` |
+//! | 1, 5 | 8 or 4 bytes | only unknown fields |
+//! | 2 | the length as a varint, then the bytes | all others |
+//! | 3, 4 | a group | rejected |
 //!
-//! Written in the order of the numbers, without fields that have their default (kind 0, the year 1970,
-//! no content). Read in any order, and stricter than Protocol Buffers ask for: varints must be minimal,
-//! a field that may come once must not come twice, one of ours must have its own type, and a kind
-//! is never cut to fit. Fields with other numbers are passed over. A tag of [`Schema::BinaryHex`] may
-//! have its values in either list, not in both.
+//! Written in the order of the numbers, without fields that have their default (`kind` 0, `created_at` 0, empty
+//! `content`). Read in any order, and more strictly than Protocol Buffers require: varints must be minimal, a
+//! singular field must not repeat, a known field must have its type, and a `kind` is never truncated. Unknown
+//! fields are skipped. A tag of [`Schema::BinaryHex`] may have its values in either list, but not in both.
 
-mod fields;
-mod plain_tags;
 mod reader;
 mod tags;
+#[cfg(test)]
+mod tests;
 mod wire;
 mod writer;
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 
-pub use fields::{Fields, Tags, Values};
+use super::codec::Codec;
+use super::fields::ReadFields;
+use crate::input::{self, Input};
+use crate::{DecodeError, EncodeError, Event, Field, Limits, Reason, Value};
+use wire::Key;
 
-use crate::input::Input;
-use crate::{DecodeError, EncodeError, Event, Limits};
-use wire::{Key, Type};
-
-/// How a schema keeps bytes whose text is hexadecimal.
+/// The codec of each schema: how it stores hexadecimal. Protocol Buffers hold every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
     /// As text, everywhere.
     String,
     /// As bytes in `id`, `pubkey` and `sig`; as text in tags.
     Binary,
-    /// As bytes; in tags for values of 8 lower-case digits or more.
+    /// As bytes; in tags for values of at least 8 lower-case digits.
     BinaryHex,
 }
 
-impl Schema {
-    /// Appends `event`.
-    ///
-    /// # Errors
-    /// None; the signature is that of every format.
+impl Codec for Schema {
+    type Fields<'a> = Fields<'a>;
+
     #[inline]
-    pub fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         writer::event(self, event, out);
         Ok(())
     }
 
-    /// The event that the message in `bytes` is.
-    ///
-    /// # Errors
-    /// If it is no event in the strict reading, or is over a limit.
     #[inline]
-    pub fn decode<'a>(
+    fn decode<'a>(
         self,
         bytes: &'a [u8],
         arena: &'a Bump,
@@ -85,22 +78,14 @@ impl Schema {
         reader::event(self, Input::new(bytes), arena, limits)
     }
 
-    /// Appends `events` as an `EventBatch`.
-    ///
-    /// # Errors
-    /// None; the signature is that of every format.
-    pub fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         for event in events {
             writer::nested(EVENTS, out, |out| writer::event(self, event, out));
         }
         Ok(())
     }
 
-    /// The events of an `EventBatch`.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode), and if there are more than the limit.
-    pub fn decode_batch<'a>(
+    fn decode_batch<'a>(
         self,
         bytes: &'a [u8],
         arena: &'a Bump,
@@ -113,14 +98,133 @@ impl Schema {
                 wire::skip(key, &mut input)?;
                 continue;
             }
-            limits.hold_events(events.len() + 1, input.offset())?;
+            limits.check_events(events.len() + 1, input.offset())?;
             let message = wire::message(key, &mut input)?;
             events.push(reader::event(self, message, arena, limits)?);
         }
         Ok(events.into_bump_slice())
     }
+
+    #[inline]
+    fn fields<'a>(
+        self,
+        bytes: &'a [u8],
+        _: &'a Bump,
+        _: &Limits,
+    ) -> Result<Fields<'a>, DecodeError> {
+        Ok(Fields { schema: self, input: Input::new(bytes) })
+    }
 }
 
+/// The fields of a message. A read searches from the front for the first field of its number and does not look
+/// at what follows it, so that duplicates are not noticed.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    schema: Schema,
+    input: Input<'a>,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads the id.
+    ///
+    /// # Errors
+    /// If the field is missing or malformed, or the bytes before it are not a message.
+    pub fn id(&self) -> Result<[u8; 32], DecodeError> {
+        self.fixed(ID, Field::Id)
+    }
+
+    /// Reads the tags one by one.
+    pub fn tags(&self) -> Tags<'a> {
+        Tags { schema: self.schema, input: Some(self.input) }
+    }
+
+    #[inline]
+    fn fixed<const N: usize>(&self, number: u32, field: Field) -> Result<[u8; N], DecodeError> {
+        match find(number, self.input)? {
+            Some((key, mut input)) => reader::fixed(self.schema, key, &mut input, field),
+            None => Err(self.input.error(Reason::Missing(field))),
+        }
+    }
+
+    /// Reads an integer and its offset; `None` if the field is missing and so has its default.
+    #[inline]
+    fn varint(&self, number: u32) -> Result<Option<(usize, u64)>, DecodeError> {
+        let Some((key, mut input)) = find(number, self.input)? else { return Ok(None) };
+        Ok(Some((input.offset(), wire::varint(key, &mut input)?)))
+    }
+}
+
+impl ReadFields for Fields<'_> {
+    fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
+        self.fixed(PUBKEY, Field::Pubkey)
+    }
+
+    #[inline]
+    fn created_at(&self) -> Result<i64, DecodeError> {
+        Ok(self.varint(CREATED_AT)?.map_or(0, |(_, seconds)| seconds as i64))
+    }
+
+    #[inline]
+    fn kind(&self) -> Result<u16, DecodeError> {
+        self.varint(KIND)?.map_or(Ok(0), |(offset, value)| input::kind(value, offset))
+    }
+}
+
+/// Finds the first field of that number; returns its key and the input after the key.
+#[inline]
+fn find(number: u32, mut input: Input<'_>) -> Result<Option<(Key, Input<'_>)>, DecodeError> {
+    while let Some(key) = wire::key(&mut input)? {
+        if key.number() == number {
+            return Ok(Some((key, input)));
+        }
+        wire::skip(key, &mut input)?;
+    }
+    Ok(None)
+}
+
+/// The tags of a message, read one by one; ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Tags<'a> {
+    schema: Schema,
+    // None after an error.
+    input: Option<Input<'a>>,
+}
+
+impl<'a> Iterator for Tags<'a> {
+    type Item = Result<Values<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = find(TAGS, self.input.take()?).transpose()?;
+        let tag = found.and_then(|(key, mut input)| {
+            let tag = wire::message(key, &mut input)?;
+            self.input = Some(input);
+            Ok(Values { schema: self.schema, input: Some(tag) })
+        });
+        Some(tag)
+    }
+}
+
+/// The values of a tag, read one by one; ends after the first error.
+#[derive(Clone, Debug)]
+pub struct Values<'a> {
+    schema: Schema,
+    // None after an error.
+    input: Option<Input<'a>>,
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = Result<Value<'a>, DecodeError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut input = self.input.take()?;
+        let value = tags::next_value(self.schema, &mut input).transpose()?;
+        self.input = value.is_ok().then_some(input);
+        Some(value.map(|(_, value)| value))
+    }
+}
+
+/// Field numbers of `Event`.
 const ID: u32 = 1;
 const PUBKEY: u32 = 2;
 const CREATED_AT: u32 = 3;
@@ -129,19 +233,13 @@ const TAGS: u32 = 5;
 const CONTENT: u32 = 6;
 const SIG: u32 = 7;
 
-/// Of `Tag`.
+/// Field numbers of `Tag`.
 const VALUES: u32 = 1;
 const VALUES_V2: u32 = 2;
 
-/// Of `TagValue`.
+/// Field numbers of `TagValue`.
 const TEXT: u32 = 1;
 const HEX: u32 = 2;
 
-/// Of `EventBatch`.
+/// Field number of `EventBatch`.
 const EVENTS: u32 = 1;
-
-/// Digits from which [`Schema::BinaryHex`] keeps a value as bytes.
-const LEAST_DIGITS: usize = 8;
-
-#[cfg(test)]
-mod tests;

@@ -1,24 +1,18 @@
-//! Which event is this message?
+//! Decoding of a message.
 
-use kernels::{hex, utf8};
+use bumpalo::Bump;
+use kernels::hex;
 
-use super::tags::Tags;
-use super::*;
-use crate::input::kind;
-use crate::{Field, Reason, Tag};
+use super::tags::DecodedTags;
+use super::wire::{self, Key};
+use super::{CONTENT, CREATED_AT, ID, KIND, PUBKEY, SIG, Schema, TAGS};
+use crate::formats::fields::{self, set_once};
+use crate::input::{self, Input};
+use crate::{DecodeError, Event, Field, Limits, Reason};
 
-/// The fields as they come in.
-#[derive(Default)]
-struct Draft<'a> {
-    id: Option<[u8; 32]>,
-    pubkey: Option<[u8; 32]>,
-    created_at: Option<i64>,
-    kind: Option<u16>,
-    content: Option<&'a str>,
-    sig: Option<[u8; 64]>,
-}
+type Draft<'a> = fields::Draft<'a, [u8; 32], [u8; 64]>;
 
-/// The event that all of `input` is.
+/// Decodes `input`, which must be exactly one event.
 pub(super) fn event<'a>(
     schema: Schema,
     mut input: Input<'a>,
@@ -26,8 +20,8 @@ pub(super) fn event<'a>(
     limits: &Limits,
 ) -> Result<Event<'a>, DecodeError> {
     let start = input;
-    let mut draft = Draft::default();
-    let mut tags = Tags::default();
+    let mut draft = Draft::new();
+    let mut tags = DecodedTags::default();
     loop {
         let at = input;
         let Some(key) = wire::key(&mut input)? else { break };
@@ -35,70 +29,48 @@ pub(super) fn event<'a>(
             input = at;
             tags.read(schema, &mut input, arena, limits)?;
         } else {
-            draft.field(schema, key, &mut input, limits)?;
+            read_field(schema, key, &mut draft, &mut input, limits)?;
         }
     }
-    draft.into_event(start, tags.finish())
-}
-
-impl<'a> Draft<'a> {
-    #[inline]
-    fn field(
-        &mut self,
-        schema: Schema,
-        key: Key,
-        input: &mut Input<'a>,
-        limits: &Limits,
-    ) -> Result<(), DecodeError> {
-        let start = *input;
-        match key.number() {
-            ID => once(&mut self.id, fixed(schema, key, input, Field::Id)?, start, Field::Id),
-            PUBKEY => {
-                let pubkey = fixed(schema, key, input, Field::Pubkey)?;
-                once(&mut self.pubkey, pubkey, start, Field::Pubkey)
-            }
-            CREATED_AT => {
-                let seconds = wire::varint(key, input)? as i64;
-                once(&mut self.created_at, seconds, start, Field::CreatedAt)
-            }
-            KIND => {
-                let kind = kind(wire::varint(key, input)?, start.offset())?;
-                once(&mut self.kind, kind, start, Field::Kind)
-            }
-            CONTENT => once(&mut self.content, content(key, input, limits)?, start, Field::Content),
-            SIG => once(&mut self.sig, fixed(schema, key, input, Field::Sig)?, start, Field::Sig),
-            _ => wire::skip(key, input),
-        }
-    }
-
-    fn into_event(self, at: Input<'_>, tags: &'a [Tag<'a>]) -> Result<Event<'a>, DecodeError> {
-        let missing = |field| move || at.fault(Reason::Missing(field));
-        Ok(Event {
-            id: self.id.ok_or_else(missing(Field::Id))?,
-            pubkey: self.pubkey.ok_or_else(missing(Field::Pubkey))?,
-            created_at: self.created_at.unwrap_or_default(),
-            kind: self.kind.unwrap_or_default(),
-            tags,
-            content: self.content.unwrap_or_default(),
-            sig: self.sig.ok_or_else(missing(Field::Sig))?,
-        })
-    }
+    draft.created_at.get_or_insert_default();
+    draft.kind.get_or_insert_default();
+    draft.content.get_or_insert_default();
+    draft.tags = Some(tags.finish());
+    draft.into_event(start.offset())
 }
 
 #[inline]
-pub(super) fn once<T>(
-    place: &mut Option<T>,
-    value: T,
-    at: Input<'_>,
-    field: Field,
+fn read_field<'a>(
+    schema: Schema,
+    key: Key,
+    draft: &mut Draft<'a>,
+    input: &mut Input<'a>,
+    limits: &Limits,
 ) -> Result<(), DecodeError> {
-    match place.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(at.fault(Reason::Duplicate(field))),
+    let start = input.offset();
+    match key.number() {
+        ID => set_once(&mut draft.id, fixed(schema, key, input, Field::Id)?, Field::Id, start),
+        PUBKEY => {
+            let pubkey = fixed(schema, key, input, Field::Pubkey)?;
+            set_once(&mut draft.pubkey, pubkey, Field::Pubkey, start)
+        }
+        CREATED_AT => {
+            let seconds = wire::varint(key, input)? as i64;
+            set_once(&mut draft.created_at, seconds, Field::CreatedAt, start)
+        }
+        KIND => {
+            let kind = input::kind(wire::varint(key, input)?, start)?;
+            set_once(&mut draft.kind, kind, Field::Kind, start)
+        }
+        CONTENT => {
+            set_once(&mut draft.content, content(key, input, limits)?, Field::Content, start)
+        }
+        SIG => set_once(&mut draft.sig, fixed(schema, key, input, Field::Sig)?, Field::Sig, start),
+        _ => wire::skip(key, input),
     }
 }
 
-/// A field of `N` bytes, in digits or not.
+/// Reads a field of `N` bytes, stored as bytes or digits.
 #[inline]
 pub(super) fn fixed<const N: usize>(
     schema: Schema,
@@ -107,30 +79,24 @@ pub(super) fn fixed<const N: usize>(
     field: Field,
 ) -> Result<[u8; N], DecodeError> {
     let start = *input;
-    let taken = wire::bytes(key, input)?;
-    let wrong_len = || start.fault(Reason::Length(field));
+    let value = wire::bytes(key, input)?;
+    let wrong_len = || start.error(Reason::Length(field));
     if schema != Schema::String {
-        return taken.try_into().map_err(|_| wrong_len());
+        return value.try_into().map_err(|_| wrong_len());
     }
     let mut bytes = [0; N];
-    if taken.len() != 2 * N {
+    if value.len() != 2 * N {
         return Err(wrong_len());
     }
-    if !hex::decode(taken, &mut bytes) {
-        return Err(start.fault(Reason::Hex(field)));
+    if !hex::decode(value, &mut bytes) {
+        return Err(start.error(Reason::Hex(field)));
     }
     Ok(bytes)
 }
 
 fn content<'a>(key: Key, input: &mut Input<'a>, limits: &Limits) -> Result<&'a str, DecodeError> {
     let start = *input;
-    let content = text(key, input)?;
-    limits.hold_content(content.len(), start.offset())?;
+    let content = wire::text(key, input)?;
+    limits.check_content(content.len(), start.offset())?;
     Ok(content)
-}
-
-#[inline(always)]
-pub(super) fn text<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a str, DecodeError> {
-    let start = *input;
-    utf8::from_utf8(wire::bytes(key, input)?).ok_or_else(|| start.fault(Reason::Utf8))
 }

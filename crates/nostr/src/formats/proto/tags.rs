@@ -1,23 +1,31 @@
-//! Which tags does a message have, and which values a tag?
+//! Decoding of the tags of a message and of the values of a tag.
+//!
+//! Nearly all tags are text fields shorter than 128 bytes. Their keys and lengths are then ASCII, so that all tags
+//! together are UTF-8 exactly if each text is: [`short_text_tags`] validates them at once and splits the text.
+//! Other tags are read field by field.
 
+use bumpalo::Bump;
+use bumpalo::collections::Vec as BumpVec;
 use kernels::utf8;
 
-use super::reader::{once, text};
-use super::*;
-use crate::gather::Gather;
-use crate::{Field, Reason, Tag, Value};
+use super::wire::{self, Key, Type};
+use super::{HEX, Schema, TAGS, TEXT, VALUES, VALUES_V2};
+use crate::arena_list::ArenaList;
+use crate::formats::fields::set_once;
+use crate::input::Input;
+use crate::{DecodeError, Field, Limits, Reason, Tag, Value};
 
-/// The tags as they come in.
+/// The tags of a message that is being decoded.
 #[derive(Default)]
-pub(super) struct Tags<'a> {
-    /// Those that followed one another, if no others came.
-    together: &'a [Tag<'a>],
-    /// All, if other fields came between them.
-    apart: Option<BumpVec<'a, Tag<'a>>>,
+pub(super) struct DecodedTags<'a> {
+    /// The tags, while all are in one run of fields.
+    run: &'a [Tag<'a>],
+    /// All tags, if other fields stand between them.
+    separate: Option<BumpVec<'a, Tag<'a>>>,
 }
 
-impl<'a> Tags<'a> {
-    /// Reads the tags that follow one another from here, or the first of them; there is one at least.
+impl<'a> DecodedTags<'a> {
+    /// Reads the run of tags that starts here, or its first tag.
     #[inline]
     pub(super) fn read(
         &mut self,
@@ -27,49 +35,49 @@ impl<'a> Tags<'a> {
         limits: &Limits,
     ) -> Result<(), DecodeError> {
         let start = input.offset();
-        if self.together.is_empty() && self.apart.is_none() {
-            self.together = together(schema, input, arena, limits)?;
-            if !self.together.is_empty() {
+        if self.run.is_empty() && self.separate.is_none() {
+            self.run = read_run(schema, input, arena, limits)?;
+            if !self.run.is_empty() {
                 return Ok(());
             }
         }
-        let all = || BumpVec::from_iter_in(self.together.iter().copied(), arena);
-        let tags = self.apart.get_or_insert_with(all);
+        let all = || BumpVec::from_iter_in(self.run.iter().copied(), arena);
+        let tags = self.separate.get_or_insert_with(all);
         tags.push(next_tag(schema, input, arena, limits)?);
-        limits.hold_tags(tags.len(), start)
+        limits.check_tags(tags.len(), start)
     }
 
     pub(super) fn finish(self) -> &'a [Tag<'a>] {
-        self.apart.map_or(self.together, BumpVec::into_bump_slice)
+        self.separate.map_or(self.run, BumpVec::into_bump_slice)
     }
 }
 
-/// The tags that follow one another from here; none, and nothing is read, if the first is not whole.
+/// Reads a run of tags; empty, with nothing read, if the first tag is incomplete.
 #[inline]
-fn together<'a>(
+fn read_run<'a>(
     schema: Schema,
     input: &mut Input<'a>,
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     if schema != Schema::BinaryHex
-        && let Some((tags, len)) = plain_tags::read(input.rest(), arena, limits)
+        && let Some((tags, len)) = short_text_tags(input.rest(), arena, limits)
     {
         input.take(len)?;
         return Ok(tags);
     }
-    together_in_any_way(schema, input, arena, limits)
+    read_any_run(schema, input, arena, limits)
 }
 
-/// The same, whatever their values are.
-pub(super) fn together_in_any_way<'a>(
+/// Reads a run of tags of any form.
+pub(super) fn read_any_run<'a>(
     schema: Schema,
     input: &mut Input<'a>,
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let (count, _) = wire::run(input.rest());
-    limits.hold_tags(count, input.offset())?;
+    limits.check_tags(count, input.offset())?;
     Ok(arena.alloc_slice_try_fill_with(count, |_| next_tag(schema, input, arena, limits))?)
 }
 
@@ -79,13 +87,13 @@ fn next_tag<'a>(
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<Tag<'a>, DecodeError> {
-    let key = wire::key(input)?.ok_or_else(|| input.fault(Reason::Truncated))?;
-    tag(schema, wire::message(key, input)?, arena, limits)
+    let key = wire::key(input)?.ok_or_else(|| input.error(Reason::Truncated))?;
+    read_tag(schema, wire::message(key, input)?, arena, limits)
 }
 
-/// The values of a tag: most are all in one list, one behind the other, and can be counted first.
+/// Reads the values of a tag. In most tags they are one run of fields and can be counted first.
 #[inline(always)]
-fn tag<'a>(
+fn read_tag<'a>(
     schema: Schema,
     mut input: Input<'a>,
     arena: &'a Bump,
@@ -95,16 +103,16 @@ fn tag<'a>(
     if len < input.rest().len() || !starts_with_value(schema, input) {
         return mixed_tag(schema, input, arena, limits);
     }
-    limits.hold_tag_values(count, input.offset())?;
+    limits.check_tag_values(count, input.offset())?;
     let mut list = None;
     let value = |_| {
-        let value = held_value(schema, &mut input, &mut list, limits)?;
-        value.ok_or_else(|| input.fault(Reason::Expected("a value")))
+        let value = checked_value(schema, &mut input, &mut list, limits)?;
+        value.ok_or_else(|| input.error(Reason::Expected("a value")))
     };
     Ok(arena.alloc_slice_try_fill_with(count, value)?)
 }
 
-/// Whether the first field, if there is one, is a value.
+/// Whether the first field, if any, is a value.
 #[inline]
 fn starts_with_value(schema: Schema, input: Input<'_>) -> bool {
     const FIRST: u8 = Key::new(VALUES, Type::Delimited).bits() as u8;
@@ -116,7 +124,7 @@ fn starts_with_value(schema: Schema, input: Input<'_>) -> bool {
     }
 }
 
-/// The values of a tag with fields between them that are not ours.
+/// Reads the values of a tag with unknown fields between them.
 #[cold]
 fn mixed_tag<'a>(
     schema: Schema,
@@ -124,18 +132,18 @@ fn mixed_tag<'a>(
     arena: &'a Bump,
     limits: &Limits,
 ) -> Result<Tag<'a>, DecodeError> {
-    let mut values = Gather::<Value<'a>, 8>::new(arena, Value::Text(""));
+    let mut values = ArenaList::<Value<'a>, 8>::new(arena, Value::Text(""));
     let mut list = None;
-    while let Some(value) = held_value(schema, &mut input, &mut list, limits)? {
+    while let Some(value) = checked_value(schema, &mut input, &mut list, limits)? {
         values.push(value);
-        limits.hold_tag_values(values.len(), input.offset())?;
+        limits.check_tag_values(values.len(), input.offset())?;
     }
     Ok(values.finish())
 }
 
-/// The next value; which list they must be in, the first of them says.
+/// Reads a value, which must be in the same list as the first value of the tag.
 #[inline(always)]
-fn held_value<'a>(
+fn checked_value<'a>(
     schema: Schema,
     input: &mut Input<'a>,
     list: &mut Option<u32>,
@@ -146,11 +154,11 @@ fn held_value<'a>(
     if *list.get_or_insert(number) != number {
         return Err(DecodeError::new(start, MIXED));
     }
-    limits.hold_value(value.text_len(), start)?;
+    limits.check_value(value.text_len(), start)?;
     Ok(Some(value))
 }
 
-/// The next value of a tag, and the number of the list that it is in.
+/// Reads a value and the number of its list.
 #[inline(always)]
 pub(super) fn next_value<'a>(
     schema: Schema,
@@ -158,7 +166,7 @@ pub(super) fn next_value<'a>(
 ) -> Result<Option<(u32, Value<'a>)>, DecodeError> {
     while let Some(key) = wire::key(input)? {
         match key.number() {
-            VALUES => return Ok(Some((VALUES, Value::Text(text(key, input)?)))),
+            VALUES => return Ok(Some((VALUES, Value::Text(wire::text(key, input)?)))),
             VALUES_V2 if schema == Schema::BinaryHex => {
                 let value = value_v2(wire::message(key, input)?)?;
                 return Ok(Some((VALUES_V2, value)));
@@ -169,7 +177,7 @@ pub(super) fn next_value<'a>(
     Ok(None)
 }
 
-/// The value that all of `input` is: most have one field, in short.
+/// Reads all of `input` as a value. Most have one short field.
 #[inline(always)]
 fn value_v2(input: Input<'_>) -> Result<Value<'_>, DecodeError> {
     const IS_TEXT: u8 = Key::new(TEXT, Type::Delimited).bits() as u8;
@@ -179,30 +187,96 @@ fn value_v2(input: Input<'_>) -> Result<Value<'_>, DecodeError> {
             Ok(Value::Hex(bytes))
         }
         [IS_TEXT, len @ 0..0x80, bytes @ ..] if bytes.len() == usize::from(*len) => {
-            let text = utf8::from_utf8(bytes).ok_or_else(|| input.fault(Reason::Utf8))?;
+            let text = utf8::from_utf8(bytes).ok_or_else(|| input.error(Reason::Utf8))?;
             Ok(Value::Text(text))
         }
         _ => long_value_v2(input),
     }
 }
 
-/// The value that all of `input` is, with a long length or other fields beside it.
+/// Reads all of `input` as a value with a long length or unknown fields.
 fn long_value_v2(mut input: Input<'_>) -> Result<Value<'_>, DecodeError> {
     let start = input;
     let mut value = None;
     while let Some(key) = wire::key(&mut input)? {
         let at = input;
-        let said = match key.number() {
-            TEXT => Value::Text(text(key, &mut input)?),
+        let field = match key.number() {
+            TEXT => Value::Text(wire::text(key, &mut input)?),
             HEX => Value::Hex(wire::bytes(key, &mut input)?),
             _ => {
                 wire::skip(key, &mut input)?;
                 continue;
             }
         };
-        once(&mut value, said, at, Field::Tags)?;
+        set_once(&mut value, field, Field::Tags, at.offset())?;
     }
-    value.ok_or_else(|| start.fault(Reason::Expected("a value's text or bytes")))
+    value.ok_or_else(|| start.error(Reason::Expected("text or bytes of a value")))
 }
 
-const MIXED: Reason = Reason::NotCanonical("values of a tag in two lists");
+/// Reads a run of tags that are all short text within `limits`; returns them and their length in bytes.
+#[inline]
+pub(super) fn short_text_tags<'a>(
+    bytes: &'a [u8],
+    arena: &'a Bump,
+    limits: &Limits,
+) -> Option<(&'a [Tag<'a>], usize)> {
+    let (count, len) = short_fields(bytes, TAG);
+    let is_all = bytes.get(len) != Some(&TAG);
+    if !is_all || count > limits.tags || limits.value_bytes < usize::from(MAX_SHORT_LEN) {
+        return None;
+    }
+    let mut text = utf8::from_utf8(&bytes[..len])?;
+    let next = |_| {
+        let (tag, rest) = short_field(text, TAG).ok_or(())?;
+        text = rest;
+        short_text_values(tag, arena, limits).ok_or(())
+    };
+    let tags = arena.alloc_slice_try_fill_with(count, next).ok()?;
+    Some((tags, len))
+}
+
+/// Reads the values of a tag of short text and nothing else.
+#[inline(always)]
+fn short_text_values<'a>(mut tag: &'a str, arena: &'a Bump, limits: &Limits) -> Option<Tag<'a>> {
+    let (count, len) = short_fields(tag.as_bytes(), VALUE);
+    if len != tag.len() || count > limits.tag_values {
+        return None;
+    }
+    let next = |_| {
+        let (value, rest) = short_field(tag, VALUE).ok_or(())?;
+        tag = rest;
+        Ok::<_, ()>(Value::Text(value))
+    };
+    Some(arena.alloc_slice_try_fill_with(count, next).ok()?)
+}
+
+/// Counts the complete short fields of that key at the start of `bytes`; returns their number and length.
+#[inline(always)]
+fn short_fields(bytes: &[u8], key: u8) -> (usize, usize) {
+    let (mut count, mut end) = (0, 0);
+    while let Some([found, len @ 0..=MAX_SHORT_LEN]) =
+        bytes.get(end..).and_then(|rest| rest.first_chunk())
+        && *found == key
+        && usize::from(*len) + 2 <= bytes.len() - end
+    {
+        count += 1;
+        end += 2 + usize::from(*len);
+    }
+    (count, end)
+}
+
+/// Splits off the short field of that key at the start of `text`; returns its value and the rest.
+#[inline(always)]
+fn short_field(text: &str, key: u8) -> Option<(&str, &str)> {
+    let [found, len @ 0..=MAX_SHORT_LEN, ..] = text.as_bytes() else { return None };
+    let (field, rest) = text.split_at_checked(2 + usize::from(*len))?;
+    (*found == key).then_some((&field[2..], rest))
+}
+
+const TAG: u8 = Key::new(TAGS, Type::Delimited).bits() as u8;
+const VALUE: u8 = Key::new(VALUES, Type::Delimited).bits() as u8;
+
+/// Maximum length of a short field in bytes: its length is one byte.
+const MAX_SHORT_LEN: u8 = 0x7f;
+
+const MIXED: Reason = Reason::NotCanonical("the values of a tag are in two lists");

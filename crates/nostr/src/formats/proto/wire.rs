@@ -1,13 +1,15 @@
-//! What fields follow one another on the wire?
+//! The wire format: keys, and the values that follow them.
 
-use super::{DecodeError, Input};
-use crate::Reason;
+use kernels::utf8;
 
-/// A field's number and type.
+use crate::input::Input;
+use crate::{DecodeError, Reason};
+
+/// The number and type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key(u32);
 
-/// How a field's value is written.
+/// Wire type of the fields in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Varint = 0,
@@ -25,14 +27,14 @@ impl Key {
         self.0 >> 3
     }
 
-    /// As it is written.
+    /// The integer on the wire.
     #[inline]
     pub(super) const fn bits(self) -> u32 {
         self.0
     }
 }
 
-/// The key that comes next, if the message goes on.
+/// Reads a key; `None` at the end of the message.
 #[inline(always)]
 pub(super) fn key(input: &mut Input<'_>) -> Result<Option<Key>, DecodeError> {
     if input.rest().is_empty() {
@@ -41,12 +43,12 @@ pub(super) fn key(input: &mut Input<'_>) -> Result<Option<Key>, DecodeError> {
     let start = *input;
     match u32::try_from(input.varint()?) {
         Ok(bits) if bits >= 8 => Ok(Some(Key(bits))),
-        _ => Err(start.fault(Reason::Expected("a field's number"))),
+        _ => Err(start.error(Reason::Expected("a field number"))),
     }
 }
 
-/// How many fields with lengths and with the key of the first, in one byte, follow one another from the
-/// start of `bytes`, and how many bytes they take.
+/// Counts the delimited fields at the start of `bytes` that have the key of the first, if that is one byte;
+/// returns the number of fields and their length in bytes.
 #[inline]
 pub(super) fn run(bytes: &[u8]) -> (usize, usize) {
     let (mut count, mut end) = (0, 0);
@@ -58,7 +60,7 @@ pub(super) fn run(bytes: &[u8]) -> (usize, usize) {
     (count, end)
 }
 
-/// Where the field at `at` ends, if it has that key and is whole.
+/// The end of the field at `at`, if the field has that key and is complete.
 #[inline(always)]
 fn field_end(bytes: &[u8], at: usize, key: Option<u8>) -> Option<usize> {
     let rest = bytes.get(at..)?;
@@ -67,8 +69,8 @@ fn field_end(bytes: &[u8], at: usize, key: Option<u8>) -> Option<usize> {
         [first, low, high @ 0..0x80, ..] if Some(*first) == key => {
             at + 3 + (usize::from(*high) << 7 | usize::from(*low & 0x7f))
         }
-        [first, behind @ ..] if Some(*first) == key => {
-            let mut input = Input::new(behind);
+        [first, after @ ..] if Some(*first) == key => {
+            let mut input = Input::new(after);
             let len = len(&mut input).ok()?;
             at.checked_add(1 + input.offset())?.checked_add(len)?
         }
@@ -77,37 +79,44 @@ fn field_end(bytes: &[u8], at: usize, key: Option<u8>) -> Option<usize> {
     (end <= bytes.len()).then_some(end)
 }
 
-/// The integer of a field that is one.
+/// Reads the value of an integer field.
 #[inline(always)]
 pub(super) fn varint(key: Key, input: &mut Input<'_>) -> Result<u64, DecodeError> {
-    must_be(Type::Varint, key, input, "an integer")?;
+    check_type(Type::Varint, key, input, "an integer")?;
     input.varint()
 }
 
-/// The bytes of a field that has some.
+/// Reads the value of a delimited field.
 #[inline(always)]
 pub(super) fn bytes<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a [u8], DecodeError> {
-    must_be(Type::Delimited, key, input, "bytes with their length")?;
+    check_type(Type::Delimited, key, input, "bytes with their length")?;
     let len = len(input)?;
     input.take(len)
 }
 
-/// The message of a field that is one.
+/// Reads the value of a text field.
+#[inline(always)]
+pub(super) fn text<'a>(key: Key, input: &mut Input<'a>) -> Result<&'a str, DecodeError> {
+    let start = *input;
+    utf8::from_utf8(bytes(key, input)?).ok_or_else(|| start.error(Reason::Utf8))
+}
+
+/// Reads the value of a message field.
 #[inline(always)]
 pub(super) fn message<'a>(key: Key, input: &mut Input<'a>) -> Result<Input<'a>, DecodeError> {
-    must_be(Type::Delimited, key, input, "a message with its length")?;
+    check_type(Type::Delimited, key, input, "a message with its length")?;
     let len = len(input)?;
     input.part(len)
 }
 
-/// Passes over a field.
+/// Skips the value of a field.
 pub(super) fn skip(key: Key, input: &mut Input<'_>) -> Result<(), DecodeError> {
     match key.0 & 7 {
         0 => input.varint().map(drop),
         1 => input.take(8).map(drop),
         2 => bytes(key, input).map(drop),
         5 => input.take(4).map(drop),
-        _ => Err(input.fault(Reason::Expected("a field that is no group"))),
+        _ => Err(input.error(Reason::Expected("a field that is not a group"))),
     }
 }
 
@@ -117,11 +126,11 @@ fn len(input: &mut Input<'_>) -> Result<usize, DecodeError> {
 }
 
 #[inline(always)]
-fn must_be(
+fn check_type(
     kind: Type,
     key: Key,
     input: &Input<'_>,
     expected: &'static str,
 ) -> Result<(), DecodeError> {
-    if key.0 & 7 == kind as u32 { Ok(()) } else { Err(input.fault(Reason::Expected(expected))) }
+    if key.0 & 7 == kind as u32 { Ok(()) } else { Err(input.error(Reason::Expected(expected))) }
 }

@@ -1,15 +1,18 @@
-//! How is an event written as a message?
+//! Encoding of an event as a message.
 
 use kernels::hex;
 
-use super::*;
-use crate::formats::compact::{self, Form};
+use super::wire::{Key, Type};
+use super::{
+    CONTENT, CREATED_AT, HEX, ID, KIND, PUBKEY, SIG, Schema, TAGS, TEXT, VALUES, VALUES_V2,
+};
+use crate::formats::tags::{self, Form, MIN_DIGITS};
 use crate::input::{varint_len, write_varint};
-use crate::{Tag, Value};
+use crate::{Event, Tag, Value};
 
 /// Appends the message.
 pub(super) fn event(schema: Schema, event: &Event<'_>, out: &mut Vec<u8>) {
-    out.reserve(LEAST_BYTES + event.content.len());
+    out.reserve(TYPICAL_BYTES + event.content.len());
     fixed(schema, ID, &event.id, out);
     fixed(schema, PUBKEY, &event.pubkey, out);
     integer(CREATED_AT, event.created_at as u64, out);
@@ -24,10 +27,10 @@ pub(super) fn event(schema: Schema, event: &Event<'_>, out: &mut Vec<u8>) {
     fixed(schema, SIG, &event.sig, out);
 }
 
-/// Appends a field that is the message which `write` appends.
+/// Appends a message field whose value `write` appends.
 ///
-/// Most messages are shorter than 128 bytes, so one byte is kept for the length, and only a longer
-/// message is moved once.
+/// Most messages are shorter than 128 bytes: one byte is reserved for the length, and a longer message is
+/// moved.
 #[inline]
 pub(super) fn nested(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     head(number, 0, out);
@@ -37,12 +40,12 @@ pub(super) fn nested(number: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec
     if len < 0x80 {
         out[body - 1] = len as u8;
     } else {
-        make_room(body, len, out);
+        widen_length(body, len, out);
     }
 }
 
 #[cold]
-fn make_room(body: usize, len: usize, out: &mut Vec<u8>) {
+fn widen_length(body: usize, len: usize, out: &mut Vec<u8>) {
     let (head, more) = (body - 1, varint_len(len as u64) - 1);
     out.resize(body + len + more, 0);
     out.copy_within(body..body + len, body + more);
@@ -70,7 +73,7 @@ fn text(value: &Value<'_>, out: &mut Vec<u8>) {
 
 #[inline]
 fn value_v2(value: &Value<'_>, out: &mut Vec<u8>) {
-    compact::write(value, LEAST_DIGITS, out, |form, len, out| {
+    tags::write_value(value, MIN_DIGITS, out, |form, len, out| {
         let number = if form == Form::Bytes { HEX } else { TEXT };
         head(VALUES_V2, 1 + varint_len(len as u64) + len, out);
         head(number, len, out);
@@ -88,7 +91,7 @@ fn fixed<const N: usize>(schema: Schema, number: u32, bytes: &[u8; N], out: &mut
     }
 }
 
-/// The key and the length of a field that has one.
+/// Appends the key and the length of a delimited field.
 #[inline(always)]
 fn head(number: u32, len: usize, out: &mut Vec<u8>) {
     let key = key(number, Type::Delimited);
@@ -108,11 +111,11 @@ fn integer(number: u32, value: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// A key in its one byte: all our numbers are below 16.
+/// A key as its one byte: all numbers are below 16.
 #[inline(always)]
 fn key(number: u32, kind: Type) -> u8 {
     Key::new(number, kind).bits() as u8
 }
 
-/// Bytes of an event without tags and content, at most.
-const LEAST_BYTES: usize = 300;
+/// Maximum size of an event without tags and content in bytes.
+const TYPICAL_BYTES: usize = 300;

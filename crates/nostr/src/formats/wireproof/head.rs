@@ -1,17 +1,17 @@
-//! What does the head of a value say?
+//! Heads of values, versions and zigzag integers.
 
 use crate::input::{Input, write_varint};
 use crate::{DecodeError, Reason};
 
-/// How a value is told, and how many bytes it has where that matters.
+/// The form of a value, and its length in bytes or its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
     Text(usize),
-    /// Bytes, one at least, that are not 32.
+    /// The bytes of digits: at least one, but not 32.
     Hex(usize),
     Key,
     WithRuns,
-    /// The number of a string of the table.
+    /// The number of a string in the table.
     Word(u8),
     KnownKey(usize),
     KnownValue(usize),
@@ -20,10 +20,10 @@ pub(super) enum Head {
 impl Head {
     pub(super) fn write(self, out: &mut Vec<u8>) {
         match self {
-            Self::Text(len) if len < LEAST_LONG_TEXT => out.push(len as u8),
-            Self::Text(len) => write_long(LONG_TEXT, len - LEAST_LONG_TEXT, out),
-            Self::Hex(len) if len < LEAST_LONG_HEX => out.push(HEX + (len - 1) as u8),
-            Self::Hex(len) => write_long(LONG_HEX, len - LEAST_LONG_HEX, out),
+            Self::Text(len) if len < MIN_LONG_TEXT => out.push(len as u8),
+            Self::Text(len) => write_long(LONG_TEXT, len - MIN_LONG_TEXT, out),
+            Self::Hex(len) if len < MIN_LONG_HEX => out.push(HEX + (len - 1) as u8),
+            Self::Hex(len) => write_long(LONG_HEX, len - MIN_LONG_HEX, out),
             Self::Key => out.push(KEY),
             Self::WithRuns => out.push(WITH_RUNS),
             Self::Word(number) => out.push(WORD + number),
@@ -39,16 +39,16 @@ impl Head {
             byte @ ..HEX => Self::Text(byte.into()),
             byte @ HEX..KEY => Self::Hex(usize::from(byte - HEX) + 1),
             KEY => Self::Key,
-            LONG_HEX => match read_long(input, LEAST_LONG_HEX)? {
-                KEY_BYTES => return Err(start.fault(Reason::NotCanonical(A_KEY))),
+            LONG_HEX => match read_long(input, MIN_LONG_HEX)? {
+                KEY_BYTES => return Err(start.error(Reason::NotCanonical(KEY_AS_HEX))),
                 len => Self::Hex(len),
             },
-            LONG_TEXT => Self::Text(read_long(input, LEAST_LONG_TEXT)?),
+            LONG_TEXT => Self::Text(read_long(input, MIN_LONG_TEXT)?),
             WITH_RUNS => Self::WithRuns,
             byte @ WORD..KNOWN_KEY => Self::Word(byte - WORD),
             byte @ KNOWN_KEY..KNOWN_VALUE => Self::KnownKey(read_known(byte, input)?),
             byte @ KNOWN_VALUE.. => Self::KnownValue(read_known(byte, input)?),
-            _ => return Err(start.fault(Reason::Expected("a head"))),
+            _ => return Err(start.error(Reason::Expected("the head of a value"))),
         })
     }
 }
@@ -58,10 +58,10 @@ fn write_long(head: u8, more: usize, out: &mut Vec<u8>) {
     write_varint(more as u64, out);
 }
 
-/// A length, of which `least` is not told. One that no memory could hold ends as any that is too long.
-fn read_long(input: &mut Input<'_>, least: usize) -> Result<usize, DecodeError> {
+/// Reads a length that is stored minus `min`. A length beyond `usize` saturates and fails as too long.
+fn read_long(input: &mut Input<'_>, min: usize) -> Result<usize, DecodeError> {
     let more = usize::try_from(input.varint()?).unwrap_or(usize::MAX);
-    Ok(more.saturating_add(least))
+    Ok(more.saturating_add(min))
 }
 
 fn write_known(head: u8, number: usize, out: &mut Vec<u8>) {
@@ -84,18 +84,40 @@ fn read_known(head: u8, input: &mut Input<'_>) -> Result<usize, DecodeError> {
     }
 }
 
-/// How many keys, and how many short values, can have a number.
-pub(super) const NUMBERS: usize = NEAR + (8 << 16);
+/// Reads the version, which must be `expected`.
+pub(super) fn read_version(input: &mut Input<'_>, expected: u8) -> Result<(), DecodeError> {
+    match input.byte()? {
+        found if found == expected => Ok(()),
+        found => Err(DecodeError::new(0, Reason::Version(found.into()))),
+    }
+}
 
-/// Numbers below this take a byte behind the head, others take two.
+pub(super) fn to_zigzag(value: i64) -> u64 {
+    (value << 1 ^ value >> 63) as u64
+}
+
+pub(super) fn from_zigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// Version of a single event.
+pub(super) const VERSION: u8 = 0x01;
+
+/// Version of a batch.
+pub(super) const BATCH_VERSION: u8 = 0x81;
+
+/// Maximum number of keys, and of short values, that have a number.
+pub(super) const MAX_NUMBERS: usize = NEAR + (8 << 16);
+
+/// Numbers below this take one byte after the head, others two.
 const NEAR: usize = 24 << 8;
 const FAR_HEAD: u8 = 24;
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub(super) const KEY_BYTES: usize = 32;
 
-const LEAST_LONG_TEXT: usize = HEX as usize;
-const LEAST_LONG_HEX: usize = 17;
+const MIN_LONG_TEXT: usize = HEX as usize;
+const MIN_LONG_HEX: usize = 17;
 
 const HEX: u8 = 0x60;
 const KEY: u8 = 0x70;
@@ -106,16 +128,16 @@ const WORD: u8 = 0x80;
 const KNOWN_KEY: u8 = 0xc0;
 const KNOWN_VALUE: u8 = 0xe0;
 
-const A_KEY: &str = "32 bytes that are not told as a key";
+const KEY_AS_HEX: &str = "32 bytes must be stored as a key";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_head_reads_as_it_was_written_and_only_so() {
+    fn every_head_round_trips_and_no_truncation_is_accepted() {
         let lens = [1, 15, 16, 17, 31, 33, 95, 96, 97, 223, 224, 70_000];
-        let numbers = [0, 1, 255, 256, NEAR - 1, NEAR, NEAR + 1, NEAR + 65_536, NUMBERS - 1];
+        let numbers = [0, 1, 255, 256, NEAR - 1, NEAR, NEAR + 1, NEAR + 65_536, MAX_NUMBERS - 1];
         let heads = [Head::Text(0), Head::Key, Head::WithRuns, Head::Word(0), Head::Word(40)];
         let heads = heads
             .into_iter()
@@ -135,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_short_input_is_refused_or_written_the_same_again() {
+    fn every_short_input_is_rejected_or_encodes_to_itself() {
         for first in 0..=255u8 {
             for second in 0..=255u8 {
                 let bytes = [first, second, 1];

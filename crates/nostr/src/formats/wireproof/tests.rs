@@ -1,14 +1,14 @@
-//! One encoding for each event, and nothing else is read.
-
 use bumpalo::Bump;
 use proptest::prelude::*;
 
+use super::head::BATCH_VERSION;
 use super::*;
-use crate::canonical::{self, Controls};
+use crate::formats::json::Json;
+use crate::formats::tests::{decoded, encoded, reason, with_its_id};
 use crate::{OwnedEvent, Reason, example};
 
 #[test]
-fn the_bytes_of_a_note_are_these() {
+fn the_layout_is_the_documented_one() {
     let event = example_event();
     let mut expected = vec![VERSION];
     expected.extend(event.pubkey);
@@ -16,12 +16,12 @@ fn the_bytes_of_a_note_are_these() {
     // 2 × 1,698,632,753, kind 1, one tag `t` with a value of text, and the content as text.
     expected.extend([0xe2, 0xd0, 0xf8, 0xd3, 0x0c, 1, 1, 0x02, 2, b'g', b'm', 12]);
     expected.extend(b"good morning");
-    assert_eq!(told(&event), expected);
-    assert_eq!(read(&expected), Ok(event));
+    assert_eq!(encoded(Wireproof, &event), expected);
+    assert_eq!(decoded(Wireproof, &expected), Ok(event));
 }
 
 #[test]
-fn a_batch_tells_keys_ids_and_strings_once() {
+fn a_batch_stores_keys_ids_and_strings_once() {
     let key = "ab".repeat(32);
     let first = signed(vec![vec!["p", &key], vec!["r", "wss://relay.test"]], "first");
     let id = kernels::hex::encode(&first.id);
@@ -32,44 +32,46 @@ fn a_batch_tells_keys_ids_and_strings_once() {
     let arena = Bump::new();
     let events = [first.borrow_in(&arena), second.borrow_in(&arena)];
     let mut bytes = Vec::new();
-    encode_batch(&events, &mut bytes).unwrap();
-    // Two signatures, two keys, the digits that are no key, and few bytes for all else.
+    Wireproof.encode_batch(&events, &mut bytes).unwrap();
+    // Two signatures, two keys, the digits that are not a key, and 68 bytes for the rest.
     assert_eq!(bytes.len(), 2 * 64 + 2 * 32 + 64 + 68);
-    assert_eq!(decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
+    assert_eq!(Wireproof.decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
 }
 
 #[test]
-fn an_id_that_is_not_the_events_cannot_be_told() {
+fn an_event_with_a_wrong_id_is_rejected() {
     let mut event = example_event();
     event.id[5] ^= 1;
     let arena = Bump::new();
     let mut out = b"before".to_vec();
-    assert_eq!(encode(&event.borrow_in(&arena), &mut out), Err(EncodeError::Id));
-    assert_eq!(encode_batch(&[event.borrow_in(&arena)], &mut out), Err(EncodeError::Id));
+    assert_eq!(Wireproof.encode(&event.borrow_in(&arena), &mut out), Err(EncodeError::Id));
+    assert_eq!(Wireproof.encode_batch(&[event.borrow_in(&arena)], &mut out), Err(EncodeError::Id));
     assert_eq!(out, b"before");
 }
 
 #[test]
 fn single_fields_are_those_of_the_event() {
     let event = example_event();
-    let bytes = told(&event);
-    let fields = Fields::new(&bytes).unwrap();
-    assert_eq!((*fields.pubkey(), *fields.sig()), (event.pubkey, event.sig));
+    let bytes = encoded(Wireproof, &event);
+    let (arena, limits) = (Bump::new(), Limits::default());
+    let open = |bytes| Wireproof.fields(bytes, &arena, &limits);
+    let fields = open(&bytes).unwrap();
+    assert_eq!((fields.pubkey(), *fields.sig()), (Ok(event.pubkey), event.sig));
     assert_eq!((fields.created_at(), fields.kind()), (Ok(event.created_at), Ok(event.kind)));
-    assert_eq!(Fields::new(&bytes[..96]).unwrap_err().reason, Reason::Truncated);
-    assert_eq!(Fields::new(&bytes[..97]).unwrap().kind().unwrap_err().reason, Reason::Truncated);
-    assert_eq!(Fields::new(&[3; 97]).unwrap_err().reason, Reason::Version(3));
+    assert_eq!(open(&bytes[..96]).unwrap_err().reason, Reason::Truncated);
+    assert_eq!(open(&bytes[..97]).unwrap().kind().unwrap_err().reason, Reason::Truncated);
+    assert_eq!(open(&[3; 97]).unwrap_err().reason, Reason::Version(3));
 }
 
 #[test]
-fn another_spelling_is_refused() {
+fn other_encodings_of_an_event_are_rejected() {
     let key = [7; 32];
-    let run = |head: &[u8], digits: usize, behind: &[u8]| {
-        [&[0x73, 1, 1, b'x'], head, &vec![7; digits / 2], behind].concat()
+    let run = |head: &[u8], digits: usize, after: &[u8]| {
+        [&[0x73, 1, 1, b'x'], head, &vec![7; digits / 2], after].concat()
     };
     let mut two_runs = run(&[0x6f], 32, &[&[0, 0x6f][..], &[7; 16], &[0]].concat());
     two_runs[1] = 2;
-    assert!(read(&with_content(&run(&[0x70], 64, &[1, b'-']))).is_ok());
+    assert!(decoded(Wireproof, &with_content(&run(&[0x70], 64, &[1, b'-']))).is_ok());
     for (name, content) in [
         ("a string that has a number, as text", b"\x04root".to_vec()),
         ("digits as text", b"\x02ff".to_vec()),
@@ -82,25 +84,25 @@ fn another_spelling_is_refused() {
         ("two runs in a row", two_runs),
         ("a run within a run", run(&[0x70], 64, &[&[32][..], &[b'0'; 32]].concat())),
     ] {
-        let reason = read(&with_content(&content)).unwrap_err().reason;
-        assert!(matches!(reason, Reason::NotCanonical(_)), "{name}: {reason}");
+        let found = reason(Wireproof, &with_content(&content));
+        assert!(matches!(found, Reason::NotCanonical(_)), "{name}: {found}");
     }
     for (name, tag) in [
         ("a name that has a number, as text", &b"\x3f\x01p\x00"[..]),
-        ("a count that the head can tell", &[0xc0, 2, 0, 0]),
+        ("a count that fits the head", &[0xc0, 2, 0, 0]),
         ("no values, with a name", &[0xc0, 0]),
     ] {
         let bytes = [&head_of_an_event(1), tag, &[0]].concat();
-        let reason = read(&bytes).unwrap_err().reason;
-        assert!(matches!(reason, Reason::NotCanonical(_)), "{name}: {reason}");
+        let found = reason(Wireproof, &bytes);
+        assert!(matches!(found, Reason::NotCanonical(_)), "{name}: {found}");
     }
 }
 
 #[test]
-fn what_says_nothing_is_refused() {
-    let number = Reason::Expected("the number of something that was there before");
-    for (content, reason) in [
-        (&b"\x74"[..], Reason::Expected("a head")),
+fn malformed_values_are_rejected() {
+    let number = Reason::Expected("the number of an earlier key or value");
+    for (content, expected) in [
+        (&b"\x74"[..], Reason::Expected("the head of a value")),
         (&[0xc0, 0], number),
         (&[0xe0, 0], number),
         (&[0x73, 1, 0, 0xc0, 0, 0], number),
@@ -110,24 +112,24 @@ fn what_says_nothing_is_refused() {
         (b"\x02x", Reason::Truncated),
         (b"\x73\xff\x01\x00", Reason::Truncated),
     ] {
-        assert_eq!(read(&with_content(content)).unwrap_err().reason, reason, "{content:x?}");
+        assert_eq!(reason(Wireproof, &with_content(content)), expected, "{content:x?}");
     }
     let mut bytes = with_content(b"\x01x");
     bytes[0] = BATCH_VERSION;
-    assert_eq!(read(&bytes).unwrap_err().reason, Reason::Version(0x81));
+    assert_eq!(reason(Wireproof, &bytes), Reason::Version(0x81));
 }
 
 #[test]
-fn a_run_of_odd_length_leaves_its_last_digit() {
+fn a_run_of_odd_length_leaves_its_last_digit_as_text() {
     let event = signed(vec![], &format!("x{}y", "a".repeat(33)));
-    let bytes = told(&event);
+    let bytes = encoded(Wireproof, &event);
     let tail = [&[0x73, 1, 1, b'x', 0x6f][..], &[0xaa; 16], &[2, b'a', b'y']].concat();
     assert!(bytes.ends_with(&tail), "{bytes:x?}");
-    assert_eq!(read(&bytes), Ok(event));
+    assert_eq!(decoded(Wireproof, &bytes), Ok(event));
 }
 
 #[test]
-fn times_far_apart_and_numbers_beyond_two_bytes_survive() {
+fn times_far_apart_and_numbers_beyond_two_bytes_round_trip() {
     let times = [i64::MIN, i64::MAX, 0, -1, i64::MIN];
     let tag = |at: usize| vec!["p".to_owned(), format!("{at:064x}"), format!("text {}", at / 2)];
     let owned: Vec<OwnedEvent> = times
@@ -135,36 +137,36 @@ fn times_far_apart_and_numbers_beyond_two_bytes_survive() {
         .map(|time| {
             let mut event = OwnedEvent { created_at: *time, ..example_event() };
             event.tags = (0..7_000).map(tag).collect();
-            with_id(event)
+            with_its_id(event)
         })
         .collect();
     let arena = Bump::new();
     let events: Vec<_> = owned.iter().map(|event| event.borrow_in(&arena)).collect();
     let mut bytes = Vec::new();
-    encode_batch(&events, &mut bytes).unwrap();
-    assert_eq!(decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
+    Wireproof.encode_batch(&events, &mut bytes).unwrap();
+    assert_eq!(Wireproof.decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
 }
 
 proptest! {
     #[test]
-    fn what_is_told_is_read_as_it_was(events in proptest::collection::vec(any_event(), 0..4)) {
+    fn encoded_events_and_batches_round_trip(events in proptest::collection::vec(any_event(), 0..4)) {
         let arena = Bump::new();
         for event in &events {
-            prop_assert_eq!(read(&told(event)), Ok(event.clone()));
+            prop_assert_eq!(decoded(Wireproof, &encoded(Wireproof, event)), Ok(event.clone()));
         }
         let events: Vec<_> = events.iter().map(|event| event.borrow_in(&arena)).collect();
         let mut bytes = Vec::new();
-        encode_batch(&events, &mut bytes).unwrap();
-        prop_assert_eq!(decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
+        Wireproof.encode_batch(&events, &mut bytes).unwrap();
+        prop_assert_eq!(Wireproof.decode_batch(&bytes, &arena, &Limits::default()), Ok(&events[..]));
     }
 
     #[test]
-    fn what_is_read_from_any_bytes_is_told_the_same_again(tail in any_tail()) {
+    fn accepted_bytes_encode_to_themselves(tail in any_tail()) {
         let mut bytes = head_of_an_event(0);
         *bytes.last_mut().unwrap() = 1;
         bytes.extend(tail);
-        if let Ok(event) = read(&bytes) {
-            prop_assert_eq!(told(&event), bytes);
+        if let Ok(event) = decoded(Wireproof, &bytes) {
+            prop_assert_eq!(encoded(Wireproof, &event), bytes);
         }
     }
 }
@@ -200,7 +202,7 @@ fn any_event() -> impl Strategy<Value = OwnedEvent> {
     let tags = proptest::collection::vec(proptest::collection::vec(text.clone(), 0..7), 0..6);
     (any::<i64>(), any::<u16>(), tags, text, any::<[u8; 32]>()).prop_map(
         |(created_at, kind, tags, content, pubkey)| {
-            with_id(OwnedEvent { created_at, kind, tags, content, pubkey, ..example_event() })
+            with_its_id(OwnedEvent { created_at, kind, tags, content, pubkey, ..example_event() })
         },
     )
 }
@@ -218,27 +220,9 @@ fn head_of_an_event(tags: u8) -> Vec<u8> {
 fn signed(tags: Vec<Vec<&str>>, content: &str) -> OwnedEvent {
     let tag = |tag: Vec<&str>| tag.into_iter().map(str::to_owned).collect();
     let tags = tags.into_iter().map(tag).collect();
-    with_id(OwnedEvent { tags, content: content.to_owned(), ..example_event() })
-}
-
-fn with_id(mut event: OwnedEvent) -> OwnedEvent {
-    let arena = Bump::new();
-    event.id = canonical::id(&event.borrow_in(&arena), Controls::Verbatim, &mut Vec::new());
-    event
+    with_its_id(OwnedEvent { tags, content: content.to_owned(), ..example_event() })
 }
 
 fn example_event() -> OwnedEvent {
-    let arena = Bump::new();
-    let json = example::JSON.as_bytes();
-    crate::formats::json::decode(json, &arena, &Limits::default()).unwrap().to_owned()
-}
-
-fn told(event: &OwnedEvent) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode(&event.borrow_in(&Bump::new()), &mut bytes).unwrap();
-    bytes
-}
-
-fn read(bytes: &[u8]) -> Result<OwnedEvent, DecodeError> {
-    decode(bytes, &Bump::new(), &Limits::default()).map(|event| event.to_owned())
+    decoded(Json, example::JSON.as_bytes()).unwrap()
 }

@@ -1,9 +1,8 @@
-//! Which names and strings are so frequent that a number stands for them?
+//! Tables of frequent tag names and strings, which are stored by number.
 //!
-//! Names of tags and strings as they are in real events and in NIPs. The numbers are part of version 1:
-//! a place in these tables is never given to another word.
+//! The entries are taken from real events and NIPs. The numbers are part of version 1: an entry never changes.
 
-/// Names of tags, by their numbers.
+/// Tag names by number.
 pub const NAMES: [&str; 63] = [
     "p",
     "e",
@@ -70,7 +69,7 @@ pub const NAMES: [&str; 63] = [
     "word",
 ];
 
-/// Strings that values and contents are, by their numbers.
+/// Strings of values and contents by number.
 pub const STRINGS: [&str; 64] = [
     "root",
     "reply",
@@ -141,62 +140,64 @@ pub const STRINGS: [&str; 64] = [
 /// The number of a name.
 #[inline]
 pub(super) fn name(text: &str) -> Option<u8> {
-    find(&NAMES, &NAME_PLACES, text)
+    find(&NAMES, &NAME_SLOTS, text)
 }
 
 /// The number of a string.
 #[inline]
 pub(super) fn string(text: &str) -> Option<u8> {
-    find(&STRINGS, &STRING_PLACES, text)
+    find(&STRINGS, &STRING_SLOTS, text)
 }
 
 #[inline]
-fn find(words: &[&str], places: &Places, text: &str) -> Option<u8> {
-    let mut place = place(text.as_bytes())?;
-    while let Some(word) = words.get(usize::from(places[place])) {
+fn find(words: &[&str], slots: &Slots, text: &str) -> Option<u8> {
+    let mut slot = first_slot(text.as_bytes())?;
+    while let Some(word) = words.get(usize::from(slots[slot])) {
         if *word == text {
-            return Some(places[place]);
+            return Some(slots[slot]);
         }
-        place = (place + 1) % places.len();
+        slot = (slot + 1) % slots.len();
     }
     None
 }
 
-/// Where the search for a text begins; nowhere if no word is that long.
+/// The first slot of a text in the hash table; `None` if no word has its length.
 #[inline]
-const fn place(text: &[u8]) -> Option<usize> {
+const fn first_slot(text: &[u8]) -> Option<usize> {
     if text.is_empty() || text.len() > MAX_BYTES {
         return None;
     }
     let (first, last) = (text[0] as usize, text[text.len() - 1] as usize);
     let middle = text[text.len() / 2] as usize;
-    Some((first * 5 + middle * 29 + last * 67 + text.len() * 101) % PLACES)
+    Some((first * 5 + middle * 29 + last * 67 + text.len() * 101) % SLOTS)
 }
 
-/// Numbers of words by place, each at its own place or the next free one behind.
-type Places = [u8; PLACES];
+/// A hash table with linear probing: numbers of words by slot.
+type Slots = [u8; SLOTS];
 
-const fn places(words: &[&str]) -> Places {
-    let mut places = [NO_WORD; PLACES];
+const fn slots(words: &[&str]) -> Slots {
+    let mut slots = [NO_WORD; SLOTS];
     let mut number = 0;
     while number < words.len() {
-        let Some(mut place) = place(words[number].as_bytes()) else { panic!("a word is too long") };
-        while places[place] != NO_WORD {
-            place = (place + 1) % PLACES;
+        let Some(mut slot) = first_slot(words[number].as_bytes()) else {
+            panic!("a word is too long")
+        };
+        while slots[slot] != NO_WORD {
+            slot = (slot + 1) % SLOTS;
         }
-        places[place] = number as u8;
+        slots[slot] = number as u8;
         number += 1;
     }
-    places
+    slots
 }
 
-static NAME_PLACES: Places = places(&NAMES);
-static STRING_PLACES: Places = places(&STRINGS);
+static NAME_SLOTS: Slots = slots(&NAMES);
+static STRING_SLOTS: Slots = slots(&STRINGS);
 
-const PLACES: usize = 512;
+const SLOTS: usize = 512;
 const NO_WORD: u8 = 0xff;
 
-/// Bytes of the longest word.
+/// Length of the longest word in bytes.
 const MAX_BYTES: usize = 30;
 
 #[cfg(test)]
@@ -205,7 +206,7 @@ mod tests {
     use crate::Value;
 
     #[test]
-    fn every_word_has_its_number_and_nothing_else_has_one() {
+    fn every_word_has_its_number_and_no_other_text_has_one() {
         for (number, word) in NAMES.iter().enumerate() {
             assert_eq!(name(word), Some(number as u8), "{word}");
         }
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_string_could_be_told_as_digits() {
+    fn no_string_could_be_stored_as_digits() {
         assert!(STRINGS.iter().all(|word| Value::Text(word).hex_len(1).is_none()));
     }
 }

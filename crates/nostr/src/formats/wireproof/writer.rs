@@ -1,48 +1,48 @@
-//! How is an event told in heads and bytes?
+//! Encoding of events as heads and bytes.
 
 use kernels::{hex, sha256};
 
-use super::head::{Head, KEY_BYTES};
-use super::{runs, to_zigzag, words};
-use crate::canonical::{self, Controls};
+use super::head::{Head, KEY_BYTES, to_zigzag};
+use super::{runs, words};
+use crate::canonical::{self, ControlChars};
 use crate::input::write_varint;
 use crate::{EncodeError, Event, Value};
 
-/// Refuses an event whose id is not its own; `out` is as it was.
+/// Rejects an event with a wrong id; `out` is scratch memory and unchanged after the call.
 pub(super) fn check_id(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
-    canonical::write(event, Controls::Verbatim, out);
+    canonical::write(event, ControlChars::Verbatim, out);
     let id = sha256::digest(&out[start..]);
     out.truncate(start);
     if id == event.id { Ok(()) } else { Err(EncodeError::Id) }
 }
 
-/// Where heads and bytes go, and what was there before.
+/// The output: where heads and bytes go, and the numbers of earlier keys and values.
 pub(super) trait Sink {
     fn heads(&mut self) -> &mut Vec<u8>;
     fn bytes(&mut self) -> &mut Vec<u8>;
-    /// Where the bytes of a key go.
+    /// The output for the bytes of keys.
     fn new_keys(&mut self) -> &mut Vec<u8>;
-    /// The number of a key that was there before; if it was not, it is now.
+    /// The number of an earlier key; a new key is numbered.
     fn find_key(&mut self, key: &[u8; 32]) -> Option<usize>;
-    /// The number of a value that was there before; if it was not, it is now.
-    fn find_value(&mut self, told: Told<'_>) -> Option<usize>;
+    /// The number of an earlier value; a new value is numbered.
+    fn find_value(&mut self, value: FullValue<'_>) -> Option<usize>;
 }
 
-/// A value that is no string of the table and no key, as it is told in full.
+/// A value that is neither a string of the table nor a key, as it is stored in full.
 #[derive(Clone, Copy)]
-pub(super) enum Told<'t> {
+pub(super) enum FullValue<'t> {
     Text(&'t str),
     /// Text of an even number of digits.
     Digits(&'t str),
-    /// The bytes that digits spell.
+    /// The bytes that digits encode.
     Bytes(&'t [u8]),
 }
 
-/// An event on its own: bytes follow their heads, and nothing was there before.
-pub(super) struct Alone<'o>(pub(super) &'o mut Vec<u8>);
+/// A single event: bytes follow their heads, and there are no earlier keys or values.
+pub(super) struct Single<'o>(pub(super) &'o mut Vec<u8>);
 
-impl Sink for Alone<'_> {
+impl Sink for Single<'_> {
     #[inline]
     fn heads(&mut self) -> &mut Vec<u8> {
         self.0
@@ -64,12 +64,12 @@ impl Sink for Alone<'_> {
     }
 
     #[inline]
-    fn find_value(&mut self, _: Told<'_>) -> Option<usize> {
+    fn find_value(&mut self, _: FullValue<'_>) -> Option<usize> {
         None
     }
 }
 
-/// Writes events one after the other.
+/// An encoder of one event after the other.
 pub(super) struct Writer<S> {
     pub(super) sink: S,
 }
@@ -79,10 +79,10 @@ impl<S: Sink> Writer<S> {
         Self { sink }
     }
 
-    /// The event from its time on.
-    pub(super) fn event(&mut self, event: &Event<'_>, time_before: i64) {
+    /// Appends the event from `created_at` on.
+    pub(super) fn event(&mut self, event: &Event<'_>, previous_time: i64) {
         let heads = self.sink.heads();
-        write_varint(to_zigzag(event.created_at.wrapping_sub(time_before)), heads);
+        write_varint(to_zigzag(event.created_at.wrapping_sub(previous_time)), heads);
         write_varint(event.kind.into(), heads);
         write_varint(event.tags.len() as u64, heads);
         for tag in event.tags {
@@ -97,7 +97,7 @@ impl<S: Sink> Writer<S> {
             Some(Value::Text(text)) => words::name(text),
             _ => None,
         };
-        let (number, told) = match name {
+        let (number, values) = match name {
             Some(number) => (number, &tag[1..]),
             None => (NO_NUMBER, tag),
         };
@@ -109,7 +109,7 @@ impl<S: Sink> Writer<S> {
                 write_varint(count as u64, heads);
             }
         }
-        told.iter().for_each(|value| self.value(value));
+        values.iter().for_each(|value| self.value(value));
     }
 
     #[inline]
@@ -117,13 +117,13 @@ impl<S: Sink> Writer<S> {
         match value {
             Value::Text(text) => match value.hex_len(1) {
                 Some(KEY_BYTES) => self.key_of_digits(text.as_bytes()),
-                Some(_) => self.told(Told::Digits(text)),
+                Some(_) => self.full_value(FullValue::Digits(text)),
                 None => self.text(text),
             },
             Value::Hex([]) => Head::Text(0).write(self.sink.heads()),
             Value::Hex(bytes) => match bytes.as_array() {
                 Some(key) => self.key(key),
-                None => self.told(Told::Bytes(bytes)),
+                None => self.full_value(FullValue::Bytes(bytes)),
             },
         }
     }
@@ -132,11 +132,11 @@ impl<S: Sink> Writer<S> {
     fn text(&mut self, text: &str) {
         match words::string(text) {
             Some(number) => Head::Word(number).write(self.sink.heads()),
-            None => self.told(Told::Text(text)),
+            None => self.full_value(FullValue::Text(text)),
         }
     }
 
-    /// A key: as such, or by its number.
+    /// Appends a key: in full, or by its number.
     #[inline]
     pub(super) fn key(&mut self, key: &[u8; 32]) {
         match self.sink.find_key(key) {
@@ -150,19 +150,19 @@ impl<S: Sink> Writer<S> {
 
     fn key_of_digits(&mut self, digits: &[u8]) {
         let mut key = [0; KEY_BYTES];
-        assert!(hex::decode(digits, &mut key), "the caller saw 64 digits");
+        assert!(hex::decode(digits, &mut key), "the caller checked for 64 digits");
         self.key(&key);
     }
 
     #[inline]
-    fn told(&mut self, told: Told<'_>) {
-        if let Some(number) = self.sink.find_value(told) {
+    fn full_value(&mut self, value: FullValue<'_>) {
+        if let Some(number) = self.sink.find_value(value) {
             return Head::KnownValue(number).write(self.sink.heads());
         }
-        match told {
-            Told::Text(text) => self.new_text(text),
-            Told::Digits(digits) => self.digits(digits.as_bytes()),
-            Told::Bytes(bytes) => {
+        match value {
+            FullValue::Text(text) => self.new_text(text),
+            FullValue::Digits(digits) => self.digits(digits.as_bytes()),
+            FullValue::Bytes(bytes) => {
                 Head::Hex(bytes.len()).write(self.sink.heads());
                 self.sink.bytes().extend_from_slice(bytes);
             }
@@ -171,7 +171,7 @@ impl<S: Sink> Writer<S> {
 
     fn digits(&mut self, digits: &[u8]) {
         Head::Hex(digits.len() / 2).write(self.sink.heads());
-        assert!(hex::decode_into(digits, self.sink.bytes()), "the caller saw digits");
+        assert!(hex::decode_into(digits, self.sink.bytes()), "the caller checked for digits");
     }
 
     #[inline]
@@ -201,12 +201,12 @@ impl<S: Sink> Writer<S> {
         self.piece(&text[at..]);
     }
 
-    /// A piece of text before or behind a run.
+    /// Appends a piece of text before or after a run.
     fn piece(&mut self, text: &[u8]) {
         write_varint(text.len() as u64, self.sink.heads());
         self.sink.bytes().extend_from_slice(text);
     }
 }
 
-/// Of a name that is told as a value.
+/// The number of a name that is stored as a value.
 const NO_NUMBER: u8 = 63;

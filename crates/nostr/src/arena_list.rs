@@ -1,25 +1,25 @@
-//! How does a list come into the arena whose length nobody stated before?
+//! A list that starts on the stack and moves to the arena: lists whose length the input does not state.
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 
-/// A list that grows on the stack and moves to the arena when it is whole, or too long for the stack.
-pub(crate) struct Gather<'a, T: Copy, const N: usize> {
+/// A list of up to `N` items on the stack, in the arena once it is finished or longer.
+pub(crate) struct ArenaList<'a, T: Copy, const N: usize> {
     arena: &'a Bump,
-    // The first `len` are of the list, unless `long` holds it.
+    // The first `len` items, unless `long` holds them.
     short: [T; N],
     len: usize,
     long: Option<BumpVec<'a, T>>,
 }
 
-impl<'a, T: Copy, const N: usize> Gather<'a, T, N> {
-    /// An empty list; `filler` is never seen.
+impl<'a, T: Copy, const N: usize> ArenaList<'a, T, N> {
+    /// An empty list; `filler` initializes the unused places and is never read.
     #[inline]
     pub(crate) fn new(arena: &'a Bump, filler: T) -> Self {
         Self { arena, short: [filler; N], len: 0, long: None }
     }
 
-    /// Items so far.
+    /// Number of items.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -28,7 +28,7 @@ impl<'a, T: Copy, const N: usize> Gather<'a, T, N> {
     #[inline]
     pub(crate) fn push(&mut self, item: T) {
         match (&mut self.long, self.short.get_mut(self.len)) {
-            (None, Some(place)) => *place = item,
+            (None, Some(slot)) => *slot = item,
             _ => self.push_long(item),
         }
         self.len += 1;
@@ -55,10 +55,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_any_length_comes_out_as_it_went_in() {
+    fn a_list_of_any_length_holds_what_was_pushed() {
         let arena = Bump::new();
         for len in 0..40 {
-            let mut list = Gather::<_, 8>::new(&arena, usize::MAX);
+            let mut list = ArenaList::<_, 8>::new(&arena, usize::MAX);
             (0..len).for_each(|item| list.push(item));
             assert_eq!(list.len(), len);
             assert_eq!(list.finish(), (0..len).collect::<Vec<_>>());

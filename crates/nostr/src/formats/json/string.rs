@@ -1,4 +1,4 @@
-//! What does text in quotes say?
+//! JSON strings: borrowed if nothing is escaped, otherwise unescaped into the arena.
 
 use bumpalo::Bump;
 use bumpalo::collections::String as BumpString;
@@ -6,15 +6,15 @@ use kernels::json;
 
 use crate::{DecodeError, Reason};
 
-/// The text up to the closing quote, and how many bytes of `rest` it takes with the quote. It is
-/// borrowed from `rest` unless something in it is escaped.
+/// Reads the text up to the closing quote; returns it and the number of bytes of `rest` read, including the
+/// quote.
 #[inline]
 pub(super) fn read<'a>(rest: &'a str, arena: &'a Bump) -> Result<(&'a str, usize), DecodeError> {
     let len = json::plain_len(rest.as_bytes());
     match rest.as_bytes().get(len) {
         Some(b'"') => Ok((&rest[..len], len + 1)),
         Some(b'\\') => unescape(rest, len, arena),
-        other => Err(ended(len, other)),
+        other => Err(unterminated(len, other)),
     }
 }
 
@@ -23,7 +23,7 @@ fn unescape<'a>(
     mut at: usize,
     arena: &'a Bump,
 ) -> Result<(&'a str, usize), DecodeError> {
-    let mut text = BumpString::with_capacity_in(2 * at + FIRST_GUESS, arena);
+    let mut text = BumpString::with_capacity_in(2 * at + EXTRA_CAPACITY, arena);
     text.push_str(&rest[..at]);
     loop {
         match rest.as_bytes().get(at) {
@@ -34,7 +34,7 @@ fn unescape<'a>(
                 text.push(character);
                 at += len;
             }
-            other => return Err(ended(at, other)),
+            other => return Err(unterminated(at, other)),
         }
         let plain = json::plain_len(&rest.as_bytes()[at..]);
         text.push_str(&rest[at..at + plain]);
@@ -42,7 +42,7 @@ fn unescape<'a>(
     }
 }
 
-/// The character that an escape at the start of `rest` stands for, and how many bytes it takes.
+/// Reads the escape at the start of `rest`; returns its character and its length in bytes.
 fn escaped(rest: &str) -> Result<(char, usize), Reason> {
     let character = match rest.as_bytes().get(1).ok_or(Reason::Truncated)? {
         b'u' => return unicode(rest),
@@ -57,13 +57,13 @@ fn escaped(rest: &str) -> Result<(char, usize), Reason> {
     Ok((character, 2))
 }
 
-/// `\uXXXX`, or two of them that are a pair of surrogates.
+/// Reads `\uXXXX`, or two of them that are a surrogate pair.
 fn unicode(rest: &str) -> Result<(char, usize), Reason> {
     let first = unit(rest)?;
     if let Some(character) = char::from_u32(first) {
         return Ok((character, 6));
     }
-    let lone = Reason::Expected("a pair of surrogates");
+    let lone = Reason::Expected("a surrogate pair");
     let second = rest.get(6..).filter(|rest| rest.starts_with("\\u")).ok_or(lone)?;
     let second = unit(second)?;
     let is_pair = first < 0xdc00 && (0xdc00..0xe000).contains(&second);
@@ -71,7 +71,7 @@ fn unicode(rest: &str) -> Result<(char, usize), Reason> {
     char::from_u32(code).filter(|_| is_pair).map(|character| (character, 12)).ok_or(lone)
 }
 
-/// The four digits of `\uXXXX`, in either case.
+/// Reads the four digits of `\uXXXX`, in either case.
 fn unit(rest: &str) -> Result<u32, Reason> {
     let digits = rest.as_bytes().get(2..6).ok_or(Reason::Truncated)?;
     digits.iter().try_fold(0, |unit, digit| {
@@ -81,13 +81,13 @@ fn unit(rest: &str) -> Result<u32, Reason> {
 }
 
 #[cold]
-fn ended(offset: usize, at: Option<&u8>) -> DecodeError {
+fn unterminated(offset: usize, at: Option<&u8>) -> DecodeError {
     let reason = match at {
         None => Reason::Truncated,
-        Some(_) => Reason::Expected("an escape for a control character"),
+        Some(_) => Reason::Expected("an escaped control character"),
     };
     DecodeError::new(offset, reason)
 }
 
-/// Bytes of an escaped text beyond twice what stands before its first escape.
-const FIRST_GUESS: usize = 64;
+/// First capacity of an unescaped text in bytes, beyond twice what precedes its first escape.
+const EXTRA_CAPACITY: usize = 64;

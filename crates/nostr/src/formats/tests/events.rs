@@ -1,12 +1,11 @@
-//! Which events are the formats tried on?
+//! Events for the tests of the formats, fixed and pseudo-random.
 
 use bumpalo::Bump;
 
-use super::random::Random;
 use crate::OwnedEvent;
-use crate::canonical::{self, Controls};
+use crate::canonical::{self, ControlChars};
 
-/// The event of the published vectors.
+/// The event of the published test vectors.
 pub(in crate::formats) fn golden() -> OwnedEvent {
     let bytes: [u8; 128] = std::array::from_fn(|at| at as u8);
     let hex = "ab".repeat(32);
@@ -25,7 +24,7 @@ pub(in crate::formats) fn golden() -> OwnedEvent {
     }
 }
 
-/// Events as relays have them, which every format holds.
+/// Events as on relays, which every format holds.
 pub(in crate::formats) fn ordinary() -> Vec<OwnedEvent> {
     let mut random = Random(7);
     let mut events = vec![golden(), with_tags(&[]), with_content("")];
@@ -33,27 +32,27 @@ pub(in crate::formats) fn ordinary() -> Vec<OwnedEvent> {
     events.into_iter().map(with_its_id).collect()
 }
 
-/// The event with the id that it must have.
-pub(super) fn with_its_id(mut event: OwnedEvent) -> OwnedEvent {
+/// Sets the right id of an event.
+pub(in crate::formats) fn with_its_id(mut event: OwnedEvent) -> OwnedEvent {
     let arena = Bump::new();
-    event.id = canonical::id(&event.borrow_in(&arena), Controls::Verbatim, &mut Vec::new());
+    event.id = canonical::id(&event.borrow_in(&arena), ControlChars::Verbatim, &mut Vec::new());
     event
 }
 
-/// What layouts stumble over, each by a name.
+/// Edge cases of the layouts, by name.
 pub(super) fn edges() -> Vec<(&'static str, OwnedEvent)> {
     let times = [
         ("a time before 1970", -1),
-        ("the first time", i64::MIN),
-        ("the last time", i64::MAX),
-        ("the time zero", 0),
+        ("the minimum time", i64::MIN),
+        ("the maximum time", i64::MAX),
+        ("time zero", 0),
     ];
     let at = |created_at| OwnedEvent { created_at, ..golden() };
     let of_kind = |kind| OwnedEvent { kind, ..golden() };
     let mut edges: Vec<_> = times.map(|(name, seconds)| (name, at(seconds))).into();
     edges.extend([
-        ("the kind zero", of_kind(0)),
-        ("the last kind", of_kind(u16::MAX)),
+        ("kind zero", of_kind(0)),
+        ("the maximum kind", of_kind(u16::MAX)),
         (
             "digits in upper case",
             with_tags(&[tag(&["e", &"AB".repeat(32), "DEADBEEF", "dEadbeef"])]),
@@ -61,7 +60,7 @@ pub(super) fn edges() -> Vec<(&'static str, OwnedEvent)> {
         ("an odd number of digits", with_tags(&[tag(&["e", &"a".repeat(63), "abc", "a"])])),
         ("few digits", with_tags(&[tag(&["ab", "2024", "cafe", "cafeca", "beefbeef"])])),
         ("many digits", with_tags(&[tag(&["ab", &"0123456789abcdef".repeat(100)])])),
-        ("digits but for the last", with_tags(&[tag(&["e", &format!("{}g", "a".repeat(63))])])),
+        ("digits except the last", with_tags(&[tag(&["e", &format!("{}g", "a".repeat(63))])])),
         ("empty values", with_tags(&[tag(&["", "", ""])])),
         ("empty tags", with_tags(&[tag(&[]), tag(&[]), tag(&["x"]), tag(&[])])),
         ("control characters in a value", with_tags(&[tag(&["x", "\u{1}\u{1f}\u{7f}\n\r\t"])])),
@@ -82,8 +81,8 @@ pub(super) fn edges() -> Vec<(&'static str, OwnedEvent)> {
     ]);
     for len in [1, 23, 24, 31, 32, 125, 126, 127, 128, 255, 256] {
         let (text, digits) = ("x".repeat(len), "0a".repeat(len));
-        edges.push(("lengths at the steps of heads", with_tags(&[tag(&[&text, &digits])])));
-        edges.push(("counts at the steps of heads", with_tags(&vec![tag(&["x"]); len])));
+        edges.push(("lengths at the limits of heads", with_tags(&[tag(&[&text, &digits])])));
+        edges.push(("counts at the limits of heads", with_tags(&vec![tag(&["x"]); len])));
     }
     edges.into_iter().map(|(name, event)| (name, with_its_id(event))).collect()
 }
@@ -126,5 +125,44 @@ fn random_text(random: &mut Random) -> String {
         3 => "wss://relay.example/".to_owned(),
         4 => "\"\\\n\u{e9}\u{4e16}\u{1f30d}".chars().cycle().take(len).collect(),
         _ => ["e", "p", "t", "", "a"][random.below(5)].to_owned(),
+    }
+}
+
+/// The xorshift64* generator.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        (self.next() >> 16) as usize % end
+    }
+
+    pub(super) fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        std::array::from_fn(|_| (self.next() >> 40) as u8)
+    }
+
+    /// Changes `bytes` in one to three places.
+    pub(super) fn mutate(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.below(3) {
+            let at = self.below(bytes.len().max(1)).min(bytes.len());
+            let end = (at + self.below(9)).min(bytes.len());
+            match self.below(8) {
+                _ if bytes.is_empty() => return,
+                0 => bytes[at] ^= 1 << self.below(8),
+                1 => bytes[at] = self.next() as u8,
+                2 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+                3 => drop(bytes.drain(at..end)),
+                4 => bytes.insert(at, self.next() as u8),
+                5 => bytes[at..end].fill(0xff),
+                6 => bytes.extend_from_within(at..end),
+                _ => bytes.truncate(at),
+            }
+        }
     }
 }
