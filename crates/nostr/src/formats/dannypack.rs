@@ -84,11 +84,11 @@ impl Codec for Dannypack {
     }
 }
 
-/// Appends the tags after their length. The room for the length is guessed, and nearly always right.
+/// Appends the tags after their length. Space for the length is reserved by a guess that is nearly always right.
 fn write_tags(tags: &[Tag<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let start = out.len();
-    let room = if tags.len() < 3 { 1 } else { 2 };
-    out.extend_from_slice(&[0; 2][..room]);
+    let reserved = if tags.len() < 3 { 1 } else { 2 };
+    out.extend_from_slice(&[0; 2][..reserved]);
     write_varint(tags.len() as u64, out);
     for tag in tags {
         EncodeError::at_most("values in a tag", tag.len(), u8::MAX.into())?;
@@ -97,20 +97,20 @@ fn write_tags(tags: &[Tag<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
             tags::write_value(value, MIN_DIGITS, out, write_head);
         }
     }
-    write_len(start, room, out);
+    write_len(start, reserved, out);
     Ok(())
 }
 
-/// Writes at `start`, into `room` bytes, the number of bytes that follow the room.
-fn write_len(start: usize, room: usize, out: &mut Vec<u8>) {
-    let len = (out.len() - start - room) as u64;
-    match (room, varint_len(len)) {
+/// Writes at `start`, into the `reserved` bytes, the number of bytes after them.
+fn write_len(start: usize, reserved: usize, out: &mut Vec<u8>) {
+    let len = (out.len() - start - reserved) as u64;
+    match (reserved, varint_len(len)) {
         (1, 1) => out[start] = len as u8,
         (2, 2) => out[start..start + 2].copy_from_slice(&[len as u8 | 0x80, (len >> 7) as u8]),
         _ => {
             let mut varint = Vec::new();
             write_varint(len, &mut varint);
-            out.splice(start..start + room, varint);
+            out.splice(start..start + reserved, varint);
         }
     }
 }
@@ -325,7 +325,7 @@ mod tests {
     fn more_values_than_a_byte_counts_are_rejected() {
         let event = OwnedEvent { tags: vec![vec![String::new(); 256]], ..golden() };
         let result = Dannypack.encode(&event.borrow_in(&Bump::new()), &mut Vec::new());
-        let error = EncodeError::TooMany { what: "values of a tag", count: 256, max: 255 };
+        let error = EncodeError::TooMany { what: "values in a tag", count: 256, max: 255 };
         assert_eq!(result, Err(error));
     }
 
@@ -346,7 +346,8 @@ mod tests {
     fn single_fields_are_those_of_the_event() {
         assert_fields_agree(Dannypack, |fields| Ok((*fields.id(), texts(fields.tags()?)?)));
         let bytes = encoded(Dannypack, &golden());
-        let fields = Dannypack.fields(&bytes, &Bump::new(), &Limits::default()).unwrap();
+        let (arena, limits) = (Bump::new(), Limits::default());
+        let fields = Dannypack.fields(&bytes, &arena, &limits).unwrap();
         assert_eq!(fields.sig(), &golden().sig);
     }
 }

@@ -323,7 +323,8 @@ mod tests {
     fn single_fields_are_those_of_the_event() {
         assert_fields_agree(Notepack, |fields| Ok((*fields.id(), texts(fields.tags()?)?)));
         let bytes = encoded(Notepack, &golden());
-        let fields = Notepack.fields(&bytes, &Bump::new(), &Limits::default()).unwrap();
+        let (arena, limits) = (Bump::new(), Limits::default());
+        let fields = Notepack.fields(&bytes, &arena, &limits).unwrap();
         assert_eq!(fields.sig(), &golden().sig);
     }
 

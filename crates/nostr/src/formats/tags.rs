@@ -4,7 +4,7 @@
 //! a head (form and length) and its bytes.
 //!
 //! A value is stored as bytes if it is lower-case hexadecimal with an even number of digits, at least as many as
-//! the format asks for. Any other spelling would not survive the round trip, so it stays text.
+//! the format asks for. Other digits would not survive the round trip, so they stay text.
 
 use std::marker::PhantomData;
 

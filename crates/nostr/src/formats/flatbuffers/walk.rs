@@ -169,8 +169,8 @@ impl Table<'_> {
         &self,
         slot: u16,
     ) -> Result<Option<[u8; N]>, DecodeError> {
-        let place = self.field(slot, N)?;
-        Ok(place.and_then(|place| self.bytes[place..].first_chunk().copied()))
+        let offset = self.field(slot, N)?;
+        Ok(offset.and_then(|offset| self.bytes[offset..].first_chunk().copied()))
     }
 
     /// Offset in the table of a field of `len` bytes; `None` if it has its default.
@@ -181,7 +181,7 @@ impl Table<'_> {
         };
         match usize::from(u16::from_le_bytes(*field)) {
             0 => Ok(None),
-            place if place >= 4 && place + len <= self.bytes.len() => Ok(Some(place)),
+            offset if offset >= 4 && offset + len <= self.bytes.len() => Ok(Some(offset)),
             _ => Err(DecodeError::new(self.offset, Reason::Expected("a field in its table"))),
         }
     }
