@@ -1,81 +1,19 @@
-//! Decoding frames, one or many at a time, into memory that is kept between calls.
+//! Decoding frames, one or many at a time, into memory that is kept between calls: the header, the payload,
+//! and the hashes of all blocks together.
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
-use codec::CidRef;
-use codec::car::{self, CarFault, HashProof};
-use codec::cbor::Reader;
+use codec::car::CarFault;
+use codec::cbor::{KeyOrder, Reader};
 use kernels::sha256::{self, Digest};
 
 use super::error::{FrameError, FrameFault, fail};
-use super::{Block, Event, header, payload};
-
-/// Limits and trust for decoding frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Leaves out the hashing: a block is then whatever its CID claims, and only frames that were
-    /// checked before may be read so.
-    pub trust_hashes: bool,
-    /// The SHA-256 back end, for measuring them; `None` takes the fastest for each batch. Decoding
-    /// panics if this machine does not have the one that is forced.
-    pub hash_backend: Option<sha256::Backend>,
-    /// Whether blocks become values.
-    pub values: Values,
-    /// The longest frame, in bytes.
-    pub max_frame_bytes: usize,
-    /// The longest CAR slice, in bytes.
-    pub max_blocks_bytes: usize,
-    /// The most operations in a commit.
-    pub max_ops: usize,
-    /// The longest record, in bytes.
-    pub max_record_bytes: usize,
-}
-
-/// Whether blocks become values. They are checked to be canonical either way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Values {
-    /// Every DAG-CBOR block gets its [`Block::value`].
-    Build,
-    /// No block does.
-    ValidateOnly,
-}
-
-impl Default for Options {
-    /// Hashes checked, values built; frame 5,000,000 bytes, CAR slice 2,000,000, 200 operations,
-    /// record 1,000,000: the bounds of the sync specification.
-    fn default() -> Self {
-        Self {
-            trust_hashes: false,
-            hash_backend: None,
-            values: Values::Build,
-            max_frame_bytes: 5_000_000,
-            max_blocks_bytes: 2_000_000,
-            max_ops: 200,
-            max_record_bytes: 1_000_000,
-        }
-    }
-}
-
-impl Options {
-    pub(super) fn car(&self) -> car::Options {
-        car::Options { max_total_bytes: self.max_blocks_bytes as u64, ..car::Options::default() }
-    }
-
-    /// What will be known of a block under `cid` when the decoder hands it over.
-    #[inline]
-    pub(super) fn proof_of(&self, cid: CidRef<'_>) -> HashProof {
-        match cid.sha256() {
-            _ if self.trust_hashes => HashProof::Trusted,
-            Some(_) => HashProof::Checked,
-            None => HashProof::UnknownHash,
-        }
-    }
-}
+use super::{Block, Event, Header, Options, payload};
 
 /// Decodes frames, and keeps its memory for the next ones: after the first few, no call allocates.
 ///
-/// Frames are hashed a batch at a time, which is what makes checking nearly as fast as trusting: a
-/// consumer that has several frames should hand them over together.
+/// The blocks of a batch of frames are hashed together, which makes checking nearly as fast as trusting:
+/// a consumer that has several frames should pass them together.
 #[derive(Debug)]
 pub struct Decoder {
     options: Options,
@@ -83,7 +21,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder with no memory yet.
+    /// A decoder without memory yet.
     pub fn new(options: Options) -> Self {
         Self { options, arena: Bump::new() }
     }
@@ -91,19 +29,19 @@ impl Decoder {
     /// Decodes one frame. The event lives until the next call.
     ///
     /// # Errors
-    /// If the frame breaks a rule or a bound: which, and where.
+    /// If the frame breaks a rule or a limit: which, and where.
     ///
     /// # Panics
-    /// If the options force a hash back end that this machine does not have.
+    /// If the options force a hash back end that this machine does not support.
     pub fn decode<'d>(&'d mut self, frame: &'d [u8]) -> Result<Event<'d>, FrameError> {
         self.decode_batch(&[frame])[0]
     }
 
-    /// Decodes frames together, each on its own: one that is refused does not touch the others. The
-    /// events live until the next call.
+    /// Decodes frames together: a malformed frame does not affect the others. The events live until the
+    /// next call.
     ///
     /// # Panics
-    /// If the options force a hash back end that this machine does not have.
+    /// If the options force a hash back end that this machine does not support.
     pub fn decode_batch<'d>(
         &'d mut self,
         frames: &[&'d [u8]],
@@ -130,11 +68,11 @@ fn decode_unhashed<'a>(
         return fail(0, FrameFault::FrameLimit(options.max_frame_bytes));
     }
     let mut reader = Reader::new(frame);
-    let header = header::read(&mut reader)?;
+    let header = read_header(&mut reader)?;
     payload::read(header, reader, options, arena)
 }
 
-/// Hashes the blocks of all events together, and refuses each event that has a wrong one.
+/// Hashes the blocks of all events together, and rejects each event with a wrong one.
 fn check_hashes<'a>(
     frames: &[&[u8]],
     batch: &mut [Result<Event<'a>, FrameError>],
@@ -159,7 +97,7 @@ fn check_hashes<'a>(
     }
 }
 
-/// Whether a block's CID names another SHA-256 than its data has.
+/// Whether a block's CID has another SHA-256 than its data.
 #[inline]
 fn is_wrong(block: &Block<'_>, digest: &Digest) -> bool {
     block.cid.sha256().is_some_and(|expected| expected != digest)
@@ -170,4 +108,38 @@ fn mismatch<'a>(frame: &[u8], block: &Block<'_>) -> Result<Event<'a>, FrameError
     // The block was cut from this frame, so the distance of their starts is its offset.
     let offset = block.data.as_ptr().addr() - frame.as_ptr().addr();
     fail(offset, FrameFault::Car(CarFault::HashMismatch))
+}
+
+/// Reads the header of a frame; returns it with the offset of the payload, which is not read.
+///
+/// # Errors
+/// If the frame does not begin with a canonical header.
+///
+/// ```
+/// use wireproof_atproto::event::peek;
+/// let (header, payload_at) = peek(b"\xa2\x61t\x67#commit\x62op\x01\xa0")?;
+/// assert_eq!((header.op, header.kind, payload_at), (1, Some("#commit"), 15));
+/// # Ok::<(), wireproof_atproto::event::FrameError>(())
+/// ```
+pub fn peek(frame: &[u8]) -> Result<(Header<'_>, usize), FrameError> {
+    let mut reader = Reader::new(frame);
+    let header = read_header(&mut reader)?;
+    Ok((header, reader.offset()))
+}
+
+fn read_header<'a>(reader: &mut Reader<'a>) -> Result<Header<'a>, FrameError> {
+    let (mut op, mut kind) = (None, None);
+    let mut keys = KeyOrder::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "t" => kind = Some(reader.text()?),
+            "op" => op = Some(reader.integer()?),
+            _ => reader.skip()?,
+        }
+    }
+    match op {
+        None => fail(0, FrameFault::Missing("op")),
+        Some(Header::MESSAGE) if kind.is_none() => fail(0, FrameFault::Missing("t")),
+        Some(op) => Ok(Header { op, kind }),
+    }
 }

@@ -5,8 +5,8 @@ use codec::cbor::Encoder;
 use super::{Account, Commit, ErrorFrame, Event, Header, Identity, Info, RepoOp, Sync};
 
 impl Event<'_> {
-    /// The frame that says this. A commit's `blocks` and `root` are not looked at: its CAR slice is
-    /// written as it is.
+    /// Encodes the event as a frame. A commit's `blocks` and `root` are ignored: its CAR slice is written as
+    /// it is.
     pub fn to_frame(&self) -> Vec<u8> {
         let mut out = Encoder::new();
         match self {

@@ -1,20 +1,19 @@
-//! Why a frame is refused, and where.
+//! Rules of frames, and the error that names the broken one.
 
 use codec::car::{CarError, CarFault};
 use codec::cbor::{DecodeError, Reason};
 
-/// Why a frame is refused, and where.
+/// A broken rule of a frame, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset} of the frame: {fault}")]
 pub struct FrameError {
-    /// Bytes from the start of the frame to the part that broke the rule.
+    /// Bytes from the start of the frame to the part that breaks the rule.
     pub offset: usize,
-    /// The rule.
+    /// The broken rule.
     pub fault: FrameFault,
 }
 
-/// A rule of the event stream, of a format inside it, or a bound of
-/// [`Options`](super::Options).
+/// A rule of the event stream or of a format inside it, or a limit of [`Options`](super::Options).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameFault {
@@ -30,19 +29,19 @@ pub enum FrameFault {
     /// A field that the message must have is absent.
     #[error("the field {0:?} is missing")]
     Missing(&'static str),
-    /// A field holds what the protocol does not allow.
-    #[error("the field {0:?} holds what it may not")]
+    /// A field has a value that the protocol does not allow.
+    #[error("the field {0:?} has a value that is not allowed")]
     Field(&'static str),
-    /// The frame is longer than the bound.
+    /// The frame is longer than the limit.
     #[error("a frame over the limit of {0} bytes")]
     FrameLimit(usize),
-    /// The CAR slice is longer than the bound.
+    /// The CAR slice is longer than the limit.
     #[error("a CAR slice over the limit of {0} bytes")]
     BlocksLimit(usize),
-    /// The commit has more operations than the bound.
+    /// The commit has more operations than the limit.
     #[error("more operations than the limit of {0}")]
     OpsLimit(usize),
-    /// A record is longer than the bound.
+    /// A record is longer than the limit.
     #[error("a record over the limit of {0} bytes")]
     RecordLimit(usize),
 }

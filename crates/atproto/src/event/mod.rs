@@ -8,11 +8,11 @@
 //! ```
 //!
 //! [`Decoder`] reads frames, one or a batch at a time, into memory that it keeps between calls;
-//! blocks are hashed against their CIDs unless the options say that hashes are trusted. [`peek`]
-//! tells the kind of a frame without reading its payload. [`Event::to_frame`] writes.
+//! blocks are hashed against their CIDs unless the options trust the hashes. [`peek`] reads the kind of a
+//! frame without its payload. [`Event::to_frame`] writes.
 //!
 //! Fields that the protocol has deprecated (`rebase`, `tooBig`, `blobs`) may be absent, as may
-//! `prevData`; fields and message types that are unknown are checked to be canonical and passed by.
+//! `prevData`; unknown fields and message types are checked to be canonical and otherwise ignored.
 //!
 //! Source: the event stream and sync specifications, version `xrpc.v0.cbor`.
 //!
@@ -24,24 +24,98 @@
 //! # Ok::<(), wireproof_atproto::event::FrameError>(())
 //! ```
 
-mod blocks;
 mod decoder;
 mod encode;
 mod error;
-mod header;
 mod payload;
 #[cfg(test)]
 mod tests;
 
-use codec::car::HashProof;
+use codec::car::{self, HashProof};
 use codec::cbor::Value;
 use codec::{Cid, CidRef};
+use kernels::sha256;
 
-pub use decoder::{Decoder, Options, Values};
+pub use decoder::{Decoder, peek};
 pub use error::{FrameError, FrameFault};
-pub use header::{Header, peek};
 
-/// What a frame says.
+/// Limits and trust for decoding frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Skips hashing: a block is then whatever its CID claims. For frames that were checked before.
+    pub trust_hashes: bool,
+    /// The SHA-256 back end, for measurements; `None` selects the fastest for each batch. Decoding panics
+    /// if this machine does not support the forced one.
+    pub hash_backend: Option<sha256::Backend>,
+    /// Whether blocks are decoded into values.
+    pub values: Values,
+    /// Maximum length of a frame in bytes. Default: 5,000,000.
+    pub max_frame_bytes: usize,
+    /// Maximum length of a CAR slice in bytes. Default: 2,000,000.
+    pub max_blocks_bytes: usize,
+    /// Maximum number of operations of a commit. Default: 200.
+    pub max_ops: usize,
+    /// Maximum length of a record in bytes. Default: 1,000,000.
+    pub max_record_bytes: usize,
+}
+
+/// Whether blocks are decoded into values. They are checked to be canonical either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// Every DAG-CBOR block gets a [`Block::value`].
+    Build,
+    /// No block does.
+    ValidateOnly,
+}
+
+impl Default for Options {
+    /// Hashes checked, values built, the limits of the sync specification.
+    fn default() -> Self {
+        Self {
+            trust_hashes: false,
+            hash_backend: None,
+            values: Values::Build,
+            max_frame_bytes: 5_000_000,
+            max_blocks_bytes: 2_000_000,
+            max_ops: 200,
+            max_record_bytes: 1_000_000,
+        }
+    }
+}
+
+impl Options {
+    fn car(&self) -> car::Options {
+        car::Options { max_total_bytes: self.max_blocks_bytes as u64, ..car::Options::default() }
+    }
+
+    /// The proof of a block named `cid` once the decoder returns it.
+    #[inline]
+    fn proof_of(&self, cid: CidRef<'_>) -> HashProof {
+        match cid.sha256() {
+            _ if self.trust_hashes => HashProof::Trusted,
+            Some(_) => HashProof::Checked,
+            None => HashProof::UnknownHash,
+        }
+    }
+}
+
+/// The part of a frame before its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header<'a> {
+    /// The operation: 1 for a message, −1 for an error.
+    pub op: i64,
+    /// The type of message, such as `#commit`; `None` for an error.
+    pub kind: Option<&'a str>,
+}
+
+impl Header<'_> {
+    /// The operation of a message.
+    pub const MESSAGE: i64 = 1;
+    /// The operation of an error.
+    pub const ERROR: i64 = -1;
+}
+
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
     /// A repository changed.
@@ -52,7 +126,7 @@ pub enum Event<'a> {
     Identity(Identity<'a>),
     /// An account's hosting status changed.
     Account(Account<'a>),
-    /// A remark of the server.
+    /// A notice from the server.
     Info(Info<'a>),
     /// The server ends the stream.
     Error(ErrorFrame<'a>),
@@ -63,27 +137,27 @@ pub enum Event<'a> {
 /// `#commit`: a repository changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Commit<'a> {
-    /// The event's place in the stream.
+    /// The event's sequence number.
     pub seq: i64,
-    /// The account's DID, as it stands.
+    /// The account's DID.
     pub repo: &'a str,
     /// The commit object.
     pub commit: Cid,
-    /// The commit's revision, as it stands.
+    /// The commit's revision.
     pub rev: &'a str,
-    /// The revision before, as it stands; `None` for the first.
+    /// The revision before; `None` for the first.
     pub since: Option<&'a str>,
-    /// The CAR slice as it came.
+    /// The CAR slice as received.
     pub car: &'a [u8],
     /// The first root of the CAR slice, if it names one.
     pub root: Option<CidRef<'a>>,
     /// The blocks of the CAR slice, in order.
     pub blocks: &'a [Block<'a>],
-    /// What was done to which records.
+    /// The operations on records.
     pub ops: &'a [RepoOp<'a>],
     /// The tree's root before this commit.
     pub prev_data: Option<Cid>,
-    /// When the event was made, as it stands.
+    /// When the event was created, as received.
     pub time: &'a str,
     /// Deprecated: blobs that the records link to.
     pub blobs: Option<&'a [CidRef<'a>]>,
@@ -96,9 +170,9 @@ pub struct Commit<'a> {
 /// `#sync`: a repository is now at this commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sync<'a> {
-    /// The event's place in the stream.
+    /// The event's sequence number.
     pub seq: i64,
-    /// The account's DID, as it stands.
+    /// The account's DID.
     pub did: &'a str,
     /// The CAR slice as it came: the commit object alone.
     pub car: &'a [u8],
@@ -106,53 +180,53 @@ pub struct Sync<'a> {
     pub root: Option<CidRef<'a>>,
     /// The blocks of the CAR slice, in order.
     pub blocks: &'a [Block<'a>],
-    /// The commit's revision, as it stands.
+    /// The commit's revision.
     pub rev: &'a str,
-    /// When the event was made, as it stands.
+    /// When the event was created, as received.
     pub time: &'a str,
 }
 
 /// `#identity`: an account's DID document or handle may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// The event's place in the stream.
+    /// The event's sequence number.
     pub seq: i64,
-    /// The account's DID, as it stands.
+    /// The account's DID.
     pub did: &'a str,
-    /// When the event was made, as it stands.
+    /// When the event was created, as received.
     pub time: &'a str,
-    /// The handle that the server knows, unproved.
+    /// The handle known to the server, unverified.
     pub handle: Option<&'a str>,
 }
 
 /// `#account`: an account's hosting status changed, as seen by the sending server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account<'a> {
-    /// The event's place in the stream.
+    /// The event's sequence number.
     pub seq: i64,
-    /// The account's DID, as it stands.
+    /// The account's DID.
     pub did: &'a str,
-    /// When the event was made, as it stands.
+    /// When the event was created, as received.
     pub time: &'a str,
     /// Whether the server hosts the account's content.
     pub active: bool,
-    /// Why not, or what else: `takendown`, `suspended`, `deleted`, `deactivated`, …
+    /// The reason, or another status: `takendown`, `suspended`, `deleted`, `deactivated`, …
     pub status: Option<&'a str>,
 }
 
-/// `#info`: a remark of the server.
+/// `#info`: a notice from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info<'a> {
-    /// What it is about; `OutdatedCursor` is the known one.
+    /// The name of the notice, such as `OutdatedCursor`.
     pub name: &'a str,
     /// Text for a person.
     pub message: Option<&'a str>,
 }
 
-/// The server's last word before it closes the stream.
+/// An error frame: the server closes the stream after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFrame<'a> {
-    /// The error's name; `FutureCursor` and `ConsumerTooSlow` are known.
+    /// The error's name, such as `FutureCursor` or `ConsumerTooSlow`.
     pub error: &'a str,
     /// Text for a person.
     pub message: Option<&'a str>,
@@ -163,51 +237,51 @@ pub struct ErrorFrame<'a> {
 pub struct Unknown<'a> {
     /// The header.
     pub header: Header<'a>,
-    /// The payload as it came.
+    /// The payload as received.
     pub payload: &'a [u8],
 }
 
 /// A block of a CAR slice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block<'a> {
-    /// The identifier that stands beside the data.
+    /// The CID stored with the data.
     pub cid: CidRef<'a>,
     /// The data.
     pub data: &'a [u8],
-    /// What the data says, if it is DAG-CBOR and the decoder builds values.
+    /// The decoded data, if it is DAG-CBOR and the decoder builds values.
     pub value: Option<Value<'a>>,
-    /// What is known of the data being what `cid` names.
+    /// Whether the data is proved to be what `cid` names.
     pub proof: HashProof,
 }
 
-/// What a commit did to one record.
+/// The operation of a commit on one record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RepoOp<'a> {
-    /// What was done.
+    /// The kind of operation.
     pub action: Action,
-    /// The record's path, `collection/rkey`, as it stands.
+    /// The record's path, `collection/rkey`.
     pub path: &'a str,
-    /// The record now; `None` after a delete.
+    /// The record after the operation; `None` for a delete.
     pub cid: Option<CidRef<'a>>,
-    /// The record before an update or a delete, where the sender tells.
+    /// The record before an update or a delete, where the sender states it.
     pub prev: Option<CidRef<'a>>,
-    /// The block named by `cid`, where the CAR slice has it.
+    /// The block named by `cid`, if the CAR slice has it.
     pub record: Option<&'a Block<'a>>,
 }
 
-/// What can be done to a record.
+/// A kind of operation on a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A record that was not there.
+    /// A new record.
     Create,
-    /// A record that was there, with new content.
+    /// New content for an existing record.
     Update,
-    /// A record that is gone.
+    /// The removal of a record.
     Delete,
 }
 
 impl Action {
-    /// The word that the protocol uses.
+    /// The protocol's name of the action.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -216,6 +290,66 @@ impl Action {
         }
     }
 }
+
+/// The blocks of an event by CID, found at a cost that stays linear in the event, whatever its blocks.
+#[derive(Clone, Debug)]
+pub enum BlockIndex<'a, R = Vec<&'a Block<'a>>> {
+    /// Few enough blocks to compare each.
+    Unsorted(&'a [Block<'a>]),
+    /// The blocks sorted by CID; of equal CIDs the first in the event comes first.
+    Sorted(R),
+}
+
+impl<'a> BlockIndex<'a> {
+    /// Indexes `blocks`.
+    pub fn new(blocks: &'a [Block<'a>]) -> Self {
+        if blocks.len() <= UNSORTED_BLOCKS {
+            return Self::Unsorted(blocks);
+        }
+        let mut sorted: Vec<&Block<'_>> = blocks.iter().collect();
+        sort_by_cid(&mut sorted);
+        Self::Sorted(sorted)
+    }
+}
+
+impl<'a, R: AsRef<[&'a Block<'a>]>> BlockIndex<'a, R> {
+    /// The block named `cid`.
+    #[inline]
+    pub fn get(&self, cid: CidRef<'_>) -> Option<&'a Block<'a>> {
+        self.find(cid, |block| block.cid == cid)
+    }
+
+    /// The block named `cid`, as [`get`](Self::get) without a call for each comparison.
+    #[inline]
+    pub fn get_sha256(&self, cid: &Cid) -> Option<&'a Block<'a>> {
+        // Arrays of a constant length are compared inline.
+        self.find(cid.as_cid_ref(), |b| b.cid.as_bytes().as_array() == Some(cid.as_bytes()))
+    }
+
+    #[inline]
+    fn find(
+        &self,
+        cid: CidRef<'_>,
+        is_named: impl Fn(&Block<'_>) -> bool,
+    ) -> Option<&'a Block<'a>> {
+        match self {
+            Self::Unsorted(blocks) => blocks.iter().find(|block| is_named(block)),
+            Self::Sorted(blocks) => {
+                let blocks = blocks.as_ref();
+                let at = blocks.partition_point(|block| block.cid < cid);
+                blocks.get(at).copied().filter(|block| is_named(block))
+            }
+        }
+    }
+}
+
+/// Sorts references to the blocks of one slice by CID, those with equal CIDs in the order of the slice.
+fn sort_by_cid(blocks: &mut [&Block<'_>]) {
+    blocks.sort_unstable_by_key(|block| (block.cid, std::ptr::from_ref(*block).addr()));
+}
+
+/// Up to this many blocks, comparing each costs less than sorting them.
+const UNSORTED_BLOCKS: usize = 64;
 
 /// The index of the first item whose key an earlier item has: a commit may name each path once.
 pub fn first_duplicate<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Option<usize> {
@@ -247,7 +381,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The event's place in the stream, for the kinds that have one.
+    /// The event's sequence number, for the kinds that have one.
     pub fn seq(&self) -> Option<i64> {
         match self {
             Self::Commit(commit) => Some(commit.seq),

@@ -1,14 +1,15 @@
-//! The fields of each message, read in one pass over the payload's map.
+//! Reading payloads: the fields of each message in one pass over its map, and the CAR slice in it.
 
 use bumpalo::Bump;
-use codec::cbor::{KeyOrder, Reader};
+use bumpalo::collections::Vec as ArenaVec;
+use codec::car::{self, Sections};
+use codec::cbor::{self, DecodeError, KeyOrder, Reader, Value};
 use codec::{Cid, CidRef};
 
-use super::blocks::{self, Blocks};
-use super::decoder::Options;
 use super::error::{FrameError, FrameFault, fail};
 use super::{
-    Account, Action, Commit, ErrorFrame, Event, Header, Identity, Info, RepoOp, Sync, Unknown,
+    Account, Action, Block, BlockIndex, Commit, ErrorFrame, Event, Header, Identity, Info, Options,
+    RepoOp, Sync, Unknown, Values, sort_by_cid,
 };
 
 /// Reads the payload that follows `header`, to the end of the frame.
@@ -36,10 +37,10 @@ pub(super) fn read<'a>(
     Ok(event)
 }
 
-/// What every payload is read with.
+/// The arguments of reading a payload.
 #[derive(Clone, Copy)]
 struct Context<'o, 'a> {
-    /// Where the payload starts, for faults of the whole.
+    /// Offset of the payload in the frame, for faults of the whole.
     start: usize,
     options: &'o Options,
     arena: &'a Bump,
@@ -69,7 +70,7 @@ fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commi
             "time" => time = Some(reader.text()?),
             "blobs" => blobs = Some(read_blobs(reader, context)?),
             "since" => since = Some(nullable(reader, Reader::text)?),
-            "blocks" => blocks = Some(blocks::read(reader, context.options, context.arena)?),
+            "blocks" => blocks = Some(read_car_slice(reader, context)?),
             "commit" => commit = Some(read_tree_link(reader, "commit")?),
             "rebase" => rebase = Some(reader.boolean()?),
             "tooBig" => too_big = Some(reader.boolean()?),
@@ -77,9 +78,9 @@ fn commit<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Commi
             _ => reader.skip()?,
         }
     }
-    let Blocks { car, root, blocks } = context.required(blocks, "blocks")?;
+    let CarSlice { car, root, blocks } = context.required(blocks, "blocks")?;
     let ops = context.required(ops, "ops")?;
-    pair(ops, blocks, context)?;
+    assign_records(ops, blocks, context)?;
     Ok(Commit {
         seq: context.required(seq, "seq")?,
         repo: context.required(repo, "repo")?,
@@ -151,7 +152,7 @@ fn read_blobs<'a>(
     Ok(context.arena.alloc_slice_try_fill_with(count, |_| reader.link())?)
 }
 
-/// A link that must name DAG-CBOR under SHA-256.
+/// Reads a link, which must name DAG-CBOR under SHA-256.
 fn read_tree_link<'a>(
     reader: &mut Reader<'a>,
     name: &'static str,
@@ -161,26 +162,26 @@ fn read_tree_link<'a>(
     if cid.is_dag_cbor() { Ok(cid) } else { fail(start, FrameFault::Field(name)) }
 }
 
-/// The owned form of what [`read_tree_link`] read.
+/// The owned form of a link that [`read_tree_link`] has read.
 fn owned(cid: CidRef<'_>) -> Cid {
     cid.to_cid().expect("DAG-CBOR under SHA-256 is blessed")
 }
 
 fn nullable<'a, T>(
     reader: &mut Reader<'a>,
-    read: impl FnOnce(&mut Reader<'a>) -> Result<T, codec::cbor::DecodeError>,
+    read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
 ) -> Result<Option<T>, FrameError> {
     if reader.take_null() { Ok(None) } else { Ok(Some(read(reader)?)) }
 }
 
-/// Gives each operation its record block.
-fn pair<'a>(
+/// Assigns to each operation the block of its record.
+fn assign_records<'a>(
     ops: &mut [RepoOp<'a>],
-    blocks: &'a [super::Block<'a>],
+    blocks: &'a [Block<'a>],
     context: Context<'_, 'a>,
 ) -> Result<(), FrameError> {
     let limit = context.options.max_record_bytes;
-    let index = blocks::Index::new(blocks, ops.len(), context.arena);
+    let index = block_index(blocks, ops.len(), context.arena);
     for op in ops {
         op.record = op.cid.and_then(|cid| index.get(cid));
         if op.record.is_some_and(|record| record.data.len() > limit) {
@@ -199,11 +200,11 @@ fn sync<'a>(reader: &mut Reader<'a>, context: Context<'_, 'a>) -> Result<Sync<'a
             "rev" => rev = Some(reader.text()?),
             "seq" => seq = Some(reader.integer()?),
             "time" => time = Some(reader.text()?),
-            "blocks" => blocks = Some(blocks::read(reader, context.options, context.arena)?),
+            "blocks" => blocks = Some(read_car_slice(reader, context)?),
             _ => reader.skip()?,
         }
     }
-    let Blocks { car, root, blocks } = context.required(blocks, "blocks")?;
+    let CarSlice { car, root, blocks } = context.required(blocks, "blocks")?;
     Ok(Sync {
         seq: context.required(seq, "seq")?,
         did: context.required(did, "did")?,
@@ -293,3 +294,71 @@ fn name_and_message<'a>(
     }
     Ok((name, message))
 }
+
+/// A CAR slice, split and decoded but not hashed.
+struct CarSlice<'a> {
+    car: &'a [u8],
+    root: Option<CidRef<'a>>,
+    blocks: &'a [Block<'a>],
+}
+
+/// Reads the byte string at the reader as a CAR slice.
+fn read_car_slice<'a>(
+    reader: &mut Reader<'a>,
+    Context { options, arena, .. }: Context<'_, 'a>,
+) -> Result<CarSlice<'a>, FrameError> {
+    let start = reader.offset();
+    let car = reader.bytes()?;
+    if car.len() > options.max_blocks_bytes {
+        return fail(start, FrameFault::BlocksLimit(options.max_blocks_bytes));
+    }
+    let car_at = reader.offset() - car.len();
+    let in_car = |error| FrameError::in_car(error, car_at);
+    let sections = Sections::new(car, &options.car()).map_err(in_car)?;
+    let root = sections.roots().first();
+    let mut blocks = ArenaVec::with_capacity_in(TYPICAL_BLOCKS, arena);
+    for section in sections {
+        let section = section.map_err(in_car)?;
+        let car::Block { cid, data, .. } = section;
+        blocks.push(Block { cid, data, value: None, proof: options.proof_of(cid) });
+        if cid.is_dag_cbor() {
+            let value = &mut blocks.last_mut().expect("just pushed").value;
+            decode_block(data, options.values, arena, value)
+                .map_err(|error| FrameError::in_block(error, car_at + section.data_offset()))?;
+        }
+    }
+    Ok(CarSlice { car, root, blocks: blocks.into_bump_slice() })
+}
+
+#[inline]
+fn decode_block<'a>(
+    data: &'a [u8],
+    values: Values,
+    arena: &'a Bump,
+    value: &mut Option<Value<'a>>,
+) -> Result<(), DecodeError> {
+    match values {
+        Values::Build => cbor::decode_into(data, arena, value.insert(Value::Null)),
+        Values::ValidateOnly => cbor::validate(data),
+    }
+}
+
+/// An index for this many lookups, in memory of the decoder.
+fn block_index<'a>(
+    blocks: &'a [Block<'a>],
+    lookups: usize,
+    arena: &'a Bump,
+) -> BlockIndex<'a, &'a [&'a Block<'a>]> {
+    if blocks.len() * lookups <= UNSORTED_PAIRS {
+        return BlockIndex::Unsorted(blocks);
+    }
+    let sorted = arena.alloc_slice_fill_iter(blocks);
+    sort_by_cid(sorted);
+    BlockIndex::Sorted(sorted)
+}
+
+/// Up to this many comparisons, looking at each block costs less than sorting.
+const UNSORTED_PAIRS: usize = 256;
+
+/// Initial capacity for the blocks of an event: most commits have seven to twelve.
+const TYPICAL_BLOCKS: usize = 16;

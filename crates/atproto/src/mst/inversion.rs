@@ -19,7 +19,7 @@ use codec::{Cid, CidRef};
 use super::arena::{Arena, KeyPosition, NodeId, Path};
 use super::tree::check_key;
 use super::{BlockSource, TreeError, key_heights, node};
-use crate::event::{Action, RepoOp, first_duplicate};
+use crate::event::{Action, Block, BlockIndex, RepoOp, first_duplicate};
 
 /// The operation of a commit on one record, as the commit states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,13 @@ pub struct RecordOp<'a> {
 impl<'a> From<&RepoOp<'a>> for RecordOp<'a> {
     fn from(op: &RepoOp<'a>) -> Self {
         Self { action: op.action, key: op.path.as_bytes(), cid: op.cid, prev: op.prev }
+    }
+}
+
+impl<'a, R: AsRef<[&'a Block<'a>]>> BlockSource<'a> for BlockIndex<'a, R> {
+    #[inline]
+    fn block(&self, cid: &Cid) -> Option<&'a [u8]> {
+        self.get_sha256(cid).map(|block| block.data)
     }
 }
 

@@ -1,8 +1,8 @@
-//! AT-URIs in the restricted form that records use: `at://`, a DID or a handle, and perhaps a
-//! collection, and perhaps a record key.
+//! AT-URIs in the restricted form that records use: `at://`, a DID or a handle, an optional collection, and
+//! an optional record key.
 //!
-//! No query, no fragment, no slash at the end, at most 8,192 bytes. URIs of permissioned spaces, with
-//! more parts, are refused.
+//! No query, no fragment, no trailing slash, at most 8,192 bytes. URIs of permissioned spaces, with more
+//! parts, are rejected.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ borrowed! {
     /// assert_eq!(uri.record_key().unwrap(), "3jt5tqkl6pb2x");
     /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
     /// ```
-    AtUri, AtUriBuf
+    AtUri, AtUriBuf, check_at_uri
 }
 
 owned! {
@@ -30,12 +30,12 @@ owned! {
 }
 
 impl<'a> AtUri<'a> {
-    /// The most bytes there can be.
+    /// The maximum length in bytes.
     pub const MAX_LEN: usize = 8192;
 
     /// The account.
     pub fn authority(self) -> AtIdentifier<'a> {
-        AtIdentifier::trusted(self.parts().next().expect("checked when it was made"))
+        AtIdentifier::trusted(self.parts().next().expect("checked when parsed"))
     }
 
     /// The collection, if there is one.
@@ -48,7 +48,7 @@ impl<'a> AtUri<'a> {
         self.parts().nth(2).map(RecordKey::trusted)
     }
 
-    /// The same with handle and the collection's authority in lower case.
+    /// The form with the handle and the collection's authority in lower case.
     pub fn to_normalized(self) -> AtUriBuf {
         let mut text = format!("{PREFIX}{}", self.authority().to_normalized());
         let collection = self.collection().map(Nsid::to_normalized);
@@ -65,29 +65,29 @@ impl<'a> AtUri<'a> {
     }
 }
 
-fn check(text: &str) -> Result<(), SyntaxError> {
+fn check_at_uri(text: &str) -> Result<(), SyntaxError> {
     if text.len() > AtUri::MAX_LEN {
         return fail(SyntaxKind::AtUri, SyntaxRule::TooLong, AtUri::MAX_LEN);
     }
     let Some(rest) = text.strip_prefix(PREFIX) else {
         return fail(SyntaxKind::AtUri, SyntaxRule::Prefix, 0);
     };
-    // What follows a third slash is left in the record key, which cannot hold it.
+    // A third slash stays in the record key, which rejects it.
     let mut parts = rest.splitn(3, '/');
     let mut offset = PREFIX.len();
     let mut next = || {
         let (part, at) = (parts.next()?, offset);
         offset += part.len() + 1;
-        Some((part, move |error: SyntaxError| error.behind(at)))
+        Some((part, move |error: SyntaxError| error.shifted(at)))
     };
-    if let Some((part, behind)) = next() {
-        AtIdentifier::parse(part).map_err(behind)?;
+    if let Some((part, shifted)) = next() {
+        AtIdentifier::parse(part).map_err(shifted)?;
     }
-    if let Some((part, behind)) = next() {
-        Nsid::parse(part).map_err(behind)?;
+    if let Some((part, shifted)) = next() {
+        Nsid::parse(part).map_err(shifted)?;
     }
-    if let Some((part, behind)) = next() {
-        RecordKey::parse(part).map_err(behind)?;
+    if let Some((part, shifted)) = next() {
+        RecordKey::parse(part).map_err(shifted)?;
     }
     Ok(())
 }

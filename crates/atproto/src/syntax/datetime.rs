@@ -1,14 +1,13 @@
-//! Datetimes: what RFC 3339, ISO 8601 and the HTML standard all call one.
+//! Datetimes that are valid in RFC 3339, ISO 8601 and the HTML standard alike.
 //!
 //! ```text
 //! 1985-04-12T23:20:50.123Z        1985-04-12T23:20:50+01:45
 //! ```
 //!
-//! Capital `T` and `Z`, seconds, a zone, never `-00:00`; any number of fractional digits, at most 64
-//! bytes. It must be a moment that exists: no 30 February, no hour 24, no leap second; and in UTC too
-//! it must be in the years 0000 to 9999.
+//! Capital `T` and `Z`, seconds, a zone other than `-00:00`, any number of fractional digits, at most 64
+//! bytes. The moment must exist: no 30 February, no hour 24, no leap second. Converted to UTC it must still
+//! be in the years 0000 to 9999.
 
-use super::calendar::{date_of, days_in_month, days_of};
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::text::{borrowed, owned};
 
@@ -23,7 +22,7 @@ borrowed! {
     /// assert_eq!(datetime.to_normalized(), "1970-01-01T00:00:00.250Z");
     /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
     /// ```
-    Datetime, DatetimeBuf
+    Datetime, DatetimeBuf, check_datetime
 }
 
 owned! {
@@ -32,23 +31,22 @@ owned! {
 }
 
 impl Datetime<'_> {
-    /// The most bytes there can be.
+    /// The maximum length in bytes.
     pub const MAX_LEN: usize = 64;
 
-    /// Microseconds since 1970, leap seconds left out; smaller fractions are cut off.
+    /// Microseconds since 1970, without leap seconds; smaller fractions are truncated.
     pub fn unix_micros(self) -> i64 {
-        moment(self.0.as_bytes()).expect("checked when it was made")
+        moment(self.0.as_bytes()).expect("checked when parsed")
     }
 
-    /// The same moment in UTC with milliseconds, which is how datetimes should be written. Smaller
-    /// fractions are cut off.
+    /// The same moment in UTC with milliseconds, the recommended form. Smaller fractions are truncated.
     pub fn to_normalized(self) -> DatetimeBuf {
-        DatetimeBuf::from_unix_micros(self.unix_micros()).expect("checked when it was made")
+        DatetimeBuf::from_unix_micros(self.unix_micros()).expect("checked when parsed")
     }
 }
 
 impl DatetimeBuf {
-    /// Writes a moment in UTC with milliseconds. `None` if it is not in the years 0000 to 9999.
+    /// Formats a moment in UTC with milliseconds. `None` if it is not in the years 0000 to 9999.
     pub fn from_unix_micros(micros: i64) -> Option<Self> {
         let millis = micros.div_euclid(1000);
         let (days, in_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
@@ -66,7 +64,7 @@ impl DatetimeBuf {
     }
 }
 
-fn check(text: &str) -> Result<(), SyntaxError> {
+fn check_datetime(text: &str) -> Result<(), SyntaxError> {
     if text.len() > Datetime::MAX_LEN {
         return fail(SyntaxKind::Datetime, SyntaxRule::TooLong, Datetime::MAX_LEN);
     }
@@ -107,7 +105,7 @@ impl Cursor<'_> {
         Ok(self)
     }
 
-    /// A number of so many digits, from `least` to `most`.
+    /// Reads a number of `digits` digits, from `least` to `most`.
     fn number(&mut self, digits: usize, least: i64, most: i64) -> Result<i64, SyntaxError> {
         let start = self.at;
         let mut number = 0;
@@ -131,7 +129,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// The microseconds of a fraction; 0 if there is none.
+    /// Reads the microseconds of a fraction; 0 if there is none.
     fn fraction(&mut self) -> Result<i64, SyntaxError> {
         if self.text.get(self.at) != Some(&b'.') {
             return Ok(0);
@@ -146,7 +144,7 @@ impl Cursor<'_> {
         Ok(micros)
     }
 
-    /// Minutes ahead of UTC, and then the end of the text.
+    /// Reads the minutes ahead of UTC, and checks that the text ends.
     fn zone(&mut self) -> Result<i64, SyntaxError> {
         let start = self.at;
         let sign = match self.text.get(self.at) {
@@ -166,7 +164,7 @@ impl Cursor<'_> {
             _ if self.at < self.text.len() => {
                 fail(SyntaxKind::Datetime, SyntaxRule::TooLong, self.at)
             }
-            // RFC 3339 has it say that the zone is not known.
+            // In RFC 3339 it means that the zone is unknown.
             0 if sign < 0 => fail(SyntaxKind::Datetime, SyntaxRule::Reserved, start),
             _ => Ok(sign * minutes),
         }
@@ -177,3 +175,40 @@ impl Cursor<'_> {
 const FIRST_SECOND: i64 = -62_167_219_200;
 /// 9999-12-31T23:59:59Z.
 const LAST_SECOND: i64 = 253_402_300_799;
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar, extended back to the year 0. Years are counted
+/// from 1 March, so that the leap day is the last of its year.
+pub(super) fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let from_march = (month + 9) % 12;
+    let of_year = (153 * from_march + 2) / 5 + day - 1;
+    era * DAYS_OF_ERA + of_era * 365 + of_era / 4 - of_era / 100 + of_year - DAYS_TO_1970
+}
+
+/// Year, month and day of the date that is `days` after 1970-01-01.
+pub(super) fn date_of(days: i64) -> (i64, i64, i64) {
+    let days = days + DAYS_TO_1970;
+    let (era, of_era) = (days.div_euclid(DAYS_OF_ERA), days.rem_euclid(DAYS_OF_ERA));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = (from_march + 2) % 12 + 1;
+    (400 * era + year_of_era + i64::from(month <= 2), month, day)
+}
+
+/// The number of days of a month.
+pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days in 400 years.
+const DAYS_OF_ERA: i64 = 146_097;
+/// Days from 1 March of the year 0 to 1970-01-01.
+const DAYS_TO_1970: i64 = 719_468;

@@ -1,28 +1,28 @@
-//! Why a text is not what it should be, and where.
+//! The error of all checked texts.
 
 use std::fmt;
 
-/// Why a text is refused: as what, by which rule, at which byte.
+/// A text is malformed: what it should be, the broken rule, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("not {kind}: at byte {offset}, {rule}")]
 pub struct SyntaxError {
-    /// What the text, or the part of it that broke the rule, should be.
+    /// What the text, or the malformed part of it, should be.
     pub kind: SyntaxKind,
-    /// The rule.
+    /// The broken rule.
     pub rule: SyntaxRule,
-    /// Bytes from the start of the text that was handed in.
+    /// Bytes from the start of the given text.
     pub offset: u32,
 }
 
-const _: () = assert!(size_of::<Result<&str, SyntaxError>>() == 16, "parsing answers in registers");
+const _: () = assert!(size_of::<Result<&str, SyntaxError>>() == 16, "results fit in registers");
 
-/// What a text should be.
+/// A kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SyntaxKind {
     /// A decentralized identifier.
     Did,
-    /// A domain name that stands for an account.
+    /// A domain name that names an account.
     Handle,
     /// A namespaced identifier.
     Nsid,
@@ -66,17 +66,17 @@ impl fmt::Display for SyntaxKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyntaxRule {
-    /// It is longer than it may be; the offset is the first byte too many.
-    #[error("it goes on where it must have ended")]
+    /// It is too long, or does not end where it must; the offset is that of the first extra byte.
+    #[error("the text must end here")]
     TooLong,
     /// It, or a part, ends too early.
-    #[error("more must follow")]
+    #[error("the text ends too early")]
     TooShort,
-    /// It starts with something else than all of its kind do.
-    #[error("it does not start as it must")]
+    /// The prefix of its kind is missing.
+    #[error("the required prefix is missing")]
     Prefix,
-    /// A symbol stands where it may not.
-    #[error("there is a symbol that may not stand there")]
+    /// A character that is not allowed at its position.
+    #[error("a character is not allowed here")]
     Symbol,
     /// A part between two separators, or beside one, is empty.
     #[error("a part is empty")]
@@ -90,20 +90,20 @@ pub enum SyntaxRule {
     /// A part that must start with a letter does not.
     #[error("a part does not start with a letter")]
     Letter,
-    /// Fewer parts than there must be.
+    /// Too few parts.
     #[error("there are too few parts")]
     FewParts,
-    /// A part of a kind that may not follow those before it.
-    #[error("there is a part that may not stand there")]
+    /// A part of a kind that must not follow those before it.
+    #[error("a part is not allowed here")]
     Part,
-    /// A part that may be there once is there again.
+    /// A part that must be unique is repeated.
     #[error("a part is repeated")]
     Repeated,
-    /// A number that no calendar, clock or map of time zones has.
-    #[error("there is no such moment")]
+    /// A number outside the calendar, the clock or the time zones.
+    #[error("there is no such date, time or zone")]
     Moment,
-    /// The text has another meaning.
-    #[error("it is set aside for something else")]
+    /// The text is reserved.
+    #[error("the text is reserved")]
     Reserved,
 }
 
@@ -114,9 +114,9 @@ pub(super) fn fail<T>(kind: SyntaxKind, rule: SyntaxRule, offset: usize) -> Resu
 }
 
 impl SyntaxError {
-    /// The same fault of a text in which the refused part starts at `offset`.
+    /// The error for a text in which the malformed part starts at `offset`.
     #[cold]
-    pub(super) fn behind(self, offset: usize) -> Self {
+    pub(super) fn shifted(self, offset: usize) -> Self {
         Self { offset: self.offset.saturating_add(offset as u32), ..self }
     }
 }

@@ -1,21 +1,20 @@
-//! Language tags of BCP 47, RFC 5646 §2.1, as the strictest of readers take them.
+//! Language tags of BCP 47, RFC 5646 §2.1, as the strictest readers accept them.
 //!
 //! ```text
 //! language [3 × extlang] [script] [region] variants… extensions… [private use]
 //! sl-rozaj-biske        hy-Latn-IT-arevela        de-a-foo-x-bar        x-any        i-navajo
 //! ```
 //!
-//! Two narrowings: the language is of two or three letters, in lower case (longer ones are reserved, and
-//! none is registered), and the whole has at most 128 bytes. No variant and no extension comes twice,
-//! whatever its case. Whether subtags are registered is not asked.
+//! Two restrictions: the language has two or three letters, in lower case (longer ones are reserved, and
+//! none is registered), and the whole has at most 128 bytes. No variant and no extension is repeated,
+//! ignoring case. Registration of subtags is not checked.
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::symbols::ALPHANUMERIC;
-use super::text::{borrowed, owned};
+use super::text::{ALPHANUMERIC, borrowed, owned};
 
 borrowed! {
     /// A language tag.
-    Language, LanguageBuf
+    Language, LanguageBuf, check_language
 }
 
 owned! {
@@ -24,12 +23,12 @@ owned! {
 }
 
 impl<'a> Language<'a> {
-    /// The most bytes there can be.
+    /// The maximum length in bytes.
     pub const MAX_LEN: usize = 128;
 
     /// The first subtag: a language, `x` for private use, or `i` in old registrations.
     pub fn primary(self) -> &'a str {
-        self.subtags().next().expect("splitting answers at least once")
+        self.subtags().next().expect("a split has at least one part")
     }
 
     /// The subtags, in the order of the text.
@@ -38,7 +37,7 @@ impl<'a> Language<'a> {
     }
 }
 
-fn check(text: &str) -> Result<(), SyntaxError> {
+fn check_language(text: &str) -> Result<(), SyntaxError> {
     if text.len() > Language::MAX_LEN {
         return fail(SyntaxKind::Language, SyntaxRule::TooLong, Language::MAX_LEN);
     }
@@ -60,7 +59,7 @@ fn check(text: &str) -> Result<(), SyntaxError> {
     }
 }
 
-/// Each subtag, with where it starts.
+/// The subtags, each with its offset.
 fn subtags(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split('-').scan(0, |start, subtag| {
         let at = *start;
@@ -69,7 +68,7 @@ fn subtags(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What every subtag has to keep: 1 to 8 letters and digits.
+/// Checks the rule of every subtag: 1 to 8 letters and digits.
 fn check_subtag(at: usize, subtag: &str) -> Result<(), SyntaxError> {
     match ALPHANUMERIC.prefix_len(subtag.as_bytes()) {
         len if len < subtag.len() => fail(SyntaxKind::Language, SyntaxRule::Symbol, at + len),
@@ -79,13 +78,13 @@ fn check_subtag(at: usize, subtag: &str) -> Result<(), SyntaxError> {
     }
 }
 
-/// Old registrations that the grammar does not make. They keep the case of their first subtag.
+/// Whether the text is one of the old registrations outside the grammar. Their first subtag keeps its case.
 fn is_irregular(text: &str) -> bool {
     let is_lower = text.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
     is_lower && IRREGULAR.iter().any(|tag| tag.eq_ignore_ascii_case(text))
 }
 
-/// What has been read so far: what follows must be of this kind or a later one.
+/// The kind of the last subtag: the next one must be of this kind or a later one.
 #[derive(Clone, Copy)]
 enum Stage {
     Extlang { count: u8 },
@@ -96,7 +95,7 @@ enum Stage {
     Private { filled: bool },
 }
 
-/// Holds the subtags behind the first against the order of their kinds.
+/// Checks the order of the subtags after the first.
 fn check_order(text: &str, start: Stage) -> Result<(), SyntaxError> {
     let mut stage = start;
     let mut extensions = 0u64;
@@ -133,8 +132,8 @@ fn check_order(text: &str, start: Stage) -> Result<(), SyntaxError> {
     }
 }
 
-/// The stage after a subtag of two letters or more that belongs to no extension; `None` if it may
-/// not stand there.
+/// The stage after a subtag of two letters or more that belongs to no extension; `None` if it is not
+/// allowed there.
 fn next(stage: Stage, subtag: &str) -> Option<Stage> {
     let bytes = subtag.as_bytes();
     let are_letters = bytes.iter().all(u8::is_ascii_alphabetic);
@@ -152,7 +151,7 @@ fn next(stage: Stage, subtag: &str) -> Option<Stage> {
     }
 }
 
-/// Whether `variant` is among the subtags `before` it. Subtags of other kinds never look like one.
+/// Whether `variant` is among the subtags `before` it. Subtags of other kinds never equal a variant.
 fn is_repeated(before: &str, variant: &str) -> bool {
     before.split('-').any(|subtag| subtag.eq_ignore_ascii_case(variant))
 }

@@ -1,28 +1,27 @@
-//! Identifiers and other small texts: is this one, and what are its parts?
+//! Identifiers and other small texts: checking them and splitting them into parts.
 //!
 //! | borrowed | owned | what it is |
 //! |---|---|---|
 //! | [`Did`] | [`DidBuf`] | an account: `did:plc:…`, `did:web:…` |
-//! | [`Handle`] | [`HandleBuf`] | a domain name that stands for an account |
+//! | [`Handle`] | [`HandleBuf`] | a domain name that names an account |
 //! | [`AtIdentifier`] | [`AtIdentifierBuf`] | a DID or a handle |
 //! | [`Nsid`] | [`NsidBuf`] | a collection or another schema: `app.bsky.feed.post` |
 //! | [`RecordKey`] | [`RecordKeyBuf`] | a record within its collection |
 //! | [`RepoPath`] | [`RepoPathBuf`] | a record within its repository: `<nsid>/<record key>` |
 //! | [`AtUri`] | [`AtUriBuf`] | an account, a collection or a record: `at://…` |
-//! | [`Datetime`] | [`DatetimeBuf`] | a date and a time of day, with its distance from UTC |
+//! | [`Datetime`] | [`DatetimeBuf`] | a date and a time of day, with its offset from UTC |
 //! | [`Language`] | [`LanguageBuf`] | a language tag of BCP 47 |
-//! | [`CidText`] | [`CidTextBuf`] | a CID as records spell it, blessed or not |
+//! | [`CidText`] | [`CidTextBuf`] | a CID as text, of any kind |
 //! | [`Uri`] | [`UriBuf`] | any URI |
-//! | [`Tid`] | the same | a revision or record key that tells a time; [`tid::TidClock`] makes them |
+//! | [`Tid`] | the same | a revision or record key with a time in it; [`tid::TidClock`] generates them |
 //!
-//! Whoever holds one of these holds a text that keeps its rules; nobody checks twice. The borrowed
-//! forms are `Copy` and come from `parse`, which costs one look at each byte; the owned forms come
-//! from `str::parse`, from a `String`, or from `to_buf`. All show, compare, sort and hash as their
-//! text does (a [`Tid`], whose order is the same, as its number), and `serde` writes and reads them as
-//! text.
+//! A value of one of these types is well formed, so it is checked once. The borrowed forms are `Copy` and
+//! come from `parse`, which reads each byte once; the owned forms come from `str::parse`, from a `String`,
+//! or from `to_buf`. All display, compare, sort and hash as their text does (a [`Tid`], whose order is the
+//! same, as its number), and `serde` writes and reads them as text.
 //!
-//! Nothing is trimmed, and letters keep their case: where the specification knows a normal form there
-//! is a `to_normalized`. A refusal is a [`SyntaxError`]: which kind, which rule, which byte.
+//! Nothing is trimmed, and letters keep their case: where the specification defines a normal form there is
+//! a `to_normalized`. The error is a [`SyntaxError`]: the kind of text, the rule, the byte.
 //!
 //! Source: the specifications of the AT Protocol's identifiers, and its interoperability tests.
 //!
@@ -40,37 +39,23 @@
 //! # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
 //! ```
 
-mod text;
-
-mod at_identifier;
+mod account;
 mod at_uri;
-mod calendar;
-mod cid_text;
 mod datetime;
-mod did;
 mod error;
-mod handle;
-mod label;
 mod language;
-mod nsid;
-mod record_key;
 mod repo_path;
-mod symbols;
 #[cfg(test)]
 mod tests;
+mod text;
 pub mod tid;
 mod uri;
 
-pub use at_identifier::{AtIdentifier, AtIdentifierBuf};
+pub use account::{AtIdentifier, AtIdentifierBuf, Did, DidBuf, Handle, HandleBuf};
 pub use at_uri::{AtUri, AtUriBuf};
-pub use cid_text::{CidText, CidTextBuf};
 pub use datetime::{Datetime, DatetimeBuf};
-pub use did::{Did, DidBuf};
 pub use error::{SyntaxError, SyntaxKind, SyntaxRule};
-pub use handle::{Handle, HandleBuf};
 pub use language::{Language, LanguageBuf};
-pub use nsid::{Nsid, NsidBuf};
-pub use record_key::{RecordKey, RecordKeyBuf};
-pub use repo_path::{RepoPath, RepoPathBuf};
+pub use repo_path::{Nsid, NsidBuf, RecordKey, RecordKeyBuf, RepoPath, RepoPathBuf};
 pub use tid::Tid;
-pub use uri::{Uri, UriBuf};
+pub use uri::{CidText, CidTextBuf, Uri, UriBuf};

@@ -1,13 +1,139 @@
-//! Paths within a repository: a collection's NSID, one slash, a record key.
+//! Paths of records: NSIDs, record keys, and repository paths, which join the two by a slash.
 //!
-//! They are the keys of the repository's tree, whose own rules are looser: a tree asks for order and a
-//! length, and it is here that a key must be a path.
+//! An NSID is an authority, which is a domain name with its labels reversed, and a name:
+//!
+//! | part | rule |
+//! |---|---|
+//! | authority | two labels or more, of letters, digits and hyphens; the first starts with a letter |
+//! | name | the last label: letters and digits, the first a letter |
+//!
+//! A label has 1 to 63 bytes and no hyphen first or last; the whole at most 317 bytes. (A domain name has at
+//! most 253, but an official test case with 283 in its authority is valid.) Patterns such as `app.bsky.*`
+//! and references such as `app.bsky.feed.post#main` are not NSIDs.
+//!
+//! A record key has 1 to 512 of the characters `a-zA-Z0-9_~.:-`, and is neither `.` nor `..`. Letters keep
+//! their case. The schema of a collection may further require TIDs, NSIDs or one literal.
+//!
+//! Repository paths are the keys of a repository's tree, whose own rules are looser: order and length.
 
 use std::str;
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::text::{borrowed, owned};
-use super::{Nsid, RecordKey};
+use super::text::{LETTER, RECORD_KEY, borrowed, end_of_label, owned};
+
+borrowed! {
+    /// An NSID.
+    ///
+    /// ```
+    /// use wireproof_atproto::syntax::Nsid;
+    /// let nsid = Nsid::parse("app.bsky.feed.post")?;
+    /// assert_eq!((nsid.authority(), nsid.name()), ("app.bsky.feed", "post"));
+    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// ```
+    Nsid, NsidBuf, check_nsid
+}
+
+owned! {
+    /// An NSID, owned.
+    NsidBuf, Nsid, as_nsid
+}
+
+impl<'a> Nsid<'a> {
+    /// The maximum length in bytes: a domain name of 253, a dot and a name of 63.
+    pub const MAX_LEN: usize = 317;
+
+    /// The domain name, with its labels in reverse order.
+    pub fn authority(self) -> &'a str {
+        self.split().0
+    }
+
+    /// The last label.
+    pub fn name(self) -> &'a str {
+        self.split().1
+    }
+
+    /// The labels, in the order of the text.
+    pub fn labels(self) -> impl DoubleEndedIterator<Item = &'a str> {
+        self.0.split('.')
+    }
+
+    /// The form with the authority in lower case; the name keeps its case.
+    pub fn to_normalized(self) -> NsidBuf {
+        let (authority, name) = self.split();
+        NsidBuf(format!("{}.{name}", authority.to_ascii_lowercase()).into())
+    }
+
+    fn split(self) -> (&'a str, &'a str) {
+        self.0.rsplit_once('.').expect("checked when parsed")
+    }
+}
+
+fn check_nsid(text: &str) -> Result<(), SyntaxError> {
+    let bytes = text.as_bytes();
+    if bytes.len() > Nsid::MAX_LEN {
+        return fail(SyntaxKind::Nsid, SyntaxRule::TooLong, Nsid::MAX_LEN);
+    }
+    if let Some(first) = bytes.first()
+        && first.is_ascii_digit()
+    {
+        return fail(SyntaxKind::Nsid, SyntaxRule::Letter, 0);
+    }
+    let (mut labels, mut start) = (1, 0);
+    loop {
+        let end = end_of_label(SyntaxKind::Nsid, bytes, start)?;
+        if end == bytes.len() {
+            break;
+        }
+        (labels, start) = (labels + 1, end + 1);
+    }
+    if labels < 3 {
+        return fail(SyntaxKind::Nsid, SyntaxRule::FewParts, bytes.len());
+    }
+    check_nsid_name(bytes, start)
+}
+
+/// Checks the rules of a name beyond those of a label.
+#[inline(always)]
+fn check_nsid_name(bytes: &[u8], start: usize) -> Result<(), SyntaxError> {
+    if !LETTER.contains(bytes[start]) {
+        return fail(SyntaxKind::Nsid, SyntaxRule::Letter, start);
+    }
+    match bytes[start..].iter().position(|byte| *byte == b'-') {
+        Some(at) => fail(SyntaxKind::Nsid, SyntaxRule::Symbol, start + at),
+        None => Ok(()),
+    }
+}
+
+borrowed! {
+    /// The name of a record in its collection.
+    RecordKey, RecordKeyBuf, check_record_key
+}
+
+owned! {
+    /// The name of a record in its collection, owned.
+    RecordKeyBuf, RecordKey, as_record_key
+}
+
+impl RecordKey<'_> {
+    /// The maximum length in bytes.
+    pub const MAX_LEN: usize = 512;
+}
+
+fn check_record_key(text: &str) -> Result<(), SyntaxError> {
+    let bytes = text.as_bytes();
+    if bytes.len() > RecordKey::MAX_LEN {
+        return fail(SyntaxKind::RecordKey, SyntaxRule::TooLong, RecordKey::MAX_LEN);
+    }
+    let end = RECORD_KEY.prefix_len(bytes);
+    if end < bytes.len() {
+        return fail(SyntaxKind::RecordKey, SyntaxRule::Symbol, end);
+    }
+    match bytes {
+        [] => fail(SyntaxKind::RecordKey, SyntaxRule::TooShort, 0),
+        [b'.'] | [b'.', b'.'] => fail(SyntaxKind::RecordKey, SyntaxRule::Reserved, 0),
+        _ => Ok(()),
+    }
+}
 
 borrowed! {
     /// The name of a record in its repository.
@@ -19,7 +145,7 @@ borrowed! {
     /// assert_eq!(path.record_key(), "self");
     /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
     /// ```
-    RepoPath, RepoPathBuf
+    RepoPath, RepoPathBuf, check_repo_path
 }
 
 owned! {
@@ -28,13 +154,13 @@ owned! {
 }
 
 impl<'a> RepoPath<'a> {
-    /// The most bytes there can be.
+    /// The maximum length in bytes.
     pub const MAX_LEN: usize = Nsid::MAX_LEN + 1 + RecordKey::MAX_LEN;
 
     /// Checks a key of a tree.
     ///
     /// # Errors
-    /// If it is no path.
+    /// If it is not a path.
     pub fn from_bytes(key: &'a [u8]) -> Result<Self, SyntaxError> {
         match str::from_utf8(key) {
             Ok(text) => Self::parse(text),
@@ -53,15 +179,15 @@ impl<'a> RepoPath<'a> {
     }
 
     fn split(self) -> (&'a str, &'a str) {
-        self.0.split_once('/').expect("checked when it was made")
+        self.0.split_once('/').expect("checked when parsed")
     }
 }
 
-fn check(text: &str) -> Result<(), SyntaxError> {
+fn check_repo_path(text: &str) -> Result<(), SyntaxError> {
     let Some((collection, key)) = text.split_once('/') else {
         return fail(SyntaxKind::RepoPath, SyntaxRule::FewParts, text.len());
     };
     Nsid::parse(collection)?;
-    RecordKey::parse(key).map_err(|error| error.behind(collection.len() + 1))?;
+    RecordKey::parse(key).map_err(|error| error.shifted(collection.len() + 1))?;
     Ok(())
 }

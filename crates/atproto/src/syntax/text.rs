@@ -1,27 +1,30 @@
-//! What all checked texts have in common: a borrowed form, an owned one, and the ways between.
+//! Shared parts of all checked texts: the macros that define their borrowed and owned forms, the classes of
+//! characters, and the labels of dotted names.
 
-/// The borrowed form, a `&str` that passed `check`, which is a function of the file that calls this.
+use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
+
+/// The borrowed form: a `&str` that has passed `$check`.
 macro_rules! borrowed {
-    ($(#[$doc:meta])* $Name:ident, $Owned:ident) => {
+    ($(#[$doc:meta])* $Name:ident, $Owned:ident, $check:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $Name<'a>(&'a str);
 
         impl<'a> $Name<'a> {
-            /// Checks `text`, all of it.
+            /// Checks the whole of `text`.
             ///
             /// # Errors
             /// If it breaks a rule.
             #[inline]
             pub fn parse(text: &'a str) -> Result<Self, $crate::syntax::SyntaxError> {
-                check(text)?;
+                $check(text)?;
                 Ok(Self(text))
             }
 
-            /// Text that passed `check` before.
+            /// Wraps text that has passed `$check` before.
             #[inline]
             pub(in crate::syntax) fn trusted(text: &'a str) -> Self {
-                debug_assert!(check(text).is_ok());
+                debug_assert!($check(text).is_ok());
                 Self(text)
             }
 
@@ -93,7 +96,7 @@ macro_rules! text_traits {
             }
         }
 
-        // Text and both forms hash and compare alike, so a map of owned ones is asked with a `&str`.
+        // Text and both forms hash and compare alike, so a map of owned forms can be searched by `&str`.
         impl std::borrow::Borrow<str> for $Owned {
             fn borrow(&self) -> &str {
                 &self.0
@@ -159,3 +162,77 @@ macro_rules! text_traits {
 }
 
 pub(super) use {borrowed, owned, text_traits};
+
+/// A set of characters: a union of classes, one bit each.
+#[derive(Clone, Copy)]
+pub(super) struct CharSet(u8);
+
+pub(super) const LOWER: CharSet = CharSet(1);
+pub(super) const LETTER: CharSet = CharSet(1 | 2);
+pub(super) const ALPHANUMERIC: CharSet = CharSet(1 | 2 | 4);
+/// Characters of a label of a dotted name.
+pub(super) const LABEL: CharSet = CharSet(1 | 2 | 4 | HYPHEN);
+/// Characters after the method of a DID.
+pub(super) const DID_CHARS: CharSet = CharSet(1 | 2 | 4 | HYPHEN | DOT_COLON_LINE | PERCENT);
+/// Characters of a record key.
+pub(super) const RECORD_KEY: CharSet = CharSet(1 | 2 | 4 | HYPHEN | DOT_COLON_LINE | TILDE);
+
+impl CharSet {
+    #[inline(always)]
+    pub(super) fn contains(self, byte: u8) -> bool {
+        CLASSES[usize::from(byte)] & self.0 != 0
+    }
+
+    /// The number of these characters at the start of `bytes`.
+    #[inline(always)]
+    pub(super) fn prefix_len(self, bytes: &[u8]) -> usize {
+        bytes.iter().position(|byte| !self.contains(*byte)).unwrap_or(bytes.len())
+    }
+}
+
+const HYPHEN: u8 = 8;
+const DOT_COLON_LINE: u8 = 16;
+const PERCENT: u8 = 32;
+const TILDE: u8 = 64;
+
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' => 1,
+            b'A'..=b'Z' => 2,
+            b'0'..=b'9' => 4,
+            b'-' => HYPHEN,
+            b'.' | b':' | b'_' => DOT_COLON_LINE,
+            b'%' => PERCENT,
+            b'~' => TILDE,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// The end of the label that starts at `start`: the end of `bytes`, or a dot. A label of a handle or an NSID
+/// has 1 to 63 letters, digits and hyphens, with no hyphen first or last.
+#[inline(always)]
+pub(super) fn end_of_label(
+    kind: SyntaxKind,
+    bytes: &[u8],
+    start: usize,
+) -> Result<usize, SyntaxError> {
+    let end = start + LABEL.prefix_len(&bytes[start..]);
+    if end < bytes.len() && bytes[end] != b'.' {
+        return fail(kind, SyntaxRule::Symbol, end);
+    }
+    match bytes[start..end] {
+        [] => fail(kind, SyntaxRule::EmptyPart, start),
+        [b'-', ..] => fail(kind, SyntaxRule::Hyphen, start),
+        [.., b'-'] => fail(kind, SyntaxRule::Hyphen, end - 1),
+        _ if end - start > MAX_LABEL_LEN => fail(kind, SyntaxRule::LongPart, start + MAX_LABEL_LEN),
+        _ => Ok(end),
+    }
+}
+
+const MAX_LABEL_LEN: usize = 63;

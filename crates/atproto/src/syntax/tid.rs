@@ -1,4 +1,4 @@
-//! Timestamp identifiers: which microsecond, and whose clock?
+//! Timestamp identifiers: a microsecond and the identifier of a clock, in 64 bits.
 //!
 //! | bits | |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | 62–10 | microseconds since 1970 |
 //! | 9–0 | identifier of the clock |
 //!
-//! As text: 13 symbols of a base32 whose alphabet is in ASCII order, so that texts sort as numbers do.
-//! The first symbol is one of the first sixteen. Eight would do, but the syntax lets bit 63 be set, and
-//! such a text is well formed; it tells a time in the year 2255 or later.
+//! As text: 13 characters of a base32 whose alphabet is in ASCII order, so that texts sort as numbers do.
+//! The first character is one of the first sixteen. Eight would suffice, but the syntax allows bit 63 to be
+//! set; such a text is well formed, with a time in the year 2255 or later.
 
 use std::fmt;
 use std::str::{self, FromStr};
@@ -40,8 +40,8 @@ impl Tid {
     /// The greatest, `jzzzzzzzzzzzz`.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The identifier of this microsecond by this clock. Of the microseconds 53 bits count, which is
-    /// the year 2255, and of the clock 10.
+    /// The identifier of this microsecond and clock. The microseconds are truncated to 53 bits, which is
+    /// the year 2255, the clock to 10.
     pub const fn new(micros: u64, clock_id: u16) -> Self {
         Self((micros << CLOCK_BITS | (clock_id & CLOCK_MASK) as u64) & (u64::MAX >> 1))
     }
@@ -49,7 +49,7 @@ impl Tid {
     /// Reads the text.
     ///
     /// # Errors
-    /// If there are not 13 symbols of the alphabet, or the number has more than 64 bits.
+    /// If there are not 13 characters of the alphabet, or the number has more than 64 bits.
     #[inline]
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let Ok(symbols) = <&[u8; Self::LEN]>::try_from(text.as_bytes()) else {
@@ -61,7 +61,7 @@ impl Tid {
             number = number << 5 | u64::from(value & 31);
             seen |= value;
         }
-        // The first symbol has four bits, or the number would not fit.
+        // The first character has four bits, or the number would not fit.
         if seen > 31 || VALUES[usize::from(symbols[0])] > 15 {
             return refuse(text);
         }
@@ -94,7 +94,7 @@ impl Tid {
     }
 }
 
-/// Finds out what is wrong.
+/// Finds the broken rule.
 #[cold]
 fn refuse(text: &str) -> Result<Tid, SyntaxError> {
     let is_symbol = |byte: &u8| VALUES[usize::from(*byte)] <= 31;
@@ -141,7 +141,7 @@ impl<'de> Deserialize<'de> for Tid {
     }
 }
 
-/// Makes identifiers, each greater than the one before, whatever the time does.
+/// Generates identifiers, each greater than the one before, even if the time goes backwards.
 ///
 /// ```
 /// use wireproof_atproto::syntax::tid::TidClock;
@@ -156,7 +156,7 @@ pub struct TidClock {
 }
 
 impl TidClock {
-    /// A clock with this identifier, of which 10 bits count.
+    /// A clock with this identifier, truncated to 10 bits.
     pub const fn new(id: u16) -> Self {
         Self { id, last: None }
     }
@@ -166,8 +166,8 @@ impl TidClock {
         Self { id, last: Some(last) }
     }
 
-    /// The next identifier, at `now_micros` since 1970: of this microsecond, or, if the last one was
-    /// not of an earlier one, the one after that. [`Tid::MAX`] alone comes twice.
+    /// The next identifier, at `now_micros` since 1970: that of this microsecond, or the successor of the
+    /// last one if that is greater. Only [`Tid::MAX`] is repeated.
     pub fn next(&mut self, now_micros: u64) -> Tid {
         let now = Tid::new(now_micros, self.id).0;
         let least = self.last.map_or(0, |last| last.0.saturating_add(1));
@@ -182,7 +182,7 @@ const CLOCK_MASK: u16 = (1 << CLOCK_BITS) - 1;
 
 const ALPHABET: &[u8; 32] = b"234567abcdefghijklmnopqrstuvwxyz";
 
-/// What a symbol is worth; 255 is none.
+/// The value of each character; 255 if it is not in the alphabet.
 static VALUES: [u8; 256] = {
     let mut values = [255; 256];
     let mut value = 0;

@@ -1,11 +1,19 @@
-//! URIs of any scheme, RFC 3986 §3, loosely: a scheme, a colon, and then visible ASCII.
+//! URIs and CIDs as strings of records.
 //!
-//! The scheme starts with a letter and goes on with letters, digits, `+`, `.` and `-`, 81 bytes at most.
-//! What follows is not taken apart, but must be there. At most 8,192 bytes in all.
+//! URIs of any scheme, RFC 3986 §3, loosely: a scheme, a colon, and then visible ASCII. The scheme starts
+//! with a letter and continues with letters, digits, `+`, `.` and `-`, 81 bytes at most. The rest is not
+//! parsed, but must not be empty. At most 8,192 bytes in all.
+//!
+//! CIDs in the schemas' format `cid`: 8 to 256 letters, digits, `+` and `=`, of any version, base, codec
+//! and hash. Version 0, which starts with `Qmb`, is rejected. Where a block of a repository is meant, the
+//! text must be that of a CID of version 1, DAG-CBOR or raw, SHA-256, in base32:
+//! [`to_cid`](CidText::to_cid).
+
+use codec::Cid;
+use codec::cid::CidTextError;
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::symbols::{ALPHANUMERIC, LETTER};
-use super::text::{borrowed, owned};
+use super::text::{ALPHANUMERIC, LETTER, borrowed, owned};
 
 borrowed! {
     /// A URI.
@@ -16,7 +24,7 @@ borrowed! {
     /// assert_eq!((uri.scheme(), uri.scheme_specific()), ("dns", "example.com"));
     /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
     /// ```
-    Uri, UriBuf
+    Uri, UriBuf, check_uri
 }
 
 owned! {
@@ -25,25 +33,25 @@ owned! {
 }
 
 impl<'a> Uri<'a> {
-    /// The most bytes there can be.
+    /// The maximum length in bytes.
     pub const MAX_LEN: usize = 8192;
 
-    /// What stands before the first colon.
+    /// The part before the first colon.
     pub fn scheme(self) -> &'a str {
         self.split().0
     }
 
-    /// What stands behind the first colon.
+    /// The part after the first colon.
     pub fn scheme_specific(self) -> &'a str {
         self.split().1
     }
 
     fn split(self) -> (&'a str, &'a str) {
-        self.0.split_once(':').expect("checked when it was made")
+        self.0.split_once(':').expect("checked when parsed")
     }
 }
 
-fn check(text: &str) -> Result<(), SyntaxError> {
+fn check_uri(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     if bytes.len() > Uri::MAX_LEN {
         return fail(SyntaxKind::Uri, SyntaxRule::TooLong, Uri::MAX_LEN);
@@ -57,14 +65,16 @@ fn check(text: &str) -> Result<(), SyntaxError> {
     }
 }
 
-/// Where the colon stands.
+/// The offset of the colon.
 fn end_of_scheme(bytes: &[u8]) -> Result<usize, SyntaxError> {
     match bytes.first() {
         None => return fail(SyntaxKind::Uri, SyntaxRule::TooShort, 0),
-        Some(first) if !LETTER.has(*first) => return fail(SyntaxKind::Uri, SyntaxRule::Letter, 0),
+        Some(first) if !LETTER.contains(*first) => {
+            return fail(SyntaxKind::Uri, SyntaxRule::Letter, 0);
+        }
         Some(_) => {}
     }
-    let is_symbol = |byte: u8| ALPHANUMERIC.has(byte) || matches!(byte, b'+' | b'.' | b'-');
+    let is_symbol = |byte: u8| ALPHANUMERIC.contains(byte) || matches!(byte, b'+' | b'.' | b'-');
     let end = bytes.iter().position(|byte| !is_symbol(*byte)).unwrap_or(bytes.len());
     match bytes.get(end) {
         _ if end > MAX_SCHEME_LEN => fail(SyntaxKind::Uri, SyntaxRule::LongPart, MAX_SCHEME_LEN),
@@ -75,3 +85,45 @@ fn end_of_scheme(bytes: &[u8]) -> Result<usize, SyntaxError> {
 }
 
 const MAX_SCHEME_LEN: usize = 81;
+
+borrowed! {
+    /// A CID as text of any kind.
+    CidText, CidTextBuf, check_cid_text
+}
+
+owned! {
+    /// A CID as text of any kind, owned.
+    CidTextBuf, CidText, as_cid_text
+}
+
+impl CidText<'_> {
+    /// The minimum length in bytes.
+    pub const MIN_LEN: usize = 8;
+
+    /// The maximum length in bytes.
+    pub const MAX_LEN: usize = 256;
+
+    /// The CID, if it is of a kind that repositories use.
+    ///
+    /// # Errors
+    /// If it is of another kind, or in another base.
+    pub fn to_cid(self) -> Result<Cid, CidTextError> {
+        self.0.parse()
+    }
+}
+
+fn check_cid_text(text: &str) -> Result<(), SyntaxError> {
+    let bytes = text.as_bytes();
+    if bytes.len() > CidText::MAX_LEN {
+        return fail(SyntaxKind::CidText, SyntaxRule::TooLong, CidText::MAX_LEN);
+    }
+    let is_symbol = |byte: u8| ALPHANUMERIC.contains(byte) || byte == b'+' || byte == b'=';
+    match bytes.iter().position(|byte| !is_symbol(*byte)) {
+        Some(at) => fail(SyntaxKind::CidText, SyntaxRule::Symbol, at),
+        None if bytes.len() < CidText::MIN_LEN => {
+            fail(SyntaxKind::CidText, SyntaxRule::TooShort, bytes.len())
+        }
+        None if bytes.starts_with(b"Qmb") => fail(SyntaxKind::CidText, SyntaxRule::Reserved, 0),
+        None => Ok(()),
+    }
+}
