@@ -5,11 +5,11 @@
 //! | count | 4, big-endian |
 //! | each frame | 4 bytes of length, big-endian, and the frame |
 
-/// Why bytes are not a frame corpus.
+/// Why bytes are not a file of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CorpusError {
     /// The file ends inside its count.
-    #[error("a frame corpus starts with a count of 4 bytes")]
+    #[error("a file of frames starts with a count of 4 bytes")]
     NoCount,
     /// The file ends before a frame does.
     #[error("at byte {offset}: the file ends inside frame {index} of {count}")]
@@ -18,7 +18,7 @@ pub enum CorpusError {
         offset: usize,
         /// The frame's index, from 0.
         index: usize,
-        /// How many frames the file states.
+        /// The number of frames that the file states.
         count: usize,
     },
     /// Bytes follow the last frame.
@@ -26,10 +26,10 @@ pub enum CorpusError {
     TrailingBytes(usize),
 }
 
-/// The frames of a corpus, in order.
+/// Reads the frames of a file, in order.
 ///
 /// # Errors
-/// If the file is not exactly the frames that it states.
+/// If the file does not consist of exactly the frames that it states.
 ///
 /// ```
 /// use wireproof_atproto::corpus;
@@ -41,15 +41,15 @@ pub fn read(file: &[u8]) -> Result<Vec<&[u8]>, CorpusError> {
         return Err(CorpusError::NoCount);
     };
     let count = u32::from_be_bytes(*count) as usize;
-    // Each frame needs its length at least, so a stated count cannot reserve more than the file.
+    // Each frame takes at least the bytes of its length, so the reservation is bounded by the file.
     let mut frames = Vec::with_capacity(count.min(rest.len() / 4));
     for index in 0..count {
         let offset = file.len() - rest.len();
-        let Some((frame, behind)) = split_frame(rest) else {
+        let Some((frame, others)) = split_frame(rest) else {
             return Err(CorpusError::Truncated { offset, index, count });
         };
         frames.push(frame);
-        rest = behind;
+        rest = others;
     }
     if rest.is_empty() {
         Ok(frames)
@@ -63,7 +63,7 @@ fn split_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_be_bytes(*len) as usize)
 }
 
-/// The corpus of `frames`, in order.
+/// Writes a file of `frames`, in order.
 ///
 /// # Panics
 /// If there are 2³² frames or more, or one is 4 GiB or longer.
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_truncation_and_any_tail_is_refused() {
+    fn every_truncation_and_any_trailing_byte_is_rejected() {
         let file = write([b"one".as_slice(), b"three", b""]);
         assert_eq!(read(&file).unwrap().len(), 3);
         for cut in 0..file.len() {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stated_count_or_length_beyond_the_file_is_refused_without_reserving_it() {
+    fn a_stated_count_or_length_beyond_the_file_is_rejected_without_reserving_it() {
         assert_eq!(
             read(&[0xff; 4]),
             Err(CorpusError::Truncated { offset: 4, index: 0, count: u32::MAX as usize })

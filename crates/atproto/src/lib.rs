@@ -1,16 +1,16 @@
-//! The AT Protocol's nouns, parsed so that what is wrong cannot be held.
+//! The data formats of the AT Protocol, parsed into types that cannot hold malformed values.
 //!
-//! | module | question it answers |
+//! | module | content |
 //! |---|---|
-//! | [`commit`] | what does this commit object say, and which of its bytes were signed? |
-//! | [`data_model`] | does this record hold only what the data model allows? |
-//! | [`did_document`] | which handle, key and host does this DID document give its account? |
-//! | [`event`] | what does this firehose frame say? |
-//! | [`mst`] | which records does a repository hold, under one hash? |
-//! | [`repo`] | what is in this export of a repository? |
-//! | [`corpus`] | which frames are in this file of frames? |
-//! | [`plc`] | what does this operation of `did:plc` say, and what did its author sign? |
-//! | [`syntax`] | is this text a DID, a handle, an NSID, a record's path …? |
+//! | [`commit`] | commit objects and their signed bytes |
+//! | [`data_model`] | checking records against the data model |
+//! | [`did_document`] | handle, key and host of an account in its DID document |
+//! | [`event`] | frames of the firehose |
+//! | [`mst`] | Merkle search trees: the records of a repository under one hash |
+//! | [`repo`] | repositories: reading, writing and exporting |
+//! | [`corpus`] | files of frames |
+//! | [`plc`] | operations and logs of `did:plc` |
+//! | [`syntax`] | identifiers: DIDs, handles, NSIDs, record keys and others |
 //!
 //! ```
 //! use wireproof_atproto::event::{Decoder, Event, Options};
@@ -26,7 +26,7 @@
 //! # Ok::<(), wireproof_atproto::event::FrameError>(())
 //! ```
 //!
-//! No verdicts here (who signed, does the chain hold), no clock, no network.
+//! Signatures and chains of commits are verified by `wireproof-verify`; there is no clock and no network here.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Commit objects, version 3: who says which tree is theirs, and which bytes they signed.
+//! Commit objects, version 3: parsing, writing, and the bytes that are signed.
 //!
 //! | key | value |
 //! |---|---|
@@ -6,11 +6,11 @@
 //! | `rev` | text: the revision |
 //! | `sig` | 64 bytes: the signature of the object without this entry |
 //! | `data` | link: the root of the tree |
-//! | `prev` | link or null: the commit before; present, and null nearly always |
+//! | `prev` | link or null: the commit before; always present, nearly always null |
 //! | `version` | 3 |
 //!
-//! Unknown entries are passed by, and are among what was signed. That is why
-//! [`SigningBytes`] are cut from the bytes that came and not written anew.
+//! Unknown entries are ignored, but are part of the signed bytes. Therefore [`SigningBytes`] are cut from the
+//! received bytes rather than encoded again.
 //!
 //! Source: the repository specification, version 3.
 //!
@@ -29,31 +29,27 @@
 //! # Ok::<(), wireproof_atproto::commit::CommitError>(())
 //! ```
 
-mod encode;
-mod error;
-mod parse;
 mod signing;
 #[cfg(test)]
 mod tests;
 
 use codec::Cid;
+use codec::cbor::{DecodeError, Encoder, KeyOrder, Reader, Reason};
 
-pub use encode::UnsignedCommit;
-pub use error::{CommitError, CommitFault};
 pub use signing::{SigningBytes, digest_many};
 
-/// A commit object, as it stands in its block. Whether the signature is the account's is not known.
+/// A commit object, borrowed from its block. The signature is not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit<'a> {
-    /// The account's DID, as it stands.
+    /// The account's DID, unchecked.
     pub did: &'a str,
-    /// The revision, as it stands.
+    /// The revision, unchecked.
     pub rev: &'a str,
-    /// The signature: r and s, if it is one.
+    /// The signature: r and s.
     pub sig: &'a [u8; 64],
     /// The root of the tree.
     pub data: Cid,
-    /// The commit before, where the account still tells.
+    /// The commit before, if the account states it.
     pub prev: Option<Cid>,
     signing_bytes: SigningBytes<'a>,
 }
@@ -64,11 +60,176 @@ impl<'a> Commit<'a> {
     /// # Errors
     /// If the bytes are not canonical DAG-CBOR, or not a commit of version 3.
     pub fn parse(block: &'a [u8]) -> Result<Self, CommitError> {
-        parse::parse(block)
+        parse(block)
     }
 
-    /// What was signed: the block without the entry `sig`.
+    /// The signed bytes: the block without the entry `sig`.
     pub fn signing_bytes(&self) -> SigningBytes<'a> {
         self.signing_bytes
+    }
+}
+
+/// The fields of a commit before it is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnsignedCommit<'a> {
+    /// The account's DID.
+    pub did: &'a str,
+    /// The revision, greater than the one before.
+    pub rev: &'a str,
+    /// The root of the tree.
+    pub data: Cid,
+    /// The commit before; accounts write `None` today.
+    pub prev: Option<Cid>,
+}
+
+impl UnsignedCommit<'_> {
+    /// The bytes to sign.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.encode(None)
+    }
+
+    /// The block of the commit with this signature (r and s) of the SHA-256 of [`to_bytes`](Self::to_bytes).
+    pub fn with_signature(&self, signature: &[u8; 64]) -> Vec<u8> {
+        self.encode(Some(signature))
+    }
+
+    fn encode(&self, signature: Option<&[u8; 64]>) -> Vec<u8> {
+        let mut out = Encoder::new();
+        out.map(5 + usize::from(signature.is_some()));
+        out.text("did").text(self.did).text("rev").text(self.rev);
+        if let Some(signature) = signature {
+            out.text("sig").bytes(signature);
+        }
+        out.text("data").link(self.data.as_cid_ref());
+        out.text("prev").link_or_null(self.prev.as_ref().map(Cid::as_cid_ref));
+        out.text("version").integer(3);
+        out.into_bytes()
+    }
+}
+
+/// A broken rule of a commit, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {offset} of the commit: {fault}")]
+pub struct CommitError {
+    /// Bytes from the start of the block to the part that breaks the rule.
+    pub offset: usize,
+    /// The broken rule.
+    pub fault: CommitFault,
+}
+
+/// A rule of commit objects, or of DAG-CBOR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitFault {
+    /// The block is not canonical, or a field is of the wrong kind.
+    #[error("{0}")]
+    Cbor(Reason),
+    /// A field is absent; `prev` may be null, but must be there.
+    #[error("the field {0:?} is missing")]
+    Missing(&'static str),
+    /// A field has a value that the protocol does not allow.
+    #[error("the field {0:?} has a value that is not allowed")]
+    Field(&'static str),
+    /// The signature is not 64 bytes long.
+    #[error("a signature must be 64 bytes long, not {0}")]
+    SignatureLength(usize),
+    /// A commit of version 2, which had no revisions and is no longer in use.
+    #[error("version 2 is obsolete: the version must be 3")]
+    Version2,
+    /// A commit of an unknown version.
+    #[error("version {0} is unknown: the version must be 3")]
+    Version(i64),
+}
+
+impl From<DecodeError> for CommitError {
+    #[cold]
+    fn from(error: DecodeError) -> Self {
+        Self { offset: error.offset, fault: CommitFault::Cbor(error.reason) }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn fail<T>(offset: usize, fault: CommitFault) -> Result<T, CommitError> {
+    Err(CommitError { offset, fault })
+}
+
+/// Reads the fields in one pass, and the position of the signature.
+fn parse(block: &[u8]) -> Result<Commit<'_>, CommitError> {
+    let mut reader = Reader::new(block);
+    let (mut did, mut rev, mut sig, mut data, mut prev) = (None, None, None, None, None);
+    let mut version = None;
+    let count = reader.map()?;
+    let entries_at = reader.offset();
+    let mut keys = KeyOrder::new();
+    for _ in 0..count {
+        let key_at = reader.offset();
+        let key = reader.key(&mut keys)?;
+        let at = reader.offset();
+        match key {
+            "did" => did = Some(reader.text()?),
+            "rev" => rev = Some(reader.text()?),
+            "sig" => sig = Some(Sig { bytes: reader.bytes()?, at, entry: key_at..reader.offset() }),
+            "data" => data = Some(read_link(&mut reader, "data")?),
+            "prev" if reader.take_null() => prev = Some(None),
+            "prev" => prev = Some(Some(read_link(&mut reader, "prev")?)),
+            "version" => version = Some((reader.integer()?, at)),
+            _ => reader.skip()?,
+        }
+    }
+    reader.finish()?;
+    // The version first: it explains other faults.
+    check_version(version)?;
+    let sig = required(sig, "sig")?;
+    Ok(Commit {
+        did: required(did, "did")?,
+        rev: required(rev, "rev")?,
+        sig: sig.to_array()?,
+        data: required(data, "data")?,
+        prev: required(prev, "prev")?,
+        signing_bytes: SigningBytes::cut(block, count, entries_at, sig.entry),
+    })
+}
+
+/// The entry of the signature, its length unchecked.
+struct Sig<'a> {
+    bytes: &'a [u8],
+    /// Offset of the value in the block.
+    at: usize,
+    /// Range of key and value in the block.
+    entry: std::ops::Range<usize>,
+}
+
+impl<'a> Sig<'a> {
+    fn to_array(&self) -> Result<&'a [u8; 64], CommitError> {
+        match self.bytes.try_into() {
+            Ok(sig) => Ok(sig),
+            Err(_) => fail(self.at, CommitFault::SignatureLength(self.bytes.len())),
+        }
+    }
+}
+
+fn check_version(version: Option<(i64, usize)>) -> Result<(), CommitError> {
+    match required(version, "version")? {
+        (3, _) => Ok(()),
+        (2, at) => fail(at, CommitFault::Version2),
+        (other, at) => fail(at, CommitFault::Version(other)),
+    }
+}
+
+/// Reads a link, which must name DAG-CBOR under SHA-256.
+fn read_link(reader: &mut Reader<'_>, name: &'static str) -> Result<Cid, CommitError> {
+    let at = reader.offset();
+    let cid = reader.link()?;
+    match cid.to_cid().filter(|_| cid.is_dag_cbor()) {
+        Some(cid) => Ok(cid),
+        None => fail(at, CommitFault::Field(name)),
+    }
+}
+
+fn required<T>(field: Option<T>, name: &'static str) -> Result<T, CommitError> {
+    match field {
+        Some(value) => Ok(value),
+        None => fail(0, CommitFault::Missing(name)),
     }
 }

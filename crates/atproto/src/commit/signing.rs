@@ -1,4 +1,4 @@
-//! Which bytes were signed? Those that came, with one entry less.
+//! The signed bytes of a commit: its block without the entry of the signature.
 //!
 //! ```text
 //! block      a6 │ 63 did … 63 rev … │ 63 sig 58 40 … │ 64 data … 64 prev … 67 version 03
@@ -6,15 +6,15 @@
 //!           head       before                                    after
 //! ```
 //!
-//! The parser tells where the entry stands. A search would not do: a DID such as
-//! `did:web:csig.example` holds the same four bytes. Nor would writing the fields anew, which loses
-//! entries that this version does not know and that were signed all the same.
+//! The parser reports the position of the entry. A search would be wrong: a DID such as
+//! `did:web:csig.example` contains the same four bytes. So would encoding the fields again, which loses
+//! signed entries that this version does not know.
 
 use std::ops::Range;
 
 use kernels::sha256::{self, Digest};
 
-/// The bytes that the signature of a commit is over, in three parts, two of them of its block.
+/// The signed bytes of a commit, in three parts, two of them borrowed from its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SigningBytes<'a> {
     head: Head,
@@ -23,8 +23,8 @@ pub struct SigningBytes<'a> {
 }
 
 impl<'a> SigningBytes<'a> {
-    /// Cuts the entry at `sig` out of a block that is a canonical map of `count` entries, the first
-    /// at `entries_at`.
+    /// Omits the entry at `sig` from a block that is a canonical map of `count` entries, the first at
+    /// `entries_at`.
     pub(super) fn cut(block: &'a [u8], count: usize, entries_at: usize, sig: Range<usize>) -> Self {
         Self {
             head: Head::of_map(count - 1),
@@ -33,27 +33,27 @@ impl<'a> SigningBytes<'a> {
         }
     }
 
-    /// The parts: put together they are what was signed.
+    /// The parts, whose concatenation is signed.
     pub fn parts(&self) -> [&[u8]; 3] {
         [self.head.as_bytes(), self.before, self.after]
     }
 
-    /// How many bytes there are.
+    /// The length in bytes.
     pub fn len(&self) -> usize {
         self.parts().iter().map(|part| part.len()).sum()
     }
 
-    /// Always false: at least the head is there.
+    /// Always false: there is at least the head.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The SHA-256, which is what ECDSA signs. The parts are hashed where they are.
+    /// The SHA-256, which ECDSA signs. The parts are hashed without copying.
     pub fn digest(&self) -> Digest {
         sha256::digest_parts(&self.parts())
     }
 
-    /// The bytes put together.
+    /// The bytes, concatenated.
     pub fn to_vec(&self) -> Vec<u8> {
         self.parts().concat()
     }
@@ -61,7 +61,7 @@ impl<'a> SigningBytes<'a> {
 
 /// The SHA-256 of each, in order.
 ///
-/// Puts the bytes of all together first, because lanes want each message in one piece.
+/// Copies the bytes first, because the hash lanes take each message as one slice.
 pub fn digest_many(commits: &[SigningBytes<'_>]) -> Vec<Digest> {
     let mut gathered = Vec::with_capacity(commits.iter().map(SigningBytes::len).sum());
     for commit in commits {
@@ -69,8 +69,8 @@ pub fn digest_many(commits: &[SigningBytes<'_>]) -> Vec<Digest> {
     }
     let mut rest = gathered.as_slice();
     let mut next = |commit: &SigningBytes<'_>| {
-        let (message, behind) = rest.split_at(commit.len());
-        rest = behind;
+        let (message, others) = rest.split_at(commit.len());
+        rest = others;
         message
     };
     let messages: Vec<&[u8]> = commits.iter().map(&mut next).collect();

@@ -1,4 +1,4 @@
-//! Commits written, read, cut and refused.
+//! Tests of writing, parsing and rejecting commits, and of their signed bytes.
 
 use codec::cbor::{self, Encoder, ItemKind, Reason};
 use codec::cid::Codec;
@@ -42,7 +42,7 @@ fn block_of(entries: &[(&str, Write)]) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// A sound commit but for one entry.
+/// A sound commit except for one entry.
 fn block_with(name: &str, write: Write) -> Vec<u8> {
     let mut entries = entries();
     entries.iter_mut().find(|(key, _)| *key == name).expect("a field of commits").1 = write;
@@ -81,7 +81,7 @@ fn what_is_written_reads_back() {
 }
 
 #[test]
-fn entries_that_nobody_knows_are_passed_by_and_signed() {
+fn unknown_entries_are_ignored_and_signed() {
     let unknown: [(&str, Write); 5] = [
         ("a", |out| out.integer(1)),
         ("sia", |out| out.text("before")),
@@ -105,7 +105,7 @@ fn entries_that_nobody_knows_are_passed_by_and_signed() {
 }
 
 #[test]
-fn the_head_is_lowered_at_every_width() {
+fn the_map_head_is_decremented_at_every_width() {
     for extra in [16, 17, 18, 19, 248, 249, 250, 251, 252, 65_528, 65_529, 65_530, 65_531] {
         let keys: Vec<String> = (0..extra).map(|number| format!("extra{number:06}")).collect();
         let block = |entries: &[(&str, Write)]| {
@@ -128,7 +128,7 @@ fn the_head_is_lowered_at_every_width() {
 }
 
 #[test]
-fn the_bytes_of_the_key_inside_a_did_are_not_taken_for_it() {
+fn the_bytes_of_the_sig_key_inside_a_did_are_not_mistaken_for_it() {
     let did = "did:web:csig\u{1}.example";
     let unsigned = UnsignedCommit { did, ..unsigned() };
     let block = unsigned.with_signature(&SIG);
@@ -136,7 +136,7 @@ fn the_bytes_of_the_key_inside_a_did_are_not_taken_for_it() {
 }
 
 #[test]
-fn every_field_must_be_there() {
+fn every_field_is_required() {
     for (missing, _) in entries() {
         let mut entries = entries();
         entries.retain(|(key, _)| *key != missing);
@@ -145,7 +145,7 @@ fn every_field_must_be_there() {
 }
 
 #[test]
-fn a_field_of_another_kind_is_refused_where_it_stands() {
+fn a_field_of_another_kind_is_rejected_at_its_offset() {
     let number: Write = |out| out.integer(7);
     let kinds = [ItemKind::Text, ItemKind::Text, ItemKind::Bytes, ItemKind::Link, ItemKind::Link];
     for ((name, _), kind) in entries().into_iter().zip(kinds) {
@@ -161,7 +161,7 @@ fn a_field_of_another_kind_is_refused_where_it_stands() {
 }
 
 #[test]
-fn other_versions_are_named_whatever_else_is_amiss() {
+fn other_versions_are_reported_before_other_faults() {
     let version_2 = block_with("version", |out| out.integer(2));
     assert_eq!(fault_of(&version_2), CommitFault::Version2);
     assert_eq!(fault_of(b"\xa1\x67version\x02"), CommitFault::Version2);
@@ -172,7 +172,7 @@ fn other_versions_are_named_whatever_else_is_amiss() {
 }
 
 #[test]
-fn a_signature_of_another_length_is_refused() {
+fn a_signature_of_another_length_is_rejected() {
     let cases: [(usize, Write); 4] = [
         (0, |out| out.bytes(&[])),
         (63, |out| out.bytes(&[1; 63])),
@@ -196,7 +196,7 @@ fn links_must_name_dag_cbor_under_sha_256() {
 }
 
 #[test]
-fn bytes_that_are_not_canonical_are_refused() {
+fn bytes_that_are_not_canonical_are_rejected() {
     let good = unsigned().with_signature(&SIG);
     let trailing = [&good[..], &[0]].concat();
     assert_eq!(fault_of(&trailing), CommitFault::Cbor(Reason::TrailingBytes));
@@ -216,7 +216,7 @@ fn bytes_that_are_not_canonical_are_refused() {
 }
 
 #[test]
-fn many_are_hashed_as_one_is() {
+fn many_commits_are_hashed_as_one_is() {
     let commits: Vec<Vec<u8>> = (0..40u8)
         .map(|number| {
             let did = format!("did:web:{}.example", "a".repeat(usize::from(number)));

@@ -1,21 +1,21 @@
-//! Does this record hold only what the data model allows?
+//! Checking that a record contains only what the data model allows.
 //!
-//! DAG-CBOR can say more than the AT Protocol's data model has. A repository or an event that carries
-//! such a record is sound: its hash is right, and all readers see the same. So nothing here refuses
-//! it; the record is flagged, for whoever reads it.
+//! DAG-CBOR can encode more than the AT Protocol's data model has. A repository or an event with such a
+//! record is sound: its hash is right, and all readers see the same. So it is not rejected; the record is
+//! flagged, for its readers.
 //!
-//! | what | rule |
+//! | item | rule |
 //! |---|---|
 //! | the whole | a map |
 //! | numbers | integers of 64 bits with a sign; no floats |
 //! | links | version 1, DAG-CBOR or raw, SHA-256 |
 //! | keys of maps | not empty; not `$link` or `$bytes`, which in JSON make a link or bytes of the map |
-//! | `$type` | text that is not empty, wherever it stands |
+//! | `$type` | text that is not empty, at every depth |
 //! | `$type` of a record | there, an NSID, and the collection that the record is in |
 //! | a map whose `$type` is `blob` | `ref`, a link to raw bytes; `mimeType`, text that is not empty; `size`, at least 1 |
 //!
-//! Other keys that start with `$` are passed by, as are fields of a blob that it need not have. What a
-//! record's own schema asks for is not asked here.
+//! Other keys that start with `$` are ignored, as are further fields of a blob. The schema of a record is
+//! not checked here.
 //!
 //! ```
 //! use bumpalo::Bump;
@@ -29,26 +29,24 @@
 //! # Ok::<(), json::JsonError>(())
 //! ```
 
-mod place;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use bumpalo::Bump;
 use codec::cbor::{self, Map, Reason, Value};
 use codec::{CidRef, cid};
 
 use crate::syntax::{Nsid, SyntaxError};
-use place::{Place, Step};
 
-/// Why data is flagged, and where.
+/// A broken rule of the data model, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
-    /// The rule that was broken.
+    /// The broken rule.
     pub fault: DataFault,
-    /// Keys and indices on the way to what broke it, each behind a slash: empty for the whole. One that
-    /// is long is cut.
+    /// Keys and indices of the item that breaks it, each after a slash; empty for the whole record. A long
+    /// path is truncated.
     pub item_path: Box<str>,
 }
 
@@ -77,7 +75,7 @@ pub enum DataFault {
     /// A key that in JSON makes something else of the map.
     #[error("$link and $bytes are not keys: in JSON they stand for a link and for bytes")]
     ReservedKey,
-    /// A `$type` that is no text, or empty.
+    /// A `$type` that is not text, or empty.
     #[error("$type must be text that is not empty")]
     Type,
     /// A record without `$type`.
@@ -89,19 +87,19 @@ pub enum DataFault {
     /// A record whose `$type` is not the collection that it is in.
     #[error("a record's $type must be its collection")]
     OtherCollection,
-    /// A blob whose `ref` is not there, or no link to raw bytes.
+    /// A blob whose `ref` is missing, or not a link to raw bytes.
     #[error("a blob must have a ref: a link to raw bytes")]
     BlobRef,
-    /// A blob whose `mimeType` is not there, no text, or empty.
+    /// A blob whose `mimeType` is missing, not text, or empty.
     #[error("a blob must have a mimeType: text that is not empty")]
     BlobMimeType,
-    /// A blob whose `size` is not there, or no integer above 0.
+    /// A blob whose `size` is missing, or not an integer above 0.
     #[error("a blob must have a size: an integer above 0")]
     BlobSize,
 }
 
 impl DataError {
-    /// The stable name of the rule that was broken.
+    /// The stable code of the broken rule.
     pub fn code(&self) -> &'static str {
         match self.fault {
             DataFault::Cbor(_) => "data/cbor",
@@ -128,14 +126,14 @@ impl fmt::Display for DataError {
     }
 }
 
-/// Checks data that stands alone: a record, or anything else that is told in the data model.
+/// Checks data on its own: a record, or any other object of the data model.
 ///
 /// # Errors
 /// At the first item that breaks a rule, in the order of the encoding.
 pub fn check(data: &Value<'_>) -> Result<(), DataError> {
     match data {
-        Value::Map(_) => check_item(data, &Place::WHOLE),
-        _ => Place::WHOLE.flag(DataFault::Shape),
+        Value::Map(_) => check_item(data, &ItemPath::WHOLE),
+        _ => ItemPath::WHOLE.flag(DataFault::Shape),
     }
 }
 
@@ -157,72 +155,125 @@ pub fn check_block(block: &[u8], collection: &str) -> Result<(), DataError> {
     let arena = Bump::new();
     match cbor::decode(block, &arena) {
         Ok(record) => check_record(&record, collection),
-        Err(error) => Place::WHOLE.flag(DataFault::Cbor(error.reason)),
+        Err(error) => ItemPath::WHOLE.flag(DataFault::Cbor(error.reason)),
     }
 }
 
 fn check_record_type(found: Option<&Value<'_>>, collection: &str) -> Result<(), DataError> {
     let Some(found) = found.and_then(Value::as_text) else {
-        return Place::WHOLE.flag(DataFault::NoRecordType);
+        return ItemPath::WHOLE.flag(DataFault::NoRecordType);
     };
     if found == collection && Nsid::parse(found).is_ok() {
         return Ok(());
     }
     let fault = Nsid::parse(found).err().map_or(DataFault::OtherCollection, DataFault::RecordType);
-    Place::WHOLE.below(Step::Key(TYPE)).flag(fault)
+    ItemPath::WHOLE.below(PathSegment::Key(TYPE)).flag(fault)
 }
 
-/// Checks an item. The codec bounds how deep it goes.
-fn check_item(item: &Value<'_>, place: &Place<'_>) -> Result<(), DataError> {
+/// Checks an item. Its depth is limited by the codec.
+fn check_item(item: &Value<'_>, path: &ItemPath<'_>) -> Result<(), DataError> {
     match item {
         Value::Null | Value::Boolean(_) | Value::Integer(_) | Value::Text(_) | Value::Bytes(_) => {
             Ok(())
         }
-        Value::Float(_) => place.flag(DataFault::Float),
-        Value::WideInteger(_) => place.flag(DataFault::Integer),
+        Value::Float(_) => path.flag(DataFault::Float),
+        Value::WideInteger(_) => path.flag(DataFault::Integer),
         Value::Link(cid) if cid.to_cid().is_some() => Ok(()),
-        Value::Link(_) => place.flag(DataFault::Link),
+        Value::Link(_) => path.flag(DataFault::Link),
         Value::Array(items) => {
-            let mut steps = items.iter().zip(0..);
-            steps.try_for_each(|(item, at)| check_item(item, &place.below(Step::Index(at))))
+            let mut items = items.iter().zip(0..);
+            items.try_for_each(|(item, at)| check_item(item, &path.below(PathSegment::Index(at))))
         }
-        Value::Map(map) => check_map(*map, place),
+        Value::Map(map) => check_map(*map, path),
     }
 }
 
-fn check_map(map: Map<'_>, place: &Place<'_>) -> Result<(), DataError> {
+fn check_map(map: Map<'_>, path: &ItemPath<'_>) -> Result<(), DataError> {
     for (key, item) in map.iter() {
-        let place = place.below(Step::Key(key));
+        let path = path.below(PathSegment::Key(key));
         match (*key, item) {
-            ("", _) => return place.flag(DataFault::EmptyKey),
-            (LINK | BYTES, _) => return place.flag(DataFault::ReservedKey),
+            ("", _) => return path.flag(DataFault::EmptyKey),
+            (LINK | BYTES, _) => return path.flag(DataFault::ReservedKey),
             (TYPE, Value::Text(name)) if !name.is_empty() => {}
-            (TYPE, _) => return place.flag(DataFault::Type),
-            _ => check_item(item, &place)?,
+            (TYPE, _) => return path.flag(DataFault::Type),
+            _ => check_item(item, &path)?,
         }
     }
     match map.get(TYPE) {
-        Some(Value::Text(BLOB)) => check_blob(map, place),
+        Some(Value::Text(BLOB)) => check_blob(map, path),
         _ => Ok(()),
     }
 }
 
-fn check_blob(blob: Map<'_>, place: &Place<'_>) -> Result<(), DataError> {
+fn check_blob(blob: Map<'_>, path: &ItemPath<'_>) -> Result<(), DataError> {
     let is_raw = |cid: CidRef<'_>| cid.to_cid().is_some_and(|cid| cid.codec() == cid::Codec::Raw);
     if !blob.get("ref").and_then(Value::as_link).is_some_and(is_raw) {
-        return place.flag(DataFault::BlobRef);
+        return path.flag(DataFault::BlobRef);
     }
     if blob.get("mimeType").and_then(Value::as_text).is_none_or(str::is_empty) {
-        return place.flag(DataFault::BlobMimeType);
+        return path.flag(DataFault::BlobMimeType);
     }
     if blob.get("size").and_then(Value::as_integer).is_none_or(|size| size < 1) {
-        return place.flag(DataFault::BlobSize);
+        return path.flag(DataFault::BlobSize);
     }
     Ok(())
 }
 
+/// The path of an item, as a linked list on the stack that is written out only for an error.
+#[derive(Clone, Copy)]
+struct ItemPath<'p> {
+    parent: Option<&'p ItemPath<'p>>,
+    segment: PathSegment<'p>,
+}
+
+#[derive(Clone, Copy)]
+enum PathSegment<'p> {
+    Whole,
+    Key(&'p str),
+    Index(usize),
+}
+
+impl<'p> ItemPath<'p> {
+    /// The whole record.
+    const WHOLE: Self = Self { parent: None, segment: PathSegment::Whole };
+
+    #[inline]
+    fn below(&'p self, segment: PathSegment<'p>) -> Self {
+        Self { parent: Some(self), segment }
+    }
+
+    /// The error of a fault at this path.
+    #[cold]
+    fn flag(&self, fault: DataFault) -> Result<(), DataError> {
+        let mut item_path = String::new();
+        self.write(&mut item_path);
+        Err(DataError { fault, item_path: item_path.into() })
+    }
+
+    fn write(&self, out: &mut String) {
+        if let Some(parent) = self.parent {
+            parent.write(out);
+        }
+        if out.len() > MAX_PATH_BYTES {
+            return;
+        }
+        match self.segment {
+            PathSegment::Whole => {}
+            PathSegment::Index(at) => write!(out, "/{at}").expect("writing to a String succeeds"),
+            PathSegment::Key(key) => {
+                let cut = key.floor_char_boundary(MAX_PATH_BYTES);
+                write!(out, "/{}", &key[..cut]).expect("writing to a String succeeds");
+                out.push_str(if cut < key.len() { "…" } else { "" });
+            }
+        }
+    }
+}
+
+/// Bytes of a path after which no further key is written, and bytes written of each key.
+const MAX_PATH_BYTES: usize = 200;
+
 const TYPE: &str = "$type";
 const LINK: &str = "$link";
 const BYTES: &str = "$bytes";
-/// The `$type` of a blob, which is no NSID.
+/// The `$type` of a blob, which is not an NSID.
 const BLOB: &str = "blob";

@@ -6,25 +6,25 @@ use super::*;
 
 const COLLECTION: &str = "app.test.post";
 
-/// What is wrong with a record that has, beside its `$type`, these entries in JSON.
+/// The fault of a record with these entries in JSON beside its `$type`.
 fn flagged(entries: &str) -> Option<(DataFault, String)> {
     let arena = Bump::new();
     let text = format!(r#"{{"$type": "{COLLECTION}", {entries}}}"#);
     let record = json::decode(&text, &arena).unwrap_or_else(|error| panic!("{text}: {error}"));
-    told(check_record(&record, COLLECTION))
+    fault_and_path(check_record(&record, COLLECTION))
 }
 
-fn told(checked: Result<(), DataError>) -> Option<(DataFault, String)> {
+fn fault_and_path(checked: Result<(), DataError>) -> Option<(DataFault, String)> {
     checked.err().map(|error| (error.fault, error.item_path.into()))
 }
 
-/// What is wrong with a record that has an item under `n`, beside its `$type`.
+/// The fault of a record with an item under `n` beside its `$type`.
 fn flagged_item(n: impl FnOnce(&mut Encoder)) -> Option<(DataFault, String)> {
     let mut record = Encoder::new();
     record.map(2).text("n");
     n(&mut record);
     record.text("$type").text(COLLECTION);
-    told(check_block(&record.into_bytes(), COLLECTION))
+    fault_and_path(check_block(&record.into_bytes(), COLLECTION))
 }
 
 fn blob(reference: &str, rest: &str) -> String {
@@ -55,8 +55,8 @@ fn what_the_data_model_allows_is_not_flagged() {
 }
 
 #[test]
-fn a_number_that_is_no_integer_of_64_bits_is_flagged_where_it_stands() {
-    let at = |fault, place: &str| Some((fault, place.to_owned()));
+fn a_number_that_is_not_a_64_bit_integer_is_flagged_with_its_path() {
+    let at = |fault, path: &str| Some((fault, path.to_owned()));
     assert_eq!(flagged(r#""a": 0.5"#), at(DataFault::Float, "/a"));
     assert_eq!(flagged(r#""a": [1, {"b/c": [-1.5e-3]}]"#), at(DataFault::Float, "/a/1/b/c/0"));
     assert_eq!(flagged(r#""a": 9223372036854775808"#), at(DataFault::Integer, "/a"));
@@ -64,7 +64,7 @@ fn a_number_that_is_no_integer_of_64_bits_is_flagged_where_it_stands() {
     assert_eq!(least, at(DataFault::Integer, "/n"));
 }
 
-/// Appends an item that stands as bytes.
+/// Appends an encoded item.
 fn encode_into(out: &mut Encoder, item: &[u8]) {
     let arena = Bump::new();
     out.value(&cbor::decode(item, &arena).unwrap()).unwrap();
@@ -92,18 +92,18 @@ fn a_link_of_another_version_codec_or_hash_is_flagged() {
 
 #[test]
 fn a_key_that_is_empty_or_means_something_else_in_json_is_flagged() {
-    let at = |fault, place: &str| Some((fault, place.to_owned()));
+    let at = |fault, path: &str| Some((fault, path.to_owned()));
     assert_eq!(flagged(r#""a": {"": 1}"#), at(DataFault::EmptyKey, "/a/"));
-    for (key, place) in [("$link", "/n/$link"), ("$bytes", "/n/$bytes")] {
+    for (key, path) in [("$link", "/n/$link"), ("$bytes", "/n/$bytes")] {
         let found = flagged_item(|n| {
             n.map(2).text("x").null().text(key).text("bafy");
         });
-        assert_eq!(found, at(DataFault::ReservedKey, place));
+        assert_eq!(found, at(DataFault::ReservedKey, path));
     }
 }
 
 #[test]
-fn a_type_that_is_no_text_or_empty_is_flagged_wherever_it_stands() {
+fn a_type_that_is_not_text_or_empty_is_flagged_at_every_depth() {
     for item in ["null", "123", r#""""#, r#"["app.test.post"]"#, "{}"] {
         let found = flagged(&format!(r#""a": [{{"$type": {item}}}]"#));
         assert_eq!(found, Some((DataFault::Type, "/a/0/$type".to_owned())), "{item}");
@@ -111,7 +111,7 @@ fn a_type_that_is_no_text_or_empty_is_flagged_wherever_it_stands() {
 }
 
 #[test]
-fn a_record_must_have_its_collection_for_a_type() {
+fn the_type_of_a_record_must_be_its_collection() {
     let fault = |text: &str, collection: &str| {
         let arena = Bump::new();
         let record = json::decode(text, &arena).unwrap();
@@ -154,8 +154,8 @@ fn a_blob_must_have_a_ref_a_mime_type_and_a_size() {
 }
 
 #[test]
-fn what_is_no_map_or_no_canonical_encoding_is_flagged_as_a_whole() {
-    let whole = |block: &[u8]| told(check_block(block, COLLECTION));
+fn a_record_that_is_not_a_map_or_not_canonical_is_flagged_as_a_whole() {
+    let whole = |block: &[u8]| fault_and_path(check_block(block, COLLECTION));
     for block in [&b"\xf6"[..], b"\x80", b"\x64blah", b"\x01"] {
         assert_eq!(whole(block), Some((DataFault::Shape, String::new())));
     }
@@ -166,21 +166,21 @@ fn what_is_no_map_or_no_canonical_encoding_is_flagged_as_a_whole() {
 }
 
 #[test]
-fn the_first_fault_in_the_order_of_the_encoding_is_told() {
+fn the_first_fault_in_the_order_of_the_encoding_is_reported() {
     assert_eq!(flagged(r#""bb": 0.5, "a": {"$type": 1}"#).unwrap().1, "/a/$type");
     assert_eq!(flagged(r#""bb": 0.5, "ccc": 0.5"#).unwrap().1, "/bb");
 }
 
 #[test]
-fn a_place_is_cut_where_it_is_long() {
+fn a_long_path_is_truncated() {
     let key = "ä".repeat(5_000);
     let mut text = "0.5".to_owned();
     for _ in 0..40 {
         text = format!(r#"{{"{key}": {text}}}"#);
     }
-    let (fault, place) = flagged(&format!(r#""a": {text}"#)).unwrap();
-    assert_eq!((fault, &place[..3]), (DataFault::Float, "/a/"));
-    assert!(place.len() < 420, "{}", place.len());
+    let (fault, path) = flagged(&format!(r#""a": {text}"#)).unwrap();
+    assert_eq!((fault, &path[..3]), (DataFault::Float, "/a/"));
+    assert!(path.len() < 420, "{}", path.len());
     let arena = Bump::new();
     let record = json::decode(r#"{"$type": "app.test.post", "a\n": 0.5}"#, &arena).unwrap();
     let error = check_record(&record, COLLECTION).unwrap_err();

@@ -1,20 +1,17 @@
-//! DID documents: which handle does an account claim, which key signs for it, and where is it hosted?
+//! DID documents: the handle that an account claims, its signing key, and its host.
 //!
-//! | asked for | where it stands |
+//! | part | source |
 //! |---|---|
 //! | DID | `id` |
 //! | handle | the first of `alsoKnownAs` that is `at://` and a handle |
 //! | signing key | the first of `verificationMethod` with the id `#atproto`, controlled by the DID itself |
 //! | host | the first of `service` with the id `#atproto_pds` and the type `AtprotoPersonalDataServer` |
 //!
-//! An id may have the DID before its `#`. What is of another shape or for another purpose is passed by;
-//! but a document that says one of these things twice, at its top level, is refused: readers would
-//! differ.
+//! An id may have the DID before its `#`. Entries of another shape or purpose are ignored; but a document
+//! that repeats one of these fields at its top level is rejected, because readers would differ.
 //!
-//! The handle is a claim until it resolves to the DID, and the key is text here: whether it is one is
-//! for those to say who know curves.
+//! The handle is a claim until it resolves to the DID, and the key is text here, not yet parsed.
 
-mod endpoint;
 #[cfg(test)]
 mod tests;
 
@@ -23,9 +20,7 @@ use serde::de::IgnoredAny;
 
 use crate::syntax::{Did, DidBuf, Handle, HandleBuf};
 
-pub(crate) use endpoint::is_host;
-
-/// What the AT Protocol reads from a DID document.
+/// The parts of a DID document that the AT Protocol uses.
 ///
 /// ```
 /// use wireproof_atproto::did_document::{DidDocument, Options};
@@ -51,7 +46,7 @@ pub struct DidDocument {
     host: Option<Box<str>>,
 }
 
-/// The key of a verification method, as it is spelled there.
+/// The key of a verification method, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SigningKey {
     /// The method's type: `Multikey`, `EcdsaSecp256k1VerificationKey2019` or
@@ -61,13 +56,13 @@ pub struct SigningKey {
     pub multibase: String,
 }
 
-/// Limits of reading.
+/// Options for reading a DID document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The most bytes that are read. 256 KiB.
+    /// Maximum length of a document in bytes. Default: 256 KiB.
     pub max_bytes: usize,
-    /// Whether `http://` and `localhost`, `127.0.0.1` or a name under `.test` is a host too, as on
-    /// the machine of somebody who tries things out. No.
+    /// Also accepts `http://` with `localhost`, `127.0.0.1` or a name under `.test` as a host, for
+    /// development. Default: false.
     pub allow_development_hosts: bool,
 }
 
@@ -77,14 +72,14 @@ impl Default for Options {
     }
 }
 
-/// Why a text is no DID document, or not the one that was asked for.
+/// Why a text is not a DID document, or not the requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DidDocumentError {
-    /// More bytes than the limit.
-    #[error("a DID document of {0} bytes is beyond the limit")]
+    /// More bytes than [`Options::max_bytes`]; the length.
+    #[error("a DID document of {0} bytes exceeds the limit")]
     TooLong(usize),
-    /// Not JSON, or not an object with one `id` that is text, one `alsoKnownAs` and so on.
+    /// Not JSON, or not an object with one `id` that is text, at most one `alsoKnownAs`, and so on.
     #[error("not the JSON of a DID document, at line {line}, column {column}")]
     Json {
         /// The line, from 1.
@@ -95,7 +90,7 @@ pub enum DidDocumentError {
     /// `id` is not a DID.
     #[error("the `id` of the document is not a DID")]
     Id,
-    /// `id` is another DID than the one that the document should be of.
+    /// `id` is another DID than the requested one.
     #[error("the document is of another DID")]
     OtherDid,
 }
@@ -104,7 +99,7 @@ impl DidDocument {
     /// Reads a document.
     ///
     /// # Errors
-    /// If it is too long, no JSON, or of no DID. What else is wrong with it makes a part absent.
+    /// If it is too long, not JSON, or its `id` is not a DID. Other malformed parts are absent.
     pub fn parse(json: &[u8], options: &Options) -> Result<Self, DidDocumentError> {
         if json.len() > options.max_bytes {
             return Err(DidDocumentError::TooLong(json.len()));
@@ -142,30 +137,30 @@ impl DidDocument {
         self.did.as_did()
     }
 
-    /// The handle that the account claims, as it is spelled.
+    /// The handle that the account claims, as written.
     pub fn handle(&self) -> Option<Handle<'_>> {
         self.handle.as_ref().map(HandleBuf::as_handle)
     }
 
-    /// The key that signs the account's repository. Without one, the document is of no account.
+    /// The key that signs the account's repository. A document without one is not of an account.
     pub fn signing_key(&self) -> Option<&SigningKey> {
         self.signing_key.as_ref()
     }
 
-    /// Where the account is hosted: `https://`, a name and perhaps a port; or what
+    /// The host of the account: `https://`, a name and an optional port; or what
     /// [`Options::allow_development_hosts`] allows.
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
     }
 }
 
-/// The first handle among names of which those of handles start with `at://`.
+/// The first handle among `names`: after `at://`, a valid handle.
 pub(crate) fn first_handle<'a>(mut names: impl Iterator<Item = &'a String>) -> Option<Handle<'a>> {
     names.find_map(|name| Handle::parse(name.strip_prefix("at://")?).ok())
 }
 
-/// The first key for repositories that the DID has itself decides, whatever follows.
-fn signing_key(did: Did<'_>, methods: Loose<Vec<Loose<Method>>>) -> Option<SigningKey> {
+/// The key of the first repository entry that the DID itself controls; later entries are ignored.
+fn signing_key(did: Did<'_>, methods: Lenient<Vec<Lenient<Method>>>) -> Option<SigningKey> {
     let is_ours = |method: &Method| is_id(&method.id, did, "#atproto") && did == *method.controller;
     let method = methods.into_items().find(is_ours)?;
     KEY_TYPES
@@ -173,18 +168,56 @@ fn signing_key(did: Did<'_>, methods: Loose<Vec<Loose<Method>>>) -> Option<Signi
         .then_some(SigningKey { kind: method.kind, multibase: method.public_key_multibase })
 }
 
-fn host(did: Did<'_>, services: Loose<Vec<Loose<Service>>>, options: &Options) -> Option<Box<str>> {
+fn host(
+    did: Did<'_>,
+    services: Lenient<Vec<Lenient<Service>>>,
+    options: &Options,
+) -> Option<Box<str>> {
     let is_host_entry =
         |service: &Service| is_id(&service.id, did, "#atproto_pds") && service.kind == HOST_TYPE;
     let endpoint = services.into_items().find(is_host_entry)?.service_endpoint;
-    let is_development =
-        || options.allow_development_hosts && endpoint::is_development_host(&endpoint);
+    let is_development = || options.allow_development_hosts && is_development_host(&endpoint);
     (is_host(&endpoint) || is_development()).then(|| endpoint.into())
 }
 
-/// Whether `id` is the fragment, alone or behind the DID.
+/// Whether `id` is the fragment, alone or after the DID.
 fn is_id(id: &str, did: Did<'_>, fragment: &str) -> bool {
     id.strip_suffix(fragment).is_some_and(|base| base.is_empty() || did == base)
+}
+
+/// Whether `endpoint` is the address of a host: `https://`, a name, an optional port, and nothing else.
+pub(crate) fn is_host(endpoint: &str) -> bool {
+    endpoint.strip_prefix("https://").and_then(name_of).is_some()
+}
+
+/// Whether `endpoint` is a development server without TLS.
+fn is_development_host(endpoint: &str) -> bool {
+    let name = endpoint.strip_prefix("http://").and_then(name_of);
+    name.is_some_and(|name| matches!(name, "localhost" | "127.0.0.1") || name.ends_with(".test"))
+}
+
+/// The name in an authority with or without a port.
+fn name_of(authority: &str) -> Option<&str> {
+    match authority.split_once(':') {
+        Some((name, port)) => (is_name(name) && is_port(port)).then_some(name),
+        None => is_name(authority).then_some(authority),
+    }
+}
+
+/// Whether `name` is a domain name, or an IPv4 address, whose syntax is a subset.
+fn is_name(name: &str) -> bool {
+    let is_symbol = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_label = |label: &str| {
+        matches!(label.len(), 1..=63)
+            && label.bytes().all(is_symbol)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+fn is_port(port: &str) -> bool {
+    port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
 /// The type of the service that hosts an account.
@@ -198,11 +231,11 @@ const KEY_TYPES: [&str; 3] =
 struct Fields {
     id: String,
     #[serde(default)]
-    also_known_as: Loose<Vec<Loose<String>>>,
+    also_known_as: Lenient<Vec<Lenient<String>>>,
     #[serde(default)]
-    verification_method: Loose<Vec<Loose<Method>>>,
+    verification_method: Lenient<Vec<Lenient<Method>>>,
     #[serde(default)]
-    service: Loose<Vec<Loose<Service>>>,
+    service: Lenient<Vec<Lenient<Service>>>,
 }
 
 #[derive(Deserialize)]
@@ -224,15 +257,15 @@ struct Service {
     service_endpoint: String,
 }
 
-/// A value of the shape that we read, or any other.
+/// A value of the expected shape, or any other.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Loose<T> {
+enum Lenient<T> {
     Read(T),
     Other(IgnoredAny),
 }
 
-impl<T> Loose<T> {
+impl<T> Lenient<T> {
     fn into_read(self) -> Option<T> {
         if let Self::Read(read) = self { Some(read) } else { None }
     }
@@ -242,18 +275,18 @@ impl<T> Loose<T> {
     }
 }
 
-impl<T> Default for Loose<T> {
+impl<T> Default for Lenient<T> {
     fn default() -> Self {
         Self::Other(IgnoredAny)
     }
 }
 
-impl<T> Loose<Vec<Loose<T>>> {
+impl<T> Lenient<Vec<Lenient<T>>> {
     fn items(&self) -> impl Iterator<Item = &T> {
-        self.as_read().into_iter().flatten().filter_map(Loose::as_read)
+        self.as_read().into_iter().flatten().filter_map(Lenient::as_read)
     }
 
     fn into_items(self) -> impl Iterator<Item = T> {
-        self.into_read().into_iter().flatten().filter_map(Loose::into_read)
+        self.into_read().into_iter().flatten().filter_map(Lenient::into_read)
     }
 }

@@ -8,7 +8,7 @@ fn parse(document: &Value) -> Result<DidDocument, DidDocumentError> {
     DidDocument::parse(document.to_string().as_bytes(), &Options::default())
 }
 
-/// A document with these entries and the id that it should have.
+/// A document with these entries and the expected id.
 fn with(field: &str, entries: Value) -> DidDocument {
     parse(&json!({ "id": DID, field: entries })).unwrap()
 }
@@ -22,7 +22,7 @@ fn service(id: &str, kind: &str, endpoint: &str) -> Value {
 }
 
 #[test]
-fn the_first_handle_that_is_one_counts() {
+fn the_first_valid_handle_counts() {
     let handle =
         |names: Value| with("alsoKnownAs", names).handle().map(|handle| handle.as_str().to_owned());
     assert_eq!(handle(json!(["at://a.test", "at://b.test"])).as_deref(), Some("a.test"));
@@ -64,7 +64,7 @@ fn the_first_signing_key_that_the_account_controls_decides() {
 }
 
 #[test]
-fn a_host_has_a_name_a_port_perhaps_and_nothing_else() {
+fn a_host_has_a_name_an_optional_port_and_nothing_else() {
     let host = |endpoint: &str| {
         let services = json!([service("#atproto_pds", HOST_TYPE, endpoint)]);
         with("service", services).host().map(str::to_owned)
@@ -104,7 +104,7 @@ fn a_host_has_a_name_a_port_perhaps_and_nothing_else() {
 }
 
 #[test]
-fn a_host_without_tls_is_one_only_where_development_hosts_are_allowed() {
+fn a_host_without_tls_counts_only_where_development_hosts_are_allowed() {
     let host = |endpoint: &str, allow_development_hosts| {
         let services = json!([service("#atproto_pds", HOST_TYPE, endpoint)]);
         let json = json!({ "id": DID, "service": services }).to_string();
@@ -140,7 +140,7 @@ fn the_first_service_of_the_right_id_and_type_is_the_host() {
 }
 
 #[test]
-fn a_document_is_of_the_did_that_was_asked_for_or_refused() {
+fn a_document_of_another_did_is_rejected() {
     let json = json!({ "id": DID }).to_string();
     let of = |did| {
         DidDocument::parse_for(Did::parse(did).unwrap(), json.as_bytes(), &Options::default())
@@ -150,12 +150,12 @@ fn a_document_is_of_the_did_that_was_asked_for_or_refused() {
     assert_eq!(parse(&json!({ "id": "example.com" })), Err(DidDocumentError::Id));
     let options = Options { max_bytes: json.len() - 1, ..Options::default() };
     let length = json.len();
-    let refusal = DidDocument::parse(json.as_bytes(), &options);
-    assert_eq!(refusal, Err(DidDocumentError::TooLong(length)));
+    let error = DidDocument::parse(json.as_bytes(), &options);
+    assert_eq!(error, Err(DidDocumentError::TooLong(length)));
 }
 
 #[test]
-fn what_is_not_json_or_says_a_thing_twice_is_refused() {
+fn what_is_not_json_or_repeats_a_field_is_rejected() {
     let at = |text: &str| match DidDocument::parse(text.as_bytes(), &Options::default()) {
         Err(DidDocumentError::Json { line, column }) => (line, column),
         other => panic!("{text}: {other:?}"),

@@ -1,5 +1,5 @@
-//! Operations as JSON: the fields of all types in one struct, each there or not, so that nothing is
-//! held that is not looked at.
+//! Operations as JSON: one struct has the fields of all types, each optional, so that every field is
+//! accounted for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::{
     AccountData, LegacyCreate, Operation, OperationFault, Service, UnsignedOperation, Update,
 };
 
-/// An operation's fields. Each that is there is of its kind, and none came twice.
+/// The fields of an operation: each present one has its kind, and none is repeated.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Fields {
@@ -40,16 +40,32 @@ pub(super) struct Fields {
     handle: Option<String>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     service: Option<String>,
-    /// The outer says whether it is there, the inner whether it is null.
+    /// The outer is `None` if the field is missing, the inner if it is null.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     prev: Option<Option<String>>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     sig: Option<String>,
 }
 
-/// A field that is there is of its kind; null is not the same as not there.
+/// Reads a field that is present: null is not the same as missing.
 fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
+}
+
+impl Operation {
+    /// Reads an operation from its JSON.
+    ///
+    /// # Errors
+    /// If it is malformed, has a field that its type does not have, or a signature that is not 64 bytes in
+    /// strict base64url.
+    pub fn parse(json: &[u8]) -> Result<Self, OperationFault> {
+        serde_json::from_slice::<Fields>(json)?.try_into()
+    }
+
+    /// The JSON, on one line.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(&Fields::from(self)).expect("text, lists and maps of text have JSON")
+    }
 }
 
 impl TryFrom<Fields> for Operation {
@@ -99,7 +115,7 @@ impl Fields {
         })
     }
 
-    /// Makes sure that all fields were taken.
+    /// Checks that all fields were taken.
     fn expect_empty(&self) -> Result<(), OperationFault> {
         let left = [
             (self.rotation_keys.is_some(), "rotationKeys"),
@@ -160,7 +176,7 @@ impl From<&Operation> for Fields {
     }
 }
 
-/// A map without a key that comes twice.
+/// A map without repeated keys.
 #[derive(Serialize)]
 struct Entries<V>(BTreeMap<String, V>);
 
@@ -183,7 +199,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for EntriesVisitor<V> {
         let mut entries = BTreeMap::new();
         while let Some((key, value)) = access.next_entry()? {
             if entries.insert(key, value).is_some() {
-                return Err(A::Error::custom("a key occurs twice"));
+                return Err(A::Error::custom("a key is repeated"));
             }
         }
         Ok(Entries(entries))

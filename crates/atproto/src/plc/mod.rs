@@ -1,28 +1,74 @@
-//! Operations of `did:plc` and the logs of them, as a directory gives them.
+//! Operations of `did:plc` and logs of them, as a directory publishes them.
 //!
-//! | item | question it answers |
+//! | item | content |
 //! |---|---|
-//! | [`Operation`] | what does this operation say, what did its author sign, and what is its CID? |
-//! | [`AccountData`] | what is true of an account after it? |
-//! | [`Log`] | which operations are in this file, and when are they said to have come? |
-//! | [`Limits`] | how much may there be? |
+//! | [`Operation`] | the fields of an operation, its signed bytes and its CID |
+//! | [`AccountData`] | the data of an account after an operation |
+//! | [`Log`] | the operations of one DID, with the times stated by the directory |
+//! | [`Limits`] | limits for operations and logs |
 //!
-//! Operations travel as JSON and are signed, hashed and named as DAG-CBOR, all of whose fields are
-//! known: a field that is not, or that comes twice, is refused. Whose signature it is, and which
-//! operation may follow which, is not asked here.
+//! Operations are sent as JSON; they are signed and hashed as DAG-CBOR, all of whose fields are known: an
+//! unknown or repeated field is rejected. Signatures and the order of operations are not checked here.
 //!
 //! Source: the specification of did:plc, version 0.1.
 
-mod encode;
-mod error;
 mod json;
-mod limits;
 mod log;
 mod operation;
 #[cfg(test)]
 mod tests;
 
-pub use error::{LogError, OperationFault};
-pub use limits::Limits;
-pub use log::{AuditEntry, Log};
+pub use log::{AuditEntry, Limits, Log};
 pub use operation::{AccountData, LegacyCreate, Operation, Service, UnsignedOperation, Update};
+
+/// A malformed entry of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("entry {index} of the log: {fault}")]
+pub struct LogError {
+    /// Index of the entry.
+    pub index: usize,
+    /// The broken rule.
+    pub fault: OperationFault,
+}
+
+/// A broken rule of an operation, or of an entry of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OperationFault {
+    /// Not JSON; or a field is unknown, repeated, or not of its kind.
+    #[error("not the JSON of an operation, at line {line}, column {column}")]
+    Json {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+    },
+    /// An unknown `type`.
+    #[error("unknown type of operation")]
+    Type,
+    /// A required field of this type of operation is missing.
+    #[error("the field {0:?} is missing")]
+    Missing(&'static str),
+    /// A field that this type of operation does not have.
+    #[error("the field {0:?} does not belong to this type of operation")]
+    Unexpected(&'static str),
+    /// A field has a value that is not allowed.
+    #[error("the field {0:?} has a value that is not allowed")]
+    Field(&'static str),
+    /// The signature is not base64url without padding in its only form.
+    #[error("the signature is not base64url without padding, line breaks and stray bits")]
+    SignatureEncoding,
+    /// The signature is not 64 bytes long.
+    #[error("a signature must be 64 bytes long, not {0}")]
+    SignatureLength(usize),
+    /// A limit is exceeded: its name in [`Limits`].
+    #[error("the limit {0:?} is exceeded")]
+    Limit(&'static str),
+}
+
+impl From<serde_json::Error> for OperationFault {
+    #[cold]
+    fn from(error: serde_json::Error) -> Self {
+        Self::Json { line: error.line(), column: error.column() }
+    }
+}

@@ -1,18 +1,18 @@
-//! What an operation says.
+//! The fields of operations, and their canonical DAG-CBOR: shorter keys first, and `prev` as text.
 
 use std::collections::BTreeMap;
 
 use codec::Cid;
+use codec::cbor::Encoder;
 use codec::cid::Codec;
+use data_encoding::BASE64URL_NOPAD;
 use kernels::{base32, sha256};
 use serde::{Deserialize, Serialize};
 
-use super::OperationFault;
-use super::json::Fields;
 use crate::did_document::{self, HOST_TYPE};
 use crate::syntax::{DidBuf, Handle};
 
-/// A signed operation. Whether the signature is one of those who may make it is not known.
+/// A signed operation. The signature is not verified.
 ///
 /// ```
 /// use wireproof_atproto::plc::{AccountData, Operation, UnsignedOperation, Update};
@@ -27,34 +27,34 @@ pub struct Operation {
     sig: [u8; 64],
 }
 
-/// All of an operation but its signature.
+/// An operation without its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnsignedOperation {
-    /// `plc_operation`: what shall be true from now on.
+    /// `plc_operation`: replaces the data of the account.
     Update(Update),
-    /// `plc_tombstone`: the account is gone.
+    /// `plc_tombstone`: deletes the account.
     Tombstone {
         /// The operation that this one follows.
         prev: Cid,
     },
-    /// `create`: how accounts began in the first months.
+    /// `create`: the first operation of accounts created in the first months of the directory.
     Create(LegacyCreate),
 }
 
 /// An operation of the type `plc_operation`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// What shall be true.
+    /// The new data.
     pub data: AccountData,
     /// The operation that this one follows; `None` for the first.
     pub prev: Option<Cid>,
 }
 
-/// What is true of an account.
+/// The data of an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountData {
-    /// Those who may sign the next operation, as did:keys, the mightiest first. Without any, this is
-    /// how it stays.
+    /// The keys that may sign the next operation, as did:keys, in descending authority. Without any, the data
+    /// is final.
     pub rotation_keys: Vec<String>,
     /// The account's keys for other purposes, as did:keys.
     pub verification_methods: BTreeMap<String, String>,
@@ -68,19 +68,19 @@ pub struct AccountData {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
-    /// Its type.
+    /// The type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Where it is.
+    /// The endpoint, a URI.
     pub endpoint: String,
 }
 
-/// An operation of the type `create`, which is always a first one.
+/// An operation of the type `create`, which is always the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegacyCreate {
-    /// The key of the repository, and the weaker rotation key.
+    /// The key of the repository, and the rotation key of lower authority.
     pub signing_key: String,
-    /// The mightier rotation key.
+    /// The rotation key of higher authority.
     pub recovery_key: String,
     /// The handle, with or without `at://`.
     pub handle: String,
@@ -89,21 +89,12 @@ pub struct LegacyCreate {
 }
 
 impl Operation {
-    /// Reads an operation from its JSON.
-    ///
-    /// # Errors
-    /// If it is none, has a field that its type does not have, or a signature that is not 64 bytes in
-    /// strict base64url.
-    pub fn parse(json: &[u8]) -> Result<Self, OperationFault> {
-        serde_json::from_slice::<Fields>(json)?.try_into()
-    }
-
     /// Everything but the signature.
     pub fn unsigned(&self) -> &UnsignedOperation {
         &self.unsigned
     }
 
-    /// The signature: r and s, if it is one.
+    /// The signature: r and s.
     pub fn sig(&self) -> &[u8; 64] {
         &self.sig
     }
@@ -113,7 +104,7 @@ impl Operation {
         self.unsigned.prev()
     }
 
-    /// The canonical DAG-CBOR, signature and all.
+    /// The canonical DAG-CBOR, signature included.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.unsigned.encode(Some(&self.sig))
     }
@@ -123,20 +114,15 @@ impl Operation {
         Cid::of(Codec::DagCbor, &self.to_bytes())
     }
 
-    /// The DID that begins with this operation: 24 symbols of the base32 of its hash. `None` if it
-    /// follows another.
+    /// The DID that this operation creates: 24 characters of the base32 of its hash. `None` if it follows
+    /// another operation.
     pub fn did(&self) -> Option<DidBuf> {
         if self.prev().is_some() {
             return None;
         }
         let mut text = String::from("did:plc:");
         base32::encode_into(&sha256::digest(&self.to_bytes())[..15], &mut text);
-        Some(text.parse().expect("24 symbols of base32 behind the method"))
-    }
-
-    /// The JSON, on one line.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(&Fields::from(self)).expect("text, lists and maps of text have JSON")
+        Some(text.parse().expect("24 base32 characters after the method"))
     }
 }
 
@@ -155,13 +141,12 @@ impl UnsignedOperation {
         self.encode(None)
     }
 
-    /// The operation with this signature, which should be over the SHA-256 of
-    /// [`to_bytes`](Self::to_bytes).
+    /// The operation with this signature of the SHA-256 of [`to_bytes`](Self::to_bytes).
     pub fn with_signature(self, sig: [u8; 64]) -> Operation {
         Operation { unsigned: self, sig }
     }
 
-    /// What is true after it; `None` behind a tombstone.
+    /// The data after the operation; `None` after a tombstone.
     pub fn to_data(&self) -> Option<AccountData> {
         match self {
             Self::Update(update) => Some(update.data.clone()),
@@ -186,7 +171,7 @@ impl LegacyCreate {
     }
 }
 
-/// The text as it is if it starts with one of `schemes`, and else with the first of them before it.
+/// The text, prefixed with the first of `schemes` unless it starts with one of them.
 fn with_scheme(text: &str, schemes: &[&str]) -> String {
     match schemes.iter().any(|scheme| text.starts_with(scheme)) {
         true => text.to_owned(),
@@ -195,7 +180,7 @@ fn with_scheme(text: &str, schemes: &[&str]) -> String {
 }
 
 impl AccountData {
-    /// The handle that the account claims: the first name that is one.
+    /// The handle that the account claims: the first valid one among its names.
     pub fn handle(&self) -> Option<Handle<'_>> {
         did_document::first_handle(self.also_known_as.iter())
     }
@@ -205,10 +190,82 @@ impl AccountData {
         self.verification_methods.get(KEY_ID).map(String::as_str)
     }
 
-    /// Where the account is hosted: `https://`, a name and perhaps a port.
+    /// The host of the account: `https://`, a name and an optional port.
     pub fn host(&self) -> Option<&str> {
         let service = self.services.get(HOST_ID).filter(|service| service.kind == HOST_TYPE)?;
         did_document::is_host(&service.endpoint).then_some(&service.endpoint)
+    }
+}
+
+impl UnsignedOperation {
+    fn encode(&self, sig: Option<&[u8; 64]>) -> Vec<u8> {
+        let mut out = Encoder::new();
+        let fields = match self {
+            Self::Update(_) => 6,
+            Self::Tombstone { .. } => 2,
+            Self::Create(_) => 6,
+        };
+        out.map(fields + usize::from(sig.is_some()));
+        if let Some(sig) = sig {
+            out.text("sig").text(&BASE64URL_NOPAD.encode(sig));
+        }
+        encode_prev(&mut out, self.prev());
+        match self {
+            Self::Update(Update { data, .. }) => encode_update(&mut out, data),
+            Self::Tombstone { .. } => {
+                out.text("type").text("plc_tombstone");
+            }
+            Self::Create(fields) => encode_create(&mut out, fields),
+        }
+        out.into_bytes()
+    }
+}
+
+fn encode_prev(out: &mut Encoder, prev: Option<Cid>) {
+    out.text("prev");
+    match prev {
+        Some(cid) => out.text(&cid.to_string()),
+        None => out.null(),
+    };
+}
+
+fn encode_update(out: &mut Encoder, data: &AccountData) {
+    out.text("type").text("plc_operation").text("services");
+    encode_map(out, &data.services, encode_service);
+    out.text("alsoKnownAs");
+    encode_list(out, &data.also_known_as);
+    out.text("rotationKeys");
+    encode_list(out, &data.rotation_keys);
+    out.text("verificationMethods");
+    encode_map(out, &data.verification_methods, |out, key| {
+        out.text(key);
+    });
+}
+
+fn encode_create(out: &mut Encoder, create: &LegacyCreate) {
+    out.text("type").text("create").text("handle").text(&create.handle);
+    out.text("service").text(&create.service).text("signingKey").text(&create.signing_key);
+    out.text("recoveryKey").text(&create.recovery_key);
+}
+
+fn encode_service(out: &mut Encoder, service: &Service) {
+    out.map(2).text("type").text(&service.kind).text("endpoint").text(&service.endpoint);
+}
+
+fn encode_list(out: &mut Encoder, texts: &[String]) {
+    out.array(texts.len());
+    for text in texts {
+        out.text(text);
+    }
+}
+
+fn encode_map<V>(out: &mut Encoder, map: &BTreeMap<String, V>, write: impl Fn(&mut Encoder, &V)) {
+    let mut entries: Vec<(&String, &V)> = map.iter().collect();
+    entries.sort_by_key(|(key, _)| (key.len(), *key));
+    out.map(entries.len());
+    for (key, value) in entries {
+        out.text(key);
+        write(out, value);
     }
 }
 

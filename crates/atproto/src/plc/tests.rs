@@ -30,7 +30,7 @@ fn tombstone() -> Value {
     json!({ "type": "plc_tombstone", "prev": PREV, "sig": SIG })
 }
 
-/// 64 bytes of which the last symbol has six bits, two of them data.
+/// 64 bytes, whose last character has six bits, two of them data.
 const SIG: &str =
     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAQ";
 const PREV: &str = "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm";
@@ -39,7 +39,7 @@ fn parse(json: &Value) -> Result<Operation, OperationFault> {
     Operation::parse(json.to_string().as_bytes())
 }
 
-/// `operation` with `value` under `field`, or without `field` where `value` is none.
+/// `operation` with `value` under `field`, or without `field` if `value` is `None`.
 fn with(mut operation: Value, field: &str, value: Option<Value>) -> Value {
     let object = operation.as_object_mut().unwrap();
     match value {
@@ -98,7 +98,7 @@ fn a_field_of_another_type_of_operation_is_named() {
 }
 
 #[test]
-fn what_no_operation_has_is_refused() {
+fn what_no_operation_has_is_rejected() {
     let changed = |field, value| parse(&with(genesis(), field, Some(value)));
     assert_eq!(changed("type", json!("plc_other")), Err(OperationFault::Type));
     assert_eq!(changed("prev", json!("bafy")), Err(OperationFault::Field("prev")));
@@ -124,7 +124,7 @@ fn what_no_operation_has_is_refused() {
 }
 
 #[test]
-fn a_signature_has_one_spelling() {
+fn a_signature_has_one_encoding() {
     let sig = |text: &str| parse(&with(tombstone(), "sig", Some(json!(text)))).map(drop);
     assert_eq!(sig(SIG), Ok(()));
     let stem = &SIG[..85];
@@ -146,7 +146,7 @@ fn a_signature_has_one_spelling() {
 }
 
 #[test]
-fn a_did_begins_with_an_operation_that_follows_none() {
+fn an_operation_that_follows_none_creates_a_did() {
     let did = parse(&genesis()).unwrap().did().unwrap();
     assert!(did.as_did().is_plc());
     assert!(parse(&create()).unwrap().did().is_some());
@@ -155,7 +155,7 @@ fn a_did_begins_with_an_operation_that_follows_none() {
 }
 
 #[test]
-fn data_tells_handle_key_and_host() {
+fn account_data_has_handle_key_and_host() {
     let data = parse(&genesis()).unwrap().unsigned().to_data().unwrap();
     assert_eq!(data.handle().unwrap(), "alice.test");
     assert_eq!(data.signing_key(), Some("did:key:zC"));
@@ -168,7 +168,7 @@ fn data_tells_handle_key_and_host() {
 }
 
 #[test]
-fn the_fields_of_the_first_months_become_those_of_today() {
+fn a_legacy_create_is_converted_to_account_data() {
     let data = parse(&create()).unwrap().unsigned().to_data().unwrap();
     assert_eq!(data.rotation_keys, ["did:key:zB", "did:key:zA"]);
     assert_eq!(data.handle().unwrap(), "alice.test");
@@ -177,7 +177,7 @@ fn the_fields_of_the_first_months_become_those_of_today() {
 }
 
 #[test]
-fn a_log_tells_its_form_and_the_entry_that_is_wrong() {
+fn a_log_is_read_in_either_form_and_an_error_has_the_index_of_its_entry() {
     let read = |log: Value| Log::parse(log.to_string().as_bytes(), &Limits::default());
     let entry = |operation: Value| {
         json!({
@@ -217,13 +217,13 @@ fn a_log_tells_its_form_and_the_entry_that_is_wrong() {
 }
 
 #[test]
-fn a_limit_that_is_broken_is_named() {
+fn an_exceeded_limit_is_named() {
     let limits = Limits::default();
     let two = json!([genesis(), tombstone()]).to_string();
-    let refusal = |limits: Limits| Log::parse(two.as_bytes(), &limits).unwrap_err();
-    let bytes = refusal(Limits { log_bytes: two.len() - 1, ..limits });
+    let error = |limits: Limits| Log::parse(two.as_bytes(), &limits).unwrap_err();
+    let bytes = error(Limits { log_bytes: two.len() - 1, ..limits });
     assert_eq!(bytes, LogError { index: 0, fault: OperationFault::Limit("log_bytes") });
-    let operations = refusal(Limits { operations: 1, ..limits });
+    let operations = error(Limits { operations: 1, ..limits });
     assert_eq!(operations, LogError { index: 1, fault: OperationFault::Limit("operations") });
 
     let check = |field, value| limits.check(&parse(&with(genesis(), field, Some(value))).unwrap());

@@ -391,5 +391,5 @@ fn a_limit_is_a_rejection_that_names_it() {
     let rejection = verify_audit_log(Made::new().entries, &options).unwrap_err();
     assert_eq!(rejection.fault, PlcFault::Form(OperationFault::Limit("rotation_keys")));
     assert_eq!(rejection.code(), "plc/limit");
-    assert!(rejection.to_string().contains("entry 0 of the log: beyond the limit"));
+    assert!(rejection.to_string().contains("entry 0 of the log: the limit"));
 }
