@@ -1,22 +1,32 @@
-//! Which blocks does this archive hold, each found by its CID?
+//! The blocks of an archive by CID. Splitting, hashing and indexing are one pass: a batch of blocks is hashed
+//! while it is still in the cache that splitting it filled.
 //!
-//! Splitting, hashing and indexing are one pass: while a batch of blocks is hashed it is still in the
-//! cache that splitting it filled.
+//! The index takes eight bytes a block, and one more for the directory: an entry is the first four bytes of
+//! the digest and the offset of the block's section, in one number. The entries are sorted, and the directory
+//! has the start of those with the same first bits.
+//!
+//! ```text
+//! directory   0   3   5   6 …          by the first bits of the digest: about four entries each
+//!             │   │   │
+//! entries     ………│……│…│…               digest[..4] ‖ offset, sorted
+//! ```
+//!
+//! A hash table would be as fast, but digests can be mined: a peer that gives all its blocks the same slot
+//! would make every lookup scan all of them. Here such a peer causes a binary search.
 
 use std::ops::{AddAssign, Sub};
 
-use codec::Cid;
 use codec::car::{self, Block, CarError, HashProof, Options, Roots, Sections};
+use codec::{Cid, CidRef};
+use kernels::{prefetch, varint};
 
-use super::index::{self, Index};
-use super::locality::SequentialBlocks;
 use super::prefetch::Prefetcher;
 
 /// The blocks of a CAR by CID: hashed, indexed, and not copied.
 ///
-/// Blocks may stand in any order and more than once. Those whose CID is not a blessed one (version
-/// 1, DAG-CBOR or raw, SHA-256) are counted and not found: nothing in a repository's tree can link
-/// to them. Beside the archive itself this takes some nine bytes a block.
+/// Blocks may be in any order and repeated. Those with a CID of another kind than version 1, DAG-CBOR or
+/// raw, SHA-256 are counted but not found: nothing in a repository's tree can link to them. The memory is
+/// that of the archive and nine bytes a block.
 #[derive(Clone, Debug)]
 pub struct Archive<'a> {
     bytes: &'a [u8],
@@ -26,75 +36,75 @@ pub struct Archive<'a> {
     unique: BlockTotals,
 }
 
-/// How many blocks, and how many bytes of data in them.
+/// A number of blocks, and the bytes of data in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockTotals {
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Bytes in them, without lengths and CIDs.
+    /// Bytes of data in the blocks, without lengths and CIDs.
     pub bytes: u64,
 }
 
 impl<'a> Archive<'a> {
-    /// Reads an archive with any number of roots, none among them, as `getBlocks` answers.
+    /// Reads an archive with any number of roots, or none, as in responses of `getBlocks`.
     ///
     /// # Errors
-    /// At the first part that breaks a rule or a bound of `options`, or whose hash is wrong; and if
-    /// the archive is over 4 GiB, whatever the options say, because offsets are kept in four bytes.
+    /// At the first part that breaks a rule or a limit of `options`, or whose hash is wrong; and if the
+    /// archive is over 4 GiB, regardless of the options, because offsets are stored in four bytes.
     pub fn read(bytes: &'a [u8], options: &Options) -> Result<Self, CarError> {
         Self::read_with(bytes, options, &mut Err)
     }
 
-    /// Reads what is sound of an archive, and gives the faults to `note`: a block whose hash is wrong
-    /// is left out, and behind a part that cannot be read nothing is. If `note` answers an error,
-    /// that ends the reading.
+    /// Reads the sound part of an archive, and reports faults to `on_fault`: a block with a wrong hash is
+    /// omitted, and so is everything after a part that cannot be read. An error from `on_fault` ends the
+    /// reading.
     ///
     /// # Errors
-    /// If the header cannot be read, or with what `note` answers.
+    /// If the header cannot be read, or the error of `on_fault`.
     pub fn read_with(
         bytes: &'a [u8],
         options: &Options,
-        note: &mut dyn FnMut(CarError) -> Result<(), CarError>,
+        on_fault: &mut dyn FnMut(CarError) -> Result<(), CarError>,
     ) -> Result<Self, CarError> {
-        Self::read_visiting(bytes, options, &mut |_| (), note)
+        Self::read_visiting(bytes, options, &mut |_| (), on_fault)
     }
 
-    /// As [`Archive::read_with`], and shows every sound block to `see` while it is in the cache: each
-    /// copy of a repeated one, in the order in which they stand.
+    /// As [`Archive::read_with`], and calls `visit` with every sound block while it is cached: each copy of a
+    /// repeated one, in the order of the archive.
     ///
     /// # Errors
     /// As [`Archive::read_with`].
     pub fn read_visiting(
         bytes: &'a [u8],
         options: &Options,
-        see: &mut impl FnMut(&Block<'a>),
-        note: &mut dyn FnMut(CarError) -> Result<(), CarError>,
+        visit: &mut impl FnMut(&Block<'a>),
+        on_fault: &mut dyn FnMut(CarError) -> Result<(), CarError>,
     ) -> Result<Self, CarError> {
         let max_total_bytes = options.max_total_bytes.min(MAX_BYTES);
         let sections = Sections::new(bytes, &Options { max_total_bytes, ..*options })?;
         let roots = sections.roots();
-        let mut collector = Collector::new(bytes.len(), options.trust_hashes, see);
+        let mut collector = Collector::new(bytes.len(), options.trust_hashes, visit);
         let mut prefetcher = Prefetcher::default();
         for section in sections {
             match section {
                 Ok(block) => {
                     prefetcher.advance(bytes, block.offset as usize);
-                    collector.add(block, note)?;
+                    collector.add(block, on_fault)?;
                 }
                 Err(error) => {
-                    // What stands before is told before.
-                    collector.flush(note)?;
-                    note(error)?;
+                    // Faults are reported in the order of the archive.
+                    collector.flush(on_fault)?;
+                    on_fault(error)?;
                 }
             }
         }
-        collector.flush(note)?;
+        collector.flush(on_fault)?;
         let Collector { entries, blocks, mut unique, .. } = collector;
         let index = Index::new(bytes, entries, |again| unique = unique - BlockTotals::of(again));
         Ok(Self { bytes, roots, index, blocks, unique })
     }
 
-    /// The archive itself.
+    /// The bytes of the archive.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -104,12 +114,12 @@ impl<'a> Archive<'a> {
         self.roots
     }
 
-    /// How many blocks stand in the archive, repeated and foreign ones too.
+    /// The number of blocks in the archive, including repeated ones and those not found by CID.
     pub fn block_count(&self) -> u64 {
         self.blocks
     }
 
-    /// The distinct blocks: repeated ones once, and those under foreign CIDs each.
+    /// The distinct blocks: repeated ones once, and each one that is not found by CID.
     pub fn distinct(&self) -> BlockTotals {
         self.unique
     }
@@ -120,26 +130,20 @@ impl<'a> Archive<'a> {
         self.index.get(self.bytes, cid)
     }
 
-    /// Whether every block that stands in the archive is found by its CID, and stands there once.
+    /// Whether every block of the archive is found by its CID, and none is repeated.
     pub(super) fn is_plain(&self) -> bool {
         self.index.len() as u64 == self.blocks
     }
 
-    /// Hears that these blocks will be asked for next, and waits for memory for all of them together.
+    /// Prefetches blocks that will be looked up next, so that their memory accesses overlap.
     pub fn prefetch(&self, cids: &[Cid]) {
         self.index.prefetch(self.bytes, cids);
-    }
-
-    /// The blocks for who asks for them in the order of a walk over the tree, which is quicker where
-    /// they stand in that order.
-    pub fn sequential(&self) -> SequentialBlocks<'_, 'a> {
-        SequentialBlocks::new(self)
     }
 
     /// Bytes from the start of the archive to `data`, a block of it.
     ///
     /// # Panics
-    /// If `data` is no part of this archive.
+    /// If `data` is not a part of this archive.
     pub fn offset_of(&self, data: &[u8]) -> u64 {
         let at = (data.as_ptr() as usize).wrapping_sub(self.bytes.as_ptr() as usize);
         assert!(at <= self.bytes.len(), "a block of this archive");
@@ -158,7 +162,7 @@ impl AddAssign for BlockTotals {
 impl Sub for BlockTotals {
     type Output = Self;
 
-    /// What is left without `other`, which is a part of this.
+    /// The rest without `other`, which is a part of this.
     #[inline]
     fn sub(self, other: Self) -> Self {
         Self { blocks: self.blocks - other.blocks, bytes: self.bytes - other.bytes }
@@ -166,16 +170,16 @@ impl Sub for BlockTotals {
 }
 
 impl BlockTotals {
-    /// One block.
+    /// The totals of one block.
     #[inline]
     pub fn of(data: &[u8]) -> Self {
         Self { blocks: 1, bytes: data.len() as u64 }
     }
 }
 
-/// Gathers blocks until enough are together to be hashed.
+/// Collects blocks into batches to be hashed.
 struct Collector<'a, 's, F> {
-    see: &'s mut F,
+    visit: &'s mut F,
     batch: Vec<Block<'a>>,
     trust_hashes: bool,
     entries: Vec<u64>,
@@ -183,62 +187,198 @@ struct Collector<'a, 's, F> {
     unique: BlockTotals,
 }
 
-type Note<'n> = &'n mut dyn FnMut(CarError) -> Result<(), CarError>;
+type OnFault<'n> = &'n mut dyn FnMut(CarError) -> Result<(), CarError>;
 
 impl<'a, 's, F: FnMut(&Block<'a>)> Collector<'a, 's, F> {
     /// For an archive of `len` bytes.
-    fn new(len: usize, trust_hashes: bool, see: &'s mut F) -> Self {
+    fn new(len: usize, trust_hashes: bool, visit: &'s mut F) -> Self {
         Self {
-            see,
+            visit,
             batch: Vec::with_capacity(BATCH),
             trust_hashes,
-            entries: Vec::with_capacity(len / USUAL_BLOCK_BYTES),
+            entries: Vec::with_capacity(len / TYPICAL_BLOCK_BYTES),
             blocks: 0,
             unique: BlockTotals::default(),
         }
     }
 
     #[inline]
-    fn add(&mut self, block: Block<'a>, note: Note<'_>) -> Result<(), CarError> {
+    fn add(&mut self, block: Block<'a>, on_fault: OnFault<'_>) -> Result<(), CarError> {
         self.batch.push(block);
-        if self.batch.len() == BATCH { self.flush(note) } else { Ok(()) }
+        if self.batch.len() == BATCH { self.flush(on_fault) } else { Ok(()) }
     }
 
-    fn flush(&mut self, note: Note<'_>) -> Result<(), CarError> {
+    fn flush(&mut self, on_fault: OnFault<'_>) -> Result<(), CarError> {
         if !self.trust_hashes {
-            check(&mut self.batch, note)?;
+            check_batch(&mut self.batch, on_fault)?;
         }
         for block in self.batch.drain(..) {
             self.blocks += 1;
-            // A block that was noted to be wrong is left without a proof.
+            // A block with a wrong hash is left without a proof.
             if block.proof == HashProof::Trusted && !self.trust_hashes {
                 continue;
             }
-            (self.see)(&block);
+            (self.visit)(&block);
             self.unique += BlockTotals::of(block.data);
             if let Some(cid) = block.cid.to_cid() {
-                self.entries.push(index::entry(&cid, block.offset));
+                self.entries.push(index_entry(&cid, block.offset));
             }
         }
         Ok(())
     }
 }
 
-/// Checks the hashes of a batch, past the faults that `note` bears with.
-fn check(mut batch: &mut [Block<'_>], note: Note<'_>) -> Result<(), CarError> {
+/// Checks the hashes of a batch, past the faults that `on_fault` accepts.
+fn check_batch(mut batch: &mut [Block<'_>], on_fault: OnFault<'_>) -> Result<(), CarError> {
     while let Err(error) = car::check_hashes(batch) {
-        note(error)?;
+        on_fault(error)?;
         let wrong = batch.iter().position(|block| block.offset == error.offset);
-        batch = &mut batch[wrong.expect("the fault is of this batch") + 1..];
+        batch = &mut batch[wrong.expect("the fault is in this batch") + 1..];
     }
     Ok(())
 }
 
-/// Blocks that share the lanes of the hash; what they hold stays in the second-level cache.
+/// The positions of the blocks of an archive by CID, each once.
+#[derive(Clone, Debug)]
+struct Index {
+    /// Sorted by the first four bytes of the digest, then by CID. Each offset is that of a checked section.
+    entries: Vec<IndexEntry>,
+    /// The index of the first entry whose digest begins with these bits, and at last the end.
+    starts: Vec<u32>,
+    /// Bits of the four bytes that the directory does not use.
+    shift: u32,
+}
+
+/// The first four bytes of a digest, then the offset of the section.
+type IndexEntry = u64;
+
+impl Index {
+    /// Sorts the entries of `archive`, and calls `repeated` with each further copy of a block.
+    fn new(archive: &[u8], mut entries: Vec<IndexEntry>, mut repeated: impl FnMut(&[u8])) -> Self {
+        entries.sort_unstable();
+        let cid_at = |entry: IndexEntry| section_at(archive, entry).0;
+        for same in entries.chunk_by_mut(|a, b| prefix(*a) == prefix(*b)) {
+            if same.len() > 1 {
+                same.sort_unstable_by_key(|entry| (cid_at(*entry), *entry));
+            }
+        }
+        entries.dedup_by(|later, first| {
+            let is_same = prefix(*later) == prefix(*first) && cid_at(*later) == cid_at(*first);
+            if is_same {
+                repeated(section_at(archive, *later).1);
+            }
+            is_same
+        });
+        Self::of_sorted(entries)
+    }
+
+    fn of_sorted(entries: Vec<IndexEntry>) -> Self {
+        let bits = (entries.len() / BUCKET_ENTRIES).checked_ilog2().unwrap_or(0);
+        let shift = u32::BITS - bits;
+        let mut starts = Vec::with_capacity((1 << bits) + 1);
+        for (at, entry) in entries.iter().enumerate() {
+            let bucket = u64::from(prefix(*entry)) >> shift;
+            while starts.len() as u64 <= bucket {
+                starts.push(at as u32);
+            }
+        }
+        starts.resize((1 << bits) + 1, entries.len() as u32);
+        Self { entries, starts, shift }
+    }
+
+    /// The entries whose digests begin with the same bits as `prefix`.
+    #[inline]
+    fn bucket(&self, prefix: u32) -> &[IndexEntry] {
+        let at = (u64::from(prefix) >> self.shift) as usize;
+        &self.entries[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+
+    /// The number of blocks.
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The data of the block that `cid` names.
+    #[inline]
+    fn get<'a>(&self, archive: &'a [u8], cid: &Cid) -> Option<&'a [u8]> {
+        let target = digest_prefix(cid);
+        let bucket = self.bucket(target);
+        let first = bucket.partition_point(|entry| prefix(*entry) < target);
+        let entry = *bucket.get(first).filter(|entry| prefix(**entry) == target)?;
+        let (found, data) = section_at(archive, entry);
+        if found == cid.as_cid_ref() {
+            return Some(data);
+        }
+        get_same_prefix(archive, &bucket[first..], cid)
+    }
+
+    /// Prefetches what looking these up will read. Each lookup makes three dependent memory accesses; here
+    /// those of many lookups overlap. A walk over 51,000 nodes and 192,000 records in no order takes 55 ms
+    /// with this, and 80 ms without (Zen 5, two busy cores).
+    fn prefetch(&self, archive: &[u8], cids: &[Cid]) {
+        let start = |cid: &Cid| (u64::from(digest_prefix(cid)) >> self.shift) as usize;
+        for cids in cids.chunks(PREFETCH_BATCH) {
+            cids.iter().for_each(|cid| prefetch::element(&self.starts, start(cid)));
+            cids.iter().for_each(|cid| prefetch::element(self.bucket(digest_prefix(cid)), 0));
+            for cid in cids {
+                let bucket = self.bucket(digest_prefix(cid));
+                let at = bucket.partition_point(|entry| prefix(*entry) < digest_prefix(cid));
+                if let Some(entry) = bucket.get(at) {
+                    let section = &archive[*entry as u32 as usize..];
+                    // The length, the CID and the start of the data are on two or three cache lines.
+                    prefetch::bytes(&section[..section.len().min(3 * prefetch::LINE_BYTES)]);
+                }
+            }
+        }
+    }
+}
+
+/// Finds the block among those whose digests begin with the same four bytes.
+#[cold]
+fn get_same_prefix<'a>(archive: &'a [u8], entries: &[IndexEntry], cid: &Cid) -> Option<&'a [u8]> {
+    let target = (digest_prefix(cid), cid.as_cid_ref());
+    let key = |entry: &IndexEntry| (prefix(*entry), section_at(archive, *entry).0);
+    let at = entries.binary_search_by_key(&target, key).ok()?;
+    Some(section_at(archive, entries[at]).1)
+}
+
+/// The entry of the block `cid` whose section is at `offset`, below 2³².
+#[inline]
+fn index_entry(cid: &Cid, offset: u64) -> IndexEntry {
+    u64::from(digest_prefix(cid)) << 32 | offset
+}
+
+#[inline]
+fn digest_prefix(cid: &Cid) -> u32 {
+    u32::from_be_bytes(*cid.digest().first_chunk().expect("a digest has 32 bytes"))
+}
+
+#[inline]
+fn prefix(entry: IndexEntry) -> u32 {
+    (entry >> 32) as u32
+}
+
+/// The block of the section to which an entry points.
+#[inline]
+fn section_at(archive: &[u8], entry: IndexEntry) -> (CidRef<'_>, &[u8]) {
+    let section = &archive[entry as u32 as usize..];
+    let (len, prefix) = varint::read(section).expect("a checked length");
+    let body = &section[prefix..][..len as usize];
+    CidRef::from_prefix(body).expect("a checked CID")
+}
+
+/// Average number of entries for each start in the directory: with fewer, the directory would be larger than
+/// the entries.
+const BUCKET_ENTRIES: usize = 4;
+
+/// Lookups that are prefetched together: more than a core has cache misses in flight.
+const PREFETCH_BATCH: usize = 64;
+
+/// Blocks that are hashed together; their data stays in the second-level cache.
 const BATCH: usize = 256;
 
-/// Room is made at first for blocks of this length: exports have a few more bytes a block.
-const USUAL_BLOCK_BYTES: usize = 288;
+/// Assumed length of a block with its CID, for the initial capacity: exports have a few more bytes a block.
+const TYPICAL_BLOCK_BYTES: usize = 288;
 
-/// The longest archive: offsets are kept in four bytes.
+/// Maximum length of an archive: offsets are stored in four bytes.
 const MAX_BYTES: u64 = 1 << 32;

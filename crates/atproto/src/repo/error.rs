@@ -1,4 +1,4 @@
-//! Why bytes are refused as a repository, and where.
+//! Rules of repository exports, and the error that names the broken one.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use crate::commit::{CommitError, CommitFault};
 use crate::mst::{BlockSource, TreeError, TreeFault};
 use crate::repo::Archive;
 
-/// Why bytes are refused as a repository, and where.
+/// A broken rule of a repository export, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepoError {
-    /// Bytes from the start of the archive to the part that broke the rule; 0 if it is not there.
+    /// Bytes from the start of the archive to the part that breaks the rule; 0 if it is missing.
     pub offset: u64,
-    /// The block that broke it or that is missing, where the rule is one of blocks.
+    /// The block that breaks the rule or is missing, where the rule concerns a block.
     pub cid: Option<Cid>,
-    /// The rule.
+    /// The broken rule.
     pub fault: RepoFault,
 }
 
@@ -27,28 +27,28 @@ pub enum RepoFault {
     /// The archive breaks a rule, or a block's hash is wrong.
     #[error("{0}")]
     Car(CarFault),
-    /// The header names no root, so nothing says which block is the commit.
-    #[error("the archive names no root: the first one is the commit")]
+    /// The header has no root, so the commit is unknown.
+    #[error("the archive has no root: the first root is the commit")]
     NoRoot,
     /// The first root is not a DAG-CBOR block under SHA-256, so it cannot be a commit.
-    #[error("the first root is no DAG-CBOR block under SHA-256")]
+    #[error("the first root is not a DAG-CBOR block under SHA-256")]
     Root,
-    /// The commit that the root names is not there.
+    /// The block of the root is missing.
     #[error("the commit is not among the blocks")]
     MissingCommit,
-    /// The block of the commit is none.
+    /// The block of the root is not a commit.
     #[error("commit: {0}")]
     Commit(CommitFault),
-    /// The tree is not the one that its records must have, or not all there.
+    /// The tree is not canonical, or lacks a node.
     #[error("tree: {0}")]
     Tree(TreeFault),
-    /// A record that the tree names is not there.
+    /// A record of the tree is missing.
     #[error("the record is not among the blocks")]
     MissingRecord,
-    /// The tree names a record by a CID of another kind than DAG-CBOR under SHA-256.
+    /// A record of the tree has a CID of another kind than DAG-CBOR under SHA-256.
     #[error("a record must be DAG-CBOR under SHA-256")]
     RecordLink,
-    /// A key of the tree is not UTF-8, so it is no path.
+    /// A key of the tree is not UTF-8, so it is not a path.
     #[error("a key of the tree is not text")]
     Key,
 }

@@ -1,9 +1,9 @@
-//! Finding blocks where they are likely to be: right behind the one that was found last.
+//! Finding blocks where they are likely to be: right after the one that was found last.
 //!
-//! An export in streamable order holds its blocks just as a walk over the tree asks for them. Then no
-//! look-up needs the index, and the archive is read from front to end: a walk over 51,000 nodes and
-//! 192,000 records takes 18 ms so, and 41 ms by the index (Zen 5, two busy cores). In any other order
-//! the guess is wrong from the start, and given up.
+//! An export in streamable order has its blocks in the order of a walk over the tree. Then no lookup needs
+//! the index, and the archive is read from start to end: a walk over 51,000 nodes and 192,000 records takes
+//! 18 ms this way, and 41 ms by the index (Zen 5, two busy cores). In any other order the predictions fail
+//! from the start, and are given up.
 
 use std::cell::Cell;
 
@@ -14,33 +14,41 @@ use super::Archive;
 use super::prefetch::Prefetcher;
 use crate::mst::BlockSource;
 
-/// The blocks of an archive for who asks for them in streamable order, or nearly so.
+/// The blocks of an archive, for lookups in streamable order or nearly so.
 #[derive(Clone, Debug)]
 pub struct SequentialBlocks<'r, 'a> {
     archive: &'r Archive<'a>,
-    /// Where the block that was found last ends.
+    /// Offset of the end of the block that was found last.
     next: Cell<usize>,
-    /// How often in a row the guess was wrong.
+    /// Wrong predictions in a row.
     wrong: Cell<u32>,
     prefetcher: Cell<Prefetcher>,
 }
 
+impl<'a> Archive<'a> {
+    /// The blocks for lookups in the order of a walk over the tree, which is faster where the archive has that
+    /// order.
+    pub fn sequential(&self) -> SequentialBlocks<'_, 'a> {
+        SequentialBlocks::new(self)
+    }
+}
+
 impl<'r, 'a> SequentialBlocks<'r, 'a> {
-    pub(super) fn new(archive: &'r Archive<'a>) -> Self {
-        // A guess finds whatever stands there: a repeated block in its second place, or one that was
-        // left out because its hash is wrong. Where there are such, only the index is asked.
-        let wrong = Cell::new(if archive.is_plain() { 0 } else { PATIENCE });
+    fn new(archive: &'r Archive<'a>) -> Self {
+        // A prediction could find a further copy of a block, or one that was omitted because its hash is
+        // wrong. Where there are such blocks, only the index is used.
+        let wrong = Cell::new(if archive.is_plain() { 0 } else { MAX_WRONG });
         Self { archive, next: Cell::new(0), wrong, prefetcher: Cell::new(Prefetcher::default()) }
     }
 
-    /// Whether blocks are found where they were guessed to be.
+    /// Whether blocks are found where they are predicted.
     #[inline]
     pub fn is_sequential(&self) -> bool {
-        self.wrong.get() < PATIENCE
+        self.wrong.get() < MAX_WRONG
     }
 
     #[inline]
-    fn guess(&self, cid: &Cid) -> Option<&'a [u8]> {
+    fn predict(&self, cid: &Cid) -> Option<&'a [u8]> {
         let rest = self.archive.as_bytes().get(self.next.get()..)?;
         let (len, prefix) = varint::read(rest).ok()?;
         let body = rest[prefix..].get(..usize::try_from(len).ok()?)?;
@@ -48,7 +56,7 @@ impl<'r, 'a> SequentialBlocks<'r, 'a> {
         (found == cid.as_bytes()).then_some(data)
     }
 
-    fn move_behind(&self, data: &[u8]) {
+    fn move_after(&self, data: &[u8]) {
         let end = self.archive.offset_of(data) as usize + data.len();
         self.next.set(end);
         let mut prefetcher = self.prefetcher.get();
@@ -63,14 +71,14 @@ impl<'a> BlockSource<'a> for SequentialBlocks<'_, 'a> {
         if !self.is_sequential() {
             return self.archive.block(cid);
         }
-        if let Some(data) = self.guess(cid) {
+        if let Some(data) = self.predict(cid) {
             self.wrong.set(0);
-            self.move_behind(data);
+            self.move_after(data);
             return Some(data);
         }
         self.wrong.set(self.wrong.get() + 1);
         let data = self.archive.block(cid)?;
-        self.move_behind(data);
+        self.move_after(data);
         Some(data)
     }
 
@@ -81,5 +89,5 @@ impl<'a> BlockSource<'a> for SequentialBlocks<'_, 'a> {
     }
 }
 
-/// So many wrong guesses in a row mean that the archive is in another order.
-const PATIENCE: u32 = 8;
+/// Wrong predictions in a row after which the archive counts as being in another order.
+const MAX_WRONG: u32 = 8;

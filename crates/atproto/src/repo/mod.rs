@@ -1,14 +1,14 @@
-//! A repository as it is exported: a CAR whose first root is the commit.
+//! Repositories: reading and exporting a CAR whose first root is the commit, and writing.
 //!
-//! | item | question it answers |
+//! | item | content |
 //! |---|---|
-//! | [`Archive`] | which blocks are there, found by CID, and how many? |
-//! | [`Repository`] | which commit is this, and which records does its tree hold? |
+//! | [`Archive`] | the blocks of a CAR, by CID |
+//! | [`Repository`] | a commit and the records of its tree |
+//! | [`RepositoryWriter`] | a repository that is changed, committed and exported |
 //!
-//! An archive may hold its blocks in any order, repeat them, and have others beside them; all that
-//! is known after reading is that each block is what its CID says, and that the commit is one.
-//! Whether the tree is sound and whole shows when it is walked, who signed it is for others to
-//! judge.
+//! An archive may have its blocks in any order, repeat them, and have others besides. After reading, each
+//! block is known to match its CID, and the commit is known to be one. The tree is checked when it is
+//! walked; the signature is not checked here.
 //!
 //! Source: the repository specification, "CAR File Serialization".
 //!
@@ -33,10 +33,7 @@
 //! ```
 
 mod archive;
-mod diff;
 mod error;
-mod export;
-mod index;
 mod locality;
 mod prefetch;
 mod records;
@@ -49,19 +46,18 @@ use codec::Cid;
 pub use archive::{Archive, BlockTotals};
 pub use codec::car::Options;
 pub use error::{RepoError, RepoFault};
-pub use export::ExportError;
 pub use locality::SequentialBlocks;
-pub use records::{Record, RecordJsonError, Records};
+pub use records::{ExportError, Record, RecordJsonError, Records};
 pub use writer::{
     MAX_RECORD_BYTES, PreparedCommit, RepositoryWriter, WriteError, WrittenCommit, WrittenOp,
 };
 
 use crate::commit::Commit;
 use crate::mst::canonical::Walk;
-use crate::mst::{BlockSource, TreeLimits};
+use crate::mst::{self, BlockSource, Diff, Tree, TreeLimits};
 use error::fail;
 
-/// A repository in the bytes of its export. Nothing is known yet of its signature and its tree.
+/// A repository in the bytes of its export. Its signature and its tree are not yet checked.
 #[derive(Clone, Debug)]
 pub struct Repository<'a> {
     archive: Archive<'a>,
@@ -71,21 +67,21 @@ pub struct Repository<'a> {
 }
 
 impl<'a> Repository<'a> {
-    /// Reads an export: a CAR whose first root is the commit. What other roots mean is undefined, and
-    /// they are ignored.
+    /// Reads an export: a CAR whose first root is the commit. Other roots have no defined meaning and are
+    /// ignored.
     ///
     /// # Errors
-    /// If the archive breaks a rule or a bound of `options`, a hash is wrong, there is no root, or
-    /// what the first root names is not there or no commit of version 3.
+    /// If the archive breaks a rule or a limit of `options`, a hash is wrong, there is no root, or the block
+    /// of the first root is missing or not a commit of version 3.
     pub fn read(export: &'a [u8], options: &Options) -> Result<Self, RepoError> {
         let archive = Archive::read(export, options)?;
         Self::at_first_root(archive)
     }
 
-    /// The repository whose commit is the first root of an archive that was read before.
+    /// The repository whose commit is the first root of an archive.
     ///
     /// # Errors
-    /// If there is no root, or what it names is not there or no commit of version 3.
+    /// If there is no root, or its block is missing or not a commit of version 3.
     pub fn at_first_root(archive: Archive<'a>) -> Result<Self, RepoError> {
         match archive.roots().first() {
             None => fail(None, RepoFault::NoRoot),
@@ -94,11 +90,11 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// The repository whose commit is `root`, whatever roots the archive names: for archives without
-    /// any, such as `getBlocks` answers, when the commit is known from elsewhere.
+    /// The repository whose commit is `root`, independent of the roots of the archive: for archives without
+    /// roots, such as responses of `getBlocks`, when the commit is known from elsewhere.
     ///
     /// # Errors
-    /// If the block is not there, or no commit of version 3.
+    /// If the block is missing, or not a commit of version 3.
     pub fn at_root(archive: Archive<'a>, root: Cid) -> Result<Self, RepoError> {
         let Some(block) = archive.block(&root) else {
             return fail(Some(root), RepoFault::MissingCommit);
@@ -123,7 +119,7 @@ impl<'a> Repository<'a> {
         self.block
     }
 
-    /// All blocks, those that the commit does not lead to as well.
+    /// All blocks, including those that the commit does not reach.
     pub fn archive(&self) -> &Archive<'a> {
         &self.archive
     }
@@ -138,6 +134,20 @@ impl<'a> Repository<'a> {
     pub fn walk(&self, options: &TreeLimits) -> Walk<'a, SequentialBlocks<'_, 'a>> {
         let archive = self.archive.as_bytes();
         Walk::in_archive(self.commit.data, self.archive.sequential(), archive, options)
+    }
+
+    /// Compares this state of a repository with a `newer` one. Only the differing parts of the trees are
+    /// read.
+    ///
+    /// # Errors
+    /// If a node that has to be read is missing or breaks a rule.
+    pub fn diff(&self, newer: &Repository<'_>) -> Result<Diff, RepoError> {
+        let mut old = Tree::load_partial(self.commit.data, &self.archive);
+        let mut new = Tree::load_partial(newer.commit.data, &newer.archive);
+        mst::diff(&mut old, &mut new).map_err(|error| {
+            let is_new = error.cid.is_some_and(|cid| newer.block(&cid).is_some());
+            RepoError::in_tree(error, if is_new { &newer.archive } else { &self.archive })
+        })
     }
 }
 

@@ -1,29 +1,26 @@
-//! Bringing an archive into the cache before it is read.
-//!
-//! Where a section starts is known only when the one before it was looked at, so that splitting an
-//! archive waits for memory once a section; lines that are asked for in order come before they are
-//! needed.
+//! Prefetching an archive ahead of a sequential reader. The start of a section is known only after the one
+//! before it, so that splitting an archive would wait for memory once a section.
 
 use kernels::prefetch;
 
-/// How much of an archive was asked for.
+/// The prefetched part of an archive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefetcher {
-    /// Where the part that was asked for ends.
-    asked: usize,
+    /// Offset of its end.
+    end: usize,
 }
 
 impl Prefetcher {
-    /// Sees to it that what follows `offset` is on its way.
+    /// Prefetches the bytes after `offset`.
     #[inline]
     pub(super) fn advance(&mut self, bytes: &[u8], offset: usize) {
-        let end = (offset + AHEAD_BYTES).min(bytes.len());
-        // Where the reader jumps, what it left behind stays behind.
-        let start = self.asked.clamp(offset.min(end), end);
+        let end = (offset + LOOKAHEAD_BYTES).min(bytes.len());
+        // After a jump of the reader, skipped bytes are not prefetched.
+        let start = self.end.clamp(offset.min(end), end);
         prefetch::bytes(&bytes[start..end]);
-        self.asked = start + (end - start).next_multiple_of(prefetch::LINE_BYTES);
+        self.end = start + (end - start).next_multiple_of(prefetch::LINE_BYTES);
     }
 }
 
-/// How far ahead of what is read the archive is asked for.
-const AHEAD_BYTES: usize = 16 << 10;
+/// Bytes that are prefetched ahead of the reader.
+const LOOKAHEAD_BYTES: usize = 16 << 10;

@@ -1,6 +1,10 @@
-//! Which records does a repository hold, and what do they say?
+//! The records of a repository, and its export in streamable order: the commit, then each node before its
+//! records and children, in the order of their keys.
+
+use std::io::{self, Write};
 
 use bumpalo::Bump;
+use codec::car::Writer;
 use codec::cbor::{self, DecodeError, Value};
 use codec::json::{self, JsonError};
 use codec::{Cid, CidRef};
@@ -8,32 +12,32 @@ use codec::{Cid, CidRef};
 use super::error::{RepoError, RepoFault, fail};
 use super::{Archive, Repository, SequentialBlocks};
 use crate::mst::TreeLimits;
-use crate::mst::canonical::{Step, Walk};
+use crate::mst::canonical::{BlockSet, Step, Walk};
 
 /// A record of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its path: collection and record key, if it is a legal one.
+    /// The path: collection and record key, unless malformed.
     pub path: String,
-    /// Its name.
+    /// The CID.
     pub cid: Cid,
-    /// Its bytes.
+    /// The bytes.
     pub block: &'a [u8],
 }
 
-/// Why a record has no JSON.
+/// Why a record cannot be converted to JSON.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordJsonError {
     /// It is not canonical DAG-CBOR.
     #[error(transparent)]
     Cbor(#[from] DecodeError),
-    /// It holds what JSON cannot tell.
+    /// It has a value without a JSON form.
     #[error(transparent)]
     Json(#[from] JsonError),
 }
 
 impl<'a> Record<'a> {
-    /// What the record says.
+    /// Decodes the record.
     ///
     /// # Errors
     /// If its bytes are not canonical DAG-CBOR.
@@ -41,7 +45,7 @@ impl<'a> Record<'a> {
         cbor::decode(self.block, arena)
     }
 
-    /// The record as the JSON of the AT Protocol's data model, on one line.
+    /// Converts the record to the JSON of the AT Protocol's data model, on one line.
     ///
     /// # Errors
     /// If its bytes are not canonical DAG-CBOR, or have no JSON form.
@@ -53,8 +57,8 @@ impl<'a> Record<'a> {
 
 /// The records of a repository in the order of their paths.
 ///
-/// Each was found by a strict walk over the tree, which is proved sound only when the last was
-/// handed over. After an error the iterator goes on with what stands beside it.
+/// They come from a strict walk over the tree, which is proved sound only after the last one. After an error
+/// the iterator skips the subtree at fault and continues.
 #[derive(Clone, Debug)]
 pub struct Records<'r, 'a> {
     archive: &'r Archive<'a>,
@@ -106,5 +110,54 @@ pub(super) fn record_block<'a>(
     match archive.block(&cid) {
         Some(block) => Ok((cid, block)),
         None => fail(Some(cid), RepoFault::MissingRecord),
+    }
+}
+
+/// Why a repository was not exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// It is incomplete, or its tree is not canonical. Nothing was written.
+    #[error(transparent)]
+    Repo(#[from] RepoError),
+    /// The output failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Repository<'_> {
+    /// Writes the repository in streamable order: only the blocks that its commit reaches, each once.
+    /// Source: the repository specification, "CAR File Serialization".
+    ///
+    /// The bytes depend on the repository alone, not on the archive from which it was read.
+    ///
+    /// # Errors
+    /// If a block is missing or the tree is not canonical, before anything is written; and if `out`
+    /// fails.
+    pub fn export<W: Write>(&self, out: W) -> Result<W, ExportError> {
+        self.for_each_block(|_, _| Ok::<_, ExportError>(()))?;
+        let mut car = Writer::new(out, &[self.root])?;
+        car.block(&self.root, self.block)?;
+        self.for_each_block(|cid, block| Ok::<_, ExportError>(car.block(cid, block)?))?;
+        Ok(car.into_inner())
+    }
+
+    /// Calls `visit` for each block below the commit, in streamable order.
+    fn for_each_block<E: From<RepoError>>(
+        &self,
+        mut visit: impl FnMut(&Cid, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut written = BlockSet::for_archive(self.archive.as_bytes());
+        let mut walk = self.walk(&TreeLimits::default());
+        while let Some(step) = walk.next() {
+            let (cid, block) =
+                match step.map_err(|error| RepoError::in_tree(error, &self.archive))? {
+                    Step::Node { cid, block } => (cid, block),
+                    Step::Record { value, .. } => record_block(&self.archive, value)?,
+                };
+            if written.insert(block) {
+                visit(&cid, block)?;
+            }
+        }
+        Ok(())
     }
 }

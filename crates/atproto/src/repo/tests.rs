@@ -1,12 +1,14 @@
-//! Exports read in any order, told apart from what is none, and written again.
+//! Tests of reading exports in any order, of rejecting what is not one, and of writing them again.
 
+use codec::AnyCid;
 use codec::car::{CarFault, Writer};
 use codec::cid::Codec;
 use proptest::prelude::*;
 
 use super::*;
 use crate::commit::{CommitFault, UnsignedCommit};
-use crate::mst::{TreeFault, key_height, node};
+use crate::mst::reference::encode_node;
+use crate::mst::{TreeFault, key_height};
 
 const DID: &str = "did:plc:wq4aajammjtxdomz3e23667t";
 const REV: &str = "3mptbypluud2a";
@@ -17,15 +19,10 @@ fn blocks(count: usize) -> Vec<(Cid, Vec<u8>)> {
     let keys: Vec<String> =
         keys.filter(|key| key_height(key.as_bytes()) == 0).take(count).collect();
     let records: Vec<(Cid, Vec<u8>)> = (0..count).map(|at| of(record(at))).collect();
-    let mut tree = Vec::new();
-    let mut writer = node::Writer::new(&mut tree, count);
-    let mut before = "";
-    for (key, (cid, _)) in keys.iter().zip(&records) {
-        let shared = key.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
-        writer.entry(shared, &key.as_bytes()[shared..], cid.as_cid_ref(), None);
-        before = key;
-    }
-    writer.finish(None);
+    let values: Vec<AnyCid> = records.iter().map(|(cid, _)| (*cid).into()).collect();
+    let entries: Vec<_> =
+        keys.iter().zip(&values).map(|(key, value)| (key.as_bytes(), value, None)).collect();
+    let tree = encode_node(None, &entries);
     let tree = of(tree);
     let unsigned = UnsignedCommit { did: DID, rev: REV, data: tree.0, prev: None };
     let commit = of(unsigned.with_signature(&[1; 64]));
@@ -36,7 +33,7 @@ fn of(block: Vec<u8>) -> (Cid, Vec<u8>) {
     (Cid::of(Codec::DagCbor, &block), block)
 }
 
-/// Every fourth record is the same one.
+/// Every fourth record is the same.
 fn record(at: usize) -> Vec<u8> {
     let number = if at % 4 == 3 { 3 } else { at as i64 };
     let mut out = codec::cbor::Encoder::new();
@@ -94,8 +91,8 @@ proptest! {
     }
 
     #[test]
-    fn blocks_whose_digests_begin_alike_are_told_apart(seeds in proptest::collection::btree_set(any::<u16>(), 2..60)) {
-        // Digests are given and not computed, so that they can be alike as no mined ones would be.
+    fn blocks_whose_digests_begin_alike_are_distinguished(seeds in proptest::collection::btree_set(any::<u16>(), 2..60)) {
+        // Digests are given and not computed, so that they can share more bytes than mined ones would.
         let cids: Vec<Cid> = seeds.iter().map(|seed| {
             let mut digest = [7; 32];
             digest[30..].copy_from_slice(&seed.to_be_bytes());
@@ -132,7 +129,7 @@ fn the_streamable_order_is_the_commit_then_each_node_then_its_records_and_each_b
 }
 
 #[test]
-fn every_truncation_is_refused_or_found_to_lack_a_block() {
+fn every_truncation_is_rejected_or_found_to_lack_a_block() {
     let whole = export(&blocks(5));
     for cut in 0..whole.len() {
         if let Ok(repository) = Repository::read(&whole[..cut], &Options::default()) {
@@ -156,7 +153,7 @@ fn without_a_root_or_its_block_there_is_no_repository() {
 }
 
 #[test]
-fn an_archive_without_roots_is_a_repository_to_who_knows_the_commit() {
+fn an_archive_without_roots_is_a_repository_given_its_commit() {
     let blocks = blocks(3);
     let bytes = archive(&[], &blocks);
     let archive = Archive::read(&bytes, &Options::default()).unwrap();
@@ -166,7 +163,7 @@ fn an_archive_without_roots_is_a_repository_to_who_knows_the_commit() {
 }
 
 #[test]
-fn what_the_root_names_must_be_a_commit_of_version_3() {
+fn the_root_must_be_a_commit_of_version_3() {
     let [commit, tree, record] = <[_; 3]>::try_from(blocks(1)).unwrap();
     let bytes = archive(&[tree.0], &[commit.clone(), tree.clone(), record]);
     let error = Repository::read(&bytes, &Options::default()).unwrap_err();
@@ -184,7 +181,7 @@ fn what_the_root_names_must_be_a_commit_of_version_3() {
 }
 
 #[test]
-fn a_wrong_hash_is_refused_or_noted_and_left_out() {
+fn a_block_with_a_wrong_hash_is_rejected_or_reported_and_omitted() {
     let mut blocks = blocks(300);
     let sound = export(&blocks);
     let (wrong, data) = &mut blocks[150];
@@ -209,7 +206,7 @@ fn a_wrong_hash_is_refused_or_noted_and_left_out() {
 }
 
 #[test]
-fn a_record_has_its_json_and_a_tree_that_is_none_its_place() {
+fn a_record_has_its_json_and_a_missing_tree_is_reported_with_its_cid() {
     let mut blocks = blocks(2);
     let bytes = export(&blocks);
     let repository = Repository::read(&bytes, &Options::default()).unwrap();
@@ -225,7 +222,7 @@ fn a_record_has_its_json_and_a_tree_that_is_none_its_place() {
 }
 
 #[test]
-fn a_difference_is_told_by_what_was_done() {
+fn a_diff_lists_the_changed_records() {
     let (old, new) = (export(&blocks(5)), export(&blocks(7)));
     let old = Repository::read(&old, &Options::default()).unwrap();
     let new = Repository::read(&new, &Options::default()).unwrap();

@@ -1,24 +1,23 @@
-//! Is this tree, all of it, the one that its records must have? Walked once, in key order, with
-//! every rule of canonical trees checked on the way.
+//! Checking that a whole tree is the one that its records must have: one walk in key order, with every rule
+//! of canonical trees checked.
 //!
 //! | rule | fault |
 //! |---|---|
 //! | every key in the layer of its hash, a child one layer below its parent | [`Layer`], [`SkippedLayer`] |
-//! | no empty node but the root of an empty tree | [`EmptyNode`] |
+//! | no empty node except the root of an empty tree | [`EmptyNode`] |
 //! | no root without an entry above a child | [`Untrimmed`] |
 //! | keys increase over the whole walk | [`Order`] |
 //! | prefixes whole, no key empty, links of the right kind, the bytes canonical | [`Node`](TreeFault::Node) |
-//! | every node at hand, and reached once | [`Missing`], [`Repeated`] |
-//! | bounds | [`Limit`] |
+//! | every node present, and reached once | [`Missing`], [`Repeated`] |
+//! | limits | [`Limit`] |
 //!
-//! A [`Walk`] is an iterator that lends: what it hands over before its end is provisional, and the
-//! tree is proved when the walk has ended without a fault. It may be asked on after a fault. It
-//! then leaves out what hangs below the fault and goes on beside it, so that asking to the end finds
-//! them all.
+//! A [`Walk`] is a lending iterator: its items are provisional until its end, and the tree is proved when
+//! the walk has ended without a fault. It may be continued after a fault: it skips the subtree at fault and
+//! continues beside it, so that a walk to the end finds all faults.
 //!
-//! A node is read when it is first reached and refused when it is reached again, so the cost is
-//! linear in the bytes of the blocks, whatever graph they make. Nothing recurses; the stack has at
-//! most [`MAX_HEIGHT`] + 1 frames.
+//! A node is read when it is first reached and rejected when it is reached again, so the cost is linear in
+//! the bytes of the blocks, whatever graph they form. There is no recursion; the stack has at most
+//! [`MAX_HEIGHT`] + 1 frames.
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -42,22 +41,22 @@
 //! [`Repeated`]: TreeFault::Repeated
 //! [`Limit`]: TreeFault::Limit
 
-mod heights;
-mod marks;
+mod layers;
 mod search;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use codec::{Cid, CidRef};
 
-pub use marks::BlockSet;
 pub use search::{SearchResult, search};
 
 use super::node::{Entries, Entry, KeyBuffer, Node, scan};
-use super::{BlockSource, Limit, MAX_HEIGHT, TreeError, TreeFault, TreeLimits, key_height};
-use heights::{Heights, key_at, key_offset};
+use super::{BlockSource, Limit, MAX_HEIGHT, TreeError, TreeFault, TreeLimits};
+use layers::{Child, Layer, LayerChecks, fault_of_empty, key_at, key_offset, layer_of};
 
-/// What a walk has met.
+/// The size of a walked tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Nodes.
@@ -84,8 +83,7 @@ pub fn check<'a>(
     Ok(walk.summary())
 }
 
-/// Walks a whole tree past its faults, and answers them in the order of the walk, at most
-/// `max_faults`.
+/// Walks a whole tree past its faults; returns at most `max_faults` of them, in the order of the walk.
 pub fn faults<'a>(
     root: Cid,
     source: impl BlockSource<'a>,
@@ -102,27 +100,27 @@ pub fn faults<'a>(
     faults
 }
 
-/// The key that a [`TreeError`] is about: that of the entry at `offset` of a node's block.
+/// The key at which a [`TreeError`] points: that of the entry at `offset` of a node's block.
 #[cold]
 pub fn key_of(block: &[u8], offset: usize) -> Option<Vec<u8>> {
     key_at(block, offset)
 }
 
-/// What a walk comes by.
+/// An item of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'w, 'a> {
-    /// A node, before everything that is below it.
+    /// A node, before everything below it.
     Node {
-        /// Its name.
+        /// The CID of the node.
         cid: Cid,
-        /// Its bytes.
+        /// The block of the node.
         block: &'a [u8],
     },
     /// A record, in key order.
     Record {
         /// The key: the record's path.
         key: &'w [u8],
-        /// The record's name.
+        /// The record's CID.
         value: CidRef<'a>,
     },
 }
@@ -132,83 +130,65 @@ pub enum Step<'w, 'a> {
 pub struct Walk<'a, S> {
     source: S,
     options: TreeLimits,
-    met: BlockSet,
-    /// The nodes from the root to where the walk is.
+    visited: BlockSet,
+    /// The nodes from the root to the current one.
     frames: Vec<Frame<'a>>,
-    /// The key of each frame's entry that came last. Buffers of frames that were left stay here, to
-    /// be used again.
+    /// The key of the last entry of each frame. Buffers of former frames are kept for reuse.
     // frames.len() <= keys.len()
     keys: Vec<KeyBuffer>,
     /// The child to enter next.
     next: Option<Child>,
     /// The last key where the walk left one node for another.
     last_key: Vec<u8>,
-    heights: Heights<'a>,
-    /// Found and not yet handed over, the last one first.
+    layer_checks: LayerChecks<'a>,
+    /// Faults that are not yet returned, the last one first.
     faults: Vec<TreeError>,
     summary: Summary,
 }
 
-/// A link that is to be followed.
-#[derive(Clone, Copy, Debug)]
-struct Child {
-    cid: Cid,
-    layer: Layer,
-}
-
-/// In which layer a node belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layer {
-    /// No key was met yet that would tell: this is the root, or hangs below an empty one.
-    Unknown,
-    At(u8),
-    /// Below the leaves, where nothing may be.
-    Below,
-}
-
-/// A node on the way from the root.
+/// A node on the path from the root.
 #[derive(Clone, Debug)]
 struct Frame<'a> {
     cid: Cid,
     block: &'a [u8],
     layer: Layer,
     entries: Entries<'a>,
-    /// Whether the walk comes from another node, so that the next key has to be held against the last
-    /// one of that. Inside a node its scanner has done so.
+    /// Whether the walk comes from another node, so that the next key must be compared with the last key of
+    /// that node. Within a node the scanner has compared them.
     is_edge: bool,
 }
 
 impl<'a, S: BlockSource<'a>> Walk<'a, S> {
-    /// A walk over the tree of `root`. The blocks may lie anywhere.
+    /// A walk over the tree of `root`. The blocks may be anywhere in memory.
     pub fn new(root: Cid, source: S, options: &TreeLimits) -> Self {
         Self::in_archive(root, source, &[], options)
     }
 
-    /// A walk over the tree of `root`, whose blocks lie in `archive`, a CAR: they are then told apart
-    /// by a bit each.
+    /// A walk over the tree of `root`, whose blocks are in `archive`, a CAR: visited blocks then take one bit
+    /// each.
     pub fn in_archive(root: Cid, source: S, archive: &[u8], options: &TreeLimits) -> Self {
         Self {
             source,
             options: *options,
-            met: BlockSet::for_archive(archive),
+            visited: BlockSet::for_archive(archive),
             frames: Vec::new(),
             keys: Vec::new(),
             next: Some(Child { cid: root, layer: Layer::Unknown }),
             last_key: Vec::new(),
-            heights: Heights::default(),
+            layer_checks: LayerChecks::default(),
             faults: Vec::new(),
             summary: Summary::default(),
         }
     }
 
-    /// What was met so far.
+    /// The size of the tree so far.
     pub fn summary(&self) -> Summary {
         self.summary
     }
 
-    /// Goes on to the next node, record or fault. `None` is the end: if no fault came before it, the
-    /// tree is canonical and every node of it at hand.
-    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend")]
+    /// Advances to the next node, record or fault. `None` is the end: if there was no fault, the tree is
+    /// canonical and complete.
+    #[expect(clippy::should_implement_trait, reason = "an `Iterator` cannot lend")]
     pub fn next(&mut self) -> Option<Result<Step<'_, 'a>, TreeError>> {
         loop {
             if let Some(fault) = self.faults.pop() {
@@ -229,7 +209,7 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
                 self.leave();
                 continue;
             };
-            match self.follow(&entry) {
+            match self.advance(&entry) {
                 Ok(()) => {
                     let key = self.keys[self.frames.len() - 1].as_bytes();
                     return Some(Ok(Step::Record { key, value: entry.value }));
@@ -239,34 +219,34 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         }
     }
 
-    /// Hands over what the keys that wait are found to be, and then `fault`: the keys came before.
+    /// Queues the faults of the pending keys, and then `fault`, which comes after them.
     fn queue(&mut self, fault: Option<TreeError>) {
         self.faults.extend(fault);
-        self.faults.extend(self.heights.check().drain(..).rev());
+        self.faults.extend(self.layer_checks.check().drain(..).rev());
     }
 
-    /// Reads the node that is next.
+    /// Reads the next node.
     fn enter(&mut self, child: Child) -> Result<&'a [u8], TreeError> {
-        if self.heights.is_ready() {
+        if self.layer_checks.is_ready() {
             self.queue(None);
         }
-        let refuse = |fault| Err(TreeError::at(child.cid, 0, fault));
+        let reject = |fault| Err(TreeError::at(child.cid, 0, fault));
         if child.layer == Layer::Below || self.frames.len() > MAX_HEIGHT as usize {
-            return refuse(TreeFault::Layer);
+            return reject(TreeFault::Layer);
         }
         if self.summary.nodes == self.options.max_nodes {
             self.frames.clear();
-            return refuse(TreeFault::Limit(Limit::Nodes));
+            return reject(TreeFault::Limit(Limit::Nodes));
         }
         let Some(block) = self.source.block(&child.cid) else {
-            return refuse(TreeFault::Missing);
+            return reject(TreeFault::Missing);
         };
-        if !self.met.insert(block) {
-            return refuse(TreeFault::Repeated);
+        if !self.visited.insert(block) {
+            return reject(TreeFault::Repeated);
         }
         let layer = self.layer_of(child, block)?;
         if let Layer::At(layer) = layer {
-            self.heights.begin(child.cid, block, layer);
+            self.layer_checks.begin(child.cid, block, layer);
         }
         if self.keys.len() == self.frames.len() {
             self.keys.push(KeyBuffer::new());
@@ -275,12 +255,12 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         let mut children = 0;
         let visit = |key: &KeyBuffer, entry: &Entry<'_>| {
             children += usize::from(entry.right.is_some());
-            self.heights.push(key.as_bytes());
+            self.layer_checks.push(key.as_bytes());
         };
         let node = match scan(block, key, visit) {
             Ok(node) => node,
             Err(error) => {
-                self.heights.drop_last();
+                self.layer_checks.drop_last();
                 return Err(TreeError::node(child.cid, error));
             }
         };
@@ -300,7 +280,7 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         Ok(block)
     }
 
-    /// The layer in which the node of `block` stands.
+    /// The layer of the node of `block`.
     #[inline]
     fn layer_of(&mut self, child: Child, block: &[u8]) -> Result<Layer, TreeError> {
         if child.layer != Layer::Unknown {
@@ -314,9 +294,9 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         Ok(layer)
     }
 
-    /// Goes on to an entry of the node where the walk is.
+    /// Advances to an entry of the current node.
     #[inline]
-    fn follow(&mut self, entry: &Entry<'a>) -> Result<(), TreeError> {
+    fn advance(&mut self, entry: &Entry<'a>) -> Result<(), TreeError> {
         let depth = self.frames.len() - 1;
         let frame = &mut self.frames[depth];
         let key = self.keys[depth].advance(entry);
@@ -342,10 +322,10 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         Ok(())
     }
 
-    /// Goes back to the parent of a node whose entries are used up.
+    /// Returns to the parent of a node whose entries are exhausted.
     fn leave(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
-        // Else the walk comes from a child, whose last key is the later one.
+        // Otherwise the walk comes from a child, whose last key is greater.
         if !frame.is_edge {
             self.last_key.clear();
             self.last_key.extend_from_slice(self.keys[self.frames.len()].as_bytes());
@@ -356,30 +336,53 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
     }
 }
 
-/// The layer in which a node stands: as its parent says, or else as its first key does.
-fn layer_of(layer: Layer, node: &Node<'_>) -> Layer {
-    match (layer, node.entries().next()) {
-        (Layer::Unknown, Some(first)) => Layer::At(key_height(first.suffix)),
-        _ => layer,
-    }
+/// A set of blocks, identified by their addresses: one bit for each block of an archive, in which two blocks
+/// start more than 32 bytes apart, because each follows its own CID.
+#[derive(Clone, Debug)]
+pub struct BlockSet {
+    /// Address of the archive.
+    start: usize,
+    /// One bit for every [`BYTES_PER_BIT`] bytes of the archive.
+    bits: Vec<u64>,
+    /// Addresses of blocks outside the archive.
+    others: BTreeSet<usize>,
 }
 
-/// What is wrong with a node without entries that has this child.
-fn fault_of_empty(is_root: bool, left: Option<Cid>) -> Option<TreeFault> {
-    match (is_root, left) {
-        (true, Some(_)) => Some(TreeFault::Untrimmed),
-        (false, None) => Some(TreeFault::EmptyNode),
-        (true, None) | (false, Some(_)) => None,
+impl BlockSet {
+    /// The empty set. Blocks of `archive`, a CAR, cost a 256th of its length whatever their number; others
+    /// cost an entry in a set each.
+    pub fn for_archive(archive: &[u8]) -> Self {
+        let bits = vec![0; archive.len().div_ceil(64 * BYTES_PER_BIT)];
+        Self { start: archive.as_ptr() as usize, bits, others: BTreeSet::new() }
     }
-}
 
-impl Layer {
-    /// The layer of a child of a node that stands here.
-    fn below(self) -> Self {
-        match self {
-            Self::Unknown => Self::Unknown,
-            Self::At(0) | Self::Below => Self::Below,
-            Self::At(layer) => Self::At(layer - 1),
+    /// Whether the set has a block.
+    #[inline]
+    pub fn contains(&self, block: &[u8]) -> bool {
+        let address = block.as_ptr() as usize;
+        let bit = address.wrapping_sub(self.start) / BYTES_PER_BIT;
+        match self.bits.get(bit / 64) {
+            Some(word) => *word >> (bit % 64) & 1 != 0,
+            None => self.others.contains(&address),
+        }
+    }
+
+    /// Adds a block; returns whether it is new. Only the address counts, also of an empty block.
+    #[inline]
+    pub fn insert(&mut self, block: &[u8]) -> bool {
+        let address = block.as_ptr() as usize;
+        let bit = address.wrapping_sub(self.start) / BYTES_PER_BIT;
+        match self.bits.get_mut(bit / 64) {
+            Some(word) => {
+                let mask = 1 << (bit % 64);
+                let is_new = *word & mask == 0;
+                *word |= mask;
+                is_new
+            }
+            None => self.others.insert(address),
         }
     }
 }
+
+/// Blocks start farther apart than this: each has 36 bytes of CID before it.
+const BYTES_PER_BIT: usize = 32;

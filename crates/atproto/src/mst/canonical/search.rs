@@ -1,108 +1,108 @@
-//! Which record does a tree have under a key, shown by as few nodes as that takes?
+//! Searching a key in a tree with a check of every node on its path: a proof by as few nodes as possible.
 
 use codec::{Cid, CidRef};
 
-use super::heights::{Heights, key_offset};
-use super::{Child, Layer, fault_of_empty, layer_of};
+use super::layers::{Child, Layer, LayerChecks, fault_of_empty, key_offset, layer_of};
 use crate::mst::node::{Entry, KeyBuffer, Node};
 use crate::mst::{BlockSource, TreeError, TreeFault};
 
-/// What looking for a key has found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchResult<'a> {
     /// The record under the key; `None` proves that there is none.
     pub value: Option<CidRef<'a>>,
-    /// The nodes on the way, from the root to the one that has the key, or whose slot for it is empty.
+    /// The nodes on the path, from the root to the one that has the key, or whose slot for it is empty.
     pub nodes: Vec<(Cid, &'a [u8])>,
 }
 
-/// Looks for a key, and checks every node on the way by all rules of canonical trees that it and its
-/// parents can show.
+/// Searches a key, and checks every node on the path by all rules of canonical trees that it and its parents
+/// can show.
 ///
 /// # Errors
-/// If a node on the way is missing or breaks a rule.
+/// If a node on the path is missing or breaks a rule.
 pub fn search<'a>(
     root: Cid,
     source: impl BlockSource<'a>,
     key: &[u8],
 ) -> Result<SearchResult<'a>, TreeError> {
     let mut nodes = Vec::new();
-    let mut bounds = Bounds { before: Vec::new(), behind: None };
+    let mut bounds = KeyRange { prev: Vec::new(), next: None };
     let mut child = Child { cid: root, layer: Layer::Unknown };
     loop {
-        let refuse = |fault| Err(TreeError::at(child.cid, 0, fault));
+        let reject = |fault| Err(TreeError::at(child.cid, 0, fault));
         if child.layer == Layer::Below {
-            return refuse(TreeFault::Layer);
+            return reject(TreeFault::Layer);
         }
-        let Some(block) = source.block(&child.cid) else { return refuse(TreeFault::Missing) };
+        let Some(block) = source.block(&child.cid) else { return reject(TreeFault::Missing) };
         let node = Node::parse(block).map_err(|error| TreeError::node(child.cid, error))?;
         let layer = layer_of(child.layer, &node);
         if node.is_empty()
             && let Some(fault) = fault_of_empty(nodes.is_empty(), node.left())
         {
-            return refuse(fault);
+            return reject(fault);
         }
         nodes.push((child.cid, block));
-        let place = find(child.cid, block, &node, layer, key, &mut bounds)?;
-        child = match place {
-            Place::Here(value) => return Ok(SearchResult { value: Some(value), nodes }),
-            Place::Below(None) => return Ok(SearchResult { value: None, nodes }),
-            Place::Below(Some(cid)) => Child { cid, layer: layer.below() },
+        let position = find(child.cid, block, &node, layer, key, &mut bounds)?;
+        child = match position {
+            Position::Here(value) => return Ok(SearchResult { value: Some(value), nodes }),
+            Position::Below(None) => return Ok(SearchResult { value: None, nodes }),
+            Position::Below(Some(cid)) => Child { cid, layer: layer.below() },
         };
     }
 }
 
-/// The keys between which those of a node must lie.
-struct Bounds {
+/// The keys between which the keys of a node must lie.
+struct KeyRange {
     /// Empty at the left edge of the tree.
-    before: Vec<u8>,
+    prev: Vec<u8>,
     /// `None` at the right edge.
-    behind: Option<Vec<u8>>,
+    next: Option<Vec<u8>>,
 }
 
-/// Where a key stands, as seen from a node.
-enum Place<'a> {
+/// The position of a key relative to a node.
+enum Position<'a> {
     Here(CidRef<'a>),
     Below(Option<Cid>),
 }
 
-/// Finds the place of a key, checking all entries of the node, and narrows the bounds to that place.
+/// Finds the position of a key, checking all entries of the node, and narrows the bounds to it.
 fn find<'a>(
     cid: Cid,
     block: &'a [u8],
     node: &Node<'a>,
     layer: Layer,
-    wanted: &[u8],
-    bounds: &mut Bounds,
-) -> Result<Place<'a>, TreeError> {
-    let mut heights = Heights::default();
+    target: &[u8],
+    bounds: &mut KeyRange,
+) -> Result<Position<'a>, TreeError> {
+    let mut layer_checks = LayerChecks::default();
     if let Layer::At(layer) = layer {
-        heights.begin(cid, block, layer);
+        layer_checks.begin(cid, block, layer);
     }
-    let mut place = Place::Below(node.left());
+    let mut position = Position::Below(node.left());
     let mut key = KeyBuffer::new();
-    let outer = Bounds { before: bounds.before.clone(), behind: bounds.behind.clone() };
+    let outer = KeyRange { prev: bounds.prev.clone(), next: bounds.next.clone() };
     let mut is_passed = false;
     for entry in node.entries() {
         let key = key.advance(&entry);
-        heights.push(key);
+        layer_checks.push(key);
         outer.check(key, cid, block, &entry)?;
-        if key <= wanted {
-            let is_here = key == wanted;
-            place = if is_here { Place::Here(entry.value) } else { Place::Below(entry.right) };
-            bounds.before = key.to_vec();
+        if key <= target {
+            let is_here = key == target;
+            position =
+                if is_here { Position::Here(entry.value) } else { Position::Below(entry.right) };
+            bounds.prev = key.to_vec();
         } else if !is_passed {
-            bounds.behind = Some(key.to_vec());
+            bounds.next = Some(key.to_vec());
             is_passed = true;
         }
     }
-    match heights.check().first() {
+    match layer_checks.check().first() {
         Some(fault) => Err(*fault),
-        None => Ok(place),
+        None => Ok(position),
     }
 }
 
-impl Bounds {
+impl KeyRange {
     fn check(
         &self,
         key: &[u8],
@@ -110,8 +110,8 @@ impl Bounds {
         block: &[u8],
         entry: &Entry<'_>,
     ) -> Result<(), TreeError> {
-        let is_behind = self.behind.as_ref().is_some_and(|behind| key >= behind.as_slice());
-        if key > self.before.as_slice() && !is_behind {
+        let is_beyond = self.next.as_ref().is_some_and(|next| key >= next.as_slice());
+        if key > self.prev.as_slice() && !is_beyond {
             return Ok(());
         }
         Err(TreeError::at(cid, key_offset(block, entry.suffix), TreeFault::Order))

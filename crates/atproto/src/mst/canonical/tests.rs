@@ -1,16 +1,18 @@
-//! Sound trees are walked in key order, and each broken rule is told with its node and its place.
+//! Tests that sound trees are walked in key order, and that each broken rule is reported with its node and
+//! offset.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use codec::Cid;
 use codec::cid::Codec;
+use codec::{AnyCid, Cid};
 use proptest::prelude::*;
 
 use super::*;
-use crate::mst::MAX_NODE_ENTRIES;
-use crate::mst::node::{NodeFault, Writer};
+use crate::mst::node::NodeFault;
+use crate::mst::reference::{self, encode_node};
+use crate::mst::{MAX_NODE_ENTRIES, key_height};
 
-/// Blocks made for a test.
+/// Blocks of a test.
 #[derive(Clone, Default)]
 struct Blocks(BTreeMap<Cid, Vec<u8>>);
 
@@ -27,40 +29,26 @@ impl Blocks {
         cid
     }
 
-    /// A node as it should be written, whatever its keys.
+    /// A well-encoded node of any ascending keys.
     fn node(&mut self, left: Option<Cid>, entries: &[(&str, Option<Cid>)]) -> Cid {
-        let mut block = Vec::new();
-        let mut writer = Writer::new(&mut block, entries.len());
-        let mut before: &str = "";
-        for (key, right) in entries {
-            let shared = key.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
-            writer.entry(shared, &key.as_bytes()[shared..], value().as_cid_ref(), right.as_ref());
-            before = key;
-        }
-        writer.finish(left.as_ref());
-        self.add(block)
+        let value = AnyCid::from(value());
+        let entries: Vec<_> =
+            entries.iter().map(|(key, right)| (key.as_bytes(), &value, *right)).collect();
+        self.add(encode_node(left.as_ref(), &entries))
     }
 
-    /// The tree of these keys, by the book.
+    /// The tree of these keys, by the reference.
     fn tree(&mut self, keys: &[&str]) -> Cid {
-        let height = keys.iter().map(|key| key_height(key.as_bytes())).max().unwrap_or(0);
-        self.subtree(keys, height)
-    }
-
-    fn subtree(&mut self, keys: &[&str], layer: u8) -> Cid {
-        let is_here = |key: &&str| key_height(key.as_bytes()) == layer;
-        let mut child = |keys: &[&str]| (!keys.is_empty()).then(|| self.subtree(keys, layer - 1));
-        let left_len = keys.iter().position(is_here).unwrap_or(keys.len());
-        let left = child(&keys[..left_len]);
-        let groups = keys[left_len..].chunk_by(|_, next| !is_here(next));
-        let entries: Vec<_> = groups.map(|group| (group[0], child(&group[1..]))).collect();
-        self.node(left, &entries)
+        let records: Vec<(&str, Cid)> = keys.iter().map(|key| (*key, value())).collect();
+        let built = reference::build(&records);
+        self.0.extend(built.nodes().clone());
+        built.root()
     }
 
     fn faults(&self, root: Cid) -> Vec<(Option<Cid>, TreeFault)> {
         let faults = faults(root, self, &TreeLimits::default(), 1000);
         let first = check(root, self, &TreeLimits::default()).err();
-        assert_eq!(faults.first().copied(), first, "the first of all is the one that ends a check");
+        assert_eq!(faults.first().copied(), first, "the first fault ends a check");
         faults.into_iter().map(|error| (error.cid, error.fault)).collect()
     }
 
@@ -86,7 +74,7 @@ fn value() -> Cid {
     Cid::of(Codec::DagCbor, b"a record")
 }
 
-/// Keys in increasing order, one of each of these heights.
+/// Ascending keys, one of each of these heights.
 fn keys<const N: usize>(heights: [u8; N]) -> [String; N] {
     let mut numbers = 0..;
     heights.map(|height| {
@@ -115,7 +103,7 @@ fn an_empty_node_between_a_key_and_a_deeper_one_is_sound() {
 
 proptest! {
     #[test]
-    fn what_is_built_is_walked_in_key_order(numbers in proptest::collection::btree_set(0u32..100_000, 0..300)) {
+    fn a_tree_is_walked_in_key_order(numbers in proptest::collection::btree_set(0u32..100_000, 0..300)) {
         let keys: Vec<String> = numbers.iter().map(|n| format!("app.test/{n:06}")).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let mut blocks = Blocks::default();
@@ -126,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn a_search_finds_what_is_there_and_proves_what_is_not_by_the_nodes_it_names(
+    fn a_search_proves_presence_and_absence_by_the_nodes_that_it_returns(
         numbers in proptest::collection::btree_set(0u32..3_000, 0..200),
         wanted in 0u32..3_000,
     ) {
@@ -161,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_nobody_thought_of_end_in_a_verdict(blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 1..5)) {
+    fn a_walk_over_random_bytes_ends(blocks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 1..5)) {
         let mut made = Blocks::default();
         let cids: Vec<Cid> = blocks.into_iter().map(|block| made.add(block)).collect();
         let root = made.node(Some(cids[0]), &[("c/0000001", cids.get(1).copied())]);
@@ -170,7 +158,7 @@ proptest! {
 }
 
 #[test]
-fn keys_in_another_layer_than_their_hash_are_refused_once_a_node() {
+fn keys_in_another_layer_than_their_hash_are_rejected_once_a_node() {
     let mut blocks = Blocks::default();
     let [a, b, c, d] = keys([1, 0, 2, 1]);
     let root = blocks.node(None, &[(&a, None), (&b, None), (&c, None), (&d, None)]);
@@ -181,7 +169,7 @@ fn keys_in_another_layer_than_their_hash_are_refused_once_a_node() {
 }
 
 #[test]
-fn a_child_that_skips_a_layer_is_refused() {
+fn a_child_that_skips_a_layer_is_rejected() {
     let mut blocks = Blocks::default();
     let [low, high] = keys([0, 2]);
     let child = blocks.node(None, &[(&low, None)]);
@@ -190,7 +178,7 @@ fn a_child_that_skips_a_layer_is_refused() {
 }
 
 #[test]
-fn a_child_as_high_as_its_parent_is_refused() {
+fn a_child_as_high_as_its_parent_is_rejected() {
     let mut blocks = Blocks::default();
     let [a, b] = keys([2, 2]);
     let child = blocks.node(None, &[(&a, None)]);
@@ -199,7 +187,7 @@ fn a_child_as_high_as_its_parent_is_refused() {
 }
 
 #[test]
-fn nothing_may_hang_below_the_leaves() {
+fn a_child_of_a_leaf_is_rejected() {
     let mut blocks = Blocks::default();
     let [a, b] = keys([0, 0]);
     let child = blocks.node(None, &[(&a, None)]);
@@ -208,7 +196,7 @@ fn nothing_may_hang_below_the_leaves() {
 }
 
 #[test]
-fn a_subtree_on_the_wrong_side_of_its_neighbour_is_refused() {
+fn a_subtree_on_the_wrong_side_of_its_neighbor_is_rejected() {
     let [a, b, c] = keys([0, 1, 0]);
     let mut blocks = Blocks::default();
     let too_great = blocks.node(None, &[(&c, None)]);
@@ -220,7 +208,7 @@ fn a_subtree_on_the_wrong_side_of_its_neighbour_is_refused() {
 }
 
 #[test]
-fn a_key_behind_a_child_is_held_against_the_last_key_below_that() {
+fn a_key_after_a_child_is_compared_with_the_last_key_below_it() {
     let [mid, top, last] = keys([1, 2, 0]);
     let mut blocks = Blocks::default();
     let leaf = blocks.node(None, &[(&last, None)]);
@@ -230,7 +218,7 @@ fn a_key_behind_a_child_is_held_against_the_last_key_below_that() {
 }
 
 #[test]
-fn an_empty_node_below_the_root_and_an_untrimmed_root_are_refused() {
+fn an_empty_node_below_the_root_and_an_untrimmed_root_are_rejected() {
     let [a, b] = keys([0, 1]);
     let mut blocks = Blocks::default();
     let empty = blocks.node(None, &[]);
@@ -242,7 +230,7 @@ fn an_empty_node_below_the_root_and_an_untrimmed_root_are_refused() {
 }
 
 #[test]
-fn a_node_that_is_none_costs_only_its_own_subtree() {
+fn a_malformed_node_costs_only_its_own_subtree() {
     let [a, b, c, d, e] = keys([0, 1, 0, 1, 0]);
     let mut blocks = Blocks::default();
     let left = blocks.add(b"\xa1\x61e\x80".to_vec());
@@ -255,7 +243,7 @@ fn a_node_that_is_none_costs_only_its_own_subtree() {
 }
 
 #[test]
-fn a_search_refuses_what_its_nodes_show_to_be_wrong() {
+fn a_search_rejects_the_faults_that_its_nodes_show() {
     let [a, b, c, d] = keys([0, 1, 0, 1]);
     let mut blocks = Blocks::default();
     let fault = |blocks: &Blocks, root, key: &str| {
@@ -283,7 +271,7 @@ fn a_search_refuses_what_its_nodes_show_to_be_wrong() {
 }
 
 #[test]
-fn graphs_that_would_blow_up_end_at_the_node_that_comes_again() {
+fn graphs_of_exponential_size_end_at_the_repeated_node() {
     let [low, ..] = keys([0]);
     let mut blocks = Blocks::default();
     let mut node = blocks.node(None, &[(&low, None)]);
@@ -305,9 +293,9 @@ fn graphs_that_would_blow_up_end_at_the_node_that_comes_again() {
 }
 
 #[test]
-fn a_source_that_lies_in_a_circle_is_walked_to_an_end() {
-    struct Circle(Vec<u8>);
-    impl<'a> BlockSource<'a> for &'a Circle {
+fn a_cyclic_source_is_walked_to_an_end() {
+    struct Cycle(Vec<u8>);
+    impl<'a> BlockSource<'a> for &'a Cycle {
         fn block(&self, _: &Cid) -> Option<&'a [u8]> {
             Some(&self.0)
         }
@@ -315,14 +303,14 @@ fn a_source_that_lies_in_a_circle_is_walked_to_an_end() {
     let mut blocks = Blocks::default();
     let [key] = keys([1]);
     let cid = blocks.node(Some(value()), &[(&key, Some(value()))]);
-    let circle = Circle(blocks.0[&cid].clone());
-    let found = faults(cid, &circle, &TreeLimits::default(), 1000);
+    let cycle = Cycle(blocks.0[&cid].clone());
+    let found = faults(cid, &cycle, &TreeLimits::default(), 1000);
     let fault = TreeError { cid: Some(value()), offset: 0, fault: TreeFault::Repeated };
     assert_eq!(found, [fault, fault]);
 }
 
 #[test]
-fn bounds_end_the_walk() {
+fn limits_end_the_walk() {
     let [a, b, c] = keys([0, 1, 0]);
     let mut blocks = Blocks::default();
     let root = blocks.tree(&[&a, &b, &c]);
@@ -336,7 +324,7 @@ fn bounds_end_the_walk() {
 }
 
 #[test]
-fn a_node_of_more_entries_than_are_hashed_together_is_checked_to_the_last() {
+fn a_node_of_more_entries_than_a_batch_is_checked_to_the_last() {
     let mut blocks = Blocks::default();
     let all: Vec<String> = (0..2000).map(|number| format!("c/{number:07}")).collect();
     let mut low: Vec<(&str, Option<Cid>)> = all
@@ -358,7 +346,7 @@ fn a_node_of_more_entries_than_are_hashed_together_is_checked_to_the_last() {
 }
 
 #[test]
-fn a_walk_over_an_archive_tells_its_blocks_apart_as_one_over_a_map() {
+fn a_walk_in_an_archive_distinguishes_blocks_as_one_over_a_map_does() {
     let [a, b, c, d] = keys([0, 1, 0, 2]);
     let mut blocks = Blocks::default();
     let root = blocks.tree(&[&a, &b, &c, &d]);
@@ -373,7 +361,7 @@ fn a_walk_over_an_archive_tells_its_blocks_apart_as_one_over_a_map() {
         step.unwrap();
     }
     assert_eq!(walk.summary(), check(root, &blocks, &TreeLimits::default()).unwrap());
-    let mut marks = BlockSet::for_archive(&archive);
-    assert!(read.blocks.iter().all(|block| marks.insert(block.data)));
-    assert!(!read.blocks.iter().any(|block| marks.insert(block.data)));
+    let mut blocks = BlockSet::for_archive(&archive);
+    assert!(read.blocks.iter().all(|block| blocks.insert(block.data)));
+    assert!(!read.blocks.iter().any(|block| blocks.insert(block.data)));
 }

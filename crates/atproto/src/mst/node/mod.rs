@@ -1,14 +1,14 @@
-//! What does this block say, if it is a node of a tree?
+//! Nodes of a tree: parsing, writing, and the rules that one block can break.
 //!
 //! ```text
 //! node  := {"e": [entry, …], "l": link or null}
 //! entry := {"k": rest of the key, "p": bytes shared with the key before, "t": link or null, "v": link}
 //! ```
 //!
-//! `l` is the child before the first key, `t` the child behind a key, `v` the record. All fields must
-//! be there, and no others. Here are the rules that one block can break: canonical DAG-CBOR, whole
-//! prefixes, increasing keys, links of the right kind. In which layer the keys belong, and whether
-//! they lie between those of the parent, is asked by who knows the parent.
+//! `l` is the child before the first key, `t` the child after a key, `v` the record. All fields are
+//! required, and no others are allowed. The rules checked here are those that one block can break: canonical
+//! DAG-CBOR, whole prefixes, ascending keys, links of the right kind. The layer of the keys, and that they
+//! lie between those of the parent, is checked where the parent is known.
 //!
 //! ```
 //! use wireproof_atproto::mst::node::{KeyBuffer, Node};
@@ -29,39 +29,38 @@
 //! # Ok::<(), wireproof_atproto::mst::node::NodeError>(())
 //! ```
 
-mod error;
-mod key;
 mod scan;
 #[cfg(test)]
 mod tests;
 mod write;
 
+use codec::cbor::{DecodeError, Reason};
 use codec::{Cid, CidRef};
 
-pub use error::{NodeError, NodeFault};
-pub use key::KeyBuffer;
+use super::{Limit, MAX_KEY_BYTES};
+
 pub(super) use scan::{first_key, scan};
 pub use write::Writer;
 
-/// A node as it stands in its block.
+/// A node, borrowed from its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node<'a> {
-    /// `len` entries that were read before.
+    /// `len` entries that are already checked.
     entries: &'a [u8],
     len: usize,
     left: Option<Cid>,
 }
 
-/// A key of a node, with its record and the child behind it.
+/// A key of a node, with its record and the child after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// How many bytes the key shares with the one before it in the node.
+    /// Length of the prefix that the key shares with the one before it in the node.
     pub prefix_len: usize,
-    /// The rest of the key, which is not empty.
+    /// The rest of the key, never empty.
     pub suffix: &'a [u8],
     /// The record.
     pub value: CidRef<'a>,
-    /// The child behind the key.
+    /// The child after the key.
     pub right: Option<Cid>,
 }
 
@@ -80,7 +79,7 @@ impl<'a> Node<'a> {
         self.left
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -102,7 +101,7 @@ impl<'a> Node<'a> {
 /// The entries of a node in the order of their keys.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
-    /// `len` entries that were read before.
+    /// `len` entries that are already checked.
     rest: &'a [u8],
     len: usize,
 }
@@ -113,7 +112,7 @@ impl<'a> Iterator for Entries<'a> {
     #[inline]
     fn next(&mut self) -> Option<Entry<'a>> {
         self.len = self.len.checked_sub(1)?;
-        let (entry, rest) = scan::read_again(self.rest);
+        let (entry, rest) = scan::reread(self.rest);
         self.rest = rest;
         Some(entry)
     }
@@ -124,3 +123,152 @@ impl<'a> Iterator for Entries<'a> {
 }
 
 impl ExactSizeIterator for Entries<'_> {}
+
+/// The key of the last entry, from which the next entry takes its prefix.
+#[derive(Clone, Debug)]
+pub struct KeyBuffer {
+    bytes: [u8; MAX_KEY_BYTES],
+    // len <= MAX_KEY_BYTES
+    len: usize,
+}
+
+impl KeyBuffer {
+    /// A buffer before the first entry of a node.
+    #[inline]
+    pub fn new() -> Self {
+        Self { bytes: [0; MAX_KEY_BYTES], len: 0 }
+    }
+
+    /// Resets the buffer to before the first entry, for another node.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// The current key.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// Advances to the next entry of a parsed node; returns its key.
+    ///
+    /// # Panics
+    /// If the entry does not follow the one before: the first entry of a node needs a clear buffer.
+    #[inline]
+    pub fn advance(&mut self, entry: &Entry<'_>) -> &[u8] {
+        assert!(entry.prefix_len <= self.len, "entries must be read in order from a clear buffer");
+        self.set(entry.prefix_len, entry.suffix);
+        self.as_bytes()
+    }
+
+    /// Advances to an entry, which must follow the one before by the rules of a node.
+    #[inline(always)]
+    fn try_advance(&mut self, prefix_len: usize, suffix: &[u8]) -> Result<(), NodeFault> {
+        let Some(first) = suffix.first() else { return Err(NodeFault::EmptyKey) };
+        // The previous key either ends with the prefix, or continues with a lesser byte.
+        let is_greater = match self.as_bytes().get(prefix_len) {
+            Some(prev) => prev < first,
+            None => prefix_len == self.len,
+        };
+        let len = prefix_len.saturating_add(suffix.len());
+        if !is_greater || len > MAX_KEY_BYTES {
+            return Err(self.fault(prefix_len, *first));
+        }
+        self.set(prefix_len, suffix);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn set(&mut self, prefix_len: usize, suffix: &[u8]) {
+        let len = prefix_len + suffix.len();
+        self.bytes[prefix_len..len].copy_from_slice(suffix);
+        self.len = len;
+    }
+
+    #[cold]
+    fn fault(&self, prefix_len: usize, first: u8) -> NodeFault {
+        match self.as_bytes().get(prefix_len) {
+            Some(prev) if *prev > first => NodeFault::Order,
+            Some(prev) if *prev == first => NodeFault::Prefix,
+            None if prefix_len > self.len => NodeFault::Prefix,
+            _ => NodeFault::Limit(Limit::KeyBytes),
+        }
+    }
+}
+
+impl Default for KeyBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A broken rule of a node, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at byte {offset} of the node: {fault}")]
+pub struct NodeError {
+    /// Bytes from the start of the block to the part that breaks the rule.
+    pub offset: usize,
+    /// The broken rule.
+    pub fault: NodeFault,
+}
+
+/// A rule of nodes, or of DAG-CBOR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeFault {
+    /// The block is not canonical DAG-CBOR.
+    #[error("{0}")]
+    Cbor(Reason),
+    /// The maps are not exactly {e, l} and {k, p, t, v}, each field of its kind.
+    #[error("a node is a map of e and l, and an entry one of k, p, t and v")]
+    Shape,
+    /// A link to a child names something other than DAG-CBOR under SHA-256.
+    #[error("a child must be DAG-CBOR under SHA-256")]
+    Link,
+    /// The stated prefix is not the whole of what the key shares with the one before it.
+    #[error("the prefix must be all that the key shares with the one before it")]
+    Prefix,
+    /// Nothing follows the prefix.
+    #[error("nothing of the key follows its prefix")]
+    EmptyKey,
+    /// A key is not greater than the one before it.
+    #[error("a key is out of order")]
+    Order,
+    /// A limit is exceeded.
+    #[error("{0}")]
+    Limit(Limit),
+}
+
+impl NodeFault {
+    /// The rule's stable code, such as `tree/prefix`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Cbor(_) => "tree/cbor",
+            Self::Shape => "tree/shape",
+            Self::Link => "tree/link",
+            Self::Prefix => "tree/prefix",
+            Self::EmptyKey => "tree/empty-key",
+            Self::Order => "tree/order",
+            Self::Limit(_) => "tree/limit",
+        }
+    }
+}
+
+/// The error of a fault at the start of `rest`, in a block of `len` bytes.
+#[cold]
+#[inline(never)]
+fn fail<T>(len: usize, rest: &[u8], fault: NodeFault) -> Result<T, NodeError> {
+    Err(NodeError { offset: len - rest.len(), fault })
+}
+
+impl From<DecodeError> for NodeError {
+    #[cold]
+    fn from(error: DecodeError) -> Self {
+        let fault = match error.reason {
+            Reason::Expected(_) => NodeFault::Shape,
+            reason => NodeFault::Cbor(reason),
+        };
+        Self { offset: error.offset, fault }
+    }
+}

@@ -1,20 +1,18 @@
-//! Reading a node under all rules, in one pass.
+//! Parsing a node and checking all its rules in one pass.
 //!
-//! Nearly every entry has one of a few shapes, and [`usual_entry`] knows them. Whatever it does not
-//! know goes to [`any_entry`], which reads by the fields and says what is allowed and what is wrong.
+//! Nearly every entry has one of a few shapes, which [`usual_entry`] parses. All others go to [`any_entry`],
+//! which parses field by field and reports faults.
 
 use codec::cbor::{self, KeyOrder, Reader};
 use codec::{Cid, CidRef};
 
-use super::error::{NodeError, NodeFault, fail};
-use super::key::KeyBuffer;
-use super::{Entry, Node};
+use super::{Entry, KeyBuffer, Node, NodeError, NodeFault, fail};
 use crate::mst::{Limit, MAX_NODE_ENTRIES};
 
-/// What was read, and what is left.
-type Read<'a, T> = Result<(T, &'a [u8]), NodeError>;
+/// A parsed item, and the rest of the input.
+type Parsed<'a, T> = Result<(T, &'a [u8]), NodeError>;
 
-/// Reads a node, and shows each entry together with its key.
+/// Parses a node, and calls `visit` with each entry and its key.
 #[inline]
 pub(in crate::mst) fn scan<'a>(
     block: &'a [u8],
@@ -24,7 +22,7 @@ pub(in crate::mst) fn scan<'a>(
     scan_in_order(block, key, visit).map_err(|error| canonical_first(block, error))
 }
 
-/// A block that is not canonical has that fault, whatever else is amiss.
+/// Replaces the error of a block that is not canonical: that fault takes precedence.
 #[cold]
 fn canonical_first(block: &[u8], error: NodeError) -> NodeError {
     match cbor::validate(block) {
@@ -43,21 +41,21 @@ fn scan_in_order<'a>(
     let mut rest = entries;
     key.clear();
     for _ in 0..len {
-        let (entry, behind) = match usual_entry(rest) {
+        let (entry, others) = match usual_entry(rest) {
             Some(read) => read,
             None => any_entry(block.len(), rest)?,
         };
         if let Err(fault) = key.try_advance(entry.prefix_len, entry.suffix) {
-            return misfit(block.len(), rest, &entry, fault);
+            return fail_entry(block.len(), rest, &entry, fault);
         }
         visit(key, &entry);
-        rest = behind;
+        rest = others;
     }
     let entries = &entries[..entries.len() - rest.len()];
     Ok(Node { entries, len, left: tail(block.len(), rest)? })
 }
 
-/// The first key of a block that is a node; of others something, or nothing.
+/// The first key of a block that is a node; unspecified for other blocks.
 pub(in crate::mst) fn first_key(block: &[u8]) -> Option<&[u8]> {
     let (len, rest) = head(block).ok()?;
     let (entry, _) = match usual_entry(rest) {
@@ -68,9 +66,14 @@ pub(in crate::mst) fn first_key(block: &[u8]) -> Option<&[u8]> {
     Some(entry.suffix)
 }
 
-/// An entry that does not follow the one before it, at the field that shows it.
+/// The error of an entry that does not follow the one before it, at the field that shows it.
 #[cold]
-fn misfit<T>(len: usize, rest: &[u8], entry: &Entry<'_>, fault: NodeFault) -> Result<T, NodeError> {
+fn fail_entry<T>(
+    len: usize,
+    rest: &[u8],
+    entry: &Entry<'_>,
+    fault: NodeFault,
+) -> Result<T, NodeError> {
     let suffix_at = 3;
     let head_len =
         1 + usize::from(entry.suffix.len() >= 24) + usize::from(entry.suffix.len() > 255);
@@ -79,9 +82,9 @@ fn misfit<T>(len: usize, rest: &[u8], entry: &Entry<'_>, fault: NodeFault) -> Re
     fail(len, &rest[at..], fault)
 }
 
-/// Reads up to the first entry: how many there are.
+/// Parses up to the first entry; returns the number of entries.
 #[inline]
-fn head(block: &[u8]) -> Read<'_, usize> {
+fn head(block: &[u8]) -> Parsed<'_, usize> {
     match block {
         [0xa2, 0x61, b'e', count @ 0x80..=0x97, rest @ ..] => Ok((usize::from(count & 0x1f), rest)),
         _ => any_head(block),
@@ -89,7 +92,7 @@ fn head(block: &[u8]) -> Read<'_, usize> {
 }
 
 #[cold]
-fn any_head(block: &[u8]) -> Read<'_, usize> {
+fn any_head(block: &[u8]) -> Parsed<'_, usize> {
     let mut reader = Reader::new(block);
     let fields = reader.map()?;
     if fields != 2 {
@@ -104,7 +107,7 @@ fn any_head(block: &[u8]) -> Read<'_, usize> {
     Ok((count, reader.rest()))
 }
 
-/// Reads what follows the entries: the child before the first.
+/// Parses the part after the entries: the child before the first.
 #[inline]
 fn tail(len: usize, rest: &[u8]) -> Result<Option<Cid>, NodeError> {
     match rest {
@@ -123,10 +126,10 @@ fn any_tail(len: usize, rest: &[u8]) -> Result<Option<Cid>, NodeError> {
         reader.clone().finish()?;
         Ok(left)
     };
-    read().map_err(|error: NodeError| behind(len - rest.len(), error))
+    read().map_err(|error: NodeError| shifted(len - rest.len(), error))
 }
 
-/// Reads an entry of the usual shape: lengths below 256, links of 36 bytes. `None` of any other.
+/// Parses an entry of the usual shape: lengths below 256, links of 36 bytes. `None` for any other.
 #[inline(always)]
 pub(super) fn usual_entry(rest: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (suffix, rest) = match rest {
@@ -156,7 +159,7 @@ pub(super) fn usual_entry(rest: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     Some((Entry { prefix_len, suffix, value, right }, rest))
 }
 
-/// Reads a link to a child.
+/// Parses a link to a child.
 #[inline(always)]
 fn usual_child(rest: &[u8]) -> Option<(Cid, &[u8])> {
     let rest = rest.strip_prefix(b"\xd8\x2a\x58\x25\x00\x01\x71\x12\x20")?;
@@ -164,14 +167,14 @@ fn usual_child(rest: &[u8]) -> Option<(Cid, &[u8])> {
     Some((Cid::from_digest(codec::cid::Codec::DagCbor, digest), rest))
 }
 
-/// Reads an entry of any shape that is allowed.
+/// Parses an entry of any allowed shape.
 #[cold]
 #[inline(never)]
-pub(super) fn any_entry(len: usize, rest: &[u8]) -> Read<'_, Entry<'_>> {
+pub(super) fn any_entry(len: usize, rest: &[u8]) -> Parsed<'_, Entry<'_>> {
     let mut reader = Reader::new(rest);
     match fields_of_entry(&mut reader) {
         Ok(entry) => Ok((entry, reader.rest())),
-        Err(error) => Err(behind(len - rest.len(), error)),
+        Err(error) => Err(shifted(len - rest.len(), error)),
     }
 }
 
@@ -192,7 +195,7 @@ fn fields_of_entry<'a>(reader: &mut Reader<'a>) -> Result<Entry<'a>, NodeError> 
     Ok(Entry { prefix_len, suffix, value, right })
 }
 
-/// Steps over a field's name, which must be this one.
+/// Skips a field's name, which must be this one.
 fn field<'a>(
     reader: &mut Reader<'a>,
     keys: &mut KeyOrder<'a>,
@@ -223,16 +226,16 @@ fn child(reader: &mut Reader<'_>) -> Result<Option<Cid>, NodeError> {
     }
 }
 
-/// An error of what starts `before` bytes into the block.
-fn behind(before: usize, error: NodeError) -> NodeError {
-    NodeError { offset: before + error.offset, ..error }
+/// The error with its offset moved by `by` bytes.
+fn shifted(by: usize, error: NodeError) -> NodeError {
+    NodeError { offset: by + error.offset, ..error }
 }
 
-/// Reads the entry at the start of `rest`, which was read before.
+/// Parses the entry at the start of `rest`, which is already checked.
 #[inline]
-pub(super) fn read_again(rest: &[u8]) -> (Entry<'_>, &[u8]) {
+pub(super) fn reread(rest: &[u8]) -> (Entry<'_>, &[u8]) {
     match usual_entry(rest) {
         Some(read) => read,
-        None => any_entry(rest.len(), rest).expect("an entry that was read before"),
+        None => any_entry(rest.len(), rest).expect("a checked entry"),
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::mst::{Limit, MAX_KEY_BYTES, MAX_NODE_ENTRIES};
 
-/// An entry as a forger would write it.
+/// An entry with fields that need not be valid.
 #[derive(Clone, Debug)]
 struct Raw {
     suffix: Vec<u8>,
@@ -26,7 +26,7 @@ fn link(encoder: &mut Encoder, bytes: Option<&[u8]>) {
     encoder.link_or_null(bytes.map(|bytes| CidRef::from_bytes(bytes).expect("well formed")));
 }
 
-/// The block by the general encoder, which knows nothing of nodes.
+/// The block, written by the general encoder, which does not know nodes.
 fn block(entries: &[Raw], left: Option<&[u8]>) -> Vec<u8> {
     let mut out = Encoder::new();
     out.map(2).text("e").array(entries.len());
@@ -70,7 +70,7 @@ fn the_example_of_the_specification_is_one_record() {
 }
 
 #[test]
-fn a_prefix_that_is_not_whole_is_refused_at_its_place() {
+fn a_prefix_that_is_not_whole_is_rejected_at_its_offset() {
     let short = [raw(0, b"abc"), raw(1, b"bd")];
     let beyond = [raw(0, b"abc"), raw(4, b"d")];
     let first = [raw(1, b"abc")];
@@ -81,17 +81,17 @@ fn a_prefix_that_is_not_whole_is_refused_at_its_place() {
     for absurd in [500, 1 << 40, i64::MAX, -1, -5, i64::MIN] {
         assert_eq!(fault_of(&[raw(0, b"abc"), raw(absurd, b"d")]), NodeFault::Prefix, "{absurd}");
     }
-    // All of the key before is a whole prefix.
+    // All of the previous key is a whole prefix.
     assert!(Node::parse(&block(&[raw(0, b"abc"), raw(3, b"d")], None)).is_ok());
 }
 
 #[test]
-fn keys_that_do_not_increase_are_refused() {
+fn keys_that_do_not_ascend_are_rejected() {
     assert_eq!(fault_of(&[raw(0, b"b"), raw(0, b"a")]), NodeFault::Order);
     assert_eq!(fault_of(&[raw(0, b"ab"), raw(1, b"a")]), NodeFault::Order);
     assert_eq!(fault_of(&[raw(0, b"a"), raw(1, b"")]), NodeFault::EmptyKey);
     assert_eq!(fault_of(&[raw(0, b"")]), NodeFault::EmptyKey);
-    // The prefix counts in the key before, not in the one before that.
+    // The prefix refers to the previous key, not to the one before it.
     assert_eq!(fault_of(&[raw(0, b"abc"), raw(1, b"d"), raw(3, b"e")]), NodeFault::Prefix);
     assert_eq!(fault_of(&[raw(0, b"abd"), raw(1, b"e"), raw(1, b"c")]), NodeFault::Order);
 }
@@ -114,7 +114,7 @@ fn a_child_must_be_dag_cbor_under_sha_256_and_a_record_need_not() {
 }
 
 #[test]
-fn every_field_must_be_there_and_no_other() {
+fn every_field_is_required_and_no_other_is_allowed() {
     let empty_node = b"\xa2\x61e\x80\x61l\xf6";
     assert!(Node::parse(empty_node).unwrap().is_empty());
     let shapes: [&[u8]; 8] = [
@@ -142,7 +142,7 @@ fn every_field_must_be_there_and_no_other() {
 }
 
 #[test]
-fn what_is_not_canonical_is_refused_as_such_whatever_else_is_amiss() {
+fn a_block_that_is_not_canonical_is_rejected_as_such_before_other_faults() {
     let node = block(&[raw(0, b"b"), raw(0, b"a")], None);
     let mut longer = node.clone();
     longer.push(0);
@@ -159,7 +159,7 @@ fn what_is_not_canonical_is_refused_as_such_whatever_else_is_amiss() {
 }
 
 #[test]
-fn bounds_are_named() {
+fn exceeded_limits_are_named() {
     let key = vec![b'a'; MAX_KEY_BYTES];
     assert!(Node::parse(&block(&[raw(0, &key)], None)).is_ok());
     let over = [raw(0, &key), raw(MAX_KEY_BYTES as i64, b"a")];
@@ -178,7 +178,7 @@ fn bounds_are_named() {
 }
 
 #[test]
-fn every_truncation_and_every_flipped_bit_is_refused_or_read_without_a_panic() {
+fn every_truncation_and_every_flipped_bit_is_rejected_or_read_without_a_panic() {
     let mut entries = vec![raw(0, &[b'k'; 40]), raw(39, b"l"), raw(1, &[b'z'; 300])];
     entries[1].right = Some(cid(1));
     let whole = block(&entries, Some(&cid(2)));
@@ -241,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn the_usual_shape_is_read_as_the_fields_say(
+    fn the_usual_shape_is_parsed_as_by_its_fields(
         suffix in proptest::collection::vec(any::<u8>(), 0..300),
         prefix_len in 0..300i64,
         right in proptest::option::of(any::<u8>().prop_map(cid)),

@@ -1,4 +1,4 @@
-//! The bytes of a node.
+//! Writing nodes.
 
 use codec::{Cid, CidRef};
 
@@ -28,8 +28,8 @@ impl<'o> Writer<'o> {
         Self { out }
     }
 
-    /// Appends an entry: how many bytes its key shares with the one before, the rest of the key, the
-    /// record and the child behind the key.
+    /// Appends an entry: the length of the prefix that its key shares with the one before, the rest of the
+    /// key, the record and the child after the key.
     #[inline]
     pub fn entry(
         &mut self,
@@ -38,7 +38,7 @@ impl<'o> Writer<'o> {
         value: CidRef<'_>,
         right: Option<&Cid>,
     ) -> &mut Self {
-        // What stands together is appended together.
+        // Adjacent bytes are appended together.
         match small(suffix.len()) {
             Small::One(len) => self.out.extend_from_slice(&[0xa4, 0x61, b'k', BYTES | len]),
             Small::Two(len) => self.out.extend_from_slice(&[0xa4, 0x61, b'k', BYTES | 24, len]),
@@ -57,7 +57,7 @@ impl<'o> Writer<'o> {
             }
         }
         match (right, value.as_bytes().try_into()) {
-            (None, Ok(cid)) => self.value_behind_null(cid),
+            (None, Ok(cid)) => self.null_and_value(cid),
             (right, _) => {
                 self.child(b't', right);
                 self.value(value);
@@ -66,9 +66,9 @@ impl<'o> Writer<'o> {
         self
     }
 
-    /// Appends no child and a record whose CID has the usual length.
+    /// Appends no child, and a record whose CID has the usual length.
     #[inline]
-    fn value_behind_null(&mut self, cid: &[u8; Cid::LEN]) {
+    fn null_and_value(&mut self, cid: &[u8; Cid::LEN]) {
         const HEAD: &[u8; 10] = b"\x61t\xf6\x61v\xd8\x2a\x58\x25\x00";
         self.out.extend_from_slice(HEAD);
         self.out.extend_from_slice(cid);
@@ -80,7 +80,7 @@ impl<'o> Writer<'o> {
         self.child(b'l', left);
     }
 
-    /// Appends a field that holds a child or null.
+    /// Appends a field with a child or null.
     #[inline]
     fn child(&mut self, name: u8, child: Option<&Cid>) {
         let Some(child) = child else { return self.out.extend_from_slice(&[0x61, name, 0xf6]) };
@@ -95,7 +95,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Appends a field that holds a link of the usual length.
+    /// Appends a field with a link of the usual length.
     #[inline]
     fn link(&mut self, name: u8, cid: &[u8; Cid::LEN]) {
         self.out.extend_from_slice(&[0x61, name, 0xd8, 0x2a, 0x58, Cid::LEN as u8 + 1, 0x00]);

@@ -1,43 +1,88 @@
-//! Do the keys stand in the layers of their hashes? Asked for many keys together, in the lanes.
+//! The layer of each node, and the check that keys are in the layers of their hashes, for many keys together.
 
 use codec::Cid;
 use kernels::sha256::{self, Digest};
 
 use crate::mst::height::height_of;
 use crate::mst::node::{KeyBuffer, Node};
-use crate::mst::{TreeError, TreeFault};
+use crate::mst::{TreeError, TreeFault, key_height};
 
-/// Keys that wait to be hashed, each with the layer in which it was found.
+/// A link to follow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Child {
+    pub(super) cid: Cid,
+    pub(super) layer: Layer,
+}
+
+/// The layer to which a node belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layer {
+    /// No key has determined it yet: this is the root, or below an empty root.
+    Unknown,
+    At(u8),
+    /// Below the leaves, where no node is allowed.
+    Below,
+}
+
+/// The layer of a node: as given by its parent, or else by its first key.
+pub(super) fn layer_of(layer: Layer, node: &Node<'_>) -> Layer {
+    match (layer, node.entries().next()) {
+        (Layer::Unknown, Some(first)) => Layer::At(key_height(first.suffix)),
+        _ => layer,
+    }
+}
+
+/// The fault of a node without entries that has this child.
+pub(super) fn fault_of_empty(is_root: bool, left: Option<Cid>) -> Option<TreeFault> {
+    match (is_root, left) {
+        (true, Some(_)) => Some(TreeFault::Untrimmed),
+        (false, None) => Some(TreeFault::EmptyNode),
+        (true, None) | (false, Some(_)) => None,
+    }
+}
+
+impl Layer {
+    /// The layer of the children of a node of this layer.
+    pub(super) fn below(self) -> Self {
+        match self {
+            Self::Unknown => Self::Unknown,
+            Self::At(0) | Self::Below => Self::Below,
+            Self::At(layer) => Self::At(layer - 1),
+        }
+    }
+}
+
+/// Keys to be hashed together, each with the layer in which it was found.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heights<'a> {
-    /// The keys, one behind the other.
+pub(super) struct LayerChecks<'a> {
+    /// The keys, concatenated.
     keys: Vec<u8>,
-    /// Where each of them ends.
+    /// The end of each key.
     ends: Vec<usize>,
-    /// Whose they are: the nodes in order.
+    /// The nodes of the keys, in order.
     spans: Vec<Span<'a>>,
-    /// What was found wrong, in order.
+    /// The faults found, in order.
     faults: Vec<TreeError>,
 }
 
-/// Keys of one node that follow one another.
+/// Consecutive keys of one node.
 #[derive(Clone, Copy, Debug)]
 struct Span<'a> {
     cid: Cid,
     block: &'a [u8],
     layer: u8,
-    /// The first key's index in the node.
+    /// Index of the first key in the node.
     first: usize,
     len: usize,
 }
 
-impl<'a> Heights<'a> {
-    /// Begins with the keys of the node `cid`, which stands in `layer`.
+impl<'a> LayerChecks<'a> {
+    /// Begins the keys of the node `cid`, which is in `layer`.
     pub(super) fn begin(&mut self, cid: Cid, block: &'a [u8], layer: u8) {
         self.spans.push(Span { cid, block, layer, first: 0, len: 0 });
     }
 
-    /// Takes the next key of the node.
+    /// Adds the next key of the node.
     #[inline]
     pub(super) fn push(&mut self, key: &[u8]) {
         if self.ends.len() == BATCH {
@@ -56,7 +101,7 @@ impl<'a> Heights<'a> {
         self.spans.push(Span { first: last.first + last.len, len: 0, ..last });
     }
 
-    /// Forgets the keys of the node that was begun last: it is none.
+    /// Removes the keys of the last node, which turned out not to be one.
     pub(super) fn drop_last(&mut self) {
         if let Some(span) = self.spans.pop() {
             self.ends.truncate(self.ends.len() - span.len);
@@ -64,12 +109,12 @@ impl<'a> Heights<'a> {
         }
     }
 
-    /// Whether so many keys wait that hashing them is worth it.
+    /// Whether there are enough keys to hash them together.
     pub(super) fn is_ready(&self) -> bool {
         self.ends.len() >= BATCH / 2
     }
 
-    /// Hashes what waits, and answers what was found wrong since the last call, in order.
+    /// Hashes the pending keys; returns the faults found since the last call, in order.
     pub(super) fn check(&mut self) -> &mut Vec<TreeError> {
         let mut messages: [&[u8]; BATCH] = [&[]; BATCH];
         let mut digests: [Digest; BATCH] = [[0; 32]; BATCH];
@@ -82,8 +127,8 @@ impl<'a> Heights<'a> {
         sha256::digest_many_into(&messages[..count], &mut digests[..count]);
         let mut rest = &digests[..count];
         for span in &self.spans {
-            let (own, behind) = rest.split_at(span.len);
-            rest = behind;
+            let (own, others) = rest.split_at(span.len);
+            rest = others;
             if let Some(at) = own.iter().position(|digest| height_of(digest) != span.layer) {
                 self.faults.push(span.fault(at, own));
             }
@@ -96,7 +141,7 @@ impl<'a> Heights<'a> {
 }
 
 impl Span<'_> {
-    /// The fault of the key at index `at` of the span, whose keys have these hashes.
+    /// The fault of the key at index `at` of the span, given the hashes of its keys.
     #[cold]
     fn fault(&self, at: usize, digests: &[Digest]) -> TreeError {
         let index = self.first + at;
@@ -110,14 +155,14 @@ impl Span<'_> {
     }
 }
 
-/// Bytes from the start of a node's block to the field `k` that holds `suffix`, a part of it.
+/// Bytes from the start of a node's block to the field `k` that has `suffix`, a part of the block.
 #[cold]
 pub(super) fn key_offset(block: &[u8], suffix: &[u8]) -> usize {
     let head_len = 1 + usize::from(suffix.len() >= 24) + usize::from(suffix.len() > 255);
     suffix.as_ptr() as usize - block.as_ptr() as usize - head_len
 }
 
-/// The key of the entry whose field `k` stands at `offset` of a node's block, if there is one.
+/// The key of the entry whose field `k` is at `offset` of a node's block, if there is one.
 pub(super) fn key_at(block: &[u8], offset: usize) -> Option<Vec<u8>> {
     let node = Node::parse(block).ok()?;
     let mut key = KeyBuffer::new();
@@ -130,5 +175,5 @@ pub(super) fn key_at(block: &[u8], offset: usize) -> Option<Vec<u8>> {
     None
 }
 
-/// Keys that are hashed together.
+/// Maximum number of keys that are hashed together.
 const BATCH: usize = 256;
