@@ -1,108 +1,193 @@
-//! `wireproof corpus`: simulated data, written to files.
+//! `wireproof corpus`: writes simulated data to files.
 
-use std::fs;
-use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ::bench::corpora::FRAMES_FILE;
+use ::bench::corpora::{ACCOUNTS_FILE, FRAMES_FILE};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::Serialize;
 use simnet::hostile::{CaseContext, CaseSet, Expect, Manifest, Spec};
 use simnet::nostr_events::{self, EventCounts};
 use simnet::nostr_sampling::EventGroup;
 use simnet::{firehose, repository_corpus, tree_records};
 
-use crate::args::{GenerateArgs, HostileArgs, Made, NostrCorpusArgs};
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
 use crate::progress::ProgressLine;
 
-pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
-    fs::create_dir_all(&args.out).map_err(Failure::file(&args.out))?;
-    for made in &args.made {
-        match made {
-            Made::Frames => frames(args, output)?,
-            Made::Records => records(args, output)?,
-            Made::Repository => repository(args, output)?,
-        }
+/// Generate files for tests and measurements.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CorpusCommand {
+    /// Generate firehose frames, the records of a tree, or a repository; the same seed gives the same
+    /// bytes.
+    ///
+    /// Beside each file is a description of the same name that ends in .json: seed, SHA-256, content,
+    /// signers. The frames (firehose-frames.bin: a 32-bit big-endian count, then each frame after its
+    /// 32-bit length) come with accounts.json, an object of DID to did:key.
+    #[command(after_help = GENERATE_EXAMPLES)]
+    Generate(GenerateArgs),
+    /// Generate malformed repositories and streams, each breaking one rule, and valid edge cases.
+    ///
+    /// hostile.json lists the cases: file, rule, expected verdict, and the layer that must return it.
+    /// Beside each file is a .json with the verifier's input: account, key, time.
+    #[command(after_help = HOSTILE_EXAMPLES)]
+    Hostile(HostileArgs),
+    /// Generate Nostr events with valid ids and signatures; the same seed gives the same bytes.
+    ///
+    /// nostr-events.jsonl has all events, one a line; nostr-by-kind.jsonl and nostr-by-category.jsonl
+    /// have up to 100 of each of seven kinds and of each class of size and of tags, after lines that name
+    /// the class (#kind-1, #tiny). Beside each file is a description of the same name that ends in .json.
+    #[command(after_help = NOSTR_EXAMPLES)]
+    Nostr(NostrArgs),
+}
+
+/// The seed and the folder of every generator.
+#[derive(Debug, Args)]
+struct CommonArgs {
+    /// Seed of the generator [default: that of the benchmark or the published set].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Folder to write to, created if missing.
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    out: PathBuf,
+}
+
+/// What to generate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CorpusKind {
+    /// firehose-frames.bin and accounts.json: a stream of commits.
+    Frames,
+    /// mst-records.bin: keys and CIDs for a tree, and the keys to look up.
+    Records,
+    /// repository.car: a whole repository.
+    Repository,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArgs {
+    /// What to generate.
+    #[arg(value_name = "WHAT", value_enum, default_value = "frames")]
+    kinds: Vec<CorpusKind>,
+    /// Number of frames, all of them commits [default: 3298, as in the benchmark].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    frames: Option<u32>,
+    /// Number of records of a tree or a repository [default: 50000 and 192000, as in the benchmark].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    records: Option<u32>,
+    /// Shuffle the blocks of the repository [default: the order in which a tree is read].
+    #[arg(long)]
+    shuffled: bool,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HostileArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NostrArgs {
+    /// Number of events [default: 10000, as in the benchmark].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    events: Option<u32>,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+pub(crate) fn run(command: &CorpusCommand, output: Output) -> Result<(), Failure> {
+    match command {
+        CorpusCommand::Generate(args) => generate(args, output),
+        CorpusCommand::Hostile(args) => hostile(args, output),
+        CorpusCommand::Nostr(args) => nostr(args, output),
     }
-    Ok(())
+}
+
+fn generate(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
+    files::create_folder(&args.common.out)?;
+    args.kinds.iter().try_for_each(|kind| match kind {
+        CorpusKind::Frames => frames(args, output),
+        CorpusKind::Records => records(args, output),
+        CorpusKind::Repository => repository(args, output),
+    })
 }
 
 fn frames(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
-    let usual = firehose::Spec::default();
+    let default = firehose::Spec::default();
     let spec = firehose::Spec {
-        seed: args.seed.unwrap_or(usual.seed),
-        frames: args.frames.map_or(usual.frames, |frames| frames as usize),
-        ..usual
+        seed: args.common.seed.unwrap_or(default.seed),
+        frames: args.frames.map_or(default.frames, |frames| frames as usize),
+        ..default
     };
     let mut line = ProgressLine::new();
     let corpus = firehose::Corpus::generate(&spec, &mut |done, total| {
-        line.at(format!("making {FRAMES_FILE}"), done as u64, total as u64);
+        line.at(format!("generating {FRAMES_FILE}"), done as u64, total as u64);
     });
     line.end();
     let file = corpus.to_file();
     let manifest = firehose::Manifest::new(&corpus, &file);
-    write_json(&args.out.join("accounts.json"), &corpus.account_keys())?;
-    let what = format!("{} frames", manifest.counts.frames);
-    let made = MadeFile { name: FRAMES_FILE, bytes: &file, sha256: &manifest.sha256, what };
-    made.write(&args.out, &manifest, output)
+    files::write_json(&args.common.out.join(ACCOUNTS_FILE), &corpus.account_keys())?;
+    let content = format!("{} frames", manifest.counts.frames);
+    let file = CorpusFile { name: FRAMES_FILE, bytes: &file, sha256: &manifest.sha256, content };
+    file.write(&args.common.out, &manifest, output)
 }
 
 fn records(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
-    let usual = tree_records::Spec::default();
+    let default = tree_records::Spec::default();
     let spec = tree_records::Spec {
-        seed: args.seed.unwrap_or(usual.seed),
-        records: args.records.map_or(usual.records, |records| records as usize),
-        ..usual
+        seed: args.common.seed.unwrap_or(default.seed),
+        records: args.records.map_or(default.records, |records| records as usize),
+        ..default
     };
     let corpus = tree_records::Corpus::generate(&spec);
     let file = corpus.to_file();
     let manifest = tree_records::Manifest::new(&corpus, &file);
-    let what = format!("{} records", manifest.counts.records);
-    let made = MadeFile { name: RECORDS_FILE, bytes: &file, sha256: &manifest.sha256, what };
-    made.write(&args.out, &manifest, output)
+    let content = format!("{} records", manifest.counts.records);
+    let (name, sha256) = ("mst-records.bin", &*manifest.sha256);
+    CorpusFile { name, bytes: &file, sha256, content }.write(&args.common.out, &manifest, output)
 }
 
 fn repository(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
     use repository_corpus::BlockOrder;
-    let usual = repository_corpus::Spec::default();
+    let default = repository_corpus::Spec::default();
     let spec = repository_corpus::Spec {
-        seed: args.seed.unwrap_or(usual.seed),
-        records: args.records.map_or(usual.records, |records| records as usize),
+        seed: args.common.seed.unwrap_or(default.seed),
+        records: args.records.map_or(default.records, |records| records as usize),
         order: if args.shuffled { BlockOrder::Shuffled } else { BlockOrder::Streamable },
     };
     let corpus = repository_corpus::Corpus::generate(&spec);
     let file = corpus.to_file();
     let manifest = repository_corpus::Manifest::new(&corpus, &file);
-    let what = format!("{} records", manifest.counts.records);
-    let made = MadeFile { name: REPOSITORY_FILE, bytes: &file, sha256: &manifest.sha256, what };
-    made.write(&args.out, &manifest, output)
+    let content = format!("{} records", manifest.counts.records);
+    let (name, sha256) = ("repository.car", &*manifest.sha256);
+    CorpusFile { name, bytes: &file, sha256, content }.write(&args.common.out, &manifest, output)
 }
 
-pub(crate) fn hostile(args: &HostileArgs, output: Output) -> Result<(), Failure> {
-    let set = CaseSet::generate(&args.seed.map_or(Spec::default(), |seed| Spec { seed }));
+fn hostile(args: &HostileArgs, output: Output) -> Result<(), Failure> {
+    let CommonArgs { seed, out } = &args.common;
+    let set = Set::generate(&seed.map_or(Spec::default(), |seed| Spec { seed }));
     for case in set.cases() {
-        let path = args.out.join(case.file_name());
-        let dir = path.parent().expect("a file in a folder");
-        fs::create_dir_all(dir).map_err(Failure::file(dir))?;
-        write(&path, &case.bytes)?;
-        write_json(&path.with_extension("json"), &CaseContext::new(case))?;
+        let path = out.join(case.file_name());
+        files::create_folder(path.parent().expect("a file in a folder"))?;
+        files::write(&path, &case.bytes)?;
+        files::write_json(&path.with_extension("json"), &Given::new(case))?;
     }
-    let path = args.out.join(HOSTILE_FILE);
-    write_json(&path, &Manifest::new(&set))?;
+    let path = out.join("hostile.json");
+    files::write_json(&path, &Manifest::new(&set))?;
     let accepted = set.cases().iter().filter(|case| case.expect == Expect::Accept).count();
     let (path, refused) = (path.display(), set.cases().len() - accepted);
-    writeln!(output.stdout(), "{path}: {refused} cases to refuse, {accepted} to accept")?;
-    Ok(())
+    output.text(&format!("{path}: {refused} cases to refuse, {accepted} to accept\n"))
 }
 
-pub(crate) fn nostr(args: &NostrCorpusArgs, output: Output) -> Result<(), Failure> {
-    fs::create_dir_all(&args.out).map_err(Failure::file(&args.out))?;
-    let usual = nostr_events::Spec::default();
+fn nostr(args: &NostrArgs, output: Output) -> Result<(), Failure> {
+    let CommonArgs { seed, out } = &args.common;
+    files::create_folder(out)?;
+    let default = nostr_events::Spec::default();
     let spec = nostr_events::Spec {
-        seed: args.seed.unwrap_or(usual.seed),
-        events: args.events.map_or(usual.events, |events| events as usize),
-        ..usual
+        seed: seed.unwrap_or(default.seed),
+        events: args.events.map_or(default.events, |events| events as usize),
+        ..default
     };
     let corpus = nostr_events::Corpus::generate(&spec);
     let counts = |groups: Vec<EventGroup<'_, _>>| {
@@ -114,47 +199,53 @@ pub(crate) fn nostr(args: &NostrCorpusArgs, output: Output) -> Result<(), Failur
         ("nostr-by-category.jsonl", corpus.to_file_by_category(), counts(corpus.by_category())),
     ] {
         let manifest = nostr_events::Manifest::new(&spec, counts, &file);
-        let what = format!("{} events", manifest.counts.events);
-        let made = MadeFile { name, bytes: file.as_bytes(), sha256: &manifest.sha256, what };
-        made.write(&args.out, &manifest, output)?;
+        let content = format!("{} events", manifest.counts.events);
+        let (bytes, sha256) = (file.as_bytes(), &*manifest.sha256);
+        CorpusFile { name, bytes, sha256, content }.write(out, &manifest, output)?;
     }
     Ok(())
 }
 
-/// A file that was made, and what to tell of it.
-struct MadeFile<'a> {
-    name: &'a str,
-    bytes: &'a [u8],
-    sha256: &'a str,
-    what: String,
+/// A data file with what is printed about it. `capture` writes such files too.
+pub(crate) struct CorpusFile<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) sha256: &'a str,
+    pub(crate) content: String,
 }
 
-impl MadeFile<'_> {
-    /// Writes the file, its description beside it last, and tells of both in a line.
-    fn write(&self, dir: &Path, manifest: &impl Serialize, output: Output) -> Result<(), Failure> {
-        let path = dir.join(self.name);
-        write(&path, self.bytes)?;
-        write_json(&path.with_extension("json"), manifest)?;
-        let (path, what, len) = (path.display(), &self.what, self.bytes.len());
-        let sha256 = self.sha256;
-        writeln!(output.stdout(), "{path}: {what}, {len} bytes, SHA-256 {sha256}")?;
-        Ok(())
+impl CorpusFile<'_> {
+    /// Writes the file, then its description beside it, and prints a line about it.
+    pub(crate) fn write(
+        &self,
+        folder: &Path,
+        description: &impl Serialize,
+        output: Output,
+    ) -> Result<(), Failure> {
+        let Self { name, bytes, sha256, content } = self;
+        let path = folder.join(name);
+        files::write(&path, bytes)?;
+        files::write_json(&path.with_extension("json"), description)?;
+        let (path, len) = (path.display(), bytes.len());
+        output.text(&format!("{path}: {content}, {len} bytes, SHA-256 {sha256}\n"))
     }
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_vec_pretty(value).expect("text and numbers");
-    text.push(b'\n');
-    write(path, &text)
-}
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  wireproof corpus generate --out corpus            the stream of the benchmark
+  wireproof corpus generate --seed 7 --frames 100   a small stream
+  wireproof corpus generate records repository      a tree and a repository
+  wireproof corpus generate repository --records 1000 --shuffled";
 
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    fs::write(path, bytes).map_err(Failure::file(path))
-}
+const HOSTILE_EXAMPLES: &str = "\
+Examples:
+  wireproof corpus hostile --out hostile
+  jq -r '.cases[] | select(.expect == \"accept\") | .file' hostile/hostile.json
 
-const RECORDS_FILE: &str = "mst-records.bin";
+To run another verifier on it: docs/formats/hostile-set.md.";
 
-/// The manifest of the hostile set.
-const HOSTILE_FILE: &str = "hostile.json";
-
-const REPOSITORY_FILE: &str = "repository.car";
+const NOSTR_EXAMPLES: &str = "\
+Examples:
+  wireproof corpus nostr --out corpus && wireproof bench nostr --corpus corpus
+  wireproof corpus nostr --events 1000 --seed 7";

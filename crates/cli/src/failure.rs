@@ -1,10 +1,10 @@
-//! How does the command fail? With one line of what, where and what to do, and a code that tells a
-//! script who is at fault.
+//! Why the command failed: one line for a person on standard error, and an exit code for a script.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ::bench::BenchError;
+use ::bench::nostr::InputError;
 use ::report::{ReadError, ReadFault};
 use wireproof::net::firehose::{FeedError, RunError};
 use wireproof::net::http::HttpError;
@@ -12,10 +12,10 @@ use wireproof::net::identity::{IdentityError, IdentityFault};
 use wireproof::net::xrpc::{FetchError, XrpcError};
 use wireproof::store::StoreError;
 
-/// Why the command did not do what it was asked.
+/// A failure by whose fault it is.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Bytes that break a rule. What was wrong may have been told already.
+    /// Data that breaks a rule.
     Refused(String),
     /// Arguments that make no sense.
     Usage(String),
@@ -23,14 +23,14 @@ pub(crate) enum Failure {
     Network(String),
     /// A file, folder or program of this machine.
     Local(String),
-    /// A person asked us to stop, and we did so in order.
+    /// An orderly end after SIGINT or SIGTERM.
     Interrupted,
-    /// Whoever read our output has gone, and wants no more.
-    NobodyReads,
+    /// The reader of standard output closed it.
+    OutputClosed,
 }
 
 impl Failure {
-    /// Tells a person, and answers the code for a script.
+    /// Prints the message, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         let (code, message) = match self {
             Self::Refused(message) => (1, message),
@@ -38,27 +38,50 @@ impl Failure {
             Self::Network(message) => (3, message),
             Self::Local(message) => (4, message),
             Self::Interrupted => return ExitCode::from(INTERRUPTED),
-            Self::NobodyReads => return ExitCode::SUCCESS,
+            Self::OutputClosed => return ExitCode::SUCCESS,
         };
-        // If standard error is closed too, the code has to do.
+        // If standard error is closed, the exit code remains.
         let _ = writeln!(anstream::stderr(), "wireproof: {message}");
         ExitCode::from(code)
     }
 
-    /// A file or folder that could not be read or written.
+    /// Names the file or folder that could not be read or written.
     pub(crate) fn file(path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Local(format!("{}: {error}", path.display()))
+    }
+
+    /// Names the file whose content is refused.
+    pub(crate) fn refused(path: &std::path::Path, what: impl std::fmt::Display) -> Self {
+        Self::Refused(format!("{}: {what}", path.display()))
     }
 }
 
 impl From<io::Error> for Failure {
-    /// Of standard input or output.
+    /// An error of standard input or output.
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
             _ => Self::Local(format!("standard input or output: {error}")),
         }
     }
+}
+
+/// Turns errors into failures of one kind.
+macro_rules! failures {
+    ($($error:ty => $kind:ident),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::$kind(error.to_string())
+            }
+        })*
+    };
+}
+
+failures! {
+    HttpError => Network,
+    XrpcError => Network,
+    FeedError => Network,
+    StoreError => Local,
 }
 
 impl From<IdentityError> for Failure {
@@ -73,23 +96,20 @@ impl From<IdentityError> for Failure {
     }
 }
 
-impl From<HttpError> for Failure {
-    fn from(error: HttpError) -> Self {
-        Self::Network(error.to_string())
-    }
-}
-
-impl From<XrpcError> for Failure {
-    fn from(error: XrpcError) -> Self {
-        Self::Network(error.to_string())
-    }
-}
-
 impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Self {
         match error {
             FetchError::Remote(error) => error.into(),
             FetchError::Local(_) => Self::Local(error.to_string()),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Feed(error) => error.into(),
+            other => Self::Local(other.to_string()),
         }
     }
 }
@@ -103,24 +123,13 @@ impl From<ReadError> for Failure {
     }
 }
 
-impl From<FeedError> for Failure {
-    fn from(error: FeedError) -> Self {
-        Self::Network(error.to_string())
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
         match error {
-            RunError::Feed(error) => error.into(),
-            other => Self::Local(other.to_string()),
+            error if error.is_local() => Self::Local(error.to_string()),
+            InputError::EmptyFolder(_) => Self::Refused(error.to_string()),
+            _ => Self::Refused(format!("{error} (--from names the layout of a file)")),
         }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Local(error.to_string())
     }
 }
 
@@ -139,5 +148,5 @@ impl From<BenchError> for Failure {
     }
 }
 
-/// The exit code of what was interrupted.
+/// Exit code after SIGINT or SIGTERM.
 pub(crate) const INTERRUPTED: u8 = 130;

@@ -1,41 +1,61 @@
-//! `wireproof key`: which key is this text, and how else is it spelled?
+//! `wireproof key`: reads a public key in any encoding, and prints it in all of them.
 
-use std::io::{Read, Write};
+use std::path::Path;
 
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use wireproof::crypto::{Curve, KeyError, PublicKey};
+use wireproof::kernels::hex;
 
-use crate::args::{KeyArgs, KeyCurve};
 use crate::failure::Failure;
-use crate::hex;
+use crate::files;
 use crate::output::Output;
+
+/// Show a public key in every encoding.
+///
+/// Reads a did:key, a Multikey, the base58 of legacy verification methods, and a SEC 1 point in
+/// hexadecimal, compressed or not.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct KeyArgs {
+    /// The key; `-` for standard input.
+    #[arg(value_name = "TEXT|-")]
+    text: String,
+    /// The curve of a key whose encoding does not name it: a legacy key or a bare point [default: the
+    /// curve that has the point, if only one does].
+    #[arg(long, visible_alias = "legacy", value_enum)]
+    curve: Option<KeyCurve>,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The curves of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KeyCurve {
+    /// secp256k1.
+    K256,
+    /// secp256r1, also called prime256v1.
+    P256,
+}
 
 pub(crate) fn run(args: &KeyArgs, output: Output) -> Result<(), Failure> {
     let text = match args.text.as_str() {
-        "-" => read_standard_input()?,
+        "-" => {
+            let (name, bytes) = files::read_or_stdin(Path::new("-"))?;
+            String::from_utf8(bytes)
+                .map_err(|_| Failure::Local(format!("{name}: text that is not UTF-8")))?
+        }
         text => text.to_owned(),
     };
-    let forms = Forms::of(&parse(&text, args.curve)?);
-    let mut out = output.stdout();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &forms).map_err(std::io::Error::from)?;
-        return Ok(out.write_all(b"\n")?);
-    }
-    let Forms { did_key, multikey, compressed, uncompressed, .. } = forms;
-    writeln!(out, "curve         {}", forms.curve.described())?;
-    writeln!(out, "did:key       {did_key}\nmultikey      {multikey}")?;
-    Ok(writeln!(out, "compressed    {compressed}\nuncompressed  {uncompressed}")?)
+    let key = Encodings::new(&parse(&text, args.curve)?);
+    output.document(&key, args.json, Encodings::to_text)
 }
 
-fn read_standard_input() -> Result<String, Failure> {
-    let mut text = String::new();
-    std::io::stdin().lock().read_to_string(&mut text)?;
-    Ok(text)
-}
-
-/// The spellings of a key.
+/// The encodings of a key.
 #[derive(Serialize)]
-struct Forms {
+struct Encodings {
     curve: KeyCurve,
     did_key: String,
     multikey: String,
@@ -43,8 +63,8 @@ struct Forms {
     uncompressed: String,
 }
 
-impl Forms {
-    fn of(key: &PublicKey) -> Self {
+impl Encodings {
+    fn new(key: &PublicKey) -> Self {
         Self {
             curve: KeyCurve::of(key.curve()),
             did_key: key.to_did_key(),
@@ -53,51 +73,69 @@ impl Forms {
             uncompressed: hex::encode(&key.to_sec1_uncompressed()),
         }
     }
+
+    fn to_text(&self) -> String {
+        let Self { curve, did_key, multikey, compressed, uncompressed } = self;
+        let curve = curve.description();
+        format!(
+            "curve         {curve}\ndid:key       {did_key}\nmultikey      {multikey}\n\
+             compressed    {compressed}\nuncompressed  {uncompressed}\n"
+        )
+    }
 }
 
-/// Reads a key in any of its spellings. Those that do not name their curve are of `curve`, or of the
-/// only one of which they are a point.
+/// Parses a key in any encoding. One that does not name its curve is on `curve`, or on the only curve
+/// that has the point.
 pub(crate) fn parse(text: &str, curve: Option<KeyCurve>) -> Result<PublicKey, Failure> {
     let text = text.trim();
     let key = if text.starts_with("did:") {
         PublicKey::from_did_key(text).map_err(refused)?
-    } else if let Some(point) = hex::decode(text) {
-        on_a_curve(curve, |curve| PublicKey::from_sec1(curve, &point))?
+    } else if let Some(point) = parse_hex(text) {
+        on_curve(curve, |curve| PublicKey::from_sec1(curve, &point))?
     } else {
         match PublicKey::from_multikey(text) {
-            // A legacy text has no multicodec.
+            // A legacy key has no multicodec.
             Err(KeyError::Multicodec) => {
-                on_a_curve(curve, |curve| match PublicKey::from_legacy(curve, text) {
+                on_curve(curve, |curve| match PublicKey::from_legacy(curve, text) {
                     Err(KeyError::Length(_) | KeyError::Form(_)) => Err(KeyError::Multicodec),
                     outcome => outcome,
                 })?
             }
-            Err(KeyError::Multibase) => return Err(Failure::Refused(NO_FORM.to_owned())),
+            Err(KeyError::Multibase) => return Err(Failure::Refused(UNKNOWN_ENCODING.to_owned())),
             outcome => outcome.map_err(refused)?,
         }
     };
     match curve {
-        Some(asked) if asked.curve() != key.curve() => {
-            let named = KeyCurve::of(key.curve()).described();
-            Err(Failure::Refused(format!("not a key on {}: it is on {named}", asked.described())))
+        Some(wanted) if wanted.curve() != key.curve() => {
+            let found = KeyCurve::of(key.curve()).description();
+            Err(Failure::Refused(format!(
+                "not a key on {}: it is on {found}",
+                wanted.description()
+            )))
         }
         _ => Ok(key),
     }
 }
 
-/// Reads a point whose curve is not spelled.
-fn on_a_curve(
-    asked: Option<KeyCurve>,
+/// Reads a point on the curve that is wanted, or on the only curve that has it.
+fn on_curve(
+    wanted: Option<KeyCurve>,
     read: impl Fn(Curve) -> Result<PublicKey, KeyError>,
 ) -> Result<PublicKey, Failure> {
-    if let Some(asked) = asked {
-        return read(asked.curve()).map_err(refused);
+    if let Some(wanted) = wanted {
+        return read(wanted.curve()).map_err(refused);
     }
     match Curve::ALL.map(read) {
         [Ok(_), Ok(_)] => Err(Failure::Usage(AMBIGUOUS.to_owned())),
         [Ok(key), Err(_)] | [Err(_), Ok(key)] => Ok(key),
         [Err(error), Err(_)] => Err(refused(error)),
     }
+}
+
+/// The bytes of hexadecimal digits in either case; `None` for any other text.
+pub(crate) fn parse_hex(digits: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    hex::decode_into(digits.to_ascii_lowercase().as_bytes(), &mut bytes).then_some(bytes)
 }
 
 fn refused(error: KeyError) -> Failure {
@@ -119,7 +157,7 @@ impl KeyCurve {
         }
     }
 
-    fn described(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::K256 => "K-256 (secp256k1)",
             Self::P256 => "P-256 (secp256r1)",
@@ -127,7 +165,26 @@ impl KeyCurve {
     }
 }
 
-const NO_FORM: &str =
+const UNKNOWN_ENCODING: &str =
     "not a key: neither a did:key, nor base58 that starts with `z`, nor hexadecimal";
-const AMBIGUOUS: &str = "this is a point of both curves; say which is meant with --curve k256 or \
-                         --curve p256";
+const AMBIGUOUS: &str = "the point is on both curves: name one with --curve k256 or --curve p256";
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof key did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme
+  wireproof key 0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798 --curve k256
+  echo zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo | wireproof key - --json | jq -r .did_key";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_is_pairs_of_digits_in_either_case_and_nothing_else() {
+        assert_eq!(parse_hex("00fFa7"), Some(vec![0, 0xff, 0xa7]));
+        assert_eq!(parse_hex(""), Some(Vec::new()));
+        for bad in ["0", "0g", "+1", "0x00", " 00", "é"] {
+            assert_eq!(parse_hex(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,23 +1,20 @@
-//! The `wireproof` command: arguments, progress and printing. What it prints is worked out by the
-//! libraries.
+//! The `wireproof` command: arguments, progress and output. The libraries do the work.
 
 #![forbid(unsafe_code)]
 
-mod account;
 mod args;
 mod bench;
 mod capture;
-mod completions;
 mod config;
 mod corpus;
+mod download;
 mod failure;
-mod fetched;
-mod flagged;
+mod files;
 mod follow;
 mod frames;
-mod hex;
 mod inspect;
 mod interrupt;
+mod json;
 mod key;
 mod network;
 mod nostr;
@@ -30,17 +27,17 @@ mod resolve;
 mod sig;
 mod sim;
 mod stage;
-mod table;
 mod verify;
 
 use std::process::ExitCode;
 
-use args::config::ConfigCommand;
-use args::{Args, Command, CorpusCommand, SigCommand};
+use clap::CommandFactory;
+
+use args::{Args, Command};
 use failure::Failure;
 use output::Output;
 
-/// The runners in Rust that we are compared with have it too.
+/// The allocator of the compared runners in Rust too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -56,12 +53,10 @@ fn run(args: Args) -> Result<(), Failure> {
     match args.command {
         Command::Bench(args) => bench::run(&args, output),
         Command::Report(args) => report::run(&args, output),
-        Command::Corpus(CorpusCommand::Generate(args)) => corpus::generate(&args, output),
-        Command::Corpus(CorpusCommand::Hostile(args)) => corpus::hostile(&args, output),
-        Command::Corpus(CorpusCommand::Nostr(args)) => corpus::nostr(&args, output),
+        Command::Corpus(command) => corpus::run(&command, output),
         Command::Inspect(args) => inspect::run(&args, output),
         Command::Key(args) => key::run(&args, output),
-        Command::Sig(SigCommand::Verify(args)) => sig::verify(&args, output),
+        Command::Sig(command) => sig::run(&command, output),
         Command::Resolve(args) => resolve::run(&args, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Repo(command) => repo::run(&command, output),
@@ -71,10 +66,10 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Sim(command) => sim::run(&command, output),
         Command::Follow(args) => follow::run(&args),
         Command::Capture(args) => capture::run(&args, output),
-        Command::Config(ConfigCommand::Show(args)) => config::show(&args, output),
+        Command::Config(command) => config::run(&command, Args::command(), output),
+        Command::Completions { shell } => output.completions(shell, Args::command()),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
         }
-        Command::Completions { shell } => completions::print(shell, output),
     }
 }

@@ -1,16 +1,71 @@
-//! Whom can we ask? The clients that the arguments make.
+//! The network clients of a command, and the arguments that configure them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueHint};
 use tokio::runtime::{Builder, Runtime};
-use wireproof::net::dns::{DnsResolver, LoopbackDns, SystemDns};
-use wireproof::net::egress::EgressPolicy;
+use wireproof::net::http::{Limits, Url};
+use wireproof::net::names::{LoopbackNames, Names, SystemNames};
+use wireproof::net::reach::Reach;
 use wireproof::net::{http, identity, xrpc};
 
-use crate::args::network::NetworkArgs;
 use crate::failure::Failure;
+use crate::files;
 
-/// The clients, and where they connect.
+/// The directory to ask, and where connections may go.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NetworkArgs {
+    /// The did:plc directory [default: https://plc.directory].
+    #[arg(long, value_name = "URL", env = "WIREPROOF_PLC", help_heading = NETWORK)]
+    plc: Option<Url>,
+    /// Connect to this machine only, over plain HTTP too: no internet, no required TLS. Names under
+    /// .test and .localhost resolve to this machine; the DNS is not used.
+    #[arg(long, env = "WIREPROOF_DEVELOPMENT", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = NETWORK)]
+    development: bool,
+    /// The port that serves handles under .test; implies --development.
+    #[arg(long, value_name = "PORT", env = "WIREPROOF_DEVELOPMENT_PORT", help_heading = NETWORK)]
+    development_port: Option<u16>,
+    /// Trust only the certificate authorities in this PEM file, not those of the system; implies
+    /// --development.
+    #[arg(long, value_name = "FILE.pem", env = "WIREPROOF_DEVELOPMENT_TRUST_ONLY")]
+    #[arg(value_hint = ValueHint::FilePath, help_heading = NETWORK)]
+    development_trust_only: Option<PathBuf>,
+}
+
+/// Limits of downloads.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DownloadArgs {
+    /// Maximum size of a repository in bytes [default: 4 GiB].
+    #[arg(long, value_name = "N", env = "WIREPROOF_MAX_BYTES", help_heading = NETWORK)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    max_bytes: Option<u64>,
+    /// Maximum time of a download in seconds [default: 3600].
+    #[arg(long, value_name = "N", env = "WIREPROOF_MAX_SECONDS", help_heading = NETWORK)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    max_seconds: Option<u64>,
+    /// Maximum silence of a host during a download in seconds [default: 30].
+    #[arg(long, value_name = "N", env = "WIREPROOF_MAX_SILENT_SECONDS", help_heading = NETWORK)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    max_silent_seconds: Option<u64>,
+}
+
+impl DownloadArgs {
+    pub(crate) fn limits(&self) -> Limits {
+        let default = Limits::REPOSITORY;
+        Limits {
+            max_bytes: self.max_bytes.unwrap_or(default.max_bytes),
+            max_time: self.max_seconds.map_or(default.max_time, Duration::from_secs),
+            max_silence: self.max_silent_seconds.map_or(default.max_silence, Duration::from_secs),
+            ..default
+        }
+    }
+}
+
+/// The clients of one command.
 pub(crate) struct Network {
     pub(crate) http: http::Client,
     pub(crate) resolver: identity::Resolver,
@@ -18,15 +73,15 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Makes the clients; nobody is asked yet.
+    /// Creates the clients. No connection is made yet.
     pub(crate) fn open(args: &NetworkArgs) -> Result<Self, Failure> {
         let (reach, names) = names(args)?;
         let http = client(args, reach, &names)?;
-        let usual = identity::Options::default();
+        let default = identity::Options::default();
         let options = identity::Options {
-            directory: args.plc.clone().unwrap_or(usual.directory),
+            directory: args.plc.clone().unwrap_or(default.directory),
             development_port: args.development_port,
-            ..usual
+            ..default
         };
         let resolver = identity::Resolver::new(http.clone(), names, options);
         Ok(Self { xrpc: xrpc::Client::new(http.clone()), http, resolver })
@@ -41,25 +96,35 @@ fn client(
     let Some(path) = &args.development_trust_only else {
         return Ok(http::Client::new(reach, Arc::clone(names))?);
     };
-    let authorities = std::fs::read(path).map_err(Failure::file(path))?;
-    let client = http::Client::on_loopback_trusting_only(&authorities, Arc::clone(names));
+    let client = http::Client::on_loopback_trusting_only(&files::read(path)?, Arc::clone(names));
     client.map_err(|error| {
         Failure::Usage(format!("--development-trust-only {}: {}", path.display(), error.fault))
     })
 }
 
-fn names(args: &NetworkArgs) -> Result<(EgressPolicy, Arc<dyn DnsResolver>), Failure> {
-    if args.is_development() {
-        return Ok((EgressPolicy::Loopback, Arc::new(LoopbackDns)));
+fn names(args: &NetworkArgs) -> Result<(Reach, Arc<dyn Names>), Failure> {
+    let is_development = args.development
+        || args.development_port.is_some()
+        || args.development_trust_only.is_some();
+    if is_development {
+        return Ok((Reach::Loopback, Arc::new(LoopbackNames)));
     }
-    match SystemDns::new() {
-        Ok(names) => Ok((EgressPolicy::Public, Arc::new(names))),
-        Err(error) => Err(Failure::Local(format!("this system's DNS: {error}"))),
+    match SystemNames::new() {
+        Ok(names) => Ok((Reach::Public, Arc::new(names))),
+        Err(error) => Err(Failure::Local(format!("the DNS of this system: {error}"))),
     }
 }
 
-/// What runs questions to the network, on this thread.
+/// A runtime on the calling thread.
 pub(crate) fn runtime() -> Result<Runtime, Failure> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::Local(format!("this system's sockets: {error}")))
+    runtime.map_err(|error| Failure::Local(format!("the sockets of this system: {error}")))
 }
+
+/// The origin of a URL: scheme, host and port, as `host` and `pds` in JSON have it.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+/// The heading of these arguments in the help.
+pub(crate) const NETWORK: &str = "Network";

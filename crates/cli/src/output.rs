@@ -1,33 +1,107 @@
-//! Where does output go? Data to standard output, what is for a person to standard error, colour
-//! only where it is wanted.
+//! Standard output: colour, JSON documents, text, tables and completion scripts.
 
-use std::io::{StdoutLock, stdout};
+use std::io::{StdoutLock, Write, stdout};
 
 use anstream::{AutoStream, ColorChoice};
+use clap::ValueEnum;
+use clap_complete::Shell;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
 
-use crate::args::Color;
+use crate::failure::Failure;
 
-/// The ways out of the command.
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Standard output, and whether it is coloured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     choice: ColorChoice,
 }
 
 impl Output {
-    /// Uses colour as `color` says.
+    /// Applies `color` to standard output and standard error.
     pub(crate) fn new(color: Color) -> Self {
         let choice = match color {
             Color::Auto => ColorChoice::Auto,
             Color::Always => ColorChoice::Always,
             Color::Never => ColorChoice::Never,
         };
-        // For standard error, whose stream is made where it is needed.
         choice.write_global();
         Self { choice }
     }
 
-    /// Standard output. Styles that are written to it are left out where nobody would see them.
+    /// Locks standard output. Styles are stripped where colour is off.
     pub(crate) fn stdout(self) -> AutoStream<StdoutLock<'static>> {
         AutoStream::new(stdout().lock(), self.choice)
+    }
+
+    /// Prints `text`.
+    pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        Ok(self.stdout().write_all(text.as_bytes())?)
+    }
+
+    /// Prints `document` as one JSON document if `json` is set, else as text.
+    pub(crate) fn document<T: Serialize>(
+        self,
+        document: &T,
+        json: bool,
+        to_text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        if !json {
+            return self.text(&to_text(document));
+        }
+        let mut out = self.stdout();
+        serde_json::to_writer_pretty(&mut out, document).map_err(std::io::Error::from)?;
+        Ok(writeln!(out)?)
+    }
+
+    /// Prints the completion script of `command` for `shell`.
+    pub(crate) fn completions(
+        self,
+        shell: Shell,
+        mut command: clap::Command,
+    ) -> Result<(), Failure> {
+        // Through memory: `generate` panics if standard output is closed.
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command, "wireproof", &mut script);
+        Ok(self.stdout().write_all(&script)?)
+    }
+}
+
+/// Writes `value` as one line of JSON.
+pub(crate) fn write_json_line(out: &mut impl Write, value: &impl Serialize) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    writeln!(out)
+}
+
+/// A table without rules: the first column aligned left, the others right.
+pub(crate) fn table<const N: usize>(
+    header: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    table.add_rows(rows);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index > 0 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt() + "\n"
+}
+
+/// The line that stands for `total - shown` entries, if there are any.
+pub(crate) fn and_more(total: usize, shown: usize) -> String {
+    match total.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("… and {more} more: --all or --json shows them\n"),
     }
 }

@@ -1,47 +1,52 @@
-//! `wireproof plc`: does this log make that identity?
+//! `wireproof plc verify`: verifies the operation log of a did:plc identity.
 
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
+use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use wireproof::atproto::plc::UnsignedOperation;
 use wireproof::atproto::syntax::DidBuf;
-use wireproof::verify::plc::{self, AcceptedOperation, History, Options};
+use wireproof::net::http::Url;
+use wireproof::verify::plc::{self, History, Judged, Options};
 
-use crate::args::plc::{PlcCommand, PlcVerifyArgs};
 use crate::failure::Failure;
+use crate::files;
+use crate::network;
 use crate::output::Output;
+
+/// Verify histories of did:plc identities.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlcCommand {
+    /// Verify an operation log, as a directory serves it at /log/audit or /log.
+    ///
+    /// The first operation must hash to the DID, each must be signed by a rotation key of its
+    /// predecessor, and a fork must come from a key of higher priority within 72 hours. Exit code 0 if
+    /// all of it holds.
+    #[command(after_help = EXAMPLES)]
+    Verify(PlcVerifyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlcVerifyArgs {
+    /// The log, a JSON file; `-` for standard input.
+    #[arg(value_name = "LOG|-", value_hint = ValueHint::FilePath)]
+    log: PathBuf,
+    /// Require the log to be that of this DID.
+    #[arg(long, value_name = "DID")]
+    did: Option<String>,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
 
 pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
     let PlcCommand::Verify(args) = command;
-    verify(args, output)
-}
-
-fn verify(args: &PlcVerifyArgs, output: Output) -> Result<(), Failure> {
-    let (name, json) = read(&args.log)?;
-    let mut options = Options::default();
-    options.did = did(args)?;
-    let history = plc::verify(&json, &options).map_err(|rejection| {
+    let (name, log) = files::read_or_stdin(&args.log)?;
+    let options = Options { did: did(args)?, ..Options::default() };
+    let history = plc::judge(&log, &options).map_err(|rejection| {
         Failure::Refused(format!("{name}: refused ({}): {rejection}", rejection.code()))
     })?;
-    let told = Told::of(&history);
-    let mut out = output.stdout();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &told).map_err(io::Error::from)?;
-        return Ok(writeln!(out)?);
-    }
-    Ok(out.write_all(told.to_text().as_bytes())?)
-}
-
-/// The bytes, and what to call them.
-fn read(file: &Path) -> Result<(String, Vec<u8>), Failure> {
-    if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes)?;
-        return Ok(("standard input".to_owned(), bytes));
-    }
-    let bytes = std::fs::read(file).map_err(Failure::file(file))?;
-    Ok((file.display().to_string(), bytes))
+    output.document(&HistorySummary::new(&history), args.json, HistorySummary::to_text)
 }
 
 fn did(args: &PlcVerifyArgs) -> Result<Option<DidBuf>, Failure> {
@@ -49,55 +54,54 @@ fn did(args: &PlcVerifyArgs) -> Result<Option<DidBuf>, Failure> {
     text.parse().map(Some).map_err(|error| Failure::Usage(format!("--did {text}: {error}")))
 }
 
-/// What is told of a history that holds.
+/// What JSON and text say of a valid history.
 #[derive(Serialize)]
-struct Told {
+struct HistorySummary {
     did: String,
     tombstoned: bool,
-    handle: Option<String>,
+    claimed_handle: Option<String>,
     signing_key: Option<String>,
     pds: Option<String>,
     rotation_keys: Vec<String>,
-    operations: Vec<Line>,
+    operations: Vec<OperationSummary>,
 }
 
 #[derive(Serialize)]
-struct Line {
+struct OperationSummary {
     cid: String,
-    kind: &'static str,
-    /// Which of the rotation keys before it signed it, from 0.
-    signer: usize,
+    action: &'static str,
+    /// Index of the signing key among the rotation keys of the predecessor.
+    rotation_key_index: usize,
     nullified: bool,
 }
 
-impl Told {
-    fn of(history: &History) -> Self {
+impl HistorySummary {
+    fn new(history: &History) -> Self {
         let data = history.data();
         Self {
             did: history.did().to_string(),
             tombstoned: history.is_tombstoned(),
-            handle: data.and_then(|data| data.handle()).map(|handle| handle.to_string()),
+            claimed_handle: data.and_then(|data| data.handle()).map(|handle| handle.to_string()),
             signing_key: history.signing_key().map(|key| key.to_did_key()),
-            pds: data.and_then(|data| data.host()).map(str::to_owned),
+            pds: data.and_then(|data| data.host()).map(origin),
             rotation_keys: data.map_or(Vec::new(), |data| data.rotation_keys.clone()),
-            operations: history.operations().iter().map(Line::of).collect(),
+            operations: history.operations().iter().map(OperationSummary::new).collect(),
         }
     }
 
     fn to_text(&self) -> String {
-        let none = || "none".to_owned();
-        let mut text = format!("{} holds\n", self.did);
-        for (index, line) in self.operations.iter().enumerate() {
-            let Line { cid, kind, signer, .. } = line;
-            let undone = if line.nullified { ", undone" } else { "" };
-            text += &format!("  {index:>3} {kind:<9} {cid} by rotation key {signer}{undone}\n");
+        let mut text = format!("{}: valid\n", self.did);
+        for (index, operation) in self.operations.iter().enumerate() {
+            let OperationSummary { cid, action, rotation_key_index: key, nullified } = operation;
+            let nullified = if *nullified { ", nullified" } else { "" };
+            text += &format!("  {index:>3} {action:<9} {cid} by rotation key {key}{nullified}\n");
         }
         if self.tombstoned {
             return text + "the identity is tombstoned\n";
         }
-        text += &format!("handle       {}\n", self.handle.clone().unwrap_or_else(none));
-        text += &format!("signing key  {}\n", self.signing_key.clone().unwrap_or_else(none));
-        text += &format!("server       {}\n", self.pds.clone().unwrap_or_else(none));
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+        let [handle, key, pds] = [&self.claimed_handle, &self.signing_key, &self.pds].map(or_none);
+        text += &format!("handle       {handle}\nsigning key  {key}\npds          {pds}\n");
         for key in &self.rotation_keys {
             text += &format!("rotation key {key}\n");
         }
@@ -105,17 +109,27 @@ impl Told {
     }
 }
 
-impl Line {
-    fn of(judged: &AcceptedOperation) -> Self {
+impl OperationSummary {
+    fn new(judged: &Judged) -> Self {
         Self {
             cid: judged.cid.to_string(),
-            kind: match judged.operation.unsigned() {
+            action: match judged.operation.unsigned() {
                 UnsignedOperation::Update(_) => "update",
                 UnsignedOperation::Tombstone { .. } => "tombstone",
                 UnsignedOperation::Create(_) => "create",
             },
-            signer: judged.signer,
+            rotation_key_index: judged.signer,
             nullified: judged.nullified,
         }
     }
 }
+
+/// The origin of a server's endpoint; an endpoint that is no URL as it is.
+fn origin(endpoint: &str) -> String {
+    Url::parse(endpoint).map_or_else(|_| endpoint.to_owned(), |url| network::origin(&url))
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof plc verify log.json
+  curl -s https://plc.directory/$DID/log/audit | wireproof plc verify - --did $DID";

@@ -1,16 +1,36 @@
-//! `wireproof report`: results as a page and as pictures.
+//! `wireproof report`: renders benchmark results as an HTML page and as SVG charts.
 
-use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ::bench::Results;
 use ::bench::terminal::Baseline;
 use ::report::{Chart, Options};
+use clap::{Args, ValueHint};
 
-use crate::args::report::ReportArgs;
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
+
+/// Render results of `wireproof bench` as an HTML page, and as SVG charts for a document.
+///
+/// The page is one self-contained file. Of several results it shows the newest, and the ratios of all of
+/// them over time. Prints the path of each file written, that of the page last.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReportArgs {
+    /// Results that `wireproof bench` wrote.
+    #[arg(value_name = "RESULTS.json", required = true, value_hint = ValueHint::FilePath)]
+    results: Vec<PathBuf>,
+    /// Folder for the page, created if missing [default: report; no page if only --svg is given].
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    out: Option<PathBuf>,
+    /// Folder for the charts: one SVG for each kind of work that several peers did.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    svg: Option<PathBuf>,
+    /// The peer that ratios are relative to [default: as in `wireproof bench`].
+    #[arg(long, value_name = "PEER[/VARIANT]")]
+    baseline: Option<Baseline>,
+}
 
 pub(crate) fn run(args: &ReportArgs, output: Output) -> Result<(), Failure> {
     let runs: Vec<Results> =
@@ -19,17 +39,14 @@ pub(crate) fn run(args: &ReportArgs, output: Output) -> Result<(), Failure> {
     if let Some(folder) = &args.svg {
         written.extend(write_charts(&runs, args.baseline.as_ref(), folder)?);
     }
-    let usual = args.svg.is_none().then(|| PathBuf::from("report"));
-    if let Some(folder) = args.out.clone().or(usual) {
+    let default = args.svg.is_none().then(|| PathBuf::from("report"));
+    if let Some(folder) = args.out.clone().or(default) {
         written.push(write_page(&runs, args.baseline.clone(), &folder)?);
     }
-    for path in written {
-        writeln!(output.stdout(), "{}", path.display())?;
-    }
-    Ok(())
+    written.iter().try_for_each(|path| output.text(&format!("{}\n", path.display())))
 }
 
-/// Writes the page of these runs into the folder, and answers its path.
+/// Writes the page into the folder, and returns its path.
 pub(crate) fn write_page(
     runs: &[Results],
     baseline: Option<Baseline>,
@@ -50,8 +67,15 @@ fn write_charts(
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
-    fs::create_dir_all(folder).map_err(Failure::file(folder))?;
+    files::create_folder(folder)?;
     let path = folder.join(name);
-    fs::write(&path, text).map_err(Failure::file(&path))?;
+    files::write(&path, text)?;
     Ok(path)
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof report target/bench/results.json
+  wireproof report target/bench/results.json --svg docs/charts
+  wireproof report bench/results/*/results.json --out history
+  wireproof report target/bench/results.json --baseline rust-rsky";

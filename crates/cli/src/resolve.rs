@@ -1,36 +1,190 @@
-//! `wireproof resolve`: who is behind a handle or a DID?
+//! `wireproof resolve`, and the account lookup that `verify` and `bench verify` begin with.
 
-use std::io::{self, Write};
+use std::sync::Arc;
 
+use clap::Args;
 use serde::Serialize;
+use wireproof::atproto::syntax::{AtIdentifier, Did, Handle, HandleBuf};
+use wireproof::crypto::PublicKey;
+use wireproof::net::http::Url;
+use wireproof::net::identity::{Account, IdentityError, IdentityFault, Resolver};
+use wireproof::verify::identity;
 
-use crate::account::{self, Told};
-use crate::args::resolve::ResolveArgs;
 use crate::failure::Failure;
-use crate::network::{self, Network};
+use crate::network::{self, Network, NetworkArgs};
 use crate::output::Output;
-use crate::stage::Stages;
+use crate::stage::{Stage, StageTimer, Stages};
+
+/// Resolve a handle or a DID to the account: DID, handle, server, signing key.
+///
+/// A handle is looked up in the DNS and at its host, and the DNS takes precedence; a DID in the did:plc
+/// directory or at its host. A handle is verified if it leads to the DID and the DID document claims it.
+/// Exit code 1 if there is no such account, or if the account does not claim the given handle. An account
+/// without a verified handle is still resolved by its DID.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ResolveArgs {
+    /// The account.
+    #[arg(value_name = "HANDLE|DID")]
+    who: String,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
 
 pub(crate) fn run(args: &ResolveArgs, output: Output) -> Result<(), Failure> {
-    let who = account::identifier(&args.who)?;
+    #[derive(Serialize)]
+    struct Resolution {
+        #[serde(flatten)]
+        account: AccountSummary,
+        stages: Stages,
+    }
+    let who = identifier(&args.who)?;
     let network = Network::open(&args.network)?;
     let mut stages = Stages::default();
-    let found = account::find(&network.resolver, who, &mut stages);
-    let found = network::runtime()?.block_on(found)?;
-    let resolved = Resolved { account: Told::of(&found), stages };
-    let mut out = output.stdout();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &resolved).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{}\n{}", resolved.account.to_text(), resolved.stages.to_table())?;
-    }
-    found.must_claim(who)
+    let lookup = ResolvedAccount::find(&network.resolver, who, &mut stages);
+    let account = network::runtime()?.block_on(lookup)?;
+    let resolution = Resolution { account: AccountSummary::new(&account), stages };
+    output.document(&resolution, args.json, |Resolution { account, stages }| {
+        format!("{}\n{}", account.to_text(), stages.to_table())
+    })?;
+    account.check_claims(who)
 }
 
-#[derive(Serialize)]
-struct Resolved {
-    #[serde(flatten)]
-    account: Told,
-    stages: Stages,
+/// Parses a handle or a DID.
+pub(crate) fn identifier(text: &str) -> Result<AtIdentifier<'_>, Failure> {
+    let usage = |error| Failure::Usage(format!("{text}: neither a DID nor a handle: {error}"));
+    AtIdentifier::parse(text).map_err(usage)
 }
+
+/// An account with the result of its handle check.
+#[derive(Debug)]
+pub(crate) struct ResolvedAccount {
+    account: Arc<Account>,
+    /// The verified handle, or why there is none.
+    handle: Result<HandleBuf, IdentityError>,
+}
+
+impl ResolvedAccount {
+    /// Resolves the account and checks its handle, and times the stages.
+    pub(crate) async fn find(
+        resolver: &Resolver,
+        who: AtIdentifier<'_>,
+        stages: &mut Stages,
+    ) -> Result<Self, IdentityError> {
+        let mut timer = StageTimer::start(stages);
+        let Some(handle) = who.as_handle() else {
+            let did = who.as_did().expect("an identifier that is no handle is a DID");
+            let account = resolver.account(did).await?;
+            timer.finish(Stage::ResolveDid);
+            let handle = resolver.identity(did).await?.handle;
+            timer.finish(Stage::CheckHandle);
+            return Ok(Self { account, handle });
+        };
+        let did = resolver.did_of(handle).await?;
+        timer.finish(Stage::ResolveHandle);
+        let account = resolver.account(did.as_did()).await?;
+        timer.finish(Stage::ResolveDid);
+        Ok(Self { handle: claimed(&account, handle), account })
+    }
+
+    /// Refuses an account that was looked up by a handle that it does not claim.
+    pub(crate) fn check_claims(&self, who: AtIdentifier<'_>) -> Result<(), Failure> {
+        match &self.handle {
+            Err(error) if who.as_handle().is_some() => Err(error.clone().into()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn did(&self) -> Did<'_> {
+        self.account.did()
+    }
+
+    /// The account's signing key.
+    pub(crate) fn key(&self) -> Result<PublicKey, Failure> {
+        let did = self.did();
+        match identity::signing_key(&self.account.document) {
+            Ok(Some(key)) => Ok(key),
+            Ok(None) => {
+                Err(Failure::Refused(format!("{did}: the DID document has no signing key")))
+            }
+            Err(error) => Err(Failure::Refused(format!(
+                "{did}: the signing key of the DID document: {error}"
+            ))),
+        }
+    }
+
+    /// The account's server.
+    pub(crate) fn host(&self) -> Result<&Url, Failure> {
+        let missing = || {
+            let did = self.did();
+            Failure::Refused(format!("{did}: the DID document names no server (PDS)"))
+        };
+        self.account.host.as_ref().ok_or_else(missing)
+    }
+}
+
+/// The given handle, if the account claims it.
+fn claimed(account: &Account, handle: Handle<'_>) -> Result<HandleBuf, IdentityError> {
+    let handle = handle.to_normalized();
+    let claimed = account.document.handle().map(Handle::to_normalized);
+    match claimed.as_ref() == Some(&handle) {
+        true => Ok(handle),
+        false => Err(IdentityError {
+            subject: handle.as_str().into(),
+            host: None,
+            fault: IdentityFault::OtherHandle,
+        }),
+    }
+}
+
+/// What JSON and text say of an account.
+#[derive(Debug, Serialize)]
+pub(crate) struct AccountSummary {
+    did: String,
+    /// The verified handle.
+    handle: Option<String>,
+    /// Why no handle is verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    handle_error: Option<String>,
+    claimed_handle: Option<String>,
+    pds: Option<String>,
+    signing_key: Option<String>,
+}
+
+impl AccountSummary {
+    pub(crate) fn new(ResolvedAccount { account, handle }: &ResolvedAccount) -> Self {
+        Self {
+            did: account.did().to_string(),
+            handle: handle.as_ref().ok().map(ToString::to_string),
+            handle_error: handle.as_ref().err().map(ToString::to_string),
+            claimed_handle: account.document.handle().map(|handle| handle.to_string()),
+            pds: account.host.as_ref().map(network::origin),
+            signing_key: account.key.as_ref().map(|key| key.to_did_key()),
+        }
+    }
+
+    pub(crate) fn handle_text(&self) -> String {
+        match (&self.handle, &self.handle_error) {
+            (Some(handle), _) => format!("{handle}, verified"),
+            (None, error) => format!("not verified: {}", error.as_deref().unwrap_or_default()),
+        }
+    }
+
+    fn to_text(&self) -> String {
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
+        let (handle, did) = (self.handle_text(), &self.did);
+        let [pds, key] = [&self.pds, &self.signing_key].map(or_none);
+        format!(
+            "did          {did}\nhandle       {handle}\npds          {pds}\nsigning key  {key}\n"
+        )
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof resolve atproto.com
+  wireproof resolve did:plc:ewvi7nxzyoun6zhxrhs64oiz --json | jq -r .signing_key
+  wireproof resolve ada.test --plc http://localhost:4480 --development-port 4481";

@@ -1,12 +1,12 @@
-//! How long did each step take, and whose time was it: the network's or ours?
+//! The stages of a proof and their times, network and compute apart.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::table;
+use crate::output::table;
 
-/// A step on the way to a proof.
+/// A stage of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stage {
@@ -22,29 +22,29 @@ pub(crate) enum Stage {
     Record,
 }
 
-/// The steps that were made, in their order.
+/// The stages that have run, in their order.
 #[derive(Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(crate) struct Stages(Vec<Timed>);
+pub(crate) struct Stages(Vec<StageTime>);
 
 #[derive(Debug, Serialize)]
-struct Timed {
+struct StageTime {
     stage: Stage,
     seconds: f64,
 }
 
 impl Stages {
     pub(crate) fn add(&mut self, stage: Stage, time: Duration) {
-        self.0.push(Timed { stage, seconds: time.as_secs_f64() });
+        self.0.push(StageTime { stage, seconds: time.as_secs_f64() });
     }
 
-    /// How long the network took, in seconds.
-    pub(crate) fn network_s(&self) -> f64 {
+    /// Time of the network stages in seconds.
+    pub(crate) fn network_seconds(&self) -> f64 {
         self.sum(Stage::is_network)
     }
 
-    /// How long we took, in seconds.
-    pub(crate) fn compute_s(&self) -> f64 {
+    /// Time of all other stages in seconds.
+    pub(crate) fn compute_seconds(&self) -> f64 {
         self.sum(|stage| !stage.is_network())
     }
 
@@ -54,33 +54,36 @@ impl Stages {
         seconds.sum::<f64>() + 0.0
     }
 
-    /// A table, with columns of their own for the network and for us if both had to do.
+    /// A table with a column for network and one for compute, or with one column if all stages are
+    /// of one kind.
     pub(crate) fn to_table(&self) -> String {
         let networked = self.0.iter().filter(|timed| timed.stage.is_network()).count();
         match networked {
-            0 => self.to_narrow_table("ms", self.compute_s()),
-            all if all == self.0.len() => self.to_narrow_table("network ms", self.network_s()),
+            0 => self.to_narrow_table("ms", self.compute_seconds()),
+            all if all == self.0.len() => {
+                self.to_narrow_table("network ms", self.network_seconds())
+            }
             _ => self.to_wide_table(),
         }
     }
 
-    fn to_narrow_table(&self, title: &str, total_s: f64) -> String {
-        let total = ["total".to_owned(), table::ms(total_s)];
-        let row = |timed: &Timed| [timed.stage.described().to_owned(), table::ms(timed.seconds)];
-        table::of(["stage", title], self.0.iter().map(row).chain([total]))
+    fn to_narrow_table(&self, title: &str, total_seconds: f64) -> String {
+        let total = ["total".to_owned(), ms(total_seconds)];
+        let row = |timed: &StageTime| [timed.stage.name().to_owned(), ms(timed.seconds)];
+        table(["stage", title], self.0.iter().map(row).chain([total]))
     }
 
     fn to_wide_table(&self) -> String {
-        let [network, compute] = [self.network_s(), self.compute_s()].map(table::ms);
-        let row = |timed: &Timed| {
-            let (name, ms) = (timed.stage.described().to_owned(), table::ms(timed.seconds));
+        let [network, compute] = [self.network_seconds(), self.compute_seconds()].map(ms);
+        let row = |timed: &StageTime| {
+            let (name, ms) = (timed.stage.name().to_owned(), ms(timed.seconds));
             match timed.stage.is_network() {
                 true => [name, ms, String::new()],
                 false => [name, String::new(), ms],
             }
         };
         let rows = self.0.iter().map(row).chain([["total".to_owned(), network, compute]]);
-        table::of(["stage", "network ms", "compute ms"], rows)
+        table(["stage", "network ms", "compute ms"], rows)
     }
 }
 
@@ -89,7 +92,7 @@ impl Stage {
         matches!(self, Self::ResolveHandle | Self::ResolveDid | Self::CheckHandle | Self::Fetch)
     }
 
-    fn described(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::ResolveHandle => "resolve handle",
             Self::ResolveDid => "resolve DID",
@@ -105,19 +108,23 @@ impl Stage {
     }
 }
 
-/// Takes the time of steps that follow each other.
-pub(crate) struct Watch<'s> {
+fn ms(seconds: f64) -> String {
+    format!("{:.3}", seconds * 1e3)
+}
+
+/// Measures consecutive stages.
+pub(crate) struct StageTimer<'s> {
     stages: &'s mut Stages,
     since: Instant,
 }
 
-impl<'s> Watch<'s> {
+impl<'s> StageTimer<'s> {
     pub(crate) fn start(stages: &'s mut Stages) -> Self {
         Self { stages, since: Instant::now() }
     }
 
-    /// What went on since the last step was this one.
-    pub(crate) fn ended(&mut self, stage: Stage) {
+    /// Records the time since the last stage as that of `stage`.
+    pub(crate) fn finish(&mut self, stage: Stage) {
         self.stages.add(stage, self.since.elapsed());
         self.since = Instant::now();
     }

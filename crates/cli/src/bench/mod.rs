@@ -1,24 +1,28 @@
-//! `wireproof bench`: a plan from the arguments, progress, the table, the JSON.
+//! `wireproof bench`: runs the benchmark and prints its tables; compares two runs.
 
-mod compare;
-mod run_line;
+mod args;
+mod progress;
 mod verify;
 
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use ::bench::{Plan, Results, Row, RunnerCommand, Task, own, terminal};
+use ::bench::{Own, Plan, Results, Row, Task, own, report};
+use ::report::compare::{Wishes, compare};
 
-use crate::args::bench::{BenchArgs, ChainCommand, RunArgs};
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
-use run_line::RunLine;
+use args::{BenchCommand, CompareArgs, RunArgs};
+use progress::RunProgress;
+
+pub(crate) use args::BenchArgs;
 
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
-    match &args.chain {
-        Some(ChainCommand::Verify(args)) => return verify::run(args, output),
-        Some(ChainCommand::Compare(args)) => return compare::run(args, output),
+    match &args.command {
+        Some(BenchCommand::Verify(args)) => return verify::run(args, output),
+        Some(BenchCommand::Compare(args)) => return run_compare(args, output),
         None => {}
     }
     let tasks = if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.concat() };
@@ -26,85 +30,94 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
     measure(&plan, &args.run, "", output)
 }
 
-/// Measures, and prints the table behind what there is to say before.
-fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<(), Failure> {
-    let mut line = RunLine::of(plan);
-    let results = ::bench::run(plan, &mut |progress| line.show(&progress));
-    line.end();
-    let results = results?;
-    let json = to_json(&results);
-    match args.json.as_deref() {
-        Some(path) if path == Path::new("-") => output.stdout().write_all(&json)?,
-        path => {
-            let usual = plan.work_dir.join("results.json");
-            let path = path.unwrap_or(&usual);
-            std::fs::write(path, json).map_err(Failure::file(path))?;
-            let text = terminal::styled(&results, args.baseline.as_ref());
-            output.stdout().write_all(format!("{before}{text}").as_bytes())?;
-        }
+fn run_compare(args: &CompareArgs, output: Output) -> Result<(), Failure> {
+    let (old, new) = (::report::read(&args.old)?, ::report::read(&args.new)?);
+    let wishes = Wishes {
+        baseline: args.baseline.clone(),
+        tolerance: args.tolerance,
+        peers: args.peers.clone().or(Wishes::default().peers),
+    };
+    let comparison = compare(&old, &new, &wishes);
+    output.text(&comparison.to_string())?;
+    match comparison.has_regressed() {
+        true => Err(Failure::refused(&args.new, "regressed; the lines above name the rows")),
+        false => Ok(()),
     }
-    show_page(plan, args, &results, output)?;
-    something_was_found(&results)?;
-    we_are_right(&results)
 }
 
-/// Writes the page, and prints its path; where standard output is the JSON's, only if it was asked for.
-fn show_page(
+/// Runs the plan, and prints `before` and the tables, or the JSON.
+fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<(), Failure> {
+    let mut progress = RunProgress::new(plan);
+    let results = ::bench::run(plan, &mut |step| progress.show(&step));
+    progress.end();
+    let results = results?;
+    match args.json.as_deref() {
+        Some(path) if files::is_standard_stream(path) => {
+            output.stdout().write_all(&files::to_json(&results))?;
+        }
+        path => {
+            let default = plan.work_dir.join("results.json");
+            files::write_json(path.unwrap_or(&default), &results)?;
+            let tables = report::styled(&results, args.baseline.as_ref());
+            output.text(&format!("{before}{tables}"))?;
+        }
+    }
+    write_page(plan, args, &results, output)?;
+    check_any_row(&results)?;
+    check_our_cases(&results)
+}
+
+/// Writes the page, and prints its path. With `--json -`, only if `--report` is given, and to standard
+/// error.
+fn write_page(
     plan: &Plan,
     args: &RunArgs,
     results: &Results,
     output: Output,
 ) -> Result<(), Failure> {
-    let is_for_json = args.json.as_deref() == Some(Path::new("-"));
-    let usual = (!is_for_json).then(|| plan.work_dir.join("report"));
-    let Some(folder) = args.report.clone().or(usual) else { return Ok(()) };
+    let is_stdout_json = args.json.as_deref().is_some_and(files::is_standard_stream);
+    let default = (!is_stdout_json).then(|| plan.work_dir.join("report"));
+    let Some(folder) = args.report.clone().or(default) else { return Ok(()) };
     let runs = std::slice::from_ref(results);
-    let page = crate::report::write_page(runs, args.baseline.clone(), &folder)?;
-    let line = format!("\nreport: {}\n", page.display());
-    match is_for_json {
-        true => anstream::stderr().write_all(line.trim_start().as_bytes())?,
-        false => output.stdout().write_all(line.as_bytes())?,
+    let page = crate::report::write_page(runs, args.baseline.clone(), Path::new(&folder))?;
+    let line = format!("report: {}\n", page.display());
+    match is_stdout_json {
+        true => Ok(anstream::stderr().write_all(line.as_bytes())?),
+        false => output.text(&format!("\n{line}")),
     }
-    Ok(())
 }
 
-/// The plan but for what is measured.
+/// The plan without its tasks and corpus.
 fn plan(args: &RunArgs) -> Result<Plan, Failure> {
-    let usual = Plan::default();
-    let (passes, warmup) = if args.quick { (3, 1) } else { (usual.passes, usual.warmup) };
+    let default = Plan::default();
+    let (passes, warmup) = if args.quick { (3, 1) } else { (default.passes, default.warmup) };
     let program = std::env::current_exe()
-        .map_err(|error| Failure::Local(format!("this program's own file: {error}")))?;
+        .map_err(|error| Failure::Local(format!("the file of this program: {error}")))?;
     Ok(Plan {
         peers: args.peers.clone(),
         passes: args.passes.unwrap_or(passes),
         warmup: args.warmup.unwrap_or(warmup),
         quick: args.quick,
-        runners: args.runners.clone().unwrap_or(usual.runners),
-        work_dir: args.work_dir.clone().unwrap_or(usual.work_dir),
+        runners: args.runners.clone().unwrap_or(default.runners),
+        work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
-        own: Some(RunnerCommand { program, args: vec!["runner".to_owned()] }),
-        ..usual
+        own: Some(Own { program, args: vec!["runner".to_owned()] }),
+        ..default
     })
 }
 
-fn to_json(results: &Results) -> Vec<u8> {
-    let mut json = serde_json::to_vec_pretty(results).expect("text, numbers, lists and maps");
-    json.push(b'\n');
-    json
-}
-
-/// A peer that is missing or differs is a finding; a run with no row at all has found nothing.
-fn something_was_found(results: &Results) -> Result<(), Failure> {
-    let is_something =
+/// Fails if no peer has a row. A single peer that is missing or differs is a result.
+fn check_any_row(results: &Results) -> Result<(), Failure> {
+    let is_measured =
         |row: &Row| row.per_s.is_some() || row.sizes.is_some() || !row.cases.is_empty();
-    if results.rows.iter().any(is_something) {
+    if results.rows.iter().any(is_measured) {
         return Ok(());
     }
     Err(Failure::Local("no peer could be measured; the table above says why".to_owned()))
 }
 
-/// What another peer makes of a hostile case is a finding; what we make of it must be right.
-fn we_are_right(results: &Results) -> Result<(), Failure> {
+/// Fails if we judge a hostile case wrongly. The verdict of another peer is a result.
+fn check_our_cases(results: &Results) -> Result<(), Failure> {
     let ours = results.rows.iter().filter(|row| row.peer == own::PEER);
     let wrong: Vec<&str> = ours
         .flat_map(|row| &row.cases)

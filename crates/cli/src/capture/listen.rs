@@ -10,9 +10,9 @@ use wireproof::net::firehose::{Feed, FeedItem, FrameKind, Notice, ReceivedFrame}
 use wireproof::net::hosts::Jitter;
 use wireproof::net::websocket::Dialer;
 
-use crate::args::capture::CaptureArgs;
-use crate::args::follow::Start;
+use super::args::CaptureArgs;
 use crate::failure::Failure;
+use crate::follow::Start;
 use crate::follow::{Hosts, feed_options, notice_text};
 use crate::network::Network;
 use crate::progress::ProgressLine;
@@ -62,7 +62,7 @@ async fn ending(until: Option<Instant>) {
 fn tell(hosts: &Hosts, notice: &Notice, line: &ProgressLine) {
     let host = hosts.names.get(notice.host().0).map_or("", String::as_str);
     if let Some(text) = notice_text(host, notice) {
-        line.say(&text);
+        line.print(&text);
     }
 }
 

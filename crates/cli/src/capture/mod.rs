@@ -1,5 +1,6 @@
 //! `wireproof capture`: what a stream tells now, in the files that benchmarks share.
 
+mod args;
 mod keys;
 mod listen;
 mod signed;
@@ -16,15 +17,15 @@ use simnet::firehose::FrameCounts;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Decoder, Options, Values};
 use wireproof::codec::cbor;
-use wireproof::kernels::sha256;
+use wireproof::kernels::{hex, sha256};
 
-use crate::args::capture::CaptureArgs;
 use crate::failure::Failure;
 use crate::follow::{Hosts, RELAY};
-use crate::hex;
+
 use crate::network::{self, Network};
 use crate::output::Output;
 use crate::progress::ProgressLine;
+pub(crate) use args::CaptureArgs;
 use keys::Keys;
 use signed::Signed;
 

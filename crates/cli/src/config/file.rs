@@ -1,4 +1,4 @@
-//! What does a `wireproof.toml` say?
+//! A `wireproof.toml`: parsing, checking against the command line, and lookup of values.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::name_in_file;
 use crate::failure::Failure;
 
-/// A file, read.
+/// A parsed file.
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
@@ -17,7 +17,7 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The file at `path`, if there is one.
+    /// Reads the file at `path`, if there is one.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Failure> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -33,7 +33,7 @@ impl ConfigFile {
         Ok(Self { path: path.to_owned(), table })
     }
 
-    /// Refuses what no command knows, and values that no argument can have.
+    /// Refuses unknown commands and options, and values that no option can have.
     pub(super) fn check(&self, command: &clap::Command) -> Result<(), Failure> {
         self.check_table(command, &self.table, true)
     }
@@ -42,21 +42,21 @@ impl ConfigFile {
         &self,
         command: &clap::Command,
         table: &Table,
-        is_for_all: bool,
+        is_top_level: bool,
     ) -> Result<(), Failure> {
         for (name, value) in table {
             match (value, command.find_subcommand(name)) {
                 (Value::Table(inner), Some(sub)) => self.check_table(sub, inner, false)?,
                 (Value::Table(_), None) => {
-                    return Err(usage(&self.path, &format!("there is no command `{name}`")));
+                    return Err(usage(&self.path, &format!("unknown command `{name}`")));
                 }
-                _ if !knows(command, name, is_for_all) => {
-                    let of = if is_for_all { "no command" } else { command.get_name() };
-                    let what = format!("`{name}`: {of} takes no such value from a file");
+                _ if !has_option(command, name, is_top_level) => {
+                    let owner = if is_top_level { "any command" } else { command.get_name() };
+                    let what = format!("`{name}`: not an option of {owner} that a file can set");
                     return Err(usage(&self.path, &what));
                 }
                 _ if texts(value).is_none() => {
-                    let what = "a text, a number, true or false is wanted, or a list of these";
+                    let what = "expected a string, a number, a boolean, or an array of these";
                     return Err(usage(&self.path, &format!("`{name}`: {what}")));
                 }
                 _ => {}
@@ -65,8 +65,8 @@ impl ConfigFile {
         Ok(())
     }
 
-    /// What the file says of the argument `name` of the command at `path`: in the command's table, or
-    /// for all commands.
+    /// The values of the option `name` of the command at `path`: from the command's table, else from
+    /// the top level.
     pub(super) fn values(&self, path: &[String], name: &str) -> Option<Vec<String>> {
         let of_command =
             path.iter().try_fold(&self.table, |table, part| table.get(part)?.as_table());
@@ -75,13 +75,13 @@ impl ConfigFile {
     }
 }
 
-/// Whether the command takes `name` from a file, or any below it does.
-fn knows(command: &clap::Command, name: &str, with_inner: bool) -> bool {
+/// Whether a file can set `name` for the command, or for one of its subcommands.
+fn has_option(command: &clap::Command, name: &str, with_inner: bool) -> bool {
     let own = command.get_arguments().any(|arg| name_in_file(arg) == Some(name));
-    own || with_inner && command.get_subcommands().any(|sub| knows(sub, name, true))
+    own || with_inner && command.get_subcommands().any(|sub| has_option(sub, name, true))
 }
 
-/// The value as it would stand on the command line.
+/// The value as command-line arguments.
 fn texts(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commands_table_comes_before_what_is_for_all() {
+    fn a_commands_table_takes_precedence_over_the_top_level() {
         let file = file("plc = \"a\"\n[follow]\nplc = \"b\"\nhost = [\"x\", \"y\"]").unwrap();
         let values = |command: &str, name| file.values(&[command.to_owned()], name);
         assert_eq!(values("follow", "plc"), Some(vec!["b".to_owned()]));
@@ -137,13 +137,15 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_refused_with_the_file() {
-        assert!(refused("plcc = 1").starts_with("wireproof.toml: `plcc`: no command"));
+    fn unknown_names_and_bad_values_are_refused_with_the_file() {
+        assert!(
+            refused("plcc = 1").starts_with("wireproof.toml: `plcc`: not an option of any command")
+        );
         assert!(refused("color = \"never\"").contains("`color`"));
-        assert!(refused("[resolve]\nhost = 1").contains("resolve takes no such value"));
-        assert!(refused("[folow]\nhost = 1").contains("there is no command `folow`"));
-        assert!(refused("plc = 1979-05-27").contains("a text, a number"));
-        assert!(refused("plc = [[1]]").contains("a text, a number"));
+        assert!(refused("[resolve]\nhost = 1").contains("not an option of resolve"));
+        assert!(refused("[folow]\nhost = 1").contains("unknown command `folow`"));
+        assert!(refused("plc = 1979-05-27").contains("a string, a number"));
+        assert!(refused("plc = [[1]]").contains("a string, a number"));
         assert!(refused("plc = ").contains("line 1"));
     }
 }

@@ -7,6 +7,7 @@
 //!              └── StateFile: cursors, accounts, keys, as far as acknowledged
 //! ```
 
+mod args;
 mod hosts;
 mod jetstream;
 mod journal;
@@ -36,7 +37,6 @@ use wireproof::net::websocket::SocketOptions;
 use wireproof::store::{Store, StoreState};
 use wireproof::verify::sync::Policy;
 
-use crate::args::follow::{FollowArgs, FromArgs, Start};
 use crate::failure::Failure;
 use crate::network::{self, Network};
 use journal::StateFile;
@@ -49,6 +49,7 @@ use status::Status;
 use stopping::Stopping;
 use watch::Watch;
 
+pub(crate) use args::{FollowArgs, FromArgs, Start};
 pub(crate) use hosts::{Hosts, RELAY};
 pub(crate) use notices::text as notice_text;
 

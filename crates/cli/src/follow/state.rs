@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use wireproof::store::{Options, Store};
 
-use crate::args::follow::FollowArgs;
+use super::args::FollowArgs;
 use crate::failure::Failure;
 
 /// Opens the state file in the folder that is given, or in the one for such things.

@@ -1,5 +1,4 @@
-//! Each kind of bytes as one JSON document for a program. Values are in the JSON form of the AT
-//! Protocol's data model.
+//! The JSON document of `wireproof inspect`. Values are in the JSON form of the AT Protocol's data model.
 
 use std::io::Write;
 
@@ -8,38 +7,38 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Block, Decoder, Event, Options, RepoOp};
+use wireproof::codec::CidRef;
 use wireproof::codec::car::{self, HashProof};
 use wireproof::codec::cbor::{self, Value};
 use wireproof::codec::json::Json;
-use wireproof::codec::{Cid, CidRef};
 
-use super::refusal::{Refusal, Stop};
+use super::Format;
+use super::refusal::{InspectError, Refusal};
 use super::text::{FIRST_FRAME, LENGTH_BYTES};
-use crate::args::Kind;
+use crate::json::{RecordPath, event_kind};
 
-/// Checks all of `bytes`, then writes `limit` frames or blocks of them. Nothing is written if a rule
-/// is broken.
+/// Checks all of `bytes`, then writes up to `limit` frames or blocks. Writes nothing if a rule is broken.
 pub(super) fn write(
-    kind: Kind,
+    format: Format,
     bytes: &[u8],
     limit: usize,
     out: &mut dyn Write,
-) -> Result<(), Stop> {
-    let mut json = match kind {
-        Kind::Corpus => corpus_document(bytes, limit),
-        Kind::Frame => frame_document(bytes, limit),
-        Kind::Car => car_document(bytes, limit),
-        Kind::Cbor => cbor_document(bytes),
+) -> Result<(), InspectError> {
+    let mut json = match format {
+        Format::Frames => frames_document(bytes, limit),
+        Format::Frame => frame_document(bytes, limit),
+        Format::Car => car_document(bytes, limit),
+        Format::Cbor => cbor_document(bytes),
     }?;
     json.push(b'\n');
     Ok(out.write_all(&json)?)
 }
 
-fn corpus_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+fn frames_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
     let frames = corpus::read(bytes)?;
     let mut decoder = Decoder::new(Options::default());
-    let mut json =
-        format!("{{\"kind\":\"corpus\",\"count\":{},\"frames\":[", frames.len()).into_bytes();
+    let mut json = format!("{{\"format\":\"frames\",\"frame_count\":{},\"frames\":[", frames.len())
+        .into_bytes();
     let mut offset = FIRST_FRAME;
     for (index, frame) in frames.iter().enumerate() {
         let inside = |refusal: Refusal| refusal.inside(format!("frame {index}"), offset);
@@ -65,11 +64,11 @@ fn frame_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
 fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
     #[derive(Serialize)]
     struct CarDocument<'a> {
-        kind: &'static str,
+        format: &'static str,
         version: u8,
         bytes: usize,
-        roots: Vec<Link<'a>>,
-        count: usize,
+        roots: Vec<String>,
+        block_count: usize,
         blocks: Vec<BlockDocument<'a>>,
     }
     let archive = car::read(bytes, &car::Options::default())?;
@@ -86,11 +85,11 @@ fn car_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
         }
     }
     to_json(&CarDocument {
-        kind: "car",
+        format: "car",
         version: 1,
         bytes: bytes.len(),
-        roots: archive.roots.iter().map(Link).collect(),
-        count: archive.blocks.len(),
+        roots: archive.roots.iter().map(|root| root.to_string()).collect(),
+        block_count: archive.blocks.len(),
         blocks,
     })
 }
@@ -105,20 +104,20 @@ fn to_json(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
     serde_json::to_vec(document).map_err(|error| Refusal::no_json(&error))
 }
 
-/// A frame, its fields by the names of the protocol.
+/// A frame with the fields of its event, by the keys that all commands share.
 struct FrameDocument<'e, 'a> {
     event: &'e Event<'a>,
     bytes: usize,
-    /// How many blocks to write.
+    /// Maximum number of blocks to write.
     limit: usize,
 }
 
 impl Serialize for FrameDocument<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kind", "frame")?;
+        map.serialize_entry("format", "frame")?;
         map.serialize_entry("bytes", &self.bytes)?;
-        map.serialize_entry("type", &self.event.kind())?;
+        map.serialize_entry("kind", event_kind(self.event))?;
         self.fields(&mut map)?;
         map.end()
     }
@@ -130,11 +129,11 @@ impl FrameDocument<'_, '_> {
             Event::Commit(commit) => {
                 let ops: Vec<_> = commit.ops.iter().map(OpDocument::new).collect();
                 map.serialize_entry("seq", &commit.seq)?;
-                map.serialize_entry("repo", commit.repo)?;
+                map.serialize_entry("did", commit.repo)?;
                 map.serialize_entry("rev", commit.rev)?;
                 map.serialize_entry("since", &commit.since)?;
-                map.serialize_entry("commit", &Link(commit.commit.as_cid_ref()))?;
-                map.serialize_entry("prevData", &commit.prev_data.as_ref().map(Link::to))?;
+                map.serialize_entry("commit", &commit.commit.to_string())?;
+                map.serialize_entry("prev_data", &commit.prev_data.map(|cid| cid.to_string()))?;
                 map.serialize_entry("time", commit.time)?;
                 map.serialize_entry("ops", &ops)?;
                 self.blocks(commit.root, commit.blocks, map)
@@ -164,13 +163,14 @@ impl FrameDocument<'_, '_> {
                 map.serialize_entry("message", &info.message)
             }
             Event::Error(error) => {
-                map.serialize_entry("error", error.error)?;
+                map.serialize_entry("name", error.error)?;
                 map.serialize_entry("message", &error.message)
             }
             Event::Unknown(unknown) => {
                 let arena = Bump::new();
                 let payload = cbor::decode(unknown.payload, &arena);
                 let payload = payload.expect("the decoder checked it");
+                map.serialize_entry("type", &unknown.header.kind)?;
                 map.serialize_entry("op", &unknown.header.op)?;
                 map.serialize_entry("payload", &Json(&payload))
             }
@@ -184,8 +184,8 @@ impl FrameDocument<'_, '_> {
         map: &mut M,
     ) -> Result<(), M::Error> {
         let shown: Vec<_> = blocks.iter().take(self.limit).map(BlockDocument::of_event).collect();
-        map.serialize_entry("root", &root.map(Link))?;
-        map.serialize_entry("count", &blocks.len())?;
+        map.serialize_entry("root", &root.map(|root| root.to_string()))?;
+        map.serialize_entry("block_count", &blocks.len())?;
         map.serialize_entry("blocks", &shown)
     }
 }
@@ -193,31 +193,32 @@ impl FrameDocument<'_, '_> {
 #[derive(Serialize)]
 struct OpDocument<'a> {
     action: &'static str,
-    path: &'a str,
-    cid: Option<Link<'a>>,
-    prev: Option<Link<'a>>,
-    record: Option<Item<'a>>,
+    #[serde(flatten)]
+    path: RecordPath<&'a str>,
+    cid: Option<String>,
+    prev: Option<String>,
+    record: Option<JsonValue<'a>>,
 }
 
 impl<'a> OpDocument<'a> {
     fn new(op: &RepoOp<'a>) -> Self {
         Self {
             action: op.action.as_str(),
-            path: op.path,
-            cid: op.cid.map(Link),
-            prev: op.prev.map(Link),
-            record: op.record.and_then(|record| record.value).map(Item),
+            path: RecordPath::split(op.path),
+            cid: op.cid.map(|cid| cid.to_string()),
+            prev: op.prev.map(|cid| cid.to_string()),
+            record: op.record.and_then(|record| record.value).map(JsonValue),
         }
     }
 }
 
 #[derive(Serialize)]
 struct BlockDocument<'a> {
-    cid: Link<'a>,
+    cid: String,
     bytes: usize,
-    /// What is known of the data being what the CID names.
+    /// Whether the data was checked against the hash in the CID.
     hash: &'static str,
-    value: Option<Item<'a>>,
+    value: Option<JsonValue<'a>>,
 }
 
 impl<'a> BlockDocument<'a> {
@@ -227,7 +228,7 @@ impl<'a> BlockDocument<'a> {
             HashProof::Trusted => "trusted",
             HashProof::UnknownHash => "unknown",
         };
-        Self { cid: Link(cid), bytes: data.len(), hash, value: value.map(Item) }
+        Self { cid: cid.to_string(), bytes: data.len(), hash, value: value.map(JsonValue) }
     }
 
     fn of_event(block: &Block<'a>) -> Self {
@@ -235,26 +236,11 @@ impl<'a> BlockDocument<'a> {
     }
 }
 
-/// A value that is kept, in its JSON form.
-struct Item<'a>(Value<'a>);
+/// An owned value in its JSON form.
+struct JsonValue<'a>(Value<'a>);
 
-impl Serialize for Item<'_> {
+impl Serialize for JsonValue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Json(&self.0).serialize(serializer)
-    }
-}
-
-/// A CID in the JSON form of a link.
-struct Link<'a>(CidRef<'a>);
-
-impl<'a> Link<'a> {
-    fn to(cid: &'a Cid) -> Self {
-        Self(cid.as_cid_ref())
-    }
-}
-
-impl Serialize for Link<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Json(&Value::Link(self.0)).serialize(serializer)
     }
 }

@@ -1,61 +1,174 @@
-//! `wireproof inspect`: what is in these bytes, or which rule do they break?
+//! `wireproof inspect`: shows frames, CAR archives and CBOR blocks, or the rule that bytes break.
+//!
+//! The four formats start differently, so that valid bytes have one of them:
+//!
+//! | format | first bytes | why no other format starts so |
+//! |---|---|---|
+//! | frames | `00`, and more bytes | as CBOR it is the integer 0 with trailing bytes; as a CAR a header of no bytes. (The first byte of the count; a file of 2²⁴ frames needs `--as`) |
+//! | CBOR block | one canonical item without trailing bytes | a frame is two items; the length prefix of a CAR is an item with trailing bytes |
+//! | frame | a canonical map with an integer `op`, then more | the prefix of a CAR is no map with text keys |
+//! | CAR | a varint, then a map with the first key `roots` or `version` | |
+//!
+//! Bytes of none of them are read as CBOR, whose errors are the most precise.
 
-mod detect;
 mod json;
 mod refusal;
 mod text;
 mod tree;
 
-use std::fs;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io;
+use std::path::PathBuf;
 
-use crate::args::{InspectArgs, Kind};
+use clap::{Args, ValueEnum, ValueHint};
+use wireproof::atproto::event;
+use wireproof::codec::cbor;
+use wireproof::kernels::varint;
+
 use crate::failure::Failure;
+use crate::files;
 use crate::output::Output;
-use refusal::{Refusal, Stop};
+use refusal::InspectError;
+
+/// Show what is in a file of frames, a frame, a CAR or a CBOR block, or why it is refused.
+///
+/// All of the input is checked, shown or not: canonical DAG-CBOR, every hash against its CID, every limit.
+/// Input that breaks a rule is refused with the rule, the offset and the bytes around it, and exit code 1.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct InspectArgs {
+    /// The file; `-` for standard input.
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Print one JSON document instead of a tree, with links as {"$link": …} and bytes as {"$bytes": …}.
+    #[arg(long)]
+    json: bool,
+    /// Number of frames or blocks to show; 0 shows all [default: 10, with --json all].
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// The format of the input [default: detected].
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+}
+
+/// The formats of input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A file of frames.
+    #[value(alias = "corpus")]
+    Frames,
+    /// One frame of an event stream.
+    Frame,
+    /// A CAR v1 archive.
+    Car,
+    /// One DAG-CBOR item.
+    Cbor,
+}
 
 pub(crate) fn run(args: &InspectArgs, output: Output) -> Result<(), Failure> {
-    let (name, bytes) = read(&args.file)?;
-    let kind = args.kind.unwrap_or_else(|| detect::kind(&bytes));
-    let shown = if args.json {
-        let limit = limit(args.limit.unwrap_or(0));
-        json::write(kind, &bytes, limit, &mut output.stdout())
-    } else {
-        let limit = limit(args.limit.unwrap_or(SHOWN));
-        text::write(kind, &bytes, limit, &mut io::BufWriter::new(output.stdout()))
+    let (name, bytes) = files::read_or_stdin(&args.file)?;
+    let format = args.format.unwrap_or_else(|| detect(&bytes));
+    let limit = match args.limit {
+        None if !args.json => SHOWN,
+        None | Some(0) => usize::MAX,
+        Some(limit) => limit,
     };
-    shown.map_err(|stop| match stop {
-        Stop::Output(error) => error.into(),
-        Stop::Refused(refusal) => {
-            Failure::Refused(tell(&name, kind, args.kind.is_none(), &refusal, &bytes))
+    let shown = if args.json {
+        json::write(format, &bytes, limit, &mut output.stdout())
+    } else {
+        text::write(format, &bytes, limit, &mut io::BufWriter::new(output.stdout()))
+    };
+    shown.map_err(|error| match error {
+        InspectError::Output(error) => error.into(),
+        InspectError::Refused(refusal) => {
+            let mut message = format!("{name}: {refusal}\n{}", refusal.bytes_around(&bytes));
+            if args.format.is_none() {
+                let format = format.description();
+                message += &format!("\nRead as {format}; --as FORMAT reads another format.");
+            }
+            Failure::Refused(message)
         }
     })
 }
 
-/// The bytes, and what to call them.
-fn read(file: &Path) -> Result<(String, Vec<u8>), Failure> {
-    if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes)?;
-        return Ok(("standard input".to_owned(), bytes));
+/// Detects the format by the first bytes.
+fn detect(bytes: &[u8]) -> Format {
+    if bytes.len() > 1 && bytes[0] == 0 {
+        Format::Frames
+    } else if cbor::validate(bytes).is_ok() {
+        Format::Cbor
+    } else if event::peek(bytes).is_ok() {
+        Format::Frame
+    } else if starts_like_a_car(bytes) {
+        Format::Car
+    } else {
+        Format::Cbor
     }
-    let bytes = fs::read(file).map_err(Failure::file(file))?;
-    Ok((file.display().to_string(), bytes))
 }
 
-/// One line of what and where, the bytes there, and what else could be tried.
-fn tell(name: &str, kind: Kind, is_guess: bool, refusal: &Refusal, bytes: &[u8]) -> String {
-    let mut text = format!("{name}: {refusal}\n{}", refusal.bytes_around(bytes));
-    if is_guess {
-        text += &format!("\nRead as {}; --as KIND reads it as something else.", detect::name(kind));
+fn starts_like_a_car(bytes: &[u8]) -> bool {
+    let Ok((_, prefix)) = varint::read(bytes) else { return false };
+    let Some((head, keys)) = bytes[prefix..].split_first() else { return false };
+    let is_map = (0xa1..=0xb7).contains(head);
+    is_map && (keys.starts_with(b"\x65roots") || keys.starts_with(b"\x67version"))
+}
+
+impl Format {
+    fn description(self) -> &'static str {
+        match self {
+            Self::Frames => "a file of frames",
+            Self::Frame => "a frame",
+            Self::Car => "a CAR",
+            Self::Cbor => "a CBOR block",
+        }
     }
-    text
 }
 
-fn limit(limit: usize) -> usize {
-    if limit == 0 { usize::MAX } else { limit }
-}
-
-/// Frames or blocks that are shown unless the user says how many.
+/// Frames or blocks shown without `--limit`.
 const SHOWN: usize = 10;
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof inspect repository.car
+  wireproof inspect firehose-frames.bin --limit 3
+  wireproof inspect frame.bin --json | jq .ops
+  curl -s \"$PDS/xrpc/com.atproto.sync.getRepo?did=$DID\" | wireproof inspect -";
+
+#[cfg(test)]
+mod tests {
+    use wireproof::atproto::corpus;
+    use wireproof::atproto::event::{Event, Info};
+    use wireproof::codec::car;
+    use wireproof::codec::cid::{Cid, Codec};
+
+    use super::*;
+
+    #[test]
+    fn each_format_is_distinguished_from_the_others_whatever_its_content() {
+        let frame = Event::Info(Info { name: "OutdatedCursor", message: None }).to_frame();
+        assert_eq!(detect(&frame), Format::Frame);
+        assert_eq!(detect(&corpus::write([frame.as_slice()])), Format::Frames);
+        assert_eq!(detect(&corpus::write([])), Format::Frames);
+        for item in
+            [&b"\xa1\x62op\x01"[..], b"\x00", b"\x3a\x01\x02\x03\x04", b"\xa1\x60\xa1\x65roots\x80"]
+        {
+            assert_eq!(detect(item), Format::Cbor, "{item:02x?}");
+        }
+    }
+
+    #[test]
+    fn an_archive_is_recognized_with_any_number_of_roots() {
+        let root = Cid::of(Codec::DagCbor, b"\xa0");
+        for count in 0..600 {
+            let mut archive = car::Writer::new(Vec::new(), &vec![root; count]).unwrap();
+            archive.block(&root, b"\xa0").unwrap();
+            assert_eq!(detect(&archive.into_inner()), Format::Car, "{count} roots");
+        }
+    }
+
+    #[test]
+    fn bytes_of_no_format_are_read_as_cbor() {
+        for bytes in [&b""[..], b"\xff", b"<html>", b"\xa2\x61a"] {
+            assert_eq!(detect(bytes), Format::Cbor, "{bytes:02x?}");
+        }
+    }
+}

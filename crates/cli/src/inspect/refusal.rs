@@ -1,4 +1,4 @@
-//! Which rule was broken, and which bytes did it?
+//! A broken rule, its offset, and a dump of the bytes around it.
 
 use std::fmt;
 use std::io;
@@ -9,10 +9,10 @@ use wireproof::codec::CidRef;
 use wireproof::codec::car::{CarError, CarFault};
 use wireproof::codec::cbor::DecodeError;
 
-/// Why bytes are refused, and where.
+/// A broken rule and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// The part that holds the fault, such as a frame of many; empty for the whole.
+    /// The part of the input, such as one frame of many; empty for the whole.
     part: String,
     /// Bytes from the start of the input.
     offset: usize,
@@ -24,32 +24,32 @@ impl Refusal {
         Self { part: String::new(), offset, rule: rule.to_string() }
     }
 
-    /// The same fault, of a part of the input that starts at `start`.
+    /// The same refusal, of the part of the input that starts at `start`.
     pub(super) fn inside(self, part: String, start: usize) -> Self {
         Self { part, offset: start + self.offset, rule: self.rule }
     }
 
-    /// A block of an archive whose data, which starts at `start`, is not what its CID says.
+    /// A block of an archive whose data, from `start` on, is not canonical.
     pub(super) fn of_block(cid: CidRef<'_>, error: DecodeError, start: usize) -> Self {
         Self::from(error).inside(format!("block {cid}"), start)
     }
 
-    /// A value that is canonical and cannot be written as JSON.
+    /// A canonical value without a JSON form.
     pub(super) fn no_json(error: &impl fmt::Display) -> Self {
         Self::new(0, format_args!("no JSON form: {error}"))
     }
 
-    /// The bytes around the fault: the offset of the first in hexadecimal, then up to 16 before,
-    /// the one where the fault is in brackets, and up to 16 behind it.
+    /// The bytes around the offset: the offset of the first in hexadecimal, up to 16 bytes before, the
+    /// byte at the offset in brackets, and up to 16 after it.
     pub(super) fn bytes_around(&self, bytes: &[u8]) -> String {
         let at = self.offset.min(bytes.len());
         let start = at.saturating_sub(AROUND);
         let end = bytes.len().min(at + 1 + AROUND);
         let before: String = bytes[start..at].iter().map(|byte| format!("{byte:02x} ")).collect();
         let marked = bytes.get(at).map_or("end".to_owned(), |byte| format!("{byte:02x}"));
-        let behind: String =
+        let after: String =
             bytes[end.min(at + 1)..end].iter().map(|byte| format!(" {byte:02x}")).collect();
-        format!("  {start:08x}  {before}[{marked}]{behind}")
+        format!("  {start:08x}  {before}[{marked}]{after}")
     }
 }
 
@@ -98,28 +98,28 @@ impl From<CorpusError> for Refusal {
     }
 }
 
-/// Why there is no more to show.
+/// Why inspection ended.
 #[derive(Debug)]
-pub(super) enum Stop {
-    /// The bytes break a rule.
+pub(super) enum InspectError {
+    /// The input breaks a rule.
     Refused(Refusal),
-    /// The way out is closed.
+    /// Standard output failed.
     Output(io::Error),
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for InspectError {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }
 }
 
-impl From<Refusal> for Stop {
+impl From<Refusal> for InspectError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-/// Bytes shown on each side of a fault.
+/// Bytes shown on each side of the offset.
 const AROUND: usize = 16;
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_byte_at_fault_is_marked_among_its_neighbours() {
+    fn the_byte_at_the_offset_is_marked_among_its_neighbours() {
         let bytes: Vec<u8> = (0..64).collect();
         let line = Refusal::new(20, "").bytes_around(&bytes);
         assert!(line.starts_with("  00000004  04 05 ") && line.contains(" 13 [14] 15 "), "{line}");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_at_either_end_shows_what_there_is() {
+    fn an_offset_at_either_end_shows_the_bytes_there_are() {
         assert_eq!(Refusal::new(0, "").bytes_around(b"\x01\x02"), "  00000000  [01] 02");
         assert_eq!(Refusal::new(2, "").bytes_around(b"\x01\x02"), "  00000000  01 02 [end]");
         assert_eq!(Refusal::new(0, "").bytes_around(b""), "  00000000  [end]");

@@ -1,4 +1,4 @@
-//! Each kind of bytes as text for a person.
+//! The text form of `wireproof inspect`: frames, archives and blocks as trees.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,40 +11,39 @@ use wireproof::atproto::event::{Block, Commit, Decoder, Event, Options, RepoOp};
 use wireproof::codec::car::{self, HashProof};
 use wireproof::codec::{CidRef, cbor};
 
-use super::refusal::{Refusal, Stop};
+use super::Format;
+use super::refusal::{InspectError, Refusal};
 use super::tree::{self, FAINT, KEY, STEP};
-use crate::args::Kind;
 
-/// Checks all of `bytes`, and shows `limit` frames or blocks of them. What was shown before a fault
-/// was found stays.
+/// Checks all of `bytes`, and shows up to `limit` frames or blocks. Output before a broken rule stays.
 pub(super) fn write(
-    kind: Kind,
+    format: Format,
     bytes: &[u8],
     limit: usize,
     out: &mut dyn Write,
-) -> Result<(), Stop> {
-    let shown = match kind {
-        Kind::Corpus => write_corpus(bytes, limit, out),
-        Kind::Frame => write_frame(bytes, limit, out),
-        Kind::Car => write_car(bytes, limit, out),
-        Kind::Cbor => write_cbor(bytes, out),
+) -> Result<(), InspectError> {
+    let shown = match format {
+        Format::Frames => write_frames(bytes, limit, out),
+        Format::Frame => write_frame(bytes, limit, out),
+        Format::Car => write_car(bytes, limit, out),
+        Format::Cbor => write_cbor(bytes, out),
     };
     out.flush()?;
     shown
 }
 
-fn write_corpus(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), Stop> {
+fn write_frames(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), InspectError> {
     let frames = corpus::read(bytes).map_err(Refusal::from)?;
     let mut decoder = Decoder::new(Options::default());
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
-    let mut unproved = 0;
+    let mut unchecked = 0;
     let mut offset = FIRST_FRAME;
     for (index, frame) in frames.iter().enumerate() {
         let event = decoder
             .decode(frame)
             .map_err(|error| Refusal::from(error).inside(format!("frame {index}"), offset))?;
         *kinds.entry(kind_of(&event)).or_default() += 1;
-        unproved += event.blocks().iter().filter(|block| !is_proved(block.proof)).count();
+        unchecked += event.blocks().iter().filter(|block| !is_checked(block.proof)).count();
         if index < limit {
             let len = HumanCount(frame.len() as u64);
             writeln!(out, "frame {index} at byte {offset}, {len} bytes: {}", kind_of(&event))?;
@@ -55,11 +54,11 @@ fn write_corpus(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), S
     write_more(frames.len(), limit, "frames", out)?;
     let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let (count, len) = (counted(frames.len(), "frame"), HumanCount(bytes.len() as u64));
-    writeln!(out, "{count}, {len} bytes, {}: {}", hashes(unproved), kinds.join(", "))?;
+    writeln!(out, "{count}, {len} bytes, {}: {}", hashes(unchecked), kinds.join(", "))?;
     Ok(())
 }
 
-fn write_frame(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), Stop> {
+fn write_frame(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), InspectError> {
     let mut decoder = Decoder::new(Options::default());
     let event = decoder.decode(bytes).map_err(Refusal::from)?;
     writeln!(out, "frame, {} bytes: {}", HumanCount(bytes.len() as u64), kind_of(&event))?;
@@ -67,7 +66,7 @@ fn write_frame(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), St
     Ok(())
 }
 
-/// The type of message, printable whatever a stranger calls it.
+/// The type of the message, escaped for a terminal.
 fn kind_of(event: &Event<'_>) -> String {
     match event.kind() {
         Some(kind) if matches!(event, Event::Unknown(_)) => tree::quoted(kind),
@@ -149,7 +148,7 @@ fn write_op(op: &RepoOp<'_>, out: &mut dyn Write) -> io::Result<()> {
         Some(value) => tree::write(&value, indent + STEP, out),
         None if op.cid.is_some() => {
             let indent = indent + STEP;
-            writeln!(out, "{:indent$}{FAINT}its record is not in the blocks{FAINT:#}", "")
+            writeln!(out, "{:indent$}{FAINT}the record is not in the blocks{FAINT:#}", "")
         }
         None => Ok(()),
     }
@@ -181,27 +180,27 @@ fn write_block_line(
     proof: HashProof,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let doubt = match proof {
+    let remark = match proof {
         HashProof::Checked => "",
         HashProof::Trusted => ", hash not checked",
-        HashProof::UnknownHash => ", under a hash that is not checked here",
+        HashProof::UnknownHash => ", hash function not supported",
     };
     let len = HumanCount(data.len() as u64);
-    writeln!(out, "{:indent$}{} {FAINT}{len} bytes{doubt}{FAINT:#}", "", tree::cid(cid))
+    writeln!(out, "{:indent$}{} {FAINT}{len} bytes{remark}{FAINT:#}", "", tree::cid(cid))
 }
 
-fn write_car(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), Stop> {
+fn write_car(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), InspectError> {
     let blocks = car::Blocks::new(bytes, &car::Options::default()).map_err(Refusal::from)?;
     let roots: Vec<_> = blocks.roots().iter().map(tree::cid).collect();
     writeln!(out, "CAR version 1, {} bytes", HumanCount(bytes.len() as u64))?;
     field(out, "roots", if roots.is_empty() { "none".to_owned() } else { roots.join(", ") })?;
     let mut arena = Bump::new();
-    let (mut count, mut unproved) = (0, 0);
+    let (mut count, mut unchecked) = (0, 0);
     for block in blocks {
         let block = block.map_err(Refusal::from)?;
         arena.reset();
         count += 1;
-        unproved += usize::from(!is_proved(block.proof));
+        unchecked += usize::from(!is_checked(block.proof));
         let is_shown = count <= limit;
         if is_shown {
             write_block_line(STEP, block.cid, block.data, block.proof, out)?;
@@ -215,11 +214,11 @@ fn write_car(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), Stop
         }
     }
     write_more(count, limit, "blocks", out)?;
-    writeln!(out, "{}, {}", counted(count, "block"), hashes(unproved))?;
+    writeln!(out, "{}, {}", counted(count, "block"), hashes(unchecked))?;
     Ok(())
 }
 
-fn write_cbor(bytes: &[u8], out: &mut dyn Write) -> Result<(), Stop> {
+fn write_cbor(bytes: &[u8], out: &mut dyn Write) -> Result<(), InspectError> {
     let arena = Bump::new();
     let value = cbor::decode(bytes, &arena).map_err(Refusal::from)?;
     writeln!(out, "CBOR block, {} bytes", HumanCount(bytes.len() as u64))?;
@@ -235,15 +234,15 @@ fn write_more(count: usize, limit: usize, what: &str, out: &mut dyn Write) -> io
     writeln!(out, "  {FAINT}… {left} more {what} (--limit 0 shows all){FAINT:#}")
 }
 
-fn is_proved(proof: HashProof) -> bool {
+fn is_checked(proof: HashProof) -> bool {
     proof == HashProof::Checked
 }
 
-/// What is known of the hashes, if those of `unproved` blocks are not.
-fn hashes(unproved: usize) -> String {
-    match unproved {
+/// Whether all hashes were checked.
+fn hashes(unchecked: usize) -> String {
+    match unchecked {
         0 => "every hash checked".to_owned(),
-        _ => format!("{} under a hash that is not checked here", counted(unproved, "block")),
+        _ => format!("{} with an unsupported hash function", counted(unchecked, "block")),
     }
 }
 
@@ -260,7 +259,7 @@ fn optional(out: &mut dyn Write, name: &str, value: Option<impl Display>) -> io:
     value.map_or(Ok(()), |value| field(out, name, value))
 }
 
-/// Where the first frame of a file of frames stands: behind the count and its own length.
+/// Offset of the first frame of a file: after the count and its own length.
 pub(super) const FIRST_FRAME: usize = 4 + LENGTH_BYTES;
-/// The length in front of each frame.
+/// Bytes of the length before each frame.
 pub(super) const LENGTH_BYTES: usize = 4;

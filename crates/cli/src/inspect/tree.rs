@@ -1,6 +1,6 @@
-//! A value as an indented tree: a key or an item a line, containers by indentation.
+//! A DAG-CBOR value as an indented tree: one key or item a line, containers by indentation.
 //!
-//! All text of strangers is quoted with control characters escaped, so that none moves a cursor.
+//! Untrusted text is quoted with control characters escaped, so that it cannot control the terminal.
 
 use std::io::{self, Write};
 
@@ -8,33 +8,33 @@ use anstyle::{AnsiColor, Style};
 use wireproof::codec::CidRef;
 use wireproof::codec::cbor::Value;
 
-/// Writes what is in a container, or a scalar on a line of its own, `indent` spaces deep.
+/// Writes the content of a container, or a scalar on its own line, indented by `indent` spaces.
 pub(super) fn write(value: &Value<'_>, indent: usize, out: &mut dyn Write) -> io::Result<()> {
     match value {
         Value::Map(map) if !map.is_empty() => {
             for (key, value) in map.iter().take(SHOWN_ITEMS) {
                 write!(out, "{:indent$}{KEY}{}{KEY:#}:", "", name(key))?;
-                behind_label(value, indent, out)?;
+                write_after_label(value, indent, out)?;
             }
             more(map.len(), "entries", indent, out)
         }
         Value::Array(items) if !items.is_empty() => {
             for item in items.iter().take(SHOWN_ITEMS) {
                 write!(out, "{:indent$}-", "")?;
-                behind_label(item, indent, out)?;
+                write_after_label(item, indent, out)?;
             }
             more(items.len(), "items", indent, out)
         }
-        scalar => writeln!(out, "{:indent$}{}", "", Shown(scalar)),
+        scalar => writeln!(out, "{:indent$}{}", "", ScalarText(scalar)),
     }
 }
 
-/// What stands behind a key or a dash: a scalar on the same line, a container below it.
-fn behind_label(value: &Value<'_>, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the value of a key or a dash: a scalar on the same line, a container below it.
+fn write_after_label(value: &Value<'_>, indent: usize, out: &mut dyn Write) -> io::Result<()> {
     match value {
         Value::Map(map) if !map.is_empty() => writeln!(out)?,
         Value::Array(items) if !items.is_empty() => writeln!(out)?,
-        scalar => return writeln!(out, " {}", Shown(scalar)),
+        scalar => return writeln!(out, " {}", ScalarText(scalar)),
     }
     write(value, indent + STEP, out)
 }
@@ -46,13 +46,13 @@ fn more(len: usize, what: &str, indent: usize, out: &mut dyn Write) -> io::Resul
     writeln!(out, "{:indent$}{FAINT}… {} more {what}{FAINT:#}", "", len - SHOWN_ITEMS)
 }
 
-/// A key as it is if it is a plain word, else quoted.
+/// A key, quoted unless it is a plain word.
 fn name(key: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "$_-.".contains(c);
     if !key.is_empty() && key.chars().all(is_plain) { key.to_owned() } else { quoted(key) }
 }
 
-/// Text in quotes, cut if it is long, with all that does not print escaped.
+/// Quoted text, cut if it is long, with control characters escaped.
 pub(super) fn quoted(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS) {
         None => format!("{text:?}"),
@@ -66,9 +66,9 @@ pub(super) fn cid(cid: CidRef<'_>) -> String {
 }
 
 /// A scalar or an empty container on one line.
-struct Shown<'v, 'a>(&'v Value<'a>);
+struct ScalarText<'v, 'a>(&'v Value<'a>);
 
-impl std::fmt::Display for Shown<'_, '_> {
+impl std::fmt::Display for ScalarText<'_, '_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             Value::Null => f.write_str("null"),
@@ -92,7 +92,7 @@ fn write_bytes(bytes: &[u8], f: &mut std::fmt::Formatter<'_>) -> std::fmt::Resul
     write!(f, "{cut}' {FAINT}({} bytes){FAINT:#}", bytes.len())
 }
 
-/// Spaces for each level.
+/// Spaces per level.
 pub(super) const STEP: usize = 2;
 const SHOWN_ITEMS: usize = 32;
 const SHOWN_CHARS: usize = 300;
@@ -102,7 +102,7 @@ const SHOWN_BYTES: usize = 16;
 pub(super) const KEY: Style = AnsiColor::Cyan.on_default();
 /// Identifiers of blocks.
 pub(super) const LINK: Style = AnsiColor::Yellow.on_default();
-/// What is said by the way.
+/// Remarks.
 pub(super) const FAINT: Style = Style::new().dimmed();
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_a_stranger_moves_no_cursor() {
+    fn untrusted_text_cannot_control_the_terminal() {
         let arena = Bump::new();
         let value = cbor::decode(b"\xa1\x61\x1b\x64\x1b[2J", &arena).unwrap();
         let mut out = anstream::StripStream::new(Vec::new());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_cut_and_says_so() {
+    fn long_values_are_cut_with_a_remark() {
         assert!(plain(&format!("{:?}", "x".repeat(5000))).ends_with("… (5000 bytes)\n"));
         assert!(plain(&format!("{:?}", [0; 100])).ends_with("… 68 more items\n"));
     }

@@ -1,118 +1,117 @@
-//! `wireproof nostr verify`: are these events their authors'?
+//! `wireproof nostr verify`: verifies the ids and signatures of events.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
 use ::bench::nostr::{Group, InputError};
 use serde::Serialize;
+use wireproof::kernels::hex;
 use wireproof::nostr::{Event, EventFault, verify_many};
 
-use crate::args::nostr::NostrVerifyArgs;
+use super::VerifyArgs;
 use crate::failure::Failure;
-use crate::hex;
-use crate::output::Output;
+use crate::output::{Output, and_more};
 
-pub(super) fn run(args: &NostrVerifyArgs, output: Output) -> Result<(), Failure> {
+pub(super) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let input = args.events.open()?;
-    let mut report = Report::default();
+    let mut report = EventsReport::default();
     let read = input.each_group(|group| {
-        report.judge(&group, args.one_by_one);
+        report.add(&group, args.one_by_one);
         Ok::<_, InputError>(())
     });
-    if args.json {
-        report.write_json(output.stdout())?;
-    } else {
-        report.write_text(args.all, output.stdout())?;
-    }
+    output.document(&report, args.json, |report| report.to_text(args.all))?;
     read?;
     match report.invalid + report.unreadable {
         0 => Ok(()),
-        refused => {
-            Err(Failure::Refused(format!("{}: {refused} refused", args.events.file.display())))
-        }
+        refused => Err(Failure::refused(&args.events.file, format_args!("{refused} refused"))),
     }
 }
 
-/// What came of the events so far.
+/// The verdicts on all events, counted, and the refused events.
 #[derive(Debug, Default, Serialize)]
-struct Report {
+struct EventsReport {
     events: u64,
     valid: u64,
     /// Events with a wrong id or signature.
     invalid: u64,
-    /// What should be an event and is none.
+    /// Entries that are no event.
     unreadable: u64,
-    /// The time of hashing and verifying alone.
+    /// Time of hashing and verifying alone.
     seconds: f64,
-    findings: Vec<KeyLookup>,
+    findings: Vec<EventFinding>,
 }
 
-/// An event that is refused.
+/// A refused event.
 #[derive(Debug, Serialize)]
-struct KeyLookup {
+struct EventFinding {
     file: String,
-    /// Its place in the file, from 0.
-    event: u64,
+    /// Index of the event in the file.
+    index: u64,
     id: Option<String>,
-    reason: String,
+    code: &'static str,
+    message: String,
 }
 
-impl Report {
-    fn judge(&mut self, group: &Group<'_>, one_by_one: bool) {
-        let events: Vec<Event<'_>> = group.events.iter().filter_map(|it| it.ok()).collect();
+impl EventsReport {
+    fn add(&mut self, group: &Group<'_>, one_by_one: bool) {
+        let events: Vec<Event<'_>> = group.events.iter().filter_map(|event| event.ok()).collect();
         let started = Instant::now();
-        let mut verdicts = verdicts(&events, one_by_one).into_iter();
+        let mut verdicts = verify(&events, one_by_one).into_iter();
         self.seconds += started.elapsed().as_secs_f64();
+        self.events += group.events.len() as u64;
         for (at, event) in group.events.iter().enumerate() {
-            let place = (group.file, group.first + at as u64);
+            let index = group.first + at as u64;
+            let mut refuse = |id, code, message| {
+                let file = Path::display(group.file).to_string();
+                self.findings.push(EventFinding { file, index, id, code, message });
+            };
             match event {
-                Err(fault) => self.find(place, None, fault.to_string()),
-                Ok(event) => match verdicts.next().expect("one for each event that was read") {
+                Err(fault) => {
+                    refuse(None, "event/unreadable", fault.to_string());
+                    self.unreadable += 1;
+                }
+                Ok(event) => match verdicts.next().expect("one for each readable event") {
                     Ok(()) => self.valid += 1,
-                    Err(fault) => self.find(place, Some(event), fault.to_string()),
+                    Err(fault) => {
+                        refuse(Some(hex::encode(&event.id)), code(&fault), fault.to_string());
+                        self.invalid += 1;
+                    }
                 },
             }
         }
-        self.events += group.events.len() as u64;
     }
 
-    fn find(&mut self, (file, at): (&Path, u64), event: Option<&Event<'_>>, reason: String) {
-        *if event.is_some() { &mut self.invalid } else { &mut self.unreadable } += 1;
-        let id = event.map(|event| hex::encode(&event.id));
-        self.findings.push(KeyLookup { file: file.display().to_string(), event: at, id, reason });
-    }
-
-    fn write_json(&self, mut out: impl Write) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut out, self)?;
-        writeln!(out)
-    }
-
-    fn write_text(&self, all: bool, mut out: impl Write) -> io::Result<()> {
-        let shown = if all { self.findings.len() } else { SHOWN.min(self.findings.len()) };
-        for KeyLookup { file, event, id, reason } in &self.findings[..shown] {
+    fn to_text(&self, all: bool) -> String {
+        let shown = if all { self.findings.len() } else { SHOWN };
+        let mut text = String::new();
+        for EventFinding { file, index, id, message, .. } in self.findings.iter().take(shown) {
             let id = id.as_ref().map_or(String::new(), |id| format!(" {id}"));
-            writeln!(out, "{file}: event {event}{id}: {reason}")?;
+            text += &format!("{file}: event {index}{id}: {message}\n");
         }
-        if shown < self.findings.len() {
-            let more = self.findings.len() - shown;
-            writeln!(out, "… and {more} more: --all or --json shows them")?;
-        }
+        text += &and_more(self.findings.len(), shown);
         let Self { events, valid, invalid, unreadable, seconds, .. } = self;
         let per_s = *events as f64 / seconds.max(1e-9);
-        writeln!(out, "events      {events} in {seconds:.3} s, {per_s:.0} a second")?;
-        writeln!(out, "  valid       {valid}")?;
-        writeln!(out, "  invalid     {invalid}")?;
-        writeln!(out, "  unreadable  {unreadable}")
+        text + &format!(
+            "events      {events} in {seconds:.3} s, {per_s:.0} per second\n  valid       {valid}\n  \
+             invalid     {invalid}\n  unreadable  {unreadable}\n"
+        )
     }
 }
 
-fn verdicts(events: &[Event<'_>], one_by_one: bool) -> Vec<Result<(), EventFault>> {
+fn verify(events: &[Event<'_>], one_by_one: bool) -> Vec<Result<(), EventFault>> {
     match one_by_one {
         true => events.iter().map(Event::verify).collect(),
         false => verify_many(events),
     }
 }
 
-/// Events that are shown unless all are asked for.
+fn code(fault: &EventFault) -> &'static str {
+    match fault {
+        EventFault::Id => "event/id",
+        EventFault::Signature(_) => "signature/wrong",
+        _ => "event/refused",
+    }
+}
+
+/// Findings shown without `--all`.
 const SHOWN: usize = 10;

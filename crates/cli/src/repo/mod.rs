@@ -1,116 +1,148 @@
-//! `wireproof repo`: what is in this repository?
+//! `wireproof repo`: reads repositories in CAR files.
 
-mod diff;
-mod export;
+mod records;
 mod stats;
 
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use mapping::MappedFile;
-use serde::Serialize;
-use wireproof::atproto::repo::{Options, Record, RepoError, Repository};
-use wireproof::atproto::syntax::AtUri;
+use wireproof::atproto::repo::{Options, Repository};
 
-use crate::args::repo::{GetArgs, LsArgs, RepoCommand};
 use crate::failure::Failure;
 use crate::output::Output;
 
+/// Read repositories in CAR files.
+///
+/// Every hash is checked, and the tree must be canonical and complete. Signatures are not checked: use
+/// `wireproof verify`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RepoCommand {
+    /// List records: path, tab, CID, in the order of the paths.
+    #[command(after_help = LS_EXAMPLES)]
+    Ls(LsArgs),
+    /// Print a record as JSON. Exit code 1 if there is none at the path.
+    #[command(after_help = GET_EXAMPLES)]
+    Get(GetArgs),
+    /// List the records that differ between two repositories.
+    ///
+    /// Each line has `+` for created, `-` for deleted or `~` for changed, then path and CIDs, separated by
+    /// tabs.
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(DiffArgs),
+    /// Write a repository in streamable order, or its records as JSON lines.
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
+    /// Count records, nodes and bytes, and list the collections.
+    #[command(after_help = STATS_EXAMPLES)]
+    Stats(StatsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// The CAR file.
+    #[arg(value_name = "FILE.car", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// List only the records of this collection.
+    #[arg(long, value_name = "NSID")]
+    collection: Option<String>,
+    /// Print one JSON object a line: collection, rkey, cid, bytes.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The CAR file.
+    #[arg(value_name = "FILE.car", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// The record: `collection/rkey`, or its at:// URI.
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Print the record's bytes as they were signed [default: JSON].
+    #[arg(long)]
+    raw: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The CAR file of the earlier repository.
+    #[arg(value_name = "OLD.car", value_hint = ValueHint::FilePath)]
+    old: PathBuf,
+    /// The CAR file of the later repository.
+    #[arg(value_name = "NEW.car", value_hint = ValueHint::FilePath)]
+    new: PathBuf,
+    /// Print one JSON object a line: collection, rkey, action, cid, prev.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The CAR file.
+    #[arg(value_name = "FILE.car", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// The format to write.
+    #[arg(long, value_enum, default_value_t = ExportFormat::Car)]
+    format: ExportFormat,
+    /// The file to write; `-` for standard output.
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    out: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    /// A CAR: the commit, then each node before its records and children, each block once.
+    Car,
+    /// One JSON object a line for each record: collection, rkey, cid, record.
+    Ndjson,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// The CAR file.
+    #[arg(value_name = "FILE.car", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
 pub(crate) fn run(command: &RepoCommand, output: Output) -> Result<(), Failure> {
     match command {
-        RepoCommand::Ls(args) => ls(args, output),
-        RepoCommand::Get(args) => get(args, output),
-        RepoCommand::Diff(args) => diff::run(args, output),
-        RepoCommand::Export(args) => export::run(args, output),
+        RepoCommand::Ls(args) => records::ls(args, output),
+        RepoCommand::Get(args) => records::get(args, output),
+        RepoCommand::Diff(args) => records::diff(args, output),
+        RepoCommand::Export(args) => records::export(args, output),
         RepoCommand::Stats(args) => stats::run(args, output),
     }
 }
 
-/// The repository in the bytes of `file`, whose hashes hold.
+/// Reads the repository in the bytes of `file`, and checks every hash.
 fn read<'a>(file: &Path, bytes: &'a MappedFile) -> Result<Repository<'a>, Failure> {
-    Repository::read(bytes, &Options::default()).map_err(|error| refused(file, error))
+    Repository::read(bytes, &Options::default()).map_err(|error| Failure::refused(file, error))
 }
 
-fn open(file: &Path) -> Result<MappedFile, Failure> {
-    MappedFile::open(file).map_err(Failure::file(file))
-}
+const LS_EXAMPLES: &str = "\
+Examples:
+  wireproof repo ls repository.car
+  wireproof repo ls repository.car --collection app.bsky.feed.post | wc -l";
 
-fn refused(file: &Path, error: RepoError) -> Failure {
-    Failure::Refused(format!("{}: {error}", file.display()))
-}
+const GET_EXAMPLES: &str = "\
+Examples:
+  wireproof repo get repository.car app.bsky.actor.profile/self
+  wireproof repo get repository.car at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.actor.profile/self";
 
-/// A line of `ls --json`.
-#[derive(Serialize)]
-struct Listed<'a> {
-    path: &'a str,
-    cid: String,
-    bytes: usize,
-}
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  wireproof repo diff yesterday.car today.car
+  wireproof repo diff yesterday.car today.car --json | jq -r 'select(.action == \"delete\").rkey'";
 
-fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
-    let bytes = open(&args.file)?;
-    let repository = read(&args.file, &bytes)?;
-    let mut out = BufWriter::new(output.stdout());
-    for record in repository.records() {
-        let record = record.map_err(|error| refused(&args.file, error))?;
-        if args.collection.as_ref().is_some_and(|wanted| *wanted != collection(&record.path)) {
-            continue;
-        }
-        if args.json {
-            let Record { path, cid, block } = &record;
-            let listed = Listed { path, cid: cid.to_string(), bytes: block.len() };
-            serde_json::to_writer(&mut out, &listed).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        } else {
-            writeln!(out, "{}\t{}", record.path, record.cid)?;
-        }
-    }
-    Ok(out.flush()?)
-}
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  wireproof repo export repository.car --out streamable.car
+  wireproof repo export repository.car --format ndjson | jq .record";
 
-/// The part of a path before the slash.
-fn collection(path: &str) -> &str {
-    path.split_once('/').map_or(path, |(collection, _)| collection)
-}
-
-fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
-    let bytes = open(&args.file)?;
-    let repository = read(&args.file, &bytes)?;
-    let path = path_in(&args.path, &repository)?;
-    let mut found = None;
-    // To the end, for only then is the tree known to be sound.
-    for record in repository.records() {
-        let record = record.map_err(|error| refused(&args.file, error))?;
-        if record.path == path {
-            found = Some(record);
-        }
-    }
-    let Some(record) = found else {
-        let message = format!("{}: there is no record at {path}", args.file.display());
-        return Err(Failure::Refused(message));
-    };
-    let mut out = output.stdout();
-    if args.raw {
-        return Ok(out.write_all(record.block)?);
-    }
-    let told = |error| Failure::Refused(format!("{}: {path}: {error}", args.file.display()));
-    Ok(writeln!(out, "{}", record.to_json().map_err(told)?)?)
-}
-
-/// The path that was asked for, alone or in the URI of a record of this repository.
-fn path_in<'a>(asked: &'a str, repository: &Repository<'_>) -> Result<&'a str, Failure> {
-    if !asked.starts_with("at://") {
-        return Ok(asked);
-    }
-    let uri = AtUri::parse(asked).map_err(|error| Failure::Usage(format!("{asked}: {error}")))?;
-    let authority = uri.authority().as_str();
-    if authority.starts_with("did:") && authority != repository.commit().did {
-        let owner = repository.commit().did;
-        return Err(Failure::Usage(format!("{asked}: the repository is of {owner}")));
-    }
-    let path = asked["at://".len()..].split_once('/').map(|(_, path)| path);
-    match (uri.collection(), uri.record_key(), path) {
-        (Some(_), Some(_), Some(path)) => Ok(path),
-        _ => Err(Failure::Usage(format!("{asked}: not the URI of a record"))),
-    }
-}
+const STATS_EXAMPLES: &str = "\
+Examples:
+  wireproof repo stats repository.car --json | jq '.collections[] | {collection, records}'";

@@ -1,29 +1,24 @@
-//! `wireproof repo stats`: how much is in it, and in which collections?
+//! `wireproof repo stats`: counts records, nodes and bytes of a repository.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 
 use serde::Serialize;
 use wireproof::atproto::mst::TreeLimits;
 use wireproof::atproto::mst::canonical::Step;
 use wireproof::atproto::repo::{RepoError, Repository};
 
-use super::{collection, open, read, refused};
-use crate::args::repo::StatsArgs;
+use super::{StatsArgs, read};
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::table;
+use crate::files;
+use crate::json::RecordPath;
+use crate::output::{Output, table};
 
 pub(super) fn run(args: &StatsArgs, output: Output) -> Result<(), Failure> {
-    let bytes = open(&args.file)?;
+    let bytes = files::map(&args.file)?;
     let repository = read(&args.file, &bytes)?;
-    let stats = Stats::of(&repository, bytes.len()).map_err(|error| refused(&args.file, error))?;
-    let mut out = output.stdout();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &stats).map_err(std::io::Error::from)?;
-        return Ok(writeln!(out)?);
-    }
-    Ok(out.write_all(stats.to_text().as_bytes())?)
+    let stats = Stats::new(&repository, bytes.len());
+    let stats = stats.map_err(|error| Failure::refused(&args.file, error))?;
+    output.document(&stats, args.json, Stats::to_text)
 }
 
 #[derive(Serialize)]
@@ -38,17 +33,24 @@ struct Stats {
     node_bytes: u64,
     height: Option<u8>,
     #[serde(flatten)]
-    records: Records,
-    collections: BTreeMap<String, Records>,
+    total: RecordCounts,
+    collections: Vec<CollectionCounts>,
+}
+
+#[derive(Serialize)]
+struct CollectionCounts {
+    collection: String,
+    #[serde(flatten)]
+    counts: RecordCounts,
 }
 
 #[derive(Clone, Copy, Default, Serialize)]
-struct Records {
+struct RecordCounts {
     records: u64,
     record_bytes: u64,
 }
 
-impl Records {
+impl RecordCounts {
     fn add(&mut self, bytes: usize) {
         self.records += 1;
         self.record_bytes += bytes as u64;
@@ -56,10 +58,19 @@ impl Records {
 }
 
 impl Stats {
-    fn of(repository: &Repository<'_>, bytes: usize) -> Result<Self, RepoError> {
+    fn new(repository: &Repository<'_>, bytes: usize) -> Result<Self, RepoError> {
         let commit = repository.commit();
         let (nodes, node_bytes, height) = nodes(repository)?;
-        let mut stats = Self {
+        let (mut total, mut collections) = (RecordCounts::default(), BTreeMap::new());
+        for record in repository.records() {
+            let record = record?;
+            let RecordPath { collection, .. } = RecordPath::split(&record.path);
+            let counts: &mut RecordCounts = collections.entry(collection.to_owned()).or_default();
+            counts.add(record.block.len());
+            total.add(record.block.len());
+        }
+        let collection = |(collection, counts)| CollectionCounts { collection, counts };
+        Ok(Self {
             did: commit.did.to_owned(),
             rev: commit.rev.to_owned(),
             commit: repository.root().to_string(),
@@ -69,22 +80,15 @@ impl Stats {
             nodes,
             node_bytes,
             height,
-            records: Records::default(),
-            collections: BTreeMap::new(),
-        };
-        for record in repository.records() {
-            let record = record?;
-            let name = collection(&record.path).to_owned();
-            stats.records.add(record.block.len());
-            stats.collections.entry(name).or_default().add(record.block.len());
-        }
-        Ok(stats)
+            total,
+            collections: collections.into_iter().map(collection).collect(),
+        })
     }
 
     fn to_text(&self) -> String {
         let Self { did, rev, commit, data, bytes, blocks, nodes, node_bytes, .. } = self;
         let height = self.height.map_or("none".to_owned(), |height| height.to_string());
-        let Records { records, record_bytes } = self.records;
+        let RecordCounts { records, record_bytes } = self.total;
         let mut text = format!(
             "did      {did}\nrev      {rev}\ncommit   {commit}\ndata     {data}\n\
              file     {bytes} bytes, {blocks} blocks\n\
@@ -92,18 +96,17 @@ impl Stats {
              records  {records}, {record_bytes} bytes\n"
         );
         if records > 0 {
-            let cells = |(name, in_it): (&String, &Records)| {
-                [name.clone(), in_it.records.to_string(), in_it.record_bytes.to_string()]
+            let row = |CollectionCounts { collection, counts }: &CollectionCounts| {
+                [collection.clone(), counts.records.to_string(), counts.record_bytes.to_string()]
             };
             text.push('\n');
-            text +=
-                &table::of(["collection", "records", "bytes"], self.collections.iter().map(cells));
+            text += &table(["collection", "records", "bytes"], self.collections.iter().map(row));
         }
         text
     }
 }
 
-/// How many nodes the tree has, of how many bytes, and how high it is.
+/// Number of tree nodes, their bytes, and the height of the tree.
 fn nodes(repository: &Repository<'_>) -> Result<(u64, u64, Option<u8>), RepoError> {
     let mut walk = repository.walk(&TreeLimits::default());
     let mut bytes = 0;

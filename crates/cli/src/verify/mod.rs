@@ -1,51 +1,220 @@
-//! `wireproof verify`: is this what an account signed?
+//! `wireproof verify`: verifies a repository in a file, that of an account, or one record.
 //!
-//! | file | question |
+//! | file | |
 //! |---|---|
-//! | `target` | what is to be proved: a file, an account or a record? |
-//! | `file` | a repository in a file, under a key that is given |
-//! | `account` | the repository of an account, from the handle on |
-//! | `record` | what is at a path of an account's repository |
-//! | `chain` | the stages of a repository's proof |
-//! | `signer` | who must have signed, according to the arguments? |
-//! | `report` | what is told of a proof, or of a refusal? |
+//! | `args` | the arguments, and what they name: a file, an account or a record |
+//! | `signer` | the key that must have signed |
+//! | `report` | the result as text and as JSON |
 
-mod account;
-mod chain;
-mod file;
-mod record;
+mod args;
 mod report;
 mod signer;
-mod target;
 
-use crate::args::verify::VerifyRepositoryArgs;
+use std::io::Write;
+use std::path::Path;
+
+use wireproof::atproto::syntax::AtIdentifier;
+use wireproof::net::http::Url;
+use wireproof::net::xrpc::{ErrorName, XrpcError};
+use wireproof::verify::Verified;
+use wireproof::verify::record;
+use wireproof::verify::repository::{self, Options, RepositoryRejection, WholeRepository, parse};
+
+use crate::download::{self, Target as DownloadTarget};
 use crate::failure::Failure;
+use crate::files;
+use crate::json::RecordPath;
+use crate::network::{self, Network};
 use crate::output::Output;
-use report::Report;
-use target::Target;
+use crate::resolve::ResolvedAccount;
+use crate::stage::{Stage, StageTimer, Stages};
+use args::{RecordAddress, Target};
+use report::{Download, ProofReport};
+use signer::{NoKey, Signer};
 
+pub(crate) use args::VerifyArgs;
 pub(crate) use signer::account_keys;
 
-pub(crate) fn run(args: &VerifyRepositoryArgs, output: Output) -> Result<(), Failure> {
-    match Target::of(args)? {
-        Target::File(path) => file::run(path, args, output),
-        Target::Account(who) => account::run(who, args, output),
-        Target::Record(record) => record::run(&record, args, output),
+pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
+    let (report, outcome) = match Target::of(args)? {
+        Target::File(path) => verify_file(path, args),
+        Target::Account(who) => verify_account(who, args),
+        Target::Record(address) => verify_record(&address, args),
+    }?;
+    output.document(&report.with_totals(), args.json, ProofReport::to_text)?;
+    outcome
+}
+
+/// A report, and the failure that it reports.
+type Reported = (ProofReport, Result<(), Failure>);
+
+fn verify_file(path: &Path, args: &VerifyArgs) -> Result<Reported, Failure> {
+    let signer = Signer::of(args)?;
+    let archive = files::map(path)?;
+    let mut report = ProofReport::of_file(path, archive.len());
+    let outcome = prove(&archive, &signer, args, &mut report)?.map_err(|first| {
+        let name = path.display();
+        Failure::Refused(format!("{name}: refused ({}): {first}", first.code()))
+    });
+    Ok((report, outcome))
+}
+
+fn verify_account(who: AtIdentifier<'_>, args: &VerifyArgs) -> Result<Reported, Failure> {
+    let (network, runtime) = (Network::open(&args.network)?, network::runtime()?);
+    let mut stages = Stages::default();
+    let lookup = ResolvedAccount::find(&network.resolver, who, &mut stages);
+    let account = runtime.block_on(lookup)?;
+    account.check_claims(who)?;
+    let signer = Signer::of_account(account.did().to_buf(), account.key()?);
+    let host = server(args, &account)?;
+    let mut target = DownloadTarget::new(args.save.as_deref())?;
+    let limits = args.download.limits();
+    let mut timer = StageTimer::start(&mut stages);
+    let download = download::repository(&network.xrpc, host, account.did(), &mut target, &limits);
+    let fetched = runtime.block_on(download)?;
+    timer.finish(Stage::Fetch);
+    let saved = target.save()?;
+    let archive = files::map(saved.path())?;
+
+    let download = Download { host: fetched.host.into(), bytes: fetched.bytes };
+    let from = download.host.clone();
+    let mut report = ProofReport::of_account(who, &account, download, stages);
+    let outcome = prove(&archive, &signer, args, &mut report)?.map_err(|first| {
+        Failure::Refused(format!("{who}: refused ({}): {first} (from {from})", first.code()))
+    });
+    Ok((report, outcome))
+}
+
+/// Verifies an archive, and reports the proof or the findings.
+fn prove(
+    archive: &[u8],
+    signer: &Signer,
+    args: &VerifyArgs,
+    report: &mut ProofReport,
+) -> Result<Result<(), RepositoryRejection>, Failure> {
+    match verify_stages(archive, signer, args.rebuild, &mut report.stages) {
+        Ok(whole) => {
+            report.add_repository(&whole);
+            Ok(Ok(()))
+        }
+        Err(ProofError::NoKey(did)) => Err(Failure::Refused(format!(
+            "the commit is of {did}: --keys has no key of that account"
+        ))),
+        Err(ProofError::Refused(first)) => {
+            report.refuse(&findings(archive, signer, &first, args.all));
+            Ok(Err(first))
+        }
     }
 }
 
-/// Prints what there is to tell, and passes on what came of it.
-fn tell(
-    report: Report,
-    args: &VerifyRepositoryArgs,
-    output: Output,
-    outcome: Result<(), Failure>,
-) -> Result<(), Failure> {
-    let report = report.summed();
-    if args.json {
-        report.write_json(output.stdout())?;
-    } else {
-        report.write_text(output.stdout())?;
-    }
-    outcome
+/// Why there is no proof.
+enum ProofError {
+    Refused(RepositoryRejection),
+    /// There is no key for this account.
+    NoKey(String),
 }
+
+impl From<RepositoryRejection> for ProofError {
+    fn from(rejection: RepositoryRejection) -> Self {
+        Self::Refused(rejection)
+    }
+}
+
+/// Runs the stages up to the first that fails, and times each.
+fn verify_stages<'a>(
+    archive: &'a [u8],
+    signer: &Signer,
+    rebuild: bool,
+    stages: &mut Stages,
+) -> Result<Verified<WholeRepository<'a>>, ProofError> {
+    let mut timer = StageTimer::start(stages);
+    let parsed = parse(archive, &Options::default())?;
+    timer.finish(Stage::Parse);
+    let did = parsed.repository().commit().did;
+    let signed = match signer.key_of(did).map_err(|NoKey| ProofError::NoKey(did.to_owned()))? {
+        Some(key) => parsed.verify_signature(signer.did(), &key)?,
+        None => parsed.without_signature(),
+    };
+    timer.finish(Stage::Signature);
+    let walked = signed.walk()?;
+    timer.finish(Stage::Tree);
+    if rebuild {
+        walked.rebuild()?;
+        timer.finish(Stage::Rebuild);
+    }
+    let whole = walked.verify_records()?;
+    timer.finish(Stage::Records);
+    Ok(whole)
+}
+
+/// The rejections to report: `first`, or all of them.
+fn findings(
+    archive: &[u8],
+    signer: &Signer,
+    first: &RepositoryRejection,
+    all: bool,
+) -> Vec<RepositoryRejection> {
+    let options = Options::default();
+    let mut found = Vec::new();
+    if all {
+        let parsed = parse(archive, &options).ok();
+        let did = parsed.map(|parsed| parsed.repository().commit().did);
+        let key = did.and_then(|did| signer.key_of(did).ok().flatten());
+        found = repository::faults(archive, signer.did(), key.as_ref(), &options, MAX_FINDINGS);
+    }
+    if found.is_empty() { vec![first.clone()] } else { found }
+}
+
+fn verify_record(address: &RecordAddress<'_>, args: &VerifyArgs) -> Result<Reported, Failure> {
+    let RecordAddress { who, collection, rkey } = *address;
+    let (network, runtime) = (Network::open(&args.network)?, network::runtime()?);
+    let mut stages = Stages::default();
+    let lookup = ResolvedAccount::find(&network.resolver, who, &mut stages);
+    let account = runtime.block_on(lookup)?;
+    account.check_claims(who)?;
+    let (did, key) = (account.did(), account.key()?);
+    let host = server(args, &account)?;
+    let mut timer = StageTimer::start(&mut stages);
+    let archive = runtime.block_on(network.xrpc.get_record(host, did, collection, rkey));
+    let archive = archive.map_err(record_failure)?;
+    timer.finish(Stage::Fetch);
+    if let Some(path) = &args.save {
+        let mut target = DownloadTarget::new(Some(path))?;
+        target.write_all(&archive).map_err(Failure::file(path))?;
+        target.save()?;
+    }
+
+    let path = format!("{collection}/{rkey}");
+    let mut timer = StageTimer::start(&mut stages);
+    let options = record::Options::default();
+    let proof = record::verify(&archive, &path, Some(did.as_str()), &key, &options);
+    timer.finish(Stage::Record);
+    let (from, bytes) = (network::origin(host), archive.len() as u64);
+    let download = Download { host: from.clone(), bytes };
+    let mut report = ProofReport::of_account(who, &account, download, stages);
+    let outcome = match proof {
+        Ok(proof) => report.add_record(RecordPath::split(&path), &proof),
+        Err(why) => {
+            let text = format!("{path}: refused ({}): {why} (from {from})", why.code());
+            report.refuse(&[why]);
+            Err(Failure::Refused(text))
+        }
+    };
+    Ok((report, outcome))
+}
+
+/// The server to download from.
+fn server<'a>(args: &'a VerifyArgs, account: &'a ResolvedAccount) -> Result<&'a Url, Failure> {
+    args.from.as_ref().map_or_else(|| account.host(), Ok)
+}
+
+/// A server's word that there is no record is not a proof.
+fn record_failure(error: XrpcError) -> Failure {
+    match error.name() {
+        Some(ErrorName::RecordNotFound) => Failure::Network(format!("{error}, without a proof")),
+        _ => error.into(),
+    }
+}
+
+/// Maximum number of findings reported with `--all`.
+const MAX_FINDINGS: usize = 10_000;

@@ -1,6 +1,5 @@
-//! What is told of a proof, or of a refusal?
+//! The result of `wireproof verify` as text and as JSON.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -8,43 +7,44 @@ use serde_json::value::RawValue;
 use wireproof::atproto::repo;
 use wireproof::atproto::syntax::AtIdentifier;
 use wireproof::codec::Cid;
-use wireproof::net::xrpc::FetchedRepo;
 use wireproof::verify::Flagged;
-use wireproof::verify::record::RecordProof;
+use wireproof::verify::record::RecordProof as Proof;
 use wireproof::verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
 
-use crate::account::{Found, Told};
 use crate::failure::Failure;
-use crate::flagged::FlaggedRecords;
+use crate::json::{FlaggedRecords, RecordPath};
+use crate::resolve::{AccountSummary, ResolvedAccount};
 use crate::stage::Stages;
 
-/// A proof, or how far it got.
-#[derive(Debug, Serialize)]
-pub(super) struct Report {
+/// A proof, or the findings that prevent it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct ProofReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
+    /// The account as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    asked: Option<String>,
+    target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    account: Option<Told>,
+    account: Option<AccountSummary>,
+    /// The server of the download.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fetched_from: Option<String>,
+    host: Option<String>,
     bytes: u64,
-    proved: bool,
+    verified: bool,
     pub(super) stages: Stages,
     network_seconds: f64,
     compute_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    repository: Option<Repository>,
+    repository: Option<RepositorySummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    record: Option<Record>,
+    record_proof: Option<RecordSummary>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    faults: Vec<Fault>,
+    findings: Vec<Finding>,
 }
 
-/// What was proved.
+/// A verified repository.
 #[derive(Debug, Serialize)]
-struct Repository {
+struct RepositorySummary {
     did: String,
     rev: String,
     commit: String,
@@ -59,17 +59,18 @@ struct Repository {
     extra_bytes: u64,
 }
 
-/// What was proved of a path.
+/// A record that was proved to be present or absent.
 #[derive(Debug, Serialize)]
-struct Record {
-    path: String,
+struct RecordSummary {
+    did: String,
+    #[serde(flatten)]
+    path: RecordPath,
     present: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cid: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Box<RawValue>>,
+    record: Option<Box<RawValue>>,
     flagged: FlaggedRecords,
-    did: String,
     rev: String,
     commit: String,
     nodes: usize,
@@ -77,58 +78,49 @@ struct Record {
     extra_bytes: u64,
 }
 
-/// Why it was not.
+/// A broken rule, and its place.
 #[derive(Debug, Serialize)]
-struct Fault {
+struct Finding {
     code: &'static str,
     cid: Option<String>,
-    path: Option<String>,
-    /// Bytes from the start of the file.
+    #[serde(flatten)]
+    path: Option<RecordPath>,
+    /// Bytes from the start of the archive.
     offset: Option<u64>,
-    reason: String,
+    message: String,
 }
 
-impl Report {
+/// The server and size of a download.
+pub(super) struct Download {
+    pub(super) host: String,
+    pub(super) bytes: u64,
+}
+
+impl ProofReport {
     pub(super) fn of_file(file: &Path, bytes: usize) -> Self {
-        let stages = Stages::default();
-        Self { file: Some(file.display().to_string()), ..Self::new(bytes as u64, stages) }
+        Self { file: Some(file.display().to_string()), bytes: bytes as u64, ..Self::default() }
     }
 
     pub(super) fn of_account(
         who: AtIdentifier<'_>,
-        found: &Found,
-        fetched: &FetchedRepo,
+        account: &ResolvedAccount,
+        Download { host, bytes }: Download,
         stages: Stages,
     ) -> Self {
         Self {
-            asked: Some(who.to_string()),
-            account: Some(Told::of(found)),
-            fetched_from: Some(fetched.host.to_string()),
-            ..Self::new(fetched.bytes, stages)
-        }
-    }
-
-    fn new(bytes: u64, stages: Stages) -> Self {
-        Self {
-            file: None,
-            asked: None,
-            account: None,
-            fetched_from: None,
+            target: Some(who.to_string()),
+            account: Some(AccountSummary::new(account)),
+            host: Some(host),
             bytes,
-            proved: false,
             stages,
-            network_seconds: 0.0,
-            compute_seconds: 0.0,
-            repository: None,
-            record: None,
-            faults: Vec::new(),
+            ..Self::default()
         }
     }
 
-    pub(super) fn prove(&mut self, whole: &WholeRepository<'_>) {
+    pub(super) fn add_repository(&mut self, whole: &WholeRepository<'_>) {
         let (commit, tree, extra) = (whole.commit(), whole.tree(), whole.extra());
-        self.proved = true;
-        self.repository = Some(Repository {
+        self.verified = true;
+        self.repository = Some(RepositorySummary {
             did: commit.did.to_owned(),
             rev: commit.rev.to_owned(),
             commit: whole.root().to_string(),
@@ -144,22 +136,23 @@ impl Report {
         });
     }
 
-    pub(super) fn prove_record(
+    pub(super) fn add_record(
         &mut self,
-        path: &str,
-        proof: &RecordProof<'_>,
+        path: RecordPath<&str>,
+        proof: &Proof<'_>,
     ) -> Result<(), Failure> {
-        let (commit, extra) = (proof.commit(), proof.extra());
-        let value = proof.record().map(|(cid, block)| value(path, cid, block)).transpose()?;
-        let flagged = proof.record().map(|(_, block)| Flagged::of_record(path, block));
-        self.proved = true;
-        self.record = Some(Record {
-            path: path.to_owned(),
+        let path = path.to_owned();
+        let (commit, extra, text) = (proof.commit(), proof.extra(), path.to_string());
+        let record = proof.record().map(|(cid, block)| to_json(&text, cid, block)).transpose()?;
+        let flagged = proof.record().map(|(_, block)| Flagged::of_record(&text, block));
+        self.verified = true;
+        self.record_proof = Some(RecordSummary {
+            did: commit.did.to_owned(),
+            path,
             present: proof.record().is_some(),
             cid: proof.record().map(|(cid, _)| cid.to_string()),
-            value,
+            record,
             flagged: flagged.unwrap_or_default().into(),
-            did: commit.did.to_owned(),
             rev: commit.rev.to_owned(),
             commit: proof.root().to_string(),
             nodes: proof.nodes(),
@@ -170,55 +163,51 @@ impl Report {
     }
 
     pub(super) fn refuse(&mut self, rejections: &[RepositoryRejection]) {
-        self.faults = rejections.iter().map(Fault::of).collect();
+        self.findings = rejections.iter().map(Finding::new).collect();
     }
 
-    /// Sums up, when all stages are there.
-    pub(super) fn summed(self) -> Self {
-        let (network_seconds, compute_seconds) = (self.stages.network_s(), self.stages.compute_s());
+    /// Adds the total times, once all stages have run.
+    pub(super) fn with_totals(self) -> Self {
+        let (network_seconds, compute_seconds) =
+            (self.stages.network_seconds(), self.stages.compute_seconds());
         Self { network_seconds, compute_seconds, ..self }
     }
 
-    pub(super) fn write_json(&self, mut out: impl Write) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut out, self)?;
-        writeln!(out)
-    }
-
-    pub(super) fn write_text(&self, mut out: impl Write) -> io::Result<()> {
-        // One fault is told on standard error, as the reason of the exit code.
-        if self.faults.len() > 1 {
-            for Fault { code, reason, .. } in &self.faults {
-                writeln!(out, "{code}: {reason}")?;
+    pub(super) fn to_text(&self) -> String {
+        let mut text = String::new();
+        // A single finding is the message of the failure.
+        if self.findings.len() > 1 {
+            for Finding { code, message, .. } in &self.findings {
+                text += &format!("{code}: {message}\n");
             }
-            writeln!(out)?;
+            text += "\n";
         }
-        out.write_all(self.stages.to_table().as_bytes())?;
+        text += &self.stages.to_table();
         if let Some(account) = &self.account {
-            write!(out, "\nhandle   {}\n", account.handle_text())?;
-            writeln!(out, "fetched  from {}", self.fetched_from.as_deref().unwrap_or_default())?;
-        } else if self.proved {
-            writeln!(out)?;
+            let (handle, host) = (account.handle_text(), self.host.as_deref().unwrap_or_default());
+            text += &format!("\nhandle   {handle}\nfetched  from {host}\n");
+        } else if self.verified {
+            text += "\n";
         }
         if let Some(repository) = &self.repository {
-            out.write_all(repository.to_text(self.bytes).as_bytes())?;
+            text += &repository.to_text(self.bytes);
         }
-        match &self.record {
-            Some(record) => out.write_all(record.to_text(self.bytes).as_bytes()),
-            None => Ok(()),
+        if let Some(record) = &self.record_proof {
+            text += &record.to_text(self.bytes);
         }
+        text
     }
 }
 
 /// The record as JSON.
-fn value(path: &str, cid: Cid, block: &[u8]) -> Result<Box<RawValue>, Failure> {
+fn to_json(path: &str, cid: Cid, block: &[u8]) -> Result<Box<RawValue>, Failure> {
     let record = repo::Record { path: path.to_owned(), cid, block };
     let json = record.to_json().map_err(|error| error.to_string());
-    let value =
-        json.and_then(|json| RawValue::from_string(json).map_err(|error| error.to_string()));
-    value.map_err(|error| Failure::Refused(format!("{path}: {error}")))
+    let json = json.and_then(|json| RawValue::from_string(json).map_err(|error| error.to_string()));
+    json.map_err(|error| Failure::Refused(format!("{path}: {error}")))
 }
 
-impl Repository {
+impl RepositorySummary {
     fn to_text(&self, bytes: u64) -> String {
         let Self { did, rev, commit, data, blocks, nodes, records, .. } = self;
         let Self { flagged, extra_blocks, extra_bytes, .. } = self;
@@ -226,7 +215,7 @@ impl Repository {
         let claim = if self.signature_checked {
             "the whole repository, signed by the account's key"
         } else {
-            "a whole repository; whose it is was not asked: the signature is not checked"
+            "the whole repository, of an unknown signer: the signature is not checked"
         };
         format!(
             "proved   {claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\ndata     {data}\n\
@@ -237,33 +226,31 @@ impl Repository {
     }
 }
 
-impl Record {
+impl RecordSummary {
     fn to_text(&self, bytes: u64) -> String {
         let Self { path, flagged, did, rev, commit, nodes, extra_blocks, extra_bytes, .. } = self;
-        let claim = match (&self.cid, &self.value) {
-            (Some(cid), Some(value)) => {
-                format!(
-                    "the record at {path}\ncid      {cid}\nrecord   {value}\nflagged  {flagged}"
-                )
-            }
+        let claim = match (&self.cid, &self.record) {
+            (Some(cid), Some(record)) => format!(
+                "the record at {path}\ncid      {cid}\nrecord   {record}\nflagged  {flagged}"
+            ),
             _ => format!("that there is no record at {path}"),
         };
         format!(
             "proved   {claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\n\
              archive  {bytes} bytes, {extra_blocks} blocks of it ({extra_bytes} bytes) not part of \
-             the proof\ntree     {nodes} nodes on the way\n"
+             the proof\ntree     {nodes} nodes on the path\n"
         )
     }
 }
 
-impl Fault {
-    fn of(rejection: &RepositoryRejection) -> Self {
+impl Finding {
+    fn new(rejection: &RepositoryRejection) -> Self {
         Self {
             code: rejection.code(),
             cid: rejection.cid.map(|cid| cid.to_string()),
-            path: rejection.path.as_deref().map(str::to_owned),
+            path: rejection.path.as_deref().map(|path| RecordPath::split(path).to_owned()),
             offset: rejection.offset,
-            reason: rejection.to_string(),
+            message: rejection.to_string(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who must have signed, according to the arguments?
+//! The key that must have signed a repository, from the arguments or from the account.
 
 use std::path::Path;
 
@@ -8,31 +8,30 @@ use wireproof::crypto::PublicKey;
 use wireproof::verify::account_keys::AccountKeys;
 use wireproof::verify::{identity, plc};
 
-use crate::args::verify::VerifyRepositoryArgs;
+use super::args::VerifyArgs;
 use crate::failure::Failure;
-use crate::key;
+use crate::{files, key};
 
-/// Whose signature is wanted.
+/// The required account and key.
 pub(super) struct Signer {
     did: Option<DidBuf>,
     keys: Keys,
 }
 
 enum Keys {
-    /// One account's.
     One(Box<PublicKey>),
-    /// That of the account which the commit names.
+    /// Keys by account; the commit names the account.
     Many(AccountKeys),
-    /// Nobody's.
+    /// The signature is not checked.
     None,
 }
 
 impl Signer {
-    pub(super) fn of(args: &VerifyRepositoryArgs) -> Result<Self, Failure> {
+    pub(super) fn of(args: &VerifyArgs) -> Result<Self, Failure> {
         let (named, keys) = keys(args)?;
         let did = match &args.did {
             None => named,
-            Some(text) => Some(asked(text, named)?),
+            Some(text) => Some(required_did(text, named)?),
         };
         Ok(Self { did, keys })
     }
@@ -42,13 +41,13 @@ impl Signer {
         Self { did: Some(did), keys: Keys::One(Box::new(key)) }
     }
 
-    /// Whose repository it must be.
+    /// The account that the repository must be of.
     pub(super) fn did(&self) -> Option<&str> {
         self.did.as_ref().map(|did| did.as_str())
     }
 
-    /// The key that must have signed the commit of the account `did`; `None` if no signature is
-    /// wanted.
+    /// The key that must have signed the commit of the account `did`; `None` if the signature is not
+    /// checked.
     pub(super) fn key_of(&self, did: &str) -> Result<Option<PublicKey>, NoKey> {
         match &self.keys {
             Keys::One(key) => Ok(Some((**key).clone())),
@@ -61,11 +60,11 @@ impl Signer {
     }
 }
 
-/// The account's key is not among those that were given.
+/// The given keys have none for the account.
 pub(super) struct NoKey;
 
-/// The keys that the arguments name, and whose they are if they say so.
-fn keys(args: &VerifyRepositoryArgs) -> Result<(Option<DidBuf>, Keys), Failure> {
+/// The keys of the arguments, and their account if a document or log names it.
+fn keys(args: &VerifyArgs) -> Result<(Option<DidBuf>, Keys), Failure> {
     let signer = &args.signer;
     if let Some(text) = &signer.key {
         return Ok((None, Keys::One(Box::new(key::parse(text, args.curve)?))));
@@ -83,45 +82,37 @@ fn keys(args: &VerifyRepositoryArgs) -> Result<(Option<DidBuf>, Keys), Failure> 
 }
 
 fn of_document(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
-    let refused = |what: &dyn std::fmt::Display| refused(file, what);
-    let document = DidDocument::parse(&read(file)?, &did_document::Options::default())
-        .map_err(|error| refused(&error))?;
-    match identity::signing_key(&document).map_err(|error| refused(&error))? {
+    let document = DidDocument::parse(&files::read(file)?, &did_document::Options::default())
+        .map_err(|error| Failure::refused(file, error))?;
+    match identity::signing_key(&document).map_err(|error| Failure::refused(file, error))? {
         Some(key) => Ok((Some(document.did().to_buf()), Keys::One(Box::new(key)))),
-        None => Err(refused(&"the document names no key for repositories")),
+        None => Err(Failure::refused(file, "the DID document has no signing key")),
     }
 }
 
 fn of_log(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
-    let refused = |what: &dyn std::fmt::Display| refused(file, what);
-    let history = plc::verify(&read(file)?, &plc::Options::default())
-        .map_err(|error| refused(&format_args!("({}) {error}", error.code())))?;
+    let history = plc::judge(&files::read(file)?, &plc::Options::default())
+        .map_err(|error| Failure::refused(file, format_args!("({}) {error}", error.code())))?;
     match history.signing_key() {
         Some(key) => Ok((Some(history.did().to_buf()), Keys::One(Box::new(key)))),
-        None if history.is_tombstoned() => Err(refused(&"the identity is tombstoned")),
-        None => Err(refused(&"the log names no key for repositories")),
+        None if history.is_tombstoned() => {
+            Err(Failure::refused(file, "the identity is tombstoned"))
+        }
+        None => Err(Failure::refused(file, "the log has no signing key")),
     }
 }
 
-/// Reads a file with the keys of many accounts.
+/// Reads a file of keys by account.
 pub(crate) fn account_keys(file: &Path) -> Result<AccountKeys, Failure> {
-    AccountKeys::from_json(&read(file)?).map_err(|error| refused(file, &error))
+    AccountKeys::from_json(&files::read(file)?).map_err(|error| Failure::refused(file, error))
 }
 
-/// The account that was asked for, which must not be another than the one whose key was given.
-fn asked(text: &str, named: Option<DidBuf>) -> Result<DidBuf, Failure> {
+/// The account of `--did`, which must be that of the document or log.
+fn required_did(text: &str, named: Option<DidBuf>) -> Result<DidBuf, Failure> {
     let usage = |what: String| Failure::Usage(format!("--did {text}: {what}"));
     let did: DidBuf = text.parse().map_err(|error| usage(format!("{error}")))?;
     match named {
-        Some(named) if named != did => Err(usage(format!("the key given is that of {named}"))),
+        Some(named) if named != did => Err(usage(format!("the given key is that of {named}"))),
         _ => Ok(did),
     }
-}
-
-fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(file).map_err(Failure::file(file))
-}
-
-fn refused(file: &Path, what: &dyn std::fmt::Display) -> Failure {
-    Failure::Refused(format!("{}: {what}", file.display()))
 }

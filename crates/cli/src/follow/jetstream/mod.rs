@@ -21,6 +21,7 @@ use wireproof::net::jetstream::{
 use wireproof::net::websocket::Dialer;
 use wireproof::store::Store;
 
+use super::args::FollowArgs;
 use super::lines::Lines;
 use super::metrics::{JetstreamSeries, Metrics};
 use super::selection::Selection;
@@ -28,7 +29,6 @@ use super::status::Status;
 use super::stopping::Stopping;
 use super::watch::Watch;
 use super::{Hosts, feed_options, open_lines, state};
-use crate::args::follow::FollowArgs;
 use crate::failure::Failure;
 use crate::network::Network;
 use place::Told;

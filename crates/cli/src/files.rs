@@ -1,0 +1,70 @@
+//! Files by path: reading (`-` is standard input), writing, and replacing a file as a whole.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use mapping::MappedFile;
+use serde::Serialize;
+use tempfile::{Builder, NamedTempFile};
+
+use crate::failure::Failure;
+
+/// The name of a file for messages, and its bytes.
+pub(crate) fn read_or_stdin(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+    if !is_standard_stream(path) {
+        return Ok((path.display().to_string(), read(path)?));
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(("standard input".to_owned(), bytes))
+}
+
+/// Whether the path is `-`.
+pub(crate) fn is_standard_stream(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(Failure::file(path))
+}
+
+pub(crate) fn map(path: &Path) -> Result<MappedFile, Failure> {
+    MappedFile::open(path).map_err(Failure::file(path))
+}
+
+pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
+    fs::write(path, bytes).map_err(Failure::file(path))
+}
+
+/// Writes an indented JSON document.
+pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    write(path, to_json(value))
+}
+
+/// An indented JSON document with a line feed at the end.
+pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
+    let mut json = serde_json::to_vec_pretty(value).expect("text, numbers, lists and maps");
+    json.push(b'\n');
+    json
+}
+
+pub(crate) fn create_folder(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(Failure::file(path))
+}
+
+/// A temporary file in the folder of `path`, to be renamed to `path`. Its permissions are those of
+/// an ordinary new file.
+pub(crate) fn create_sibling(path: &Path) -> Result<NamedTempFile, Failure> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let mut builder = Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = builder.prefix(".wireproof-").tempfile_in(folder.unwrap_or(Path::new(".")));
+    file.map_err(Failure::file(path))
+}
+
+/// Renames a temporary file to `path`.
+pub(crate) fn persist(file: NamedTempFile, path: &Path) -> Result<(), Failure> {
+    file.persist(path).map(drop).map_err(|error| Failure::file(path)(error.error))
+}

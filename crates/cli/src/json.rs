@@ -1,0 +1,114 @@
+//! Values that several JSON documents and lines share. `docs/formats/follow-lines.md` names the keys.
+
+use std::fmt;
+
+use serde::Serialize;
+use wireproof::atproto::event::Event;
+use wireproof::verify::sync::Outcome;
+use wireproof::verify::{Flagged, FlaggedRecord};
+
+/// The path of a record in its repository, flattened into the object that it belongs to.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct RecordPath<T = String> {
+    pub(crate) collection: T,
+    pub(crate) rkey: T,
+}
+
+impl<'a> RecordPath<&'a str> {
+    /// Splits `collection/rkey`. Of a key that is no record path, all before the first slash is the
+    /// collection.
+    pub(crate) fn split(path: &'a str) -> Self {
+        let (collection, rkey) = path.split_once('/').unwrap_or((path, ""));
+        Self { collection, rkey }
+    }
+
+    pub(crate) fn to_owned(self) -> RecordPath {
+        RecordPath { collection: self.collection.to_owned(), rkey: self.rkey.to_owned() }
+    }
+}
+
+impl fmt::Display for RecordPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.collection, self.rkey)
+    }
+}
+
+/// The records that break the data model: their number and the first of them.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct FlaggedRecords {
+    records: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<FirstFlagged>,
+}
+
+#[derive(Debug, Serialize)]
+struct FirstFlagged {
+    #[serde(flatten)]
+    path: RecordPath,
+    /// The stable name of the rule.
+    code: &'static str,
+    /// The place in the record, as a JSON Pointer.
+    pointer: String,
+    message: String,
+}
+
+impl FlaggedRecords {
+    /// Adds the flagged records of a later commit.
+    pub(crate) fn extend(&mut self, later: Flagged) {
+        self.records += later.records;
+        if self.first.is_none() {
+            self.first = later.first.map(FirstFlagged::from);
+        }
+    }
+}
+
+impl From<Flagged> for FlaggedRecords {
+    fn from(flagged: Flagged) -> Self {
+        Self { records: flagged.records, first: flagged.first.map(FirstFlagged::from) }
+    }
+}
+
+impl From<FlaggedRecord> for FirstFlagged {
+    fn from(FlaggedRecord { path, error }: FlaggedRecord) -> Self {
+        let (code, message) = (error.code(), error.to_string());
+        Self {
+            path: RecordPath::split(&path).to_owned(),
+            code,
+            pointer: error.place.into(),
+            message,
+        }
+    }
+}
+
+impl fmt::Display for FlaggedRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(FirstFlagged { path, code, message, .. }) = &self.first else {
+            return f.write_str("no record breaks the data model");
+        };
+        let (records, path) = (self.records, path.to_string());
+        write!(f, "{records} that break the data model, the first {path:?} ({code}): {message}")
+    }
+}
+
+/// The value of `verdict` for a judged event.
+pub(crate) fn verdict(outcome: &Outcome<'_>) -> &'static str {
+    match outcome {
+        Outcome::Commit(..) | Outcome::Sync(..) => "verified",
+        Outcome::Ignored(_) => "ignored",
+        Outcome::Refused(_) => "refused",
+        Outcome::Unjudged(_) => "unchecked",
+    }
+}
+
+/// The value of `kind` for an event.
+pub(crate) fn event_kind(event: &Event<'_>) -> &'static str {
+    match event {
+        Event::Commit(_) => "commit",
+        Event::Sync(_) => "sync",
+        Event::Identity(_) => "identity",
+        Event::Account(_) => "account",
+        Event::Info(_) => "info",
+        Event::Error(_) => "error",
+        Event::Unknown(_) => "unknown",
+    }
+}

@@ -1,0 +1,202 @@
+//! `wireproof nostr sizes`, `analyze` and `recommend`: tables about events and formats.
+
+use std::fmt::Display;
+
+use ::bench::Results;
+use ::bench::nostr::{
+    self, Analysis, Analyst, Candidate, Class, Criterion, FormatSizes, Quantiles, Recommendation,
+    SizeTable, Weights,
+};
+use serde::Serialize;
+use wireproof::nostr::formats::Format;
+
+use super::{AnalyzeArgs, RecommendArgs, SizesArgs};
+use crate::failure::Failure;
+use crate::files;
+use crate::output::{Output, and_more, table};
+
+pub(super) fn sizes(args: &SizesArgs, output: Output) -> Result<(), Failure> {
+    let formats = if args.formats.is_empty() { Format::ALL } else { &args.formats };
+    let mut sizes = SizeTable::new(formats);
+    args.events.open()?.each_group(|group| {
+        let events = group.into_events()?;
+        let selected = { events.iter() }
+            .filter(|event| args.kind.is_empty() || args.kind.contains(&event.kind));
+        selected.for_each(|event| sizes.add(event));
+        Ok::<_, Failure>(())
+    })?;
+    let (events, skipped) = (sizes.events(), sizes.left_out());
+    let summary = SizesSummary { events, skipped, formats: sizes.finish() };
+    output.document(&summary, args.json, SizesSummary::to_text)
+}
+
+#[derive(Serialize)]
+struct SizesSummary {
+    /// Events that every format can hold.
+    events: u64,
+    /// Events that one of the formats cannot hold.
+    skipped: u64,
+    formats: Vec<FormatSizes>,
+}
+
+impl SizesSummary {
+    fn to_text(&self) -> String {
+        let mut text = format!("{} events, bytes per event\n", self.events);
+        if self.skipped > 0 {
+            text += &format!("{} events skipped, which one format cannot hold\n", self.skipped);
+        }
+        let json = self.formats.iter().find(|sizes| sizes.format == Format::Json.name());
+        let header = ["format", "raw", "of json", "gzip-6", "zstd-3", "framed zstd-3", "of json"];
+        text + &table(header, self.formats.iter().map(|sizes| self.row(sizes, json)))
+    }
+
+    fn row(&self, format: &FormatSizes, json: Option<&FormatSizes>) -> [String; 7] {
+        let mean = |bytes: u64| format!("{:.1}", bytes as f64 / self.events.max(1) as f64);
+        let of_json = |bytes: fn(&FormatSizes) -> u64| {
+            json.map_or(String::new(), |json| percent(bytes(format), bytes(json)))
+        };
+        let sizes = &format.sizes;
+        [
+            format.format.to_owned(),
+            mean(sizes.raw),
+            of_json(|format| format.sizes.raw),
+            mean(sizes.gzip6),
+            mean(sizes.zstd3),
+            mean(sizes.framed_zstd3),
+            of_json(|format| format.sizes.framed_zstd3),
+        ]
+    }
+}
+
+pub(super) fn analyze(args: &AnalyzeArgs, output: Output) -> Result<(), Failure> {
+    let mut analyst = Analyst::default();
+    args.events.open()?.each_group(|group| {
+        group.into_events()?.iter().for_each(|event| analyst.add(event));
+        Ok::<_, Failure>(())
+    })?;
+    let shown = if args.all { usize::MAX } else { SHOWN };
+    output.document(&analyst.finish(), args.json, |analysis| analysis_text(analysis, shown))
+}
+
+fn analysis_text(analysis: &Analysis, shown: usize) -> String {
+    let Analysis { events, json_total, values, values_of_64_digits, .. } = analysis;
+    let mut text = format!(
+        "{events} events, {json_total} bytes as JSON\n\
+         {:.1} % of the bytes are digits of ids, keys and signatures; so are {} of the tag values\n\n",
+        analysis.percent_hexadecimal,
+        percent(*values_of_64_digits, *values)
+    );
+    let header = ["", "p50", "p90", "p99", "max", "mean"];
+    let lines = [
+        ("JSON bytes", analysis.json_bytes),
+        ("content bytes", analysis.content_bytes),
+        ("tags", analysis.tags),
+    ];
+    text += &table(header, lines.map(|(name, quantiles)| quantile_row(name, quantiles)));
+
+    text += "\n";
+    let header = ["kind", "events", "share", "JSON p50", "p90", "p99", "max", "mean"];
+    let kinds = analysis.kinds.iter().take(shown).map(|kind| {
+        let [name, p50, p90, p99, max, mean] = quantile_row(kind.kind, kind.json_bytes);
+        [name, kind.events.to_string(), percent(kind.events, *events), p50, p90, p99, max, mean]
+    });
+    text += &table(header, kinds);
+    text += &and_more(analysis.kinds.len(), shown);
+
+    for (name, classes) in [("by size", &analysis.size_classes), ("by tags", &analysis.tag_classes)]
+    {
+        let row = |class: &Class| {
+            [class.name.to_owned(), class.events.to_string(), percent(class.events, *events)]
+        };
+        text += "\n";
+        text += &table([name, "events", "share"], classes.iter().map(row));
+    }
+
+    text += "\n";
+    let names = analysis.tag_names.iter().take(shown);
+    let row = |name: &str, tags: u64| [printable(name), tags.to_string()];
+    text += &table(["tag", "tags"], names.map(|tag| row(&tag.name, tag.tags)));
+    text + &and_more(analysis.tag_names.len(), shown)
+}
+
+fn quantile_row(name: impl Display, quantiles: Quantiles) -> [String; 6] {
+    let Quantiles { p50, p90, p99, max, mean } = quantiles;
+    let [p50, p90, p99, max, mean] = [p50, p90, p99, max, mean].map(|bytes| bytes.to_string());
+    [name.to_string(), p50, p90, p99, max, mean]
+}
+
+fn percent(part: u64, of: u64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / of.max(1) as f64)
+}
+
+/// An untrusted name, cut and escaped for a terminal.
+fn printable(name: &str) -> String {
+    let short: String = name.chars().take(NAME_CHARS).collect();
+    short.escape_debug().to_string()
+}
+
+pub(super) fn recommend(args: &RecommendArgs, output: Output) -> Result<(), Failure> {
+    let RecommendArgs { results: path, speed, size, validated, tooling, .. } = args;
+    let weights = Weights { speed: *speed, size: *size, validated: *validated, tooling: *tooling };
+    if weights == (Weights { speed: 0, size: 0, validated: 0, tooling: 0 }) {
+        return Err(Failure::Usage("every weight is 0: nothing to rank by".to_owned()));
+    }
+    let results: Results = serde_json::from_slice(&files::read(path)?).map_err(|error| {
+        Failure::refused(path, format_args!("not the results of a run: {error}"))
+    })?;
+    let recommendation = nostr::recommend(&results, weights);
+    let recommendation = recommendation.map_err(|fault| Failure::refused(path, fault))?;
+    output.document(&recommendation, args.json, recommendation_text)
+}
+
+fn recommendation_text(recommendation: &Recommendation) -> String {
+    let Recommendation { candidates, weights, started, cpu, .. } = recommendation;
+    let header = ["", "score", "speed", "size", "validated", "tooling"];
+    let mut text = table(header, candidates.iter().map(candidate_row));
+    text += "\nPoints out of 100, and their weighted mean:\n";
+    for criterion in Criterion::ALL {
+        let (weight, name) = (weights.of(criterion), criterion.name());
+        let remark = match (weight, recommendation.unmeasured.contains(&criterion)) {
+            (0, _) => "left out",
+            (_, true) => "left out: the results have no such rows",
+            (_, false) => description(criterion),
+        };
+        text += &format!("  {name:<10} {weight:>3}  {remark}\n");
+    }
+    for format in &recommendation.incomplete {
+        let missing: Vec<_> = format.missing.iter().map(|criterion| criterion.name()).collect();
+        text +=
+            &format!("Not ranked: {}, without rows for {}\n", format.format, missing.join(", "));
+    }
+    if weights.tooling > 0 {
+        text += "\nTooling is our judgement:\n";
+        for candidate in candidates {
+            text += &format!("  {:<20} {}\n", candidate.format, candidate.tooling);
+        }
+    }
+    text + &format!("\nOur own codecs, measured {started} on {cpu}.\n")
+}
+
+fn candidate_row(candidate: &Candidate) -> [String; 6] {
+    let points =
+        |points: Option<f64>| points.map_or("–".to_owned(), |points| format!("{points:.0}"));
+    let [speed, size, validated, tooling] = candidate.points.map(points);
+    let score = format!("{:.1}", candidate.score);
+    [candidate.format.to_owned(), score, speed, size, validated, tooling]
+}
+
+fn description(criterion: Criterion) -> &'static str {
+    match criterion {
+        Criterion::Speed => "geometric mean of the shares of the fastest encoder and decoder",
+        Criterion::Size => {
+            "geometric mean of the shares of the fewest bytes, raw and framed Zstandard"
+        }
+        Criterion::Validated => "share of the fastest decoding with id and signature, in batches",
+        Criterion::Tooling => "available libraries and languages",
+    }
+}
+
+/// Rows shown without `--all`.
+const SHOWN: usize = 20;
+/// Characters shown of a tag name.
+const NAME_CHARS: usize = 40;

@@ -1,0 +1,191 @@
+//! `wireproof repo ls`, `get`, `diff` and `export`: the records of repositories.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use wireproof::atproto::mst::Change;
+use wireproof::atproto::repo::{ExportError, Repository};
+use wireproof::atproto::syntax::AtUri;
+use wireproof::codec::AnyCid;
+
+use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read};
+use crate::failure::Failure;
+use crate::files;
+use crate::json::RecordPath;
+use crate::output::{Output, write_json_line};
+
+pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct RecordLine<'a> {
+        #[serde(flatten)]
+        path: RecordPath<&'a str>,
+        cid: String,
+        bytes: usize,
+    }
+    let bytes = files::map(&args.file)?;
+    let repository = read(&args.file, &bytes)?;
+    let mut out = BufWriter::new(output.stdout());
+    for record in repository.records() {
+        let record = record.map_err(|error| Failure::refused(&args.file, error))?;
+        let path = RecordPath::split(&record.path);
+        if args.collection.as_ref().is_some_and(|wanted| *wanted != path.collection) {
+            continue;
+        }
+        if args.json {
+            let (cid, bytes) = (record.cid.to_string(), record.block.len());
+            write_json_line(&mut out, &RecordLine { path, cid, bytes })?;
+        } else {
+            writeln!(out, "{}\t{}", record.path, record.cid)?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+pub(super) fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
+    let bytes = files::map(&args.file)?;
+    let repository = read(&args.file, &bytes)?;
+    let path = path_in(&args.path, &repository)?;
+    let mut found = None;
+    // The iteration goes to the end: only then is the whole tree checked.
+    for record in repository.records() {
+        let record = record.map_err(|error| Failure::refused(&args.file, error))?;
+        if record.path == path {
+            found = Some(record);
+        }
+    }
+    let missing = || Failure::refused(&args.file, format_args!("no record at {path}"));
+    let record = found.ok_or_else(missing)?;
+    if args.raw {
+        return Ok(output.stdout().write_all(record.block)?);
+    }
+    let no_json = |error| Failure::refused(&args.file, format_args!("{path}: {error}"));
+    output.text(&format!("{}\n", record.to_json().map_err(no_json)?))
+}
+
+/// The record path in the argument: a path, or the URI of a record of this repository.
+fn path_in<'a>(argument: &'a str, repository: &Repository<'_>) -> Result<&'a str, Failure> {
+    let usage = |what: String| Failure::Usage(format!("{argument}: {what}"));
+    let Some(after_scheme) = argument.strip_prefix("at://") else { return Ok(argument) };
+    let uri = AtUri::parse(argument).map_err(|error| usage(error.to_string()))?;
+    let (authority, owner) = (uri.authority().as_str(), repository.commit().did);
+    if authority.starts_with("did:") && authority != owner {
+        return Err(usage(format!("the repository is of {owner}")));
+    }
+    let path = after_scheme.split_once('/').map(|(_, path)| path);
+    match (uri.collection(), uri.record_key(), path) {
+        (Some(_), Some(_), Some(path)) => Ok(path),
+        _ => Err(usage("not the URI of a record".to_owned())),
+    }
+}
+
+pub(super) fn diff(args: &DiffArgs, output: Output) -> Result<(), Failure> {
+    let (old_bytes, new_bytes) = (files::map(&args.old)?, files::map(&args.new)?);
+    let (old, new) = (read(&args.old, &old_bytes)?, read(&args.new, &new_bytes)?);
+    let (old_did, new_did) = (old.commit().did, new.commit().did);
+    if old_did != new_did {
+        let what = format!("repositories of two accounts, {old_did} and {new_did}");
+        return Err(Failure::Usage(what));
+    }
+    check_complete(&args.old, &old)?;
+    check_complete(&args.new, &new)?;
+    let diff = old.diff(&new).map_err(|error| Failure::refused(&args.new, error))?;
+    let mut out = BufWriter::new(output.stdout());
+    for change in &diff.changes {
+        write_change(&mut out, change, args.json)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Checks that the tree is canonical and complete, so that the diff has every change.
+fn check_complete(file: &Path, repository: &Repository<'_>) -> Result<(), Failure> {
+    let mut records = repository.records();
+    records.try_for_each(|record| record.map(drop)).map_err(|error| Failure::refused(file, error))
+}
+
+fn write_change(out: &mut impl Write, change: &Change, json: bool) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct ChangeLine<'a> {
+        #[serde(flatten)]
+        path: RecordPath<&'a str>,
+        action: &'static str,
+        cid: Option<String>,
+        prev: Option<String>,
+    }
+    let path = String::from_utf8_lossy(&change.key);
+    let text = |cid: &Option<AnyCid>| cid.as_ref().map(|cid| cid.as_cid_ref().to_string());
+    let (prev, cid) = (text(&change.old), text(&change.new));
+    let (sign, action) = match (&prev, &cid) {
+        (None, _) => ('+', "create"),
+        (Some(_), None) => ('-', "delete"),
+        (Some(_), Some(_)) => ('~', "update"),
+    };
+    if json {
+        let path = RecordPath::split(&path);
+        return write_json_line(out, &ChangeLine { path, action, cid, prev });
+    }
+    let cids: Vec<String> = [prev, cid].into_iter().flatten().collect();
+    writeln!(out, "{sign}\t{path}\t{}", cids.join("\t"))
+}
+
+pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
+    let bytes = files::map(&args.file)?;
+    let repository = read(&args.file, &bytes)?;
+    let write = |out: &mut dyn Write| match args.format {
+        ExportFormat::Car => write_car(&repository, out),
+        ExportFormat::Ndjson => write_lines(&repository, out),
+    };
+    let (written, io_failure): (_, &dyn Fn(io::Error) -> Failure) =
+        if files::is_standard_stream(&args.out) {
+            (write(&mut output.stdout()), &Failure::from)
+        } else {
+            let file = File::create(&args.out).map_err(Failure::file(&args.out))?;
+            (write(&mut &file), &|error| Failure::file(&args.out)(error))
+        };
+    written.map_err(|error| match error {
+        WriteError::Io(error) => io_failure(error),
+        WriteError::Refused(why) => Failure::refused(&args.file, why),
+    })
+}
+
+/// A failed write, or a repository that cannot be exported.
+enum WriteError {
+    Io(io::Error),
+    Refused(String),
+}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn write_car(repository: &Repository<'_>, out: &mut dyn Write) -> Result<(), WriteError> {
+    match repository.export(BufWriter::new(out)) {
+        Ok(mut out) => Ok(out.flush()?),
+        Err(ExportError::Io(error)) => Err(WriteError::Io(error)),
+        Err(ExportError::Repo(error)) => Err(WriteError::Refused(error.to_string())),
+    }
+}
+
+fn write_lines(repository: &Repository<'_>, out: &mut dyn Write) -> Result<(), WriteError> {
+    #[derive(Serialize)]
+    struct RecordLine<'a> {
+        #[serde(flatten)]
+        path: RecordPath<&'a str>,
+        cid: String,
+        record: Box<RawValue>,
+    }
+    let mut out = BufWriter::new(out);
+    for record in repository.records() {
+        let record = record.map_err(|error| WriteError::Refused(error.to_string()))?;
+        let no_json = |error| WriteError::Refused(format!("{}: {error}", record.path));
+        let json = RawValue::from_string(record.to_json().map_err(no_json)?);
+        let (path, cid) = (RecordPath::split(&record.path), record.cid.to_string());
+        let record = json.map_err(io::Error::from)?;
+        write_json_line(&mut out, &RecordLine { path, cid, record })?;
+    }
+    Ok(out.flush()?)
+}

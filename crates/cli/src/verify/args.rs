@@ -1,0 +1,188 @@
+//! Arguments of `wireproof verify`, and what they name: a file, an account or a record.
+
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+
+use clap::{Args, ValueHint};
+use wireproof::atproto::syntax::{AtIdentifier, AtUri, Nsid, RecordKey};
+use wireproof::net::http::Url;
+
+use crate::failure::Failure;
+use crate::key::KeyCurve;
+use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
+use crate::resolve;
+
+/// Verify that an account signed a repository, or what is at a path of one.
+///
+/// In a repository every block must match its CID, the commit must be of version 3 and signed by the
+/// account's key, the tree must be canonical with all its nodes and records, every key must be a record
+/// path, and every record must be canonical DAG-CBOR.
+///
+/// A file is verified under the key given with it. A handle or a DID is verified end to end: handle, DID,
+/// key and server by the DID document, repository. For the at:// URI of a record the proof is that the
+/// record is present, or that it is absent. Exit code 0 if all of it holds, 1 if not, 3 if a host did not
+/// respond.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct VerifyArgs {
+    /// What to verify. An existing path, and text that ends in .car or has a slash, is a file, except
+    /// at:// URIs.
+    #[arg(value_name = "FILE.car|HANDLE|DID|at://…", required_unless_present = "file")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    target: Option<String>,
+    /// A CAR file of any name.
+    #[arg(long, value_name = "FILE.car", conflicts_with = "target", value_hint = ValueHint::FilePath)]
+    file: Option<PathBuf>,
+    /// Also rebuild the tree from the records, and compare the roots.
+    #[arg(long)]
+    pub(super) rebuild: bool,
+    /// Report every fault [default: the first].
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) signer: SignerArgs,
+    /// The curve of a --key that does not name it.
+    #[arg(long, value_enum, requires = "key", help_heading = FILES)]
+    pub(super) curve: Option<KeyCurve>,
+    /// The account that the repository must be of [default: that of the document or log, else any].
+    #[arg(long, value_name = "DID", help_heading = FILES)]
+    pub(super) did: Option<String>,
+    /// Save the download to a file, also if it is refused.
+    #[arg(long, value_name = "FILE.car", value_hint = ValueHint::FilePath)]
+    #[arg(help_heading = NETWORK)]
+    pub(super) save: Option<PathBuf>,
+    /// Server to download from: a mirror or a relay. The proof is the same [default: the account's own].
+    #[arg(long, value_name = "URL", help_heading = NETWORK)]
+    pub(super) from: Option<Url>,
+    #[command(flatten)]
+    pub(super) network: NetworkArgs,
+    #[command(flatten)]
+    pub(super) download: DownloadArgs,
+}
+
+/// The key that must have signed.
+#[derive(Debug, Args)]
+#[group(id = "signer", multiple = false)]
+pub(super) struct SignerArgs {
+    /// The account's key: a did:key, or any other encoding that `wireproof key` reads.
+    #[arg(long, value_name = "KEY", help_heading = FILES)]
+    pub(super) key: Option<String>,
+    /// The account's DID document, a JSON file.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    pub(super) did_doc: Option<PathBuf>,
+    /// The log of the account's did:plc, a JSON file; it is verified too.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    pub(super) plc_log: Option<PathBuf>,
+    /// The keys of many accounts, in the format of `wireproof frames verify`; the DID of the commit
+    /// selects the key.
+    #[arg(long, value_name = "accounts.json", value_hint = ValueHint::FilePath, help_heading = FILES)]
+    pub(super) keys: Option<PathBuf>,
+    /// Verify everything except the signature.
+    #[arg(long, help_heading = FILES)]
+    pub(super) without_signature: bool,
+}
+
+impl SignerArgs {
+    fn is_given(&self) -> bool {
+        let Self { key, did_doc, plc_log, keys, without_signature } = self;
+        let files = [did_doc, plc_log, keys];
+        key.is_some() || *without_signature || files.iter().any(|file| file.is_some())
+    }
+}
+
+/// What to verify.
+pub(super) enum Target<'a> {
+    /// A repository in a file.
+    File(&'a Path),
+    /// The repository of an account.
+    Account(AtIdentifier<'a>),
+    /// A record of an account's repository.
+    Record(RecordAddress<'a>),
+}
+
+/// The account and path of a record.
+pub(super) struct RecordAddress<'a> {
+    pub(super) who: AtIdentifier<'a>,
+    pub(super) collection: Nsid<'a>,
+    pub(super) rkey: RecordKey<'a>,
+}
+
+impl<'a> Target<'a> {
+    /// The target of the arguments. Options for another kind of target are refused.
+    pub(super) fn of(args: &'a VerifyArgs) -> Result<Self, Failure> {
+        let target = match (&args.file, &args.target) {
+            (Some(file), _) => Self::File(file),
+            (None, Some(text)) => Self::parse(text)?,
+            (None, None) => return Err(Failure::Usage("name a file or an account".to_owned())),
+        };
+        match target {
+            Self::File(_) => check_file_options(args)?,
+            Self::Account(_) | Self::Record(_) => check_account_options(args)?,
+        }
+        Ok(target)
+    }
+
+    fn parse(text: &'a str) -> Result<Self, Failure> {
+        let path = Path::new(text);
+        let is_file = || text.ends_with(".car") || text.contains(['/', MAIN_SEPARATOR]);
+        match text {
+            _ if text.starts_with("at://") => Self::parse_uri(text),
+            _ if path.exists() || is_file() => Ok(Self::File(path)),
+            _ => resolve::identifier(text).map(Self::Account),
+        }
+    }
+
+    fn parse_uri(text: &'a str) -> Result<Self, Failure> {
+        let uri = AtUri::parse(text).map_err(|error| Failure::Usage(format!("{text}: {error}")))?;
+        let who = uri.authority();
+        match (uri.collection(), uri.record_key()) {
+            (None, _) => Ok(Self::Account(who)),
+            (Some(collection), Some(rkey)) => {
+                Ok(Self::Record(RecordAddress { who, collection, rkey }))
+            }
+            (Some(collection), None) => Err(Failure::Usage(format!(
+                "{text}: only a whole repository proves that a collection is complete: use `wireproof \
+                 verify {who} --save {who}.car`, then `wireproof repo ls {who}.car --collection \
+                 {collection}`"
+            ))),
+        }
+    }
+}
+
+/// A file contains no statement about its owner that can be trusted: a key is required.
+fn check_file_options(args: &VerifyArgs) -> Result<(), Failure> {
+    let usage = |what: &str| Err(Failure::Usage(what.to_owned()));
+    if !args.signer.is_given() {
+        return usage(
+            "a file is verified under a key: give one of --key, --did-doc, --plc-log, --keys, or \
+             --without-signature",
+        );
+    }
+    match args.save.is_some() || args.from.is_some() {
+        true => usage("--save and --from are for downloads, not for a file"),
+        false => Ok(()),
+    }
+}
+
+fn check_account_options(args: &VerifyArgs) -> Result<(), Failure> {
+    if !args.signer.is_given() && args.did.is_none() {
+        return Ok(());
+    }
+    let what = "the key of an account comes from its DID document: --key, --did-doc, --plc-log, \
+                --keys, --without-signature and --did are for files";
+    Err(Failure::Usage(what.to_owned()))
+}
+
+/// The heading of the options for files.
+const FILES: &str = "Files";
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof verify atproto.com --save atproto.com.car
+  wireproof verify at://atproto.com/app.bsky.actor.profile/self --json | jq .record_proof.record
+  wireproof verify repository.car --key did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme
+  wireproof verify repository.car --plc-log log.json --rebuild
+  wireproof verify repository.car --did-doc did.json --json | jq .repository.records
+  wireproof verify broken.car --keys accounts.json --all";

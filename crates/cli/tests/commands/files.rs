@@ -1,0 +1,389 @@
+//! `inspect`, `corpus`, `completions` and `bench`: output, exit codes, and usage errors.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+
+use assert_cmd::assert::Assert;
+use serde_json::Value;
+use tempfile::TempDir;
+use wireproof::atproto::corpus;
+use wireproof::atproto::event::{Account, Event, Info};
+use wireproof::codec::car;
+use wireproof::codec::cid::{Cid, Codec};
+
+use crate::{command, json, run, stderr, stdout, text};
+
+const BLOCK: &[u8] = b"\xa2\x61e\x80\x61l\xf6";
+
+fn inspect(bytes: &[u8], args: &[&str]) -> Assert {
+    command(&["inspect", "-"]).args(args).write_stdin(bytes).assert()
+}
+
+fn info_frame() -> Vec<u8> {
+    Event::Info(Info { name: "OutdatedCursor", message: Some("hold on") }).to_frame()
+}
+
+fn account_frame() -> Vec<u8> {
+    let account = Account {
+        seq: 7,
+        did: "did:plc:abc",
+        time: "2026-01-01T00:00:00Z",
+        active: false,
+        status: Some("takendown"),
+    };
+    Event::Account(account).to_frame()
+}
+
+fn archive(blocks: &[(Cid, &[u8])]) -> Vec<u8> {
+    let roots: Vec<Cid> = blocks.iter().take(1).map(|(cid, _)| *cid).collect();
+    let mut writer = car::Writer::new(Vec::new(), &roots).unwrap();
+    for (cid, data) in blocks {
+        writer.block(cid, data).unwrap();
+    }
+    writer.into_inner()
+}
+
+/// A small simulated stream, made by the command.
+fn stream(dir: &TempDir) -> PathBuf {
+    let out = text(dir.path());
+    run(&["corpus", "generate", "--seed", "5", "--frames", "6", "--out", out]).success();
+    dir.path().join("firehose-frames.bin")
+}
+
+#[test]
+fn the_version_and_the_help_go_to_standard_output() {
+    let version = run(&["--version"]).success();
+    assert_eq!(stdout(&version), format!("wireproof {}\n", env!("CARGO_PKG_VERSION")));
+    for help in [
+        &["--help"][..],
+        &["bench", "--help"],
+        &["inspect", "--help"],
+        &["key", "--help"],
+        &["sig", "verify", "--help"],
+    ] {
+        assert!(stdout(&run(help).success()).contains("Usage: wireproof"));
+    }
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_exit_code_2() {
+    for args in [&["juggle"][..], &["inspect"], &["bench", "paint"], &["bench", "--passes", "0"]] {
+        let assert = run(args).code(2);
+        assert!(stdout(&assert).is_empty(), "{args:?}");
+    }
+    let unknown = run(&["bench", "--peers", "nobody"]).code(2);
+    assert!(stderr(&unknown).starts_with("wireproof: no peer is called \"nobody\"; there are: "));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_exit_code_4_and_named() {
+    let assert = run(&["inspect", "no-such-file"]).code(4);
+    assert!(stderr(&assert).starts_with("wireproof: no-such-file: "));
+}
+
+#[test]
+fn a_frame_is_shown_as_its_fields() {
+    let assert = inspect(&account_frame(), &[]).success();
+    let text = stdout(&assert);
+    assert!(text.starts_with("frame, "), "{text}");
+    assert!(text.contains("#account") && text.contains("did      \"did:plc:abc\""), "{text}");
+    assert!(text.contains("status   \"takendown\""), "{text}");
+}
+
+#[test]
+fn a_frame_as_json_has_the_fields_of_its_event() {
+    let frame = json(&inspect(&account_frame(), &["--json"]).success());
+    assert_eq!(frame["kind"], "account");
+    assert_eq!(frame["seq"], 7);
+    assert_eq!(frame["active"], false);
+}
+
+#[test]
+fn a_block_is_shown_as_a_tree_and_as_the_json_of_its_value() {
+    let assert = inspect(BLOCK, &[]).success();
+    assert_eq!(stdout(&assert), "CBOR block, 7 bytes\n  e: []\n  l: null\n");
+    let value = json(&inspect(BLOCK, &["--json"]).success());
+    assert_eq!(value, serde_json::json!({ "e": [], "l": null }));
+}
+
+#[test]
+fn an_archive_is_shown_with_its_roots_and_blocks() {
+    let cid = Cid::of(Codec::DagCbor, BLOCK);
+    let archive = archive(&[(cid, BLOCK)]);
+    let text = stdout(&inspect(&archive, &[]).success());
+    assert!(text.starts_with("CAR version 1, "), "{text}");
+    assert!(text.contains(&format!("{cid} 7 bytes")), "{text}");
+    assert!(text.ends_with("1 block, every hash checked\n"), "{text}");
+    let document = json(&inspect(&archive, &["--json"]).success());
+    assert_eq!(document["roots"][0], cid.to_string());
+    assert_eq!(document["blocks"][0]["value"]["l"], Value::Null);
+    assert_eq!(document["blocks"][0]["hash"], "checked");
+}
+
+#[test]
+fn a_simulated_stream_is_shown_with_the_records_of_its_operations() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = stream(&dir);
+    let file = text(&file);
+    let text = stdout(&run(&["inspect", file, "--limit", "2"]).success());
+    assert!(text.contains("$type: \"app.bsky."), "{text}");
+    assert!(text.contains("… 4 more frames"), "{text}");
+    let document = json(&run(&["inspect", file, "--json"]).success());
+    assert_eq!(document["frames"].as_array().unwrap().len(), 6);
+    assert_eq!(document["frames"][0]["kind"], "commit");
+    assert!(document["frames"][0]["ops"][0]["collection"].is_string());
+    assert_eq!(document["frames"][0]["blocks"][0]["hash"], "checked");
+}
+
+#[test]
+fn bad_bytes_are_refused_with_the_rule_the_offset_and_the_bytes_around_it() {
+    let assert = inspect(b"\xa2\x61b\x01\x61a\x02", &[]).code(1);
+    let message = stderr(&assert);
+    assert!(
+        message.starts_with("wireproof: standard input: at byte 4: map keys out of order"),
+        "{message}"
+    );
+    assert!(message.contains("00000000  a2 61 62 01 [61] 61 02"), "{message}");
+    assert!(message.contains("--as"), "{message}");
+    assert!(stdout(&assert).is_empty());
+}
+
+#[test]
+fn a_bad_frame_in_a_file_is_named_and_its_offset_is_that_of_the_file() {
+    let good = info_frame();
+    let mut bad = account_frame();
+    bad.push(0);
+    let file = corpus::write([&good[..], &bad]);
+    for args in [&[][..], &["--json"]] {
+        let message = stderr(&inspect(&file, args).code(1));
+        let at = file.len() - 1;
+        let expected = format!("standard input: frame 1, at byte {at}: bytes follow the end");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
+#[test]
+fn an_archive_with_a_changed_block_is_refused() {
+    let cid = Cid::of(Codec::DagCbor, BLOCK);
+    let message = stderr(&inspect(&archive(&[(cid, b"\xa2\x61e\x80\x61l\xf5")]), &[]).code(1));
+    assert!(message.contains("a block whose SHA-256 is not the one in its CID"), "{message}");
+}
+
+#[test]
+fn every_cut_of_a_frame_is_refused_and_none_is_a_crash() {
+    let frame = account_frame();
+    for cut in 0..frame.len() {
+        inspect(&frame[..cut], &["--as", "frame"]).code(1);
+    }
+}
+
+#[test]
+fn a_kind_can_be_forced() {
+    let message = stderr(&inspect(BLOCK, &["--as", "car"]).code(1));
+    assert!(!message.contains("--as"), "nothing was guessed: {message}");
+}
+
+#[test]
+fn colour_is_there_when_it_is_asked_for_and_never_in_a_pipe_by_itself() {
+    let escapes = |args: &[&str]| stdout(&inspect(BLOCK, args).success()).contains('\u{1b}');
+    assert!(!escapes(&[]));
+    assert!(escapes(&["--color", "always"]));
+    assert!(!escapes(&["--color", "never"]));
+}
+
+#[test]
+fn the_same_seed_makes_the_same_files_and_another_seed_others() {
+    let make = |seed: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let out = text(dir.path());
+        let args = ["corpus", "generate", "--seed", seed, "--frames", "4", "--out", out];
+        run(&args).success();
+        let read = |name: &str| fs::read(dir.path().join(name)).unwrap();
+        (read("firehose-frames.bin"), read("firehose-frames.json"))
+    };
+    let first = make("1");
+    assert_eq!(first, make("1"));
+    assert_ne!(first.0, make("2").0);
+}
+
+#[test]
+fn records_and_a_repository_are_made_with_their_descriptions() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = text(dir.path());
+    let args = ["corpus", "generate", "records", "repository", "--records", "20", "--out", out];
+    run(&args).success();
+    let json = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(dir.path().join(name)).unwrap()).unwrap()
+    };
+    assert_eq!(json("mst-records.json")["counts"]["records"], 20);
+    let description = json("repository.json");
+    assert_eq!(description["counts"]["records"], 20);
+    let archive = fs::read(dir.path().join("repository.car")).unwrap();
+    let car = car::read(&archive, &car::Options::default()).unwrap();
+    let root = car.roots.first().and_then(|root| root.to_cid()).unwrap();
+    assert_eq!(description["commit"], root.to_string());
+    assert_eq!(description["counts"]["blocks"], car.blocks.len());
+}
+
+#[test]
+fn a_stream_comes_with_the_keys_of_its_accounts() {
+    let dir = tempfile::tempdir().unwrap();
+    let frames = stream(&dir);
+    let accounts = fs::read(frames.with_file_name("accounts.json")).unwrap();
+    let accounts: BTreeMap<String, String> = serde_json::from_slice(&accounts).unwrap();
+    let described: Value =
+        serde_json::from_slice(&fs::read(frames.with_extension("json")).unwrap()).unwrap();
+    let described = described["accounts"].as_array().unwrap();
+    assert_eq!(accounts.len(), described.len());
+    for account in described {
+        assert_eq!(account["signing_key"], accounts[account["did"].as_str().unwrap()]);
+    }
+}
+
+#[test]
+fn the_hostile_set_is_what_its_manifest_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = text(dir.path());
+    run(&["corpus", "hostile", "--out", out]).success();
+    let read = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    let manifest: Value = serde_json::from_slice(&read("hostile.json")).unwrap();
+    let cases = manifest["cases"].as_array().unwrap();
+    assert!(cases.len() > 300);
+    for case in cases {
+        let file = case["file"].as_str().unwrap();
+        let bytes = read(file);
+        assert_eq!(case["file_bytes"], bytes.len(), "{file}");
+        let digest = wireproof::kernels::sha256::digest(&bytes);
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(case["sha256"], digest, "{file}");
+        let given = Path::new(file).with_extension("json");
+        let given: Value = serde_json::from_slice(&read(given.to_str().unwrap())).unwrap();
+        for field in ["did", "signing_key", "now"] {
+            assert_eq!(given.get(field), case.get(field), "{file}");
+        }
+        assert_eq!(given.get("expect"), None, "{file}");
+        if case["kind"] == "frames" {
+            assert!(corpus::read(&bytes).is_ok(), "{file}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_exit_code_4() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    let inside = file.join("folder");
+    let args = ["corpus", "generate", "--frames", "1", "--out", text(&inside)];
+    run(&args).code(4);
+}
+
+#[test]
+fn every_shell_gets_a_completion_script() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = stdout(&run(&["completions", shell]).success());
+        assert!(script.contains("wireproof"), "{shell}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("frames.bin");
+    let frame = info_frame();
+    // More than a pipe holds.
+    fs::write(&file, corpus::write((0..20_000).map(|_| &frame[..]))).unwrap();
+    for args in [&["--limit", "0"][..], &["--json"]] {
+        let mut child = Process::new(env!("CARGO_BIN_EXE_wireproof"))
+            .args(["inspect", text(&file)])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 1];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+#[test]
+fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_only_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let work_dir = text(dir.path());
+    let bench = ["bench", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
+    let results = json(&run(&bench).args(["--json", "-"]).success());
+    assert_eq!(results["schema"], "wireproof-bench/1");
+    let rows = results["rows"].as_array().unwrap();
+    for row in rows {
+        assert_eq!(row["parity"], "ok", "{row}");
+        // Hostile cases are judged once and not timed, and so are lengths.
+        let is_untimed = ["hostile", "nostr-size"].iter().any(|task| row["task"] == *task);
+        let passes = if is_untimed { 0 } else { 3 };
+        assert_eq!(row["passes_ns"].as_array().unwrap().len(), passes, "{row}");
+    }
+    for (task, unit, variant) in [
+        ("decode", "frame", "verified/arena-reuse"),
+        ("sigs", "commit", "full/batch-cached"),
+        ("sigs", "commit", "preparsed/batch@mixed"),
+        ("schnorr", "event", "verify/batch"),
+        ("nostr-deserialize", "event", "notepack"),
+        ("nostr-validated", "event", "json/batch"),
+        ("nostr-fields", "event", "ndb-note/both"),
+        ("nostr-size", "event", "wireproof@kind-3"),
+    ] {
+        let is_it = |row: &&Value| row["task"] == task && row["variant"] == variant;
+        let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no {variant}"));
+        assert_eq!(row["unit"], unit);
+    }
+    // Signatures have two, frames are decoded and judged; events stand in one file, and some of them by
+    // kind and by class in one each.
+    assert_eq!(results["corpora"].as_array().unwrap().len(), 10);
+    assert_eq!(results["unavailable"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_bench_of_one_task_prints_the_table_of_that_task_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let work_dir = text(dir.path());
+    let bench = ["bench", "schnorr", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
+    let table = stdout(&run(&bench).success());
+    assert!(table.contains("schnorr: 400 events") && table.contains("verify/batch"), "{table}");
+    assert!(!table.contains("decode") && !table.contains("commit"), "{table}");
+}
+
+#[test]
+fn a_bench_prints_a_table_and_keeps_its_results() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = stream(&dir);
+    let work_dir = dir.path().join("work");
+    let assert = command(&["bench", "decode", "--peers", "wireproof", "--passes", "1"])
+        .args([Path::new("--corpus"), &file, Path::new("--work-dir"), &work_dir])
+        .assert()
+        .success();
+    let table = stdout(&assert);
+    assert!(table.contains("frames/s") && table.contains("verified/arena-reuse"), "{table}");
+    let results = fs::read(work_dir.join("results.json")).unwrap();
+    assert!(serde_json::from_slice::<Value>(&results).unwrap()["rows"].is_array());
+}
+
+#[test]
+fn a_corpus_that_is_none_is_exit_code_1() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("frames.bin");
+    fs::write(&file, "not frames").unwrap();
+    let bench = |tasks: &[&str]| {
+        command(&["bench"])
+            .args(tasks)
+            .args([Path::new("--corpus"), &file, Path::new("--work-dir"), dir.path()])
+            .assert()
+    };
+    for (task, fault) in [("decode", "a file of frames"), ("sigs", "a file of signed commits")] {
+        assert!(stderr(&bench(&[task]).code(1)).contains(fault), "{task}");
+    }
+    assert!(stderr(&bench(&[]).code(2)).contains("one file is the corpus of one task"));
+}

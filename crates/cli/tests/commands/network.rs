@@ -1,0 +1,324 @@
+//! `resolve`, `verify` and `bench verify` of accounts on a simulated network, with failing and lying hosts.
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use serde_json::Value;
+use simnet::hostile::{self, Expect, Kind};
+use simnet::servers::{AccountNow, Dose, Fault, Server, Spec, Status, World};
+
+use crate::{json, stderr, stdout};
+
+const PDS: Server = Server::Pds(0);
+
+/// A small network and its first account.
+struct Network {
+    world: World,
+    account: AccountNow,
+}
+
+impl Network {
+    fn start() -> Self {
+        let spec = Spec { accounts: 4, records: 20, ..Spec::default() };
+        let world = World::start(spec).expect("free ports");
+        Self { account: world.account(0), world }
+    }
+
+    fn with(server: Server, fault: Fault, dose: Dose) -> Self {
+        let network = Self::set();
+        network.world.faults().switch_on(server, fault, dose);
+        network
+    }
+
+    fn run(&self, args: &[&str]) -> Assert {
+        let plc = self.world.url(Server::Plc);
+        let port = self.world.port(PDS).to_string();
+        let options = ["--plc", &plc, "--development-port", &port];
+        command().args(args).args(options).assert()
+    }
+
+    /// Verifies the account, with additional arguments.
+    fn verify(&self, args: &[&str]) -> Assert {
+        self.run(&[&["verify", &*self.account.handle], args].concat())
+    }
+
+    /// Verifies the account, and requires this exit code and these words in the message.
+    fn fails(&self, args: &[&str], code: i32, words: &str) {
+        let failed = self.verify(args).code(code);
+        assert!(stderr(&failed).contains(words), "{}", stderr(&failed));
+        assert_eq!(stderr(&failed).lines().count(), 1);
+        assert_eq!(self.world.faults().unfired(), []);
+    }
+}
+
+fn command() -> Command {
+    let mut command = crate::command(&[]);
+    for name in ["WIREPROOF_PLC", "WIREPROOF_DEVELOPMENT", "WIREPROOF_DEVELOPMENT_PORT"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn stages(report: &Value) -> Vec<&str> {
+    let stages = report["stages"].as_array().unwrap().iter();
+    stages.map(|stage| stage["stage"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_handle_resolves_to_did_server_and_key_and_a_did_back_to_its_handle() {
+    let network = Network::start();
+    let AccountNow { did, handle, signing_key, .. } = &network.account;
+    let printed = stdout(&network.run(&["resolve", handle]).success());
+    for part in [did, &format!("{handle}, verified"), signing_key, "resolve handle", "resolve DID"]
+    {
+        assert!(printed.contains(part), "{printed}");
+    }
+    for (who, expected) in
+        [(handle, ["resolve_handle", "resolve_did"]), (did, ["resolve_did", "check_handle"])]
+    {
+        let printed = json(&network.run(&["resolve", who, "--json"]).success());
+        assert_eq!((&printed["did"], &printed["handle"]), (&(**did).into(), &(**handle).into()));
+        assert_eq!(printed["pds"], network.world.url(PDS));
+        assert_eq!(printed["signing_key"], **signing_key);
+        assert_eq!(stages(&printed), expected);
+    }
+}
+
+#[test]
+fn a_did_resolves_without_its_handle_but_a_handle_not_without_its_account() {
+    let network = Network::with(PDS, Fault::WrongHandle, Dose::times(3));
+    let AccountNow { did, handle, .. } = &network.account;
+    let printed = json(&network.run(&["resolve", did, "--json"]).success());
+    assert_eq!(
+        (&printed["handle"], &printed["claimed_handle"]),
+        (&Value::Null, &(**handle).into())
+    );
+    assert!(
+        printed["handle_error"].as_str().unwrap().contains("leads to did:plc:ewvi7"),
+        "{printed}"
+    );
+    let printed = stdout(&network.run(&["resolve", did]).success());
+    assert!(printed.contains("not verified"), "{printed}");
+    // The account that the handle leads to instead is in no directory.
+    network.run(&["resolve", handle]).code(1);
+    assert_eq!(network.world.faults().fired(PDS, Fault::WrongHandle), 3);
+}
+
+#[test]
+fn an_unknown_account_is_exit_code_1_a_failed_host_3_and_malformed_input_2() {
+    let network = Network::start();
+    network.run(&["resolve", "nobody.test"]).code(1);
+    network.run(&["resolve", "did:plc:ewvi7nxzyoun6zhxrhs64oiz"]).code(1);
+    network.run(&["resolve", "did:key:z6Mk"]).code(1);
+    network.run(&["resolve", "no handle"]).code(2);
+    network.run(&["verify", "no handle"]).code(2);
+    network.world.faults().switch_on(Server::Plc, Fault::MalformedDocument, Dose::ONCE);
+    network.run(&["resolve", &network.account.did]).code(1);
+    network.world.faults().switch_on(Server::Plc, Fault::RequestUnavailable, Dose::ONCE);
+    network.run(&["resolve", &network.account.did]).code(3);
+    network.world.close(Server::Plc).unwrap();
+    network.run(&["resolve", &network.account.did]).code(3);
+    assert_eq!(network.world.faults().unfired(), []);
+}
+
+#[test]
+fn loopback_is_reached_only_with_the_option() {
+    let network = Network::start();
+    let (plc, did) = (network.world.url(Server::Plc), &network.account.did);
+    let refused = command().args(["resolve", did, "--plc", &plc]).assert().code(3);
+    assert!(stderr(&refused).contains("not allowed"), "{}", stderr(&refused));
+    let port = network.world.port(PDS).to_string();
+    let mut by_environment = command();
+    by_environment.env("WIREPROOF_PLC", &plc).env("WIREPROOF_DEVELOPMENT", "1");
+    by_environment.env("WIREPROOF_DEVELOPMENT_PORT", port);
+    by_environment.args(["resolve", &network.account.handle]).assert().success();
+    assert!(network.world.requests(Server::Plc).values().sum::<u64>() == 1);
+}
+
+#[test]
+fn a_handle_is_verified_end_to_end_and_the_download_saved_unchanged() {
+    let network = Network::start();
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("saved.car");
+    let saved = saved.to_str().unwrap();
+    let proof = network.verify(&["--save", saved, "--rebuild"]).success();
+    let printed = stdout(&proof);
+    for part in ["resolve handle", "fetch", "network ms", "compute ms", "rebuild", "total"] {
+        assert!(printed.contains(part), "{printed}");
+    }
+    assert!(printed.contains(", verified\n") && printed.contains("\nrecords  20\n"), "{printed}");
+    assert_eq!(stderr(&proof), "");
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(names.len(), 1);
+    let key = &*network.account.signing_key;
+    let again = command().args(["verify", saved, "--key", key, "--json"]).assert().success();
+    assert_eq!(json(&again)["repository"]["records"], 20);
+}
+
+#[test]
+fn the_proof_of_an_account_as_json_separates_network_and_compute() {
+    let network = Network::start();
+    let uri = format!("at://{}", network.account.handle);
+    for (who, first) in [
+        (&network.account.handle, "resolve_handle"),
+        (&network.account.did, "resolve_did"),
+        (&uri, "resolve_handle"),
+    ] {
+        let proof = json(&network.run(&["verify", who, "--json"]).success());
+        assert_eq!(
+            (&proof["verified"], &proof["repository"]["records"]),
+            (&true.into(), &20.into())
+        );
+        assert_eq!(proof["repository"]["commit"], network.world.expected()[0].commit.to_string());
+        assert_eq!(proof["account"]["handle"], *network.account.handle);
+        assert_eq!(proof["host"], format!("localhost:{}", network.world.port(PDS)));
+        let stages = stages(&proof);
+        assert_eq!((stages[0], stages.len()), (first, 7));
+        assert!(stages.ends_with(&["fetch", "parse", "signature", "tree", "records"]));
+        let seconds = |of: &str| proof[of].as_f64().unwrap();
+        assert!(seconds("network_seconds") > 0.0 && seconds("compute_seconds") > 0.0);
+    }
+}
+
+#[test]
+fn a_repository_is_verified_from_any_server() {
+    let network = Network::start();
+    let relay = network.world.url(Server::Relay(0));
+    let proof = json(&network.verify(&["--from", &relay, "--json"]).success());
+    assert_eq!(proof["host"], format!("localhost:{}", network.world.port(PDS)));
+    network.world.rotate_key(0);
+    network.verify(&[]).success();
+}
+
+#[test]
+fn a_repository_under_another_key_is_refused() {
+    let network = Network::with(Server::Plc, Fault::StrangerKey, Dose::ALWAYS);
+    network.fails(&[], 1, "signature/wrong");
+    let report = json(&network.verify(&["--json", "--all"]).code(1));
+    assert_eq!((&report["verified"], stages(&report).len()), (&false.into(), 4));
+    assert_eq!(report["findings"][0]["code"], "signature/wrong");
+}
+
+#[test]
+fn wrong_responses_of_directories_and_servers_are_refused_where_they_occur() {
+    let faults = [
+        (Server::Plc, Fault::WrongDocument, 1, "of another DID"),
+        (Server::Plc, Fault::MalformedDocument, 1, "not the JSON of a DID document"),
+        (Server::Plc, Fault::PrivateHost, 3, "10.0.0.1 is not this machine"),
+        (PDS, Fault::CutRepo, 3, "getRepo"),
+    ];
+    for (server, fault, code, words) in faults {
+        Network::with(server, fault, Dose::ALWAYS).fails(&[], code, words);
+    }
+    // The first request is for the handle.
+    let away = Network::with(PDS, Fault::PrivateRedirect, Dose::ALWAYS.after(1));
+    away.fails(&[], 3, "10.0.0.1 is not this machine");
+    let endless = Network::with(PDS, Fault::EndlessRepo, Dose::ALWAYS);
+    endless.fails(&["--max-bytes", "1000000"], 3, "more than 1000000 bytes");
+    let stalled = Network::with(PDS, Fault::StalledRepo, Dose::ALWAYS);
+    stalled.fails(&["--max-silent-seconds", "1"], 3, "no byte for 1s");
+}
+
+#[test]
+fn a_server_that_is_down_or_refuses_the_repository_is_exit_code_3() {
+    let network = Network::start();
+    network.world.set_status(0, Status::TakenDown);
+    network.fails(&[], 3, "RepoTakendown");
+    let did = network.account.did.clone();
+    network.world.close(PDS).unwrap();
+    let down = network.run(&["verify", &did]).code(3);
+    assert!(stderr(&down).contains("no connection"), "{}", stderr(&down));
+}
+
+#[test]
+fn hostile_repositories_are_refused_by_their_rule_and_edge_cases_verified() {
+    let network = Network::start();
+    let set = hostile::Set::generate(&hostile::Spec::default());
+    let repositories = set.cases().iter().filter(|case| case.kind == Kind::Repo);
+    let some = repositories.step_by(5);
+    let mut seen = [0, 0];
+    for case in some {
+        network.world.play(case);
+        let outcome = network.run(&["verify", &case.did, "--json"]);
+        let is_odd = case.expect == Expect::Accept;
+        let outcome = outcome.code(i32::from(!is_odd));
+        assert_eq!(json(&outcome)["verified"], is_odd, "{}", case.name);
+        if let Some(code) = case.code {
+            assert!(stderr(&outcome).contains(code), "{}: {}", case.name, stderr(&outcome));
+        }
+        seen[usize::from(is_odd)] += 1;
+    }
+    assert!(seen[0] > 3, "{seen:?}");
+}
+
+#[test]
+fn a_record_is_proved_present_with_its_value_or_absent() {
+    let network = Network::start();
+    let expected = &network.world.expected()[0];
+    let (path, cid) = expected.records.first_key_value().unwrap();
+    let uri = format!("at://{}/{path}", network.account.handle);
+    let proof = json(&network.run(&["verify", &uri, "--json"]).success());
+    assert_eq!(
+        (&proof["verified"], &proof["record_proof"]["present"]),
+        (&true.into(), &true.into())
+    );
+    assert_eq!(proof["record_proof"]["cid"], cid.to_string());
+    assert_eq!(proof["record_proof"]["record"]["$type"], path.split_once('/').unwrap().0);
+    assert!(stages(&proof).ends_with(&["fetch", "record"]));
+    let absent = format!("at://{}/app.bsky.feed.post/3zzzzzzzzzzzz", network.account.did);
+    let proof = stdout(&network.run(&["verify", &absent]).success());
+    assert!(proof.contains("there is no record at app.bsky.feed.post/3zzzzzzzzzzzz"), "{proof}");
+    network.world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ONCE);
+    let refused = network.run(&["verify", &uri]).code(1);
+    assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
+}
+
+#[test]
+fn options_that_conflict_are_exit_code_2_with_advice() {
+    let network = Network::start();
+    let collection = format!("at://{}/app.bsky.feed.post", network.account.handle);
+    let key = &*network.account.signing_key;
+    for (args, words) in [
+        (&["verify", &collection][..], "repo ls"),
+        (&["verify", "at://no handle/x"], "at://no handle/x"),
+        (&["verify", &network.account.handle, "--key", key], "DID document"),
+        (&["verify", "there.car"], "--without-signature"),
+        (&["verify", "there.car", "--key", key, "--save", "x.car"], "--save"),
+    ] {
+        let usage = network.run(args).code(2);
+        assert!(stderr(&usage).contains(words), "{}", stderr(&usage));
+    }
+    // A path or --file names a file.
+    network.run(&["verify", "./not.there", "--key", key]).code(4);
+    network.run(&["verify", "--file", "not.there", "--key", key]).code(4);
+    assert!(!Path::new("x.car").exists());
+}
+
+#[test]
+fn bench_verify_downloads_the_repository_once_for_all_peers() {
+    let network = Network::start();
+    let folder = tempfile::tempdir().unwrap();
+    let work_dir = folder.path().to_str().unwrap();
+    let peers = ["--peers", "wireproof", "--passes", "1", "--warmup", "0", "--work-dir", work_dir];
+    let bench = [&["bench", "verify", &*network.account.handle], &peers[..]].concat();
+    let table = stdout(&network.run(&bench).success());
+    for part in ["resolve handle", "fetch", "network ms", "repo", "wireproof"] {
+        assert!(table.contains(part), "{table}");
+    }
+    let requests = network.world.requests(PDS);
+    assert_eq!(requests["/xrpc/com.atproto.sync.getRepo"], 1);
+    let kept = folder.path().join("fetched").join(network.account.did.replace(':', "-"));
+    let owner: Value =
+        serde_json::from_slice(&fs::read(kept.with_extension("json")).unwrap()).unwrap();
+    assert_eq!(owner["signing_key"], *network.account.signing_key);
+    let car = kept.with_extension("car");
+    let car = car.to_str().unwrap();
+    command().args(["verify", car, "--key", &*network.account.signing_key]).assert().success();
+
+    network.world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ONCE);
+    let refused = network.run(&bench).code(1);
+    assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
+    assert_eq!(stdout(&refused), "");
+}

@@ -1,0 +1,296 @@
+//! `nostr` and `corpus nostr`: output and exit codes.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::assert::Assert;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{command, json, run, stderr, stdout, text};
+
+fn nostr(args: &[&str]) -> Assert {
+    run(&[&["nostr"][..], args].concat())
+}
+
+/// A small simulated corpus, made by the command.
+struct Corpus {
+    dir: TempDir,
+}
+
+impl Corpus {
+    fn make() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let out = text(dir.path());
+        run(&["corpus", "nostr", "--events", "60", "--out", out]).success();
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn events(&self) -> PathBuf {
+        self.path("nostr-events.jsonl")
+    }
+
+    /// The corpus in another layout.
+    fn converted(&self, layout: &str) -> PathBuf {
+        let out = self.path(&format!("events.{layout}"));
+        nostr(&["convert", text(&self.events()), "--to", layout, "-o", text(&out)]).success();
+        out
+    }
+
+    /// The corpus with its line `at` changed.
+    fn changed(&self, at: usize, change: impl Fn(&str) -> String) -> PathBuf {
+        let file = fs::read_to_string(self.events()).unwrap();
+        let line = |(index, line)| if index == at { change(line) } else { String::from(line) };
+        let lines: Vec<_> = file.split_terminator('\n').enumerate().map(line).collect();
+        let path = self.path("changed.jsonl");
+        fs::write(&path, lines.join("\n")).unwrap();
+        path
+    }
+}
+
+/// The line with a digit of a field changed.
+fn forged(line: &str, field: &str) -> String {
+    let at = line.find(&format!("\"{field}\":\"")).unwrap() + field.len() + 10;
+    let digit = if &line[at..=at] == "0" { "1" } else { "0" };
+    format!("{}{digit}{}", &line[..at], &line[at + 1..])
+}
+
+#[test]
+fn a_corpus_is_three_files_with_descriptions() {
+    let corpus = Corpus::make();
+    for name in ["nostr-events", "nostr-by-kind", "nostr-by-category"] {
+        let file = fs::read(corpus.path(&format!("{name}.jsonl"))).unwrap();
+        let manifest = fs::read(corpus.path(&format!("{name}.json"))).unwrap();
+        let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+        assert_eq!(manifest["file_bytes"], file.len() as u64);
+    }
+    let manifest = fs::read(corpus.path("nostr-events.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["counts"]["events"], 60);
+}
+
+#[test]
+fn valid_events_are_exit_code_0_one_by_one_and_together() {
+    let corpus = Corpus::make();
+    for args in [&["--json"][..], &["--json", "--one-by-one"]] {
+        let file = corpus.events();
+        let args = [&["verify", text(&file)][..], args].concat();
+        let report = json(&nostr(&args).success());
+        let counts = ["events", "valid", "invalid", "unreadable"].map(|it| report[it].as_u64());
+        assert_eq!(counts, [60, 60, 0, 0].map(Some));
+    }
+    let printed = stdout(&nostr(&["verify", text(&corpus.events())]).success());
+    assert!(
+        printed.starts_with("events      60 in ") && printed.contains("valid       60"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_forged_event_is_exit_code_1_and_reported_with_its_index() {
+    let corpus = Corpus::make();
+    for (field, code, message) in [
+        ("id", "event/id", "the id is not that of the event"),
+        ("sig", "signature/wrong", "signature"),
+    ] {
+        let file = corpus.changed(7, |line| forged(line, field));
+        for args in [&["--json"][..], &["--json", "--one-by-one"]] {
+            let assert = nostr(&[&["verify", text(&file)][..], args].concat()).code(1);
+            let report = json(&assert);
+            assert_eq!((&report["invalid"], &report["valid"]), (&1.into(), &59.into()));
+            assert_eq!(report["findings"][0]["index"], 7);
+            assert_eq!(report["findings"][0]["code"], code);
+            let found = report["findings"][0]["message"].as_str().unwrap();
+            assert!(found.contains(message), "{found}");
+        }
+        let assert = nostr(&["verify", text(&file)]).code(1);
+        assert!(stdout(&assert).contains(": event 7 "), "{}", stdout(&assert));
+        assert!(stderr(&assert).ends_with(": 1 refused\n"), "{}", stderr(&assert));
+    }
+}
+
+#[test]
+fn a_line_that_is_no_event_is_reported_and_later_lines_are_verified() {
+    let corpus = Corpus::make();
+    let file = corpus.changed(3, |line| line.replace("\"kind\"", "\"king\""));
+    let report = json(&nostr(&["verify", text(&file), "--json"]).code(1));
+    assert_eq!((&report["unreadable"], &report["valid"]), (&1.into(), &59.into()));
+    assert_eq!(report["findings"][0]["code"], "event/unreadable");
+    let message = report["findings"][0]["message"].as_str().unwrap();
+    assert!(message.contains("kind is missing"), "{message}");
+    let assert = nostr(&["convert", text(&file), "--to", "pb.gz"]).code(1);
+    assert!(stderr(&assert).contains("event 3, at byte "), "{}", stderr(&assert));
+}
+
+#[test]
+fn events_come_back_from_every_layout_byte_for_byte() {
+    let corpus = Corpus::make();
+    let original = fs::read(corpus.events()).unwrap();
+    for layout in ["pb.gz", "json", "cbor-packed", "proto-binary", "wireproof"] {
+        let file = corpus.converted(layout);
+        let back = nostr(&["convert", text(&file), "--from", layout, "--to", "jsonl"]).success();
+        assert!(back.get_output().stdout == original, "{layout}");
+    }
+    let mut piped = command(&["nostr", "convert", "-", "--to", "pb.gz"]);
+    let piped = piped.write_stdin(original).assert().success();
+    assert_eq!(piped.get_output().stdout, fs::read(corpus.path("events.pb.gz")).unwrap());
+}
+
+#[test]
+fn a_compressed_file_that_was_cut_is_exit_code_1_and_leaves_no_output() {
+    let corpus = Corpus::make();
+    let file = corpus.converted("pb.gz");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let assert = nostr(&["verify", text(&file)]).code(1);
+    assert!(stderr(&assert).contains("not a whole gzip stream"), "{}", stderr(&assert));
+    let out = corpus.path("out.jsonl");
+    nostr(&["convert", text(&file), "--to", "jsonl", "-o", text(&out)]).code(1);
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_file_that_is_not_what_its_name_says_is_refused_with_advice() {
+    let corpus = Corpus::make();
+    let wrong = corpus.path("events.gz");
+    fs::copy(corpus.events(), &wrong).unwrap();
+    for args in [&["verify"][..], &["analyze"], &["sizes"], &["convert", "--to", "json"]] {
+        let assert = nostr(&[args, &[text(&wrong)][..]].concat()).code(1);
+        assert!(stderr(&assert).contains("--from"), "{}", stderr(&assert));
+    }
+    let assert = nostr(&["verify", text(&corpus.events()), "--from", "cbor-packed"]).code(1);
+    assert!(stderr(&assert).contains("at byte 0"), "{}", stderr(&assert));
+}
+
+#[test]
+fn a_folder_without_files_is_exit_code_1_and_one_with_files_is_read() {
+    let corpus = Corpus::make();
+    let empty = tempfile::tempdir().unwrap();
+    let assert = nostr(&["verify", text(empty.path())]).code(1);
+    assert!(stderr(&assert).contains("no file in this folder ends in .gz"), "{}", stderr(&assert));
+    for name in ["a.pb.gz", "b.pb.gz"] {
+        fs::copy(corpus.converted("pb.gz"), empty.path().join(name)).unwrap();
+    }
+    let report = json(&nostr(&["verify", text(empty.path()), "--limit", "10", "--json"]).success());
+    assert_eq!(report["valid"], 10);
+}
+
+#[test]
+fn missing_files_are_exit_code_4_and_unknown_layouts_exit_code_2() {
+    for args in [&["verify"][..], &["analyze"], &["sizes"], &["recommend"]] {
+        let assert = nostr(&[args, &["no-such-file"][..]].concat()).code(4);
+        assert!(stderr(&assert).starts_with("wireproof: no-such-file: "), "{}", stderr(&assert));
+    }
+    nostr(&["convert", "no-such-file", "--to", "papyrus"]).code(2);
+    nostr(&["convert", "no-such-file"]).code(2);
+    nostr(&["sizes", "no-such-file", "--kind", "70000"]).code(2);
+}
+
+#[test]
+fn sizes_are_those_of_the_same_events_in_every_format() {
+    let corpus = Corpus::make();
+    let printed = json(&nostr(&["sizes", text(&corpus.events()), "--json"]).success());
+    let bytes = fs::read(corpus.events()).unwrap().len() as u64;
+    assert_eq!((&printed["events"], &printed["skipped"]), (&60.into(), &0.into()));
+    assert_eq!(printed["formats"][0]["format"], "json");
+    assert_eq!(printed["formats"][0]["raw"], bytes - 60);
+    for found in printed["formats"].as_array().unwrap() {
+        assert!(found["framed_zstd3"].as_u64() < found["zstd3"].as_u64(), "{found}");
+    }
+    let args = ["--kind", "3", "--formats", "json,cbor-packed", "--json"];
+    let printed =
+        json(&nostr(&[&["sizes", text(&corpus.events())][..], &args[..]].concat()).success());
+    assert_eq!(printed["formats"].as_array().unwrap().len(), 2);
+    assert!(printed["events"].as_u64() < Some(60));
+    let table = stdout(&nostr(&["sizes", text(&corpus.events())]).success());
+    assert!(table.contains("framed zstd-3") && table.contains("proto-binary"), "{table}");
+}
+
+#[test]
+fn an_analysis_has_kinds_sizes_and_tags() {
+    let corpus = Corpus::make();
+    let printed = json(&nostr(&["analyze", text(&corpus.events()), "--json"]).success());
+    assert_eq!(printed["events"], 60);
+    assert_eq!(printed["kinds"][0]["kind"], 1);
+    let table = stdout(&nostr(&["analyze", text(&corpus.events())]).success());
+    assert!(table.starts_with("60 events, ") && table.contains("by tags"), "{table}");
+}
+
+/// Results with rows of two formats, the second of which is faster and shorter.
+fn results() -> String {
+    let row = |task: &str, variant: &str, per_s: f64, raw: u64| {
+        let sizes =
+            serde_json::json!({"raw": raw, "gzip6": raw, "zstd3": raw, "framed_zstd3": raw});
+        serde_json::json!({
+            "task": task, "variant": variant, "peer": "wireproof", "language": "Rust", "version": "1",
+            "checks": [], "unit": "event", "units": 1, "bytes": 1, "passes_ns": [1],
+            "per_s": {"min": per_s, "median": per_s, "max": per_s}, "mb_per_s": null,
+            "sizes": sizes, "counts": {}, "parity": "ok", "note": null,
+        })
+    };
+    let rows: Vec<Value> = [("json", 1e6, 200), ("proto-binary", 2e6, 100)]
+        .into_iter()
+        .flat_map(|(format, per_s, bytes)| {
+            let tasks = ["nostr-serialize", "nostr-deserialize", "nostr-validated", "nostr-size"];
+            tasks.map(|task| row(task, format, per_s, bytes))
+        })
+        .collect();
+    serde_json::json!({
+        "schema": "wireproof-bench/1", "started": "2026-11-01T00:00:00Z",
+        "machine": {"cpu": "a processor", "cores": 1, "features": [], "os": "", "toolchains": {}},
+        "corpora": [], "rows": rows, "unavailable": [],
+    })
+    .to_string()
+}
+
+#[test]
+fn a_recommendation_ranks_formats_and_shows_the_weights() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(results().as_bytes()).unwrap();
+    let path = text(file.path());
+    let printed = json(&nostr(&["recommend", path, "--json"]).success());
+    assert_eq!(printed["candidates"][0]["format"], "proto-binary");
+    let printed = stdout(&nostr(&["recommend", path]).success());
+    assert!(printed.contains("validated   40  share of the fastest"), "{printed}");
+    assert!(printed.contains("measured 2026-11-01T00:00:00Z on a processor"), "{printed}");
+    let tooling = ["--speed", "0", "--size", "0", "--validated", "0"];
+    let printed = stdout(&nostr(&[&["recommend", path][..], &tooling[..]].concat()).success());
+    assert!(printed.lines().nth(1).unwrap().starts_with("json"), "{printed}");
+    nostr(&[&["recommend", path, "--tooling", "0"][..], &tooling[..]].concat()).code(2);
+}
+
+#[test]
+fn a_file_without_results_or_without_nostr_rows_is_exit_code_1() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("results.json");
+    fs::write(&path, "{}").unwrap();
+    let assert = nostr(&["recommend", text(&path)]).code(1);
+    assert!(stderr(&assert).contains("not the results of a run"), "{}", stderr(&assert));
+    let mut none: Value = serde_json::from_str(&results()).unwrap();
+    none["rows"] = Value::Array(Vec::new());
+    fs::write(&path, none.to_string()).unwrap();
+    let assert = nostr(&["recommend", text(&path)]).code(1);
+    assert!(stderr(&assert).contains("no rows of our own codecs"), "{}", stderr(&assert));
+}
+
+#[test]
+fn real_events_are_all_valid_and_come_back_from_an_archive() {
+    let Some(fixtures) = std::env::var_os("WIREPROOF_FIXTURES") else { return };
+    let events = Path::new(&fixtures).join("nostr/events.jsonl");
+    let report = json(&nostr(&["verify", text(&events), "--json"]).success());
+    assert_eq!((&report["events"], &report["valid"]), (&6_232.into(), &6_232.into()));
+    let dir = tempfile::tempdir().unwrap();
+    let archive = dir.path().join("events.pb.gz");
+    nostr(&["convert", text(&events), "--to", "pb.gz", "-o", text(&archive)]).success();
+    let report = json(&nostr(&["verify", text(dir.path()), "--json"]).success());
+    assert_eq!(report["valid"], 6_232);
+    let printed = json(&nostr(&["analyze", text(&archive), "--json"]).success());
+    assert_eq!(printed["json_bytes"]["max"], 450_386);
+    let printed = json(&nostr(&["sizes", text(&archive), "--kind", "7", "--json"]).success());
+    assert_eq!(printed["events"], 728);
+}

@@ -1,0 +1,314 @@
+//! `verify`, `repo`, `frames verify` and `plc verify` on files: output and exit codes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::assert::Assert;
+use serde_json::Value;
+use simnet::firehose;
+use simnet::hostile::{self, CaseSet};
+use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, Spec};
+use tempfile::TempDir;
+use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
+use wireproof::crypto::{Curve, SecretKey};
+
+use crate::{json, run, stderr, stdout, text};
+
+/// A repository of a hundred records in a folder of its own.
+struct Made {
+    folder: TempDir,
+    car: PathBuf,
+    manifest: Manifest,
+}
+
+fn made(order: BlockOrder) -> Made {
+    let corpus = Corpus::generate(&Spec { records: 100, order, ..Spec::quick() });
+    let (folder, bytes) = (tempfile::tempdir().unwrap(), corpus.to_file());
+    let car = folder.path().join("repository.car");
+    fs::write(&car, &bytes).unwrap();
+    Made { car, manifest: Manifest::new(&corpus, &bytes), folder }
+}
+
+impl Made {
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn verify(&self, args: &[&str]) -> Assert {
+        run(&[&["verify", text(&self.car)], args].concat())
+    }
+}
+
+#[test]
+fn a_whole_repository_is_verified_under_its_key_in_any_order_of_blocks() {
+    for order in [BlockOrder::Streamable, BlockOrder::Shuffled] {
+        let made = made(order);
+        let proof = made.verify(&["--key", &made.manifest.signing_key, "--rebuild"]).success();
+        let printed = stdout(&proof);
+        for part in ["CAR and hashes", "signature", "tree", "rebuild", "records", "total"] {
+            assert!(printed.contains(part), "{printed}");
+        }
+        assert!(
+            printed.contains("records  100\n") && printed.contains(&made.manifest.did),
+            "{printed}"
+        );
+        assert!(printed.contains("flagged  no record"), "{printed}");
+        assert_eq!(stderr(&proof), "");
+    }
+}
+
+#[test]
+fn the_proof_as_json_has_the_repository_and_the_time_of_each_stage() {
+    let made = made(BlockOrder::Streamable);
+    let proof = json(&made.verify(&["--key", &made.manifest.signing_key, "--json"]).success());
+    assert_eq!(proof["verified"], true);
+    assert_eq!(proof["repository"]["did"], *made.manifest.did);
+    assert_eq!(proof["repository"]["data"], *made.manifest.data);
+    assert_eq!(proof["repository"]["records"], 100);
+    assert_eq!(proof["repository"]["flagged"], serde_json::json!({ "records": 0 }));
+    assert_eq!(proof["repository"]["signature_checked"], true);
+    let stages: Vec<&str> = proof["stages"].as_array().unwrap().iter().map(stage).collect();
+    assert_eq!(stages, ["parse", "signature", "tree", "records"]);
+}
+
+fn stage(stage: &Value) -> &str {
+    stage["stage"].as_str().unwrap()
+}
+
+#[test]
+fn the_key_may_come_from_a_document_or_from_the_keys_of_many_accounts() {
+    let made = made(BlockOrder::Streamable);
+    let Manifest { did, signing_key, did_document, .. } = &made.manifest;
+    let document = made.file("did.json", serde_json::to_vec(did_document).unwrap());
+    made.verify(&["--did-doc", text(&document)]).success();
+    let keys = made.file("accounts.json", format!(r#"{{"{did}": "{signing_key}"}}"#));
+    made.verify(&["--keys", text(&keys)]).success();
+    let nobody = made.file("nobody.json", "{}");
+    let refused = made.verify(&["--keys", text(&nobody)]).code(1);
+    assert!(stderr(&refused).contains("no key of that account"), "{}", stderr(&refused));
+}
+
+#[test]
+fn a_repository_of_another_key_or_account_is_refused_by_name() {
+    let made = made(BlockOrder::Streamable);
+    let stranger = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap().public_key();
+    let refused = made.verify(&["--key", &stranger.to_did_key()]).code(1);
+    assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
+    let key = &made.manifest.signing_key;
+    let refused = made.verify(&["--key", key, "--did", "did:plc:ewvi7nxzyoun6zhxrhs64oiz"]).code(1);
+    assert!(stderr(&refused).contains("commit/did"), "{}", stderr(&refused));
+}
+
+#[test]
+fn the_signature_is_left_out_only_with_the_option_and_the_proof_says_so() {
+    let made = made(BlockOrder::Streamable);
+    made.verify(&[]).code(2);
+    let proof = made.verify(&["--without-signature"]).success();
+    assert!(stdout(&proof).contains("the signature is not checked"));
+}
+
+#[test]
+fn a_cut_repository_is_refused_with_the_first_finding_or_all() {
+    let made = made(BlockOrder::Streamable);
+    let key = &made.manifest.signing_key;
+    let bytes = fs::read(&made.car).unwrap();
+    fs::write(&made.car, &bytes[..bytes.len() - 1]).unwrap();
+    let refused = made.verify(&["--key", key]).code(1);
+    assert!(stderr(&refused).contains("car/truncated"), "{}", stderr(&refused));
+    assert_eq!(stderr(&refused).lines().count(), 1);
+
+    let cut = made.file("cut.car", without_last_blocks(&bytes, 30));
+    let all = run(&["verify", text(&cut), "--key", key, "--all", "--json"]).code(1);
+    let report = json(&all);
+    assert_eq!(report["verified"], false);
+    let findings = report["findings"].as_array().unwrap();
+    assert!(findings.len() >= 2, "{report}");
+    for finding in findings {
+        let code = finding["code"].as_str().unwrap();
+        assert!(["tree/missing-node", "record/missing"].contains(&code), "{finding}");
+    }
+}
+
+/// The archive cut between two blocks, `count` before the end.
+fn without_last_blocks(bytes: &[u8], count: usize) -> Vec<u8> {
+    use wireproof::codec::car;
+    let sections = car::read(bytes, &car::Options::default()).unwrap();
+    let kept = &sections.blocks[..sections.blocks.len() - count];
+    let roots: Vec<_> = sections.roots.iter().map(|root| root.to_cid().unwrap()).collect();
+    let mut writer = car::Writer::new(Vec::new(), &roots).unwrap();
+    for block in kept {
+        writer.block(&block.cid.to_cid().unwrap(), block.data).unwrap();
+    }
+    writer.into_inner()
+}
+
+#[test]
+fn records_are_listed_got_and_exported() {
+    let made = made(BlockOrder::Shuffled);
+    let car = text(&made.car);
+    let listed = stdout(&run(&["repo", "ls", car]).success());
+    assert_eq!(listed.lines().count(), 100);
+    assert!(listed.lines().is_sorted());
+    let (path, cid) = listed.lines().next().unwrap().split_once('\t').unwrap();
+
+    let record = json(&run(&["repo", "get", car, path]).success());
+    assert_eq!(record["$type"], *path.split_once('/').unwrap().0);
+    let uri = format!("at://{}/{path}", made.manifest.did);
+    assert_eq!(json(&run(&["repo", "get", car, &uri]).success()), record);
+    run(&["repo", "get", car, "app.bsky.feed.post/none"]).code(1);
+    run(&["repo", "get", car, "at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/a.b.c/d"]).code(2);
+
+    let lines = stdout(&run(&["repo", "export", car, "--format", "ndjson"]).success());
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["cid"], &first["record"]), (&Value::from(cid), &record));
+    let (collection, rkey) = path.split_once('/').unwrap();
+    assert_eq!((&first["collection"], &first["rkey"]), (&collection.into(), &rkey.into()));
+}
+
+#[test]
+fn a_repository_is_exported_in_streamable_order_whatever_order_it_had() {
+    let [shuffled, streamable] = [BlockOrder::Shuffled, BlockOrder::Streamable].map(made);
+    let out = shuffled.folder.path().join("out.car");
+    run(&["repo", "export", text(&shuffled.car), "--out", text(&out)]).success();
+    assert_eq!(fs::read(out).unwrap(), fs::read(&streamable.car).unwrap());
+}
+
+#[test]
+fn stats_count_what_the_manifest_counts() {
+    let made = made(BlockOrder::Streamable);
+    let stats = json(&run(&["repo", "stats", text(&made.car), "--json"]).success());
+    assert_eq!(stats["records"], 100);
+    assert_eq!(stats["record_bytes"], made.manifest.counts.record_bytes);
+    assert_eq!(stats["blocks"], made.manifest.counts.blocks);
+    let collections = stats["collections"].as_array().unwrap();
+    let sum: u64 = collections.iter().map(|of| of["records"].as_u64().unwrap()).sum();
+    assert_eq!(sum, 100);
+    assert!(stdout(&run(&["repo", "stats", text(&made.car)]).success()).contains("tree"));
+}
+
+#[test]
+fn the_difference_of_two_states_is_listed_record_by_record() {
+    let spec = firehose::Spec::quick();
+    let stream = firehose::Corpus::generate(&spec, &mut |_, _| {});
+    let before = stream.repository(0);
+    let mut after = before.clone();
+    let key = before.tree().entries()[0].key.clone();
+    let write = simnet::repository::RecordWrite {
+        action: wireproof::atproto::event::Action::Delete,
+        path: before.path(&key).unwrap(),
+    };
+    after.commit(&[write], before.rev().later(1));
+    let folder = tempfile::tempdir().unwrap();
+    let [old, new] = [("old.car", &before), ("new.car", &after)].map(|(name, repository)| {
+        let path = folder.path().join(name);
+        fs::write(&path, repository.export_car()).unwrap();
+        path
+    });
+    let printed = stdout(&run(&["repo", "diff", text(&old), text(&new)]).success());
+    assert!(printed.starts_with(&format!("-\t{key}\t")), "{printed}");
+    assert_eq!(printed.lines().count(), 1);
+    let line = json(&run(&["repo", "diff", text(&new), text(&old), "--json"]).success());
+    let (collection, rkey) = key.split_once('/').unwrap();
+    assert_eq!((&line["collection"], &line["rkey"]), (&collection.into(), &rkey.into()));
+    assert_eq!(line["action"], "create");
+    assert_eq!(stdout(&run(&["repo", "diff", text(&old), text(&old)]).success()), "");
+}
+
+/// A small stream with the keys of its accounts.
+fn stream(folder: &TempDir) -> (PathBuf, PathBuf, Vec<Vec<u8>>) {
+    let spec = firehose::Spec { frames: 40, ..firehose::Spec::quick() };
+    let corpus = firehose::Corpus::generate(&spec, &mut |_, _| {});
+    let [frames, keys] = ["frames.bin", "accounts.json"].map(|name| folder.path().join(name));
+    fs::write(&frames, corpus.to_file()).unwrap();
+    fs::write(&keys, serde_json::to_vec(&corpus.account_keys()).unwrap()).unwrap();
+    (frames, keys, corpus.frames().to_vec())
+}
+
+#[test]
+fn frames_that_their_accounts_signed_are_exit_code_0() {
+    let folder = tempfile::tempdir().unwrap();
+    let (frames, keys, _) = stream(&folder);
+    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
+    assert!(stdout(&run(&args).success()).contains("frames      40"));
+    let report = json(&run(&[&args[..], &["--json"]].concat()).success());
+    assert_eq!((&report["frames"], &report["findings"]), (&40.into(), &Value::Array(vec![])));
+    let counts = report["verdicts"].as_array().unwrap();
+    assert!(counts.iter().all(|of| of["kind"] == "commit" && of["verdict"] == "verified"));
+    let sum: u64 = counts.iter().map(|of| of["count"].as_u64().unwrap()).sum();
+    assert_eq!(sum, 40);
+}
+
+#[test]
+fn one_refused_frame_is_exit_code_1_and_reported_with_its_index_and_rule() {
+    let folder = tempfile::tempdir().unwrap();
+    let (frames, keys, mut bytes) = stream(&folder);
+    let last = bytes[7].len() - 1;
+    bytes[7][last] ^= 1;
+    let file = wireproof::atproto::corpus::write(bytes.iter().map(Vec::as_slice));
+    fs::write(&frames, file).unwrap();
+    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
+    let refused = run(&args).code(1);
+    assert!(stdout(&refused).starts_with("frame 7 "), "{}", stdout(&refused));
+    let report = json(&run(&[&args[..], &["--json"]].concat()).code(1));
+    assert_eq!(report["findings"][0]["index"], 7);
+    assert_eq!(report["findings"][0]["verdict"], "refused");
+}
+
+#[test]
+fn a_record_that_breaks_the_data_model_is_flagged_and_its_frame_is_not_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = CaseSet::generate(&hostile::Spec::default());
+    let case = set.cases().iter().find(|case| case.name.ends_with("record-with-a-float")).unwrap();
+    let [frames, keys] = ["frames.bin", "accounts.json"].map(|name| folder.path().join(name));
+    fs::write(&frames, &case.bytes).unwrap();
+    fs::write(&keys, format!(r#"{{"{}": "{}"}}"#, case.did, case.signing_key)).unwrap();
+    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
+    let printed = stdout(&run(&args).success());
+    assert!(printed.contains("flagged     1 that break the data model"), "{printed}");
+    let report = json(&run(&[&args[..], &["--json"]].concat()).success());
+    let (flagged, first) = (&report["flagged"], &report["flagged"]["first"]);
+    assert_eq!((&flagged["records"], &first["pointer"]), (&1.into(), &"/n".into()));
+    assert_eq!(first["code"], "data/float");
+}
+
+#[test]
+fn frames_of_accounts_without_a_key_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (frames, keys, _) = stream(&folder);
+    fs::write(&keys, "{}").unwrap();
+    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
+    let refused = run(&args).code(1);
+    assert!(stdout(&refused).contains("signature/no-key"), "{}", stdout(&refused));
+    fs::write(&keys, "[7]").unwrap();
+    assert!(stderr(&run(&args).code(1)).contains("neither an object"));
+}
+
+/// The plain log of an identity of one operation.
+fn log() -> String {
+    let key = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap();
+    let data = AccountData {
+        rotation_keys: vec![key.public_key().to_did_key()],
+        ..AccountData::default()
+    };
+    let genesis = UnsignedOperation::Update(Update { data, prev: None });
+    let sig = key.sign(&genesis.to_bytes());
+    format!("[{}]", genesis.with_signature(sig).to_json())
+}
+
+#[test]
+fn a_valid_log_is_summarized_and_an_invalid_one_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.json");
+    fs::write(&path, log()).unwrap();
+    let printed = stdout(&run(&["plc", "verify", text(&path)]).success());
+    assert!(printed.starts_with("did:plc:") && printed.ends_with(": valid\n"), "{printed}");
+    let printed = json(&run(&["plc", "verify", text(&path), "--json"]).success());
+    assert_eq!(printed["operations"].as_array().unwrap().len(), 1);
+
+    let other = ["plc", "verify", text(&path), "--did", "did:plc:ewvi7nxzyoun6zhxrhs64oiz"];
+    assert!(stderr(&run(&other).code(1)).contains("plc/did"));
+    fs::write(&path, log().replace("plc_operation", "plc_tombstone")).unwrap();
+    run(&["plc", "verify", text(&path)]).code(1);
+}
