@@ -109,8 +109,13 @@ impl Relay {
         BufReader::new(output).read_line(&mut opening).map_err(|error| error.to_string())?;
         let opening: Value = serde_json::from_str(&opening).map_err(|error| error.to_string())?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (host, plc) = (text(&opening["relays"][0]), text(&opening["plc"]));
-        let port = text(&opening["pds"][0]).rsplit(':').next().unwrap_or_default().to_owned();
+        let servers = opening["servers"].as_array().cloned().unwrap_or_default();
+        let host = |name: &str| {
+            let server = servers.iter().find(|server| server["server"] == name);
+            server.map(|server| text(&server["host"])).unwrap_or_default()
+        };
+        let port = host("pds0").rsplit(':').next().unwrap_or_default().to_owned();
+        let (host, plc) = (host("relay0"), host("plc"));
         let args = [("--host", host), ("--plc", plc), ("--development-port", port)];
         let args = args.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
         Ok(Self { process, program: program.to_owned(), args })

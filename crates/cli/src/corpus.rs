@@ -166,12 +166,12 @@ fn repository(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
 
 fn hostile(args: &HostileArgs, output: Output) -> Result<(), Failure> {
     let CommonArgs { seed, out } = &args.common;
-    let set = Set::generate(&seed.map_or(Spec::default(), |seed| Spec { seed }));
+    let set = CaseSet::generate(&seed.map_or(Spec::default(), |seed| Spec { seed }));
     for case in set.cases() {
         let path = out.join(case.file_name());
         files::create_folder(path.parent().expect("a file in a folder"))?;
         files::write(&path, &case.bytes)?;
-        files::write_json(&path.with_extension("json"), &Given::new(case))?;
+        files::write_json(&path.with_extension("json"), &CaseContext::new(case))?;
     }
     let path = out.join("hostile.json");
     files::write_json(&path, &Manifest::new(&set))?;

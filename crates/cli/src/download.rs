@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use wireproof::atproto::syntax::Did;
 use wireproof::net::http::{Limits, Url};
-use wireproof::net::xrpc::{self, FetchError, Fetched};
+use wireproof::net::xrpc::{self, FetchError, FetchedRepo};
 
 use crate::failure::Failure;
 use crate::files;
@@ -76,7 +76,7 @@ pub(crate) async fn repository(
     did: Did<'_>,
     into: &mut impl Write,
     limits: &Limits,
-) -> Result<Fetched, FetchError> {
+) -> Result<FetchedRepo, FetchError> {
     let mut line = ProgressLine::new();
     line.step(format!("requesting from {}", host.host_str().unwrap_or_default()));
     let mut stream = client.get_repo(host, did, None, limits).await?;
@@ -90,5 +90,5 @@ pub(crate) async fn repository(
     }
     into.flush()?;
     line.end();
-    Ok(Fetched { host: stream.host().into(), bytes: stream.received() })
+    Ok(FetchedRepo { host: stream.host().into(), bytes: stream.received() })
 }

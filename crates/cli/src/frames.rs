@@ -127,7 +127,7 @@ impl FramesReport {
     fn add(&mut self, judged: &Judged<'_>) {
         let outcome = &judged.outcome;
         *self.verdicts.entry(VerdictKind::of(judged)).or_default() += 1;
-        self.refused += u64::from(matches!(outcome, Outcome::Refused(_)));
+        self.refused += u64::from(matches!(outcome, Outcome::Rejected(_)));
         if let Outcome::Commit(commit, _) = outcome {
             self.ops += commit.ops.len() as u64;
             self.flagged.extend(Flagged::of_commit(commit));
@@ -135,8 +135,8 @@ impl FramesReport {
         if let Some((code, row, message)) = broken_rule(outcome) {
             self.findings.push(FrameFinding {
                 index: self.frames,
-                seq: judged.claim.and_then(Event::seq),
-                did: judged.claim.and_then(did).map(str::to_owned),
+                seq: judged.event.and_then(Event::seq),
+                did: judged.event.and_then(did).map(str::to_owned),
                 verdict: json::verdict(outcome),
                 code,
                 row,
@@ -178,17 +178,17 @@ impl VerdictKind {
             Outcome::Commit(_, chain) => Some(chain_name(chain)),
             _ => None,
         };
-        let (kind, verdict) = (judged.claim.map(json::event_kind), json::verdict(&judged.outcome));
+        let (kind, verdict) = (judged.event.map(json::event_kind), json::verdict(&judged.outcome));
         Self { kind, verdict, chain }
     }
 }
 
 fn chain_name(chain: &Chain) -> &'static str {
     match chain {
-        Chain::Holds => "continues",
-        Chain::FirstSighting => "first-seen",
+        Chain::Intact => "intact",
+        Chain::FirstSeen => "first-seen",
         Chain::Broken(_) => "broken",
-        Chain::Unmended => "after-break",
+        Chain::StillDesynchronized => "still-desynchronized",
         Chain::Unproved(_) => "unproved",
     }
 }
@@ -211,7 +211,7 @@ fn verdict_counts<S: serde::Serializer>(
 /// The code, row and message of the broken rule, if any.
 fn broken_rule(outcome: &Outcome<'_>) -> Option<(&'static str, u8, String)> {
     match outcome {
-        Outcome::Refused(why) => Some((why.code(), why.row(), why.to_string())),
+        Outcome::Rejected(why) => Some((why.code(), why.row(), why.to_string())),
         Outcome::Commit(_, Chain::Broken(gap)) => Some((gap.code(), gap.row(), gap.to_string())),
         _ => None,
     }

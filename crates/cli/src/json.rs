@@ -74,7 +74,7 @@ impl From<FlaggedRecord> for FirstFlagged {
         Self {
             path: RecordPath::split(&path).to_owned(),
             code,
-            pointer: error.place.into(),
+            pointer: error.item_path.into(),
             message,
         }
     }
@@ -95,7 +95,7 @@ pub(crate) fn verdict(outcome: &Outcome<'_>) -> &'static str {
     match outcome {
         Outcome::Commit(..) | Outcome::Sync(..) => "verified",
         Outcome::Ignored(_) => "ignored",
-        Outcome::Refused(_) => "refused",
+        Outcome::Rejected(_) => "refused",
         Outcome::Unjudged(_) => "unchecked",
     }
 }

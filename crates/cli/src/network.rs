@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 use tokio::runtime::{Builder, Runtime};
+use wireproof::net::dns::{DnsResolver, LoopbackDns, SystemDns};
+use wireproof::net::egress::EgressPolicy;
 use wireproof::net::http::{Limits, Url};
-use wireproof::net::names::{LoopbackNames, Names, SystemNames};
-use wireproof::net::reach::Reach;
 use wireproof::net::{http, identity, xrpc};
 
 use crate::failure::Failure;
@@ -59,7 +59,7 @@ impl DownloadArgs {
         Limits {
             max_bytes: self.max_bytes.unwrap_or(default.max_bytes),
             max_time: self.max_seconds.map_or(default.max_time, Duration::from_secs),
-            max_silence: self.max_silent_seconds.map_or(default.max_silence, Duration::from_secs),
+            idle_timeout: self.max_silent_seconds.map_or(default.idle_timeout, Duration::from_secs),
             ..default
         }
     }
@@ -75,42 +75,42 @@ pub(crate) struct Network {
 impl Network {
     /// Creates the clients. No connection is made yet.
     pub(crate) fn open(args: &NetworkArgs) -> Result<Self, Failure> {
-        let (reach, names) = names(args)?;
-        let http = client(args, reach, &names)?;
+        let (egress, dns) = egress(args)?;
+        let http = client(args, egress, &dns)?;
         let default = identity::Options::default();
         let options = identity::Options {
             directory: args.plc.clone().unwrap_or(default.directory),
             development_port: args.development_port,
             ..default
         };
-        let resolver = identity::Resolver::new(http.clone(), names, options);
+        let resolver = identity::Resolver::new(http.clone(), dns, options);
         Ok(Self { xrpc: xrpc::Client::new(http.clone()), http, resolver })
     }
 }
 
 fn client(
     args: &NetworkArgs,
-    reach: EgressPolicy,
-    names: &Arc<dyn DnsResolver>,
+    egress: EgressPolicy,
+    dns: &Arc<dyn DnsResolver>,
 ) -> Result<http::Client, Failure> {
     let Some(path) = &args.development_trust_only else {
-        return Ok(http::Client::new(reach, Arc::clone(names))?);
+        return Ok(http::Client::new(egress, Arc::clone(dns))?);
     };
-    let client = http::Client::on_loopback_trusting_only(&files::read(path)?, Arc::clone(names));
+    let client = http::Client::on_loopback_trusting_only(&files::read(path)?, Arc::clone(dns));
     client.map_err(|error| {
         Failure::Usage(format!("--development-trust-only {}: {}", path.display(), error.fault))
     })
 }
 
-fn names(args: &NetworkArgs) -> Result<(Reach, Arc<dyn Names>), Failure> {
+fn egress(args: &NetworkArgs) -> Result<(EgressPolicy, Arc<dyn DnsResolver>), Failure> {
     let is_development = args.development
         || args.development_port.is_some()
         || args.development_trust_only.is_some();
     if is_development {
-        return Ok((Reach::Loopback, Arc::new(LoopbackNames)));
+        return Ok((EgressPolicy::Loopback, Arc::new(LoopbackDns)));
     }
-    match SystemNames::new() {
-        Ok(names) => Ok((Reach::Public, Arc::new(names))),
+    match SystemDns::new() {
+        Ok(dns) => Ok((EgressPolicy::Public, Arc::new(dns))),
         Err(error) => Err(Failure::Local(format!("the DNS of this system: {error}"))),
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use wireproof::atproto::plc::UnsignedOperation;
 use wireproof::atproto::syntax::DidBuf;
 use wireproof::net::http::Url;
-use wireproof::verify::plc::{self, History, Judged, Options};
+use wireproof::verify::plc::{self, AcceptedOperation, History, Options};
 
 use crate::failure::Failure;
 use crate::files;
@@ -43,7 +43,7 @@ pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
     let PlcCommand::Verify(args) = command;
     let (name, log) = files::read_or_stdin(&args.log)?;
     let options = Options { did: did(args)?, ..Options::default() };
-    let history = plc::judge(&log, &options).map_err(|rejection| {
+    let history = plc::verify(&log, &options).map_err(|rejection| {
         Failure::Refused(format!("{name}: refused ({}): {rejection}", rejection.code()))
     })?;
     output.document(&HistorySummary::new(&history), args.json, HistorySummary::to_text)
@@ -110,16 +110,16 @@ impl HistorySummary {
 }
 
 impl OperationSummary {
-    fn new(judged: &Judged) -> Self {
+    fn new(accepted: &AcceptedOperation) -> Self {
         Self {
-            cid: judged.cid.to_string(),
-            action: match judged.operation.unsigned() {
+            cid: accepted.cid.to_string(),
+            action: match accepted.operation.unsigned() {
                 UnsignedOperation::Update(_) => "update",
                 UnsignedOperation::Tombstone { .. } => "tombstone",
                 UnsignedOperation::Create(_) => "create",
             },
-            rotation_key_index: judged.signer,
-            nullified: judged.nullified,
+            rotation_key_index: accepted.signer,
+            nullified: accepted.nullified,
         }
     }
 }

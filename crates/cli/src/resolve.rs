@@ -83,7 +83,7 @@ impl ResolvedAccount {
             timer.finish(Stage::CheckHandle);
             return Ok(Self { account, handle });
         };
-        let did = resolver.did_of(handle).await?;
+        let did = resolver.resolve_handle(handle).await?;
         timer.finish(Stage::ResolveHandle);
         let account = resolver.account(did.as_did()).await?;
         timer.finish(Stage::ResolveDid);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ::bench::Task;
-use ::bench::report::Baseline;
+use ::bench::terminal::Baseline;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueHint};
 use wireproof::net::http::Url;

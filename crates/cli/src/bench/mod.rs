@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use ::bench::{Own, Plan, Results, Row, Task, own, report};
-use ::report::compare::{Wishes, compare};
+use ::bench::{Plan, Results, Row, RunnerCommand, Task, own, terminal};
+use ::report::compare::{CompareOptions, compare};
 
 use crate::failure::Failure;
 use crate::files;
@@ -32,12 +32,12 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
 
 fn run_compare(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let (old, new) = (::report::read(&args.old)?, ::report::read(&args.new)?);
-    let wishes = Wishes {
+    let options = CompareOptions {
         baseline: args.baseline.clone(),
         tolerance: args.tolerance,
-        peers: args.peers.clone().or(Wishes::default().peers),
+        peers: args.peers.clone().or(CompareOptions::default().peers),
     };
-    let comparison = compare(&old, &new, &wishes);
+    let comparison = compare(&old, &new, &options);
     output.text(&comparison.to_string())?;
     match comparison.has_regressed() {
         true => Err(Failure::refused(&args.new, "regressed; the lines above name the rows")),
@@ -58,7 +58,7 @@ fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<
         path => {
             let default = plan.work_dir.join("results.json");
             files::write_json(path.unwrap_or(&default), &results)?;
-            let tables = report::styled(&results, args.baseline.as_ref());
+            let tables = terminal::styled(&results, args.baseline.as_ref());
             output.text(&format!("{before}{tables}"))?;
         }
     }
@@ -101,7 +101,7 @@ fn plan(args: &RunArgs) -> Result<Plan, Failure> {
         runners: args.runners.clone().unwrap_or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
-        own: Some(Own { program, args: vec!["runner".to_owned()] }),
+        own: Some(RunnerCommand { program, args: vec!["runner".to_owned()] }),
         ..default
     })
 }

@@ -26,7 +26,7 @@ impl RunProgress {
             return self.line.step(message);
         }
         self.observe(progress);
-        let Outlook { done, left } = self.forecast.outlook(self.since.elapsed());
+        let Estimate { done, left } = self.forecast.estimate(self.since.elapsed());
         self.line.fraction(format!("{}, {message}", time_left(left)), done);
     }
 

@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use ::bench::Results;
 use ::bench::nostr::{
-    self, Analysis, Analyst, Candidate, Class, Criterion, FormatSizes, Quantiles, Recommendation,
-    SizeTable, Weights,
+    self, Analysis, Analyzer, Candidate, ClassCount, Criterion, FormatSizes, Quantiles,
+    Recommendation, SizeTable, Weights,
 };
 use serde::Serialize;
 use wireproof::nostr::formats::Format;
@@ -69,13 +69,13 @@ impl SizesSummary {
 }
 
 pub(super) fn analyze(args: &AnalyzeArgs, output: Output) -> Result<(), Failure> {
-    let mut analyst = Analyst::default();
+    let mut analyzer = Analyzer::default();
     args.events.open()?.each_group(|group| {
-        group.into_events()?.iter().for_each(|event| analyst.add(event));
+        group.into_events()?.iter().for_each(|event| analyzer.add(event));
         Ok::<_, Failure>(())
     })?;
     let shown = if args.all { usize::MAX } else { SHOWN };
-    output.document(&analyst.finish(), args.json, |analysis| analysis_text(analysis, shown))
+    output.document(&analyzer.finish(), args.json, |analysis| analysis_text(analysis, shown))
 }
 
 fn analysis_text(analysis: &Analysis, shown: usize) -> String {
@@ -105,7 +105,7 @@ fn analysis_text(analysis: &Analysis, shown: usize) -> String {
 
     for (name, classes) in [("by size", &analysis.size_classes), ("by tags", &analysis.tag_classes)]
     {
-        let row = |class: &Class| {
+        let row = |class: &ClassCount| {
             [class.name.to_owned(), class.events.to_string(), percent(class.events, *events)]
         };
         text += "\n";

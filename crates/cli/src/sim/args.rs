@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
     pub(crate) jetstreams: u16,
     /// Commits per second; 0 for as many as are read, `none` for no writes.
     #[arg(long, value_name = "COMMITS/S", default_value = "20", value_parser = rate)]
-    pub(crate) rate: Rate,
+    pub(crate) rate: WriteRate,
     /// Number of commits made before the servers open; cursor 0 replays them.
     #[arg(long, value_name = "N", default_value_t = 500)]
     #[arg(value_parser = clap::value_parser!(u32).range(..=10_000_000))]
@@ -81,9 +81,12 @@ impl ServeArgs {
             relays: self.relays.into(),
             jetstreams: self.jetstreams.into(),
             ports: self.ports(),
-            prepared,
-            rate: self.rate,
-            window: self.window.map_or(default.window, |window| window as usize).max(prepared),
+            initial_commits: prepared,
+            write_rate: self.rate,
+            retained_events: self
+                .window
+                .map_or(default.retained_events, |window| window as usize)
+                .max(prepared),
             ..default
         }
     }
@@ -104,10 +107,10 @@ impl ServeArgs {
 
 fn rate(text: &str) -> Result<WriteRate, String> {
     match text {
-        "none" => Ok(Rate::Silent),
+        "none" => Ok(WriteRate::Off),
         _ => match text.parse().map_err(|_| "expected a whole number or `none`".to_owned())? {
-            0 => Ok(Rate::AsRead),
-            rate => Ok(Rate::PerSecond(rate)),
+            0 => Ok(WriteRate::MatchReaders),
+            rate => Ok(WriteRate::PerSecond(rate)),
         },
     }
 }
@@ -130,7 +133,7 @@ impl FromStr for FaultArg {
         let fault = Fault::from_name(name).ok_or_else(|| {
             format!("unknown fault `{name}`: a {server} can have {}", names_of(server))
         })?;
-        if !fault.occasion().is_of(server) {
+        if !fault.injection_point().exists_on(server) {
             let names = names_of(server);
             return Err(format!("a {server} cannot have the fault `{name}`, only {names}"));
         }
@@ -157,7 +160,7 @@ fn server(text: &str) -> Result<Server, String> {
 }
 
 /// `times=3,after=100,every=50,of=7,each` in any order; `always` for every occasion.
-fn dose(text: &str) -> Result<Dose, String> {
+fn dose(text: &str) -> Result<FaultSchedule, String> {
     let is_counted = text.split(',').any(|word| word.starts_with("times="));
     let is_repeated = text.split(',').any(|word| word == "always" || word.starts_with("every="));
     let first =
@@ -173,8 +176,8 @@ fn dose(text: &str) -> Result<Dose, String> {
             "times" => Ok(FaultSchedule { times: number()?, ..dose }),
             "after" => Ok(dose.after(number()?)),
             "every" => Ok(dose.every(number()?)),
-            "of" => Ok(dose.of(number()?)),
-            "each" => Ok(dose.each_connection()),
+            "of" => Ok(dose.with_amount(number()?)),
+            "each" => Ok(dose.per_connection()),
             _ => Err(format!("unknown part of a dose `{word}`: expected {DOSE_WORDS}")),
         }
     })
@@ -232,7 +235,8 @@ mod tests {
 
     #[test]
     fn a_fault_without_a_dose_happens_once() {
-        let once = FaultArg { server: Server::Relay(0), fault: Fault::Cut, dose: Dose::ONCE };
+        let once =
+            FaultArg { server: Server::Relay(0), fault: Fault::Cut, dose: FaultSchedule::ONCE };
         assert_eq!(parsed("relay:cut"), Ok(once));
         assert_eq!(parsed("pds3:429").unwrap().server, Server::Pds(3));
         assert_eq!(parsed("plc:wrong-key:always").unwrap().dose, FaultSchedule::ALWAYS);

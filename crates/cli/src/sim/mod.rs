@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use simnet::hostile::{Case, Set, Spec};
-use simnet::servers::World;
+use simnet::hostile::{Case, CaseSet, Spec};
+use simnet::servers::Simulation;
 use tokio::runtime::Builder;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -24,9 +24,9 @@ pub(crate) use args::SimCommand;
 pub(crate) fn run(command: &SimCommand, output: Output) -> Result<(), Failure> {
     let SimCommand::Serve(args) = command;
     check_faults(args)?;
-    let world = open(args)?;
+    let network = open(args)?;
     for fault in &args.faults {
-        world.faults().switch_on(fault.server, fault.fault, fault.dose);
+        network.faults().enable(fault.server, fault.fault, fault.dose);
     }
     let since = Instant::now();
     // From here on a signal is the regular end.
@@ -35,10 +35,10 @@ pub(crate) fn run(command: &SimCommand, output: Output) -> Result<(), Failure> {
         let _runtime = runtime.enter();
         Signals::listen()?
     };
-    print(args.json, &NetworkSummary::new(&world), NetworkSummary::to_text, output)?;
+    print(args.json, &NetworkSummary::new(&network), NetworkSummary::to_text, output)?;
     let cases = args.hostile.then(|| HostileCases::new(args.seed));
-    runtime.block_on(serve(&world, cases, signals));
-    let traffic = TrafficSummary::new(&world, since.elapsed());
+    runtime.block_on(serve(&network, cases, signals));
+    let traffic = TrafficSummary::new(&network, since.elapsed());
     print(args.json, &traffic, TrafficSummary::to_text, output)
 }
 
@@ -53,9 +53,9 @@ fn check_faults(args: &ServeArgs) -> Result<(), Failure> {
 fn open(args: &ServeArgs) -> Result<Simulation, Failure> {
     let mut line = ProgressLine::new();
     line.step(format!("generating {} accounts and {} commits", args.accounts, args.prepared));
-    let world = World::start(args.to_spec());
+    let network = Simulation::start(args.to_spec());
     line.end();
-    sim.map_err(|error| match error.kind() {
+    network.map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
             let port = args.port;
             Failure::Local(format!("a port from {port} on is in use; --port 0 takes free ports"))
@@ -65,14 +65,14 @@ fn open(args: &ServeArgs) -> Result<Simulation, Failure> {
 }
 
 /// Serves until a signal, and plays a hostile case every second if there are any.
-async fn serve(world: &World, mut cases: Option<HostileCases>, mut signals: Signals) {
+async fn serve(network: &Simulation, mut cases: Option<HostileCases>, mut signals: Signals) {
     let mut ticks = interval(CASE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = signals.next() => return,
             _ = ticks.tick(), if cases.is_some() => {
-                cases.iter_mut().for_each(|cases| world.play(&cases.next()));
+                cases.iter_mut().for_each(|cases| network.serve_case(&cases.next()));
             }
         }
     }
@@ -94,7 +94,7 @@ impl HostileCases {
             if let Some(case) = self.cases.next() {
                 return case;
             }
-            self.cases = Set::generate(&Spec { seed: self.seed }).cases().to_vec().into_iter();
+            self.cases = CaseSet::generate(&Spec { seed: self.seed }).cases().to_vec().into_iter();
             self.seed = self.seed.wrapping_add(1);
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use serde::Serialize;
-use simnet::servers::{Server, World};
+use simnet::servers::{Server, Simulation};
 
 use super::args::server_name;
 
@@ -36,24 +36,24 @@ struct AccountSummary {
 }
 
 impl NetworkSummary {
-    pub(super) fn new(world: &World) -> Self {
+    pub(super) fn new(network: &Simulation) -> Self {
         let server = |server: Server| ServerSummary {
             server: server_name(server),
-            host: world.url(server),
+            host: network.url(server),
             title: server.to_string(),
         };
         let account = |number: usize| {
-            let account = world.account(number);
+            let account = network.account(number);
             let (did, handle) = (account.did, account.handle);
             AccountSummary { did, handle, signing_key: account.signing_key }
         };
-        let account_count = world.accounts();
+        let account_count = network.account_count();
         Self {
-            seed: world.spec().seed,
-            servers: world.spec().servers().into_iter().map(server).collect(),
+            seed: network.spec().seed,
+            servers: network.spec().servers().into_iter().map(server).collect(),
             account_count,
             accounts: (0..account_count.min(SHOWN)).map(account).collect(),
-            commands: commands(world),
+            commands: commands(network),
         }
     }
 
@@ -71,24 +71,24 @@ impl NetworkSummary {
 }
 
 /// Commands that work against this network.
-fn commands(world: &World) -> Vec<String> {
-    let handle = world.account(0).handle;
-    let (plc, port) = (world.url(Server::Plc), world.port(Server::Pds(0)));
-    let network = format!("--plc {plc} --development-port {port}");
-    let spec = world.spec();
+fn commands(network: &Simulation) -> Vec<String> {
+    let handle = network.account(0).handle;
+    let (plc, port) = (network.url(Server::Plc), network.port(Server::Pds(0)));
+    let options = format!("--plc {plc} --development-port {port}");
+    let spec = network.spec();
     let mut commands = vec![
-        format!("wireproof resolve {handle} {network}"),
-        format!("wireproof verify {handle} {network}"),
+        format!("wireproof resolve {handle} {options}"),
+        format!("wireproof verify {handle} {options}"),
     ];
     if spec.relays > 0 {
-        let hosts = (0..spec.relays).map(|number| world.url(Server::Relay(number)));
+        let hosts = (0..spec.relays).map(|number| network.url(Server::Relay(number)));
         let hosts: String = hosts.map(|url| format!(" --host {url}")).collect();
-        commands.push(format!("wireproof capture --seconds 5 --out captured{hosts} {network}"));
-        commands.push(format!("wireproof follow --verify --state state{hosts} {network}"));
+        commands.push(format!("wireproof capture --seconds 5 --out captured{hosts} {options}"));
+        commands.push(format!("wireproof follow --verify --state state{hosts} {options}"));
     }
     if spec.jetstreams > 0 {
-        let url = world.url(Server::Jetstream(0));
-        commands.push(format!("wireproof follow --jetstream --host {url} {network}"));
+        let url = network.url(Server::Jetstream(0));
+        commands.push(format!("wireproof follow --jetstream --host {url} {options}"));
     }
     commands
 }
@@ -131,7 +131,7 @@ struct FaultCount {
 }
 
 impl TrafficSummary {
-    pub(super) fn new(world: &World, time: Duration) -> Self {
+    pub(super) fn new(network: &Simulation, time: Duration) -> Self {
         let fault = |(server, fault, count): (Server, simnet::servers::Fault, u64)| FaultCount {
             server: server_name(server),
             title: server.to_string(),
@@ -140,12 +140,12 @@ impl TrafficSummary {
         };
         Self {
             seconds: (time.as_secs_f64() * 10.0).round() / 10.0,
-            connections: world.connections(),
-            frames: world.frames(),
-            servers: { world.spec().servers().into_iter() }
-                .map(|server| ServerTraffic::new(world, server))
+            connections: network.connection_count(),
+            frames: network.frames_sent(),
+            servers: { network.spec().servers().into_iter() }
+                .map(|server| ServerTraffic::new(network, server))
                 .collect(),
-            faults: world.faults().counts().into_iter().map(fault).collect(),
+            faults: network.faults().counts().into_iter().map(fault).collect(),
         }
     }
 
@@ -168,12 +168,12 @@ impl TrafficSummary {
 }
 
 impl ServerTraffic {
-    fn new(world: &World, server: Server) -> Self {
-        let requests = world.requests(server).into_iter();
+    fn new(network: &Simulation, server: Server) -> Self {
+        let requests = network.request_counts(server).into_iter();
         let mut requests: Vec<_> =
             requests.map(|(path, count)| PathCount { path, count }).collect();
         requests.sort_by(|a, b| (Reverse(a.count), &a.path).cmp(&(Reverse(b.count), &b.path)));
-        let (title, events) = (server.to_string(), world.told_count(server));
+        let (title, events) = (server.to_string(), network.sent_count(server));
         Self { server: server_name(server), title, events, requests }
     }
 }

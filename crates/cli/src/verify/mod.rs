@@ -160,7 +160,13 @@ fn findings(
         let parsed = parse(archive, &options).ok();
         let did = parsed.map(|parsed| parsed.repository().commit().did);
         let key = did.and_then(|did| signer.key_of(did).ok().flatten());
-        found = repository::faults(archive, signer.did(), key.as_ref(), &options, MAX_FINDINGS);
+        found = repository::collect_rejections(
+            archive,
+            signer.did(),
+            key.as_ref(),
+            &options,
+            MAX_FINDINGS,
+        );
     }
     if found.is_empty() { vec![first.clone()] } else { found }
 }

@@ -91,7 +91,7 @@ fn of_document(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
 }
 
 fn of_log(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
-    let history = plc::judge(&files::read(file)?, &plc::Options::default())
+    let history = plc::verify(&files::read(file)?, &plc::Options::default())
         .map_err(|error| Failure::refused(file, format_args!("({}) {error}", error.code())))?;
     match history.signing_key() {
         Some(key) => Ok((Some(history.did().to_buf()), Keys::One(Box::new(key)))),

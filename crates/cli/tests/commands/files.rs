@@ -316,7 +316,7 @@ fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_
     let dir = tempfile::tempdir().unwrap();
     let work_dir = text(dir.path());
     let bench = ["bench", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
-    let results = json(&run(&bench).args(["--json", "-"]).success());
+    let results = json(&command(&bench).args(["--json", "-"]).assert().success());
     assert_eq!(results["schema"], "wireproof-bench/1");
     let rows = results["rows"].as_array().unwrap();
     for row in rows {

@@ -6,8 +6,8 @@ use std::path::Path;
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
-use simnet::hostile::{self, Expect, Kind};
-use simnet::servers::{AccountNow, Dose, Fault, Server, Spec, Status, World};
+use simnet::hostile::{self, Expect, InputKind};
+use simnet::servers::{AccountInfo, AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
 
 use crate::{json, stderr, stdout};
 
@@ -15,26 +15,26 @@ const PDS: Server = Server::Pds(0);
 
 /// A small network and its first account.
 struct Network {
-    world: World,
-    account: AccountNow,
+    sim: Simulation,
+    account: AccountInfo,
 }
 
 impl Network {
     fn start() -> Self {
         let spec = Spec { accounts: 4, records: 20, ..Spec::default() };
-        let world = World::start(spec).expect("free ports");
-        Self { account: world.account(0), world }
+        let sim = Simulation::start(spec).expect("free ports");
+        Self { account: sim.account(0), sim }
     }
 
-    fn with(server: Server, fault: Fault, dose: Dose) -> Self {
-        let network = Self::set();
-        network.world.faults().switch_on(server, fault, dose);
+    fn with(server: Server, fault: Fault, dose: FaultSchedule) -> Self {
+        let network = Self::start();
+        network.sim.faults().enable(server, fault, dose);
         network
     }
 
     fn run(&self, args: &[&str]) -> Assert {
-        let plc = self.world.url(Server::Plc);
-        let port = self.world.port(PDS).to_string();
+        let plc = self.sim.url(Server::Plc);
+        let port = self.sim.port(PDS).to_string();
         let options = ["--plc", &plc, "--development-port", &port];
         command().args(args).args(options).assert()
     }
@@ -49,7 +49,7 @@ impl Network {
         let failed = self.verify(args).code(code);
         assert!(stderr(&failed).contains(words), "{}", stderr(&failed));
         assert_eq!(stderr(&failed).lines().count(), 1);
-        assert_eq!(self.world.faults().unfired(), []);
+        assert_eq!(self.sim.faults().unfired(), []);
     }
 }
 
@@ -69,7 +69,7 @@ fn stages(report: &Value) -> Vec<&str> {
 #[test]
 fn a_handle_resolves_to_did_server_and_key_and_a_did_back_to_its_handle() {
     let network = Network::start();
-    let AccountNow { did, handle, signing_key, .. } = &network.account;
+    let AccountInfo { did, handle, signing_key, .. } = &network.account;
     let printed = stdout(&network.run(&["resolve", handle]).success());
     for part in [did, &format!("{handle}, verified"), signing_key, "resolve handle", "resolve DID"]
     {
@@ -80,7 +80,7 @@ fn a_handle_resolves_to_did_server_and_key_and_a_did_back_to_its_handle() {
     {
         let printed = json(&network.run(&["resolve", who, "--json"]).success());
         assert_eq!((&printed["did"], &printed["handle"]), (&(**did).into(), &(**handle).into()));
-        assert_eq!(printed["pds"], network.world.url(PDS));
+        assert_eq!(printed["pds"], network.sim.url(PDS));
         assert_eq!(printed["signing_key"], **signing_key);
         assert_eq!(stages(&printed), expected);
     }
@@ -88,8 +88,8 @@ fn a_handle_resolves_to_did_server_and_key_and_a_did_back_to_its_handle() {
 
 #[test]
 fn a_did_resolves_without_its_handle_but_a_handle_not_without_its_account() {
-    let network = Network::with(PDS, Fault::WrongHandle, Dose::times(3));
-    let AccountNow { did, handle, .. } = &network.account;
+    let network = Network::with(PDS, Fault::WrongHandle, FaultSchedule::times(3));
+    let AccountInfo { did, handle, .. } = &network.account;
     let printed = json(&network.run(&["resolve", did, "--json"]).success());
     assert_eq!(
         (&printed["handle"], &printed["claimed_handle"]),
@@ -103,7 +103,7 @@ fn a_did_resolves_without_its_handle_but_a_handle_not_without_its_account() {
     assert!(printed.contains("not verified"), "{printed}");
     // The account that the handle leads to instead is in no directory.
     network.run(&["resolve", handle]).code(1);
-    assert_eq!(network.world.faults().fired(PDS, Fault::WrongHandle), 3);
+    assert_eq!(network.sim.faults().fired(PDS, Fault::WrongHandle), 3);
 }
 
 #[test]
@@ -114,27 +114,27 @@ fn an_unknown_account_is_exit_code_1_a_failed_host_3_and_malformed_input_2() {
     network.run(&["resolve", "did:key:z6Mk"]).code(1);
     network.run(&["resolve", "no handle"]).code(2);
     network.run(&["verify", "no handle"]).code(2);
-    network.world.faults().switch_on(Server::Plc, Fault::MalformedDocument, Dose::ONCE);
+    network.sim.faults().enable(Server::Plc, Fault::MalformedDocument, FaultSchedule::ONCE);
     network.run(&["resolve", &network.account.did]).code(1);
-    network.world.faults().switch_on(Server::Plc, Fault::RequestUnavailable, Dose::ONCE);
+    network.sim.faults().enable(Server::Plc, Fault::RequestUnavailable, FaultSchedule::ONCE);
     network.run(&["resolve", &network.account.did]).code(3);
-    network.world.close(Server::Plc).unwrap();
+    network.sim.stop_server(Server::Plc).unwrap();
     network.run(&["resolve", &network.account.did]).code(3);
-    assert_eq!(network.world.faults().unfired(), []);
+    assert_eq!(network.sim.faults().unfired(), []);
 }
 
 #[test]
 fn loopback_is_reached_only_with_the_option() {
     let network = Network::start();
-    let (plc, did) = (network.world.url(Server::Plc), &network.account.did);
+    let (plc, did) = (network.sim.url(Server::Plc), &network.account.did);
     let refused = command().args(["resolve", did, "--plc", &plc]).assert().code(3);
     assert!(stderr(&refused).contains("not allowed"), "{}", stderr(&refused));
-    let port = network.world.port(PDS).to_string();
+    let port = network.sim.port(PDS).to_string();
     let mut by_environment = command();
     by_environment.env("WIREPROOF_PLC", &plc).env("WIREPROOF_DEVELOPMENT", "1");
     by_environment.env("WIREPROOF_DEVELOPMENT_PORT", port);
     by_environment.args(["resolve", &network.account.handle]).assert().success();
-    assert!(network.world.requests(Server::Plc).values().sum::<u64>() == 1);
+    assert!(network.sim.request_counts(Server::Plc).values().sum::<u64>() == 1);
 }
 
 #[test]
@@ -171,9 +171,12 @@ fn the_proof_of_an_account_as_json_separates_network_and_compute() {
             (&proof["verified"], &proof["repository"]["records"]),
             (&true.into(), &20.into())
         );
-        assert_eq!(proof["repository"]["commit"], network.world.expected()[0].commit.to_string());
+        assert_eq!(
+            proof["repository"]["commit"],
+            network.sim.expected_accounts()[0].commit.to_string()
+        );
         assert_eq!(proof["account"]["handle"], *network.account.handle);
-        assert_eq!(proof["host"], format!("localhost:{}", network.world.port(PDS)));
+        assert_eq!(proof["host"], format!("localhost:{}", network.sim.port(PDS)));
         let stages = stages(&proof);
         assert_eq!((stages[0], stages.len()), (first, 7));
         assert!(stages.ends_with(&["fetch", "parse", "signature", "tree", "records"]));
@@ -185,16 +188,16 @@ fn the_proof_of_an_account_as_json_separates_network_and_compute() {
 #[test]
 fn a_repository_is_verified_from_any_server() {
     let network = Network::start();
-    let relay = network.world.url(Server::Relay(0));
+    let relay = network.sim.url(Server::Relay(0));
     let proof = json(&network.verify(&["--from", &relay, "--json"]).success());
-    assert_eq!(proof["host"], format!("localhost:{}", network.world.port(PDS)));
-    network.world.rotate_key(0);
+    assert_eq!(proof["host"], format!("localhost:{}", network.sim.port(PDS)));
+    network.sim.rotate_key(0);
     network.verify(&[]).success();
 }
 
 #[test]
 fn a_repository_under_another_key_is_refused() {
-    let network = Network::with(Server::Plc, Fault::StrangerKey, Dose::ALWAYS);
+    let network = Network::with(Server::Plc, Fault::WrongKey, FaultSchedule::ALWAYS);
     network.fails(&[], 1, "signature/wrong");
     let report = json(&network.verify(&["--json", "--all"]).code(1));
     assert_eq!((&report["verified"], stages(&report).len()), (&false.into(), 4));
@@ -210,24 +213,24 @@ fn wrong_responses_of_directories_and_servers_are_refused_where_they_occur() {
         (PDS, Fault::CutRepo, 3, "getRepo"),
     ];
     for (server, fault, code, words) in faults {
-        Network::with(server, fault, Dose::ALWAYS).fails(&[], code, words);
+        Network::with(server, fault, FaultSchedule::ALWAYS).fails(&[], code, words);
     }
     // The first request is for the handle.
-    let away = Network::with(PDS, Fault::PrivateRedirect, Dose::ALWAYS.after(1));
+    let away = Network::with(PDS, Fault::PrivateRedirect, FaultSchedule::ALWAYS.after(1));
     away.fails(&[], 3, "10.0.0.1 is not this machine");
-    let endless = Network::with(PDS, Fault::EndlessRepo, Dose::ALWAYS);
+    let endless = Network::with(PDS, Fault::EndlessRepo, FaultSchedule::ALWAYS);
     endless.fails(&["--max-bytes", "1000000"], 3, "more than 1000000 bytes");
-    let stalled = Network::with(PDS, Fault::StalledRepo, Dose::ALWAYS);
+    let stalled = Network::with(PDS, Fault::StalledRepo, FaultSchedule::ALWAYS);
     stalled.fails(&["--max-silent-seconds", "1"], 3, "no byte for 1s");
 }
 
 #[test]
 fn a_server_that_is_down_or_refuses_the_repository_is_exit_code_3() {
     let network = Network::start();
-    network.world.set_status(0, Status::TakenDown);
+    network.sim.set_account_status(0, AccountStatus::TakenDown);
     network.fails(&[], 3, "RepoTakendown");
     let did = network.account.did.clone();
-    network.world.close(PDS).unwrap();
+    network.sim.stop_server(PDS).unwrap();
     let down = network.run(&["verify", &did]).code(3);
     assert!(stderr(&down).contains("no connection"), "{}", stderr(&down));
 }
@@ -235,12 +238,12 @@ fn a_server_that_is_down_or_refuses_the_repository_is_exit_code_3() {
 #[test]
 fn hostile_repositories_are_refused_by_their_rule_and_edge_cases_verified() {
     let network = Network::start();
-    let set = hostile::Set::generate(&hostile::Spec::default());
-    let repositories = set.cases().iter().filter(|case| case.kind == Kind::Repo);
+    let set = hostile::CaseSet::generate(&hostile::Spec::default());
+    let repositories = set.cases().iter().filter(|case| case.kind == InputKind::Repo);
     let some = repositories.step_by(5);
     let mut seen = [0, 0];
     for case in some {
-        network.world.play(case);
+        network.sim.serve_case(case);
         let outcome = network.run(&["verify", &case.did, "--json"]);
         let is_odd = case.expect == Expect::Accept;
         let outcome = outcome.code(i32::from(!is_odd));
@@ -256,7 +259,7 @@ fn hostile_repositories_are_refused_by_their_rule_and_edge_cases_verified() {
 #[test]
 fn a_record_is_proved_present_with_its_value_or_absent() {
     let network = Network::start();
-    let expected = &network.world.expected()[0];
+    let expected = &network.sim.expected_accounts()[0];
     let (path, cid) = expected.records.first_key_value().unwrap();
     let uri = format!("at://{}/{path}", network.account.handle);
     let proof = json(&network.run(&["verify", &uri, "--json"]).success());
@@ -270,7 +273,7 @@ fn a_record_is_proved_present_with_its_value_or_absent() {
     let absent = format!("at://{}/app.bsky.feed.post/3zzzzzzzzzzzz", network.account.did);
     let proof = stdout(&network.run(&["verify", &absent]).success());
     assert!(proof.contains("there is no record at app.bsky.feed.post/3zzzzzzzzzzzz"), "{proof}");
-    network.world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ONCE);
+    network.sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ONCE);
     let refused = network.run(&["verify", &uri]).code(1);
     assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
 }
@@ -307,7 +310,7 @@ fn bench_verify_downloads_the_repository_once_for_all_peers() {
     for part in ["resolve handle", "fetch", "network ms", "repo", "wireproof"] {
         assert!(table.contains(part), "{table}");
     }
-    let requests = network.world.requests(PDS);
+    let requests = network.sim.request_counts(PDS);
     assert_eq!(requests["/xrpc/com.atproto.sync.getRepo"], 1);
     let kept = folder.path().join("fetched").join(network.account.did.replace(':', "-"));
     let owner: Value =
@@ -317,7 +320,7 @@ fn bench_verify_downloads_the_repository_once_for_all_peers() {
     let car = car.to_str().unwrap();
     command().args(["verify", car, "--key", &*network.account.signing_key]).assert().success();
 
-    network.world.faults().switch_on(Server::Plc, Fault::StrangerKey, Dose::ONCE);
+    network.sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ONCE);
     let refused = network.run(&bench).code(1);
     assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
     assert_eq!(stdout(&refused), "");
