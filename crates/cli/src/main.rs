@@ -27,6 +27,7 @@ mod resolve;
 mod sig;
 mod sim;
 mod stage;
+mod stream;
 mod verify;
 
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Which frames come? Those of commits that change something are kept, as they are.
+//! Receives the frames of a stream, and keeps those of commits with operations.
 
 use std::time::Duration;
 
@@ -10,39 +10,38 @@ use wireproof::net::firehose::{Feed, FeedItem, FrameKind, Notice, ReceivedFrame}
 use wireproof::net::hosts::Jitter;
 use wireproof::net::websocket::Dialer;
 
-use super::args::CaptureArgs;
+use super::CaptureArgs;
 use crate::failure::Failure;
-use crate::follow::Start;
-use crate::follow::{Hosts, feed_options, notice_text};
 use crate::network::Network;
 use crate::progress::ProgressLine;
+use crate::stream::{Hosts, Start, notice_text};
 
-/// Listens for as long as is asked for, from the first event on; Ctrl-C ends it with what is there.
+/// Receives frames for the given time from the first event on, or until Ctrl-C.
 pub(super) async fn listen(
     args: &CaptureArgs,
     hosts: &Hosts,
     network: &Network,
     line: &mut ProgressLine,
 ) -> Result<Vec<Bytes>, Failure> {
-    let options = feed_options(&args.from, Start::Live);
+    let options = args.stream.feed_options(Start::Live);
     let mut feed =
-        Feed::new(Dialer::new(network.http.clone()), &hosts.origins(), options, Jitter::new());
+        Feed::new(Dialer::new(network.http.clone()), &hosts.upstreams(), options, Jitter::new());
     let (mut frames, mut bytes) = (Vec::new(), 0);
-    let mut until: Option<Instant> = None;
+    let mut deadline: Option<Instant> = None;
     while bytes < args.capture_bytes {
         let item = tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => break,
-            () = ending(until) => break,
+            () = wait_until(deadline) => break,
             item = feed.next() => item?,
         };
         match item {
-            FeedItem::Notice(notice) => tell(hosts, &notice, line),
-            FeedItem::Frame(arrival) => {
-                until.get_or_insert_with(|| Instant::now() + Duration::from_secs(args.seconds));
-                if changes_something(&arrival) {
-                    bytes += arrival.frame.len() as u64;
-                    frames.push(arrival.frame);
+            FeedItem::Notice(notice) => print_notice(hosts, &notice, line),
+            FeedItem::Frame(received) => {
+                deadline.get_or_insert_with(|| Instant::now() + Duration::from_secs(args.seconds));
+                if is_commit_with_ops(&received) {
+                    bytes += received.frame.len() as u64;
+                    frames.push(received.frame);
                     line.step(format!("{} commits, {bytes} bytes", frames.len()));
                 }
             }
@@ -52,23 +51,23 @@ pub(super) async fn listen(
     Ok(frames)
 }
 
-async fn ending(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
+async fn wait_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }
 
-fn tell(hosts: &Hosts, notice: &Notice, line: &ProgressLine) {
+fn print_notice(hosts: &Hosts, notice: &Notice, line: &ProgressLine) {
     let host = hosts.names.get(notice.host().0).map_or("", String::as_str);
     if let Some(text) = notice_text(host, notice) {
         line.print(&text);
     }
 }
 
-/// Whether a frame is a commit with operations, as far as the head of its payload says.
-fn changes_something(arrival: &ReceivedFrame) -> bool {
-    arrival.kind == FrameKind::Commit && has_ops(&arrival.frame).unwrap_or(false)
+/// Whether a frame is a commit with operations, by the head of its payload.
+fn is_commit_with_ops(frame: &ReceivedFrame) -> bool {
+    frame.kind == FrameKind::Commit && has_ops(&frame.frame).unwrap_or(false)
 }
 
 fn has_ops(frame: &[u8]) -> Option<bool> {
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commits_with_operations_are_told_from_all_others() {
+    fn commits_with_operations_are_recognized() {
         let corpus = Corpus::generate(&Spec::quick(), &mut |_, _| {});
         assert!(corpus.frames().iter().all(|frame| has_ops(frame) == Some(true)));
         let empty = b"\xa2\x61t\x67#commit\x62op\x01\xa1\x63ops\x80";

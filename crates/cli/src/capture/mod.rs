@@ -1,17 +1,14 @@
-//! `wireproof capture`: what a stream tells now, in the files that benchmarks share.
+//! `wireproof capture`: saves the frames of a stream in files for `bench` and `inspect`.
 
-mod args;
-mod keys;
 mod listen;
 mod signed;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 
 use ::bench::corpora::{ACCOUNTS_FILE, FRAMES_FILE};
 use bytes::Bytes;
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueHint};
 use serde::Serialize;
 use simnet::firehose::FrameCounts;
 use wireproof::atproto::corpus;
@@ -19,100 +16,98 @@ use wireproof::atproto::event::{Decoder, Options, Values};
 use wireproof::codec::cbor;
 use wireproof::kernels::{hex, sha256};
 
+use crate::corpus::CorpusFile;
 use crate::failure::Failure;
-use crate::follow::{Hosts, RELAY};
-
+use crate::files;
 use crate::network::{self, Network};
 use crate::output::Output;
 use crate::progress::ProgressLine;
-pub(crate) use args::CaptureArgs;
-use keys::Keys;
-use signed::Signed;
+use crate::stream::{DEFAULT_RELAY, Hosts, StreamArgs};
+use signed::{CapturedKeys, SignedCommits};
+
+/// Capture the frames of a live stream in files that `bench` and `inspect` read.
+///
+/// firehose-frames.bin has the commits that change records, unverified, in the order and with the bytes in
+/// which they were received, and a description beside it.
+///
+/// With --sigs the keys of the accounts are looked up and written to accounts.json, and the signed commit
+/// objects to signed-commits.bin, except those without a key or with a wrong signature; their number is
+/// printed.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CaptureArgs {
+    /// Duration of the capture from the first event on.
+    #[arg(long, env = "WIREPROOF_SECONDS", value_name = "N", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// Maximum size of all frames in bytes; they are held in memory.
+    #[arg(long, env = "WIREPROOF_CAPTURE_BYTES", value_name = "N", default_value_t = 1 << 30)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    capture_bytes: u64,
+    /// Look up the keys of the accounts, and save the signed commits.
+    #[arg(long, env = "WIREPROOF_SIGS", value_parser = FalseyValueParser::new())]
+    sigs: bool,
+    /// Folder to write to, created if missing.
+    #[arg(long, env = "WIREPROOF_OUT", value_name = "DIR", default_value = ".")]
+    #[arg(value_hint = ValueHint::DirPath)]
+    out: PathBuf,
+    #[command(flatten)]
+    stream: StreamArgs,
+}
 
 pub(crate) fn run(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
     network::runtime()?.block_on(capture(args, output))
 }
 
 async fn capture(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
-    let hosts = Hosts::new(&args.from.host, RELAY)?;
-    let network = Network::open(&args.from.network)?;
-    fs::create_dir_all(&args.out).map_err(Failure::file(&args.out))?;
+    let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
+    let network = Network::open(&args.stream.network)?;
+    files::create_folder(&args.out)?;
     let mut line = ProgressLine::new();
     let frames = listen::listen(args, &hosts, &network, &mut line).await?;
     let keys = match args.sigs {
-        true => Some(keys::of_accounts(&frames, &network.resolver, &mut line).await),
+        true => Some(CapturedKeys::look_up(&frames, &network.resolver, &mut line).await),
         false => None,
     };
     line.end();
-    let folder = Folder { dir: &args.out, hosts: &hosts.names, seconds: args.seconds, output };
-    folder.write_frames(&frames)?;
-    match keys {
-        Some(keys) => folder.write_signed(&signed::read(&frames, &keys), &keys),
-        None => Ok(()),
-    }
+    let file = corpus::write(frames.iter().map(|frame| &frame[..]));
+    let content = format!("{} frames", frames.len());
+    write(args, &hosts, FRAMES_FILE, &file, count(&frames), content, output)?;
+    let Some(keys) = keys else { return Ok(()) };
+    let path = args.out.join(ACCOUNTS_FILE);
+    files::write_json(&path, &keys.to_did_keys())?;
+    let (path, found, missing) = (path.display(), keys.found.len(), keys.missing);
+    output.text(&format!("{path}: {found} keys, {missing} not found\n"))?;
+    let SignedCommits { file, counts, dropped } = signed::read(&frames, &keys);
+    let content = format!("{} commits, {dropped}", counts.commits);
+    write(args, &hosts, "signed-commits.bin", &file, counts, content, output)
 }
 
-/// Where files go, and what stands beside all of them.
-struct Folder<'f> {
-    dir: &'f Path,
-    hosts: &'f [String],
-    seconds: u64,
+/// Writes a file and its description.
+fn write(
+    args: &CaptureArgs,
+    hosts: &Hosts,
+    name: &str,
+    bytes: &[u8],
+    counts: impl Serialize,
+    content: String,
     output: Output,
-}
-
-/// What stands beside a file.
-#[derive(Serialize)]
-struct Description<'f, C> {
-    hosts: &'f [String],
-    seconds: u64,
-    file_bytes: u64,
-    sha256: String,
-    counts: C,
-}
-
-impl Folder<'_> {
-    fn write_frames(&self, frames: &[Bytes]) -> Result<(), Failure> {
-        let file = corpus::write(frames.iter().map(|frame| &frame[..]));
-        self.write(FRAMES_FILE, &file, count(frames), &format!("{} frames", frames.len()))
+) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Description<'f, C> {
+        hosts: &'f [String],
+        seconds: u64,
+        file_bytes: u64,
+        sha256: &'f str,
+        counts: C,
     }
-
-    fn write_signed(&self, signed: &Signed, keys: &Keys) -> Result<(), Failure> {
-        let path = self.dir.join(ACCOUNTS_FILE);
-        let accounts: BTreeMap<&String, String> =
-            keys.known.iter().map(|(did, key)| (did, key.to_did_key())).collect();
-        write_json(&path, &accounts)?;
-        let (path, count, unknown) = (path.display(), accounts.len(), keys.unknown);
-        writeln!(self.output.stdout(), "{path}: {count} keys, {unknown} not to be had")?;
-        let what = format!("{} commits, {}", signed.counts.commits, signed.dropped);
-        self.write(COMMITS_FILE, &signed.file, signed.counts, &what)
-    }
-
-    /// Writes a file, its description beside it last, and tells of both in a line.
-    fn write(
-        &self,
-        name: &str,
-        file: &[u8],
-        counts: impl Serialize,
-        what: &str,
-    ) -> Result<(), Failure> {
-        let path = self.dir.join(name);
-        fs::write(&path, file).map_err(Failure::file(&path))?;
-        let (sha256, file_bytes) = (hex::encode(&sha256::digest(file)), file.len() as u64);
-        let shown = path.display();
-        writeln!(self.output.stdout(), "{shown}: {what}, {file_bytes} bytes, SHA-256 {sha256}")?;
-        let (hosts, seconds) = (self.hosts, self.seconds);
-        let description = Description { hosts, seconds, file_bytes, sha256, counts };
-        write_json(&path.with_extension("json"), &description)
-    }
+    let sha256 = &*hex::encode(&sha256::digest(bytes));
+    let (hosts, seconds, file_bytes) = (&*hosts.names, args.seconds, bytes.len() as u64);
+    let description = Description { hosts, seconds, file_bytes, sha256, counts };
+    CorpusFile { name, bytes, sha256, content }.write(&args.out, &description, output)
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_vec_pretty(value).expect("text and numbers");
-    text.push(b'\n');
-    fs::write(path, &text).map_err(Failure::file(path))
-}
-
-/// What a decoder must find.
+/// The counts that a decoder of the frames must report.
 fn count(frames: &[Bytes]) -> FrameCounts {
     let options = Options { values: Values::ValidateOnly, ..Options::default() };
     let (mut decoder, mut counts) = (Decoder::new(options), FrameCounts::default());
@@ -123,15 +118,18 @@ fn count(frames: &[Bytes]) -> FrameCounts {
             continue;
         };
         for block in event.blocks() {
-            let mut content = cbor::ItemCounts::default();
+            let mut items = cbor::ItemCounts::default();
             if block.cid.is_dag_cbor() {
-                cbor::count(block.data, &mut content).expect("the decoder validated this block");
+                cbor::count(block.data, &mut items).expect("the decoder validated this block");
             }
-            counts.add_block(&content);
+            counts.add_block(&items);
         }
     }
     counts
 }
 
-/// The name under which a folder of corpora has it.
-const COMMITS_FILE: &str = "signed-commits.bin";
+const EXAMPLES: &str = "\
+Examples:
+  wireproof capture --seconds 60 --out corpus
+  wireproof capture --sigs --out corpus && wireproof bench decode commit sigs --corpus corpus
+  wireproof inspect corpus/firehose-frames.bin --limit 3";

@@ -1,18 +1,20 @@
-//! Which key has an account? As `#identity` and the directory say, and as the state file remembers.
+//! Signing keys from a resolver, cached in the state file over restarts.
 //!
-//! A key that was found out is good for a day, over restarts too; when nobody answers, an older one is
-//! better than none. A key that a signature casts doubt on is asked for anew.
+//! A stored key is fresh for a day. If the directory is down, an older one is used. A key that failed to
+//! verify a signature is looked up again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use wireproof::crypto::CompressedKey;
 use wireproof::net::firehose::{KeyError, KeyLookup, KeyProvider, ResolverKeys};
 use wireproof::store::{Store, StoreError, StoredKey};
 use wireproof::verify::sync::AccountKey;
 
-/// The keys of a resolver, kept on disk.
+use super::stats::micros;
+
+/// The keys of a provider, stored in the state file.
 #[derive(Debug)]
 pub(super) struct StoredKeys<K = ResolverKeys> {
     source: K,
@@ -22,28 +24,28 @@ pub(super) struct StoredKeys<K = ResolverKeys> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// KeyProvider that came from the file, of which the source knows nothing. Those that were not asked for go
-    /// first: when the young are too many they become the old.
-    young: HashMap<Box<str>, Dated>,
-    old: HashMap<Box<str>, Dated>,
-    /// What the file does not say yet: keys, and that there is none any more.
+    /// Keys from the file that the source does not have, in two generations: when the young one is full
+    /// it replaces the old one.
+    young: HashMap<Box<str>, DatedKey>,
+    old: HashMap<Box<str>, DatedKey>,
+    /// Changes that are not in the file yet; `None` removes a key.
     unwritten: HashMap<Box<str>, Option<StoredKey>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Dated {
+struct DatedKey {
     key: CompressedKey,
     fetched_micros: u64,
 }
 
 impl<K: KeyProvider> StoredKeys<K> {
-    /// Asks `source` for what `store` does not have.
+    /// The keys of `store`, and of `source` for those that it does not have.
     pub(super) fn new(source: K, store: Store) -> Self {
         Self { source, store, state: Mutex::default() }
     }
 
-    /// Writes what was found out since the last time.
-    pub(super) fn write(&self) -> Result<(), StoreError> {
+    /// Writes the changes since the last call.
+    pub(super) fn flush(&self) -> Result<(), StoreError> {
         let unwritten: Vec<_> = self.lock().unwritten.clone().into_iter().collect();
         if unwritten.is_empty() {
             return Ok(());
@@ -51,7 +53,7 @@ impl<K: KeyProvider> StoredKeys<K> {
         self.store.save_keys(unwritten.clone())?;
         let mut state = self.lock();
         for (did, key) in unwritten {
-            // Unless it has changed again meanwhile.
+            // A key that has changed since is written by the next call.
             if state.unwritten.get(&did) == Some(&key) {
                 state.unwritten.remove(&did);
             }
@@ -59,18 +61,18 @@ impl<K: KeyProvider> StoredKeys<K> {
         Ok(())
     }
 
-    /// What the file says, or is about to.
-    fn stored(&self, did: &str) -> Option<Dated> {
+    /// The key in the file, or in the changes to it.
+    fn stored(&self, did: &str) -> Option<DatedKey> {
         let unwritten = self.lock().unwritten.get(did).cloned();
-        // A file that cannot be read is told at the next checkpoint; here it just does not help.
+        // A file that cannot be read is an error of the next checkpoint; here the key is unknown.
         let key = unwritten.unwrap_or_else(|| self.store.key(did).ok().flatten())?;
         let StoredKey { did_key, fetched_micros } = key;
-        Some(Dated { key: CompressedKey::from_did_key(&did_key).ok()?, fetched_micros })
+        Some(DatedKey { key: CompressedKey::from_did_key(&did_key).ok()?, fetched_micros })
     }
 
-    /// A key from the file, which the source does not know.
-    fn take_stored(&self, did: &str, dated: Dated) -> AccountKey {
-        self.lock().keep(did.into(), dated);
+    /// Caches a key from the file.
+    fn cache_stored(&self, did: &str, dated: DatedKey) -> AccountKey {
+        self.lock().insert(did.into(), dated);
         AccountKey::Known(dated.key)
     }
 
@@ -83,20 +85,20 @@ impl<K: KeyProvider> KeyProvider for StoredKeys<K> {
     fn cached(&self, did: &str) -> AccountKey {
         match self.source.cached(did) {
             AccountKey::Unknown => {
-                let dated = self.lock().get(did).filter(Dated::is_fresh);
+                let dated = self.lock().get(did).filter(DatedKey::is_fresh);
                 dated.map(|dated| dated.key).into()
             }
             known => known,
         }
     }
 
-    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a> {
+    fn look_up<'a>(&'a self, did: &'a str, must_refresh: bool) -> KeyLookup<'a> {
         Box::pin(async move {
-            let stored = if is_doubted { None } else { self.stored(did) };
-            if let Some(dated) = stored.filter(Dated::is_fresh) {
-                return Ok(self.take_stored(did, dated));
+            let stored = if must_refresh { None } else { self.stored(did) };
+            if let Some(dated) = stored.filter(DatedKey::is_fresh) {
+                return Ok(self.cache_stored(did, dated));
             }
-            match self.source.look_up(did, is_doubted).await {
+            match self.source.look_up(did, must_refresh).await {
                 Ok(AccountKey::Known(key)) => {
                     let key_now =
                         StoredKey { did_key: key.to_did_key(), fetched_micros: now_micros() };
@@ -124,16 +126,16 @@ impl<K: KeyProvider> KeyProvider for StoredKeys<K> {
 }
 
 impl State {
-    fn get(&mut self, did: &str) -> Option<Dated> {
+    fn get(&mut self, did: &str) -> Option<DatedKey> {
         if let Some(dated) = self.young.get(did) {
             return Some(*dated);
         }
         let (did, dated) = self.old.remove_entry(did)?;
-        self.keep(did, dated);
+        self.insert(did, dated);
         Some(dated)
     }
 
-    fn keep(&mut self, did: Box<str>, dated: Dated) {
+    fn insert(&mut self, did: Box<str>, dated: DatedKey) {
         if self.young.len() >= MAX_YOUNG {
             self.old = std::mem::take(&mut self.young);
         }
@@ -146,7 +148,7 @@ impl State {
     }
 }
 
-impl Dated {
+impl DatedKey {
     fn is_fresh(&self) -> bool {
         let age = now_micros().saturating_sub(self.fetched_micros);
         u128::from(age) < FRESH.as_micros()
@@ -158,14 +160,13 @@ fn is_outage(problem: &KeyError) -> bool {
 }
 
 fn now_micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+    micros(SystemTime::now())
 }
 
-/// How long a key is good.
+/// How long a stored key is fresh.
 const FRESH: Duration = Duration::from_secs(24 * 3600);
 
-/// Half of the keys from the file that are kept in memory.
+/// Maximum number of keys of a generation.
 const MAX_YOUNG: usize = 125_000;
 
 #[cfg(test)]
@@ -186,11 +187,11 @@ mod tests {
         *key.as_compressed()
     }
 
-    /// Who answers with a key of this number, and counts; with nothing if there is none.
+    /// A directory with the key of this number, or an unavailable one. Counts lookups.
     #[derive(Default)]
     struct Directory {
         number: Option<u8>,
-        asked: AtomicUsize,
+        lookups: AtomicUsize,
     }
 
     impl KeyProvider for Directory {
@@ -199,7 +200,7 @@ mod tests {
         }
 
         fn look_up<'a>(&'a self, did: &'a str, _: bool) -> KeyLookup<'a> {
-            self.asked.fetch_add(1, Relaxed);
+            self.lookups.fetch_add(1, Relaxed);
             let down = || IdentityError {
                 subject: did.into(),
                 host: None,
@@ -220,10 +221,13 @@ mod tests {
         StoredKeys::new(Directory { number, ..Directory::default() }, store)
     }
 
-    /// What is found, and how often somebody had to be asked.
-    async fn find(keys: &StoredKeys<Directory>, is_doubted: bool) -> (Option<AccountKey>, usize) {
-        let found = keys.look_up(DID, is_doubted).await.ok();
-        (found, keys.source.asked.load(Relaxed))
+    /// The key, and the number of lookups at the directory.
+    async fn look_up(
+        keys: &StoredKeys<Directory>,
+        must_refresh: bool,
+    ) -> (Option<AccountKey>, usize) {
+        let found = keys.look_up(DID, must_refresh).await.ok();
+        (found, keys.source.lookups.load(Relaxed))
     }
 
     fn known(number: u8) -> Option<AccountKey> {
@@ -231,58 +235,58 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_was_found_is_not_asked_for_in_the_next_run() {
+    async fn a_stored_key_is_not_looked_up_in_the_next_run() {
         let dir = tempfile::tempdir().unwrap();
         let first = keys(&dir, Some(1));
-        assert_eq!(find(&first, false).await, (known(1), 1));
-        first.write().unwrap();
+        assert_eq!(look_up(&first, false).await, (known(1), 1));
+        first.flush().unwrap();
         drop(first);
         let second = keys(&dir, Some(2));
         assert_eq!(second.cached(DID), AccountKey::Unknown);
-        assert_eq!(find(&second, false).await, (known(1), 0));
+        assert_eq!(look_up(&second, false).await, (known(1), 0));
         assert_eq!(Some(second.cached(DID)), known(1));
-        // Unless a signature casts doubt on it.
-        assert_eq!(find(&second, true).await, (known(2), 1));
-        assert_eq!(second.cached(DID), AccountKey::Unknown, "the source knows better");
+        // Unless it must be refreshed.
+        assert_eq!(look_up(&second, true).await, (known(2), 1));
+        assert_eq!(second.cached(DID), AccountKey::Unknown, "the source takes precedence");
     }
 
     #[tokio::test]
-    async fn a_key_that_is_forgotten_is_asked_for_before_the_file_knows_and_after() {
+    async fn an_invalidated_key_is_looked_up_before_and_after_the_flush() {
         let dir = tempfile::tempdir().unwrap();
         let first = keys(&dir, Some(1));
-        find(&first, false).await;
-        first.write().unwrap();
+        look_up(&first, false).await;
+        first.flush().unwrap();
         first.invalidate(DID);
-        assert_eq!(find(&first, false).await.1, 2);
+        assert_eq!(look_up(&first, false).await.1, 2);
         first.invalidate(DID);
-        first.write().unwrap();
+        first.flush().unwrap();
         drop(first);
-        assert_eq!(find(&keys(&dir, Some(2)), false).await, (known(2), 1));
+        assert_eq!(look_up(&keys(&dir, Some(2)), false).await, (known(2), 1));
     }
 
     #[tokio::test]
-    async fn an_old_key_is_asked_for_anew_and_better_than_none() {
+    async fn an_old_key_is_looked_up_again_and_used_in_an_outage() {
         let dir = tempfile::tempdir().unwrap();
-        let of_yesterday = StoredKey { did_key: key(1).to_did_key(), fetched_micros: 7 };
+        let old_key = StoredKey { did_key: key(1).to_did_key(), fetched_micros: 7 };
         let up = keys(&dir, Some(2));
-        up.store.save_keys(vec![(DID.into(), Some(of_yesterday))]).unwrap();
-        assert_eq!(find(&up, false).await, (known(2), 1));
+        up.store.save_keys(vec![(DID.into(), Some(old_key))]).unwrap();
+        assert_eq!(look_up(&up, false).await, (known(2), 1));
         drop(up);
         let down = keys(&dir, None);
-        assert_eq!(find(&down, false).await, (known(1), 1));
-        // But not if it was refused.
-        assert_eq!(find(&down, true).await, (None, 2));
+        assert_eq!(look_up(&down, false).await, (known(1), 1));
+        // But not if it must be refreshed.
+        assert_eq!(look_up(&down, true).await, (None, 2));
     }
 
     #[tokio::test]
-    async fn what_changed_while_it_was_written_is_written_the_next_time() {
+    async fn a_key_that_changes_during_a_flush_is_written_by_the_next() {
         let dir = tempfile::tempdir().unwrap();
         let keys = keys(&dir, Some(1));
-        find(&keys, false).await;
-        keys.write().unwrap();
+        look_up(&keys, false).await;
+        keys.flush().unwrap();
         keys.invalidate(DID);
         assert_eq!(keys.lock().unwritten.len(), 1);
-        keys.write().unwrap();
+        keys.flush().unwrap();
         assert_eq!((keys.lock().unwritten.len(), keys.store.key(DID)), (0, Ok(None)));
     }
 }

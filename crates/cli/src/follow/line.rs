@@ -1,28 +1,23 @@
-//! What is printed of an event? One line of JSON, written straight into a buffer.
+//! The line of JSON for an event of a firehose or a Jetstream, written straight into a buffer.
 //!
-//! | field | |
-//! |---|---|
-//! | `host`, `seq` | who sent it, and its number there |
-//! | `kind` | `commit`, `sync`, `identity`, `account`, `info`, `error`, `unknown`, `undecodable`, `resync` |
-//! | `did`, `time`, `rev`, `commit` | what it says, where its kind has that |
-//! | `verdict` | `verified`, `refused`, `ignored`, `unknown-key`, `unchecked` (carries no proof), `not-asked` |
-//! | `code`, `reason` | the stable name of the verdict, and what there is to say of it |
-//! | `ops` | `action`, `collection`, `rkey`, `cid`, `record`; not if the event is refused or ignored |
-//! | `frame` | the bytes, of what could not be read |
+//! `docs/formats/follow-lines.md` lists the keys.
 
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 
 use serde::Serialize;
 use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
+use wireproof::atproto::syntax::DatetimeBuf;
 use wireproof::codec::cbor::Value;
 use wireproof::codec::json::Json;
 use wireproof::net::firehose::{DeliveredEvent, FrameKind, ResyncedRepo, Verdict};
+use wireproof::net::jetstream::{self, EventBody, Operation, Unrecognized};
 use wireproof::verify::sync::{Chain, Outcome};
 
 use super::selection::Selection;
+use crate::json::{self, RecordPath};
 
-/// Writes the line of `event`, if it is wanted, and says whether it is.
+/// Writes the line of `event` and returns `true`, if the event is selected.
 pub(super) fn write(
     line: &mut Vec<u8>,
     host: &str,
@@ -42,17 +37,17 @@ pub(super) fn write(
     let mut object = Object::begin(line);
     object.text("host", host);
     if let Some(seq) = event.seq {
-        object.value("seq", seq);
+        object.number("seq", seq);
     }
     object.text("kind", event.kind.name());
     if let Some(did) = event.did {
         object.text("did", did);
     }
-    if let Some(said) = event.event {
-        claims(&mut object, said);
+    if let Some(claimed) = event.event {
+        claims(&mut object, claimed);
     }
     verdict(&mut object, event);
-    if let Some(commit) = commit.filter(|_| may_be_read(&event.verdict)) {
+    if let Some(commit) = commit.filter(|_| has_ops(&event.verdict)) {
         ops(&mut object, commit, selection);
     }
     if matches!(event.kind, FrameKind::Unknown | FrameKind::Undecodable)
@@ -64,7 +59,7 @@ pub(super) fn write(
     true
 }
 
-/// Writes the line of a repository that was fetched anew.
+/// Writes the line of a resynchronized repository.
 pub(super) fn write_resynced(
     line: &mut Vec<u8>,
     resynced: &ResyncedRepo,
@@ -81,15 +76,15 @@ pub(super) fn write_resynced(
     object.plain("commit", resynced.head.commit);
     object.text("verdict", "verified");
     object.text("code", "verified");
-    object.value("records", resynced.records);
-    object.value("bytes", resynced.bytes);
+    object.number("records", resynced.records);
+    object.number("bytes", resynced.bytes);
     object.end();
     true
 }
 
-/// What the event says of itself, proved or not.
-fn claims(object: &mut Object<'_>, said: &Event<'_>) {
-    match said {
+/// Writes the fields that the event claims, verified or not.
+fn claims(object: &mut Object<'_>, event: &Event<'_>) {
+    match event {
         Event::Commit(commit) => {
             object.text("time", commit.time);
             object.text("rev", commit.rev);
@@ -121,40 +116,37 @@ fn claims(object: &mut Object<'_>, said: &Event<'_>) {
 }
 
 fn verdict(object: &mut Object<'_>, event: &DeliveredEvent<'_>) {
-    object.text("verdict", word(&event.verdict));
+    object.text("verdict", verdict_name(&event.verdict));
     object.text("code", event.verdict.code());
     match &event.verdict {
-        Verdict::Judged(Outcome::Rejected(why)) => object.reason(why),
-        Verdict::Judged(Outcome::Ignored(why)) => object.reason(why),
-        Verdict::Judged(Outcome::Commit(_, Chain::Broken(why))) => object.reason(why),
-        Verdict::UnknownKey(why) => object.reason(why),
-        Verdict::Undecodable(why) => object.reason(why),
+        Verdict::Judged(Outcome::Rejected(why)) => object.message(why),
+        Verdict::Judged(Outcome::Ignored(why)) => object.message(why),
+        Verdict::Judged(Outcome::Commit(_, Chain::Broken(why))) => object.message(why),
+        Verdict::UnknownKey(why) => object.message(why),
+        Verdict::Undecodable(why) => object.message(why),
         _ => {}
     }
 }
 
-/// The verdict in one of a few words.
-pub(super) fn word(verdict: &Verdict<'_>) -> &'static str {
+fn verdict_name(verdict: &Verdict<'_>) -> &'static str {
     match verdict {
-        Verdict::Judged(Outcome::Commit(..) | Outcome::Sync(..)) => "verified",
-        Verdict::Judged(Outcome::Ignored(_)) => "ignored",
-        Verdict::Judged(Outcome::Rejected(_)) | Verdict::Undecodable(_) => "refused",
-        Verdict::Judged(Outcome::Unjudged(_)) => "unchecked",
+        Verdict::Judged(outcome) => json::verdict(outcome),
+        Verdict::Undecodable(_) => "refused",
         Verdict::UnknownKey(_) => "unknown-key",
-        Verdict::NotVerified => "not-asked",
+        Verdict::NotVerified => NOT_ASKED,
     }
 }
 
-/// Whether the operations are proved, or nobody wanted to know.
-fn may_be_read(verdict: &Verdict<'_>) -> bool {
+/// Whether the line has the operations: they are verified, or verification is off.
+fn has_ops(verdict: &Verdict<'_>) -> bool {
     verdict.is_verified() || matches!(verdict, Verdict::NotVerified)
 }
 
 fn ops(object: &mut Object<'_>, commit: &Commit<'_>, selection: &Selection) {
     object.key("ops");
     object.line.push(b'[');
-    let wanted = commit.ops.iter().filter(|op| selection.has_path(op.path));
-    for (number, op) in wanted.enumerate() {
+    let selected = commit.ops.iter().filter(|op| selection.has_path(op.path));
+    for (number, op) in selected.enumerate() {
         if number > 0 {
             object.line.push(b',');
         }
@@ -164,7 +156,7 @@ fn ops(object: &mut Object<'_>, commit: &Commit<'_>, selection: &Selection) {
 }
 
 fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
-    let (collection, rkey) = op.path.split_once('/').unwrap_or((op.path, ""));
+    let RecordPath { collection, rkey } = RecordPath::split(op.path);
     let mut object = Object::begin(line);
     object.text("action", op.action.as_str());
     object.text("collection", collection);
@@ -178,20 +170,91 @@ fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
     object.close();
 }
 
-/// A JSON object in the making.
-pub(super) struct Object<'l> {
-    pub(super) line: &'l mut Vec<u8>,
+/// Writes the line of an event of a Jetstream.
+pub(super) fn write_jetstream(line: &mut Vec<u8>, host: &str, event: &jetstream::Event) {
+    let mut object = Object::begin(line);
+    object.text("host", host);
+    object.number("seq", event.cursor);
+    object.text("kind", event.kind().name());
+    object.text("did", event.did.as_str());
+    match &event.body {
+        EventBody::Commit(commit) => {
+            let micros = i64::try_from(event.micros).unwrap_or(i64::MAX);
+            let time = DatetimeBuf::from_unix_micros(micros);
+            object.optional("time", time.as_ref().map(|time| time.as_str()));
+            object.plain("rev", commit.rev);
+        }
+        EventBody::Sync(sync) => {
+            object.text("time", &sync.time);
+            object.plain("rev", sync.rev);
+        }
+        EventBody::Identity(identity) => {
+            object.text("time", &identity.time);
+            object.optional("handle", identity.handle.as_deref());
+        }
+        EventBody::Account(account) => {
+            object.text("time", &account.time);
+            object.json("active", &account.active);
+            object.optional("status", account.status.as_deref());
+        }
+    }
+    object.text("verdict", NOT_ASKED);
+    object.text("code", NOT_ASKED);
+    if let EventBody::Commit(commit) = &event.body {
+        write_jetstream_op(&mut object, commit);
+    }
+    object.end();
+}
+
+fn write_jetstream_op(object: &mut Object<'_>, commit: &jetstream::Commit) {
+    object.key("ops");
+    object.line.push(b'[');
+    let mut op = Object::begin(object.line);
+    let action = match commit.operation {
+        Operation::Create => "create",
+        Operation::Update => "update",
+        Operation::Delete => "delete",
+    };
+    op.text("action", action);
+    op.text("collection", commit.collection.as_str());
+    op.text("rkey", commit.rkey.as_str());
+    op.optional("cid", commit.cid.as_ref().map(|cid| cid.as_str()));
+    if let Some(record) = &commit.record {
+        op.key("record");
+        // Line ends can only be white space here: in text they are escaped.
+        let one_line = |byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte };
+        op.line.extend(record.get().bytes().map(one_line));
+    }
+    op.close();
+    object.line.push(b']');
+}
+
+/// Writes the line of a Jetstream message that is no event.
+pub(super) fn write_unrecognized(line: &mut Vec<u8>, host: &str, message: &Unrecognized) {
+    let mut object = Object::begin(line);
+    object.text("host", host);
+    object.text("kind", UNDECODABLE);
+    object.text("verdict", "refused");
+    object.text("code", UNREADABLE_MESSAGE);
+    object.text("message", &message.reason);
+    object.bytes("frame", &message.bytes);
+    object.end();
+}
+
+/// A JSON object that is being written.
+struct Object<'l> {
+    line: &'l mut Vec<u8>,
     is_first: bool,
 }
 
 impl<'l> Object<'l> {
-    pub(super) fn begin(line: &'l mut Vec<u8>) -> Self {
+    fn begin(line: &'l mut Vec<u8>) -> Self {
         line.push(b'{');
         Self { line, is_first: true }
     }
 
-    /// The key, which needs no escapes, and its colon.
-    pub(super) fn key(&mut self, key: &str) {
+    /// Writes a key, which needs no escapes, and its colon.
+    fn key(&mut self, key: &str) {
         if !std::mem::take(&mut self.is_first) {
             self.line.push(b',');
         }
@@ -200,65 +263,72 @@ impl<'l> Object<'l> {
         self.line.extend_from_slice(b"\":");
     }
 
-    pub(super) fn text(&mut self, key: &str, text: &str) {
+    fn text(&mut self, key: &str, text: &str) {
         self.json(key, text);
     }
 
-    pub(super) fn optional(&mut self, key: &str, text: Option<&str>) {
+    fn optional(&mut self, key: &str, text: Option<&str>) {
         if let Some(text) = text {
             self.text(key, text);
         }
     }
 
-    pub(super) fn value(&mut self, key: &str, number: u64) {
+    fn number(&mut self, key: &str, number: u64) {
         self.json(key, &number);
     }
 
-    /// A text that needs no escapes, such as a CID.
-    pub(super) fn plain(&mut self, key: &str, text: impl Display) {
+    /// Writes a text that needs no escapes, such as a CID.
+    fn plain(&mut self, key: &str, text: impl Display) {
         self.key(key);
-        write!(self.line, "\"{text}\"").expect("memory takes all");
+        write!(self.line, "\"{text}\"").expect("writing to memory does not fail");
     }
 
-    pub(super) fn bytes(&mut self, key: &str, bytes: &[u8]) {
+    fn bytes(&mut self, key: &str, bytes: &[u8]) {
         self.json(key, &Json(&Value::Bytes(bytes)));
     }
 
-    pub(super) fn reason(&mut self, why: impl Display) {
+    fn message(&mut self, why: impl Display) {
         let mut text = String::new();
-        write!(text, "{why}").expect("memory takes all");
-        self.text("reason", &text);
+        write!(text, "{why}").expect("writing to memory does not fail");
+        self.text("message", &text);
     }
 
-    pub(super) fn json(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
+    fn json(&mut self, key: &str, value: &(impl Serialize + ?Sized)) {
         self.key(key);
-        serde_json::to_writer(&mut *self.line, value).expect("text and numbers into memory");
+        serde_json::to_writer(&mut *self.line, value).expect("text and numbers have a JSON form");
     }
 
-    /// A record; one that has no JSON form is told instead.
+    /// Writes a record, or the reason why it has no JSON form.
     fn record(&mut self, value: &Value<'_>) {
         let start = (self.line.len(), self.is_first);
         self.key("record");
         if let Err(error) = serde_json::to_writer(&mut *self.line, &Json(value)) {
             self.line.truncate(start.0);
             self.is_first = start.1;
-            self.text("record_fault", &error.to_string());
+            self.text("record_error", &error.to_string());
         }
     }
 
-    pub(super) fn close(self) {
+    fn close(self) {
         self.line.push(b'}');
     }
 
-    pub(super) fn end(self) {
+    fn end(self) {
         self.line.extend_from_slice(b"}\n");
     }
 }
 
+/// Verdict and code of events that are not verified.
+pub(super) const NOT_ASKED: &str = "not-asked";
+/// Kind of a message that cannot be decoded.
+pub(super) const UNDECODABLE: &str = "undecodable";
+/// Code of a Jetstream message that cannot be decoded.
+pub(super) const UNREADABLE_MESSAGE: &str = "message";
+
 #[cfg(test)]
 mod tests {
     use bumpalo::Bump;
-    use wireproof::codec::json;
+    use wireproof::codec::json as codec_json;
 
     use super::*;
 
@@ -271,33 +341,33 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_strangers_stay_in_their_line_and_their_quotes() {
+    fn untrusted_text_is_escaped() {
         let line = object(|object| {
             object.text("a", "x\"\n\u{1b}[2J\\");
-            object.value("b", u64::MAX);
+            object.number("b", u64::MAX);
         });
         assert_eq!(line, "{\"a\":\"x\\\"\\n\\u001b[2J\\\\\",\"b\":18446744073709551615}\n");
     }
 
     #[test]
-    fn a_record_is_in_the_json_form_of_the_data_model() {
+    fn a_record_has_the_json_form_of_the_data_model() {
         let arena = Bump::new();
         let text = r#"{"n":[1,{"$bytes":"aGkhPw"}],"text":"\u0007"}"#;
-        let value = json::decode(text, &arena).unwrap();
+        let value = codec_json::decode(text, &arena).unwrap();
         assert_eq!(object(|object| object.record(&value)), format!("{{\"record\":{text}}}\n"));
     }
 
     #[test]
-    fn a_record_without_a_json_form_is_told_and_leaves_nothing_behind() {
+    fn a_record_without_a_json_form_is_replaced_by_the_error() {
         let values = [Value::Boolean(true), Value::Float(f64::NAN)];
         for (before, comma) in [(false, ""), (true, "\"a\":1,")] {
             let line = object(|object| {
                 if before {
-                    object.value("a", 1);
+                    object.number("a", 1);
                 }
                 object.record(&Value::Array(&values));
             });
-            assert!(line.starts_with(&format!("{{{comma}\"record_fault\":\"")), "{line}");
+            assert!(line.starts_with(&format!("{{{comma}\"record_error\":\"")), "{line}");
             assert!(line.ends_with("\"}\n") && !line.contains("true"), "{line}");
         }
     }

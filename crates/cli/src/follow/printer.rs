@@ -1,7 +1,4 @@
-//! What is done with an event? It becomes a line, which acknowledges it when it is out.
-//!
-//! Where only so many lines are wanted, no more events are under way than lines are missing: so the last
-//! line is the last event too, and nothing is read that would have to be read again.
+//! The handler of `follow`: prints events as lines, which ack the events once they are written.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,16 +9,16 @@ use wireproof::net::firehose::{
 };
 
 use super::line;
-use super::lines::Lines;
 use super::selection::Selection;
+use super::stats::RunStats;
 use super::status::Status;
-use super::watch::Watch;
+use super::writer::LineSender;
 
-/// Prints what it is given.
+/// Prints the events of a run.
 pub(super) struct Printer {
-    pub(super) lines: Lines<Ack>,
+    pub(super) lines: LineSender<Ack>,
     pub(super) selection: Selection,
-    pub(super) watch: Arc<Watch>,
+    pub(super) stats: Arc<RunStats>,
     pub(super) status: Status,
     pub(super) limit: Option<Limit>,
     pub(super) stop: StopSignal,
@@ -60,28 +57,28 @@ impl Limit {
 
 impl Handler for Printer {
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
-        self.watch.see(event.event, event.received);
-        let host = self.watch.host(event.host.0);
+        self.stats.sample_lag(event.event, event.received);
+        let host = self.stats.host(event.host.0);
         self.print(ack, |line| line::write(line, host, event, &self.selection), Self::count);
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
-        // No event: it is not counted.
+        // A resync is no event: the limit does not count it.
         self.print(ack, |line| line::write_resynced(line, resynced, &self.selection), |_, ack| ack);
     }
 
     fn resync_failed(&self, did: &str, why: &ResyncError) {
-        self.status.say_sometimes(&format!("{did} stays out of step: {why}"));
+        self.status.print_limited(&format!("{did}: the resync failed: {why}"));
     }
 
     fn notice(&self, notice: &Notice) {
-        self.watch.note(notice);
-        self.status.notice(&self.watch, notice);
+        self.stats.record(notice);
+        self.status.notice(&self.stats, notice);
     }
 }
 
 impl Printer {
-    /// Prints the line that `write` makes, if it makes one, after it has been counted.
+    /// Prints the line of `write` if it writes one, after counting it.
     fn print(
         &self,
         ack: Ack,
@@ -90,12 +87,12 @@ impl Printer {
     ) {
         LINE.with_borrow_mut(|line| {
             line.clear();
-            line.shrink_to(KEPT_BYTES);
+            line.shrink_to(RETAINED_BYTES);
             if !write(line) {
                 return ack.done();
             }
             self.lines.push(line, count(self, ack));
-            self.watch.lines.fetch_add(1, Relaxed);
+            self.stats.lines.fetch_add(1, Relaxed);
         });
     }
 
@@ -111,12 +108,12 @@ impl Printer {
 }
 
 thread_local! {
-    /// Where this thread makes its lines.
+    /// The line buffer of this thread.
     static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What of a long line's memory is kept for the next one.
-const KEPT_BYTES: usize = 1 << 20;
+/// Capacity kept of a long line for the next one, in bytes.
+const RETAINED_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Which events are wanted?
+//! The selection of accounts and collections by `--dids` and `--collections`.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,18 +7,18 @@ use wireproof::atproto::syntax::{Did, Nsid};
 
 use crate::failure::Failure;
 
-/// Accounts and collections. Events without an account are wanted always, events that are no commits
-/// whatever the collections.
+/// Selected accounts and collections. Events without an account are always selected, and collections
+/// select commits only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// All if there are none.
+    /// All accounts if empty.
     pub(super) dids: HashSet<String>,
-    /// Names of collections, and beginnings of names that end in a dot. All if there are none.
+    /// Names of collections, and prefixes that end in a dot. All collections if empty.
     pub(super) collections: Vec<String>,
 }
 
 impl Selection {
-    /// Reads what the arguments say.
+    /// Parses the arguments.
     pub(super) fn new(dids: &[String], collections: &[String]) -> Result<Self, Failure> {
         let mut all = HashSet::new();
         for text in dids {
@@ -36,18 +36,18 @@ impl Selection {
         self.dids.is_empty() || did.is_none_or(|did| self.dids.contains(did))
     }
 
-    /// Whether a commit with operations at these paths is wanted.
+    /// Whether a commit with operations at these paths is selected.
     pub(super) fn has_any<'p>(&self, mut paths: impl Iterator<Item = &'p str>) -> bool {
         self.collections.is_empty() || paths.any(|path| self.has_path(path))
     }
 
     pub(super) fn has_path(&self, path: &str) -> bool {
         let name = path.split_once('/').map_or(path, |(name, _)| name);
-        let is_named = |wanted: &String| match wanted.ends_with('.') {
-            true => name.starts_with(wanted.as_str()),
-            false => name == wanted,
+        let is_match = |selected: &String| match selected.ends_with('.') {
+            true => name.starts_with(selected.as_str()),
+            false => name == selected,
         };
-        self.collections.is_empty() || self.collections.iter().any(is_named)
+        self.collections.is_empty() || self.collections.iter().any(is_match)
     }
 }
 
@@ -70,14 +70,14 @@ fn did(text: &str, place: &str) -> Result<String, Failure> {
     }
 }
 
-/// `app.bsky.graph.*` becomes `app.bsky.graph.`, if names can begin so.
+/// `app.bsky.graph.*` becomes `app.bsky.graph.`, if it is the prefix of an NSID.
 fn collection(text: &str) -> Result<String, Failure> {
-    let (name, wanted) = match text.strip_suffix(".*") {
+    let (name, selected) = match text.strip_suffix(".*") {
         Some(start) => (format!("{start}.a.a"), format!("{start}.")),
         None => (text.to_owned(), text.to_owned()),
     };
     match Nsid::parse(&name) {
-        Ok(_) => Ok(wanted),
+        Ok(_) => Ok(selected),
         Err(error) => Err(Failure::Usage(format!("--collections: `{text}`: {error}"))),
     }
 }
@@ -93,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_for_is_everything() {
+    fn an_empty_selection_is_everything() {
         let all = selection(&[], &[]).unwrap();
         assert!(all.has_account(Some("did:web:a.test")) && all.has_account(None));
         assert!(all.has_any(std::iter::empty()) && all.has_path("a.b.c/self"));
     }
 
     #[test]
-    fn a_name_is_itself_and_a_prefix_ends_at_a_dot() {
+    fn a_name_matches_exactly_and_a_prefix_ends_at_a_dot() {
         let some = selection(&[], &["app.bsky.feed.post", "app.bsky.graph.*", "org.*"]).unwrap();
         assert!(some.has_path("app.bsky.feed.post/3k"));
         assert!(some.has_path("app.bsky.graph.follow/3k") && some.has_path("org.b.c/3k"));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_come_from_the_line_and_from_files() {
+    fn accounts_come_from_arguments_and_from_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("dids");
         std::fs::write(&path, "# ours\ndid:web:a.test\n\n  did:web:b.test  \n").unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_did_or_name_is_refused() {
+    fn malformed_dids_and_names_are_refused() {
         for (dids, collections) in
             [(&["x"][..], &[][..]), (&[], &["post"]), (&[], &["a..*"]), (&[], &["*"])]
         {

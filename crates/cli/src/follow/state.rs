@@ -1,30 +1,57 @@
-//! Where is the state file?
+//! The state file: its path, and its use as the journal of a run.
 
 use std::env;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use wireproof::net::firehose::{Journal, JournalError};
 use wireproof::store::{Options, Store};
+use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;
+use super::keys::StoredKeys;
 use crate::failure::Failure;
 
-/// Opens the state file in the folder that is given, or in the one for such things.
+/// Opens the state file in the given folder, or in the default one.
 pub(super) fn open(args: &FollowArgs) -> Result<Store, Failure> {
-    let folder = args.state.clone().map_or_else(usual, Ok)?;
-    let mut options = Options::default();
-    options.max_bytes = args.state_bytes;
-    Ok(Store::open(&folder.join(FILE), options)?)
+    let folder = args.state.clone().map_or_else(default_folder, Ok)?;
+    let options = Options { max_bytes: args.state_bytes, ..Options::default() };
+    Ok(Store::open(&folder.join("state.sqlite"), options)?)
 }
 
-fn usual() -> Result<PathBuf, Failure> {
+fn default_folder() -> Result<PathBuf, Failure> {
     let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let of_user = || variable("HOME").map(|home| home.join(".local").join("state"));
-    match variable("XDG_STATE_HOME").or_else(of_user) {
-        Some(folder) => Ok(folder.join("wireproof")),
-        None => {
-            Err(Failure::Usage("no home: say where to keep the place, with --state".to_owned()))
+    let in_home = || variable("HOME").map(|home| home.join(".local").join("state"));
+    let folder = variable("XDG_STATE_HOME").or_else(in_home);
+    let no_home =
+        || Failure::Usage("HOME is not set: name the state folder with --state".to_owned());
+    Ok(folder.ok_or_else(no_home)?.join("wireproof"))
+}
+
+/// The journal of a run: stores cursors and account states in one transaction, then keys.
+pub(super) struct StateJournal {
+    pub(super) store: Store,
+    /// `None` if keys are not stored.
+    pub(super) keys: Option<Arc<StoredKeys>>,
+    /// The cursor of a stream without a stored one.
+    pub(super) initial_cursor: Option<u64>,
+}
+
+impl Journal for StateJournal {
+    fn cursor(&self, stream: &str) -> Result<Option<u64>, JournalError> {
+        let stored = self.store.cursor(stream).map_err(JournalError::new)?;
+        Ok(stored.or(self.initial_cursor))
+    }
+
+    fn checkpoint(
+        &self,
+        cursors: &[(&str, u64)],
+        accounts: &[(Box<str>, AccountState)],
+    ) -> Result<(), JournalError> {
+        self.store.checkpoint(cursors, accounts).map_err(JournalError::new)?;
+        match &self.keys {
+            Some(keys) => keys.flush().map_err(JournalError::new),
+            None => Ok(()),
         }
     }
 }
-
-const FILE: &str = "state.sqlite";

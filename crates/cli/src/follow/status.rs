@@ -1,103 +1,97 @@
-//! How does a person see how it goes? A line on a terminal, and a line for what is out of the ordinary.
+//! Messages for a person on standard error: a status line, notices, and the end after a signal.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
+use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics, StopSignal};
 
-use super::watch::Watch;
+use super::stats::RunStats;
+use crate::failure::{Failure, INTERRUPTED};
+use crate::interrupt::Signals;
+use crate::progress::style;
+use crate::stream::notice_text;
 
-/// What is told on standard error. Clones tell on the same line.
+/// The status line. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Status {
     bar: ProgressBar,
-    rare: Arc<Mutex<Option<Instant>>>,
+    /// When a rate-limited message was last printed.
+    last_limited: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Status {
-    /// The line is shown where standard error is a terminal that the lines of standard output do not
-    /// go to.
+    /// A status line that is shown if standard error is a terminal and standard output is not.
     pub(super) fn new() -> Self {
-        let is_seen = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
+        let is_shown = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
         let target =
-            if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let style = ProgressStyle::with_template("{spinner} {wide_msg}").expect("one of ours");
-        let bar = ProgressBar::with_draw_target(None, target).with_style(style);
-        Self { bar, rare: Arc::default() }
+            if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        Self { bar: bar.with_style(style("{spinner} {wide_msg}")), last_limited: Arc::default() }
     }
 
-    /// Tells how it goes, for ever.
-    pub(super) async fn tell(&self, watch: &Watch, counters: &RunMetrics) -> Infallible {
-        let mut tick = tokio::time::interval(TICK);
-        let mut before = (Instant::now(), counters.snapshot().delivered);
+    /// Updates the status line forever.
+    pub(super) async fn update(&self, stats: &RunStats, metrics: &RunMetrics) -> Infallible {
+        let mut tick = tokio::time::interval(UPDATE_EVERY);
+        let mut last = (Instant::now(), metrics.snapshot().delivered);
         loop {
             tick.tick().await;
             if self.bar.is_hidden() {
                 continue;
             }
-            let counts = counters.snapshot();
-            let seconds = before.0.elapsed().as_secs_f64().max(0.001);
-            let rate = (counts.delivered - before.1) as f64 / seconds;
-            before = (Instant::now(), counts.delivered);
-            self.bar.set_message(text(watch, &counts, rate));
+            let snapshot = metrics.snapshot();
+            let seconds = last.0.elapsed().as_secs_f64().max(0.001);
+            let rate = (snapshot.delivered - last.1) as f64 / seconds;
+            last = (Instant::now(), snapshot.delivered);
+            self.bar.set_message(text(stats, &snapshot, rate));
             self.bar.tick();
         }
     }
 
-    /// Tells what a connection did, if a person wants to know.
-    pub(super) fn notice(&self, watch: &Watch, notice: &Notice) {
-        let host = watch.host(notice.host().0);
-        let Some(text) = super::notices::text(host, notice) else { return };
-        match super::notices::may_be_many(notice) {
-            true => self.say_sometimes(&text),
-            false => self.say(&text),
+    /// Prints a notice, if a person wants to know. Notices that a host can repeat at will are
+    /// rate-limited.
+    pub(super) fn notice(&self, stats: &RunStats, notice: &Notice) {
+        let Some(text) = notice_text(stats.host(notice.host().0), notice) else { return };
+        match notice {
+            Notice::Regressed { .. } | Notice::Reused { .. } | Notice::ServerInfo { .. } => {
+                self.print_limited(&text);
+            }
+            _ => self.print(&text),
         }
     }
 
-    /// A line for a person, unless there was one like this a moment ago: of what strangers can make as
-    /// much as they like.
-    pub(super) fn say_sometimes(&self, text: &str) {
-        if self.is_turn() {
-            self.say(text);
+    /// Prints a line, unless another one was printed by this function in the last 5 s.
+    pub(super) fn print_limited(&self, text: &str) {
+        let mut last = self.last_limited.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= LIMITED_EVERY) {
+            *last = Some(Instant::now());
+            drop(last);
+            self.print(text);
         }
     }
 
-    /// A line for a person, above the other one.
-    pub(super) fn say(&self, text: &str) {
-        self.bar.suspend(|| {
-            // If standard error is closed there is nobody to tell.
-            let _ = writeln!(anstream::stderr(), "wireproof: {text}");
-        });
+    /// Prints a line above the status line.
+    pub(super) fn print(&self, text: &str) {
+        self.bar.suspend(|| drop(writeln!(anstream::stderr(), "wireproof: {text}")));
     }
 
-    /// Clears the line.
+    /// Clears the status line.
     pub(super) fn end(&self) {
         self.bar.finish_and_clear();
     }
-
-    /// Whether something that may come often may be told again.
-    fn is_turn(&self) -> bool {
-        let mut last = self.rare.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_turn = last.is_none_or(|last| last.elapsed() >= SILENCE);
-        if is_turn {
-            *last = Some(Instant::now());
-        }
-        is_turn
-    }
 }
 
-fn text(watch: &Watch, counts: &MetricsSnapshot, rate: f64) -> String {
+fn text(stats: &RunStats, metrics: &MetricsSnapshot, rate: f64) -> String {
     let mut text = format!("{}/s", HumanCount(rate.round() as u64));
-    if let Some(lag) = watch.lag_seconds() {
+    if let Some(lag) = stats.lag_seconds() {
         let _ = write!(text, " · lag {lag:.1} s");
     }
     let mut groups = [("verified", 0), ("refused", 0), ("without a key", 0), ("other", 0)];
-    for (code, count) in &counts.verdicts {
+    for (code, count) in &metrics.verdicts {
         let group = match *code {
             "verified" | "verified/broken" | "verified/unmended" | "verified/unproved" => 0,
             "signature/no-key" => 2,
@@ -109,8 +103,8 @@ fn text(watch: &Watch, counts: &MetricsSnapshot, rate: f64) -> String {
     for (name, count) in groups.into_iter().filter(|(_, count)| *count > 0) {
         let _ = write!(text, " · {} {name}", HumanCount(count));
     }
-    let _ = write!(text, " · {} lines", HumanCount(watch.lines.load(Relaxed)));
-    for (name, count) in [("waiting", counts.in_flight), ("in resync", counts.awaiting_repo)] {
+    let _ = write!(text, " · {} lines", HumanCount(stats.lines.load(Relaxed)));
+    for (name, count) in [("in flight", metrics.in_flight), ("in resync", metrics.awaiting_repo)] {
         if count > 0 {
             let _ = write!(text, " · {} {name}", HumanCount(count as u64));
         }
@@ -118,5 +112,36 @@ fn text(watch: &Watch, counts: &MetricsSnapshot, rate: f64) -> String {
     text
 }
 
-const TICK: Duration = Duration::from_millis(500);
-const SILENCE: Duration = Duration::from_secs(5);
+/// Stops a run at the first SIGINT or SIGTERM, and ends the process at the second.
+#[derive(Clone, Debug)]
+pub(super) struct Shutdown(Arc<AtomicBool>);
+
+impl Shutdown {
+    /// Starts to listen for signals.
+    pub(super) fn listen(stop: StopSignal, status: Status) -> Self {
+        let requested = Arc::new(AtomicBool::new(false));
+        if let Ok(mut signals) = Signals::listen() {
+            let requested = Arc::clone(&requested);
+            tokio::spawn(async move {
+                signals.next().await;
+                requested.store(true, Relaxed);
+                stop.request();
+                status.print("finishing the events in flight; once more to end at once");
+                signals.next().await;
+                std::process::exit(i32::from(INTERRUPTED));
+            });
+        }
+        Self(requested)
+    }
+
+    /// The result of a run that ended without another failure.
+    pub(super) fn result(&self) -> Result<(), Failure> {
+        match self.0.load(Relaxed) {
+            true => Err(Failure::Interrupted),
+            false => Ok(()),
+        }
+    }
+}
+
+const UPDATE_EVERY: Duration = Duration::from_millis(500);
+const LIMITED_EVERY: Duration = Duration::from_secs(5);

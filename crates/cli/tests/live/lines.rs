@@ -1,12 +1,14 @@
-//! What does a line say?
+//! The lines of events of every kind and verdict, and the selection of events.
+
+use std::process::Command;
 
 use serde_json::Value;
-use simnet::servers::{AccountStatus, Fault, FaultSchedule, Server};
+use simnet::servers::{AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
 
-use crate::running::{Running, follow, lines, quiet, with_commits};
+use crate::{Running, follow, lines, quiet, stderr, with_commits};
 
 #[test]
-fn a_commit_says_who_changed_what_and_that_it_is_proved() {
+fn a_commit_has_account_operations_and_verdict() {
     let (sim, dir) = (with_commits(40), tempfile::tempdir().unwrap());
     let printed = lines(follow(&sim, dir.path(), &["--events", "40"]));
     assert!(printed.len() >= 40);
@@ -30,12 +32,12 @@ fn a_commit_says_who_changed_what_and_that_it_is_proved() {
             );
         }
     }
-    let is_whole = |op: &Value| op["record"]["$type"] == op["collection"];
-    assert!(printed.iter().any(|line| is_whole(&line["ops"][0])));
+    let has_type = |op: &Value| op["record"]["$type"] == op["collection"];
+    assert!(printed.iter().any(|line| has_type(&line["ops"][0])));
 }
 
 #[test]
-fn what_is_signed_by_another_key_is_refused_without_its_records() {
+fn a_commit_signed_by_another_key_is_refused_without_its_records() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ALWAYS);
     sim.write_commits(5);
@@ -45,24 +47,24 @@ fn what_is_signed_by_another_key_is_refused_without_its_records() {
             (&line["verdict"], &line["code"]),
             (&"refused".into(), &"signature/wrong".into())
         );
-        assert!(line["reason"].is_string() && line.get("ops").is_none(), "{line}");
+        assert!(line["message"].is_string() && line.get("ops").is_none(), "{line}");
     }
     assert_eq!(sim.faults().unfired(), []);
 }
 
 #[test]
-fn without_the_directory_it_says_that_the_key_is_unknown_and_why() {
+fn without_the_directory_the_verdict_is_an_unknown_key_with_the_cause() {
     let (sim, dir) = (with_commits(3), tempfile::tempdir().unwrap());
     sim.stop_server(Server::Plc).unwrap();
     let printed = lines(follow(&sim, dir.path(), &["--events", "3"]));
     for line in &printed {
         assert_eq!(line["verdict"], "unknown-key", "{line}");
-        assert!(line["reason"].is_string() && line.get("ops").is_none(), "{line}");
+        assert!(line["message"].is_string() && line.get("ops").is_none(), "{line}");
     }
 }
 
 #[test]
-fn nobody_is_asked_for_what_is_not_to_be_judged() {
+fn without_verification_no_key_is_looked_up() {
     let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
     let printed = lines(follow(&sim, dir.path(), &["--events", "10", "--no-verify"]));
     assert!(printed.iter().all(|line| line["verdict"] == "not-asked" && line["ops"].is_array()));
@@ -93,7 +95,7 @@ fn events_of_every_kind_have_a_line() {
 }
 
 #[test]
-fn only_what_was_asked_for_is_printed_and_all_of_it_is_acknowledged() {
+fn only_selected_events_are_printed_and_all_events_are_acked() {
     let (sim, dir) = (with_commits(60), tempfile::tempdir().unwrap());
     let did = sim.account(3).did;
     let all = lines(follow(&sim, &dir.path().join("all"), &["--events", "60"]));
@@ -107,7 +109,7 @@ fn only_what_was_asked_for_is_printed_and_all_of_it_is_acknowledged() {
     let mut command = follow(&sim, dir.path(), &[]);
     command.current_dir(dir.path()).args(&likes[..2]);
     let mut running = Running::start(command);
-    // Behind what was handled, nothing is left out.
+    // Events that are not selected are acked too, so that the stream advances.
     sim.write_commits(30);
     for line in running.take(5) {
         let ops = line["ops"].as_array().unwrap();
@@ -116,7 +118,7 @@ fn only_what_was_asked_for_is_printed_and_all_of_it_is_acknowledged() {
 }
 
 #[test]
-fn frames_that_cannot_be_read_are_printed_as_they_came() {
+fn undecodable_frames_are_printed_with_their_bytes() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     sim.faults().enable(Server::Relay(0), Fault::GarbageFrame, FaultSchedule::ONCE);
     sim.write_commits(4);
@@ -124,5 +126,70 @@ fn frames_that_cannot_be_read_are_printed_as_they_came() {
     let printed = running.take(5);
     let garbage = printed.iter().find(|line| line["kind"] == "undecodable").unwrap();
     assert_eq!(garbage["verdict"], "refused");
-    assert!(garbage["frame"]["$bytes"].is_string() && garbage["reason"].is_string(), "{garbage}");
+    assert!(garbage["frame"]["$bytes"].is_string() && garbage["message"].is_string(), "{garbage}");
+}
+
+const PDS: Server = Server::Pds(0);
+const RELAY: Server = Server::Relay(0);
+
+fn two_pds_network() -> Simulation {
+    let (pds, jetstreams, prepared) = (2, 0, 40);
+    let spec = Spec {
+        accounts: 6,
+        records: 5,
+        pds,
+        jetstreams,
+        initial_commits: prepared,
+        ..Spec::default()
+    };
+    Simulation::start(spec).unwrap()
+}
+
+/// The codes of all events of a server.
+fn codes(sim: &Simulation, server: Server, args: &[&str]) -> Vec<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let (count, port) = (sim.sent_count(server).to_string(), sim.port(PDS).to_string());
+    command.args(["follow", "--cursor", "oldest", "--events", &count]);
+    command.args(["--host", &sim.url(server), "--plc", &sim.url(Server::Plc)]);
+    command.args(["--development-port", &port, "--state"]).arg(dir.path()).args(args);
+    let printed = lines(command);
+    assert!(!printed.is_empty());
+    printed.into_iter().map(|line| line["code"].clone()).collect()
+}
+
+#[test]
+fn with_pds_events_of_the_servers_own_accounts_are_verified() {
+    let sim = two_pds_network();
+    assert!(codes(&sim, PDS, &["--pds"]).iter().all(|code| code == "verified"));
+}
+
+#[test]
+fn with_pds_events_of_accounts_on_other_servers_are_refused() {
+    let sim = two_pds_network();
+    // A relay is the server of no account, and without --pds need not be.
+    assert!(codes(&sim, RELAY, &["--pds"]).iter().all(|code| code == "event/host"));
+    assert!(codes(&sim, RELAY, &[]).iter().all(|code| code == "verified"));
+}
+
+#[test]
+fn with_pds_an_account_that_has_migrated_here_is_resolved_again() {
+    let sim = two_pds_network();
+    sim.faults().enable(Server::Plc, Fault::PrivateHost, FaultSchedule::ONCE);
+    assert!(codes(&sim, PDS, &["--pds"]).iter().all(|code| code == "verified"));
+    assert_eq!(sim.faults().unfired(), []);
+    sim.faults().enable(Server::Plc, Fault::PrivateHost, FaultSchedule::ALWAYS);
+    assert!(codes(&sim, PDS, &["--pds"]).iter().all(|code| code == "event/host"));
+}
+
+#[test]
+fn pds_requires_one_named_server() {
+    let (sim, dir) = (two_pds_network(), tempfile::tempdir().unwrap());
+    let second = sim.url(Server::Pds(1));
+    for args in [&["--pds", "--host", &second][..], &["--pds", "--jetstream"]] {
+        let output = follow(&sim, dir.path(), args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains("--pds"), "{}", stderr(&output));
+    }
+    assert_eq!(sim.connection_count(), 0);
 }

@@ -1,26 +1,136 @@
-//! What do commands print of a network, and what have they kept when they end?
+//! `follow`, `capture` and interrupted downloads against a simulated network on loopback, run as processes.
 //!
-//! | module | what it asks |
+//! | module | |
 //! |---|---|
-//! | `jetstreams` | the lines of what nobody signed |
-//! | `lines` | what a line says of an event, of whatever kind and verdict |
-//! | `places` | where a run goes on, and how it ends: interrupted, refused, out of disk |
-//! | `servers` | whose accounts a server may tell of |
-//! | `watching` | what Prometheus gets |
-//! | `interrupting` | what a `verify` leaves behind that is interrupted |
-//! | `encrypted` | streams and directories over TLS, and whose certificates are taken |
-//! | `capturing` | the files of a capture, and that the benchmark takes them |
-//!
-//! The network is the simulated one, on loopback; the command is a process of its own.
+//! | `lines` | the lines of events of every kind and verdict |
+//! | `jetstream` | the lines of `follow --jetstream` |
+//! | `resume` | where a run resumes, and how it ends: interrupted, refused, disk full |
+//! | `metrics` | the Prometheus endpoint |
+//! | `tls` | streams and directories over TLS, and trusted authorities |
+//! | `files` | the files of `capture`, and those of an interrupted `verify` |
 
 #![forbid(unsafe_code)]
 
-mod capturing;
-mod encrypted;
-mod interrupting;
-mod jetstreams;
+mod files;
+mod jetstream;
 mod lines;
-mod places;
-mod running;
-mod servers;
-mod watching;
+mod metrics;
+mod resume;
+mod tls;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+use simnet::servers::{Server, Simulation, Spec};
+
+/// A small network with a relay, and without writes.
+fn quiet() -> Simulation {
+    let spec = Spec { accounts: 6, records: 5, pds: 1, jetstreams: 0, ..Spec::default() };
+    Simulation::start(spec).unwrap()
+}
+
+/// The same with commits that the relay replays.
+fn with_commits(prepared: usize) -> Simulation {
+    let spec = Spec {
+        accounts: 6,
+        records: 5,
+        pds: 1,
+        jetstreams: 0,
+        initial_commits: prepared,
+        ..Spec::default()
+    };
+    Simulation::start(spec).unwrap()
+}
+
+/// A command about the first relay of a network.
+fn wireproof(sim: &Simulation, command: &str, args: &[&str]) -> Command {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let port = sim.port(Server::Pds(0)).to_string();
+    process.arg(command).args(["--host", &sim.url(Server::Relay(0))]);
+    process.args(["--plc", &sim.url(Server::Plc), "--development-port", &port]).args(args);
+    process.args(["--backoff-first-ms", "10", "--backoff-max-ms", "100"]);
+    process.env("XDG_CONFIG_HOME", "/nonexistent");
+    process
+}
+
+/// `follow` from the oldest event of the relay, with its state in `dir`.
+fn follow(sim: &Simulation, dir: &Path, args: &[&str]) -> Command {
+    let mut command = wireproof(sim, "follow", &["--cursor", "oldest"]);
+    command.arg("--state").arg(dir.join("state")).args(args);
+    command
+}
+
+/// The lines of a `follow` that ends by itself.
+fn lines(mut command: Command) -> Vec<Value> {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    parsed(&output.stdout)
+}
+
+fn parsed(out: &[u8]) -> Vec<Value> {
+    let lines = str::from_utf8(out).unwrap().lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn seqs(lines: &[Value]) -> Vec<u64> {
+    lines.iter().filter_map(|line| line["seq"].as_u64()).collect()
+}
+
+/// A running `follow`. Dropping it kills the process.
+struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    /// Waits for the next lines.
+    fn take(&mut self, count: usize) -> Vec<Value> {
+        let next = |_| {
+            let mut line = String::new();
+            assert!(self.out.read_line(&mut line).unwrap() > 0, "the process has ended");
+            serde_json::from_str(&line).unwrap()
+        };
+        (0..count).map(next).collect()
+    }
+
+    /// Waits for a line of standard error with this text.
+    fn wait_for_stderr(&mut self, text: &str) -> String {
+        let errors = BufReader::new(self.child.stderr.as_mut().unwrap());
+        let mut lines = errors.lines().map(Result::unwrap);
+        lines.find(|line| line.contains(text)).expect("a line with this text")
+    }
+
+    /// Sends SIGINT, and returns the remaining lines and the exit code.
+    fn interrupt(mut self) -> (Vec<Value>, Option<i32>) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        let mut rest = Vec::new();
+        self.out.read_to_end(&mut rest).unwrap();
+        (parsed(&rest), self.child.wait().unwrap().code())
+    }
+
+    /// Kills the process, as a power cut would.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

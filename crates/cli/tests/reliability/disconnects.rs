@@ -1,4 +1,4 @@
-//! Is every event delivered, in its account's order, through disconnects, other hosts and a kill?
+//! Every event is delivered in its account's order through disconnects, host switches and a kill.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,12 +6,11 @@ use std::time::Duration;
 use simnet::random::{Random, Seed};
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec, WriteRate};
 
-use crate::child::{self, Follow};
-use crate::heard::Heard;
-use crate::ledger::Ledger;
-use crate::{scaled, state, tell};
+use crate::event_log::EventLog;
+use crate::follow::{self, Follow, PrintedLine};
+use crate::{report, scaled};
 
-/// Events that are told, disconnects among them, and where the rest happens.
+/// The number of events and disconnects, and the randomness of their places.
 struct Plan {
     events: u64,
     disconnects: u64,
@@ -28,62 +27,62 @@ fn every_event_is_delivered_through_disconnects_two_host_switches_and_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let sim = sim();
     let mut run = Run::start(&sim, folder.path());
-    for (at, trouble) in plan.troubles() {
+    for (at, disruption) in plan.disruptions() {
         run.reach(at);
-        run.suffer(trouble);
+        run.disrupt(disruption);
     }
     run.reach(plan.events);
-    let heard = run.finish();
+    let printed = run.finish();
 
-    let ledger = Ledger::of(&sim);
-    let hearing = ledger.check(&heard);
+    let log = EventLog::of(&sim);
+    let deliveries = log.check(&printed);
     for relay in RELAYS {
-        let (port, cursor) = (sim.port(relay), state::cursor(folder.path(), &sim, relay));
-        ledger.check_cursor(port, cursor, &heard);
+        let (port, cursor) = (sim.port(relay), follow::stored_cursor(folder.path(), &sim, relay));
+        log.check_cursor(port, cursor, &printed);
     }
-    assert!(hearing.told as u64 >= plan.events);
+    assert!(deliveries.events as u64 >= plan.events);
     assert_eq!(sim.faults().unfired(), []);
-    tell(&format!(
+    report(&format!(
         "{} events through {} disconnects, 2 host switches and a kill: none missing, {} delivered again",
-        hearing.told, plan.disconnects, hearing.again
+        deliveries.events, plan.disconnects, deliveries.repeated
     ));
 }
 
-/// Something that happens to a reader.
+/// A disruption of the reader or its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trouble {
-    /// The server goes away with all its connections, and comes back.
-    Gone,
-    /// The stream ends in order.
+enum Disruption {
+    /// The server stops with all its connections, and restarts.
+    Restart,
+    /// The stream is closed.
     Close,
     /// The stream ends with an error.
     ErrorFrame,
-    /// The stream ends in order, and the next one at this byte.
+    /// The stream is closed, and the next one is cut at this byte.
     Cut(u64),
-    /// The host is away until another one is followed.
+    /// The host is down until another one is followed.
     Switch,
-    /// The reader is killed, and started again.
+    /// The reader is killed and restarted.
     Kill,
 }
 
 impl Plan {
-    /// Troubles, and the events behind which they come.
-    fn troubles(&self) -> Vec<(u64, Trouble)> {
+    /// Disruptions, and the events behind which they come.
+    fn disruptions(&self) -> Vec<(u64, Disruption)> {
         let mut random = self.random.clone();
-        let mut troubles = vec![Trouble::Switch, Trouble::Switch, Trouble::Kill];
+        let mut disruptions = vec![Disruption::Switch, Disruption::Switch, Disruption::Kill];
         let mut left = self.disconnects;
         while left > 0 {
-            let trouble = match random.below(4) {
-                0 if left > 1 => Trouble::Cut(random.between(1, 200_000)),
-                1 => Trouble::Close,
-                2 => Trouble::ErrorFrame,
-                _ => Trouble::Gone,
+            let disruption = match random.below(4) {
+                0 if left > 1 => Disruption::Cut(random.between(1, 200_000)),
+                1 => Disruption::Close,
+                2 => Disruption::ErrorFrame,
+                _ => Disruption::Restart,
             };
-            left -= if matches!(trouble, Trouble::Cut(_)) { 2 } else { 1 };
-            troubles.push(trouble);
+            left -= if matches!(disruption, Disruption::Cut(_)) { 2 } else { 1 };
+            disruptions.push(disruption);
         }
-        let mut placed: Vec<(u64, Trouble)> = { troubles.into_iter() }
-            .map(|trouble| (random.between(self.events / 50, self.events), trouble))
+        let mut placed: Vec<(u64, Disruption)> = { disruptions.into_iter() }
+            .map(|disruption| (random.between(self.events / 50, self.events), disruption))
             .collect();
         placed.sort_unstable_by_key(|(at, _)| *at);
         placed
@@ -95,10 +94,10 @@ struct Run<'w> {
     sim: &'w Simulation,
     state: &'w Path,
     follow: Option<Follow>,
-    /// Which process it is.
+    /// Number of the process.
     number: usize,
-    /// What the ones before have printed.
-    before: Vec<Heard>,
+    /// Lines of earlier processes.
+    before: Vec<PrintedLine>,
 }
 
 impl<'w> Run<'w> {
@@ -110,7 +109,7 @@ impl<'w> Run<'w> {
     }
 
     fn spawn(&mut self) {
-        let command = child::command(self.sim, self.state, &[]);
+        let command = follow::command(self.sim, self.state, &[]);
         self.follow = Some(Follow::spawn(command, self.number));
         self.number += 1;
     }
@@ -131,7 +130,7 @@ impl<'w> Run<'w> {
         followed.expect("one was awaited")
     }
 
-    /// Goes on until so many events have been told, and what is told now is heard.
+    /// Waits until `events` events have been sent, and new lines are printed.
     fn reach(&mut self, events: u64) {
         let (sim, relay) = (self.sim, self.relay());
         let count = self.follow().count();
@@ -139,94 +138,98 @@ impl<'w> Run<'w> {
         self.follow().wait_until("a line", |follow| follow.count() > count);
     }
 
-    fn suffer(&mut self, trouble: Trouble) {
+    fn disrupt(&mut self, disruption: Disruption) {
         let faults = self.sim.faults();
         let relay = self.relay();
-        match trouble {
-            Trouble::Gone => {
+        match disruption {
+            Disruption::Restart => {
                 self.sim.stop_server(relay).unwrap();
                 self.sim.start_server(relay).unwrap();
-                self.go_on();
+                self.wait_for_line();
             }
-            Trouble::Close => self.strike(Fault::Close, FaultSchedule::ONCE),
-            Trouble::ErrorFrame => self.strike(Fault::ErrorFrame, FaultSchedule::ONCE),
-            Trouble::Cut(bytes) => {
+            Disruption::Close => self.inject(Fault::Close, FaultSchedule::ONCE),
+            Disruption::ErrorFrame => self.inject(Fault::ErrorFrame, FaultSchedule::ONCE),
+            Disruption::Cut(bytes) => {
                 let cut = faults.fired(relay, Fault::Cut);
                 faults.enable(relay, Fault::Cut, FaultSchedule::ONCE.with_amount(bytes));
-                self.strike(Fault::Close, FaultSchedule::ONCE);
+                self.inject(Fault::Close, FaultSchedule::ONCE);
                 let sim = self.sim;
                 let is_cut = |_: &Follow| sim.faults().fired(relay, Fault::Cut) > cut;
                 self.follow().wait_until("the cut", is_cut);
-                self.go_on();
+                self.wait_for_line();
             }
-            Trouble::Switch => self.switch(),
-            Trouble::Kill => self.kill(),
+            Disruption::Switch => self.switch(),
+            Disruption::Kill => self.kill(),
         }
     }
 
-    fn strike(&mut self, fault: Fault, dose: FaultSchedule) {
+    fn inject(&mut self, fault: Fault, dose: FaultSchedule) {
         let (sim, relay) = (self.sim, self.relay());
         let before = sim.faults().fired(relay, fault);
         sim.faults().enable(relay, fault, dose);
         let has_fired = |_: &Follow| sim.faults().fired(relay, fault) > before;
         self.follow().wait_until(fault.name(), has_fired);
-        self.go_on();
+        self.wait_for_line();
     }
 
-    /// Waits until something is heard again.
-    fn go_on(&mut self) {
+    /// Waits for a new line.
+    fn wait_for_line(&mut self) {
         let count = self.follow().count();
         self.follow().wait_until("another line", |follow| follow.count() > count);
     }
 
     fn switch(&mut self) {
-        let away = self.relay();
-        self.sim.stop_server(away).unwrap();
+        let stopped = self.relay();
+        self.sim.stop_server(stopped).unwrap();
         let sim = self.sim;
-        self.follow().wait_until("the end", |_| sim.backlogs(away).is_empty());
-        assert_ne!(self.relay(), away);
-        self.go_on();
-        self.sim.start_server(away).unwrap();
+        self.follow().wait_until("the end", |_| sim.backlogs(stopped).is_empty());
+        assert_ne!(self.relay(), stopped);
+        self.wait_for_line();
+        self.sim.start_server(stopped).unwrap();
     }
 
-    /// Kills the reader, and starts another one, which begins with the first host.
+    /// Kills the reader, and starts another one, which starts with the first host.
     fn kill(&mut self) {
         let killed = self.follow.take().expect("a reader that runs");
         self.before.extend(killed.kill());
-        // Nobody tells anything while it is looked at.
+        // No events are sent during the comparison.
         self.sim.set_write_rate(WriteRate::Off);
-        let ledger = Ledger::of(self.sim);
+        let log = EventLog::of(self.sim);
         for relay in RELAYS {
-            let cursor = state::cursor(self.state, self.sim, relay);
-            ledger.check_cursor(self.sim.port(relay), cursor, &self.before);
+            let cursor = follow::stored_cursor(self.state, self.sim, relay);
+            log.check_cursor(self.sim.port(relay), cursor, &self.before);
         }
         self.spawn();
         self.sim.set_write_rate(WriteRate::MatchReaders);
-        self.go_on();
+        self.wait_for_line();
     }
 
-    /// Lets everything be read that was told, and ends.
-    fn finish(mut self) -> Vec<Heard> {
+    /// Waits for the last event, and ends the reader.
+    fn finish(mut self) -> Vec<PrintedLine> {
         self.sim.set_write_rate(WriteRate::Off);
         let (sim, relay) = (self.sim, self.relay());
         let last = sim.last_seq(relay);
-        let is_last = |heard: &Heard| heard.seq == Some(last);
+        let is_last = |printed: &PrintedLine| printed.seq == Some(last);
         let mut from = 0;
         self.follow().wait_until("the last event", |follow| {
-            let heard = follow.heard_from(from);
-            from += heard.len();
-            heard.iter().any(is_last)
+            let printed = follow.lines_from(from);
+            from += printed.len();
+            printed.iter().any(is_last)
         });
-        std::thread::sleep(SETTLING);
+        std::thread::sleep(SETTLE_TIME);
         let ended = self.follow.take().expect("a reader that runs").interrupt();
-        assert!(ended.has_ended_well(), "{}: {}", ended.status, ended.errors);
-        assert_eq!(state::cursor(self.state, sim, relay), Some(last), "all is acknowledged");
-        self.before.extend(ended.heard);
+        assert!(ended.is_orderly(), "{}: {}", ended.status, ended.errors);
+        assert_eq!(
+            follow::stored_cursor(self.state, sim, relay),
+            Some(last),
+            "all events are acked"
+        );
+        self.before.extend(ended.printed);
         self.before
     }
 }
 
-/// Two relays; what they keep is more than is told while one of them is away.
+/// Two relays that retain more events than are sent while one of them is down.
 fn sim() -> Simulation {
     let spec =
         Spec { accounts: 200, records: 10, relays: 2, retained_events: 30_000, ..Spec::default() };
@@ -235,5 +238,5 @@ fn sim() -> Simulation {
 
 const RELAYS: [Server; 2] = [Server::Relay(0), Server::Relay(1)];
 
-/// The last event may overtake others of other accounts.
-const SETTLING: Duration = Duration::from_millis(500);
+/// Time for events that the last one has overtaken.
+const SETTLE_TIME: Duration = Duration::from_millis(500);

@@ -1,17 +1,16 @@
-//! What happens when a cursor cannot be stored?
+//! A cursor that cannot be stored ends the run with exit code 4, and the stored one stays.
 
 use std::process::Command;
 
 use simnet::servers::{Server, Simulation, Spec, WriteRate};
 
-use crate::child::{self, Follow};
-use crate::ledger::Ledger;
-use crate::state;
+use crate::event_log::EventLog;
+use crate::follow::{self, Follow};
 
 const RELAY: Server = Server::Relay(0);
 
 #[test]
-fn a_cursor_that_cannot_be_stored_ends_it_with_code_4_and_is_as_it_was() {
+fn a_cursor_that_cannot_be_stored_ends_the_run_with_exit_code_4_and_is_unchanged() {
     let spec = Spec { accounts: 300, records: 3, jetstreams: 0, ..Spec::default() };
     let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
     sim.set_write_rate(WriteRate::MatchReaders);
@@ -20,25 +19,25 @@ fn a_cursor_that_cannot_be_stored_ends_it_with_code_4_and_is_as_it_was() {
     let ended = follow.wait();
     sim.set_write_rate(WriteRate::Off);
     assert_eq!(ended.status.code(), Some(4), "{}", ended.errors);
-    let cursor = state::cursor(folder.path(), &sim, RELAY);
-    Ledger::of(&sim).check_cursor(sim.port(RELAY), cursor, &ended.heard);
+    let cursor = follow::stored_cursor(folder.path(), &sim, RELAY);
+    EventLog::of(&sim).check_cursor(sim.port(RELAY), cursor, &ended.printed);
 
-    // With room again, it goes on from there.
-    let mut follow = Follow::spawn(child::command(&sim, folder.path(), &[]), 1);
+    // With enough space the next run resumes there.
+    let mut follow = Follow::spawn(follow::command(&sim, folder.path(), &[]), 1);
     let last = sim.last_seq(RELAY);
     follow.wait_until("the last event", |follow| {
-        follow.heard_from(0).iter().any(|heard| heard.seq == Some(last))
+        follow.lines_from(0).iter().any(|printed| printed.seq == Some(last))
     });
-    let heard = [ended.heard, follow.interrupt().heard].concat();
-    Ledger::of(&sim).check(&heard);
+    let printed = [ended.printed, follow.interrupt().printed].concat();
+    EventLog::of(&sim).check(&printed);
 }
 
-/// The command, whose files may not become longer than 64 KiB: that is how a full disk looks to it.
+/// The command with files limited to 64 KiB, which fail like a full disk.
 fn limited(sim: &Simulation, folder: &tempfile::TempDir) -> Command {
     let mut command = Command::new("sh");
-    // The signal that comes with the error would end it before it could say why.
+    // SIGXFSZ would end the process before it can report the error.
     let script = "trap '' XFSZ; ulimit -f 128; exec \"$@\"";
     command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_wireproof"), "follow"]);
-    command.args(child::follow_args(sim, folder.path()));
+    command.args(follow::args(sim, folder.path()));
     command
 }

@@ -1,24 +1,22 @@
-//! Does `follow` lose nothing, whatever happens to it?
+//! Reliability of `follow`: no event is lost.
 //!
-//! Each test drives the command's binary as a child process against a simulated network in this one,
-//! and holds what it printed against what the network told.
+//! Each test runs the command as a child process against a simulated network in the test process, and
+//! compares the printed lines with the events that the network sent.
 //!
-//! | module | what it asks |
+//! | module | claim |
 //! |---|---|
-//! | `disconnects` | is every event delivered through disconnects, other hosts and a kill? |
-//! | `slow_reader` | does a slow reader slow the server down, and not fill our memory? |
-//! | `stalled_resync` | does an account whose repository does not come hold up others? |
-//! | `misbehaviour` | is whatever a server sends told, and is silence noticed? |
-//! | `full_disk` | what happens when a cursor cannot be stored? |
+//! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
+//! | `slow_reader` | a slow reader slows the server down, in bounded memory |
+//! | `stalled_resync` | an account with a stalled resync does not delay others |
+//! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
+//! | `full_disk` | a cursor that cannot be stored ends the run |
 //!
-//! They are short by default; with `WIREPROOF_SOAK=1`, as `cargo xtask soak` runs them, they are whole.
+//! The tests are short by default; `WIREPROOF_SOAK=1`, as set by `cargo xtask soak`, runs them in full.
 
 #![forbid(unsafe_code)]
 
-mod child;
-mod heard;
-mod ledger;
-mod state;
+mod event_log;
+mod follow;
 
 mod disconnects;
 mod full_disk;
@@ -26,13 +24,13 @@ mod misbehaviour;
 mod slow_reader;
 mod stalled_resync;
 
-/// The first if the tests are short, the second if they are whole.
+/// The first value for short tests, the second for full ones.
 fn scaled<T>(short: T, whole: T) -> T {
     let is_whole = std::env::var_os("WIREPROOF_SOAK").is_some_and(|value| value == "1");
     if is_whole { whole } else { short }
 }
 
-/// What a test found, for whoever writes it down.
-fn tell(figure: &str) {
+/// Prints the figure of a test.
+fn report(figure: &str) {
     println!("figure: {figure}");
 }

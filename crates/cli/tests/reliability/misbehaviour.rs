@@ -1,9 +1,9 @@
-//! Is whatever a server sends told, and is silence noticed?
+//! Faulty frames and silence are reported, and lose no event.
 
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 
-use crate::child::{self, Follow};
-use crate::ledger::Ledger;
+use crate::event_log::EventLog;
+use crate::follow::{self, Follow};
 
 const RELAY: Server = Server::Relay(0);
 
@@ -14,25 +14,24 @@ fn sim() -> Simulation {
 }
 
 fn follow(sim: &Simulation, state: &tempfile::TempDir, args: &[&str]) -> Follow {
-    Follow::spawn(child::command(sim, state.path(), args), 0)
+    Follow::spawn(follow::command(sim, state.path(), args), 0)
 }
 
 #[test]
-fn silence_for_the_idle_time_is_an_error_behind_which_it_reconnects() {
+fn silence_for_the_idle_time_is_an_error_and_followed_by_a_reconnection() {
     let (sim, folder) = (sim(), tempfile::tempdir().unwrap());
     sim.faults().enable(RELAY, Fault::Stall, FaultSchedule::ONCE.after(9));
     let mut follow = follow(&sim, &folder, &["--idle-seconds", "1"]);
     follow.wait_for(40);
     assert_eq!(sim.faults().unfired(), []);
     let ended = follow.interrupt();
-    let hearing = Ledger::of(&sim).check(&ended.heard);
-    assert_eq!((hearing.told, hearing.again), (40, 0));
+    let deliveries = EventLog::of(&sim).check(&ended.printed);
+    assert_eq!((deliveries.events, deliveries.repeated), (40, 0));
     assert!(ended.errors.contains("no byte for 1s"), "{}", ended.errors);
 }
 
-/// Each of these is told with the host, and nothing that was right is lost by it.
 #[test]
-fn whatever_a_server_sends_is_told_and_loses_nothing() {
+fn faulty_frames_lose_no_valid_event() {
     let faults = [
         Fault::GarbageFrame,
         Fault::OversizedFrame,
@@ -49,12 +48,12 @@ fn whatever_a_server_sends_is_told_and_loses_nothing() {
         let mut follow = follow(&sim, &folder, &[]);
         let last = sim.last_seq(RELAY);
         follow.wait_until(fault.name(), |follow| {
-            follow.heard_from(0).iter().any(|heard| heard.seq == Some(last))
+            follow.lines_from(0).iter().any(|printed| printed.seq == Some(last))
         });
         assert_eq!(sim.faults().unfired(), [], "{}", fault.name());
         let ended = follow.interrupt();
-        assert!(ended.has_ended_well(), "{}: {}", fault.name(), ended.errors);
-        let told = Ledger::of(&sim).check_heard(&ended.heard);
-        assert_eq!(told, 40, "{}", fault.name());
+        assert!(ended.is_orderly(), "{}: {}", fault.name(), ended.errors);
+        let delivered = EventLog::of(&sim).check_delivered(&ended.printed);
+        assert_eq!(delivered, 40, "{}", fault.name());
     }
 }

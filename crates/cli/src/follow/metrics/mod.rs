@@ -1,8 +1,5 @@
-//! What does Prometheus get? A page of text at `/metrics`, for this machine alone.
+//! The Prometheus endpoint of a run: `/metrics` on a loopback address.
 
-mod hosts;
-mod jetstream;
-mod page;
 mod series;
 
 use std::convert::Infallible;
@@ -24,56 +21,55 @@ use tokio::net::TcpListener;
 use super::status::Status;
 use crate::failure::Failure;
 
-pub(super) use jetstream::JetstreamSeries;
-pub(super) use series::Series;
+pub(super) use series::{FirehoseSeries, JetstreamCounts, JetstreamSeries};
 
-/// The page, and where it is to be had.
+/// The endpoint with its series.
 pub(super) struct Metrics {
     listener: TcpListener,
     registry: Registry,
 }
 
 impl Metrics {
-    /// Takes the address, which must be of this machine: what is counted is nobody else's business.
-    pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    /// Binds the address, if one is given. It must be a loopback address.
+    pub(super) async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
+        let Some(address) = address else { return Ok(None) };
         if !address.ip().is_loopback() {
-            let what = format!("--metrics {address}: not an address of this machine");
-            return Err(Failure::Usage(what));
+            return Err(Failure::Usage(format!("--metrics {address}: not a loopback address")));
         }
         let failed = |error| Failure::Local(format!("--metrics {address}: {error}"));
-        TcpListener::bind(address).await.map_err(failed)
+        TcpListener::bind(address).await.map(Some).map_err(failed)
     }
 
-    /// Tells these series to whoever asks at `listener`, and a person where that is.
+    /// An endpoint at `listener`; prints its URL.
     pub(super) fn new(listener: TcpListener, series: impl Collector, status: &Status) -> Self {
         if let Ok(address) = listener.local_addr() {
-            status.say(&format!("metrics at http://{address}/metrics"));
+            status.print(&format!("metrics at http://{address}/metrics"));
         }
         let mut registry = Registry::with_prefix("wireproof");
         registry.register_collector(Box::new(series));
         Self { listener, registry }
     }
 
-    /// Answers for ever; if nobody may ask, is silent for ever.
+    /// Serves requests forever; without an endpoint, waits forever.
     pub(super) async fn serve(metrics: Option<Self>) -> Infallible {
         match metrics {
-            Some(metrics) => metrics.answer_all().await,
+            Some(metrics) => metrics.accept_all().await,
             None => std::future::pending().await,
         }
     }
 
-    async fn answer_all(self) -> Infallible {
+    async fn accept_all(self) -> Infallible {
         let registry = Arc::new(self.registry);
         loop {
-            // What fails here is one connection; the next one may not.
+            // A failed accept concerns one connection.
             let Ok((stream, _)) = self.listener.accept().await else {
                 tokio::task::yield_now().await;
                 continue;
             };
             let registry = Arc::clone(&registry);
             let service = service_fn(move |request| {
-                let answer = answer(&request, &registry);
-                async move { Ok::<_, Infallible>(answer) }
+                let response = respond(&request, &registry);
+                async move { Ok::<_, Infallible>(response) }
             });
             let mut server = http1::Builder::new();
             server.timer(TokioTimer::new()).keep_alive(false);
@@ -82,7 +78,7 @@ impl Metrics {
     }
 }
 
-fn answer<B>(request: &Request<B>, registry: &Registry) -> Response<Full<Bytes>> {
+fn respond<B>(request: &Request<B>, registry: &Registry) -> Response<Full<Bytes>> {
     if request.uri().path() != "/metrics" {
         return with_status(StatusCode::NOT_FOUND);
     }

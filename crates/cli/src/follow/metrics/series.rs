@@ -1,116 +1,267 @@
-//! Which series are there of a relay's stream?
+//! The series of a run, of a firehose and of a Jetstream.
 //!
 //! | series | labels |
 //! |---|---|
-//! | `last_seq`, `cursor` | `host` |
+//! | `last_seq`, `cursor`; of a Jetstream its cursor, microseconds in version 1 | `host` |
 //! | `lag_seconds` | |
-//! | `events_total`, `event_bytes_total` | `kind` |
+//! | `events_total`, `event_bytes_total`\* | `kind` |
 //! | `verdicts_total` | `code` |
-//! | `stage_seconds` (histogram) | `stage`: judge, deliver, handle, key_lookup, resync, checkpoint |
-//! | `identity_lookups_total` | `from`: memory, network, stale |
-//! | `identity_errors_total`, `key_lookups_total`, `key_doubts_total`, `key_failures_total` | |
-//! | `key_cache_total` | `result`: hit, miss |
+//! | `stage_seconds`\* (histogram) | `stage`: judge, deliver, handle, key_lookup, resync, checkpoint |
+//! | `identity_lookups_total`\* | `from`: memory, network, stale |
+//! | `identity_errors_total`\*, `key_lookups_total`\*, `key_doubts_total`\*, `key_failures_total`\* | |
+//! | `key_cache_total`\* | `result`: hit, miss |
 //! | `connections_total`, `reconnects_total`, `backoff_seconds` | `host` |
 //! | `refusals_total` | `host`, `status` |
 //! | `notices_total` | `notice` |
-//! | `queue_events` | `state`: under_way, parked, held |
-//! | `queue_bytes`, `dropped_total`, `lines_total` | |
-//! | `resyncs_total` | `result`: done, failed |
-//! | `resyncs_running` | |
-//! | `accounts_in_memory` | `state`: saved, unsaved |
+//! | `queue_events` | `state`: under_way, parked\*, held\* |
+//! | `queue_bytes`\*, `dropped_total`, `lines_total` | |
+//! | `resyncs_total`\* | `result`: done, failed |
+//! | `resyncs_running`\* | |
+//! | `accounts_in_memory`\* | `state`: saved, unsaved |
+//!
+//! \* not of a Jetstream, where nothing is verified.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
-use wireproof::net::firehose::{DurationHistogram, MetricsSnapshot, RunMetrics};
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use wireproof::net::firehose::{DurationHistogram, FrameKind, MetricsSnapshot, RunMetrics};
 use wireproof::net::identity::Resolver;
 use wireproof::store::Store;
 
-use super::super::watch::Watch;
-use super::hosts;
-use super::page::Page;
+use super::super::stats::RunStats;
 
-/// All series of a run, as they are when somebody asks.
+/// The series of a firehose, read at every scrape.
 #[derive(Debug)]
-pub(in super::super) struct Series {
-    pub(in super::super) watch: Arc<Watch>,
-    pub(in super::super) counters: Arc<RunMetrics>,
+pub(in super::super) struct FirehoseSeries {
+    pub(in super::super) stats: Arc<RunStats>,
+    pub(in super::super) metrics: Arc<RunMetrics>,
     pub(in super::super) resolver: Resolver,
     pub(in super::super) store: Store,
 }
 
-impl Collector for Series {
+impl Collector for FirehoseSeries {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (watch, counts) = (&*self.watch, self.counters.snapshot());
-        let mut page = Page(encoder);
-        streams(&mut page, watch, &counts)?;
-        self.keys(&mut page, &counts)?;
-        hosts::encode(&mut page, watch, &counts.notices)?;
-        self.queues(&mut page, &counts)?;
-        page.histograms("stage_seconds", "How long a stage takes", &stages(&counts))
+        let metrics = self.metrics.snapshot();
+        let mut page = Page { encoder, stats: &self.stats };
+        page.stream(&metrics.last_seqs, &metrics.cursors)?;
+        page.counters("events", "Events received", "kind", kinds(&metrics.events))?;
+        page.counters("event_bytes", "Bytes of events received", "kind", kinds(&metrics.bytes))?;
+        page.counters("verdicts", "Events by verdict", "code", counts(&metrics.verdicts))?;
+        self.keys(&mut page, &metrics)?;
+        page.hosts(&metrics.notices)?;
+        let queue = [
+            ("under_way", metrics.in_flight),
+            ("parked", metrics.awaiting_key),
+            ("held", metrics.awaiting_repo),
+        ];
+        page.queue(&queue, metrics.dropped)?;
+        page.gauge("queue_bytes", "Bytes of those", metrics.in_flight_bytes as f64)?;
+        self.accounts(&mut page, &metrics)?;
+        page.histograms("stage_seconds", "Duration of a stage", &stages(&metrics))
     }
 }
 
-fn streams(page: &mut Page<'_>, watch: &Watch, counts: &MetricsSnapshot) -> fmt::Result {
-    let last_seqs = hosts::numbers(watch, &counts.last_seqs);
-    page.gauges("last_seq", "The last number that came", "host", &last_seqs)?;
-    let cursors = hosts::numbers(watch, &counts.cursors);
-    page.gauges("cursor", "The number up to which all is acknowledged", "host", &cursors)?;
-    let lag = watch.lag_seconds().unwrap_or_default();
-    page.gauge("lag_seconds", "How old the last event was when it came", lag)?;
-    let events: Vec<_> = counts.events.iter().map(|(kind, count)| (kind.name(), *count)).collect();
-    page.counters("events", "Events that came", "kind", &events)?;
-    let bytes: Vec<_> = counts.bytes.iter().map(|(kind, count)| (kind.name(), *count)).collect();
-    page.counters("event_bytes", "Bytes of events that came", "kind", &bytes)?;
-    let verdicts: Vec<_> = counts.verdicts.iter().map(|(code, count)| (*code, *count)).collect();
-    page.counters("verdicts", "Events by verdict", "code", &verdicts)
+fn stages(metrics: &MetricsSnapshot) -> [(&'static str, &DurationHistogram); 6] {
+    [
+        ("judge", &metrics.verify_time),
+        ("deliver", &metrics.lag),
+        ("handle", &metrics.handler_time),
+        ("key_lookup", &metrics.key_lookup_time),
+        ("resync", &metrics.resync_time),
+        ("checkpoint", &metrics.checkpoint_time),
+    ]
 }
 
-impl Series {
-    fn keys(&self, page: &mut Page<'_>, counts: &MetricsSnapshot) -> fmt::Result {
+impl FirehoseSeries {
+    fn keys(&self, page: &mut Page<'_, '_>, metrics: &MetricsSnapshot) -> fmt::Result {
         let resolver = self.resolver.stats();
         let lookups =
             [("memory", resolver.hits), ("network", resolver.lookups), ("stale", resolver.stale)];
-        page.counters("identity_lookups", "Answers to who an account is", "from", &lookups)?;
-        page.counter("identity_errors", "Lookups that ended with an error", resolver.errors)?;
-        page.counter("key_lookups", "Keys that were looked for", counts.key_lookups)?;
-        page.counter("key_doubts", "Keys that a signature cast doubt on", counts.key_refreshes)?;
-        page.counter("key_failures", "Keys that were not found", counts.key_failures)?;
-        let cache = [("hit", counts.cache_hits), ("miss", counts.cache_misses)];
-        page.counters("key_cache", "Signatures by whether the key was prepared", "result", &cache)
+        page.counters("identity_lookups", "Identity lookups by source", "from", lookups)?;
+        page.counter("identity_errors", "Failed identity lookups", resolver.errors)?;
+        page.counter("key_lookups", "Key lookups", metrics.key_lookups)?;
+        page.counter("key_doubts", "Keys refreshed after a bad signature", metrics.key_refreshes)?;
+        page.counter("key_failures", "Keys not found", metrics.key_failures)?;
+        let cache = [("hit", metrics.cache_hits), ("miss", metrics.cache_misses)];
+        page.counters("key_cache", "Signatures by use of the key cache", "result", cache)
     }
 
-    fn queues(&self, page: &mut Page<'_>, counts: &MetricsSnapshot) -> fmt::Result {
-        let queue = [
-            ("under_way", counts.in_flight),
-            ("parked", counts.awaiting_key),
-            ("held", counts.awaiting_repo),
-        ];
-        let queue = queue.map(|(state, count)| (state.to_owned(), count as f64));
-        page.gauges("queue_events", "Events that are not acknowledged yet", "state", &queue)?;
-        page.gauge("queue_bytes", "Bytes of those", counts.in_flight_bytes as f64)?;
-        page.counter("dropped", "Events that were dropped", counts.dropped)?;
-        page.counter("lines", "Lines that were written", self.watch.lines.load(Relaxed))?;
-        let resyncs = [("done", counts.resyncs_done), ("failed", counts.resyncs_failed)];
-        page.counters("resyncs", "Repositories fetched anew", "result", &resyncs)?;
-        page.gauge("resyncs_running", "Repositories being fetched", counts.resyncs_running as f64)?;
+    fn accounts(&self, page: &mut Page<'_, '_>, metrics: &MetricsSnapshot) -> fmt::Result {
+        let resyncs = [("done", metrics.resyncs_done), ("failed", metrics.resyncs_failed)];
+        page.counters("resyncs", "Repositories resynchronized", "result", resyncs)?;
+        let running = metrics.resyncs_running as f64;
+        page.gauge("resyncs_running", "Resyncs in progress", running)?;
         let (all, unsaved) = self.store.in_memory();
         let accounts = [("saved", all.saturating_sub(unsaved)), ("unsaved", unsaved)];
-        let accounts = accounts.map(|(state, count)| (state.to_owned(), count as f64));
-        page.gauges("accounts_in_memory", "Accounts in memory", "state", &accounts)
+        let accounts = accounts.map(|(state, count)| (state, count as f64));
+        page.gauges("accounts_in_memory", "Accounts in memory", "state", accounts)
     }
 }
 
-fn stages(counts: &MetricsSnapshot) -> [(&'static str, &DurationHistogram); 6] {
-    [
-        ("judge", &counts.verify_time),
-        ("deliver", &counts.lag),
-        ("handle", &counts.handler_time),
-        ("key_lookup", &counts.key_lookup_time),
-        ("resync", &counts.resync_time),
-        ("checkpoint", &counts.checkpoint_time),
-    ]
+/// The series of a Jetstream, read at every scrape.
+#[derive(Debug)]
+pub(in super::super) struct JetstreamSeries {
+    pub(in super::super) stats: Arc<RunStats>,
+    pub(in super::super) counts: Arc<Mutex<JetstreamCounts>>,
+}
+
+/// What a run of a Jetstream has received and printed.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct JetstreamCounts {
+    /// The cursor of the last event received, by host.
+    pub(in super::super) last_seqs: Vec<Option<u64>>,
+    /// The cursor up to which all lines are written, by host.
+    pub(in super::super) cursors: Vec<Option<u64>>,
+    pub(in super::super) events: BTreeMap<&'static str, u64>,
+    pub(in super::super) verdicts: BTreeMap<&'static str, u64>,
+    pub(in super::super) notices: BTreeMap<&'static str, u64>,
+    /// Number of lines not yet written.
+    pub(in super::super) in_flight: usize,
+}
+
+impl Collector for JetstreamSeries {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let read = self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut page = Page { encoder, stats: &self.stats };
+        page.stream(&read.last_seqs, &read.cursors)?;
+        page.counters("events", "Events received", "kind", counts(&read.events))?;
+        page.counters("verdicts", "Events by verdict", "code", counts(&read.verdicts))?;
+        page.hosts(&read.notices)?;
+        page.queue(&[("under_way", read.in_flight)], 0)
+    }
+}
+
+/// A page of series in the making.
+struct Page<'e, 's> {
+    encoder: DescriptorEncoder<'e>,
+    stats: &'s RunStats,
+}
+
+impl Page<'_, '_> {
+    /// The series of every stream.
+    fn stream(&mut self, last_seqs: &[Option<u64>], cursors: &[Option<u64>]) -> fmt::Result {
+        let stats = self.stats;
+        let by_host = |numbers: &[Option<u64>]| -> Vec<(String, f64)> {
+            let known = { numbers.iter().enumerate() }.filter_map(|(host, number)| {
+                Some((stats.host(host).to_owned(), (*number)? as f64))
+            });
+            known.collect()
+        };
+        let (last_seqs, cursors) = (by_host(last_seqs), by_host(cursors));
+        self.gauges("last_seq", "Last sequence number received", "host", last_seqs)?;
+        self.gauges("cursor", "Sequence number up to which all is acked", "host", cursors)?;
+        let lag = stats.lag_seconds().unwrap_or_default();
+        self.gauge("lag_seconds", "Age of the last event on arrival", lag)
+    }
+
+    /// Connections, refusals and delays of each host, and the notices.
+    fn hosts(&mut self, notices: &BTreeMap<&'static str, u64>) -> fmt::Result {
+        let (stats, host_stats) = (self.stats, self.stats.host_stats());
+        let hosts = || stats.hosts.iter().map(String::as_str).zip(&host_stats);
+        let opened = hosts().map(|(host, of)| (host, of.connections));
+        self.counters("connections", "Streams opened", "host", opened)?;
+        let reopened = hosts().map(|(host, of)| (host, of.connections.saturating_sub(1)));
+        self.counters("reconnects", "Streams reopened", "host", reopened)?;
+        let backoff = hosts().map(|(host, of)| (host, of.backoff.as_secs_f64()));
+        self.gauges("backoff_seconds", "Current delay of a reconnection", "host", backoff)?;
+        let mut refusals = self.begin("refusals", "Streams refused", MetricType::Counter)?;
+        for (host, of) in hosts() {
+            for (status, count) in &of.refusals {
+                let labels = [("host", host.to_owned()), ("status", status.to_string())];
+                let mut family = refusals.encode_family(&labels)?;
+                family.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+            }
+        }
+        self.counters("notices", "Notices of connections", "notice", counts(notices))
+    }
+
+    /// Events in flight, dropped events and lines.
+    fn queue(&mut self, states: &[(&str, usize)], dropped: u64) -> fmt::Result {
+        let states = states.iter().map(|(state, count)| (*state, *count as f64));
+        self.gauges("queue_events", "Events not yet acked", "state", states)?;
+        self.counter("dropped", "Events dropped", dropped)?;
+        self.counter("lines", "Lines written", self.stats.lines.load(Relaxed))
+    }
+
+    fn begin<'s>(
+        &'s mut self,
+        name: &'s str,
+        help: &str,
+        kind: MetricType,
+    ) -> Result<MetricEncoder<'s>, fmt::Error> {
+        self.encoder.encode_descriptor(name, help, None, kind)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, count: u64) -> fmt::Result {
+        let mut metric = self.begin(name, help, MetricType::Counter)?;
+        metric.encode_counter::<NoLabelSet, _, u64>(&count, None)
+    }
+
+    fn counters<'c>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        counts: impl IntoIterator<Item = (&'c str, u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.begin(name, help, MetricType::Counter)?;
+        for (value, count) in counts {
+            let labels = [(label, value)];
+            let mut family = metric.encode_family(&labels)?;
+            family.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+        }
+        Ok(())
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        self.begin(name, help, MetricType::Gauge)?.encode_gauge(&value)
+    }
+
+    fn gauges<L: AsRef<str>>(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = (L, f64)>,
+    ) -> fmt::Result {
+        let mut metric = self.begin(name, help, MetricType::Gauge)?;
+        for (of, value) in values {
+            metric.encode_family(&[(label, of.as_ref())])?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    fn histograms(
+        &mut self,
+        name: &str,
+        help: &str,
+        stages: &[(&str, &DurationHistogram)],
+    ) -> fmt::Result {
+        let mut metric = self.begin(name, help, MetricType::Histogram)?;
+        for (stage, durations) in stages {
+            let last = durations.buckets.len() - 1;
+            let end =
+                |at: usize| if at == last { f64::INFINITY } else { (1u64 << at) as f64 / 1e6 };
+            let counts = durations.buckets.iter().enumerate();
+            let buckets: Vec<_> = counts.map(|(at, count)| (end(at), *count)).collect();
+            let (sum, count) = (durations.sum_micros as f64 / 1e6, durations.count());
+            let labels = [("stage", *stage)];
+            let mut family = metric.encode_family(&labels)?;
+            family.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+}
+
+fn counts<'c>(counts: &'c BTreeMap<&'static str, u64>) -> impl Iterator<Item = (&'c str, u64)> {
+    counts.iter().map(|(name, count)| (*name, *count))
+}
+
+fn kinds(counts: &[(FrameKind, u64)]) -> impl Iterator<Item = (&'static str, u64)> {
+    counts.iter().map(|(kind, count)| (kind.name(), *count))
 }

@@ -1,13 +1,13 @@
-//! What does `follow --jetstream` print?
+//! The lines of `follow --jetstream`.
 
 use std::path::Path;
 use std::process::Command;
 
 use simnet::servers::{Server, Simulation, Spec};
 
-use crate::running::{Running, lines, seqs, told};
+use crate::{Running, lines, seqs, stderr};
 
-/// A small network with a Jetstream, and so many commits told.
+/// A small network with a Jetstream, and commits that it replays.
 pub(crate) fn with_jetstream(prepared: usize) -> Simulation {
     let spec = Spec {
         accounts: 6,
@@ -20,7 +20,7 @@ pub(crate) fn with_jetstream(prepared: usize) -> Simulation {
     Simulation::start(spec).unwrap()
 }
 
-/// `follow` of all that the Jetstream has told, with its state in `dir`.
+/// `follow` from the oldest event of the Jetstream, with its state in `dir`.
 pub(crate) fn follow(sim: &Simulation, dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     command.args(["follow", "--development", "--cursor", "oldest"]);
@@ -30,7 +30,7 @@ pub(crate) fn follow(sim: &Simulation, dir: &Path, args: &[&str]) -> Command {
 }
 
 #[test]
-fn both_versions_tell_the_same_and_nobody_vouches_for_it() {
+fn both_versions_have_the_same_events_and_none_is_verified() {
     let sim = with_jetstream(30);
     let count = sim.sent_count(Server::Jetstream(0)).to_string();
     let printed = ["1", "2"].map(|version| {
@@ -55,7 +55,7 @@ fn both_versions_tell_the_same_and_nobody_vouches_for_it() {
 }
 
 #[test]
-fn a_run_goes_on_behind_the_last_line_of_the_one_before() {
+fn a_run_resumes_after_the_last_line_of_the_previous_one() {
     let (sim, dir) = (with_jetstream(20), tempfile::tempdir().unwrap());
     let mut running = Running::start(follow(&sim, dir.path(), &["--jetstream", "--compress"]));
     let mut printed = running.take(sim.sent_count(Server::Jetstream(0)) as usize);
@@ -70,10 +70,10 @@ fn a_run_goes_on_behind_the_last_line_of_the_one_before() {
 }
 
 #[test]
-fn a_dictionary_that_nobody_serves_has_to_be_given() {
+fn compression_of_version_1_requires_a_dictionary() {
     let (sim, dir) = (with_jetstream(0), tempfile::tempdir().unwrap());
     let output = follow(&sim, dir.path(), &["--jetstream=1", "--compress"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     let output = follow(&sim, dir.path(), &["--compress"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
 }

@@ -1,4 +1,4 @@
-//! What does Prometheus get?
+//! The Prometheus endpoint of `follow`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use simnet::servers::{Fault, FaultSchedule, Server};
 
-use crate::jetstreams::{self, with_jetstream};
-use crate::running::{Running, follow, with_commits};
+use crate::jetstream::{self, with_jetstream};
+use crate::{Running, follow, with_commits};
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -19,12 +19,12 @@ fn get(address: &str, path: &str) -> String {
 }
 
 #[test]
-fn the_series_that_operators_watch_are_there() {
+fn the_series_of_a_firehose_are_served() {
     let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
     let mut running = Running::start(follow(&sim, dir.path(), &["--metrics", "127.0.0.1:0"]));
     let address = address(&mut running);
     running.take(30);
-    // A line comes before its verdict is counted, and the line of a batch before those behind it.
+    // A line is printed before its verdict is counted.
     let page = page_with(&address, "wireproof_verdicts_total{code=\"verified\"} 30");
     let relay = sim.url(Server::Relay(0));
     let expected = [
@@ -47,18 +47,18 @@ fn the_series_that_operators_watch_are_there() {
 }
 
 #[test]
-fn the_series_of_a_jetstream_are_the_same_as_far_as_it_tells_anything() {
+fn a_jetstream_has_the_same_series_except_those_of_verification() {
     let (sim, dir) = (with_jetstream(30), tempfile::tempdir().unwrap());
     let jetstream = Server::Jetstream(0);
     sim.faults().enable(jetstream, Fault::UpgradeUnavailable, FaultSchedule::ONCE);
     let count = sim.sent_count(jetstream);
     let args = ["--jetstream", "--metrics", "127.0.0.1:0", "--backoff-first-ms", "10"];
-    let mut running = Running::start(jetstreams::follow(&sim, dir.path(), &args));
+    let mut running = Running::start(jetstream::follow(&sim, dir.path(), &args));
     let address = address(&mut running);
     let printed = running.take(count as usize);
     let host = sim.url(jetstream);
     let last = printed.last().unwrap()["seq"].as_u64().unwrap() as f64;
-    // A line is out before it is acknowledged.
+    // A line is printed before it is acked.
     let page = page_with(&address, &format!("wireproof_cursor{{host=\"{host}\"}} {last:?}"));
     let expected = [
         format!("wireproof_last_seq{{host=\"{host}\"}} {last:?}"),
@@ -76,36 +76,36 @@ fn the_series_of_a_jetstream_are_the_same_as_far_as_it_tells_anything() {
     for series in expected {
         assert!(page.contains(&series), "{series} is not in\n{page}");
     }
-    // What nobody judges has no series of judges.
+    // Without verification there are no series about it.
     assert!(!page.contains("key_lookups") && !page.contains("stage_seconds"), "{page}");
     assert_eq!(running.interrupt().1, Some(130));
     assert_eq!(sim.faults().unfired(), []);
 }
 
 #[test]
-fn an_address_that_is_not_ours_is_refused_for_a_jetstream_too() {
+fn an_address_that_is_not_loopback_is_refused_for_a_jetstream_too() {
     let (sim, dir) = (with_jetstream(1), tempfile::tempdir().unwrap());
     let args = ["--jetstream", "--metrics", "192.0.2.1:0"];
-    let output = jetstreams::follow(&sim, dir.path(), &args).output().unwrap();
+    let output = jetstream::follow(&sim, dir.path(), &args).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(sim.connection_count(), 0);
 }
 
-/// Where a command says that its metrics are.
+/// The address in the message of the command.
 fn address(running: &mut Running) -> String {
-    let line = running.told("/metrics");
+    let line = running.wait_for_stderr("/metrics");
     line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
 }
 
-/// The page, when this is on it.
+/// The page, once it has this series.
 fn page_with(address: &str, series: &str) -> String {
-    let pages = std::iter::repeat_with(|| get(address, "/metrics")).take(PATIENCE);
+    let pages = std::iter::repeat_with(|| get(address, "/metrics")).take(ATTEMPTS);
     let page = pages.inspect(|_| sleep(PAUSE)).find(|page| page.contains(series));
     let page = page.unwrap_or_else(|| panic!("{series} is not on\n{}", get(address, "/metrics")));
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
     page
 }
 
-/// How often, and how long apart, the page is asked for what is not yet on it.
-const PATIENCE: usize = 1_200;
+/// Number and interval of the attempts.
+const ATTEMPTS: usize = 1_200;
 const PAUSE: Duration = Duration::from_millis(50);

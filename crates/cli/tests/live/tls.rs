@@ -1,4 +1,4 @@
-//! Is a stream followed over TLS, and whose certificates are taken?
+//! Streams and directories over TLS, and trusted authorities.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,38 +14,37 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
-use crate::running::{lines, quiet, told, with_commits};
+use crate::{lines, quiet, stderr, with_commits};
 
-/// Somebody who speaks TLS as `localhost` and passes on what is said to a server that does not. It ends
-/// with the test.
-struct Front {
+/// A TLS proxy as `localhost` for a server that speaks plain HTTP. It ends with the test.
+struct TlsProxy {
     url: String,
 }
 
-impl Front {
-    /// In front of a server; writes the certificate of its authority to a file.
-    fn before(sim: &Simulation, server: Server, authority: &Path) -> Self {
+impl TlsProxy {
+    /// Starts the proxy, and writes the certificate of its authority to a file.
+    fn start(sim: &Simulation, server: Server, authority: &Path) -> Self {
         let acceptor = acceptor(authority);
-        let behind = sim.port(server);
-        let (tell, told) = std::sync::mpsc::channel();
+        let target = sim.port(server);
+        let (port, started) = std::sync::mpsc::channel();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(async move {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                tell.send(listener.local_addr().unwrap().port()).unwrap();
+                port.send(listener.local_addr().unwrap().port()).unwrap();
                 while let Ok((stream, _)) = listener.accept().await {
-                    tokio::spawn(pass_on(acceptor.clone(), stream, behind));
+                    tokio::spawn(forward(acceptor.clone(), stream, target));
                 }
             });
         });
-        Self { url: format!("https://localhost:{}", told.recv().unwrap()) }
+        Self { url: format!("https://localhost:{}", started.recv().unwrap()) }
     }
 }
 
-async fn pass_on(acceptor: TlsAcceptor, stream: TcpStream, behind: u16) {
-    // Whoever does not take the certificate goes away, and so does whoever has heard enough.
+async fn forward(acceptor: TlsAcceptor, stream: TcpStream, target: u16) {
+    // A client that rejects the certificate, or has received enough, disconnects.
     let Ok(mut stream) = acceptor.accept(stream).await else { return };
-    let Ok(mut server) = TcpStream::connect(("127.0.0.1", behind)).await else { return };
+    let Ok(mut server) = TcpStream::connect(("127.0.0.1", target)).await else { return };
     let _ = copy_bidirectional(&mut stream, &mut server).await;
 }
 
@@ -75,10 +74,10 @@ fn wireproof(args: &[&str]) -> Command {
 }
 
 #[test]
-fn a_stream_over_tls_is_followed_and_every_commit_of_it_verified() {
+fn a_stream_over_tls_is_followed_and_every_commit_verified() {
     let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
     let authority = dir.path().join("authority.pem");
-    let relay = Front::before(&sim, Server::Relay(0), &authority);
+    let relay = TlsProxy::start(&sim, Server::Relay(0), &authority);
     let (plc, state) = (sim.url(Server::Plc), dir.path().join("state"));
     let host = relay.url.replace("https:", "wss:");
     let mut follow = wireproof(&["follow", "--host", &host, "--plc", &plc, "--events", "10"]);
@@ -86,29 +85,29 @@ fn a_stream_over_tls_is_followed_and_every_commit_of_it_verified() {
     follow.arg("--state").arg(state);
     let printed = lines(follow);
     assert_eq!(printed.len(), 10);
-    assert!(printed.iter().all(|line| line["verdict"] == "verified" && line["host"] == host));
+    assert!(printed.iter().all(|line| line["verdict"] == "verified" && line["host"] == relay.url));
 }
 
 #[test]
-fn a_directory_is_asked_over_tls_if_its_authority_is_trusted_and_only_then() {
+fn a_directory_is_used_over_tls_only_with_a_trusted_authority() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     let [known, unknown] = ["known.pem", "unknown.pem"].map(|name| dir.path().join(name));
-    let plc = Front::before(&sim, Server::Plc, &known);
-    Front::before(&sim, Server::Plc, &unknown);
+    let plc = TlsProxy::start(&sim, Server::Plc, &known);
+    TlsProxy::start(&sim, Server::Plc, &unknown);
     let resolve = |authority: &Path| {
         let mut resolve = wireproof(&["resolve", &sim.account(0).did, "--plc", &plc.url]);
         resolve.arg("--development-trust-only").arg(authority).output().unwrap()
     };
     let output = resolve(&known);
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let output = resolve(&unknown);
-    assert_eq!(output.status.code(), Some(3), "{}", told(&output));
-    assert!(told(&output).contains("localhost"), "{}", told(&output));
-    assert!(told(&output).contains("no authority that is trusted"), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("localhost"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no authority that is trusted"), "{}", stderr(&output));
 }
 
 #[test]
-fn a_file_to_trust_must_be_there_and_hold_a_certificate() {
+fn the_file_of_authorities_must_exist_and_have_a_certificate() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("empty.pem");
     let resolve = || {
@@ -120,5 +119,5 @@ fn a_file_to_trust_must_be_there_and_hold_a_certificate() {
     let output = resolve();
     assert_eq!(output.status.code(), Some(2));
     let expected = format!("--development-trust-only {}: there is no certificate", file.display());
-    assert!(told(&output).contains(&expected), "{}", told(&output));
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }

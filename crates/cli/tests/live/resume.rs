@@ -1,13 +1,13 @@
-//! Where does a run go on, and how does it end?
+//! Where a run resumes, and how it ends.
 
 use std::process::Stdio;
 
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 
-use crate::running::{Running, follow, lines, quiet, seqs, told, with_commits};
+use crate::{Running, follow, lines, quiet, seqs, stderr, with_commits};
 
 #[test]
-fn a_run_goes_on_behind_the_last_line_of_the_one_before() {
+fn a_run_resumes_after_the_last_line_of_the_previous_one() {
     let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
     let mut running = Running::start(follow(&sim, dir.path(), &[]));
     let mut before = running.take(30);
@@ -19,12 +19,12 @@ fn a_run_goes_on_behind_the_last_line_of_the_one_before() {
     let all = seqs(&before);
     assert!(all.is_sorted_by(|a, b| a < b) || is_in_order_by_account(&before), "{all:?}");
     assert_eq!(all.len(), 50);
-    // It went on judging: nothing is out of step, and nothing is seen for the first time.
+    // The account states are resumed too: no chain is broken or seen for the first time.
     assert!(before[30..].iter().all(|line| line["code"] == "verified"));
 }
 
 #[test]
-fn so_many_lines_are_printed_and_not_one_more_and_none_is_printed_twice() {
+fn exactly_n_lines_are_printed_and_none_twice() {
     let (sim, dir) = (with_commits(200), tempfile::tempdir().unwrap());
     let mut all = Vec::new();
     for (count, workers) in [(1, "4"), (7, "4"), (50, "2"), (142, "3")] {
@@ -40,7 +40,7 @@ fn so_many_lines_are_printed_and_not_one_more_and_none_is_printed_twice() {
 }
 
 #[test]
-fn of_what_was_selected_so_many_lines_are_printed_and_not_one_more() {
+fn exactly_n_lines_of_selected_events_are_printed() {
     let (sim, dir) = (with_commits(200), tempfile::tempdir().unwrap());
     let did = sim.account(2).did;
     let select = ["--dids", &*did, "--workers", "3"];
@@ -57,7 +57,7 @@ fn of_what_was_selected_so_many_lines_are_printed_and_not_one_more() {
     }
 }
 
-/// Workers overtake each other, but not for one account.
+/// Workers can overtake each other, but not for one account.
 fn is_in_order_by_account(lines: &[serde_json::Value]) -> bool {
     let mut last = std::collections::HashMap::new();
     lines.iter().all(|line| {
@@ -67,7 +67,7 @@ fn is_in_order_by_account(lines: &[serde_json::Value]) -> bool {
 }
 
 #[test]
-fn after_a_kill_every_event_is_there_at_least_once_and_is_still_judged_right() {
+fn after_a_kill_every_event_is_printed_at_least_once_and_verified() {
     let (sim, dir) = (with_commits(200), tempfile::tempdir().unwrap());
     let mut seen = Vec::new();
     for round in 0..4 {
@@ -75,7 +75,7 @@ fn after_a_kill_every_event_is_there_at_least_once_and_is_still_judged_right() {
         seen.extend(running.take(20 + 10 * round));
         running.kill();
     }
-    // What is missing comes now; what came twice is verified twice, for the state is not ahead.
+    // Repeated events are verified again: the stored state is never ahead of the cursor.
     let mut running = Running::start(follow(&sim, dir.path(), &["--workers", "2"]));
     let wanted: std::collections::BTreeSet<u64> =
         sim.sent_events(Server::Relay(0)).iter().map(|line| line.seq as u64).collect();
@@ -90,15 +90,15 @@ fn after_a_kill_every_event_is_there_at_least_once_and_is_still_judged_right() {
 }
 
 #[test]
-fn keys_are_not_asked_for_again_in_the_next_run() {
+fn keys_are_not_looked_up_again_in_the_next_run() {
     let (sim, dir) = (with_commits(40), tempfile::tempdir().unwrap());
     lines(follow(&sim, dir.path(), &["--events", "40"]));
-    let asked = sim.request_counts(Server::Plc);
-    assert!(!asked.is_empty());
+    let lookups = sim.request_counts(Server::Plc);
+    assert!(!lookups.is_empty());
     sim.write_commits(20);
     let printed = lines(follow(&sim, dir.path(), &["--events", "20"]));
     assert!(printed.iter().all(|line| line["verdict"] == "verified"));
-    assert_eq!(sim.request_counts(Server::Plc), asked);
+    assert_eq!(sim.request_counts(Server::Plc), lookups);
 }
 
 #[test]
@@ -108,40 +108,44 @@ fn a_second_process_with_the_same_state_is_refused() {
     running.take(1);
     let second = follow(&sim, dir.path(), &[]).output().unwrap();
     assert_eq!(second.status.code(), Some(4));
-    assert!(told(&second).contains("another process uses this state file"), "{}", told(&second));
+    assert!(
+        stderr(&second).contains("another process uses this state file"),
+        "{}",
+        stderr(&second)
+    );
     assert_eq!(running.interrupt().1, Some(130));
 }
 
 #[test]
-fn a_full_disk_under_the_lines_ends_it_and_the_cursor_is_as_it_was() {
+fn a_full_disk_under_standard_output_ends_the_run_and_keeps_the_cursor() {
     let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
     let mut command = follow(&sim, dir.path(), &[]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = command.stdout(Stdio::from(full)).stderr(Stdio::piped()).spawn().unwrap();
     let output = output.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
     let printed = lines(follow(&sim, dir.path(), &["--events", "10"]));
-    assert_eq!(printed.len(), 10, "nothing was acknowledged");
+    assert_eq!(printed.len(), 10, "nothing was acked");
 }
 
 #[test]
-fn a_full_disk_under_the_state_ends_it_and_the_cursor_is_as_it_was() {
+fn a_full_disk_under_the_state_file_ends_the_run_and_keeps_the_cursor() {
     let dir = tempfile::tempdir().unwrap();
     let spec = Spec { accounts: 60, records: 1, pds: 1, jetstreams: 0, ..Spec::default() };
     let sim = Simulation::start(spec).unwrap();
     sim.write_commits(2);
     lines(follow(&sim, dir.path(), &["--events", "2"]));
     sim.write_commits(200);
-    // Room for the tables, and not for the accounts that write now.
+    // Enough for the tables, but not for the new accounts.
     let output = follow(&sim, dir.path(), &["--state-bytes", "24576"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(4), "{}", told(&output));
-    assert!(told(&output).contains("state.sqlite: the disk is full"), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("state.sqlite: the disk is full"), "{}", stderr(&output));
     let printed = lines(follow(&sim, dir.path(), &["--events", "200"]));
-    assert_eq!(printed.len(), 200, "none of these was stored as handled");
+    assert_eq!(printed.len(), 200, "none of these was acked");
 }
 
 #[test]
-fn who_reads_no_more_ends_it_in_peace() {
+fn a_closed_standard_output_ends_the_run_without_an_error() {
     let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
     let mut child = follow(&sim, dir.path(), &[]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -149,16 +153,16 @@ fn who_reads_no_more_ends_it_in_peace() {
 }
 
 #[test]
-fn a_host_that_will_not_have_us_is_an_error_of_the_network() {
+fn a_host_that_refuses_the_stream_is_a_network_error() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     sim.faults().enable(Server::Relay(0), Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
     let output = follow(&sim, dir.path(), &[]).output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", told(&output));
-    assert!(told(&output).contains("403"), "{}", told(&output));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("403"), "{}", stderr(&output));
 }
 
 #[test]
-fn switches_can_be_in_the_environment_and_in_a_file() {
+fn options_can_be_set_in_the_environment_and_in_a_file() {
     let (sim, dir) = (with_commits(6), tempfile::tempdir().unwrap());
     let verdict = |run: &str, file: &str, variable: &str| {
         let folder = dir.path().join(run);
@@ -178,7 +182,7 @@ fn switches_can_be_in_the_environment_and_in_a_file() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_asked() {
+fn malformed_arguments_are_refused_before_any_connection() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     for args in [&["--dids", "me"][..], &["--collections", "post"], &["--metrics", "192.0.2.1:0"]] {
         let output = follow(&sim, dir.path(), args).output().unwrap();

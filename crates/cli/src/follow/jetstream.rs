@@ -1,0 +1,288 @@
+//! `wireproof follow --jetstream`: the same lines from a Jetstream, whose events are not signed.
+//!
+//! One task reads and prints in order, so the cursor of the last line written is the one to resume after.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use wireproof::atproto::syntax::DidBuf;
+use wireproof::net::firehose::StopSignal;
+use wireproof::net::hosts::Jitter;
+use wireproof::net::http::Url;
+use wireproof::net::jetstream::{
+    self, Client, Compression, Filter, JetstreamItem, Options, Upstream, Version,
+};
+use wireproof::net::websocket::Dialer;
+use wireproof::store::{Store, StoreError};
+use wireproof::verify::sync::AccountState;
+
+use super::args::FollowArgs;
+use super::line::{self, NOT_ASKED, UNDECODABLE, UNREADABLE_MESSAGE};
+use super::metrics::{JetstreamCounts, JetstreamSeries, Metrics};
+use super::selection::Selection;
+use super::state;
+use super::stats::RunStats;
+use super::status::{Shutdown, Status};
+use super::writer::{Acknowledge, LineSender, LineWriter};
+use crate::failure::Failure;
+use crate::files;
+use crate::network::Network;
+use crate::stream::Hosts;
+
+pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
+    let selection = Selection::new(&args.dids, &args.collections)?;
+    let hosts = Hosts::new(&args.stream.host, DEFAULT_HOST)?;
+    let network = Network::open(&args.stream.network)?;
+    let listener = Metrics::bind(args.metrics).await?;
+    let store = state::open(args)?;
+    let options = options(args)?;
+    let stream = |url: &Url| jetstream::stream_name(url, options.version);
+    let streams = hosts.urls.iter().map(stream).collect();
+    let cursors = CursorTracker::load(streams, &store, args.cursor.cursor())?;
+    let upstreams = cursors.upstreams(&hosts.urls);
+    let dialer = Dialer::new(network.http);
+    let client = Client::new(dialer, &upstreams, filter(&selection), options, Jitter::new());
+    let client = client.map_err(|error| Failure::Usage(error.to_string()))?;
+
+    let stats = Arc::new(RunStats::new(hosts.names));
+    let (status, stop) = (Status::new(), StopSignal::new());
+    let metrics = listener.map(|listener| {
+        let (stats, counts) = (Arc::clone(&stats), Arc::clone(&cursors.counts));
+        Metrics::new(listener, JetstreamSeries { stats, counts }, &status)
+    });
+    let shutdown = Shutdown::listen(stop.clone(), status.clone());
+    let (lines, writer) = LineWriter::stdout(&stop)?;
+    let (cursors, status, limit) = (&cursors, &status, args.events);
+    let reader = Reader { stats: &stats, lines, cursors, status, limit };
+    let read = tokio::select! {
+        read = reader.read(client, &store, &stop) => read,
+        never = Metrics::serve(metrics) => match never {},
+    };
+    status.end();
+    // The cursor is stored after all lines are written.
+    writer.finish()?;
+    cursors.store(&store).await?;
+    read?;
+    shutdown.result()
+}
+
+/// Reads events and prints them.
+struct Reader<'r> {
+    stats: &'r RunStats,
+    lines: LineSender<PendingLine>,
+    cursors: &'r CursorTracker,
+    status: &'r Status,
+    limit: Option<u64>,
+}
+
+impl Reader<'_> {
+    /// Reads until the stop signal, the limit, or the end of the stream.
+    async fn read(
+        &self,
+        mut client: Client,
+        store: &Store,
+        stop: &StopSignal,
+    ) -> Result<(), Failure> {
+        let mut checkpoint = interval_at(Instant::now() + CHECKPOINT_EVERY, CHECKPOINT_EVERY);
+        checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut line, mut printed) = (Vec::new(), 0);
+        while self.limit.is_none_or(|limit| printed < limit) {
+            let item = tokio::select! {
+                biased;
+                () = stop.requested() => break,
+                _ = checkpoint.tick() => {
+                    self.cursors.store(store).await?;
+                    continue;
+                }
+                item = client.next() => item.map_err(|error| Failure::Network(error.to_string()))?,
+            };
+            line.clear();
+            let Some(cursor) = self.write_line(&item, &mut line) else { continue };
+            // While too many lines are in flight, nothing is read.
+            let pending = tokio::select! {
+                pending = self.cursors.start_line(cursor) => pending,
+                () = stop.requested() => break,
+            };
+            self.lines.push(&line, pending);
+            self.stats.lines.fetch_add(1, Relaxed);
+            printed += 1;
+        }
+        client.close().await;
+        Ok(())
+    }
+
+    /// Writes the line of an item, and returns the cursor that it advances to. `None` if the item has no
+    /// line.
+    fn write_line(&self, item: &JetstreamItem, line: &mut Vec<u8>) -> Option<Option<(usize, u64)>> {
+        match item {
+            JetstreamItem::Notice(notice) => {
+                self.cursors.update(|counts| *entry(&mut counts.notices, notice.name()) += 1);
+                self.stats.record(notice);
+                self.status.notice(self.stats, notice);
+                None
+            }
+            JetstreamItem::Event(event) => {
+                let cursor = (event.host.0, event.cursor);
+                if self.cursors.is_resumed_event(cursor) {
+                    return None;
+                }
+                self.stats.sample_lag_at(event.micros, event.received);
+                self.cursors.update(|counts| {
+                    counts.last_seqs[event.host.0] = Some(event.cursor);
+                    *entry(&mut counts.events, event.kind().name()) += 1;
+                    *entry(&mut counts.verdicts, NOT_ASKED) += 1;
+                });
+                line::write_jetstream(line, self.stats.host(event.host.0), event);
+                Some(Some(cursor))
+            }
+            JetstreamItem::Unrecognized(message) => {
+                self.cursors.update(|counts| {
+                    *entry(&mut counts.events, UNDECODABLE) += 1;
+                    *entry(&mut counts.verdicts, UNREADABLE_MESSAGE) += 1;
+                });
+                line::write_unrecognized(line, self.stats.host(message.host.0), message);
+                Some(None)
+            }
+        }
+    }
+}
+
+fn entry<'c>(
+    counts: &'c mut std::collections::BTreeMap<&'static str, u64>,
+    name: &'static str,
+) -> &'c mut u64 {
+    counts.entry(name).or_default()
+}
+
+/// The cursors of the hosts, which advance as lines are written.
+struct CursorTracker {
+    streams: Vec<String>,
+    /// The stored cursors of the previous run.
+    stored: Vec<Option<u64>>,
+    counts: Arc<Mutex<JetstreamCounts>>,
+    permits: Arc<Semaphore>,
+}
+
+/// A line that is not yet written.
+struct PendingLine {
+    cursor: Option<(usize, u64)>,
+    counts: Arc<Mutex<JetstreamCounts>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl CursorTracker {
+    /// Loads the stored cursors; `first` for streams without one.
+    fn load(streams: Vec<String>, store: &Store, first: Option<u64>) -> Result<Self, StoreError> {
+        let load = |stream: &String| store.cursor(stream);
+        let stored: Vec<_> = streams.iter().map(load).collect::<Result<_, StoreError>>()?;
+        let counts = JetstreamCounts {
+            last_seqs: vec![None; streams.len()],
+            cursors: stored.iter().map(|cursor| cursor.or(first)).collect(),
+            ..JetstreamCounts::default()
+        };
+        let permits = Arc::new(Semaphore::new(MAX_LINES));
+        Ok(Self { streams, stored, counts: Arc::new(Mutex::new(counts)), permits })
+    }
+
+    /// The hosts with their cursors.
+    fn upstreams(&self, urls: &[Url]) -> Vec<Upstream> {
+        let upstream = |(url, cursor): (&Url, &Option<u64>)| {
+            let mut upstream = Upstream::new(url.clone());
+            upstream.cursor = *cursor;
+            upstream
+        };
+        urls.iter().zip(&lock(&self.counts).cursors).map(upstream).collect()
+    }
+
+    fn update(&self, change: impl FnOnce(&mut JetstreamCounts)) {
+        change(&mut lock(&self.counts));
+    }
+
+    /// Whether the previous run ended with this event: hosts resume with the event at the cursor.
+    fn is_resumed_event(&self, (host, cursor): (usize, u64)) -> bool {
+        self.stored[host] == Some(cursor)
+    }
+
+    /// Registers a line that advances to `cursor`, once fewer than the maximum are in flight.
+    async fn start_line(&self, cursor: Option<(usize, u64)>) -> PendingLine {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let permit = permit.expect("the semaphore is never closed");
+        self.update(|counts| counts.in_flight += 1);
+        PendingLine { cursor, counts: Arc::clone(&self.counts), _permit: permit }
+    }
+
+    /// Stores the cursors.
+    async fn store(&self, store: &Store) -> Result<(), StoreError> {
+        let cursors = lock(&self.counts).cursors.clone();
+        let cursors: Vec<(String, u64)> = { self.streams.iter().cloned().zip(cursors) }
+            .filter_map(|(stream, cursor)| Some((stream, cursor?)))
+            .collect();
+        let store = store.clone();
+        let checkpoint = move || store.checkpoint(&cursors, &NO_ACCOUNTS);
+        tokio::task::spawn_blocking(checkpoint).await.expect("a checkpoint does not panic")
+    }
+}
+
+impl Acknowledge for PendingLine {
+    fn done(self) {
+        let mut counts = lock(&self.counts);
+        counts.in_flight -= 1;
+        if let Some((host, cursor)) = self.cursor {
+            counts.cursors[host] = Some(cursor);
+        }
+    }
+}
+
+fn lock(counts: &Mutex<JetstreamCounts>) -> MutexGuard<'_, JetstreamCounts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn options(args: &FollowArgs) -> Result<Options, Failure> {
+    let feed = args.stream.feed_options(args.cursor);
+    let version = match args.jetstream {
+        Some(1) => Version::V1,
+        _ => Version::V2,
+    };
+    let compression = match (&args.dictionary, args.compress, version) {
+        (Some(path), ..) => Compression::Given(Arc::from(files::read(path)?)),
+        (None, true, Version::V2) => Compression::Served(None),
+        (None, true, Version::V1) => {
+            let what = "--compress: version 1 needs the dictionary too, with --dictionary";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        (None, false, _) => Compression::None,
+    };
+    Ok(Options {
+        version,
+        start: feed.start,
+        compression,
+        backoff: feed.backoff,
+        socket: feed.socket,
+        message_timeout: feed.message_timeout,
+        ..Options::default()
+    })
+}
+
+fn filter(selection: &Selection) -> Filter {
+    let did = |did: &String| -> DidBuf { did.parse().expect("a parsed DID") };
+    let collection = |name: &String| match name.ends_with('.') {
+        true => format!("{name}*"),
+        false => name.clone(),
+    };
+    Filter {
+        collections: selection.collections.iter().map(collection).collect(),
+        dids: selection.dids.iter().map(did).collect(),
+        ..Filter::default()
+    }
+}
+
+const DEFAULT_HOST: &str = "jetstream1.us-east.bsky.network";
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+
+/// Maximum number of lines in flight.
+const MAX_LINES: usize = 8192;
+
+const NO_ACCOUNTS: [(&str, AccountState); 0] = [];

@@ -1,0 +1,210 @@
+//! The thread that writes lines, in batches: the lines that arrive during one write are the next batch.
+//! A line is acked once it is written and flushed.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use wireproof::net::firehose::{Ack, StopSignal};
+
+use crate::failure::Failure;
+
+/// The acknowledgement of a line.
+pub(super) trait Acknowledge: Send + 'static {
+    /// The line is written.
+    fn done(self);
+}
+
+impl Acknowledge for Ack {
+    fn done(self) {
+        Ack::done(self);
+    }
+}
+
+/// Sends lines to the writer, from any number of threads.
+#[derive(Debug)]
+pub(super) struct LineSender<A>(Arc<Shared<A>>);
+
+/// The writing thread.
+pub(super) struct LineWriter<A> {
+    shared: Arc<Shared<A>>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+#[derive(Debug)]
+struct Shared<A> {
+    batch: Mutex<Batch<A>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Batch<A> {
+    bytes: Vec<u8>,
+    acks: Vec<A>,
+    is_finished: bool,
+    has_failed: bool,
+}
+
+impl<A: Acknowledge> LineSender<A> {
+    /// Adds a line, which ends with a line feed, and its ack.
+    pub(super) fn push(&self, line: &[u8], ack: A) {
+        let mut batch = self.0.lock();
+        if batch.has_failed {
+            return;
+        }
+        batch.bytes.extend_from_slice(line);
+        batch.acks.push(ack);
+        let is_first = batch.acks.len() == 1;
+        drop(batch);
+        if is_first {
+            self.0.changed.notify_one();
+        }
+    }
+}
+
+impl<A: Acknowledge> LineWriter<A> {
+    /// A writer to standard output. If it fails, the run is stopped.
+    pub(super) fn stdout(stop: &StopSignal) -> Result<(LineSender<A>, Self), Failure> {
+        let stop = stop.clone();
+        let started = Self::start(io::stdout(), move || stop.request());
+        started.map_err(|error| Failure::Local(format!("starting a thread: {error}")))
+    }
+
+    /// A writer to `out`. If it fails, `on_failure` is called, and unwritten lines are not acked.
+    fn start(
+        out: impl Write + Send + 'static,
+        on_failure: impl FnOnce() + Send + 'static,
+    ) -> io::Result<(LineSender<A>, Self)> {
+        let shared = Arc::new(Shared { batch: Mutex::default(), changed: Condvar::new() });
+        let of_thread = Arc::clone(&shared);
+        let run = move || {
+            let result = write_all(&of_thread, out);
+            if result.is_err() {
+                of_thread.lock().has_failed = true;
+                on_failure();
+            }
+            result
+        };
+        let thread = std::thread::Builder::new().name("lines".to_owned()).spawn(run)?;
+        Ok((LineSender(Arc::clone(&shared)), Self { shared, thread }))
+    }
+
+    /// Waits until all lines are written.
+    pub(super) fn finish(self) -> io::Result<()> {
+        self.shared.lock().is_finished = true;
+        self.shared.changed.notify_one();
+        let panicked = |_| Err(io::Error::other("the writing thread panicked"));
+        self.thread.join().unwrap_or_else(panicked)
+    }
+}
+
+fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl Write) -> io::Result<()> {
+    let (mut bytes, mut acks) = (Vec::new(), Vec::new());
+    while shared.take(&mut bytes, &mut acks) {
+        out.write_all(&bytes)?;
+        out.flush()?;
+        acks.drain(..).for_each(A::done);
+        bytes.clear();
+        bytes.shrink_to(RETAINED_BYTES);
+    }
+    Ok(())
+}
+
+impl<A> Shared<A> {
+    /// Waits for lines and takes all of them. `false` if there are none and none will come.
+    fn take(&self, bytes: &mut Vec<u8>, acks: &mut Vec<A>) -> bool {
+        let is_idle = |batch: &mut Batch<A>| batch.acks.is_empty() && !batch.is_finished;
+        let batch = self.changed.wait_while(self.lock(), is_idle);
+        let mut batch = batch.unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut batch.bytes, bytes);
+        std::mem::swap(&mut batch.acks, acks);
+        !acks.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Batch<A>> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<A> Default for Batch<A> {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), acks: Vec::new(), is_finished: false, has_failed: false }
+    }
+}
+
+/// Capacity kept of a large batch for the next one, in bytes.
+const RETAINED_BYTES: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+
+    /// Sends its number when it is done.
+    struct NumberedAck(u32, Sender<u32>);
+
+    impl Acknowledge for NumberedAck {
+        fn done(self) {
+            self.1.send(self.0).unwrap();
+        }
+    }
+
+    /// An output that waits for permission to write, and records what was flushed.
+    struct StepOutput {
+        allowed: Receiver<io::Result<()>>,
+        written: Vec<u8>,
+        flushed: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Write for StepOutput {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.allowed.recv().expect("a permission")?;
+            self.written.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.flushed.lock().unwrap().append(&mut self.written);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_arrive_during_a_write_are_one_batch_and_are_acked_once_flushed() {
+        let (allow, allowed) = channel();
+        let flushed = Arc::new(Mutex::new(Vec::new()));
+        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
+        let (lines, writer) = LineWriter::start(out, || panic!("nothing fails")).unwrap();
+        let (done, acked) = channel();
+        (0..100).for_each(|number| lines.push(b"x\n", NumberedAck(number, done.clone())));
+        assert!(acked.try_recv().is_err(), "nothing is written yet");
+        // At most two writes: the lines that the thread took first, and all others.
+        allow.send(Ok(())).unwrap();
+        allow.send(Ok(())).unwrap();
+        writer.finish().unwrap();
+        drop(done);
+        assert_eq!(acked.iter().collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
+        assert_eq!(*flushed.lock().unwrap(), b"x\n".repeat(100));
+    }
+
+    #[test]
+    fn after_a_failed_write_neither_its_lines_nor_later_ones_are_acked() {
+        let (allow, allowed) = channel();
+        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
+        let has_failed = Arc::new(AtomicBool::new(false));
+        let failed = Arc::clone(&has_failed);
+        let (lines, writer) = LineWriter::start(out, move || failed.store(true, Relaxed)).unwrap();
+        let (done, acked) = channel();
+        lines.push(b"x\n", NumberedAck(0, done.clone()));
+        allow.send(Err(io::ErrorKind::StorageFull.into())).unwrap();
+        while !has_failed.load(Relaxed) {
+            std::thread::yield_now();
+        }
+        lines.push(b"y\n", NumberedAck(1, done.clone()));
+        assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        drop((done, lines));
+        assert_eq!(acked.iter().count(), 0);
+    }
+}

@@ -1,0 +1,163 @@
+//! The event stream that `follow` and `capture` read: arguments, hosts, feed options, and notices.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use wireproof::net::firehose::{FeedOptions, Notice, StartFrom, Upstream};
+use wireproof::net::hosts::{BackoffOptions, parse_host_url};
+use wireproof::net::http::Url;
+use wireproof::net::websocket::SocketOptions;
+
+use crate::failure::Failure;
+use crate::network::{self, NetworkArgs};
+
+/// The source of a stream.
+#[derive(Debug, Args)]
+pub(crate) struct StreamArgs {
+    /// A relay, a PDS or a Jetstream; of several, the next one is used when one fails [default:
+    /// bsky.network].
+    #[arg(long, env = "WIREPROOF_HOST", value_name = "URL", value_delimiter = ',')]
+    pub(crate) host: Vec<String>,
+    #[command(flatten)]
+    pub(crate) network: NetworkArgs,
+    /// Delay before the first reconnection in milliseconds.
+    #[arg(long, env = "WIREPROOF_BACKOFF_FIRST_MS", value_name = "MS", hide = true)]
+    backoff_first_ms: Option<u64>,
+    /// Maximum delay before a reconnection in milliseconds.
+    #[arg(long, env = "WIREPROOF_BACKOFF_MAX_MS", value_name = "MS", hide = true)]
+    backoff_max_ms: Option<u64>,
+    /// Maximum silence of a host before reconnecting.
+    #[arg(long, env = "WIREPROOF_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    idle_seconds: u64,
+}
+
+impl StreamArgs {
+    pub(crate) fn feed_options(&self, start: Start) -> FeedOptions {
+        let default = FeedOptions::default();
+        let idle_timeout = Duration::from_secs(self.idle_seconds);
+        let ping_interval = default.socket.ping_interval.min(idle_timeout / 2);
+        let ms = |given: Option<u64>, default| given.map_or(default, Duration::from_millis);
+        FeedOptions {
+            start: if start == Start::After(0) { StartFrom::Oldest } else { StartFrom::Live },
+            backoff: BackoffOptions {
+                initial: ms(self.backoff_first_ms, default.backoff.initial),
+                max: ms(self.backoff_max_ms, default.backoff.max),
+                ..default.backoff
+            },
+            socket: SocketOptions { idle_timeout, ping_interval, ..default.socket },
+            ..default
+        }
+    }
+}
+
+/// Where to start with a host that has no stored cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// At the next event.
+    Live,
+    /// After this sequence number; 0 for the oldest event.
+    After(u64),
+}
+
+impl Start {
+    /// The cursor to start after, if it is a sequence number.
+    pub(crate) fn cursor(self) -> Option<u64> {
+        match self {
+            Self::After(number) if number > 0 => Some(number),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Start {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "live" => Ok(Self::Live),
+            "oldest" => Ok(Self::After(0)),
+            number => match number.parse() {
+                Ok(number) => Ok(Self::After(number)),
+                Err(_) => Err("expected `live`, `oldest` or a sequence number".to_owned()),
+            },
+        }
+    }
+}
+
+/// The hosts of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts {
+    pub(crate) urls: Vec<Url>,
+    /// The origins of the URLs, as lines, notices and metrics have them.
+    pub(crate) names: Vec<String>,
+}
+
+impl Hosts {
+    /// The given hosts, or `default` if there are none.
+    pub(crate) fn new(given: &[String], default: &str) -> Result<Self, Failure> {
+        let default = [default.to_owned()];
+        let given = if given.is_empty() { &default } else { given };
+        let url = |name: &String| {
+            parse_host_url(name).map_err(|error| Failure::Usage(format!("--host {name}: {error}")))
+        };
+        let urls: Vec<Url> = given.iter().map(url).collect::<Result<_, _>>()?;
+        let names = urls.iter().map(http_origin).collect();
+        Ok(Self { urls, names })
+    }
+
+    /// The hosts without cursors.
+    pub(crate) fn upstreams(&self) -> Vec<Upstream> {
+        self.urls.iter().cloned().map(Upstream::new).collect()
+    }
+}
+
+/// The origin with the scheme of HTTP, also for `wss://` and `ws://`.
+fn http_origin(url: &Url) -> String {
+    let mut url = url.clone();
+    let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
+    // The scheme of a URL with a host can be changed to another one of the web.
+    let _ = url.set_scheme(scheme);
+    network::origin(&url)
+}
+
+/// The line about a notice, if a person wants to know.
+pub(crate) fn notice_text(host: &str, notice: &Notice) -> Option<String> {
+    let message_text = |name: &str, message: &str| match message {
+        "" => format!("{host}: {name}"),
+        message => format!("{host}: {name}: {message}"),
+    };
+    Some(match notice {
+        Notice::Connected { cursor: Some(cursor), .. } => {
+            format!("{host}: connected, resuming after {cursor}")
+        }
+        Notice::Connected { cursor: None, .. } => format!("{host}: connected, live"),
+        Notice::Disconnected { reason, .. } => format!("{host}: {reason}"),
+        Notice::ConnectFailed { error, .. } => format!("{host}: {error}"),
+        Notice::HostExcluded { error, .. } => format!("{host}: excluded: {error}"),
+        Notice::RetryScheduled { time, .. } => format!("{host}: retrying in {time:.1?}"),
+        Notice::Rotated { .. } => format!("{host}: switching to this host"),
+        Notice::Regressed { after, seq, .. } => {
+            format!("{host}: sequence number {seq} after {after}; the event is processed")
+        }
+        Notice::Reused { seq, .. } => format!("{host}: two events with sequence number {seq}"),
+        Notice::OutdatedCursor { cursor, .. } => format!(
+            "{host}: the cursor {} is outdated: events are missing",
+            cursor.unwrap_or_default()
+        ),
+        Notice::FutureCursor { cursor, .. } => format!(
+            "{host}: the cursor {} is in the future: the host has reset its sequence",
+            cursor.unwrap_or_default()
+        ),
+        Notice::ConsumerTooSlow { message, .. } => message_text("ConsumerTooSlow", message),
+        Notice::ServerError { name, message, .. } | Notice::ServerInfo { name, message, .. } => {
+            message_text(name, message)
+        }
+        // Gaps are normal, and so is the event at the cursor.
+        _ => return None,
+    })
+}
+
+/// The default relay, which has the events of the whole network.
+pub(crate) const DEFAULT_RELAY: &str = "bsky.network";

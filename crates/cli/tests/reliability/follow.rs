@@ -1,0 +1,301 @@
+//! A `wireproof follow` process: the lines that it prints, and its stored cursor.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use simnet::servers::{Server, Simulation};
+use wireproof::store::{Options, Store};
+
+/// A running command. Dropping it kills the process.
+pub(crate) struct Follow {
+    child: Child,
+    shared: Arc<Shared>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    printed: Mutex<Vec<PrintedLine>>,
+    count: AtomicU64,
+    /// The last lines of standard error.
+    errors: Mutex<VecDeque<String>>,
+    /// Minimum time between two reads of a line, in nanoseconds.
+    interval_nanos: AtomicU64,
+}
+
+impl Follow {
+    /// Starts the `run`th command on the same state.
+    pub(crate) fn spawn(mut command: Command, run: usize) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let shared = Arc::<Shared>::default();
+        let (out, errors) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (of_out, of_errors) = (shared.clone(), shared.clone());
+        let readers = vec![
+            std::thread::spawn(move || of_out.read_lines(run, out)),
+            std::thread::spawn(move || of_errors.read_errors(errors)),
+        ];
+        Self { child, shared, readers }
+    }
+
+    /// Limits the reading of its output from now on.
+    pub(crate) fn read_at(&self, lines_per_second: u64) {
+        let nanos = 1_000_000_000_u64.checked_div(lines_per_second).unwrap_or(0);
+        self.shared.interval_nanos.store(nanos, Ordering::Relaxed);
+    }
+
+    /// Number of lines read.
+    pub(crate) fn count(&self) -> u64 {
+        self.shared.count.load(Ordering::Relaxed)
+    }
+
+    /// The lines from the `from`th on.
+    pub(crate) fn lines_from(&self, from: usize) -> Vec<PrintedLine> {
+        self.shared.printed.lock().unwrap()[from..].to_vec()
+    }
+
+    /// The last lines of standard error.
+    pub(crate) fn errors(&self) -> String {
+        let errors = self.shared.errors.lock().unwrap();
+        errors.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Waits for a condition, as long as lines are printed from time to time.
+    ///
+    /// # Panics
+    /// If the process ends before, or prints nothing for 3 minutes.
+    pub(crate) fn wait_until(&mut self, what: &str, mut condition: impl FnMut(&Self) -> bool) {
+        let (mut last, mut since) = (self.count(), Instant::now());
+        while !condition(self) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("waiting for {what}: the process ended: {status}\n{}", self.errors());
+            }
+            if self.count() != last {
+                (last, since) = (self.count(), Instant::now());
+            }
+            assert!(since.elapsed() < TIMEOUT, "timeout waiting for {what}\n{}", self.errors());
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Waits until `count` lines have been read.
+    pub(crate) fn wait_for(&mut self, count: u64) {
+        self.wait_until(&format!("line {count}"), |follow| follow.count() >= count);
+    }
+
+    /// The process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Peak memory in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = std::fs::read_to_string(path).expect("a process that runs");
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
+        let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+        kilobytes.map(|kilobytes: u64| kilobytes << 10).expect("a number")
+    }
+
+    /// Kills the process, as a power cut would, and returns its lines.
+    pub(crate) fn kill(mut self) -> Vec<PrintedLine> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.take_lines()
+    }
+
+    /// Sends SIGINT, and waits for the end.
+    pub(crate) fn interrupt(self) -> Ended {
+        let pid = self.pid().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        self.wait()
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(mut self) -> Ended {
+        // A slow reader must not delay the end.
+        self.read_at(0);
+        let status = self.child.wait().unwrap();
+        let printed = self.take_lines();
+        Ended { status, printed, errors: self.errors() }
+    }
+
+    fn take_lines(&mut self) -> Vec<PrintedLine> {
+        self.readers.drain(..).for_each(|reader| reader.join().expect("lines that can be read"));
+        std::mem::take(&mut *self.shared.printed.lock().unwrap())
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that has ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) printed: Vec<PrintedLine>,
+    pub(crate) errors: String,
+}
+
+impl Ended {
+    /// Whether it succeeded or was interrupted.
+    pub(crate) fn is_orderly(&self) -> bool {
+        matches!(self.status.code(), Some(0 | 130))
+    }
+}
+
+impl Shared {
+    fn read_lines(&self, run: usize, output: ChildStdout) {
+        let mut output = BufReader::new(output);
+        let mut line = String::new();
+        let mut due = Instant::now();
+        // A line cut off by a kill is dropped.
+        while output.read_line(&mut line).is_ok_and(|len| len > 0) && line.ends_with('\n') {
+            self.printed.lock().unwrap().push(PrintedLine::parse(run, &line));
+            self.count.fetch_add(1, Ordering::Relaxed);
+            line.clear();
+            due = self.wait_for_interval(due);
+        }
+        let _ = output.read_to_end(&mut Vec::new());
+    }
+
+    fn wait_for_interval(&self, due: Instant) -> Instant {
+        let interval = Duration::from_nanos(self.interval_nanos.load(Ordering::Relaxed));
+        let now = Instant::now();
+        if interval.is_zero() {
+            return now;
+        }
+        // Sleeps overrun: the excess is deducted from the next ones.
+        let due = due.max(now - POLL_INTERVAL * 10) + interval;
+        std::thread::sleep(due.saturating_duration_since(now));
+        due
+    }
+
+    fn read_errors(&self, errors: ChildStderr) {
+        for line in BufReader::new(errors).lines().map_while(Result::ok) {
+            let mut errors = self.errors.lock().unwrap();
+            if errors.len() == MAX_ERROR_LINES {
+                errors.pop_front();
+            }
+            errors.push_back(line);
+        }
+    }
+}
+
+/// `wireproof follow` of all relays from their oldest event.
+pub(crate) fn command(sim: &Simulation, state: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    command.arg("follow");
+    command.args(args(sim, state)).args(args);
+    command
+}
+
+/// The arguments of `follow` for all relays of a network.
+pub(crate) fn args(sim: &Simulation, state: &Path) -> Vec<String> {
+    let port = sim.port(Server::Pds(0)).to_string();
+    let state = AsRef::<OsStr>::as_ref(state).to_str().unwrap().to_owned();
+    let fixed = [
+        ("--plc", sim.url(Server::Plc)),
+        ("--development-port", port),
+        ("--state", state),
+        ("--cursor", "oldest".to_owned()),
+        // The default delays of up to a minute would dominate.
+        ("--backoff-first-ms", "10".to_owned()),
+        ("--backoff-max-ms", "100".to_owned()),
+    ];
+    let hosts = (0..sim.spec().relays).map(|number| ("--host", sim.url(Server::Relay(number))));
+    fixed.into_iter().chain(hosts).flat_map(|(name, value)| [name.to_owned(), value]).collect()
+}
+
+/// A line of standard output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PrintedLine {
+    /// Number of the process, from 0.
+    pub(crate) run: usize,
+    /// The port of the host.
+    pub(crate) port: u16,
+    pub(crate) seq: Option<i64>,
+    pub(crate) kind: Box<str>,
+    pub(crate) did: Box<str>,
+    pub(crate) rev: Box<str>,
+    pub(crate) verdict: Box<str>,
+    /// The stable name of the verdict.
+    pub(crate) code: Box<str>,
+}
+
+/// The fields of a line that tests read.
+#[derive(Debug, Deserialize)]
+struct Printed<'a> {
+    #[serde(default)]
+    host: &'a str,
+    seq: Option<i64>,
+    #[serde(default)]
+    kind: &'a str,
+    #[serde(default)]
+    did: Option<&'a str>,
+    #[serde(default)]
+    rev: Option<&'a str>,
+    #[serde(default)]
+    verdict: Option<&'a str>,
+    #[serde(default)]
+    code: Option<&'a str>,
+}
+
+impl PrintedLine {
+    /// Parses a line.
+    ///
+    /// # Panics
+    /// If it is no line of `follow`.
+    pub(crate) fn parse(run: usize, line: &str) -> Self {
+        let printed: Printed<'_> =
+            serde_json::from_str(line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+        let port = printed.host.trim_end_matches('/').rsplit(':').next().unwrap_or_default();
+        Self {
+            run,
+            port: port.parse().unwrap_or(0),
+            seq: printed.seq,
+            kind: printed.kind.into(),
+            did: printed.did.unwrap_or_default().into(),
+            rev: printed.rev.unwrap_or_default().into(),
+            verdict: printed.verdict.unwrap_or_default().into(),
+            code: printed.code.unwrap_or_default().into(),
+        }
+    }
+
+    /// Whether the event is verified and continues its chain.
+    pub(crate) fn is_verified(&self) -> bool {
+        &*self.code == "verified"
+    }
+}
+
+/// The stored cursor of a relay. No process may use the state.
+pub(crate) fn stored_cursor(state: &Path, sim: &Simulation, relay: Server) -> Option<i64> {
+    let store = Store::open(&file(state), Options::default()).expect("a state that can be read");
+    let cursors = store.cursors().expect("cursors that can be read");
+    let port = format!(":{}/", sim.port(relay));
+    let found = cursors.iter().find(|(stream, _)| stream.contains(&port));
+    found.map(|(_, cursor)| i64::try_from(*cursor).expect("a number of a relay"))
+}
+
+/// The one database in the folder.
+fn file(state: &Path) -> PathBuf {
+    let files = state.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let is_database = |path: &PathBuf| path.extension().conditionme_and(|name| name == "sqlite");
+    { files }.find(is_database).expect("a state file")
+}
+
+/// Maximum time without a new line.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_ERROR_LINES: usize = 2_000;
