@@ -101,7 +101,7 @@ async fn who_gave_a_repository_is_told_and_who_failed_behind_a_redirect_too() {
     let (account, relay) = (sim.account(0), url(&sim, RELAY));
     let client = client();
     let fetched = client.fetch_repo(&relay, did(&account), &mut Vec::new(), &LIMITS).await.unwrap();
-    assert_eq!(*fetched.host, host(&sim, PDS));
+    assert_eq!(*fetched.host, sim.url(PDS));
     sim.stop_server(PDS).unwrap();
     let error = fetch(&sim, RELAY, &account, &LIMITS).await.unwrap_err();
     assert_eq!(*error.host, host(&sim, PDS));

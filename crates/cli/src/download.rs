@@ -90,5 +90,5 @@ pub(crate) async fn repository(
     }
     into.flush()?;
     line.end();
-    Ok(FetchedRepo { host: stream.host().into(), bytes: stream.received() })
+    Ok(FetchedRepo { host: stream.origin().into(), bytes: stream.received() })
 }

@@ -1,7 +1,6 @@
 //! `wireproof frames verify`: verifies the firehose frames in a file, in their order.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,10 +8,9 @@ use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::Event;
-use wireproof::crypto::KeyCache;
 use wireproof::verify::Flagged;
 use wireproof::verify::account_keys::AccountKeys;
-use wireproof::verify::sync::{Chain, Judge, Judged, MemoryState, Outcome, Policy};
+use wireproof::verify::sync::{Chain, Judge, Judged, MemoryState, Outcome};
 
 use crate::failure::Failure;
 use crate::files;
@@ -63,8 +61,7 @@ pub(crate) fn run(command: &FramesCommand, output: Output) -> Result<(), Failure
 
 fn verify(frames: &[&[u8]], keys: &AccountKeys) -> FramesReport {
     let started = Instant::now();
-    let mut judge = Judge::new(Policy::default(), KeyCache::new(KEY_CACHE_BYTES, seed()));
-    let mut state = MemoryState::new(seed());
+    let (mut judge, mut state) = (Judge::default(), MemoryState::default());
     let mut report = FramesReport::default();
     for batch in frames.chunks(BATCH_LEN) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -73,12 +70,6 @@ fn verify(frames: &[&[u8]], keys: &AccountKeys) -> FramesReport {
     }
     report.seconds = started.elapsed().as_secs_f64();
     report
-}
-
-/// A random seed for hash tables, so that the DIDs of a file cannot be chosen to collide.
-fn seed() -> [u8; 16] {
-    let words = [0u8, 1].map(|word| RandomState::new().hash_one(word).to_ne_bytes());
-    words.concat().try_into().expect("two words of eight bytes")
 }
 
 /// The verdicts of a file, counted, and its findings.
@@ -227,8 +218,6 @@ fn did<'a>(event: &Event<'a>) -> Option<&'a str> {
 
 /// Frames verified together: enough to fill the signature lanes, few enough to stay in the cache.
 const BATCH_LEN: usize = 512;
-/// Memory for precomputed tables of recurring keys.
-const KEY_CACHE_BYTES: usize = 64 << 20;
 /// Findings shown without `--all`.
 const SHOWN: usize = 10;
 

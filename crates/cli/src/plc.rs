@@ -42,7 +42,8 @@ pub(crate) struct PlcVerifyArgs {
 pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
     let PlcCommand::Verify(args) = command;
     let (name, log) = files::read_or_stdin(&args.log)?;
-    let options = Options { did: did(args)?, ..Options::default() };
+    let mut options = Options::default();
+    options.did = did(args)?;
     let history = plc::verify(&log, &options).map_err(|rejection| {
         Failure::Refused(format!("{name}: refused ({}): {rejection}", rejection.code()))
     })?;

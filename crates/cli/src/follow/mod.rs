@@ -100,13 +100,16 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     shutdown.result()
 }
 
-/// The provider of keys, and the stored keys behind it if keys are stored: with `--pds` they are not.
+/// The provider of keys, and its stored keys if keys are stored.
+type KeysAndStored = (Arc<dyn KeyProvider>, Option<Arc<StoredKeys>>);
+
+/// Keys from the directory, which are stored; with `--pds` with the server, which are not.
 fn key_provider(
     args: &FollowArgs,
     hosts: &Hosts,
     network: &Network,
     store: &Store,
-) -> Result<(Arc<dyn KeyProvider>, Option<Arc<StoredKeys>>), Failure> {
+) -> Result<KeysAndStored, Failure> {
     let resolver = network.resolver.clone();
     if !args.pds {
         let stored = Arc::new(StoredKeys::new(ResolverKeys::new(resolver), store.clone()));
@@ -126,7 +129,7 @@ fn options(
 ) -> firehose::Options {
     let default = firehose::Options::new(hosts.urls.clone(), keys);
     let decoding = Decoding { values: Values::Build, ..Decoding::default() };
-    let policy = Policy { values: Values::Build, ..Policy::default() };
+    let policy = Policy::default();
     let verify = match (args.verify && !args.no_verify, default.verify) {
         (true, Verification::On { keys, cache_bytes, .. }) => {
             Verification::On { policy, keys, cache_bytes }

@@ -15,7 +15,8 @@ use crate::failure::Failure;
 /// Opens the state file in the given folder, or in the default one.
 pub(super) fn open(args: &FollowArgs) -> Result<Store, Failure> {
     let folder = args.state.clone().map_or_else(default_folder, Ok)?;
-    let options = Options { max_bytes: args.state_bytes, ..Options::default() };
+    let mut options = Options::default();
+    options.max_bytes = args.state_bytes;
     Ok(Store::open(&folder.join("state.sqlite"), options)?)
 }
 

@@ -176,7 +176,7 @@ fn the_proof_of_an_account_as_json_separates_network_and_compute() {
             network.sim.expected_accounts()[0].commit.to_string()
         );
         assert_eq!(proof["account"]["handle"], *network.account.handle);
-        assert_eq!(proof["host"], format!("localhost:{}", network.sim.port(PDS)));
+        assert_eq!(proof["host"], network.sim.url(PDS));
         let stages = stages(&proof);
         assert_eq!((stages[0], stages.len()), (first, 7));
         assert!(stages.ends_with(&["fetch", "parse", "signature", "tree", "records"]));
@@ -190,7 +190,7 @@ fn a_repository_is_verified_from_any_server() {
     let network = Network::start();
     let relay = network.sim.url(Server::Relay(0));
     let proof = json(&network.verify(&["--from", &relay, "--json"]).success());
-    assert_eq!(proof["host"], format!("localhost:{}", network.sim.port(PDS)));
+    assert_eq!(proof["host"], network.sim.url(PDS));
     network.sim.rotate_key(0);
     network.verify(&[]).success();
 }

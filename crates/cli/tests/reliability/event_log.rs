@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use simnet::servers::{EventKind, SentEvent, Server, Simulation};
 
+use crate::follow::PrintedLine;
+
 /// The events of all relays: the same events in one order, each relay with its own sequence numbers.
 pub(crate) struct EventLog {
     events: Vec<SentEvent>,
@@ -53,7 +55,7 @@ impl EventLog {
         let mut connection = None;
         let mut repeated = 0;
         for printed in printed.iter().filter(|printed| printed.seq.is_some()) {
-            let at = self.place(printed);
+            let at = self.index_of(printed);
             let did = self.events[at].subject.did.as_str();
             if connection.replace((printed.run, printed.port)) != Some((printed.run, printed.port))
             {
@@ -72,7 +74,7 @@ impl EventLog {
         let missing: Vec<&SentEvent> = self.those(&is_printed, false).take(5).collect();
         assert!(missing.is_empty(), "never printed: {missing:?}, …");
         let unverified = { printed.iter().filter(|printed| printed.seq.is_some()) }
-            .filter(|printed| !is_verified_at[self.place(printed)]);
+            .filter(|printed| !is_verified_at[self.index_of(printed)]);
         let unverified: Vec<&PrintedLine> = unverified.take(5).collect();
         assert!(unverified.is_empty(), "printed, but never verified: {unverified:?}, …");
         Deliveries { events: self.events.len(), repeated }
@@ -85,7 +87,7 @@ impl EventLog {
     pub(crate) fn check_delivered(&self, printed: &[PrintedLine]) -> usize {
         let with_number = printed.iter().filter(|printed| printed.seq.is_some());
         let indexes: std::collections::BTreeSet<usize> =
-            with_number.map(|printed| self.place(printed)).collect();
+            with_number.map(|printed| self.index_of(printed)).collect();
         assert_eq!(indexes.len(), self.events.len(), "every event is printed");
         indexes.len()
     }
@@ -98,7 +100,7 @@ impl EventLog {
         let Some(cursor) = cursor else { return };
         let mut is_printed = vec![false; self.events.len()];
         printed.iter().filter(|printed| printed.seq.is_some()).for_each(|printed| {
-            is_printed[self.place(printed)] = true;
+            is_printed[self.index_of(printed)] = true;
         });
         let mut up_to: Vec<(i64, usize)> = { self.indexes.iter() }
             .filter(|((of, seq), _)| *of == port && *seq <= cursor)
@@ -114,7 +116,7 @@ impl EventLog {
         matches!(self.events[at].subject.kind, EventKind::Commit | EventKind::Sync)
     }
 
-    fn place(&self, printed: &PrintedLine) -> usize {
+    fn index_of(&self, printed: &PrintedLine) -> usize {
         let seq = printed.seq.expect("an event with a number");
         let place = self.indexes.get(&(printed.port, seq));
         let at = *place.unwrap_or_else(|| panic!("no event of {printed:?}"));

@@ -196,12 +196,12 @@ impl Shared {
 pub(crate) fn command(sim: &Simulation, state: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
     command.arg("follow");
-    command.args(args(sim, state)).args(args);
+    command.args(follow_args(sim, state)).args(args);
     command
 }
 
 /// The arguments of `follow` for all relays of a network.
-pub(crate) fn args(sim: &Simulation, state: &Path) -> Vec<String> {
+pub(crate) fn follow_args(sim: &Simulation, state: &Path) -> Vec<String> {
     let port = sim.port(Server::Pds(0)).to_string();
     let state = AsRef::<OsStr>::as_ref(state).to_str().unwrap().to_owned();
     let fixed = [
@@ -290,7 +290,7 @@ pub(crate) fn stored_cursor(state: &Path, sim: &Simulation, relay: Server) -> Op
 /// The one database in the folder.
 fn file(state: &Path) -> PathBuf {
     let files = state.read_dir().unwrap().map(|entry| entry.unwrap().path());
-    let is_database = |path: &PathBuf| path.extension().conditionme_and(|name| name == "sqlite");
+    let is_database = |path: &PathBuf| path.extension().is_some_and(|name| name == "sqlite");
     { files }.find(is_database).expect("a state file")
 }
 

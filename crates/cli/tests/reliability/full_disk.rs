@@ -38,6 +38,6 @@ fn limited(sim: &Simulation, folder: &tempfile::TempDir) -> Command {
     // SIGXFSZ would end the process before it can report the error.
     let script = "trap '' XFSZ; ulimit -f 128; exec \"$@\"";
     command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_wireproof"), "follow"]);
-    command.args(follow::args(sim, folder.path()));
+    command.args(follow::follow_args(sim, folder.path()));
     command
 }

@@ -23,6 +23,8 @@ pub(super) struct Request<'q> {
 /// A result on its way, and who gives it.
 pub(super) struct Response {
     pub(super) host: Box<str>,
+    /// Scheme, host and port.
+    pub(super) origin: Box<str>,
     pub(super) body: ResponseBody,
 }
 
@@ -79,7 +81,7 @@ impl Request<'_> {
             let body = self.step(client, &host, &url, &mut limits).await?;
             let status = body.status();
             match status {
-                200 => return self.result(host.into(), body),
+                200 => return self.result(&url, body),
                 301 | 302 | 303 | 307 | 308 => url = self.next(&host, &url, &body)?,
                 _ => return Err(self.error(&host, refusal(body).await)),
             }
@@ -113,11 +115,15 @@ impl Request<'_> {
     }
 
     /// A body that says that it is a page for people is none of a method, whatever its status.
-    fn result(&self, host: Box<str>, body: ResponseBody) -> Result<Response, XrpcError> {
+    fn result(&self, url: &Url, body: ResponseBody) -> Result<Response, XrpcError> {
+        let host: Box<str> = authority(url).into();
         let stated = body.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match stated.filter(|stated| stated.starts_with("text/")) {
             Some(page) => Err(self.error(&host, XrpcFault::ContentType(cut(page, MAX_TYPE_CHARS)))),
-            None => Ok(Response { host, body }),
+            None => {
+                let origin = url.origin().ascii_serialization().into();
+                Ok(Response { host, origin, body })
+            }
         }
     }
 

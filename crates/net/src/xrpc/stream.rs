@@ -13,13 +13,14 @@ use crate::http::{HttpError, ResponseBody};
 pub struct RepoStream {
     method: &'static str,
     host: Box<str>,
+    origin: Box<str>,
     body: ResponseBody,
 }
 
 /// What was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedRepo {
-    /// The host that gave it: behind a redirect, the one that it led to.
+    /// The origin of the host that sent it: scheme, host and port. After a redirect, of its target.
     pub host: Box<str>,
     /// How many bytes.
     pub bytes: u64,
@@ -38,12 +39,17 @@ pub enum FetchError {
 
 impl RepoStream {
     pub(super) fn new(method: &'static str, answer: Response) -> Self {
-        Self { method, host: answer.host, body: answer.body }
+        Self { method, host: answer.host, origin: answer.origin, body: answer.body }
     }
 
     /// The host that gives it: behind a redirect, the one that it led to.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// The origin of that host: scheme, host and port.
+    pub fn origin(&self) -> &str {
+        &self.origin
     }
 
     /// How long it will be, if the server says so.
@@ -87,7 +93,7 @@ impl RepoStream {
             into.write_all(&piece)?;
         }
         into.flush()?;
-        Ok(FetchedRepo { host: self.host().into(), bytes: self.received() - before })
+        Ok(FetchedRepo { host: self.origin().into(), bytes: self.received() - before })
     }
 
     #[cold]
