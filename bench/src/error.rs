@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use wireproof::atproto::corpus::CorpusError;
 use wireproof::crypto::KeyError;
 use wireproof::nostr::DecodeError;
-use wireproof::verify::account_keys::AccountKeysError;
+use wireproof::verify::identity::AccountKeysError;
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use wireproof::verify::account_keys::AccountKeys;
+use wireproof::verify::identity::AccountKeys;
 
 use super::make;
 use crate::counts::Counts;

@@ -1,19 +1,19 @@
-//! Which records does the data model not allow, in what is proved all the same?
+//! Records that break a rule of the data model in otherwise valid repositories and events.
 //!
-//! A float, a strange link or a `$type` that is missing costs neither an event nor a repository: the
-//! account did sign it, and relays pass it on without a look inside. Readers should know, though.
-//! Nothing here is part of a judgement, or paid for by one: it is asked for by itself.
+//! A float, a link under another hash function or a missing `$type` invalidates neither an event nor a
+//! repository: the account signed it, and relays forward it without looking inside. Readers may still
+//! want to know. No verification calls this module or pays for it.
 //!
 //! ```
 //! use atproto::event::Event;
 //! use wireproof_verify::Flagged;
 //! use wireproof_verify::sync::Outcome;
 //!
-//! fn tell(outcome: &Outcome<'_>) {
+//! fn warn(outcome: &Outcome<'_>) {
 //!     if let Outcome::Commit(commit, _) = outcome
 //!         && let Some(first) = Flagged::of_commit(commit).first
 //!     {
-//!         println!("{} has a record that readers may refuse: {first}", commit.repo);
+//!         println!("{} has a record that readers may reject: {first}", commit.repo);
 //!     }
 //! }
 //! ```
@@ -24,10 +24,10 @@ use atproto::data_model::{self, DataError};
 use atproto::event::{Commit, RepoOp};
 use atproto::repo::Repository;
 
-/// Records that break a rule of the [data model](data_model), counted, and the first of them.
+/// The number of records that break a rule of the [data model](data_model), and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flagged {
-    /// How many there are.
+    /// Number of such records.
     pub records: u64,
     /// The first, in the order of paths, or of operations.
     pub first: Option<FlaggedRecord>,
@@ -36,39 +36,39 @@ pub struct Flagged {
 /// A record that breaks a rule of the [data model](data_model).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlaggedRecord {
-    /// Where the record stands.
+    /// Path of the record.
     pub path: Box<str>,
-    /// Which rule, and where in the record.
+    /// The broken rule, and the place in the record.
     pub error: DataError,
 }
 
 impl Flagged {
-    /// Those in a repository, as far as its tree can be walked: all of them, if it is whole.
+    /// Flags the records of a repository, as far as its tree can be walked: all, if it is whole.
     pub fn of_repository(repository: &Repository<'_>) -> Self {
         let mut flagged = Self::default();
         for record in repository.records().flatten() {
-            flagged.note(&record.path, check_block(record.block, &record.path));
+            flagged.add(&record.path, check_block(record.block, &record.path));
         }
         flagged
     }
 
-    /// Those that an event creates or changes.
+    /// Flags the records that an event creates or updates.
     pub fn of_commit(commit: &Commit<'_>) -> Self {
         let mut flagged = Self::default();
         for op in commit.ops {
-            flagged.note(op.path, check_op(op));
+            flagged.add(op.path, check_op(op));
         }
         flagged
     }
 
-    /// The record at a path, if it is one of them.
+    /// Flags a single record.
     pub fn of_record(path: &str, record: &[u8]) -> Self {
         let mut flagged = Self::default();
-        flagged.note(path, check_block(record, path));
+        flagged.add(path, check_block(record, path));
         flagged
     }
 
-    fn note(&mut self, path: &str, checked: Result<(), DataError>) {
+    fn add(&mut self, path: &str, checked: Result<(), DataError>) {
         let Err(error) = checked else { return };
         self.records += 1;
         self.first.get_or_insert_with(|| FlaggedRecord { path: path.into(), error });
@@ -106,7 +106,7 @@ mod tests {
     use crate::repository::tests::{Parts, path, record, secret};
     use crate::repository::{Options, verify};
 
-    /// A record whose only fault is that it names no type.
+    /// A record whose only fault is a missing `$type`.
     fn untyped() -> Vec<u8> {
         let mut out = Encoder::new();
         out.map(1).text("text").text("whose");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_with_such_records_is_proved_and_they_are_counted() {
+    fn a_repository_with_flagged_records_is_valid_and_they_are_counted() {
         let mut parts = Parts::of(3);
         let flagged = |parts: &Parts| {
             let export = parts.export();

@@ -1,19 +1,18 @@
-//! Every verdict: what comes in are bytes from strangers, what goes out is [`Verified`] or a reason.
+//! Verification: untrusted bytes in, [`Verified`] values or a reason for rejection out.
 //!
-//! | module | question it answers |
+//! | module | what it verifies |
 //! |---|---|
-//! | [`account_keys`] | which key has each account, according to a file? |
-//! | [`commit`] | did this account sign this commit object? |
-//! | [`identity`] | which key does this DID document give its account? |
-//! | [`plc`] | do these operations of `did:plc` make this account, and what is true of it now? |
-//! | [`record`] | does this slice of a repository prove a record, or that there is none? |
-//! | [`repository`] | is this export the whole repository that its account signed? |
-//! | [`sync`] | is this event what its account said, and does it continue what is known? |
+//! | [`commit`] | a commit object against the key of its account |
+//! | [`identity`] | nothing by itself: the signing keys of accounts, from DID documents and key files |
+//! | [`plc`] | a log of `did:plc` operations, and what it says of the account now |
+//! | [`record`] | a slice of a repository that proves a record or its absence |
+//! | [`repository`] | an export: the whole repository that its account signed |
+//! | [`sync`] | the events of a firehose against their accounts' keys and stored states |
 //!
-//! What is proved may hold records that the data model does not allow: [`Flagged`] counts them.
+//! What is verified may hold records that the data model forbids: [`Flagged`] counts them.
 //!
-//! Every reason has a `code()`, such as `signature/high-s`: the stable name of the rule that was
-//! broken, for programs; its `Display` is for people.
+//! Every reason (`…Rejection`) has a `code()` for programs, such as `signature/high-s`, which stays the
+//! same across versions; its `Display` is for people.
 //!
 //! ```
 //! use atproto::commit::UnsignedCommit;
@@ -27,18 +26,17 @@
 //! let unsigned = UnsignedCommit { did, rev, data, prev: None };
 //! let block = unsigned.with_signature(&key.sign(&unsigned.to_bytes()));
 //!
-//! // Only this crate can make one of these.
+//! // Only this crate can construct a `Verified`.
 //! let commit: Verified<_> = commit::verify(&block, &key.public_key()).map_err(|why| why.code())?;
 //! assert_eq!(commit.did, did);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! No clock, no socket, no file: what time it is, which key an account has and what was known of it
-//! before are arguments.
+//! No clock, socket, file or environment is read: time, keys and stored states are arguments. The one
+//! random input is a default seed for hash tables, which no verdict depends on.
 
 #![forbid(unsafe_code)]
 
-pub mod account_keys;
 pub mod commit;
 mod flagged;
 pub mod identity;
@@ -46,7 +44,47 @@ pub mod plc;
 pub mod record;
 pub mod repository;
 pub mod sync;
-mod verified;
+
+use std::ops::Deref;
 
 pub use flagged::{Flagged, FlaggedRecord};
-pub use verified::Verified;
+
+/// A value that this crate has verified. Only this crate can construct one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified<T>(T);
+
+impl<T> Verified<T> {
+    /// Wraps a value after every check that the calling function promises.
+    pub(crate) fn vouch(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value without the wrapper.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Verified<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Every error type of this crate can be boxed, sent to another thread and returned from `main`.
+#[cfg(test)]
+const _: fn() = || {
+    fn is_error<E: std::error::Error + Send + Sync + 'static>() {}
+    is_error::<commit::CommitRejection<'static>>();
+    is_error::<identity::AccountKeysError>();
+    is_error::<plc::PlcFault>();
+    is_error::<plc::PlcRejection>();
+    is_error::<repository::RepositoryFault>();
+    is_error::<repository::RepositoryRejection>();
+    is_error::<sync::ChainBreak>();
+    is_error::<sync::Ignored>();
+    is_error::<sync::OpFault>();
+    is_error::<sync::SyncRejection<'static>>();
+};

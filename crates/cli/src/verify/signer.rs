@@ -5,7 +5,7 @@ use std::path::Path;
 use wireproof::atproto::did_document::{self, DidDocument};
 use wireproof::atproto::syntax::{Did, DidBuf};
 use wireproof::crypto::PublicKey;
-use wireproof::verify::account_keys::AccountKeys;
+use wireproof::verify::identity::AccountKeys;
 use wireproof::verify::{identity, plc};
 
 use super::args::VerifyArgs;

@@ -1,65 +1,86 @@
-//! One operation after the other: which do they follow, who signed, and what do they undo?
+//! The chain of operations: predecessor, signer and nullified successors of each.
 
-use atproto::plc::{Operation, UnsignedOperation};
+use atproto::plc::{AccountData, Limits, Operation, UnsignedOperation};
 use atproto::syntax::{DatetimeBuf, DidBuf};
 use codec::Cid;
 use crypto::{PublicKey, SignatureFault};
 use kernels::sha256;
 
-use super::{AcceptedOperation, History, Options, PlcFault, PlcRejection, reject};
+use super::rejection::{PlcFault, PlcRejection, reject};
 
-/// The operations so far.
-#[derive(Default)]
-pub(super) struct Chain {
+/// An operation that was valid when it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedOperation {
+    /// The operation.
+    pub operation: Operation,
+    /// Its CID.
+    pub cid: Cid,
+    /// Index of the signing key among the rotation keys of the predecessor.
+    pub signer: usize,
+    /// When the directory accepted it, in microseconds since 1970; `None` in a plain log.
+    pub created_at_micros: Option<i64>,
+    /// Whether a later operation nullified it.
+    pub nullified: bool,
+}
+
+/// The operations of a log so far.
+pub(super) struct OperationChain<'o> {
+    limits: &'o Limits,
+    expected_did: Option<&'o DidBuf>,
     operations: Vec<AcceptedOperation>,
-    /// Those that hold, each following the one before it.
+    /// Those in force, each following the one before it.
+    // The first is never nullified, so that there is a last one.
     links: Vec<Link>,
     did: Option<DidBuf>,
 }
 
-/// An operation that holds.
+/// An operation in force.
 struct Link {
-    /// Where it stands among the operations.
+    /// Its index among the operations.
     at: usize,
     cid: Cid,
-    /// Who may sign what follows it; none behind a tombstone.
+    /// The keys that may sign its successor; none after a tombstone.
     keys: Vec<PublicKey>,
 }
 
-/// What a directory says of an operation.
-pub(super) struct Stated {
+/// The fields of an audit entry that a directory states about an operation.
+pub(super) struct StatedFields {
     pub(super) did: DidBuf,
     pub(super) cid: Cid,
     pub(super) created_at: DatetimeBuf,
 }
 
-impl Chain {
-    /// Judges the next operation of the log.
+impl<'o> OperationChain<'o> {
+    /// An empty chain for a log of this account, if one is expected.
+    pub(super) fn new(limits: &'o Limits, expected_did: Option<&'o DidBuf>) -> Self {
+        let (operations, links, did) = (Vec::new(), Vec::new(), None);
+        Self { limits, expected_did, operations, links, did }
+    }
+
+    /// Checks and adds the next operation of the log.
     pub(super) fn append(
         &mut self,
         operation: Operation,
-        stated: Option<&Stated>,
-        options: &Options,
+        stated: Option<&StatedFields>,
     ) -> Result<(), PlcRejection> {
         let index = self.operations.len();
-        self.judge(operation, stated, options).or_else(|fault| reject(index, fault))
+        self.try_append(operation, stated).or_else(|fault| reject(index, fault))
     }
 
-    fn judge(
+    fn try_append(
         &mut self,
         operation: Operation,
-        stated: Option<&Stated>,
-        options: &Options,
+        stated: Option<&StatedFields>,
     ) -> Result<(), PlcFault> {
-        options.limits.check(&operation).map_err(PlcFault::Form)?;
+        self.limits.check(&operation).map_err(PlcFault::Form)?;
         let created_at_micros = stated.map(|stated| stated.created_at.as_datetime().unix_micros());
         let (cid, keys) = (operation.cid(), rotation_keys(&operation)?);
         self.check_stated(cid, stated)?;
         let (signer, kept) = match self.links.is_empty() {
-            true => (self.judge_genesis(&operation, &keys, stated, options)?, 0),
-            false => self.judge_next(&operation, created_at_micros)?,
+            true => (self.check_genesis(&operation, &keys, stated)?, 0),
+            false => self.check_next(&operation, created_at_micros)?,
         };
-        self.undo_behind(kept);
+        self.nullify_after(kept);
         self.links.push(Link { at: self.operations.len(), cid, keys });
         let nullified = false;
         self.operations.push(AcceptedOperation {
@@ -72,8 +93,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Whose operation it is, and which, must be as the entry says.
-    fn check_stated(&self, cid: Cid, stated: Option<&Stated>) -> Result<(), PlcFault> {
+    /// Compares CID and account of the operation with those of the entry.
+    fn check_stated(&self, cid: Cid, stated: Option<&StatedFields>) -> Result<(), PlcFault> {
         let Some(stated) = stated else { return Ok(()) };
         if stated.cid != cid {
             return Err(PlcFault::Cid);
@@ -84,16 +105,15 @@ impl Chain {
         }
     }
 
-    /// Judges the operation that makes the DID, and answers which of its own keys signed it.
-    fn judge_genesis(
+    /// Checks the operation that determines the DID, and returns which of its own keys signed it.
+    fn check_genesis(
         &mut self,
         operation: &Operation,
         keys: &[PublicKey],
-        stated: Option<&Stated>,
-        options: &Options,
+        stated: Option<&StatedFields>,
     ) -> Result<usize, PlcFault> {
         let did = operation.did().ok_or(PlcFault::Genesis)?;
-        let expected = [options.did.as_ref(), stated.map(|stated| &stated.did)];
+        let expected = [self.expected_did, stated.map(|stated| &stated.did)];
         if expected.into_iter().flatten().any(|expected| *expected != did) {
             return Err(PlcFault::Did);
         }
@@ -101,21 +121,21 @@ impl Chain {
         signer(operation, keys)
     }
 
-    /// Judges an operation that follows another. Answers which of the other's keys signed it, and how
-    /// many links hold in front of it.
-    fn judge_next(
+    /// Checks an operation with a predecessor. Returns which of the predecessor's keys signed it, and the
+    /// number of links up to the predecessor.
+    fn check_next(
         &self,
         operation: &Operation,
         created_at_micros: Option<i64>,
     ) -> Result<(usize, usize), PlcFault> {
         let kept = self.find_prev(operation)? + 1;
-        let undone = self.links.get(kept).map(|link| &self.operations[link.at]);
-        if undone.is_some() && created_at_micros.is_none() {
+        let nullified = self.links.get(kept).map(|link| &self.operations[link.at]);
+        if nullified.is_some() && created_at_micros.is_none() {
             return Err(PlcFault::Prev);
         }
         let signer = signer(operation, &self.links[kept - 1].keys)?;
-        if let Some(undone) = undone {
-            may_undo(signer, created_at_micros, undone)?;
+        if let Some(nullified) = nullified {
+            check_nullification(signer, created_at_micros, nullified)?;
         }
         let last = self.operations.last().and_then(|last| last.created_at_micros);
         match last.zip(created_at_micros) {
@@ -124,12 +144,12 @@ impl Chain {
         }
     }
 
-    /// The link that an operation follows. Whatever lies behind it is undone if the operation holds, so
-    /// that all searches of a log together look at each link once.
+    /// The index of the predecessor's link. The links after it are nullified if the operation is valid, so
+    /// that all searches of a log together visit each link once.
     fn find_prev(&self, operation: &Operation) -> Result<usize, PlcFault> {
         let prev = operation.prev().ok_or(PlcFault::Prev)?;
         let Some(at) = self.links.iter().rposition(|link| link.cid == prev) else {
-            let is_known = self.operations.iter().any(|judged| judged.cid == prev);
+            let is_known = self.operations.iter().any(|accepted| accepted.cid == prev);
             return Err(if is_known { PlcFault::PrevNullified } else { PlcFault::Prev });
         };
         match self.operations[self.links[at].at].operation.unsigned() {
@@ -138,31 +158,35 @@ impl Chain {
         }
     }
 
-    fn undo_behind(&mut self, kept: usize) {
+    /// Nullifies the links after the first `kept`.
+    fn nullify_after(&mut self, kept: usize) {
         for link in self.links.drain(kept..) {
             self.operations[link.at].nullified = true;
         }
     }
 
-    /// Holds the claims of an audit log, one an operation, against what was found.
-    pub(super) fn check_nullified(&self, claims: &[bool]) -> Result<(), PlcRejection> {
-        let mut pairs = self.operations.iter().zip(claims);
-        match pairs.position(|(judged, claim)| judged.nullified != *claim) {
+    /// Compares the statements of an audit log, one for each operation, with what was found.
+    pub(super) fn check_nullified(&self, stated: &[bool]) -> Result<(), PlcRejection> {
+        let mut pairs = self.operations.iter().zip(stated);
+        match pairs.position(|(accepted, stated)| accepted.nullified != *stated) {
             Some(index) => reject(index, PlcFault::Nullified),
             None => Ok(()),
         }
     }
 
-    pub(super) fn into_history(self) -> Result<History, PlcRejection> {
+    /// The account, its operations, and the data of the last operation in force.
+    pub(super) fn into_parts(
+        self,
+    ) -> Result<(DidBuf, Vec<AcceptedOperation>, Option<AccountData>), PlcRejection> {
         let (Some(did), Some(last)) = (self.did, self.links.last()) else {
             return reject(0, PlcFault::Empty);
         };
         let data = self.operations[last.at].operation.unsigned().to_data();
-        Ok(History { did, operations: self.operations, data })
+        Ok((did, self.operations, data))
     }
 }
 
-/// The keys that may sign what follows, all of which must be keys.
+/// The keys that may sign the successor, all of which must be valid.
 fn rotation_keys(operation: &Operation) -> Result<Vec<PublicKey>, PlcFault> {
     let texts = operation.unsigned().to_data().unwrap_or_default().rotation_keys;
     let key = |(at, text): (usize, &String)| {
@@ -171,14 +195,14 @@ fn rotation_keys(operation: &Operation) -> Result<Vec<PublicKey>, PlcFault> {
     texts.iter().enumerate().map(key).collect()
 }
 
-/// The first of `keys` that signed; a key that comes twice thus counts as the mightier.
+/// The index of the first of `keys` that signed: a repeated key has its highest priority.
 fn signer(operation: &Operation, keys: &[PublicKey]) -> Result<usize, PlcFault> {
     let digest = sha256::digest(&operation.unsigned().to_bytes());
     let mut found = PlcFault::NoKey;
     for (at, key) in keys.iter().enumerate() {
         match key.verify_digest(&digest, operation.sig()) {
             Ok(()) => return Ok(at),
-            // What is wrong with the signature itself says more than that a key did not make it.
+            // A fault of the signature itself says more than a mismatch with one key.
             Err(SignatureFault::Mismatch) if found != PlcFault::NoKey => {}
             Err(fault) => found = PlcFault::Signature(fault),
         }
@@ -186,20 +210,20 @@ fn signer(operation: &Operation, keys: &[PublicKey]) -> Result<usize, PlcFault> 
     Err(found)
 }
 
-/// Whether a key of this rank can undo an operation at this time.
-fn may_undo(
+/// Checks that this signer may nullify an operation at this time.
+fn check_nullification(
     signer: usize,
     created_at_micros: Option<i64>,
-    undone: &AcceptedOperation,
+    nullified: &AcceptedOperation,
 ) -> Result<(), PlcFault> {
-    if signer >= undone.signer {
+    if signer >= nullified.signer {
         return Err(PlcFault::Priority);
     }
-    match created_at_micros.zip(undone.created_at_micros) {
+    match created_at_micros.zip(nullified.created_at_micros) {
         Some((now, then)) if now - then <= WINDOW_MICROS => Ok(()),
         _ => Err(PlcFault::Window),
     }
 }
 
-/// How long an operation can be undone: 72 hours, the last microsecond among them.
+/// How long an operation can be nullified, in microseconds: 72 hours, inclusive.
 const WINDOW_MICROS: i64 = 72 * 3600 * 1_000_000;

@@ -1,14 +1,15 @@
-//! Logs of `did:plc`: do these operations make this account, and what is true of it now?
+//! Verifies logs of `did:plc`, and derives the account's current data from them.
 //!
-//! The first operation makes the DID, which is its hash. Each later one follows an earlier one and is
-//! signed by one of the rotation keys that the earlier one names. Whoever follows an operation that has
-//! a successor already undoes that successor and all behind it. That takes a mightier key than the
-//! successor's, one that stands before it in the list, and it takes no longer than 72 hours.
+//! The first operation determines the DID, which is its hash. Each later one names an earlier one as its
+//! predecessor and is signed by one of the rotation keys that the predecessor lists. An operation whose
+//! predecessor has a successor already nullifies that successor and all that follow it. That requires
+//! a key of higher priority than the successor's, one that precedes it in the list, within 72 hours.
 //!
-//! An audit log is held to all that it says: CIDs, times that only grow, and which operations were
-//! undone. A plain log has neither times nor undone operations, so each follows the one before.
+//! An audit log is checked in all that it states: CIDs, strictly increasing times, and which operations
+//! were nullified. A plain log has neither times nor nullified operations, so each operation follows the
+//! one before.
 //!
-//! Source: the specification of did:plc, and the cases that it publishes.
+//! Source: the specification of did:plc, and its published test cases.
 //!
 //! ```
 //! use atproto::plc::{AccountData, UnsignedOperation, Update};
@@ -28,35 +29,34 @@
 //! ```
 
 mod chain;
-mod history;
 mod rejection;
 #[cfg(test)]
 mod tests;
 
-use atproto::plc::{AuditEntry, Limits, Log, Operation};
-use atproto::syntax::DidBuf;
+use atproto::plc::{AccountData, AuditEntry, Limits, Log, Operation};
+use atproto::syntax::{Did, DidBuf};
+use crypto::PublicKey;
 
-pub use history::{AcceptedOperation, History};
+pub use chain::AcceptedOperation;
 pub use rejection::{PlcFault, PlcRejection};
 
 use crate::Verified;
-use chain::{Chain, Stated};
-use rejection::reject;
+use chain::{OperationChain, StatedFields};
 
-/// What to expect of a log.
+/// Limits of a log, and its expected account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Whose log it must be; any account's by default.
+    /// The account of the log. Default: any.
     pub did: Option<DidBuf>,
-    /// How much there may be.
+    /// Limits of the operations.
     pub limits: Limits,
 }
 
-/// Judges a log in either form: [`atproto::plc::Log`].
+/// Verifies a log in either form of [`atproto::plc::Log`], as JSON.
 ///
 /// # Errors
-/// The first rule that is broken, and by which entry.
+/// The first broken rule, and the index of its entry.
 pub fn verify(json: &[u8], options: &Options) -> Result<Verified<History>, PlcRejection> {
     match Log::parse(json, &options.limits)? {
         Log::Audit(entries) => verify_audit_log(entries, options),
@@ -64,36 +64,76 @@ pub fn verify(json: &[u8], options: &Options) -> Result<Verified<History>, PlcRe
     }
 }
 
-/// Judges an audit log.
+/// Verifies an audit log.
 ///
 /// # Errors
-/// The first rule that is broken, and by which entry.
+/// The first broken rule, and the index of its entry.
 pub fn verify_audit_log(
     entries: Vec<AuditEntry>,
     options: &Options,
 ) -> Result<Verified<History>, PlcRejection> {
-    let mut chain = Chain::default();
+    let mut chain = OperationChain::new(&options.limits, options.did.as_ref());
     let mut claims = Vec::with_capacity(entries.len());
     for entry in entries {
         claims.push(entry.nullified);
-        let stated = Stated { did: entry.did, cid: entry.cid, created_at: entry.created_at };
-        chain.append(entry.operation, Some(&stated), options)?;
+        let stated = StatedFields { did: entry.did, cid: entry.cid, created_at: entry.created_at };
+        chain.append(entry.operation, Some(&stated))?;
     }
     chain.check_nullified(&claims)?;
-    Ok(Verified::vouch(chain.into_history()?))
+    History::of(chain)
 }
 
-/// Judges a log of operations that hold, without what a directory says of them.
+/// Verifies a log of operations of which none was nullified, without a directory's statements.
 ///
 /// # Errors
-/// The first rule that is broken, and by which operation.
+/// The first broken rule, and the index of its operation.
 pub fn verify_plain_log(
     operations: Vec<Operation>,
     options: &Options,
 ) -> Result<Verified<History>, PlcRejection> {
-    let mut chain = Chain::default();
+    let mut chain = OperationChain::new(&options.limits, options.did.as_ref());
     for operation in operations {
-        chain.append(operation, None, options)?;
+        chain.append(operation, None)?;
     }
-    Ok(Verified::vouch(chain.into_history()?))
+    History::of(chain)
+}
+
+/// All operations of an account, and its current data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    did: DidBuf,
+    operations: Vec<AcceptedOperation>,
+    data: Option<AccountData>,
+}
+
+impl History {
+    fn of(chain: OperationChain<'_>) -> Result<Verified<Self>, PlcRejection> {
+        let (did, operations, data) = chain.into_parts()?;
+        Ok(Verified::vouch(Self { did, operations, data }))
+    }
+
+    /// The account.
+    pub fn did(&self) -> Did<'_> {
+        self.did.as_did()
+    }
+
+    /// The operations in the order of the log, nullified ones included.
+    pub fn operations(&self) -> &[AcceptedOperation] {
+        &self.operations
+    }
+
+    /// The account's current data; `None` after a tombstone.
+    pub fn data(&self) -> Option<&AccountData> {
+        self.data.as_ref()
+    }
+
+    /// Whether the account's last operation is a tombstone.
+    pub fn is_tombstoned(&self) -> bool {
+        self.data.is_none()
+    }
+
+    /// The key that signs the account's repository now, if there is one of a curve of the AT Protocol.
+    pub fn signing_key(&self) -> Option<PublicKey> {
+        PublicKey::from_did_key(self.data()?.signing_key()?).ok()
+    }
 }

@@ -1,73 +1,73 @@
-//! Why a log is refused.
+//! The reasons for rejecting a log.
 
 use atproto::plc::{LogError, OperationFault};
 use crypto::SignatureFault;
 
 use crate::commit::signature_code;
 
-/// Why a log is refused, and at which entry.
+/// Why a log is rejected, and at which entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("entry {index} of the log: {fault}")]
 pub struct PlcRejection {
-    /// How many entries come before it.
+    /// Index of the entry, from 0.
     pub index: usize,
-    /// The rule.
+    /// The broken rule.
     pub fault: PlcFault,
 }
 
-/// A rule of `did:plc`.
+/// A broken rule of `did:plc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlcFault {
-    /// The entry is not well formed, or beyond a limit.
+    /// The entry is malformed, or exceeds a limit.
     #[error("{0}")]
     Form(OperationFault),
-    /// A log has at least one operation.
-    #[error("there is no operation")]
+    /// The log has no operation.
+    #[error("the log has no operation")]
     Empty,
-    /// The first operation follows another.
-    #[error("the first operation follows another")]
+    /// The first operation names a predecessor.
+    #[error("the first operation must not have `prev`")]
     Genesis,
-    /// The first operation makes another DID, or the entry says that it is another's.
-    #[error("the first operation makes another DID")]
+    /// The first operation determines another DID than the entry or the caller.
+    #[error("the first operation determines another DID")]
     Did,
-    /// The operation has another CID than the entry says.
-    #[error("the operation has another CID")]
+    /// The operation has another CID than the entry states.
+    #[error("the operation has another CID than stated")]
     Cid,
     /// A rotation key is not a did:key of a curve that may sign.
-    #[error("rotation key {0} is no key")]
+    #[error("rotation key {0} is not a did:key of a supported curve")]
     RotationKey(usize),
-    /// The operation follows none of those before it, or not the last one of a plain log.
-    #[error("it follows none of the operations that it could follow")]
+    /// The predecessor is not an earlier operation, or in a plain log not the last one.
+    #[error("`prev` is not an operation that it can follow")]
     Prev,
-    /// The operation follows one that was undone.
-    #[error("it follows an operation that was undone")]
+    /// The predecessor was nullified.
+    #[error("`prev` is a nullified operation")]
     PrevNullified,
-    /// The operation follows a tombstone.
-    #[error("it follows a tombstone")]
+    /// The predecessor is a tombstone.
+    #[error("`prev` is a tombstone")]
     Tombstoned,
-    /// There is no key that could have signed.
-    #[error("no rotation key is left that could have signed it")]
+    /// The predecessor lists no rotation key.
+    #[error("no rotation key is left that may sign it")]
     NoKey,
-    /// None of the keys that could have signed has.
-    #[error("none of the rotation keys signed it: {0}")]
+    /// The signature is not one of the rotation keys that may sign.
+    #[error("not signed by a rotation key: {0}")]
     Signature(SignatureFault),
-    /// The operation undoes others, but its key is not mightier than theirs.
-    #[error("it undoes an operation whose key is as mighty as its own, or mightier")]
+    /// The operation nullifies others without a key of higher priority.
+    #[error("it nullifies an operation whose key has the same or a higher priority")]
     Priority,
-    /// The operation undoes others, but came more than 72 hours after the first of them.
-    #[error("it undoes an operation that is older than 72 hours")]
+    /// The operation nullifies others more than 72 hours after the first of them.
+    #[error("it nullifies an operation that is older than 72 hours")]
     Window,
-    /// The operation did not come after the one before it.
-    #[error("it is not later than the entry before")]
+    /// The time is not later than that of the entry before.
+    #[error("`createdAt` is not later than that of the entry before")]
     CreatedAt,
-    /// The entry says that the operation was undone, and it was not, or the other way round.
-    #[error("whether it was undone is not what the entry says")]
+    /// The entry states `nullified` wrongly.
+    #[error("`nullified` is not what the later operations determine")]
     Nullified,
 }
 
 impl PlcRejection {
-    /// A name of the rule that stays the same.
+    /// The stable code of the broken rule.
     pub fn code(&self) -> &'static str {
         match self.fault {
             PlcFault::Form(fault) => form_code(fault),

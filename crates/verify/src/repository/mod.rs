@@ -1,15 +1,15 @@
-//! Is this export the whole repository that an account signed?
+//! Verifies an export: that it is the whole repository that an account signed.
 //!
 //! | stage | what it proves | function |
 //! |---|---|---|
-//! | parse | the archive is one, each block is what its CID says, the commit is of version 3 with a DID and a revision | [`parse`] |
-//! | signature | the account is the one asked for, and the key signed the commit | [`ParsedRepository::verify_signature`] |
-//! | tree | the tree is canonical, every node and every record of it is there, every key is a path | [`SignedRepository::walk`] |
-//! | records | every record is a map in canonical DAG-CBOR, and not too long | [`WalkedRepository::verify_records`] |
+//! | parse | the archive is well formed, each block has the hash in its CID, the commit is of version 3 with a DID and a revision | [`parse`] |
+//! | signature | the commit is of the expected account, and the key signed it | [`ParsedRepository::verify_signature`] |
+//! | tree | the tree is canonical, all its nodes and records are present, every key is a path | [`SignedRepository::walk`] |
+//! | records | every record is a map in canonical DAG-CBOR, within the size limit | [`WalkedRepository::verify_records`] |
 //!
-//! Each stage is a type that only the stage before can make, so that a caller may time them and cannot
-//! leave one out; [`verify`] does all. What is proved of the whole is a [`Verified`]
-//! [`WholeRepository`]. A refusal is the first fault; [`collect_rejections`] goes on and collects them.
+//! Each stage is a type that only the stage before can make, so that a caller can time them and cannot
+//! skip one; [`verify`] runs all. The result is a [`Verified`] [`WholeRepository`], or a rejection for
+//! the first fault; [`collect_rejections`] continues and collects them.
 //!
 //! ```
 //! use atproto::commit::UnsignedCommit;
@@ -31,73 +31,42 @@
 //!
 //! let whole = repository::verify(&export, Some(did), &key.public_key(), &Options::default())?;
 //! assert_eq!((whole.root(), whole.tree().records), (root, 0));
-//! let stranger = SecretKey::from_bytes(Curve::K256, &[8; 32])?.public_key();
-//! let refused = repository::verify(&export, Some(did), &stranger, &Options::default());
-//! assert_eq!(refused.unwrap_err().code(), "signature/wrong");
+//! let other_key = SecretKey::from_bytes(Curve::K256, &[8; 32])?.public_key();
+//! let rejected = repository::verify(&export, Some(did), &other_key, &Options::default());
+//! assert_eq!(rejected.unwrap_err().code(), "signature/wrong");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod collect;
+mod options;
 mod records;
 mod rejection;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tree;
 
-use atproto::mst::{TreeLimits, canonical};
-use atproto::repo::{Archive, BlockTotals, RepoError, Repository};
+use atproto::mst::Tree;
+use atproto::mst::canonical::{Step, Summary};
+use atproto::repo::{Archive, BlockTotals, Repository};
 use atproto::syntax::{Did, Tid};
-use codec::{CidRef, car};
+use codec::AnyCid;
 use crypto::PublicKey;
 
-pub use collect::collect_rejections;
+pub use options::Options;
 pub(crate) use records::check_record;
 pub use rejection::{RepositoryFault, RepositoryRejection};
-pub use tree::WalkedRepository;
-pub(crate) use tree::{Paths, in_tree, record_block};
+pub(crate) use tree::{PathChecker, record_block};
 
 use crate::Verified;
-use records::SoundRecords;
+use records::PrecheckedRecords;
+use rejection::FaultSink;
+use tree::WalkResult;
 
-/// What is asked of a repository. Everything is strict unless a field says otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Options {
-    /// Bounds of the archive. Hashes are always checked, whatever is said here.
-    pub archive: car::Options,
-    /// Bounds of the tree.
-    pub tree: TreeLimits,
-    /// The longest record, in bytes.
-    pub max_record_bytes: usize,
-    /// The most blocks that the commit does not lead to. They are always counted.
-    pub max_extra_blocks: u64,
-    /// The most bytes in such blocks.
-    pub max_extra_bytes: u64,
-    /// Lets keys of the tree be other than a collection and a record key.
-    pub allow_any_key: bool,
-}
-
-impl Default for Options {
-    /// The bounds of archives and trees, records of up to 1 MiB, any number of blocks beside the
-    /// repository, and only paths as keys.
-    fn default() -> Self {
-        Self {
-            archive: car::Options::default(),
-            tree: TreeLimits::default(),
-            max_record_bytes: 1 << 20,
-            max_extra_blocks: u64::MAX,
-            max_extra_bytes: u64::MAX,
-            allow_any_key: false,
-        }
-    }
-}
-
-/// Whether somebody is known to have signed.
+/// Whether the signature of a repository was verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureProof {
-    /// The key that the caller gave signed the commit.
+    /// The caller's key signed the commit.
     Checked,
-    /// The caller chose not to ask.
+    /// The caller skipped the check.
     NotChecked,
 }
 
@@ -106,7 +75,7 @@ pub enum SignatureProof {
 pub struct WholeRepository<'a> {
     repository: Repository<'a>,
     signature: SignatureProof,
-    tree: canonical::Summary,
+    tree: Summary,
     extra: BlockTotals,
 }
 
@@ -116,12 +85,12 @@ impl<'a> WholeRepository<'a> {
         self.signature
     }
 
-    /// How many nodes and records the tree has.
-    pub fn tree(&self) -> canonical::Summary {
+    /// Numbers of nodes and records of the tree.
+    pub fn tree(&self) -> Summary {
         self.tree
     }
 
-    /// The blocks that the commit does not lead to, repeated ones not counted again.
+    /// The blocks that the commit does not lead to, repeated ones counted once.
     pub fn extra(&self) -> BlockTotals {
         self.extra
     }
@@ -135,8 +104,8 @@ impl<'a> std::ops::Deref for WholeRepository<'a> {
     }
 }
 
-/// Proves a repository in all four stages: whole, canonical, of the account `did` if one is asked
-/// for, and signed by `key`.
+/// Verifies a repository in all four stages: whole, canonical, of the account `did` if one is given,
+/// and signed by `key`.
 ///
 /// # Errors
 /// At the first fault.
@@ -149,7 +118,7 @@ pub fn verify<'a>(
     parse(export, options)?.verify_signature(did, key)?.walk()?.verify_records()
 }
 
-/// Proves a repository in all stages but the signature: whole and canonical, but anybody's.
+/// Verifies a repository in all stages but the signature: whole and canonical, by an unknown author.
 ///
 /// # Errors
 /// At the first fault.
@@ -160,59 +129,51 @@ pub fn verify_without_signature<'a>(
     parse(export, options)?.without_signature().walk()?.verify_records()
 }
 
-/// A repository whose blocks are what their CIDs say.
+/// A repository whose blocks have the hashes in their CIDs.
 #[derive(Clone, Debug)]
 pub struct ParsedRepository<'a> {
     repository: Repository<'a>,
     options: Options,
-    sound: SoundRecords,
+    prechecked: PrecheckedRecords,
 }
 
-/// A repository whose commit is signed, or that the caller takes as it is.
+/// A repository whose signature was verified, or skipped by the caller.
 #[derive(Clone, Debug)]
 pub struct SignedRepository<'a> {
     repository: Repository<'a>,
     options: Options,
-    sound: SoundRecords,
+    prechecked: PrecheckedRecords,
     signature: SignatureProof,
+}
+
+/// A repository whose tree is canonical and whole.
+#[derive(Clone, Debug)]
+pub struct WalkedRepository<'a> {
+    repository: Repository<'a>,
+    options: Options,
+    signature: SignatureProof,
+    walked: WalkResult,
 }
 
 /// The first stage: reads the archive, checks every hash, and reads the commit.
 ///
 /// # Errors
-/// If the archive breaks a rule or a bound, or its first root is not a sound commit of version 3.
+/// If the archive breaks a rule or exceeds a limit, or its first root is not a valid commit of
+/// version 3.
 pub fn parse<'a>(
     export: &'a [u8],
     options: &Options,
 ) -> Result<ParsedRepository<'a>, RepositoryRejection> {
-    let mut sound = SoundRecords::new(export, options);
-    let (checked, mut see) = (options.checked_archive(), |block: &_| sound.see(block));
-    let archive = Archive::read_visiting(export, &checked, &mut see, &mut Err)
-        .map_err(|error| in_archive(export, error))?;
+    let mut prechecked = PrecheckedRecords::new(export, options.max_record_bytes);
+    let (checked, mut visit) = (options.checked_archive(), |block: &_| prechecked.visit(block));
+    let archive = Archive::read_visiting(export, &checked, &mut visit, &mut Err)
+        .map_err(|error| RepositoryRejection::in_archive(export, error))?;
     let repository = Repository::at_first_root(archive)?;
     check_commit(&repository)?;
-    Ok(ParsedRepository { repository, options: *options, sound })
+    Ok(ParsedRepository { repository, options: *options, prechecked })
 }
 
-impl Options {
-    fn checked_archive(&self) -> car::Options {
-        car::Options { trust_hashes: false, ..self.archive }
-    }
-}
-
-/// A fault of an archive, with the block that it is about.
-#[cold]
-pub(crate) fn in_archive(archive: &[u8], error: car::CarError) -> RepositoryRejection {
-    let section = archive.get(error.offset as usize..).unwrap_or_default();
-    let cid = match (error.fault, kernels::varint::read(section)) {
-        (car::CarFault::HashMismatch, Ok((_, prefix))) => CidRef::from_prefix(&section[prefix..]),
-        _ => None,
-    };
-    let rejection = RepositoryRejection::from(RepoError::from(error));
-    rejection.at(error.offset).with_cid(cid.and_then(|(cid, _)| cid.to_cid()))
-}
-
-/// Checks the fields of a commit that its own reader leaves open.
+/// Checks the fields of a commit that its parser leaves unchecked.
 pub(crate) fn check_commit(repository: &Repository<'_>) -> Result<(), RepositoryRejection> {
     let commit = repository.commit();
     let did = Did::parse(commit.did).err().map(RepositoryFault::Did);
@@ -223,20 +184,20 @@ pub(crate) fn check_commit(repository: &Repository<'_>) -> Result<(), Repository
     }
 }
 
-/// Checks whose commit it is and who signed it.
+/// Checks the account of a commit, if one is given, and the signature.
 pub(crate) fn check_signature(
     repository: &Repository<'_>,
     did: Option<&str>,
     key: &PublicKey,
 ) -> Result<(), RepositoryRejection> {
     let commit = repository.commit();
-    let refuse = |fault| Err(RepositoryRejection::of(fault).with_cid(repository.root()));
+    let reject = |fault| Err(RepositoryRejection::of(fault).with_cid(repository.root()));
     if did.is_some_and(|did| did != commit.did) {
-        return refuse(RepositoryFault::OtherAccount);
+        return reject(RepositoryFault::OtherAccount);
     }
     match key.verify_digest(&commit.signing_bytes().digest(), commit.sig) {
         Ok(()) => Ok(()),
-        Err(fault) => refuse(RepositoryFault::Signature(fault)),
+        Err(fault) => reject(RepositoryFault::Signature(fault)),
     }
 }
 
@@ -246,23 +207,133 @@ impl<'a> ParsedRepository<'a> {
         &self.repository
     }
 
-    /// The second stage: the commit is of `did`, if one is asked for, and `key` signed it.
+    /// The second stage: the commit is of `did`, if one is given, and `key` signed it.
     ///
     /// # Errors
-    /// If it is another account's, or the signature is not one of `key` by the strict rules.
+    /// If the commit is another account's, or the signature is not one of `key` by the strict rules.
     pub fn verify_signature(
         self,
         did: Option<&str>,
         key: &PublicKey,
     ) -> Result<SignedRepository<'a>, RepositoryRejection> {
         check_signature(&self.repository, did, key)?;
-        let Self { repository, options, sound } = self;
-        Ok(SignedRepository { repository, options, sound, signature: SignatureProof::Checked })
+        Ok(self.into_signed(SignatureProof::Checked))
     }
 
-    /// Leaves out the second stage: the repository may be anybody's, and its proof says so.
+    /// Skips the second stage: the author is not proved, and the result says so.
     pub fn without_signature(self) -> SignedRepository<'a> {
-        let Self { repository, options, sound } = self;
-        SignedRepository { repository, options, sound, signature: SignatureProof::NotChecked }
+        self.into_signed(SignatureProof::NotChecked)
     }
+
+    fn into_signed(self, signature: SignatureProof) -> SignedRepository<'a> {
+        let Self { repository, options, prechecked } = self;
+        SignedRepository { repository, options, prechecked, signature }
+    }
+}
+
+impl<'a> SignedRepository<'a> {
+    /// The third stage: walks the tree under all rules, finds the block of every record, and checks
+    /// the syntax of every key.
+    ///
+    /// # Errors
+    /// At the first fault in key order, or if there are more extra blocks than allowed.
+    pub fn walk(self) -> Result<WalkedRepository<'a>, RepositoryRejection> {
+        let Self { repository, options, prechecked, signature } = self;
+        let walked = tree::walk(&repository, &prechecked, &options, &mut Err)?;
+        Ok(WalkedRepository { repository, options, signature, walked })
+    }
+}
+
+impl<'a> WalkedRepository<'a> {
+    /// The repository, of whose records nothing is proved yet but their presence.
+    pub fn repository(&self) -> &Repository<'a> {
+        &self.repository
+    }
+
+    /// Numbers of nodes and records of the tree.
+    pub fn tree(&self) -> Summary {
+        self.walked.tree
+    }
+
+    /// The last stage: checks every record.
+    ///
+    /// # Errors
+    /// At the first record, in key order, that is not a map, not canonical or too long.
+    pub fn verify_records(self) -> Result<Verified<WholeRepository<'a>>, RepositoryRejection> {
+        let Self { repository, options, signature, walked } = self;
+        records::check(&repository, &walked.unchecked, options.max_record_bytes, &mut Err)?;
+        let WalkResult { tree, extra, .. } = walked;
+        Ok(Verified::vouch(WholeRepository { repository, signature, tree, extra }))
+    }
+
+    /// An optional stage that proves the root a second time: builds the tree of these records from
+    /// nothing and compares the roots. It can only agree, because the walk has checked every rule that
+    /// makes a tree canonical.
+    ///
+    /// # Errors
+    /// If the roots differ.
+    pub fn rebuild(&self) -> Result<(), RepositoryRejection> {
+        let mut walk = self.repository.walk(&self.options.tree);
+        let records = std::iter::from_fn(|| {
+            loop {
+                if let Ok(Step::Record { key, value }) = walk.next()? {
+                    return Some((key.to_vec(), AnyCid::from(value)));
+                }
+            }
+        });
+        let archive = self.repository.archive();
+        let tree = Tree::from_sorted(records);
+        let root = tree.map_err(|error| RepositoryRejection::in_tree(error, archive))?.root();
+        if root == self.repository.commit().data {
+            return Ok(());
+        }
+        Err(RepositoryRejection::of(RepositoryFault::Rebuilt(root)))
+    }
+}
+
+/// The faults of an export in the order in which they are found, at most `max_faults`: none where
+/// [`verify`] accepts, or without `key` where [`verify_without_signature`] does.
+///
+/// Each fault costs what depends on it, and the rest is still checked: a block with a wrong hash counts
+/// as missing, a malformed node has no records. Without a commit there is no tree to check.
+pub fn collect_rejections(
+    export: &[u8],
+    did: Option<&str>,
+    key: Option<&PublicKey>,
+    options: &Options,
+    max_faults: usize,
+) -> Vec<RepositoryRejection> {
+    let mut found = Vec::new();
+    let mut sink = |fault| match found.len() + 1 >= max_faults {
+        true => Err(fault),
+        false => Ok(found.push(fault)),
+    };
+    // The error is the one that filled the list, or one that leaves nothing more to check.
+    if let Err(last) = collect(export, did, key, options, &mut sink) {
+        found.push(last);
+    }
+    found.truncate(max_faults);
+    found
+}
+
+fn collect(
+    export: &[u8],
+    did: Option<&str>,
+    key: Option<&PublicKey>,
+    options: &Options,
+    sink: FaultSink<'_>,
+) -> Result<(), RepositoryRejection> {
+    let mut prechecked = PrecheckedRecords::new(export, options.max_record_bytes);
+    let (checked, mut visit) = (options.checked_archive(), |block: &_| prechecked.visit(block));
+    let archive = Archive::read_visiting(export, &checked, &mut visit, &mut |error| {
+        sink(RepositoryRejection::in_archive(export, error)).map_err(|_| error)
+    });
+    let archive = archive.map_err(|error| RepositoryRejection::in_archive(export, error))?;
+    let repository = Repository::at_first_root(archive)?;
+    check_commit(&repository).or_else(&mut *sink)?;
+    if let Some(key) = key {
+        check_signature(&repository, did, key).or_else(&mut *sink)?;
+    }
+    let walked = tree::walk(&repository, &prechecked, options, sink)?;
+    records::check(&repository, &walked.unchecked, options.max_record_bytes, sink)
 }

@@ -1,98 +1,60 @@
-//! The last stage: is every record a map in canonical DAG-CBOR, and not too long?
+//! The last stage: every record is a map in canonical DAG-CBOR, within the size limit.
 //!
-//! Asked of every block that may be a record when its hash was checked, because then it is in the
-//! cache; which blocks are records only the walk tells. What was not found sound is looked at again in
-//! the last stage, which says what is wrong with it.
+//! Every block that may be a record is checked right after its hash, while it is in the CPU cache; only
+//! the walk tells which blocks are records. The last stage checks the remaining ones, and reports their
+//! faults.
 
-use atproto::mst::Tree;
 use atproto::mst::canonical::{BlockSet, Step};
 use atproto::repo::Repository;
 use codec::car::Block;
-use codec::{AnyCid, cbor};
+use codec::cbor;
 
-use super::tree::{Note, WalkedRepository, in_tree};
-use super::{Options, RepositoryFault, RepositoryRejection, WholeRepository};
-use crate::Verified;
+use super::rejection::{FaultSink, RepositoryFault, RepositoryRejection};
 
-impl<'a> WalkedRepository<'a> {
-    /// The last stage: reads every record.
-    ///
-    /// # Errors
-    /// At the first record, in key order, that is no map, not canonical or too long.
-    pub fn verify_records(self) -> Result<Verified<WholeRepository<'a>>, RepositoryRejection> {
-        check(&self.repository, &self.found.doubtful, &self.options, &mut Err)?;
-        let Self { repository, signature, found, .. } = self;
-        let (tree, extra) = (found.tree, found.extra);
-        Ok(Verified::vouch(WholeRepository { repository, signature, tree, extra }))
-    }
-
-    /// A stage of its own for who wants the proof a second time: makes the tree of these records anew
-    /// and compares the roots. The walk has checked every rule that makes a tree canonical, so that
-    /// it can only agree.
-    ///
-    /// # Errors
-    /// If the roots differ.
-    pub fn rebuild(&self) -> Result<(), RepositoryRejection> {
-        let mut walk = self.repository.walk(&self.options.tree);
-        let records = std::iter::from_fn(|| {
-            loop {
-                if let Ok(Step::Record { key, value }) = walk.next()? {
-                    return Some((key.to_vec(), AnyCid::from(value)));
-                }
-            }
-        });
-        let tree = Tree::from_sorted(records);
-        let root = tree.map_err(|error| in_tree(error, self.repository.archive()))?.root();
-        if root == self.repository.commit().data {
-            return Ok(());
-        }
-        Err(RepositoryRejection::of(RepositoryFault::Rebuilt(root)))
-    }
-}
-
-/// The blocks of an archive that are sound if they are records: what the last stage need not look at.
+/// The blocks of an archive that are valid if they are records, so that the last stage can skip them.
 ///
 /// As a stage of its own, reading 192,000 records took 14 ms of 77 (Zen 5, two busy cores).
 #[derive(Clone, Debug)]
-pub(super) struct SoundRecords {
-    marks: BlockSet,
+pub(super) struct PrecheckedRecords {
+    valid: BlockSet,
     max_bytes: usize,
 }
 
-impl SoundRecords {
-    /// None yet of this archive.
-    pub(super) fn new(archive: &[u8], options: &Options) -> Self {
-        Self { marks: BlockSet::for_archive(archive), max_bytes: options.max_record_bytes }
+impl PrecheckedRecords {
+    /// No block of this archive yet.
+    pub(super) fn new(archive: &[u8], max_bytes: usize) -> Self {
+        Self { valid: BlockSet::for_archive(archive), max_bytes }
     }
 
-    /// Looks at a block. Those that look like nodes of the tree are left out: hardly one is a record.
+    /// Checks a block, unless it looks like a tree node, which records hardly ever do.
     #[inline]
-    pub(super) fn see(&mut self, block: &Block<'_>) {
+    pub(super) fn visit(&mut self, block: &Block<'_>) {
         if !block.data.starts_with(b"\xa2\x61e")
             && check_record(block.data, 0, self.max_bytes).is_ok()
         {
-            self.marks.insert(block.data);
+            self.valid.insert(block.data);
         }
     }
 
     #[inline]
-    pub(super) fn has(&self, block: &[u8]) -> bool {
-        self.marks.contains(block)
+    pub(super) fn contains(&self, block: &[u8]) -> bool {
+        self.valid.contains(block)
     }
 }
 
+/// Checks the records at these offsets of the archive, with these lengths.
 pub(super) fn check(
     repository: &Repository<'_>,
     records: &[(u32, u32)],
-    options: &Options,
-    note: Note<'_>,
+    max_bytes: usize,
+    sink: FaultSink<'_>,
 ) -> Result<(), RepositoryRejection> {
     let archive = repository.archive().as_bytes();
     let block_of = |(at, len): (u32, u32)| &archive[at as usize..][..len as usize];
     for record in records {
         let (at, block) = (u64::from(record.0), block_of(*record));
-        if let Err(rejection) = check_record(block, at, options.max_record_bytes) {
-            note(name(rejection, repository, block))?;
+        if let Err(rejection) = check_record(block, at, max_bytes) {
+            sink(with_path(rejection, repository, block))?;
         }
     }
     Ok(())
@@ -106,24 +68,24 @@ pub(crate) fn check_record(
     max_bytes: usize,
 ) -> Result<(), RepositoryRejection> {
     if block.len() > max_bytes {
-        return refuse(RepositoryFault::RecordSize(max_bytes), at);
+        return reject(RepositoryFault::RecordSize(max_bytes), at);
     }
     match cbor::validate(block) {
         Ok(()) if block[0] >> 5 == MAP => Ok(()),
-        Ok(()) => refuse(RepositoryFault::RecordShape, at),
+        Ok(()) => reject(RepositoryFault::RecordShape, at),
         Err(error) => Err(RepositoryRejection::in_record(error, at)),
     }
 }
 
 #[cold]
-fn refuse(fault: RepositoryFault, at: u64) -> Result<(), RepositoryRejection> {
+fn reject(fault: RepositoryFault, at: u64) -> Result<(), RepositoryRejection> {
     Err(RepositoryRejection::of(fault).at(at))
 }
 
-/// Tells of which record the fault is: the first path that leads to `block`. The walk did not keep
-/// the paths, which would take more memory than everything else.
+/// Adds the first path that leads to `block`, found by a second walk: keeping all paths would take more
+/// memory than everything else.
 #[cold]
-fn name(
+fn with_path(
     rejection: RepositoryRejection,
     repository: &Repository<'_>,
     block: &[u8],
@@ -140,5 +102,5 @@ fn name(
     rejection
 }
 
-/// The kind of a map, in the top three bits of its first byte.
+/// CBOR major type of a map, in the top three bits of its first byte.
 const MAP: u8 = 5;

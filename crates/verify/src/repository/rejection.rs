@@ -1,72 +1,73 @@
-//! Why a repository, or the proof of a record, is refused.
+//! The reasons for rejecting a repository or the proof of a record.
 
 use std::fmt;
 
 use atproto::commit::{CommitError, CommitFault};
-use atproto::mst::TreeFault;
-use atproto::repo::{RepoError, RepoFault};
+use atproto::mst::canonical::key_of;
+use atproto::mst::{BlockSource, TreeError, TreeFault};
+use atproto::repo::{Archive, RepoError, RepoFault};
 use atproto::syntax::SyntaxError;
-use codec::Cid;
-use codec::car::CarFault;
+use codec::car::{CarError, CarFault};
 use codec::cbor::{DecodeError, Reason};
+use codec::{Cid, CidRef};
 use crypto::SignatureFault;
 
 use crate::commit::{object_code, signature_code};
 
-/// Why a repository, or the proof of a record, is refused, and where.
+/// Why a repository, or the proof of a record, is rejected, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryRejection {
     /// The rule that was broken.
     pub fault: RepositoryFault,
-    /// The block that broke it or that is missing, where the rule is one of blocks.
+    /// The block that broke it or that is missing, for rules of blocks.
     pub cid: Option<Cid>,
-    /// The path of the record, or the key of the tree, that it is about.
+    /// The path of the record or the key of the tree, where one is known.
     pub path: Option<Box<str>>,
-    /// Bytes from the start of the archive to the part that broke the rule, if it is there.
+    /// Offset in the archive of the part that broke the rule, in bytes; `None` if the part is missing.
     pub offset: Option<u64>,
 }
 
-/// A rule of repositories.
+/// A broken rule of repositories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepositoryFault {
-    /// The archive breaks a rule, or a block's hash is wrong.
+    /// The archive breaks a rule, or a block has another hash than its CID.
     #[error("{0}")]
     Car(CarFault),
-    /// The archive names no root, so nothing says which block is the commit.
-    #[error("the archive names no root: the first one is the commit")]
+    /// The archive has no root, so that the commit is unknown.
+    #[error("the archive has no root; the first root must be the commit")]
     NoRoot,
     /// The first root cannot be a commit.
-    #[error("the first root is no DAG-CBOR block under SHA-256")]
+    #[error("the first root must be DAG-CBOR under SHA-256")]
     Root,
-    /// The commit is not there.
+    /// The commit block is missing.
     #[error("the commit is not among the blocks")]
     MissingCommit,
-    /// The block of the commit is no commit of version 3.
+    /// The commit block is not a commit of version 3.
     #[error("commit: {0}")]
     Commit(CommitFault),
     /// The commit's account is not a DID.
-    #[error("the commit's account: {0}")]
+    #[error("commit account: {0}")]
     Did(SyntaxError),
     /// The commit's revision is not a TID.
-    #[error("the commit's revision: {0}")]
+    #[error("commit revision: {0}")]
     Rev(SyntaxError),
-    /// The commit is another account's than the one asked for.
+    /// The commit is another account's than the expected one.
     #[error("the commit is of another account")]
     OtherAccount,
     /// The signature is malformed, malleable, or not of the key.
-    #[error("the commit's signature: {0}")]
+    #[error("commit signature: {0}")]
     Signature(SignatureFault),
-    /// The tree is not the one that its records must have, or not all there.
+    /// The tree is not the canonical one of its records, or a node is missing.
     #[error("tree: {0}")]
     Tree(TreeFault),
-    /// The tree that the records must have has another root.
-    #[error("the tree of these records has the root {0}")]
+    /// The tree rebuilt from the records has another root.
+    #[error("the tree rebuilt from the records has the root {0}")]
     Rebuilt(Cid),
     /// A key of the tree is not the path of a record.
-    #[error("the path: {0}")]
+    #[error("record path: {0}")]
     Path(SyntaxError),
-    /// A record that the tree names is not there.
+    /// A record that the tree names is missing.
     #[error("the record is not among the blocks")]
     RecordMissing,
     /// The tree names a record by a CID of another kind than DAG-CBOR under SHA-256.
@@ -78,19 +79,19 @@ pub enum RepositoryFault {
     /// A record is not a map.
     #[error("a record must be a map")]
     RecordShape,
-    /// A record is longer than the bound.
-    #[error("a record over the limit of {0} bytes")]
+    /// A record exceeds the size limit.
+    #[error("record exceeds the limit of {0} bytes")]
     RecordSize(usize),
-    /// There are more blocks beside the repository than the caller allows.
+    /// There are more extra blocks than the caller allows.
     #[error("more than {0} blocks that the commit does not lead to")]
     ExtraBlocks(u64),
-    /// There are more bytes beside the repository than the caller allows.
+    /// The extra blocks have more bytes than the caller allows.
     #[error("more than {0} bytes in blocks that the commit does not lead to")]
     ExtraBytes(u64),
 }
 
 impl RepositoryRejection {
-    /// The stable name of the rule that was broken.
+    /// The stable code of the broken rule.
     pub fn code(&self) -> &'static str {
         match self.fault {
             RepositoryFault::Car(fault) => fault.code(),
@@ -112,30 +113,55 @@ impl RepositoryRejection {
         }
     }
 
-    /// A fault that is about nothing in particular yet.
+    /// A fault without a place.
     #[cold]
     pub(crate) fn of(fault: RepositoryFault) -> Self {
         Self { fault, cid: None, path: None, offset: None }
     }
 
-    /// The same, about this block.
+    /// Adds the block.
     pub(crate) fn with_cid(self, cid: impl Into<Option<Cid>>) -> Self {
         Self { cid: cid.into(), ..self }
     }
 
-    /// The same, about what this key of the tree names.
+    /// Adds the key of the tree.
     pub(crate) fn with_key(self, key: &[u8]) -> Self {
         self.with_path(&String::from_utf8_lossy(key))
     }
 
-    /// The same, about this path.
+    /// Adds the path.
     pub(crate) fn with_path(self, path: &str) -> Self {
         Self { path: Some(path.into()), ..self }
     }
 
-    /// The same, of what stands at this byte of the archive.
+    /// Adds the offset in the archive, in bytes.
     pub(crate) fn at(self, offset: u64) -> Self {
         Self { offset: Some(offset), ..self }
+    }
+
+    /// The fault of an archive, with its block.
+    #[cold]
+    pub(crate) fn in_archive(archive: &[u8], error: CarError) -> Self {
+        let section = archive.get(error.offset as usize..).unwrap_or_default();
+        let cid = match (error.fault, kernels::varint::read(section)) {
+            (CarFault::HashMismatch, Ok((_, prefix))) => CidRef::from_prefix(&section[prefix..]),
+            _ => None,
+        };
+        Self::from(RepoError::from(error))
+            .at(error.offset)
+            .with_cid(cid.and_then(|(cid, _)| cid.to_cid()))
+    }
+
+    /// The fault of a tree node, with the key where it was found.
+    #[cold]
+    pub(crate) fn in_tree(error: TreeError, archive: &Archive<'_>) -> Self {
+        let block = error.cid.and_then(|cid| BlockSource::block(archive, &cid));
+        let key = block.and_then(|block| key_of(block, error.offset));
+        let rejection = Self::from(RepoError::in_tree(error, archive));
+        match key {
+            Some(key) => rejection.with_key(&key),
+            None => rejection,
+        }
     }
 
     /// The fault of a record whose data starts at `data_at` in the archive.
@@ -144,6 +170,11 @@ impl RepositoryRejection {
         Self::of(RepositoryFault::RecordCbor(error.reason)).at(data_at + error.offset as u64)
     }
 }
+
+/// Receives each fault: an error ends the verification, `Ok` continues with what does not depend on the
+/// fault.
+pub(super) type FaultSink<'s> =
+    &'s mut dyn FnMut(RepositoryRejection) -> Result<(), RepositoryRejection>;
 
 impl From<RepoError> for RepositoryRejection {
     #[cold]

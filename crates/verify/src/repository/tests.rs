@@ -1,10 +1,10 @@
-//! Whole repositories are proved, and each thing that can be wrong with one is refused by its name.
+//! Whole repositories are accepted, and each fault is rejected by its code.
 
 use atproto::commit::UnsignedCommit;
 use atproto::mst::{Tree, TreeFault};
 use codec::cbor::Encoder;
 use codec::cid::Codec;
-use codec::{AnyCid, Cid};
+use codec::{AnyCid, Cid, car};
 use crypto::{Curve, SecretKey};
 
 use super::*;
@@ -16,16 +16,16 @@ pub(crate) fn secret() -> SecretKey {
     SecretKey::from_bytes(Curve::P256, &[7; 32]).unwrap()
 }
 
-/// A repository in parts, to be put together as it should be or otherwise.
+/// The parts of a repository, to be exported with or without faults.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) did: String,
     pub(crate) rev: String,
     pub(crate) records: Vec<(String, AnyCid, Vec<u8>)>,
-    /// Blocks that are left out.
+    /// Blocks to leave out of the export.
     pub(crate) without: Vec<Cid>,
-    /// Blocks that are put in beside the rest.
-    pub(crate) beside: Vec<Vec<u8>>,
+    /// Blocks to add to the export.
+    pub(crate) extra: Vec<Vec<u8>>,
 }
 
 pub(crate) fn record(text: &str) -> Vec<u8> {
@@ -45,7 +45,7 @@ impl Parts {
             rev: REV.to_owned(),
             records: Vec::new(),
             without: Vec::new(),
-            beside: Vec::new(),
+            extra: Vec::new(),
         };
         for number in 0..count {
             parts.put(&path(number), record(&format!("number {number}")));
@@ -79,7 +79,7 @@ impl Parts {
         let mut blocks = vec![(root, commit)];
         blocks.extend(self.nodes().1);
         blocks.extend(self.records.iter().map(|(_, _, block)| (cid_of(block), block.clone())));
-        blocks.extend(self.beside.iter().map(|block| (cid_of(block), block.clone())));
+        blocks.extend(self.extra.iter().map(|block| (cid_of(block), block.clone())));
         let mut writer = car::Writer::new(Vec::new(), &[root]).unwrap();
         for (cid, block) in blocks.iter().filter(|(cid, _)| !self.without.contains(cid)) {
             writer.block(cid, block).unwrap();
@@ -87,8 +87,8 @@ impl Parts {
         writer.into_inner()
     }
 
-    fn refusal(&self) -> RepositoryRejection {
-        refusal_under(&self.export(), &Options::default())
+    fn rejection(&self) -> RepositoryRejection {
+        rejection_under(&self.export(), &Options::default())
     }
 }
 
@@ -103,11 +103,11 @@ fn check<'a>(
     verify(export, Some(DID), &secret().public_key(), options)
 }
 
-/// The refusal, which must also be the first of all faults.
-fn refusal_under(export: &[u8], options: &Options) -> RepositoryRejection {
-    let refusal = check(export, options).expect_err("refused");
-    assert_eq!(all_faults(export, options).first(), Some(&refusal));
-    refusal
+/// The rejection, which must also be the first of all faults.
+fn rejection_under(export: &[u8], options: &Options) -> RepositoryRejection {
+    let rejection = check(export, options).expect_err("rejected");
+    assert_eq!(all_faults(export, options).first(), Some(&rejection));
+    rejection
 }
 
 fn all_faults(export: &[u8], options: &Options) -> Vec<RepositoryRejection> {
@@ -115,7 +115,7 @@ fn all_faults(export: &[u8], options: &Options) -> Vec<RepositoryRejection> {
 }
 
 #[test]
-fn a_whole_repository_is_proved_and_so_is_what_it_exports() {
+fn a_whole_repository_is_accepted_and_so_is_its_export() {
     for count in [0, 1, 2, 100, 1000] {
         let parts = Parts::of(count);
         let export = parts.export();
@@ -135,21 +135,21 @@ fn a_whole_repository_is_proved_and_so_is_what_it_exports() {
 }
 
 #[test]
-fn every_truncation_is_refused() {
+fn every_truncation_is_rejected() {
     let export = Parts::of(12).export();
     for cut in 0..export.len() {
-        refusal_under(&export[..cut], &Options::default());
+        rejection_under(&export[..cut], &Options::default());
     }
 }
 
 #[test]
-fn every_flipped_byte_is_refused() {
+fn every_flipped_byte_is_rejected() {
     let mut export = Parts::of(8).export();
     for at in 0..export.len() {
         for bit in [0x01, 0x80] {
             export[at] ^= bit;
-            let refusal = check(&export, &Options::default()).map(|_| ());
-            assert!(refusal.is_err(), "byte {at}");
+            let rejection = check(&export, &Options::default()).map(|_| ());
+            assert!(rejection.is_err(), "byte {at}");
             export[at] ^= bit;
         }
     }
@@ -160,23 +160,23 @@ fn each_block_that_is_left_out_is_the_fault() {
     let sound = Parts::of(40);
     let (root, nodes) = sound.nodes();
     for (cid, _) in &nodes {
-        let refusal = Parts { without: vec![*cid], ..sound.clone() }.refusal();
-        assert_eq!((refusal.code(), refusal.cid), ("tree/missing-node", Some(*cid)));
+        let rejection = Parts { without: vec![*cid], ..sound.clone() }.rejection();
+        assert_eq!((rejection.code(), rejection.cid), ("tree/missing-node", Some(*cid)));
     }
     assert!(nodes.iter().any(|(cid, _)| *cid == root));
     for (path, cid, _) in &sound.records {
         let without = vec![cid.to_cid().unwrap()];
-        let refusal = Parts { without, ..sound.clone() }.refusal();
-        assert_eq!(refusal.code(), "record/missing");
-        assert_eq!((refusal.cid, refusal.path.as_deref()), (cid.to_cid(), Some(path.as_str())));
+        let rejection = Parts { without, ..sound.clone() }.rejection();
+        assert_eq!(rejection.code(), "record/missing");
+        assert_eq!((rejection.cid, rejection.path.as_deref()), (cid.to_cid(), Some(path.as_str())));
     }
     let commit = cid_of(&sound.commit());
-    let refusal = Parts { without: vec![commit], ..sound }.refusal();
-    assert_eq!((refusal.code(), refusal.cid), ("commit/missing-block", Some(commit)));
+    let rejection = Parts { without: vec![commit], ..sound }.rejection();
+    assert_eq!((rejection.code(), rejection.cid), ("commit/missing-block", Some(commit)));
 }
 
 #[test]
-fn a_commit_of_another_account_key_or_syntax_is_refused() {
+fn a_commit_of_another_account_key_or_syntax_is_rejected() {
     let sound = Parts::of(1);
     let export = sound.export();
     let key = secret().public_key();
@@ -190,19 +190,19 @@ fn a_commit_of_another_account_key_or_syntax_is_refused() {
     let unsigned = verify_without_signature(&export, &options).unwrap();
     assert_eq!(unsigned.signature(), SignatureProof::NotChecked);
     let did = Parts { did: "did:plc".to_owned(), ..sound.clone() };
-    assert_eq!(did.refusal().code(), "commit/did");
+    assert_eq!(did.rejection().code(), "commit/did");
     let rev = Parts { rev: "tomorrow".to_owned(), ..sound };
-    assert_eq!(rev.refusal().code(), "commit/rev");
+    assert_eq!(rev.rejection().code(), "commit/rev");
 }
 
 #[test]
-fn a_key_that_is_no_path_is_refused_unless_any_key_will_do() {
+fn a_key_that_is_not_a_path_is_rejected_unless_any_key_is_allowed() {
     for key in ["app.test/a/b", "app.test.record/", "app.test.record", "notnsid/a", "app.test.r/.."]
     {
         let mut parts = Parts::of(3);
         parts.put(key, record("odd"));
-        let refusal = parts.refusal();
-        assert_eq!((refusal.code(), refusal.path.as_deref()), ("record/path", Some(key)));
+        let rejection = parts.rejection();
+        assert_eq!((rejection.code(), rejection.path.as_deref()), ("record/path", Some(key)));
         let options = Options { allow_any_key: true, ..Options::default() };
         assert!(check(&parts.export(), &options).is_ok());
     }
@@ -213,10 +213,10 @@ fn a_record_must_be_a_canonical_map_within_its_bound() {
     let code = |block: &[u8]| {
         let mut parts = Parts::of(3);
         let cid = parts.put("app.test.record/odd", block.to_vec());
-        let refusal = parts.refusal();
-        assert_eq!(refusal.cid, Some(cid));
-        assert_eq!(refusal.path.as_deref(), Some("app.test.record/odd"));
-        refusal.code()
+        let rejection = parts.rejection();
+        assert_eq!(rejection.cid, Some(cid));
+        assert_eq!(rejection.path.as_deref(), Some("app.test.record/odd"));
+        rejection.code()
     };
     assert_eq!(code(b"\x65hello"), "record/shape");
     assert_eq!(code(b"\xa1\x61a\x18\x01"), "record/cbor");
@@ -229,22 +229,22 @@ fn a_record_must_be_named_by_a_dag_cbor_cid() {
     let mut parts = Parts::of(2);
     let raw = Cid::of(Codec::Raw, b"raw");
     parts.records.push(("app.test.record/raw".to_owned(), raw.into(), b"\xa0".to_vec()));
-    let refusal = parts.refusal();
-    assert_eq!((refusal.code(), refusal.cid), ("record/link", Some(raw)));
+    let rejection = parts.rejection();
+    assert_eq!((rejection.code(), rejection.cid), ("record/link", Some(raw)));
 }
 
 #[test]
-fn blocks_beside_the_repository_are_counted_and_may_be_bounded() {
+fn extra_blocks_are_counted_and_may_be_limited() {
     let mut parts = Parts::of(5);
-    parts.beside = vec![record("one"), record("two"), record("two"), record("number 3")];
+    parts.extra = vec![record("one"), record("two"), record("two"), record("number 3")];
     let export = parts.export();
     let whole = check(&export, &Options::default()).unwrap();
     let bytes = (record("one").len() + record("two").len()) as u64;
     assert_eq!(whole.extra(), BlockTotals { blocks: 2, bytes });
     let options = Options { max_extra_blocks: 1, ..Options::default() };
-    assert_eq!(refusal_under(&export, &options).code(), "car/extra");
+    assert_eq!(rejection_under(&export, &options).code(), "car/extra");
     let options = Options { max_extra_bytes: bytes - 1, ..Options::default() };
-    assert_eq!(refusal_under(&export, &options).fault, RepositoryFault::ExtraBytes(bytes - 1));
+    assert_eq!(rejection_under(&export, &options).fault, RepositoryFault::ExtraBytes(bytes - 1));
     let options = Options { max_extra_bytes: bytes, max_extra_blocks: 2, ..options };
     assert!(check(&export, &options).is_ok());
 }
@@ -271,7 +271,7 @@ fn repeated_blocks_are_reached_once_in_any_order() {
 }
 
 #[test]
-fn a_wrong_hash_is_never_taken_for_a_block_where_it_was_likely_to_be() {
+fn a_block_with_a_wrong_hash_is_never_found_at_its_expected_offset() {
     let sound = Parts::of(40).export();
     let mut streamable =
         verify_without_signature(&sound, &Options::default()).unwrap().export(Vec::new()).unwrap();
@@ -283,7 +283,7 @@ fn a_wrong_hash_is_never_taken_for_a_block_where_it_was_likely_to_be() {
 }
 
 #[test]
-fn records_that_paths_share_are_one_block() {
+fn paths_can_share_a_record_block() {
     let mut parts = Parts::of(0);
     for number in 0..50 {
         parts.put(&path(number), record("the same"));
@@ -296,13 +296,13 @@ fn records_that_paths_share_are_one_block() {
 }
 
 #[test]
-fn all_faults_are_told_in_the_order_of_the_stages_and_no_more_than_asked_for() {
+fn faults_are_collected_in_the_order_of_the_stages_up_to_the_maximum() {
     let mut parts = Parts::of(30);
     parts.did = "did:plc:somebodyelse".to_owned();
     parts.put("no path", record("a"));
     parts.put("app.test.record/odd", b"\x01".to_vec());
-    let gone = parts.records[4].1.to_cid().unwrap();
-    parts.without.push(gone);
+    let removed = parts.records[4].1.to_cid().unwrap();
+    parts.without.push(removed);
     let mut export = parts.export();
     let flipped = export.windows(9).position(|window| window == b"number 20").unwrap();
     export[flipped] ^= 1;
@@ -326,14 +326,14 @@ fn all_faults_are_told_in_the_order_of_the_stages_and_no_more_than_asked_for() {
 }
 
 #[test]
-fn a_refusal_says_what_and_where() {
+fn a_rejection_names_rule_and_place() {
     let mut parts = Parts::of(9);
     let (_, nodes) = parts.nodes();
     parts.without = vec![nodes[0].0];
-    let refusal = parts.refusal();
-    assert_eq!(refusal.fault, RepositoryFault::Tree(TreeFault::Missing));
-    assert_eq!(refusal.to_string(), format!("tree: this node is missing, block {}", nodes[0].0));
+    let rejection = parts.rejection();
+    assert_eq!(rejection.fault, RepositoryFault::Tree(TreeFault::Missing));
+    assert_eq!(rejection.to_string(), format!("tree: this node is missing, block {}", nodes[0].0));
     let cut = Parts::of(1).export();
-    let refusal = refusal_under(&cut[..cut.len() - 1], &Options::default());
-    assert!(refusal.to_string().starts_with("the archive ends inside this part, at byte "));
+    let rejection = rejection_under(&cut[..cut.len() - 1], &Options::default());
+    assert!(rejection.to_string().starts_with("the archive ends inside this part, at byte "));
 }

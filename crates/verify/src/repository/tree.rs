@@ -1,148 +1,96 @@
-//! The third stage: is the tree canonical, and is everything there that it names?
+//! The third stage: the tree is canonical, and every block that it names is present.
 
+use atproto::mst::BlockSource;
 use atproto::mst::canonical::{BlockSet, Step, Summary, Walk};
-use atproto::mst::{BlockSource, TreeError, canonical};
-use atproto::repo::{Archive, BlockTotals, RepoError, Repository};
+use atproto::repo::{Archive, BlockTotals, Repository};
 use atproto::syntax::{RecordKey, RepoPath};
 use codec::{Cid, CidRef};
 
-use super::records::SoundRecords;
-use super::{Options, RepositoryFault, RepositoryRejection, SignatureProof, SignedRepository};
+use super::options::Options;
+use super::records::PrecheckedRecords;
+use super::rejection::{FaultSink, RepositoryFault, RepositoryRejection};
 
-/// A repository whose tree is canonical and whole.
-#[derive(Clone, Debug)]
-pub struct WalkedRepository<'a> {
-    pub(super) repository: Repository<'a>,
-    pub(super) options: Options,
-    pub(super) signature: SignatureProof,
-    pub(super) found: Found,
-}
-
-/// What a walk has found.
+/// The result of a walk.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct WalkResult {
     pub(super) tree: Summary,
-    /// The records that were not found sound before: where each starts in the archive, and how long it
-    /// is, in key order.
-    pub(super) doubtful: Vec<(u32, u32)>,
+    /// The records that are not prechecked, in key order: offset in the archive, and length.
+    pub(super) unchecked: Vec<(u32, u32)>,
     pub(super) extra: BlockTotals,
 }
 
-/// What becomes of a fault: an error ends the work, otherwise it goes on beside the fault.
-pub(super) type Note<'n> =
-    &'n mut dyn FnMut(RepositoryRejection) -> Result<(), RepositoryRejection>;
-
-impl<'a> SignedRepository<'a> {
-    /// The third stage: walks the tree under all rules, finds the block of every record, and holds
-    /// every key against the syntax of paths.
-    ///
-    /// # Errors
-    /// At the first fault in key order, or if there is more beside the repository than allowed.
-    pub fn walk(self) -> Result<WalkedRepository<'a>, RepositoryRejection> {
-        let Self { repository, options, sound, signature } = self;
-        let found = walk(&repository, &sound, &options, &mut Err)?;
-        Ok(WalkedRepository { repository, options, signature, found })
-    }
-}
-
-impl<'a> WalkedRepository<'a> {
-    /// The repository, of whose records nothing is proved yet but that they are there.
-    pub fn repository(&self) -> &Repository<'a> {
-        &self.repository
-    }
-
-    /// How many nodes and records the tree has.
-    pub fn tree(&self) -> Summary {
-        self.found.tree
-    }
-}
-
+/// Walks the tree in key order, looks up every record, and checks every key.
 pub(super) fn walk(
     repository: &Repository<'_>,
-    sound: &SoundRecords,
+    prechecked: &PrecheckedRecords,
     options: &Options,
-    note: Note<'_>,
-) -> Result<Found, RepositoryRejection> {
+    sink: FaultSink<'_>,
+) -> Result<WalkResult, RepositoryRejection> {
     let archive = repository.archive();
     let (root, blocks) = (repository.commit().data, archive.sequential());
-    let mut reached = Reached::new(archive, sound, repository.commit_block());
-    let mut waiting = Waiting::default();
-    let mut paths = Paths::default();
+    let mut reachable = ReachableBlocks::new(archive, prechecked, repository.commit_block());
+    let mut pending = PendingLookups::default();
+    let mut paths = PathChecker::default();
     let mut walk = Walk::in_archive(root, &blocks, archive.as_bytes(), &options.tree);
     while let Some(step) = walk.next() {
         match step {
-            Ok(Step::Node { block, .. }) => drop(reached.meet(block)),
+            Ok(Step::Node { block, .. }) => drop(reachable.insert(block)),
             Ok(Step::Record { key, value }) => {
                 if !options.allow_any_key
                     && let Err(rejection) = paths.check(key)
                 {
-                    waiting.find(&mut reached, note)?;
-                    note(rejection)?;
+                    pending.flush(&mut reachable, sink)?;
+                    sink(rejection)?;
                 }
                 if blocks.is_sequential() {
-                    reached.record(&blocks, key, value, note)?;
-                } else if waiting.push(key, value) {
-                    waiting.find(&mut reached, note)?;
+                    reachable.record(&blocks, key, value, sink)?;
+                } else if pending.push(key, value) {
+                    pending.flush(&mut reachable, sink)?;
                 }
             }
             Err(error) => {
-                waiting.find(&mut reached, note)?;
-                note(in_tree(error, archive))?;
+                pending.flush(&mut reachable, sink)?;
+                sink(RepositoryRejection::in_tree(error, archive))?;
             }
         }
     }
-    waiting.find(&mut reached, note)?;
-    let found = Found {
-        tree: walk.summary(),
-        doubtful: reached.doubtful,
-        extra: archive.distinct() - reached.extent,
-    };
-    check_extra(found.extra, options, note)?;
-    Ok(found)
+    pending.flush(&mut reachable, sink)?;
+    let extra = archive.distinct() - reachable.totals;
+    check_extra(extra, options, sink)?;
+    Ok(WalkResult { tree: walk.summary(), unchecked: reachable.unchecked, extra })
 }
 
-/// Records of an archive in no order, to be looked up together.
+/// Records of an archive in arbitrary order, collected to be looked up together.
 #[derive(Default)]
-struct Waiting<'a> {
+struct PendingLookups<'a> {
     keys: Vec<u8>,
     records: Vec<(usize, CidRef<'a>)>,
 }
 
-impl<'a> Waiting<'a> {
-    /// Takes a record, and answers whether so many wait that they should be found.
+impl<'a> PendingLookups<'a> {
+    /// Adds a record, and returns whether the batch is full.
     #[inline]
     fn push(&mut self, key: &[u8], value: CidRef<'a>) -> bool {
         self.keys.extend_from_slice(key);
         self.records.push((self.keys.len(), value));
-        self.records.len() == TOGETHER
+        self.records.len() == LOOKUP_BATCH
     }
 
-    fn find(
+    /// Looks up the pending records.
+    fn flush(
         &mut self,
-        reached: &mut Reached<'_, '_>,
-        note: Note<'_>,
+        reachable: &mut ReachableBlocks<'_, '_>,
+        sink: FaultSink<'_>,
     ) -> Result<(), RepositoryRejection> {
         let cids: Vec<Cid> = self.records.iter().filter_map(|(_, cid)| cid.to_cid()).collect();
-        reached.archive.prefetch(&cids);
+        reachable.archive.prefetch(&cids);
         let mut start = 0;
         for (end, value) in self.records.drain(..) {
-            reached.record(reached.archive, &self.keys[start..end], value, note)?;
+            reachable.record(reachable.archive, &self.keys[start..end], value, sink)?;
             start = end;
         }
         self.keys.clear();
         Ok(())
-    }
-}
-
-/// The fault of a node, with the key that it is about.
-#[cold]
-pub(crate) fn in_tree(error: TreeError, archive: &Archive<'_>) -> RepositoryRejection {
-    let block = error.cid.and_then(|cid| BlockSource::block(archive, &cid));
-    let key = block.and_then(|block| canonical::key_of(block, error.offset));
-    let rejection = RepositoryRejection::from(RepoError::in_tree(error, archive));
-    match key {
-        Some(key) => rejection.with_key(&key),
-        None => rejection,
     }
 }
 
@@ -165,45 +113,46 @@ pub(crate) fn record_block<'a>(
 fn check_extra(
     extra: BlockTotals,
     options: &Options,
-    note: Note<'_>,
+    sink: FaultSink<'_>,
 ) -> Result<(), RepositoryRejection> {
     if extra.blocks > options.max_extra_blocks {
-        note(RepositoryRejection::of(RepositoryFault::ExtraBlocks(options.max_extra_blocks)))?;
+        sink(RepositoryRejection::of(RepositoryFault::ExtraBlocks(options.max_extra_blocks)))?;
     }
     if extra.bytes > options.max_extra_bytes {
-        note(RepositoryRejection::of(RepositoryFault::ExtraBytes(options.max_extra_bytes)))?;
+        sink(RepositoryRejection::of(RepositoryFault::ExtraBytes(options.max_extra_bytes)))?;
     }
     Ok(())
 }
 
-/// The blocks that the commit leads to, each once.
-struct Reached<'r, 'a> {
+/// The blocks that the commit leads to, each counted once.
+struct ReachableBlocks<'r, 'a> {
     archive: &'r Archive<'a>,
-    sound: &'r SoundRecords,
-    marks: BlockSet,
-    extent: BlockTotals,
-    doubtful: Vec<(u32, u32)>,
+    prechecked: &'r PrecheckedRecords,
+    blocks: BlockSet,
+    totals: BlockTotals,
+    unchecked: Vec<(u32, u32)>,
 }
 
-impl<'r, 'a> Reached<'r, 'a> {
-    fn new(archive: &'r Archive<'a>, sound: &'r SoundRecords, commit: &[u8]) -> Self {
-        let marks = BlockSet::for_archive(archive.as_bytes());
-        let (extent, doubtful) = (BlockTotals::default(), Vec::new());
-        let mut reached = Self { archive, sound, marks, extent, doubtful };
-        reached.meet(commit);
-        reached
+impl<'r, 'a> ReachableBlocks<'r, 'a> {
+    fn new(archive: &'r Archive<'a>, prechecked: &'r PrecheckedRecords, commit: &[u8]) -> Self {
+        let blocks = BlockSet::for_archive(archive.as_bytes());
+        let (totals, unchecked) = (BlockTotals::default(), Vec::new());
+        let mut reachable = Self { archive, prechecked, blocks, totals, unchecked };
+        reachable.insert(commit);
+        reachable
     }
 
+    /// Adds a block, and returns whether it is new.
     #[inline]
-    fn meet(&mut self, block: &[u8]) -> bool {
-        let is_new = self.marks.insert(block);
+    fn insert(&mut self, block: &[u8]) -> bool {
+        let is_new = self.blocks.insert(block);
         if is_new {
-            self.extent += BlockTotals::of(block);
+            self.totals += BlockTotals::of(block);
         }
         is_new
     }
 
-    /// Finds the block of a record. Those that several paths share are looked at once, so that the
+    /// Looks up the block of a record. A block that several paths share is checked once, so that the
     /// cost stays linear.
     #[inline]
     fn record<'b>(
@@ -211,29 +160,29 @@ impl<'r, 'a> Reached<'r, 'a> {
         blocks: &impl BlockSource<'b>,
         key: &[u8],
         value: CidRef<'_>,
-        note: Note<'_>,
+        sink: FaultSink<'_>,
     ) -> Result<(), RepositoryRejection> {
         match record_block(blocks, value) {
-            Ok(block) if self.meet(block) && !self.sound.has(block) => {
+            Ok(block) if self.insert(block) && !self.prechecked.contains(block) => {
                 let at = self.archive.offset_of(block);
-                self.doubtful.push((at as u32, block.len() as u32));
+                self.unchecked.push((at as u32, block.len() as u32));
                 Ok(())
             }
             Ok(_) => Ok(()),
-            Err(rejection) => note(rejection.with_key(key)),
+            Err(rejection) => sink(rejection.with_key(key)),
         }
     }
 }
 
-/// Holds keys against the syntax of paths. Keys come in order, so that most are in the collection of
-/// the key before, which then need not be looked at again.
+/// Checks that keys are record paths. Keys come in order, so that most are in the collection of the key
+/// before, which then need not be parsed again.
 #[derive(Default)]
-pub(crate) struct Paths {
-    /// A collection and its slash.
+pub(crate) struct PathChecker {
+    /// The collection of the last key, with its slash.
     collection: Vec<u8>,
 }
 
-impl Paths {
+impl PathChecker {
     #[inline]
     pub(crate) fn check(&mut self, key: &[u8]) -> Result<(), RepositoryRejection> {
         if let Some(rest) = key.strip_prefix(self.collection.as_slice())
@@ -243,11 +192,11 @@ impl Paths {
         {
             return Ok(());
         }
-        self.check_whole(key)
+        self.check_collection(key)
     }
 
     #[cold]
-    fn check_whole(&mut self, key: &[u8]) -> Result<(), RepositoryRejection> {
+    fn check_collection(&mut self, key: &[u8]) -> Result<(), RepositoryRejection> {
         let path = RepoPath::from_bytes(key)
             .map_err(|error| RepositoryRejection::of(RepositoryFault::Path(error)).with_key(key))?;
         self.collection.clear();
@@ -258,4 +207,4 @@ impl Paths {
 }
 
 /// Records that are looked up together.
-const TOGETHER: usize = 64;
+const LOOKUP_BATCH: usize = 64;

@@ -1,0 +1,44 @@
+//! The limits of a repository's verification.
+
+use atproto::mst::TreeLimits;
+use codec::car;
+
+/// Limits of a repository. Every rule is strict unless a field relaxes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Limits of the archive. Hashes are always checked, whatever `trust_hashes` says here.
+    pub archive: car::Options,
+    /// Limits of the tree.
+    pub tree: TreeLimits,
+    /// Maximum record size in bytes.
+    pub max_record_bytes: usize,
+    /// Maximum number of blocks that the commit does not lead to. They are always counted.
+    pub max_extra_blocks: u64,
+    /// Maximum total size of such blocks in bytes.
+    pub max_extra_bytes: u64,
+    /// Accepts keys of the tree that are not a collection and a record key.
+    pub allow_any_key: bool,
+}
+
+impl Default for Options {
+    /// The default limits of archives and trees, records of up to 1 MiB, any number of extra blocks,
+    /// and only record paths as keys.
+    fn default() -> Self {
+        Self {
+            archive: car::Options::default(),
+            tree: TreeLimits::default(),
+            max_record_bytes: 1 << 20,
+            max_extra_blocks: u64::MAX,
+            max_extra_bytes: u64::MAX,
+            allow_any_key: false,
+        }
+    }
+}
+
+impl Options {
+    /// The options of the archive, with every hash checked.
+    pub(super) fn checked_archive(&self) -> car::Options {
+        car::Options { trust_hashes: false, ..self.archive }
+    }
+}
