@@ -1,4 +1,4 @@
-//! How long do a checkpoint and a look into the file take?
+//! Measures the time of a checkpoint and of reading accounts from the file.
 //!
 //! `cargo run --release -p wireproof-store --example measure [FOLDER]`
 
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let took = (0..ROUNDS).map(|round| checkpoint(&store, accounts, round));
         let mut took: Vec<_> = took.collect::<Result<_, _>>()?;
         took.sort();
-        println!("checkpoint of {accounts:5} accounts: {:?} in the middle", took[took.len() / 2]);
+        println!("checkpoint of {accounts:5} accounts: {:?} (median)", took[took.len() / 2]);
     }
     let mut state = store.chain_state()?;
     for batch in [1, 128] {
@@ -53,7 +53,7 @@ fn checkpoint(
     Ok(start.elapsed())
 }
 
-/// DIDs in no order, as in a stream.
+/// DIDs in random order, as in a stream.
 fn did(number: u64) -> String {
     let cid = Cid::of(Codec::Raw, &number.to_be_bytes()).to_string();
     format!("did:plc:{}", &cid[cid.len() - 24..])

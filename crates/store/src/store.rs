@@ -1,25 +1,23 @@
-//! The front door: what can be kept and asked?
+//! The state file, and the view of it that each judge has.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use verify::sync::AccountState;
+use verify::sync::{AccountState, ChainState};
 
-use crate::accounts::StoreState;
-use crate::database::{self, Lock};
-use crate::error::{StoreError, StoreFault};
+use crate::database::{self, Lock, StoreError, StoreFault};
 use crate::overlay::Overlay;
 use crate::writer::{Change, Writer};
 
-/// How a state file is kept.
+/// Limits of a state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// How many accounts are kept in memory beside those that are not in the file yet; one is about
-    /// 200 bytes. 500,000.
+    /// Maximum number of accounts in memory besides those that are not in the file yet; one takes about
+    /// 200 bytes. Default: 500,000.
     pub cached_accounts: usize,
-    /// How long the file may become, its log aside. As long as the disk allows.
+    /// Maximum file size in bytes, without its log. Default: the disk.
     pub max_bytes: Option<u64>,
 }
 
@@ -29,16 +27,16 @@ impl Default for Options {
     }
 }
 
-/// The key of an account, as it was when it was asked for.
+/// The key of an account when it was fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredKey {
-    /// The key, as a `did:key`. Kept as it was given.
+    /// The key as a `did:key`, stored verbatim.
     pub did_key: String,
-    /// When it was asked for, in microseconds since 1970.
+    /// When it was fetched, in microseconds since 1970.
     pub fetched_micros: u64,
 }
 
-/// A state file. Clones share it; it is closed when the last of them and of its [`StoreState`] is
+/// A state file. Clones share it; it is closed when the last clone and the last [`StoreState`] are
 /// dropped.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
@@ -49,16 +47,16 @@ struct Inner {
     overlay: Arc<Overlay>,
     reader: Mutex<Connection>,
     writer: Writer,
-    // The last one to be dropped: the next process waits until all is written.
+    // Dropped last: the next process waits until all is written.
     _lock: Lock,
 }
 
 impl Store {
-    /// Opens the state file at `path`, or makes it, and its folder.
+    /// Opens the state file at `path`, and creates it and its folder if missing.
     ///
     /// # Errors
-    /// If another process uses the file, if it is none of ours or of another version, or if it cannot
-    /// be read or written.
+    /// If another process uses the file, if it is not a state file of this version, or if it cannot be
+    /// read or written.
     pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir).map_err(StoreError::at(dir))?;
@@ -71,20 +69,20 @@ impl Store {
         Ok(Self(Arc::new(Inner { path, overlay, reader, writer, _lock: lock })))
     }
 
-    /// The accounts, for one more judge.
+    /// A view of the account states for one more judge.
     ///
     /// # Errors
-    /// If the file cannot be opened once more.
+    /// If the file cannot be opened for reading.
     pub fn chain_state(&self) -> Result<StoreState, StoreError> {
         let (overlay, path) = (Arc::clone(&self.0.overlay), self.0.path.clone());
         Ok(StoreState { overlay, reader: database::open_reader(&path)?, store: self.clone() })
     }
 
-    /// Keeps how far streams were read and what is true of accounts there, all or nothing; on the disk
-    /// when it comes back.
+    /// Writes cursors and the states of accounts at them, all or nothing, and returns when they are on
+    /// disk.
     ///
     /// # Errors
-    /// If it cannot be written. The file is as it was, and the accounts are still in memory.
+    /// If they cannot be written. The file is unchanged, and the accounts are still in memory.
     pub fn checkpoint(
         &self,
         cursors: &[(impl AsRef<str>, u64)],
@@ -94,11 +92,11 @@ impl Store {
         let rows = accounts.iter().map(|(did, account)| (did.as_ref().into(), *account));
         let (cursors, rows) = (cursors.collect(), rows.collect());
         self.0.writer.write(Change::Checkpoint { cursors, accounts: rows })?;
-        accounts.iter().for_each(|(did, account)| self.0.overlay.saved(did.as_ref(), account));
+        accounts.iter().for_each(|(did, account)| self.0.overlay.mark_saved(did.as_ref(), account));
         Ok(())
     }
 
-    /// How far a stream was read.
+    /// The cursor of a stream.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -110,7 +108,7 @@ impl Store {
         })
     }
 
-    /// How far each stream was read, in the order of their names.
+    /// The cursors of all streams, in the order of their names.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -122,7 +120,7 @@ impl Store {
         })
     }
 
-    /// Forgets how far a stream was read: it starts anew.
+    /// Deletes the cursor of a stream.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -130,7 +128,7 @@ impl Store {
         self.0.writer.write(Change::ForgetCursor(stream.to_owned()))
     }
 
-    /// Keeps the keys of accounts, and forgets those that are `None`; all or nothing.
+    /// Stores the keys of accounts, and deletes those that are `None`; all or nothing.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -138,7 +136,7 @@ impl Store {
         self.0.writer.write(Change::Keys(keys))
     }
 
-    /// The key that an account had.
+    /// The stored key of an account.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -154,19 +152,19 @@ impl Store {
         })
     }
 
-    /// Up to `limit` accounts whose repository must be fetched anew.
+    /// Up to `limit` accounts whose repository must be fetched again.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn desynchronized(&self, limit: usize) -> Result<Vec<String>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(|reader| {
-            let mut select = reader.prepare(OUT_OF_STEP)?;
+            let mut select = reader.prepare(DESYNCHRONIZED)?;
             Ok(select.query_map([limit], |row| row.get(0))?.collect::<Result<_, _>>()?)
         })
     }
 
-    /// How many accounts are in memory, and how many of them only there.
+    /// Number of accounts in memory, and how many of them are not in the file yet.
     pub fn in_memory(&self) -> (usize, usize) {
         (self.0.overlay.len(), self.0.overlay.unsaved())
     }
@@ -178,12 +176,68 @@ impl Store {
 
     fn read<T>(
         &self,
-        ask: impl FnOnce(&Connection) -> Result<T, StoreFault>,
+        query: impl FnOnce(&Connection) -> Result<T, StoreFault>,
     ) -> Result<T, StoreError> {
         let reader: MutexGuard<'_, Connection> =
             self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        ask(&reader).map_err(StoreError::at(&self.0.path))
+        query(&reader).map_err(StoreError::at(&self.0.path))
     }
 }
 
-const OUT_OF_STEP: &str = "SELECT did FROM account WHERE sync <> 0 ORDER BY sync, did LIMIT ?1";
+/// The [`ChainState`] of a [`Store`]. Each judge has its own; all of them see the same states.
+///
+/// States stored here are only in memory until [`Store::checkpoint`] writes them.
+#[derive(Debug)]
+pub struct StoreState {
+    overlay: Arc<Overlay>,
+    reader: Connection,
+    // Keeps the file open.
+    store: Store,
+}
+
+impl ChainState for StoreState {
+    type Error = StoreError;
+
+    fn load_many(
+        &mut self,
+        dids: &[&str],
+        accounts: &mut [AccountState],
+    ) -> Result<(), StoreError> {
+        let mut missing = Vec::new();
+        for (at, did) in dids.iter().enumerate() {
+            match self.overlay.get(did) {
+                Some(known) => accounts[at] = known,
+                None => missing.push(at),
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let read = self.read(&missing, dids, accounts);
+        read.map_err(StoreError::at(self.store.path()))
+    }
+
+    fn store_many(&mut self, changed: &[(&str, AccountState)]) -> Result<(), StoreError> {
+        changed.iter().for_each(|(did, account)| self.overlay.set_unsaved(did, *account));
+        Ok(())
+    }
+}
+
+impl StoreState {
+    /// Reads the accounts at these indices in one transaction.
+    fn read(
+        &self,
+        missing: &[usize],
+        dids: &[&str],
+        accounts: &mut [AccountState],
+    ) -> Result<(), StoreFault> {
+        let reading = self.reader.unchecked_transaction()?;
+        for &at in missing {
+            accounts[at] = database::read_account(&reading, dids[at])?.unwrap_or_default();
+            self.overlay.cache(dids[at], accounts[at]);
+        }
+        Ok(reading.commit()?)
+    }
+}
+
+const DESYNCHRONIZED: &str = "SELECT did FROM account WHERE sync <> 0 ORDER BY sync, did LIMIT ?1";

@@ -1,4 +1,4 @@
-//! What is kept is there again: after closing, after a kill at any moment, after a full disk.
+//! Checkpointed state survives closing, a kill at any moment, and a full disk.
 
 use std::collections::HashMap;
 use std::fs;
@@ -45,7 +45,7 @@ fn fault<T: std::fmt::Debug>(result: Result<T, StoreError>) -> StoreFault {
 }
 
 #[test]
-fn what_was_checkpointed_is_there_again_and_what_was_not_is_not() {
+fn checkpointed_states_survive_a_restart_and_others_do_not() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     assert_eq!(store.cursor(STREAM), Ok(None));
@@ -70,7 +70,7 @@ fn what_was_checkpointed_is_there_again_and_what_was_not_is_not() {
 }
 
 #[test]
-fn a_stream_can_start_anew() {
+fn a_cursor_can_be_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     store.checkpoint(&[(STREAM, 9)], &NOTHING).unwrap();
@@ -79,7 +79,7 @@ fn a_stream_can_start_anew() {
 }
 
 #[test]
-fn keys_are_kept_replaced_and_forgotten() {
+fn keys_are_stored_replaced_and_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     let key = |name: &str, at| StoredKey { did_key: format!("did:key:{name}"), fetched_micros: at };
@@ -93,16 +93,16 @@ fn keys_are_kept_replaced_and_forgotten() {
 }
 
 #[test]
-fn who_was_being_mended_is_out_of_step_after_a_restart() {
+fn an_interrupted_resync_leaves_the_account_desynchronized() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     let at = |sync| AccountState { sync, ..account(1) };
-    let mended = [
+    let states = [
         ("did:web:a.test", at(SyncState::InProgress)),
         ("did:web:b.test", at(SyncState::Desynchronized)),
         ("did:web:c.test", at(SyncState::Synchronized)),
     ];
-    store.checkpoint(&[(STREAM, 1)], &mended).unwrap();
+    store.checkpoint(&[(STREAM, 1)], &states).unwrap();
     drop(store);
     let store = open(&file(&dir));
     assert_eq!(store.desynchronized(10).unwrap(), ["did:web:a.test", "did:web:b.test"]);
@@ -112,7 +112,7 @@ fn who_was_being_mended_is_out_of_step_after_a_restart() {
 }
 
 #[test]
-fn a_second_one_is_refused_while_the_file_is_used() {
+fn a_file_in_use_cannot_be_opened_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     let accounts = store.chain_state().unwrap();
@@ -150,7 +150,7 @@ fn a_full_disk_leaves_the_file_as_it_was_and_the_accounts_in_memory() {
 }
 
 #[test]
-fn a_damaged_row_is_told_with_its_account() {
+fn a_damaged_row_is_an_error_that_names_its_account() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(&file(&dir)));
     let other = rusqlite::Connection::open(file(&dir)).unwrap();
@@ -164,7 +164,7 @@ fn a_damaged_row_is_told_with_its_account() {
 }
 
 #[test]
-fn a_damaged_page_is_told_and_not_panicked_over() {
+fn a_damaged_page_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     let many: Vec<_> = (0..2_000).map(|number| (did(number), account(number))).collect();
@@ -181,7 +181,7 @@ fn a_damaged_page_is_told_and_not_panicked_over() {
 }
 
 #[test]
-fn another_program_that_keeps_the_file_locked_is_told() {
+fn a_lock_of_another_program_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     let other = rusqlite::Connection::open(file(&dir)).unwrap();
@@ -218,7 +218,7 @@ fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
     assert_eq!((seen[0], *seen.last().unwrap()), (0, CHECKPOINTS));
 }
 
-/// The checkpoint that is there: the cursor's, and that of every account.
+/// The checkpoint in the file: that of the cursor, which must be that of every account.
 fn checkpoint_of(store: &Store) -> u64 {
     let seq = store.cursor(STREAM).unwrap().unwrap_or(0);
     let mut accounts = store.chain_state().unwrap();
@@ -228,7 +228,7 @@ fn checkpoint_of(store: &Store) -> u64 {
 }
 
 #[test]
-fn many_who_write_at_once_are_all_answered() {
+fn concurrent_writers_all_get_their_results() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
     std::thread::scope(|scope| {
@@ -247,14 +247,14 @@ fn many_who_write_at_once_are_all_answered() {
     assert_eq!(store.cursors().unwrap().len(), 8);
 }
 
-/// What can happen to a state between two questions.
+/// A step of a random history.
 #[derive(Clone, Debug)]
 enum Step {
     Store {
         judge: usize,
         did: u64,
     },
-    /// Checkpoints the accounts that were stored since, up to so many of them.
+    /// Checkpoints up to this many of the accounts stored since the last one.
     Checkpoint(usize),
     Load {
         judge: usize,
@@ -275,8 +275,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever is stored, checkpointed, forgotten and read again: the answers are those of a plain
-    /// map; and after a restart those of a map of what was checkpointed.
+    /// However states are stored, checkpointed, dropped from memory and read again, the results are those
+    /// of a plain map, and after a restart those of a map of what was checkpointed.
     #[test]
     fn accounts_are_a_map(steps in prop::collection::vec(step(), 1..200)) {
         let dir = tempfile::tempdir().unwrap();

@@ -1,8 +1,5 @@
-//! Who writes, and when?
-//!
-//! One thread. It takes what waits, writes it in one transaction, and answers everyone who waits for
-//! it. If the transaction fails, its parts are tried one by one, so that each learns what became of
-//! its own.
+//! The writer thread: it takes all waiting requests, writes them in one transaction, and replies to each.
+//! If the transaction fails, the requests are retried one by one, so that each gets its own result.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,27 +8,26 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, Transaction, params};
 use verify::sync::AccountState;
 
-use crate::error::{StoreError, StoreFault};
-use crate::row;
+use crate::database::{self, StoreError, StoreFault};
 use crate::store::StoredKey;
 
-/// What to write.
+/// A change of the file.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// How far streams were read, and what is true of accounts there.
+    /// Cursors, and the states of accounts at them.
     Checkpoint {
         /// Streams and their `seq`.
         cursors: Vec<(String, u64)>,
         /// Accounts by their DID.
         accounts: Vec<(Box<str>, AccountState)>,
     },
-    /// A stream starts anew.
+    /// Deletes the cursor of a stream.
     ForgetCursor(String),
-    /// The keys of accounts; `None` for those of which none is known any more.
+    /// Keys by DID; `None` deletes one.
     Keys(Vec<(Box<str>, Option<StoredKey>)>),
 }
 
-/// The way to the thread.
+/// A handle of the writer thread.
 #[derive(Debug)]
 pub(crate) struct Writer {
     requests: Option<SyncSender<Request>>,
@@ -44,20 +40,20 @@ type Request = (Change, SyncSender<Result<(), StoreError>>);
 impl Writer {
     /// Starts the thread.
     pub(crate) fn start(connection: Connection, path: PathBuf) -> Result<Self, StoreError> {
-        let (requests, waiting) = sync_channel(MAX_WAITING);
+        let (requests, receiver) = sync_channel(MAX_WAITING);
         let name = path.clone();
-        let run = move || write_all(connection, &waiting, &name);
+        let run = move || write_all(connection, &receiver, &name);
         let thread = std::thread::Builder::new().name("state file".to_owned()).spawn(run);
         let thread = thread.map_err(StoreError::at(&path))?;
         Ok(Self { requests: Some(requests), thread: Some(thread), path })
     }
 
-    /// Writes `change`, and comes back when it is on the disk.
+    /// Writes `change`, and returns when it is on disk.
     pub(crate) fn write(&self, change: Change) -> Result<(), StoreError> {
-        let (answer, written) = sync_channel(1);
+        let (reply, written) = sync_channel(1);
         let requests = self.requests.as_ref().expect("open until it is dropped");
         let closed = || StoreError::new(&self.path, StoreFault::Closed);
-        requests.send((change, answer)).map_err(|_| closed())?;
+        requests.send((change, reply)).map_err(|_| closed())?;
         written.recv().map_err(|_| closed())?
     }
 }
@@ -67,16 +63,16 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
-            // If it panicked, whoever waited has been told that it is closed.
+            // After a panic all waiting callers have received `Closed`.
             let _ = thread.join();
         }
     }
 }
 
-fn write_all(mut connection: Connection, waiting: &Receiver<Request>, path: &Path) {
-    while let Ok(first) = waiting.recv() {
+fn write_all(mut connection: Connection, requests: &Receiver<Request>, path: &Path) {
+    while let Ok(first) = requests.recv() {
         let group: Vec<Request> =
-            std::iter::once(first).chain(waiting.try_iter().take(MAX_WAITING)).collect();
+            std::iter::once(first).chain(requests.try_iter().take(MAX_WAITING)).collect();
         let all = write_group(&mut connection, &group);
         let is_shared = all.is_ok() || group.len() == 1;
         for request in &group {
@@ -84,11 +80,11 @@ fn write_all(mut connection: Connection, waiting: &Receiver<Request>, path: &Pat
                 true => all.clone(),
                 false => write_group(&mut connection, std::slice::from_ref(request)),
             };
-            // Who asked may have gone.
+            // The caller may have been dropped.
             let _ = request.1.send(result.map_err(StoreError::at(path)));
         }
     }
-    // Best effort: a log that is left behind is read at the next start.
+    // Best effort: SQLite replays a remaining log at the next start.
     let _ = connection.close();
 }
 
@@ -108,7 +104,9 @@ impl Change {
                 for (stream, seq) in cursors {
                     upsert.execute(params![stream, seq.cast_signed()])?;
                 }
-                accounts.iter().try_for_each(|(did, account)| row::write(transaction, did, account))
+                accounts.iter().try_for_each(|(did, account)| {
+                    database::write_account(transaction, did, account)
+                })
             }
             Self::ForgetCursor(stream) => forget(transaction, FORGET_CURSOR, stream),
             Self::Keys(keys) => keys.iter().try_for_each(|(did, key)| match key {
@@ -141,5 +139,5 @@ ON CONFLICT (did) DO UPDATE SET key = ?2, fetched = ?3";
 
 const FORGET_KEY: &str = "DELETE FROM key WHERE did = ?1";
 
-/// How many may wait before the next one waits to be let in.
+/// Maximum number of waiting requests; further callers block.
 const MAX_WAITING: usize = 1024;

@@ -332,7 +332,7 @@ fn a_rejection_names_rule_and_place() {
     parts.without = vec![nodes[0].0];
     let rejection = parts.rejection();
     assert_eq!(rejection.fault, RepositoryFault::Tree(TreeFault::Missing));
-    assert_eq!(rejection.to_string(), format!("tree: this node is missing, block {}", nodes[0].0));
+    assert_eq!(rejection.to_string(), format!("tree: the node is missing, block {}", nodes[0].0));
     let cut = Parts::of(1).export();
     let rejection = rejection_under(&cut[..cut.len() - 1], &Options::default());
     assert!(rejection.to_string().starts_with("the archive ends inside this part, at byte "));
