@@ -9,7 +9,7 @@ use serde::Serialize;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::Event;
 use wireproof::verify::Flagged;
-use wireproof::verify::account_keys::AccountKeys;
+use wireproof::verify::identity::AccountKeys;
 use wireproof::verify::sync::{Chain, Judge, Judged, MemoryState, Outcome};
 
 use crate::failure::Failure;
