@@ -229,7 +229,7 @@ fn first_root(archive: &[u8]) -> CidRef<'_> {
 /// multibase letter.
 fn cid_bytes(text: &str) -> Vec<u8> {
     if text.starts_with("Qm") {
-        return made::base58_decode(text);
+        return bs58::decode(text).into_vec().expect("base58");
     }
     text.parse::<Cid>().expect("blessed").as_bytes().to_vec()
 }

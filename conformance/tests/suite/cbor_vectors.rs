@@ -99,7 +99,8 @@ fn in_our_form(dag_json: Json) -> Json {
 fn special(content: &Json) -> Json {
     match content {
         Json::String(cid) => {
-            let version_0 = cid.starts_with("Qm").then(|| made::base58_decode(cid));
+            let version_0 =
+                cid.starts_with("Qm").then(|| bs58::decode(cid).into_vec().expect("base58"));
             let version_0 = version_0.map(|cid| CidRef::from_bytes(&cid).unwrap().to_string());
             serde_json::json!({"$link": version_0.as_deref().unwrap_or(cid)})
         }

@@ -109,22 +109,3 @@ pub(crate) fn frames() -> Vec<(&'static str, Vec<u8>)> {
         ("#label", Event::Unknown(unknown).to_frame()),
     ]
 }
-
-/// The bytes of base58 text, as CIDs of version 0 are printed.
-pub(crate) fn base58_decode(text: &str) -> Vec<u8> {
-    let alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-    let mut bytes: Vec<u8> = Vec::new();
-    for symbol in text.chars() {
-        let mut carry = alphabet.find(symbol).expect("a base58 symbol");
-        for byte in &mut bytes {
-            carry += usize::from(*byte) * 58;
-            *byte = carry as u8;
-            carry >>= 8;
-        }
-        if carry > 0 {
-            bytes.push(carry as u8);
-        }
-    }
-    bytes.reverse();
-    bytes
-}

@@ -1,32 +1,32 @@
-//! What is worth keeping of keys that come again, in a bounded number of bytes.
+//! A cache of public keys, bounded in bytes.
 //!
-//! Strangers choose the keys that a relay meets. So a key is kept only once it has signed something,
-//! the number of keys is bounded, and places in the index depend on a seed that strangers do not
-//! know. The clock gives a key that was found again a second chance before it is dropped; one that
-//! was not has none, so a flood of new keys takes the place of other new keys first.
+//! The keys that a relay sees are chosen by untrusted peers. Therefore a key is cached only after it has
+//! signed something, the number of keys is bounded, and hash positions depend on a secret seed. Eviction
+//! is CLOCK: a key that was found again gets a second chance, a key that was not has none, so a flood of
+//! new keys evicts other new keys first.
 //!
-//! A key's table is made when it has signed a second time. It costs about 1 µs and saves some
-//! 0.3 µs each time that it is used (Zen 5, `--example verify`), so a key that comes once must not
-//! cost it.
+//! A key's table is made after its second signature. It costs about 1 µs and saves some 0.3 µs each time
+//! it is used (Zen 5, `--example verify`), so a key that appears once must not cost it.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use kernels::secp256k1::{Key, KeyTable};
 
 use crate::compressed::CompressedKey;
 use crate::public_key::PublicKey;
-use crate::seeded::SeededState;
 
-/// Keys that were met before, ready for use: their points, or their odd multiples where signatures
-/// are verified in lanes. Made for [`verify_many_cached`](crate::verify_many_cached).
+/// Public keys of earlier batches, ready for use: their points, or their odd multiples where signatures
+/// are verified in lanes. Used by [`verify_many_cached`](crate::verify_many_cached).
 #[derive(Debug)]
 pub struct KeyCache {
-    /// Where in `entries` a key is.
+    /// Positions in `entries`.
     index: HashMap<CompressedKey, usize, SeededState>,
     // entries.len() <= capacity
     entries: Vec<Entry>,
     capacity: usize,
-    /// The entry that the clock looks at next.
+    /// The entry that CLOCK examines next.
     hand: usize,
     stats: CacheStats,
 }
@@ -34,38 +34,38 @@ pub struct KeyCache {
 #[derive(Debug)]
 struct Entry {
     key: CompressedKey,
-    kept: Kept,
-    /// Found since the hand last passed.
+    state: EntryState,
+    /// Found since the clock hand last passed.
     is_recent: bool,
 }
 
-/// What there is of a key.
+/// What is stored of a key.
 #[derive(Debug)]
-enum Kept {
-    /// That it signed something, once.
-    Name,
-    /// What the libraries want.
+enum EntryState {
+    /// The key signed something once.
+    Seen,
+    /// The point, for the libraries.
     Parsed(Box<PublicKey>),
-    /// That its table is being made.
-    Promise,
-    /// What the lanes want.
+    /// The table is being made.
+    TablePending,
+    /// The odd multiples, for the lanes.
     Table(Box<KeyTable>),
 }
 
-/// What a [`KeyCache`] has done so far.
+/// Lookups and evictions of a [`KeyCache`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// How often a key was looked for and ready.
+    /// Lookups that found the key ready.
     pub hits: u64,
-    /// How often a key was looked for and not ready.
+    /// Lookups that did not.
     pub misses: u64,
-    /// How many keys were dropped for others.
+    /// Keys evicted for others.
     pub evictions: u64,
 }
 
 impl KeyCache {
-    /// An empty cache that will take up to `budget_bytes`, which is a key for each
-    /// [`ENTRY_BYTES`](Self::ENTRY_BYTES). The seed should be a secret from those who choose keys.
+    /// An empty cache of at most `budget_bytes`: one key for each [`ENTRY_BYTES`](Self::ENTRY_BYTES).
+    /// Keep `seed` secret from peers that choose keys.
     pub fn new(budget_bytes: usize, seed: [u8; 16]) -> Self {
         Self {
             index: HashMap::with_hasher(SeededState::new(seed)),
@@ -76,112 +76,110 @@ impl KeyCache {
         }
     }
 
-    /// The bytes that a key is charged with, whatever is kept of it: 1 KiB, which a table fills, and
-    /// what it takes to align it and to find it again, which is some 300 bytes when the index has
-    /// just doubled.
+    /// Bytes charged for a key in any state: 1 KiB for its table, and alignment and index, which take
+    /// some 300 bytes right after the index has doubled.
     pub const ENTRY_BYTES: usize = 1024 + 384;
 
-    /// How many keys there is room for.
+    /// The maximum number of keys.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What happened so far.
+    /// Lookups and evictions so far.
     pub fn stats(&self) -> CacheStats {
         self.stats
     }
 
-    /// The parsed key, if it is there. Counts as a hit or a miss.
-    pub(crate) fn find_key(&mut self, key: &CompressedKey) -> Option<&PublicKey> {
-        let at = self.find(key, |kept| matches!(kept, Kept::Parsed(_)))?;
-        match &self.entries[at].kept {
-            Kept::Parsed(key) => Some(key),
+    /// The parsed key, if present. Counts as a hit or a miss.
+    pub(crate) fn get_key(&mut self, key: &CompressedKey) -> Option<&PublicKey> {
+        let at = self.find(key, |state| matches!(state, EntryState::Parsed(_)))?;
+        match &self.entries[at].state {
+            EntryState::Parsed(key) => Some(key),
             _ => None,
         }
     }
 
-    /// Where the table of the key is, if it is there. Counts as a hit or a miss.
+    /// The index of the key's table, if present. Counts as a hit or a miss.
     pub(crate) fn find_table(&mut self, key: &CompressedKey) -> Option<usize> {
-        self.find(key, |kept| matches!(kept, Kept::Table(_)))
+        self.find(key, |state| matches!(state, EntryState::Table(_)))
     }
 
-    /// The table that [`find_table`](Self::find_table) found, while nothing was kept since.
+    /// The table that [`find_table`](Self::find_table) found, if nothing was inserted since.
     ///
     /// # Panics
-    /// If it is not there.
+    /// If there is no table at `at`.
     pub(crate) fn table(&self, at: usize) -> &KeyTable {
-        match &self.entries[at].kept {
-            Kept::Table(table) => table,
-            _ => panic!("a place that `find_table` gave"),
+        match &self.entries[at].state {
+            EntryState::Table(table) => table,
+            _ => panic!("an index that `find_table` returned"),
         }
     }
 
-    fn find(&mut self, key: &CompressedKey, is_ready: fn(&Kept) -> bool) -> Option<usize> {
+    fn find(&mut self, key: &CompressedKey, is_ready: fn(&EntryState) -> bool) -> Option<usize> {
         let at = self.index.get(key).copied();
         if let Some(at) = at {
             self.entries[at].is_recent = true;
         }
-        let ready = at.filter(|at| is_ready(&self.entries[*at].kept));
+        let ready = at.filter(|at| is_ready(&self.entries[*at].state));
         *if ready.is_some() { &mut self.stats.hits } else { &mut self.stats.misses } += 1;
         ready
     }
 
-    /// Keeps a parsed key for the next time, unless its table is there already.
-    pub(crate) fn keep_key(&mut self, key: PublicKey) {
+    /// Inserts a parsed key, unless its table is present.
+    pub(crate) fn insert_key(&mut self, key: PublicKey) {
         let Some(entry) = self.entry(*key.as_compressed()) else { return };
-        if !matches!(entry.kept, Kept::Table(_)) {
-            entry.kept = Kept::Parsed(Box::new(key));
+        if !matches!(entry.state, EntryState::Table(_)) {
+            entry.state = EntryState::Parsed(Box::new(key));
         }
     }
 
-    /// Notes that keys on K-256 have each signed something in lanes; a table is made of those that
-    /// did so before.
-    pub(crate) fn meet_many(&mut self, keys: &[CompressedKey]) {
-        let wanted: Vec<CompressedKey> =
-            keys.iter().copied().filter(|key| self.meet(*key)).collect();
-        for wanted in wanted.chunks(TABLES_AT_ONCE) {
-            let spelled: Vec<Key<'_>> =
-                wanted.iter().map(|key| Key::Compressed(key.as_bytes())).collect();
-            for (key, table) in wanted.iter().zip(KeyTable::new_many(&spelled)) {
-                let table = table.expect("what signed something is a point");
-                // It may be gone again, for keys that were met after it.
+    /// Records that each of these K-256 keys signed something in lanes, and makes the tables of those
+    /// that had done so before.
+    pub(crate) fn record_valid(&mut self, keys: &[CompressedKey]) {
+        let due: Vec<CompressedKey> =
+            keys.iter().copied().filter(|key| self.record(*key)).collect();
+        for due in due.chunks(TABLE_CHUNK) {
+            let keys: Vec<Key<'_>> =
+                due.iter().map(|key| Key::Compressed(key.as_bytes())).collect();
+            for (key, table) in due.iter().zip(KeyTable::new_many(&keys)) {
+                let table = table.expect("a key with a valid signature is a point");
+                // It may have been evicted by keys recorded after it.
                 if let Some(at) = self.index.get(key) {
-                    self.entries[*at].kept = Kept::Table(Box::new(table));
+                    self.entries[*at].state = EntryState::Table(Box::new(table));
                 }
             }
         }
     }
 
-    /// Notes that a key signed something, and answers whether it is time for its table.
-    fn meet(&mut self, key: CompressedKey) -> bool {
+    /// Records that a key signed something. Returns whether to make its table now.
+    fn record(&mut self, key: CompressedKey) -> bool {
         let is_known = self.index.contains_key(&key);
         let Some(entry) = self.entry(key) else { return false };
-        let is_time = is_known && matches!(entry.kept, Kept::Name | Kept::Parsed(_));
-        if is_time {
-            entry.kept = Kept::Promise;
+        let is_due = is_known && matches!(entry.state, EntryState::Seen | EntryState::Parsed(_));
+        if is_due {
+            entry.state = EntryState::TablePending;
         }
-        is_time
+        is_due
     }
 
-    /// The entry of a key, made if it is not there, for which another may have to go. `None` if
-    /// there is room for nothing.
+    /// The entry of a key, inserted if absent, which may evict another. `None` if the capacity is 0.
     fn entry(&mut self, key: CompressedKey) -> Option<&mut Entry> {
         if self.capacity == 0 {
             return None;
         }
         let at = match self.index.get(&key) {
             Some(at) => *at,
-            None => self.insert(Entry { key, kept: Kept::Name, is_recent: false }),
+            None => self.insert(Entry { key, state: EntryState::Seen, is_recent: false }),
         };
         Some(&mut self.entries[at])
     }
@@ -202,8 +200,8 @@ impl KeyCache {
         at
     }
 
-    /// Moves the hand behind the first entry that was not found since it last came by. Ends,
-    /// because it takes the mark from those it passes.
+    /// Advances the clock hand past the first entry that was not found since the last pass. Terminates,
+    /// because it clears the mark of each entry it passes.
     fn next_victim(&mut self) -> usize {
         loop {
             let at = self.hand;
@@ -215,10 +213,46 @@ impl KeyCache {
     }
 }
 
-/// How many tables are made in one go, which takes their memory twice.
-const TABLES_AT_ONCE: usize = 256;
+/// Tables made per call of the kernel, which needs their memory twice.
+const TABLE_CHUNK: usize = 256;
 
 const _: () = assert!(size_of::<KeyTable>() <= 1024, "a key takes at most 1 KiB");
+
+/// The standard library's hash with a secret prefix, supplied by the caller: for hash maps whose keys are
+/// chosen by untrusted peers.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use wireproof_crypto::SeededState;
+/// let mut table = HashMap::with_hasher(SeededState::new([7; 16]));
+/// table.insert("did:web:example.com", 1);
+/// assert_eq!(table["did:web:example.com"], 1);
+/// ```
+#[derive(Clone)]
+pub struct SeededState([u8; 16]);
+
+impl SeededState {
+    /// Hashes with this secret.
+    pub fn new(seed: [u8; 16]) -> Self {
+        Self(seed)
+    }
+}
+
+impl BuildHasher for SeededState {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&self.0);
+        hasher
+    }
+}
+
+impl fmt::Debug for SeededState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SeededState")
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -235,15 +269,15 @@ mod tests {
     }
 
     fn has(cache: &mut KeyCache, number: u8) -> bool {
-        cache.find_key(key(number).as_compressed()) == Some(&key(number))
+        cache.get_key(key(number).as_compressed()) == Some(&key(number))
     }
 
     #[test]
-    fn a_kept_key_is_found_and_counted() {
+    fn an_inserted_key_is_found_and_counted() {
         let mut cache = cache_of(4);
         assert!(cache.is_empty() && !has(&mut cache, 0));
-        cache.keep_key(key(0));
-        cache.keep_key(key(1));
+        cache.insert_key(key(0));
+        cache.insert_key(key(1));
         assert!(has(&mut cache, 0) && has(&mut cache, 1) && !has(&mut cache, 2));
         assert_eq!(cache.stats(), CacheStats { hits: 2, misses: 2, evictions: 0 });
         assert_eq!((cache.len(), cache.capacity()), (2, 4));
@@ -254,7 +288,7 @@ mod tests {
         let mut cache = cache_of(5);
         for number in 0..40 {
             assert!(!has(&mut cache, number));
-            cache.keep_key(key(number));
+            cache.insert_key(key(number));
             assert!(has(&mut cache, number));
             assert_eq!(cache.len(), 5.min(usize::from(number) + 1));
             assert_eq!(cache.index.len(), cache.len());
@@ -266,36 +300,36 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_use_outlives_a_flood_of_keys_that_come_once() {
+    fn a_key_in_use_survives_a_flood_of_keys_that_appear_once() {
         let mut cache = cache_of(4);
-        cache.keep_key(key(0));
-        for stranger in 1..100 {
-            assert!(has(&mut cache, 0), "after {stranger} strangers");
-            cache.keep_key(key(stranger));
+        cache.insert_key(key(0));
+        for other in 1..100 {
+            assert!(has(&mut cache, 0), "after {other} other keys");
+            cache.insert_key(key(other));
         }
     }
 
     #[test]
-    fn a_table_is_made_when_a_key_is_met_again_and_stays() {
+    fn a_table_is_made_after_the_second_signature_and_stays() {
         let (mut cache, key) = (cache_of(2), key(0));
-        let spelled = key.as_compressed();
+        let compressed = key.as_compressed();
         for expected in [None, None, Some(0), Some(0)] {
-            assert_eq!(cache.find_table(spelled), expected);
-            cache.meet_many(&[*spelled]);
+            assert_eq!(cache.find_table(compressed), expected);
+            cache.record_valid(&[*compressed]);
         }
-        let table = KeyTable::new(Key::Compressed(spelled.as_bytes())).unwrap();
+        let table = KeyTable::new(Key::Compressed(compressed.as_bytes())).unwrap();
         assert_eq!(cache.table(0), &table);
-        assert_eq!(cache.find_key(spelled), None);
-        cache.keep_key(key.clone());
-        assert_eq!(cache.find_table(spelled), Some(0));
+        assert_eq!(cache.get_key(compressed), None);
+        cache.insert_key(key.clone());
+        assert_eq!(cache.find_table(compressed), Some(0));
         assert_eq!(cache.stats(), CacheStats { hits: 3, misses: 3, evictions: 0 });
     }
 
     #[test]
-    fn a_key_that_is_dropped_before_its_table_is_made_stays_dropped() {
+    fn a_key_that_is_evicted_before_its_table_is_made_stays_evicted() {
         let mut cache = cache_of(1);
         let keys = [0, 0, 2, 0, 0, 2, 2].map(|number| *key(number).as_compressed());
-        cache.meet_many(&keys);
+        cache.record_valid(&keys);
         assert_eq!((cache.len(), cache.index.len()), (1, 1));
         assert_eq!(cache.find_table(&keys[0]), None);
         assert_eq!(cache.find_table(&keys[2]), Some(0));
@@ -304,24 +338,32 @@ mod tests {
     }
 
     #[test]
-    fn a_parsed_key_gives_way_to_its_table() {
+    fn a_table_replaces_the_parsed_key() {
         let (mut cache, key) = (cache_of(2), key(0));
-        cache.keep_key(key.clone());
-        cache.meet_many(&[*key.as_compressed()]);
+        cache.insert_key(key.clone());
+        cache.record_valid(&[*key.as_compressed()]);
         assert_eq!(cache.find_table(key.as_compressed()), Some(0));
         assert_eq!(cache.len(), 1);
     }
 
     #[test]
-    fn a_budget_below_one_key_keeps_none() {
+    fn a_budget_below_one_key_caches_none() {
         let mut cache = KeyCache::new(KeyCache::ENTRY_BYTES - 1, [7; 16]);
-        cache.keep_key(key(0));
-        cache.meet_many(&[*key(0).as_compressed(); 3]);
+        cache.insert_key(key(0));
+        cache.record_valid(&[*key(0).as_compressed(); 3]);
         assert!(cache.is_empty() && !has(&mut cache, 0));
     }
 
     #[test]
     fn the_seed_is_not_printed() {
         assert!(!format!("{:?}", KeyCache::new(0, [77; 16])).contains("77"));
+    }
+
+    #[test]
+    fn hashes_depend_on_the_seed_which_is_not_printed() {
+        let hash = |seed| SeededState::new([seed; 16]).hash_one("a key");
+        assert_eq!(hash(1), hash(1));
+        assert_ne!(hash(1), hash(2));
+        assert_eq!(format!("{:?}", SeededState::new([77; 16])), "SeededState");
     }
 }

@@ -1,4 +1,4 @@
-//! How a key is spelled: from text to the 33 bytes of a compressed point, and back.
+//! Keys as text and as compressed points, before the point itself is computed.
 //!
 //! | form | text |
 //! |---|---|
@@ -8,15 +8,46 @@
 
 use std::fmt;
 
-use crate::base58::{self, Decoded};
 use crate::curve::Curve;
-use crate::error::KeyError;
 
-/// A curve and the 33 bytes of a compressed point, which may or may not be one of the curve: what
-/// text spells before anyone computes the point's y.
+/// Why text or bytes are not a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The text does not start with `did:key:`.
+    #[error("a key as a DID starts with `did:key:`")]
+    DidKey,
+    /// The multibase letter is not `z`.
+    #[error("a key as text starts with `z` for base58")]
+    Multibase,
+    /// A symbol outside the base58 alphabet, or more symbols than any key has.
+    #[error("not base58 of the length of a key")]
+    Base58,
+    /// The multicodec names neither a K-256 nor a P-256 public key.
+    #[error("not the multicodec of a K-256 or P-256 public key")]
+    Multicodec,
+    /// The type of the verification method is unknown.
+    #[error("not a known type of verification method")]
+    MethodType,
+    /// The point's length does not fit its form.
+    #[error("a point of {0} bytes")]
+    Length(usize),
+    /// The point's first byte names no supported form.
+    #[error("a point that starts with {0:#04x}")]
+    Form(u8),
+    /// No point of the curve has these coordinates.
+    #[error("not a point of the curve")]
+    NotOnCurve,
+    /// A secret key is zero, or not below the order of the curve.
+    #[error("a secret key out of range")]
+    SecretRange,
+}
+
+/// A curve and the 33 bytes of a compressed point, which may or may not be on the curve: a key read
+/// from text before its y is computed.
 ///
-/// For [`verify_many`](crate::verify_many), which does that for many keys at once. Everyone else
-/// wants a [`PublicKey`](crate::PublicKey).
+/// For [`verify_many`](crate::verify_many), which computes the y of many keys at once. Elsewhere use
+/// [`PublicKey`](crate::PublicKey).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CompressedKey {
     curve: Curve,
@@ -28,7 +59,7 @@ impl CompressedKey {
     /// Reads a did:key.
     ///
     /// # Errors
-    /// If the text is none, or of another kind of key.
+    /// If the text is not a did:key, or holds another kind of key.
     pub fn from_did_key(text: &str) -> Result<Self, KeyError> {
         Self::from_multikey(text.strip_prefix("did:key:").ok_or(KeyError::DidKey)?)
     }
@@ -36,10 +67,11 @@ impl CompressedKey {
     /// Reads a Multikey, as `publicKeyMultibase` of a DID document holds it.
     ///
     /// # Errors
-    /// If the text is none, or of another kind of key.
+    /// If the text is not a Multikey, or holds another kind of key.
     pub fn from_multikey(text: &str) -> Result<Self, KeyError> {
-        let decoded = from_multibase(text)?;
-        let (code, point) = decoded.as_bytes().split_first_chunk().ok_or(KeyError::Multicodec)?;
+        let mut buffer = [0; MAX_MULTIBASE_BYTES];
+        let bytes = decode_multibase(text, &mut buffer)?;
+        let (code, point) = bytes.split_first_chunk().ok_or(KeyError::Multicodec)?;
         let curve = Curve::of_multicodec(*code).ok_or(KeyError::Multicodec)?;
         Self::from_bytes(curve, point)
     }
@@ -70,23 +102,19 @@ impl CompressedKey {
 
     /// The key as a did:key.
     pub fn to_did_key(&self) -> String {
-        self.spell("did:key:")
+        self.to_text("did:key:")
     }
 
     /// The key as a Multikey.
     pub fn to_multikey(&self) -> String {
-        self.spell("")
+        self.to_text("")
     }
 
-    fn spell(&self, prefix: &str) -> String {
+    fn to_text(self, prefix: &str) -> String {
         let mut bytes = [0; 35];
         bytes[..2].copy_from_slice(&self.curve.multicodec());
         bytes[2..].copy_from_slice(&self.bytes);
-        let mut text = String::with_capacity(prefix.len() + 49);
-        text.push_str(prefix);
-        text.push('z');
-        base58::encode_into(&bytes, &mut text);
-        text
+        encode_multibase(&bytes, prefix)
     }
 }
 
@@ -103,8 +131,54 @@ impl fmt::Debug for CompressedKey {
     }
 }
 
-/// The bytes of multibase text in base58.
-pub(crate) fn from_multibase(text: &str) -> Result<Decoded, KeyError> {
+/// The most bytes that [`decode_multibase`] reads: an uncompressed point has 65, and a multicodec 2.
+pub(crate) const MAX_MULTIBASE_BYTES: usize = 72;
+
+/// The longest base58 of [`MAX_MULTIBASE_BYTES`]: 72 · log 256 / log 58 = 98.4 symbols. Longer text is
+/// rejected unread, because decoding base58 takes time quadratic in the length.
+const MAX_BASE58_LEN: usize = 99;
+
+/// Decodes multibase text in base58 (`z…`) into `buffer` and returns the decoded bytes.
+pub(crate) fn decode_multibase<'b>(
+    text: &str,
+    buffer: &'b mut [u8; MAX_MULTIBASE_BYTES],
+) -> Result<&'b [u8], KeyError> {
     let symbols = text.strip_prefix('z').ok_or(KeyError::Multibase)?;
-    base58::decode(symbols).ok_or(KeyError::Base58)
+    if symbols.len() > MAX_BASE58_LEN {
+        return Err(KeyError::Base58);
+    }
+    let len = bs58::decode(symbols).onto(&mut buffer[..]).map_err(|_| KeyError::Base58)?;
+    Ok(&buffer[..len])
+}
+
+/// `prefix`, then `z` and the base58 of `bytes`.
+pub(crate) fn encode_multibase(bytes: &[u8], prefix: &str) -> String {
+    let mut text = String::with_capacity(prefix.len() + 1 + bytes.len() * 7 / 5);
+    text.push_str(prefix);
+    text.push('z');
+    text.push_str(&bs58::encode(bytes).into_string());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base58_longer_than_any_key_is_rejected() {
+        let decode = |text: &str| {
+            decode_multibase(&format!("z{text}"), &mut [0; MAX_MULTIBASE_BYTES]).map(<[u8]>::to_vec)
+        };
+        for byte in [0x00, 0x01, 0xff] {
+            let longest = vec![byte; MAX_MULTIBASE_BYTES];
+            assert_eq!(decode(&bs58::encode(&longest).into_string()), Ok(longest));
+            let longer = bs58::encode([byte; MAX_MULTIBASE_BYTES + 1]).into_string();
+            assert_eq!(decode(&longer), Err(KeyError::Base58));
+        }
+        assert_eq!(decode(&"z".repeat(MAX_BASE58_LEN)), Err(KeyError::Base58));
+        assert_eq!(decode(&"1".repeat(1_000_000)), Err(KeyError::Base58));
+        for foreign in ["0", "O", "I", "l", " ", "+", "/", "é", "\0"] {
+            assert_eq!(decode(&format!("2{foreign}2")), Err(KeyError::Base58));
+        }
+    }
 }

@@ -1,145 +1,84 @@
-//! K-256 and BIP-340 in the lanes of `kernels::secp256k1`, where this machine has them.
+//! K-256 and BIP-340 in the SIMD lanes of `kernels::secp256k1`, on machines that have them.
 //!
-//! The kernel says valid, invalid or undecided. What is undecided goes to libsecp256k1, and so does
-//! the question whether an invalid signature has a key at all, which good data does not raise. The
-//! rules that the kernel does not know (a low s) are checked before.
+//! The kernel returns valid, invalid or undecided. Undecided signatures go to the library, and so does
+//! the question whether the key of an invalid signature is a point, which valid data does not raise. The
+//! one rule that the kernel does not check, a low s, is checked before.
 
-use kernels::secp256k1::{self as kernel, EcdsaItem, SchnorrItem};
-use kernels::sha256::{self, Digest};
+use kernels::secp256k1 as kernel;
 
 use crate::cache::KeyCache;
 use crate::compressed::CompressedKey;
-use crate::error::SignatureFault;
-use crate::many::{self, SignatureVerdict};
 use crate::public_key::PublicKey;
-use crate::schnorr;
-use crate::signature::halves;
+use crate::signature::{SignatureFault, SignatureVerdict};
 
-/// Whether lanes are here, and the faster way to verify `count` signatures.
-pub(crate) fn pay_for(count: usize) -> bool {
-    count >= PAY_FROM && kernel::is_available()
+/// Whether this machine has lanes, and they verify `count` signatures faster than a library.
+pub(crate) fn are_faster(count: usize) -> bool {
+    count >= FASTER_FROM && kernel::is_available()
 }
 
-/// What lanes need to know of a signature that is well formed.
-pub(crate) trait Job {
+/// A well-formed signature, ECDSA or BIP-340, with its key.
+pub(crate) trait LaneCheck {
     /// The index of its verdict.
-    fn place(&self) -> usize;
-    /// The key as a cache knows it.
-    fn spelled(&self) -> CompressedKey;
+    fn index(&self) -> usize;
+    /// The key under which a cache files it.
+    fn compressed_key(&self) -> CompressedKey;
     /// The key as the kernel reads it.
-    fn lane_key(&self) -> kernel::Key<'_>;
+    fn kernel_key(&self) -> kernel::Key<'_>;
     /// The verdict of the library.
-    fn alone(&self) -> SignatureVerdict;
+    fn verify_by_library(&self) -> SignatureVerdict;
 }
 
-/// Writes the verdict on each ECDSA signature to its place.
-pub(crate) fn verify_ecdsa(
-    jobs: &[many::Job<'_>],
-    cache: Option<&mut KeyCache>,
-    verdicts: &mut [SignatureVerdict],
-) {
-    verify(jobs, cache, verdicts, |jobs, keys, found| {
-        let pairs = jobs.iter().zip(keys);
-        let items: Vec<EcdsaItem<'_>> = pairs
-            .map(|(job, key)| EcdsaItem { digest: job.digest, signature: job.signature, key: *key })
-            .collect();
-        kernel::verify_ecdsa_many(&items, found);
-    });
-}
-
-/// Writes the verdict on each BIP-340 signature to its place.
-pub(crate) fn verify_schnorr(
-    jobs: &[schnorr::Job<'_>],
-    cache: Option<&mut KeyCache>,
-    verdicts: &mut [SignatureVerdict],
-) {
-    verify(jobs, cache, verdicts, |jobs, keys, found| {
-        let challenges = challenges(jobs);
-        let triples = jobs.iter().zip(keys).zip(&challenges);
-        let items: Vec<SchnorrItem<'_>> = triples
-            .map(|((job, key), challenge)| SchnorrItem {
-                challenge,
-                signature: job.signature,
-                key: *key,
-            })
-            .collect();
-        kernel::verify_schnorr_many(&items, found);
-    });
-}
-
-/// Gives each job the key that the cache has, and settles what `run` finds, some jobs at a time.
-fn verify<J: Job>(
-    jobs: &[J],
+/// Writes the verdict that `run` finds for each signature to its index, one chunk at a time, with the
+/// keys that the cache has tables of. The keys of valid signatures are recorded in the cache.
+pub(crate) fn verify<C: LaneCheck>(
+    checks: &[C],
     mut cache: Option<&mut KeyCache>,
     verdicts: &mut [SignatureVerdict],
-    run: impl Fn(&[J], &[kernel::Key<'_>], &mut [kernel::Verdict]),
+    run: impl Fn(&[C], &[kernel::Key<'_>], &mut [kernel::Verdict]),
 ) {
-    let mut found = [kernel::Verdict::Undecided; AT_ONCE];
-    for jobs in jobs.chunks(AT_ONCE) {
-        let mut find = |job: &J| cache.as_mut()?.find_table(&job.spelled());
-        let tables: Vec<Option<usize>> = jobs.iter().map(&mut find).collect();
-        let key = |(job, table): (_, &Option<usize>)| match (&cache, table) {
+    let mut found = [kernel::Verdict::Undecided; CHUNK];
+    for checks in checks.chunks(CHUNK) {
+        let mut find = |check: &C| cache.as_mut()?.find_table(&check.compressed_key());
+        let tables: Vec<Option<usize>> = checks.iter().map(&mut find).collect();
+        let key = |(check, table): (_, &Option<usize>)| match (&cache, table) {
             (Some(cache), Some(at)) => kernel::Key::Cached(cache.table(*at)),
-            _ => J::lane_key(job),
+            _ => C::kernel_key(check),
         };
-        let keys: Vec<kernel::Key<'_>> = jobs.iter().zip(&tables).map(key).collect();
-        run(jobs, &keys, &mut found[..jobs.len()]);
-        for (job, found) in jobs.iter().zip(found) {
-            verdicts[job.place()] = settle(job, found);
+        let keys: Vec<kernel::Key<'_>> = checks.iter().zip(&tables).map(key).collect();
+        run(checks, &keys, &mut found[..checks.len()]);
+        for (check, found) in checks.iter().zip(found) {
+            verdicts[check.index()] = resolve(check, found);
         }
         if let Some(cache) = &mut cache {
-            let is_new = |(job, table): &(&J, &Option<usize>)| {
-                table.is_none() && verdicts[job.place()].is_ok()
+            let is_new = |(check, table): &(&C, &Option<usize>)| {
+                table.is_none() && verdicts[check.index()].is_ok()
             };
-            let met = jobs.iter().zip(&tables).filter(is_new).map(|(job, _)| job.spelled());
-            cache.meet_many(&Vec::from_iter(met));
+            let valid =
+                checks.iter().zip(&tables).filter(is_new).map(|(check, _)| check.compressed_key());
+            cache.record_valid(&Vec::from_iter(valid));
         }
     }
 }
 
-fn settle(job: &impl Job, found: kernel::Verdict) -> SignatureVerdict {
+fn resolve(check: &impl LaneCheck, found: kernel::Verdict) -> SignatureVerdict {
     match found {
         kernel::Verdict::Valid => Ok(()),
-        kernel::Verdict::Invalid => Err(why_invalid(&job.spelled())),
-        kernel::Verdict::Undecided => job.alone(),
+        kernel::Verdict::Invalid => Err(fault_of_invalid(&check.compressed_key())),
+        kernel::Verdict::Undecided => check.verify_by_library(),
     }
 }
 
 #[cold]
-fn why_invalid(key: &CompressedKey) -> SignatureFault {
+fn fault_of_invalid(key: &CompressedKey) -> SignatureFault {
     match PublicKey::try_from(*key) {
         Ok(_) => SignatureFault::Mismatch,
         Err(_) => SignatureFault::Key,
     }
 }
 
-/// The challenge of each job: the hash of r, key and message, tagged (BIP-340).
-///
-/// Puts the hashed bytes of all together first, because SHA-256 in lanes wants each message in one
-/// piece.
-fn challenges(jobs: &[schnorr::Job<'_>]) -> Vec<Digest> {
-    let tag = sha256::digest(b"BIP0340/challenge");
-    let len = |job: &schnorr::Job<'_>| 128 + job.message.len();
-    let mut gathered = Vec::with_capacity(jobs.iter().map(len).sum());
-    for job in jobs {
-        let (r, _) = halves(job.signature);
-        for part in [&tag, &tag, r, job.key.as_bytes(), job.message] {
-            gathered.extend_from_slice(part);
-        }
-    }
-    let mut rest = gathered.as_slice();
-    let cut = |job| {
-        let (message, behind) = rest.split_at(len(job));
-        rest = behind;
-        message
-    };
-    sha256::digest_many(&Vec::from_iter(jobs.iter().map(cut)))
-}
-
-/// Lanes need 33 µs for one signature and hardly more for eight, libsecp256k1 26 µs for each (one
+/// Lanes take 33 µs for one signature and hardly more for eight, libsecp256k1 26 µs for each (one
 /// Zen 5 core, keys from bytes; `cargo run --release -p wireproof-kernels --example signatures`).
-const PAY_FROM: usize = 2;
+const FASTER_FROM: usize = 2;
 
-/// How many signatures share the kernel's inversion, and how many tables the cache of a core has to
-/// hold at once.
-const AT_ONCE: usize = 256;
+/// Signatures in a chunk: they share the kernel's inversion, and the core's cache holds their tables.
+const CHUNK: usize = 256;

@@ -1,23 +1,34 @@
-//! Keys and signatures: K-256 and P-256 as the AT Protocol uses them, BIP-340 as Nostr does; one and
-//! many at a time.
+//! Keys and signatures of the AT Protocol (ECDSA on K-256 and P-256) and of Nostr (BIP-340), one at a
+//! time and in batches.
 //!
-//! | item | question it answers |
+//! | item | purpose |
 //! |---|---|
-//! | [`PublicKey`] | is this text or these bytes a key, and is this signature the key's? |
-//! | [`CompressedKey`] | which key does this text spell, before anyone asks whether it is a point? |
-//! | [`SecretKey`] | what is the signature of this message? |
-//! | [`verify_many`] | which of these many signatures are their keys'? |
-//! | [`KeyCache`] | what is worth keeping of keys that come again? |
-//! | [`schnorr`] | the same questions of BIP-340 |
+//! | [`PublicKey`] | a checked key: reads and writes its text forms, verifies signatures |
+//! | [`CompressedKey`] | a key's 33 bytes, read from text without computing the point |
+//! | `SecretKey` | signs messages (feature `signing`) |
+//! | [`verify_many`] | verifies a batch of ECDSA signatures |
+//! | [`KeyCache`] | keys of earlier batches, ready for use |
+//! | [`schnorr`] | the same for BIP-340 |
 //!
 //! Verification is strict unless its name says otherwise: 64 bytes `r‖s`, both from 1 to n − 1, s at
-//! most n/2 on either curve. A refusal is a [`SignatureFault`] that names the rule. Which library
-//! computes what is this crate's own affair: no type of another crate shows.
+//! most n/2 on either curve. A rejected signature comes with the [`SignatureFault`] that names the rule.
 //!
-//! Nothing here draws random bytes. The nonce of a signature is that of RFC 6979, secret keys are
-//! made of bytes that the caller brings, and so is the auxiliary randomness of BIP-340.
+//! # Features
 //!
-//! ```
+//! | feature | effect |
+//! |---|---|
+//! | `secp256k1` (default) | K-256 and BIP-340 by libsecp256k1, a C library |
+//! | `aws-lc` (default) | P-256 verification by AWS-LC, a C and assembly library |
+//! | `pure-rust` | the crates `k256` and `p256` for each curve that has no C library enabled |
+//! | `signing` | secret keys; P-256 is signed by `p256` in every configuration |
+//!
+//! A feature never changes a verdict. No type of another crate is part of this interface.
+//!
+//! Nothing here draws random bytes. The nonce of a signature is that of RFC 6979; the caller supplies the
+//! bytes of secret keys and the auxiliary randomness of BIP-340.
+//!
+#![cfg_attr(feature = "signing", doc = "```")]
+#![cfg_attr(not(feature = "signing"), doc = "```ignore")]
 //! use wireproof_crypto::{Curve, PublicKey, SecretKey, SignatureFault};
 //!
 //! let secret = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
@@ -31,32 +42,28 @@
 
 #![forbid(unsafe_code)]
 
-mod aws_lc;
-mod base58;
+mod batch;
 mod cache;
 mod compressed;
 mod curve;
-mod error;
 mod lanes;
-mod libsecp256k1;
-mod many;
+mod libraries;
 mod public_key;
 pub mod schnorr;
+#[cfg(feature = "signing")]
 mod secret_key;
-mod seeded;
 mod signature;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{CacheStats, KeyCache};
-pub use compressed::CompressedKey;
-pub use curve::Curve;
-pub use error::{KeyError, SignatureFault};
-pub use kernels::sha256::Digest;
-pub use many::{
-    KeyRef, SignatureCheck, SignatureVerdict, SignedData, verify_many, verify_many_cached,
-    verify_many_into,
+pub use batch::{
+    KeyRef, SignatureCheck, SignedData, verify_many, verify_many_cached, verify_many_into,
 };
+pub use cache::{CacheStats, KeyCache, SeededState};
+pub use compressed::{CompressedKey, KeyError};
+pub use curve::Curve;
+pub use kernels::sha256::Digest;
 pub use public_key::PublicKey;
+#[cfg(feature = "signing")]
 pub use secret_key::SecretKey;
-pub use seeded::SeededState;
+pub use signature::{SignatureFault, SignatureVerdict};

@@ -1,14 +1,16 @@
-//! Whose signature is that? One key, one signature.
+//! Public keys: their text and byte forms, and the verification of one signature.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use kernels::sha256::{self, Digest};
 
-use crate::compressed::{CompressedKey, from_multibase};
+use crate::compressed::{
+    CompressedKey, KeyError, MAX_MULTIBASE_BYTES, decode_multibase, encode_multibase,
+};
 use crate::curve::Curve;
-use crate::error::{KeyError, SignatureFault};
-use crate::{aws_lc, base58, libsecp256k1, signature};
+use crate::libraries::{on_k256, on_p256};
+use crate::signature::{self, SignatureFault, SignatureVerdict};
 
 /// A public key: a point of K-256 or P-256, checked.
 ///
@@ -22,14 +24,14 @@ use crate::{aws_lc, base58, libsecp256k1, signature};
 #[derive(Clone)]
 pub struct PublicKey {
     compressed: CompressedKey,
-    // The point that `compressed` spells.
+    // The point that `compressed` encodes.
     point: Point,
 }
 
 #[derive(Clone)]
 enum Point {
-    K256(libsecp256k1::Point),
-    P256(aws_lc::Point),
+    K256(on_k256::Point),
+    P256(on_p256::Point),
 }
 
 /// Reading.
@@ -37,7 +39,7 @@ impl PublicKey {
     /// Reads a did:key.
     ///
     /// # Errors
-    /// If the text is none, is of another kind of key, or names no point.
+    /// If the text is not such a text, holds another kind of key, or names no point of the curve.
     pub fn from_did_key(text: &str) -> Result<Self, KeyError> {
         CompressedKey::from_did_key(text)?.try_into()
     }
@@ -45,7 +47,7 @@ impl PublicKey {
     /// Reads a Multikey, as `publicKeyMultibase` of a DID document holds it.
     ///
     /// # Errors
-    /// If the text is none, is of another kind of key, or names no point.
+    /// If the text is not such a text, holds another kind of key, or names no point of the curve.
     pub fn from_multikey(text: &str) -> Result<Self, KeyError> {
         CompressedKey::from_multikey(text)?.try_into()
     }
@@ -54,7 +56,7 @@ impl PublicKey {
     /// `Multikey`, `EcdsaSecp256k1VerificationKey2019` or `EcdsaSecp256r1VerificationKey2019`.
     ///
     /// # Errors
-    /// If the type is another, or the text is no key of that type.
+    /// If the type is another, or the text is not a key of that type.
     pub fn from_verification_method(kind: &str, text: &str) -> Result<Self, KeyError> {
         if kind == "Multikey" {
             return Self::from_multikey(text);
@@ -66,16 +68,17 @@ impl PublicKey {
     /// compressed or not, without a multicodec.
     ///
     /// # Errors
-    /// If the text is none, or names no point.
+    /// If the text is not multibase, or names no point of the curve.
     pub fn from_legacy(curve: Curve, text: &str) -> Result<Self, KeyError> {
-        Self::from_sec1(curve, from_multibase(text)?.as_bytes())
+        let mut buffer = [0; MAX_MULTIBASE_BYTES];
+        Self::from_sec1(curve, decode_multibase(text, &mut buffer)?)
     }
 
     /// Reads a point as SEC 1 writes it: 33 bytes compressed or 65 bytes uncompressed.
     ///
     /// # Errors
-    /// If the bytes have another length or form (the point at infinity and hybrid forms are no
-    /// keys), or are no point of the curve.
+    /// If the bytes have another length or form (the point at infinity and hybrid forms are not
+    /// accepted), or are not a point of the curve.
     pub fn from_sec1(curve: Curve, bytes: &[u8]) -> Result<Self, KeyError> {
         match bytes.try_into() {
             Ok(uncompressed) => Self::from_uncompressed(curve, uncompressed),
@@ -88,14 +91,15 @@ impl PublicKey {
             return Err(KeyError::Form(bytes[0]));
         }
         let point = match curve {
-            Curve::K256 => libsecp256k1::Point::from_uncompressed(bytes).map(Point::K256),
-            Curve::P256 => aws_lc::Point::from_sec1(bytes).map(Point::P256),
+            Curve::K256 => on_k256::Point::from_uncompressed(bytes).map(Point::K256),
+            Curve::P256 => on_p256::Point::from_sec1(bytes).map(Point::P256),
         };
         let compressed = CompressedKey::from_bytes(curve, &compress(bytes))?;
         Ok(Self { compressed, point: point.ok_or(KeyError::NotOnCurve)? })
     }
 
-    pub(crate) fn of_k256(point: libsecp256k1::Point) -> Self {
+    #[cfg(feature = "signing")]
+    pub(crate) fn of_k256(point: on_k256::Point) -> Self {
         let compressed = CompressedKey::from_bytes(Curve::K256, &point.to_compressed());
         Self { compressed: compressed.expect("the library's own form"), point: Point::K256(point) }
     }
@@ -104,12 +108,12 @@ impl PublicKey {
 impl TryFrom<CompressedKey> for PublicKey {
     type Error = KeyError;
 
-    /// Finds the point.
+    /// Computes the point.
     fn try_from(compressed: CompressedKey) -> Result<Self, KeyError> {
         let bytes = compressed.as_bytes();
         let point = match compressed.curve() {
-            Curve::K256 => libsecp256k1::Point::from_compressed(bytes).map(Point::K256),
-            Curve::P256 => aws_lc::Point::from_sec1(bytes).map(Point::P256),
+            Curve::K256 => on_k256::Point::from_compressed(bytes).map(Point::K256),
+            Curve::P256 => on_p256::Point::from_sec1(bytes).map(Point::P256),
         };
         Ok(Self { compressed, point: point.ok_or(KeyError::NotOnCurve)? })
     }
@@ -144,15 +148,13 @@ impl PublicKey {
     pub fn to_sec1_uncompressed(&self) -> [u8; 65] {
         match &self.point {
             Point::K256(point) => point.to_uncompressed(),
-            Point::P256(_) => aws_lc::uncompress(self.compressed.as_bytes()),
+            Point::P256(point) => point.to_uncompressed(),
         }
     }
 
     /// The text of a legacy verification method: `z` and base58 of the uncompressed point.
     pub fn to_legacy(&self) -> String {
-        let mut text = String::from("z");
-        base58::encode_into(&self.to_sec1_uncompressed(), &mut text);
-        text
+        encode_multibase(&self.to_sec1_uncompressed(), "")
     }
 
     /// The key as a did:key.
@@ -166,39 +168,35 @@ impl PublicKey {
     }
 }
 
-/// Judging.
+/// Verifying.
 impl PublicKey {
     /// Checks that `signature` is this key's over the SHA-256 of `message`, by the strict rules of
     /// repository data: 64 bytes, r and s in range, s low.
     ///
     /// # Errors
     /// If it is not; the fault names the rule.
-    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), SignatureFault> {
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> SignatureVerdict {
         self.verify_digest(&sha256::digest(message), signature)
     }
 
-    /// As [`verify`](Self::verify), of a message whose SHA-256 is known.
+    /// Like [`verify`](Self::verify), for a message whose SHA-256 is known.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
-    pub fn verify_digest(&self, digest: &Digest, signature: &[u8]) -> Result<(), SignatureFault> {
+    pub fn verify_digest(&self, digest: &Digest, signature: &[u8]) -> SignatureVerdict {
         self.verify_low_s(digest, signature::strict(self.curve(), signature)?)
     }
 
-    /// As [`verify`](Self::verify), but takes either of the twins (r, s) and (r, n − s): for JSON web
-    /// tokens, whose specification knows no low s, and for nothing else.
+    /// Like [`verify`](Self::verify), but accepts both twins (r, s) and (r, n − s). For JSON web tokens
+    /// only, whose specification has no low-s rule.
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`SignatureFault::HighS`].
-    pub fn verify_allowing_high_s(
-        &self,
-        message: &[u8],
-        signature: &[u8],
-    ) -> Result<(), SignatureFault> {
+    pub fn verify_allowing_high_s(&self, message: &[u8], signature: &[u8]) -> SignatureVerdict {
         self.verify_digest_allowing_high_s(&sha256::digest(message), signature)
     }
 
-    /// As [`verify_allowing_high_s`](Self::verify_allowing_high_s), of a message whose SHA-256 is
+    /// Like [`verify_allowing_high_s`](Self::verify_allowing_high_s), for a message whose SHA-256 is
     /// known.
     ///
     /// # Errors
@@ -207,29 +205,21 @@ impl PublicKey {
         &self,
         digest: &Digest,
         signature: &[u8],
-    ) -> Result<(), SignatureFault> {
+    ) -> SignatureVerdict {
         let signature = signature::allowing_high_s(self.curve(), signature)?;
-        match_or_fault(match &self.point {
+        SignatureFault::unless(match &self.point {
             Point::K256(point) => point.verifies_allowing_high_s(digest, signature),
             Point::P256(point) => point.verifies_allowing_high_s(digest, signature),
         })
     }
 
-    /// Judges a signature that is well formed by the strict rules.
-    pub(crate) fn verify_low_s(
-        &self,
-        digest: &Digest,
-        signature: &[u8; 64],
-    ) -> Result<(), SignatureFault> {
-        match_or_fault(match &self.point {
+    /// Verifies a signature that is well formed by the strict rules.
+    pub(crate) fn verify_low_s(&self, digest: &Digest, signature: &[u8; 64]) -> SignatureVerdict {
+        SignatureFault::unless(match &self.point {
             Point::K256(point) => point.verifies(digest, signature),
             Point::P256(point) => point.verifies_allowing_high_s(digest, signature),
         })
     }
-}
-
-pub(crate) fn match_or_fault(matches: bool) -> Result<(), SignatureFault> {
-    if matches { Ok(()) } else { Err(SignatureFault::Mismatch) }
 }
 
 impl PartialEq for PublicKey {

@@ -1,25 +1,24 @@
-//! Signing, by libraries whose arithmetic is constant-time.
+//! Secret keys and signing, by libraries whose arithmetic is constant-time.
 
 use std::fmt;
 
 use kernels::sha256::{self, Digest};
 
-use crate::compressed::CompressedKey;
+use crate::compressed::{CompressedKey, KeyError};
 use crate::curve::Curve;
-use crate::error::KeyError;
+use crate::libraries::{P256Secret, on_k256};
 use crate::public_key::PublicKey;
-use crate::{aws_lc, libsecp256k1};
 
 /// A secret key on K-256 or P-256.
 ///
-/// A key and a message have one signature: the nonce is that of RFC 6979, and s is low.
+/// Signing is deterministic: the nonce is that of RFC 6979, and s is low.
 #[derive(Clone)]
 pub struct SecretKey(Secret);
 
 #[derive(Clone)]
 enum Secret {
-    K256(libsecp256k1::Secret),
-    P256(Box<aws_lc::Secret>),
+    K256(on_k256::Secret),
+    P256(Box<P256Secret>),
 }
 
 impl SecretKey {
@@ -30,8 +29,8 @@ impl SecretKey {
     /// If the number is zero or not below the order of the curve.
     pub fn from_bytes(curve: Curve, bytes: &[u8; 32]) -> Result<Self, KeyError> {
         let secret = match curve {
-            Curve::K256 => libsecp256k1::Secret::from_bytes(bytes).map(Secret::K256),
-            Curve::P256 => aws_lc::Secret::from_bytes(bytes).map(Box::new).map(Secret::P256),
+            Curve::K256 => on_k256::Secret::from_bytes(bytes).map(Secret::K256),
+            Curve::P256 => P256Secret::from_bytes(bytes).map(Box::new).map(Secret::P256),
         };
         secret.map(Self).ok_or(KeyError::SecretRange)
     }
@@ -59,7 +58,7 @@ impl SecretKey {
         self.sign_digest(&sha256::digest(message))
     }
 
-    /// As [`sign`](Self::sign), of a message whose SHA-256 is known.
+    /// Like [`sign`](Self::sign), for a message whose SHA-256 is known.
     pub fn sign_digest(&self, digest: &Digest) -> [u8; 64] {
         match &self.0 {
             Secret::K256(secret) => secret.sign(digest),
@@ -69,7 +68,7 @@ impl SecretKey {
 }
 
 impl fmt::Debug for SecretKey {
-    /// The public key alone.
+    /// Shows the public key only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SecretKey(of {})", self.public_key())
     }

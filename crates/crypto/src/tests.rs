@@ -9,14 +9,14 @@ use crate::schnorr::{self, XOnlyKey};
 use crate::*;
 
 /// Numbers that look random and are the same on every run (xorshift64*).
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn new(seed: u64) -> Self {
         Self(seed ^ 0x9e37_79b9_7f4a_7c15)
     }
 
-    fn roll(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -24,11 +24,11 @@ impl Dice {
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        (self.roll() >> 32) as usize % bound
+        (self.next() >> 32) as usize % bound
     }
 
     fn bytes(&mut self) -> [u8; 32] {
-        std::array::from_fn(|_| self.roll() as u8)
+        std::array::from_fn(|_| self.next() as u8)
     }
 
     fn secret(&mut self, curve: Curve) -> SecretKey {
@@ -38,30 +38,35 @@ impl Dice {
 
 /// A signature with all that it takes to judge it.
 #[derive(Clone)]
-struct Triple {
-    digest: Digest,
-    signature: Vec<u8>,
-    key: PublicKey,
+pub(crate) struct Triple {
+    pub(crate) digest: Digest,
+    pub(crate) signature: Vec<u8>,
+    pub(crate) key: PublicKey,
 }
 
 impl Triple {
-    fn valid(curve: Curve, dice: &mut Dice) -> Self {
-        let (secret, digest) = (dice.secret(curve), dice.bytes());
+    fn valid(curve: Curve, rng: &mut Rng) -> Self {
+        let (secret, digest) = (rng.secret(curve), rng.bytes());
         let signature = secret.sign_digest(&digest).to_vec();
         Self { digest, signature, key: secret.public_key() }
     }
 
-    /// A valid triple, or one spoiled in a way that `dice` chooses.
-    fn any(dice: &mut Dice) -> Self {
-        let curve = Curve::ALL[dice.below(2)];
-        let mut triple = Self::valid(curve, dice);
-        match dice.below(8) {
-            0 => triple.signature[dice.below(64)] ^= 1 << dice.below(8),
-            1 => triple.digest[dice.below(32)] ^= 1 << dice.below(8),
-            2 => triple.key = dice.secret(curve).public_key(),
+    /// [`Triple::any`] of a generator with this seed.
+    pub(crate) fn random(seed: u64) -> Self {
+        Self::any(&mut Rng::new(seed))
+    }
+
+    /// A valid triple, or one damaged in a way that `rng` chooses.
+    fn any(rng: &mut Rng) -> Self {
+        let curve = Curve::ALL[rng.below(2)];
+        let mut triple = Self::valid(curve, rng);
+        match rng.below(8) {
+            0 => triple.signature[rng.below(64)] ^= 1 << rng.below(8),
+            1 => triple.digest[rng.below(32)] ^= 1 << rng.below(8),
+            2 => triple.key = rng.secret(curve).public_key(),
             3 => {
-                let any = Curve::ALL[dice.below(2)];
-                triple.key = dice.secret(any).public_key();
+                let any = Curve::ALL[rng.below(2)];
+                triple.key = rng.secret(any).public_key();
             }
             4 => triple.signature.rotate_left(32),
             5 => negate_s(curve, &mut triple.signature),
@@ -86,7 +91,7 @@ impl Triple {
         }
     }
 
-    fn spelled_check(&self) -> SignatureCheck<'_> {
+    fn compressed_check(&self) -> SignatureCheck<'_> {
         SignatureCheck { key: KeyRef::Compressed(*self.key.as_compressed()), ..self.check() }
     }
 }
@@ -136,10 +141,10 @@ fn oracle(triple: &Triple) -> bool {
 
 #[test]
 fn random_triples_are_judged_as_another_library_judges_them() {
-    let mut dice = Dice::new(1);
+    let mut rng = Rng::new(1);
     let (mut valid, mut invalid) = (0, 0);
     for _ in 0..4_000 {
-        let triple = Triple::any(&mut dice);
+        let triple = Triple::any(&mut rng);
         assert_eq!(triple.verdict().is_ok(), oracle(&triple));
         *if triple.verdict().is_ok() { &mut valid } else { &mut invalid } += 1;
     }
@@ -149,9 +154,9 @@ fn random_triples_are_judged_as_another_library_judges_them() {
 #[test]
 fn a_signature_is_deterministic_low_and_that_of_another_library() {
     use k256::ecdsa::signature::hazmat::PrehashSigner;
-    let mut dice = Dice::new(2);
+    let mut rng = Rng::new(2);
     for _ in 0..100 {
-        let (bytes, digest) = (dice.bytes(), dice.bytes());
+        let (bytes, digest) = (rng.bytes(), rng.bytes());
         let theirs: k256::ecdsa::Signature =
             k256::ecdsa::SigningKey::from_slice(&bytes).unwrap().sign_prehash(&digest).unwrap();
         let ours = SecretKey::from_bytes(Curve::K256, &bytes).unwrap().sign_digest(&digest);
@@ -198,7 +203,7 @@ fn hex(text: &str) -> [u8; 32] {
 #[test]
 fn r_and_s_out_of_range_are_named() {
     for curve in Curve::ALL {
-        let good = Triple::valid(curve, &mut Dice::new(3));
+        let good = Triple::valid(curve, &mut Rng::new(3));
         for bad in [[0; 32], *curve.order(), plus_one(curve.order()), [0xff; 32]] {
             let mut triple = good.clone();
             triple.signature[..32].copy_from_slice(&bad);
@@ -215,7 +220,7 @@ fn r_and_s_out_of_range_are_named() {
 #[test]
 fn the_twin_of_a_signature_is_refused_but_by_the_lenient_form() {
     for curve in Curve::ALL {
-        let mut triple = Triple::valid(curve, &mut Dice::new(4));
+        let mut triple = Triple::valid(curve, &mut Rng::new(4));
         assert_eq!(triple.verdict_allowing_high_s(), Ok(()));
         negate_s(curve, &mut triple.signature);
         assert_eq!(triple.verdict(), Err(SignatureFault::HighS));
@@ -257,8 +262,8 @@ fn half_the_order_is_the_last_low_s() {
             };
             assert_eq!(triple.verdict_allowing_high_s(), Ok(()));
             assert_eq!(triple.verdict(), expected);
-            assert_eq!(judged(&[triple.check(); 9], None), [expected; 9]);
-            assert_eq!(judged(&[triple.spelled_check(); 9], None), [expected; 9]);
+            assert_eq!(verified(&[triple.check(); 9], None), [expected; 9]);
+            assert_eq!(verified(&[triple.compressed_check(); 9], None), [expected; 9]);
         }
     }
 }
@@ -266,7 +271,7 @@ fn half_the_order_is_the_last_low_s() {
 #[test]
 fn a_signature_of_another_length_or_in_der_is_refused() {
     for curve in Curve::ALL {
-        let good = Triple::valid(curve, &mut Dice::new(5));
+        let good = Triple::valid(curve, &mut Rng::new(5));
         let der = match curve {
             Curve::K256 => {
                 let signature = k256::ecdsa::Signature::from_slice(&good.signature).unwrap();
@@ -291,9 +296,9 @@ fn a_signature_of_another_length_or_in_der_is_refused() {
 }
 
 #[test]
-fn a_message_is_hashed_before_it_is_judged() {
+fn a_message_is_hashed_before_it_is_verified() {
     for curve in Curve::ALL {
-        let secret = Dice::new(6).secret(curve);
+        let secret = Rng::new(6).secret(curve);
         let key = secret.public_key();
         let signature = secret.sign(b"hello");
         assert_eq!(signature, secret.sign_digest(&kernels::sha256::digest(b"hello")));
@@ -305,10 +310,10 @@ fn a_message_is_hashed_before_it_is_judged() {
 
 #[test]
 fn every_form_of_a_key_reads_as_the_same_key() {
-    let mut dice = Dice::new(7);
+    let mut rng = Rng::new(7);
     for curve in Curve::ALL {
         for _ in 0..50 {
-            let key = dice.secret(curve).public_key();
+            let key = rng.secret(curve).public_key();
             let (compressed, uncompressed) = (key.to_sec1(), key.to_sec1_uncompressed());
             let bare = format!("z{}", bs58::encode(compressed).into_string());
             let kind = curve.legacy_type();
@@ -335,7 +340,7 @@ fn every_form_of_a_key_reads_as_the_same_key() {
 
 #[test]
 fn text_that_is_no_key_is_refused_with_the_rule() {
-    let good = Dice::new(8).secret(Curve::K256).public_key();
+    let good = Rng::new(8).secret(Curve::K256).public_key();
     let multikey = good.to_multikey();
     let coded = |code: &[u8], point: &[u8]| {
         format!("z{}", bs58::encode([code, point].concat()).into_string())
@@ -375,7 +380,7 @@ fn only_points_of_the_curve_in_plain_forms_are_keys() {
         (Curve::P256, hex("ffffffff00000001000000000000000000000000ffffffffffffffffffffffff")),
     ];
     for (curve, size) in field_sizes {
-        let key = Dice::new(9).secret(curve).public_key();
+        let key = Rng::new(9).secret(curve).public_key();
         let read = |bytes: &[u8]| PublicKey::from_sec1(curve, bytes).map(|_| ());
         assert_eq!(read(&[]), Err(KeyError::Length(0)));
         assert_eq!(read(&[0]), Err(KeyError::Length(1)), "the point at infinity");
@@ -399,11 +404,11 @@ fn only_points_of_the_curve_in_plain_forms_are_keys() {
 
 #[test]
 fn about_half_of_all_x_are_a_key_and_the_libraries_agree_which() {
-    let mut dice = Dice::new(10);
+    let mut rng = Rng::new(10);
     for curve in Curve::ALL {
         let mut keys = 0;
         for _ in 0..500 {
-            let bytes = [&[2 | dice.below(2) as u8][..], &dice.bytes()].concat();
+            let bytes = [&[2 | rng.below(2) as u8][..], &rng.bytes()].concat();
             let read = PublicKey::from_sec1(curve, &bytes).is_ok();
             assert_eq!(
                 read,
@@ -444,22 +449,22 @@ fn debugging_a_secret_key_shows_the_public_one() {
 }
 
 /// When to take the lanes: as the library itself decides, never, and always where there are any.
-type TakeLanes = fn(usize) -> bool;
-const WAYS: [(&str, TakeLanes); 3] = [
-    ("dispatched", lanes::pay_for),
+type UseLanes = fn(usize) -> bool;
+const DISPATCHES: [(&str, UseLanes); 3] = [
+    ("dispatched", lanes::are_faster),
     ("library", |_| false),
     ("lanes", |_| kernels::secp256k1::is_available()),
 ];
 
 /// The verdicts on `checks`, which are the same every way.
-fn judged(
+fn verified(
     checks: &[SignatureCheck<'_>],
     mut cache: Option<&mut KeyCache>,
 ) -> Vec<SignatureVerdict> {
     let expected = verify_many(checks);
-    for (name, take_lanes) in WAYS {
+    for (name, use_lanes) in DISPATCHES {
         let mut verdicts = vec![Err(SignatureFault::Key); checks.len()];
-        many::judge(checks, cache.as_deref_mut(), &mut verdicts, take_lanes);
+        batch::verify_batch(checks, cache.as_deref_mut(), &mut verdicts, use_lanes);
         assert_eq!(verdicts, expected, "{name}");
     }
     expected
@@ -467,35 +472,35 @@ fn judged(
 
 #[test]
 fn a_batch_is_judged_as_each_of_its_checks_alone() {
-    let mut dice = Dice::new(11);
+    let mut rng = Rng::new(11);
     for len in (0..=17).chain([100, 1_000]) {
-        let triples: Vec<Triple> = (0..len).map(|_| Triple::any(&mut dice)).collect();
+        let triples: Vec<Triple> = (0..len).map(|_| Triple::any(&mut rng)).collect();
         let expected: Vec<SignatureVerdict> = triples.iter().map(Triple::verdict).collect();
         let parsed: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::check).collect();
-        let spelled: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::spelled_check).collect();
-        assert_eq!(judged(&parsed, None), expected);
-        assert_eq!(judged(&spelled, None), expected);
+        let spelled: Vec<SignatureCheck<'_>> =
+            triples.iter().map(Triple::compressed_check).collect();
+        assert_eq!(verified(&parsed, None), expected);
+        assert_eq!(verified(&spelled, None), expected);
     }
 }
 
 #[test]
 fn one_bad_check_among_good_ones_is_found_at_every_place() {
-    let mut dice = Dice::new(12);
-    let good: Vec<Triple> =
-        (0..17).map(|at| Triple::valid(Curve::ALL[at % 2], &mut dice)).collect();
+    let mut rng = Rng::new(12);
+    let good: Vec<Triple> = (0..17).map(|at| Triple::valid(Curve::ALL[at % 2], &mut rng)).collect();
     for bad in 0..17 {
         let mut triples = good.clone();
         triples[bad].digest[31] ^= 1;
         let checks: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::check).collect();
         let mut expected = [Ok(()); 17];
         expected[bad] = Err(SignatureFault::Mismatch);
-        assert_eq!(judged(&checks, None), expected);
+        assert_eq!(verified(&checks, None), expected);
     }
 }
 
 #[test]
 fn messages_and_digests_may_be_mixed_in_a_batch() {
-    let secret = Dice::new(13).secret(Curve::K256);
+    let secret = Rng::new(13).secret(Curve::K256);
     let key = secret.public_key();
     let messages: Vec<Vec<u8>> = (0..20).map(|len| vec![len as u8; 10 * len]).collect();
     let signatures: Vec<[u8; 64]> = messages.iter().map(|message| secret.sign(message)).collect();
@@ -513,15 +518,15 @@ fn messages_and_digests_may_be_mixed_in_a_batch() {
 #[test]
 fn a_compressed_key_that_is_no_point_is_the_fault_of_its_own_check() {
     for curve in Curve::ALL {
-        let good = Triple::valid(curve, &mut Dice::new(14));
+        let good = Triple::valid(curve, &mut Rng::new(14));
         let no_point = CompressedKey::from_bytes(curve, &[[2].as_slice(), &[0xff; 32]].concat());
         let bad = SignatureCheck { key: KeyRef::Compressed(no_point.unwrap()), ..good.check() };
         for place in 0..12 {
-            let mut checks = [good.spelled_check(); 12];
+            let mut checks = [good.compressed_check(); 12];
             checks[place] = bad;
             let mut expected = [Ok(()); 12];
             expected[place] = Err(SignatureFault::Key);
-            assert_eq!(judged(&checks, None), expected);
+            assert_eq!(verified(&checks, None), expected);
         }
     }
 }
@@ -529,14 +534,14 @@ fn a_compressed_key_that_is_no_point_is_the_fault_of_its_own_check() {
 #[test]
 #[should_panic(expected = "one place for each verdict")]
 fn too_few_places_are_a_caller_bug() {
-    let triple = Triple::valid(Curve::K256, &mut Dice::new(15));
+    let triple = Triple::valid(Curve::K256, &mut Rng::new(15));
     verify_many_into(&[triple.check(); 2], &mut [Ok(())]);
 }
 
 #[test]
 fn small_multiples_of_the_generator_are_keys_like_others() {
     // Where a ladder adds a point to itself or to its opposite.
-    let mut dice = Dice::new(19);
+    let mut rng = Rng::new(19);
     let mut triples = Vec::new();
     for curve in Curve::ALL {
         for small in 1..=40 {
@@ -546,31 +551,31 @@ fn small_multiples_of_the_generator_are_keys_like_others() {
             negate_s(curve, &mut negative);
             for secret in [positive, negative[32..].try_into().unwrap()] {
                 let secret = SecretKey::from_bytes(curve, &secret).unwrap();
-                for digest in [dice.bytes(), [0; 32], [0xff; 32], *curve.order(), positive] {
+                for digest in [rng.bytes(), [0; 32], [0xff; 32], *curve.order(), positive] {
                     let signature = secret.sign_digest(&digest).to_vec();
                     triples.push(Triple { digest, signature, key: secret.public_key() });
                 }
             }
         }
     }
-    let checks: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::spelled_check).collect();
-    assert_eq!(judged(&checks, None), vec![Ok(()); checks.len()]);
+    let checks: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::compressed_check).collect();
+    assert_eq!(verified(&checks, None), vec![Ok(()); checks.len()]);
     let mut cache = KeyCache::new(1 << 20, [1; 16]);
-    assert_eq!(judged(&checks, Some(&mut cache)), vec![Ok(()); checks.len()]);
+    assert_eq!(verified(&checks, Some(&mut cache)), vec![Ok(()); checks.len()]);
 }
 
 #[test]
 fn a_cache_changes_no_verdict_however_small() {
-    let mut dice = Dice::new(16);
-    let mut triples: Vec<Triple> = (0..60).map(|_| Triple::any(&mut dice)).collect();
-    let again: Vec<Triple> = (0..240).map(|_| triples[dice.below(60)].clone()).collect();
+    let mut rng = Rng::new(16);
+    let mut triples: Vec<Triple> = (0..60).map(|_| Triple::any(&mut rng)).collect();
+    let again: Vec<Triple> = (0..240).map(|_| triples[rng.below(60)].clone()).collect();
     triples.extend(again);
-    let checks: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::spelled_check).collect();
+    let checks: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::compressed_check).collect();
     for capacity in [0, 1, 2, 7, 1_000] {
         let mut cache = KeyCache::new(capacity * KeyCache::ENTRY_BYTES, [1; 16]);
         for batch in [1, 16, 300] {
             for checks in checks.chunks(batch) {
-                judged(checks, Some(&mut cache));
+                verified(checks, Some(&mut cache));
             }
             assert!(cache.len() <= capacity);
         }
@@ -580,16 +585,16 @@ fn a_cache_changes_no_verdict_however_small() {
 #[test]
 fn only_keys_that_signed_something_are_kept() {
     for curve in Curve::ALL {
-        let good = Triple::valid(curve, &mut Dice::new(17));
+        let good = Triple::valid(curve, &mut Rng::new(17));
         let mut bad = good.clone();
         bad.digest[0] ^= 1;
         let mut cache = KeyCache::new(1 << 20, [1; 16]);
         for _ in 0..3 {
-            verify_many_cached(&[bad.spelled_check(); 2], &mut cache, &mut [Ok(()); 2]);
+            verify_many_cached(&[bad.compressed_check(); 2], &mut cache, &mut [Ok(()); 2]);
             assert!(cache.is_empty());
         }
         for _ in 0..3 {
-            verify_many_cached(&[good.spelled_check(); 2], &mut cache, &mut [Ok(()); 2]);
+            verify_many_cached(&[good.compressed_check(); 2], &mut cache, &mut [Ok(()); 2]);
         }
         assert_eq!(cache.len(), 1);
         let stats = cache.stats();
@@ -600,11 +605,11 @@ fn only_keys_that_signed_something_are_kept() {
 
 #[test]
 fn a_key_is_ready_however_it_was_met() {
-    let triple = Triple::valid(Curve::K256, &mut Dice::new(20));
-    let (checks, mut cache) = ([triple.spelled_check(); 3], KeyCache::new(1 << 20, [1; 16]));
+    let triple = Triple::valid(Curve::K256, &mut Rng::new(20));
+    let (checks, mut cache) = ([triple.compressed_check(); 3], KeyCache::new(1 << 20, [1; 16]));
     for _ in 0..4 {
-        judged(&checks, Some(&mut cache));
-        judged(&checks[..1], Some(&mut cache));
+        verified(&checks, Some(&mut cache));
+        verified(&checks[..1], Some(&mut cache));
     }
     assert_eq!(cache.len(), 1);
 }
@@ -617,16 +622,16 @@ struct SchnorrTriple {
 }
 
 impl SchnorrTriple {
-    /// A valid triple, or one spoiled in a way that `dice` chooses.
-    fn any(dice: &mut Dice) -> Self {
-        let secret = schnorr::SecretKey::from_bytes(&dice.bytes()).unwrap();
-        let message = vec![dice.roll() as u8; [32, 32, 0, 100][dice.below(4)]];
-        let signature = secret.sign(&message, &dice.bytes()).to_vec();
+    /// A valid triple, or one damaged in a way that `rng` chooses.
+    fn any(rng: &mut Rng) -> Self {
+        let secret = schnorr::SecretKey::from_bytes(&rng.bytes()).unwrap();
+        let message = vec![rng.next() as u8; [32, 32, 0, 100][rng.below(4)]];
+        let signature = secret.sign(&message, &rng.bytes()).to_vec();
         let mut triple = Self { message, signature, key: secret.public_key().to_bytes() };
-        match dice.below(7) {
-            0 => triple.signature[dice.below(64)] ^= 1 << dice.below(8),
+        match rng.below(7) {
+            0 => triple.signature[rng.below(64)] ^= 1 << rng.below(8),
             1 => triple.message.push(0),
-            2 => triple.key = dice.bytes(),
+            2 => triple.key = rng.bytes(),
             3 => triple.signature.rotate_left(32),
             4 => triple.signature.truncate(63),
             _ => {}
@@ -650,15 +655,15 @@ impl SchnorrTriple {
 }
 
 /// The verdicts on `checks`, which are the same every way, with a cache and without.
-fn schnorr_judged(
+fn schnorr_verified(
     checks: &[schnorr::SignatureCheck<'_>],
     cache: &mut KeyCache,
 ) -> Vec<SignatureVerdict> {
     let expected = schnorr::verify_many(checks);
-    for (name, take_lanes) in WAYS {
+    for (name, use_lanes) in DISPATCHES {
         for cache in [None, Some(&mut *cache)] {
             let mut verdicts = vec![Err(SignatureFault::HighS); checks.len()];
-            schnorr::many::judge(checks, cache, &mut verdicts, take_lanes);
+            schnorr::verify_batch(checks, cache, &mut verdicts, use_lanes);
             assert_eq!(verdicts, expected, "{name}");
         }
     }
@@ -685,22 +690,22 @@ fn a_key_with_odd_y_serves_ecdsa_and_bip_340_from_one_cache() {
             key: schnorr::KeyRef::Parsed(&x_only),
         };
         for _ in 0..3 {
-            assert_eq!(judged(&[check; 3], Some(&mut cache)), [Ok(()); 3]);
-            assert_eq!(schnorr_judged(&[schnorr_check; 3], &mut cache), [Ok(()); 3]);
+            assert_eq!(verified(&[check; 3], Some(&mut cache)), [Ok(()); 3]);
+            assert_eq!(schnorr_verified(&[schnorr_check; 3], &mut cache), [Ok(()); 3]);
         }
     }
 }
 
 #[test]
 fn a_schnorr_batch_is_judged_as_each_of_its_checks_alone() {
-    let mut dice = Dice::new(18);
+    let mut rng = Rng::new(18);
     let (mut seen, mut cache) = (Vec::new(), KeyCache::new(1 << 20, [1; 16]));
     for len in (0..=17).chain([100, 1_000]) {
-        let triples: Vec<SchnorrTriple> = (0..len).map(|_| SchnorrTriple::any(&mut dice)).collect();
+        let triples: Vec<SchnorrTriple> = (0..len).map(|_| SchnorrTriple::any(&mut rng)).collect();
         let expected: Vec<SignatureVerdict> = triples.iter().map(SchnorrTriple::verdict).collect();
         let checks: Vec<schnorr::SignatureCheck<'_>> =
             triples.iter().map(SchnorrTriple::check).collect();
-        assert_eq!(schnorr_judged(&checks, &mut cache), expected);
+        assert_eq!(schnorr_verified(&checks, &mut cache), expected);
         let keys: Vec<_> = triples.iter().map(|triple| XOnlyKey::from_bytes(&triple.key)).collect();
         let parsed: Vec<schnorr::SignatureCheck<'_>> = checks
             .iter()
@@ -710,7 +715,7 @@ fn a_schnorr_batch_is_judged_as_each_of_its_checks_alone() {
                 Err(_) => *check,
             })
             .collect();
-        assert_eq!(schnorr_judged(&parsed, &mut cache), expected);
+        assert_eq!(schnorr_verified(&parsed, &mut cache), expected);
         seen.extend(expected);
     }
     let length = SignatureFault::Length(63);
