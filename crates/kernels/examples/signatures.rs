@@ -1,10 +1,10 @@
-//! How long a signature takes in lanes, beside libsecp256k1's own single verification.
+//! Benchmark of signature verification in lanes against libsecp256k1, which verifies one at a time.
 //!
 //! ```text
 //! cargo run --release -p wireproof-kernels --example signatures
 //! ```
 //!
-//! Contestants take turns, so that a busy machine is busy for all of them; medians and bests of
+//! The rows run interleaved, so that other load on the machine affects all of them; medians and bests of
 //! the rounds.
 
 use std::hint::black_box;
@@ -28,7 +28,7 @@ fn main() {
     let schnorr: Vec<SchnorrItem<'_>> =
         signed.iter().zip(&x_only).map(|(s, x)| s.schnorr(Key::XOnly(x))).collect();
 
-    let mut contestants: Vec<(String, Box<dyn FnMut() + '_>)> = vec![
+    let mut rows: Vec<(String, Box<dyn FnMut() + '_>)> = vec![
         ("ecdsa, libsecp256k1, key parsed before".into(), Box::new(|| verify_parsed(&signed))),
         ("ecdsa, libsecp256k1, key from bytes".into(), Box::new(|| verify_bytes(&signed))),
         ("bip-340, libsecp256k1, key from bytes".into(), Box::new(|| verify_bip340(&signed))),
@@ -38,13 +38,13 @@ fn main() {
     for batch in [COUNT, 256, 64, 16, 8, 1] {
         let (fresh, cached, schnorr) = (&fresh, &cached, &schnorr);
         let row = |what: &str| format!("{what}, batches of {batch}");
-        contestants.push((row("ecdsa, lanes"), Box::new(move || run_ecdsa(fresh, batch))));
-        contestants.push((row("ecdsa, lanes, cached"), Box::new(move || run_ecdsa(cached, batch))));
-        contestants.push((row("bip-340, lanes"), Box::new(move || run_schnorr(schnorr, batch))));
+        rows.push((row("ecdsa, lanes"), Box::new(move || run_ecdsa(fresh, batch))));
+        rows.push((row("ecdsa, lanes, cached"), Box::new(move || run_ecdsa(cached, batch))));
+        rows.push((row("bip-340, lanes"), Box::new(move || run_schnorr(schnorr, batch))));
     }
-    let mut times_ns = vec![Vec::new(); contestants.len()];
+    let mut times_ns = vec![Vec::new(); rows.len()];
     for _ in 0..ROUNDS {
-        for ((_, run), times) in contestants.iter_mut().zip(&mut times_ns) {
+        for ((_, run), times) in rows.iter_mut().zip(&mut times_ns) {
             let start = Instant::now();
             run();
             times.push(start.elapsed().as_nanos() as f64 / COUNT as f64);
@@ -57,7 +57,7 @@ fn main() {
         "{:45} {:>9} {:>9} {:>9}   median and best against libsecp256k1",
         "", "median", "best", "/s"
     );
-    for ((name, _), times) in contestants.iter().zip(&times_ns) {
+    for ((name, _), times) in rows.iter().zip(&times_ns) {
         let theirs = &times_ns[if name.starts_with("bip") { 2 } else { 0 }];
         let (median, best) = (times[ROUNDS / 2], times[0]);
         let (by_median, by_best) = (theirs[ROUNDS / 2] / median, theirs[0] / best);

@@ -13,7 +13,7 @@ pub fn encode_into(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Decodes `text`, refusing foreign symbols, impossible lengths and set bits past the last byte.
+/// Decodes `text`. `None` for foreign symbols, impossible lengths and set bits past the last byte.
 ///
 /// ```
 /// use wireproof_kernels::base32;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn upper_case_padding_and_impossible_lengths_are_refused() {
+    fn upper_case_padding_and_impossible_lengths_are_rejected() {
         for bad in ["MY", "my======", "m", "mzx", "mzxw6y", "m0", "m1", "m ", "mé"] {
             assert_eq!(decode(bad), None, "{bad}");
         }

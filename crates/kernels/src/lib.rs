@@ -1,8 +1,8 @@
-//! The instruction-level layer of Wireproof: what must be fast because it runs for every byte.
+//! The instruction-level layer of Wireproof: routines that run for every byte of input.
 //!
-//! Each kernel has a portable form that says what the answer is and, where a measurement pays for
-//! it, back ends that say the same sooner. The back end is found at run time and chosen once a
-//! batch. This is the only crate with `unsafe` in it; nothing here knows a protocol.
+//! Each kernel has a portable form that defines the result and, where a measurement justifies it, SIMD
+//! back ends that compute the same result faster. The back end is detected at run time and chosen once a
+//! batch. This is the only crate with `unsafe` code; it implements no protocol.
 //!
 //! ```
 //! use wireproof_kernels::{base32, sha256};
@@ -16,17 +16,17 @@
 //! assert_eq!(text, "or3w6");
 //! ```
 //!
-//! | module | question it answers |
+//! | module | content |
 //! |---|---|
-//! | [`sha256`] | what is the SHA-256 of this message, or of these many? |
-//! | [`secp256k1`] | are these many signatures their keys'? |
-//! | [`utf8`] | are these bytes text? |
-//! | [`base32`] | how do these bytes read in lower-case base32, and back? |
-//! | [`hex`] | how do these bytes read in lower-case hexadecimal, and back? |
-//! | [`json`] | how much of this text stands in JSON as it is? |
-//! | [`append`] | how are many short pieces appended without a call for each? |
-//! | [`prefetch`] | which bytes will be read soon? |
-//! | [`varint`] | which integer does this minimal LEB128 spell? |
+//! | [`sha256`] | SHA-256 of one message and of many |
+//! | [`secp256k1`] | verification of many ECDSA and BIP-340 signatures |
+//! | [`utf8`] | UTF-8 validation |
+//! | [`base32`] | lower-case base32, both ways |
+//! | [`hex`] | lower-case hexadecimal, both ways |
+//! | [`json`] | the prefix of a text that JSON needs no escape for |
+//! | [`append`] | many short pieces appended without a call for each |
+//! | [`prefetch`] | prefetch hints |
+//! | [`varint`] | minimal LEB128 integers |
 
 pub mod append;
 pub mod base32;

@@ -1,8 +1,10 @@
-//! Unsigned LEB128 in its minimal form: seven bits a byte, low first, at most nine bytes.
+//! Unsigned LEB128 in its minimal form: seven bits a byte, low bits first, at most nine bytes.
 //!
 //! Source: multiformats *unsigned-varint*; used by CAR framing and CIDs.
 
-/// The longest varint, in bytes. Nine bytes carry 63 bits.
+use std::fmt;
+
+/// Maximum length of a varint in bytes. Nine bytes carry 63 bits.
 pub const MAX_LEN: usize = 9;
 
 /// Why bytes are not a minimal varint.
@@ -10,16 +12,28 @@ pub const MAX_LEN: usize = 9;
 pub enum VarintError {
     /// The bytes end before the varint does.
     Truncated,
-    /// A shorter spelling of the same integer exists.
+    /// A shorter form of the same integer exists.
     NotMinimal,
-    /// More than nine bytes.
+    /// The varint is longer than nine bytes.
     TooLong,
 }
 
-/// Reads the varint at the start of `bytes`: the integer, and how many bytes spell it.
+impl fmt::Display for VarintError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "the bytes end before the varint does",
+            Self::NotMinimal => "a varint must have its shortest form",
+            Self::TooLong => "a varint has at most nine bytes",
+        })
+    }
+}
+
+impl std::error::Error for VarintError {}
+
+/// Reads the varint at the start of `bytes`: the integer, and its length in bytes.
 ///
 /// # Errors
-/// If the bytes end early, are not the shortest spelling, or are more than nine.
+/// If the bytes end early, are not the shortest form, or are more than nine.
 ///
 /// ```
 /// assert_eq!(wireproof_kernels::varint::read(&[0xac, 0x02, 0xff]), Ok((300, 2)));
@@ -58,7 +72,7 @@ pub fn write(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// How many bytes [`write()`] appends for `value`.
+/// The number of bytes that [`write()`] appends for `value`.
 pub const fn len(value: u64) -> usize {
     let bits = 64 - value.leading_zeros() as usize;
     if bits == 0 { 1 } else { bits.div_ceil(7) }
@@ -87,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_spellings_are_refused() {
+    fn longer_forms_are_rejected() {
         assert_eq!(read(&[0x80, 0x00]), Err(VarintError::NotMinimal));
         assert_eq!(read(&[0xac, 0x82, 0x00]), Err(VarintError::NotMinimal));
         assert_eq!(read(&[0xff; 9]), Err(VarintError::TooLong));

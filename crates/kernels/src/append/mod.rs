@@ -5,13 +5,12 @@
 //! branch depends on its length. Fewer instructions a piece leave more of them in flight, so cache
 //! misses overlap: that is most of the gain.
 
-mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx512;
 
 use std::mem::{self, MaybeUninit};
 
-use crate::hex;
+use crate::{hex, json};
 
 /// Content that is appended piece by piece.
 ///
@@ -140,7 +139,7 @@ impl Appender {
             }
             return is_plain;
         }
-        self.with_vec(|vec| portable::quoted(text, vec))
+        self.with_vec(|vec| quote_into(text, vec))
     }
 
     /// Appends by `write`, which gets the vector itself: for long or rare pieces.
@@ -175,6 +174,18 @@ impl Appender {
         // SAFETY: the caller's contract.
         unsafe { self.vec.set_len(len) };
     }
+}
+
+/// [`Appender::quoted`] on a vector: the definition.
+fn quote_into(text: &[u8], out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    out.push(b'"');
+    if json::append_plain(text, out) < text.len() {
+        out.truncate(start);
+        return false;
+    }
+    out.push(b'"');
+    true
 }
 
 #[cold]

@@ -3,16 +3,16 @@ use super::*;
 /// Runs `piece` after a few bytes in a vector with little and with much spare capacity, on every back end that
 /// this machine has; returns the result, which is the same for all.
 fn appended<T: PartialEq + std::fmt::Debug>(piece: impl Fn(&mut Appender) -> T) -> (T, Vec<u8>) {
-    let mut answers = Vec::new();
+    let mut results = Vec::new();
     for room in [0, 1, 65, 1_000] {
         for is_wide in back_ends() {
             let mut list = Vec::with_capacity(BEFORE.len() + room);
             list.extend_from_slice(BEFORE);
-            answers.push(appended_to(&piece, *is_wide, list));
+            results.push(appended_to(&piece, *is_wide, list));
         }
     }
-    let first = answers.pop().unwrap();
-    answers.iter().for_each(|answer| assert_eq!(*answer, first));
+    let first = results.pop().unwrap();
+    results.iter().for_each(|result| assert_eq!(*result, first));
     first
 }
 
@@ -22,9 +22,9 @@ fn appended_to<T>(
     list: Vec<u8>,
 ) -> (T, Vec<u8>) {
     let mut appender = Appender { vec: list, is_wide };
-    let answer = piece(&mut appender);
-    let behind = appender.vec.strip_prefix(BEFORE).expect("what was there stays");
-    (answer, behind.to_vec())
+    let result = piece(&mut appender);
+    let appended = appender.vec.strip_prefix(BEFORE).expect("the bytes before stay");
+    (result, appended.to_vec())
 }
 
 /// Whether each back end is the wide one.
@@ -47,7 +47,7 @@ fn every_back_end_appends_bytes_of_every_length() {
 }
 
 #[test]
-fn every_back_end_spells_bytes_of_every_length() {
+fn every_back_end_writes_hex_of_every_length() {
     for len in 0..=BYTES.len() {
         let bytes = &BYTES[..len];
         let expected: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -74,7 +74,7 @@ fn every_back_end_quotes_text_unless_a_byte_of_it_is_special() {
 }
 
 #[test]
-fn pieces_follow_one_another_over_the_back_end_that_is_chosen() {
+fn pieces_are_appended_in_order_by_the_chosen_back_end() {
     struct Growing;
     impl Pieces for Growing {
         fn append_to(self, out: &mut Appender) {

@@ -1,6 +1,6 @@
-//! How do bytes read in lower-case hexadecimal, and back?
+//! Lower-case hexadecimal, both ways.
 //!
-//! Upper-case digits are no digits here: what is hashed or compared as text has one spelling.
+//! Upper-case digits are rejected: text that is hashed or compared must have one form.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -22,20 +22,20 @@ pub fn encode_into(bytes: &[u8], out: &mut Vec<u8>) {
     portable::encode_into(bytes, out);
 }
 
-/// The two digits of a byte.
+/// The two lower-case digits of `byte`.
 #[inline]
 pub fn digits(byte: u8) -> [u8; 2] {
     portable::DIGITS[usize::from(byte)]
 }
 
-/// The digits as text.
+/// The hexadecimal text of `bytes`.
 pub fn encode(bytes: &[u8]) -> String {
     let mut digits = Vec::with_capacity(2 * bytes.len());
     encode_into(bytes, &mut digits);
     String::from_utf8(digits).expect("digits are ASCII")
 }
 
-/// Whether all of `digits` are lower-case, in pairs.
+/// Whether `digits` are pairs of lower-case digits.
 #[inline]
 pub fn is_lower(digits: &[u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -45,8 +45,8 @@ pub fn is_lower(digits: &[u8]) -> bool {
     portable::is_lower(digits)
 }
 
-/// Fills `bytes` with what `digits` spell, and answers whether they are lower-case digits, two for
-/// each byte. If not, `bytes` may hold anything.
+/// Decodes `digits` into `bytes`. Returns whether they are lower-case digits, two for each byte; if not,
+/// the content of `bytes` is unspecified.
 ///
 /// ```
 /// let mut bytes = [0; 2];
@@ -62,8 +62,8 @@ pub fn decode(digits: &[u8], bytes: &mut [u8]) -> bool {
     portable::decode(digits, bytes)
 }
 
-/// Appends what `digits` spell; `false`, and nothing is appended, if they are no pairs of lower-case
-/// digits.
+/// Decodes `digits` and appends the bytes. Returns `false` and appends nothing if they are not pairs of
+/// lower-case digits.
 pub fn decode_into(digits: &[u8], out: &mut Vec<u8>) -> bool {
     let start = out.len();
     out.resize(start + digits.len() / 2, 0);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_back_end_spells_every_length_and_reads_it_back() {
+    fn every_back_end_encodes_every_length_and_decodes_it_back() {
         let bytes: Vec<u8> =
             (0..=255).cycle().map(|byte: u8| byte.wrapping_mul(37)).take(200).collect();
         for (name, encode, decode, is_lower) in back_ends() {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_back_end_refuses_every_byte_that_is_no_digit_at_every_place() {
+    fn every_back_end_rejects_every_other_byte_at_every_position() {
         for (name, _, decode, is_lower) in back_ends() {
             for len in [2, 4, 32, 34, 64, 70] {
                 for at in 0..len {
@@ -127,8 +127,8 @@ mod tests {
                         let mut digits = vec![b'a'; len];
                         digits[at] = byte;
                         let is_digit = byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-                        let told = decode(&digits, &mut vec![0; len / 2]);
-                        assert_eq!(told, is_digit, "{name}: {byte:02x} at {at} of {len}");
+                        let is_hex = decode(&digits, &mut vec![0; len / 2]);
+                        assert_eq!(is_hex, is_digit, "{name}: {byte:02x} at {at} of {len}");
                         assert_eq!(is_lower(&digits), is_digit, "{name}: {byte:02x} at {at}");
                     }
                 }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hexadecimal_appends_nothing() {
+    fn other_text_appends_nothing() {
         let mut out = vec![7];
         assert!(!decode_into(b"abc", &mut out) && !decode_into(b"AB", &mut out));
         assert!(decode_into(b"ab", &mut out));

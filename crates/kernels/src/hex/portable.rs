@@ -1,4 +1,4 @@
-//! Hexadecimal, a byte at a time: what the answer is.
+//! Hexadecimal, a byte at a time: the definition.
 
 pub(super) fn encode_into(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend(bytes.iter().flat_map(|byte| DIGITS[usize::from(*byte)]));
@@ -32,7 +32,7 @@ pub(super) const DIGITS: [[u8; 2]; 256] = {
     table
 };
 
-/// The value of each digit; 0xff for what is none.
+/// The value of each digit; 0xff for other bytes.
 const VALUES: [u8; 256] = {
     let mut table = [0xff; 256];
     let mut value = 0;

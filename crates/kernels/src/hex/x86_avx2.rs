@@ -17,7 +17,7 @@ pub(super) fn is_available() -> bool {
 /// # Panics
 /// If this machine has no AVX2.
 pub(super) fn encode_into(bytes: &[u8], out: &mut Vec<u8>) {
-    assert!(is_available(), "the dispatcher asked before");
+    assert!(is_available(), "the dispatcher checked before");
     // SAFETY: the line above saw AVX2 on this CPU.
     unsafe { encode_steps(bytes, out) }
 }
@@ -25,7 +25,7 @@ pub(super) fn encode_into(bytes: &[u8], out: &mut Vec<u8>) {
 /// # Panics
 /// If this machine has no AVX2.
 pub(super) fn is_lower(digits: &[u8]) -> bool {
-    assert!(is_available(), "the dispatcher asked before");
+    assert!(is_available(), "the dispatcher checked before");
     // SAFETY: the line above saw AVX2 on this CPU.
     unsafe { are_lower(digits) }
 }
@@ -33,7 +33,7 @@ pub(super) fn is_lower(digits: &[u8]) -> bool {
 /// # Panics
 /// If this machine has no AVX2.
 pub(super) fn decode(digits: &[u8], bytes: &mut [u8]) -> bool {
-    assert!(is_available(), "the dispatcher asked before");
+    assert!(is_available(), "the dispatcher checked before");
     // SAFETY: the line above saw AVX2 on this CPU.
     unsafe { decode_steps(digits, bytes) }
 }
@@ -90,7 +90,7 @@ fn decode_steps(digits: &[u8], bytes: &mut [u8]) -> bool {
     _mm256_testz_si256(seen, seen) == 1 && portable::decode(digits_tail, bytes_tail)
 }
 
-/// The values of digits, and something other than zero where there is none.
+/// The values of digits, and non-zero bytes where there is no digit.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn values_of(digits: __m256i) -> (__m256i, __m256i) {
@@ -116,7 +116,7 @@ fn is_at_most(values: __m256i, most: i8) -> __m256i {
 fn pairs_of(values: __m256i) -> [u8; STEP] {
     let wide = _mm256_maddubs_epi16(values, _mm256_set1_epi16(0x0110));
     let packed = _mm256_packus_epi16(wide, wide);
-    // Each half was packed by itself: the first and the third quarter are the bytes.
+    // Each half was packed separately: the first and the third quarter are the bytes.
     let bytes = _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0b1000));
     let mut out = [0; STEP];
     // SAFETY: `out` is 16 writable bytes, and the store asks for no alignment.

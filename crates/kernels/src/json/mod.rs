@@ -1,4 +1,4 @@
-//! How much of this text stands in JSON as it is?
+//! The prefix of a text that JSON needs no escape for.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -30,8 +30,8 @@ fn plain_len_of_more(text: &[u8]) -> usize {
     portable::plain_len(text)
 }
 
-/// Appends the longest prefix of `text` free of `"`, `\` and bytes below 0x20, and answers its length:
-/// what [`plain_len`] finds is copied while it is looked at.
+/// Appends the longest prefix of `text` free of `"`, `\` and bytes below 0x20, and returns its length:
+/// [`plain_len`] and a copy in one pass.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -55,7 +55,7 @@ mod tests {
     type AppendPlain = fn(&[u8], &mut Vec<u8>) -> usize;
 
     #[test]
-    fn every_back_end_stops_at_every_special_byte_at_every_place_and_at_no_other() {
+    fn every_back_end_stops_at_every_special_byte_at_every_position_and_at_no_other() {
         let mut back_ends: Vec<(&str, PlainLen)> =
             vec![("portable", portable::plain_len), ("dispatched", plain_len)];
         #[cfg(target_arch = "x86_64")]
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn every_back_end_appends_the_plain_prefix_and_nothing_behind_it() {
+    fn every_back_end_appends_the_plain_prefix_and_nothing_after_it() {
         let mut back_ends: Vec<(&str, AppendPlain)> =
             vec![("portable", portable::append_plain), ("dispatched", append_plain)];
         #[cfg(target_arch = "x86_64")]
@@ -96,7 +96,7 @@ mod tests {
                 for at in (0..len).step_by(1 + len / 40).chain([len]) {
                     for special in [b'"', b'\\', 0, 0x1f] {
                         let mut text = plain[..len].to_vec();
-                        text.extend(special_behind(special));
+                        text.extend(special_after(special));
                         if let Some(byte) = text[..len].get_mut(at) {
                             *byte = special;
                         }
@@ -110,8 +110,8 @@ mod tests {
         }
     }
 
-    /// What stands behind the text in memory, and is none of it.
-    fn special_behind(special: u8) -> [u8; 40] {
+    /// Bytes after the text in memory, which must not be read as part of it.
+    fn special_after(special: u8) -> [u8; 40] {
         [special; 40]
     }
 

@@ -21,8 +21,8 @@ pub(super) fn append_plain(text: &[u8], out: &mut Vec<u8>) -> usize {
 /// How many bytes of `word`, from its lowest, are plain.
 #[inline]
 pub(super) fn plain_in_word(word: u64) -> usize {
-    // A byte's high bit is set where a subtraction borrowed; from the first such byte on, bits may be
-    // set by the borrow alone, and nobody looks there.
+    // A byte's high bit is set where a subtraction borrowed. After the first such byte, bits may be set
+    // by the borrow alone, but only the first one is used.
     let below = |bytes: u64, bound: u64| bytes.wrapping_sub(ONES * bound) & !bytes;
     let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let special = (below(word, 0x20) | equal(b'"') | equal(b'\\')) & (ONES << 7);

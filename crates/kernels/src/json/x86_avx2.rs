@@ -15,7 +15,7 @@ pub(super) fn is_available() -> bool {
 /// # Panics
 /// If this machine has no AVX2.
 pub(super) fn plain_len(text: &[u8]) -> usize {
-    assert!(is_available(), "the dispatcher asked before");
+    assert!(is_available(), "the dispatcher checked before");
     // SAFETY: the line above saw AVX2 on this CPU.
     unsafe { plain_steps(text) }
 }
@@ -23,30 +23,30 @@ pub(super) fn plain_len(text: &[u8]) -> usize {
 /// # Panics
 /// If this machine has no AVX2.
 pub(super) fn append_plain(text: &[u8], out: &mut Vec<u8>) -> usize {
-    assert!(is_available(), "the dispatcher asked before");
+    assert!(is_available(), "the dispatcher checked before");
     // SAFETY: the line above saw AVX2 on this CPU.
     unsafe { append_steps(text, out) }
 }
 
-/// Copies step by step what it looks at; what is copied behind the plain prefix is never told.
+/// Copies whole steps while it examines them. Bytes copied past the plain prefix stay outside the length.
 #[target_feature(enable = "avx2")]
 fn append_steps(text: &[u8], out: &mut Vec<u8>) -> usize {
     let Some(last) = text.last_chunk::<STEP>() else { return append_short(text, out) };
     out.reserve(text.len());
-    let room = &mut out.spare_capacity_mut()[..text.len()];
+    let spare = &mut out.spare_capacity_mut()[..text.len()];
     let (steps, _) = text.as_chunks::<STEP>();
     let mut plain = text.len();
     for (at, step) in steps.iter().enumerate() {
-        let special = copy_step(step, &mut room[STEP * at..]);
+        let special = copy_step(step, &mut spare[STEP * at..]);
         if special != 0 {
             plain = STEP * at + special.trailing_zeros() as usize;
             break;
         }
     }
     if plain == text.len() {
-        // The last step overlaps the one before, in which nothing was special.
+        // The last step overlaps the one before, which has no special byte.
         let start = text.len() - STEP;
-        let special = copy_step(last, &mut room[start..]);
+        let special = copy_step(last, &mut spare[start..]);
         if special != 0 {
             plain = start + special.trailing_zeros() as usize;
         }
@@ -76,18 +76,17 @@ fn append_short(text: &[u8], out: &mut Vec<u8>) -> usize {
     plain
 }
 
-/// Copies a step to the front of `room`, and answers a bit for each byte that does not stand in JSON as
-/// it is.
+/// Copies a step to the start of `spare`, and returns a bit for each byte that JSON must escape.
 ///
 /// # Panics
-/// If there is less room than a step.
+/// If `spare` is shorter than a step.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn copy_step(step: &[u8; STEP], room: &mut [MaybeUninit<u8>]) -> u32 {
-    let room: &mut [MaybeUninit<u8>; STEP] = room.first_chunk_mut().expect("room for a step");
+fn copy_step(step: &[u8; STEP], spare: &mut [MaybeUninit<u8>]) -> u32 {
+    let spare: &mut [MaybeUninit<u8>; STEP] = spare.first_chunk_mut().expect("space for a step");
     let bytes = load(step);
-    // SAFETY: `room` is 32 writable bytes, and the store asks for no alignment.
-    unsafe { _mm256_storeu_si256(room.as_mut_ptr().cast(), bytes) };
+    // SAFETY: `spare` is 32 writable bytes, and the store asks for no alignment.
+    unsafe { _mm256_storeu_si256(spare.as_mut_ptr().cast(), bytes) };
     specials_in(bytes)
 }
 
@@ -103,7 +102,7 @@ fn plain_steps(text: &[u8]) -> usize {
     STEP * steps.len() + portable::plain_len(tail)
 }
 
-/// A bit for each byte that does not stand in JSON as it is.
+/// A bit for each byte that JSON must escape.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn specials(step: &[u8; STEP]) -> u32 {

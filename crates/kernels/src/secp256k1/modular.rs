@@ -1,15 +1,15 @@
 //! Numbers modulo the field prime p and the group order n, one at a time.
 //!
 //! Both moduli are 2²⁵⁶ minus something small, so 2²⁵⁶ may be replaced by that [`Modulus::GAP`]
-//! until the number fits. Four 64-bit words, always the representative below the modulus: the plain
-//! form that the lanes are compared with, and fast enough for the few scalars of a signature.
+//! until the number fits. Four 64-bit words, always the representative below the modulus: the reference
+//! for the lanes, and fast enough for the few scalars of a signature.
 
 use std::marker::PhantomData;
 
 /// A number below 2²⁵⁶, least significant word first.
 pub(super) type Words = [u64; 4];
 
-/// Which modulus a [`Residue`] belongs to.
+/// A modulus of [`Residue`].
 pub(super) trait Modulus: Copy {
     /// The modulus.
     const VALUE: Words;
@@ -137,7 +137,7 @@ impl<M: Modulus> Residue<M> {
         let mut before = Vec::with_capacity(numbers.len());
         let mut product = Self::ONE;
         for number in numbers.iter() {
-            debug_assert!(!number.is_zero(), "zero has no inverse and would spoil the others'");
+            debug_assert!(!number.is_zero(), "zero has no inverse and would make all others wrong");
             before.push(product);
             product = product.times(*number);
         }

@@ -3,16 +3,15 @@
 //! Formulas from the Explicit-Formulas Database, short Weierstraß curves with a = 0, Jacobian
 //! coordinates (x = X/Z², y = Y/Z³): doubling `dbl-2009-l`, mixed addition `madd` in the plain form
 //! with 8 multiplications and 3 squarings. Neither treats its exceptions: an addition of equal or
-//! opposite points, or to the point at infinity, ends with Z = 0, and from Z = 0 every later step
-//! stays there. So one look at Z in the end tells whether all was regular.
+//! opposite points, or to the point at infinity, yields Z = 0, and every later step keeps Z = 0. One
+//! check of Z at the end therefore detects all exceptions.
 
 use super::equation::{Equation, Rule};
-use super::generator;
 use super::modular::{Field, Modulus, N, P, Words, add, is_below};
 use super::scalar::{
     Digits, GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS, place_of,
 };
-use super::table::{KEY_ROWS, KeyTable, Row};
+use super::table::{KEY_ROWS, KeyTable, Row, generator_tables};
 use super::{Key, Verdict};
 
 /// A point by its two coordinates.
@@ -68,7 +67,7 @@ fn sum_of_multiples(key: &[Row; KEY_ROWS], digits: &Digits) -> Jacobian {
             sum = Some(sum.map_or(first.into(), |sum| sum.add(first)).add(second));
         }
         if bit % GENERATOR_WINDOW == 0 && bit / GENERATOR_WINDOW < GENERATOR_WINDOWS {
-            let tables = generator::tables();
+            let tables = generator_tables();
             for (table, digits) in tables.iter().zip(&digits.generator) {
                 let multiple = pick(table.as_slice(), digits[bit / GENERATOR_WINDOW]);
                 sum = sum.map(|sum| sum.add(multiple));
@@ -78,7 +77,7 @@ fn sum_of_multiples(key: &[Row; KEY_ROWS], digits: &Digits) -> Jacobian {
     sum.expect("the first step is a digit of the key")
 }
 
-/// The odd multiple that the digit names.
+/// The odd multiple that the digit selects.
 fn pick(table: &[Row], digit: u16) -> Affine {
     let (place, negative) = place_of(digit, table.len() as u16);
     let point = table[place].to_affine();
@@ -86,7 +85,7 @@ fn pick(table: &[Row], digit: u16) -> Affine {
 }
 
 impl Affine {
-    /// The point with this x whose y is odd or even as asked, if there is one.
+    /// The point with this x and the given parity of y, if there is one.
     pub(super) fn on_curve(x: Field, odd: bool) -> Option<Self> {
         let y = x.square().times(x).plus(SEVEN).root()?;
         Some(Self { x, y: if y.is_odd() == odd { y } else { y.negate() } })
@@ -151,7 +150,7 @@ impl Jacobian {
         Self { x, y, z: self.z.times(h) }
     }
 
-    /// Of a point that is not at infinity.
+    /// The coordinates of a point that is not at infinity.
     pub(super) fn to_affine(self) -> Affine {
         self.scale(self.z.invert())
     }

@@ -1,4 +1,4 @@
-//! From the two multipliers of a verification to the digits that the ladder walks over.
+//! The two multipliers of a verification, split into the signed digits that the ladder uses.
 //!
 //! A verification computes u1·G + u2·Q. Four multipliers of about 128 bits share the doublings:
 //!
@@ -63,8 +63,8 @@ impl Digits {
     }
 }
 
-/// Where the digit with these bits is in a table of `half` = 2ʷ⁻¹ odd multiples, and whether it is
-/// negative.
+/// The index of the digit with these bits in a table of `half` = 2ʷ⁻¹ odd multiples, and whether the
+/// digit is negative.
 pub(super) fn place_of(bits: u16, half: u16) -> (usize, bool) {
     if bits < half {
         (usize::from(half - 1 - bits), true)
@@ -108,7 +108,7 @@ pub(super) fn split_for_key(u2: Scalar) -> [Signed; 2] {
     [k1, k2]
 }
 
-/// The digits of an odd k with |k| < 2^(W·COUNT), as bits (see the head of this file).
+/// The digits of an odd k with |k| < 2^(W·COUNT), as bits (see the top of this file).
 fn signed_digits<const W: usize, const COUNT: usize>(k: Signed) -> [u16; COUNT] {
     debug_assert!(k[0] & 1 == 1, "only odd numbers have digits without zero");
     let top = [0, 0, 1 << (W * COUNT - 128)];

@@ -1,14 +1,16 @@
-//! Tables of odd multiples: how a point is packed, and the table of a key that callers may keep.
+//! Tables of odd multiples: of a key, which callers may cache, and of the generator.
 //!
 //! A table of a point Q holds Q, 3Q, 5Q, …, one [`Row`] each, so that the digit ±d of a window is
 //! row ⌊d/2⌋ with the sign put on y.
+
+use std::sync::OnceLock;
 
 use super::Key;
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
 use super::modular::Field;
-use super::portable::Affine;
-use super::scalar::KEY_WINDOW;
+use super::portable::{Affine, G};
+use super::scalar::{GENERATOR_WINDOW, KEY_WINDOW};
 
 /// The rows of a key's table: Q to 31·Q.
 pub(super) const KEY_ROWS: usize = 1 << (KEY_WINDOW - 1);
@@ -46,8 +48,8 @@ impl Row {
 
 /// A checked public key with the odd multiples that a verification needs: 1 KiB.
 ///
-/// Worth keeping for a key that will be met again: a verification with it skips finding y and
-/// making the table, a fifth of the work.
+/// Worth caching for a key that will be used again: a verification with it skips computing y and the
+/// table, a fifth of the work.
 ///
 /// ```
 /// use wireproof_kernels::secp256k1::{Key, KeyTable};
@@ -67,13 +69,13 @@ pub struct KeyTable {
 }
 
 impl KeyTable {
-    /// Checks a key and makes its table; `None` if the bytes are no key. A cached key is copied.
+    /// Checks a key and makes its table; `None` if the bytes are not a key. A cached key is copied.
     pub fn new(key: Key<'_>) -> Option<Self> {
         let parsed = key.parse().and_then(|(x, is_odd)| Affine::on_curve(x, is_odd));
         key.cached().or_else(|| parsed.map(Self::of_point))
     }
 
-    /// [`KeyTable::new`] of each key, in lanes where this machine has them: 1 µs a key instead of 17.
+    /// [`KeyTable::new`] of each key, in SIMD lanes where this machine has them: 1 µs a key instead of 17.
     pub fn new_many(keys: &[Key<'_>]) -> Vec<Option<Self>> {
         #[cfg(target_arch = "x86_64")]
         if lanes::is_available() {
@@ -110,4 +112,23 @@ impl std::fmt::Debug for KeyTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("KeyTable").field(&self.rows[0].to_affine()).finish()
     }
+}
+
+/// Rows of each of the generator's two tables.
+pub(super) const GENERATOR_ROWS: usize = 1 << (GENERATOR_WINDOW - 1);
+
+/// The odd multiples of the generator, or of 2¹²⁸ times it.
+pub(super) type GeneratorTable = Box<[Row; GENERATOR_ROWS]>;
+
+/// The tables of G and of 2¹²⁸·G, 256 KiB each. The first call makes them, which takes some
+/// milliseconds.
+pub(super) fn generator_tables() -> &'static [GeneratorTable; 2] {
+    static TABLES: OnceLock<[GeneratorTable; 2]> = OnceLock::new();
+    TABLES.get_or_init(|| {
+        [G, G.double_times(128)].map(|point| {
+            let rows: Vec<Row> =
+                point.odd_multiples(GENERATOR_ROWS).iter().map(Row::of_point).collect();
+            rows.try_into().expect("`odd_multiples` returns as many rows as requested")
+        })
+    })
 }

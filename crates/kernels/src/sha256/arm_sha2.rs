@@ -4,8 +4,8 @@
 //! `vsha256h2q` take four rounds on one half each, `vsha256su0q` and `vsha256su1q` extend the
 //! schedule by four words.
 //!
-//! On other machines the tests compile this file over [`emulation`], which says in plain Rust what
-//! the six instructions do, so that the order in which they are used is checked everywhere.
+//! On other machines the tests compile this file over [`emulation`], which implements the six
+//! instructions in plain Rust, so that their use is tested everywhere.
 
 #![cfg(any(target_arch = "aarch64", test))]
 
@@ -27,7 +27,7 @@ pub(super) struct Stream {
 impl Engine<1> for Stream {
     fn new() -> Self {
         #[cfg(target_arch = "aarch64")]
-        assert!(std::arch::is_aarch64_feature_detected!("sha2"), "the dispatcher asked before");
+        assert!(std::arch::is_aarch64_feature_detected!("sha2"), "the dispatcher checked before");
         Self { state: INITIAL }
     }
 
@@ -92,7 +92,7 @@ fn store(words: &mut [u32], value: uint32x4_t) {
     unsafe { vst1q_u32(words.as_mut_ptr(), value) }
 }
 
-/// What the instructions do (Arm Architecture Reference Manual, `SHA256H` and its neighbours).
+/// The instructions in plain Rust (Arm Architecture Reference Manual, `SHA256H` and its neighbours).
 #[cfg(not(target_arch = "aarch64"))]
 mod emulation {
     #![allow(non_camel_case_types, reason = "the names of the real intrinsics")]

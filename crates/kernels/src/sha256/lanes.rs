@@ -1,13 +1,13 @@
-//! Which message is in which lane: the scheduler that the many-at-once back ends share.
+//! The lane scheduler that the back ends for many messages share.
 //!
 //! ```text
 //! give each lane a message
 //! while enough lanes have one:  fold the next block of every lane;
 //!                               a lane whose message ended writes its digest and takes the next
-//! when no message waits and few lanes are left: hand those to a narrower engine
+//! when no message waits and few lanes are busy: move those to a narrower engine
 //! ```
 //!
-//! A lane that has nothing to do folds a stale block, and nobody looks at its state.
+//! An idle lane folds a stale block, and its state is ignored.
 
 use super::portable::{self, Block, to_digest};
 use super::{Digest, INITIAL};
@@ -32,17 +32,17 @@ pub(super) trait Engine<const N: usize> {
     fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
         portable::pad_into(blocks, tail, message_len)
     }
-    /// With fewer busy lanes than this, [`Engine::narrow`] is the faster way.
+    /// With fewer busy lanes than this, [`Engine::narrow`] is faster.
     fn narrow_below() -> usize {
         0
     }
     /// Finishes messages on an engine with fewer lanes.
     fn narrow(_left: Halfway<'_, '_>, _digests: &mut [Digest]) {
-        unreachable!("an engine that asks to narrow says how");
+        unreachable!("an engine with a narrowing bound implements `narrow`");
     }
 }
 
-/// A message on its way, or what is left of the last one in an idle lane.
+/// A message in progress, or the rest of the last one in an idle lane.
 #[derive(Clone, Copy)]
 pub(super) struct Lane<'m> {
     /// Index of the message, and of its digest.
@@ -68,7 +68,7 @@ impl<'m> Lane<'m> {
         self.padded_len = E::pad_into(&mut self.padded, tail, message.len());
     }
 
-    /// How many blocks are not yet folded.
+    /// The number of blocks not yet folded.
     #[inline]
     fn left(&self) -> usize {
         self.whole.len() + self.padded_len - self.next_padded
@@ -85,23 +85,23 @@ impl<'m> Lane<'m> {
     /// Steps over the block just folded.
     #[inline]
     fn advance(&mut self) {
-        // Without a branch: which of the two it is cannot be predicted.
+        // Without a branch, which could not be predicted.
         let is_whole = usize::from(!self.whole.is_empty());
         self.whole = &self.whole[is_whole..];
         self.next_padded += 1 - is_whole;
     }
 }
 
-/// Where lanes get their work from.
+/// A supply of messages for lanes.
 pub(super) trait Source<'m> {
-    /// Gives a lane of the engine its next message; false when all is given.
+    /// Starts the next message in a lane of the engine. Returns `false` if there is none.
     fn start_next<const N: usize, E: Engine<N>>(
         &mut self,
         engine: &mut E,
         at: usize,
         lane: &mut Lane<'m>,
     ) -> bool;
-    /// True when all is given.
+    /// Whether no message is left.
     fn is_empty(&self) -> bool;
 }
 
@@ -131,7 +131,7 @@ impl<'m> Source<'m> for Fresh<'_, 'm> {
     }
 }
 
-/// Messages that another engine has begun.
+/// Messages that another engine has started.
 pub(super) struct Halfway<'s, 'm> {
     left: &'s [(Lane<'m>, [u32; 8])],
 }
@@ -155,12 +155,12 @@ impl<'m> Source<'m> for Halfway<'_, 'm> {
     }
 }
 
-/// Writes the digest of each message by way of `E`.
+/// Writes the digest of each message, computed by `E`.
 pub(super) fn run<const N: usize, E: Engine<N>>(messages: &[&[u8]], digests: &mut [Digest]) {
     drive::<N, E>(Fresh { messages, next: 0 }, digests);
 }
 
-/// Finishes each message of `source` by way of `E`.
+/// Finishes each message of `source` by `E`.
 #[inline]
 pub(super) fn drive<'m, const N: usize, E: Engine<N>>(
     mut source: impl Source<'m>,
@@ -168,7 +168,7 @@ pub(super) fn drive<'m, const N: usize, E: Engine<N>>(
 ) {
     let mut engine = E::new();
     let mut lanes = [Lane::IDLE; N];
-    // Blocks that each lane has not yet folded; those of an idle one never end.
+    // Blocks that each lane has not yet folded; of an idle one, a number that never reaches zero.
     let mut left = [IDLE; N];
     let mut busy = 0;
     for (at, lane) in lanes.iter_mut().enumerate() {
@@ -226,5 +226,5 @@ fn narrow<const N: usize, E: Engine<N>>(
     E::narrow(Halfway { left: &left[..count] }, digests);
 }
 
-/// The blocks left of a lane without a message: so many that they never end.
+/// The blocks left of a lane without a message: a count that never reaches zero.
 const IDLE: usize = usize::MAX;

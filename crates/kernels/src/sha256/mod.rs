@@ -1,8 +1,8 @@
 //! SHA-256 (FIPS 180-4) of one message and of many.
 //!
-//! A single message runs at the speed of one dependency chain. Many messages can share the
-//! machine: [`digest_many`] spreads them over lanes and gives a lane its next message as soon as the
-//! last one ends, so that a long message among short ones does not hold up the others.
+//! A single message runs at the speed of one dependency chain. [`digest_many`] spreads many messages
+//! over lanes and starts the next message in a lane as soon as the last one ends, so that a long message
+//! among short ones does not delay the others.
 //!
 //! ```
 //! let digests = wireproof_kernels::sha256::digest_many(&[b"abc".as_slice(), b""]);
@@ -22,17 +22,17 @@ mod x86_sha_ni;
 /// The 32 bytes of a SHA-256 hash.
 pub type Digest = [u8; 32];
 
-/// Returns the SHA-256 of `message`, by the fastest way this machine has for one message.
+/// Returns the SHA-256 of `message`, by this machine's fastest back end for one message.
 pub fn digest(message: &[u8]) -> Digest {
     let mut digests = [[0; 32]];
     Backend::for_batch(1).digest_into(&[message], &mut digests);
     digests[0]
 }
 
-/// Returns the SHA-256 of the message that `parts` make when they are put together.
+/// Returns the SHA-256 of the concatenation of `parts`.
 ///
-/// That is also how it is done: a copy of a few hundred bytes costs less than to fold blocks that
-/// begin in one part and end in another (118 bytes in three parts on Zen 5: 111 ns, against 132 ns).
+/// It concatenates them: a copy of a few hundred bytes costs less than to fold blocks that begin in one
+/// part and end in another (118 bytes in three parts on Zen 5: 111 ns, against 132 ns).
 ///
 /// ```
 /// use wireproof_kernels::sha256;
@@ -44,9 +44,9 @@ pub fn digest_parts(parts: &[&[u8]]) -> Digest {
     let Some(message) = short.get_mut(..len) else { return digest(&parts.concat()) };
     let mut rest = &mut message[..];
     for part in parts {
-        let (place, behind) = rest.split_at_mut(part.len());
-        place.copy_from_slice(part);
-        rest = behind;
+        let (target, tail) = rest.split_at_mut(part.len());
+        target.copy_from_slice(part);
+        rest = tail;
     }
     digest(message)
 }
@@ -58,7 +58,7 @@ pub fn digest_many(messages: &[&[u8]]) -> Vec<Digest> {
     digests
 }
 
-/// Writes the SHA-256 of each message to the place of the same index, without allocating.
+/// Writes the SHA-256 of each message to the digest of the same index, without allocating.
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -66,7 +66,7 @@ pub fn digest_many_into(messages: &[&[u8]], digests: &mut [Digest]) {
     Backend::for_batch(messages.len()).digest_into(messages, digests);
 }
 
-/// A way to compute SHA-256. All of them give the same answer; [`Backend::Portable`] defines it.
+/// An implementation of SHA-256. All give the same result; [`Backend::Portable`] defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// Plain Rust, one message at a time.
@@ -91,7 +91,7 @@ impl Backend {
         Self::ALL.into_iter().filter(|backend| backend.is_available())
     }
 
-    /// The name that benchmark rows carry.
+    /// The name in benchmark rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
@@ -102,7 +102,7 @@ impl Backend {
         }
     }
 
-    /// Whether this machine has the instructions. Costs an atomic load.
+    /// Whether this machine has the instructions. Costs one atomic load.
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
@@ -127,7 +127,7 @@ impl Backend {
         ranked.iter().copied().find(|b| b.is_available()).unwrap_or(Self::Portable)
     }
 
-    /// Writes the SHA-256 of each message to the place of the same index, by this back end.
+    /// Writes the SHA-256 of each message to the digest of the same index, by this back end.
     ///
     /// # Panics
     /// If the two slices differ in length, or the back end is not available on this machine.
@@ -152,14 +152,14 @@ impl Backend {
             #[cfg(target_arch = "aarch64")]
             Self::ArmSha2 => lanes::run::<1, arm_sha2::Stream>(messages, digests),
             #[allow(unreachable_patterns, reason = "complete on no architecture alone")]
-            _ => unreachable!("an unavailable back end was refused above"),
+            _ => unreachable!("an unavailable back end was rejected above"),
         }
     }
 }
 
 fn one_by_one(messages: &[&[u8]], digests: &mut [Digest], digest: fn(&[u8]) -> Digest) {
-    for (message, place) in messages.iter().zip(digests) {
-        *place = digest(message);
+    for (message, out) in messages.iter().zip(digests) {
+        *out = digest(message);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What SHA-256 is, in plain Rust: the definition that every other back end is tested against.
+//! SHA-256 in plain Rust: the definition that every other back end is tested against.
 
 use super::{Digest, INITIAL, ROUND};
 
@@ -20,7 +20,7 @@ pub(super) fn digest(message: &[u8]) -> Digest {
 }
 
 /// Writes the last one or two blocks (the tail of the message, a one bit, zeros, and the message's
-/// length in bits) and answers how many.
+/// length in bits) and returns how many.
 #[inline]
 pub(super) fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
     let bits = (message_len as u64 * 8).to_be_bytes();

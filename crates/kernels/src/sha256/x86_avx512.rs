@@ -28,7 +28,7 @@ pub(super) struct Lanes<const K: usize> {
 
 impl<const K: usize, const N: usize> Engine<N> for Lanes<K> {
     fn new() -> Self {
-        assert!(is_available(), "the dispatcher asked before");
+        assert!(is_available(), "the dispatcher checked before");
         const { assert!(N == 16 * K) };
         Self { words: [[[0; 16]; 8]; K], fresh: [!0; K] }
     }
@@ -66,7 +66,7 @@ impl<const K: usize, const N: usize> Engine<N> for Lanes<K> {
 
     #[inline]
     fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
-        // SAFETY: only where `new` has seen the instructions there are lanes to start.
+        // SAFETY: lanes exist only where `new` has seen the instructions.
         unsafe { pad_into(blocks, tail, message_len) }
     }
 
@@ -87,12 +87,12 @@ impl<const K: usize, const N: usize> Engine<N> for Lanes<K> {
     }
 }
 
-/// Writes the digests of those at the beginning that are one block each, padded; answers how many they
-/// were. Such messages start and end together, so they need no scheduler, and no memory for their state.
-/// The height of a key is asked of thousands of them.
+/// Writes the digests of the messages at the beginning that are one block each, padded; returns how many
+/// they were. Such messages start and end together, so they need no scheduler, and no memory for their
+/// state. Tree keys, hashed by the thousand for their heights, are such messages.
 pub(super) fn digest_short(messages: &[&[u8]], digests: &mut [Digest]) -> usize {
     const TOGETHER: usize = 32;
-    assert!(is_available(), "the dispatcher asked before");
+    assert!(is_available(), "the dispatcher checked before");
     let (groups, _) = messages.as_chunks::<TOGETHER>();
     let (places, _) = digests.as_chunks_mut::<TOGETHER>();
     let is_short = |group: &&[&[u8]; TOGETHER]| group.iter().all(|message| message.len() < 56);
@@ -127,7 +127,7 @@ fn digest_one_block<const K: usize>(messages: &[[&[u8]; 16]; K], digests: &mut [
     }
 }
 
-/// As [`portable::pad_into`], by way of registers: a block that was put together from small pieces in
+/// Like [`portable::pad_into`], but in registers: a block that was put together from small pieces in
 /// memory cannot be read as a whole until all have reached the cache.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -153,7 +153,7 @@ fn ended(tail: &[u8]) -> __m512i {
     _mm512_mask_set1_epi8(tail, 1 << len, 0x80_u8 as i8)
 }
 
-/// The length of a message as its last block says it.
+/// The length of a message as its last block encodes it.
 #[inline]
 fn bits(message_len: usize) -> i64 {
     (message_len as u64 * 8).swap_bytes() as i64

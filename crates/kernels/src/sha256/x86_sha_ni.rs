@@ -1,10 +1,9 @@
 //! SHA-256 by the x86 SHA extensions: one message, or several interleaved.
 //!
-//! `sha256rnds2` takes two rounds but answers after four cycles; a single message leaves the unit
-//! idle most of the time. With `N` independent messages in flight the chains fill each other's
-//! gaps. On a shared Zen 5 core, messages of 450 bytes on average: one stream 1.5 GB/s, four 3.3.
+//! `sha256rnds2` takes two rounds with a latency of four cycles; a single message leaves the unit idle
+//! most of the time. With `N` independent messages in flight the chains fill each other's gaps. On a shared Zen 5 core, messages of 450 bytes on average: one stream 1.5 GB/s, four 3.3.
 //!
-//! The unit wants the state as two vectors, `ABEF` and `CDGH` (high word first), which is how
+//! The unit takes the state as two vectors, `ABEF` and `CDGH` (high word first), which is how
 //! [`Streams`] keeps it.
 
 use std::arch::x86_64::*;
@@ -29,7 +28,7 @@ pub(super) struct Streams<const N: usize> {
 
 impl<const N: usize> Engine<N> for Streams<N> {
     fn new() -> Self {
-        assert!(is_available(), "the dispatcher asked before");
+        assert!(is_available(), "the dispatcher checked before");
         let mut streams = Self { abef: [[0; 4]; N], cdgh: [[0; 4]; N] };
         for at in 0..N {
             streams.set(at, &INITIAL);

@@ -1,7 +1,7 @@
-//! Whether bytes are text, quickest for the short ASCII strings that records are full of.
+//! UTF-8 validation, fastest for the short ASCII strings of which records consist.
 //!
-//! The portable answer is `str::from_utf8`. Three quicker ways say the same: a map key is judged in one
-//! word, short ASCII in a few, and other text sixteen bytes at a time where the machine can.
+//! `str::from_utf8` defines the result. Three faster forms compute the same: a map key in one word, short
+//! ASCII in a few, and other text sixteen bytes at a time with SSSE3.
 
 #[cfg(target_arch = "x86_64")]
 mod x86_ssse3;
@@ -25,17 +25,17 @@ pub fn from_utf8(bytes: &[u8]) -> Option<&str> {
 fn beyond_ascii(bytes: &[u8]) -> Option<&str> {
     #[cfg(target_arch = "x86_64")]
     if x86_ssse3::is_available() {
-        // SAFETY: the back end answers as the portable form does; the tests hold them together.
+        // SAFETY: the back end accepts exactly UTF-8, as the tests check against the standard library.
         return x86_ssse3::is_utf8(bytes).then(|| unsafe { std::str::from_utf8_unchecked(bytes) });
     }
     std::str::from_utf8(bytes).ok()
 }
 
-/// The text of a length-prefixed item that lies whole in `window`: its first byte is 0x60 plus a
-/// length of at most seven, and that many bytes of ASCII follow. Beside it the item as a big-endian
-/// number, with zeros behind its end. `None` for anything else, which may still be text.
+/// The text of a length-prefixed item that is whole in `window`: its first byte is 0x60 plus a length of
+/// at most seven, and as many bytes of ASCII follow. Returned with the item as a big-endian number, zeros
+/// after its end. `None` for anything else, which may still be text.
 ///
-/// One load, one mask and one compare judge a whole map key.
+/// One load, one mask and one compare validate a whole map key.
 ///
 /// ```
 /// let (text, word) = wireproof_kernels::utf8::short_text(b"\x63rev\x6dabc").unwrap();
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_and_every_place_of_a_bad_byte_is_judged_as_the_standard_library_does() {
+    fn a_bad_byte_at_any_position_of_any_length_is_found_as_the_standard_library_finds_it() {
         for len in 0..=200 {
             let mut bytes = vec![b'a'; len];
             assert_eq!(from_utf8(&bytes), std::str::from_utf8(&bytes).ok(), "length {len}");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn short_text_is_the_text_that_its_length_byte_announces() {
+    fn short_text_is_the_text_that_its_length_byte_states() {
         for len in 0..=8u8 {
             let mut window = [b'k'; 8];
             window[0] = 0x60 + len;
@@ -131,8 +131,8 @@ mod tests {
         }
     }
 
-    /// Holds the dispatched form and each back end against the standard library.
-    fn assert_judged_alike(bytes: &[u8]) {
+    /// Asserts that the dispatched form and each back end agree with the standard library.
+    fn assert_all_agree(bytes: &[u8]) {
         let expected = std::str::from_utf8(bytes).is_ok();
         assert_eq!(from_utf8(bytes).is_some(), expected, "{bytes:02x?}");
         #[cfg(target_arch = "x86_64")]
@@ -142,19 +142,19 @@ mod tests {
     }
 
     #[test]
-    fn every_sequence_of_two_and_three_bytes_is_judged_alike() {
+    fn all_agree_on_every_sequence_of_two_and_three_bytes() {
         for first in 0..=0xff {
             for second in 0..=0xff {
-                assert_judged_alike(&[first, second]);
+                assert_all_agree(&[first, second]);
                 for third in [0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xe1, 0xff] {
-                    assert_judged_alike(&[first, second, third]);
+                    assert_all_agree(&[first, second, third]);
                 }
             }
         }
     }
 
     #[test]
-    fn the_edges_of_four_bytes_are_judged_alike_at_every_place_of_a_block() {
+    fn all_agree_on_the_edges_of_four_bytes_at_every_position_of_a_block() {
         let edges = [0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc1, 0xc2, 0xdf, 0xe0, 0xed];
         let leading = [0xc2, 0xdf, 0xe0, 0xe1, 0xed, 0xef, 0xf0, 0xf1, 0xf4, 0xf5, 0xf8, 0xff];
         for at in 0..34 {
@@ -164,9 +164,9 @@ mod tests {
                 {
                     let mut bytes = [b'a'; 38];
                     bytes[at..at + 4].copy_from_slice(&[first, second, third, fourth]);
-                    assert_judged_alike(&bytes);
-                    assert_judged_alike(&bytes[..at + 4]);
-                    assert_judged_alike(&bytes[..at + 3]);
+                    assert_all_agree(&bytes);
+                    assert_all_agree(&bytes[..at + 4]);
+                    assert_all_agree(&bytes[..at + 3]);
                 }
             }
         }
@@ -174,23 +174,23 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn long_text_with_a_damaged_byte_is_judged_alike(
+        fn all_agree_on_long_text_with_a_damaged_byte(
             text in "[aé水👩]{0,60}",
             at: proptest::sample::Index,
             byte: u8,
         ) {
             let mut bytes = text.into_bytes();
-            assert_judged_alike(&bytes);
+            assert_all_agree(&bytes);
             if !bytes.is_empty() {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
-                assert_judged_alike(&bytes);
+                assert_all_agree(&bytes);
             }
         }
     }
 
     #[test]
-    fn text_beyond_ascii_passes_and_its_forgeries_do_not() {
+    fn text_beyond_ascii_is_accepted_and_overlong_or_cut_forms_are_not() {
         for good in [
             "水",
             "žluťoučký kůň",

@@ -3,9 +3,8 @@
 //! Source: Keiser and Lemire, *Validating UTF-8 In Less Than One Instruction Per Byte* (2020). Every
 //! fault of two neighbouring bytes shows in three half bytes: the high and the low half of the first,
 //! and the high half of the second. Three table look-ups give, for each half byte, the set of faults
-//! that it could be part of; a fault that is in all three sets is there. What a pair cannot tell, that
-//! the third and fourth byte of a sequence are continuations, is seen from the bytes two and three
-//! before.
+//! that it could be part of; a fault that is in all three sets has occurred. A pair does not show whether
+//! the third and fourth byte of a sequence are continuations: the bytes two and three before do.
 
 use std::arch::x86_64::*;
 
@@ -18,13 +17,13 @@ pub(super) fn is_available() -> bool {
 /// # Panics
 /// If this machine has no SSSE3.
 pub(super) fn is_utf8(bytes: &[u8]) -> bool {
-    assert!(is_available(), "the dispatcher asked before");
+    assert!(is_available(), "the dispatcher checked before");
     // SAFETY: the line above saw SSSE3 on this CPU.
-    unsafe { judge(bytes) }
+    unsafe { is_utf8_by_blocks(bytes) }
 }
 
 #[target_feature(enable = "ssse3")]
-fn judge(bytes: &[u8]) -> bool {
+fn is_utf8_by_blocks(bytes: &[u8]) -> bool {
     let (chunks, tail) = bytes.as_chunks::<16>();
     let mut faults = _mm_setzero_si128();
     let mut before = _mm_setzero_si128();
@@ -33,15 +32,15 @@ fn judge(bytes: &[u8]) -> bool {
         faults = _mm_or_si128(faults, faults_in(block, before));
         before = block;
     }
-    // The zeros behind the tail are characters of one byte: a sequence that they cut is too short.
+    // The zeros after the tail are characters of one byte: a sequence that they cut is too short.
     let mut last = [0; 16];
     last[..tail.len()].copy_from_slice(tail);
     faults = _mm_or_si128(faults, faults_in(load(&last), before));
     _mm_movemask_epi8(_mm_cmpeq_epi8(faults, _mm_setzero_si128())) == 0xffff
 }
 
-/// Non-zero where a fault comes to light in `block`, which `before` precedes. The tail block is never
-/// full, so no sequence is open behind the last one.
+/// Non-zero where a fault becomes visible in `block`, which follows `before`. The tail block is never
+/// full, so no sequence is open after the last one.
 #[inline]
 #[target_feature(enable = "ssse3")]
 fn faults_in(block: __m128i, before: __m128i) -> __m128i {
@@ -84,9 +83,9 @@ fn table(faults: &[u8; 16]) -> __m128i {
 }
 
 // The faults of a pair, one bit each. The names are those of the paper.
-/// A leading byte, and no continuation behind it.
+/// A leading byte, and no continuation after it.
 const TOO_SHORT: u8 = 1 << 0;
-/// A character of one byte, and a continuation behind it.
+/// A character of one byte, and a continuation after it.
 const TOO_LONG: u8 = 1 << 1;
 /// `e0` and a second byte below `a0`.
 const OVERLONG_3: u8 = 1 << 2;
@@ -102,7 +101,7 @@ const TOO_LARGE_1000: u8 = 1 << 6;
 const OVERLONG_4: u8 = 1 << 6;
 /// Two continuations: a fault unless a longer sequence asks for it.
 const TWO_CONTINUATIONS: u8 = 1 << 7;
-/// What the low half of the first byte says nothing about.
+/// Faults that do not depend on the low half of the first byte.
 const CARRY: u8 = TOO_SHORT | TOO_LONG | TWO_CONTINUATIONS;
 
 /// The faults that a first byte can be part of, by its high half.

@@ -1,12 +1,12 @@
-//! The worst case that each element of the field could have, tracked beside it in debug builds.
+//! Upper bounds of field elements, tracked with them in debug builds.
 //!
-//! Not of the data at hand: of any data that could have come the same way. So one run of a formula
-//! proves its magnitudes, and a release build carries nothing.
+//! A bound covers any data that the same operations could have produced, not only the data of this run. So
+//! one run of a formula proves its magnitudes, and a release build has no overhead.
 
 #[cfg(debug_assertions)]
 use super::field::{MASK_48, MASK_52};
 
-/// What the limbs of an element are at most. Tracked in debug builds only.
+/// Upper bounds of the limbs of an element. Tracked in debug builds only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     /// Of limbs 0 to 3.
@@ -84,10 +84,10 @@ impl Bound {
     }
 }
 
-/// What sums of products are at most. Tracked in debug builds only.
+/// Upper bounds of sums of products. Tracked in debug builds only.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WideBound {
-    /// How many 52-bit terms the fullest column may hold.
+    /// The most 52-bit terms that any column holds.
     #[cfg(debug_assertions)]
     terms: u64,
     /// The number is below this times 2⁴¹⁶.
@@ -104,7 +104,7 @@ impl WideBound {
     pub(super) fn folded(self) -> Bound {
         assert!(self.terms < 1 << 11, "columns hold 63 bits");
         assert!(self.value <= 1 << 104, "the last column becomes a factor, of 52 bits");
-        // To a column come the low and high halves of the fold from 2²⁶⁰ and one of that from 2²⁵⁶.
+        // A column receives the low and high halves of the fold from 2²⁶⁰ and one of that from 2²⁵⁶.
         Bound { low: (self.terms + 3) * MASK_52, top: MASK_48 }
     }
 }

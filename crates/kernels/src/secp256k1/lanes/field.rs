@@ -4,18 +4,19 @@
 //! value = l₀ + l₁·2⁵² + l₂·2¹⁰⁴ + l₃·2¹⁵⁶ + l₄·2²⁰⁸        one vector of eight lanes for each lᵢ
 //! ```
 //!
-//! The multiplier (`vpmadd52luq`, `vpmadd52huq`) reads 52 bits of each factor and ignores the rest,
-//! and adds the low or high 52 bits of the product to 64 bits. Hence three types:
+//! The multiplier (`vpmadd52luq`, `vpmadd52huq`) reads 52 bits of each factor, ignores the rest, and adds
+//! the low or high 52 bits of the product to 64 bits. Hence three types:
 //!
-//! * [`Loose`]: limbs may use their 64 bits. What multiplication returns and sums are made of.
-//! * [`Factor`]: after [`Loose::carry`], what a limb has above bit 51 is in the next one as well. Fit
-//!   to be multiplied, not to be added. The top limb is below 2⁵², the value below 16·2²⁵⁶.
-//! * [`Tight`]: a factor whose carried bits are cleared. Fit for both, four instructions dearer.
+//! * [`Loose`]: limbs may use their 64 bits. The result of multiplications, and the terms of sums.
+//! * [`Factor`]: after [`Loose::carry`], the bits of a limb above bit 51 are in the next one as well. Can be
+//!   multiplied, but not added. The top limb is below 2⁵², the value below 16·2²⁵⁶.
+//! * [`Tight`]: a factor whose carried bits are cleared. Can be multiplied and added; costs four more
+//!   instructions.
 //!
 //! Multiplication is schoolbook into ten columns, then 2²⁶⁰ ≡ [`FOLD_260`] brings the upper five
 //! columns down, then 2²⁵⁶ ≡ [`FOLD_256`] brings down what is above bit 256. The carries between
-//! the five limbs that are left belong to [`Loose::carry`], so that sums and differences of products
-//! pay for one carry chain, and sums of products for one reduction ([`Wide`]).
+//! the five remaining limbs are done by [`Loose::carry`], so that sums and differences of products cost one
+//! carry chain, and sums of products one reduction ([`Wide`]).
 //!
 //! In debug builds every element carries the largest value its limbs could have ([`Bound`]), and
 //! every operation asserts that nothing overflows. The comments in `point.rs` state the bounds as
@@ -33,8 +34,8 @@ use super::bound::{Bound, WideBound};
 /// The limbs of eight numbers, least significant first.
 pub(super) type Limbs = [__m512i; 5];
 
-/// Elements to multiply. Bits 52 and up of limbs 0 to 3 are no part of them: what was there has been
-/// carried on, and the multiplier does not look.
+/// Elements to multiply. Bits 52 and up of limbs 0 to 3 are not part of the value: they have been carried,
+/// and the multiplier ignores them.
 #[derive(Clone, Copy)]
 pub(super) struct Factor<const G: usize> {
     limbs: [Limbs; G],
@@ -52,7 +53,7 @@ pub(super) struct Loose<const G: usize> {
     bound: Bound,
 }
 
-/// Ten columns of products that nobody has reduced: the value is Σ columnᵢ · 2⁵²ⁱ.
+/// Ten columns of unreduced products: the value is Σ columnᵢ · 2⁵²ⁱ.
 #[derive(Clone, Copy)]
 pub(super) struct Wide<const G: usize> {
     columns: [[__m512i; 10]; G],
@@ -84,7 +85,7 @@ impl<const G: usize> Factor<G> {
 
     /// The product, of magnitude 1.
     ///
-    /// A call, as a barrier to the compiler: inlined, the products of an addition are reordered into
+    /// Not inlined, as a barrier to the compiler: inlined, the products of an addition are reordered into
     /// one stretch that takes 1.2 times as long (measured on Zen 5; squares do not mind).
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512ifma")]
@@ -117,7 +118,7 @@ impl<const G: usize> Factor<G> {
         out
     }
 
-    /// The same element, fit for sums.
+    /// The same element, usable in sums.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn tighten(&self) -> Tight<G> {
@@ -401,9 +402,8 @@ impl<const G: usize> Factor<G> {
         t.square_times(2).mul(self).carry()
     }
 
-    /// A root of each lane that has one: x to the power (p + 1)/4 (the chain of
-    /// `secp256k1_fe_sqrt`, 253 squarings and 13 multiplications). Whether its square is x is for the
-    /// caller to see.
+    /// A root of each lane that has one: x to the power (p + 1)/4 (the chain of `secp256k1_fe_sqrt`, 253
+    /// squarings and 13 multiplications). The caller checks whether its square is x.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn root(&self) -> Self {
         let (x2, x22, x223) = self.runs_of_ones();
@@ -432,7 +432,7 @@ impl<const G: usize> Factor<G> {
 
 #[cfg(test)]
 impl<const G: usize> Factor<G> {
-    /// Any limbs below 2⁵², the widest that a factor may be.
+    /// Any limbs below 2⁵², the largest of a factor.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn widest(limbs: [Limbs; G]) -> Self {
         Self { limbs, bound: Bound::of(MASK_52, MASK_52) }
@@ -528,7 +528,7 @@ fn fold(columns: [__m512i; 10]) -> Limbs {
     ]
 }
 
-/// Adds what limbs 0 to 3 have above 52 bits to the next; they keep it, too.
+/// Adds the bits of limbs 0 to 3 above the 52nd to the next limb, without clearing them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn carry([l0, l1, l2, l3, l4]: Limbs) -> Limbs {
@@ -614,6 +614,6 @@ const FOLD_260: u64 = FOLD_256 << 4;
 /// The limbs of p.
 const P: [u64; 5] = [MASK_52 + 1 - FOLD_256, MASK_52, MASK_52, MASK_52, MASK_48];
 
-/// How much of each limb of a [`multiple_of_p`] is borrowed from the next. Loose elements that are
+/// The part of each limb of a [`multiple_of_p`] that is borrowed from the next. Loose elements that are
 /// subtracted have limbs below [`LIFT`] · 2⁵².
 pub(super) const LIFT: u64 = 64;

@@ -1,4 +1,4 @@
-//! u1·G + u2·Q in lanes: which steps, in which order.
+//! The ladder that computes u1·G + u2·Q in lanes: its steps and their order.
 //!
 //! ```text
 //! for each bit, from the highest:
@@ -10,16 +10,15 @@
 //! **One Z for the key's table.** The multiples of Q share a Z, call it S, so their X and Y are
 //! affine coordinates on the isomorphic curve y² = x³ + 7·S⁶, and the whole ladder runs on that one
 //! ("effective affine", as in libsecp256k1). A multiple of the generator, affine on the curve itself,
-//! has the coordinates (x·S², y·S³) there; the addition scales it by being told Z·S for Z. The result
-//! returns to the curve by one multiplication of its Z by S.
+//! has the coordinates (x·S², y·S³) there; the addition scales it by taking Z·S for Z. The result returns to
+//! the curve by one multiplication of its Z by S.
 
 use std::arch::x86_64::__mmask8;
 
-use super::super::generator::{GENERATOR_ROWS, Table};
 use super::super::scalar::{
     Digits, GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS, place_of,
 };
-use super::super::table::{KEY_ROWS, Row};
+use super::super::table::{GENERATOR_ROWS, GeneratorTable, KEY_ROWS, Row};
 use super::field::{Factor, Tight};
 use super::point::{Affine, Jacobian};
 use super::table::read_rows;
@@ -29,14 +28,14 @@ pub(super) struct Ladder<'a, const G: usize> {
     /// The odd multiples of each lane's key, X and Y over the Z in `shared_z`.
     pub(super) key: [[&'a [Row; KEY_ROWS]; 8]; G],
     pub(super) shared_z: Factor<G>,
-    pub(super) generator: &'a [Table; 2],
+    pub(super) generator: &'a [GeneratorTable; 2],
     pub(super) digits: [[&'a Digits; 8]; G],
 }
 
 impl<const G: usize> Ladder<'_, G> {
-    /// u1·G + u2·Q of each lane; Z = 0 in the lanes that met an exception.
+    /// u1·G + u2·Q of each lane; Z = 0 in lanes with an exceptional addition.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn climb(&self) -> Jacobian<G> {
+    pub(super) fn run(&self) -> Jacobian<G> {
         let mut sum = self.key_multiple(TOP_BIT, 0).with_z_one();
         self.add_second(&mut sum, TOP_BIT);
         for bit in (0..TOP_BIT).rev() {

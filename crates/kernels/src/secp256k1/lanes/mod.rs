@@ -1,4 +1,4 @@
-//! The AVX-512 IFMA back end: equations into lanes, points out of them, verdicts.
+//! The AVX-512 IFMA back end: distributes equations over lanes and turns the resulting points into verdicts.
 
 #![expect(
     clippy::needless_range_loop,
@@ -19,8 +19,8 @@ use std::arch::x86_64::__mmask8;
 use super::equation::{Equation, Rule};
 use super::modular::Field;
 use super::portable::plus_order;
-use super::table::{KEY_ROWS, KeyTable, Row};
-use super::{Key, Verdict, generator};
+use super::table::{KEY_ROWS, KeyTable, Row, generator_tables};
+use super::{Key, Verdict};
 use field::{Factor, Tight};
 use ladder::Ladder;
 use point::Jacobian;
@@ -30,15 +30,15 @@ pub(super) fn is_available() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma")
 }
 
-/// Writes the verdict on each equation to the place that its index names.
+/// Writes the verdict on each equation to `verdicts` at the equation's index.
 pub(super) fn check_many(equations: &[Equation<'_>], rule: Rule, verdicts: &mut [Verdict]) {
-    assert!(is_available(), "the dispatcher asked before");
+    assert!(is_available(), "the dispatcher checked before");
     // SAFETY: the line above saw the instructions on this CPU.
     unsafe { check_in_lanes(equations, rule, verdicts) }
 }
 
-/// Keys that are cached need no table, so they go into lanes with their like. Sixteen lanes hide
-/// each other's latency; eight cost more than half as much, for the last few.
+/// Cached keys need no table, so they share no lanes with others. Sixteen lanes hide each other's
+/// latency; eight, used for the last few, cost more than half as much.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn check_in_lanes(equations: &[Equation<'_>], rule: Rule, verdicts: &mut [Verdict]) {
     let mut cached = Vec::new();
@@ -51,19 +51,19 @@ fn check_in_lanes(equations: &[Equation<'_>], rule: Rule, verdicts: &mut [Verdic
     for list in [&fresh, &cached] {
         for equations in list.chunks(16) {
             if equations.len() > 8 {
-                judge::<2>(equations, rule, verdicts, &mut parities);
+                verify_group::<2>(equations, rule, verdicts, &mut parities);
             } else {
-                judge::<1>(equations, rule, verdicts, &mut parities);
+                verify_group::<1>(equations, rule, verdicts, &mut parities);
             }
         }
     }
-    refuse_odd(&parities, verdicts);
+    reject_odd(&parities, verdicts);
 }
 
-/// Writes the verdicts on up to 8·G equations, all with cached keys or all without. What
-/// [`Rule::XWithEvenY`] asks of y is left in `parities`.
+/// Writes the verdicts on up to 8·G equations, all with cached keys or all without. The parities that
+/// [`Rule::XWithEvenY`] requires are left to the caller in `parities`.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn judge<const G: usize>(
+fn verify_group<const G: usize>(
     equations: &[&Equation<'_>],
     rule: Rule,
     verdicts: &mut [Verdict],
@@ -80,10 +80,10 @@ fn judge<const G: usize>(
     let ladder = Ladder {
         key: key_tables(&lanes, &rows),
         shared_z,
-        generator: generator::tables(),
+        generator: generator_tables(),
         digits: lanes.map(|lanes| lanes.map(|equation| &equation.digits)),
     };
-    let sum = ladder.climb();
+    let sum = ladder.run();
     let z = sum.z.tighten();
     let exceptional = z.zero_lanes();
     let matching = match rule {
@@ -101,8 +101,8 @@ fn judge<const G: usize>(
     if rule == Rule::XWithEvenY {
         for (g, equations) in equations.chunks(8).enumerate() {
             let z = *z.group(g).or_where([exceptional[g]], &Tight::one());
-            let places = equations.iter().map(|equation| equation.index).collect();
-            parities.push(Parity { y: sum.y.group(g), z, places });
+            let indices = equations.iter().map(|equation| equation.index).collect();
+            parities.push(Parity { y: sum.y.group(g), z, indices });
         }
     }
 }
@@ -116,12 +116,12 @@ fn spread<'e, 'a, const G: usize>(equations: &[&'e Equation<'a>]) -> [[&'e Equat
     lanes
 }
 
-/// The numbers of an equation that go into lanes.
+/// The numbers of an equation, as they are loaded into lanes.
 fn input_row(equation: &Equation<'_>) -> Row {
     Row::new(equation.key_x.words(), equation.target)
 }
 
-/// The tables that the ladder reads: cached ones where they are, the others in `rows`.
+/// The tables that the ladder reads: cached ones in place, the others in `rows`.
 fn key_tables<'a, const G: usize>(
     lanes: &[[&Equation<'a>; 8]; G],
     rows: &'a [[[Row; KEY_ROWS]; 8]; G],
@@ -150,7 +150,7 @@ fn odd_lanes<const G: usize>(lanes: &[[&Equation<'_>; 8]; G]) -> [__mmask8; G] {
 }
 
 /// Finds y for each x and fills the rows with odd multiples. Returns the Z of the rows and the
-/// lanes whose x is of a point; the others hold nothing of meaning.
+/// lanes whose x is of a point; the content of the others is meaningless.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn make_tables<const G: usize>(
     x: &Tight<G>,
@@ -163,22 +163,22 @@ fn make_tables<const G: usize>(
     (multiples.last_z(), on_curve)
 }
 
-/// The table of each key that is one.
+/// The table of each key; `None` where the bytes are not a key.
 pub(super) fn tables_of(keys: &[Key<'_>]) -> Vec<Option<KeyTable>> {
-    assert!(is_available(), "the caller asked before");
+    assert!(is_available(), "the caller checked before");
     let mut tables: Vec<Option<KeyTable>> = keys.iter().map(|key| key.cached()).collect();
     let parsed: Vec<(usize, (Field, bool))> =
         keys.iter().enumerate().filter_map(|(i, key)| Some((i, key.parse()?))).collect();
     for parsed in parsed.chunks(16) {
         // SAFETY: the assertion above saw the instructions on this CPU.
-        unsafe { put_tables(parsed, &mut tables) }
+        unsafe { write_tables(parsed, &mut tables) }
     }
     tables
 }
 
-/// Puts the tables of up to sixteen keys, given by x and the parity of y, at their places.
+/// Writes the tables of up to sixteen keys, given by index, x and the parity of y.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn put_tables(parsed: &[(usize, (Field, bool))], tables: &mut [Option<KeyTable>]) {
+fn write_tables(parsed: &[(usize, (Field, bool))], tables: &mut [Option<KeyTable>]) {
     let mut inputs = [[Row::ZERO; 8]; 2];
     let mut odd: [__mmask8; 2] = [0; 2];
     for (i, (_, (x, is_odd))) in parsed.iter().enumerate() {
@@ -190,9 +190,9 @@ fn put_tables(parsed: &[(usize, (Field, bool))], tables: &mut [Option<KeyTable>]
     let multiples = Multiples::of(&x, &y);
     let mut rows = [[[Row::ZERO; KEY_ROWS]; 8]; 2];
     multiples.write(&multiples.last_z().invert(), &mut rows);
-    for (i, (place, _)) in parsed.iter().enumerate() {
+    for (i, (index, _)) in parsed.iter().enumerate() {
         let is_point = on_curve[i / 8] >> (i % 8) & 1 == 1;
-        tables[*place] = is_point.then(|| KeyTable::of_rows(&rows[i / 8][i % 8]));
+        tables[*index] = is_point.then(|| KeyTable::of_rows(&rows[i / 8][i % 8]));
     }
 }
 
@@ -203,8 +203,8 @@ fn x_matches<const G: usize>(point: &Jacobian<G>, target: &Tight<G>) -> [__mmask
     target.mul(&zz).minus::<6>(&point.x.loose()).tighten().zero_lanes()
 }
 
-/// The lanes in which x mod n is the target. A second x is possible where target + n < p, which
-/// is one r of 2¹²⁷, unless somebody chose it.
+/// The lanes in which x mod n is the target. A second x is possible where target + n < p, which holds for
+/// one random r in 2¹²⁷, or for an r chosen on purpose.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn x_matches_modulo_order<const G: usize>(
     point: &Jacobian<G>,
@@ -233,10 +233,9 @@ fn x_matches_modulo_order<const G: usize>(
     matching
 }
 
-/// Takes back the valid verdicts on points with odd y, with one inversion for all (Montgomery's
-/// trick, see [`super::modular::Residue::invert_all`]).
+/// Rejects the valid signatures whose point has an odd y, with one inversion for all (Montgomery's trick, see [`super::modular::Residue::invert_all`]).
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn refuse_odd(parities: &[Parity], verdicts: &mut [Verdict]) {
+fn reject_odd(parities: &[Parity], verdicts: &mut [Verdict]) {
     if parities.is_empty() {
         return;
     }
@@ -252,21 +251,21 @@ fn refuse_odd(parities: &[Parity], verdicts: &mut [Verdict]) {
         inverse = inverse.mul(&parity.z).carry();
         let cube = z_inverse.square().carry().mul(&z_inverse).carry();
         let [odd] = parity.y.mul(&cube).tighten().odd_lanes();
-        for (lane, place) in parity.places.iter().enumerate() {
-            if odd >> lane & 1 == 1 && verdicts[*place] == Verdict::Valid {
-                verdicts[*place] = Verdict::Invalid;
+        for (lane, index) in parity.indices.iter().enumerate() {
+            if odd >> lane & 1 == 1 && verdicts[*index] == Verdict::Valid {
+                verdicts[*index] = Verdict::Invalid;
             }
         }
     }
 }
 
-/// The point whose y has to be even for some verdicts to stay valid.
+/// A point in each lane whose y must be even for the verdict to stay valid.
 struct Parity {
     y: Tight<1>,
     /// Not zero in any lane.
     z: Factor<1>,
-    /// Where the verdicts are; fewer than eight at the end of a batch.
-    places: Vec<usize>,
+    /// The indices of the verdicts; fewer than eight at the end of a batch.
+    indices: Vec<usize>,
 }
 
 /// A reference to each lane's row.

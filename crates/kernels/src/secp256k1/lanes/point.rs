@@ -4,7 +4,7 @@
 //! isomorphic curve as well. The signs are arranged so that most terms add: a sum costs one
 //! instruction a limb, a difference two. Magnitudes (see `field.rs`) are written behind the steps.
 //!
-//! A point that meets an exception (itself, its opposite, infinity) gets Z = 0 and keeps it, as
+//! An exceptional addition (of the point itself, its opposite, infinity) yields Z = 0, which persists, since
 //! every new Z is a multiple of the old one.
 
 use std::arch::x86_64::__mmask8;
@@ -40,8 +40,8 @@ impl<const G: usize> Affine<G> {
 
 impl<const G: usize> Jacobian<G> {
     /// −2 times the point: EFD `dbl-2009-l` with 4XY² as a product, 3 multiplications and 4
-    /// squarings, 6 reductions. The opposite, because that needs no subtraction from Y; who counts
-    /// the doublings knows the sign.
+    /// squarings, 6 reductions. The opposite, because that needs no subtraction from Y; the number of
+    /// doublings gives the sign.
     ///
     /// ```text
     /// E = 3X², B = −2Y², D = 2XB (= −4XY²)
@@ -63,7 +63,7 @@ impl<const G: usize> Jacobian<G> {
     }
 
     /// Adds a point: EFD `madd` in the plain form, 8 multiplications and 3 squarings, 10 reductions.
-    /// `z` is self's Z, times what the other point's coordinates are short of (see `ladder.rs`).
+    /// `z` is self's Z, times the factor that the other point's coordinates lack (see `ladder.rs`).
     ///
     /// ```text
     /// H = x·z² − X, R = Y − y·z³, N = −H², V = X·N, J = H·N
@@ -104,11 +104,11 @@ pub(super) fn y_of<const G: usize>(x: &Tight<G>, odd: [__mmask8; G]) -> (Tight<G
     (y.or_where(flip, &y.loose().negate::<2>().tighten()).normalise(), on_curve)
 }
 
-/// A pair of points that share their Z, which nobody keeps.
+/// A pair of points that share their Z, which is not stored.
 pub(super) struct CoZ<const G: usize> {
     /// 2Q, the step of the odd multiples. Magnitudes: at most 6 and 4.
     step: [Tight<G>; 2],
-    /// The multiple reached. Magnitudes: at most 4 and 3.
+    /// The current multiple. Magnitudes: at most 4 and 3.
     pub(super) current: [Tight<G>; 2],
 }
 

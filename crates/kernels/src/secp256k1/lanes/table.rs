@@ -1,4 +1,4 @@
-//! The odd multiples of eight keys at once, and the way between rows and lanes.
+//! The odd multiples of eight keys at once, and the conversion between rows and lanes.
 //!
 //! A lane reads its own row of its own table: eight loads of a cache line, then a transpose, which
 //! is a third of the instructions of the gathers that would do the same.
@@ -9,7 +9,7 @@ use super::super::table::{KEY_ROWS, Row};
 use super::field::{Factor, Limbs, Tight};
 use super::point::CoZ;
 
-/// The odd multiples of a key in every lane, on the way to rows.
+/// The odd multiples of the key in each lane, before they are written as rows.
 pub(super) struct Multiples<const G: usize> {
     /// X and Y of Q, 3Q, 5Q, …, each with a Z of its own.
     points: [[Tight<G>; 2]; KEY_ROWS],

@@ -1,6 +1,6 @@
 //! Each operation in lanes against big integers, points against the portable ones.
 //!
-//! Every test is a function with the features, called where the machine has them.
+//! Every test is a function compiled with the features, called on machines that have them.
 
 use std::arch::x86_64::*;
 
@@ -34,7 +34,7 @@ fn prime() -> BigUint {
     big(&P::VALUE)
 }
 
-/// Σ lᵢ·2⁵²ⁱ, whatever the size of the limbs.
+/// Σ lᵢ·2⁵²ⁱ, for limbs of any size.
 fn value(limbs: [u64; 5]) -> BigUint {
     limbs.iter().rev().fold(BigUint::ZERO, |sum, limb| (sum << 52u8) + *limb)
 }
@@ -45,7 +45,7 @@ fn limbs_of(number: &BigUint) -> [u64; 5] {
     [0, 1, 2, 3, 4].map(|i| u64::try_from(limb(i)).expect("52 bits"))
 }
 
-/// Eight numbers side by side.
+/// Eight numbers, one in each lane.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn into_lanes(numbers: &[[u64; 5]; 8]) -> Limbs {
     let mut out = [_mm512_setzero_si512(); 5];
@@ -68,7 +68,7 @@ fn lane(limbs: &Limbs, lane: usize) -> [u64; 5] {
     out
 }
 
-/// Two groups: the numbers, and the same ones backwards.
+/// Two groups: the numbers, and the same in reverse.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn two_groups(numbers: &[[u64; 5]; 8]) -> [Limbs; 2] {
     let mut backwards = *numbers;
@@ -85,8 +85,8 @@ fn assert_lanes(limbs: &[Limbs; 2], check: &dyn Fn(usize, [u64; 5])) {
     }
 }
 
-/// Tight limbs where things turn: each limb at 0, 1 and its ends, multiples of p and their
-/// neighbours, and noise up to 2²⁶⁰.
+/// Tight limbs at edges: each limb at 0, 1 and its maximum, multiples of p and their neighbours, and
+/// random numbers up to 2²⁶⁰.
 fn interesting() -> Vec<[u64; 5]> {
     let ends = [0, 1, MASK_52 - 1, MASK_52];
     let tops = [0, 1, MASK_48, MASK_48 + 1, MASK_52];
@@ -114,7 +114,7 @@ fn interesting() -> Vec<[u64; 5]> {
     list
 }
 
-/// The list in eights, the last one filled up with its first.
+/// The list in groups of eight, the last one padded with its first element.
 fn eights(list: &[[u64; 5]]) -> Vec<[[u64; 5]; 8]> {
     let chunk = |chunk: &[[u64; 5]]| std::array::from_fn(|i| chunk[i % chunk.len()]);
     list.chunks(8).map(chunk).collect()
@@ -422,7 +422,7 @@ fn negation_up_to_its_bounds<const K: u64>() {
     }
 }
 
-/// A point of the curve, by noise.
+/// A random point of the curve.
 fn point(noise: &mut Noise) -> portable::Affine {
     loop {
         let x = Field::from_bytes_reduced(&noise.bytes());
@@ -449,7 +449,7 @@ fn reduced(row: &Row) -> portable::Affine {
     portable::Affine { x: coordinate(x), y: coordinate(y) }
 }
 
-/// The bounds that debug builds track: what would overflow is refused, whatever the data.
+/// The bounds that debug builds track: an operation that could overflow is rejected for any data.
 #[cfg(debug_assertions)]
 mod bounds {
     use super::*;

@@ -1,4 +1,4 @@
-//! Signatures that somebody made up: chosen multipliers, chosen keys, numbers at their limits.
+//! Constructed signatures: chosen multipliers, chosen keys, numbers at their limits.
 
 use num_bigint::BigUint;
 use secp256k1::{PublicKey, SecretKey};
@@ -54,8 +54,8 @@ fn schnorr_with(s: &BigUint, e: &BigUint, d: &BigUint) -> Claim {
     Claim { hash: bytes_of(e), signature: signature(&r, s), key, valid: !y.bit(0) }
 }
 
-/// Judges the claims by all back ends and forms of key, which have to agree with one another also on
-/// what is undecided, and with the truth. Returns how many are undecided.
+/// Verifies the claims by all back ends and forms of key, which must agree with one another, on undecided
+/// ones too, and with the truth. Returns the number of undecided ones.
 fn judge_everywhere(scheme: Scheme, claims: &[Claim], what: &str) -> usize {
     let expected = judge(Backend::Portable, scheme, claims, false);
     for cached in [false, true] {
@@ -64,8 +64,8 @@ fn judge_everywhere(scheme: Scheme, claims: &[Claim], what: &str) -> usize {
     assert_true(&expected, claims, what)
 }
 
-/// The scalars that meet trouble if any do: small ones, powers of the base of the windows, halves,
-/// multiples of λ, and the opposites of all.
+/// Scalars likely to hit exceptions: small ones, powers of the base of the windows, halves, multiples of
+/// λ, and the opposites of all.
 fn special_scalars() -> Vec<BigUint> {
     let (order, lambda) = (order(), big(&LAMBDA.words()));
     let one = BigUint::from(1u8);
@@ -345,7 +345,7 @@ fn tables_of_many_keys_are_those_of_one() {
         .map(|i| {
             let mut key = times_g(&noise.scalar()).expect("not zero").serialize();
             key[32] ^= i % 3; // some are of no point
-            key[0] ^= (i % 7 == 0) as u8 * 8; // some are no keys at all
+            key[0] ^= (i % 7 == 0) as u8 * 8; // some are malformed keys
             key
         })
         .collect();

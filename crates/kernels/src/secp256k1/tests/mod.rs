@@ -39,7 +39,7 @@ impl Noise {
         bytes
     }
 
-    /// A number from 1 to n − 1, more often than by chance a small one or one close to n.
+    /// A number from 1 to n − 1, often a small one or one close to n.
     pub(super) fn scalar(&mut self) -> BigUint {
         let small = BigUint::from(self.below(40) + 1);
         match self.below(10) {
@@ -58,7 +58,7 @@ pub(super) fn order() -> BigUint {
     big(&N::VALUE)
 }
 
-/// The number in 32 big-endian bytes, which hold it.
+/// The number in 32 big-endian bytes.
 pub(super) fn bytes_of(number: &BigUint) -> [u8; 32] {
     let bytes = number.to_bytes_be();
     let mut out = [0; 32];
@@ -70,14 +70,14 @@ pub(super) fn words(number: &BigUint) -> Words {
     modular::words_of(&bytes_of(number))
 }
 
-/// A claim to be judged, ECDSA or BIP-340.
+/// A signature to verify, ECDSA or BIP-340, with its true verdict.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     /// The digest or the challenge.
     hash: [u8; 32],
     signature: [u8; 64],
     key: [u8; 33],
-    /// What a complete implementation says.
+    /// The verdict of a complete implementation.
     valid: bool,
 }
 

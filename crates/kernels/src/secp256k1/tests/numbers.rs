@@ -3,14 +3,15 @@
 use num_bigint::{BigInt, BigUint};
 
 use super::super::modular::{Field, Modulus, N, P, Residue, Scalar};
+use super::super::portable;
 use super::super::scalar::{
     Digits, GENERATOR_WINDOW, KEY_WINDOW, LAMBDA, Signed, place_of, split_for_generator,
     split_for_key,
 };
-use super::super::{generator, portable};
+use super::super::table::generator_tables;
 use super::{Noise, big, bytes_of, order, words};
 
-/// Numbers below 2²⁵⁶ where carries and reductions turn, and some noise.
+/// Numbers below 2²⁵⁶ at the edges of carries and reductions, and random ones.
 fn interesting(modulus: &BigUint) -> Vec<BigUint> {
     let one = BigUint::from(1u8);
     let top = BigUint::from(1u8) << 256u16;
@@ -81,7 +82,7 @@ fn a_root_exists_exactly_of_squares() {
         let x = Field::from_bytes_reduced(&noise.bytes());
         let root = x.square().root().expect("a square");
         assert!(root == x || root == x.negate());
-        // −1 is no square modulo p.
+        // −1 is not a square modulo p.
         assert_eq!(x.square().negate().root(), None);
     }
 }
@@ -114,7 +115,7 @@ fn split_is_odd_short_and_right(u: &BigUint) {
     assert_eq!(value(&digits.key[1], KEY_WINDOW), k2);
 }
 
-/// The number that the digits spell, by way of the rows they name.
+/// The number that the digits encode, by the rows they select.
 fn value(digits: &[u16], window: usize) -> BigInt {
     digits.iter().rev().fold(BigInt::ZERO, |sum, digit| {
         let (row, negative) = place_of(*digit, 1 << (window - 1));
@@ -169,7 +170,7 @@ fn affine(key: &secp256k1::PublicKey) -> portable::Affine {
 #[test]
 fn the_generator_tables_hold_the_odd_multiples() {
     let high = BigUint::from(1u8) << 128u8;
-    for (table, base) in generator::tables().iter().zip([BigUint::from(1u8), high]) {
+    for (table, base) in generator_tables().iter().zip([BigUint::from(1u8), high]) {
         let key = |scalar: &BigUint| {
             let secret =
                 secp256k1::SecretKey::from_secret_bytes(bytes_of(scalar)).expect("below n");

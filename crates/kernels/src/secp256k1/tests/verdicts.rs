@@ -1,17 +1,17 @@
-//! Random signatures, good and spoiled, and the shapes of batches.
+//! Random signatures, valid and damaged, in batches of every shape.
 
 use secp256k1 as library;
 
 use super::super::modular::Scalar;
-use super::{Backend, Claim, Noise, Scheme, assert_true, big, bytes_of, judge, order};
+use super::{Backend, Claim, Noise, Scheme, assert_true, big, bytes_of, judge};
 use crate::sha256;
 
-/// How many claims the random tests judge: 200,000 unless `SECP256K1_CLAIMS` says otherwise.
+/// The number of claims in the random tests: `SECP256K1_CLAIMS`, or 200,000.
 fn claim_count() -> usize {
     std::env::var("SECP256K1_CLAIMS").map_or(200_000, |count| count.parse().expect("a number"))
 }
 
-/// What libsecp256k1 says, with a high s put right first: it refuses those, we leave it to callers.
+/// The verdict of libsecp256k1 after s is made low: it rejects a high s, the kernel leaves that to callers.
 fn library_accepts_ecdsa(claim: &Claim) -> bool {
     let Ok(mut signature) = library::ecdsa::Signature::from_compact(&claim.signature) else {
         return false;
@@ -21,7 +21,7 @@ fn library_accepts_ecdsa(claim: &Claim) -> bool {
     library::ecdsa::verify(&signature, library::Message::from_digest(claim.hash), &key).is_ok()
 }
 
-/// A key pair of the noise.
+/// A random key pair.
 fn pair(noise: &mut Noise) -> library::Keypair {
     library::Keypair::from_secret_bytes(bytes_of(&noise.scalar())).expect("from 1 to n − 1")
 }
@@ -37,8 +37,8 @@ fn swap_halves(signature: &[u8; 64]) -> [u8; 64] {
     swapped
 }
 
-/// One good ECDSA signature and what becomes of it: as it is, with its other s, with a flipped bit in
-/// each part, with another key, with its halves swapped.
+/// A valid ECDSA signature and variants of it: with the other s, with a flipped bit in each part, with
+/// another key, with its halves swapped.
 fn ecdsa_claims(noise: &mut Noise) -> [Claim; 7] {
     let (pair, hash) = (pair(noise), noise.bytes());
     let message = library::Message::from_digest(hash);
@@ -101,7 +101,7 @@ fn claims_of(scheme: Scheme, noise: &mut Noise) -> [Claim; 7] {
     }
 }
 
-/// Judges `count` claims in batches of uneven sizes; about one undecided in a million is by chance.
+/// Verifies `count` claims in batches of uneven sizes; about one in a million is undecided by chance.
 fn lanes_agree_with_the_library(scheme: Scheme, seed: u64, count: usize) {
     let mut noise = Noise::new(seed);
     let (mut judged, mut undecided) = (0, 0);
@@ -196,15 +196,4 @@ fn cached_and_other_keys_may_be_mixed() {
     let mut verdicts = vec![super::Verdict::Undecided; items.len()];
     super::verify_ecdsa_many(&items, &mut verdicts);
     assert_eq!(assert_true(&verdicts, &claims, "mixed"), 0);
-}
-
-#[test]
-fn low_s_ends_at_half_the_order() {
-    let signature = |s| {
-        let mut signature = [1; 64];
-        signature[32..].copy_from_slice(&bytes_of(&s));
-        signature
-    };
-    assert!(super::super::has_low_s(&signature(order() / 2u8)));
-    assert!(!super::super::has_low_s(&signature(order() / 2u8 + 1u8)));
 }
