@@ -6,7 +6,7 @@ use wireproof::codec::car::{self, Block, Blocks, HashProof, Options, StreamReade
 use wireproof::codec::{Cid, CidRef, cbor};
 use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 
-use crate::made::{self, Dice};
+use crate::made::Dice;
 
 #[test]
 fn real_repositories_have_the_blocks_that_the_manifest_states() {

@@ -8,8 +8,6 @@ use wireproof::codec::cid::Codec;
 use wireproof::codec::{Cid, CidRef, json};
 use wireproof_conformance::{Manifest, fixtures};
 
-use crate::made;
-
 #[test]
 fn every_codec_fixture_is_accepted_and_written_back_under_its_cid() {
     let data = fixtures!(Captures);

@@ -1,25 +1,23 @@
 //! The JSON form of DAG-CBOR values (AT Protocol data model): links as `{"$link": "b…"}`, bytes as
 //! `{"$bytes": "…"}` in base64.
 //!
-//! Reading is strict where a second reading would differ: no key twice, `$link` and `$bytes` alone in
-//! their object, links in the blessed text form, at most [`MAX_DEPTH`]
-//! containers inside each other. Base64 is taken with padding and without; none is written. A number
-//! with a fraction of zero is an integer, and must fit one.
+//! Reading is strict where readers could differ: no duplicate keys, `$link` and `$bytes` alone in their
+//! object, links in the blessed text form, at most [`MAX_DEPTH`] containers inside each other. Base64 is
+//! read with or without padding, and written without. A number with a zero fraction is an integer, and
+//! must fit 64 bits with a sign.
 //!
 //! JSON itself is read and written by `serde_json`.
 
 use std::fmt;
 
-use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
-use data_encoding::{BASE64, BASE64_NOPAD};
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
+use serde::ser::{Error as _, Serialize, Serializer};
 
-use crate::cbor::{MAX_DEPTH, Map, Value, WideInteger};
+use crate::cbor::{Arena, Bytes, MAX_DEPTH, Map, Value, WideInteger, decode_base64};
 use crate::cid::Cid;
 
-/// Why text is not the JSON of a value: the rule, the line and the column.
+/// Why text is not the JSON form of a value: the rule, the line and the column.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct JsonError(#[from] serde_json::Error);
@@ -45,17 +43,17 @@ pub fn encode(value: &Value<'_>) -> Result<String, JsonError> {
 ///
 /// ```
 /// use wireproof_codec::{cbor::Value, json};
-/// let arena = bumpalo::Bump::new();
+/// let arena = wireproof_codec::cbor::Arena::new();
 /// assert_eq!(json::decode(r#"{"$bytes":"aGkhPw=="}"#, &arena).unwrap(), Value::Bytes(b"hi!?"));
 /// ```
-pub fn decode<'a>(text: &str, arena: &'a Bump) -> Result<Value<'a>, JsonError> {
+pub fn decode<'a>(text: &str, arena: &'a Arena) -> Result<Value<'a>, JsonError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Item { arena, depth: 0 }.deserialize(&mut deserializer)?;
+    let value = ItemSeed { arena, depth: 0 }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
 
-/// A value that `serde` writes in the JSON form.
+/// A value that serde serializes in the JSON form.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<'v, 'a>(pub &'v Value<'a>);
 
@@ -70,18 +68,12 @@ impl Serialize for Json<'_, '_> {
             Value::Float(float) if float.is_finite() => serializer.serialize_f64(*float),
             Value::Float(_) => Err(S::Error::custom("a float that is not finite has no JSON form")),
             Value::Text(text) => serializer.serialize_str(text),
-            Value::Bytes(bytes) => single(serializer, BYTES, &BASE64_NOPAD.encode(bytes)),
-            Value::Link(cid) => single(serializer, LINK, &cid.to_string()),
+            Value::Bytes(bytes) => Bytes(bytes).serialize(serializer),
+            Value::Link(cid) => cid.serialize(serializer),
             Value::Array(items) => serializer.collect_seq(items.iter().map(Json)),
             Value::Map(map) => write_map(serializer, *map),
         }
     }
-}
-
-fn single<S: Serializer>(serializer: S, key: &str, text: &str) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(1))?;
-    map.serialize_entry(key, text)?;
-    map.end()
 }
 
 fn write_map<S: Serializer>(serializer: S, map: Map<'_>) -> Result<S::Ok, S::Error> {
@@ -91,15 +83,15 @@ fn write_map<S: Serializer>(serializer: S, map: Map<'_>) -> Result<S::Ok, S::Err
     serializer.collect_map(map.iter().map(|(key, value)| (key, Json(value))))
 }
 
-/// One item of the text, to be made in the arena.
+/// Reads one item of the text into the arena.
 #[derive(Clone, Copy)]
-struct Item<'a> {
-    arena: &'a Bump,
+struct ItemSeed<'a> {
+    arena: &'a Arena,
     /// Containers around it.
     depth: u32,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ItemSeed<'a> {
     fn inside<E: de::Error>(self) -> Result<Self, E> {
         if self.depth == MAX_DEPTH {
             return Err(E::custom(format_args!("nested deeper than {MAX_DEPTH} levels")));
@@ -108,7 +100,7 @@ impl<'a> Item<'a> {
     }
 }
 
-impl<'de, 'a> DeserializeSeed<'de> for Item<'a> {
+impl<'de, 'a> DeserializeSeed<'de> for ItemSeed<'a> {
     type Value = Value<'a>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value<'a>, D::Error> {
@@ -116,7 +108,7 @@ impl<'de, 'a> DeserializeSeed<'de> for Item<'a> {
     }
 }
 
-impl<'de, 'a> Visitor<'de> for Item<'a> {
+impl<'de, 'a> Visitor<'de> for ItemSeed<'a> {
     type Value = Value<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -162,20 +154,20 @@ impl<'de, 'a> Visitor<'de> for Item<'a> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value<'a>, A::Error> {
         let inside = self.inside()?;
-        let mut made = ArenaVec::new_in(self.arena);
+        let mut array = ArenaVec::new_in(self.arena);
         while let Some(item) = items.next_element_seed(inside)? {
-            made.push(item);
+            array.push(item);
         }
-        Ok(Value::Array(made.into_bump_slice()))
+        Ok(Value::Array(array.into_bump_slice()))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value<'a>, A::Error> {
         let inside = self.inside()?;
-        let mut made = ArenaVec::new_in(self.arena);
-        while let Some(key) = entries.next_key_seed(Key(self.arena))? {
-            made.push((key, entries.next_value_seed(inside)?));
+        let mut object = ArenaVec::new_in(self.arena);
+        while let Some(key) = entries.next_key_seed(JsonKey(self.arena))? {
+            object.push((key, entries.next_value_seed(inside)?));
         }
-        let map = Map::from_entries(made.into_bump_slice_mut()).map_err(de::Error::custom)?;
+        let map = Map::from_entries(object.into_bump_slice_mut()).map_err(de::Error::custom)?;
         if let Some(link) = map.get(LINK) {
             return read_link(map, link, self.arena).map_err(de::Error::custom);
         }
@@ -186,9 +178,9 @@ impl<'de, 'a> Visitor<'de> for Item<'a> {
     }
 }
 
-struct Key<'a>(&'a Bump);
+struct JsonKey<'a>(&'a Arena);
 
-impl<'de, 'a> DeserializeSeed<'de> for Key<'a> {
+impl<'de, 'a> DeserializeSeed<'de> for JsonKey<'a> {
     type Value = &'a str;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<&'a str, D::Error> {
@@ -196,7 +188,7 @@ impl<'de, 'a> DeserializeSeed<'de> for Key<'a> {
     }
 }
 
-impl<'a> Visitor<'_> for Key<'a> {
+impl<'a> Visitor<'_> for JsonKey<'a> {
     type Value = &'a str;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,16 +200,15 @@ impl<'a> Visitor<'_> for Key<'a> {
     }
 }
 
-fn read_link<'a>(map: Map<'a>, link: &Value<'a>, arena: &'a Bump) -> Result<Value<'a>, String> {
+fn read_link<'a>(map: Map<'a>, link: &Value<'a>, arena: &'a Arena) -> Result<Value<'a>, String> {
     let text = alone(map, link, LINK)?;
     let cid: Cid = text.parse().map_err(|error| format!("{LINK}: {error}"))?;
     Ok(Value::Link(arena.alloc(cid).as_cid_ref()))
 }
 
-fn read_bytes<'a>(map: Map<'a>, bytes: &Value<'a>, arena: &'a Bump) -> Result<Value<'a>, String> {
-    let text = alone(map, bytes, BYTES)?.as_bytes();
-    let encoding = if text.last() == Some(&b'=') { BASE64 } else { BASE64_NOPAD };
-    let bytes = encoding.decode(text).map_err(|error| format!("{BYTES}: {error}"))?;
+fn read_bytes<'a>(map: Map<'a>, bytes: &Value<'a>, arena: &'a Arena) -> Result<Value<'a>, String> {
+    let text = alone(map, bytes, BYTES)?;
+    let bytes = decode_base64(text).map_err(|error| format!("{BYTES}: {error}"))?;
     Ok(Value::Bytes(arena.alloc_slice_copy(&bytes)))
 }
 
@@ -240,13 +231,13 @@ mod tests {
     use crate::cbor;
     use crate::cid::Codec;
 
-    fn refusal(text: &str) -> String {
-        decode(text, &Bump::new()).map(drop).unwrap_err().to_string()
+    fn rejection(text: &str) -> String {
+        decode(text, &Arena::new()).map(drop).unwrap_err().to_string()
     }
 
     #[test]
     fn links_bytes_and_numbers_read_both_ways() {
-        let arena = Bump::new();
+        let arena = Arena::new();
         let cid = Cid::of(Codec::Raw, b"blob");
         let text = format!(
             r#"{{"a":[1,-2,null,true,"x"],"b":{{"$bytes":"AP8"}},"c":{{"$link":"{cid}"}}}}"#
@@ -259,7 +250,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_kind() {
-        let arena = Bump::new();
+        let arena = Arena::new();
         let read = |text| decode(text, &arena).unwrap();
         assert_eq!(read("123.0"), Value::Integer(123));
         assert_eq!(read("-1e3"), Value::Integer(-1000));
@@ -271,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_second_reading_could_take_otherwise_is_refused() {
+    fn ambiguous_json_is_rejected() {
         let cases = [
             (r#"{"a":1,"a":2}"#, "occurs twice"),
             (r#"{"$link":"x","y":1}"#, "only key"),
@@ -288,25 +279,25 @@ mod tests {
             ("1e999", "number"),
         ];
         for (text, reason) in cases {
-            let refusal = refusal(text);
-            assert!(refusal.contains(reason), "{text}: {refusal}");
+            let rejection = rejection(text);
+            assert!(rejection.contains(reason), "{text}: {rejection}");
         }
     }
 
     #[test]
     fn nesting_is_bounded_as_in_the_bytes() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(decode(&nested(64), &Bump::new()).is_ok());
-        assert!(refusal(&nested(65)).contains("64 levels"));
+        assert!(decode(&nested(64), &Arena::new()).is_ok());
+        assert!(rejection(&nested(65)).contains("64 levels"));
         let bomb = std::thread::Builder::new().stack_size(1 << 20);
-        let bomb = bomb.spawn(|| refusal(&"[".repeat(10_000_000))).unwrap();
+        let bomb = bomb.spawn(|| rejection(&"[".repeat(10_000_000))).unwrap();
         assert!(bomb.join().unwrap().contains("64 levels"));
     }
 
     #[test]
-    fn values_that_would_read_back_otherwise_have_no_json() {
+    fn values_that_would_read_back_as_others_have_no_json_form() {
         let link = [("$link", Value::Null)];
-        let arena = Bump::new();
+        let arena = Arena::new();
         let map = Map::from_entries(arena.alloc_slice_copy(&link)).unwrap();
         assert!(encode(&Value::Map(map)).is_err());
         assert!(encode(&Value::Float(f64::NAN)).is_err());
@@ -314,12 +305,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn canonical_bytes_survive_the_way_through_json(
+        fn canonical_bytes_survive_the_round_trip_through_json(
             numbers in proptest::collection::vec(any::<i64>(), 0..6),
             bytes in proptest::collection::vec(any::<u8>(), 0..50),
             text in ".{0,20}",
         ) {
-            let arena = Bump::new();
+            let arena = Arena::new();
             let cid = Cid::of(Codec::DagCbor, &bytes);
             let numbers: Vec<_> = numbers.into_iter().map(Value::Integer).collect();
             let mut entries = [

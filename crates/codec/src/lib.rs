@@ -1,12 +1,12 @@
-//! The content-addressed formats: CID, DAG-CBOR and CAR v1. Bytes become borrowed values and values
-//! become bytes; what is not canonical is refused with the rule and the place.
+//! The content-addressed formats: CID, DAG-CBOR and CAR v1. Bytes are decoded to borrowed values and
+//! values are encoded to bytes; input that is not canonical is rejected with the rule and the offset.
 //!
-//! | module | question it answers |
+//! | module | content |
 //! |---|---|
-//! | [`cid`] | which block does this identifier name? |
-//! | [`cbor`] | what do these DAG-CBOR bytes say, if they are canonical? |
-//! | [`json`] | how does that read as JSON, and back? |
-//! | [`car`] | which blocks are in this archive, and is each what its CID claims? |
+//! | [`cid`] | content identifiers |
+//! | [`cbor`] | canonical DAG-CBOR: validation, values, typed records through serde |
+//! | [`json`] | the JSON form of DAG-CBOR values |
+//! | [`car`] | archives of blocks, each checked against its CID |
 //!
 //! ```
 //! use wireproof_codec::cid::{Cid, Codec};
@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! No protocol is known here, nothing is read from a file or a clock, and no input can make the code
-//! panic, recurse past a stated bound, or take memory out of proportion to its length.
+//! This crate implements no protocol and does no input or output. No input makes it panic, recurse past a
+//! stated bound, or allocate out of proportion to the input's length.
 
 #![forbid(unsafe_code)]
 
@@ -35,3 +35,16 @@ pub mod cid;
 pub mod json;
 
 pub use cid::{AnyCid, Cid, CidRef};
+
+/// Errors can be boxed, sent to other threads, and kept.
+#[cfg(test)]
+const _: () = {
+    const fn assert_error<E: std::error::Error + Send + Sync + 'static>() {}
+    assert_error::<cbor::DecodeError>();
+    assert_error::<cbor::EncodeError>();
+    assert_error::<cbor::SerdeError>();
+    assert_error::<json::JsonError>();
+    assert_error::<car::CarError>();
+    assert_error::<car::StreamError>();
+    assert_error::<cid::CidTextError>();
+};

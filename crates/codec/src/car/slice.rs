@@ -1,23 +1,22 @@
-//! Reading an archive that lies in memory, without copying a block.
+//! Reading an archive from memory without copying blocks.
 
 use kernels::sha256::{self, Digest};
 use kernels::varint::{self, VarintError};
 
-use super::Options;
-use super::error::{CarError, CarFault, fail};
-use super::header::{self, Roots};
+use super::{CarError, CarFault, Options, fail};
+use crate::cbor::{DecodeError, KeyOrder, Reader};
 use crate::cid::CidRef;
 
 /// A block of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block<'a> {
-    /// The identifier that stands beside the data.
+    /// The identifier stored with the data.
     pub cid: CidRef<'a>,
     /// The data.
     pub data: &'a [u8],
     /// Bytes from the start of the archive to the block's length prefix.
     pub offset: u64,
-    /// What is known of the data being what `cid` names.
+    /// Whether the data is proved to match `cid`.
     pub proof: HashProof,
 }
 
@@ -29,31 +28,31 @@ impl Block<'_> {
     }
 }
 
-/// What is known of a block's data being what its CID names.
+/// Whether a block's data is proved to match its CID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashProof {
-    /// The SHA-256 was computed and is the one in the CID.
+    /// The SHA-256 was computed and matches the CID.
     Checked,
     /// The caller chose to trust the archive.
     Trusted,
-    /// The CID names another hash function than SHA-256, or another length of digest than its 32
-    /// bytes; nothing is proved.
+    /// The CID uses another hash function than SHA-256, or a digest of other than 32 bytes; nothing is
+    /// proved.
     UnknownHash,
 }
 
 /// An archive, read whole.
 #[derive(Clone, Debug)]
 pub struct Car<'a> {
-    /// The roots that the header names.
+    /// The roots in the header.
     pub roots: Roots<'a>,
-    /// The blocks in the order in which they stand.
+    /// The blocks in order.
     pub blocks: Vec<Block<'a>>,
 }
 
 /// Reads a whole archive.
 ///
 /// # Errors
-/// At the first part that breaks a rule or a bound, or whose hash is wrong.
+/// At the first part that breaks a rule or a limit, or does not match its hash.
 ///
 /// ```
 /// use wireproof_codec::{Cid, car, cid::Codec};
@@ -74,15 +73,14 @@ pub fn read<'a>(archive: &'a [u8], options: &Options) -> Result<Car<'a>, CarErro
     Ok(Car { roots, blocks: blocks.collect::<Result<_, _>>()? })
 }
 
-/// The blocks of an archive, one by one. Hashes are checked a batch at a time, ahead of what is
-/// handed over.
+/// Iterates over the blocks of an archive. Hashes are checked in batches, ahead of the iteration.
 #[derive(Clone, Debug)]
 pub struct Blocks<'a> {
     sections: Sections<'a>,
     trust_hashes: bool,
-    /// Blocks that are split off and checked, in reverse.
+    /// Blocks that are read and checked, in reverse order.
     ready: Vec<Block<'a>>,
-    /// The fault to report when `ready` is used up.
+    /// The error to report after `ready`.
     fault: Option<CarError>,
 }
 
@@ -90,14 +88,14 @@ impl<'a> Blocks<'a> {
     /// Reads the header of `archive`.
     ///
     /// # Errors
-    /// If the header breaks a rule or a bound.
+    /// If the header breaks a rule or a limit.
     pub fn new(archive: &'a [u8], options: &Options) -> Result<Self, CarError> {
         let sections = Sections::new(archive, options)?;
         let trust_hashes = options.trust_hashes;
         Ok(Self { sections, trust_hashes, ready: Vec::new(), fault: None })
     }
 
-    /// The roots that the header names.
+    /// The roots in the header.
     pub fn roots(&self) -> Roots<'a> {
         self.sections.roots
     }
@@ -137,13 +135,13 @@ impl<'a> Iterator for Blocks<'a> {
     }
 }
 
-/// Blocks that share the lanes of the hash. More fill the lanes no better.
+/// Blocks hashed together. More do not fill the lanes better.
 const BATCH: usize = 256;
 
-/// Compares the SHA-256 of each block with its CID, many at a time, and notes the proof.
+/// Compares the SHA-256 of each block with its CID, many at a time, and sets [`Block::proof`].
 ///
 /// # Errors
-/// At the first block whose data is not what its CID names.
+/// At the first block whose data does not match its CID.
 pub fn check_hashes(blocks: &mut [Block<'_>]) -> Result<(), CarError> {
     let mut messages: [&[u8]; BATCH] = [&[]; BATCH];
     let mut digests: [Digest; BATCH] = [[0; 32]; BATCH];
@@ -164,7 +162,7 @@ pub fn check_hashes(blocks: &mut [Block<'_>]) -> Result<(), CarError> {
     Ok(())
 }
 
-/// The blocks of an archive, split but not hashed, whatever the options say: every block's proof is
+/// Iterates over the blocks of an archive without hashing them, whatever the options say: every proof is
 /// [`HashProof::Trusted`]. For callers that hash the blocks of several archives together.
 #[derive(Clone, Debug)]
 pub struct Sections<'a> {
@@ -181,25 +179,25 @@ impl<'a> Sections<'a> {
     /// Reads the header of `archive`.
     ///
     /// # Errors
-    /// If the header breaks a rule or a bound.
+    /// If the header breaks a rule or a limit.
     pub fn new(archive: &'a [u8], options: &Options) -> Result<Self, CarError> {
         if archive.len() as u64 > options.max_total_bytes {
             return fail(0, CarFault::TotalLimit(options.max_total_bytes));
         }
         let limit = options.max_header_bytes;
         let (header, offset) = section(archive, 0, limit, CarFault::HeaderLimit(limit))?;
-        let roots = header::read(header, (offset - header.len()) as u64)?;
+        let roots = read_header(header, (offset - header.len()) as u64)?;
         let (max_block_bytes, max_blocks) = (options.max_block_bytes, options.max_blocks);
         Ok(Self { roots, archive, offset, max_block_bytes, max_blocks, seen: 0 })
     }
 
-    /// The roots that the header names.
+    /// The roots in the header.
     pub fn roots(&self) -> Roots<'a> {
         self.roots
     }
 
-    // Inlined with what it calls: as functions of their own they hand their results through memory,
-    // and a validated frame of eight blocks takes 1.05 times as long.
+    // Inlined with its callees: as calls they return their results through memory, and validating a frame
+    // of eight blocks takes 1.05 times as long.
     #[inline(always)]
     fn block(&mut self) -> Result<Block<'a>, CarError> {
         let start = self.offset;
@@ -216,7 +214,7 @@ impl<'a> Sections<'a> {
         Ok(Block { cid, data, offset: start as u64, proof: HashProof::Trusted })
     }
 
-    /// Reads no further.
+    /// Ends the iteration.
     fn end(&mut self) {
         self.offset = self.archive.len();
     }
@@ -259,4 +257,71 @@ fn section(
         Some(section) => Ok((section, body + section.len())),
         None => fail(start as u64, CarFault::Truncated),
     }
+}
+
+/// The root links of an archive, in order; possibly none.
+#[derive(Clone, Copy, Debug)]
+pub struct Roots<'a> {
+    /// The items of the root array, each checked to be a link.
+    items: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Roots<'a> {
+    /// The number of roots.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no roots.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The first root: the commit, in a repository's archive.
+    pub fn first(&self) -> Option<CidRef<'a>> {
+        self.iter().next()
+    }
+
+    /// The roots in order.
+    pub fn iter(&self) -> impl Iterator<Item = CidRef<'a>> + use<'a> {
+        let mut reader = Reader::new(self.items);
+        (0..self.len).map(move |_| reader.link().expect("checked when the header was read"))
+    }
+}
+
+/// Reads the header, which is at `offset` of the archive.
+pub(super) fn read_header(header: &[u8], offset: u64) -> Result<Roots<'_>, CarError> {
+    match header_fields(header) {
+        Ok((Some(roots), Some(1))) => Ok(roots),
+        Ok((_, Some(version))) if version != 1 => fail(offset, CarFault::Version(version)),
+        Ok(_) => fail(offset, CarFault::HeaderField),
+        Err(error) => fail(offset, CarFault::Header(error)),
+    }
+}
+
+type HeaderFields<'a> = (Option<Roots<'a>>, Option<i64>);
+
+fn header_fields(header: &[u8]) -> Result<HeaderFields<'_>, DecodeError> {
+    let mut reader = Reader::new(header);
+    let (mut roots, mut version) = (None, None);
+    let mut keys = KeyOrder::new();
+    for _ in 0..reader.map()? {
+        match reader.key(&mut keys)? {
+            "roots" => roots = Some(read_roots(&mut reader)?),
+            "version" => version = Some(reader.integer()?),
+            _ => reader.skip()?,
+        }
+    }
+    reader.finish()?;
+    Ok((roots, version))
+}
+
+fn read_roots<'a>(reader: &mut Reader<'a>) -> Result<Roots<'a>, DecodeError> {
+    let len = reader.array()?;
+    let items = reader.rest();
+    for _ in 0..len {
+        reader.link()?;
+    }
+    Ok(Roots { items, len })
 }

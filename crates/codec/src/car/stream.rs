@@ -5,28 +5,26 @@ use std::io::{self, BufReader, Read};
 use kernels::sha256;
 use kernels::varint;
 
-use super::Options;
-use super::error::{CarError, CarFault};
-use super::header::{self, Roots};
-use super::slice::HashProof;
+use super::slice::{HashProof, Roots, read_header};
+use super::{CarError, CarFault, Options};
 use crate::cid::CidRef;
 
 /// A block that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedBlock {
-    /// The CID and, behind it, the data.
+    /// The CID, then the data.
     body: Vec<u8>,
     cid_len: usize,
     /// Bytes from the start of the archive to the block's length prefix.
     pub offset: u64,
-    /// What is known of the data being what the CID names.
+    /// Whether the data is proved to match the CID.
     pub proof: HashProof,
 }
 
 impl OwnedBlock {
-    /// The identifier that stands beside the data.
+    /// The identifier stored with the data.
     pub fn cid(&self) -> CidRef<'_> {
-        CidRef::from_bytes(&self.body[..self.cid_len]).expect("parsed when the block was read")
+        CidRef::from_bytes(&self.body[..self.cid_len]).expect("checked when the block was read")
     }
 
     /// The data.
@@ -46,10 +44,10 @@ pub enum StreamError {
     Io(#[from] io::Error),
 }
 
-/// Reads an archive from `R`, block by block. It holds the header, 64 KiB of blocks, and one block
-/// more, whatever the archive's length; no stated length is allocated before its bytes arrive.
+/// Reads an archive from `R`, block by block. It holds the header, 64 KiB of blocks and one more block,
+/// whatever the archive's length; memory is allocated as bytes arrive, not as lengths are stated.
 ///
-/// Ends after the first error.
+/// The iteration ends after the first error.
 #[derive(Debug)]
 pub struct StreamReader<R> {
     source: BufReader<R>,
@@ -60,9 +58,9 @@ pub struct StreamReader<R> {
     offset: u64,
     /// Blocks read so far.
     seen: u64,
-    /// Blocks that are read and checked, in reverse.
+    /// Blocks that are read and checked, in reverse order.
     ready: Vec<OwnedBlock>,
-    /// The fault to report when `ready` is used up.
+    /// The error to report after `ready`.
     fault: Option<StreamError>,
     ended: bool,
 }
@@ -71,7 +69,7 @@ impl<R: Read> StreamReader<R> {
     /// Reads the header from `source`.
     ///
     /// # Errors
-    /// If the header breaks a rule or a bound, or the stream fails.
+    /// If the header breaks a rule or a limit, or the stream fails.
     pub fn new(source: R, options: &Options) -> Result<Self, StreamError> {
         let mut reader = Self {
             source: BufReader::new(source),
@@ -89,14 +87,14 @@ impl<R: Read> StreamReader<R> {
             return Err(fault(0, CarFault::Truncated));
         };
         reader.header_offset = reader.offset - header.len() as u64;
-        header::read(&header, reader.header_offset)?;
+        read_header(&header, reader.header_offset)?;
         reader.header = header;
         Ok(reader)
     }
 
-    /// The roots that the header names.
+    /// The roots in the header.
     pub fn roots(&self) -> Roots<'_> {
-        header::read(&self.header, self.header_offset).expect("read when the stream was opened")
+        read_header(&self.header, self.header_offset).expect("checked when the stream was opened")
     }
 
     fn refill(&mut self) {
@@ -216,5 +214,5 @@ fn fault(offset: u64, fault: CarFault) -> StreamError {
     StreamError::Car(CarError { offset, fault })
 }
 
-/// Bytes of blocks that are read ahead so that their hashes share the lanes.
+/// Bytes of blocks that are read ahead and hashed together.
 const BATCH_BYTES: usize = 64 << 10;

@@ -18,7 +18,7 @@ fn block(data: &[u8]) -> (Cid, Vec<u8>) {
     (Cid::of(Codec::DagCbor, data), data.to_vec())
 }
 
-/// A source that gives one byte at a time and is interrupted between them.
+/// A source that returns one byte at a time and is interrupted in between.
 struct Trickle<'a> {
     bytes: &'a [u8],
     interrupted: bool,
@@ -73,7 +73,7 @@ fn by_stream(source: impl Read, options: &Options) -> Outcome {
     (seen, None)
 }
 
-/// Reads by every reader, sees that they agree, and answers what they say.
+/// Reads by every reader, asserts that they agree, and returns the result.
 fn read_by_all(bytes: &[u8], options: &Options) -> Outcome {
     let outcome = by_slice(bytes, options);
     assert_eq!(by_stream(bytes, options), outcome, "stream against slice");
@@ -89,7 +89,7 @@ fn fault_of(bytes: &[u8], options: &Options) -> (u64, CarFault) {
 }
 
 #[test]
-fn blocks_come_back_in_order_with_their_hashes_checked() {
+fn blocks_are_read_in_order_with_their_hashes_checked() {
     let blocks: Vec<_> = (0..300u16).map(|n| block(&vec![n as u8; usize::from(n)])).collect();
     let bytes = archive(&blocks);
     let (seen, error) = read_by_all(&bytes, &Options::default());
@@ -105,7 +105,7 @@ fn blocks_come_back_in_order_with_their_hashes_checked() {
 }
 
 #[test]
-fn a_wrong_block_is_refused_wherever_it_stands_and_what_came_before_is_given() {
+fn a_wrong_block_is_rejected_at_any_position_after_the_blocks_before_it() {
     for at in [0, 1, 127, 128, 129, 199] {
         let mut blocks: Vec<_> = (0..200u8).map(|n| block(&[n; 50])).collect();
         blocks[at].1[3] ^= 1;
@@ -121,7 +121,7 @@ fn a_wrong_block_is_refused_wherever_it_stands_and_what_came_before_is_given() {
 }
 
 #[test]
-fn a_cut_between_blocks_is_a_shorter_archive_and_any_other_is_refused() {
+fn a_cut_between_blocks_is_a_shorter_archive_and_any_other_cut_is_rejected() {
     let blocks = [block(b"one"), block(b""), block(&[7; 300])];
     let bytes = archive(&blocks);
     let mut ends = vec![59];
@@ -164,7 +164,7 @@ fn headers_are_canonical_version_one_with_any_number_of_roots() {
 }
 
 #[test]
-fn lengths_that_lie_are_refused_without_being_reserved() {
+fn false_lengths_are_rejected_without_being_allocated() {
     let header = archive(&[]);
     let with = |tail: &[u8]| [&header, tail].concat();
     let options = Options::default();
@@ -179,16 +179,16 @@ fn lengths_that_lie_are_refused_without_being_reserved() {
 }
 
 #[test]
-fn each_bound_is_an_error_that_names_it() {
+fn each_limit_is_reported_by_its_own_error() {
     let bytes = archive(&[block(b"one"), block(b"two")]);
-    let bound = |change: fn(&mut Options)| {
+    let limit_fault = |change: fn(&mut Options)| {
         let mut options = Options::default();
         change(&mut options);
         fault_of(&bytes, &options).1
     };
-    assert_eq!(bound(|o| o.max_header_bytes = 57), CarFault::HeaderLimit(57));
-    assert_eq!(bound(|o| o.max_block_bytes = 38), CarFault::BlockLimit(38));
-    assert_eq!(bound(|o| o.max_blocks = 1), CarFault::BlockCountLimit(1));
+    assert_eq!(limit_fault(|o| o.max_header_bytes = 57), CarFault::HeaderLimit(57));
+    assert_eq!(limit_fault(|o| o.max_block_bytes = 38), CarFault::BlockLimit(38));
+    assert_eq!(limit_fault(|o| o.max_blocks = 1), CarFault::BlockCountLimit(1));
     let options = Options { max_total_bytes: bytes.len() as u64 - 1, ..Options::default() };
     assert_eq!(
         read(&bytes, &options).unwrap_err().fault,
@@ -201,7 +201,7 @@ fn each_bound_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_block_under_a_foreign_hash_is_given_unproved_and_never_under_a_blessed_cid() {
+fn a_block_under_a_foreign_hash_is_returned_unproved_and_never_under_a_blessed_cid() {
     let mut bytes = archive(&[block(b"one")]);
     let identity = [0x01, 0x55, 0x00, 0x02, b'h', b'i'];
     bytes.push(identity.len() as u8 + 2);

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use kernels::varint;
 
-use super::header;
+use crate::cbor::Encoder;
 use crate::cid::Cid;
 
 /// Writes an archive to `W`, block by block, in the order given.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// Scratch for the part in front of a block's data.
+    /// Buffer for the bytes before a block's data.
     prefix: Vec<u8>,
 }
 
@@ -22,14 +22,14 @@ impl<W: Write> Writer<W> {
     /// If `out` fails.
     pub fn new(out: W, roots: &[Cid]) -> io::Result<Self> {
         let mut writer = Self { out, prefix: Vec::new() };
-        let header = header::encode(roots);
+        let header = encode_header(roots);
         varint::write(header.len() as u64, &mut writer.prefix);
         writer.out.write_all(&writer.prefix)?;
         writer.out.write_all(&header)?;
         Ok(writer)
     }
 
-    /// Writes a block. The caller answers for `data` being what `cid` names.
+    /// Writes a block. The caller guarantees that `data` matches `cid`.
     ///
     /// # Errors
     /// If the output fails.
@@ -45,4 +45,15 @@ impl<W: Write> Writer<W> {
     pub fn into_inner(self) -> W {
         self.out
     }
+}
+
+/// The header of an archive with these roots.
+fn encode_header(roots: &[Cid]) -> Vec<u8> {
+    let mut header = Encoder::new();
+    header.map(2).text("roots").array(roots.len());
+    for root in roots {
+        header.link(root.as_cid_ref());
+    }
+    header.text("version").integer(1);
+    header.into_bytes()
 }

@@ -1,14 +1,14 @@
-//! How much of each kind an item holds: the measure by which decoders prove equal work.
+//! Counting the items of each kind, by which decoders in benchmarks prove that they did the same work.
 
 use std::cell::Cell;
 
 use super::error::DecodeError;
-use super::item::Refusal;
+use super::item::ItemError;
 use super::scan::{self, Sink};
 use super::value::{Value, WideInteger};
 use crate::cid::CidRef;
 
-/// How much of each kind there is in an item and everything inside it.
+/// The numbers of items of each kind in an item and everything inside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ItemCounts {
     /// Maps.
@@ -36,7 +36,7 @@ pub struct ItemCounts {
 }
 
 impl ItemCounts {
-    /// Adds what is in `value`.
+    /// Adds the items of `value`.
     pub fn add(&mut self, value: &Value<'_>) {
         match value {
             Value::Null => self.nulls += 1,
@@ -63,23 +63,23 @@ impl ItemCounts {
     }
 }
 
-/// Checks that `input` is exactly one canonical item and adds what is in it to `counts`.
+/// Checks that `input` is exactly one canonical item and adds its items to `counts`.
 ///
 /// # Errors
-/// If it is not; `counts` is then as it was.
+/// If it is not; `counts` is then unchanged.
 pub fn count(input: &[u8], counts: &mut ItemCounts) -> Result<(), DecodeError> {
-    let tally = Cell::new(*counts);
-    scan::whole(input, Counting(&tally), &mut ())?;
-    *counts = tally.get();
+    let cell = Cell::new(*counts);
+    scan::whole(input, Counting(&cell), &mut ())?;
+    *counts = cell.get();
     Ok(())
 }
 
 #[derive(Clone, Copy)]
-struct Counting<'t>(&'t Cell<ItemCounts>);
+struct Counting<'c>(&'c Cell<ItemCounts>);
 
 impl Counting<'_> {
     #[inline]
-    fn note(self, change: impl FnOnce(&mut ItemCounts)) {
+    fn update(self, change: impl FnOnce(&mut ItemCounts)) {
         let mut counts = self.0.get();
         change(&mut counts);
         self.0.set(counts);
@@ -89,36 +89,36 @@ impl Counting<'_> {
 impl<'a> Sink<'a> for Counting<'_> {
     type Slot = ();
     fn integer(self, _: &mut (), _: i64) {
-        self.note(|counts| counts.integers += 1);
+        self.update(|counts| counts.integers += 1);
     }
     fn wide_integer(self, _: &mut (), _: WideInteger) {
-        self.note(|counts| counts.integers += 1);
+        self.update(|counts| counts.integers += 1);
     }
     fn float(self, _: &mut (), _: f64) {
-        self.note(|counts| counts.floats += 1);
+        self.update(|counts| counts.floats += 1);
     }
     fn boolean(self, _: &mut (), _: bool) {
-        self.note(|counts| counts.booleans += 1);
+        self.update(|counts| counts.booleans += 1);
     }
     fn null(self, _: &mut ()) {
-        self.note(|counts| counts.nulls += 1);
+        self.update(|counts| counts.nulls += 1);
     }
     fn text(self, _: &mut (), text: &'a str) {
-        self.note(|counts| counts.text_bytes += text.len() as u64);
+        self.update(|counts| counts.text_bytes += text.len() as u64);
     }
     fn bytes(self, _: &mut (), bytes: &'a [u8]) {
-        self.note(|counts| counts.byte_string_bytes += bytes.len() as u64);
+        self.update(|counts| counts.byte_string_bytes += bytes.len() as u64);
     }
     fn link(self, _: &mut (), _: CidRef<'a>) {
-        self.note(|counts| counts.links += 1);
+        self.update(|counts| counts.links += 1);
     }
     fn array(
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
-        self.note(|counts| {
+        mut read: impl FnMut(usize, &mut ()) -> Result<(), ItemError>,
+    ) -> Result<(), ItemError> {
+        self.update(|counts| {
             counts.arrays += 1;
             counts.array_items += count as u64;
         });
@@ -128,15 +128,15 @@ impl<'a> Sink<'a> for Counting<'_> {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, Refusal>,
-    ) -> Result<(), Refusal> {
-        self.note(|counts| {
+        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, ItemError>,
+    ) -> Result<(), ItemError> {
+        self.update(|counts| {
             counts.maps += 1;
             counts.map_entries += count as u64;
         });
         (0..count).try_for_each(|at| {
             let key = read(at, slot)?;
-            self.note(|counts| counts.text_bytes += key.len() as u64);
+            self.update(|counts| counts.text_bytes += key.len() as u64);
             Ok(())
         })
     }

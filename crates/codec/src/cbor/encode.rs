@@ -1,4 +1,4 @@
-//! Writing canonical DAG-CBOR.
+//! Encoding to canonical DAG-CBOR.
 
 use super::value::{Map, Value, WideInteger};
 use super::{MAX_DEPTH, item};
@@ -6,6 +6,7 @@ use crate::cid::CidRef;
 
 /// Why a value has no canonical bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// NaN, an infinity or negative zero.
     #[error("a float must be finite and not negative zero")]
@@ -18,15 +19,15 @@ pub enum EncodeError {
 /// The canonical bytes of `value`.
 ///
 /// # Errors
-/// If `value` holds a float without canonical form, or is nested too deep to be decoded again.
+/// If `value` holds a float without canonical form, or is nested deeper than a decoder accepts.
 pub fn encode(value: &Value<'_>) -> Result<Vec<u8>, EncodeError> {
     let mut encoder = Encoder::new();
     encoder.value(value)?;
     Ok(encoder.into_bytes())
 }
 
-/// Appends items one by one, each in its canonical form. The caller of [`Encoder::map`] sees to the
-/// order of keys, and the caller of a container to its count.
+/// Appends items one by one, each in its canonical form. The caller is responsible for the order of map
+/// keys and for the counts of containers.
 ///
 /// ```
 /// use wireproof_codec::cbor::{Encoder, validate};
@@ -40,7 +41,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Starts with no bytes.
+    /// An encoder without bytes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -119,7 +120,7 @@ impl Encoder {
     /// Appends a value and everything in it.
     ///
     /// # Errors
-    /// As [`encode`]; the bytes so far are then of no use.
+    /// As [`encode`]; the bytes so far are then incomplete.
     pub fn value(&mut self, value: &Value<'_>) -> Result<&mut Self, EncodeError> {
         self.nested(value, 0)?;
         Ok(self)

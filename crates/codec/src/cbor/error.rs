@@ -12,20 +12,20 @@ pub struct DecodeError {
     pub reason: Reason,
 }
 
-/// A rule of DAG-CBOR, or of what a typed reader asked for.
+/// A rule of DAG-CBOR, or the expectation of a typed reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// The input ends inside the item.
     #[error("the input ends inside this item")]
     Truncated,
-    /// The item states a length that what is left of the input cannot hold.
+    /// The item states a length beyond the end of the input.
     #[error("this item states a length beyond the end of the input")]
     LengthBeyondInput,
     /// Bytes follow the one item that was expected.
     #[error("bytes follow the end of the item")]
     TrailingBytes,
-    /// An integer, length or tag stands in more bytes than it needs.
+    /// An integer, length or tag is encoded in more bytes than it needs.
     #[error("not the shortest form of this number")]
     NotMinimal,
     /// The reserved additional information 28, 29 or 30.
@@ -37,7 +37,7 @@ pub enum Reason {
     /// A map key is not text.
     #[error("a map key must be text")]
     KeyNotText,
-    /// A map key comes after one that is longer or greater.
+    /// A map key follows one that is longer or greater.
     #[error("map keys out of order (shorter first, then by bytes)")]
     KeyOrder,
     /// A map key occurs twice.
@@ -64,13 +64,14 @@ pub enum Reason {
     /// More containers inside each other than [`MAX_DEPTH`](super::MAX_DEPTH).
     #[error("nested deeper than {} levels", super::MAX_DEPTH)]
     Depth,
-    /// A typed reader asked for another kind of item.
+    /// A typed reader expected another kind of item.
     #[error("expected {0}")]
     Expected(ItemKind),
 }
 
-/// What a typed reader can ask for.
+/// The kinds of items that a typed reader can expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ItemKind {
     /// An integer of 64 bits with a sign.
     Integer,

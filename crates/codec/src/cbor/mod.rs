@@ -1,33 +1,35 @@
-//! DAG-CBOR (DRISL): canonical bytes or a refusal.
+//! Canonical DAG-CBOR (DRISL): validation, decoding and encoding.
 //!
 //! One strict scanner, used three ways:
 //!
-//! - [`validate`] only judges; [`count`] judges and counts what is there;
-//! - [`decode`] builds a [`Value`] in an arena, its text and bytes borrowed from the input;
-//! - [`Reader`] lets a typed decoder walk the bytes itself, under the same rules.
+//! - [`validate`] checks only; [`count`] checks and counts the items;
+//! - [`decode`] builds a [`Value`] in an [`Arena`], its text and bytes borrowed from the input;
+//! - [`Reader`] reads item by item, for typed decoders, under the same rules.
+//!
+//! [`from_slice`] and [`to_vec`] read and write types that implement serde's traits: see
+//! [`from_value`] for values.
 //!
 //! The rules: definite lengths, heads in the fewest bytes, maps with text keys in canonical order
 //! (by length, then bytes) and none twice, UTF-8 text, 64-bit finite floats other than −0, no tag but
-//! 42 around a well-formed CID, no simple value but false, true and null, nothing behind the item,
-//! at most [`MAX_DEPTH`] containers inside each other. A broken rule is a [`DecodeError`] that names
-//! it and the offset of the item that broke it.
+//! 42 around a well-formed CID, no simple value but false, true and null, nothing after the item, at most
+//! [`MAX_DEPTH`] containers inside each other. A broken rule is a [`DecodeError`] with the rule and the
+//! offset of the item that broke it.
 //!
-//! Cost is linear in the input. Stated lengths are checked against what is left, with what the
-//! enclosing containers still need set aside, so a [`Value`] is at most 24 times the input, for
-//! hostile input too. An arena that grows from nothing to hold it may take twice that, because its
-//! chunks double.
+//! Cost is linear in the input. Stated lengths are checked against the rest of the input, minus the least
+//! that enclosing containers still need, so a [`Value`] is at most 24 times the input, for hostile input
+//! too. An empty arena that grows to hold it may take twice that, because its chunks double.
 //!
 //! ```
 //! use wireproof_codec::cbor;
-//! let arena = bumpalo::Bump::new();
+//! let arena = cbor::Arena::new();
 //! let value = cbor::decode(b"\xa1\x65hello\x65world", &arena)?;
 //! assert_eq!(value.get("hello").and_then(|v| v.as_text()), Some("world"));
 //! assert_eq!(cbor::encode(&value).unwrap(), b"\xa1\x65hello\x65world");
 //! # Ok::<(), cbor::DecodeError>(())
 //! ```
 
-mod arena;
 mod count;
+mod decode;
 mod encode;
 mod error;
 mod item;
@@ -35,12 +37,19 @@ mod reader;
 #[cfg(test)]
 mod reference;
 mod scan;
+mod serde;
 #[cfg(test)]
 mod tests;
 mod value;
 
-pub use arena::{decode, decode_into, decode_prefix};
+pub(crate) use self::serde::decode_base64;
+pub use self::serde::{
+    ByteBuf, Bytes, SerdeError, SerdeFault, from_slice, from_value, to_value, to_vec,
+};
+/// The arena in which containers are allocated: bumpalo's `Bump`, re-exported.
+pub use bumpalo::Bump as Arena;
 pub use count::{ItemCounts, count};
+pub use decode::{decode, decode_into, decode_prefix};
 pub use encode::{EncodeError, Encoder, encode};
 pub use error::{DecodeError, ItemKind, Reason};
 pub use item::KeyOrder;
@@ -48,5 +57,5 @@ pub use reader::Reader;
 pub use scan::{validate, validate_prefix};
 pub use value::{DuplicateKey, Map, Value, WideInteger};
 
-/// How many containers may be inside each other; a scalar alone has depth 0.
+/// The most containers inside each other; a scalar alone has depth 0.
 pub const MAX_DEPTH: u32 = 64;

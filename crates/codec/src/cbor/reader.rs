@@ -1,11 +1,11 @@
-//! Walking items by hand: what typed decoders read with.
+//! Reading item by item, for typed decoders.
 
 use super::error::{DecodeError, ItemKind, Reason};
-use super::item::{self, KeyOrder, Read, Refusal, refuse};
+use super::item::{self, ItemError, KeyOrder, Read, fail};
 use super::scan;
 use crate::cid::CidRef;
 
-/// Reads canonical items in turn.
+/// Reads canonical items one after the other.
 ///
 /// ```
 /// use wireproof_codec::cbor::{KeyOrder, Reader};
@@ -47,19 +47,19 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    /// Ends the reading.
+    /// Checks that all bytes were read.
     ///
     /// # Errors
     /// If bytes are left.
     #[inline]
     pub fn finish(self) -> Result<(), DecodeError> {
-        if self.rest.is_empty() { Ok(()) } else { self.refuse(Reason::TrailingBytes) }
+        if self.rest.is_empty() { Ok(()) } else { self.fail(Reason::TrailingBytes) }
     }
 
     /// Reads an integer that fits 64 bits with a sign.
     ///
     /// # Errors
-    /// If the item is no integer, not canonical, or beyond ±2⁶³.
+    /// If the item is not an integer, not canonical, or beyond ±2⁶³.
     #[inline]
     pub fn integer(&mut self) -> Result<i64, DecodeError> {
         let before = self.rest;
@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
             Ok(number) => Ok(-1 - number),
             Err(_) => {
                 self.rest = before;
-                self.refuse(Reason::Expected(ItemKind::Integer))
+                self.fail(Reason::Expected(ItemKind::Integer))
             }
         }
     }
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
     /// Reads a byte string.
     ///
     /// # Errors
-    /// If the item is no byte string, or not canonical.
+    /// If the item is not a byte string, or not canonical.
     #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         match item::kind(self.rest) {
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
     /// Reads a CID link (tag 42).
     ///
     /// # Errors
-    /// If the item is no link, or not canonical.
+    /// If the item is not a link, or not canonical.
     #[inline]
     pub fn link(&mut self) -> Result<CidRef<'a>, DecodeError> {
         match item::kind(self.rest) {
@@ -121,30 +121,30 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn boolean(&mut self) -> Result<bool, DecodeError> {
         match self.rest {
-            [byte @ (item::FALSE | item::TRUE), behind @ ..] => {
-                self.rest = behind;
+            [byte @ (item::FALSE | item::TRUE), tail @ ..] => {
+                self.rest = tail;
                 Ok(*byte == item::TRUE)
             }
             _ => self.unexpected(ItemKind::Boolean),
         }
     }
 
-    /// Steps over a null if there is one.
+    /// Skips a null. Returns whether there was one.
     #[inline]
     pub fn take_null(&mut self) -> bool {
         match self.rest {
-            [item::NULL, behind @ ..] => {
-                self.rest = behind;
+            [item::NULL, tail @ ..] => {
+                self.rest = tail;
                 true
             }
             _ => false,
         }
     }
 
-    /// Reads the head of an array: how many items follow, at most as many as bytes are left.
+    /// Reads the head of an array: the number of items that follow, at most the number of bytes left.
     ///
     /// # Errors
-    /// If the item is no array, or states more items than can follow.
+    /// If the item is not an array, or states more items than can follow.
     #[inline]
     pub fn array(&mut self) -> Result<usize, DecodeError> {
         match item::kind(self.rest) {
@@ -153,10 +153,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the head of a map: how many entries follow, at most half as many as bytes are left.
+    /// Reads the head of a map: the number of entries that follow, at most half the number of bytes left.
     ///
     /// # Errors
-    /// If the item is no map, or states more entries than can follow.
+    /// If the item is not a map, or states more entries than can follow.
     #[inline]
     pub fn map(&mut self) -> Result<usize, DecodeError> {
         match item::kind(self.rest) {
@@ -165,21 +165,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a map key and holds it against the keys before it.
+    /// Reads a map key and checks that it follows the last one in canonical order.
     ///
     /// # Errors
-    /// If the key is not text, or not greater than the one before in canonical order.
+    /// If the key is not text, or does not follow the last one.
     #[inline]
     pub fn key(&mut self, keys: &mut KeyOrder<'a>) -> Result<&'a str, DecodeError> {
         self.take(item::key(self.rest, keys))
     }
 
-    /// Steps over one item of any kind, checking it whole.
+    /// Skips one item of any kind, after checking all of it.
     ///
     /// # Errors
     /// If the item is not canonical.
     pub fn skip(&mut self) -> Result<(), DecodeError> {
-        self.take(scan::skip(self.rest).map(|rest| ((), rest)))
+        self.take(scan::skip(self.rest, 0).map(|rest| ((), rest)))
     }
 
     #[inline(always)]
@@ -189,21 +189,20 @@ impl<'a> Reader<'a> {
                 self.rest = rest;
                 Ok(item)
             }
-            Err(refusal) => Err(refusal.within(self.len)),
+            Err(error) => Err(error.within(self.len)),
         }
     }
 
-    /// Refuses an item of another kind than the one asked for; if it breaks a rule of its own, that
-    /// is the one to name.
+    /// Rejects an item of another kind than expected; if the item breaks a rule itself, that is reported.
     #[cold]
     #[inline(never)]
-    fn unexpected<T>(&self, asked: ItemKind) -> Result<T, DecodeError> {
-        scan::skip(self.rest).map_err(|refusal| refusal.within(self.len))?;
-        self.refuse(Reason::Expected(asked))
+    fn unexpected<T>(&self, expected: ItemKind) -> Result<T, DecodeError> {
+        scan::skip(self.rest, 0).map_err(|error| error.within(self.len))?;
+        self.fail(Reason::Expected(expected))
     }
 
     #[cold]
-    fn refuse<T>(&self, reason: Reason) -> Result<T, DecodeError> {
-        refuse(self.rest, reason).map_err(|refusal: Refusal| refusal.within(self.len))
+    fn fail<T>(&self, reason: Reason) -> Result<T, DecodeError> {
+        fail(self.rest, reason).map_err(|error: ItemError| error.within(self.len))
     }
 }

@@ -1,8 +1,8 @@
-//! The strict scanner: walks one item of any kind, checks every rule, and hands what it finds to a
-//! [`Sink`], which may build values, count them, or do nothing.
+//! The strict scanner: reads one item of any kind, checks every rule, and passes what it reads to a [`Sink`],
+//! which builds values, counts them, or does nothing.
 
 use super::error::{DecodeError, Reason};
-use super::item::{self, KeyOrder, Refusal, Simple, refuse};
+use super::item::{self, ItemError, KeyOrder, Simple, fail};
 use super::{MAX_DEPTH, WideInteger};
 use crate::cid::CidRef;
 
@@ -18,20 +18,20 @@ use crate::cid::CidRef;
 /// assert_eq!((error.offset, error.reason), (2, Reason::NotMinimal));
 /// ```
 pub fn validate(input: &[u8]) -> Result<(), DecodeError> {
-    whole(input, Nothing, &mut ())
+    whole(input, Discard, &mut ())
 }
 
-/// Checks that `input` begins with a canonical item, and answers its length in bytes.
+/// Checks that `input` begins with a canonical item, and returns its length in bytes.
 ///
 /// # Errors
 /// If it does not.
 pub fn validate_prefix(input: &[u8]) -> Result<usize, DecodeError> {
-    prefix(input, Nothing, &mut ())
+    prefix(input, Discard, &mut ())
 }
 
-/// Steps over one item, checking it whole.
-pub(super) fn skip(rest: &[u8]) -> Result<&[u8], Refusal> {
-    read(rest, Nothing, &mut (), Place::TOP)
+/// Checks one item inside `depth` containers, and returns the rest of the input.
+pub(super) fn skip(rest: &[u8], depth: u32) -> Result<&[u8], ItemError> {
+    read(rest, Discard, &mut (), Nesting { depth, reserved: 0 })
 }
 
 /// Reads an input that must be exactly one item.
@@ -41,31 +41,31 @@ pub(super) fn whole<'a, S: Sink<'a>>(
     sink: S,
     slot: &mut S::Slot,
 ) -> Result<(), DecodeError> {
-    let refusal = match read(input, sink, slot, Place::TOP) {
+    let error = match read(input, sink, slot, Nesting::TOP) {
         Ok([]) => return Ok(()),
-        Ok(behind) => refuse(behind, Reason::TrailingBytes),
-        Err(refusal) => Err(refusal),
+        Ok(tail) => fail(tail, Reason::TrailingBytes),
+        Err(error) => Err(error),
     };
-    refusal.map_err(|refusal| refusal.within(input.len()))
+    error.map_err(|error| error.within(input.len()))
 }
 
-/// Reads the item at the start of an input, and answers its length in bytes.
+/// Reads the item at the start of an input, and returns its length in bytes.
 pub(super) fn prefix<'a, S: Sink<'a>>(
     input: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
 ) -> Result<usize, DecodeError> {
-    match read(input, sink, slot, Place::TOP) {
-        Ok(behind) => Ok(input.len() - behind.len()),
-        Err(refusal) => Err(refusal.within(input.len())),
+    match read(input, sink, slot, Nesting::TOP) {
+        Ok(tail) => Ok(input.len() - tail.len()),
+        Err(error) => Err(error.within(input.len())),
     }
 }
 
-/// What becomes of the items that the scanner finds. Each is written to a place that the sink has
-/// made before: an item returned by value would be put together on the stack and copied, which
-/// made a scan that builds values take 1.1 times as long.
+/// The receiver of the items that the scanner reads. Each is written to a slot that exists already: an item
+/// returned by value would be built on the stack and copied, and a scan that builds values takes 1.1 times
+/// as long.
 pub(super) trait Sink<'a>: Copy {
-    /// Where an item goes.
+    /// The destination of an item.
     type Slot: 'a;
     fn integer(self, slot: &mut Self::Slot, integer: i64);
     fn wide_integer(self, slot: &mut Self::Slot, integer: WideInteger);
@@ -80,75 +80,75 @@ pub(super) trait Sink<'a>: Copy {
         self,
         slot: &mut Self::Slot,
         count: usize,
-        read: impl FnMut(usize, &mut Self::Slot) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal>;
-    /// A map of `count` entries: calls `read` once for each, in order, and gets its key.
+        read: impl FnMut(usize, &mut Self::Slot) -> Result<(), ItemError>,
+    ) -> Result<(), ItemError>;
+    /// A map of `count` entries: calls `read` once for each, in order, which returns its key.
     fn map(
         self,
         slot: &mut Self::Slot,
         count: usize,
-        read: impl FnMut(usize, &mut Self::Slot) -> Result<&'a str, Refusal>,
-    ) -> Result<(), Refusal>;
+        read: impl FnMut(usize, &mut Self::Slot) -> Result<&'a str, ItemError>,
+    ) -> Result<(), ItemError>;
 }
 
-/// Where an item stands among its containers.
+/// The containers around an item.
 #[derive(Clone, Copy)]
-struct Place {
-    /// Containers around it.
+struct Nesting {
+    /// The number of containers.
     depth: u32,
-    /// Bytes that those containers still need behind it, one for each item at least.
-    owed: usize,
+    /// Bytes that those containers need after it, at least one for each item.
+    reserved: usize,
 }
 
-impl Place {
-    const TOP: Self = Self { depth: 0, owed: 0 };
+impl Nesting {
+    const TOP: Self = Self { depth: 0, reserved: 0 };
 
     #[inline]
-    fn inside(self, owed: usize) -> Self {
-        Self { depth: self.depth + 1, owed: self.owed + owed }
+    fn inside(self, reserved: usize) -> Self {
+        Self { depth: self.depth + 1, reserved: self.reserved + reserved }
     }
 }
 
-/// Reads one item of any kind into `slot`, and answers what is left. Inlined where it is used, so
-/// that only containers cost a call.
+/// Reads one item of any kind into `slot`, and returns the rest of the input. Inlined, so that only
+/// containers cost a call.
 #[inline(always)]
 fn read<'a, S: Sink<'a>>(
     rest: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
-    place: Place,
-) -> Result<&'a [u8], Refusal> {
+    nesting: Nesting,
+) -> Result<&'a [u8], ItemError> {
     match item::kind(rest) {
         Some(item::TAG) => {
-            let (cid, behind) = item::link(rest)?;
+            let (cid, tail) = item::link(rest)?;
             sink.link(slot, cid);
-            Ok(behind)
+            Ok(tail)
         }
         Some(item::BYTES) => {
-            let (bytes, behind) = item::bytes(rest)?;
+            let (bytes, tail) = item::bytes(rest)?;
             sink.bytes(slot, bytes);
-            Ok(behind)
+            Ok(tail)
         }
         Some(item::TEXT) => {
-            let (text, behind) = item::text(rest)?;
+            let (text, tail) = item::text(rest)?;
             sink.text(slot, text);
-            Ok(behind)
+            Ok(tail)
         }
-        Some(item::MAP) => map(rest, sink, slot, place),
-        Some(item::ARRAY) => array(rest, sink, slot, place),
+        Some(item::MAP) => map(rest, sink, slot, nesting),
+        Some(item::ARRAY) => array(rest, sink, slot, nesting),
         Some(item::SIMPLE) => {
-            let (simple, behind) = item::simple(rest)?;
+            let (simple, tail) = item::simple(rest)?;
             match simple {
                 Simple::Null => sink.null(slot),
                 Simple::Boolean(boolean) => sink.boolean(slot, boolean),
                 Simple::Float(float) => sink.float(slot, float),
             }
-            Ok(behind)
+            Ok(tail)
         }
         kind => {
-            let (number, behind) = item::number(rest)?;
+            let (number, tail) = item::number(rest)?;
             integer(number, kind == Some(item::NEGATIVE), sink, slot);
-            Ok(behind)
+            Ok(tail)
         }
     }
 }
@@ -158,13 +158,13 @@ fn map<'a, S: Sink<'a>>(
     rest: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
-    place: Place,
-) -> Result<&'a [u8], Refusal> {
-    let (count, mut rest) = enter(rest, place, 2)?;
+    nesting: Nesting,
+) -> Result<&'a [u8], ItemError> {
+    let (count, mut rest) = enter(rest, nesting, 2)?;
     let mut keys = KeyOrder::new();
     sink.map(slot, count, |at, slot| {
         let (key, value) = item::key(rest, &mut keys)?;
-        rest = read(value, sink, slot, place.inside(2 * (count - 1 - at)))?;
+        rest = read(value, sink, slot, nesting.inside(2 * (count - 1 - at)))?;
         Ok(key)
     })?;
     Ok(rest)
@@ -175,24 +175,24 @@ fn array<'a, S: Sink<'a>>(
     rest: &'a [u8],
     sink: S,
     slot: &mut S::Slot,
-    place: Place,
-) -> Result<&'a [u8], Refusal> {
-    let (count, mut rest) = enter(rest, place, 1)?;
+    nesting: Nesting,
+) -> Result<&'a [u8], ItemError> {
+    let (count, mut rest) = enter(rest, nesting, 1)?;
     sink.array(slot, count, |at, slot| {
-        rest = read(rest, sink, slot, place.inside(count - 1 - at))?;
+        rest = read(rest, sink, slot, nesting.inside(count - 1 - at))?;
         Ok(())
     })?;
     Ok(rest)
 }
 
-/// Reads the head of a container: its count, if there is room for it.
+/// Reads the head of a container: its count, if the input can hold as many items.
 #[inline(always)]
-fn enter(rest: &[u8], place: Place, bytes_each: usize) -> item::Read<'_, usize> {
-    if place.depth == MAX_DEPTH {
+fn enter(rest: &[u8], nesting: Nesting, bytes_each: usize) -> item::Read<'_, usize> {
+    if nesting.depth == MAX_DEPTH {
         let _ = item::number(rest)?;
-        return refuse(rest, Reason::Depth);
+        return fail(rest, Reason::Depth);
     }
-    item::count(rest, bytes_each, place.owed)
+    item::count(rest, bytes_each, nesting.reserved)
 }
 
 #[inline(always)]
@@ -205,11 +205,11 @@ fn integer<'a, S: Sink<'a>>(number: u64, is_negative: bool, sink: S, slot: &mut 
     }
 }
 
-/// Keeps nothing: judging alone.
+/// The sink of validation.
 #[derive(Clone, Copy)]
-struct Nothing;
+struct Discard;
 
-impl<'a> Sink<'a> for Nothing {
+impl<'a> Sink<'a> for Discard {
     type Slot = ();
     #[inline]
     fn integer(self, _: &mut (), _: i64) {}
@@ -232,8 +232,8 @@ impl<'a> Sink<'a> for Nothing {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+        mut read: impl FnMut(usize, &mut ()) -> Result<(), ItemError>,
+    ) -> Result<(), ItemError> {
         (0..count).try_for_each(|at| read(at, slot))
     }
     #[inline]
@@ -241,8 +241,8 @@ impl<'a> Sink<'a> for Nothing {
         self,
         slot: &mut (),
         count: usize,
-        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, Refusal>,
-    ) -> Result<(), Refusal> {
+        mut read: impl FnMut(usize, &mut ()) -> Result<&'a str, ItemError>,
+    ) -> Result<(), ItemError> {
         (0..count).try_for_each(|at| read(at, slot).map(drop))
     }
 }

@@ -27,7 +27,7 @@ pub enum Value<'a> {
     Map(Map<'a>),
 }
 
-const _: () = assert!(size_of::<Value<'_>>() <= 24, "values are copied all the time");
+const _: () = assert!(size_of::<Value<'_>>() <= 24, "values are copied often");
 
 /// An integer that needs 65 bits with its sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +64,12 @@ impl<'a> Value<'a> {
         if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
     }
 
-    /// The integer, if this is one of 64 bits.
+    /// The integer, if this is one of 64 bits with a sign.
     pub fn as_integer(&self) -> Option<i64> {
         if let Self::Integer(integer) = self { Some(*integer) } else { None }
     }
 
-    /// The link, if this is one.
+    /// The link, if this is a link.
     pub fn as_link(&self) -> Option<CidRef<'a>> {
         if let Self::Link(cid) = self { Some(*cid) } else { None }
     }
@@ -79,26 +79,26 @@ impl<'a> Value<'a> {
         if let Self::Array(items) = self { Some(items) } else { None }
     }
 
-    /// The map, if this is one.
+    /// The map, if this is a map.
     pub fn as_map(&self) -> Option<Map<'a>> {
         if let Self::Map(map) = self { Some(*map) } else { None }
     }
 }
 
-/// The entries of a map, in canonical order and none twice.
+/// The entries of a map, in canonical order, without duplicate keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Map<'a> {
     // Sorted by (key length, key bytes), strictly.
     entries: &'a [(&'a str, Value<'a>)],
 }
 
-/// A key that a map was to hold twice.
+/// A key that occurs twice among the entries of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key {0:?} occurs twice")]
 pub struct DuplicateKey<'a>(pub &'a str);
 
 impl<'a> Map<'a> {
-    /// The map without entries.
+    /// The empty map.
     pub const EMPTY: Self = Self { entries: &[] };
 
     /// Sorts `entries` into canonical order.
@@ -113,7 +113,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Wraps entries that the scanner has seen to be in order.
+    /// Wraps entries that are known to be in order.
     #[inline]
     pub(super) fn from_canonical(entries: &'a [(&'a str, Value<'a>)]) -> Self {
         Self { entries }
@@ -130,12 +130,12 @@ impl<'a> Map<'a> {
         found.map(|(_, value)| value)
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(self) -> bool {
         self.entries.is_empty()
     }
@@ -146,6 +146,6 @@ impl<'a> Map<'a> {
     }
 }
 
-/// Maps of up to this many entries are searched from the front: most records have fewer, and their
-/// keys mostly differ in length, which is one compare each.
+/// The most entries of a map that is searched linearly: most records have fewer, and their keys mostly
+/// differ in length, which costs one comparison each.
 const LINEAR_UP_TO: usize = 8;

@@ -1,7 +1,6 @@
-//! Content identifiers: which block, by which codec, under which hash.
+//! Content identifiers: the codec of a block and its hash.
 //!
-//! Two forms. [`Cid`] is the one the AT Protocol blesses, 36 bytes that it can hold and nothing
-//! else:
+//! Two forms. [`Cid`] is the form that the AT Protocol blesses, and nothing else, in 36 bytes:
 //!
 //! | bytes | |
 //! |---|---|
@@ -10,11 +9,10 @@
 //! | `12 20` | hash: SHA-256, 32 bytes |
 //! | 32 bytes | the digest |
 //!
-//! [`CidRef`] borrows the bytes of any well-formed identifier, blessed or not, because archives and
-//! records may carry foreign ones that must be kept byte for byte. [`AnyCid`] owns what it borrows.
+//! [`CidRef`] borrows the bytes of any well-formed identifier, blessed or not, because archives and records
+//! may contain foreign ones that must be kept byte for byte. [`AnyCid`] is its owned form.
 
 mod any;
-mod reference;
 #[cfg(test)]
 mod tests;
 
@@ -24,10 +22,9 @@ use std::str::FromStr;
 use kernels::base32;
 use kernels::sha256::{self, Digest};
 
-pub use any::AnyCid;
-pub use reference::CidRef;
+pub use any::{AnyCid, CidRef};
 
-/// How the bytes of a block are to be read.
+/// The encoding of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codec {
     /// DAG-CBOR (0x71): records, commits, tree nodes.
@@ -91,7 +88,7 @@ impl Cid {
         &self.0
     }
 
-    /// How the block is to be read.
+    /// The encoding of the block.
     #[inline]
     pub fn codec(&self) -> Codec {
         if self.0[1] == Codec::DagCbor.byte() { Codec::DagCbor } else { Codec::Raw }
@@ -131,6 +128,7 @@ impl fmt::Debug for Cid {
 
 /// Why a text is not a blessed CID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CidTextError {
     /// The text is not 59 bytes.
     #[error("a CID is 59 characters long, this is {0}")]
@@ -138,7 +136,7 @@ pub enum CidTextError {
     /// The multibase letter is not `b`.
     #[error("a CID starts with `b` for lower-case base32")]
     Multibase,
-    /// A symbol outside `a-z2-7`, or set bits behind the last byte.
+    /// A symbol outside `a-z2-7`, or set bits after the last byte.
     #[error("not canonical lower-case base32")]
     Base32,
     /// The bytes are another version, codec or hash.

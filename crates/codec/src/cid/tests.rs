@@ -12,7 +12,7 @@ fn the_empty_tree_node_has_its_known_cid() {
 }
 
 #[test]
-fn text_that_differs_in_any_way_is_refused_with_the_reason() {
+fn text_that_differs_in_any_way_is_rejected_with_the_reason() {
     let upper = EMPTY_NODE.to_uppercase();
     let cases = [
         (&EMPTY_NODE[..58], CidTextError::Length(58)),
@@ -51,7 +51,7 @@ fn foreign_identifiers_are_well_formed_but_not_blessed() {
 }
 
 #[test]
-fn version_0_is_written_as_everyone_writes_it() {
+fn version_0_is_written_in_base58() {
     let mut bytes = vec![0x12, 0x20];
     bytes.extend(kernels::sha256::digest(b""));
     let cid = CidRef::from_bytes(&bytes).expect("well formed");
@@ -59,7 +59,7 @@ fn version_0_is_written_as_everyone_writes_it() {
 }
 
 #[test]
-fn malformed_identifiers_are_refused() {
+fn malformed_identifiers_are_rejected() {
     let good = *Cid::of(Codec::Raw, b"").as_bytes();
     for cut in 0..good.len() {
         assert_eq!(CidRef::from_bytes(&good[..cut]), None, "cut at {cut}");
@@ -79,7 +79,7 @@ fn malformed_identifiers_are_refused() {
 }
 
 #[test]
-fn a_prefix_read_answers_what_follows() {
+fn reading_a_prefix_returns_the_bytes_after_it() {
     let cid = Cid::of(Codec::Raw, b"x");
     let mut bytes = cid.as_bytes().to_vec();
     bytes.extend(b"data");

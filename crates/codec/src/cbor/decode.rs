@@ -1,9 +1,8 @@
-//! Building values in an arena while scanning.
+//! Decoding to values in an arena.
 
-use bumpalo::Bump;
-
+use super::Arena;
 use super::error::DecodeError;
-use super::item::Refusal;
+use super::item::ItemError;
 use super::scan::{self, Sink};
 use super::value::{Map, Value, WideInteger};
 use crate::cid::CidRef;
@@ -13,34 +12,33 @@ use crate::cid::CidRef;
 ///
 /// # Errors
 /// If `input` is not one canonical item: the rule, and the offset of the item that broke it.
-pub fn decode<'a>(input: &'a [u8], arena: &'a Bump) -> Result<Value<'a>, DecodeError> {
+pub fn decode<'a>(input: &'a [u8], arena: &'a Arena) -> Result<Value<'a>, DecodeError> {
     let mut value = Value::Null;
     decode_into(input, arena, &mut value)?;
     Ok(value)
 }
 
-/// Decodes exactly one canonical item, as [`decode`] does, to a place that the caller has. For those
-/// who keep values inside something larger: a value that is returned and then moved goes through
-/// the stack, some nanoseconds each.
+/// Like [`decode`], into `value`: for callers that store values inside something larger. A value that is
+/// returned and then moved is copied through the stack, which costs some nanoseconds.
 ///
 /// # Errors
-/// As [`decode`]; `value` is then of no use.
+/// As [`decode`]; the content of `value` is then unspecified.
 #[inline]
 pub fn decode_into<'a>(
     input: &'a [u8],
-    arena: &'a Bump,
+    arena: &'a Arena,
     value: &mut Value<'a>,
 ) -> Result<(), DecodeError> {
     scan::whole(input, InArena(arena), value)
 }
 
-/// Decodes the canonical item at the start of `input`, and answers its length in bytes.
+/// Decodes the canonical item at the start of `input`, and returns its length in bytes.
 ///
 /// # Errors
 /// If `input` does not begin with a canonical item.
 pub fn decode_prefix<'a>(
     input: &'a [u8],
-    arena: &'a Bump,
+    arena: &'a Arena,
 ) -> Result<(Value<'a>, usize), DecodeError> {
     let mut value = Value::Null;
     let len = scan::prefix(input, InArena(arena), &mut value)?;
@@ -48,7 +46,7 @@ pub fn decode_prefix<'a>(
 }
 
 #[derive(Clone, Copy)]
-struct InArena<'a>(&'a Bump);
+struct InArena<'a>(&'a Arena);
 
 impl<'a> Sink<'a> for InArena<'a> {
     type Slot = Value<'a>;
@@ -90,8 +88,8 @@ impl<'a> Sink<'a> for InArena<'a> {
         self,
         slot: &mut Value<'a>,
         count: usize,
-        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<(), ItemError>,
+    ) -> Result<(), ItemError> {
         let items = self.0.alloc_slice_fill_copy(count, Value::Null);
         for (at, item) in items.iter_mut().enumerate() {
             read(at, item)?;
@@ -104,8 +102,8 @@ impl<'a> Sink<'a> for InArena<'a> {
         self,
         slot: &mut Value<'a>,
         count: usize,
-        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<&'a str, Refusal>,
-    ) -> Result<(), Refusal> {
+        mut read: impl FnMut(usize, &mut Value<'a>) -> Result<&'a str, ItemError>,
+    ) -> Result<(), ItemError> {
         let entries = self.0.alloc_slice_fill_copy(count, ("", Value::Null));
         for (at, (key, value)) in entries.iter_mut().enumerate() {
             *key = read(at, value)?;
