@@ -1,4 +1,4 @@
-//! Why is there no run at all? A peer that fails is part of the results, not one of these.
+//! Errors that prevent a run. A peer that fails is part of the results, not an error.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,15 +12,15 @@ use wireproof::verify::identity::AccountKeysError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// A peer was asked for that nobody knows.
-    #[error("no peer is called {asked:?}; there are: {}", known.join(", "))]
+    /// A peer does not exist.
+    #[error("unknown peer {requested:?}; known peers: {}", known.join(", "))]
     UnknownPeer {
-        /// The name that was asked for.
-        asked: String,
-        /// The names that there are.
+        /// The requested name.
+        requested: String,
+        /// The names of all peers.
         known: Vec<String>,
     },
-    /// The corpus that was named is not what its task works on.
+    /// A corpus is not what its task works on.
     #[error("{}: {fault}", path.display())]
     Corpus {
         /// The file.
@@ -28,18 +28,18 @@ pub enum BenchError {
         /// What is wrong with it.
         fault: CorpusFault,
     },
-    /// A folder was named that has no corpus of a task in it.
+    /// A corpus folder lacks the corpus of a task.
     #[error("{}: no {} in this folder", dir.display(), names.join(" or "))]
     NoCorpus {
         /// The folder.
         dir: PathBuf,
-        /// What the corpus may be called.
+        /// The names that the corpus may have.
         names: &'static [&'static str],
     },
-    /// A file was named, which is the corpus of one task, but the plan has several.
-    #[error("{}: one file is the corpus of one task; say of which", .0.display())]
+    /// One corpus file was given for several tasks.
+    #[error("{}: one file is the corpus of one task; name the task", .0.display())]
     OneFileForManyTasks(PathBuf),
-    /// What lies beside a corpus does not describe it.
+    /// The sidecar file of a corpus does not describe it.
     #[error("{}: not the description of a corpus: {fault}", path.display())]
     Sidecar {
         /// The file.
@@ -47,7 +47,7 @@ pub enum BenchError {
         /// What is wrong with it.
         fault: serde_json::Error,
     },
-    /// What lies beside a corpus does not tell the keys of its accounts.
+    /// The accounts file of a corpus has no keys.
     #[error("{}: {fault}", path.display())]
     Accounts {
         /// The file.
@@ -55,18 +55,18 @@ pub enum BenchError {
         /// What is wrong with it.
         fault: AccountKeysError,
     },
-    /// What lies beside a corpus tells of other bytes.
+    /// The sidecar file describes a corpus with another hash.
     #[error("{}: describes another corpus than the one beside it; remove one of them", .0.display())]
     OtherCorpus(PathBuf),
-    /// Nobody says whose repository a corpus is.
-    #[error("{}: this must say whose repository it is: its did, and its signing_key as a did:key", .0.display())]
+    /// The sidecar file of a repository lacks its owner.
+    #[error("{}: the owner is missing: add its did, and its signing_key as a did:key", .0.display())]
     NoOwner(PathBuf),
     /// A file or folder could not be read or written.
     #[error("{}: {fault}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         fault: io::Error,
     },
 }
@@ -75,22 +75,22 @@ pub enum BenchError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CorpusFault {
-    /// It is not exactly the frames that it states.
+    /// Its content is not exactly the stated number of frames.
     #[error("not a file of frames: {0}")]
     Frames(#[from] CorpusError),
-    /// It is not exactly the signed commits that it states.
+    /// Its content is not exactly the stated number of signed commits.
     #[error("not a file of signed commits")]
     Commits,
-    /// It is not exactly the records, the order and the lookups that it states.
+    /// Its content is not exactly the stated records, order and lookups.
     #[error("not a file of records to insert and look up")]
     Records,
-    /// Nobody can have signed it.
-    #[error("the signing_key beside it is none: {0}")]
+    /// The owner's key is not a key.
+    #[error("the signing_key in the sidecar file is not a key: {0}")]
     Key(#[from] KeyError),
-    /// A line is no Nostr event.
-    #[error("event {at}, counted from 0, is none: {fault}")]
+    /// A line is not a Nostr event.
+    #[error("event {at}, counted from 0, is invalid: {fault}")]
     Event {
-        /// Its place.
+        /// The index of the event.
         at: usize,
         /// What is wrong with it.
         fault: DecodeError,
@@ -101,7 +101,7 @@ pub enum CorpusFault {
 }
 
 impl BenchError {
-    /// Puts the path to what the system says.
+    /// Makes a function that adds `path` to the system's error.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |fault| Self::Io { path, fault }

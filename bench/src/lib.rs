@@ -1,39 +1,35 @@
-//! The benchmark harness: which implementation does the same work in how much time?
+//! The benchmark harness: measures several implementations on the same bytes.
 //!
-//! [`run()`] takes a [`Plan`], makes or takes the corpora, builds the peers of `bench/runners`, holds
-//! what each decodes against what the corpus holds, measures them in turn, and answers [`Results`].
-//! [`terminal`] turns those into a table and a verdict. How a run works and what it does not measure is
-//! in `bench/METHOD.md`; in whose favour the suite may lean, in `bench/BIAS.md`.
+//! [`run()`] takes a [`Plan`], makes or opens the corpora, builds the peers of `bench/runners`, compares the counts of
+//! their work with those of the corpora, measures them in turn, and returns [`Results`]. [`terminal`] turns those into
+//! tables and a summary. `bench/METHOD.md` describes how a run works and what it does not measure, `bench/BIAS.md` in
+//! whose favour the suite may lean.
 //!
 //! Printing, progress bars and arguments are left to the command.
 
 #![forbid(unsafe_code)]
 
+mod build;
+mod connection;
 pub mod corpora;
-mod counts;
 mod error;
-mod exchange;
-mod forecast;
+mod fingerprint;
 mod hostile;
 mod machine;
 pub mod nostr;
 pub mod own;
 mod peers;
-mod pin;
 mod plan;
 mod progress;
-mod protocol;
 mod results;
 mod run;
-mod stamp;
 mod task;
 pub mod terminal;
 
-pub use counts::{Count, CountComparison, Counts, Difference};
 pub use error::{BenchError, CorpusFault};
-pub use forecast::{Estimate, Forecast};
 pub use plan::{Plan, RunnerCommand};
-pub use progress::Progress;
+pub use progress::{Estimate, Forecast, Progress};
+pub use protocol::{Count, CountComparison, Counts, Difference};
 pub use results::{
     CaseOutcome, Chunks, CorpusInfo, Expect, Machine, Outcome, Parity, Rate, Results, Row, SCHEMA,
     Settings, Sizes, Unavailable,

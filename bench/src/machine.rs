@@ -1,11 +1,11 @@
-//! What machine is this? What a reader needs to judge the numbers of a run.
+//! Describes the machine of a run, for judging its numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use crate::Machine;
 
-/// Describes this machine.
+/// This machine.
 pub(crate) fn describe(toolchains: BTreeMap<String, String>) -> Machine {
     Machine {
         cpu: cpu().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
@@ -16,7 +16,7 @@ pub(crate) fn describe(toolchains: BTreeMap<String, String>) -> Machine {
     }
 }
 
-/// The processor's name, with its family and model where the name alone says little.
+/// The processor's name, with its family and model where they are known.
 fn cpu() -> Option<String> {
     let info = fs::read_to_string("/proc/cpuinfo").ok()?;
     let field = |name: &str| {

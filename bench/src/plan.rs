@@ -1,40 +1,40 @@
-//! What shall be measured, and how often?
+//! The plan of a run: what to measure, with which peers, how often.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::Task;
 
-/// What to measure, with what, and how often.
+/// What to measure, with which peers, and how often.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The tasks, in the order of the report.
     pub tasks: Vec<Task>,
-    /// The peers by name; `None` for all that there are.
+    /// The peers by name; `None` for all.
     pub peers: Option<Vec<String>>,
     /// Measured passes of each row.
     pub passes: u32,
-    /// Passes before those, whose time is not kept.
+    /// Unmeasured passes before those.
     pub warmup: u32,
-    /// Makes corpora of a tenth the units, with lower trees.
+    /// Whether to make corpora of a tenth of the units, with lower trees.
     pub quick: bool,
-    /// The corpus of the plan's one task, or a folder with those of all; `None` makes the default ones.
+    /// The corpus of the plan's one task, or a folder with those of all tasks; `None` makes the default ones.
     pub corpus: Option<PathBuf>,
-    /// The folder with a folder for each peer.
+    /// The folder with one folder per peer.
     pub runners: PathBuf,
-    /// Where corpora, builds and logs are kept between runs.
+    /// The folder for corpora, builds and logs, which are kept between runs.
     pub work_dir: PathBuf,
-    /// How we are started ourselves; `None` leaves us out.
+    /// Our own runner; `None` leaves it out.
     pub own: Option<RunnerCommand>,
-    /// How long a runner may take to answer a request.
+    /// Time limit of a request.
     pub request_limit: Duration,
-    /// How long a peer may think about a hostile case.
+    /// Time limit of a hostile case.
     pub case_limit: Duration,
-    /// How long it may take to build a peer.
+    /// Time limit of a peer's build.
     pub build_limit: Duration,
 }
 
-/// The program that speaks the protocol for us.
+/// The program that is our own runner.
 #[derive(Clone, Debug)]
 pub struct RunnerCommand {
     /// The program.
@@ -44,8 +44,8 @@ pub struct RunnerCommand {
 }
 
 impl Default for Plan {
-    /// Every task, every peer of this repository but not ourselves, 2 warm-up and 5 measured passes,
-    /// two minutes for a request, ten seconds for a hostile case and half an hour for a build.
+    /// Every task, every peer of this repository without our own runner, 2 warm-up and 5 measured passes, two minutes
+    /// for a request, ten seconds for a hostile case and half an hour for a build.
     fn default() -> Self {
         Self {
             tasks: Task::ALL.to_vec(),
@@ -64,12 +64,12 @@ impl Default for Plan {
     }
 }
 
-/// The repository that this program was built from, which need not be there any more.
+/// The repository that this program was built from, which may be gone.
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench/ lies in the repository")
 }
 
-/// The repository, or the current folder if it is not there.
+/// The repository, or the current folder if it is gone.
 pub(crate) fn repository_or_here() -> &'static Path {
     if repository().is_dir() { repository() } else { Path::new(".") }
 }

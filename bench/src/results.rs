@@ -1,173 +1,199 @@
-//! What did a run find? The document `results.json`, whose numbers a table can be made from again.
+//! The results of a run: the document `results.json`, from which tables and pages are made.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Counts, Task};
+use protocol::Counts;
+
+use crate::Task;
 
 pub use simnet::hostile::Expect;
 
-/// The name of this form of the document.
+/// The version of the document.
 pub const SCHEMA: &str = "wireproof-bench/1";
 
-/// All that a run found.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// [`SCHEMA`].
     pub schema: String,
-    /// When the run began, by RFC 3339.
+    /// When the run began, in RFC 3339.
     pub started: String,
-    /// Where it ran.
+    /// The machine it ran on.
     pub machine: Machine,
-    /// How it was asked to measure; not in documents of earlier times.
+    /// How it measured; missing in documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
-    /// The bytes that were worked on.
+    /// The corpora it worked on.
     pub corpora: Vec<CorpusInfo>,
-    /// What was measured: by task, then by kind of variant, the fastest first.
+    /// What was measured, sorted by task, then by group of variants, then by speed.
     pub rows: Vec<Row>,
-    /// Peers that could not be measured at all.
+    /// Peers that could not be measured.
     pub unavailable: Vec<Unavailable>,
 }
 
-/// What a run was asked for, as far as its numbers depend on it.
+/// The options of a run that its numbers depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// Measured passes of each row.
     pub passes: u32,
-    /// Passes before those.
+    /// Unmeasured passes before those.
     pub warmup: u32,
-    /// Whether the corpora were small ones.
+    /// Whether small corpora were used.
     pub quick: bool,
-    /// The last part of the path of a corpus that was given, instead of the default ones.
+    /// The file name of a given corpus; `None` for the default ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corpus: Option<String>,
 }
 
-/// Where a run took place.
+/// The machine of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's own name.
+    /// The processor's name.
     pub cpu: String,
-    /// Cores that the run could use. It measures on one.
+    /// Available cores. A run measures on one.
     pub cores: usize,
-    /// Instruction sets that some peer may use.
+    /// Available instruction sets.
     pub features: Vec<String>,
-    /// The operating system, its architecture and version.
+    /// The operating system, its version and architecture.
     pub os: String,
     /// The versions of compilers and interpreters, by name.
     pub toolchains: BTreeMap<String, String>,
 }
 
-/// The bytes that a task worked on.
+/// A corpus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorpusInfo {
-    /// Its name: that of the file, without the ending.
+    /// The file's name without its extension.
     pub name: String,
-    /// The SHA-256 of the file in hexadecimal.
+    /// SHA-256 of the file in hexadecimal.
     pub sha256: String,
-    /// The length of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// How many units of work are in it.
+    /// Units of work in the file.
     pub units: u64,
 }
 
-/// One way of one peer to do a task.
+/// One variant of a task, done by one peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The task.
     pub task: String,
-    /// The way.
+    /// The variant.
     pub variant: String,
     /// The peer.
     pub peer: String,
-    /// What the peer is written in.
+    /// The peer's programming language.
     pub language: String,
     /// The peer's version.
     pub version: String,
-    /// The checks that the measured path makes, by the names of the runner protocol.
+    /// The checks that the measured path makes, by their names in the runner protocol.
     pub checks: Vec<String>,
-    /// What a unit of work is.
+    /// The name of a unit of work.
     pub unit: String,
-    /// Units done in a pass.
+    /// Units in a pass.
     pub units: u64,
-    /// Bytes of those units together.
+    /// Bytes of those units.
     pub bytes: u64,
-    /// The time of each measured pass, in the order in which they were made.
+    /// Nanoseconds of each measured pass, in order.
     pub passes_ns: Vec<u64>,
-    /// The time of each stage in each of those passes, of a task that has stages.
+    /// Nanoseconds of each stage in each of those passes, for tasks with stages.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub stages_ns: BTreeMap<String, Vec<u64>>,
-    /// Units a second; nothing if a pass is missing.
+    /// Units per second; `None` if a pass is missing.
     pub per_s: Option<Rate>,
-    /// Megabytes (10⁶) a second at the median.
+    /// Megabytes (10⁶ bytes) per second at the median.
     pub mb_per_s: Option<f64>,
-    /// Nanoseconds a unit over small parts of a pass, of a runner that tells them.
+    /// Nanoseconds per unit over small parts of a pass, where the runner reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chunks: Option<Chunks>,
-    /// Heap allocations a unit, of a runner that counts them.
+    /// Heap allocations per unit, where the runner counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocations: Option<f64>,
-    /// How long all units are in a format; such a row has no passes.
+    /// The total size of all units in a format; such a row has no passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
-    /// What came out of the work.
+    /// The counts of the work.
     pub counts: Counts,
-    /// Valid cases that were not accepted, of the task `hostile`, whose counts are over the others.
+    /// Valid cases that were not accepted, in the task `hostile`; `counts` covers the invalid ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_refused: Option<u64>,
-    /// What came of each case of the task `hostile`.
+    /// The outcome of each case of the task `hostile`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<CaseOutcome>,
-    /// Whether that is what the corpus holds.
+    /// Whether the counts equal those of the corpus.
     pub parity: Parity,
-    /// What a reader must know of this row: differences, counts not given, what failed.
+    /// Differences, counts not given, failures.
     pub note: Option<String>,
 }
 
 impl Row {
-    /// Whether the row did the same work as the others, all of it, and may be ranked.
+    /// A row without passes, counts or cases.
+    pub(crate) fn new(task: Task, variant: impl Into<String>, peer: impl Into<String>) -> Self {
+        Self {
+            task: task.name().to_owned(),
+            variant: variant.into(),
+            peer: peer.into(),
+            language: "rust".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            checks: Vec::new(),
+            unit: task.unit().to_owned(),
+            units: 0,
+            bytes: 0,
+            passes_ns: Vec::new(),
+            stages_ns: BTreeMap::new(),
+            per_s: None,
+            mb_per_s: None,
+            chunks: None,
+            allocations: None,
+            sizes: None,
+            counts: Counts::default(),
+            valid_refused: None,
+            cases: Vec::new(),
+            parity: Parity::Unproven,
+            note: None,
+        }
+    }
+
+    /// Whether the row did the same work as the others in every pass.
     pub fn is_ranked(&self) -> bool {
         self.parity == Parity::Ok && self.per_s.is_some()
     }
 
-    /// The kind of the variant, and the corpus if it is a second one, which follows an `@`: rows of
-    /// one kind are ranked together.
-    ///
-    /// The kind is the part before the first `/`, or all of the name where the rest of it says that the
-    /// work is another.
+    /// The group of rows that this row is ranked in: the part of the variant before the first `/`, or the whole
+    /// variant for tasks where each name is different work; then `@` and the corpus if it is a second one.
     pub fn group(&self) -> String {
-        let (way, corpus) = match self.variant.split_once('@') {
-            Some((way, _)) => (way, &self.variant[way.len()..]),
+        let (variant, corpus) = match self.variant.split_once('@') {
+            Some((variant, _)) => (variant, &self.variant[variant.len()..]),
             None => (self.variant.as_str(), ""),
         };
-        let kind = match Task::from_name(&self.task) {
-            Some(task) if task.has_work_in_every_name() => way,
-            _ => way.split('/').next().unwrap_or_default(),
+        let group = match Task::from_name(&self.task) {
+            Some(task) if task.has_distinct_variants() => variant,
+            _ => variant.split('/').next().unwrap_or_default(),
         };
-        format!("{kind}{corpus}")
+        format!("{group}{corpus}")
     }
 
-    /// The median of units a second, if every pass was made.
+    /// The median of units per second, if no pass is missing.
     pub fn median(&self) -> Option<f64> {
         self.per_s.map(|rate| rate.median)
     }
 }
 
-/// Units a second over all measured passes.
+/// Units per second over all measured passes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
-    /// In the slowest pass.
+    /// Of the slowest pass.
     pub min: f64,
-    /// In the middle one; between the middle two of an even number.
+    /// Of the middle pass; the midpoint of the two middle ones for an even number.
     pub median: f64,
-    /// In the fastest.
+    /// Of the fastest pass.
     pub max: f64,
 }
 
 impl Rate {
-    /// The rates of passes that each did `units`; `None` without a pass.
+    /// The rates of passes over `units`; `None` without a pass.
     pub fn of(units: u64, passes_ns: &[u64]) -> Option<Self> {
         let per_s = |ns: &u64| units as f64 * 1e9 / (*ns).max(1) as f64;
         let mut rates: Vec<f64> = passes_ns.iter().map(per_s).collect();
@@ -178,41 +204,41 @@ impl Rate {
     }
 }
 
-/// How long the units of a row are together in a format, in bytes.
+/// The total size of a row's units in a format, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes {
-    /// As the format writes them.
+    /// Uncompressed.
     pub raw: u64,
-    /// Under gzip at its level 6.
+    /// Each unit compressed by gzip at level 6.
     pub gzip6: u64,
-    /// Under Zstandard at its level 3.
+    /// Each unit compressed by Zstandard at level 3.
     pub zstd3: u64,
-    /// With each unit behind its length, under Zstandard at its level 3.
+    /// All length-prefixed units compressed together by Zstandard at level 3.
     pub framed_zstd3: u64,
 }
 
-/// How evenly a pass goes: nanoseconds a unit, over all parts of so many units.
+/// Percentiles of nanoseconds per unit over chunks of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chunks {
-    /// Units in a part.
+    /// Units in a chunk.
     pub events: u32,
-    /// In the middle part.
+    /// The median.
     pub p50_ns: f64,
-    /// In the part that 5 of 100 are slower than.
+    /// The 95th percentile.
     pub p95_ns: f64,
-    /// In the part that 1 of 100 is slower than.
+    /// The 99th percentile.
     pub p99_ns: f64,
-    /// In the slowest.
+    /// The maximum.
     pub max_ns: f64,
 }
 
 impl Chunks {
-    /// Over parts that took so many nanoseconds each; `None` without any.
+    /// The percentiles over chunks of `units` with these durations; `None` without chunks.
     pub fn of(units: u32, mut chunks_ns: Vec<u64>) -> Option<Self> {
         chunks_ns.sort_unstable();
         let at = |percent: usize| {
-            let place = (chunks_ns.len() * percent / 100).min(chunks_ns.len() - 1);
-            chunks_ns[place] as f64 / f64::from(units)
+            let index = (chunks_ns.len() * percent / 100).min(chunks_ns.len() - 1);
+            chunks_ns[index] as f64 / f64::from(units)
         };
         (!chunks_ns.is_empty()).then(|| Self {
             events: units,
@@ -224,21 +250,21 @@ impl Chunks {
     }
 }
 
-/// What a peer made of a hostile case.
+/// The outcome of a hostile case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CaseOutcome {
-    /// The case.
+    /// The case's name.
     pub name: String,
-    /// What is right.
+    /// The right outcome.
     pub expect: Expect,
-    /// What the peer did.
+    /// The peer's outcome.
     pub outcome: Outcome,
-    /// Why it refused, in its own words, or how it ended.
+    /// The peer's own reason for rejecting the case, or how its process ended.
     pub reason: Option<String>,
 }
 
 impl CaseOutcome {
-    /// Whether the peer did what is right.
+    /// Whether the outcome is the right one.
     pub fn is_right(&self) -> bool {
         match self.expect {
             Expect::Accept => self.outcome == Outcome::Accepted,
@@ -247,38 +273,38 @@ impl CaseOutcome {
     }
 }
 
-/// What a peer does with a case.
+/// What a peer did with a hostile case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It calls the case valid.
+    /// It accepted the case.
     Accepted,
-    /// It calls it invalid.
+    /// It rejected the case.
     Refused,
-    /// Its process ends without a word.
+    /// Its process ended without an answer.
     Crashed,
-    /// It says nothing in time.
+    /// It did not answer in time.
     Hung,
 }
 
-/// Whether a row did the work that the corpus holds.
+/// Whether a row's counts equal those of the corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Parity {
-    /// Every count that the peer gave is the corpus's.
+    /// Every given count is equal.
     Ok,
-    /// Some count is another.
+    /// Some count differs.
     Mismatch,
-    /// The peer failed before it gave any.
+    /// The peer failed before it gave any count.
     Unproven,
 }
 
 /// A peer that could not be measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unavailable {
-    /// Its name.
+    /// The peer.
     pub peer: String,
-    /// Why, in a line.
+    /// Why, in one line.
     pub reason: String,
 }
 
@@ -287,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_tell_the_middle_the_slow_and_the_slowest() {
+    fn chunks_have_a_median_two_percentiles_and_a_maximum() {
         let chunks = Chunks::of(20, (1..=200).rev().map(|n| 20 * n).collect()).unwrap();
         let Chunks { p50_ns, p95_ns, p99_ns, max_ns, .. } = chunks;
         assert_eq!([p50_ns, p95_ns, p99_ns, max_ns], [101.0, 191.0, 199.0, 200.0]);
@@ -296,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_that_of_the_slowest_the_middle_and_the_fastest_pass() {
+    fn a_rate_has_the_slowest_the_median_and_the_fastest_pass() {
         let rate = Rate::of(10, &[2_000_000_000, 1_000_000_000, 4_000_000_000]).unwrap();
         assert_eq!(rate, Rate { min: 2.5, median: 5.0, max: 10.0 });
         assert_eq!(Rate::of(10, &[1_000_000_000, 2_000_000_000]).unwrap().median, 7.5);

@@ -1,37 +1,37 @@
-//! Which kinds of work can be measured?
+//! The tasks: kinds of work with units that are the same for every peer.
 
-/// A kind of work, with units that are the same for every peer.
+/// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Task {
-    /// Firehose frames into values: header, payload, CAR, every block.
+    /// Decoding firehose frames into values: header, payload, CAR, every block.
     Decode,
-    /// Signed commits: whose key is it, and is the signature the key's?
+    /// Verifying the signatures of commits.
     Sigs,
-    /// Nostr events: is the BIP-340 signature the author's?
+    /// Verifying the BIP-340 signatures of Nostr events.
     Schnorr,
-    /// Records into a Merkle search tree, to its root, and lookups in it.
+    /// Inserting records into a Merkle search tree, and looking them up.
     Mst,
-    /// A whole repository: every hash, the signature, the tree.
+    /// Verifying a whole repository: every hash, the signature, the tree.
     Repo,
-    /// Commit frames judged: decoded, signed, undone in the tree.
+    /// Verifying commit frames: decoding, signature, operations inverted in the tree.
     Commit,
-    /// Nostr events into the bytes of a format.
+    /// Encoding Nostr events in a format.
     NostrSerialize,
-    /// Bytes of a format into Nostr events.
+    /// Decoding Nostr events from a format.
     NostrDeserialize,
-    /// The same, each event's id and signature checked.
+    /// Decoding Nostr events and verifying id and signature.
     NostrValidated,
-    /// Single fields of events, from their bytes.
+    /// Reading single fields of encoded events.
     NostrFields,
-    /// Bytes into events, kind by kind.
+    /// Decoding events grouped by kind.
     NostrByKind,
-    /// The same, by size and by tags.
+    /// Decoding events grouped by size and by tags.
     NostrByCategory,
-    /// Batches of events from their bytes.
+    /// Decoding batches of events.
     NostrBatch,
-    /// How long events are in a format. No time is taken.
+    /// Sizes of events in a format; not timed.
     NostrSize,
-    /// Malformed repositories and frames: who refuses them? No time is taken.
+    /// Rejecting malformed repositories and frames; not timed.
     Hostile,
 }
 
@@ -55,7 +55,7 @@ impl Task {
         Self::Hostile,
     ];
 
-    /// The tasks on Nostr events in every format.
+    /// The tasks on Nostr events in their formats.
     pub const NOSTR: [Self; 8] = [
         Self::NostrSerialize,
         Self::NostrDeserialize,
@@ -88,34 +88,25 @@ impl Task {
         }
     }
 
-    /// The task of that name.
+    /// The task with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|task| task.name() == name)
     }
 
-    /// What is counted a second, or judged.
+    /// The name of a unit of work.
     pub fn unit(self) -> &'static str {
         match self {
             Self::Decode | Self::Commit => "frame",
             Self::Sigs => "commit",
-            Self::Schnorr
-            | Self::NostrSerialize
-            | Self::NostrDeserialize
-            | Self::NostrValidated
-            | Self::NostrFields
-            | Self::NostrByKind
-            | Self::NostrByCategory
-            | Self::NostrBatch
-            | Self::NostrSize => "event",
             Self::Mst => "record",
             Self::Repo => "repository",
             Self::Hostile => "case",
+            _ => "event",
         }
     }
 
-    /// Whether a part of a variant's name behind a `/` says that it does other work, not the same work
-    /// in another way.
-    pub(crate) fn has_work_in_every_name(self) -> bool {
+    /// Whether variants that differ after a `/` are different work, not the same work done in another way.
+    pub(crate) fn has_distinct_variants(self) -> bool {
         matches!(self, Self::Mst | Self::Repo | Self::NostrFields | Self::Hostile)
     }
 }

@@ -1,5 +1,4 @@
-//! Does the harness tell honest runners from others, and survive all of them? The runners here are
-//! shell scripts in `tests/runners` that each do one thing wrong.
+//! The harness with correct and faulty runners: shell scripts in `tests/runners` that each do one thing wrong.
 
 #![cfg(unix)]
 
@@ -16,21 +15,21 @@ use wireproof::codec::Cid;
 use wireproof::codec::cid::Codec;
 use wireproof_bench::{BenchError, Parity, Plan, Progress, Results, Row, Task, run, terminal};
 
-/// A corpus of two frames, and a folder to work in.
-struct Place(TempDir);
+/// A folder with a corpus of two frames, and a work folder.
+struct TestDir(TempDir);
 
-impl Place {
+impl TestDir {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let frame = Event::Info(Info { name: "Outdated", message: None }).to_frame();
-        assert_eq!(frame.len(), 28, "the runners say that two frames have 56 bytes");
+        assert_eq!(frame.len(), 28, "the runners answer that two frames have 56 bytes");
         fs::write(dir.path().join("frames.bin"), corpus::write([&frame[..], &frame])).unwrap();
-        let place = Self(dir);
-        place.describe(r#"{"counts": {"frames": 2, "errors": 0, "links": 7}}"#);
-        place
+        let dir = Self(dir);
+        dir.describe(r#"{"counts": {"frames": 2, "errors": 0, "links": 7}}"#);
+        dir
     }
 
-    /// Adds a corpus of as many commits of ten bytes, all said to be valid.
+    /// Adds a corpus of `count` commits of ten bytes, described as valid.
     fn add_commits(&self, name: &str, count: usize) {
         let entry = CommitEntry { curve: Curve::K256, commit: &[b'c'; 10], key: &[2; 33] };
         let path = self.0.path().join(name);
@@ -64,7 +63,7 @@ impl Place {
         fs::write(path.with_extension("json"), sidecar).unwrap();
     }
 
-    /// Says whose the frames are.
+    /// Adds the keys of the accounts.
     fn add_accounts(&self, accounts: &str) {
         fs::write(self.0.path().join("accounts.json"), accounts).unwrap();
     }
@@ -101,7 +100,7 @@ fn note<'r>(results: &'r Results, peer: &str) -> &'r str {
 
 #[test]
 fn an_honest_runner_is_measured_and_the_faster_comes_first() {
-    let results = Place::new().measure(&["second", "honest"]);
+    let results = TestDir::new().measure(&["second", "honest"]);
     let [first, second] = &results.rows[..] else { panic!("{results:?}") };
     assert_eq!((first.peer.as_str(), second.peer.as_str()), ("honest", "second"));
     assert_eq!(first.parity, Parity::Ok);
@@ -112,10 +111,10 @@ fn an_honest_runner_is_measured_and_the_faster_comes_first() {
 }
 
 #[test]
-fn passes_take_turns() {
-    let place = Place::new();
+fn passes_are_interleaved() {
+    let dir = TestDir::new();
     let mut order = Vec::new();
-    run(&place.plan(&["second", "honest"]), &mut |progress| {
+    run(&dir.plan(&["second", "honest"]), &mut |progress| {
         if let Progress::Pass { peer, .. } = progress {
             order.push(peer.to_owned());
         }
@@ -125,11 +124,11 @@ fn passes_take_turns() {
 }
 
 #[test]
-fn every_stage_of_a_run_is_told_with_its_place_in_it() {
-    let place = Place::new();
-    let mut told = Vec::new();
-    run(&place.plan(&["second", "honest"]), &mut |progress| {
-        told.push(match progress {
+fn every_step_of_a_run_is_reported_with_its_number() {
+    let dir = TestDir::new();
+    let mut steps = Vec::new();
+    run(&dir.plan(&["second", "honest"]), &mut |progress| {
+        steps.push(match progress {
             Progress::Building { done, total, .. } => ("building", done, total),
             Progress::Known { rows, cases } => ("known", rows, cases),
             Progress::Proving { row, rows, .. } => ("proving", row, rows),
@@ -141,12 +140,12 @@ fn every_stage_of_a_run_is_told_with_its_place_in_it() {
     let before = [("building", 0, 2), ("building", 1, 2), ("known", 2, 0)];
     let proofs = [("proving", 0, 2), ("proving", 1, 2)];
     let passes = (0..8).map(|done| ("pass", done, 8));
-    assert_eq!(told, before.into_iter().chain(proofs).chain(passes).collect::<Vec<_>>());
+    assert_eq!(steps, before.into_iter().chain(proofs).chain(passes).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_runner_that_finds_something_else_is_a_mismatch_and_not_ranked() {
-    let results = Place::new().measure(&["liar", "second"]);
+fn a_runner_with_other_counts_is_a_mismatch_and_not_ranked() {
+    let results = TestDir::new().measure(&["liar", "second"]);
     assert_eq!(row(&results, "liar").parity, Parity::Mismatch);
     assert_eq!(note(&results, "liar"), "links 6 instead of 7");
     assert_eq!(results.rows[1].peer, "liar", "it was faster, and comes last");
@@ -155,33 +154,33 @@ fn a_runner_that_finds_something_else_is_a_mismatch_and_not_ranked() {
 }
 
 #[test]
-fn a_runner_that_loads_less_is_a_mismatch_whatever_it_counts() {
-    let results = Place::new().measure(&["short"]);
+fn a_runner_that_loads_less_is_a_mismatch() {
+    let results = TestDir::new().measure(&["short"]);
     assert_eq!(row(&results, "short").parity, Parity::Mismatch);
     assert!(note(&results, "short").starts_with("loaded 1 units of 28 bytes instead of 2 of 56"));
 }
 
 #[test]
-fn a_count_that_a_runner_cannot_give_is_named_and_no_mismatch() {
-    let place = Place::new();
-    place.describe(r#"{"counts": {"frames": 2, "floats": 0}}"#);
-    let results = place.measure(&["honest"]);
+fn a_count_that_a_runner_does_not_give_is_named_and_no_mismatch() {
+    let dir = TestDir::new();
+    dir.describe(r#"{"counts": {"frames": 2, "floats": 0}}"#);
+    let results = dir.measure(&["honest"]);
     assert_eq!(row(&results, "honest").parity, Parity::Ok);
     assert_eq!(note(&results, "honest"), "not given: floats");
 }
 
 #[test]
-fn a_runner_that_hangs_becomes_a_row_with_a_note() {
-    let place = Place::new();
-    let plan = Plan { request_limit: Duration::from_millis(300), ..place.plan(&["hanging"]) };
+fn a_runner_that_hangs_is_a_row_with_a_note() {
+    let dir = TestDir::new();
+    let plan = Plan { request_limit: Duration::from_millis(300), ..dir.plan(&["hanging"]) };
     let results = run(&plan, &mut |_| {}).unwrap();
     assert_eq!(note(&results, "hanging"), "pass: no answer within 0.3 s");
     assert_eq!(row(&results, "hanging").per_s, None);
 }
 
 #[test]
-fn a_runner_that_ends_in_the_middle_keeps_its_passes_and_is_not_ranked() {
-    let results = Place::new().measure(&["crashing", "honest"]);
+fn a_runner_that_exits_early_keeps_its_passes_and_is_not_ranked() {
+    let results = TestDir::new().measure(&["crashing", "honest"]);
     let crashed = row(&results, "crashing");
     assert_eq!(note(&results, "crashing"), "pass: ended without an answer (exit status: 7)");
     assert!(crashed.per_s.is_none() && !crashed.is_ranked());
@@ -189,29 +188,29 @@ fn a_runner_that_ends_in_the_middle_keeps_its_passes_and_is_not_ranked() {
 }
 
 #[test]
-fn a_runner_that_prints_something_else_is_shown_without_its_control_characters() {
-    let results = Place::new().measure(&["babbling"]);
+fn malformed_output_is_shown_without_control_characters() {
+    let results = TestDir::new().measure(&["babbling"]);
     assert_eq!(row(&results, "babbling").parity, Parity::Unproven);
     assert_eq!(
         note(&results, "babbling"),
-        "prove: an answer that is not the protocol's: <h1> [2Jgood morning</h1>"
+        "prove: the answer does not follow the protocol: <h1> [2Jgood morning</h1>"
     );
 }
 
 #[test]
-fn what_a_runner_says_went_wrong_is_in_its_row() {
-    assert_eq!(note(&Place::new().measure(&["refusing"]), "refusing"), "load: no such file");
+fn the_error_of_a_runner_is_in_its_row() {
+    assert_eq!(note(&TestDir::new().measure(&["refusing"]), "refusing"), "load: no such file");
 }
 
 #[test]
-fn a_peer_that_cannot_begin_is_unavailable_with_the_reason() {
-    let results = Place::new().measure(&["idle", "silent", "honest"]);
+fn a_peer_that_cannot_start_is_unavailable_with_the_reason() {
+    let results = TestDir::new().measure(&["idle", "silent", "honest"]);
     let reasons: Vec<_> =
         results.unavailable.iter().map(|peer| (&*peer.peer, &*peer.reason)).collect();
     assert_eq!(
         reasons,
         [
-            ("idle", "does none of the tasks that were asked for"),
+            ("idle", "has none of the requested tasks"),
             ("silent", "describe: ended without an answer (exit status: 3)"),
         ]
     );
@@ -219,26 +218,26 @@ fn a_peer_that_cannot_begin_is_unavailable_with_the_reason() {
 }
 
 #[test]
-fn a_peer_that_nobody_knows_is_an_error_that_names_the_known_ones() {
-    let error = run(&Place::new().plan(&["nobody"]), &mut |_| {}).unwrap_err();
-    let BenchError::UnknownPeer { asked, known } = error else { panic!("{error}") };
-    assert_eq!(asked, "nobody");
+fn an_unknown_peer_is_an_error_that_names_the_known_ones() {
+    let error = run(&TestDir::new().plan(&["nobody"]), &mut |_| {}).unwrap_err();
+    let BenchError::UnknownPeer { requested, known } = error else { panic!("{error}") };
+    assert_eq!(requested, "nobody");
     assert!(known.contains(&"honest".to_owned()));
 }
 
 #[test]
-fn a_description_of_other_bytes_is_refused() {
-    let place = Place::new();
-    place.describe(r#"{"counts": {"frames": 2}, "sha256": "00"}"#);
-    let error = run(&place.plan(&["honest"]), &mut |_| {}).unwrap_err();
+fn a_description_of_another_corpus_is_rejected() {
+    let dir = TestDir::new();
+    dir.describe(r#"{"counts": {"frames": 2}, "sha256": "00"}"#);
+    let error = run(&dir.plan(&["honest"]), &mut |_| {}).unwrap_err();
     assert!(matches!(error, BenchError::OtherCorpus(_)), "{error}");
 }
 
 #[test]
-fn without_a_description_the_corpus_is_counted() {
-    let place = Place::new();
-    fs::remove_file(place.0.path().join("frames.json")).unwrap();
-    let results = place.measure(&["honest"]);
+fn without_a_description_our_own_counts_are_the_reference() {
+    let dir = TestDir::new();
+    fs::remove_file(dir.0.path().join("frames.json")).unwrap();
+    let results = dir.measure(&["honest"]);
     assert_eq!(
         note(&results, "honest"),
         "links 7 instead of 0; not given: array_items, arrays, \
@@ -251,11 +250,11 @@ fn variants(results: &Results) -> Vec<(&str, &str, u64)> {
 }
 
 #[test]
-fn each_row_works_on_the_corpus_of_its_task_and_those_of_a_second_one_say_so() {
-    let place = Place::new();
-    place.add_commits("signed-commits.bin", 2);
-    place.add_commits("signed-commits-mixed.bin", 1);
-    let plan = Plan { tasks: vec![Task::Sigs, Task::Decode], ..place.plan(&["honest", "signer"]) };
+fn each_row_has_the_corpus_of_its_task_and_a_suffix_for_a_second_one() {
+    let dir = TestDir::new();
+    dir.add_commits("signed-commits.bin", 2);
+    dir.add_commits("signed-commits-mixed.bin", 1);
+    let plan = Plan { tasks: vec![Task::Sigs, Task::Decode], ..dir.plan(&["honest", "signer"]) };
     let results = run(&plan, &mut |_| {}).unwrap();
     assert!(results.rows.iter().all(Row::is_ranked), "{results:?}");
     assert_eq!(
@@ -274,23 +273,23 @@ fn each_row_works_on_the_corpus_of_its_task_and_those_of_a_second_one_say_so() {
 }
 
 #[test]
-fn a_folder_without_a_second_corpus_has_no_rows_of_it_and_one_without_a_first_is_refused() {
-    let place = Place::new();
-    let plan = Plan { tasks: vec![Task::Sigs], ..place.plan(&["signer"]) };
+fn the_second_corpus_of_a_folder_is_optional_and_the_first_is_required() {
+    let dir = TestDir::new();
+    let plan = Plan { tasks: vec![Task::Sigs], ..dir.plan(&["signer"]) };
     let error = run(&plan, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no signed-commits.bin in this folder"), "{error}");
-    place.add_commits("signed-commits.bin", 2);
+    dir.add_commits("signed-commits.bin", 2);
     let results = run(&plan, &mut |_| {}).unwrap();
     assert_eq!(variants(&results), [("sigs", "full", 2), ("sigs", "full/batch", 2)]);
 }
 
 #[test]
-fn one_file_is_taken_for_one_task_and_not_for_several() {
-    let place = Place::new();
-    place.add_commits("signed-commits.bin", 2);
-    let corpus = Some(place.0.path().join("signed-commits.bin"));
+fn one_file_is_the_corpus_of_one_task_only() {
+    let dir = TestDir::new();
+    dir.add_commits("signed-commits.bin", 2);
+    let corpus = Some(dir.0.path().join("signed-commits.bin"));
     let several =
-        Plan { tasks: vec![Task::Decode, Task::Sigs], corpus, ..place.plan(&["honest", "signer"]) };
+        Plan { tasks: vec![Task::Decode, Task::Sigs], corpus, ..dir.plan(&["honest", "signer"]) };
     let error = run(&several, &mut |_| {}).unwrap_err();
     assert!(matches!(error, BenchError::OneFileForManyTasks(_)), "{error}");
     let results = run(&Plan { tasks: vec![Task::Sigs], ..several }, &mut |_| {}).unwrap();
@@ -298,27 +297,27 @@ fn one_file_is_taken_for_one_task_and_not_for_several() {
 }
 
 #[test]
-fn commits_without_a_description_are_verified_by_us() {
-    let place = Place::new();
-    place.add_commits("signed-commits.bin", 2);
-    fs::remove_file(place.0.path().join("signed-commits.json")).unwrap();
+fn commits_without_a_description_are_verified_by_our_own_implementation() {
+    let dir = TestDir::new();
+    dir.add_commits("signed-commits.bin", 2);
+    fs::remove_file(dir.0.path().join("signed-commits.json")).unwrap();
     let results =
-        run(&Plan { tasks: vec![Task::Sigs], ..place.plan(&["signer"]) }, &mut |_| {}).unwrap();
+        run(&Plan { tasks: vec![Task::Sigs], ..dir.plan(&["signer"]) }, &mut |_| {}).unwrap();
     assert!(note(&results, "signer").starts_with("valid_k256 2 instead of 0"), "{results:?}");
 }
 
 #[test]
-fn a_file_that_is_no_corpus_of_the_task_is_refused() {
-    let place = Place::new();
+fn a_file_that_is_not_the_corpus_of_its_task_is_rejected() {
+    let dir = TestDir::new();
     for (task, content, fault) in [
         (Task::Decode, &b"x"[..], "not a file of frames"),
         (Task::Sigs, b"x", "not a file of signed commits"),
         (Task::Schnorr, b"\xff", "not lines of UTF-8"),
         (Task::Mst, b"x", "not a file of records"),
     ] {
-        let file = place.0.path().join("file");
+        let file = dir.0.path().join("file");
         fs::write(&file, content).unwrap();
-        let plan = Plan { tasks: vec![task], corpus: Some(file), ..place.plan(&["honest"]) };
+        let plan = Plan { tasks: vec![task], corpus: Some(file), ..dir.plan(&["honest"]) };
         let error = run(&plan, &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains(fault), "{error}");
     }
@@ -332,10 +331,10 @@ const RECORDS: &str = r#"{"counts": {"records": 2, "root": "bafyreiroot", "looku
     "lookup_checksum": 7}}"#;
 
 #[test]
-fn records_and_lookups_are_units_of_their_own_and_a_root_is_a_count() {
-    let place = Place::new();
-    place.add_records(Some(RECORDS));
-    let results = of_task(Task::Mst, place.plan(&["builder"]));
+fn records_and_lookups_have_their_own_units_and_a_root_is_a_count() {
+    let dir = TestDir::new();
+    dir.add_records(Some(RECORDS));
+    let results = of_task(Task::Mst, dir.plan(&["builder"]));
     let rows: Vec<_> =
         results.rows.iter().map(|row| (&*row.variant, &*row.unit, row.units)).collect();
     assert_eq!(rows, [("insert-root/ascending", "record", 2), ("lookup", "lookup", 3)]);
@@ -344,10 +343,10 @@ fn records_and_lookups_are_units_of_their_own_and_a_root_is_a_count() {
 }
 
 #[test]
-fn records_without_a_description_are_built_by_the_plain_tree() {
-    let place = Place::new();
-    place.add_records(None);
-    let results = of_task(Task::Mst, place.plan(&["builder"]));
+fn records_without_a_description_are_built_by_the_reference_tree() {
+    let dir = TestDir::new();
+    dir.add_records(None);
+    let results = of_task(Task::Mst, dir.plan(&["builder"]));
     let root = results.rows[0].note.as_deref().unwrap();
     assert!(root.starts_with("root bafyreiroot instead of bafyrei"), "{root}");
     assert!(results.rows[1].note.as_deref().unwrap().starts_with("lookup_checksum 7 instead of"));
@@ -357,10 +356,10 @@ const REPOSITORY: &str = r#"{"did": "did:plc:a", "signing_key": "did:key:z", "co
     {"repositories": 1, "records": 4, "root": "bafyreiroot"}}"#;
 
 #[test]
-fn stages_are_kept_for_every_pass_and_have_a_table() {
-    let place = Place::new();
-    place.add_repository(REPOSITORY);
-    let results = of_task(Task::Repo, place.plan(&["stager"]));
+fn stages_are_recorded_for_every_pass_and_have_a_table() {
+    let dir = TestDir::new();
+    dir.add_repository(REPOSITORY);
+    let results = of_task(Task::Repo, dir.plan(&["stager"]));
     let [total, rebuilt] = &results.rows[..] else { panic!("{results:?}") };
     assert!(total.is_ranked() && rebuilt.is_ranked(), "{results:?}");
     assert_eq!(total.stages_ns["parse"], [1_000_000; 3]);
@@ -371,10 +370,10 @@ fn stages_are_kept_for_every_pass_and_have_a_table() {
 }
 
 #[test]
-fn a_tree_that_was_built_anew_must_have_the_same_root() {
-    let place = Place::new();
-    place.add_repository(&REPOSITORY.replace("bafyreiroot", "bafyreiother"));
-    let results = of_task(Task::Repo, place.plan(&["stager"]));
+fn a_rebuilt_tree_must_have_the_same_root() {
+    let dir = TestDir::new();
+    dir.add_repository(&REPOSITORY.replace("bafyreiroot", "bafyreiother"));
+    let results = of_task(Task::Repo, dir.plan(&["stager"]));
     let note = "root bafyreiroot instead of bafyreiother";
     let rebuilt = format!("rebuilt_{note}; {note}");
     assert_eq!(results.rows[0].note.as_deref(), Some(note));
@@ -382,22 +381,25 @@ fn a_tree_that_was_built_anew_must_have_the_same_root() {
 }
 
 #[test]
-fn a_repository_of_nobody_is_refused() {
-    let place = Place::new();
-    let plan = Plan { tasks: vec![Task::Repo], ..place.plan(&["stager"]) };
-    place.add_repository(r#"{"did": "did:plc:a"}"#);
+fn a_repository_without_an_owner_is_rejected() {
+    let dir = TestDir::new();
+    let plan = Plan { tasks: vec![Task::Repo], ..dir.plan(&["stager"]) };
+    dir.add_repository(r#"{"did": "did:plc:a"}"#);
     let error = run(&plan, &mut |_| {}).unwrap_err();
     assert!(matches!(error, BenchError::NoOwner(_)), "{error}");
-    place.add_repository(r#"{"did": "did:plc:a", "signing_key": "did:key:z"}"#);
+    dir.add_repository(r#"{"did": "did:plc:a", "signing_key": "did:key:z"}"#);
     let error = run(&plan, &mut |_| {}).unwrap_err();
-    assert!(error.to_string().contains("the signing_key beside it is none"), "{error}");
+    assert!(
+        error.to_string().contains("the signing_key in the sidecar file is not a key"),
+        "{error}"
+    );
 }
 
 #[test]
-fn a_repository_without_counts_is_proved_by_us() {
-    let place = Place::new();
-    place.add_repository(&format!(r#"{{"did": "did:plc:a", "signing_key": "{KEY}"}}"#));
-    let results = of_task(Task::Repo, place.plan(&["stager"]));
+fn a_repository_without_counts_is_verified_by_our_own_implementation() {
+    let dir = TestDir::new();
+    dir.add_repository(&format!(r#"{{"did": "did:plc:a", "signing_key": "{KEY}"}}"#));
+    let results = of_task(Task::Repo, dir.plan(&["stager"]));
     let note = results.rows[0].note.as_deref().unwrap();
     assert!(note.contains("root bafyreiroot instead of car/"), "{note}");
 }
@@ -406,7 +408,7 @@ fn a_repository_without_counts_is_proved_by_us() {
 const KEY: &str = "did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme";
 
 #[test]
-fn accounts_reach_a_runner_as_keys_whichever_way_they_were_told() {
+fn accounts_reach_a_runner_as_keys_from_either_form() {
     let document = serde_json::json!([{"did": "did:plc:a", "didDoc": {
         "id": "did:plc:a", "verificationMethod": [
             {"id": "did:plc:a#other", "type": "Multikey", "controller": "did:plc:a",
@@ -416,35 +418,35 @@ fn accounts_reach_a_runner_as_keys_whichever_way_they_were_told() {
         ],
     }}]);
     for accounts in [document, serde_json::json!({"did:plc:a": KEY})] {
-        let place = Place::new();
-        place.describe(&format!(r#"{{"verdicts": {{"frames": 2, "key": "{KEY}"}}}}"#));
-        place.add_accounts(&accounts.to_string());
-        let results = of_task(Task::Commit, place.plan(&["clerk"]));
+        let dir = TestDir::new();
+        dir.describe(&format!(r#"{{"verdicts": {{"frames": 2, "key": "{KEY}"}}}}"#));
+        dir.add_accounts(&accounts.to_string());
+        let results = of_task(Task::Commit, dir.plan(&["clerk"]));
         assert!(results.rows[0].is_ranked(), "{results:?}");
     }
 }
 
 #[test]
-fn frames_without_accounts_are_refused() {
-    let place = Place::new();
-    let plan = Plan { tasks: vec![Task::Commit], ..place.plan(&["clerk"]) };
+fn frames_without_accounts_are_rejected() {
+    let dir = TestDir::new();
+    let plan = Plan { tasks: vec![Task::Commit], ..dir.plan(&["clerk"]) };
     let error = run(&plan, &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("accounts.json"), "{error}");
 }
 
 #[test]
-fn a_peer_without_a_part_in_the_tasks_is_missing_only_if_it_was_asked_for() {
-    let place = Place::new();
-    let asked = place.measure(&["honest", "signer"]);
-    assert_eq!(asked.unavailable[0].peer, "signer");
-    let runners = place.0.path().join("runners");
+fn a_peer_without_the_tasks_is_unavailable_only_if_it_was_requested() {
+    let dir = TestDir::new();
+    let requested = dir.measure(&["honest", "signer"]);
+    assert_eq!(requested.unavailable[0].peer, "signer");
+    let runners = dir.0.path().join("runners");
     for name in ["honest", "signer"] {
-        let from = place.plan(&[]).runners;
+        let from = dir.plan(&[]).runners;
         fs::create_dir_all(runners.join(name)).unwrap();
         fs::copy(from.join("fake.sh"), runners.join("fake.sh")).unwrap();
         fs::copy(from.join(name).join("runner"), runners.join(name).join("runner")).unwrap();
     }
-    let all = run(&Plan { peers: None, runners, ..place.plan(&[]) }, &mut |_| {}).unwrap();
+    let all = run(&Plan { peers: None, runners, ..dir.plan(&[]) }, &mut |_| {}).unwrap();
     assert_eq!(all.unavailable, []);
     assert_eq!(all.rows.len(), 1);
 }

@@ -1,5 +1,5 @@
-//! Does the harness tell what a peer does with a case, and survive what it does to itself? The peer
-//! here is a shell script that does what the name of a case says.
+//! The task `hostile` with a peer that does what the name of a case says: a shell script that accepts, rejects, crashes or
+//! hangs.
 
 #![cfg(unix)]
 
@@ -13,16 +13,16 @@ use wireproof_bench::{
     terminal,
 };
 
-/// A set of cases, each a file of ten bytes with the name of what is to become of it.
-struct Place(TempDir);
+/// A set of cases, each a file of ten bytes named after its outcome.
+struct TestDir(TempDir);
 
-impl Place {
+impl TestDir {
     fn new(cases: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let case = |(name, expect): &(&str, &str)| {
             let file = format!("{name}.car");
             fs::write(dir.path().join(&file), [b'c'; 10]).unwrap();
-            fs::write(dir.path().join(format!("{name}.json")), TOLD).unwrap();
+            fs::write(dir.path().join(format!("{name}.json")), SIDECAR).unwrap();
             serde_json::json!({
                 "name": name, "file": file, "kind": "repo", "expect": expect, "code": "tree/order",
                 "layer": "tree", "section": "Repository: MST", "rule": "Keys increase.",
@@ -52,8 +52,8 @@ impl Place {
     }
 }
 
-/// What a runner is told of every case.
-const TOLD: &str =
+/// The sidecar file of every case.
+const SIDECAR: &str =
     r#"{"did": "did:plc:a", "signing_key": "did:key:z", "now": "2026-11-20T00:00:00Z"}"#;
 
 fn only_row(results: &Results) -> &Row {
@@ -61,16 +61,16 @@ fn only_row(results: &Results) -> &Row {
     row
 }
 
-fn told(case: &CaseOutcome) -> (&str, Outcome, &str) {
+fn outcome(case: &CaseOutcome) -> (&str, Outcome, &str) {
     (&case.name, case.outcome, case.reason.as_deref().unwrap_or_default())
 }
 
 #[test]
-fn what_a_peer_does_is_told_with_its_own_words_or_with_how_it_ended() {
+fn an_outcome_has_the_peers_own_reason_or_how_its_process_ended() {
     let names = ["accepted", "refused", "crashed", "hung", "failed", "babbled"];
-    let results = Place::new(&names.map(|name| (name, "refuse"))).judge();
+    let results = TestDir::new(&names.map(|name| (name, "refuse"))).judge();
     let row = only_row(&results);
-    let outcomes: Vec<_> = row.cases.iter().map(told).collect();
+    let outcomes: Vec<_> = row.cases.iter().map(outcome).collect();
     assert_eq!(
         outcomes,
         [
@@ -82,7 +82,7 @@ fn what_a_peer_does_is_told_with_its_own_words_or_with_how_it_ended() {
             (
                 "babbled",
                 Outcome::Crashed,
-                "an answer that is not the protocol's: <h1>good morning</h1>"
+                "the answer does not follow the protocol: <h1>good morning</h1>"
             ),
         ]
     );
@@ -94,7 +94,7 @@ fn what_a_peer_does_is_told_with_its_own_words_or_with_how_it_ended() {
 
 #[test]
 fn a_valid_case_is_not_counted_with_the_invalid_ones() {
-    let results = Place::new(&[("accepted", "accept"), ("refused", "refuse")]).judge();
+    let results = TestDir::new(&[("accepted", "accept"), ("refused", "refuse")]).judge();
     let row = only_row(&results);
     assert_eq!(row.parity, Parity::Ok);
     assert_eq!((row.counts.get("accepted"), row.counts.get("refused")), (Some(0), Some(1)));
@@ -102,26 +102,26 @@ fn a_valid_case_is_not_counted_with_the_invalid_ones() {
 }
 
 #[test]
-fn a_valid_case_that_a_peer_does_not_accept_is_held_against_it_however_it_fails() {
-    let results = Place::new(&[("refused", "accept"), ("crashed", "accept")]).judge();
+fn a_valid_case_that_is_not_accepted_is_a_mismatch_however_it_fails() {
+    let results = TestDir::new(&[("refused", "accept"), ("crashed", "accept")]).judge();
     let row = only_row(&results);
     assert_eq!((row.parity, row.valid_refused), (Parity::Mismatch, Some(2)));
     assert_eq!(row.cases[0].expect, Expect::Accept);
 }
 
 #[test]
-fn a_peer_is_told_the_time_and_works_within_a_limit_of_memory() {
-    let results = Place::new(&[("timed", "refuse"), ("limited", "refuse")]).judge();
+fn a_peer_gets_the_time_and_a_memory_limit() {
+    let results = TestDir::new(&[("timed", "refuse"), ("limited", "refuse")]).judge();
     let [timed, limited] = &only_row(&results).cases[..] else { panic!("{results:?}") };
-    assert_eq!(told(timed), ("timed", Outcome::Refused, "2026-11-20T00:00:00Z"));
-    assert_eq!(told(limited), ("limited", Outcome::Refused, "4194304"));
+    assert_eq!(outcome(timed), ("timed", Outcome::Refused, "2026-11-20T00:00:00Z"));
+    assert_eq!(outcome(limited), ("limited", Outcome::Refused, "4194304"));
 }
 
 #[test]
-fn each_case_is_told_of_once() {
-    let place = Place::new(&[("refused", "refuse"), ("accepted", "accept"), ("failed", "refuse")]);
+fn each_case_is_reported_once() {
+    let dir = TestDir::new(&[("refused", "refuse"), ("accepted", "accept"), ("failed", "refuse")]);
     let mut seen = Vec::new();
-    run(&place.plan(), &mut |progress| {
+    run(&dir.plan(), &mut |progress| {
         if let Progress::Case { case, done, total, .. } = progress {
             assert_eq!((done, total), (seen.len() as u64 + 1, 3));
             seen.push(case.to_owned());
@@ -133,32 +133,34 @@ fn each_case_is_told_of_once() {
 }
 
 #[test]
-fn a_path_that_a_peer_does_not_have_has_no_row() {
-    let place = Place::new(&[("accepted", "accept")]);
-    let manifest = place.0.path().join("hostile.json");
+fn a_path_that_a_peer_lacks_has_no_row() {
+    let dir = TestDir::new(&[("accepted", "accept")]);
+    let manifest = dir.0.path().join("hostile.json");
     let text = fs::read_to_string(&manifest).unwrap().replace("\"repo\"", "\"frames\"");
     fs::write(&manifest, text).unwrap();
-    let results = place.judge();
+    let results = dir.judge();
     assert_eq!((only_row(&results).units, only_row(&results).cases.len()), (0, 0));
 }
 
 #[test]
 fn the_report_has_a_line_for_each_case_and_one_for_each_peer() {
-    let text =
-        terminal::text(&Place::new(&[("accepted", "refuse"), ("refused", "refuse")]).judge(), None);
+    let text = terminal::text(
+        &TestDir::new(&[("accepted", "refuse"), ("refused", "refuse")]).judge(),
+        None,
+    );
     assert!(text.starts_with("hostile: 2 cases, 0 of them valid"), "{text}");
     assert!(text.contains("accepted  refuse  **accepts**"), "{text}");
     assert!(text.contains("juror accepts 1 of 2 invalid cases."), "{text}");
 }
 
 #[test]
-fn a_folder_without_a_manifest_and_a_manifest_of_something_else_are_refused() {
-    let place = Place::new(&[]);
-    let manifest = place.0.path().join("hostile.json");
+fn a_missing_and_a_malformed_manifest_are_rejected() {
+    let dir = TestDir::new(&[]);
+    let manifest = dir.0.path().join("hostile.json");
     fs::write(&manifest, "[]").unwrap();
-    let error = run(&place.plan(), &mut |_| {}).unwrap_err();
+    let error = run(&dir.plan(), &mut |_| {}).unwrap_err();
     assert!(matches!(error, BenchError::Sidecar { .. }), "{error}");
     fs::remove_file(manifest).unwrap();
-    let error = run(&place.plan(), &mut |_| {}).unwrap_err();
+    let error = run(&dir.plan(), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no hostile.json in this folder"), "{error}");
 }

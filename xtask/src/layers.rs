@@ -112,7 +112,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 17] = [
+const TABLE: [Crate; 18] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -124,6 +124,7 @@ const TABLE: [Crate; 17] = [
     row(5, "simnet", Uses::AllBelow),
     row(5, "mapping", Uses::Only(&[])),
     row(6, "wireproof", Uses::AllBelow),
+    row(6, "bench-protocol", Uses::Only(&[])),
     row(7, "bench", Uses::AllBelow),
     row(8, "report", Uses::Only(&["wireproof", "bench"])),
     row(9, "cli", Uses::Only(&["wireproof", "simnet", "mapping", "bench", "report"])),

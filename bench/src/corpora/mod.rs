@@ -1,223 +1,237 @@
-//! On which bytes do all peers work? Corpora that are made from a seed, or those that were captured.
+//! The corpora that all peers work on: simulated from a seed, or captured files, with their reference counts.
 
-mod beside;
-pub(crate) mod commits;
-pub(crate) mod events;
-pub(crate) mod frames;
-mod grouped;
-pub(crate) mod judged;
-mod make;
-pub(crate) mod nostr;
-pub(crate) mod records;
-pub(crate) mod repositories;
+mod generate;
+mod sidecar;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use bumpalo::Bump;
+use protocol::Counts;
+use simnet::nostr_sampling::{Sampler, grouped_lines};
 use simnet::tree_records;
 use wireproof::atproto::corpus;
 use wireproof::codec::Cid;
-use wireproof::kernels::sha256;
+use wireproof::kernels::{hex, sha256};
 
-use crate::counts::Counts;
 use crate::error::CorpusFault;
+use crate::own::{self, nostr};
 use crate::{BenchError, CorpusInfo, Plan, Progress, Task};
-use beside::{Description, Given};
+use sidecar::{Description, Sidecar};
 
-pub use beside::ACCOUNTS_FILE;
-pub(crate) use beside::{Accounts, Owner};
-pub use make::FRAMES_FILE;
+pub use generate::FRAMES_FILE;
+pub use sidecar::ACCOUNTS_FILE;
 
-/// A corpus on disk, and what is in it.
+/// A corpus on disk with its reference counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Corpus {
     pub(crate) task: Task,
-    /// What stands behind the variant's name in rows that worked on this corpus.
+    /// The suffix of variants in rows on this corpus.
     pub(crate) suffix: &'static str,
-    /// What a runner loads: the corpus, and what belongs to it.
+    /// The files that a runner loads: the corpus and its sidecar.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) info: CorpusInfo,
-    work: Content,
+    workloads: Workloads,
 }
 
 impl Corpus {
-    /// What there is to do for a variant.
+    /// The work of a variant.
     pub(crate) fn workload(&self, variant: &str) -> &Workload {
-        self.work.others.get(variant).unwrap_or(&self.work.usual)
+        self.workloads.by_variant.get(variant).unwrap_or(&self.workloads.default)
     }
 }
 
-/// What a variant has to do.
+/// The work of a variant.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
-    /// What a unit is called.
+    /// The name of a unit.
     pub(crate) unit: &'static str,
     pub(crate) units: u64,
     /// Bytes of the units alone.
     pub(crate) bytes: u64,
-    /// What every peer must find.
+    /// The reference counts.
     pub(crate) counts: Counts,
+}
+
+/// The work of all variants of a task on one file.
+#[derive(Clone, Debug)]
+struct Workloads {
+    default: Workload,
+    /// The variants with other work than the default.
+    by_variant: BTreeMap<String, Workload>,
 }
 
 /// A corpus that a task works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
+struct TaskCorpus {
     task: Task,
     suffix: &'static str,
-    /// What its file may be called; the first is the name that we give it.
+    /// The names that its file may have; the first is that of the default corpus.
     names: &'static [&'static str],
-    /// Whether a folder without it is still a folder of the task.
+    /// Whether a corpus folder may lack it.
     is_optional: bool,
 }
 
-/// The corpora of the tasks of the plan: those that it names, or the default ones.
+/// The corpora of the plan's tasks: those that the plan names, or the default ones.
 pub(crate) fn of_tasks(
     plan: &Plan,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Vec<Corpus>, BenchError> {
-    let parts = PARTS.into_iter().filter(|part| plan.tasks.contains(&part.task));
-    let open = |part, path| open(part, path, &plan.work_dir);
+    let chosen = CORPORA.into_iter().filter(|corpus| plan.tasks.contains(&corpus.task));
+    let open = |corpus, path| open(corpus, path, &plan.work_dir);
     let Some(named) = &plan.corpus else {
-        return parts.map(|part| open(part, make::cached(part, plan, progress)?)).collect();
+        return chosen.map(|corpus| open(corpus, cached(corpus, plan, progress)?)).collect();
     };
     let path = std::path::absolute(named).map_err(BenchError::io(named))?;
     match (path.is_dir(), &plan.tasks[..]) {
         (true, _) => {
-            let paths = parts.filter_map(|part| Some((part, in_folder(part, &path).transpose()?)));
-            paths.map(|(part, path)| open(part, path?)).collect()
+            let paths = chosen.filter_map(|it| Some((it, in_folder(it, &path).transpose()?)));
+            paths.map(|(corpus, path)| open(corpus, path?)).collect()
         }
-        (false, [task]) => parts
-            .filter(|part| part.task == *task)
-            .take(1)
-            .map(|part| open(part, path.clone()))
-            .collect(),
-        // The tasks on events all work on the same ones.
+        (false, [_]) => chosen.take(1).map(|corpus| open(corpus, path.clone())).collect(),
+        // All tasks on Nostr events work on the same file.
         (false, tasks) if tasks.iter().all(|task| Task::NOSTR.contains(task)) => {
-            parts.map(|part| open(part, path.clone())).collect()
+            chosen.map(|corpus| open(corpus, path.clone())).collect()
         }
         (false, _) => Err(BenchError::OneFileForManyTasks(path)),
     }
 }
 
-/// The manifest of the hostile set: the one that the plan names, or that of the default one.
+/// The manifest of the hostile set: the one that the plan names, or that of the default set.
 pub(crate) fn hostile_manifest(
     plan: &Plan,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<PathBuf, BenchError> {
-    let Some(named) = &plan.corpus else { return make::cached(HOSTILE, plan, progress) };
+    let hostile = corpus_of(Task::Hostile, &["hostile.json"]);
+    let Some(named) = &plan.corpus else { return cached(hostile, plan, progress) };
     let path = std::path::absolute(named).map_err(BenchError::io(named))?;
     match path.is_dir() {
-        true => Ok(in_folder(HOSTILE, &path)?.expect("it is not optional")),
+        true => Ok(in_folder(hostile, &path)?.expect("the set is not optional")),
         false => Ok(path),
     }
 }
 
-fn in_folder(part: Part, dir: &Path) -> Result<Option<PathBuf>, BenchError> {
-    let mut candidates = part.names.iter().map(|name| dir.join(name));
+fn cached(
+    corpus: TaskCorpus,
+    plan: &Plan,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<PathBuf, BenchError> {
+    let is_mixed = corpus.suffix == MIXED;
+    generate::cached(corpus.task, corpus.names[0], is_mixed, plan, progress)
+}
+
+fn in_folder(corpus: TaskCorpus, dir: &Path) -> Result<Option<PathBuf>, BenchError> {
+    let mut candidates = corpus.names.iter().map(|name| dir.join(name));
     match candidates.find(|file| file.is_file()) {
         Some(file) => Ok(Some(file)),
-        None if part.is_optional => Ok(None),
-        None => Err(BenchError::NoCorpus { dir: dir.to_owned(), names: part.names }),
+        None if corpus.is_optional => Ok(None),
+        None => Err(BenchError::NoCorpus { dir: dir.to_owned(), names: corpus.names }),
     }
 }
 
-fn open(part: Part, path: PathBuf, work_dir: &Path) -> Result<Corpus, BenchError> {
-    let Part { task, suffix, .. } = part;
+fn open(corpus: TaskCorpus, path: PathBuf, work_dir: &Path) -> Result<Corpus, BenchError> {
+    let TaskCorpus { task, suffix, .. } = corpus;
     let mut path = path;
     let mut file = fs::read(&path).map_err(BenchError::io(&path))?;
-    if let Some(groups) = grouped::drawn(task, &path, &file)? {
-        path = grouped::keep(task, &groups, work_dir)?;
-        file = groups;
+    let is_grouped = matches!(task, Task::NostrByKind | Task::NostrByCategory);
+    if is_grouped && !file.starts_with(b"#") {
+        let groups = sample_groups(task, &file);
+        file = groups.map_err(|fault| BenchError::Corpus { path: path.clone(), fault })?;
+        path = write_groups(task, &file, work_dir)?;
     }
-    let sha256 = hex(&sha256::digest(&file));
+    let sha256 = hex::encode(&sha256::digest(&file));
     let description = Description::of(&path, &sha256)?;
-    let given = Given::beside(&path, task, &description)?;
-    let content = content(task, &file, &given, description.into_counts(task));
-    let work = content.map_err(|fault| BenchError::Corpus { path: path.clone(), fault })?;
+    let sidecar = Sidecar::read(&path, task, &description)?;
+    let workloads = workloads(task, &file, &sidecar, description.into_counts(task));
+    let workloads = workloads.map_err(|fault| BenchError::Corpus { path: path.clone(), fault })?;
     let info = CorpusInfo {
         name: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         sha256,
         bytes: file.len() as u64,
-        units: work.usual.units,
+        units: workloads.default.units,
     };
-    Ok(Corpus { task, suffix, files: given.files(path, work_dir)?, info, work })
+    Ok(Corpus { task, suffix, files: sidecar.files(path, work_dir)?, info, workloads })
 }
 
-/// What there is to do in a file.
-#[derive(Clone, Debug)]
-struct Content {
-    usual: Workload,
-    /// What the variants of these names do instead.
-    others: BTreeMap<String, Workload>,
+/// Samples some events of each kind, or of each class of size and tags, from a file without groups.
+fn sample_groups(task: Task, file: &[u8]) -> Result<Vec<u8>, CorpusFault> {
+    let arena = Bump::new();
+    let groups = nostr::groups(file).ok_or(CorpusFault::Lines)?;
+    let events = nostr::events(&groups, &arena)?;
+    let sampler = Sampler::default();
+    let sampled = match task {
+        Task::NostrByKind => sampler.by_kinds(&events, GROUP_EVENTS),
+        _ => sampler.by_categories(&events, GROUP_EVENTS),
+    };
+    Ok(grouped_lines(&sampled).into_bytes())
 }
 
-/// Splits a file into units; if no counts are stored, ours are the reference.
-fn content(
+/// Writes sampled groups to a file that runners can load.
+fn write_groups(task: Task, groups: &[u8], work_dir: &Path) -> Result<PathBuf, BenchError> {
+    let digest = hex::encode(&sha256::digest(groups));
+    let path = work_dir.join(format!("corpora/sampled-{digest:.12}/{}.jsonl", task.name()));
+    sidecar::replace(&path, groups)?;
+    Ok(path)
+}
+
+/// Splits a file into units. If no counts are stored, those of our own implementation are the reference.
+fn workloads(
     task: Task,
     file: &[u8],
-    given: &Given,
+    sidecar: &Sidecar,
     stored: Option<Counts>,
-) -> Result<Content, CorpusFault> {
+) -> Result<Workloads, CorpusFault> {
     Ok(match task {
         Task::Decode => {
             let frames = corpus::read(file)?;
-            let counts = stored.unwrap_or_else(|| frames::Tally::of(&frames).into());
-            Content::of(task, frames.iter().map(|frame| frame.len()), counts)
+            let counts = stored.unwrap_or_else(|| own::decode::counts(&frames));
+            Workloads::of(task, frames.iter().map(|frame| frame.len()), counts)
         }
         Task::Sigs => {
-            let commits = commits::read(file).ok_or(CorpusFault::Commits)?;
-            let counts = stored.unwrap_or_else(|| commits::Tally::of(&commits).into());
-            Content::of(task, commits.iter().map(|commit| commit.object.len()), counts)
+            let commits = own::sigs::read(file).ok_or(CorpusFault::Commits)?;
+            let counts = stored.unwrap_or_else(|| own::sigs::counts(&commits));
+            Workloads::of(task, commits.iter().map(|commit| commit.object.len()), counts)
         }
         Task::Schnorr => {
-            let lines = events::lines(file).ok_or(CorpusFault::Lines)?;
-            let counts = stored.unwrap_or_else(|| events::Tally::of(&lines).into());
-            Content::of(task, lines.iter().map(|line| line.len()), counts)
+            let lines = own::schnorr::lines(file).ok_or(CorpusFault::Lines)?;
+            let counts = stored.unwrap_or_else(|| own::schnorr::counts(&lines));
+            Workloads::of(task, lines.iter().map(|line| line.len()), counts)
         }
         Task::Mst => {
             let records = tree_records::read(file).ok_or(CorpusFault::Records)?;
-            let counts =
-                stored.or_else(|| records::counts(&records)).ok_or(CorpusFault::Records)?;
-            Content::of_records(&records, &counts)
+            let counts = stored.or_else(|| own::mst::counts(&records));
+            Workloads::of_records(&records, &counts.ok_or(CorpusFault::Records)?)
         }
         Task::Repo => {
-            let counts = match (stored, given.owner()) {
-                (None, Some(owner)) => repositories::counts(file, owner)?,
+            let counts = match (stored, sidecar) {
+                (None, Sidecar::Owner(owner)) => own::repo::counts(file, owner)?,
                 (stored, _) => stored.unwrap_or_default(),
             };
-            Content::of_repository(file.len(), counts)
+            Workloads::of_repository(file.len(), counts)
         }
         Task::Commit => {
             let frames = corpus::read(file)?;
-            let own = || judged::Tally::of(&frames, given.accounts()).into();
-            let counts = stored.unwrap_or_else(own);
-            Content::of(task, frames.iter().map(|frame| frame.len()), counts)
+            let counts = match (stored, sidecar) {
+                (None, Sidecar::Accounts(accounts)) => own::commit::counts(&frames, accounts),
+                (stored, _) => stored.unwrap_or_default(),
+            };
+            Workloads::of(task, frames.iter().map(|frame| frame.len()), counts)
         }
-        Task::NostrSerialize
-        | Task::NostrDeserialize
-        | Task::NostrValidated
-        | Task::NostrFields
-        | Task::NostrByKind
-        | Task::NostrByCategory
-        | Task::NostrBatch
-        | Task::NostrSize => Content::of_events(task, file)?,
-        Task::Hostile => unreachable!("its cases are no corpus"),
+        Task::Hostile => unreachable!("its cases are not a corpus"),
+        _ => Workloads::of_events(task, file)?,
     })
 }
 
-impl Content {
+impl Workloads {
     /// Units of these lengths, the same for every variant.
     fn of(task: Task, lens: impl ExactSizeIterator<Item = usize>, counts: Counts) -> Self {
         let (units, bytes) = (lens.len() as u64, lens.map(|len| len as u64).sum());
-        Self {
-            usual: Workload { unit: task.unit(), units, bytes, counts },
-            others: BTreeMap::new(),
-        }
+        let default = Workload { unit: task.unit(), units, bytes, counts };
+        Self { default, by_variant: BTreeMap::new() }
     }
 
-    /// Records to insert, and as other work the lookups.
+    /// Records to insert by default, and lookups.
     fn of_records(file: &tree_records::TreeRecords<'_>, counts: &Counts) -> Self {
         let lens: Vec<u64> =
             file.records.iter().map(|(key, _)| (key.len() + Cid::LEN) as u64).collect();
@@ -234,77 +248,71 @@ impl Content {
             counts: counts.only(&["lookups", "found", "lookup_checksum"]),
         };
         let lookup = |name: &str| (name.to_owned(), lookups.clone());
-        Self {
-            usual: records,
-            others: ["lookup", "lookup/batch", "lookup/snapshot"].map(lookup).into(),
-        }
+        Self { default: records, by_variant: own::mst::LOOKUP_VARIANTS.map(lookup).into() }
     }
 
-    /// Events, of which each format and each question may have counts of its own.
+    /// Events; each format and each field may have counts of its own.
     fn of_events(task: Task, file: &[u8]) -> Result<Self, CorpusFault> {
         let arena = Bump::new();
         let groups = nostr::groups(file).ok_or(CorpusFault::Lines)?;
         let events = nostr::events(&groups, &arena)?;
         let lens: Vec<usize> =
             groups.iter().flat_map(|group| &group.lines).map(|line| line.len()).collect();
-        let usual = Self::of(task, lens.into_iter(), nostr::usual(task, &events)).usual;
-        let other = |(name, counts)| (name, Workload { counts, ..usual.clone() });
-        let others = nostr::expected(task, &events).into_iter().map(other).collect();
-        Ok(Self { usual, others })
+        let default = Self::of(task, lens.into_iter(), nostr::counts(task, &events)).default;
+        let other = |(name, counts)| (name, Workload { counts, ..default.clone() });
+        let by_variant = nostr::counts_by_variant(task, &events).into_iter().map(other).collect();
+        Ok(Self { default, by_variant })
     }
 
-    /// One archive, and as other work the same with its tree built anew.
+    /// One archive; a variant builds its tree again.
     fn of_repository(len: usize, counts: Counts) -> Self {
         let root = counts.text("root").unwrap_or_default().to_owned();
         let workload =
             |counts| Workload { unit: Task::Repo.unit(), units: 1, bytes: len as u64, counts };
         let rebuilt = workload(counts.clone().with("rebuilt_root", root));
         Self {
-            usual: workload(counts.without("rebuilt_root")),
-            others: [("total/rebuild".to_owned(), rebuilt)].into(),
+            default: workload(counts.without("rebuilt_root")),
+            by_variant: [("total/rebuild".to_owned(), rebuilt)].into(),
         }
     }
 }
 
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Behind the variants that work on commits by keys of both curves.
+/// The suffix of variants on commits by keys of both curves.
 pub(crate) const MIXED: &str = "@mixed";
 
-const FRAMES: Part = part(Task::Decode, &[FRAMES_FILE, "frames.bin"]);
-const COMMITS: Part = part(Task::Sigs, &["signed-commits.bin"]);
-const MIXED_COMMITS: Part =
-    Part { suffix: MIXED, is_optional: true, ..part(Task::Sigs, &["signed-commits-mixed.bin"]) };
-const EVENTS: Part = part(Task::Schnorr, &["schnorr-events.jsonl"]);
-const RECORDS: Part = part(Task::Mst, &["mst-records.bin"]);
-const REPOSITORY: Part = part(Task::Repo, &["repository.car"]);
-const JUDGED: Part = part(Task::Commit, FRAMES.names);
-const HOSTILE: Part = part(Task::Hostile, &["hostile.json"]);
+/// Maximum number of events in a sampled group.
+const GROUP_EVENTS: usize = 100;
 
-const fn part(task: Task, names: &'static [&'static str]) -> Part {
-    Part { task, suffix: "", names, is_optional: false }
+const fn corpus_of(task: Task, names: &'static [&'static str]) -> TaskCorpus {
+    TaskCorpus { task, suffix: "", names, is_optional: false }
 }
 
+const FRAMES: &[&str] = &[FRAMES_FILE, "frames.bin"];
+const MIXED_COMMITS: TaskCorpus = TaskCorpus {
+    suffix: MIXED,
+    is_optional: true,
+    ..corpus_of(Task::Sigs, &["signed-commits-mixed.bin"])
+};
 const NOSTR_EVENTS: &[&str] = &["nostr-events.jsonl", "events.jsonl"];
 
-/// All corpora that time is taken on, those of a task together.
-const PARTS: [Part; 15] = [
-    FRAMES,
-    COMMITS,
+/// The corpora of all timed tasks, those of a task together.
+const CORPORA: [TaskCorpus; 15] = [
+    corpus_of(Task::Decode, FRAMES),
+    corpus_of(Task::Sigs, &["signed-commits.bin"]),
     MIXED_COMMITS,
-    EVENTS,
-    RECORDS,
-    REPOSITORY,
-    JUDGED,
-    part(Task::NostrSerialize, NOSTR_EVENTS),
-    part(Task::NostrDeserialize, NOSTR_EVENTS),
-    part(Task::NostrValidated, NOSTR_EVENTS),
-    part(Task::NostrFields, NOSTR_EVENTS),
-    part(Task::NostrByKind, &["nostr-by-kind.jsonl", "nostr-events.jsonl", "events.jsonl"]),
-    part(Task::NostrByCategory, &["nostr-by-category.jsonl", "nostr-events.jsonl", "events.jsonl"]),
-    part(Task::NostrBatch, NOSTR_EVENTS),
-    part(Task::NostrSize, NOSTR_EVENTS),
+    corpus_of(Task::Schnorr, &["schnorr-events.jsonl"]),
+    corpus_of(Task::Mst, &["mst-records.bin"]),
+    corpus_of(Task::Repo, &["repository.car"]),
+    corpus_of(Task::Commit, FRAMES),
+    corpus_of(Task::NostrSerialize, NOSTR_EVENTS),
+    corpus_of(Task::NostrDeserialize, NOSTR_EVENTS),
+    corpus_of(Task::NostrValidated, NOSTR_EVENTS),
+    corpus_of(Task::NostrFields, NOSTR_EVENTS),
+    corpus_of(Task::NostrByKind, &["nostr-by-kind.jsonl", "nostr-events.jsonl", "events.jsonl"]),
+    corpus_of(
+        Task::NostrByCategory,
+        &["nostr-by-category.jsonl", "nostr-events.jsonl", "events.jsonl"],
+    ),
+    corpus_of(Task::NostrBatch, NOSTR_EVENTS),
+    corpus_of(Task::NostrSize, NOSTR_EVENTS),
 ];

@@ -1,4 +1,4 @@
-//! Of which kinds are these events, how long, how tagged?
+//! Statistics of events: kinds, sizes, tags.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use wireproof::kernels::hex;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, Value};
 
-/// Looks at one event after the other.
+/// Collects statistics, one event after the other.
 #[derive(Default)]
 pub struct Analyzer {
     json: Vec<u8>,
@@ -23,84 +23,84 @@ pub struct Analyzer {
     ids: u64,
 }
 
-/// What is in events.
+/// Statistics of events.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Analysis {
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// Bytes of all as JSON without spaces.
+    /// Bytes of all events as JSON without spaces.
     pub json_total: u64,
-    /// Bytes of one of them.
+    /// Bytes of an event as JSON.
     pub json_bytes: Quantiles,
-    /// Bytes of a content.
+    /// Bytes of an event's content.
     pub content_bytes: Quantiles,
-    /// Tags of an event.
+    /// Tags per event.
     pub tags: Quantiles,
-    /// The kinds, the most frequent first.
+    /// The kinds, most frequent first.
     pub kinds: Vec<KindSummary>,
-    /// The classes of size, by the published thresholds on estimated JSON.
+    /// The size classes, by the published thresholds on estimated JSON.
     pub size_classes: Vec<ClassCount>,
-    /// The classes by tags.
+    /// The tag classes.
     pub tag_classes: Vec<ClassCount>,
-    /// The names of tags, the most frequent first.
+    /// The names of tags, most frequent first.
     pub tag_names: Vec<TagNameCount>,
-    /// Values of tags, their names among them.
+    /// Values of tags, including the names.
     pub values: u64,
-    /// Those of them that are 64 digits of lower-case hexadecimal.
+    /// Values that are 64 digits of lower-case hexadecimal.
     pub values_of_64_digits: u64,
-    /// Of 100 bytes of JSON, how many are digits of ids, keys and signatures.
+    /// Percentage of the JSON bytes that are digits of ids, keys and signatures.
     pub percent_hexadecimal: f64,
 }
 
-/// How large is what is in the middle, and at the end?
+/// Percentiles, maximum and mean of a quantity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Quantiles {
-    /// Half are less.
+    /// The median.
     pub p50: u64,
-    /// 90 of 100 are less.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 99 of 100 are less.
+    /// The 99th percentile.
     pub p99: u64,
-    /// The largest.
+    /// The maximum.
     pub max: u64,
     /// The mean, rounded down.
     pub mean: u64,
 }
 
-/// The events of a kind.
+/// The events of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct KindSummary {
     /// The kind.
     pub kind: u16,
-    /// How many there are.
+    /// Number of events.
     pub events: u64,
-    /// Bytes of one as JSON.
+    /// Bytes of an event as JSON.
     pub json_bytes: Quantiles,
 }
 
-/// How many events are in a class.
+/// The number of events in a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ClassCount {
-    /// The class.
+    /// The name of the class.
     pub name: &'static str,
-    /// How many there are.
+    /// Number of events.
     pub events: u64,
 }
 
-/// How many tags have a name.
+/// The number of tags with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TagNameCount {
     /// The name.
     pub name: String,
-    /// How many there are.
+    /// Number of tags.
     pub tags: u64,
 }
 
 impl Analyzer {
-    /// Looks at an event.
+    /// Adds an event.
     pub fn add(&mut self, event: &Event<'_>) {
         self.json.clear();
-        Format::Json.encode(event, &mut self.json).expect("JSON holds every event");
+        Format::Json.encode(event, &mut self.json).expect("JSON can represent every event");
         let len = self.json.len() as u64;
         self.json_bytes.push(len);
         self.content_bytes.push(event.content.len() as u64);
@@ -119,8 +119,8 @@ impl Analyzer {
 
     fn name(&mut self, name: &Value<'_>) {
         let name = name.to_text();
-        // Somebody may send as many names as there are tags.
-        let is_counted = self.names.len() < MOST_NAMES || self.names.contains_key(&*name);
+        // The input may have as many names as tags.
+        let is_counted = self.names.len() < MAX_NAMES || self.names.contains_key(&*name);
         let name = if is_counted { &*name } else { OTHER_NAMES };
         match self.names.get_mut(name) {
             Some(tags) => *tags += 1,
@@ -128,7 +128,7 @@ impl Analyzer {
         }
     }
 
-    /// What was seen.
+    /// The statistics.
     pub fn finish(mut self) -> Analysis {
         let events = self.json_bytes.len() as u64;
         let json_total: u64 = self.json_bytes.iter().sum();
@@ -174,7 +174,7 @@ fn is_id(value: &Value<'_>) -> bool {
 }
 
 impl Quantiles {
-    /// Those of `values`, which are sorted for it; zeros if there are none.
+    /// The percentiles of `values`, which are sorted in place; zeros if there are none.
     fn of(values: &mut [u64]) -> Self {
         values.sort_unstable();
         let Some(max) = values.last().copied() else { return Self::default() };
@@ -184,8 +184,8 @@ impl Quantiles {
     }
 }
 
-/// Names that are counted one by one, at most.
-const MOST_NAMES: usize = 10_000;
+/// Maximum number of names counted separately.
+const MAX_NAMES: usize = 10_000;
 const OTHER_NAMES: &str = "(other names)";
 
 #[cfg(test)]
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_analysis_counts_what_is_there() {
+    fn an_analysis_counts_kinds_classes_tags_and_values() {
         let (id, name) = (Value::Hex(&[7; 32]), Value::Text("p"));
         let event = |kind, content| Event {
             id: [1; 32],
@@ -204,11 +204,11 @@ mod tests {
             content,
             sig: [4; 64],
         };
-        let mut analyst = Analyzer::default();
-        analyst.add(&event(1, "good morning"));
-        analyst.add(&event(1, ""));
-        analyst.add(&Event { tags: &[&[name, id], &[name, id]], ..event(3, "") });
-        let found = analyst.finish();
+        let mut analyzer = Analyzer::default();
+        analyzer.add(&event(1, "good morning"));
+        analyzer.add(&event(1, ""));
+        analyzer.add(&Event { tags: &[&[name, id], &[name, id]], ..event(3, "") });
+        let found = analyzer.finish();
         assert_eq!((found.events, found.content_bytes.max, found.tags.max), (3, 12, 2));
         assert_eq!(
             found.kinds.iter().map(|it| (it.kind, it.events)).collect::<Vec<_>>(),

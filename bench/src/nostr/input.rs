@@ -1,4 +1,4 @@
-//! Which events are in this file or folder?
+//! The events of a file, or of all files of a folder.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bumpalo::Bump;
 use wireproof::nostr::{DecodeError, Event};
 
-use super::Layout;
+use super::layout::Layout;
 use super::reader::{FileFault, Reader};
 
 /// A file of events, or a folder of files.
@@ -15,8 +15,8 @@ use super::reader::{FileFault, Reader};
 pub struct Input {
     files: Vec<PathBuf>,
     layout: Option<Layout>,
-    // Events of each file, at most.
-    each: u64,
+    /// Maximum number of events per file.
+    limit_per_file: u64,
 }
 
 /// Why an input cannot be read, and where.
@@ -37,59 +37,59 @@ pub enum InputError {
 }
 
 impl InputError {
-    /// Whether the system failed, and not the bytes.
+    /// Whether the system failed rather than the input.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::File { fault, .. } if fault.is_local())
     }
 }
 
-/// Events that were read together.
+/// Events read together.
 pub struct Group<'a> {
     /// The file.
     pub file: &'a Path,
-    /// How many events of the file come before these.
+    /// Index of the first of them in the file.
     pub first: u64,
-    /// The events, and why what should be one is none.
+    /// The events, or why an event is invalid.
     pub events: Vec<Result<Event<'a>, DecodeError>>,
 }
 
 impl<'a> Group<'a> {
-    /// The events, if all are.
+    /// The events, if all are valid.
     ///
     /// # Errors
-    /// The first that is none.
+    /// The first invalid event.
     pub fn into_events(self) -> Result<Vec<Event<'a>>, InputError> {
         let Self { file, first, events } = self;
-        let place = |(at, event): (usize, Result<_, _>)| {
+        let with_index = |(at, event): (usize, Result<_, _>)| {
             let fault = |fault| FileFault::Event { at: first + at as u64, fault };
             event.map_err(|it| InputError::File { path: file.to_owned(), fault: fault(it) })
         };
-        events.into_iter().enumerate().map(place).collect()
+        events.into_iter().enumerate().map(with_index).collect()
     }
 }
 
 impl Input {
-    /// The events of a file, or of the files of a folder that end in `.gz`, in the order of their names;
-    /// `-` is standard input. Without a `layout` the name of the file says what it is.
+    /// Opens a file, or the files of a folder that end in `.gz` in the order of their names; `-` is standard input.
+    /// Without a `layout` the file's extension decides.
     ///
-    /// Of several files `limit` takes the same share each: the first events, at least one.
+    /// `limit` is divided among several files: the first events of each, at least one.
     ///
     /// # Errors
-    /// If it is not there, or a folder without such a file.
+    /// If the path does not exist, or is a folder without such a file.
     pub fn open(
         path: &Path,
         layout: Option<Layout>,
         limit: Option<u64>,
     ) -> Result<Self, InputError> {
         let files = files(path)?;
-        let each = limit.map_or(u64::MAX, |limit| (limit / files.len() as u64).max(1));
-        Ok(Self { files, layout, each })
+        let limit_per_file = limit.map_or(u64::MAX, |limit| (limit / files.len() as u64).max(1));
+        Ok(Self { files, layout, limit_per_file })
     }
 
-    /// Hands over all events, group by group, and forgets each group before the next.
+    /// Calls `visit` with each group of events; the memory of a group is reused for the next.
     ///
     /// # Errors
-    /// Those of the files, and the first of `visit`.
+    /// Errors of the files, and the first of `visit`.
     pub fn each_group<E: From<InputError>>(
         &self,
         mut visit: impl FnMut(Group<'_>) -> Result<(), E>,
@@ -101,7 +101,8 @@ impl Input {
             loop {
                 arena.reset();
                 let first = reader.taken();
-                let events = reader.group(&arena, self.each - first.min(self.each));
+                let events =
+                    reader.group(&arena, self.limit_per_file - first.min(self.limit_per_file));
                 let events = events.map_err(fault)?;
                 if events.is_empty() {
                     break;
@@ -115,7 +116,7 @@ impl Input {
     /// All events, in `arena`.
     ///
     /// # Errors
-    /// The first event that is none, and all of [`each_group`](Self::each_group).
+    /// The first invalid event, and the errors of [`each_group`](Self::each_group).
     pub fn load<'a>(&'a self, arena: &'a Bump) -> Result<Vec<Event<'a>>, InputError> {
         let mut all = Vec::new();
         for file in &self.files {
@@ -123,7 +124,8 @@ impl Input {
             let mut reader = self.reader(file)?;
             loop {
                 let first = reader.taken();
-                let events = reader.group(arena, self.each - first.min(self.each));
+                let events =
+                    reader.group(arena, self.limit_per_file - first.min(self.limit_per_file));
                 let events = events.map_err(fault)?;
                 if events.is_empty() {
                     break;

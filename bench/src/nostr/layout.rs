@@ -1,23 +1,27 @@
-//! How do events stand in a file?
+//! The layouts of event files, and writing them.
 
+use std::io::{self, Write};
 use std::path::Path;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use wireproof::nostr::formats::Format;
+use wireproof::nostr::{EncodeError, Event};
 
-/// A way to keep many events in a file.
+/// A layout of events in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// JSON, each event on a line that ends at a line feed and at nothing else. A line that begins
-    /// with `#` names the group of those behind it.
+    /// JSON, one event a line; a line ends at a line feed only. A line that begins with `#` names the group of the lines
+    /// after it.
     Lines,
-    /// gzip of events of `nostr.proto`, hexadecimal as text, each behind its length as a LEB128 number.
+    /// gzip of events of `nostr.proto`, hexadecimal as text, each prefixed with its length as a LEB128 number.
     Records,
-    /// The list of a format, which is in memory as a whole.
+    /// The list of a format, read into memory as a whole.
     Batch(Format),
 }
 
 impl Layout {
-    /// The layout of that name: `jsonl`, `pb.gz`, or that of a format.
+    /// The layout with this name: `jsonl`, `pb.gz`, or the name of a format.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "jsonl" => Some(Self::Lines),
@@ -26,7 +30,7 @@ impl Layout {
         }
     }
 
-    /// What a file of this name is, as far as a name tells: `.gz` is [`Records`](Self::Records).
+    /// The layout by the extension of a file: `.gz` is [`Records`](Self::Records), all others are [`Lines`](Self::Lines).
     pub fn of_path(path: &Path) -> Self {
         match path.extension() {
             Some(extension) if extension == "gz" => Self::Records,
@@ -47,4 +51,117 @@ impl Layout {
             Self::Batch(format) => format,
         }
     }
+}
+
+/// Writes a file of events, one event after the other.
+pub struct Output<W: Write> {
+    out: Sink<W>,
+    written: u64,
+    item: Vec<u8>,
+}
+
+enum Sink<W: Write> {
+    Lines(W),
+    Records(GzEncoder<W>),
+}
+
+/// Why a file cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutputError {
+    /// The system cannot write it.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The layout cannot represent an event.
+    #[error("event {at}: {fault}")]
+    Event {
+        /// Its index.
+        at: u64,
+        /// What cannot be represented.
+        fault: EncodeError,
+    },
+    /// The list of a format cannot represent one of the events.
+    #[error("an event of the list: {0}")]
+    Batch(EncodeError),
+}
+
+impl<W: Write> Output<W> {
+    /// Writes lines of JSON.
+    pub fn lines(out: W) -> Self {
+        Self::new(Sink::Lines(out))
+    }
+
+    /// Writes `.pb.gz`.
+    pub fn records(out: W) -> Self {
+        Self::new(Sink::Records(GzEncoder::new(out, Compression::default())))
+    }
+
+    fn new(out: Sink<W>) -> Self {
+        Self { out, written: 0, item: Vec::new() }
+    }
+
+    /// Writes one event.
+    ///
+    /// # Errors
+    /// If the layout cannot represent it, or the system fails.
+    pub fn write(&mut self, event: &Event<'_>) -> Result<(), OutputError> {
+        self.item.clear();
+        let fault = |fault| OutputError::Event { at: self.written, fault };
+        match &mut self.out {
+            Sink::Lines(out) => {
+                Format::Json.encode(event, &mut self.item).map_err(fault)?;
+                self.item.push(b'\n');
+                out.write_all(&self.item)?;
+            }
+            Sink::Records(out) => {
+                Format::ProtoString.encode(event, &mut self.item).map_err(fault)?;
+                out.write_all(&leb128(self.item.len()))?;
+                out.write_all(&self.item)?;
+            }
+        }
+        self.written += 1;
+        Ok(())
+    }
+
+    /// Finishes the file and returns the writer.
+    ///
+    /// # Errors
+    /// If the system fails.
+    pub fn finish(self) -> Result<W, OutputError> {
+        Ok(match self.out {
+            Sink::Lines(out) => out,
+            Sink::Records(out) => out.finish()?,
+        })
+    }
+}
+
+impl Layout {
+    /// Writes all `events`.
+    ///
+    /// # Errors
+    /// If the layout cannot represent one of them, or the system fails.
+    pub fn write<W: Write>(self, events: &[Event<'_>], mut out: W) -> Result<W, OutputError> {
+        let mut file = match self {
+            Self::Lines => Output::lines(out),
+            Self::Records => Output::records(out),
+            Self::Batch(format) => {
+                let mut bytes = Vec::new();
+                format.encode_batch(events, &mut bytes).map_err(OutputError::Batch)?;
+                out.write_all(&bytes)?;
+                return Ok(out);
+            }
+        };
+        events.iter().try_for_each(|event| file.write(event))?;
+        file.finish()
+    }
+}
+
+fn leb128(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
 }

@@ -1,14 +1,14 @@
-//! Which format do the results of a run speak for?
+//! Ranks formats of Nostr events by the results of a run.
 //!
 //! | criterion | points of a format, of 100 |
 //! |---|---|
-//! | speed | the geometric mean of its shares of the fastest encoder and of the fastest decoder |
-//! | size | the same of the least bytes, as they are and as framed events under Zstandard |
+//! | speed | geometric mean of its shares of the fastest encoder and of the fastest decoder |
+//! | size | the same of the fewest bytes, bare and as framed events under Zstandard |
 //! | validated | its share of the fastest decoding with id and signature, in batches where there are any |
-//! | tooling | our judgement of what there is to read it with, each with its reason |
+//! | tooling | our judgement of the available libraries, each with its reason |
 //!
-//! The score is the mean of the points, weighed. Only our own codecs are compared, so that a format
-//! does not win by the taste of a library; only rows that did the work that the corpus holds count.
+//! The score is the weighted mean of the points. Only our own codecs are compared, so that the quality of a library does
+//! not decide; only rows with equal work count.
 
 use serde::Serialize;
 use wireproof::nostr::formats::Format;
@@ -16,7 +16,7 @@ use wireproof::nostr::formats::Format;
 use crate::own::PEER;
 use crate::{Results, Row, Task};
 
-/// How much each criterion counts.
+/// The weight of each criterion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Weights {
     /// Encoding and decoding.
@@ -30,13 +30,13 @@ pub struct Weights {
 }
 
 impl Default for Weights {
-    /// What a relay does all day counts most.
+    /// Weights for a relay.
     fn default() -> Self {
         Self { speed: 20, size: 25, validated: 40, tooling: 15 }
     }
 }
 
-/// What formats are compared by.
+/// A criterion for comparing formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Criterion {
@@ -64,7 +64,7 @@ impl Criterion {
         }
     }
 
-    /// The tasks whose rows it needs.
+    /// The tasks whose rows the criterion needs.
     pub fn tasks(self) -> &'static [Task] {
         match self {
             Self::Speed => &[Task::NostrSerialize, Task::NostrDeserialize],
@@ -76,7 +76,7 @@ impl Criterion {
 }
 
 impl Weights {
-    /// How much `criterion` counts.
+    /// The weight of `criterion`.
     pub fn of(&self, criterion: Criterion) -> u32 {
         match criterion {
             Criterion::Speed => self.speed,
@@ -87,16 +87,16 @@ impl Weights {
     }
 }
 
-/// The formats, the best first, and how they were weighed.
+/// The formats, best first, and their weights.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Recommendation {
     /// When the run began.
     pub started: String,
-    /// Where it ran.
+    /// The processor of the run.
     pub cpu: String,
-    /// How much each criterion was to count.
+    /// The requested weights.
     pub weights: Weights,
-    /// Criteria of some weight that the results have no rows for; nothing was weighed by them.
+    /// Criteria with a weight but without rows in the results; they are left out.
     pub unmeasured: Vec<Criterion>,
     /// The formats.
     pub candidates: Vec<Candidate>,
@@ -104,16 +104,16 @@ pub struct Recommendation {
     pub incomplete: Vec<Incomplete>,
 }
 
-/// A format, and what speaks for it.
+/// A ranked format.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Candidate {
     /// The format's name.
     pub format: &'static str,
-    /// The weighed mean of the points.
+    /// The weighted mean of the points.
     pub score: f64,
-    /// Its points, in the order of [`Criterion::ALL`]; nothing where nothing was measured.
+    /// Its points, in the order of [`Criterion::ALL`]; `None` where nothing was measured.
     pub points: [Option<f64>; 4],
-    /// Why it has its points for tooling.
+    /// The reason for its points for tooling.
     pub tooling: &'static str,
 }
 
@@ -122,11 +122,11 @@ pub struct Candidate {
 pub struct Incomplete {
     /// The format's name.
     pub format: &'static str,
-    /// What there are no rows for.
+    /// The criteria without rows.
     pub missing: Vec<Criterion>,
 }
 
-/// Why results speak for nothing.
+/// Why results cannot be ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RankingFault {
@@ -143,11 +143,11 @@ pub enum RankingFault {
 /// Ranks the formats that `results` have rows of.
 ///
 /// # Errors
-/// If there is nothing to rank, or nothing to rank by.
+/// If there are no rows, or all weights are 0.
 pub fn recommend(results: &Results, weights: Weights) -> Result<Recommendation, RankingFault> {
-    let asked = |criterion: &Criterion| weights.of(*criterion) > 0;
-    let asked: Vec<Criterion> = Criterion::ALL.into_iter().filter(asked).collect();
-    if asked.is_empty() {
+    let has_weight = |criterion: &Criterion| weights.of(*criterion) > 0;
+    let weighted: Vec<Criterion> = Criterion::ALL.into_iter().filter(has_weight).collect();
+    if weighted.is_empty() {
         return Err(RankingFault::NoWeights);
     }
     let measured: Vec<Measured> =
@@ -156,15 +156,16 @@ pub fn recommend(results: &Results, weights: Weights) -> Result<Recommendation, 
         return Err(RankingFault::NoRows);
     }
     let best = Best::of(&measured);
-    let is_there =
+    let is_measured =
         |it: &Criterion| measured.iter().any(|format| format.points(*it, &best).is_some());
-    let (weighed, unmeasured): (Vec<_>, Vec<_>) = asked.into_iter().partition(is_there);
+    let (measured_criteria, unmeasured): (Vec<_>, Vec<_>) =
+        weighted.into_iter().partition(is_measured);
     let (mut candidates, mut incomplete) = (Vec::new(), Vec::new());
     for format in &measured {
         let lacks = |it: &Criterion| format.points(*it, &best).is_none();
-        let missing: Vec<_> = weighed.iter().copied().filter(lacks).collect();
+        let missing: Vec<_> = measured_criteria.iter().copied().filter(lacks).collect();
         match missing.is_empty() {
-            true => candidates.push(format.candidate(&best, &weights, &weighed)),
+            true => candidates.push(format.candidate(&best, &weights, &measured_criteria)),
             false => incomplete.push(Incomplete { format: format.format.name(), missing }),
         }
     }
@@ -179,7 +180,7 @@ pub fn recommend(results: &Results, weights: Weights) -> Result<Recommendation, 
     })
 }
 
-/// What the rows say of a format.
+/// The measurements of a format.
 struct Measured {
     format: Format,
     encoded_per_s: Option<f64>,
@@ -190,7 +191,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Nothing if there is no row of the format.
+    /// `None` without a row of the format.
     fn of(format: Format, results: &Results) -> Option<Self> {
         let name = format.name();
         let batch = format!("{name}/batch");
@@ -231,20 +232,20 @@ impl Measured {
         }
     }
 
-    fn candidate(&self, best: &Best, weights: &Weights, weighed: &[Criterion]) -> Candidate {
+    fn candidate(&self, best: &Best, weights: &Weights, criteria: &[Criterion]) -> Candidate {
         let weight = |criterion: &Criterion| f64::from(weights.of(*criterion));
-        let total: f64 = weighed.iter().map(weight).sum();
+        let total: f64 = criteria.iter().map(weight).sum();
         let part = |it: &Criterion| weight(it) * self.points(*it, best).unwrap_or_default();
         Candidate {
             format: self.format.name(),
-            score: weighed.iter().map(part).sum::<f64>() / total,
+            score: criteria.iter().map(part).sum::<f64>() / total,
             points: Criterion::ALL.map(|criterion| self.points(criterion, best)),
             tooling: tooling(self.format.name()).1,
         }
     }
 }
 
-/// The best of all formats.
+/// The best value of each measurement over all formats.
 struct Best {
     encoded_per_s: f64,
     decoded_per_s: f64,
@@ -280,10 +281,10 @@ fn rate(results: &Results, task: Task, variant: &str) -> Option<f64> {
     row(results, task, variant).filter(|row| row.is_ranked()).and_then(Row::median)
 }
 
-/// Points for what there is to read a format with, and why. A judgement, not a measurement.
+/// Points for the available libraries, with a reason. A judgement, not a measurement.
 fn tooling(format: &str) -> (f64, &'static str) {
     match format {
-        "json" => (100.0, "what every client and relay speaks; in every language and browser"),
+        "json" => (100.0, "what every client and relay uses; in every language and browser"),
         "proto-string" | "proto-binary" => {
             (90.0, "a schema, and generated code in every language; archives use it")
         }
@@ -305,7 +306,7 @@ fn tooling(format: &str) -> (f64, &'static str) {
         "dannypack" => (15.0, "one implementation in Rust"),
         "packed-event" => (20.0, "the index of one relay, in C++"),
         "wireproof" => (10.0, "one implementation, this one"),
-        _ => (0.0, "nobody has judged it"),
+        _ => (0.0, "not judged"),
     }
 }
 
@@ -314,32 +315,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Counts, Machine, Parity, Rate, SCHEMA, Sizes};
+    use crate::{Machine, Parity, Rate, SCHEMA, Sizes};
 
     fn row(task: Task, variant: &str, per_s: f64, bytes: Option<u64>) -> Row {
-        let sizes = bytes.map(|raw| Sizes { raw, gzip6: raw, zstd3: raw, framed_zstd3: raw });
         Row {
-            task: task.name().to_owned(),
-            variant: variant.to_owned(),
-            peer: PEER.to_owned(),
-            language: "Rust".to_owned(),
-            version: "1".to_owned(),
-            checks: Vec::new(),
-            unit: "event".to_owned(),
-            units: 1,
-            bytes: 1,
-            passes_ns: Vec::new(),
-            stages_ns: BTreeMap::new(),
             per_s: (per_s > 0.0).then_some(Rate { min: per_s, median: per_s, max: per_s }),
-            mb_per_s: None,
-            chunks: None,
-            allocations: None,
-            sizes,
-            counts: Counts::default(),
-            valid_refused: None,
-            cases: Vec::new(),
+            sizes: bytes.map(|raw| Sizes { raw, gzip6: raw, zstd3: raw, framed_zstd3: raw }),
             parity: Parity::Ok,
-            note: None,
+            ..Row::new(task, variant, PEER)
         }
     }
 
@@ -361,7 +344,7 @@ mod tests {
         }
     }
 
-    /// A format that is so fast at everything, and so long.
+    /// The rows of a format with one speed for all tasks.
     fn rows(format: &str, per_s: f64, bytes: u64) -> [Row; 4] {
         [
             row(Task::NostrSerialize, format, per_s, None),
@@ -372,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_at_everything_that_was_measured_has_all_its_points() {
+    fn the_best_format_in_every_criterion_has_all_points() {
         let both = [rows("json", 100.0, 200), rows("proto-binary", 200.0, 100)].concat();
         let found =
             recommend(&results(both), Weights { tooling: 0, ..Weights::default() }).unwrap();
@@ -381,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_turn_the_ranking_round() {
+    fn weights_change_the_ranking() {
         let both = [rows("json", 100.0, 200), rows("capnp", 200.0, 100)].concat();
         let weights = Weights { speed: 0, size: 0, validated: 0, tooling: 1 };
         let found = recommend(&results(both), weights).unwrap();
@@ -389,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_without_a_row_is_told_and_not_ranked() {
+    fn a_format_without_a_row_is_reported_and_not_ranked() {
         let mut both = [rows("json", 100.0, 200), rows("capnp", 200.0, 100)].concat();
         both.pop();
         let found = recommend(&results(both), Weights::default()).unwrap();
@@ -399,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_criterion_that_nothing_was_measured_for_does_not_count() {
+    fn a_criterion_without_rows_does_not_count() {
         let rows = rows("json", 100.0, 200)[..2].to_vec();
         let found =
             recommend(&results(rows), Weights { tooling: 0, ..Weights::default() }).unwrap();
@@ -408,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_others_and_rows_that_did_other_work_do_not_count() {
+    fn rows_of_other_peers_and_rows_with_other_work_do_not_count() {
         let mut rows = rows("json", 100.0, 200).to_vec();
         rows[0].peer = "rust-nostr".to_owned();
         rows[1].parity = Parity::Mismatch;
@@ -419,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_has_been_judged() {
+    fn every_format_has_points_for_tooling() {
         for format in Format::ALL {
             assert!(tooling(format.name()).0 > 0.0, "{}", format.name());
         }

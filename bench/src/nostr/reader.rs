@@ -1,4 +1,4 @@
-//! Which events are in these bytes? Read in groups, so that a file of any length takes little memory.
+//! Reads the events of one file in groups, so that a file of any length takes little memory.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -6,66 +6,66 @@ use bumpalo::Bump;
 use flate2::bufread::MultiGzDecoder;
 use wireproof::nostr::{DecodeError, Event, Limits};
 
-use super::Layout;
+use super::layout::Layout;
 
 /// Reads the events of one file.
 pub struct Reader<'r> {
     layout: Layout,
     input: Box<dyn BufRead + 'r>,
     limits: Limits,
-    // Events taken from `input` so far.
+    /// Events read from `input` so far.
     taken: u64,
-    // What stops the reading behind the group that was given.
+    /// Ends the reading after the group that was returned.
     fault: Option<FileFault>,
     item: Vec<u8>,
 }
 
-/// Why a file cannot be read on.
+/// Why a file cannot be read further.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileFault {
     /// The system cannot read it.
     #[error("{0}")]
     Io(io::Error),
-    /// It is no whole gzip stream.
-    #[error("behind event {after}: not a whole gzip stream: {fault}")]
+    /// It is not a complete gzip stream.
+    #[error("after event {after}: not a complete gzip stream: {fault}")]
     Gzip {
-        /// Events that were read before.
+        /// Events read before.
         after: u64,
-        /// What the decompressor says.
+        /// The decompressor's error.
         fault: io::Error,
     },
     /// It ends inside an event.
     #[error("the file ends inside event {0}")]
     Truncated(u64),
-    /// The length before an event is no minimal LEB128 number.
-    #[error("event {0}: the length before it is no minimal LEB128 number")]
+    /// The length prefix of an event is not a minimal LEB128 number.
+    #[error("event {0}: its length prefix is not a minimal LEB128 number")]
     Length(u64),
-    /// An event is longer than any may be.
-    #[error("event {0}: longer than {MOST_BYTES} bytes")]
+    /// An event exceeds the size limit.
+    #[error("event {0}: longer than {MAX_EVENT_BYTES} bytes")]
     TooLong(u64),
-    /// What is to be one event is none.
+    /// An event is invalid.
     #[error("event {at}, {fault}")]
     Event {
-        /// Its place, from 0.
+        /// Its index.
         at: u64,
-        /// The rule that it breaks.
+        /// The broken rule.
         fault: DecodeError,
     },
-    /// The file is no list of its format.
+    /// The file is not a list of its format.
     #[error("{0}")]
     Batch(DecodeError),
 }
 
 impl FileFault {
-    /// Whether the system failed, and not the bytes.
+    /// Whether the system failed rather than the input.
     pub fn is_local(&self) -> bool {
         matches!(self, Self::Io(_))
     }
 }
 
 impl<'r> Reader<'r> {
-    /// Reads events that stand in `input` as `layout` says.
+    /// Reads events from `input` in `layout`.
     pub fn new(layout: Layout, input: impl BufRead + 'r) -> Self {
         let input: Box<dyn BufRead + 'r> = match layout {
             Layout::Records => Box::new(BufReader::new(MultiGzDecoder::new(input))),
@@ -74,30 +74,30 @@ impl<'r> Reader<'r> {
         Self { layout, input, limits: Limits::default(), taken: 0, fault: None, item: Vec::new() }
     }
 
-    /// Events that were read so far.
+    /// Events read so far.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// The next events, `most` at most, in `arena`; none at the end. Those that are none have their faults.
+    /// The next events, at most `limit`, in `arena`, or why an event is invalid; none at the end.
     ///
-    /// The list of a format comes as one group.
+    /// The list of a format is one group.
     ///
     /// # Errors
-    /// If what follows cannot be told apart from what is behind it.
+    /// If the start of the next event cannot be found.
     pub fn group<'a>(
         &mut self,
         arena: &'a Bump,
-        most: u64,
+        limit: u64,
     ) -> Result<Vec<Result<Event<'a>, DecodeError>>, FileFault> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
         if let Layout::Batch(_) = self.layout {
-            return self.batch(arena, most);
+            return self.batch(arena, limit);
         }
         let (mut group, mut bytes) = (Vec::new(), 0);
-        while bytes < GROUP_BYTES && (group.len() as u64) < most.min(GROUP_EVENTS) {
+        while bytes < GROUP_BYTES && (group.len() as u64) < limit.min(GROUP_EVENTS) {
             match self.next_item() {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -118,7 +118,7 @@ impl<'r> Reader<'r> {
     fn batch<'a>(
         &mut self,
         arena: &'a Bump,
-        most: u64,
+        limit: u64,
     ) -> Result<Vec<Result<Event<'a>, DecodeError>>, FileFault> {
         self.item.clear();
         if self.taken > 0 || self.input.read_to_end(&mut self.item).map_err(FileFault::Io)? == 0 {
@@ -128,7 +128,7 @@ impl<'r> Reader<'r> {
         let events = self.layout.format().decode_batch(bytes, arena, &self.limits);
         let events = events.map_err(FileFault::Batch)?;
         self.taken = events.len() as u64;
-        Ok(events.iter().take(most as usize).map(|event| Ok(*event)).collect())
+        Ok(events.iter().take(limit as usize).map(|event| Ok(*event)).collect())
     }
 
     /// Reads the next event into `item`; `false` at the end.
@@ -140,11 +140,11 @@ impl<'r> Reader<'r> {
     fn next_line(&mut self) -> Result<bool, FileFault> {
         loop {
             self.item.clear();
-            let mut bounded = self.input.by_ref().take(MOST_BYTES as u64 + 1);
+            let mut bounded = self.input.by_ref().take(MAX_EVENT_BYTES as u64 + 1);
             if bounded.read_until(b'\n', &mut self.item).map_err(FileFault::Io)? == 0 {
                 return Ok(false);
             }
-            if self.item.len() > MOST_BYTES {
+            if self.item.len() > MAX_EVENT_BYTES {
                 return Err(FileFault::TooLong(self.taken));
             }
             if self.item.ends_with(b"\n") {
@@ -158,7 +158,7 @@ impl<'r> Reader<'r> {
 
     fn next_record(&mut self) -> Result<bool, FileFault> {
         let Some(len) = self.length()? else { return Ok(false) };
-        if len > MOST_BYTES as u64 {
+        if len > MAX_EVENT_BYTES as u64 {
             return Err(FileFault::TooLong(self.taken));
         }
         let read = self.input.by_ref().take(len).read_to_end(&mut self.item);
@@ -166,7 +166,7 @@ impl<'r> Reader<'r> {
         if (read as u64) < len { Err(FileFault::Truncated(self.taken)) } else { Ok(true) }
     }
 
-    /// The LEB128 number that follows; nothing at the end.
+    /// Reads a LEB128 number; `None` at the end.
     fn length(&mut self) -> Result<Option<u64>, FileFault> {
         let mut len = 0;
         for at in 0..LENGTH_BYTES {
@@ -185,7 +185,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// What the system could not read, or what is no gzip.
+/// Tells errors of the system apart from malformed gzip.
 fn gzip(after: u64, fault: io::Error) -> FileFault {
     match fault.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
@@ -195,12 +195,12 @@ fn gzip(after: u64, fault: io::Error) -> FileFault {
     }
 }
 
-/// Bytes of an event in a file, at most: over what the limits of a decoder allow of its content in JSON.
-const MOST_BYTES: usize = 16 << 20;
+/// Maximum size of an event in a file in bytes: more than a decoder's default limits allow in JSON.
+const MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// Bytes of a length, at most: more than [`MOST_BYTES`] need.
+/// Maximum size of a length prefix in bytes: more than [`MAX_EVENT_BYTES`] needs.
 const LENGTH_BYTES: u32 = 5;
 
-/// Events and bytes of a group, about.
+/// Approximate size of a group in events and bytes.
 const GROUP_EVENTS: u64 = 512;
 const GROUP_BYTES: usize = 8 << 20;

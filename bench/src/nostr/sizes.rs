@@ -1,26 +1,30 @@
-//! How many bytes do events take in a format, alone and compressed?
+//! The sizes of events in each format, bare and compressed.
 
 use std::io::{self, Write};
 
+use bumpalo::Bump;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use protocol::Counts;
 use serde::Serialize;
 use wireproof::nostr::formats::Format;
-use wireproof::nostr::{EncodeError, Event};
+use wireproof::nostr::{EncodeError, Event, Limits};
 
-use crate::Sizes;
+use crate::corpora::Corpus;
+use crate::error::BenchError;
+use crate::own::{PEER, nostr};
+use crate::{Parity, Plan, Row, Sizes, Task};
 
-/// The sizes of all `events` together in `format`.
+/// The total sizes of `events` in `format`.
 ///
-/// Compressed by themselves: each event under gzip at its level 6, and under Zstandard at its level 3.
-/// Framed: all events, each behind its length as a 32-bit big-endian number, under Zstandard at its
-/// level 3 in one frame.
+/// Compressed one by one by gzip at level 6 and by Zstandard at level 3; and framed, all events prefixed with their
+/// 32-bit big-endian lengths and compressed together by Zstandard at level 3.
 ///
 /// # Errors
-/// If the layout cannot hold one of them.
+/// If the format cannot represent one of them.
 ///
 /// # Panics
-/// If Zstandard finds no memory.
+/// If Zstandard cannot allocate.
 pub fn sizes(format: Format, events: &[Event<'_>]) -> Result<Sizes, EncodeError> {
     let mut meter = Meter::new().expect("memory for a window");
     let mut encoded = Vec::new();
@@ -59,7 +63,7 @@ impl SizeTable {
     /// An empty table of these formats.
     ///
     /// # Panics
-    /// If Zstandard finds no memory.
+    /// If Zstandard cannot allocate.
     pub fn new(formats: &[Format]) -> Self {
         let meter = || Meter::new().expect("memory for a window");
         let column =
@@ -67,10 +71,10 @@ impl SizeTable {
         Self { columns: formats.iter().map(column).collect(), events: 0, left_out: 0 }
     }
 
-    /// Adds an event in every format, or in none if one of them cannot hold it.
+    /// Adds an event in every format, or in none if one of them cannot represent it.
     ///
     /// # Panics
-    /// If Zstandard finds no memory.
+    /// If Zstandard cannot allocate.
     pub fn add(&mut self, event: &Event<'_>) {
         for column in &mut self.columns {
             column.encoded.clear();
@@ -90,7 +94,7 @@ impl SizeTable {
         self.events
     }
 
-    /// Events that some format cannot hold.
+    /// Events that some format cannot represent.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -98,7 +102,7 @@ impl SizeTable {
     /// The sizes, in the order of the formats.
     ///
     /// # Panics
-    /// If Zstandard finds no memory.
+    /// If Zstandard cannot allocate.
     pub fn finish(self) -> Vec<FormatSizes> {
         let finish = |column: Column| FormatSizes {
             format: column.format.name(),
@@ -108,7 +112,7 @@ impl SizeTable {
     }
 }
 
-/// What was measured so far.
+/// Sums of sizes.
 struct Meter {
     sizes: Sizes,
     alone: zstd::bulk::Compressor<'static>,
@@ -145,7 +149,7 @@ fn gzip_len(bytes: &[u8]) -> io::Result<u64> {
     Ok(len)
 }
 
-/// Keeps how many bytes were written, and none of them.
+/// Counts the bytes written and discards them.
 struct Counted(u64);
 
 impl Write for Counted {
@@ -157,6 +161,63 @@ impl Write for Counted {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// A row of the task `nostr-size` for each format over all events, and for each kind that has a group; none if the plan
+/// leaves out the task or our own runner.
+pub(crate) fn size_rows(plan: &Plan, corpora: &[Corpus]) -> Result<Vec<Row>, BenchError> {
+    let is_chosen = plan.peers.as_ref().is_none_or(|peers| peers.iter().any(|peer| peer == PEER));
+    let corpus = corpora.iter().find(|corpus| corpus.task == Task::NostrSize);
+    let Some(corpus) = corpus.filter(|_| is_chosen && plan.own.is_some()) else {
+        return Ok(Vec::new());
+    };
+    let [path, ..] = &corpus.files[..] else { return Ok(Vec::new()) };
+    let file = std::fs::read(path).map_err(BenchError::io(path))?;
+    let arena = Bump::new();
+    let faulty = |fault| BenchError::Corpus { path: path.clone(), fault };
+    let groups = nostr::groups(&file).unwrap_or_default();
+    let events = nostr::events(&groups, &arena).map_err(faulty)?;
+    Ok(of_all(&events).chain(of_kinds(&events)).collect())
+}
+
+fn of_all<'e>(events: &'e [Event<'e>]) -> impl Iterator<Item = Row> + 'e {
+    Format::ALL.iter().map(|format| row(*format, format.name().to_owned(), events))
+}
+
+fn of_kinds<'e>(events: &'e [Event<'e>]) -> impl Iterator<Item = Row> + 'e {
+    let kinds = simnet::nostr_sampling::KINDS.into_iter();
+    kinds.flat_map(|kind| {
+        let of_kind: Vec<Event<'_>> =
+            events.iter().filter(|event| event.kind == kind).copied().collect();
+        let name = move |format: Format| format!("{}@kind-{kind}", format.name());
+        let rows = Format::ALL.iter().map(move |format| row(*format, name(*format), &of_kind));
+        rows.filter(|row| row.units > 0)
+    })
+}
+
+fn row(format: Format, variant: String, events: &[Event<'_>]) -> Row {
+    let rejected = events.iter().filter(|event| !round_trips(format, event)).count() as u64;
+    let (sizes, note) = match sizes(format, events) {
+        Ok(sizes) => (Some(sizes), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let units = events.len() as u64;
+    Row {
+        units,
+        bytes: sizes.map_or(0, |sizes| sizes.raw),
+        sizes,
+        counts: Counts::from_iter([("events", units), ("errors", rejected)]),
+        parity: if rejected == 0 { Parity::Ok } else { Parity::Mismatch },
+        note,
+        ..Row::new(Task::NostrSize, variant, PEER)
+    }
+}
+
+/// Whether an event can be encoded, and is equal when it is decoded again.
+fn round_trips(format: Format, event: &Event<'_>) -> bool {
+    let (arena, mut bytes) = (Bump::new(), Vec::new());
+    let is_encoded = format.encode(event, &mut bytes).is_ok();
+    is_encoded && format.decode(&bytes, &arena, &Limits::default()).as_ref() == Ok(event)
 }
 
 const GZIP_LEVEL: u32 = 6;
@@ -179,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_those_that_the_compressors_give() {
+    fn sizes_are_those_of_the_compressors() {
         let contents = ["good morning", "good night"];
         let encoded = contents.map(|content| {
             let mut bytes = Vec::new();
@@ -215,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn no_events_have_no_bytes_but_those_of_an_empty_frame() {
+    fn no_events_take_only_the_bytes_of_an_empty_frame() {
         let none = sizes(Format::Json, &[]).unwrap();
         assert_eq!((none.raw, none.gzip6, none.zstd3), (0, 0, 0));
         assert!(none.framed_zstd3 < 16);

@@ -1,4 +1,4 @@
-//! Files of events: read, written, refused.
+//! Reading and writing files of events.
 
 use std::fs;
 use std::io::Write;
@@ -40,14 +40,14 @@ fn read<'a>(layout: Layout, bytes: &[u8], arena: &'a Bump) -> Result<Vec<Event<'
 }
 
 #[test]
-fn events_come_back_from_every_layout_as_they_went_in() {
+fn every_layout_round_trips() {
     let (corpus, arena) = (corpus(), Bump::new());
     let events: Vec<_> = corpus.events().iter().map(|event| event.borrow_in(&arena)).collect();
     for name in Layout::names() {
         let layout = Layout::from_name(name).unwrap();
         let file = layout.write(&events, Vec::new()).unwrap();
         let back = match layout {
-            // As one group, which is cut to seven.
+            // One group; the helper would cut it to seven.
             Layout::Batch(_) => Reader::new(layout, &file[..]).group(&arena, u64::MAX).unwrap(),
             _ => read(layout, &file, &arena).unwrap().into_iter().map(Ok).collect(),
         };
@@ -69,7 +69,7 @@ fn lines_end_at_a_line_feed_only_and_the_last_may_lack_it() {
 }
 
 #[test]
-fn every_cut_of_a_compressed_file_is_refused() {
+fn every_truncation_of_a_compressed_file_is_rejected() {
     let arena = Bump::new();
     let corpus = corpus();
     let events: Vec<_> = corpus.events()[..3].iter().map(|event| event.borrow_in(&arena)).collect();
@@ -81,7 +81,7 @@ fn every_cut_of_a_compressed_file_is_refused() {
 }
 
 #[test]
-fn a_record_that_is_not_there_or_whose_length_is_odd_is_refused() {
+fn a_truncated_record_and_a_bad_length_prefix_are_rejected() {
     let arena = Bump::new();
     let fault = |bytes: &[u8]| read(Layout::Records, &gzip(bytes), &arena).unwrap_err();
     assert!(matches!(fault(&[5, 1, 2]), FileFault::Truncated(0)));
@@ -95,7 +95,7 @@ fn a_record_that_is_not_there_or_whose_length_is_odd_is_refused() {
 }
 
 #[test]
-fn what_stands_before_a_fault_is_read_first() {
+fn events_before_a_fault_are_returned_first() {
     let arena = Bump::new();
     let corpus = corpus();
     let events: Vec<_> = corpus.events()[..2].iter().map(|event| event.borrow_in(&arena)).collect();
@@ -114,7 +114,7 @@ fn what_stands_before_a_fault_is_read_first() {
 }
 
 #[test]
-fn an_event_that_is_none_is_told_with_its_place() {
+fn an_invalid_event_is_reported_at_its_index() {
     let arena = Bump::new();
     let mut reader = Reader::new(Layout::Lines, &b"{}\n[]\n"[..]);
     let group = reader.group(&arena, 100).unwrap();
@@ -150,7 +150,7 @@ fn a_folder_is_read_in_the_order_of_names_and_a_limit_is_shared() {
 }
 
 #[test]
-fn a_folder_without_a_file_and_a_file_that_is_not_there_are_told() {
+fn an_empty_folder_and_a_missing_file_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let fault = Input::open(dir.path(), None, None).unwrap_err();
     assert!(matches!(fault, InputError::EmptyFolder(_)) && !fault.is_local(), "{fault}");

@@ -1,98 +1,122 @@
-//! How do we decode frames when measured? Through the same calls as anyone: a [`Decoder`], kept or
-//! made anew, with what the variant asks for in its options.
+//! Decodes frames as any caller does: a [`Decoder`], kept or made anew, with the options of the variant.
 
 use std::hint::black_box;
 
+use protocol::{BoxError, Counts, Loaded, Parts, Proof, Work, checks};
+use simnet::firehose::FrameCounts;
 use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Decoder, Event, FrameError, Options, Values};
 use wireproof::codec::cbor;
 use wireproof::kernels::sha256::{self, Backend, Digest};
 
-use super::Work;
-use crate::corpora::frames::Tally;
-use crate::counts::Counts;
-use crate::protocol::Loaded;
+use super::Variants;
 
-/// The variants by name, each with the checks that its measured path makes.
-pub(super) fn variants() -> impl Iterator<Item = (String, &'static [&'static str])> {
+pub(super) fn variants() -> Variants {
+    let [verified, unverified] = [&checks::DECODE[..], &checks::DECODE[1..]].map(checks::names);
     let fixed = [
-        ("verified/arena-reuse", VERIFIED),
-        ("verified/alloc-per-frame", VERIFIED),
-        ("unverified/arena-reuse", UNVERIFIED),
-        ("unverified/alloc-per-frame", UNVERIFIED),
-        ("validate", UNVERIFIED),
-        ("hash-only", &[]),
+        ("verified/arena-reuse", verified.clone()),
+        ("verified/alloc-per-frame", verified.clone()),
+        ("unverified/arena-reuse", unverified.clone()),
+        ("unverified/alloc-per-frame", unverified.clone()),
+        ("validate", unverified),
+        ("hash-only", Vec::new()),
     ];
-    let forced = Backend::available().map(|backend| (forced_name(backend), VERIFIED));
-    fixed.into_iter().map(|(name, checks)| (name.to_owned(), checks)).chain(forced)
+    let fixed = fixed.into_iter().map(|(name, checks)| (name.to_owned(), checks));
+    let forced = Backend::available().map(|backend| (forced_name(backend), verified.clone()));
+    fixed.chain(forced).collect()
 }
 
 fn forced_name(backend: Backend) -> String {
     format!("verified/{}", backend.name())
 }
 
-/// Makes ready for `variant`; `None` if there is no such one.
+/// Loads `variant`; `None` if it is unknown.
 pub(super) fn open<'f>(
     variant: &str,
     files: &'f [Vec<u8>],
-) -> Result<Option<Box<dyn Work + 'f>>, String> {
+) -> Result<Option<Box<dyn Work + 'f>>, BoxError> {
     let mut frames = Vec::new();
     for file in files {
-        frames.extend(corpus::read(file).map_err(|error| error.to_string())?);
+        frames.extend(corpus::read(file)?);
     }
     let verified = Options::default();
     let unverified = Options { trust_hashes: true, ..verified };
     Ok(Some(match variant {
-        "verified/arena-reuse" => Box::new(Kept::new(frames, verified)),
+        "verified/arena-reuse" => Box::new(Reused::new(frames, verified)),
         "verified/alloc-per-frame" => Box::new(Fresh { frames, options: verified }),
-        "unverified/arena-reuse" => Box::new(Kept::new(frames, unverified)),
+        "unverified/arena-reuse" => Box::new(Reused::new(frames, unverified)),
         "unverified/alloc-per-frame" => Box::new(Fresh { frames, options: unverified }),
         "validate" => {
-            Box::new(Kept::new(frames, Options { values: Values::ValidateOnly, ..unverified }))
+            Box::new(Reused::new(frames, Options { values: Values::ValidateOnly, ..unverified }))
         }
         "hash-only" => Box::new(HashOnly::new(&frames)),
         _ => match Backend::available().find(|backend| forced_name(*backend) == variant) {
             None => return Ok(None),
-            backend => Box::new(Kept::new(frames, Options { hash_backend: backend, ..verified })),
+            backend => Box::new(Reused::new(frames, Options { hash_backend: backend, ..verified })),
         },
     }))
 }
 
-/// One decoder over all frames, which are handed over in batches.
-struct Kept<'f> {
+/// The reference counts of a file: those of the strict decoder with every hash checked.
+pub(crate) fn counts(frames: &[&[u8]]) -> Counts {
+    let mut decoder = Decoder::new(Options { values: Values::ValidateOnly, ..Options::default() });
+    let mut counts = FrameCounts::default();
+    frames.iter().for_each(|frame| add(&mut counts, decoder.decode(frame)));
+    Counts::from_fields(&counts)
+}
+
+/// Counts the result of a frame: its values where they were built, else the bytes of its blocks.
+fn add(counts: &mut FrameCounts, result: Result<Event<'_>, FrameError>) {
+    counts.frames += 1;
+    let Ok(event) = result else {
+        counts.errors += 1;
+        return;
+    };
+    for block in event.blocks() {
+        let mut items = cbor::ItemCounts::default();
+        match &block.value {
+            _ if !block.cid.is_dag_cbor() => {}
+            Some(value) => items.add(value),
+            None => cbor::count(block.data, &mut items).expect("the decoder validated this block"),
+        }
+        counts.add_block(&items);
+    }
+}
+
+/// One decoder for all frames, which are handed over in batches.
+struct Reused<'f> {
     frames: Vec<&'f [u8]>,
     decoder: Decoder,
 }
 
-impl<'f> Kept<'f> {
+impl<'f> Reused<'f> {
     fn new(frames: Vec<&'f [u8]>, options: Options) -> Self {
         Self { frames, decoder: Decoder::new(options) }
     }
 }
 
-impl Work for Kept<'_> {
+impl Work for Reused<'_> {
     fn loaded(&self) -> Loaded {
-        loaded(&self.frames)
+        Loaded::of(self.frames.iter().map(|frame| frame.len()))
     }
 
-    fn prove(&mut self) -> Counts {
-        let mut tally = Tally::default();
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let mut counts = FrameCounts::default();
         for batch in self.frames.chunks(BATCH) {
-            for result in self.decoder.decode_batch(batch) {
-                note(&mut tally, *result);
-            }
+            self.decoder.decode_batch(batch).iter().for_each(|result| add(&mut counts, *result));
         }
-        tally.into()
+        Ok(Counts::from_fields(&counts).into())
     }
 
-    fn pass(&mut self) {
+    fn pass(&mut self) -> Result<Parts, BoxError> {
         for batch in self.frames.chunks(BATCH) {
             black_box(self.decoder.decode_batch(batch));
         }
+        Ok(Parts::default())
     }
 }
 
-/// A new decoder, with no memory yet, for every frame.
+/// A new decoder without memory for every frame.
 struct Fresh<'f> {
     frames: Vec<&'f [u8]>,
     options: Options,
@@ -100,32 +124,33 @@ struct Fresh<'f> {
 
 impl Work for Fresh<'_> {
     fn loaded(&self) -> Loaded {
-        loaded(&self.frames)
+        Loaded::of(self.frames.iter().map(|frame| frame.len()))
     }
 
-    fn prove(&mut self) -> Counts {
-        let mut tally = Tally::default();
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let mut counts = FrameCounts::default();
         for frame in &self.frames {
-            note(&mut tally, Decoder::new(self.options).decode(frame));
+            add(&mut counts, Decoder::new(self.options).decode(frame));
         }
-        tally.into()
+        Ok(Counts::from_fields(&counts).into())
     }
 
-    fn pass(&mut self) {
+    fn pass(&mut self) -> Result<Parts, BoxError> {
         for frame in &self.frames {
             let mut decoder = Decoder::new(self.options);
             let _ = black_box(decoder.decode(frame));
         }
+        Ok(Parts::default())
     }
 }
 
-/// The floor: every block hashed in the batches of [`Kept`], and nothing else done.
+/// The lower bound: hashes every block in the batches of [`Reused`] and does nothing else.
 struct HashOnly<'f> {
     loaded: Loaded,
     /// The blocks of each batch of frames.
     batches: Vec<Vec<&'f [u8]>>,
     errors: u64,
-    // As long as the longest batch.
+    /// As long as the longest batch.
     digests: Vec<Digest>,
 }
 
@@ -135,7 +160,8 @@ impl<'f> HashOnly<'f> {
         let batches: Vec<_> =
             frames.chunks(BATCH).map(|batch| split_blocks(batch, &mut errors)).collect();
         let longest = batches.iter().map(Vec::len).max().unwrap_or(0);
-        Self { loaded: loaded(frames), batches, errors, digests: vec![[0; 32]; longest] }
+        let loaded = Loaded::of(frames.iter().map(|frame| frame.len()));
+        Self { loaded, batches, errors, digests: vec![[0; 32]; longest] }
     }
 }
 
@@ -144,30 +170,31 @@ impl Work for HashOnly<'_> {
         self.loaded
     }
 
-    fn prove(&mut self) -> Counts {
-        self.pass();
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        self.pass()?;
         let blocks = self.batches.iter().map(|batch| batch.len() as u64).sum();
         let counts = [("frames", self.loaded.units), ("errors", self.errors), ("blocks", blocks)];
-        counts.into_iter().collect()
+        Ok(Counts::from_iter(counts).into())
     }
 
-    fn pass(&mut self) {
+    fn pass(&mut self) -> Result<Parts, BoxError> {
         for batch in &self.batches {
             let digests = &mut self.digests[..batch.len()];
             sha256::digest_many_into(batch, digests);
             black_box(digests);
         }
+        Ok(Parts::default())
     }
 }
 
-/// The blocks of the frames that decode. The frame outlives the decoder, and blocks borrow from it.
+/// The blocks of the frames that decode. They borrow from the frames, which outlive the decoder.
 fn split_blocks<'f>(frames: &[&'f [u8]], errors: &mut u64) -> Vec<&'f [u8]> {
     let mut decoder = Decoder::new(Options { values: Values::ValidateOnly, ..Options::default() });
     let mut blocks = Vec::new();
     for frame in frames {
         match decoder.decode(frame) {
             Ok(event) => {
-                blocks.extend(event.blocks().iter().map(|block| within(frame, block.data)))
+                blocks.extend(event.blocks().iter().map(|block| subslice(frame, block.data)))
             }
             Err(_) => *errors += 1,
         }
@@ -175,39 +202,11 @@ fn split_blocks<'f>(frames: &[&'f [u8]], errors: &mut u64) -> Vec<&'f [u8]> {
     blocks
 }
 
-/// `part`, which was cut from `whole`, with the lifetime of `whole`.
-fn within<'w>(whole: &'w [u8], part: &[u8]) -> &'w [u8] {
+/// `part`, a subslice of `whole`, with the lifetime of `whole`.
+fn subslice<'w>(whole: &'w [u8], part: &[u8]) -> &'w [u8] {
     let start = part.as_ptr().addr() - whole.as_ptr().addr();
     &whole[start..start + part.len()]
 }
 
-/// Counts what a frame decoded to: its values where they were built, else its blocks' bytes.
-fn note(tally: &mut Tally, result: Result<Event<'_>, FrameError>) {
-    tally.frame(result, |block, counts| match &block.value {
-        Some(value) => counts.add(value),
-        None => cbor::count(block.data, counts).expect("the decoder validated this block"),
-    });
-}
-
-fn loaded(frames: &[&[u8]]) -> Loaded {
-    let bytes = frames.iter().map(|frame| frame.len() as u64).sum();
-    Loaded { units: frames.len() as u64, bytes }
-}
-
-/// Frames handed over together, as a consumer that reads from a socket's buffer would have them.
+/// Frames handed over together, as a consumer reads them from a socket's buffer.
 const BATCH: usize = 32;
-
-const VERIFIED: &[&str] = &[
-    "cid-sha256",
-    "key-order",
-    "duplicate-keys",
-    "minimal-heads",
-    "utf8",
-    "indefinite-lengths",
-    "float-canonical",
-    "only-tag-42",
-    "link-shape",
-    "trailing-bytes",
-    "depth-bound",
-];
-const UNVERIFIED: &[&str] = VERIFIED.split_at(1).1;

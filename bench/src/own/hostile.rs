@@ -1,97 +1,78 @@
-//! What do we say to a hostile case? The verdict that any caller gets, with the rule's name.
+//! Verifies a hostile case as any caller does; a rejection begins with the code of the broken rule.
 
-use serde::Deserialize;
+use protocol::{BoxError, Loaded, Owner, Parts, Proof, Work};
 use wireproof::atproto::corpus;
 use wireproof::verify::repository::{self, Options};
 use wireproof::verify::sync::Outcome;
 
-use super::Work;
-use crate::corpora::judged::{self, Keys};
-use crate::corpora::{Owner, repositories};
-use crate::counts::Counts;
-use crate::protocol::Loaded;
+use super::{Variants, commit, repo};
 
-/// The variants by name, each with the checks of the task that does the same with what is valid.
-pub(super) fn variants() -> impl Iterator<Item = (String, &'static [&'static str])> {
-    [("repo".to_owned(), super::repo::CHECKS), ("frames".to_owned(), super::commit::CHECKS)]
-        .into_iter()
+/// The checks of a variant are those of the task that does the same with valid input.
+pub(super) fn variants() -> Variants {
+    vec![("repo".to_owned(), repo::check_names()), ("frames".to_owned(), commit::check_names())]
 }
 
-/// Makes ready for `variant`; `None` if there is no such one.
+/// Loads `variant`; `None` if it is unknown.
 pub(super) fn open<'f>(
     variant: &str,
     files: &'f [Vec<u8>],
-) -> Result<Option<Box<dyn Work + 'f>>, String> {
-    let [file, told] = files else { return Err("not a case and what is told of it".to_owned()) };
-    let told: Told = serde_json::from_slice(told).map_err(|error| error.to_string())?;
-    let judge: fn(&[u8], &Told) -> Result<(), String> = match variant {
-        "repo" => judge_repo,
-        "frames" => judge_frames,
+) -> Result<Option<Box<dyn Work + 'f>>, BoxError> {
+    let [file, owner] = files else { return Err("not a case and its owner".into()) };
+    let owner = serde_json::from_slice(owner)?;
+    let verify = match variant {
+        "repo" => verify_repo,
+        "frames" => verify_frames,
         _ => return Ok(None),
     };
-    Ok(Some(Box::new(Case { file, told, judge, reason: None })))
+    Ok(Some(Box::new(Case { file, owner, verify })))
 }
 
-/// What is told of a case.
-#[derive(Deserialize)]
-struct Told {
-    #[serde(flatten)]
-    owner: Owner,
-    now: Option<String>,
-}
+type Verify = fn(&[u8], &Owner) -> Result<(), String>;
 
 struct Case<'f> {
     file: &'f [u8],
-    told: Told,
-    judge: fn(&[u8], &Told) -> Result<(), String>,
-    /// Why the case is not accepted.
-    reason: Option<String>,
+    owner: Owner,
+    verify: Verify,
 }
 
 impl Work for Case<'_> {
     fn loaded(&self) -> Loaded {
-        Loaded { units: 1, bytes: self.file.len() as u64 }
+        Loaded::of([self.file.len()])
     }
 
-    fn prove(&mut self) -> Counts {
-        self.reason = (self.judge)(self.file, &self.told).err();
-        let is_refused = u64::from(self.reason.is_some());
-        [("accepted", 1 - is_refused), ("refused", is_refused)].into_iter().collect()
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        Ok(Proof::of_case((self.verify)(self.file, &self.owner).err()))
     }
 
-    fn pass(&mut self) {
-        let _ = (self.judge)(self.file, &self.told);
-    }
-
-    fn reason(&self) -> Option<String> {
-        self.reason.clone()
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        let _ = (self.verify)(self.file, &self.owner);
+        Ok(Parts::default())
     }
 }
 
-fn judge_repo(file: &[u8], told: &Told) -> Result<(), String> {
-    let key = repositories::key(&told.owner).map_err(|error| error.to_string())?;
-    match repository::verify(file, Some(&told.owner.did), &key, &Options::default()) {
+fn verify_repo(file: &[u8], owner: &Owner) -> Result<(), String> {
+    let key = repo::key(owner).map_err(|error| error.to_string())?;
+    match repository::verify(file, Some(&owner.did), &key, &Options::default()) {
         Ok(_) => Ok(()),
         Err(rejection) => Err(format!("{}: {rejection}", rejection.code())),
     }
 }
 
-/// All frames in turn; the last one's verdict counts. Nothing may be missing before it: its changes
-/// are to be applied.
-fn judge_frames(file: &[u8], told: &Told) -> Result<(), String> {
+/// Verifies all frames in order; the verdict is that of the last one. A gap before it is a rejection, because its
+/// changes are to be applied.
+fn verify_frames(file: &[u8], owner: &Owner) -> Result<(), String> {
     let frames = corpus::read(file).map_err(|error| error.to_string())?;
-    let (mut judge, mut state) = (judged::judge(), judged::nobody());
-    let Owner { did, signing_key } = told.owner.clone();
-    let keys = Keys::of(&[(did, signing_key)].into());
-    let told_time = told.now.as_deref().and_then(judged::micros);
-    let now = told_time.unwrap_or_else(|| judged::now_micros(&frames));
+    let (mut judge, mut state) = (commit::judge(), commit::empty_state());
+    let keys = commit::Keys::of(&[(owner.did.clone(), owner.signing_key.clone())].into());
+    let now = owner.now.as_deref().and_then(commit::unix_micros);
+    let now = now.unwrap_or_else(|| commit::day_after_newest(&frames));
     let mut verdict = Err("no frame".to_owned());
     for frame in &frames {
         let Ok(judged) = judge.judge(frame, &keys, &mut state, now);
-        let refusal = judged::refusal(&judged.outcome).or_else(|| judged::gap(&judged.outcome));
-        verdict = match (refusal, judged.outcome) {
+        let rejection = commit::rejection(&judged.outcome).or_else(|| commit::gap(&judged.outcome));
+        verdict = match (rejection, judged.outcome) {
             (Some(reason), _) => Err(reason),
-            (None, Outcome::Unjudged(_)) => Err("nothing to judge".to_owned()),
+            (None, Outcome::Unjudged(_)) => Err("nothing to verify".to_owned()),
             (None, _) => Ok(()),
         };
     }

@@ -1,71 +1,72 @@
-//! Building trees and looking up records, through the public API.
+//! Builds trees and looks keys up as any caller does.
 
 use std::hint::black_box;
 
+use protocol::{BoxError, Counts, Loaded, LookupCounts, Parts, Proof, Work};
+use simnet::tree::reference;
 use simnet::tree_records::{self, TreeRecords};
 use wireproof::atproto::mst::{Builder, Tree, TreeError};
 use wireproof::codec::{Cid, CidRef};
 
-use super::Work;
-use crate::corpora::records::checksum;
-use crate::counts::Counts;
-use crate::protocol::Loaded;
+use super::Variants;
 
-/// The variants by name; none makes a check that another could leave out.
-pub(super) fn variants() -> impl Iterator<Item = (String, &'static [&'static str])> {
-    let names = [
-        "insert-root/ascending",
-        "insert-root/ascending/builder",
-        "insert-root/shuffled",
-        "bulk",
-        "lookup",
-        "lookup/batch",
-        "lookup/snapshot",
-    ];
-    names.into_iter().map(|name| (name.to_owned(), NO_CHECKS))
+/// The variants; no check can be left out.
+pub(super) fn variants() -> Variants {
+    let names =
+        ["insert-root/ascending", "insert-root/ascending/builder", "insert-root/shuffled", "bulk"];
+    names.into_iter().chain(LOOKUP_VARIANTS).map(|name| (name.to_owned(), Vec::new())).collect()
 }
 
-/// Makes ready for `variant`; `None` if there is no such one.
+/// The variants whose unit is a lookup.
+pub(crate) const LOOKUP_VARIANTS: [&str; 3] = ["lookup", "lookup/batch", "lookup/snapshot"];
+
+/// Loads `variant`; `None` if it is unknown.
 pub(super) fn open<'f>(
     variant: &str,
     files: &'f [Vec<u8>],
-) -> Result<Option<Box<dyn Work + 'f>>, String> {
-    let [file] = files else { return Err("not one file of records".to_owned()) };
+) -> Result<Option<Box<dyn Work + 'f>>, BoxError> {
+    let [file] = files else { return Err("not one file of records".into()) };
     let file = tree_records::read(file).ok_or("not a file of records")?;
     Ok(Some(match variant {
-        "insert-root/ascending" => Box::new(Made { records: file.records, make: insert }),
+        "insert-root/ascending" => Box::new(Build { records: file.records, root: insert }),
         "insert-root/ascending/builder" => {
-            Box::new(Made { records: file.records, make: insert_by_builder })
+            Box::new(Build { records: file.records, root: insert_by_builder })
         }
         "insert-root/shuffled" => {
-            let records = picked(&file, &file.shuffled);
-            Box::new(Made { records, make: insert })
+            let shuffled = file.shuffled.iter().map(|at| file.records[*at as usize]);
+            Box::new(Build { records: shuffled.collect(), root: insert })
         }
-        "bulk" => Box::new(Made { records: file.records, make: build }),
-        "lookup" => lookups(&file, LookupMethod::Single)?,
-        "lookup/batch" => lookups(&file, LookupMethod::Batch)?,
-        "lookup/snapshot" => lookups(&file, LookupMethod::Snapshot)?,
+        "bulk" => Box::new(Build { records: file.records, root: bulk }),
+        "lookup" => Box::new(Lookups::new(&file, LookupMethod::Single)?),
+        "lookup/batch" => Box::new(Lookups::new(&file, LookupMethod::Batch)?),
+        "lookup/snapshot" => Box::new(Lookups::new(&file, LookupMethod::Snapshot)?),
         _ => return Ok(None),
     }))
 }
 
-fn lookups<'f>(file: &TreeRecords<'f>, method: LookupMethod) -> Result<Box<dyn Work + 'f>, String> {
-    Ok(Box::new(Lookups::new(file, method).map_err(|error| error.to_string())?))
+/// The reference counts of a file: the root by the plain reference tree, the lookups by the file itself. `None` if a
+/// key is not text.
+pub(crate) fn counts(file: &TreeRecords<'_>) -> Option<Counts> {
+    let mut lookups = LookupCounts { lookups: file.lookups.len() as u64, ..Default::default() };
+    for at in &file.lookups {
+        lookups.add_found(file.records[*at as usize].1.digest());
+    }
+    let mut entries = Vec::with_capacity(file.records.len());
+    for (key, cid) in &file.records {
+        entries.push((str::from_utf8(key).ok()?, *cid));
+    }
+    let root = reference::build(&entries).root().to_string();
+    Some(Counts::from(lookups).with("records", entries.len() as u64).with("root", root))
 }
 
-/// A key and the record that it leads to.
+/// A key and the CID of its record.
 type Record<'f> = (&'f [u8], Cid);
 
-fn picked<'f>(file: &TreeRecords<'f>, places: &[u32]) -> Vec<Record<'f>> {
-    places.iter().map(|at| file.records[*at as usize]).collect()
+fn loaded<'f>(keys: impl Iterator<Item = &'f [u8]>) -> Loaded {
+    Loaded::of(keys.map(|key| key.len() + Cid::LEN))
 }
 
-fn loaded(records: &[Record<'_>]) -> Loaded {
-    let bytes = records.iter().map(|(key, _)| (key.len() + Cid::LEN) as u64).sum();
-    Loaded { units: records.len() as u64, bytes }
-}
-
-/// One record after the other.
+/// Inserts one record after the other.
 fn insert(records: &[Record<'_>]) -> Result<Cid, TreeError> {
     let mut tree = Tree::empty();
     for (key, cid) in records {
@@ -74,7 +75,7 @@ fn insert(records: &[Record<'_>]) -> Result<Cid, TreeError> {
     Ok(tree.root())
 }
 
-/// One record after the other, through the append buffer.
+/// Inserts one record after the other through the append buffer.
 fn insert_by_builder(records: &[Record<'_>]) -> Result<Cid, TreeError> {
     let mut builder = Builder::new();
     for (key, cid) in records {
@@ -83,37 +84,36 @@ fn insert_by_builder(records: &[Record<'_>]) -> Result<Cid, TreeError> {
     Ok(builder.finish().root())
 }
 
-/// All records at once.
-fn build(records: &[Record<'_>]) -> Result<Cid, TreeError> {
+/// Builds from all records at once.
+fn bulk(records: &[Record<'_>]) -> Result<Cid, TreeError> {
     Ok(Tree::from_sorted(records.iter().copied())?.root())
 }
 
-/// A tree made of records.
-struct Made<'f> {
-    // In the order of the variant.
+/// Builds a tree and asks for its root.
+struct Build<'f> {
+    /// In the order of the variant.
     records: Vec<Record<'f>>,
-    make: fn(&[Record<'_>]) -> Result<Cid, TreeError>,
+    root: fn(&[Record<'_>]) -> Result<Cid, TreeError>,
 }
 
-impl Work for Made<'_> {
+impl Work for Build<'_> {
     fn loaded(&self) -> Loaded {
-        loaded(&self.records)
+        loaded(self.records.iter().map(|(key, _)| *key))
     }
 
-    fn prove(&mut self) -> Counts {
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let root = (self.root)(&self.records)?.to_string();
         let counts = Counts::from_iter([("records", self.records.len() as u64)]);
-        match (self.make)(&self.records) {
-            Ok(root) => counts.with("root", root.to_string()),
-            Err(error) => counts.with("root", error.to_string()),
-        }
+        Ok(counts.with("root", root).into())
     }
 
-    fn pass(&mut self) {
-        let _ = black_box((self.make)(&self.records));
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        let _ = black_box((self.root)(&self.records));
+        Ok(Parts::default())
     }
 }
 
-/// Lookups in a tree that was built before.
+/// Looks keys up in a tree that was built at load.
 struct Lookups<'f> {
     tree: Tree,
     keys: Vec<&'f [u8]>,
@@ -136,52 +136,48 @@ impl<'f> Lookups<'f> {
         let keys = file.lookups.iter().map(|at| file.records[*at as usize].0).collect();
         Ok(Self { tree, keys, method })
     }
-}
 
-impl Work for Lookups<'_> {
-    fn loaded(&self) -> Loaded {
-        let bytes = self.keys.iter().map(|key| (key.len() + Cid::LEN) as u64).sum();
-        Loaded { units: self.keys.len() as u64, bytes }
-    }
-
-    fn prove(&mut self) -> Counts {
-        let mut found = Vec::with_capacity(self.keys.len());
-        self.look_up(|cid| found.extend(cid.and_then(CidRef::to_cid)));
-        Counts::from_iter([
-            ("lookups", self.keys.len() as u64),
-            ("found", found.len() as u64),
-            ("lookup_checksum", checksum(found.into_iter())),
-        ])
-    }
-
-    fn pass(&mut self) {
-        self.look_up(|cid| {
-            black_box(cid);
-        });
-    }
-}
-
-impl Lookups<'_> {
-    /// Looks up all keys and calls `see` with each result.
+    /// Calls `visit` with each result.
     #[inline(always)]
-    fn look_up(&mut self, mut see: impl FnMut(Option<CidRef<'_>>)) {
+    fn look_up(&mut self, mut visit: impl FnMut(Option<CidRef<'_>>)) {
         let Self { tree, keys, method } = self;
         match method {
-            LookupMethod::Single => keys.iter().for_each(|key| see(tree.get(key).ok().flatten())),
+            LookupMethod::Single => keys.iter().for_each(|key| visit(tree.get(key).ok().flatten())),
             LookupMethod::Batch => {
                 for keys in keys.chunks(BATCH) {
-                    tree.get_many(keys).into_iter().flatten().for_each(&mut see);
+                    tree.get_many(keys).into_iter().flatten().for_each(&mut visit);
                 }
             }
             LookupMethod::Snapshot => {
                 let Ok(snapshot) = tree.snapshot() else { return };
-                keys.iter().for_each(|key| see(snapshot.get(key)));
+                keys.iter().for_each(|key| visit(snapshot.get(key)));
             }
         }
     }
 }
 
-/// Keys of a batch.
-const BATCH: usize = 256;
+impl Work for Lookups<'_> {
+    fn loaded(&self) -> Loaded {
+        loaded(self.keys.iter().copied())
+    }
 
-const NO_CHECKS: &[&str] = &[];
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let mut counts = LookupCounts { lookups: self.keys.len() as u64, ..Default::default() };
+        self.look_up(|cid| {
+            if let Some(cid) = cid.and_then(CidRef::to_cid) {
+                counts.add_found(cid.digest());
+            }
+        });
+        Ok(counts.into())
+    }
+
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        self.look_up(|cid| {
+            black_box(cid);
+        });
+        Ok(Parts::default())
+    }
+}
+
+/// Keys looked up together.
+const BATCH: usize = 256;

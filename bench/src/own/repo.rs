@@ -1,62 +1,93 @@
-//! How do we prove a whole repository when measured? Through the stages that any caller has, each
-//! timed.
+//! Verifies a whole repository by the stages that any caller has, each timed.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::time::Instant;
 
-use wireproof::crypto::PublicKey;
+use protocol::{BoxError, Counts, Loaded, Owner, Parts, Proof, StageClock, Work, checks};
+use wireproof::atproto::repo::Repository;
+use wireproof::crypto::{KeyError, PublicKey};
 use wireproof::verify::Verified;
 use wireproof::verify::repository::{self, Options, RepositoryRejection, WholeRepository};
 
-use super::Work;
-use crate::corpora::Owner;
-use crate::corpora::repositories;
-use crate::counts::Counts;
-use crate::protocol::Loaded;
+use super::Variants;
 
-/// The variants by name, each with the checks that its measured path makes.
-pub(super) fn variants() -> impl Iterator<Item = (String, &'static [&'static str])> {
-    ["total", "total/rebuild"].into_iter().map(|name| (name.to_owned(), CHECKS))
+pub(super) fn variants() -> Variants {
+    ["total", "total/rebuild"].map(|name| (name.to_owned(), check_names())).into()
 }
 
-/// Makes ready for `variant`; `None` if there is no such one.
+pub(super) fn check_names() -> Vec<&'static str> {
+    checks::names(&checks::of_task("repo"))
+}
+
+/// Loads `variant`; `None` if it is unknown.
 pub(super) fn open<'f>(
     variant: &str,
     files: &'f [Vec<u8>],
-) -> Result<Option<Box<dyn Work + 'f>>, String> {
-    let [car, owner] = files else { return Err("not an export and its owner".to_owned()) };
-    let owner: Owner = serde_json::from_slice(owner).map_err(|error| error.to_string())?;
-    let is_rebuilt = match variant {
+) -> Result<Option<Box<dyn Work + 'f>>, BoxError> {
+    let [car, owner] = files else { return Err("not a CAR and its owner".into()) };
+    let owner: Owner = serde_json::from_slice(owner)?;
+    let has_rebuild = match variant {
         "total" => false,
         "total/rebuild" => true,
         _ => return Ok(None),
     };
-    let key = repositories::key(&owner).map_err(|error| error.to_string())?;
-    Ok(Some(Box::new(Export { car, owner, key, is_rebuilt, stages_ns: BTreeMap::new() })))
+    let key = key(&owner)?;
+    Ok(Some(Box::new(Export { car, owner, key, has_rebuild })))
+}
+
+/// The reference counts of an archive; of one that is rejected, the rule that it breaks.
+pub(crate) fn counts(car: &[u8], owner: &Owner) -> Result<Counts, KeyError> {
+    let key = key(owner)?;
+    let whole = repository::verify(car, Some(&owner.did), &key, &Options::default());
+    Ok(whole.map_or_else(|rejection| rejected(&rejection), |whole| content(&whole)))
+}
+
+/// The owner's signing key.
+pub(super) fn key(owner: &Owner) -> Result<PublicKey, KeyError> {
+    PublicKey::from_did_key(&owner.signing_key)
+}
+
+fn rejected(rejection: &RepositoryRejection) -> Counts {
+    let counts = Counts::from_iter([("repositories", 1), ("valid", 0)]);
+    counts.with("root", format!("{}: {rejection}", rejection.code()))
+}
+
+fn content(repository: &Repository<'_>) -> Counts {
+    let (mut records, mut record_bytes) = (0, 0);
+    for record in repository.records().flatten() {
+        records += 1;
+        record_bytes += record.block.len() as u64;
+    }
+    let counts = [
+        ("repositories", 1),
+        ("blocks", repository.archive().block_count()),
+        ("records", records),
+        ("record_bytes", record_bytes),
+        ("valid", 1),
+    ];
+    Counts::from_iter(counts).with("root", repository.commit().data.to_string())
 }
 
 struct Export<'f> {
     car: &'f [u8],
     owner: Owner,
     key: PublicKey,
-    is_rebuilt: bool,
-    /// Of the last pass.
-    stages_ns: BTreeMap<String, u64>,
+    has_rebuild: bool,
 }
 
 impl<'f> Export<'f> {
-    /// All stages. Records are read while they are hashed, so their time is in the parse; what that left in
-    /// doubt is read again, which is counted with the walk.
-    fn prove_whole(&mut self) -> Result<Verified<WholeRepository<'f>>, RepositoryRejection> {
-        let mut clock = Clock::start(&mut self.stages_ns);
+    /// All stages. Records are validated while they are hashed, so their time is in `parse`; records that this left
+    /// undecided are read again, which counts as `walk`.
+    fn verify(
+        &self,
+        clock: &mut StageClock,
+    ) -> Result<Verified<WholeRepository<'f>>, RepositoryRejection> {
         let parsed = repository::parse(self.car, &Options::default())?;
         clock.lap("parse");
         let signed = parsed.verify_signature(Some(&self.owner.did), &self.key)?;
         clock.lap("signature");
         let walked = signed.walk()?;
         clock.lap("walk");
-        if self.is_rebuilt {
+        if self.has_rebuild {
             walked.rebuild()?;
             clock.lap("rebuild");
         }
@@ -68,70 +99,22 @@ impl<'f> Export<'f> {
 
 impl Work for Export<'_> {
     fn loaded(&self) -> Loaded {
-        Loaded { units: 1, bytes: self.car.len() as u64 }
+        Loaded::of([self.car.len()])
     }
 
-    fn prove(&mut self) -> Counts {
-        match self.prove_whole() {
-            Err(rejection) => repositories::refused(&rejection),
-            Ok(whole) if !self.is_rebuilt => repositories::content(&whole),
-            Ok(whole) => {
-                // It was compared with what the commit says.
-                let root = whole.commit().data.to_string();
-                repositories::content(&whole).with("rebuilt_root", root)
-            }
-        }
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let counts = match self.verify(&mut StageClock::start()) {
+            Err(rejection) => rejected(&rejection),
+            Ok(whole) if !self.has_rebuild => content(&whole),
+            // The rebuilt root was compared with that of the commit.
+            Ok(whole) => content(&whole).with("rebuilt_root", whole.commit().data.to_string()),
+        };
+        Ok(counts.into())
     }
 
-    fn pass(&mut self) {
-        let _ = black_box(self.prove_whole());
-    }
-
-    fn stages_ns(&self) -> BTreeMap<String, u64> {
-        self.stages_ns.clone()
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        let mut clock = StageClock::start();
+        let _ = black_box(self.verify(&mut clock));
+        Ok(clock.into_parts())
     }
 }
-
-/// Notes how long each stage took.
-struct Clock<'s> {
-    since: Instant,
-    stages_ns: &'s mut BTreeMap<String, u64>,
-}
-
-impl<'s> Clock<'s> {
-    fn start(stages_ns: &'s mut BTreeMap<String, u64>) -> Self {
-        stages_ns.clear();
-        Self { since: Instant::now(), stages_ns }
-    }
-
-    /// What lies behind was part of the stage `name`.
-    fn lap(&mut self, name: &str) {
-        let now = Instant::now();
-        let ns = (now - self.since).as_nanos() as u64;
-        *self.stages_ns.entry(name.to_owned()).or_default() += ns;
-        self.since = now;
-    }
-}
-
-pub(super) const CHECKS: &[&str] = &[
-    "cid-sha256",
-    "key-order",
-    "duplicate-keys",
-    "minimal-heads",
-    "utf8",
-    "indefinite-lengths",
-    "float-canonical",
-    "only-tag-42",
-    "link-shape",
-    "trailing-bytes",
-    "depth-bound",
-    "low-s",
-    "mst-order",
-    "mst-layer",
-    "mst-prefix",
-    "mst-shape",
-    "mst-once",
-    "complete",
-    "record-path",
-    "record-cbor",
-];

@@ -1,127 +1,209 @@
-//! How do we verify signed commits when measured? Through the same calls as anyone, one commit at a
-//! time or many together, with as much given beforehand as the variant says.
+//! Verifies signed commits as any caller does, one at a time or in batches, with as much prepared at load as the variant
+//! says.
 
 use std::hint::black_box;
 
-use wireproof::atproto::commit::{Commit, SigningBytes, digest_many};
+use protocol::{BoxError, Counts, Loaded, Parts, Proof, SignatureCounts, Verdict, Work};
+use simnet::keys;
+use simnet::signed_commits::{self, CommitEntry};
+use wireproof::atproto::commit::{Commit, CommitError, SigningBytes, digest_many};
 use wireproof::crypto::{
-    Curve, KeyCache, KeyRef, PublicKey, SignatureCheck, SignedData, verify_many_cached,
-    verify_many_into,
+    CompressedKey, Curve, KeyCache, KeyError, KeyRef, PublicKey, SignatureCheck, SignatureFault,
+    SignedData, verify_many_cached, verify_many_into,
 };
 
-use super::Work;
-use crate::corpora::commits::{self, Refusal, SignedCommit, Tally};
-use crate::counts::Counts;
-use crate::protocol::Loaded;
+use super::Variants;
 
-/// The variants by name, each with the checks that its measured path makes.
-pub(super) fn variants() -> impl Iterator<Item = (String, &'static [&'static str])> {
-    let variants: [(&str, &[&str]); 7] = [
-        ("full", FROM_BYTES),
-        ("crypto", LOW_S),
-        ("preparsed", LOW_S),
-        ("full/batch", FROM_BYTES),
-        ("crypto/batch", LOW_S),
-        ("preparsed/batch", LOW_S),
-        ("full/batch-cached", FROM_BYTES),
+pub(super) fn variants() -> Variants {
+    let (full, low_s) = (["low-s", "strict-cbor", "raw-bytes"], ["low-s"]);
+    let variants: [(&str, &[&'static str]); 7] = [
+        ("full", &full),
+        ("crypto", &low_s),
+        ("preparsed", &low_s),
+        ("full/batch", &full),
+        ("crypto/batch", &low_s),
+        ("preparsed/batch", &low_s),
+        ("full/batch-cached", &full),
     ];
-    variants.into_iter().map(|(name, checks)| (name.to_owned(), checks))
+    variants.map(|(name, checks)| (name.to_owned(), checks.to_vec())).into()
 }
 
-/// Makes ready for `variant`; `None` if there is no such one.
+/// Loads `variant`; `None` if it is unknown.
 pub(super) fn open<'f>(
     variant: &str,
     files: &'f [Vec<u8>],
-) -> Result<Option<Box<dyn Work + 'f>>, String> {
+) -> Result<Option<Box<dyn Work + 'f>>, BoxError> {
     let mut all = Vec::new();
     for file in files {
-        all.extend(commits::read(file).ok_or("not a file of signed commits")?);
+        all.extend(read(file).ok_or("not a file of signed commits")?);
     }
     Ok(Some(match variant {
-        "full" => Box::new(Alone(Units::<SignedCommit<'f>>::of(all))),
-        "crypto" => Box::new(Alone(Units::<Cut<'f>>::of(all))),
-        "preparsed" => Box::new(Alone(Units::<Ready<'f>>::of(all))),
-        "full/batch" => Box::new(Together::new(Units::<SignedCommit<'f>>::of(all), None)),
-        "crypto/batch" => Box::new(Together::new(Units::<Cut<'f>>::of(all), None)),
-        "preparsed/batch" => Box::new(Together::new(Units::<Ready<'f>>::of(all), None)),
+        "full" => Box::new(Single(Units::<SignedCommit<'f>>::of(all))),
+        "crypto" => Box::new(Single(Units::<Message<'f>>::of(all))),
+        "preparsed" => Box::new(Single(Units::<KeyedMessage<'f>>::of(all))),
+        "full/batch" => Box::new(Batched::new(Units::<SignedCommit<'f>>::of(all), None)),
+        "crypto/batch" => Box::new(Batched::new(Units::<Message<'f>>::of(all), None)),
+        "preparsed/batch" => Box::new(Batched::new(Units::<KeyedMessage<'f>>::of(all), None)),
         "full/batch-cached" => {
-            Box::new(Together::new(Units::<SignedCommit<'f>>::of(all), Some(cache())))
+            // A fixed seed is fine: no key is chosen to collide.
+            let cache = KeyCache::new(CACHE_BYTES, [0; 16]);
+            Box::new(Batched::new(Units::<SignedCommit<'f>>::of(all), Some(cache)))
         }
         _ => return Ok(None),
     }))
 }
 
-fn cache() -> KeyCache {
-    // Nobody chooses keys against us here.
-    KeyCache::new(CACHE_BYTES, [0; 16])
+/// The reference counts of a file: those of our own verdicts, one commit at a time.
+pub(crate) fn counts(commits: &[SignedCommit<'_>]) -> Counts {
+    count(commits.iter().map(|commit| (commit.curve, commit.verify())))
 }
 
-type Verdict = Result<(), Refusal>;
+fn count(outcomes: impl Iterator<Item = (Curve, Outcome)>) -> Counts {
+    let mut counts = SignatureCounts::default();
+    outcomes.for_each(|(curve, outcome)| counts.add(curve == Curve::K256, verdict(outcome)));
+    counts.into()
+}
+
+/// A commit of a corpus file, and the key that is to have signed it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SignedCommit<'f> {
+    pub(crate) object: &'f [u8],
+    curve: Curve,
+    /// The compressed point.
+    key: &'f [u8; 33],
+}
+
+/// The commits of a file; `None` if it is not a file of signed commits.
+pub(crate) fn read(file: &[u8]) -> Option<Vec<SignedCommit<'_>>> {
+    let commit = |CommitEntry { curve, commit: object, key }| {
+        let curve = match curve {
+            keys::Curve::K256 => Curve::K256,
+            keys::Curve::P256 => Curve::P256,
+        };
+        SignedCommit { object, curve, key }
+    };
+    Some(signed_commits::read(file)?.into_iter().map(commit).collect())
+}
+
+impl<'f> SignedCommit<'f> {
+    /// The key, not checked to be a point.
+    fn compressed_key(&self) -> Result<CompressedKey, SignatureError> {
+        Ok(CompressedKey::from_bytes(self.curve, self.key)?)
+    }
+
+    fn parse(self) -> Result<(Commit<'f>, KeyRef<'f>), SignatureError> {
+        Ok((Commit::parse(self.object)?, KeyRef::Compressed(self.compressed_key()?)))
+    }
+}
+
+pub(super) type Outcome = Result<(), SignatureError>;
+
+/// Why a signature is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SignatureError {
+    /// It was verified and is wrong.
+    Invalid,
+    /// Commit, key or signature cannot be read.
+    Unreadable,
+}
+
+pub(super) fn verdict(outcome: Outcome) -> Verdict {
+    match outcome {
+        Ok(()) => Verdict::Valid,
+        Err(SignatureError::Invalid) => Verdict::Invalid,
+        Err(SignatureError::Unreadable) => Verdict::Error,
+    }
+}
+
+impl From<SignatureFault> for SignatureError {
+    fn from(fault: SignatureFault) -> Self {
+        match fault {
+            SignatureFault::Mismatch | SignatureFault::HighS => Self::Invalid,
+            _ => Self::Unreadable,
+        }
+    }
+}
+
+impl From<CommitError> for SignatureError {
+    fn from(_: CommitError) -> Self {
+        Self::Unreadable
+    }
+}
+
+impl From<KeyError> for SignatureError {
+    fn from(_: KeyError) -> Self {
+        Self::Unreadable
+    }
+}
 
 /// What a variant is given of each commit.
-trait Given<'f>: Sized {
-    /// Made before anything is timed.
-    fn prepare(commit: &SignedCommit<'f>) -> Result<Self, Refusal>;
+trait Prepared<'f>: Sized {
+    /// Prepares a commit at load.
+    fn prepare(commit: &SignedCommit<'f>) -> Result<Self, SignatureError>;
 
-    /// One commit.
-    fn verify(&self) -> Verdict;
+    /// Verifies one commit.
+    fn verify(&self) -> Outcome;
 
-    /// What to check of many. Those that nothing can be checked of keep their place.
-    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<SignatureCheck<'_>, Refusal>>;
+    /// The signature checks of many commits, each at its index.
+    fn checks(
+        many: &[Result<Self, SignatureError>],
+    ) -> Vec<Result<SignatureCheck<'_>, SignatureError>>;
 }
 
 /// Variant `full`: the bytes of the file.
-impl<'f> Given<'f> for SignedCommit<'f> {
-    fn prepare(commit: &SignedCommit<'f>) -> Result<Self, Refusal> {
+impl<'f> Prepared<'f> for SignedCommit<'f> {
+    fn prepare(commit: &SignedCommit<'f>) -> Result<Self, SignatureError> {
         Ok(*commit)
     }
 
-    fn verify(&self) -> Verdict {
-        SignedCommit::verify(self)
+    /// Decodes, hashes, parses the key and verifies.
+    fn verify(&self) -> Outcome {
+        let commit = Commit::parse(self.object)?;
+        let digest = commit.signing_bytes().digest();
+        let key = PublicKey::from_sec1(self.curve, self.key)?;
+        Ok(key.verify_digest(&digest, commit.sig)?)
     }
 
-    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<SignatureCheck<'_>, Refusal>> {
-        let parse = |given: &Result<Self, Refusal>| (*given)?.parse();
-        let parsed: Vec<Result<(Commit<'f>, KeyRef<'_>), Refusal>> =
+    fn checks(
+        many: &[Result<Self, SignatureError>],
+    ) -> Vec<Result<SignatureCheck<'_>, SignatureError>> {
+        let parse = |commit: &Result<Self, SignatureError>| (*commit)?.parse();
+        let parsed: Vec<Result<(Commit<'f>, KeyRef<'_>), SignatureError>> =
             many.iter().map(parse).collect();
         let signed: Vec<SigningBytes<'_>> =
             parsed.iter().flatten().map(|(commit, _)| commit.signing_bytes()).collect();
         let mut digests = digest_many(&signed).into_iter();
-        let check = |parsed: Result<(Commit<'f>, _), Refusal>| {
+        let check = |parsed: Result<(Commit<'f>, _), SignatureError>| {
             let (commit, key) = parsed?;
-            let signed = SignedData::Digest(digests.next().expect("one for each that was parsed"));
-            Ok(SignatureCheck { signed, signature: commit.sig, key })
+            let digest = digests.next().expect("there is a digest for each parsed commit");
+            Ok(SignatureCheck { signed: SignedData::Digest(digest), signature: commit.sig, key })
         };
         parsed.into_iter().map(check).collect()
     }
 }
 
-impl<'f> SignedCommit<'f> {
-    fn parse(self) -> Result<(Commit<'f>, KeyRef<'f>), Refusal> {
-        Ok((Commit::parse(self.object)?, KeyRef::Compressed(self.compressed_key()?)))
-    }
-}
-
 /// Variant `crypto`: the unsigned bytes, the signature and the key's bytes.
-struct Cut<'f> {
+struct Message<'f> {
     message: Vec<u8>,
     signature: &'f [u8; 64],
     commit: SignedCommit<'f>,
 }
 
-impl<'f> Given<'f> for Cut<'f> {
-    fn prepare(commit: &SignedCommit<'f>) -> Result<Self, Refusal> {
+impl<'f> Prepared<'f> for Message<'f> {
+    fn prepare(commit: &SignedCommit<'f>) -> Result<Self, SignatureError> {
         let parsed = Commit::parse(commit.object)?;
         let message = parsed.signing_bytes().to_vec();
         Ok(Self { message, signature: parsed.sig, commit: *commit })
     }
 
-    fn verify(&self) -> Verdict {
+    fn verify(&self) -> Outcome {
         let key = PublicKey::from_sec1(self.commit.curve, self.commit.key)?;
         Ok(key.verify(&self.message, self.signature)?)
     }
 
-    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<SignatureCheck<'_>, Refusal>> {
+    fn checks(
+        many: &[Result<Self, SignatureError>],
+    ) -> Vec<Result<SignatureCheck<'_>, SignatureError>> {
         each(many, |Self { message, signature, commit }| {
             let key = KeyRef::Compressed(commit.compressed_key()?);
             Ok(SignatureCheck { signed: SignedData::Message(message), signature: *signature, key })
@@ -129,25 +211,27 @@ impl<'f> Given<'f> for Cut<'f> {
     }
 }
 
-/// Variant `preparsed`: the unsigned bytes, the signature and the key.
-struct Ready<'f> {
+/// Variant `preparsed`: the unsigned bytes, the signature and the parsed key.
+struct KeyedMessage<'f> {
     message: Vec<u8>,
     signature: &'f [u8; 64],
     key: PublicKey,
 }
 
-impl<'f> Given<'f> for Ready<'f> {
-    fn prepare(commit: &SignedCommit<'f>) -> Result<Self, Refusal> {
-        let Cut { message, signature, .. } = Cut::prepare(commit)?;
+impl<'f> Prepared<'f> for KeyedMessage<'f> {
+    fn prepare(commit: &SignedCommit<'f>) -> Result<Self, SignatureError> {
+        let Message { message, signature, .. } = Message::prepare(commit)?;
         let key = PublicKey::from_sec1(commit.curve, commit.key)?;
         Ok(Self { message, signature, key })
     }
 
-    fn verify(&self) -> Verdict {
+    fn verify(&self) -> Outcome {
         Ok(self.key.verify(&self.message, self.signature)?)
     }
 
-    fn checks(many: &[Result<Self, Refusal>]) -> Vec<Result<SignatureCheck<'_>, Refusal>> {
+    fn checks(
+        many: &[Result<Self, SignatureError>],
+    ) -> Vec<Result<SignatureCheck<'_>, SignatureError>> {
         each(many, |Self { message, signature, key }| {
             let (signed, key) = (SignedData::Message(message), KeyRef::Parsed(key));
             Ok(SignatureCheck { signed, signature: *signature, key })
@@ -155,124 +239,120 @@ impl<'f> Given<'f> for Ready<'f> {
     }
 }
 
-fn each<'u, G>(
-    many: &'u [Result<G, Refusal>],
-    check: impl Fn(&'u G) -> Result<SignatureCheck<'u>, Refusal>,
-) -> Vec<Result<SignatureCheck<'u>, Refusal>> {
-    many.iter().map(|given| check(given.as_ref().map_err(|refusal| *refusal)?)).collect()
+fn each<'u, P>(
+    many: &'u [Result<P, SignatureError>],
+    check: impl Fn(&'u P) -> Result<SignatureCheck<'u>, SignatureError>,
+) -> Vec<Result<SignatureCheck<'u>, SignatureError>> {
+    many.iter().map(|prepared| check(prepared.as_ref().map_err(|error| *error)?)).collect()
 }
 
-/// The commits, made ready.
-struct Units<G> {
+/// The commits of a corpus, prepared.
+struct Units<P> {
     loaded: Loaded,
     curves: Vec<Curve>,
-    // As many as `curves`.
-    given: Vec<Result<G, Refusal>>,
+    /// As many as `curves`.
+    prepared: Vec<Result<P, SignatureError>>,
 }
 
-impl<'f, G: Given<'f>> Units<G> {
+impl<'f, P: Prepared<'f>> Units<P> {
     fn of(commits: Vec<SignedCommit<'f>>) -> Self {
-        let bytes = commits.iter().map(|commit| commit.object.len() as u64).sum();
         Self {
-            loaded: Loaded { units: commits.len() as u64, bytes },
+            loaded: Loaded::of(commits.iter().map(|commit| commit.object.len())),
             curves: commits.iter().map(|commit| commit.curve).collect(),
-            given: commits.iter().map(G::prepare).collect(),
+            prepared: commits.iter().map(P::prepare).collect(),
         }
     }
 
-    fn count(&self, verdicts: impl Iterator<Item = Verdict>) -> Counts {
-        let mut tally = Tally::default();
-        self.curves.iter().zip(verdicts).for_each(|(curve, verdict)| tally.note(*curve, verdict));
-        tally.into()
+    fn proof(&self, outcomes: impl Iterator<Item = Outcome>) -> Proof {
+        count(self.curves.iter().copied().zip(outcomes)).into()
     }
 }
 
 /// One commit after the other.
-struct Alone<G>(Units<G>);
+struct Single<P>(Units<P>);
 
-impl<'f, G: Given<'f>> Alone<G> {
-    fn verdicts(&self) -> impl Iterator<Item = Verdict> {
-        self.0.given.iter().map(|given| given.as_ref().map_err(|refusal| *refusal)?.verify())
+impl<'f, P: Prepared<'f>> Single<P> {
+    fn outcomes(&self) -> impl Iterator<Item = Outcome> {
+        self.0.prepared.iter().map(|prepared| prepared.as_ref().map_err(|error| *error)?.verify())
     }
 }
 
-impl<'f, G: Given<'f>> Work for Alone<G> {
+impl<'f, P: Prepared<'f>> Work for Single<P> {
     fn loaded(&self) -> Loaded {
         self.0.loaded
     }
 
-    fn prove(&mut self) -> Counts {
-        self.0.count(self.verdicts())
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        Ok(self.0.proof(self.outcomes()))
     }
 
-    fn pass(&mut self) {
-        for verdict in self.verdicts() {
-            let _ = black_box(verdict);
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        for outcome in self.outcomes() {
+            let _ = black_box(outcome);
         }
+        Ok(Parts::default())
     }
 }
 
-/// As many as make a batch, and then the next.
-struct Together<G> {
-    units: Units<G>,
+/// One batch after the other.
+struct Batched<P> {
+    units: Units<P>,
     /// Kept over batches and passes.
     cache: Option<KeyCache>,
 }
 
-impl<'f, G: Given<'f>> Together<G> {
-    fn new(units: Units<G>, cache: Option<KeyCache>) -> Self {
+impl<'f, P: Prepared<'f>> Batched<P> {
+    fn new(units: Units<P>, cache: Option<KeyCache>) -> Self {
         Self { units, cache }
     }
 
-    fn each_batch(&mut self, mut take: impl FnMut(Vec<Verdict>)) {
-        for batch in self.units.given.chunks(BATCH) {
-            take(judge(&G::checks(batch), self.cache.as_mut()));
+    fn each_batch(&mut self, mut visit: impl FnMut(Vec<Outcome>)) {
+        for batch in self.units.prepared.chunks(BATCH) {
+            visit(verify_batch(&P::checks(batch), self.cache.as_mut()));
         }
     }
 }
 
-/// The verdict on each check, those that there is nothing to check of included.
-fn judge(
-    checks: &[Result<SignatureCheck<'_>, Refusal>],
+/// The outcome of each check, including those that cannot be made.
+fn verify_batch(
+    checks: &[Result<SignatureCheck<'_>, SignatureError>],
     cache: Option<&mut KeyCache>,
-) -> Vec<Verdict> {
+) -> Vec<Outcome> {
     let readable: Vec<SignatureCheck<'_>> = checks.iter().flatten().copied().collect();
-    let mut verdicts = vec![Ok(()); readable.len()];
+    let mut outcomes = vec![Ok(()); readable.len()];
     match cache {
-        Some(cache) => verify_many_cached(&readable, cache, &mut verdicts),
-        None => verify_many_into(&readable, &mut verdicts),
+        Some(cache) => verify_many_cached(&readable, cache, &mut outcomes),
+        None => verify_many_into(&readable, &mut outcomes),
     }
-    let mut verdicts = verdicts.into_iter();
-    let mut verdict = |check: &Result<SignatureCheck<'_>, Refusal>| {
-        check.as_ref().map_err(|refusal| *refusal)?;
-        Ok(verdicts.next().expect("one for each that is readable")?)
+    let mut outcomes = outcomes.into_iter();
+    let mut outcome = |check: &Result<SignatureCheck<'_>, SignatureError>| {
+        check.as_ref().map_err(|error| *error)?;
+        Ok(outcomes.next().expect("there is an outcome for each readable check")?)
     };
-    checks.iter().map(&mut verdict).collect()
+    checks.iter().map(&mut outcome).collect()
 }
 
-impl<'f, G: Given<'f>> Work for Together<G> {
+impl<'f, P: Prepared<'f>> Work for Batched<P> {
     fn loaded(&self) -> Loaded {
         self.units.loaded
     }
 
-    fn prove(&mut self) -> Counts {
-        let mut verdicts = Vec::with_capacity(self.units.given.len());
-        self.each_batch(|batch| verdicts.extend(batch));
-        self.units.count(verdicts.into_iter())
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let mut outcomes = Vec::with_capacity(self.units.prepared.len());
+        self.each_batch(|batch| outcomes.extend(batch));
+        Ok(self.units.proof(outcomes.into_iter()))
     }
 
-    fn pass(&mut self) {
+    fn pass(&mut self) -> Result<Parts, BoxError> {
         self.each_batch(|batch| {
             black_box(batch);
         });
+        Ok(Parts::default())
     }
 }
 
-/// Commits handed over together: what a relay has when it is behind, or starts over.
+/// Commits handed over together: what a relay has when it catches up or starts over.
 pub(super) const BATCH: usize = 256;
 
-/// Room for 13,000 keys; the corpus has some hundred.
+/// Memory for 13,000 keys; the corpus has some hundreds.
 const CACHE_BYTES: usize = 16 << 20;
-
-const FROM_BYTES: &[&str] = &["low-s", "strict-cbor", "raw-bytes"];
-const LOW_S: &[&str] = &["low-s"];

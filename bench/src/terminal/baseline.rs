@@ -1,4 +1,4 @@
-//! What is a row's speed held against?
+//! Baselines: the rows that ratios refer to.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 use crate::Row;
 use crate::own::PEER;
 
-/// A peer, or one of its variants, that ratios are held against.
+/// A peer, or one of its variants, that ratios refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Baseline {
     peer: String,
-    /// `None` for the peer's fastest row of each kind.
+    /// `None` for the peer's fastest row of each group.
     variant: Option<String>,
 }
 
 impl FromStr for Baseline {
     type Err = Infallible;
 
-    /// Reads `PEER` or `PEER/VARIANT`.
+    /// Parses `PEER` or `PEER/VARIANT`.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let (peer, variant) = match text.split_once('/') {
             Some((peer, variant)) => (peer, Some(variant.to_owned())),
@@ -37,7 +37,7 @@ impl fmt::Display for Baseline {
     }
 }
 
-/// The row among the `rows` of a task that those of the group of `row` are held against.
+/// The baseline of the group of `row`, among the sorted `rows` of its task.
 pub(super) fn of_group<'r>(
     row: &Row,
     rows: &[&'r Row],
@@ -47,24 +47,24 @@ pub(super) fn of_group<'r>(
         return of_format(row, rows);
     }
     let group = row.group();
-    let (peer, group) = match (chosen, usual(&row.task, &group)) {
+    let (peer, group) = match (chosen, default_baseline(&row.task, &group)) {
         (Some(Baseline { peer, variant: Some(variant) }), _) => {
             let is_chosen = |row: &&&Row| row.peer == *peer && row.variant == *variant;
             return rows.iter().filter(is_chosen).find(|row| row.is_ranked()).copied();
         }
         (Some(Baseline { peer, variant: None }), _) => (peer.as_str(), group.as_str()),
-        (None, usual) => usual?,
+        (None, default) => default?,
     };
-    // Rows come in order of speed.
+    // Rows are sorted by speed.
     rows.iter().find(|row| row.peer == peer && row.group() == group && row.is_ranked()).copied()
 }
 
-/// The row that those of a format are held against: the fastest of other implementations of it, or, of a
-/// format that nobody else has, of JSON. Fields are held against the same in JSON.
+/// The baseline of a format: the fastest other implementation of it, or of JSON if there is none. The baseline of a field
+/// is the same field.
 fn of_format<'r>(row: &Row, rows: &[&'r Row]) -> Option<&'r Row> {
     let group = row.group();
     let json = match group.split_once('/') {
-        Some((_, asked)) => format!("json/{asked}"),
+        Some((_, field)) => format!("json/{field}"),
         None => "json".to_owned(),
     };
     let is_other = |row: &&&Row| row.peer != PEER && row.is_ranked();
@@ -73,8 +73,8 @@ fn of_format<'r>(row: &Row, rows: &[&'r Row]) -> Option<&'r Row> {
     fastest(&group).or_else(|| fastest(&json)).or_else(own).copied()
 }
 
-/// The peer, and the group of its row, that those of `group` are held against if nobody chooses.
-fn usual<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
+/// The default baseline of a group: a peer, and the group of its row.
+fn default_baseline<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
     match (task, group) {
         ("decode", "verified") => Some(("go-indigo", group)),
         ("decode", "unverified" | "validate") => Some(("rust-raw", "unverified")),
@@ -89,12 +89,11 @@ fn usual<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
     }
 }
 
-/// Whom the rows of a task are held against if nobody chooses.
-pub(super) fn usual_peers(task: &str) -> &'static str {
+/// The subject of "… has a ranked row" where the default baselines of a task are missing.
+pub(super) fn absent(task: &str) -> &'static str {
     match task {
-        "decode" => "neither go-indigo nor rust-raw has",
-        "mst" | "repo" | "commit" => "go-indigo does not have",
-        task if task.starts_with("nostr-") => "nobody has",
-        _ => "rust-libsecp256k1 does not have",
+        "decode" => "neither go-indigo nor rust-raw",
+        task if task.starts_with("nostr-") => "no peer",
+        _ => "no default baseline",
     }
 }

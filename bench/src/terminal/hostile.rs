@@ -1,23 +1,22 @@
-//! Who does what with which hostile case? The matrix, its sums, and what they come to.
+//! The task `hostile`: the matrix of cases and peers, its sums, and a summary.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-
-use super::{paint, speed};
+use super::speed;
+use super::style::{Grid, PLAIN, TITLE, styled};
 use crate::own::PEER;
 use crate::results::{CaseOutcome, Expect, Outcome};
 use crate::{Row, Task};
 
-/// The matrix of cases and peers, and under it the sums of each peer and path.
+/// The matrix of cases and peers, and the sums of each peer and path.
 pub(super) fn matrix(rows: &[&Row]) -> String {
     let (cases, valid) = (cases(rows), |case: &&CaseOutcome| case.expect == Expect::Accept);
     let amount = speed::amount(Task::Hostile.unit(), cases.len() as u64);
     let valid = cases.iter().copied().filter(valid).count();
     let title = format!("hostile: {amount}, {valid} of them valid, each in a process of its own");
-    let title = paint::painted(paint::TITLE, &title);
+    let title = styled(TITLE, &title);
     format!("{title}\n\n{}\n\n{}\n\n{LEGEND}", matrix_table(rows, &cases), sums(rows))
 }
 
-/// Every case that some row has, each once, path by path.
+/// All cases, each once, path by path.
 fn cases<'r>(rows: &[&'r Row]) -> Vec<&'r CaseOutcome> {
     let mut cases: Vec<&CaseOutcome> = Vec::new();
     for row in rows {
@@ -30,8 +29,7 @@ fn cases<'r>(rows: &[&'r Row]) -> Vec<&'r CaseOutcome> {
 
 fn matrix_table(rows: &[&Row], cases: &[&CaseOutcome]) -> String {
     let peers = peers(rows);
-    let mut table = plain_table();
-    table.set_header(["case", "must"].into_iter().chain(peers.iter().copied()));
+    let mut grid = Grid::new(["case", "must"].into_iter().chain(peers.iter().copied()));
     for case in cases {
         let outcomes = peers.iter().map(|peer| {
             let of_peer = rows.iter().filter(|row| row.peer == *peer);
@@ -39,12 +37,12 @@ fn matrix_table(rows: &[&Row], cases: &[&CaseOutcome]) -> String {
             outcomes.find(|outcome| outcome.name == case.name).map_or("–".to_owned(), cell)
         });
         let first = [case.name.clone(), must(case.expect).to_owned()];
-        table.add_row(first.into_iter().chain(outcomes));
+        grid.row(PLAIN, first.into_iter().chain(outcomes));
     }
-    paint::table(&table.trim_fmt(), &[])
+    grid.render()
 }
 
-/// Ourselves first.
+/// All peers, our own first.
 fn peers<'r>(rows: &[&'r Row]) -> Vec<&'r str> {
     let mut peers: Vec<&str> = rows.iter().map(|row| row.peer.as_str()).collect();
     peers.sort_by_key(|peer| (*peer != PEER, *peer));
@@ -70,18 +68,14 @@ fn must(expect: Expect) -> &'static str {
 }
 
 fn sums(rows: &[&Row]) -> String {
-    let mut table = plain_table();
-    let headings = ["peer", "path", "invalid", "refused", "accepted", "crashed", "hung"];
-    table.set_header(headings.into_iter().chain(["valid", "not accepted"]));
+    let outcomes = ["invalid", "refused", "accepted", "crashed", "hung", "valid", "not accepted"];
+    let mut grid = Grid::new(["peer", "path"].into_iter().chain(outcomes));
     for row in rows {
         let numbers = numbers(row).map(|number| number.to_string());
-        table.add_row([row.peer.clone(), row.variant.clone()].into_iter().chain(numbers));
+        grid.row(PLAIN, [row.peer.clone(), row.variant.clone()].into_iter().chain(numbers));
     }
-    for column in 2..9 {
-        let column = table.column_mut(column).expect("nine columns");
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    paint::table(&table.trim_fmt(), &[])
+    grid.align_right(2..=8);
+    grid.render()
 }
 
 fn numbers(row: &Row) -> [u64; 7] {
@@ -94,7 +88,7 @@ fn numbers(row: &Row) -> [u64; 7] {
     [invalid, refused, accepted, crashed, hung, valid, not_accepted]
 }
 
-/// A sentence for each peer that does wrong, and one for those that do not.
+/// One sentence for the peers that are always right, and one for each other peer.
 pub(super) fn paragraph(rows: &[&Row]) -> String {
     let (right, wrong): (Vec<&str>, Vec<&str>) = peers(rows)
         .into_iter()
@@ -102,7 +96,7 @@ pub(super) fn paragraph(rows: &[&Row]) -> String {
     let mut sentences = Vec::new();
     if !right.is_empty() {
         let names = right.join(", ");
-        sentences.push(format!("Refused is all that must be, and nothing else, by {names}."));
+        sentences.push(format!("{names}: right on every case."));
     }
     for peer in wrong {
         let of_peer: Vec<&&Row> = rows.iter().filter(|row| row.peer == peer).collect();
@@ -127,13 +121,7 @@ fn faults(rows: &[&&Row]) -> Vec<String> {
     faults.into_iter().filter(|(count, _)| *count > 0).map(|(_, fault)| fault).collect()
 }
 
-fn plain_table() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table
-}
-
 const LEGEND: &str = "\
 –: the peer has no such path
-the peers' reasons are in the results
+the peers' reasons are in results.json
 ";

@@ -1,21 +1,28 @@
-//! The table of a task, and what a reader needs beside it.
+//! The table of a task, its legend and notes.
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use protocol::checks::{self, Check};
 
-use super::{Baseline, baseline, nostr, paint, speed, stages, wrap};
+use super::baseline::{self, Baseline};
+use super::order::{STAGES, position};
+use super::speed::{self, milliseconds, thousands};
+use super::style::{FASTEST, Grid, PLAIN, TITLE, mark_wrong, styled, wrap};
 use crate::corpora::MIXED;
-use crate::{Parity, Row, Unavailable};
+use crate::{Parity, Rate, Row, Unavailable};
 
 /// Title, table, stages, legend and notes.
 pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
-    let mut text = title(task, rows);
-    let table = if nostr::is_task(task) { nostr::table } else { table };
-    text += &format!("{}\n\n", table(task, rows, chosen));
-    text += &stages::of_task(rows);
+    let layout = if is_nostr(task) { nostr_layout(task, rows) } else { layout(task, rows) };
+    let mut text = title(task, rows) + &format!("{}\n\n", table(layout, rows, chosen));
+    text += &stages(rows);
     text += &baselines(task, rows, chosen);
-    text += &corpora_legend(rows);
+    text += &mixed_legend(rows);
     text += &checks_legend(task, rows);
     text + &notes(rows)
+}
+
+/// Whether the rows of a task are shown in nanoseconds per event, as people who choose a format count.
+pub(super) fn is_nostr(task: &str) -> bool {
+    task.starts_with("nostr-") && task != "nostr-size"
 }
 
 /// The peers that were not measured, each with the reason.
@@ -31,10 +38,10 @@ fn title(task: &str, rows: &[&Row]) -> String {
     let (bytes, passes) = (rows[0].bytes as f64 / 1e6, rows[0].passes_ns.len());
     let amounts = amounts(rows).join(", ");
     let title = format!("{task}: {amounts}, {bytes:.1} MB, {passes} passes, one core");
-    paint::painted(paint::TITLE, &title) + "\n\n"
+    styled(TITLE, &title) + "\n\n"
 }
 
-/// What a pass does, of each kind of unit; with what is in it where it is one whole thing.
+/// The amount of each kind of unit in a pass; with the number of records if the unit is one whole repository.
 fn amounts(rows: &[&Row]) -> Vec<String> {
     let amount = |row: &&Row| {
         let units = speed::amount(&row.unit, row.units);
@@ -52,62 +59,120 @@ fn amounts(rows: &[&Row]) -> Vec<String> {
     amounts
 }
 
-fn table(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
-    let (per_s, checks) = (speed::heading(rows), checks_of(task));
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["peer", "variant", &per_s, "min – max", "MB/s", "ratio", "checks", "parity"]);
-    let mut styles = Vec::new();
-    for group in groups(rows) {
-        let against = baseline::of_group(group[0], rows, chosen).and_then(Row::median);
-        if table.row_count() > 0 {
-            table.add_row([""; 8]);
-            styles.push(paint::PLAIN);
-        }
-        for (at, row) in group.iter().enumerate() {
-            table.add_row(cells(row, against, &checks));
-            // The fastest comes first, if any did the same work.
-            let is_fastest = at == 0 && row.is_ranked();
-            styles.push(if is_fastest { paint::FASTEST } else { paint::PLAIN });
-        }
-    }
-    for column in 2..=5 {
-        let column = table.column_mut(column).expect("eight columns");
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    // How many bytes a second says little of signatures; nor do checks that nobody can leave out.
-    let has_bytes = matches!(task, "decode" | "repo");
-    for (column, is_hidden) in [(4, !has_bytes), (6, checks.is_empty())] {
-        if is_hidden {
-            let column = table.column_mut(column).expect("eight columns");
-            column.set_constraint(ColumnConstraint::Hidden);
-        }
-    }
-    paint::table(&table.trim_fmt(), &styles)
+/// The columns of a table.
+struct Layout {
+    headings: Vec<String>,
+    /// The cells of a row, given the speed of its baseline.
+    cells: Box<dyn Fn(&Row, Option<f64>) -> Vec<String>>,
+    /// The last column of numbers; they begin at 2.
+    last_number: usize,
+    hidden: Vec<usize>,
+    /// Whether groups of a single row follow each other without a gap.
+    is_dense: bool,
 }
 
-/// The rows of one kind, kind by kind.
+fn layout(task: &str, rows: &[&Row]) -> Layout {
+    let (per_s, checks) = (speed::heading(rows), checks::of_task(task));
+    let headings = ["peer", "variant", &per_s, "min – max", "MB/s", "ratio", "checks", "parity"];
+    // Bytes per second say little of signatures.
+    let has_bytes = matches!(task, "decode" | "repo");
+    let hidden = [(4, !has_bytes), (6, checks.is_empty())];
+    let cells = move |row: &Row, baseline: Option<f64>| {
+        let speed = |text: &dyn Fn(Rate) -> String| row.per_s.map_or_else(none, text);
+        vec![
+            row.peer.clone(),
+            row.variant.clone(),
+            speed(&|rate| speed::number(&row.unit, rate.median)),
+            speed(&|rate| speed::range(&row.unit, rate)),
+            row.mb_per_s.map_or_else(none, |speed| format!("{speed:.0}")),
+            ratio(row, baseline),
+            check_letters(row, &checks),
+            parity(row),
+        ]
+    };
+    Layout {
+        headings: headings.map(str::to_owned).into(),
+        cells: Box::new(cells),
+        last_number: 5,
+        hidden: hidden.into_iter().filter(|(_, hide)| *hide).map(|(column, _)| column).collect(),
+        is_dense: false,
+    }
+}
+
+fn nostr_layout(task: &str, rows: &[&Row]) -> Layout {
+    let checks = checks::of_task(task);
+    let (times, rest) = (["ns/event", "min – max", "p99"], ["ratio", "checks", "parity"]);
+    let headings = ["peer", "variant"].into_iter().chain(times).chain(["allocations"]).chain(rest);
+    let has_chunks = rows.iter().any(|row| row.chunks.is_some());
+    let has_allocations = rows.iter().any(|row| row.allocations.is_some());
+    let hidden = [(4, !has_chunks), (5, !has_allocations), (7, checks.is_empty())];
+    let cells = move |row: &Row, baseline: Option<f64>| {
+        let time = |text: &dyn Fn(Rate) -> String| row.per_s.map_or_else(none, text);
+        vec![
+            row.peer.clone(),
+            row.variant.clone(),
+            time(&|rate| nanoseconds(rate.median)),
+            time(&|rate| format!("{} – {}", nanoseconds(rate.max), nanoseconds(rate.min))),
+            row.chunks.map_or_else(none, |chunks| thousands(chunks.p99_ns)),
+            row.allocations.map_or_else(none, |count| format!("{count:.1}")),
+            ratio(row, baseline),
+            check_letters(row, &checks),
+            parity(row),
+        ]
+    };
+    Layout {
+        headings: headings.map(str::to_owned).collect(),
+        cells: Box::new(cells),
+        last_number: 6,
+        hidden: hidden.into_iter().filter(|(_, hide)| *hide).map(|(column, _)| column).collect(),
+        is_dense: true,
+    }
+}
+
+/// The rows of each group, with a gap between groups.
+fn table(layout: Layout, rows: &[&Row], chosen: Option<&Baseline>) -> String {
+    let mut grid = Grid::new(&layout.headings);
+    let mut was_single = false;
+    for group in groups(rows) {
+        let is_single = layout.is_dense && group.len() == 1;
+        if !grid.is_empty() && !(is_single && was_single) {
+            grid.row(PLAIN, layout.headings.iter().map(|_| ""));
+        }
+        was_single = is_single;
+        let baseline = baseline::of_group(group[0], rows, chosen).and_then(Row::median);
+        for (at, row) in group.iter().enumerate() {
+            // The fastest comes first, if any row has equal work.
+            let is_fastest = at == 0 && row.is_ranked();
+            let style = if is_fastest { FASTEST } else { PLAIN };
+            grid.row(style, (layout.cells)(row, baseline));
+        }
+    }
+    grid.align_right(2..=layout.last_number);
+    layout.hidden.iter().for_each(|column| grid.hide(*column));
+    grid.render()
+}
+
+fn none() -> String {
+    "–".to_owned()
+}
+
+/// The rows of each group.
 pub(super) fn groups<'t, 'r>(rows: &'t [&'r Row]) -> impl Iterator<Item = &'t [&'r Row]> {
     rows.chunk_by(|a, b| a.group() == b.group())
 }
 
-fn cells(row: &Row, against: Option<f64>, checks: &Checks) -> [String; 8] {
-    let none = || "–".to_owned();
-    let speed = |text: &dyn Fn(crate::Rate) -> String| row.per_s.map_or_else(none, text);
-    let ratio = row.median().zip(against).filter(|_| row.is_ranked());
-    [
-        row.peer.clone(),
-        row.variant.clone(),
-        speed(&|rate| speed::number(&row.unit, rate.median)),
-        speed(&|rate| speed::range(&row.unit, rate)),
-        row.mb_per_s.map_or_else(none, |speed| format!("{speed:.0}")),
-        ratio.map_or_else(none, |(speed, against)| format!("{:.2}", speed / against)),
-        check_codes(row, checks),
-        parity(row),
-    ]
+fn ratio(row: &Row, baseline: Option<f64>) -> String {
+    let ratio = row.median().zip(baseline).filter(|_| row.is_ranked());
+    ratio.map_or_else(none, |(speed, baseline)| format!("{:.2}", speed / baseline))
 }
 
-pub(super) fn parity(row: &Row) -> String {
+/// Nanoseconds per unit.
+pub(super) fn nanoseconds(per_s: f64) -> String {
+    let ns = 1e9 / per_s;
+    if ns < 100.0 { format!("{ns:.1}") } else { thousands(ns) }
+}
+
+fn parity(row: &Row) -> String {
     match row.parity {
         Parity::Ok if row.per_s.is_none() => "ok, then failed".to_owned(),
         Parity::Ok if row.note.is_some() => "ok, some not given".to_owned(),
@@ -117,22 +182,57 @@ pub(super) fn parity(row: &Row) -> String {
     }
 }
 
-/// Whether every event of a row could be held, and came back as it was.
+/// The parity of a row of sizes: whether every event was equal after a round trip.
 pub(super) fn parity_of_sizes(row: &Row) -> &'static str {
     if row.parity == Parity::Ok { "ok" } else { MISMATCH }
 }
 
-/// One letter for each check that is made, a dot for each that is not.
-pub(super) fn check_codes(row: &Row, checks: &Checks) -> String {
-    let code = |(code, check): &(char, &str)| {
-        if row.checks.iter().any(|made| made == check) { *code } else { '·' }
+/// The letter of each check that is made, a dot for each that is not.
+fn check_letters(row: &Row, checks: &[Check]) -> String {
+    let letter = |(letter, check): &Check| {
+        if row.checks.iter().any(|made| made == check) { *letter } else { '·' }
     };
-    checks.iter().map(code).collect()
+    checks.iter().map(letter).collect()
+}
+
+/// A table of the median time of each stage, in milliseconds, or in microseconds for Nostr events; empty without stages.
+fn stages(rows: &[&Row]) -> String {
+    let staged: Vec<&&Row> = rows.iter().filter(|row| !row.stages_ns.is_empty()).collect();
+    if staged.is_empty() {
+        return String::new();
+    }
+    let mut names: Vec<&str> =
+        staged.iter().flat_map(|row| row.stages_ns.keys()).map(String::as_str).collect();
+    names.sort_by_key(|name| position(name, &STAGES));
+    names.dedup();
+    let is_short = is_nostr(&staged[0].task);
+    let unit = if is_short { "µs" } else { "ms" };
+    let headings = names.iter().map(|name| format!("{name} {unit}"));
+    let mut grid = Grid::new(["peer", "variant"].map(str::to_owned).into_iter().chain(headings));
+    for row in staged {
+        let times = names.iter().map(|name| match row.stages_ns.get(*name) {
+            Some(passes_ns) if is_short => format!("{:.1}", median(passes_ns) / 1e3),
+            Some(passes_ns) => milliseconds(median(passes_ns)),
+            None => none(),
+        });
+        grid.row(PLAIN, [row.peer.clone(), row.variant.clone()].into_iter().chain(times));
+    }
+    grid.align_right(2..=1 + names.len());
+    format!("{}\n\n{STAGES_LEGEND}", grid.render())
+}
+
+/// The median; the midpoint of the two middle values of an even number.
+fn median(passes_ns: &[u64]) -> f64 {
+    let mut sorted = passes_ns.to_vec();
+    sorted.sort();
+    let [below, above] = [(sorted.len() - 1) / 2, sorted.len() / 2].map(|at| sorted[at] as f64);
+    f64::midpoint(below, above)
 }
 
 fn checks_legend(task: &str, rows: &[&Row]) -> String {
-    let checks = checks_of(task);
-    let known: Vec<_> = checks.iter().map(|(code, check)| format!("{code}{TIE}{check}")).collect();
+    let checks = checks::of_task(task);
+    let known: Vec<_> =
+        checks.iter().map(|(letter, check)| format!("{letter}{TIE}{check}")).collect();
     let mut legend = match &known[..] {
         [] => String::new(),
         known => wrap(&format!("checks: {}", known.join(", ")), INDENT).replace(TIE, " ") + "\n",
@@ -148,8 +248,7 @@ fn checks_legend(task: &str, rows: &[&Row]) -> String {
     legend
 }
 
-/// What a second corpus is.
-fn corpora_legend(rows: &[&Row]) -> String {
+fn mixed_legend(rows: &[&Row]) -> String {
     if rows.iter().any(|row| row.variant.ends_with(MIXED)) {
         format!("{MIXED}: commits by keys of both curves, one of ten accounts on P-256\n")
     } else {
@@ -157,10 +256,10 @@ fn corpora_legend(rows: &[&Row]) -> String {
     }
 }
 
-/// Which row each kind is held against.
+/// The baseline of each group.
 fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
-    if chosen.is_none() && nostr::is_task(task) {
-        return wrap(&format!("ratio: {}", nostr::RATIO), INDENT) + "\n";
+    if chosen.is_none() && is_nostr(task) {
+        return wrap(&format!("ratio: {NOSTR_RATIO}"), INDENT) + "\n";
     }
     let mut lines = Vec::new();
     for group in groups(rows) {
@@ -172,13 +271,11 @@ fn baselines(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     match (lines.is_empty(), chosen) {
         (false, _) => wrap(&format!("ratio: {}", lines.join(", ")), INDENT) + "\n",
         (true, Some(chosen)) => format!("ratio: none, {chosen} has no ranked row here\n"),
-        (true, None) => {
-            format!("ratio: none, {} a ranked row here\n", baseline::usual_peers(task))
-        }
+        (true, None) => format!("ratio: none, {} has a ranked row here\n", baseline::absent(task)),
     }
 }
 
-/// Each different note of a peer once, with the variants it stands for.
+/// Each different note of a peer once, with its variants.
 fn notes(rows: &[&Row]) -> String {
     let mut notes: Vec<(&str, String, Vec<&str>)> = Vec::new();
     for row in rows {
@@ -192,7 +289,7 @@ fn notes(rows: &[&Row]) -> String {
     }
     let line = |(peer, note, variants): &(&str, String, Vec<&str>)| {
         let text = format!("{peer} {}: {note}", variants.join(" and "));
-        format!("  {}\n", paint::wrong_words(&wrap(&text, INDENT)))
+        format!("  {}\n", mark_wrong(&wrap(&text, INDENT)))
     };
     if notes.is_empty() {
         return String::new();
@@ -201,76 +298,11 @@ fn notes(rows: &[&Row]) -> String {
 }
 
 const MISMATCH: &str = "**mismatch**";
-/// Holds a letter and its check together on a line.
+/// Keeps a letter and its check on one line.
 const TIE: char = '\u{a0}';
-/// Columns under which a legend's later lines stand.
+/// Indentation of a legend's continuation lines.
 const INDENT: usize = 8;
-
-/// Checks, each with its letter in the table.
-pub(super) type Checks = Vec<(char, &'static str)>;
-
-/// The checks that say something of a task, and whether a row makes them; `None` where none does.
-pub(super) fn checks(task: &str, row: &Row) -> Option<Vec<(&'static str, bool)>> {
-    let is_made = |check: &str| row.checks.iter().any(|made| made == check);
-    let checks: Vec<_> =
-        checks_of(task).into_iter().map(|(_, check)| (check, is_made(check))).collect();
-    (!checks.is_empty()).then_some(checks)
-}
-
-/// The checks of the runner protocol that say something of a task.
-pub(super) fn checks_of(task: &str) -> Checks {
-    match task {
-        "decode" => DECODE_CHECKS.to_vec(),
-        "sigs" => SIGS_CHECKS.to_vec(),
-        "repo" => [DECODE_CHECKS, REPO_CHECKS].concat(),
-        "commit" => [DECODE_CHECKS, REPO_CHECKS, COMMIT_CHECKS].concat(),
-        "nostr-deserialize" | "nostr-by-kind" | "nostr-by-category" | "nostr-batch" => {
-            EVENT_CHECKS.to_vec()
-        }
-        "nostr-validated" => [EVENT_CHECKS, VALID_CHECKS].concat(),
-        _ => Vec::new(),
-    }
-}
-
-const DECODE_CHECKS: &[(char, &str)] = &[
-    ('H', "cid-sha256"),
-    ('O', "key-order"),
-    ('D', "duplicate-keys"),
-    ('M', "minimal-heads"),
-    ('U', "utf8"),
-    ('I', "indefinite-lengths"),
-    ('F', "float-canonical"),
-    ('T', "only-tag-42"),
-    ('L', "link-shape"),
-    ('E', "trailing-bytes"),
-    ('B', "depth-bound"),
-];
-const SIGS_CHECKS: &[(char, &str)] = &[('S', "low-s"), ('C', "strict-cbor"), ('R', "raw-bytes")];
-const REPO_CHECKS: &[(char, &str)] = &[
-    ('s', "low-s"),
-    ('o', "mst-order"),
-    ('l', "mst-layer"),
-    ('p', "mst-prefix"),
-    ('e', "mst-shape"),
-    ('1', "mst-once"),
-    ('c', "complete"),
-    ('r', "record-path"),
-    ('v', "record-cbor"),
-];
-const COMMIT_CHECKS: &[(char, &str)] = &[
-    ('f', "event-fields"),
-    ('u', "op-records"),
-    ('i', "inversion"),
-    ('h', "chain"),
-    ('t', "clock"),
-];
-const EVENT_CHECKS: &[(char, &str)] = &[
-    ('U', "utf8"),
-    ('E', "trailing-bytes"),
-    ('X', "hex-lower"),
-    ('K', "kind-range"),
-    ('D', "duplicate-fields"),
-    ('M', "minimal-heads"),
-    ('L', "limits"),
-];
-const VALID_CHECKS: &[(char, &str)] = &[('i', "id"), ('s', "signature")];
+const STAGES_LEGEND: &str =
+    "stages: median of each; one that a peer cannot tell apart is in the one before it\n";
+const NOSTR_RATIO: &str = "against the fastest other implementation of the same format, or of the same \
+in JSON where there is none";

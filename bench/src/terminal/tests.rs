@@ -1,37 +1,25 @@
-//! The report of fixed results, as a reader sees it.
-
-use std::collections::BTreeMap;
+//! The terminal report of fixed results.
 
 use super::*;
 use crate::{
-    CaseOutcome, CorpusInfo, Counts, Expect, Machine, Outcome, Parity, Rate, SCHEMA, Unavailable,
+    CaseOutcome, CorpusInfo, Counts, Expect, Machine, Outcome, Parity, Rate, SCHEMA, Task,
+    Unavailable,
 };
 
 fn row(peer: &str, variant: &str, checks: &[&str], ms: &[u64]) -> Row {
     let passes_ns: Vec<u64> = ms.iter().map(|ms| ms * 1_000_000).collect();
     let per_s = Rate::of(3_298, &passes_ns);
     Row {
-        task: "decode".to_owned(),
-        variant: variant.to_owned(),
-        peer: peer.to_owned(),
-        language: "rust".to_owned(),
         version: "1.2.3".to_owned(),
         checks: checks.iter().map(|check| (*check).to_owned()).collect(),
-        unit: "frame".to_owned(),
         units: 3_298,
         bytes: 16_200_000,
         passes_ns,
-        stages_ns: BTreeMap::new(),
         per_s,
         mb_per_s: per_s.map(|rate| rate.median * 16.2 / 3_298.0),
-        chunks: None,
-        allocations: None,
-        sizes: None,
         counts: [("frames", 3_298)].into_iter().collect::<Counts>(),
-        valid_refused: None,
-        cases: Vec::new(),
         parity: Parity::Ok,
-        note: None,
+        ..Row::new(Task::Decode, variant, peer)
     }
 }
 
@@ -84,7 +72,7 @@ pub(super) fn results() -> Results {
 }
 
 #[test]
-fn the_report_shows_every_row_and_ranks_what_did_the_same_work() {
+fn the_report_shows_every_row_and_ranks_equal_work() {
     insta::assert_snapshot!(text(&results(), None), @r#"
     decode: 3,298 frames, 16.2 MB, 3 passes, one core
 
@@ -121,7 +109,7 @@ fn the_report_shows_every_row_and_ranks_what_did_the_same_work() {
 }
 
 #[test]
-fn ratios_are_held_against_the_baseline_that_is_chosen() {
+fn ratios_refer_to_the_chosen_baseline() {
     let against = |baseline: &str| {
         let report = text(&results(), Some(&baseline.parse().unwrap()));
         let (_, from_ratio) = report.split_once("ratio: ").unwrap();
@@ -141,7 +129,7 @@ fn ratios_are_held_against_the_baseline_that_is_chosen() {
 }
 
 #[test]
-fn the_document_has_the_form_that_it_names() {
+fn the_document_has_the_form_of_its_schema() {
     let results = Results { rows: vec![results().rows[0].clone()], ..results() };
     insta::assert_snapshot!(serde_json::to_string_pretty(&results).unwrap(), @r#"
     {
@@ -211,7 +199,7 @@ fn the_document_has_the_form_that_it_names() {
 
 #[test]
 fn the_document_can_be_read_back() {
-    // Rates have more digits than are sure to come back.
+    // Rates have more digits than JSON preserves.
     let mut results = results();
     for row in &mut results.rows {
         (row.per_s, row.mb_per_s) = (None, None);
@@ -221,7 +209,7 @@ fn the_document_can_be_read_back() {
 }
 
 #[test]
-fn digits_stand_in_groups_of_three() {
+fn digits_are_grouped_by_three() {
     assert_eq!(thousands(0.4), "0");
     assert_eq!(thousands(999.0), "999");
     assert_eq!(thousands(1_234_567.0), "1,234,567");
@@ -234,7 +222,7 @@ fn signature_row(task: &str, variant: &str, peer: &str, checks: &[&str], ms: u64
 }
 
 #[test]
-fn signatures_have_tables_of_their_own_and_batches_stand_beside_what_does_the_same_alone() {
+fn batches_of_signatures_are_ranked_with_single_ones() {
     let ours = ["low-s", "strict-cbor", "raw-bytes"];
     let mut rows = vec![
         signature_row("schnorr", "verify/batch", "wireproof", &[], 10),
@@ -269,10 +257,10 @@ fn signatures_have_tables_of_their_own_and_batches_stand_beside_what_does_the_sa
     (329,800 – 329,800), 8.00 times the next, rust-libsecp256k1 (full). wireproof makes every check,
     rust-libsecp256k1 leaves out strict-cbor. One commit at a time, the fastest is wireproof (full) with
     43,973 commits/s (43,973 – 43,973), 1.07 times the next, rust-libsecp256k1 (full). With messages and
-    keys at hand, the fastest is wireproof (preparsed) with 47,114 commits/s (47,114 – 47,114). With
-    both curves, the fastest is wireproof (full/batch@mixed) with 164,900 commits/s (164,900 – 164,900),
-    4.50 times the next, rust-libsecp256k1 (full@mixed). 6 of 6 rows proved equal work, by their counts
-    of frames.
+    parsed keys given, the fastest is wireproof (preparsed) with 47,114 commits/s (47,114 – 47,114).
+    With both curves, the fastest is wireproof (full/batch@mixed) with 164,900 commits/s
+    (164,900 – 164,900), 4.50 times the next, rust-libsecp256k1 (full@mixed). 6 of 6 rows proved equal
+    work, by their counts of frames.
 
     schnorr: 3,298 events, 16.2 MB, 2 passes, one core
 
@@ -282,10 +270,10 @@ fn signatures_have_tables_of_their_own_and_batches_stand_beside_what_does_the_sa
 
     ratio: verify against rust-libsecp256k1 verify
 
-    In any number at a time, the fastest is wireproof (verify/batch) with 329,800 events/s
-    (329,800 – 329,800), 8.00 times the next, rust-libsecp256k1 (verify). One event at a time, the
-    fastest is rust-libsecp256k1 (verify) with 41,225 events/s (41,225 – 41,225). 2 of 2 rows proved
-    equal work, by their counts of frames.
+    Batches included, the fastest is wireproof (verify/batch) with 329,800 events/s (329,800 – 329,800),
+    8.00 times the next, rust-libsecp256k1 (verify). One event at a time, the fastest is
+    rust-libsecp256k1 (verify) with 41,225 events/s (41,225 – 41,225). 2 of 2 rows proved equal work, by
+    their counts of frames.
 
     not available
       ts-atcute: node is not installed
@@ -300,7 +288,7 @@ fn mst_row(variant: &str, peer: &str, ms: u64) -> Row {
 }
 
 #[test]
-fn trees_are_ranked_by_what_is_done_to_them() {
+fn rows_of_trees_are_ranked_by_operation() {
     let mut rows = vec![
         mst_row("lookup", "wireproof", 60),
         mst_row("lookup", "go-indigo", 150),
@@ -315,7 +303,7 @@ fn trees_are_ranked_by_what_is_done_to_them() {
     insta::assert_snapshot!(text(&results, None), @r#"
     mst: 50,000 records, 500,000 lookups, 3.6 MB, 2 passes, one core
 
-     peer       variant                  a second                min – max  ratio  parity
+     peer       variant                per second                min – max  ratio  parity
      wireproof  insert-root/ascending   5,000,000    5,000,000 – 5,000,000   4.00  ok
      go-indigo  insert-root/ascending   1,250,000    1,250,000 – 1,250,000   1.00  ok
 
@@ -362,7 +350,7 @@ fn repo_row(variant: &str, peer: &str, checks: &[&str], stages: &[(&str, u64)]) 
 }
 
 #[test]
-fn a_repository_is_told_in_milliseconds_with_its_stages_below() {
+fn a_repository_is_shown_in_milliseconds_with_its_stages() {
     let all = ["cid-sha256", "low-s", "mst-order", "mst-once", "complete"];
     let mut rows = vec![
         repo_row("total", "rust-rsky", &["cid-sha256"], &[("parse", 180), ("signature", 240)]),
@@ -405,9 +393,9 @@ fn a_repository_is_told_in_milliseconds_with_its_stages_below() {
             o mst-order, l mst-layer, p mst-prefix, e mst-shape, 1 mst-once, c complete, r record-path,
             v record-cbor
 
-    Proving a whole repository, the fastest is wireproof (total) with 43.0 ms (42.0 – 44.0), 9.56 times
-    the next, go-indigo (total). wireproof makes 5 of 20 checks, go-indigo makes 3 of 20 checks. With
-    its tree built anew, the fastest is wireproof (total/rebuild) with 52.0 ms (51.0 – 53.0). 4 of 4
+    Verifying a whole repository, the fastest is wireproof (total) with 43.0 ms (42.0 – 44.0), 9.56
+    times the next, go-indigo (total). wireproof makes 5 of 20 checks, go-indigo makes 3 of 20 checks.
+    With its tree rebuilt, the fastest is wireproof (total/rebuild) with 52.0 ms (51.0 – 53.0). 4 of 4
     rows proved equal work, by their counts of records. The least even row is wireproof (total): its
     fastest pass is 5 % faster than its slowest.
     "#);
@@ -443,7 +431,7 @@ fn hostile_row(peer: &str, variant: &str, outcomes: &[(&str, Expect, Outcome)]) 
 }
 
 #[test]
-fn the_hostile_matrix_shows_what_is_wrong_and_sums_it_up() {
+fn the_hostile_matrix_shows_wrong_outcomes_and_their_sums() {
     use Expect::{Accept, Refuse};
     use Outcome::{Accepted, Crashed, Hung, Refused};
     let ours =
@@ -476,9 +464,9 @@ fn the_hostile_matrix_shows_what_is_wrong_and_sums_it_up() {
      wireproof  frames        1        1         0        0     0      0             0
 
     –: the peer has no such path
-    the peers' reasons are in the results
+    the peers' reasons are in results.json
 
-    Refused is all that must be, and nothing else, by wireproof, rust-rsky. go-indigo accepts 1 of 3
-    invalid cases, crashes on 1, hangs on 1, does not accept 1 valid ones.
+    wireproof, rust-rsky: right on every case. go-indigo accepts 1 of 3 invalid cases, crashes on 1,
+    hangs on 1, does not accept 1 valid ones.
     "#);
 }

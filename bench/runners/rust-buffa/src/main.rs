@@ -1,7 +1,11 @@
-//! How fast is buffa, a Protobuf library whose generated views borrow from the bytes?
+//! buffa, a Protobuf library whose generated views borrow from the bytes.
 
 mod codec;
-mod messages;
+
+/// The messages and views that buffa generates for the schemas in `proto`.
+mod messages {
+    include!(concat!(env!("OUT_DIR"), "/messages.rs"));
+}
 
 use codec::{Binary, BinaryHex, Strings};
 use runner_shell::{Runner, nostr};
@@ -22,17 +26,17 @@ fn main() -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use runner_shell::nostr::experiments;
+    use runner_shell::nostr::claims;
 
     use super::*;
 
     #[test]
     fn the_claims_hold() {
-        experiments::hold_to_claims::<Strings>();
-        experiments::hold_to_claims::<Binary>();
-        experiments::hold_to_claims::<BinaryHex>();
-        experiments::hold_fields::<Strings>();
-        experiments::hold_fields::<Binary>();
-        experiments::hold_fields::<BinaryHex>();
+        claims::assert_claims::<Strings>();
+        claims::assert_claims::<Binary>();
+        claims::assert_claims::<BinaryHex>();
+        claims::assert_fields::<Strings>();
+        claims::assert_fields::<Binary>();
+        claims::assert_fields::<BinaryHex>();
     }
 }

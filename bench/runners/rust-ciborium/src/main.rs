@@ -1,18 +1,12 @@
-//! How fast is ciborium, the CBOR library of those who have serde?
+//! ciborium, the CBOR library for serde.
 
-mod intkey;
-mod named;
-mod packed;
-mod value;
+mod codecs;
 
+use codecs::{IntKey, Packed, Schemaless};
 use runner_shell::{Runner, nostr};
 
 fn main() -> std::io::Result<()> {
-    let tasks = [
-        nostr::tasks::<named::Schemaless>(),
-        nostr::tasks::<packed::Packed>(),
-        nostr::tasks::<intkey::IntKey>(),
-    ];
+    let tasks = [nostr::tasks::<Schemaless>(), nostr::tasks::<Packed>(), nostr::tasks::<IntKey>()];
     runner_shell::run(&Runner {
         engine: "ciborium 0.2.2, serde_bytes 0.11.19, faster-hex 0.10.1",
         version: "0.2.2",
@@ -22,14 +16,14 @@ fn main() -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use runner_shell::nostr::experiments;
+    use runner_shell::nostr::claims;
 
     use super::*;
 
     #[test]
     fn the_claims_hold() {
-        experiments::hold_to_claims::<named::Schemaless>();
-        experiments::hold_to_claims::<packed::Packed>();
-        experiments::hold_to_claims::<intkey::IntKey>();
+        claims::assert_claims::<Schemaless>();
+        claims::assert_claims::<Packed>();
+        claims::assert_claims::<IntKey>();
     }
 }

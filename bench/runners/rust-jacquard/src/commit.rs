@@ -1,8 +1,7 @@
-//! How does jacquard judge commits? By `validate_v1_1`, which hashes no block, verifies the signature and
-//! undoes the operations.
+//! Verifies commits by `validate_v1_1`, which hashes no block, verifies the signature and undoes the operations.
 //!
-//! It keeps nothing of an account and compares a commit with none before it, and has nothing for
-//! `#sync`. The clock is nobody's either.
+//! It keeps nothing of an account and compares a commit with none before it, and has nothing for `#sync`. The clock
+//! is nobody's either.
 
 use std::collections::HashMap;
 use std::time::SystemTime;
@@ -10,11 +9,10 @@ use std::time::SystemTime;
 use jacquard_api::com_atproto::sync::subscribe_repos::SubscribeReposMessage as Message;
 use jacquard_common::types::crypto::PublicKey;
 use jacquard_repo::commit::firehose::{FirehoseCommit, validate_v1_1};
-use runner_shell::commit::{Peer, Verdict};
-use runner_shell::{Refusal, Variant};
+use runner_shell::commit::{Outcome, Peer};
+use runner_shell::{BoxError, Variant};
 
-use crate::repo::parse_key;
-use crate::runtime::Runtime;
+use crate::shared::{Runtime, parse_key};
 
 pub(crate) struct Jacquard {
     runtime: Runtime,
@@ -24,36 +22,36 @@ pub(crate) struct Jacquard {
 impl Peer for Jacquard {
     const VARIANTS: &'static [Variant] = &[Variant { name: "full", checks: CHECKS }];
 
-    fn start(keys: &[(String, String)], _: Option<SystemTime>) -> Result<Self, Refusal> {
+    fn start(keys: &[(String, String)], _: Option<SystemTime>) -> Result<Self, BoxError> {
         let keys = keys.iter().map(|(did, key)| Ok((did.clone(), parse_key(key)?)));
-        Ok(Jacquard { runtime: Runtime::start(), keys: keys.collect::<Result<_, Refusal>>()? })
+        Ok(Jacquard { runtime: Runtime::start(), keys: keys.collect::<Result<_, BoxError>>()? })
     }
 
-    fn forget(&mut self) {}
+    fn reset(&mut self) {}
 
-    fn judge(&mut self, frame: &[u8]) -> Verdict {
+    fn verify(&mut self, frame: &[u8]) -> Outcome {
         match Message::<&str>::decode_framed(frame) {
             Ok(Message::Commit(commit)) => {
-                Verdict::of_commit(commit.ops.len(), self.judge_commit(&commit))
+                Outcome::of_commit(commit.ops.len(), self.verify_commit(&commit))
             }
             Ok(other) => {
                 std::hint::black_box(other);
-                Verdict::Other(Ok(()))
+                Outcome::Other(Ok(()))
             }
-            Err(error) => Verdict::Refused(error.into()),
+            Err(error) => Outcome::Rejected(error.into()),
         }
     }
 }
 
-/// No `inversion`: the operations are undone and the root compared, but one that cannot be undone is
-/// passed over, such as a delete of what is still there. No `event-fields`: the DID is compared and the
+/// No `inversion`: the operations are inverted and the root compared, but one that cannot be inverted is skipped, such as
+/// a delete of a key that is present. No `event-fields`: the DID is compared and the
 /// commit is found by its CID, `rev` is not looked at. No `op-records`: the block of a record may be
 /// missing.
 pub(crate) const CHECKS: &[&str] =
     &["duplicate-keys", "utf8", "only-tag-42", "trailing-bytes", "depth-bound"];
 
 impl Jacquard {
-    fn judge_commit(&self, commit: &FirehoseCommit<&str>) -> Result<(), Refusal> {
+    fn verify_commit(&self, commit: &FirehoseCommit<&str>) -> Result<(), BoxError> {
         let key = self.keys.get(commit.repo.as_ref()).ok_or("an account whose key is not known")?;
         self.runtime.run(validate_v1_1(commit, key))?;
         Ok(())

@@ -1,19 +1,19 @@
-//! How fast is jacquard? Frames by the message type of its generated API, which here borrows its
-//! text, blocks by its CAR reader, and their values in `Ipld`.
+//! jacquard: frames by the message type of its generated API, which here borrows its text, blocks by its CAR
+//! reader, and their values in `Ipld`.
 //!
-//! Its own value types decode through the same library but spell every link in base32 as they go:
-//! `RawData` makes a pass 1.6 times and `Data` 2.9 times as long. It never hashes a block.
+//! Its own value types decode through the same library but spell every link in base32 as they go: `RawData` makes a
+//! pass 1.6 times and `Data` 2.9 times as long. It never hashes a block.
 
 mod commit;
 mod mst;
 mod repo;
-mod runtime;
+mod shared;
 
 use ipld_core::ipld::Ipld;
 use jacquard_api::com_atproto::sync::subscribe_repos::SubscribeReposMessage as Message;
 use jacquard_repo::car::parse_car_bytes;
-use runner_shell::decode::{self, Counts, Sink};
-use runner_shell::{Refusal, Runner, Variant, at_once, hostile};
+use runner_shell::decode::{self, DecodeCounts, Sink};
+use runner_shell::{BoxError, Runner, Variant, hostile, poll_once};
 
 const DAG_CBOR: u64 = 0x71;
 
@@ -40,7 +40,7 @@ impl decode::Peer for Jacquard {
         Jacquard
     }
 
-    fn decode<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), Refusal> {
+    fn decode<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), BoxError> {
         let message: Message<&str> = Message::decode_framed(frame)?;
         sink.message(&message);
         match &message {
@@ -61,10 +61,10 @@ const UNVERIFIED: &[&str] = &[
     "depth-bound",
 ];
 
-fn decode_blocks(car: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
-    for (cid, bytes) in &at_once(parse_car_bytes(car))??.blocks {
+fn decode_blocks(car: &[u8], sink: &mut impl Sink) -> Result<(), BoxError> {
+    for (cid, bytes) in &poll_once(parse_car_bytes(car))??.blocks {
         if cid.codec() == DAG_CBOR {
-            sink.block(&serde_ipld_dagcbor::from_slice(bytes)?, tally);
+            sink.block(&serde_ipld_dagcbor::from_slice(bytes)?, count);
         } else {
             sink.raw_block(bytes);
         }
@@ -72,7 +72,7 @@ fn decode_blocks(car: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn tally(value: &Ipld, counts: &mut Counts) {
+fn count(value: &Ipld, counts: &mut DecodeCounts) {
     match value {
         Ipld::Integer(_) => counts.integers += 1,
         Ipld::Float(_) => counts.floats += 1,
@@ -83,13 +83,13 @@ fn tally(value: &Ipld, counts: &mut Counts) {
         Ipld::Link(_) => counts.links += 1,
         Ipld::List(items) => {
             counts.array(items.len());
-            items.iter().for_each(|item| tally(item, counts));
+            items.iter().for_each(|item| count(item, counts));
         }
         Ipld::Map(entries) => {
             counts.map(entries.len());
             for (key, value) in entries {
                 counts.text(key);
-                tally(value, counts);
+                count(value, counts);
             }
         }
     }
@@ -99,6 +99,6 @@ fn tally(value: &Ipld, counts: &mut Counts) {
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::decode::experiments::hold_to_claims::<super::Jacquard>();
+        runner_shell::decode::claims::assert_claims::<super::Jacquard>();
     }
 }

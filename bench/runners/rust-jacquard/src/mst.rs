@@ -1,14 +1,14 @@
-//! How fast are jacquard's trees? `add` makes a new tree that shares what it can with the one before;
-//! `batch` calls it for one operation after the other, and looks each key up first.
+//! jacquard's trees: `add` makes a new tree that shares what it can with the one before; `batch` calls it for one
+//! operation after the other, and looks each key up first.
 
 use std::sync::Arc;
 
 use ipld_core::cid::Cid;
 use jacquard_repo::{MemoryBlockStore, Mst};
 use runner_shell::mst::{Peer, VARIANTS};
-use runner_shell::{Refusal, Variant, at_once};
+use runner_shell::{BoxError, Variant, poll_once};
 
-use crate::runtime::Runtime;
+use crate::shared::Runtime;
 
 pub(crate) struct Jacquard(Runtime);
 
@@ -24,7 +24,7 @@ impl Peer for Jacquard {
         Jacquard(Runtime::start())
     }
 
-    fn cid(bytes: &[u8; 36]) -> Result<Cid, Refusal> {
+    fn cid(bytes: &[u8; 36]) -> Result<Cid, BoxError> {
         Ok(Cid::try_from(bytes.as_slice())?)
     }
 
@@ -32,22 +32,22 @@ impl Peer for Jacquard {
         cid.hash().digest()
     }
 
-    fn insert(&self, records: &[(String, Cid)]) -> Result<Tree, Refusal> {
+    fn insert(&self, records: &[(String, Cid)]) -> Result<Tree, BoxError> {
         self.0.run(insert(records.iter().map(|(key, cid)| (key.as_str(), *cid))))
     }
 
-    fn root(&self, tree: &mut Tree) -> Result<Cid, Refusal> {
+    fn root(&self, tree: &mut Tree) -> Result<Cid, BoxError> {
         Ok(self.0.run(tree.root())?)
     }
 
-    fn get(&self, tree: &mut Tree, key: &str) -> Result<Option<Cid>, Refusal> {
-        Ok(at_once(tree.get(key))??)
+    fn get(&self, tree: &mut Tree, key: &str) -> Result<Option<Cid>, BoxError> {
+        Ok(poll_once(tree.get(key))??)
     }
 }
 
 pub(crate) async fn insert<'a>(
     records: impl Iterator<Item = (&'a str, Cid)>,
-) -> Result<Tree, Refusal> {
+) -> Result<Tree, BoxError> {
     let mut tree = Mst::new(Arc::new(MemoryBlockStore::new()));
     for (key, cid) in records {
         tree = tree.add(key, cid).await?;

@@ -1,5 +1,5 @@
-//! How does jacquard verify a repository? It has no call for it. Its parts are `parse_car_bytes`, which
-//! never hashes a block, `Commit::verify`, and the tree, whose leaves are listed as they come.
+//! Verifies a repository by jacquard's parts, since it has no single call: `parse_car_bytes`, which never hashes a
+//! block, `Commit::verify`, and the tree, whose leaves are listed as they come.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use jacquard_common::types::crypto::PublicKey;
 use jacquard_repo::car::parse_car_bytes;
 use jacquard_repo::{BlockStore, MemoryBlockStore, Repository};
 use runner_shell::repo::{Owner, Peer, Sink, Stage};
-use runner_shell::{Refusal, Variant, hostile};
+use runner_shell::{BoxError, Variant, hostile};
 
-use crate::runtime::Runtime;
+use crate::shared::{Runtime, parse_key};
 
 pub(crate) struct Jacquard {
     runtime: Runtime,
@@ -25,13 +25,13 @@ impl Peer for Jacquard {
         Variant { name: "total/rebuild", checks: CHECKS },
     ];
 
-    fn start(variant: &str, owner: &Owner) -> Result<Self, Refusal> {
+    fn start(variant: &str, owner: &Owner) -> Result<Self, BoxError> {
         let (did, key) = (owner.did.clone(), parse_key(&owner.signing_key)?);
         let rebuild = variant == "total/rebuild";
         Ok(Jacquard { runtime: Runtime::start(), did, key, rebuild })
     }
 
-    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), Refusal> {
+    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), BoxError> {
         self.runtime.run(async {
             let (store, root) = parse(car).await?;
             sink.blocks(store.len());
@@ -63,15 +63,9 @@ impl Peer for Jacquard {
 const CHECKS: &[&str] =
     &["duplicate-keys", "utf8", "only-tag-42", "trailing-bytes", "depth-bound", "complete"];
 
-/// A `did:key` is a multikey behind a prefix.
-pub(crate) fn parse_key(did_key: &str) -> Result<PublicKey<'static>, Refusal> {
-    let multikey = did_key.strip_prefix("did:key:").ok_or("a key is a did:key")?;
-    Ok(PublicKey::decode(multikey)?)
-}
-
 type Store = Arc<MemoryBlockStore>;
 
-async fn parse(car: &[u8]) -> Result<(Store, Cid), Refusal> {
+async fn parse(car: &[u8]) -> Result<(Store, Cid), BoxError> {
     let parsed = parse_car_bytes(car).await?;
     Ok((Arc::new(MemoryBlockStore::new_from_blocks(parsed.blocks)), parsed.root))
 }
@@ -83,7 +77,7 @@ async fn authentic(
     root: &Cid,
     did: &str,
     key: &PublicKey<'_>,
-) -> Result<Loaded, Refusal> {
+) -> Result<Loaded, BoxError> {
     let repository = Repository::<String, _>::from_commit(Arc::clone(store), root).await?;
     if repository.did().as_ref() != did {
         return Err(format!("the commit is that of {}", repository.did()).into());
@@ -96,7 +90,7 @@ async fn rebuild<'a>(
     records: impl Iterator<Item = (&'a str, Cid)>,
     data: &Cid,
     sink: &mut impl Sink,
-) -> Result<(), Refusal> {
+) -> Result<(), BoxError> {
     let root = crate::mst::insert(records).await?.root().await?;
     if root != *data {
         return Err("the tree that was built anew has another root".into());
@@ -115,7 +109,7 @@ impl hostile::Peer for Listing {
         Variant { name: "frames", checks: crate::commit::CHECKS },
     ];
 
-    fn verify(car: &[u8], owner: &Owner) -> Result<(), Refusal> {
+    fn verify(car: &[u8], owner: &Owner) -> Result<(), BoxError> {
         let key = parse_key(&owner.signing_key)?;
         Runtime::start().run(async {
             let (store, root) = parse(car).await?;

@@ -1,7 +1,7 @@
-//! What does a signed commit say, and which of its bytes were signed?
+//! Decodes a signed commit and cuts out the bytes that were signed.
 //!
-//! minicbor walks the map; what was signed are the bytes received, without the entry `sig` and with a
-//! map head that counts one entry less. Nothing is encoded again.
+//! minicbor walks the map; what was signed are the bytes received, without the entry `sig` and with a map head that
+//! counts one entry less. Nothing is encoded again.
 
 use std::error::Error;
 use std::fmt;

@@ -1,7 +1,7 @@
-//! Is this the author's BIP-340 signature over the id of the event?
+//! Verifies BIP-340 signatures of Nostr events.
 
 use runner_shell::schnorr::Peer;
-use runner_shell::{Refusal, Variant};
+use runner_shell::{BoxError, Variant};
 use secp256k1::{XOnlyPublicKey, schnorr};
 use serde::Deserialize;
 
@@ -19,12 +19,12 @@ impl Peer for Libsecp256k1 {
 
     const VARIANTS: &'static [Variant] = &[Variant { name: "verify", checks: &[] }];
 
-    fn parse(line: &str) -> Result<Event, Refusal> {
+    fn parse(line: &str) -> Result<Event, BoxError> {
         let Spelled { id, pubkey, sig } = serde_json::from_str(line)?;
         Ok(Event { id: unhex(id)?, pubkey: unhex(pubkey)?, sig: unhex(sig)? })
     }
 
-    fn verify(event: &Event) -> Result<bool, Refusal> {
+    fn verify(event: &Event) -> Result<bool, BoxError> {
         let key = XOnlyPublicKey::from_byte_array(event.pubkey)?;
         let signature = schnorr::Signature::from_byte_array(event.sig);
         Ok(schnorr::verify(&signature, &event.id, &key).is_ok())
@@ -39,7 +39,7 @@ struct Spelled<'a> {
     sig: &'a str,
 }
 
-fn unhex<const N: usize>(text: &str) -> Result<[u8; N], Refusal> {
+fn unhex<const N: usize>(text: &str) -> Result<[u8; N], BoxError> {
     let mut bytes = [0; N];
     let digits = text.as_bytes();
     if digits.len() != 2 * N {

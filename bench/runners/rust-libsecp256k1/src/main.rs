@@ -1,5 +1,5 @@
-//! How fast is libsecp256k1, the C library of Bitcoin Core? Its Rust crate verifies K-256 and BIP-340;
-//! P-256, which it does not have, is done by AWS-LC, the fastest that a crate offers.
+//! libsecp256k1, the C library of Bitcoin Core. Its Rust crate verifies K-256 and BIP-340; P-256, which it does not
+//! have, is done by AWS-LC, the fastest that a crate offers.
 //!
 //! It stands for the code that someone who wants speed writes on top of these libraries.
 

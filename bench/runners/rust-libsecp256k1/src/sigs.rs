@@ -1,8 +1,8 @@
-//! Is this the signature of that key?
+//! Verifies ECDSA signatures of commits.
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use runner_shell::sigs::{Curve, Peer, PublicKey, variants};
-use runner_shell::{Refusal, Variant};
+use runner_shell::{BoxError, Variant};
 use secp256k1::{Message, ecdsa};
 use sha2::{Digest, Sha256};
 
@@ -20,14 +20,14 @@ impl Peer for Libsecp256k1 {
 
     const VARIANTS: &'static [Variant] = &variants(&["low-s", "raw-bytes"], &["low-s"]);
 
-    fn parse_key(key: &PublicKey) -> Result<Key, Refusal> {
+    fn parse_key(key: &PublicKey) -> Result<Key, BoxError> {
         Ok(match key.curve {
             Curve::K256 => Key::K256(secp256k1::PublicKey::from_byte_array_compressed(key.point)?),
             Curve::P256 => Key::P256(ParsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.point)?),
         })
     }
 
-    fn verify(message: &[u8], signature: &[u8; 64], key: &Key) -> Result<bool, Refusal> {
+    fn verify(message: &[u8], signature: &[u8; 64], key: &Key) -> Result<bool, BoxError> {
         match key {
             Key::K256(key) => {
                 // libsecp256k1 refuses a high s.
@@ -41,7 +41,7 @@ impl Peer for Libsecp256k1 {
         }
     }
 
-    fn verify_commit(commit: &[u8], key: &PublicKey) -> Result<bool, Refusal> {
+    fn verify_commit(commit: &[u8], key: &PublicKey) -> Result<bool, BoxError> {
         let commit = Commit::decode(commit)?;
         Self::verify(&commit.to_message(), commit.sig, &Self::parse_key(key)?)
     }
@@ -62,6 +62,6 @@ const P256_HALF_ORDER: [u8; 32] = [
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::sigs::experiments::hold_to_claims::<super::Libsecp256k1>();
+        runner_shell::sigs::claims::assert_claims::<super::Libsecp256k1>();
     }
 }

@@ -1,8 +1,7 @@
-//! How fast is minicbor, a CBOR library that borrows, with structs by its own derive?
+//! minicbor, a CBOR library that borrows, with structs by its own derive.
 
 mod named;
 mod numbered;
-mod value;
 
 use runner_shell::{Runner, nostr};
 
@@ -26,17 +25,17 @@ fn main() -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use runner_shell::nostr::experiments;
+    use runner_shell::nostr::claims;
 
     use super::*;
 
     #[test]
     fn the_claims_hold() {
-        experiments::hold_to_claims::<named::Schemaless>();
-        experiments::hold_to_claims::<numbered::Packed>();
-        experiments::hold_to_claims::<numbered::IntKey>();
-        experiments::hold_fields::<named::Schemaless>();
-        experiments::hold_fields::<numbered::Packed>();
-        experiments::hold_fields::<numbered::IntKey>();
+        claims::assert_claims::<named::Schemaless>();
+        claims::assert_claims::<numbered::Packed>();
+        claims::assert_claims::<numbered::IntKey>();
+        claims::assert_fields::<named::Schemaless>();
+        claims::assert_fields::<numbered::Packed>();
+        claims::assert_fields::<numbered::IntKey>();
     }
 }

@@ -4,8 +4,8 @@
 use minicbor::decode::{self, Decoder};
 use minicbor::encode::{self, Encoder, Write};
 use minicbor::{Decode, Encode};
-use runner_shell::Refusal;
-use runner_shell::nostr::{Codec, Fields, Tally, line};
+use runner_shell::BoxError;
+use runner_shell::nostr::{Codec, EventCounts, Fields, line};
 
 pub(crate) struct Schemaless;
 
@@ -76,7 +76,7 @@ impl Codec for Schemaless {
     type Decoded<'a> = Event<'a>;
 
     /// The corpus stays until the end, and so its texts may.
-    fn parse(line: &str) -> Result<Event<'static>, Refusal> {
+    fn parse(line: &str) -> Result<Event<'static>, BoxError> {
         let event: line::Event<'_> = serde_json::from_str(line)?;
         let value = |text: line::Text<'_>| &*text.0.into_owned().leak();
         let tag = |tag: Vec<_>| tag.into_iter().map(value).collect();
@@ -91,44 +91,44 @@ impl Codec for Schemaless {
         })
     }
 
-    fn encode(event: &Event<'static>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn encode(event: &Event<'static>, out: &mut Vec<u8>) -> Result<(), BoxError> {
         Ok(minicbor::encode(event, out)?)
     }
 
-    fn decode(bytes: &[u8]) -> Result<Event<'_>, Refusal> {
+    fn decode(bytes: &[u8]) -> Result<Event<'_>, BoxError> {
         Ok(minicbor::decode(bytes)?)
     }
 
-    fn tell(event: &Event<'_>, tally: &mut Tally) {
-        tally.event(event.kind, event.created_at, event.content);
-        event.tags.iter().for_each(|tag| tally.texts(tag));
+    fn count(event: &Event<'_>, counts: &mut EventCounts) {
+        counts.event(event.kind, event.created_at, event.content);
+        event.tags.iter().for_each(|tag| counts.texts(tag));
     }
 
-    fn encode_batch(events: &[Event<'static>], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn encode_batch(events: &[Event<'static>], out: &mut Vec<u8>) -> Result<(), BoxError> {
         Ok(minicbor::encode(events, out)?)
     }
 
-    fn decode_batch(bytes: &[u8]) -> Result<Vec<Event<'_>>, Refusal> {
+    fn decode_batch(bytes: &[u8]) -> Result<Vec<Event<'_>>, BoxError> {
         Ok(minicbor::decode(bytes)?)
     }
 }
 
 impl Fields for Schemaless {
-    fn kind(bytes: &[u8]) -> Result<u16, Refusal> {
+    fn kind(bytes: &[u8]) -> Result<u16, BoxError> {
         Ok(at(bytes, "kind")?.u16()?)
     }
 
-    fn pubkey(bytes: &[u8]) -> Result<[u8; 32], Refusal> {
+    fn pubkey(bytes: &[u8]) -> Result<[u8; 32], BoxError> {
         Ok(at(bytes, "pubkey")?.bytes()?.try_into()?)
     }
 
-    fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), Refusal> {
+    fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), BoxError> {
         Ok((Schemaless::kind(bytes)?, Schemaless::pubkey(bytes)?))
     }
 }
 
 /// A decoder that stands before the field of that name.
-fn at<'b>(bytes: &'b [u8], name: &str) -> Result<Decoder<'b>, Refusal> {
+fn at<'b>(bytes: &'b [u8], name: &str) -> Result<Decoder<'b>, BoxError> {
     let mut decoder = Decoder::new(bytes);
     for _ in 0..decoder.map()?.ok_or("a map without a length")? {
         if decoder.str()? == name {

@@ -1,11 +1,11 @@
-//! How fast is the published notepack crate? Its parser panics on bytes that end too early; the shell catches
-//! that and counts it as a refusal.
+//! The published notepack crate. Its parser panics on bytes that end too early; the shell catches that and counts
+//! it as a refusal.
 
 use std::hint::black_box;
 
 use notepack::{Note, NoteBuf, NoteParser, ParsedField, StringType, pack_note};
-use runner_shell::nostr::{self, Codec, Fields, Tally, framed};
-use runner_shell::{Refusal, Runner};
+use runner_shell::nostr::{self, Codec, EventCounts, Fields, framed};
+use runner_shell::{BoxError, Runner};
 
 fn main() -> std::io::Result<()> {
     let mut tasks = nostr::tasks::<Notepack>();
@@ -22,19 +22,18 @@ impl Codec for Notepack {
     type Event = NoteBuf;
     type Decoded<'a> = Note<'a>;
 
-    fn parse(line: &str) -> Result<NoteBuf, Refusal> {
+    fn parse(line: &str) -> Result<NoteBuf, BoxError> {
         Ok(serde_json::from_str(line)?)
     }
 
-    /// There is no call that writes into memory that is there.
-    fn encode(event: &NoteBuf, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    /// There is no call that writes into existing memory.
+    fn encode(event: &NoteBuf, out: &mut Vec<u8>) -> Result<(), BoxError> {
         *out = pack_note(event)?;
         Ok(())
     }
 
-    /// A note's tags are read when they are asked for, so they are asked for once: who never looks at
-    /// them does not know that they are well formed.
-    fn decode(bytes: &[u8]) -> Result<Note<'_>, Refusal> {
+    /// A note's tags are read lazily, so they are read once here: otherwise malformed tags would go unnoticed.
+    fn decode(bytes: &[u8]) -> Result<Note<'_>, BoxError> {
         let note = NoteParser::new(bytes).into_note()?;
         each_value(&note, |value| {
             black_box(value);
@@ -42,31 +41,31 @@ impl Codec for Notepack {
         Ok(note)
     }
 
-    fn tell(note: &Note<'_>, tally: &mut Tally) {
-        tally.event(note.kind as i64, note.created_at as i64, note.content);
-        (0..note.tags.len()).for_each(|_| tally.tag());
-        let told = each_value(note, |value| match value {
-            StringType::Str(text) => tally.text(text),
-            StringType::Bytes(bytes) => tally.hex(bytes),
+    fn count(note: &Note<'_>, counts: &mut EventCounts) {
+        counts.event(note.kind as i64, note.created_at as i64, note.content);
+        (0..note.tags.len()).for_each(|_| counts.tag());
+        let read = each_value(note, |value| match value {
+            StringType::Str(text) => counts.text(text),
+            StringType::Bytes(bytes) => counts.hex(bytes),
         });
-        told.expect("decoding has read them");
+        read.expect("decoding has read them");
     }
 
-    fn encode_batch(events: &[NoteBuf], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn encode_batch(events: &[NoteBuf], out: &mut Vec<u8>) -> Result<(), BoxError> {
         framed::encode(events, out, |event, out| {
             out.extend(pack_note(event)?);
             Ok(())
         })
     }
 
-    fn decode_batch(bytes: &[u8]) -> Result<Vec<Note<'_>>, Refusal> {
+    fn decode_batch(bytes: &[u8]) -> Result<Vec<Note<'_>>, BoxError> {
         framed::decode(bytes, Notepack::decode)
     }
 }
 
 /// By the parser that hands over one field after the other.
 impl Fields for Notepack {
-    fn kind(bytes: &[u8]) -> Result<u16, Refusal> {
+    fn kind(bytes: &[u8]) -> Result<u16, BoxError> {
         for field in NoteParser::new(bytes) {
             if let ParsedField::Kind(kind) = field? {
                 return Ok(kind.try_into()?);
@@ -75,7 +74,7 @@ impl Fields for Notepack {
         Err("a note without a kind".into())
     }
 
-    fn pubkey(bytes: &[u8]) -> Result<[u8; 32], Refusal> {
+    fn pubkey(bytes: &[u8]) -> Result<[u8; 32], BoxError> {
         for field in NoteParser::new(bytes) {
             if let ParsedField::Pubkey(pubkey) = field? {
                 return Ok(pubkey.try_into()?);
@@ -84,7 +83,7 @@ impl Fields for Notepack {
         Err("a note without a pubkey".into())
     }
 
-    fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), Refusal> {
+    fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), BoxError> {
         let mut pubkey = None;
         for field in NoteParser::new(bytes) {
             match field? {
@@ -114,13 +113,13 @@ fn each_value<'a>(
 
 #[cfg(test)]
 mod tests {
-    use runner_shell::nostr::experiments;
+    use runner_shell::nostr::claims;
 
     use super::*;
 
     #[test]
     fn the_claims_hold() {
-        experiments::hold_to_claims::<Notepack>();
-        experiments::hold_fields::<Notepack>();
+        claims::assert_claims::<Notepack>();
+        claims::assert_fields::<Notepack>();
     }
 }

@@ -1,37 +1,33 @@
-//! How fast is prost, the Protobuf library of most Rust programs?
+//! prost, the Protobuf library of most Rust programs.
 
-mod binary;
-mod text;
+mod codecs;
 
+use codecs::{Binary, BinaryHex, Strings};
 use runner_shell::{Runner, nostr};
 
 fn main() -> std::io::Result<()> {
     let tasks = [
-        nostr::tasks::<text::Strings>(),
-        nostr::tasks::<binary::Binary>(),
-        nostr::tasks::<binary::BinaryHex>(),
-        vec![
-            nostr::fields::<text::Strings>(),
-            nostr::fields::<binary::Binary>(),
-            nostr::fields::<binary::BinaryHex>(),
-        ],
+        nostr::tasks::<Strings>(),
+        nostr::tasks::<Binary>(),
+        nostr::tasks::<BinaryHex>(),
+        vec![nostr::fields::<Strings>(), nostr::fields::<Binary>(), nostr::fields::<BinaryHex>()],
     ];
     runner_shell::run(&Runner { engine: "prost 0.14.4", version: "0.14.4", tasks: &tasks.concat() })
 }
 
 #[cfg(test)]
 mod tests {
-    use runner_shell::nostr::experiments;
+    use runner_shell::nostr::claims;
 
     use super::*;
 
     #[test]
     fn the_claims_hold() {
-        experiments::hold_to_claims::<text::Strings>();
-        experiments::hold_to_claims::<binary::Binary>();
-        experiments::hold_to_claims::<binary::BinaryHex>();
-        experiments::hold_fields::<text::Strings>();
-        experiments::hold_fields::<binary::Binary>();
-        experiments::hold_fields::<binary::BinaryHex>();
+        claims::assert_claims::<Strings>();
+        claims::assert_claims::<Binary>();
+        claims::assert_claims::<BinaryHex>();
+        claims::assert_fields::<Strings>();
+        claims::assert_fields::<Binary>();
+        claims::assert_fields::<BinaryHex>();
     }
 }

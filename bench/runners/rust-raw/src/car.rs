@@ -1,4 +1,4 @@
-//! Where are the blocks of a CAR v1?
+//! Splits a CAR v1 into its blocks.
 //!
 //! | bytes | what |
 //! |---|---|

@@ -1,16 +1,16 @@
-//! How fast is a loop written by hand? minicbor reads the heads, bumpalo holds the values, text and
-//! bytes stay in the frame, and the CAR is split in place.
+//! A loop written by hand: minicbor reads the heads, bumpalo holds the values, text and bytes stay in the frame,
+//! and the CAR is split in place.
 //!
-//! It stands for the code that someone who wants speed writes on top of two small crates. It bounds
-//! depth and lengths, so that no frame can harm it, and leaves out what canonical form asks beyond.
+//! It stands for the code that someone who wants speed writes on top of two small crates. It bounds depth and
+//! lengths, so that no frame can harm it, and leaves out what canonical form asks beyond.
 
 mod car;
 mod value;
 
 use bumpalo::Bump;
 use minicbor::Decoder;
-use runner_shell::decode::{self, Counts, Sink};
-use runner_shell::{Refusal, Runner, Variant};
+use runner_shell::decode::{self, DecodeCounts, Sink};
+use runner_shell::{BoxError, Runner, Variant};
 use sha2::{Digest, Sha256};
 
 use car::Car;
@@ -49,7 +49,7 @@ impl decode::Peer for Raw {
         }
     }
 
-    fn decode<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), Refusal> {
+    fn decode<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), BoxError> {
         let outcome = if self.reuse {
             self.arena.reset();
             decode_frame(frame, &self.arena, self.verify, sink)
@@ -98,7 +98,7 @@ fn decode_blocks<'a>(
         }
         if block.codec == DAG_CBOR {
             let value = Value::decode_last(&mut Decoder::new(block.bytes), arena)?;
-            sink.block(&value, tally);
+            sink.block(&value, count);
         } else {
             sink.raw_block(block.bytes);
         }
@@ -106,7 +106,7 @@ fn decode_blocks<'a>(
     Ok(())
 }
 
-fn tally(value: &Value<'_>, counts: &mut Counts) {
+fn count(value: &Value<'_>, counts: &mut DecodeCounts) {
     match *value {
         Value::Integer(_) => counts.integers += 1,
         Value::Float(_) => counts.floats += 1,
@@ -117,13 +117,13 @@ fn tally(value: &Value<'_>, counts: &mut Counts) {
         Value::Link(_) => counts.links += 1,
         Value::Array(items) => {
             counts.array(items.len());
-            items.iter().for_each(|item| tally(item, counts));
+            items.iter().for_each(|item| count(item, counts));
         }
         Value::Map(entries) => {
             counts.map(entries.len());
             for (key, value) in entries {
                 counts.text(key);
-                tally(value, counts);
+                count(value, counts);
             }
         }
     }
@@ -133,6 +133,6 @@ fn tally(value: &Value<'_>, counts: &mut Counts) {
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::decode::experiments::hold_to_claims::<super::Raw>();
+        runner_shell::decode::claims::assert_claims::<super::Raw>();
     }
 }

@@ -1,5 +1,4 @@
-//! What does an item decode to? A value whose containers are slices in an arena, and whose text and
-//! bytes still lie in the input.
+//! Decoded values, whose containers are slices in an arena, and whose text and bytes still lie in the input.
 
 use std::error::Error;
 use std::fmt;

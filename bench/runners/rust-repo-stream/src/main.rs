@@ -1,12 +1,12 @@
-//! How fast does repo-stream walk a repository? As its documentation shows it: a CAR is loaded into
-//! memory, each block hashed, and the records come out in chunks, in the order of their keys.
+//! repo-stream as its documentation shows it: a CAR is loaded into memory, each block hashed, and the records come
+//! out in chunks, in the order of their keys.
 //!
-//! It decodes the commit and leaves its signature to others, so there is no stage for it here and
-//! nothing counts as `valid`.
+//! It decodes the commit and leaves its signature to others, so there is no stage for it here and nothing counts as
+//! `valid`.
 
 use repo_stream::{DriverBuilder, MemCar};
 use runner_shell::repo::{self, Owner, Sink, Stage};
-use runner_shell::{Refusal, Runner, Variant, at_once, hostile};
+use runner_shell::{BoxError, Runner, Variant, hostile, poll_once};
 
 fn main() -> std::io::Result<()> {
     runner_shell::run(&Runner {
@@ -21,11 +21,11 @@ struct RepoStream;
 impl repo::Peer for RepoStream {
     const VARIANTS: &'static [Variant] = &[Variant { name: "total", checks: CHECKS }];
 
-    fn start(_: &str, _: &Owner) -> Result<Self, Refusal> {
+    fn start(_: &str, _: &Owner) -> Result<Self, BoxError> {
         Ok(RepoStream)
     }
 
-    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), Refusal> {
+    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), BoxError> {
         let mut repository = load(car)?;
         sink.ended(Stage::Parse);
         walk(&mut repository, |record| sink.record(record))?;
@@ -39,7 +39,7 @@ impl hostile::Peer for RepoStream {
     const VARIANTS: &'static [Variant] = &[Variant { name: "repo", checks: CHECKS }];
 
     /// Whoever wants to know whose repository it is has to ask elsewhere.
-    fn verify(car: &[u8], _: &Owner) -> Result<(), Refusal> {
+    fn verify(car: &[u8], _: &Owner) -> Result<(), BoxError> {
         walk(&mut load(car)?, |record| {
             std::hint::black_box(record);
         })
@@ -62,13 +62,13 @@ const CHECKS: &[&str] = &[
     "complete",
 ];
 
-fn load(car: &[u8]) -> Result<MemCar, Refusal> {
+fn load(car: &[u8]) -> Result<MemCar, BoxError> {
     let builder = DriverBuilder::new().with_mem_limit_mb(MEMORY_LIMIT_MIB);
     // An error holds on to the reader.
-    at_once(builder.load_car(car))?.map_err(|error| error.to_string().into())
+    poll_once(builder.load_car(car))?.map_err(|error| error.to_string().into())
 }
 
-fn walk(repository: &mut MemCar, mut record: impl FnMut(&[u8])) -> Result<(), Refusal> {
+fn walk(repository: &mut MemCar, mut record: impl FnMut(&[u8])) -> Result<(), BoxError> {
     while let Some(chunk) = repository.next_chunk_strict(CHUNK)? {
         chunk.iter().for_each(|output| record(&output.data));
     }

@@ -1,5 +1,5 @@
-//! How fast are the trees of rsky-repo? `add` makes a new tree that shares what it can with the one
-//! before. It has no call for many records at once.
+//! The trees of rsky-repo: `add` makes a new tree that shares what it can with the one before. It has no call for
+//! many records at once.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use ipld_core::cid::Cid;
 use rsky_repo::mst::MST;
 use rsky_repo::storage::memory_blockstore::MemoryBlockstore;
 use runner_shell::mst::{Peer, VARIANTS};
-use runner_shell::{Refusal, Variant, at_once};
+use runner_shell::{BoxError, Variant, poll_once};
 use tokio::sync::RwLock;
 
 pub(crate) struct Rsky;
@@ -22,7 +22,7 @@ impl Peer for Rsky {
         Rsky
     }
 
-    fn cid(bytes: &[u8; 36]) -> Result<Cid, Refusal> {
+    fn cid(bytes: &[u8; 36]) -> Result<Cid, BoxError> {
         Ok(Cid::try_from(bytes.as_slice())?)
     }
 
@@ -30,8 +30,8 @@ impl Peer for Rsky {
         cid.hash().digest()
     }
 
-    fn insert(&self, records: &[(String, Cid)]) -> Result<MST, Refusal> {
-        at_once(async {
+    fn insert(&self, records: &[(String, Cid)]) -> Result<MST, BoxError> {
+        poll_once(async {
             let store = Arc::new(RwLock::new(MemoryBlockstore::new(None).await?));
             let mut tree = MST::create(store, None, None).await?;
             for (key, cid) in records {
@@ -41,11 +41,11 @@ impl Peer for Rsky {
         })?
     }
 
-    fn root(&self, tree: &mut MST) -> Result<Cid, Refusal> {
-        Ok(at_once(tree.get_pointer())??)
+    fn root(&self, tree: &mut MST) -> Result<Cid, BoxError> {
+        Ok(poll_once(tree.get_pointer())??)
     }
 
-    fn get(&self, tree: &mut MST, key: &str) -> Result<Option<Cid>, Refusal> {
-        Ok(at_once(tree.get(&key.to_owned()))??)
+    fn get(&self, tree: &mut MST, key: &str) -> Result<Option<Cid>, BoxError> {
+        Ok(poll_once(tree.get(&key.to_owned()))??)
     }
 }

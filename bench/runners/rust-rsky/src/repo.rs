@@ -1,9 +1,8 @@
-//! How does rsky verify a repository? By `verify_repo` of rsky-repo, after its CAR reader, which hashes no
-//! block and takes a CAR that breaks off for one that ends.
+//! Verifies a repository by `verify_repo` of rsky-repo, after its CAR reader, which hashes no block and takes a CAR
+//! that breaks off for one that ends.
 //!
-//! `verify_repo` cannot be told apart inside: the stage `signature` holds all it does, and `walk` the look
-//! at each record's block. (rsky's relay has a verification of its own, of commits; it is not
-//! published.)
+//! `verify_repo` cannot be told apart inside: the stage `signature` holds all it does, and `walk` the look at each
+//! record's block. (rsky's relay has a verification of its own, of commits; it is not published.)
 
 use ipld_core::cid::Cid;
 use rsky_repo::block_map::BlockMap;
@@ -11,7 +10,7 @@ use rsky_repo::car::{CarWithRoot, read_stream_car_with_root};
 use rsky_repo::sync::consumer::verify_repo;
 use rsky_repo::types::VerifiedRepo;
 use runner_shell::repo::{Owner, Peer, Sink, Stage};
-use runner_shell::{Refusal, Variant, at_once, hostile};
+use runner_shell::{BoxError, Variant, hostile, poll_once};
 use serde::Deserialize;
 
 pub(crate) struct Rsky(Owner);
@@ -19,12 +18,12 @@ pub(crate) struct Rsky(Owner);
 impl Peer for Rsky {
     const VARIANTS: &'static [Variant] = &[Variant { name: "total", checks: CHECKS }];
 
-    fn start(_: &str, owner: &Owner) -> Result<Self, Refusal> {
+    fn start(_: &str, owner: &Owner) -> Result<Self, BoxError> {
         Ok(Rsky(owner.clone()))
     }
 
-    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), Refusal> {
-        let CarWithRoot { root, mut blocks } = at_once(read_stream_car_with_root(car))??;
+    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), BoxError> {
+        let CarWithRoot { root, mut blocks } = poll_once(read_stream_car_with_root(car))??;
         sink.blocks(blocks.size());
         sink.ended(Stage::Parse);
 
@@ -45,13 +44,13 @@ impl Peer for Rsky {
 /// anywhere.
 const CHECKS: &[&str] = &["low-s", "complete"];
 
-fn verified(blocks: &mut BlockMap, root: Cid, owner: &Owner) -> Result<VerifiedRepo, Refusal> {
+fn verified(blocks: &mut BlockMap, root: Cid, owner: &Owner) -> Result<VerifiedRepo, BoxError> {
     let (did, key) = (Some(&owner.did), Some(&owner.signing_key));
-    Ok(at_once(verify_repo(blocks, root, did, key, None))??)
+    Ok(poll_once(verify_repo(blocks, root, did, key, None))??)
 }
 
 /// The root of the tree, which `verify_repo` keeps to itself.
-fn data(blocks: &BlockMap, root: Cid) -> Result<Cid, Refusal> {
+fn data(blocks: &BlockMap, root: Cid) -> Result<Cid, BoxError> {
     #[derive(Deserialize)]
     struct Commit {
         data: Cid,
@@ -65,8 +64,8 @@ fn data(blocks: &BlockMap, root: Cid) -> Result<Cid, Refusal> {
 impl hostile::Peer for Rsky {
     const VARIANTS: &'static [Variant] = &[Variant { name: "repo", checks: CHECKS }];
 
-    fn verify(car: &[u8], owner: &Owner) -> Result<(), Refusal> {
-        let CarWithRoot { root, mut blocks } = at_once(read_stream_car_with_root(car))??;
+    fn verify(car: &[u8], owner: &Owner) -> Result<(), BoxError> {
+        let CarWithRoot { root, mut blocks } = poll_once(read_stream_car_with_root(car))??;
         verified(&mut blocks, root, owner)?;
         Ok(())
     }

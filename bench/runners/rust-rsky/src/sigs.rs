@@ -1,10 +1,10 @@
-//! How does rsky's relay verify a commit? It decodes it into a struct whose signature is left out when
-//! it is encoded again, and lets k256 or p256 hash and verify what comes out.
+//! Verifies a commit as rsky's relay does: decodes it into a struct whose signature is left out when it is encoded
+//! again, and lets k256 or p256 hash and verify what comes out.
 
 use ipld_core::cid::Cid;
 use k256::ecdsa::signature::Verifier;
 use runner_shell::sigs::{Curve, Peer, PublicKey, variants};
-use runner_shell::{Refusal, Variant};
+use runner_shell::{BoxError, Variant};
 use serde::{Deserialize, Serialize};
 use serde_ipld_dagcbor::{from_slice, to_vec};
 
@@ -21,24 +21,24 @@ impl Peer for Rsky {
     /// No `low-s`: k256 refuses a high s by itself, p256 does not, and the relay does not look.
     const VARIANTS: &'static [Variant] = &variants(&[], &[]);
 
-    fn parse_key(key: &PublicKey) -> Result<Key, Refusal> {
+    fn parse_key(key: &PublicKey) -> Result<Key, BoxError> {
         Ok(match key.curve {
             Curve::K256 => Key::K256(k256::ecdsa::VerifyingKey::from_sec1_bytes(&key.point)?),
             Curve::P256 => Key::P256(p256::ecdsa::VerifyingKey::from_sec1_bytes(&key.point)?),
         })
     }
 
-    fn verify(message: &[u8], signature: &[u8; 64], key: &Key) -> Result<bool, Refusal> {
+    fn verify(message: &[u8], signature: &[u8; 64], key: &Key) -> Result<bool, BoxError> {
         verify(message, signature, key)
     }
 
-    fn verify_commit(commit: &[u8], key: &PublicKey) -> Result<bool, Refusal> {
+    fn verify_commit(commit: &[u8], key: &PublicKey) -> Result<bool, BoxError> {
         let commit: Commit<'_> = from_slice(commit)?;
         verify(&to_vec(&commit)?, commit.sig, &Self::parse_key(key)?)
     }
 }
 
-fn verify(message: &[u8], signature: &[u8], key: &Key) -> Result<bool, Refusal> {
+fn verify(message: &[u8], signature: &[u8], key: &Key) -> Result<bool, BoxError> {
     Ok(match key {
         Key::K256(key) => {
             key.verify(message, &k256::ecdsa::Signature::from_slice(signature)?).is_ok()
@@ -65,6 +65,6 @@ struct Commit<'a> {
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::sigs::experiments::hold_to_claims::<super::Rsky>();
+        runner_shell::sigs::claims::assert_claims::<super::Rsky>();
     }
 }

@@ -1,10 +1,10 @@
-//! How fast is serde_json, the JSON library that nearly all Rust programs have, with a struct derived by serde?
+//! serde_json, the JSON library of nearly all Rust programs, with a struct derived by serde.
 //!
 //! Texts without escapes are borrowed, which spares most allocations of a struct of `String`s.
 
 use runner_shell::nostr::line::{Both, Event, Kind, Pubkey};
-use runner_shell::nostr::{self, Codec, Fields, Tally};
-use runner_shell::{Refusal, Runner};
+use runner_shell::nostr::{self, Codec, EventCounts, Fields};
+use runner_shell::{BoxError, Runner};
 
 fn main() -> std::io::Result<()> {
     let mut tasks = nostr::tasks::<Json>();
@@ -26,42 +26,42 @@ impl Codec for Json {
     type Event = Event<'static>;
     type Decoded<'a> = Event<'a>;
 
-    fn parse(line: &str) -> Result<Event<'static>, Refusal> {
+    fn parse(line: &str) -> Result<Event<'static>, BoxError> {
         Ok(serde_json::from_str::<Event<'_>>(line)?.into_owned())
     }
 
-    fn encode(event: &Event<'static>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn encode(event: &Event<'static>, out: &mut Vec<u8>) -> Result<(), BoxError> {
         Ok(serde_json::to_writer(out, event)?)
     }
 
-    fn decode(bytes: &[u8]) -> Result<Event<'_>, Refusal> {
+    fn decode(bytes: &[u8]) -> Result<Event<'_>, BoxError> {
         Ok(serde_json::from_slice(bytes)?)
     }
 
-    fn tell(event: &Event<'_>, tally: &mut Tally) {
-        event.tell(tally);
+    fn count(event: &Event<'_>, counts: &mut EventCounts) {
+        event.count(counts);
     }
 
-    fn encode_batch(events: &[Event<'static>], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn encode_batch(events: &[Event<'static>], out: &mut Vec<u8>) -> Result<(), BoxError> {
         Ok(serde_json::to_writer(out, events)?)
     }
 
-    fn decode_batch(bytes: &[u8]) -> Result<Vec<Event<'_>>, Refusal> {
+    fn decode_batch(bytes: &[u8]) -> Result<Vec<Event<'_>>, BoxError> {
         Ok(serde_json::from_slice(bytes)?)
     }
 }
 
 /// Into structs of these fields alone: the others are passed over.
 impl Fields for Json {
-    fn kind(bytes: &[u8]) -> Result<u16, Refusal> {
+    fn kind(bytes: &[u8]) -> Result<u16, BoxError> {
         Ok(serde_json::from_slice::<Kind>(bytes)?.kind)
     }
 
-    fn pubkey(bytes: &[u8]) -> Result<[u8; 32], Refusal> {
+    fn pubkey(bytes: &[u8]) -> Result<[u8; 32], BoxError> {
         Ok(serde_json::from_slice::<Pubkey>(bytes)?.pubkey)
     }
 
-    fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), Refusal> {
+    fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), BoxError> {
         let Both { kind, pubkey } = serde_json::from_slice(bytes)?;
         Ok((kind, pubkey))
     }
@@ -69,13 +69,13 @@ impl Fields for Json {
 
 #[cfg(test)]
 mod tests {
-    use runner_shell::nostr::experiments;
+    use runner_shell::nostr::claims;
 
     use super::*;
 
     #[test]
     fn the_claims_hold() {
-        experiments::hold_to_claims::<Json>();
-        experiments::hold_fields::<Json>();
+        claims::assert_claims::<Json>();
+        claims::assert_fields::<Json>();
     }
 }

@@ -1,26 +1,24 @@
-//! The task `hostile`: does a peer accept what breaks a rule?
+//! The task `hostile`: a unit is a repository or a stream that may break a rule.
 //!
-//! Each case has a process of its own, and what befalls it there befell the peer's user: nothing here
-//! catches a panic.
+//! Each case has a process of its own. Nothing here catches a panic, because it would affect the peer's users too.
 
-use serde_json::json;
+use protocol::{BoxError, Loaded, Owner, Parts, Proof, Work};
 
 use crate::commit;
-use crate::decode::Corpus;
-use crate::files::{Owner, read_pair};
-use crate::{Parts, Proof, Refusal, Size, Task, Variant, Work};
+use crate::files::{Frames, read_pair};
+use crate::{Task, Variant};
 
 /// A library that can verify repositories.
 pub trait Peer: 'static {
     /// `repo`; and `frames`, if the peer does [`task_with_frames`].
     const VARIANTS: &'static [Variant];
 
-    /// Takes the path that the peer's users take to verify a repository.
+    /// Verifies a repository by the calls that the peer's users make.
     ///
     /// # Errors
     ///
-    /// When it refuses the repository.
-    fn verify(car: &[u8], owner: &Owner) -> Result<(), Refusal>;
+    /// When it rejects the repository.
+    fn verify(car: &[u8], owner: &Owner) -> Result<(), BoxError>;
 }
 
 /// The task on repositories, done by `P`.
@@ -33,63 +31,60 @@ pub const fn task_with_frames<P: Peer, J: commit::Peer>() -> Task {
     Task { name: "hostile", variants: P::VARIANTS, load: load::<P, J> }
 }
 
-fn load<P: Peer, J: commit::Peer>(variant: &str, files: &[&str]) -> Result<Box<dyn Work>, String> {
+fn load<P: Peer, J: commit::Peer>(
+    variant: &str,
+    files: &[&str],
+) -> Result<Box<dyn Work>, BoxError> {
     match variant {
         "frames" => load_frames::<J>(files),
         _ => load_repo::<P>(variant, files),
     }
 }
 
-fn load_repo<P: Peer>(_: &str, files: &[&str]) -> Result<Box<dyn Work>, String> {
+fn load_repo<P: Peer>(_: &str, files: &[&str]) -> Result<Box<dyn Work>, BoxError> {
     let (car, owner) = read_pair::<Owner>(files)?;
     Ok(case(car.len(), move || P::verify(&car, &owner)))
 }
 
-fn load_frames<J: commit::Peer>(files: &[&str]) -> Result<Box<dyn Work>, String> {
+fn load_frames<J: commit::Peer>(files: &[&str]) -> Result<Box<dyn Work>, BoxError> {
     let (file, owner) = read_pair::<Owner>(files)?;
-    let frames = Corpus::read(files.iter().copied().take(1))?;
-    let mut judge = start::<J>(owner).map_err(|refusal| refusal.to_string())?;
-    Ok(case(file.len(), move || judge_last(&frames, &mut judge)))
+    let frames = Frames::read(files.iter().copied().take(1))?;
+    let mut peer = start::<J>(owner)?;
+    Ok(case(file.len(), move || verify_last(&frames, &mut peer)))
 }
 
-fn start<J: commit::Peer>(owner: Owner) -> Result<J, Refusal> {
+fn start<J: commit::Peer>(owner: Owner) -> Result<J, BoxError> {
     let now = owner.now.as_deref().map(humantime::parse_rfc3339).transpose()?;
     J::start(&[(owner.did, owner.signing_key)], now)
 }
 
-/// Judges all frames; those before the last only set the state.
-fn judge_last<J: commit::Peer>(frames: &Corpus, judge: &mut J) -> Result<(), Refusal> {
-    judge.forget();
-    let last = frames.units().map(|frame| judge.judge(frame)).last();
-    last.ok_or("a case has a frame")?.into_outcome()
+/// Verifies all frames; those before the last only set the state.
+fn verify_last<J: commit::Peer>(frames: &Frames, peer: &mut J) -> Result<(), BoxError> {
+    peer.reset();
+    let last = frames.iter().map(|frame| peer.verify(frame)).last();
+    last.ok_or("a case has no frame")?.into_result()
 }
 
-fn case(bytes: usize, judge: impl FnMut() -> Result<(), Refusal> + 'static) -> Box<dyn Work> {
-    Box::new(Case { bytes, judge })
+fn case(bytes: usize, verify: impl FnMut() -> Result<(), BoxError> + 'static) -> Box<dyn Work> {
+    Box::new(Case { bytes, verify })
 }
 
-struct Case<J> {
+struct Case<V> {
     bytes: usize,
-    judge: J,
+    verify: V,
 }
 
-impl<J: FnMut() -> Result<(), Refusal>> Work for Case<J> {
-    fn size(&self) -> Size {
-        Size { units: 1, bytes: self.bytes }
+impl<V: FnMut() -> Result<(), BoxError>> Work for Case<V> {
+    fn loaded(&self) -> Loaded {
+        Loaded::of([self.bytes])
     }
 
-    fn prove(&mut self) -> Result<Proof, Refusal> {
-        let verdict = (self.judge)();
-        let counts = json!({
-            "accepted": u8::from(verdict.is_ok()),
-            "refused": u8::from(verdict.is_err()),
-        });
-        let reason = verdict.err().map(|refusal| refusal.to_string());
-        Ok(Proof { reason, ..counts.into() })
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        Ok(Proof::of_case((self.verify)().err().map(|error| error.to_string())))
     }
 
-    fn pass(&mut self) -> Result<Parts, Refusal> {
-        (self.judge)()?;
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        (self.verify)()?;
         Ok(Parts::default())
     }
 }
@@ -99,12 +94,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_an_answer_and_brings_its_reason() {
+    fn a_rejection_has_a_reason() {
         let proof = case(3, || Err("a key is out of order".into())).prove().unwrap();
-        assert_eq!(proof.counts, json!({ "accepted": 0, "refused": 1 }));
+        assert_eq!((proof.counts.get("accepted"), proof.counts.get("refused")), (Some(0), Some(1)));
         assert_eq!(proof.reason.as_deref(), Some("a key is out of order"));
         let proof = case(3, || Ok(())).prove().unwrap();
-        assert_eq!(proof.counts, json!({ "accepted": 1, "refused": 0 }));
+        assert_eq!((proof.counts.get("accepted"), proof.counts.get("refused")), (Some(1), Some(0)));
         assert_eq!(proof.reason, None);
     }
 

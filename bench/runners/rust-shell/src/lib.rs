@@ -1,8 +1,8 @@
-//! How does a Rust peer become a runner? It implements the `Peer` of each task that it can do, and
-//! calls [`run`].
+//! What all Rust runners share beside the protocol: a `Peer` trait for each task with its work loop, the corpus readers,
+//! the allocator, and the tests of claimed checks.
 //!
-//! The shell speaks the protocol of `bench/runners/PROTOCOL.md`, splits the corpus, holds the clock
-//! and adds up the counts. A runner is left with one thing: how its libraries do the work of a unit.
+//! A runner implements the `Peer` of each task that it can do and calls [`run`]. It is left with one thing: how its
+//! libraries do the work of a unit.
 
 pub mod commit;
 pub mod decode;
@@ -11,39 +11,27 @@ mod heap;
 pub mod hostile;
 pub mod mst;
 pub mod nostr;
-mod protocol;
 pub mod repo;
 pub mod schnorr;
 pub mod sigs;
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-pub use protocol::run;
+use protocol::{Description, Load, Service, Session, Work};
 
-/// All Rust peers allocate alike, with what rsky's relay ships: on one core of an EPYC it makes the
-/// peers that build values on the heap a third faster than glibc's allocator, and none slower.
+pub use protocol::BoxError;
+
+/// All Rust peers use the allocator that rsky's relay ships: on one core of an EPYC it makes the peers that build values
+/// on the heap a third faster than glibc's allocator, and none slower.
 #[global_allocator]
 static ALLOCATOR: heap::Counted<mimalloc::MiMalloc> = heap::Counted(mimalloc::MiMalloc);
 
-/// Why a unit was refused. Boxed, because nobody pays for it until it happens.
-pub type Refusal = Box<dyn std::error::Error>;
-
-/// Runs a future that never waits, because all it needs is in memory, without the cost of a runtime.
-///
-/// # Errors
-///
-/// When it would wait.
-pub fn at_once<F: Future>(future: F) -> Result<F::Output, Refusal> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Ok(output),
-        Poll::Pending => Err("what is in memory is waited for".into()),
-    }
-}
-
-/// What a peer says of itself, and what it can do.
+/// A peer's description and tasks.
 pub struct Runner<'a> {
     /// The libraries that do the work, with their versions.
     pub engine: &'a str,
@@ -52,70 +40,96 @@ pub struct Runner<'a> {
     pub tasks: &'a [Task],
 }
 
-/// A task that a peer can do; made by the function `task` of the module that is named like it. A task
-/// that is there more than once has the variants of all.
+/// A task that a peer can do; made by the function `task` of the module with its name. Entries with the same name have
+/// the variants of all.
 #[derive(Clone, Copy)]
 pub struct Task {
     name: &'static str,
     variants: &'static [Variant],
-    load: Load,
+    load: LoadFn,
 }
 
-/// A way of doing a task, and the checks its measured path makes.
+/// A variant of a task, and the checks that its measured path makes.
 #[derive(Clone, Copy)]
 pub struct Variant {
     pub name: &'static str,
     pub checks: &'static [&'static str],
 }
 
-/// Makes ready to work as a variant, given by its name, on the files at some paths.
-type Load = fn(&str, &[&str]) -> Result<Box<dyn Work>, String>;
+/// Loads a variant, given by its name, with the files at some paths.
+type LoadFn = fn(&str, &[&str]) -> Result<Box<dyn Work>, BoxError>;
 
-/// A task with its corpus in memory.
-trait Work {
-    fn size(&self) -> Size;
-
-    /// Does the work once and counts what came out.
-    fn prove(&mut self) -> Result<Proof, Refusal>;
-
-    /// Does the same work once, uncounted.
-    fn pass(&mut self) -> Result<Parts, Refusal>;
+/// Answers the requests on standard input until it ends.
+///
+/// # Errors
+///
+/// When standard input or output fails.
+pub fn run(runner: &Runner<'_>) -> io::Result<()> {
+    protocol::serve(runner, io::stdin().lock(), io::stdout().lock())
 }
 
-/// What came out of the work.
-struct Proof {
-    counts: serde_json::Value,
-    /// The peer's own word for a refusal, where the task asks for it.
-    reason: Option<String>,
-    /// How often the same work, once it is warm, asks the heap for memory.
-    allocations: Option<u64>,
-}
+impl Service for Runner<'_> {
+    fn describe(&self) -> Description {
+        let mut tasks: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+        for task in self.tasks {
+            let variants = tasks.entry(task.name.to_owned()).or_default();
+            for Variant { name, checks } in task.variants {
+                let checks = checks.iter().map(|check| (*check).to_owned()).collect();
+                variants.insert((*name).to_owned(), checks);
+            }
+        }
+        Description {
+            engine: format!("{}, on mimalloc", self.engine),
+            version: self.version.to_owned(),
+            language: "rust".to_owned(),
+            tasks,
+        }
+    }
 
-impl From<serde_json::Value> for Proof {
-    fn from(counts: serde_json::Value) -> Self {
-        Proof { counts, reason: None, allocations: None }
+    fn load(&self, load: &Load, session: &mut Session<'_>) -> Result<(), BoxError> {
+        let Load { task, variant, files } = load;
+        let has_variant = |known: &&Task| known.variants.iter().any(|it| it.name == *variant);
+        let known = self.tasks.iter().filter(|known| known.name == *task).find(has_variant);
+        let known = known.ok_or_else(|| format!("unknown variant {variant:?} of task {task:?}"))?;
+        let paths = files.iter().map(|path| path.to_str().ok_or("a path is not UTF-8"));
+        let mut work = (known.load)(variant, &paths.collect::<Result<Vec<_>, _>>()?)?;
+        session(&mut *work);
+        Ok(())
     }
 }
 
-/// How long the parts of a pass took, where its task has some.
-#[derive(Default)]
-struct Parts {
-    stages_ns: Stages,
-    /// Those of each 20 units that follow one another.
-    chunks_ns: Vec<u64>,
-}
-
-impl From<Stages> for Parts {
-    fn from(stages_ns: Stages) -> Self {
-        Parts { stages_ns, chunks_ns: Vec::new() }
+/// Polls a future once, without a runtime: all that it needs is in memory.
+///
+/// # Errors
+///
+/// When it is not ready.
+pub fn poll_once<F: Future>(future: F) -> Result<F::Output, BoxError> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Ok(output),
+        Poll::Pending => Err("a future over data in memory is not ready".into()),
     }
 }
 
-/// The nanoseconds of each stage, by its name.
-type Stages = Vec<(Cow<'static, str>, u64)>;
-
-#[derive(Clone, Copy)]
-struct Size {
-    units: usize,
-    bytes: usize,
+/// Does the work of a unit. A panic of the library counts as an error of the unit, so that it never ends a run.
+#[inline]
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err("panicked".into()))
 }
+
+/// Does the work of each unit; a panic counts as an error of its unit. Without panics this costs nothing.
+pub(crate) fn catch_panics<T>(units: &[T], mut work: impl FnMut(&T)) {
+    let mut next = units.iter();
+    while !next.as_slice().is_empty() {
+        let _ = catch_unwind(AssertUnwindSafe(|| next.by_ref().for_each(&mut work)));
+    }
+}
+
+/// Logs one of the first errors to standard error.
+pub(crate) fn log_error(unit: usize, errors: u64, error: &BoxError) {
+    if errors <= LOGGED_ERRORS {
+        eprintln!("unit {unit}: {error}");
+    }
+}
+
+/// Errors that are logged; the rest are only counted.
+const LOGGED_ERRORS: u64 = 5;

@@ -3,14 +3,13 @@
 use std::fs;
 use std::hint::black_box;
 
-use serde_json::json;
+use protocol::{BoxError, Loaded, Parts, Proof, Verdict, VerdictCounts, Work};
 
-use crate::protocol::{guarded, tell};
-use crate::{Parts, Proof, Refusal, Size, Task, Variant, Work};
+use crate::{Task, Variant, catch_panic, log_error};
 
 /// A stack of libraries that can verify events.
 pub trait Peer: 'static {
-    /// An event as the libraries hold it. Its key is not a point yet.
+    /// An event as the libraries represent it. Its key is not parsed yet.
     type Event;
 
     const VARIANTS: &'static [Variant];
@@ -20,14 +19,14 @@ pub trait Peer: 'static {
     /// # Errors
     ///
     /// When the line holds none.
-    fn parse(line: &str) -> Result<Self::Event, Refusal>;
+    fn parse(line: &str) -> Result<Self::Event, BoxError>;
 
     /// Whether the event's signature is its author's over its id.
     ///
     /// # Errors
     ///
     /// When there is no such key, or it cannot be a signature.
-    fn verify(event: &Self::Event) -> Result<bool, Refusal>;
+    fn verify(event: &Self::Event) -> Result<bool, BoxError>;
 }
 
 /// The task, done by `P`.
@@ -35,56 +34,50 @@ pub const fn task<P: Peer>() -> Task {
     Task { name: "schnorr", variants: P::VARIANTS, load: load::<P> }
 }
 
-/// Events that were read, or why they were not.
+/// The parsed events.
 struct Events<P: Peer> {
-    events: Vec<Result<P::Event, Refusal>>,
-    bytes: usize,
+    loaded: Loaded,
+    events: Vec<Result<P::Event, BoxError>>,
 }
 
-fn load<P: Peer>(_: &str, files: &[&str]) -> Result<Box<dyn Work>, String> {
-    let mut loaded = Events::<P> { events: Vec::new(), bytes: 0 };
+fn load<P: Peer>(_: &str, files: &[&str]) -> Result<Box<dyn Work>, BoxError> {
+    let (mut events, mut lens) = (Vec::new(), Vec::new());
     for path in files {
         let file = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
         for line in file.split_terminator('\n') {
-            loaded.events.push(guarded(|| P::parse(line)));
-            loaded.bytes += line.len();
+            events.push(catch_panic(|| P::parse(line)));
+            lens.push(line.len());
         }
     }
-    Ok(Box::new(loaded))
+    Ok(Box::new(Events::<P> { loaded: Loaded::of(lens), events }))
 }
 
 impl<P: Peer> Work for Events<P> {
-    fn size(&self) -> Size {
-        Size { units: self.events.len(), bytes: self.bytes }
+    fn loaded(&self) -> Loaded {
+        self.loaded
     }
 
-    fn prove(&mut self) -> Result<Proof, Refusal> {
-        let (mut valid, mut invalid, mut errors) = (0, 0, 0);
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let mut counts = VerdictCounts::default();
         for (number, event) in self.events.iter().enumerate() {
-            match verdict::<P>(event) {
-                Ok(true) => valid += 1,
-                Ok(false) => invalid += 1,
-                Err(refusal) => {
-                    errors += 1;
-                    tell(number, errors, &refusal);
-                }
+            let outcome = verify::<P>(event);
+            counts.add(Verdict::from(&outcome));
+            if let Err(error) = outcome {
+                log_error(number, counts.errors, &error);
             }
         }
-        let events = self.events.len();
-        let counts =
-            json!({ "events": events, "valid": valid, "invalid": invalid, "errors": errors });
         Ok(counts.into())
     }
 
-    fn pass(&mut self) -> Result<Parts, Refusal> {
+    fn pass(&mut self) -> Result<Parts, BoxError> {
         for event in &self.events {
-            let _ = black_box(verdict::<P>(event));
+            let _ = black_box(verify::<P>(event));
         }
         Ok(Parts::default())
     }
 }
 
-fn verdict<P: Peer>(event: &Result<P::Event, Refusal>) -> Result<bool, Refusal> {
-    let event = event.as_ref().map_err(|refusal| refusal.to_string())?;
-    guarded(|| P::verify(event))
+fn verify<P: Peer>(event: &Result<P::Event, BoxError>) -> Result<bool, BoxError> {
+    let event = event.as_ref().map_err(|error| error.to_string())?;
+    catch_panic(|| P::verify(event))
 }

@@ -1,18 +1,17 @@
-//! How does shrike judge commits? By its `Verifier`, with its own store in memory and keys that are at
-//! hand, so that nothing is fetched and nothing waits.
+//! Verifies commits by shrike's `Verifier`, with its own store in memory and keys that are at hand, so that nothing
+//! is fetched and nothing waits.
 //!
-//! An account's first commit is not undone: the verifier does so only where it knows what should come
-//! out. [`ByDefault`] has the options that the verifier starts with; [`Strict`] refuses as well what
-//! those let pass, operations that do not lead back to `prevData` and commits without one. Both cost
-//! the same.
+//! An account's first commit is not undone: the verifier does so only where it knows what should come out.
+//! [`ByDefault`] has the options that the verifier starts with; [`Strict`] refuses as well what those let pass,
+//! operations that do not lead back to `prevData` and commits without one. Both cost the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use runner_shell::commit::{Peer, Verdict};
-use runner_shell::{Refusal, Variant, at_once};
+use runner_shell::commit::{Outcome, Peer};
+use runner_shell::{BoxError, Variant, poll_once};
 use shrike::crypto::parse_did_key;
 use shrike::identity::{Identity, IdentityError};
 use shrike::sync::raw::parse_raw_sync_frame;
@@ -35,7 +34,7 @@ impl<const STRICT: bool> Peer for Judge<STRICT> {
     const VARIANTS: &'static [Variant] =
         &[Variant { name: "full", checks: if STRICT { CHECKS } else { BY_DEFAULT } }];
 
-    fn start(keys: &[(String, String)], now: Option<SystemTime>) -> Result<Self, Refusal> {
+    fn start(keys: &[(String, String)], now: Option<SystemTime>) -> Result<Self, BoxError> {
         let keys = Arc::new(Keys::parse(keys)?);
         let verifier = verifier::<STRICT>(&keys, now);
         Ok(Judge { keys, now, verifier })
@@ -51,18 +50,18 @@ impl<const STRICT: bool> Peer for Judge<STRICT> {
         }
     }
 
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         self.verifier = verifier::<STRICT>(&self.keys, self.now);
     }
 
-    fn judge(&mut self, frame: &[u8]) -> Verdict {
+    fn verify(&mut self, frame: &[u8]) -> Outcome {
         match parse_raw_sync_frame(frame) {
             Ok(RawSyncEvent::Commit(commit)) => {
-                Verdict::of_commit(commit.ops.len(), self.judge_commit(&commit))
+                Outcome::of_commit(commit.ops.len(), self.verify_commit(&commit))
             }
-            Ok(RawSyncEvent::Sync(sync)) => Verdict::Other(self.judge_sync(&sync)),
-            Ok(_) | Err(RawSyncError::UnknownType(_)) => Verdict::Other(Ok(())),
-            Err(error) => Verdict::Refused(error.into()),
+            Ok(RawSyncEvent::Sync(sync)) => Outcome::Other(self.verify_sync(&sync)),
+            Ok(_) | Err(RawSyncError::UnknownType(_)) => Outcome::Other(Ok(())),
+            Err(error) => Outcome::Rejected(error.into()),
         }
     }
 }
@@ -101,8 +100,8 @@ fn verifier<const STRICT: bool>(keys: &Arc<Keys>, now: Option<SystemTime>) -> Ve
 }
 
 impl<const STRICT: bool> Judge<STRICT> {
-    fn judge_commit(&self, commit: &RawCommit) -> Result<(), Refusal> {
-        match at_once(self.verifier.verify_commit(commit))?? {
+    fn verify_commit(&self, commit: &RawCommit) -> Result<(), BoxError> {
+        match poll_once(self.verifier.verify_commit(commit))?? {
             Some(ops) => {
                 std::hint::black_box(ops);
                 Ok(())
@@ -113,10 +112,10 @@ impl<const STRICT: bool> Judge<STRICT> {
 
     /// Where the verifier would fetch the repository, the commit that announces it is verified as the
     /// verifier does without fetching, and believed.
-    fn judge_sync(&self, sync: &RawSync) -> Result<(), Refusal> {
+    fn verify_sync(&self, sync: &RawSync) -> Result<(), BoxError> {
         let dropped = || self.verifier.stats().rev_replays_dropped;
         let dropped_before = dropped();
-        match at_once(self.verifier.verify_sync(sync))? {
+        match poll_once(self.verifier.verify_sync(sync))? {
             Ok(_) if dropped() > dropped_before => Err(DROPPED.into()),
             Ok(_) => Ok(()),
             Err(VerifierError::ResyncFailed { .. }) => self.believe(sync),
@@ -124,7 +123,7 @@ impl<const STRICT: bool> Judge<STRICT> {
         }
     }
 
-    fn believe(&self, sync: &RawSync) -> Result<(), Refusal> {
+    fn believe(&self, sync: &RawSync) -> Result<(), BoxError> {
         let commit = decode_sync_commit(&sync.did, &sync.rev, &sync.blocks)?;
         if commit.did != sync.did || commit.rev.to_string() != sync.rev {
             return Err("the commit is another".into());
@@ -132,7 +131,7 @@ impl<const STRICT: bool> Judge<STRICT> {
         let identity = self.keys.0.get(&sync.did).ok_or("an account whose key is not known")?;
         commit.verify(identity.signing_key().ok_or("an account without a key")?)?;
         let state = ChainState { rev: sync.rev.clone(), data: commit.data };
-        Ok(at_once(self.verifier.state_store().save_chain(&sync.did, state))??)
+        Ok(poll_once(self.verifier.state_store().save_chain(&sync.did, state))??)
     }
 }
 
@@ -142,7 +141,7 @@ const DROPPED: &str = "dropped as a repetition";
 struct Keys(HashMap<Did, Arc<Identity>>);
 
 impl Keys {
-    fn parse(keys: &[(String, String)]) -> Result<Self, Refusal> {
+    fn parse(keys: &[(String, String)]) -> Result<Self, BoxError> {
         let resolved = keys.iter().map(|(did, key)| {
             let did = Did::try_from(did.as_str())?;
             let keys = HashMap::from([("#atproto".to_owned(), parse_did_key(key)?)]);
@@ -150,7 +149,7 @@ impl Keys {
                 Identity { did: did.clone(), handle: None, keys, services: HashMap::new() };
             Ok((did, Arc::new(identity)))
         });
-        resolved.collect::<Result<_, Refusal>>().map(Keys)
+        resolved.collect::<Result<_, BoxError>>().map(Keys)
     }
 }
 

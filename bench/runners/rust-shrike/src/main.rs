@@ -1,5 +1,5 @@
-//! How fast is shrike? Frames by its strict DRISL decoder into a bump arena, which its own notes
-//! call the way for a firehose, and blocks by its CAR reader for bytes in memory, which copies none.
+//! shrike: frames by its strict DRISL decoder into a bump arena, which its own notes call the way for a firehose,
+//! and blocks by its CAR reader for bytes in memory, which copies none.
 
 mod commit;
 mod mst;
@@ -7,8 +7,8 @@ mod repo;
 mod sigs;
 
 use bumpalo::Bump;
-use runner_shell::decode::{self, Counts, Sink};
-use runner_shell::{Refusal, Runner, Variant, hostile};
+use runner_shell::decode::{self, DecodeCounts, Sink};
+use runner_shell::{BoxError, Runner, Variant, hostile};
 use shrike::car::{BlockRef, SliceReader};
 use shrike::cbor::{BumpValue, Cid, Codec, Decoder};
 
@@ -51,7 +51,7 @@ impl decode::Peer for Shrike {
         }
     }
 
-    fn decode<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), Refusal> {
+    fn decode<S: Sink>(&mut self, frame: &[u8], sink: &mut S) -> Result<(), BoxError> {
         if self.reuse {
             self.arena.reset();
             decode_frame(frame, &self.arena, self.verify, sink)
@@ -81,7 +81,7 @@ fn decode_frame<'a>(
     arena: &'a Bump,
     verify: bool,
     sink: &mut impl Sink,
-) -> Result<(), Refusal> {
+) -> Result<(), BoxError> {
     let mut decoder = Decoder::new(frame);
     let header = decoder.decode_bump(arena)?;
     sink.message(&header);
@@ -99,7 +99,7 @@ fn decode_blocks<'a>(
     arena: &'a Bump,
     verify: bool,
     sink: &mut impl Sink,
-) -> Result<(), Refusal> {
+) -> Result<(), BoxError> {
     let Some(BumpValue::Bytes(car)) = get(payload, "blocks") else {
         return Err("a commit or sync has blocks".into());
     };
@@ -109,7 +109,7 @@ fn decode_blocks<'a>(
             check_digest(&block)?;
         }
         match block.cid.codec() {
-            Codec::Drisl => sink.block(&last_item(Decoder::new(block.data), arena)?, tally),
+            Codec::Drisl => sink.block(&last_item(Decoder::new(block.data), arena)?, count),
             Codec::Raw => sink.raw_block(block.data),
         }
     }
@@ -117,7 +117,7 @@ fn decode_blocks<'a>(
 }
 
 /// What `shrike::car::verify` does, for a block that is already at hand.
-fn check_digest(block: &BlockRef<'_>) -> Result<(), Refusal> {
+fn check_digest(block: &BlockRef<'_>) -> Result<(), BoxError> {
     if Cid::compute(block.cid.codec(), block.data) == block.cid {
         Ok(())
     } else {
@@ -127,7 +127,7 @@ fn check_digest(block: &BlockRef<'_>) -> Result<(), Refusal> {
 
 /// What `shrike::cbor::decode` does, but into an arena.
 #[inline(always)]
-fn last_item<'a>(mut decoder: Decoder<'a>, arena: &'a Bump) -> Result<BumpValue<'a, 'a>, Refusal> {
+fn last_item<'a>(mut decoder: Decoder<'a>, arena: &'a Bump) -> Result<BumpValue<'a, 'a>, BoxError> {
     let value = decoder.decode_bump(arena)?;
     if decoder.is_empty() { Ok(value) } else { Err("nothing follows the item".into()) }
 }
@@ -137,7 +137,7 @@ fn get<'v, 'a>(map: &'v BumpValue<'a, 'a>, key: &str) -> Option<&'v BumpValue<'a
     entries.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
-fn tally(value: &BumpValue<'_, '_>, counts: &mut Counts) {
+fn count(value: &BumpValue<'_, '_>, counts: &mut DecodeCounts) {
     match *value {
         BumpValue::Unsigned(_) | BumpValue::Signed(_) => counts.integers += 1,
         BumpValue::Float(_) => counts.floats += 1,
@@ -148,13 +148,13 @@ fn tally(value: &BumpValue<'_, '_>, counts: &mut Counts) {
         BumpValue::Cid(_) => counts.links += 1,
         BumpValue::Array(items) => {
             counts.array(items.len());
-            items.iter().for_each(|item| tally(item, counts));
+            items.iter().for_each(|item| count(item, counts));
         }
         BumpValue::Map(entries) => {
             counts.map(entries.len());
             for (key, value) in entries {
                 counts.text(key);
-                tally(value, counts);
+                count(value, counts);
             }
         }
     }
@@ -164,6 +164,6 @@ fn tally(value: &BumpValue<'_, '_>, counts: &mut Counts) {
 mod tests {
     #[test]
     fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::decode::experiments::hold_to_claims::<super::Shrike>();
+        runner_shell::decode::claims::assert_claims::<super::Shrike>();
     }
 }

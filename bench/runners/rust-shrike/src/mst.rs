@@ -1,11 +1,11 @@
-//! How fast are shrike's trees? `DetachedTree`, which hands its new blocks back: `Tree` is the same
-//! around a store, into which it copies them.
+//! shrike's trees: `DetachedTree`, which returns its new blocks; `Tree` is the same around a store, into which it
+//! copies them.
 //!
-//! It has no call for many records at once. A tree owns the text of its keys and takes it as a
-//! `String`, so a copy of each is made in the measured time.
+//! It has no call for many records at once. A tree owns the text of its keys and takes it as a `String`, so a copy
+//! of each is made in the measured time.
 
 use runner_shell::mst::{Peer, VARIANTS};
-use runner_shell::{Refusal, Variant};
+use runner_shell::{BoxError, Variant};
 use shrike::cbor::Cid;
 use shrike::mst::{DetachedTree, NoBlocks};
 
@@ -21,7 +21,7 @@ impl Peer for Shrike {
         Shrike
     }
 
-    fn cid(bytes: &[u8; 36]) -> Result<Cid, Refusal> {
+    fn cid(bytes: &[u8; 36]) -> Result<Cid, BoxError> {
         Ok(Cid::from_bytes(bytes)?)
     }
 
@@ -29,20 +29,20 @@ impl Peer for Shrike {
         cid.hash()
     }
 
-    fn insert(&self, records: &[(String, Cid)]) -> Result<DetachedTree, Refusal> {
+    fn insert(&self, records: &[(String, Cid)]) -> Result<DetachedTree, BoxError> {
         insert(records)
     }
 
-    fn root(&self, tree: &mut DetachedTree) -> Result<Cid, Refusal> {
+    fn root(&self, tree: &mut DetachedTree) -> Result<Cid, BoxError> {
         Ok(tree.flush()?.root)
     }
 
-    fn get(&self, tree: &mut DetachedTree, key: &str) -> Result<Option<Cid>, Refusal> {
+    fn get(&self, tree: &mut DetachedTree, key: &str) -> Result<Option<Cid>, BoxError> {
         Ok(tree.get(&NoBlocks, key)?)
     }
 }
 
-pub(crate) fn insert(records: &[(String, Cid)]) -> Result<DetachedTree, Refusal> {
+pub(crate) fn insert(records: &[(String, Cid)]) -> Result<DetachedTree, BoxError> {
     let mut tree = DetachedTree::new();
     for (key, cid) in records {
         tree.insert(&NoBlocks, key.clone(), *cid)?;

@@ -1,16 +1,15 @@
-//! How does shrike verify a repository? As `Repo::load_car` does, over the same public parts: the CAR
-//! is split and each block hashed, the commit decoded and its signature verified, and the tree walked
-//! with every record looked up.
+//! Verifies a repository as `Repo::load_car` does, over the same public parts: the CAR is split and each block
+//! hashed, the commit decoded and its signature verified, and the tree walked with every record looked up.
 //!
-//! `load_car`, the call of its documentation, does all but the signature in one piece and copies each
-//! block that it needs into a store; on one core of an EPYC that makes it half as long again. So the row
-//! `total` goes without, and `total/load-car` shows the call.
+//! `load_car`, the call of its documentation, does all but the signature in one piece and copies each block that it
+//! needs into a store; on one core of an EPYC that makes it half as long again. So the row `total` goes without,
+//! and `total/load-car` shows the call.
 
 use std::collections::HashMap;
 use std::fmt::Display;
 
 use runner_shell::repo::{Owner, Peer, Sink, Stage};
-use runner_shell::{Refusal, Variant, hostile};
+use runner_shell::{BoxError, Variant, hostile};
 use shrike::car::SliceReader;
 use shrike::cbor::Cid;
 use shrike::crypto::{VerifyingKey, parse_did_key};
@@ -20,11 +19,11 @@ use shrike::repo::{Commit, Repo};
 pub(crate) struct Shrike {
     did: String,
     key: Box<dyn VerifyingKey>,
-    way: Way,
+    method: Method,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Method {
     Parts,
     Rebuild,
     LoadCar,
@@ -37,18 +36,18 @@ impl Peer for Shrike {
         Variant { name: "total/load-car", checks: CHECKS },
     ];
 
-    fn start(variant: &str, owner: &Owner) -> Result<Self, Refusal> {
+    fn start(variant: &str, owner: &Owner) -> Result<Self, BoxError> {
         let key = parse_did_key(&owner.signing_key)?;
-        let way = match variant {
-            "total/rebuild" => Way::Rebuild,
-            "total/load-car" => Way::LoadCar,
-            _ => Way::Parts,
+        let method = match variant {
+            "total/rebuild" => Method::Rebuild,
+            "total/load-car" => Method::LoadCar,
+            _ => Method::Parts,
         };
-        Ok(Shrike { did: owner.did.clone(), key, way })
+        Ok(Shrike { did: owner.did.clone(), key, method })
     }
 
-    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), Refusal> {
-        if self.way == Way::LoadCar {
+    fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), BoxError> {
+        if self.method == Method::LoadCar {
             return self.load(car, sink);
         }
         let (root, blocks) = parse(car, sink)?;
@@ -63,7 +62,7 @@ impl Peer for Shrike {
         let mut records = Vec::new();
         DetachedTree::load(commit.data).walk(&blocks, |key, cid| {
             sink.record(blocks.get(&cid).ok_or_else(|| absent(cid))?);
-            if self.way == Way::Rebuild {
+            if self.method == Method::Rebuild {
                 records.push((key.to_owned(), cid));
             }
             Ok(())
@@ -71,7 +70,7 @@ impl Peer for Shrike {
         sink.root(&commit.data);
         sink.ended(Stage::Walk);
 
-        if self.way == Way::Rebuild {
+        if self.method == Method::Rebuild {
             rebuild(&records, &commit, sink)?;
         }
         Ok(())
@@ -79,8 +78,8 @@ impl Peer for Shrike {
 }
 
 impl Shrike {
-    /// By the documented call, which cannot be told apart inside: the stage `parse` holds the walk.
-    fn load(&self, car: &[u8], sink: &mut impl Sink) -> Result<(), Refusal> {
+    /// By the documented call, which is one piece: the stage `parse` holds the walk.
+    fn load(&self, car: &[u8], sink: &mut impl Sink) -> Result<(), BoxError> {
         let repo = Repo::load_car(car)?;
         sink.ended(Stage::Parse);
         let commit = repo.head().ok_or("a repository has a commit")?;
@@ -120,7 +119,7 @@ const CHECKS: &[&str] = &[
 
 type Blocks<'a> = HashMap<Cid, &'a [u8], foldhash::fast::RandomState>;
 
-fn parse<'a>(car: &'a [u8], sink: &mut impl Sink) -> Result<(Cid, Blocks<'a>), Refusal> {
+fn parse<'a>(car: &'a [u8], sink: &mut impl Sink) -> Result<(Cid, Blocks<'a>), BoxError> {
     let reader = SliceReader::new(car)?;
     let [root] = *reader.roots() else { return Err("a repository has one root".into()) };
     let (mut blocks, mut count) = (Blocks::default(), 0);
@@ -136,7 +135,7 @@ fn parse<'a>(car: &'a [u8], sink: &mut impl Sink) -> Result<(Cid, Blocks<'a>), R
     Ok((root, blocks))
 }
 
-fn authenticate(commit: &Commit, did: &str, key: &dyn VerifyingKey) -> Result<(), Refusal> {
+fn authenticate(commit: &Commit, did: &str, key: &dyn VerifyingKey) -> Result<(), BoxError> {
     if commit.did.as_str() != did {
         return Err(format!("the commit is that of {}", commit.did.as_str()).into());
     }
@@ -152,7 +151,7 @@ fn rebuild(
     records: &[(String, Cid)],
     commit: &Commit,
     sink: &mut impl Sink,
-) -> Result<(), Refusal> {
+) -> Result<(), BoxError> {
     let root = crate::mst::insert(records)?.flush()?.root;
     if root != commit.data {
         return Err("the tree that was built anew has another root".into());
@@ -162,7 +161,7 @@ fn rebuild(
     Ok(())
 }
 
-/// What the documentation of `Repo::load_car` tells to do.
+/// The calls that the documentation of `Repo::load_car` shows.
 pub(crate) struct Import;
 
 impl hostile::Peer for Import {
@@ -171,7 +170,7 @@ impl hostile::Peer for Import {
         Variant { name: "frames", checks: crate::commit::BY_DEFAULT },
     ];
 
-    fn verify(car: &[u8], owner: &Owner) -> Result<(), Refusal> {
+    fn verify(car: &[u8], owner: &Owner) -> Result<(), BoxError> {
         let repo = Repo::load_car(car)?;
         let commit = repo.head().ok_or("a repository has a commit")?;
         authenticate(commit, &owner.did, &*parse_did_key(&owner.signing_key)?)

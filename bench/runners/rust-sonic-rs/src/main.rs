@@ -1,12 +1,12 @@
-//! How fast is sonic-rs, which reads JSON by SIMD, with a struct derived by serde?
+//! sonic-rs, which reads JSON by SIMD, with a struct derived by serde.
 //!
-//! Texts without escapes are borrowed, which spares most allocations of a struct of `String`s. It is
-//! built for any CPU of the architecture, as all peers here are, and not with the flag
-//! `target-cpu=native` that its documentation asks for.
+//! Texts without escapes are borrowed, which spares most allocations of a struct of `String`s. It is built for any
+//! CPU of the architecture, as all peers here are, and not with the flag `target-cpu=native` that its documentation
+//! asks for.
 
 use runner_shell::nostr::line::{self, Event};
-use runner_shell::nostr::{self, Codec, Fields, Tally};
-use runner_shell::{Refusal, Runner};
+use runner_shell::nostr::{self, Codec, EventCounts, Fields};
+use runner_shell::{BoxError, Runner};
 use sonic_rs::JsonValueTrait;
 
 fn main() -> std::io::Result<()> {
@@ -29,57 +29,57 @@ impl Codec for Json {
     type Event = Event<'static>;
     type Decoded<'a> = Event<'a>;
 
-    fn parse(line: &str) -> Result<Event<'static>, Refusal> {
+    fn parse(line: &str) -> Result<Event<'static>, BoxError> {
         Ok(sonic_rs::from_str::<Event<'_>>(line)?.into_owned())
     }
 
-    fn encode(event: &Event<'static>, out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn encode(event: &Event<'static>, out: &mut Vec<u8>) -> Result<(), BoxError> {
         Ok(sonic_rs::to_writer(out, event)?)
     }
 
-    fn decode(bytes: &[u8]) -> Result<Event<'_>, Refusal> {
+    fn decode(bytes: &[u8]) -> Result<Event<'_>, BoxError> {
         Ok(sonic_rs::from_slice(bytes)?)
     }
 
-    fn tell(event: &Event<'_>, tally: &mut Tally) {
-        event.tell(tally);
+    fn count(event: &Event<'_>, counts: &mut EventCounts) {
+        event.count(counts);
     }
 
-    fn encode_batch(events: &[Event<'static>], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    fn encode_batch(events: &[Event<'static>], out: &mut Vec<u8>) -> Result<(), BoxError> {
         Ok(sonic_rs::to_writer(out, events)?)
     }
 
-    fn decode_batch(bytes: &[u8]) -> Result<Vec<Event<'_>>, Refusal> {
+    fn decode_batch(bytes: &[u8]) -> Result<Vec<Event<'_>>, BoxError> {
         Ok(sonic_rs::from_slice(bytes)?)
     }
 }
 
 /// By `get`, which reads no further than the field.
 impl Fields for Json {
-    fn kind(bytes: &[u8]) -> Result<u16, Refusal> {
+    fn kind(bytes: &[u8]) -> Result<u16, BoxError> {
         let kind = sonic_rs::get(bytes, ["kind"])?.as_u64().ok_or("the kind is no number")?;
         Ok(kind.try_into()?)
     }
 
-    fn pubkey(bytes: &[u8]) -> Result<[u8; 32], Refusal> {
+    fn pubkey(bytes: &[u8]) -> Result<[u8; 32], BoxError> {
         let pubkey = sonic_rs::get(bytes, ["pubkey"])?;
         line::bytes(pubkey.as_str().ok_or("the pubkey is no text")?)
     }
 
-    fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), Refusal> {
+    fn both(bytes: &[u8]) -> Result<(u16, [u8; 32]), BoxError> {
         Ok((Json::kind(bytes)?, Json::pubkey(bytes)?))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use runner_shell::nostr::experiments;
+    use runner_shell::nostr::claims;
 
     use super::*;
 
     #[test]
     fn the_claims_hold() {
-        experiments::hold_to_claims::<Json>();
-        experiments::hold_fields::<Json>();
+        claims::assert_claims::<Json>();
+        claims::assert_fields::<Json>();
     }
 }

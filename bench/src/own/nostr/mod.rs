@@ -1,112 +1,272 @@
-//! How do we encode and decode Nostr events when measured? Each format by the calls that any caller has,
-//! over one arena that is reset between events.
+//! Encodes and decodes Nostr events as any caller does, in every format, with one arena that is reset between events; and
+//! the reference counts of those tasks.
 
-mod batches;
-mod clock;
-mod decode;
-mod encode;
-mod encoded;
-mod fields;
-mod groups;
-mod in_order;
+mod read;
 mod validate;
+mod write;
+
+use std::time::Instant;
 
 use bumpalo::Bump;
-use wireproof::nostr::Event;
+use protocol::{
+    BoxError, Counts, EventCounts, EventField, FieldSums, FieldValue, Loaded, VerdictCounts, Work,
+    checks,
+};
 use wireproof::nostr::formats::Format;
+use wireproof::nostr::{EncodeError, Event, Limits, verify_many};
 
-use super::{Variant, Work};
+use super::Variants;
 use crate::Task;
-use crate::corpora::nostr::{self, Asked, Group};
-use crate::protocol::Loaded;
+use crate::error::CorpusFault;
 
-/// The variants by name, each with the checks that its measured path makes.
-pub(super) fn variants(task: Task) -> Vec<Variant> {
-    let plain = |format: &Format| vec![format.name().to_owned()];
+pub(super) fn variants(task: Task) -> Variants {
+    let decode = checks::names(&checks::EVENT);
+    let checks = match task {
+        Task::NostrSerialize => Vec::new(),
+        Task::NostrFields => vec!["kind-range"],
+        Task::NostrValidated => [decode, checks::names(&checks::VALIDATED)].concat(),
+        _ => decode,
+    };
     let names = |format: &Format| match task {
-        Task::NostrFields => Asked::ALL.map(|it| format!("{}/{}", format.name(), it.name())).into(),
+        Task::NostrFields => EventField::ALL.map(|field| field_variant(*format, field)).into(),
         Task::NostrValidated => vec![format.name().to_owned(), format!("{}/batch", format.name())],
         Task::NostrSize => Vec::new(),
-        _ => plain(format),
+        _ => vec![format.name().to_owned()],
     };
-    let checks = match task {
-        Task::NostrSerialize => NO_CHECKS,
-        Task::NostrFields => FIELD_CHECKS,
-        Task::NostrValidated => VALIDATE_CHECKS,
-        _ => DECODE_CHECKS,
-    };
-    Format::ALL.iter().flat_map(names).map(|name| (name, checks)).collect()
+    Format::ALL.iter().flat_map(names).map(|name| (name, checks.clone())).collect()
 }
 
-/// Makes ready for `variant`; `None` if there is no such one.
+fn field_variant(format: Format, field: EventField) -> String {
+    format!("{}/{}", format.name(), field.name())
+}
+
+/// Loads `variant`; `None` if it is unknown.
 pub(super) fn open<'f>(
     task: Task,
     variant: &str,
     files: &'f [Vec<u8>],
     arena: &'f Bump,
-) -> Result<Option<Box<dyn Work + 'f>>, String> {
-    let (name, way) = variant.split_once('/').unwrap_or((variant, ""));
+) -> Result<Option<Box<dyn Work + 'f>>, BoxError> {
+    let (name, suffix) = variant.split_once('/').unwrap_or((variant, ""));
     let Some(format) = Format::from_name(name) else { return Ok(None) };
     let corpus = Corpus::read(files, arena)?;
-    Ok(match (task, way) {
-        (Task::NostrSerialize, "") => Some(Box::new(encode::Encode::new(format, &corpus, arena))),
-        (Task::NostrDeserialize, "") => Some(Box::new(decode::Decode::new(format, &corpus)?)),
-        (Task::NostrValidated, "") => Some(Box::new(validate::Alone::new(format, &corpus)?)),
-        (Task::NostrValidated, "batch") => Some(Box::new(validate::Many::new(format, &corpus)?)),
+    Ok(match (task, suffix) {
+        (Task::NostrSerialize, "") => Some(Box::new(write::Encode::new(format, &corpus, arena))),
+        (Task::NostrDeserialize, "") => Some(Box::new(read::Decode::new(format, &corpus)?)),
+        (Task::NostrValidated, "") => Some(Box::new(validate::Single::new(format, &corpus)?)),
+        (Task::NostrValidated, "batch") => Some(Box::new(validate::Batched::new(format, &corpus)?)),
         (Task::NostrByKind | Task::NostrByCategory, "") => {
-            Some(Box::new(groups::Groups::new(format, &corpus)?))
+            Some(Box::new(read::Decode::grouped(format, &corpus)?))
         }
-        (Task::NostrBatch, "") => Some(Box::new(batches::Batches::new(format, &corpus)?)),
-        (Task::NostrFields, way) => {
-            match Asked::ALL.into_iter().find(|asked| asked.name() == way) {
-                Some(asked) => Some(Box::new(fields::Fields::new(format, asked, &corpus)?)),
-                None => None,
-            }
-        }
+        (Task::NostrBatch, "") => Some(Box::new(read::Batches::new(format, &corpus)?)),
+        (Task::NostrFields, suffix) => match EventField::from_name(suffix) {
+            Some(field) => Some(Box::new(read::Fields::new(format, field, &corpus)?)),
+            None => None,
+        },
         _ => None,
     })
 }
 
-/// The events of a corpus, in the type that we decode to.
+/// The lines of events with one group name.
+#[derive(Clone, Debug)]
+pub(crate) struct Group<'f> {
+    /// Empty before the first line that names a group.
+    pub(crate) name: &'f str,
+    pub(crate) lines: Vec<&'f str>,
+}
+
+/// The groups of a file. A line ends at a line feed only; one that begins with `#` names the group of the lines after
+/// it. `None` if the file is not UTF-8.
+pub(crate) fn groups(file: &[u8]) -> Option<Vec<Group<'_>>> {
+    let mut groups = vec![Group { name: "", lines: Vec::new() }];
+    for line in str::from_utf8(file).ok()?.split_terminator('\n') {
+        match line.strip_prefix('#') {
+            Some(name) => groups.push(Group { name, lines: Vec::new() }),
+            None => groups.last_mut().expect("there is a group from the start").lines.push(line),
+        }
+    }
+    groups.retain(|group| !group.lines.is_empty());
+    Some(groups)
+}
+
+/// The events of all groups.
+pub(crate) fn events<'f>(
+    groups: &[Group<'f>],
+    arena: &'f Bump,
+) -> Result<Vec<Event<'f>>, CorpusFault> {
+    let lines = groups.iter().flat_map(|group| &group.lines);
+    let event = |(at, line): (usize, &&'f str)| {
+        let event = Format::Json.decode(line.as_bytes(), arena, &Limits::default());
+        event.map_err(|fault| CorpusFault::Event { at, fault })
+    };
+    lines.enumerate().map(event).collect()
+}
+
+/// The reference counts of `task` for all variants without counts of their own.
+pub(crate) fn counts(task: Task, events: &[Event<'_>]) -> Counts {
+    let len = events.len() as u64;
+    match task {
+        Task::NostrSerialize => Counts::from_iter([("events", len), ("errors", 0)]),
+        Task::NostrFields => Counts::from_iter([("events", len)]),
+        Task::NostrValidated => {
+            let valid = verify_many(events).iter().filter(|outcome| outcome.is_ok()).count() as u64;
+            VerdictCounts { events: len, valid, invalid: len - valid, errors: 0 }.into()
+        }
+        _ => {
+            let mut counts = EventCounts::default();
+            events.iter().for_each(|event| add(&mut counts, event));
+            counts.into()
+        }
+    }
+}
+
+/// The reference counts of `task` by variant, where variants differ.
+pub(crate) fn counts_by_variant(task: Task, events: &[Event<'_>]) -> Vec<(String, Counts)> {
+    match task {
+        Task::NostrSerialize => Format::ALL.iter().map(|format| encoded(*format, events)).collect(),
+        Task::NostrFields => {
+            let fields = |format: &'static Format| EventField::ALL.map(|field| (*format, field));
+            let each = Format::ALL.iter().flat_map(fields);
+            each.map(|(format, field)| (field_variant(format, field), sums(field, events)))
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn encoded(format: Format, events: &[Event<'_>]) -> (String, Counts) {
+    let (mut out, mut bytes, mut errors) = (Vec::new(), 0, 0);
+    for event in events {
+        out.clear();
+        errors += u64::from(format.encode(event, &mut out).is_err());
+        bytes += out.len() as u64;
+    }
+    let counts = [("events", events.len() as u64), ("errors", errors), ("bytes", bytes)];
+    (format.name().to_owned(), Counts::from_iter(counts))
+}
+
+fn sums(field: EventField, events: &[Event<'_>]) -> Counts {
+    let mut sums = FieldSums::new(field);
+    for Event { kind, pubkey, .. } in events {
+        sums.add(Some(match field {
+            EventField::Filter => FieldValue::filtered(*kind, *pubkey),
+            _ => FieldValue::Both(*kind, *pubkey),
+        }));
+    }
+    sums.into()
+}
+
+/// Counts a decoded event.
+fn add(counts: &mut EventCounts, event: &Event<'_>) {
+    counts.event(event.kind, event.created_at, event.content);
+    for tag in event.tags {
+        counts.tag();
+        tag.iter().for_each(|value| counts.value(value.text_len()));
+    }
+}
+
+/// The events of a corpus in the type that we decode to.
 struct Corpus<'f> {
     groups: Vec<Group<'f>>,
     events: Vec<Event<'f>>,
 }
 
 impl<'f> Corpus<'f> {
-    fn read(files: &'f [Vec<u8>], arena: &'f Bump) -> Result<Self, String> {
-        let [file] = files else { return Err("not one file of events".to_owned()) };
-        let groups = nostr::groups(file).ok_or("not lines of UTF-8")?;
-        let events = nostr::events(&groups, arena).map_err(|fault| fault.to_string())?;
+    fn read(files: &'f [Vec<u8>], arena: &'f Bump) -> Result<Self, BoxError> {
+        let [file] = files else { return Err("not one file of events".into()) };
+        let groups = groups(file).ok_or("not lines of UTF-8")?;
+        let events = events(&groups, arena)?;
         Ok(Self { groups, events })
     }
 
     fn loaded(&self) -> Loaded {
-        let lines = self.groups.iter().flat_map(|group| &group.lines);
-        let bytes = lines.map(|line| line.len() as u64).sum();
-        Loaded { units: self.events.len() as u64, bytes }
+        Loaded::of(self.groups.iter().flat_map(|group| &group.lines).map(|line| line.len()))
     }
 }
 
-const NO_CHECKS: &[&str] = &[];
-const FIELD_CHECKS: &[&str] = &["kind-range"];
-const DECODE_CHECKS: &[&str] = &[
-    "utf8",
-    "trailing-bytes",
-    "hex-lower",
-    "kind-range",
-    "duplicate-fields",
-    "minimal-heads",
-    "limits",
-];
-const VALIDATE_CHECKS: &[&str] = &[
-    "utf8",
-    "trailing-bytes",
-    "hex-lower",
-    "kind-range",
-    "duplicate-fields",
-    "minimal-heads",
-    "limits",
-    "id",
-    "signature",
-];
+/// Events or batches in a format, one after the other in one buffer.
+#[derive(Default)]
+struct Encoded {
+    bytes: Vec<u8>,
+    /// The end of each item in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl Encoded {
+    /// Each event by itself.
+    fn events(format: Format, events: &[Event<'_>]) -> Result<Self, BoxError> {
+        let mut encoded = Self::default();
+        for event in events {
+            encoded.push(|out| format.encode(event, out))?;
+        }
+        Ok(encoded)
+    }
+
+    /// Batches of `len` events; the last may be shorter.
+    fn batches(format: Format, events: &[Event<'_>], len: usize) -> Result<Self, BoxError> {
+        let mut encoded = Self::default();
+        for batch in events.chunks(len) {
+            encoded.push(|out| format.encode_batch(batch, out))?;
+        }
+        Ok(encoded)
+    }
+
+    fn push(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+    ) -> Result<(), BoxError> {
+        let at = self.ends.len();
+        write(&mut self.bytes).map_err(|error| format!("item {at}: {error}"))?;
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// All items in order.
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.range(0, self.len())
+    }
+
+    /// The items from `start` up to `end`.
+    fn range(&self, start: usize, end: usize) -> impl Iterator<Item = &[u8]> {
+        let mut from = start.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.ends[start..end]
+            .iter()
+            .map(move |to| &self.bytes[std::mem::replace(&mut from, *to)..*to])
+    }
+}
+
+/// Times consecutive chunks of a pass.
+struct ChunkClock {
+    since: Instant,
+    chunks_ns: Vec<u64>,
+}
+
+impl ChunkClock {
+    fn start() -> Self {
+        Self { since: Instant::now(), chunks_ns: Vec::new() }
+    }
+
+    /// Ends a chunk.
+    #[inline]
+    fn lap(&mut self) {
+        let now = Instant::now();
+        self.chunks_ns.push((now - self.since).as_nanos() as u64);
+        self.since = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_begins_with_a_hash_names_the_group_of_the_lines_after_it() {
+        let groups = groups(b"a\n#kind-1\nb\nc\n#empty\n#kind-7\nd\n").unwrap();
+        let found: Vec<_> = groups.iter().map(|it| (it.name, it.lines.as_slice())).collect();
+        assert_eq!(found, [("", &["a"][..]), ("kind-1", &["b", "c"]), ("kind-7", &["d"])]);
+    }
+}

@@ -1,162 +1,110 @@
-//! Bytes into events whose id and signature hold, one after the other or many together.
+//! Decodes events and verifies their ids and signatures, one event at a time or in batches.
 
 use std::hint::black_box;
 
-use bumpalo::Bump;
+use protocol::{BoxError, CHUNK_UNITS, Loaded, Parts, Proof, Verdict, VerdictCounts, Work};
 use wireproof::nostr::formats::Format;
-use wireproof::nostr::{DecodeError, Event, EventFault, Limits, verify_many};
+use wireproof::nostr::{DecodeError, Event, EventFault, verify_many};
 
-use super::clock::ChunkClock;
-use super::encoded::Encoded;
-use super::{Corpus, Work};
-use crate::counts::Counts;
-use crate::protocol::{CHUNK, Loaded};
+use super::read::Decoder;
+use super::{ChunkClock, Corpus};
 
-/// What came of each event.
-#[derive(Default)]
-struct Verdicts {
-    events: u64,
-    valid: u64,
-    invalid: u64,
-    errors: u64,
-}
+type Outcome = Result<Result<(), EventFault>, DecodeError>;
 
-impl Verdicts {
-    fn note(&mut self, verdict: Result<Result<(), EventFault>, DecodeError>) {
-        self.events += 1;
-        *match verdict {
-            Ok(Ok(())) => &mut self.valid,
-            Ok(Err(_)) => &mut self.invalid,
-            Err(_) => &mut self.errors,
-        } += 1;
-    }
-}
-
-impl From<Verdicts> for Counts {
-    fn from(verdicts: Verdicts) -> Self {
-        Self::from_iter([
-            ("events", verdicts.events),
-            ("valid", verdicts.valid),
-            ("invalid", verdicts.invalid),
-            ("errors", verdicts.errors),
-        ])
-    }
+fn verdict(outcome: Outcome) -> Verdict {
+    Verdict::from(&outcome.map(|verified| verified.is_ok()))
 }
 
 /// One event after the other.
-pub(super) struct Alone {
-    format: Format,
-    loaded: Loaded,
-    encoded: Encoded,
-    arena: Bump,
+pub(super) struct Single {
+    decoder: Decoder,
     scratch: Vec<u8>,
-    limits: Limits,
-    clock: ChunkClock,
 }
 
-impl Alone {
-    pub(super) fn new(format: Format, corpus: &Corpus<'_>) -> Result<Self, String> {
-        Ok(Self {
-            format,
-            loaded: corpus.loaded(),
-            encoded: Encoded::events(format, &corpus.events)?,
-            arena: Bump::new(),
-            scratch: Vec::new(),
-            limits: Limits::default(),
-            clock: ChunkClock::new(),
-        })
+impl Single {
+    pub(super) fn new(format: Format, corpus: &Corpus<'_>) -> Result<Self, BoxError> {
+        Ok(Self { decoder: Decoder::new(format, corpus)?, scratch: Vec::new() })
     }
 
-    fn each(&mut self, mut told: impl FnMut(Result<Result<(), EventFault>, DecodeError>)) {
-        self.clock.start();
-        for start in (0..self.encoded.len()).step_by(CHUNK) {
-            let end = self.encoded.len().min(start + CHUNK);
-            for bytes in self.encoded.range(start, end) {
-                self.arena.reset();
-                let event = self.format.decode(bytes, &self.arena, &self.limits);
-                told(event.map(|event| event.verify_in(&mut self.scratch)));
+    fn each(&mut self, mut visit: impl FnMut(Outcome)) -> ChunkClock {
+        let Decoder { format, encoded, arena, limits, .. } = &mut self.decoder;
+        let mut clock = ChunkClock::start();
+        for start in (0..encoded.len()).step_by(CHUNK_UNITS) {
+            let end = encoded.len().min(start + CHUNK_UNITS);
+            for bytes in encoded.range(start, end) {
+                arena.reset();
+                let event = format.decode(bytes, arena, limits);
+                visit(event.map(|event| event.verify_in(&mut self.scratch)));
             }
-            self.clock.lap();
+            clock.lap();
         }
+        clock
     }
 }
 
-impl Work for Alone {
+impl Work for Single {
     fn loaded(&self) -> Loaded {
-        self.loaded
+        self.decoder.loaded
     }
 
-    fn prove(&mut self) -> Counts {
-        let mut verdicts = Verdicts::default();
-        self.each(|verdict| verdicts.note(verdict));
-        verdicts.into()
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let mut counts = VerdictCounts::default();
+        self.each(|outcome| counts.add(verdict(outcome)));
+        Ok(counts.into())
     }
 
-    fn pass(&mut self) {
-        self.each(|verdict| {
-            let _ = black_box(verdict);
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        let clock = self.each(|outcome| {
+            let _ = black_box(outcome);
         });
-    }
-
-    fn chunks_ns(&self) -> Vec<u64> {
-        self.clock.chunks_ns()
+        Ok(Parts { chunks_ns: clock.chunks_ns, ..Parts::default() })
     }
 }
 
-/// As many as make a group, and then the next.
-pub(super) struct Many {
-    format: Format,
-    loaded: Loaded,
-    encoded: Encoded,
-    arena: Bump,
-    limits: Limits,
-}
+/// One batch after the other.
+pub(super) struct Batched(Decoder);
 
-impl Many {
-    pub(super) fn new(format: Format, corpus: &Corpus<'_>) -> Result<Self, String> {
-        Ok(Self {
-            format,
-            loaded: corpus.loaded(),
-            encoded: Encoded::events(format, &corpus.events)?,
-            arena: Bump::new(),
-            limits: Limits::default(),
-        })
+impl Batched {
+    pub(super) fn new(format: Format, corpus: &Corpus<'_>) -> Result<Self, BoxError> {
+        Ok(Self(Decoder::new(format, corpus)?))
     }
 
-    fn each(&mut self, mut told: impl FnMut(Result<Result<(), EventFault>, DecodeError>)) {
-        for start in (0..self.encoded.len()).step_by(GROUP) {
-            self.arena.reset();
-            let end = self.encoded.len().min(start + GROUP);
-            let decode = |bytes| self.format.decode(bytes, &self.arena, &self.limits);
-            let mut events: Vec<Event<'_>> = Vec::with_capacity(GROUP);
-            for bytes in self.encoded.range(start, end) {
+    fn each(&mut self, mut visit: impl FnMut(Outcome)) {
+        let Decoder { format, encoded, arena, limits, .. } = &mut self.0;
+        for start in (0..encoded.len()).step_by(BATCH) {
+            arena.reset();
+            let end = encoded.len().min(start + BATCH);
+            let decode = |bytes| format.decode(bytes, arena, limits);
+            let mut events: Vec<Event<'_>> = Vec::with_capacity(BATCH);
+            for bytes in encoded.range(start, end) {
                 match decode(bytes) {
                     Ok(event) => events.push(event),
-                    Err(error) => told(Err(error)),
+                    Err(error) => visit(Err(error)),
                 }
             }
-            verify_many(&events).into_iter().for_each(|verdict| told(Ok(verdict)));
+            verify_many(&events).into_iter().for_each(|outcome| visit(Ok(outcome)));
         }
     }
 }
 
-impl Work for Many {
+impl Work for Batched {
     fn loaded(&self) -> Loaded {
-        self.loaded
+        self.0.loaded
     }
 
-    fn prove(&mut self) -> Counts {
-        let mut verdicts = Verdicts::default();
-        self.each(|verdict| verdicts.note(verdict));
-        verdicts.into()
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let mut counts = VerdictCounts::default();
+        self.each(|outcome| counts.add(verdict(outcome)));
+        Ok(counts.into())
     }
 
-    fn pass(&mut self) {
-        self.each(|verdict| {
-            let _ = black_box(verdict);
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        self.each(|outcome| {
+            let _ = black_box(outcome);
         });
+        Ok(Parts::default())
     }
 }
 
-/// Events that are verified together.
-const GROUP: usize = 512;
+/// Events verified together.
+const BATCH: usize = 512;

@@ -59,7 +59,7 @@ fn lead(task: &str, rows: &[Placed<'_>]) -> Html {
 
 fn verdict(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
     let rows: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
-    about::is_known(task).then(|| tag("p").class("verdict").text(terminal::verdict(task, &rows)))
+    about::is_known(task).then(|| tag("p").class("verdict").text(terminal::summary(task, &rows)))
 }
 
 fn legend(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {

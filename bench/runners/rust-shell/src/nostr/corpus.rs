@@ -1,39 +1,39 @@
-//! Which lines are the units of work, and how do they become what a work is done on?
+//! Reads the lines of events and encodes them at load.
 
 use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
 
-use super::{CHUNK, Codec};
+use protocol::{BoxError, CHUNK_UNITS, Loaded, Parts};
+
+use super::Codec;
 use crate::files::read;
-use crate::protocol::{each_guarded, guarded};
-use crate::{Parts, Refusal, Size};
+use crate::{catch_panic, catch_panics};
 
-/// What is given to the work of a line, or why there is nothing.
-pub(super) type Given<T> = Result<T, Refusal>;
+/// What a unit's work is done on, or why it could not be prepared.
+pub(super) type Prepared<T> = Result<T, BoxError>;
 
-/// Lines that belong together.
+/// The units with one group name.
 pub(super) struct Group<T> {
     pub(super) name: String,
-    pub(super) units: Vec<Given<T>>,
+    pub(super) units: Vec<Prepared<T>>,
 }
 
 /// Reads files without groups.
 pub(super) fn load<T>(
     files: &[&str],
-    make: impl FnMut(&str) -> Given<T>,
-) -> Result<(Vec<Given<T>>, Size), String> {
-    let (groups, size) = load_groups(files, make)?;
-    Ok((groups.into_iter().flat_map(|group| group.units).collect(), size))
+    make: impl FnMut(&str) -> Prepared<T>,
+) -> Result<(Vec<Prepared<T>>, Loaded), BoxError> {
+    let (groups, loaded) = load_groups(files, make)?;
+    Ok((groups.into_iter().flat_map(|group| group.units).collect(), loaded))
 }
 
-/// Reads files in which a line that starts with `#` names the group of the lines behind it.
+/// Reads files in which a line that starts with `#` names the group of the lines after it.
 pub(super) fn load_groups<T>(
     files: &[&str],
-    mut make: impl FnMut(&str) -> Given<T>,
-) -> Result<(Vec<Group<T>>, Size), String> {
-    let mut groups = Vec::new();
-    let mut size = Size { units: 0, bytes: 0 };
+    mut make: impl FnMut(&str) -> Prepared<T>,
+) -> Result<(Vec<Group<T>>, Loaded), BoxError> {
+    let (mut groups, mut lens) = (Vec::new(), Vec::new());
     for path in files {
         let file = String::from_utf8(read(path)?).map_err(|error| format!("{path}: {error}"))?;
         for line in file.split_terminator('\n') {
@@ -44,79 +44,80 @@ pub(super) fn load_groups<T>(
             if groups.is_empty() {
                 groups.push(Group { name: String::new(), units: Vec::new() });
             }
-            size = Size { units: size.units + 1, bytes: size.bytes + line.len() };
-            groups.last_mut().expect("one was just made").units.push(guarded(|| make(line)));
+            lens.push(line.len());
+            let unit = catch_panic(|| make(line));
+            groups.last_mut().expect("there is a group").units.push(unit);
         }
     }
-    Ok((groups, size))
+    Ok((groups, Loaded::of(lens)))
 }
 
-/// Events as a codec wrote them, one behind the other.
+/// Events encoded by a codec, one after the other in one buffer.
 pub(super) struct Encoded {
     bytes: Vec<u8>,
-    // Each lies within `bytes`.
+    /// Each lies within `bytes`.
     pub(super) groups: Vec<Group<Range<usize>>>,
-    pub(super) size: Size,
+    pub(super) loaded: Loaded,
 }
 
 impl Encoded {
     /// Reads files, with groups or without.
-    pub(super) fn load<C: Codec>(files: &[&str]) -> Result<Self, String> {
+    pub(super) fn load<C: Codec>(files: &[&str]) -> Result<Self, BoxError> {
         let (mut bytes, mut event) = (Vec::new(), Vec::new());
-        let (groups, size) = load_groups(files, |line| {
+        let (groups, loaded) = load_groups(files, |line| {
             event.clear();
             C::encode(&C::parse(line)?, &mut event)?;
             bytes.extend_from_slice(&event);
             Ok(bytes.len() - event.len()..bytes.len())
         })?;
-        Ok(Encoded { bytes, groups, size })
+        Ok(Encoded { bytes, groups, loaded })
     }
 
     /// The events in all groups.
-    pub(super) fn events(&self) -> impl Iterator<Item = &Given<Range<usize>>> {
+    pub(super) fn events(&self) -> impl Iterator<Item = &Prepared<Range<usize>>> {
         self.groups.iter().flat_map(|group| &group.units)
     }
 
-    /// The bytes of an event, or why there are none.
-    pub(super) fn bytes_of(&self, event: &Given<Range<usize>>) -> Result<&[u8], Refusal> {
-        Ok(&self.bytes[given(event)?.clone()])
+    /// The bytes of an event, or why it could not be encoded.
+    pub(super) fn bytes_of(&self, event: &Prepared<Range<usize>>) -> Result<&[u8], BoxError> {
+        Ok(&self.bytes[prepared(event)?.clone()])
     }
 
-    /// Does the work of each event that there is.
+    /// Does the work of each encoded event.
     pub(super) fn each<'a, T>(
         &'a self,
-        events: &[Given<Range<usize>>],
-        work: impl Fn(&'a [u8]) -> Result<T, Refusal>,
+        events: &[Prepared<Range<usize>>],
+        work: impl Fn(&'a [u8]) -> Result<T, BoxError>,
     ) {
-        each_guarded(events, |event| {
+        catch_panics(events, |event| {
             let Ok(range) = event else { return };
             let _ = black_box(work(&self.bytes[range.clone()]));
         });
     }
 
     /// Does the work of all events, uncounted and untimed.
-    pub(super) fn each_of_all<'a, T>(&'a self, work: impl Fn(&'a [u8]) -> Result<T, Refusal>) {
+    pub(super) fn each_of_all<'a, T>(&'a self, work: impl Fn(&'a [u8]) -> Result<T, BoxError>) {
         self.groups.iter().for_each(|group| self.each(&group.units, &work));
     }
 
-    /// Does the work of each event that there is, chunk by chunk, and answers how long each took.
+    /// Does the work of each encoded event and times each chunk.
     pub(super) fn each_timed<'a, T>(
         &'a self,
-        work: impl Fn(&'a [u8]) -> Result<T, Refusal>,
+        work: impl Fn(&'a [u8]) -> Result<T, BoxError>,
     ) -> Parts {
         let timed = |chunk| {
             let start = Instant::now();
             self.each(chunk, &work);
             start.elapsed().as_nanos() as u64
         };
-        let chunks = self.groups.iter().flat_map(|group| group.units.chunks(CHUNK));
+        let chunks = self.groups.iter().flat_map(|group| group.units.chunks(CHUNK_UNITS));
         Parts { chunks_ns: chunks.map(timed).collect(), ..Parts::default() }
     }
 }
 
-/// What was given, or the refusal once more.
-pub(super) fn given<T>(unit: &Given<T>) -> Result<&T, Refusal> {
-    unit.as_ref().map_err(|refusal| refusal.to_string().into())
+/// The prepared unit, or its error again.
+pub(super) fn prepared<T>(unit: &Prepared<T>) -> Result<&T, BoxError> {
+    unit.as_ref().map_err(|error| error.to_string().into())
 }
 
 #[cfg(test)]
@@ -127,13 +128,13 @@ mod tests {
     fn lines_are_split_on_lf_only_and_groups_are_no_units() {
         let path = crate::files::scratch("groups");
         std::fs::write(&path, "#kind-1\none\rone\ntwo\u{2028}two\n#kind-7\n").unwrap();
-        let (groups, size) =
+        let (groups, loaded) =
             load_groups(&[path.to_str().unwrap()], |line| Ok(line.to_owned())).unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!((size.units, size.bytes), (2, 7 + 9));
+        assert_eq!(loaded, Loaded { units: 2, bytes: 7 + 9 });
         let [first, second] = &groups[..] else { panic!("{} groups", groups.len()) };
         assert_eq!((first.name.as_str(), second.name.as_str()), ("kind-1", "kind-7"));
-        assert_eq!(given(&first.units[0]).unwrap(), "one\rone");
+        assert_eq!(prepared(&first.units[0]).unwrap(), "one\rone");
         assert!(second.units.is_empty());
     }
 }

@@ -1,9 +1,8 @@
-//! A list of events in a format that has none of its own: `[u32 LE count]`, then for each event
-//! `[u32 LE length][event]`.
+//! A list of events for formats without one: `[u32 LE count]`, then `[u32 LE length][event]` for each event.
 
-use crate::Refusal;
+use crate::BoxError;
 
-/// Writes `events`, each by `encode`, which appends.
+/// Encodes `events`, each by `encode`, which appends.
 ///
 /// # Errors
 ///
@@ -11,8 +10,8 @@ use crate::Refusal;
 pub fn encode<E>(
     events: &[E],
     out: &mut Vec<u8>,
-    mut encode: impl FnMut(&E, &mut Vec<u8>) -> Result<(), Refusal>,
-) -> Result<(), Refusal> {
+    mut encode: impl FnMut(&E, &mut Vec<u8>) -> Result<(), BoxError>,
+) -> Result<(), BoxError> {
     out.extend_from_slice(&(events.len() as u32).to_le_bytes());
     for event in events {
         let head = out.len();
@@ -24,28 +23,28 @@ pub fn encode<E>(
     Ok(())
 }
 
-/// Reads the events, each by `decode`.
+/// Decodes the events, each by `decode`.
 ///
 /// # Errors
 ///
 /// If the lengths do not add up, or the first of `decode`.
 pub fn decode<'a, D>(
     bytes: &'a [u8],
-    mut decode: impl FnMut(&'a [u8]) -> Result<D, Refusal>,
-) -> Result<Vec<D>, Refusal> {
+    mut decode: impl FnMut(&'a [u8]) -> Result<D, BoxError>,
+) -> Result<Vec<D>, BoxError> {
     let mut rest = bytes;
-    let count = cut_len(&mut rest)?;
+    let count = split_len(&mut rest)?;
     let mut events = Vec::with_capacity(count.min(rest.len() / 4));
     for _ in 0..count {
-        let len = cut_len(&mut rest)?;
+        let len = split_len(&mut rest)?;
         events.push(decode(rest.split_off(..len).ok_or("a list ends inside an event")?)?);
     }
-    if rest.is_empty() { Ok(events) } else { Err("bytes behind a list".into()) }
+    if rest.is_empty() { Ok(events) } else { Err("bytes after a list".into()) }
 }
 
-fn cut_len(rest: &mut &[u8]) -> Result<usize, Refusal> {
+fn split_len(rest: &mut &[u8]) -> Result<usize, BoxError> {
     let len = rest.split_off(..4).ok_or("a list ends inside a length")?;
-    Ok(u32::from_le_bytes(len.try_into().expect("four bytes were cut off")) as usize)
+    Ok(u32::from_le_bytes(len.try_into().expect("four bytes were split off")) as usize)
 }
 
 #[cfg(test)]
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_comes_back_and_no_cut_or_tail_of_it_does() {
+    fn a_list_round_trips_and_truncated_or_extended_lists_are_rejected() {
         let events: [&[u8]; 2] = [b"one", b""];
         let mut list = Vec::new();
         encode(&events, &mut list, |event, out| {

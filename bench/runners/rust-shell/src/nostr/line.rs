@@ -1,15 +1,15 @@
-//! What would someone write down as an event who has nothing but serde? The two peers that read JSON into
-//! a struct of their user read into this one, and whoever needs another type makes it from this.
+//! An event as a user of serde would define it: the type of the peers that decode JSON into a struct, and the source of the
+//! types of other peers.
 
 use std::borrow::Cow;
 
 use faster_hex::hex_decode;
 use serde::{Deserialize, Serialize};
 
-use super::Tally;
-use crate::Refusal;
+use super::EventCounts;
+use crate::BoxError;
 
-/// An event, borrowed from its line as far as no escapes are in the way.
+/// An event that borrows texts without escapes from its line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event<'a> {
     #[serde(with = "hex")]
@@ -26,7 +26,7 @@ pub struct Event<'a> {
     pub sig: [u8; 64],
 }
 
-/// The checks that serde's derive makes of it, whatever the library that reads.
+/// The checks that serde's derive makes with every library.
 pub const CHECKS: [&str; 2] = ["kind-range", "duplicate-fields"];
 
 /// A tag's value. Inside a `Vec`, a bare `Cow` would never borrow.
@@ -35,7 +35,7 @@ pub const CHECKS: [&str; 2] = ["kind-range", "duplicate-fields"];
 pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 impl Event<'_> {
-    /// The same event on its own.
+    /// The same event without borrows.
     pub fn into_owned(self) -> Event<'static> {
         let owned = |text: Text<'_>| Text(text.0.into_owned().into());
         Event {
@@ -45,10 +45,10 @@ impl Event<'_> {
         }
     }
 
-    /// Walks all of it.
-    pub fn tell(&self, tally: &mut Tally) {
-        tally.event(self.kind, self.created_at, &self.content);
-        self.tags.iter().for_each(|tag| tally.texts(tag.iter().map(|text| &text.0)));
+    /// Counts all of the event.
+    pub fn count(&self, counts: &mut EventCounts) {
+        counts.event(self.kind, self.created_at, &self.content);
+        self.tags.iter().for_each(|tag| counts.texts(tag.iter().map(|text| &text.0)));
     }
 }
 
@@ -73,16 +73,16 @@ pub struct Both {
     pub pubkey: [u8; 32],
 }
 
-/// Hands over the bytes that a tag's value spells, where the formats that compact hexadecimal have it as
-/// bytes: an even number of lower-case digits, at least as many as `least_digits`.
+/// Calls `use_it` with the bytes of a tag's value that formats with compact hexadecimal store as bytes: an even number of
+/// lower-case digits, at least `min_digits`; with `None` for other values.
 #[inline]
-pub fn with_spelled<T>(
+pub fn with_hex_bytes<T>(
     value: &str,
-    least_digits: usize,
+    min_digits: usize,
     use_it: impl FnOnce(Option<&[u8]>) -> T,
 ) -> T {
     let digits = value.as_bytes();
-    let are_pairs = digits.len() >= least_digits && digits.len().is_multiple_of(2);
+    let are_pairs = digits.len() >= min_digits && digits.len().is_multiple_of(2);
     if !are_pairs || digits.iter().any(u8::is_ascii_uppercase) {
         return use_it(None);
     }
@@ -94,12 +94,12 @@ pub fn with_spelled<T>(
     use_it(hex_decode(digits, &mut long).is_ok().then_some(&long))
 }
 
-/// As many bytes as these digits must spell.
+/// Decodes exactly `2 * N` digits.
 ///
 /// # Errors
 ///
-/// If they are not hexadecimal, or not as many.
-pub fn bytes<const N: usize>(digits: &str) -> Result<[u8; N], Refusal> {
+/// If they are not hexadecimal, or another number.
+pub fn bytes<const N: usize>(digits: &str) -> Result<[u8; N], BoxError> {
     let mut bytes = [0; N];
     if digits.len() != 2 * N {
         return Err(format!("{} digits instead of {}", digits.len(), 2 * N).into());
@@ -108,7 +108,7 @@ pub fn bytes<const N: usize>(digits: &str) -> Result<[u8; N], Refusal> {
     Ok(bytes)
 }
 
-/// Bytes as hexadecimal, by the fastest library for it and without the heap.
+/// Bytes as hexadecimal, by the fastest library and without heap allocations.
 mod hex {
     use std::fmt;
 
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_escapes_is_borrowed_and_all_is_written_as_it_was() {
+    fn texts_without_escapes_are_borrowed_and_an_event_round_trips() {
         let line = format!(
             r#"{{"id":"{:064x}","pubkey":"{:064x}","created_at":-5,"kind":7,"tags":[["a","b\n"],[]],"content":"é","sig":"{:0128x}"}}"#,
             1, 2, 3
@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn only_pairs_of_lower_case_digits_spell_bytes_and_not_too_few() {
-        let spelled =
-            |text: &str, least| with_spelled(text, least, |bytes| bytes.map(<[u8]>::to_vec));
-        assert_eq!(spelled("00ffa0b1", 8), Some(vec![0, 255, 0xa0, 0xb1]));
-        assert_eq!(spelled("00ff", 2), Some(vec![0, 255]));
-        assert_eq!(spelled(&"0a".repeat(100), 8), Some(vec![10; 100]));
+    fn only_enough_pairs_of_lower_case_digits_are_bytes() {
+        let decoded =
+            |text: &str, min| with_hex_bytes(text, min, |bytes| bytes.map(<[u8]>::to_vec));
+        assert_eq!(decoded("00ffa0b1", 8), Some(vec![0, 255, 0xa0, 0xb1]));
+        assert_eq!(decoded("00ff", 2), Some(vec![0, 255]));
+        assert_eq!(decoded(&"0a".repeat(100), 8), Some(vec![10; 100]));
         for text in ["00ffa0", "00FFA0B1", "00ffa0b1c", "00ffa0bg", "00ffa0\u{e9}"] {
-            assert_eq!(spelled(text, 8), None, "{text}");
+            assert_eq!(decoded(text, 8), None, "{text}");
         }
     }
 }

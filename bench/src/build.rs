@@ -1,0 +1,420 @@
+//! Builds peers with their own tools, from their own lock files, into the work folder, and only if their sources or
+//! toolchain have changed.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use protocol::one_line;
+
+use crate::fingerprint;
+use crate::peers::{Language, Peer, PeerSource};
+use crate::plan::{self, RunnerCommand};
+
+/// The command line of a built peer.
+#[derive(Clone, Debug)]
+pub(crate) struct LaunchCommand {
+    program: PathBuf,
+    args: Vec<OsString>,
+    dir: Option<PathBuf>,
+}
+
+impl LaunchCommand {
+    fn new(program: impl Into<PathBuf>, dir: &Path) -> Self {
+        Self { program: program.into(), args: Vec::new(), dir: Some(dir.to_owned()) }
+    }
+
+    fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// The command that starts the peer.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = clean_command(&self.program);
+        command.args(&self.args).env("PYTHONDONTWRITEBYTECODE", "1");
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
+        }
+        command
+    }
+
+    /// The command that starts the peer with at most `memory_bytes` of writable memory, where the system supports it.
+    pub(crate) fn command_with_limit(&self, memory_bytes: u64) -> Command {
+        let command = self.command();
+        if !cfg!(unix) {
+            return command;
+        }
+        let mut limited = Command::new("sh");
+        limited.args(["-c", LIMIT_DATA, "sh"]).arg((memory_bytes >> 10).to_string());
+        limited.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => limited.env(name, value),
+                None => limited.env_remove(name),
+            };
+        }
+        limited.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
+        limited
+    }
+}
+
+/// Limits private writable memory, in KiB. Address space is no measure: Go and Node reserve much that they never use.
+const LIMIT_DATA: &str = r#"ulimit -d "$1" 2>/dev/null; shift; exec "$@""#;
+
+/// Builds peers in the work folder and collects the versions of their tools.
+pub(crate) struct Builder {
+    // Absolute, because builds run in other folders.
+    dir: PathBuf,
+    build_limit: Duration,
+    /// Versions of the tools used so far.
+    toolchains: BTreeMap<String, String>,
+}
+
+impl Builder {
+    /// Builds in `dir`, an absolute path.
+    pub(crate) fn new(dir: &Path, build_limit: Duration) -> Self {
+        Self { dir: dir.to_owned(), build_limit, toolchains: BTreeMap::new() }
+    }
+
+    /// The versions of the tools used.
+    pub(crate) fn into_toolchains(self) -> BTreeMap<String, String> {
+        self.toolchains
+    }
+
+    /// The log of `peer`'s standard error.
+    pub(crate) fn runner_log(&self, peer: &str) -> io::Result<File> {
+        File::options().create(true).append(true).open(self.log_path(peer, "run")?)
+    }
+
+    /// Empties `peer`'s log.
+    pub(crate) fn clear_runner_log(&self, peer: &str) -> io::Result<()> {
+        File::create(self.log_path(peer, "run")?).map(drop)
+    }
+
+    fn log_path(&self, peer: &str, phase: &str) -> io::Result<PathBuf> {
+        let logs = self.dir.join("logs");
+        fs::create_dir_all(&logs)?;
+        Ok(logs.join(format!("{peer}.{phase}.log")))
+    }
+
+    /// Builds `peer` if needed and returns its command line, or a one-line reason why it cannot be built.
+    pub(crate) fn prepare(&mut self, peer: &Peer) -> Result<LaunchCommand, String> {
+        match &peer.source {
+            PeerSource::Own(RunnerCommand { program, args }) => {
+                // Only for the record: a binary may run without the tools it was built with.
+                let _ = self.tool("rustc", "--version");
+                let args = args.iter().map(OsString::from).collect();
+                Ok(LaunchCommand { program: program.clone(), args, dir: None })
+            }
+            PeerSource::Folder { dir, language } => self.runner(&peer.id, dir, *language),
+        }
+    }
+
+    fn runner(
+        &mut self,
+        id: &str,
+        dir: &Path,
+        language: Language,
+    ) -> Result<LaunchCommand, String> {
+        match language {
+            Language::Rust => self.rust(id, dir),
+            Language::Go => self.go(id, dir),
+            Language::Python => self.python(id, dir),
+            Language::Node => self.node(id, dir),
+            Language::Executable => Ok(LaunchCommand::new(dir.join("runner"), dir)),
+        }
+    }
+
+    /// All Rust runners share one target folder, so that common dependencies are built once.
+    fn rust(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("rustc", "--version")?;
+        let target = self.dir.join("rust");
+        let program = target.join("release").join(id);
+        let sources = [dir.to_owned(), sibling(dir, "rust-shell"), sibling(dir, "../protocol")];
+        self.build_if_changed(id, &sources, &toolchain, &program, |build| {
+            let mut cargo = clean_command("cargo");
+            cargo.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", &target);
+            build.step(cargo.current_dir(dir))
+        })?;
+        Ok(LaunchCommand::new(program, dir))
+    }
+
+    fn go(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("go", "version")?;
+        let program = self.dir.join(id).join("runner");
+        let sources = [dir.to_owned(), sibling(dir, "go-shell")];
+        self.build_if_changed(id, &sources, &toolchain, &program, |build| {
+            let mut go = clean_command("go");
+            // The state of our repository is not part of a peer.
+            go.args(["build", "-buildvcs=false", "-o"]);
+            build.step(go.arg(&program).arg(".").current_dir(dir))
+        })?;
+        Ok(LaunchCommand::new(program, dir))
+    }
+
+    /// Sources run in place; only their requirements are installed.
+    fn python(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("python3", "--version")?;
+        let requirements = dir.join("requirements.txt");
+        if !requirements.is_file() {
+            return Ok(LaunchCommand::new("python3", dir).arg("runner.py"));
+        }
+        let venv = self.dir.join(id).join("venv");
+        let python = venv.join("bin/python");
+        self.build_if_changed(
+            id,
+            std::slice::from_ref(&requirements),
+            &toolchain,
+            &python,
+            |build| {
+                let mut make = clean_command("python3");
+                build.step(make.args(["-m", "venv", "--clear"]).arg(&venv))?;
+                let mut pip = clean_command(&python);
+                pip.args([
+                    "-m",
+                    "pip",
+                    "install",
+                    "--disable-pip-version-check",
+                    "--no-input",
+                    "-r",
+                ]);
+                build.step(pip.arg(&requirements))
+            },
+        )?;
+        Ok(LaunchCommand::new(python, dir).arg("runner.py"))
+    }
+
+    /// npm installs packages beside the sources, so the sources are copied.
+    fn node(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("node", "--version")?;
+        let copy = self.dir.join(id);
+        let installed = copy.join("node_modules");
+        self.build_if_changed(id, &[dir.to_owned()], &toolchain, &installed, |build| {
+            copy_files(dir, &copy).map_err(|error| format!("its sources: {error}"))?;
+            let mut npm = clean_command("npm");
+            build.step(npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(&copy))
+        })?;
+        // A peer that requires another Node than the machine's has one among its packages.
+        let own = installed.join(".bin/node");
+        let node = if own.exists() { own } else { PathBuf::from("node") };
+        Ok(LaunchCommand::new(node, &copy).arg("runner.mjs"))
+    }
+
+    /// Calls `make` unless `product` exists and was made from these sources by this toolchain.
+    fn build_if_changed(
+        &self,
+        id: &str,
+        sources: &[PathBuf],
+        toolchain: &str,
+        product: &Path,
+        make: impl FnOnce(&Build) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let fault = |error: io::Error| format!("its build folder: {error}");
+        let dir = self.dir.join(id);
+        fs::create_dir_all(&dir).map_err(fault)?;
+        let record = dir.join("built-from");
+        let present: Vec<_> = sources.iter().filter(|source| source.exists()).cloned().collect();
+        let fingerprint = fingerprint::of(&present, toolchain).map_err(fault)?;
+        let built_from = fs::read_to_string(&record).unwrap_or_default();
+        if built_from == fingerprint && product.exists() {
+            return Ok(());
+        }
+        let log = self.log_path(id, "build").map_err(fault)?;
+        File::create(&log).map_err(fault)?;
+        make(&Build { log, limit: self.build_limit })?;
+        fs::write(&record, fingerprint).map_err(fault)
+    }
+
+    /// The version that the tool `name` prints.
+    fn tool(&mut self, name: &str, flag: &str) -> Result<String, String> {
+        if let Some(version) = self.toolchains.get(name) {
+            return Ok(version.clone());
+        }
+        let mut command = clean_command(name);
+        let output = command.arg(flag).current_dir(plan::repository_or_here()).output();
+        let output = output.map_err(|error| not_started(OsStr::new(name), &error))?;
+        if !output.status.success() {
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(format!(
+                "{name} {flag}: {}",
+                one_line(message.lines().next().unwrap_or("failed"))
+            ));
+        }
+        let version = one_line(&String::from_utf8_lossy(&output.stdout));
+        self.toolchains.insert(name.to_owned(), version.clone());
+        Ok(version)
+    }
+}
+
+/// A running build.
+struct Build {
+    log: PathBuf,
+    limit: Duration,
+}
+
+impl Build {
+    /// Runs one command of a build with its output going to the log.
+    fn step(&self, command: &mut Command) -> Result<(), String> {
+        let name = command.get_program().to_owned();
+        let status = self.run(command).map_err(|error| not_started(&name, &error))?;
+        match status {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("{}: {} ({status})", tool_name(&name), self.error_line())),
+            None => {
+                Err(format!("{}: not done within {} s", tool_name(&name), self.limit.as_secs()))
+            }
+        }
+    }
+
+    /// Runs a command; `None` if it was killed at the time limit.
+    fn run(&self, command: &mut Command) -> io::Result<Option<ExitStatus>> {
+        let log = File::options().append(true).open(&self.log)?;
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let mut child = command.spawn()?;
+        let end = Instant::now() + self.limit;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if Instant::now() >= end {
+                child.kill()?;
+                child.wait()?;
+                return Ok(None);
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// The most telling line of the log: the first that begins like an error, else the last.
+    fn error_line(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
+        let is_error = |line: &&str| {
+            ["error", "ERROR", "npm error", "npm ERR!"].iter().any(|mark| line.starts_with(mark))
+        };
+        let found = lines().find(is_error).or_else(|| lines().next_back());
+        format!("{}; see {}", one_line(found.unwrap_or("failed")), self.log.display())
+    }
+}
+
+fn not_started(program: &OsStr, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{} is not installed", tool_name(program)),
+        _ => format!("{} cannot be started: {error}", tool_name(program)),
+    }
+}
+
+fn tool_name(program: &OsStr) -> String {
+    Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
+}
+
+fn sibling(dir: &Path, name: &str) -> PathBuf {
+    dir.parent().map_or_else(|| PathBuf::from(name), |parent| parent.join(name))
+}
+
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for name in fingerprint::sources_in(from)? {
+        let (source, copy) = (from.join(&name), to.join(&name));
+        if source.is_dir() {
+            copy_files(&source, &copy)?;
+        } else {
+            fs::copy(source, copy)?;
+        }
+    }
+    Ok(())
+}
+
+/// A command with the user's environment, but without the variables that `cargo run` sets and without flags that would
+/// make a peer another program than its own users build.
+fn clean_command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_excluded_variable) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn is_excluded_variable(variable: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "CARGO",
+        "CARGO_ENCODED_RUSTFLAGS",
+        "CARGO_INCREMENTAL",
+        "LD_LIBRARY_PATH",
+        "RUSTC",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTFLAGS",
+        "RUSTUP_TOOLCHAIN",
+        "GOFLAGS",
+    ];
+    const FAMILIES: [&str; 8] = [
+        "CARGO_BIN_",
+        "CARGO_BUILD_",
+        "CARGO_CRATE_",
+        "CARGO_MANIFEST_",
+        "CARGO_PKG_",
+        "CARGO_PRIMARY_",
+        "CARGO_PROFILE_",
+        "CARGO_TARGET_",
+    ];
+    NAMES.contains(&variable) || FAMILIES.iter().any(|family| variable.starts_with(family))
+}
+
+/// Interval at which a build is polled.
+const POLL: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_cargo_do_not_reach_a_peer_and_those_of_the_user_do() {
+        assert!(
+            ["CARGO_MANIFEST_DIR", "RUSTFLAGS", "CARGO_TARGET_DIR"]
+                .into_iter()
+                .all(is_excluded_variable)
+        );
+        assert!(
+            !["CARGO_HOME", "RUSTUP_HOME", "GOPROXY", "PATH"].into_iter().any(is_excluded_variable)
+        );
+    }
+
+    #[test]
+    fn a_failed_build_reports_the_first_line_that_begins_like_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        File::create(&log).unwrap();
+        let build = Build { log, limit: Duration::from_secs(60) };
+        let mut script = Command::new("sh");
+        script.args(["-c", "echo compiling; echo 'error: no such crate' >&2; echo done; exit 3"]);
+        let reason = build.step(&mut script).unwrap_err();
+        assert!(reason.starts_with("sh: error: no such crate; see "), "{reason}");
+    }
+
+    #[test]
+    fn a_missing_tool_is_reported_as_not_installed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut builder = Builder::new(dir.path(), Duration::from_secs(60));
+        let reason = builder.tool("a-tool-that-nobody-has", "--version").unwrap_err();
+        assert_eq!(reason, "a-tool-that-nobody-has is not installed");
+    }
+
+    #[test]
+    fn a_build_is_killed_at_its_time_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        File::create(&log).unwrap();
+        let build = Build { log, limit: Duration::ZERO };
+        let reason = build.step(Command::new("sleep").arg("600")).unwrap_err();
+        assert_eq!(reason, "sleep: not done within 0 s");
+    }
+}

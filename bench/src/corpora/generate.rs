@@ -1,0 +1,207 @@
+//! The default corpora: simulated from a seed, the same bytes on every machine, and kept between runs.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use simnet::nostr_events::{self, EventCounts};
+use simnet::nostr_sampling::{self, EventGroup};
+use simnet::{firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records};
+use wireproof::nostr::OwnedEvent;
+
+use super::sidecar::{ACCOUNTS_FILE, replace, write_json};
+use crate::plan::{self, Plan};
+use crate::{BenchError, Progress, Task, fingerprint};
+
+/// The name of a file of frames.
+pub const FRAMES_FILE: &str = "firehose-frames.bin";
+
+/// Writes a corpus, and its description last: a corpus with a description is complete.
+fn write(path: &Path, file: &[u8], manifest: &impl Serialize) -> Result<(), BenchError> {
+    replace(path, file)?;
+    write_json(&path.with_extension("json"), manifest)
+}
+
+/// Writes the cases of a set, each with its sidecar file, and their manifest last.
+fn write_cases(manifest: &Path, set: &hostile::CaseSet) -> Result<(), BenchError> {
+    for case in set.cases() {
+        let path = manifest.with_file_name(case.file_name());
+        write(&path, &case.bytes, &hostile::CaseContext::new(case))?;
+    }
+    write_json(manifest, &hostile::Manifest::new(set))
+}
+
+/// The default corpus `name` of `task` in the work folder, made if it is missing.
+pub(super) fn cached(
+    task: Task,
+    name: &str,
+    is_mixed: bool,
+    plan: &Plan,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<PathBuf, BenchError> {
+    let spec = Spec::of(task, is_mixed, plan.quick);
+    let dir = plan.work_dir.join("corpora").join(spec.folder());
+    let path = dir.join(name);
+    if !path.with_extension("json").is_file() {
+        spec.make(&path, &mut |done, total| {
+            let (done, total) = (done as u64, total as u64);
+            progress(Progress::Corpus { name, done, total });
+        })?;
+    }
+    Ok(path)
+}
+
+/// The specification of a default corpus.
+enum Spec {
+    Frames(firehose::Spec),
+    Commits(signed_commits::Spec),
+    Events(schnorr_events::Spec),
+    Records(tree_records::Spec),
+    Repository(repository_corpus::Spec),
+    Hostile(hostile::Spec),
+    Nostr(Task, nostr_events::Spec),
+}
+
+impl Spec {
+    fn of(task: Task, is_mixed: bool, quick: bool) -> Self {
+        match task {
+            Task::Decode | Task::Commit => Self::Frames(frames(quick)),
+            Task::Sigs => Self::Commits(commits(is_mixed, quick)),
+            Task::Schnorr => Self::Events(events(quick)),
+            Task::Mst => Self::Records(records(quick)),
+            Task::Repo => Self::Repository(repository(quick)),
+            Task::Hostile => Self::Hostile(hostile::Spec::default()),
+            _ => Self::Nostr(task, nostr(quick)),
+        }
+    }
+
+    fn make(&self, path: &Path, progress: &mut dyn FnMut(usize, usize)) -> Result<(), BenchError> {
+        match self {
+            Self::Frames(spec) => {
+                let corpus = firehose::Corpus::generate(spec, progress);
+                let file = corpus.to_file();
+                write_json(&path.with_file_name(ACCOUNTS_FILE), &corpus.account_keys())?;
+                write(path, &file, &firehose::Manifest::new(&corpus, &file))
+            }
+            Self::Commits(spec) => {
+                progress(0, spec.accounts * spec.commits_per_account);
+                let corpus = signed_commits::Corpus::generate(spec);
+                let file = corpus.to_file();
+                write(path, &file, &signed_commits::Manifest::new(&corpus, &file))
+            }
+            Self::Events(spec) => {
+                progress(0, spec.events);
+                let corpus = schnorr_events::Corpus::generate(spec);
+                let file = corpus.to_file();
+                let manifest = schnorr_events::Manifest::new(&corpus, &file);
+                write(path, file.as_bytes(), &manifest)
+            }
+            Self::Nostr(task, spec) => {
+                progress(0, spec.events);
+                let corpus = nostr_events::Corpus::generate(spec);
+                let (file, counts) = of_nostr(*task, &corpus);
+                let manifest = nostr_events::Manifest::new(spec, counts, &file);
+                write(path, file.as_bytes(), &manifest)
+            }
+            Self::Records(spec) => {
+                progress(0, spec.records);
+                let corpus = tree_records::Corpus::generate(spec);
+                let file = corpus.to_file();
+                write(path, &file, &tree_records::Manifest::new(&corpus, &file))
+            }
+            Self::Repository(spec) => {
+                progress(0, spec.records);
+                let corpus = repository_corpus::Corpus::generate(spec);
+                let file = corpus.to_file();
+                write(path, &file, &repository_corpus::Manifest::new(&corpus, &file))
+            }
+            Self::Hostile(spec) => write_cases(path, &hostile::CaseSet::generate(spec)),
+        }
+    }
+
+    /// The name of the corpus's folder, one for each specification and version of the generator.
+    fn folder(&self) -> String {
+        let generator =
+            fingerprint::of(&[plan::repository_or_here().join("crates/simnet/src")], "");
+        let generator = generator.unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned());
+        let name = match self {
+            Self::Frames(firehose::Spec { seed, frames, max_height }) => {
+                format!("frames-{seed}-{frames}-{max_height}")
+            }
+            Self::Commits(spec) => {
+                let signed_commits::Spec { seed, accounts, commits_per_account, p256_percent } =
+                    spec;
+                format!("commits-{seed}-{accounts}-{commits_per_account}-{p256_percent}")
+            }
+            Self::Events(schnorr_events::Spec { seed, authors, events }) => {
+                format!("events-{seed}-{authors}-{events}")
+            }
+            Self::Records(tree_records::Spec { seed, records, lookups }) => {
+                format!("records-{seed}-{records}-{lookups}")
+            }
+            Self::Repository(repository_corpus::Spec { seed, records, order: _ }) => {
+                format!("repository-{seed}-{records}")
+            }
+            Self::Nostr(_, nostr_events::Spec { seed, authors, events }) => {
+                format!("nostr-{seed}-{authors}-{events}")
+            }
+            Self::Hostile(hostile::Spec { seed }) => format!("hostile-{seed}"),
+        };
+        format!("{name}-{generator:.12}")
+    }
+}
+
+fn frames(quick: bool) -> firehose::Spec {
+    use firehose::Spec;
+    if quick { Spec { frames: QUICK_FRAMES, ..Spec::quick() } } else { Spec::default() }
+}
+
+fn commits(mixed: bool, quick: bool) -> signed_commits::Spec {
+    use signed_commits::Spec;
+    let spec = if mixed { Spec::mixed() } else { Spec::default() };
+    if quick { Spec { accounts: QUICK_ACCOUNTS, ..spec } } else { spec }
+}
+
+fn events(quick: bool) -> schnorr_events::Spec {
+    use schnorr_events::Spec;
+    if quick { Spec { events: QUICK_EVENTS, ..Spec::quick() } } else { Spec::default() }
+}
+
+fn nostr(quick: bool) -> nostr_events::Spec {
+    if quick { nostr_events::Spec::quick() } else { nostr_events::Spec::default() }
+}
+
+/// The file of a task on Nostr events, and its counts.
+fn of_nostr(task: Task, corpus: &nostr_events::Corpus) -> (String, EventCounts) {
+    let grouped = |groups: &[EventGroup<'_, OwnedEvent>]| {
+        let events = groups.iter().flat_map(|group| group.events.iter().copied());
+        (nostr_sampling::grouped_lines(groups), EventCounts::of(events))
+    };
+    match task {
+        Task::NostrByKind => grouped(&corpus.by_kind()),
+        Task::NostrByCategory => grouped(&corpus.by_category()),
+        _ => (corpus.to_file(), corpus.counts()),
+    }
+}
+
+fn records(quick: bool) -> tree_records::Spec {
+    use tree_records::Spec;
+    let quick_spec = || Spec { records: QUICK_RECORDS, lookups: QUICK_LOOKUPS, ..Spec::quick() };
+    if quick { quick_spec() } else { Spec::default() }
+}
+
+fn repository(quick: bool) -> repository_corpus::Spec {
+    if quick { repository_corpus::Spec::quick() } else { repository_corpus::Spec::default() }
+}
+
+/// Enough frames for a pass of milliseconds.
+const QUICK_FRAMES: usize = 320;
+
+/// Accounts with eight commits each: more than one batch of our own runner.
+const QUICK_ACCOUNTS: usize = 40;
+
+/// More than one batch of our own runner.
+const QUICK_EVENTS: usize = 400;
+
+/// A tenth of the default numbers.
+const QUICK_RECORDS: usize = 5_000;
+const QUICK_LOOKUPS: usize = 50_000;
