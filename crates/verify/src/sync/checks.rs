@@ -3,7 +3,7 @@
 //! Only [`run_checks`] changes the state, and only after the last check.
 
 use atproto::commit::Commit as CommitObject;
-use atproto::event::{Action, Block, Commit, Event, FrameError, RepoOp, Sync};
+use atproto::event::{Action, Block, Commit, Event, FrameError, RepoOp, Sync, first_duplicate};
 use atproto::mst::inversion::Inverter;
 use atproto::syntax::{Datetime, Did, RepoPath, Tid};
 use codec::car::HashProof;
@@ -224,8 +224,8 @@ fn check_ops<'a>(commit: &Commit<'a>, policy: &Policy) -> Result<(), SyncRejecti
             .map_err(|fault| SyncRejection::Op { path: op.path, fault })?;
         check_record(op)?;
     }
-    match repeated_path(commit.ops) {
-        Some(path) => Err(SyncRejection::DuplicatePath(path)),
+    match first_duplicate(commit.ops, |op| op.path) {
+        Some(at) => Err(SyncRejection::DuplicatePath(commit.ops[at].path)),
         None => Ok(()),
     }
 }
@@ -250,17 +250,6 @@ fn check_record<'a>(op: &RepoOp<'a>) -> Result<(), SyncRejection<'a>> {
         Some(Block { proof: HashProof::Checked, .. }) => Ok(()),
         _ => Err(SyncRejection::RecordMissing(op.path)),
     }
-}
-
-/// A path that occurs twice.
-fn repeated_path<'a>(ops: &[RepoOp<'a>]) -> Option<&'a str> {
-    if ops.len() <= UNSORTED_OPS {
-        let repeats = |(at, op): (usize, &RepoOp<'a>)| ops[..at].iter().any(|o| o.path == op.path);
-        return (0..).zip(ops).find(|pair| repeats(*pair)).map(|(_, op)| op.path);
-    }
-    let mut paths: Vec<&str> = ops.iter().map(|op| op.path).collect();
-    paths.sort_unstable();
-    paths.array_windows().find(|[a, b]| a == b).map(|[path, _]| *path)
 }
 
 // The signature: row 11.
@@ -434,6 +423,3 @@ impl<'a> LazyChecks<'a, '_> {
             .unwrap_or_else(|| proof::invert(event, data, self.inverter))
     }
 }
-
-/// Up to this many operations, comparing all pairs costs less than sorting.
-const UNSORTED_OPS: usize = 8;

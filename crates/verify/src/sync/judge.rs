@@ -4,7 +4,7 @@
 use std::fmt;
 
 use atproto::commit::digest_many;
-use atproto::event::{Commit, Decoder, Event, FrameError};
+use atproto::event::{BlockIndex, Commit, Decoder, Event, FrameError};
 use atproto::mst::inversion::{Inversion, Inverter, RecordOp};
 use codec::Cid;
 use crypto::{KeyCache, KeyRef, SignatureCheck, SignedData, verify_many_cached};
@@ -16,7 +16,6 @@ use super::checks::{
 };
 use super::outcome::{Judged, Outcome};
 use super::policy::Policy;
-use super::proof::Blocks;
 use super::rejection::SyncRejection;
 use super::state::{AccountState, ChainState, random_seed};
 
@@ -303,9 +302,9 @@ fn invert_all<'a>(cases: &mut [Case<'a>], inverter: &mut Inverter) {
     let inversion = |(event, root): (&Commit<'a>, Cid)| {
         let (ops, others) = rest.split_at(event.ops.len());
         rest = others;
-        Inversion { root, source: Blocks::new(event.blocks), ops }
+        Inversion { root, source: BlockIndex::new(event.blocks), ops }
     };
-    let inversions: Vec<Inversion<'_, 'a, Blocks<'a>>> = commits().map(inversion).collect();
+    let inversions: Vec<Inversion<'_, 'a, BlockIndex<'a>>> = commits().map(inversion).collect();
     let inverted = inverter.invert_batch(&inversions);
     let cases = cases.iter_mut().filter(|case| case.to_invert().is_some());
     for (case, inverted) in cases.zip(inverted) {

@@ -1,9 +1,9 @@
 //! The operations of a commit against its signed tree: each outcome looked up at its path, and all of
 //! them undone, which must lead back to the tree that the commit starts from.
 
-use atproto::event::{Block, Commit};
+use atproto::event::{BlockIndex, Commit};
+use atproto::mst::canonical;
 use atproto::mst::inversion::{Inversion, InversionError, InversionFault, Inverter, RecordOp};
-use atproto::mst::{BlockSource, canonical};
 use codec::Cid;
 use codec::cid::Codec;
 
@@ -15,7 +15,7 @@ pub(super) type Inverted = Result<Cid, InversionError>;
 /// Undoes the operations of `event` in the tree at `data`, the one after them.
 pub(super) fn invert<'a>(event: &'a Commit<'a>, data: Cid, inverter: &mut Inverter) -> Inverted {
     let ops: Vec<RecordOp<'_>> = event.ops.iter().map(RecordOp::from).collect();
-    let inversion = Inversion { root: data, source: Blocks::new(event.blocks), ops: &ops };
+    let inversion = Inversion { root: data, source: BlockIndex::new(event.blocks), ops: &ops };
     inverter.invert_batch(&[inversion]).pop().expect("one result for each commit")
 }
 
@@ -46,7 +46,7 @@ fn rejection<'a>(error: InversionError, event: &'a Commit<'a>) -> SyncRejection<
 
 /// Row 16 alone: the tree at `data` must hold the outcome of each operation at its path.
 pub(super) fn check_in_tree<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), SyncRejection<'a>> {
-    let blocks = Blocks::new(event.blocks);
+    let blocks = BlockIndex::new(event.blocks);
     for op in event.ops {
         let found = canonical::search(data, &blocks, op.path.as_bytes())?;
         let fault = match (op.cid, found.value) {
@@ -61,48 +61,7 @@ pub(super) fn check_in_tree<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), 
     Ok(())
 }
 
-/// The blocks of an event by CID, found at a cost that stays linear in the event.
-pub(super) enum Blocks<'a> {
-    /// Few enough to compare with each.
-    Few(&'a [Block<'a>]),
-    /// Sorted by CID.
-    Many(Vec<&'a Block<'a>>),
-}
-
-impl<'a> Blocks<'a> {
-    pub(super) fn new(blocks: &'a [Block<'a>]) -> Self {
-        if blocks.len() <= FEW_BLOCKS {
-            return Self::Few(blocks);
-        }
-        let mut sorted: Vec<&Block<'_>> = blocks.iter().collect();
-        sorted.sort_unstable_by_key(|block| block.cid);
-        Self::Many(sorted)
-    }
-}
-
-impl<'a> BlockSource<'a> for Blocks<'a> {
-    #[inline]
-    fn block(&self, cid: &Cid) -> Option<&'a [u8]> {
-        match self {
-            // Arrays of one length are compared without a call.
-            Self::Few(blocks) => {
-                let is_named =
-                    |block: &&Block<'_>| block.cid.as_bytes().as_array() == Some(cid.as_bytes());
-                blocks.iter().find(is_named).map(|block| block.data)
-            }
-            Self::Many(blocks) => {
-                let cid = cid.as_cid_ref();
-                let at = blocks.binary_search_by_key(&cid, |block| block.cid).ok()?;
-                Some(blocks[at].data)
-            }
-        }
-    }
-}
-
 /// The root of the tree without records.
 pub(super) fn empty_tree() -> Cid {
     Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6")
 }
-
-/// Up to this many blocks, comparing with each costs less than sorting them.
-const FEW_BLOCKS: usize = 64;
