@@ -42,16 +42,15 @@
 //! against what is known of the account. One batch of frames goes in, one outcome for each comes out:
 //!
 //! ```
-//! use wireproof::crypto::{CompressedKey, KeyCache};
-//! use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome, Policy};
+//! use wireproof::crypto::CompressedKey;
+//! use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome};
 //!
 //! # let spec = simnet::firehose::Spec { frames: 8, ..simnet::firehose::Spec::quick() };
 //! # let stream = simnet::firehose::Corpus::generate(&spec, &mut |_, _| {});
 //! # let frames: Vec<&[u8]> = stream.frames().iter().map(Vec::as_slice).collect();
 //! # let (keys, now_micros) = (stream.account_keys(), 1_900_000_000_000_000);
 //! let key_of = |did: &str| keys.get(did).and_then(|key| CompressedKey::from_did_key(key).ok());
-//! let mut judge = Judge::new(Policy::default(), KeyCache::new(64 << 20, [7; 16]));
-//! let mut accounts = MemoryState::new([8; 16]);
+//! let (mut judge, mut accounts) = (Judge::default(), MemoryState::default());
 //! for judged in judge.judge_batch(&frames, &key_of, &mut accounts, now_micros)? {
 //!     match judged.outcome {
 //!         Outcome::Commit(commit, Chain::Broken(gap)) => println!("fetch {}: {gap}", commit.repo),
