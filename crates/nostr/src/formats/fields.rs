@@ -30,21 +30,6 @@ pub trait ReadFields {
     fn kind(&self) -> Result<u16, DecodeError>;
 }
 
-/// An event that was decoded whole, since its format cannot be read in part.
-impl ReadFields for Event<'_> {
-    fn pubkey(&self) -> Result<[u8; 32], DecodeError> {
-        Ok(self.pubkey)
-    }
-
-    fn created_at(&self) -> Result<i64, DecodeError> {
-        Ok(self.created_at)
-    }
-
-    fn kind(&self) -> Result<u16, DecodeError> {
-        Ok(self.kind)
-    }
-}
-
 /// A layout that starts with `id` and `pubkey`, then `created_at`, `kind` and the tags.
 pub(super) trait FieldOrder: TagLayout {
     /// Reads up to the end of `pubkey`.

@@ -37,7 +37,7 @@ impl Codec for Notepack {
     type Fields<'a> = Fields<'a>;
 
     fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        out.reserve(TYPICAL_BYTES + event.content.len() + 48 * event.tags.len());
+        out.reserve(BASE_BYTES + event.content.len() + 48 * event.tags.len());
         out.push(VERSION);
         out.extend_from_slice(&event.id);
         out.extend_from_slice(&event.pubkey);
@@ -235,7 +235,7 @@ const PREFIX: &str = "notepack_";
 const MIN_DIGITS: usize = 2;
 
 /// Maximum size of an event without content and tags in bytes.
-const TYPICAL_BYTES: usize = 160;
+const BASE_BYTES: usize = 160;
 
 #[cfg(test)]
 mod tests {

@@ -36,6 +36,7 @@ use stream::{Message, Origin, convert_error};
 
 /// The codec of each message: what it holds, and whether it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// The published envelope.
     Envelope,
@@ -166,10 +167,10 @@ enum Source<'a> {
 enum Record<'m> {
     Envelope(envelope::FixedData<'m>),
     Schema(records::EventReader<'m>, Origin<'m>),
-    Event(Event<'m>),
+    Event(&'m Event<'m>),
 }
 
-impl<'a> Fields<'a> {
+impl Fields<'_> {
     /// Reads the id.
     ///
     /// # Errors
@@ -182,14 +183,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn record(&self) -> Result<Record<'a>, DecodeError> {
-        match self.0 {
+    fn record(&self) -> Result<Record<'_>, DecodeError> {
+        match &self.0 {
             Source::Message { is_envelope: true, origin, message } => {
-                let root: EnvelopeReader<'a> = message.get_root().map_err(convert_error)?;
-                Ok(Record::Envelope(envelope::FixedData::new(root, origin)?))
+                let root: EnvelopeReader<'_> = message.get_root().map_err(convert_error)?;
+                Ok(Record::Envelope(envelope::FixedData::new(root, *origin)?))
             }
             Source::Message { is_envelope: false, origin, message } => {
-                Ok(Record::Schema(message.get_root().map_err(convert_error)?, origin))
+                Ok(Record::Schema(message.get_root().map_err(convert_error)?, *origin))
             }
             Source::Event(event) => Ok(Record::Event(event)),
         }

@@ -91,7 +91,7 @@ macro_rules! impl_codec {
             type Fields<'a> = $fields<'a, Self>;
 
             fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-                out.reserve(TYPICAL_BYTES + event.content.len() + 48 * event.tags.len());
+                out.reserve(BASE_BYTES + event.content.len() + 48 * event.tags.len());
                 Self::write(event, out);
                 Ok(())
             }
@@ -370,4 +370,4 @@ fn write_content(content: &str, out: &mut Vec<u8>) {
 }
 
 /// Maximum size of an event without content and tags in bytes.
-const TYPICAL_BYTES: usize = 256;
+const BASE_BYTES: usize = 256;

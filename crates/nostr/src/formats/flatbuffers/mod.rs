@@ -192,7 +192,7 @@ impl Writer<'_> {
             self.tags.push(built);
         }
         let tags = self.builder.create_vector(&self.tags);
-        // The builder lays fields out backwards: by size, largest first.
+        // Fields are pushed largest first; the buffer grows backwards.
         let table = self.builder.start_table();
         self.builder.push_slot(CREATED_AT, event.created_at, 0);
         self.builder.push_slot_always(SIG, sig);

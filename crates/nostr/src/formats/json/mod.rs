@@ -95,7 +95,7 @@ impl Pieces for Object<'_> {
     #[inline(always)]
     fn append_to(self, out: &mut Appender) {
         let Self(event) = self;
-        out.reserve(TYPICAL_BYTES + event.content.len());
+        out.reserve(BASE_BYTES + event.content.len());
         out.array(b"{\"id\":\"");
         out.hex(&event.id);
         out.array(b"\",\"pubkey\":\"");
@@ -163,7 +163,7 @@ impl ReadFields for Fields<'_> {
 }
 
 /// Approximate size of an event without tags and content in bytes.
-const TYPICAL_BYTES: usize = 400;
+const BASE_BYTES: usize = 400;
 
 #[cfg(test)]
 mod tests;

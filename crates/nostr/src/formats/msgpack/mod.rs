@@ -37,7 +37,7 @@ impl Codec for Msgpack {
     type Fields<'a> = SequentialFields<'a, Self>;
 
     fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        out.reserve(TYPICAL_BYTES + event.content.len() + 48 * event.tags.len());
+        out.reserve(BASE_BYTES + event.content.len() + 48 * event.tags.len());
         or_truncate(out, |out| {
             write_array_len(out, 7).expect(INFALLIBLE);
             write_binary(&event.id, out);
@@ -215,4 +215,4 @@ const INFALLIBLE: &str = "writing to a vector cannot fail";
 const MIN_EVENT_BYTES: usize = 1 + 34 + 34 + 1 + 1 + 1 + 1 + 66;
 
 /// Maximum size of an event without content and tags in bytes.
-const TYPICAL_BYTES: usize = 160;
+const BASE_BYTES: usize = 160;

@@ -50,6 +50,7 @@ use wire::Key;
 
 /// The codec of each schema: how it stores hexadecimal. Protocol Buffers hold every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Schema {
     /// As text, everywhere.
     String,

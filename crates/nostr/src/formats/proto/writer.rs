@@ -12,7 +12,7 @@ use crate::{Event, Tag, Value};
 
 /// Appends the message.
 pub(super) fn event(schema: Schema, event: &Event<'_>, out: &mut Vec<u8>) {
-    out.reserve(TYPICAL_BYTES + event.content.len());
+    out.reserve(BASE_BYTES + event.content.len());
     fixed(schema, ID, &event.id, out);
     fixed(schema, PUBKEY, &event.pubkey, out);
     integer(CREATED_AT, event.created_at as u64, out);
@@ -118,4 +118,4 @@ fn key(number: u32, kind: Type) -> u8 {
 }
 
 /// Maximum size of an event without tags and content in bytes.
-const TYPICAL_BYTES: usize = 300;
+const BASE_BYTES: usize = 300;

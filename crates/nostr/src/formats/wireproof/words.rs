@@ -161,7 +161,7 @@ fn find(words: &[&str], slots: &Slots, text: &str) -> Option<u8> {
     None
 }
 
-/// The first slot of a text in the hash table; `None` if no word has its length.
+/// The first slot of a text in the hash table; `None` if it is empty or longer than every word.
 #[inline]
 const fn first_slot(text: &[u8]) -> Option<usize> {
     if text.is_empty() || text.len() > MAX_BYTES {
