@@ -1,10 +1,10 @@
-//! How long a signature takes, alone, in batches and with a cache, beside the bare libraries.
+//! Benchmark of signature verification: single, in batches and with a cache, against the libraries alone.
 //!
 //! ```text
 //! cargo run --release -p wireproof-crypto --example verify [part of the names of rows]
 //! ```
 //!
-//! Contestants take turns, so that a busy machine is busy for all of them; medians and bests of
+//! The rows run interleaved, so that other load on the machine affects all of them; medians and bests of
 //! the rounds.
 
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use std::time::Instant;
 use aws_lc_rs::digest::{self, SHA256};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
-use secp256k1::{Message, ecdsa, schnorr as their_schnorr};
+use secp256k1::{Message, ecdsa, schnorr as library_schnorr};
 use wireproof_crypto::{
     CompressedKey, Curve, Digest, KeyCache, KeyRef, PublicKey, SecretKey, SignatureCheck,
     SignedData, schnorr, verify_many, verify_many_cached,
@@ -24,33 +24,24 @@ fn main() {
     let [k256, p256] = &signed;
     let schnorr = Vec::from_iter((0..COUNT).map(SchnorrItem::new));
     let (mut warm, mut warm_p256) = (cache(), cache());
-    let mut rows: Vec<(&str, Work<'_>)> = vec![
-        (
-            "K-256, libsecp256k1, key parsed before",
-            Box::new(|| k256.iter().for_each(Item::by_libsecp)),
-        ),
-        ("K-256, k256, key parsed before", Box::new(|| k256.iter().for_each(Item::by_k256))),
-        (
-            "K-256, verify_digest, key parsed before",
-            Box::new(|| k256.iter().for_each(Item::parsed)),
-        ),
+    let mut rows: Vec<(&str, Run<'_>)> = vec![
+        ("K-256, libsecp256k1, key parsed", Box::new(|| k256.iter().for_each(Item::by_libsecp))),
+        ("K-256, k256, key parsed", Box::new(|| k256.iter().for_each(Item::by_k256))),
+        ("K-256, verify_digest, key parsed", Box::new(|| k256.iter().for_each(Item::parsed))),
         (
             "K-256, verify_digest, key from did:key",
-            Box::new(|| k256.iter().for_each(Item::spelled)),
+            Box::new(|| k256.iter().for_each(Item::from_text)),
         ),
         ("K-256, verify_many, keys parsed", Box::new(|| many(k256, Item::check))),
-        ("K-256, verify_many, keys from did:key", Box::new(|| many(k256, Item::spelled_check))),
+        ("K-256, verify_many, keys from did:key", Box::new(|| many(k256, Item::compressed_check))),
         ("K-256, verify_many_cached, warm", Box::new(|| cached(k256, &mut warm))),
         ("K-256, verify_many_cached, cold", Box::new(|| cached(k256, &mut cache()))),
-        ("P-256, aws-lc-rs, key parsed before", Box::new(|| p256.iter().for_each(Item::by_aws_lc))),
-        ("P-256, p256, key parsed before", Box::new(|| p256.iter().for_each(Item::by_p256))),
-        (
-            "P-256, verify_digest, key parsed before",
-            Box::new(|| p256.iter().for_each(Item::parsed)),
-        ),
+        ("P-256, aws-lc-rs, key parsed", Box::new(|| p256.iter().for_each(Item::by_aws_lc))),
+        ("P-256, p256, key parsed", Box::new(|| p256.iter().for_each(Item::by_p256))),
+        ("P-256, verify_digest, key parsed", Box::new(|| p256.iter().for_each(Item::parsed))),
         (
             "P-256, verify_digest, key from did:key",
-            Box::new(|| p256.iter().for_each(Item::spelled)),
+            Box::new(|| p256.iter().for_each(Item::from_text)),
         ),
         ("P-256, verify_many_cached, warm", Box::new(|| cached(p256, &mut warm_p256))),
         (
@@ -59,14 +50,14 @@ fn main() {
         ),
         (
             "BIP-340, verify, key from bytes",
-            Box::new(|| schnorr.iter().for_each(SchnorrItem::alone)),
+            Box::new(|| schnorr.iter().for_each(SchnorrItem::single)),
         ),
         ("BIP-340, verify_many", Box::new(|| many_schnorr(&schnorr))),
         ("did:key, K-256, read", Box::new(|| k256.iter().for_each(Item::read))),
         ("did:key, K-256, written", Box::new(|| k256.iter().for_each(Item::write))),
     ];
-    let wanted = std::env::args().nth(1).unwrap_or_default();
-    rows.retain(|(name, _)| name.contains(&wanted));
+    let filter = std::env::args().nth(1).unwrap_or_default();
+    rows.retain(|(name, _)| name.contains(&filter));
     let mut times_ns = vec![Vec::new(); rows.len()];
     for _ in 0..ROUNDS {
         for ((_, run), times) in rows.iter_mut().zip(&mut times_ns) {
@@ -83,7 +74,7 @@ fn main() {
     }
 }
 
-type Work<'w> = Box<dyn FnMut() + 'w>;
+type Run<'r> = Box<dyn FnMut() + 'r>;
 
 fn cache() -> KeyCache {
     KeyCache::new(16 << 20, [7; 16])
@@ -95,7 +86,7 @@ fn many(items: &[Item], check: fn(&Item) -> SignatureCheck<'_>) {
 }
 
 fn cached(items: &[Item], cache: &mut KeyCache) {
-    let checks: Vec<SignatureCheck<'_>> = items.iter().map(Item::spelled_check).collect();
+    let checks: Vec<SignatureCheck<'_>> = items.iter().map(Item::compressed_check).collect();
     let mut verdicts = vec![Ok(()); checks.len()];
     verify_many_cached(&checks, cache, &mut verdicts);
     assert!(verdicts.iter().all(Result::is_ok));
@@ -106,7 +97,7 @@ fn many_schnorr(items: &[SchnorrItem]) {
     assert!(schnorr::verify_many(&checks).iter().all(Result::is_ok));
 }
 
-/// A signature of a key of its own, with what each library wants of it.
+/// A signature by a key of its own, in the form that each library takes.
 struct Item {
     digest: Digest,
     signature: [u8; 64],
@@ -149,7 +140,7 @@ impl Item {
         }
     }
 
-    fn spelled_check(&self) -> SignatureCheck<'_> {
+    fn compressed_check(&self) -> SignatureCheck<'_> {
         let key = CompressedKey::from_did_key(&self.did_key).expect("a key");
         SignatureCheck { key: KeyRef::Compressed(key), ..self.check() }
     }
@@ -158,7 +149,7 @@ impl Item {
         assert!(self.key.verify_digest(&self.digest, &self.signature).is_ok());
     }
 
-    fn spelled(&self) {
+    fn from_text(&self) {
         let key = PublicKey::from_did_key(&self.did_key).expect("a key");
         assert!(key.verify_digest(&self.digest, &self.signature).is_ok());
     }
@@ -196,7 +187,7 @@ impl Item {
     }
 }
 
-/// A BIP-340 signature of a key of its own.
+/// A BIP-340 signature by a key of its own.
 struct SchnorrItem {
     message: [u8; 32],
     signature: [u8; 64],
@@ -220,15 +211,15 @@ impl SchnorrItem {
         }
     }
 
-    fn alone(&self) {
+    fn single(&self) {
         let key = schnorr::XOnlyKey::from_bytes(&self.key).expect("a point");
         assert!(key.verify(&self.message, &self.signature).is_ok());
     }
 
     fn by_libsecp(&self) {
         let key = secp256k1::XOnlyPublicKey::from_byte_array(self.key).expect("a point");
-        let signature = their_schnorr::Signature::from_byte_array(self.signature);
-        assert!(their_schnorr::verify(&signature, &self.message, &key).is_ok());
+        let signature = library_schnorr::Signature::from_byte_array(self.signature);
+        assert!(library_schnorr::verify(&signature, &self.message, &key).is_ok());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The two curves of the AT Protocol, and the numbers and names that belong to them.
+//! The two curves of the AT Protocol: their names, codes and orders.
 
 /// A curve of the AT Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ impl Curve {
     /// Both curves.
     pub const ALL: [Self; 2] = [Self::K256, Self::P256];
 
-    /// The curve that the legacy verification methods of a DID document name by their type.
+    /// The curve of a legacy verification method's type.
     pub fn of_legacy_type(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|curve| curve.legacy_type() == name)
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_codes_lead_back_to_their_curve() {
+    fn a_curve_is_found_by_its_names_and_codes() {
         for curve in Curve::ALL {
             assert_eq!(Curve::of_legacy_type(curve.legacy_type()), Some(curve));
             assert_eq!(Curve::of_multicodec(curve.multicodec()), Some(curve));

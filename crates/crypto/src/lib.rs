@@ -67,3 +67,11 @@ pub use public_key::PublicKey;
 #[cfg(feature = "signing")]
 pub use secret_key::SecretKey;
 pub use signature::{SignatureFault, SignatureVerdict};
+
+/// Errors can be boxed, sent to other threads, and kept.
+#[cfg(test)]
+const _: () = {
+    const fn assert_error<E: std::error::Error + Send + Sync + 'static>() {}
+    assert_error::<KeyError>();
+    assert_error::<SignatureFault>();
+};

@@ -36,7 +36,7 @@ impl Rng {
     }
 }
 
-/// A signature with all that it takes to judge it.
+/// A signature with its digest and key.
 #[derive(Clone)]
 pub(crate) struct Triple {
     pub(crate) digest: Digest,
@@ -117,7 +117,7 @@ fn plus_one(number: &[u8; 32]) -> [u8; 32] {
     sum
 }
 
-/// What RustCrypto says of a triple by the strict rules.
+/// RustCrypto's verdict on a triple by the strict rules.
 fn oracle(triple: &Triple) -> bool {
     use k256::ecdsa::signature::hazmat::PrehashVerifier;
     let sec1 = triple.key.to_sec1();
@@ -140,7 +140,7 @@ fn oracle(triple: &Triple) -> bool {
 }
 
 #[test]
-fn random_triples_are_judged_as_another_library_judges_them() {
+fn random_triples_get_the_verdict_of_another_library() {
     let mut rng = Rng::new(1);
     let (mut valid, mut invalid) = (0, 0);
     for _ in 0..4_000 {
@@ -152,7 +152,7 @@ fn random_triples_are_judged_as_another_library_judges_them() {
 }
 
 #[test]
-fn a_signature_is_deterministic_low_and_that_of_another_library() {
+fn a_signature_is_deterministic_low_and_equal_to_another_library_s() {
     use k256::ecdsa::signature::hazmat::PrehashSigner;
     let mut rng = Rng::new(2);
     for _ in 0..100 {
@@ -197,11 +197,13 @@ fn the_nonce_of_p256_is_that_of_rfc_6979() {
 }
 
 fn hex(text: &str) -> [u8; 32] {
-    std::array::from_fn(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap())
+    let mut bytes = [0; 32];
+    assert!(kernels::hex::decode(text.as_bytes(), &mut bytes));
+    bytes
 }
 
 #[test]
-fn r_and_s_out_of_range_are_named() {
+fn r_and_s_out_of_range_are_reported_as_such() {
     for curve in Curve::ALL {
         let good = Triple::valid(curve, &mut Rng::new(3));
         for bad in [[0; 32], *curve.order(), plus_one(curve.order()), [0xff; 32]] {
@@ -218,7 +220,7 @@ fn r_and_s_out_of_range_are_named() {
 }
 
 #[test]
-fn the_twin_of_a_signature_is_refused_but_by_the_lenient_form() {
+fn the_twin_of_a_signature_is_rejected_except_by_the_lenient_form() {
     for curve in Curve::ALL {
         let mut triple = Triple::valid(curve, &mut Rng::new(4));
         assert_eq!(triple.verdict_allowing_high_s(), Ok(()));
@@ -269,7 +271,7 @@ fn half_the_order_is_the_last_low_s() {
 }
 
 #[test]
-fn a_signature_of_another_length_or_in_der_is_refused() {
+fn a_signature_of_another_length_or_in_der_is_rejected() {
     for curve in Curve::ALL {
         let good = Triple::valid(curve, &mut Rng::new(5));
         let der = match curve {
@@ -339,7 +341,7 @@ fn every_form_of_a_key_reads_as_the_same_key() {
 }
 
 #[test]
-fn text_that_is_no_key_is_refused_with_the_rule() {
+fn text_that_is_not_a_key_is_rejected_with_the_rule() {
     let good = Rng::new(8).secret(Curve::K256).public_key();
     let multikey = good.to_multikey();
     let coded = |code: &[u8], point: &[u8]| {
@@ -373,7 +375,7 @@ fn text_that_is_no_key_is_refused_with_the_rule() {
 }
 
 #[test]
-fn only_points_of_the_curve_in_plain_forms_are_keys() {
+fn only_points_of_the_curve_in_standard_forms_are_keys() {
     // The field sizes: as an x they are 0 in disguise, and P-256 has a point with x = 0.
     let field_sizes = [
         (Curve::K256, hex("fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2f")),
@@ -424,7 +426,7 @@ fn about_half_of_all_x_are_a_key_and_the_libraries_agree_which() {
 }
 
 #[test]
-fn secret_keys_out_of_range_are_refused() {
+fn secret_keys_out_of_range_are_rejected() {
     for curve in Curve::ALL {
         for bad in [[0; 32], *curve.order(), [0xff; 32]] {
             let refused = SecretKey::from_bytes(curve, &bad).map(|_| ());
@@ -436,7 +438,7 @@ fn secret_keys_out_of_range_are_refused() {
 }
 
 #[test]
-fn debugging_a_secret_key_shows_the_public_one() {
+fn debug_output_of_a_secret_key_shows_the_public_key_only() {
     let bytes = [0xa5; 32];
     for curve in Curve::ALL {
         let secret = SecretKey::from_bytes(curve, &bytes).unwrap();
@@ -448,7 +450,7 @@ fn debugging_a_secret_key_shows_the_public_one() {
     assert_eq!(format!("{secret:?}"), format!("SecretKey(of {})", secret.public_key()));
 }
 
-/// When to take the lanes: as the library itself decides, never, and always where there are any.
+/// When to use lanes: as the crate decides, never, and always where the machine has them.
 type UseLanes = fn(usize) -> bool;
 const DISPATCHES: [(&str, UseLanes); 3] = [
     ("dispatched", lanes::are_faster),
@@ -456,7 +458,7 @@ const DISPATCHES: [(&str, UseLanes); 3] = [
     ("lanes", |_| kernels::secp256k1::is_available()),
 ];
 
-/// The verdicts on `checks`, which are the same every way.
+/// The verdicts on `checks`, asserted to be the same for every dispatch.
 fn verified(
     checks: &[SignatureCheck<'_>],
     mut cache: Option<&mut KeyCache>,
@@ -471,7 +473,7 @@ fn verified(
 }
 
 #[test]
-fn a_batch_is_judged_as_each_of_its_checks_alone() {
+fn a_batch_gets_the_verdicts_of_its_checks_alone() {
     let mut rng = Rng::new(11);
     for len in (0..=17).chain([100, 1_000]) {
         let triples: Vec<Triple> = (0..len).map(|_| Triple::any(&mut rng)).collect();
@@ -485,7 +487,7 @@ fn a_batch_is_judged_as_each_of_its_checks_alone() {
 }
 
 #[test]
-fn one_bad_check_among_good_ones_is_found_at_every_place() {
+fn one_bad_check_among_good_ones_is_found_at_every_index() {
     let mut rng = Rng::new(12);
     let good: Vec<Triple> = (0..17).map(|at| Triple::valid(Curve::ALL[at % 2], &mut rng)).collect();
     for bad in 0..17 {
@@ -516,7 +518,7 @@ fn messages_and_digests_may_be_mixed_in_a_batch() {
 }
 
 #[test]
-fn a_compressed_key_that_is_no_point_is_the_fault_of_its_own_check() {
+fn a_compressed_key_that_is_not_a_point_fails_its_own_check_only() {
     for curve in Curve::ALL {
         let good = Triple::valid(curve, &mut Rng::new(14));
         let no_point = CompressedKey::from_bytes(curve, &[[2].as_slice(), &[0xff; 32]].concat());
@@ -539,7 +541,7 @@ fn too_few_places_are_a_caller_bug() {
 }
 
 #[test]
-fn small_multiples_of_the_generator_are_keys_like_others() {
+fn small_multiples_of_the_generator_are_valid_keys() {
     // Where a ladder adds a point to itself or to its opposite.
     let mut rng = Rng::new(19);
     let mut triples = Vec::new();
@@ -583,7 +585,7 @@ fn a_cache_changes_no_verdict_however_small() {
 }
 
 #[test]
-fn only_keys_that_signed_something_are_kept() {
+fn only_keys_with_a_valid_signature_are_cached() {
     for curve in Curve::ALL {
         let good = Triple::valid(curve, &mut Rng::new(17));
         let mut bad = good.clone();
@@ -604,7 +606,7 @@ fn only_keys_that_signed_something_are_kept() {
 }
 
 #[test]
-fn a_key_is_ready_however_it_was_met() {
+fn a_key_is_ready_in_every_way_of_verifying() {
     let triple = Triple::valid(Curve::K256, &mut Rng::new(20));
     let (checks, mut cache) = ([triple.compressed_check(); 3], KeyCache::new(1 << 20, [1; 16]));
     for _ in 0..4 {
@@ -614,7 +616,7 @@ fn a_key_is_ready_however_it_was_met() {
     assert_eq!(cache.len(), 1);
 }
 
-/// A BIP-340 signature with all that it takes to judge it.
+/// A BIP-340 signature with its message and key.
 struct SchnorrTriple {
     message: Vec<u8>,
     signature: Vec<u8>,
@@ -654,7 +656,7 @@ impl SchnorrTriple {
     }
 }
 
-/// The verdicts on `checks`, which are the same every way, with a cache and without.
+/// The verdicts on `checks`, asserted to be the same for every dispatch, with a cache and without.
 fn schnorr_verified(
     checks: &[schnorr::SignatureCheck<'_>],
     cache: &mut KeyCache,
@@ -671,7 +673,7 @@ fn schnorr_verified(
 }
 
 #[test]
-fn a_key_with_odd_y_serves_ecdsa_and_bip_340_from_one_cache() {
+fn a_cached_key_with_odd_y_serves_ecdsa_and_bip_340() {
     let mut cache = KeyCache::new(1 << 20, [1; 16]);
     for seed in 1..20 {
         let ecdsa = SecretKey::from_bytes(Curve::K256, &[seed; 32]).unwrap();
@@ -697,7 +699,7 @@ fn a_key_with_odd_y_serves_ecdsa_and_bip_340_from_one_cache() {
 }
 
 #[test]
-fn a_schnorr_batch_is_judged_as_each_of_its_checks_alone() {
+fn a_schnorr_batch_gets_the_verdicts_of_its_checks_alone() {
     let mut rng = Rng::new(18);
     let (mut seen, mut cache) = (Vec::new(), KeyCache::new(1 << 20, [1; 16]));
     for len in (0..=17).chain([100, 1_000]) {
@@ -725,7 +727,7 @@ fn a_schnorr_batch_is_judged_as_each_of_its_checks_alone() {
 }
 
 #[test]
-fn a_schnorr_signature_out_of_range_is_named() {
+fn a_schnorr_signature_out_of_range_is_reported_as_such() {
     let secret = schnorr::SecretKey::from_bytes(&[7; 32]).unwrap();
     let (key, good) = (secret.public_key(), secret.sign(b"hello", &[0; 32]));
     let field_size = hex("fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2f");

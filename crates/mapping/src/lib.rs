@@ -1,7 +1,6 @@
-//! How does a file become a slice without being read into memory first?
+//! Memory-mapped files as byte slices.
 //!
-//! The one place where files are mapped, apart from everything else because it cannot do without
-//! `unsafe`.
+//! A crate of its own, because mapping needs `unsafe` and the crates that use it forbid that.
 //!
 //! ```
 //! # fn main() -> std::io::Result<()> {
@@ -23,23 +22,23 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-/// The bytes of a file.
+/// The bytes of a file, mapped into memory if possible.
 ///
-/// The system reads pages when they are looked at and may forget them again. Whoever shortens the
-/// file meanwhile takes pages away that are still to be read, which ends the process with a signal:
-/// give it files that are whole.
+/// The system reads pages on first access and may evict them again. If another process truncates the file
+/// meanwhile, an access beyond its new end terminates the process with a signal: map only files that are
+/// complete.
 #[derive(Debug)]
 pub struct MappedFile(Bytes);
 
 #[derive(Debug)]
 enum Bytes {
     Mapped(Mmap),
-    /// What cannot be mapped: a pipe, an empty file.
+    /// The content of a file that cannot be mapped: a pipe, an empty file.
     Read(Vec<u8>),
 }
 
 impl MappedFile {
-    /// The file at `path`, mapped if it can be, else read.
+    /// Maps the file at `path`, or reads it if it cannot be mapped.
     ///
     /// # Errors
     /// If the file cannot be opened or read.
@@ -56,15 +55,15 @@ impl MappedFile {
     }
 }
 
-/// The file in memory, unless it is none that has a length.
-#[expect(unsafe_code, reason = "a mapping is unsafe by nature, and this is the only one")]
+/// Maps a regular file that is not empty.
+#[expect(unsafe_code, reason = "mapping a file is unsafe, and this is the only call")]
 fn map(file: &File) -> Option<Mmap> {
     let metadata = file.metadata().ok()?;
     if !metadata.is_file() || metadata.len() == 0 {
         return None;
     }
-    // SAFETY: the mapping is private and read-only. That nobody changes the file meanwhile cannot be
-    // proved from here; the type's documentation demands it of the caller's files.
+    // SAFETY: the mapping is private and read-only. That no process changes the file meanwhile cannot be
+    // proved here; the type's documentation requires it of the caller.
     unsafe { Mmap::map(file) }.ok()
 }
 
@@ -87,10 +86,10 @@ mod tests {
     fn a_file_is_mapped_and_reads_as_its_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
-        std::fs::write(&path, b"as it stands").unwrap();
+        std::fs::write(&path, b"content").unwrap();
         let file = MappedFile::open(&path).unwrap();
         assert!(matches!(file.0, Bytes::Mapped(_)));
-        assert_eq!(&*file, b"as it stands");
+        assert_eq!(&*file, b"content");
     }
 
     #[test]
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_an_error() {
+    fn a_missing_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let error = MappedFile::open(&folder.path().join("none")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

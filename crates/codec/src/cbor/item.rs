@@ -31,6 +31,7 @@ pub(super) struct ItemError {
     reason: Reason,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Result<&[u8], ItemError>>() == 16);
 
 impl ItemError {

@@ -78,6 +78,7 @@ fn append_with(pieces: impl Pieces, is_wide: bool, out: &mut Vec<u8>) {
 pub struct Appender {
     vec: Vec<u8>,
     // True only where this CPU has all features of the wide back end.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "always false there"))]
     is_wide: bool,
 }
 
@@ -195,6 +196,7 @@ fn reserved(mut vec: Vec<u8>, additional: usize) -> Vec<u8> {
 }
 
 /// Bytes that the wide back end handles at once.
+#[cfg(target_arch = "x86_64")]
 const STEP: usize = 64;
 
 #[cfg(test)]

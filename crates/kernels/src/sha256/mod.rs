@@ -10,6 +10,7 @@
 //! ```
 
 mod arm_sha2;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
 mod lanes;
 mod portable;
 #[cfg(test)]
@@ -169,6 +170,7 @@ fn one_by_one(messages: &[&[u8]], digests: &mut [Digest], digest: fn(&[u8]) -> D
 const LANES_PAY_FROM: usize = 16;
 
 /// From this many messages on, twice sixteen lanes are faster than sixteen.
+#[cfg(target_arch = "x86_64")]
 const TWO_VECTORS_PAY_FROM: usize = 48;
 
 /// The state before the first block (FIPS 180-4 §5.3.3).
