@@ -14,6 +14,7 @@ pub struct SyntaxError {
     pub offset: u32,
 }
 
+#[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Result<&str, SyntaxError>>() == 16, "results fit in registers");
 
 /// A kind of text.
