@@ -1,10 +1,10 @@
-//! How many prepared commits a second does a relay send to one reader who does nothing with them?
+//! The throughput of a simulated relay: initial commits a second sent to one reader that discards them.
 //!
 //! ```sh
 //! cargo run --release -p wireproof-simnet --features servers --example relay_throughput -- 200000
 //! ```
 //!
-//! What is measured is the sender: the reader counts frames by their heads, on a thread of its own.
+//! The sender is measured: the reader only parses frame heads, on its own thread.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -33,7 +33,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Asks for all that there is.
+/// Requests the stream from the first event.
 fn follow(port: u16) -> std::io::Result<BufReader<TcpStream>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     let path = "/xrpc/com.atproto.sync.subscribeRepos?cursor=0";
@@ -51,7 +51,7 @@ fn follow(port: u16) -> std::io::Result<BufReader<TcpStream>> {
     Ok(reader)
 }
 
-/// Passes a frame by; gives its length.
+/// Skips a frame; returns its length.
 fn skip_frame(reader: &mut BufReader<TcpStream>) -> std::io::Result<u64> {
     let mut head = [0; 2];
     reader.read_exact(&mut head)?;

@@ -1,15 +1,14 @@
-//! Who is this account?
-//!
-//! Everything about an account follows from its seed: its DID, its key, and what it wrote before
-//! the stream began.
+//! Accounts: a DID, a signing key and the records written before the stream begins, all derived from
+//! the account's seed.
 
-use crate::block::Draft;
-use crate::history::{self, OldRecord};
+use atproto::syntax::Tid;
+
+use crate::block::UnhashedBlock;
+use crate::history::{self, InitialRecord};
 use crate::keys::{Curve, SigningKey};
 use crate::random::Seed;
 use crate::record::{self, RecordPath, did_plc};
 use crate::repository::Repository;
-use crate::tid::Tid;
 use crate::tree::Layer;
 
 /// An account.
@@ -18,39 +17,38 @@ pub struct Account {
     seed: Seed,
     did: String,
     key: SigningKey,
-    past: AccountHistory,
+    history: AccountHistory,
     /// The clock identifier in its TIDs.
-    clock: u64,
+    clock_id: u16,
     joined_micros: u64,
 }
 
-/// What an account has written when it joins.
+/// The records that an account has when it joins the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountHistory {
-    /// As much as gives a tree of this height; what hardly shows in its commits is deleted.
+    /// Enough for a tree of this height; records that hardly show in commits are deleted.
     Thinned(Layer),
-    /// So many records, none of them deleted.
+    /// This number of records, none of them deleted.
     Full(usize),
 }
 
 impl Account {
-    /// The account of this seed, with such a past at `joined_micros`.
-    pub fn new(seed: Seed, past: AccountHistory, joined_micros: u64) -> Self {
+    /// The account of this seed, which joins the stream at `joined_micros`.
+    pub fn new(seed: Seed, history: AccountHistory, joined_micros: u64) -> Self {
         let mut random = seed.stream(IDENTITY_STREAM);
         let did = did_plc(&mut random);
-        let clock = random.below(32);
+        let clock_id = random.below(32) as u16;
         let curve = if random.chance(1, 10) { Curve::P256 } else { Curve::K256 };
         let key = SigningKey::generate(curve, &mut random);
-        Self { seed, did, key, past, clock, joined_micros }
+        Self { seed, did, key, history, clock_id, joined_micros }
     }
 
-    /// The same account, with another key from now on.
+    /// The same account with another signing key from now on.
     pub fn with_key(self, key: SigningKey) -> Self {
         Self { key, ..self }
     }
 
-    /// The same account under another DID, for those who know where DIDs come from. It must not have
-    /// written anything yet.
+    /// The same account under another DID. It must not have written anything yet.
     pub fn with_did(self, did: String) -> Self {
         Self { did, ..self }
     }
@@ -65,43 +63,43 @@ impl Account {
         &self.key
     }
 
-    /// What it had written when it joined.
-    pub fn past(&self) -> AccountHistory {
-        self.past
+    /// The records it has when it joins.
+    pub fn history(&self) -> AccountHistory {
+        self.history
     }
 
     /// The TID of this microsecond by the account's clock.
     pub fn tid(&self, micros: u64) -> Tid {
-        Tid::new(micros, self.clock)
+        Tid::new(micros, self.clock_id)
     }
 
-    /// Its repository as it was when the account joined.
+    /// Its repository at the time it joined.
     pub fn open_repository(&self) -> Repository {
         Repository::new(self.clone())
     }
 
-    /// When the account joined the stream; its last commit until then is of this moment.
+    /// The time of its last commit before the stream.
     pub(crate) fn joined_micros(&self) -> u64 {
         self.joined_micros
     }
 
-    /// The records that it has when it joins, sorted by key.
-    pub(crate) fn old_records(&self) -> Vec<OldRecord> {
-        match self.past {
+    /// The records it has when it joins, sorted by key.
+    pub(crate) fn initial_records(&self) -> Vec<InitialRecord> {
+        match self.history {
             AccountHistory::Thinned(height) => {
-                history::records(&self.seed, height, self.clock, self.joined_micros)
+                history::thinned_records(&self.seed, height, self.clock_id, self.joined_micros)
             }
             AccountHistory::Full(count) => {
-                history::all_records(&self.seed, count, self.clock, self.joined_micros)
+                history::all_records(&self.seed, count, self.clock_id, self.joined_micros)
             }
         }
     }
 
-    /// Writes its record at `path`, as of the update numbered `version`.
-    pub(crate) fn write_record(&self, path: RecordPath, version: u64) -> Draft {
+    /// Writes its record at `path` after `version` updates.
+    pub(crate) fn write_record(&self, path: RecordPath, version: u64) -> UnhashedBlock {
         record::write(&self.seed, &self.did, path, version)
     }
 }
 
-/// The stream number for DID, clock and key; collections and TIDs have others.
+/// The stream number for DID, clock and key; collections and TIDs use others.
 const IDENTITY_STREAM: u64 = 1 << 33;

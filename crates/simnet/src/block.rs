@@ -1,15 +1,16 @@
-//! A block as its maker knows it: bytes, name, and how much was written into it.
+//! DAG-CBOR blocks together with counts of the items written into them.
 //!
-//! The counts are taken from the calls that write, not from reading the bytes back, so that they can
-//! judge a decoder.
+//! The counts come from the calls that write, not from reading the bytes back, so that they can be the
+//! expected result of a decoder.
 
+use codec::car;
 use codec::cbor::{Encoder, ItemCounts};
 use codec::cid::{Cid, CidRef, Codec};
 
 /// A DAG-CBOR block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The name.
+    /// The CID.
     pub cid: Cid,
     /// The data.
     pub data: Vec<u8>,
@@ -17,24 +18,24 @@ pub struct Block {
     pub counts: ItemCounts,
 }
 
-/// Data whose name is not computed yet.
+/// A DAG-CBOR block whose CID is not computed yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct UnhashedBlock {
     /// The data.
     pub data: Vec<u8>,
     /// What was written into the data.
     pub counts: ItemCounts,
 }
 
-impl Draft {
-    /// Computes the name.
+impl UnhashedBlock {
+    /// Computes the CID.
     pub fn into_block(self) -> Block {
         let cid = Cid::of(Codec::DagCbor, &self.data);
         Block { cid, data: self.data, counts: self.counts }
     }
 }
 
-/// [`Encoder`], counting.
+/// An [`Encoder`] that counts the items it writes.
 #[derive(Debug, Default)]
 pub struct BlockWriter {
     encoder: Encoder,
@@ -48,13 +49,13 @@ impl BlockWriter {
     }
 
     /// The data.
-    pub fn into_draft(self) -> Draft {
-        Draft { data: self.encoder.into_bytes(), counts: self.counts }
+    pub fn into_unhashed(self) -> UnhashedBlock {
+        UnhashedBlock { data: self.encoder.into_bytes(), counts: self.counts }
     }
 
-    /// The data, with its name.
+    /// The data and its CID.
     pub fn into_block(self) -> Block {
-        self.into_draft().into_block()
+        self.into_unhashed().into_block()
     }
 
     /// Appends an integer.
@@ -123,3 +124,16 @@ impl BlockWriter {
         self
     }
 }
+
+/// A CAR archive of these blocks.
+pub(crate) fn archive<'b>(
+    roots: &[Cid],
+    blocks: impl IntoIterator<Item = (&'b Cid, &'b [u8])>,
+) -> Vec<u8> {
+    let mut car = car::Writer::new(Vec::new(), roots).expect(IN_MEMORY);
+    blocks.into_iter().for_each(|(cid, data)| car.block(cid, data).expect(IN_MEMORY));
+    car.into_inner()
+}
+
+/// The reason that writing an archive to a `Vec` cannot fail.
+pub(crate) const IN_MEMORY: &str = "writing to memory does not fail";

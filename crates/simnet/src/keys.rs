@@ -1,7 +1,7 @@
-//! Who signed that, and how is the key spelled?
+//! Signing keys and public keys of both curves, and their `did:key` text.
 //!
-//! Signatures are ECDSA over SHA-256, 64 bytes `r‖s`, with s in the lower half of the order, and the
-//! nonce of RFC 6979: a key and a message have one signature.
+//! Signatures are ECDSA over SHA-256, 64 bytes `r‖s`, with s in the lower half of the order and the
+//! nonce of RFC 6979, so that a key and a message have one signature.
 
 use k256::ecdsa::signature::{Signer, Verifier};
 
@@ -46,9 +46,9 @@ impl Curve {
 }
 
 impl SigningKey {
-    /// The next key that `random` gives on `curve`.
+    /// Draws a key on `curve`.
     pub fn generate(curve: Curve, random: &mut Random) -> Self {
-        // A draw is out of range for one in 2³² (P-256) or 2¹²⁷ (K-256) seeds.
+        // One draw in 2³² (P-256) or 2¹²⁷ (K-256) is out of range.
         loop {
             if let Some(key) = Self::from_bytes(curve, &random.bytes32()) {
                 return key;
@@ -56,7 +56,7 @@ impl SigningKey {
         }
     }
 
-    /// The key with these bytes. `None` if they are 0 or not below the order of the curve.
+    /// The key of these bytes. `None` if they are 0 or not below the order of the curve.
     pub fn from_bytes(curve: Curve, bytes: &[u8; 32]) -> Option<Self> {
         match curve {
             Curve::K256 => {
@@ -95,8 +95,8 @@ impl SigningKey {
     /// The public key as a `did:key`.
     pub fn did_key(&self) -> String {
         match self.curve() {
-            Curve::K256 => spell(&K256_PREFIX, &self.public_point()),
-            Curve::P256 => spell(&P256_PREFIX, &self.public_point()),
+            Curve::K256 => did_key_text(&K256_PREFIX, &self.public_point()),
+            Curve::P256 => did_key_text(&P256_PREFIX, &self.public_point()),
         }
     }
 
@@ -119,7 +119,7 @@ pub enum PublicKey {
 }
 
 impl PublicKey {
-    /// Reads a `did:key`. `None` if it is not one of a curve of the protocol.
+    /// Parses a `did:key`. `None` if it is not a key on a curve of the protocol.
     pub fn from_did_key(text: &str) -> Option<Self> {
         let bytes = bs58::decode(text.strip_prefix("did:key:z")?).into_vec().ok()?;
         match bytes.split_first_chunk()? {
@@ -129,7 +129,7 @@ impl PublicKey {
         }
     }
 
-    /// Reads a point in its SEC1 form. `None` if it is not on `curve`.
+    /// Parses a point in SEC1 form. `None` if it is not on `curve`.
     pub fn from_point(curve: Curve, point: &[u8]) -> Option<Self> {
         match curve {
             Curve::K256 => {
@@ -143,7 +143,7 @@ impl PublicKey {
         }
     }
 
-    /// Whether `signature` is this key's over `message`, and low-S.
+    /// Whether `signature` is a low-S signature by this key over `message`.
     pub fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         match self {
             Self::K256(key) => k256::ecdsa::Signature::from_slice(signature)
@@ -154,7 +154,7 @@ impl PublicKey {
     }
 }
 
-/// The same signature with n − s for s: anyone can make it, and a lenient verifier takes it as well.
+/// The same signature with n − s for s: anyone can compute it, and a lenient verifier accepts it.
 pub fn with_high_s(curve: Curve, signature: &[u8; 64]) -> [u8; 64] {
     let mut high = *signature;
     let mut borrow = 0;
@@ -166,16 +166,16 @@ pub fn with_high_s(curve: Curve, signature: &[u8; 64]) -> [u8; 64] {
     high
 }
 
-fn spell(prefix: &[u8; 2], point: &[u8]) -> String {
+fn did_key_text(prefix: &[u8; 2], point: &[u8]) -> String {
     let body = bs58::encode([prefix.as_slice(), point].concat()).into_string();
     format!("did:key:z{body}")
 }
 
 fn compressed(point: &[u8]) -> [u8; POINT_LEN] {
-    point.try_into().expect("the libraries were asked for the compressed form")
+    point.try_into().expect("a compressed point has 33 bytes")
 }
 
-/// Bytes of a compressed point.
+/// The length of a compressed point in bytes.
 pub const POINT_LEN: usize = 33;
 
 /// The multicodec of a K-256 public key, as a varint.
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_high_s_is_refused_on_both_curves() {
+    fn a_high_s_is_rejected_on_both_curves() {
         for curve in [Curve::K256, Curve::P256] {
             let key = SigningKey::generate(curve, &mut Seed::new(2, "keys").stream(0));
             let public = PublicKey::from_did_key(&key.did_key()).expect("a key of the protocol");

@@ -1,28 +1,30 @@
-//! A seeded, deterministic network: accounts with real keys, repositories with real trees, signed
-//! commits, the firehose frames that tell of them, and signed events of another network.
+//! A seeded, deterministic network for tests and benchmarks: accounts with real keys, repositories with
+//! real trees, signed commits and their firehose frames, and signed Nostr events.
 //!
-//! The same seed gives the same bytes on every machine: nothing but the servers reads a clock, a file or the
-//! system's random bytes, no float takes part in a result, and no result depends on the order in
-//! which a hash map or a thread happens to run.
+//! The same seed gives the same bytes on every machine: only the servers read a clock or the system's
+//! random bytes, only [`corpus`] writes files, no float takes part in a result, and no result depends
+//! on the order of a hash map or of threads.
 //!
-//! | module | question it answers |
+//! | module | contents |
 //! |---|---|
-//! | [`firehose`] | which frames does the calibrated stream hold, and what is in them? |
-//! | [`signed_commits`] | which signatures does a verifier of repositories see? |
-//! | [`schnorr_events`] | which signatures does a verifier of Nostr events see? |
-//! | [`nostr_events`] | which events does a relay of Nostr see? |
-//! | [`nostr_sampling`] | which of many events are measured, and how are they written down? |
-//! | [`repository_corpus`] | which repository does one read as a whole? |
-//! | [`tree_records`] | which records does one put into a tree to see how fast it is? |
-//! | [`hostile`] | what may somebody send who means harm, and what is odd but right? |
-//! | `servers` | how does all of this look from the network? (with the feature `servers`) |
-//! | [`account`] | who is this account, and what is in its repository in the end? |
-//! | [`repository`] | what does this write make of that repository, and what proves it? |
-//! | [`tree`] | which Merkle search tree do these records have? |
-//! | [`record`] | what is in the record at this path? |
-//! | [`keys`] | who signed that, and how is the key spelled? |
-//! | [`tid`] | which identifier, and which date, has this instant? |
-//! | [`random`] | what does the seed say next? |
+//! | [`corpus`] | manifests of generated files, and their writer |
+//! | [`firehose`] | the calibrated stream of `#commit` frames |
+//! | [`signed_commits`] | signed commit objects and their keys |
+//! | [`repository_corpus`] | a whole repository in one archive |
+//! | [`tree_records`] | records to insert into a tree and to look up |
+//! | [`hostile`] | malformed inputs, and unusual valid ones |
+//! | [`schnorr_events`] | Nostr events for the verification of signatures |
+//! | [`nostr_events`] | Nostr events as a relay receives them |
+//! | [`nostr_sampling`] | classes and samples of Nostr events |
+//! | `servers` | a running network on loopback (feature `servers`) |
+//! | [`account`] | accounts: DID, key, initial records |
+//! | [`repository`] | repositories: commits, operations, covering proofs |
+//! | [`tree`] | Merkle search trees, with a reference implementation |
+//! | [`record`] | records: collections, paths, bytes |
+//! | [`block`] | DAG-CBOR blocks with counts of their items |
+//! | [`keys`] | signing keys, public keys and `did:key` |
+//! | [`time`] | instants as TIDs and datetimes |
+//! | [`random`] | the seeded generator |
 //!
 //! ```
 //! use wireproof_simnet::firehose::{Corpus, Spec};
@@ -33,15 +35,14 @@
 //! assert_eq!(stream.to_file(), Corpus::generate(&spec, &mut |_, _| {}).to_file());
 //! ```
 //!
-//! What it leaves to others: files (the caller writes the bytes), and every verdict about the bytes
-//! of somebody else.
+//! Verdicts are left to others: nothing here verifies data.
 
 #![forbid(unsafe_code)]
 
 pub mod account;
 pub mod block;
+pub mod corpus;
 pub mod firehose;
-mod hex;
 mod history;
 pub mod hostile;
 pub mod keys;
@@ -56,6 +57,6 @@ pub mod schnorr_events;
 pub mod servers;
 pub mod signed_commits;
 mod text;
-pub mod tid;
+pub mod time;
 pub mod tree;
 pub mod tree_records;

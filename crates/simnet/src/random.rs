@@ -1,20 +1,22 @@
-//! What does the seed say next?
+//! The seeded random number generator: ChaCha with 8 rounds.
 //!
-//! One generator for everything: ChaCha with 8 rounds. Its output is fixed by the cipher, not by a
-//! library's taste: the 32-byte key is the SHA-256 of `seed`, as 8 big-endian bytes, followed by a
-//! label; the 64-bit stream number separates uses under one key; words are taken in order. Choices
-//! are made with integers only, by [`Random::below`].
+//! Its output is fixed by the cipher, not by the version of a library: the 32-byte key is the SHA-256
+//! of `seed`, as 8 big-endian bytes, followed by a label; the 64-bit stream number separates uses under
+//! one key; words are taken in order. Choices are made with integers only, by [`Random::below`].
 
 use kernels::sha256::{self, Digest};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// The seed that every published corpus is generated from.
+pub const DEFAULT_SEED: u64 = 4_621_332_152;
 
 /// The key of a family of generators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(Digest);
 
 impl Seed {
-    /// The seed for one purpose, named by `label`, under a number that a person can remember.
+    /// The seed for the purpose `label` under the number `seed`.
     pub fn new(seed: u64, label: &str) -> Self {
         let mut message = seed.to_be_bytes().to_vec();
         message.extend_from_slice(label.as_bytes());
@@ -29,7 +31,7 @@ impl Seed {
     }
 }
 
-/// A source of choices, the same for the same seed everywhere.
+/// A generator; the same seed gives the same output on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(ChaCha8Rng);
 
@@ -46,8 +48,8 @@ impl Random {
         bytes
     }
 
-    /// A number from 0 up to but not including `bound`: the high half of a 128-bit product. The
-    /// bias is below `bound`·2⁻⁶⁴, which nothing here could show.
+    /// A number from 0 up to but not including `bound`: the high half of a 128-bit product, with a
+    /// bias below `bound`·2⁻⁶⁴.
     ///
     /// # Panics
     /// If `bound` is 0.
@@ -64,7 +66,7 @@ impl Random {
         low + self.below(high - low + 1)
     }
 
-    /// Whether something that happens `times` in `of` happens now.
+    /// `true` with the probability `times` / `of`.
     pub fn chance(&mut self, times: u64, of: u64) -> bool {
         self.below(of) < times
     }
@@ -77,31 +79,30 @@ impl Random {
         &items[self.below(items.len() as u64) as usize]
     }
 
-    /// Puts `items` in any order (Fisher–Yates, from the end).
+    /// Shuffles `items` (Fisher–Yates, from the end).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
         }
     }
 
-    /// `count` indices into `weights`, each as often as its weight asks (largest remainders first
-    /// for what does not divide), in any order.
+    /// `count` indices into `weights`, apportioned by the weights and shuffled.
     ///
     /// # Panics
     /// If the weights are all 0.
-    pub fn deck(&mut self, weights: &[u64], count: usize) -> Vec<usize> {
-        let mut deck: Vec<usize> = shares(weights, count)
+    pub fn apportioned(&mut self, weights: &[u64], count: usize) -> Vec<usize> {
+        let mut indices: Vec<usize> = apportion(weights, count)
             .into_iter()
             .enumerate()
             .flat_map(|(index, share)| std::iter::repeat_n(index, share))
             .collect();
-        self.shuffle(&mut deck);
-        deck
+        self.shuffle(&mut indices);
+        indices
     }
 }
 
-/// Divides `count` in proportion to `weights`.
-pub(crate) fn shares(weights: &[u64], count: usize) -> Vec<usize> {
+/// Divides `count` in proportion to `weights`, by the method of largest remainders.
+pub(crate) fn apportion(weights: &[u64], count: usize) -> Vec<usize> {
     let total: u64 = weights.iter().sum();
     let exact = |weight: &u64| weight * count as u64;
     let mut shares: Vec<usize> = weights.iter().map(|w| (exact(w) / total) as usize).collect();
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_generator_is_the_one_that_was_documented() {
+    fn the_generator_is_the_documented_one() {
         let mut random = Seed::new(1, "test").stream(2);
         // From an independent ChaCha8 over SHA-256(00…01 "test"), stream 2.
         let expected = [10_467_600_658_722_075_985, 16_532_196_954_864_141_416];
@@ -125,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn a_deck_holds_each_index_as_often_as_its_weight_asks() {
-        let mut deck = Seed::new(1, "deck").stream(0).deck(&[5, 0, 3, 2], 11);
-        deck.sort_unstable();
-        assert_eq!(deck, [0, 0, 0, 0, 0, 0, 2, 2, 2, 3, 3]);
+    fn indices_are_apportioned_by_weight() {
+        let mut indices = Seed::new(1, "deck").stream(0).apportioned(&[5, 0, 3, 2], 11);
+        indices.sort_unstable();
+        assert_eq!(indices, [0, 0, 0, 0, 0, 0, 2, 2, 2, 3, 3]);
     }
 }

@@ -1,17 +1,18 @@
-//! What is in the record at this path?
+//! Records: the bytes of the record at a path.
 //!
-//! A record follows from its account's seed, its path and its version, so that a repository can be
-//! written out again without having been kept. Shapes and sizes are those of the network: a like has
-//! 212 bytes, or 360 if it came by way of a repost; a follow 107; a post 248 to 806.
+//! A record is a function of its account's seed, its path and its version, so a repository is written
+//! out without storing its records. Shapes and sizes are those of the live network: a like has 212
+//! bytes, or 360 with a `via` field; a follow 107; a post 248 to 806.
 
+use atproto::syntax::Tid;
 use codec::cid::{Cid, Codec};
 
-use crate::block::{BlockWriter, Draft};
+use crate::block::{BlockWriter, UnhashedBlock};
 use crate::random::{Random, Seed};
 use crate::text;
-use crate::tid::{Tid, datetime};
+use crate::time::{DAY_MICROS, datetime};
 
-/// The collections that accounts of this network write to, in the order of their names.
+/// The collections that simulated accounts write to, in the order of their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Collection {
     /// `app.bsky.actor.profile`: one record, `self`.
@@ -30,7 +31,7 @@ pub enum Collection {
     Block,
     /// `app.bsky.graph.follow`.
     Follow,
-    /// `pub.leaflet.document`: another application's, nested and long.
+    /// `pub.leaflet.document`: long nested records of another application.
     Document,
 }
 
@@ -48,7 +49,7 @@ impl Collection {
         Self::Document,
     ];
 
-    /// The name.
+    /// The NSID.
     pub fn nsid(self) -> &'static str {
         match self {
             Self::Profile => "app.bsky.actor.profile",
@@ -64,17 +65,17 @@ impl Collection {
     }
 }
 
-/// Which record, of an account.
+/// The path of a record within an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordPath {
     /// The collection.
     pub collection: Collection,
-    /// When it was made; also its record key, but for a profile.
+    /// The creation time; also the record key, except of a profile.
     pub tid: Tid,
 }
 
 impl RecordPath {
-    /// The path as it stands in the tree, `collection/rkey`.
+    /// The key of the record in the tree, `collection/rkey`.
     pub fn to_key(self) -> String {
         match self.collection {
             Collection::Profile => format!("{}/self", Collection::Profile.nsid()),
@@ -83,8 +84,8 @@ impl RecordPath {
     }
 }
 
-/// Writes the record of the account with `seed` and `did` at `path`; `version` counts its updates.
-pub fn write(seed: &Seed, did: &str, path: RecordPath, version: u64) -> Draft {
+/// Writes the record at `path` of the account with this seed and DID, after `version` updates.
+pub fn write(seed: &Seed, did: &str, path: RecordPath, version: u64) -> UnhashedBlock {
     let mut random = seed.stream(path.tid.as_u64());
     (0..version).for_each(|_| random = Seed::new(random.next_u64(), "update").stream(version));
     let mut record = Record {
@@ -104,7 +105,7 @@ pub fn write(seed: &Seed, did: &str, path: RecordPath, version: u64) -> Draft {
         Collection::Block | Collection::Follow => record.reference_to_account(),
         Collection::Document => record.document(),
     }
-    record.out.into_draft()
+    record.out.into_unhashed()
 }
 
 /// The record being written.
@@ -202,7 +203,7 @@ impl Record<'_> {
         self.out.text("title").text(&title).text("description").text(&description);
     }
 
-    /// A mention over the first bytes of a text.
+    /// A mention in the first bytes of a text.
     fn mention_facet(&mut self, text_len: usize) {
         let mentioned = did_plc(&mut self.random);
         let end = text_len.min(16) as i64;
@@ -279,12 +280,12 @@ impl Record<'_> {
         self.out.text("facets").array(0).text("plaintext").text(&text);
     }
 
-    /// A link, by name and place, to a record of somebody else, whom nobody will ask.
+    /// A CID and an `at://` URI of a record of another account that does not exist.
     fn strong_reference(&mut self, collection: Collection) {
         let cid = Cid::from_digest(Codec::DagCbor, &self.random.bytes32());
         let author = did_plc(&mut self.random);
-        let age_micros = self.random.below(30 * 86_400_000_000);
-        let tid = Tid::new(self.path.tid.micros() - age_micros, self.random.next_u64());
+        let age_micros = self.random.below(30 * DAY_MICROS);
+        let tid = Tid::new(self.path.tid.micros() - age_micros, self.random.next_u64() as u16);
         let uri = format!("at://{author}/{}/{tid}", collection.nsid());
         self.out.map(2).text("cid").text(&cid.to_string()).text("uri").text(&uri);
     }
@@ -294,7 +295,7 @@ impl Record<'_> {
     }
 }
 
-/// A DID of the shape that the PLC directory gives: 24 symbols of base32.
+/// A DID in the form of the PLC directory: 24 symbols of base32.
 pub fn did_plc(random: &mut Random) -> String {
     let digest = random.bytes32();
     let mut did = "did:plc:".to_owned();
@@ -302,9 +303,9 @@ pub fn did_plc(random: &mut Random) -> String {
     did
 }
 
-/// Of a thousand likes or reposts, how many came by way of somebody's repost.
+/// The share of likes and reposts with a `via` field, per mille.
 const VIA_PER_MILLE: u64 = 190;
 
-/// What makes a post that is no reply long enough to say something.
+/// The beginning of every post that is not a reply, so that such posts have the measured length.
 const LEAD_IN: &str = "Notes from the workbench, part of a longer story that I keep meaning to \
     write down properly, for anyone who likes small machines and long walks: ";

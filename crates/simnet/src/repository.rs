@@ -1,90 +1,91 @@
-//! What does this write make of that repository, and what proves it?
+//! Repositories: signed commits over a tree of records, and the blocks that prove each commit.
 //!
-//! A commit signs the root of the tree. Beside it go the blocks that let somebody who has only the
-//! root before check the writes: the nodes that are new, and those that undoing the writes would
-//! meet (the covering proof).
+//! A commit signs the root of the tree. Its event carries the blocks with which a reader who knows only
+//! the previous root checks the operations: the new nodes, and the nodes on the paths that undoing the
+//! operations visits (the covering proof).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use atproto::event::{Action, Commit, Event, RepoOp};
+use atproto::syntax::Tid;
 use codec::car;
 use codec::cid::{Cid, Codec};
 use kernels::sha256;
 
 use crate::account::Account;
-use crate::block::{Block, BlockWriter, Draft};
+use crate::block::{Block, BlockWriter, IN_MEMORY, UnhashedBlock, archive};
 use crate::keys::SigningKey;
 use crate::record::RecordPath;
-use crate::tid::{Tid, datetime};
-use crate::tree::{Entry, Tree, Visit};
+use crate::time::datetime;
+use crate::tree::{Tree, TreeEntry, TreeItem};
 
-/// An account's repository at some moment.
+/// The repository of an account at one revision.
 #[derive(Clone, Debug)]
 pub struct Repository {
     account: Account,
     tree: Tree,
-    /// The path behind each key of the tree.
+    /// The path of each key of the tree.
     paths: BTreeMap<Arc<str>, RecordPath>,
-    /// How often records were updated, for those that were.
+    /// The number of updates of each record that was updated.
     versions: BTreeMap<RecordPath, u64>,
     head: Block,
     rev: Tid,
 }
 
-/// What to do to a record.
+/// One write of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordWrite {
-    /// What to do.
+    /// Create, update or delete.
     pub action: Action,
-    /// To which record.
+    /// The record.
     pub path: RecordPath,
 }
 
-/// What a commit did to a record.
+/// One operation of a commit, as its event reports it.
 #[derive(Clone, Debug)]
-pub struct Operation {
-    /// What was done.
+pub struct RecordOp {
+    /// Create, update or delete.
     pub action: Action,
-    /// The record's path in the tree.
+    /// The key of the record in the tree.
     pub key: String,
-    /// The record now.
+    /// The record after the commit; `None` for a delete.
     pub cid: Option<Cid>,
-    /// The record before.
+    /// The record before the commit; `None` for a create.
     pub prev: Option<Cid>,
 }
 
-/// A commit, with all that its event needs.
+/// A commit and everything that its event carries.
 #[derive(Clone, Debug)]
 pub struct NewCommit {
     /// The account's DID.
     pub did: String,
     /// The revision.
     pub rev: Tid,
-    /// The revision before.
+    /// The previous revision.
     pub since: Tid,
-    /// The tree's root before.
+    /// The previous root of the tree.
     pub prev_data: Cid,
-    /// What was done.
-    pub ops: Vec<Operation>,
-    /// The commit's name.
+    /// The operations.
+    pub ops: Vec<RecordOp>,
+    /// The CID of the commit.
     pub commit: Cid,
-    /// The blocks in the order in which they go out: new nodes, records, the commit, and what else
-    /// the proof needs.
+    /// The blocks in the order of the event: new nodes, records, the commit, and the rest of the
+    /// covering proof.
     pub blocks: Vec<Arc<Block>>,
 }
 
 impl Repository {
-    /// The repository of `account` when it joins.
+    /// The repository of `account` at the time it joins.
     pub(crate) fn new(account: Account) -> Self {
-        let old = account.old_records();
-        let mut entries = Vec::with_capacity(old.len());
-        for batch in old.chunks(RECORD_BATCH_LEN) {
-            let drafts: Vec<Draft> =
+        let initial = account.initial_records();
+        let mut entries = Vec::with_capacity(initial.len());
+        for batch in initial.chunks(RECORD_BATCH_LEN) {
+            let blocks: Vec<UnhashedBlock> =
                 batch.iter().map(|record| account.write_record(record.path, 0)).collect();
-            let data: Vec<&[u8]> = drafts.iter().map(|draft| draft.data.as_slice()).collect();
+            let data: Vec<&[u8]> = blocks.iter().map(|block| block.data.as_slice()).collect();
             let cids = sha256::digest_many(&data);
-            entries.extend(batch.iter().zip(&cids).map(|(record, digest)| Entry {
+            entries.extend(batch.iter().zip(&cids).map(|(record, digest)| TreeEntry {
                 key: record.key.clone(),
                 value: Cid::from_digest(Codec::DagCbor, digest),
             }));
@@ -92,11 +93,11 @@ impl Repository {
         let tree = Tree::new(entries);
         let rev = account.tid(account.joined_micros());
         let head = sign(&account, rev, tree.root());
-        let paths = old.into_iter().map(|record| (record.key, record.path)).collect();
+        let paths = initial.into_iter().map(|record| (record.key, record.path)).collect();
         Self { account, tree, paths, versions: BTreeMap::new(), head, rev }
     }
 
-    /// Whose it is.
+    /// The account.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -116,7 +117,7 @@ impl Repository {
         self.rev
     }
 
-    /// What stands behind a key of the tree.
+    /// The path of a key of the tree.
     pub fn path(&self, key: &str) -> Option<RecordPath> {
         self.paths.get(key).copied()
     }
@@ -126,34 +127,34 @@ impl Repository {
         self.account = self.account.clone().with_key(key);
     }
 
-    /// Does `writes` and commits them as of `rev`.
+    /// Applies `writes` and signs the result as revision `rev`.
     ///
     /// # Panics
-    /// If `rev` is not newer than the last, or a write does not fit: a create where there is a
-    /// record, an update or a delete where there is none.
+    /// If `rev` is not later than the last, a create is of an existing record, or an update or a delete
+    /// is of a record that does not exist.
     pub fn commit(&mut self, writes: &[RecordWrite], rev: Tid) -> NewCommit {
-        assert!(rev > self.rev, "revisions increase");
+        assert!(rev > self.rev, "a revision is later than the last");
         let (since, prev_data) = (self.rev, self.tree.root());
         let mut records = Vec::new();
-        let ops: Vec<Operation> =
-            writes.iter().map(|write| self.write(*write, &mut records)).collect();
-        let settled = self.tree.settle();
-        self.head = sign(&self.account, rev, settled.root);
+        let ops: Vec<RecordOp> =
+            writes.iter().map(|write| self.apply(*write, &mut records)).collect();
+        let rehashed = self.tree.rehash();
+        self.head = sign(&self.account, rev, rehashed.root);
         self.rev = rev;
-        // Undoing an update meets no node but those that the update made, if it changed anything.
+        // Undoing an update visits only nodes that the update created, unless it changed nothing.
         let moved = ops.iter().filter(|op| op.action != Action::Update || op.prev == op.cid);
         let mut proof = self.tree.covering_proof(moved.map(|op| op.key.as_str()));
-        settled.new_nodes.iter().for_each(|node| drop(proof.remove(&node.cid)));
+        rehashed.new_nodes.iter().for_each(|node| drop(proof.remove(&node.cid)));
         let commit = Arc::new(self.head.clone());
         let did = self.account.did().to_owned();
-        let mut blocks = settled.new_nodes;
+        let mut blocks = rehashed.new_nodes;
         blocks.extend(records);
         blocks.extend([commit]);
         blocks.extend(proof.into_values());
         NewCommit { did, rev, since, prev_data, ops, commit: self.head.cid, blocks }
     }
 
-    fn write(&mut self, write: RecordWrite, records: &mut Vec<Arc<Block>>) -> Operation {
+    fn apply(&mut self, write: RecordWrite, records: &mut Vec<Arc<Block>>) -> RecordOp {
         let RecordWrite { action, path } = write;
         let key = path.to_key();
         let (cid, prev) = match action {
@@ -175,23 +176,23 @@ impl Repository {
             }
         };
         assert_eq!(prev.is_none(), action == Action::Create, "{} of {key}", action.as_str());
-        Operation { action, key, cid, prev }
+        RecordOp { action, key, cid, prev }
     }
 
-    /// The whole repository as an archive in streamable order.
+    /// The repository as a CAR archive in streamable order.
     pub fn export_car(&self) -> Vec<u8> {
-        let mut car = car::Writer::new(Vec::new(), &[self.head.cid]).expect(MEMORY);
-        self.for_each_block(&mut |cid, data| car.block(cid, data).expect(MEMORY));
+        let mut car = car::Writer::new(Vec::new(), &[self.head.cid]).expect(IN_MEMORY);
+        self.for_each_block(&mut |cid, data| car.block(cid, data).expect(IN_MEMORY));
         car.into_inner()
     }
 
     /// Calls `visit` for every block in streamable order: the commit, then the tree, each node before
-    /// its records and children, which stand in the order of their keys.
+    /// its records and children, which follow in key order.
     pub fn for_each_block(&self, visit: &mut dyn FnMut(&Cid, &[u8])) {
         visit(&self.head.cid, &self.head.data);
-        self.tree.walk(&mut |met| match met {
-            Visit::Node(node) => visit(&node.cid, &node.data),
-            Visit::Record(entry) => visit(&entry.value, &self.record(&entry.key)),
+        self.tree.walk(&mut |item| match item {
+            TreeItem::Node(node) => visit(&node.cid, &node.data),
+            TreeItem::Record(entry) => visit(&entry.value, &self.record(&entry.key)),
         });
     }
 
@@ -207,11 +208,12 @@ impl Repository {
 }
 
 impl NewCommit {
-    /// The frame of the `#commit` event with this place in the stream.
+    /// The frame of the `#commit` event with this sequence number and time.
     pub fn to_frame(&self, seq: i64, time_micros: u64) -> Vec<u8> {
-        let ops: Vec<RepoOp<'_>> = self.ops.iter().map(Operation::as_event_op).collect();
+        let ops: Vec<RepoOp<'_>> = self.ops.iter().map(RecordOp::as_event_op).collect();
         let (rev, since) = (self.rev.to_string(), self.since.to_string());
-        let car = self.to_car();
+        let blocks = self.blocks.iter().map(|block| (&block.cid, &block.data[..]));
+        let car = archive(&[self.commit], blocks);
         let event = Event::Commit(Commit {
             seq,
             repo: &self.did,
@@ -230,15 +232,9 @@ impl NewCommit {
         });
         event.to_frame()
     }
-
-    fn to_car(&self) -> Vec<u8> {
-        let mut car = car::Writer::new(Vec::new(), &[self.commit]).expect(MEMORY);
-        self.blocks.iter().for_each(|block| car.block(&block.cid, &block.data).expect(MEMORY));
-        car.into_inner()
-    }
 }
 
-impl Operation {
+impl RecordOp {
     fn as_event_op(&self) -> RepoOp<'_> {
         RepoOp {
             action: self.action,
@@ -250,9 +246,9 @@ impl Operation {
     }
 }
 
-/// The signed commit object: what is signed is the same map without `sig`.
+/// The signed commit object; the signature is over the same map without `sig`.
 fn sign(account: &Account, rev: Tid, data: Cid) -> Block {
-    let unsigned = commit_object(account.did(), rev, None, data).into_draft();
+    let unsigned = commit_object(account.did(), rev, None, data).into_unhashed();
     let signature = account.key().sign(&unsigned.data);
     commit_object(account.did(), rev, Some(&signature), data).into_block()
 }
@@ -268,27 +264,25 @@ fn commit_object(did: &str, rev: Tid, signature: Option<&[u8; 64]>, data: Cid) -
     out
 }
 
-/// Old records hashed together.
+/// Initial records hashed in one batch.
 const RECORD_BATCH_LEN: usize = 256;
-
-/// Why writing an archive cannot fail here.
-const MEMORY: &str = "writing to memory does not fail";
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::account::AccountHistory;
     use crate::random::Seed;
+    use crate::time::START_MICROS;
 
     #[test]
-    fn an_update_that_changes_nothing_is_proved_too() {
+    fn an_update_that_changes_nothing_carries_its_covering_proof() {
         let account =
-            Account::new(Seed::new(7, "account"), AccountHistory::Full(300), 1_782_864_000_000_000);
+            Account::new(Seed::new(7, "account"), AccountHistory::Full(300), START_MICROS);
         let mut repository = account.open_repository();
         let mut gates = repository.tree().entries().iter();
         let gate = gates.find(|entry| entry.key.starts_with("app.bsky.feed.threadgate/")).unwrap();
         let path = repository.path(&gate.key).unwrap();
-        let rev = repository.account().tid(1_782_864_001_000_000);
+        let rev = repository.account().tid(START_MICROS + 1_000_000);
         let committed = repository.commit(&[RecordWrite { action: Action::Update, path }], rev);
         assert_eq!(
             (committed.ops[0].cid, committed.prev_data),

@@ -1,8 +1,8 @@
-//! What does somebody write? Words in any order, some of them of more than one byte a letter.
+//! Placeholder text: random words, some of them with characters of several bytes.
 
 use crate::random::Random;
 
-/// This many words with spaces between them.
+/// `words` words separated by spaces.
 pub(crate) fn sentence(random: &mut Random, words: u64) -> String {
     let mut text = String::new();
     for at in 0..words {

@@ -1,40 +1,42 @@
-//! Who commits when, and what kind of thing?
+//! The plan of a stream: its accounts, and the time and task of each commit.
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::account::{Account, AccountHistory};
-use crate::random::{Random, Seed};
+use crate::random::{DEFAULT_SEED, Random, Seed};
 use crate::record::Collection;
+use crate::time::START_MICROS;
 use crate::tree::Layer;
 
-/// What stream to make.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The specification of a stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// Everything follows from this number.
+    /// The seed.
     pub seed: u64,
-    /// How many frames, all of them `#commit`.
+    /// The number of frames, all of them `#commit`.
     pub frames: usize,
-    /// The highest tree; what would be higher has this height. Keys for a layer are found by
-    /// hashing four times as many as for the layer below.
+    /// The maximum height of trees; higher ones get this height. The cost of finding keys for a layer
+    /// is four times that of the layer below.
     pub max_height: Layer,
 }
 
 impl Default for Spec {
-    /// The full stream: 3,298 frames, seed 4621332152 (a commit of the live stream that had 42
-    /// operations), trees up to height 12.
+    /// The full stream: 3,298 frames, trees up to height 12.
     fn default() -> Self {
-        Self { seed: 4_621_332_152, frames: 3_298, max_height: 12 }
+        Self { seed: DEFAULT_SEED, frames: 3_298, max_height: 12 }
     }
 }
 
 impl Spec {
-    /// A stream for tests: 160 frames, trees up to height 7, the same seed.
+    /// A small stream for tests: 160 frames, trees up to height 7.
     pub fn quick() -> Self {
         Self { frames: 160, max_height: 7, ..Self::default() }
     }
 }
 
-/// An account, and when it commits.
+/// An account and its commits.
 #[derive(Clone, Debug)]
 pub(super) struct Member {
     pub(super) account: Account,
@@ -42,7 +44,7 @@ pub(super) struct Member {
     pub(super) slots: Vec<Slot>,
 }
 
-/// A place in the stream.
+/// One commit of the stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     /// The frame's index in the stream.
@@ -52,24 +54,24 @@ pub(super) struct Slot {
     pub(super) task: Task,
 }
 
-/// What a commit does.
+/// The operations of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// Makes one record.
+    /// Creates one record.
     Create(Collection),
-    /// Changes the profile.
+    /// Updates the profile.
     Update,
     /// Deletes one recent record.
     Delete,
-    /// Makes a post with its two gates: three operations.
+    /// Creates a post with its two gates: three operations.
     GatedPost,
-    /// Makes this many likes and follows, in turn.
+    /// Creates this many likes and follows, alternating.
     Burst(usize),
     /// Deletes this many recent likes.
     Unlikes(usize),
 }
 
-/// Deals the slots of the stream to accounts.
+/// Assigns the commits of the stream to accounts.
 pub(super) fn plan(spec: &Spec) -> Vec<Member> {
     let mut random = Seed::new(spec.seed, "plan").stream(0);
     let heights = heights(spec, &mut random);
@@ -79,7 +81,7 @@ pub(super) fn plan(spec: &Spec) -> Vec<Member> {
     for (at, member) in members.iter().enumerate() {
         of_height.entry(member.height).or_default().push(at);
     }
-    let (mut seq, mut micros) = (FIRST_SEQ, FIRST_MICROS);
+    let (mut seq, mut micros) = (FIRST_SEQ, START_MICROS);
     for (index, (height, task)) in heights.into_iter().zip(tasks).enumerate() {
         seq += random.between(1, 3) as i64;
         micros += random.between(1_000, 13_000);
@@ -93,13 +95,13 @@ pub(super) fn plan(spec: &Spec) -> Vec<Member> {
     members
 }
 
-/// The height of the tree behind each frame.
+/// The height of the tree of each frame.
 fn heights(spec: &Spec, random: &mut Random) -> Vec<Layer> {
-    let deck = random.deck(&HEIGHTS.map(|(_, weight)| weight), spec.frames);
-    deck.into_iter().map(|index| HEIGHTS[index].0.min(spec.max_height)).collect()
+    let drawn = random.apportioned(&HEIGHTS.map(|(_, weight)| weight), spec.frames);
+    drawn.into_iter().map(|index| HEIGHTS[index].0.min(spec.max_height)).collect()
 }
 
-/// The accounts for these heights, without slots.
+/// The accounts for these heights, without commits.
 fn members(spec: &Spec, heights: &[Layer]) -> Vec<Member> {
     let seed = |number: usize| Seed::new(spec.seed, &format!("account {number}"));
     let mut members = Vec::new();
@@ -107,30 +109,30 @@ fn members(spec: &Spec, heights: &[Layer]) -> Vec<Member> {
         let frames = heights.iter().filter(|other| **other == height).count();
         let per_account = if height < TALL { FRAMES_PER_ACCOUNT } else { FRAMES_PER_TALL_ACCOUNT };
         for _ in 0..frames.div_ceil(per_account) {
-            let past = AccountHistory::Thinned(height);
-            let account = Account::new(seed(members.len()), past, JOINED_MICROS);
+            let history = AccountHistory::Thinned(height);
+            let account = Account::new(seed(members.len()), history, JOINED_MICROS);
             members.push(Member { account, height, slots: Vec::new() });
         }
     }
     members
 }
 
-/// What each frame's commit does.
+/// The operations of each frame's commit.
 fn tasks(heights: &[Layer], random: &mut Random) -> Vec<Task> {
-    let deck = random.deck(&TASKS.map(|(_, weight)| weight), heights.len());
-    let mut tasks: Vec<Task> = deck.into_iter().map(|index| TASKS[index].0).collect();
-    let mut place = tasks.len() / 4;
-    for (task, height) in TAILS {
-        let found = (place..tasks.len()).find(|&at| heights[at] >= height);
+    let drawn = random.apportioned(&TASKS.map(|(_, weight)| weight), heights.len());
+    let mut tasks: Vec<Task> = drawn.into_iter().map(|index| TASKS[index].0).collect();
+    let mut start = tasks.len() / 4;
+    for (task, height) in LARGE_COMMITS {
+        let found = (start..tasks.len()).find(|&at| heights[at] >= height);
         if let Some(at) = found {
             tasks[at] = task;
-            place = at + 1 + tasks.len() / 8;
+            start = at + 1 + tasks.len() / 8;
         }
     }
     tasks
 }
 
-/// How many of a thousand frames have a tree of this height.
+/// The share of frames with a tree of each height, per mille.
 const HEIGHTS: [(Layer, u64); 11] = [
     (1, 19),
     (3, 13),
@@ -145,7 +147,7 @@ const HEIGHTS: [(Layer, u64); 11] = [
     (12, 3),
 ];
 
-/// How many of a thousand frames do what.
+/// The share of frames with each task, per mille.
 const TASKS: [(Task, u64); 11] = [
     (Task::Create(Collection::Like), 692),
     (Task::Create(Collection::Post), 110),
@@ -160,24 +162,21 @@ const TASKS: [(Task, u64); 11] = [
     (Task::GatedPost, 7),
 ];
 
-/// The large commits, each on a tree of at least this height.
-const TAILS: [(Task, Layer); 4] =
+/// The large commits, each on a tree of at least the given height.
+const LARGE_COMMITS: [(Task, Layer); 4] =
     [(Task::Burst(42), 8), (Task::Unlikes(12), 6), (Task::Burst(18), 6), (Task::Burst(9), 5)];
 
-/// How many frames an account has on average.
+/// The mean number of frames of an account.
 const FRAMES_PER_ACCOUNT: usize = 8;
 
-/// The same for trees that cost much to make.
+/// The same for trees that are expensive to generate.
 const FRAMES_PER_TALL_ACCOUNT: usize = 30;
 
-/// From this height on a tree costs much to make.
+/// The least height of trees that are expensive to generate.
 const TALL: Layer = 9;
 
-/// When the stream begins: 2026-07-01T00:00:00Z.
-const FIRST_MICROS: u64 = 1_782_864_000_000_000;
-
-/// Until when the accounts have written before: a minute earlier.
-const JOINED_MICROS: u64 = FIRST_MICROS - 60_000_000;
+/// The time of the last commit before the stream: a minute before its start.
+const JOINED_MICROS: u64 = START_MICROS - 60_000_000;
 
 /// The sequence number before the first.
 const FIRST_SEQ: i64 = 26_650_000_000;

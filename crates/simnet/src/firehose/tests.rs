@@ -20,13 +20,13 @@ fn generate(spec: &Spec) -> Corpus {
 
 #[test]
 fn the_quick_stream_is_the_pinned_one() {
-    let manifest = Manifest::new(&QUICK, &QUICK.to_file());
+    let manifest = QUICK.manifest(&QUICK.to_file());
     assert_eq!(manifest.sha256, QUICK_SHA256);
 }
 
 #[test]
 fn the_full_stream_is_the_pinned_one() {
-    let manifest = Manifest::new(&FULL, &FULL.to_file());
+    let manifest = FULL.manifest(&FULL.to_file());
     assert_eq!(manifest.sha256, FULL_SHA256);
 }
 
@@ -64,7 +64,7 @@ fn the_full_stream_is_calibrated() {
 }
 
 #[test]
-fn a_decoder_counts_what_was_written() {
+fn a_decoder_finds_the_written_counts() {
     for corpus in [&*QUICK, &*FULL] {
         let mut counts = FrameCounts::default();
         for_each_commit(corpus, |commit| {
@@ -80,7 +80,7 @@ fn a_decoder_counts_what_was_written() {
 }
 
 #[test]
-fn a_judge_finds_the_operations_of_all_commits() {
+fn verdicts_count_the_operations_of_all_commits() {
     let mut ops = 0;
     for_each_commit(&QUICK, |commit| ops += commit.ops.len() as u64);
     let accepted = VerdictCounts { frames: 160, commits: 160, accepted: 160, refused: 0, ops };
@@ -90,8 +90,9 @@ fn a_judge_finds_the_operations_of_all_commits() {
 #[test]
 fn every_commit_is_signed_by_its_account() {
     for corpus in [&*QUICK, &*FULL] {
-        let manifest = Manifest::new(corpus, &corpus.to_file());
+        let manifest = corpus.manifest(&corpus.to_file());
         let keys: BTreeMap<String, PublicKey> = manifest
+            .details
             .accounts
             .into_iter()
             .map(|a| (a.did, PublicKey::from_did_key(&a.signing_key).expect("a did:key")))
@@ -107,7 +108,7 @@ fn every_commit_is_signed_by_its_account() {
 }
 
 #[test]
-fn commits_follow_one_another_in_the_stream_and_in_each_repository() {
+fn commits_continue_the_stream_and_their_repositories() {
     for corpus in [&*QUICK, &*FULL] {
         let (mut last_seq, mut last_time) = (0, String::new());
         let mut heads: BTreeMap<String, (String, Cid)> = BTreeMap::new();
@@ -130,7 +131,7 @@ fn commits_follow_one_another_in_the_stream_and_in_each_repository() {
 }
 
 #[test]
-fn every_commit_undone_gives_the_tree_before_and_carries_its_covering_proof() {
+fn undoing_a_commit_gives_the_previous_tree_and_every_commit_carries_its_covering_proof() {
     for corpus in [&*QUICK, &*FULL] {
         for (account, mut commits) in changes(corpus) {
             let mut tree = corpus.repository(account).tree().clone();
@@ -139,14 +140,14 @@ fn every_commit_undone_gives_the_tree_before_and_carries_its_covering_proof() {
                 let proof = tree.covering_proof(change.moved());
                 assert!(proof.keys().all(|cid| change.blocks.contains(cid)));
                 change.undo(&mut tree);
-                assert_eq!(tree.settle().root, change.prev_data);
+                assert_eq!(tree.rehash().root, change.prev_data);
             }
         }
     }
 }
 
 #[test]
-fn a_frame_holds_the_new_nodes_and_the_covering_proof_of_the_reference_and_nothing_else() {
+fn a_frame_holds_exactly_the_new_nodes_and_the_covering_proof_of_the_reference() {
     for (account, mut commits) in changes(&QUICK) {
         let mut tree = QUICK.repository(account).tree().clone();
         let mut after = build(&tree);
@@ -167,7 +168,7 @@ fn a_frame_holds_the_new_nodes_and_the_covering_proof_of_the_reference_and_nothi
 }
 
 #[test]
-fn an_exported_repository_reads_whole_and_has_the_last_commit() {
+fn an_exported_repository_is_complete_and_has_the_last_commit() {
     let last = changes(&QUICK).into_iter().map(|(account, mut c)| (account, c.pop()));
     for (account, last) in last.take(8) {
         let repository = QUICK.repository(account);
@@ -189,14 +190,14 @@ fn an_exported_repository_reads_whole_and_has_the_last_commit() {
 }
 
 #[test]
-fn a_manifest_comes_back_from_json() {
-    let manifest = Manifest::new(&QUICK, &QUICK.to_file());
+fn a_manifest_round_trips_through_json() {
+    let manifest = QUICK.manifest(&QUICK.to_file());
     let json = serde_json::to_string(&manifest).expect("JSON");
     assert_eq!(serde_json::from_str::<Manifest>(&json).expect("a manifest"), manifest);
-    assert!(manifest.accounts.is_sorted());
+    assert!(manifest.details.accounts.is_sorted());
 }
 
-/// Decodes each frame, hashes checked, and looks at its commit.
+/// Decodes each frame with its hashes checked and passes its commit on.
 fn for_each_commit(corpus: &Corpus, mut look: impl FnMut(&Commit<'_>)) {
     let mut decoder = Decoder::new(Options::default());
     for frame in corpus.frames() {
@@ -215,14 +216,14 @@ fn object<'a>(commit: &Commit<'a>, cid: CidRef<'_>) -> Option<Value<'a>> {
     block(commit, cid)?.value
 }
 
-/// What the commit object calls `data`.
+/// The field `data` of the commit object.
 fn data(commit: &Commit<'_>) -> Cid {
     let object = object(commit, commit.commit.as_cid_ref()).expect("the commit object");
     let link = object.get("data").and_then(|data| data.as_link()).expect("data");
     link.to_cid().expect("blessed")
 }
 
-/// The bytes that were signed: the commit object without `sig`.
+/// The signed bytes: the commit object without `sig`.
 fn unsigned(object: Value<'_>) -> Vec<u8> {
     let mut out = Encoder::new();
     out.map(5);
@@ -232,7 +233,7 @@ fn unsigned(object: Value<'_>) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// A commit of the stream, kept.
+/// An owned commit of the stream.
 struct Change {
     commit: Cid,
     data: Cid,
@@ -264,7 +265,7 @@ impl Change {
         Self { commit: commit.commit, data: data(commit), prev_data, blocks, ops: ops.collect() }
     }
 
-    /// The keys that were created or deleted.
+    /// The created or deleted keys.
     fn moved(&self) -> impl Iterator<Item = &str> {
         self.ops.iter().filter(|op| op.action != Action::Update).map(|op| op.key.as_str())
     }
@@ -296,7 +297,7 @@ fn build(tree: &Tree) -> reference::Built {
     reference::build(&records)
 }
 
-/// What the calibration speaks of.
+/// The calibrated figures.
 #[derive(Default)]
 struct Figures {
     frames: u64,
@@ -310,13 +311,13 @@ struct Figures {
     actions: BTreeMap<&'static str, u64>,
     collections: BTreeMap<String, u64>,
     ops_per_commit: BTreeMap<usize, u64>,
-    /// By how many tree nodes more than root height + 1 a frame has.
+    /// Frames by the number of tree nodes beyond root height + 1.
     extra_nodes: BTreeMap<usize, u64>,
     heights: BTreeMap<usize, u64>,
     /// By KiB.
     sizes: BTreeMap<usize, u64>,
     blocks_per_frame: BTreeMap<usize, u64>,
-    /// Of the nodes at each depth: how many, with how many entries and bytes.
+    /// Nodes, entries and bytes at each depth.
     depths: BTreeMap<usize, [u64; 3]>,
 }
 
@@ -364,7 +365,7 @@ impl Figures {
             self.nodes += 1;
             self.node_bytes += node.data.len() as u64;
         }
-        // A path that ends above the leaves counts for less than its tree's height.
+        // A path may end above the leaves.
         *self.extra_nodes.entry(nodes - deepest - 1).or_default() += 1;
         *self.heights.entry(heights()[commit.repo]).or_default() += 1;
     }
@@ -407,7 +408,7 @@ fn heights() -> &'static BTreeMap<String, usize> {
     static HEIGHTS: LazyLock<BTreeMap<String, usize>> = LazyLock::new(|| {
         let heights = FULL.accounts().enumerate().map(|(at, account)| {
             let tree = FULL.repository(at).tree().root_height();
-            assert_eq!(AccountHistory::Thinned(tree), account.past());
+            assert_eq!(AccountHistory::Thinned(tree), account.history());
             (account.did().to_owned(), usize::from(tree))
         });
         heights.collect()
@@ -415,7 +416,7 @@ fn heights() -> &'static BTreeMap<String, usize> {
     &HEIGHTS
 }
 
-/// The corpus file of [`Spec::quick`]. It changes only with a reason, and the reason is written down.
+/// The corpus file of [`Spec::quick`]. A change needs a recorded reason.
 const QUICK_SHA256: &str = "3afb0c6ab24f471d8800308131020bd28a58363b1102e255b39905364861339f";
 
 /// The corpus file of [`Spec::default`], which published measurements name.

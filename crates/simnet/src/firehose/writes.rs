@@ -1,15 +1,15 @@
-//! Which writes make a commit of this kind, on this repository as it stands?
+//! The writes of a commit with a given task on a given repository.
 //!
-//! A write that would change the height of the tree is passed over for the next: the calibration
-//! says how high trees are.
+//! A record key that would change the height of the tree is skipped, because heights are calibrated.
 
 use atproto::event::Action;
+use atproto::syntax::Tid;
 
 use super::plan::{Slot, Task};
 use crate::random::Random;
 use crate::record::{Collection, RecordPath};
 use crate::repository::{RecordWrite, Repository};
-use crate::tid::Tid;
+use crate::time::later;
 use crate::tree::key_height;
 
 /// The writes of the commit in `slot`.
@@ -18,24 +18,24 @@ pub(super) fn writes(
     slot: &Slot,
     random: &mut Random,
 ) -> Vec<RecordWrite> {
-    // A record is named a little before it is committed.
+    // A record key is a little older than the commit.
     let tid = repository.account().tid(slot.micros - random.between(100, 900));
     match slot.task {
         Task::Create(collection) => create(repository, &[collection], tid),
         Task::GatedPost => create(repository, &GATED_POST, tid),
         Task::Burst(count) => burst(repository, tid, count),
-        Task::Update => vec![update_of_profile(repository)],
+        Task::Update => vec![profile_update(repository)],
         Task::Delete => {
             let collection = *random.pick(&DELETED);
             let deletes = deletes(repository, collection, 1, random);
-            // A small repository may have nothing left there that it can spare.
+            // A small repository may have no record there that can be deleted.
             if deletes.is_empty() { create(repository, &[collection], tid) } else { deletes }
         }
         Task::Unlikes(count) => deletes(repository, Collection::Like, count, random),
     }
 }
 
-/// A record in each of `collections` under one record key, `tid` or the next that serves.
+/// A record in each of `collections` under one record key, `tid` or the next that fits.
 fn create(repository: &Repository, collections: &[Collection], tid: Tid) -> Vec<RecordWrite> {
     let root_height = repository.tree().root_height();
     let fits = |write: &RecordWrite| {
@@ -43,8 +43,8 @@ fn create(repository: &Repository, collections: &[Collection], tid: Tid) -> Vec<
         key_height(&key) <= root_height && repository.tree().get(&key).is_none()
     };
     (0..)
-        .map(|later| {
-            let path = |&collection| RecordPath { collection, tid: tid.later(later) };
+        .map(|offset| {
+            let path = |&collection| RecordPath { collection, tid: later(tid, offset) };
             collections
                 .iter()
                 .map(|c| RecordWrite { action: Action::Create, path: path(c) })
@@ -54,19 +54,19 @@ fn create(repository: &Repository, collections: &[Collection], tid: Tid) -> Vec<
         .expect("three keys of four have height 0")
 }
 
-/// Likes and follows one after the other, as an application makes them from lists.
+/// Alternating likes and follows, as applications create them from lists.
 fn burst(repository: &Repository, last: Tid, count: usize) -> Vec<RecordWrite> {
     let mut tid = repository.account().tid(last.micros() - 4 * count as u64);
     let mut writes = Vec::new();
     for collection in [Collection::Like, Collection::Follow].into_iter().cycle().take(count) {
         let created = create(repository, &[collection], tid);
-        tid = created[0].path.tid.later(2);
+        tid = later(created[0].path.tid, 2);
         writes.extend(created);
     }
     writes
 }
 
-fn update_of_profile(repository: &Repository) -> RecordWrite {
+fn profile_update(repository: &Repository) -> RecordWrite {
     let first = &repository.tree().entries()[0].key;
     let path = repository.path(first).expect("a key of the tree");
     assert_eq!(path.collection, Collection::Profile, "the first key is the profile's");
@@ -86,7 +86,7 @@ fn deletes(
     paths.into_iter().map(|path| RecordWrite { action: Action::Delete, path }).collect()
 }
 
-/// The newest records of `collection` that are not needed to hold up the root.
+/// The newest records of `collection` that the height of the tree does not depend on.
 fn newest(repository: &Repository, collection: Collection) -> Vec<RecordPath> {
     let tree = repository.tree();
     let start = tree.entries().partition_point(|e| &*e.key < collection.nsid());
@@ -95,15 +95,15 @@ fn newest(repository: &Repository, collection: Collection) -> Vec<RecordPath> {
         let path = repository.path(&entry.key)?;
         (path.collection == collection).then_some((path, *height))
     });
-    let spared: Vec<RecordPath> =
+    let deletable: Vec<RecordPath> =
         records.filter(|(_, height)| *height < tree.root_height()).map(|(path, _)| path).collect();
-    spared[spared.len().saturating_sub(NEWEST_LEN)..].to_vec()
+    deletable[deletable.len().saturating_sub(NEWEST_LEN)..].to_vec()
 }
 
 const GATED_POST: [Collection; 3] =
     [Collection::Post, Collection::Postgate, Collection::Threadgate];
 
-/// Where records are deleted, as often as they stand here.
+/// The collections of deleted records, each as often as it is listed.
 const DELETED: [Collection; 6] = [
     Collection::Like,
     Collection::Like,
@@ -113,5 +113,5 @@ const DELETED: [Collection; 6] = [
     Collection::Post,
 ];
 
-/// Among how many of the newest records deletes are chosen.
+/// The number of newest records that deletes are chosen from.
 const NEWEST_LEN: usize = 20;

@@ -1,54 +1,54 @@
-//! What is a case?
+//! Cases and their manifest: bytes, the rule they break, and the result a verifier must give.
 
 use serde::{Deserialize, Serialize};
 
-use super::forge::archive::Archive;
-use super::scene::NOW_MICROS;
+use super::parts::archive::Archive;
 use crate::account::Account;
-use crate::tid::datetime;
+use crate::corpus::digest_hex;
+use crate::time::{START_MICROS, datetime};
 
-/// Bytes that somebody may send, and what to make of them.
+/// An input and the result that a verifier must give.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What to call it: its layer and a few words, such as `tree/prefix-500`.
+    /// The name: the layer and a few words, such as `tree/prefix-500`.
     pub name: String,
-    /// What the bytes are.
+    /// The kind of the input.
     pub kind: InputKind,
-    /// Which sentence of the specification it is about.
+    /// The rule of the specification that the case is about.
     pub rule: Rule,
-    /// What a verifier must do.
+    /// The required result.
     pub expect: Expect,
-    /// The stable name of the rule that is broken; none for what is to be accepted.
+    /// The stable code of the broken rule; `None` for a valid case.
     pub code: Option<&'static str>,
-    /// The layer that must refuse it.
+    /// The layer that must reject it.
     pub layer: Layer,
-    /// The account.
+    /// The DID of the account.
     pub did: String,
-    /// The key that signs for it, as a `did:key`.
+    /// The signing key of the account, as a `did:key`.
     pub signing_key: String,
-    /// What time it is, where that matters.
+    /// The time of verification, where it matters.
     pub now: Option<String>,
-    /// The file.
+    /// The input.
     pub bytes: Vec<u8>,
 }
 
-/// What the bytes of a case are.
+/// The kind of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InputKind {
-    /// A CAR of a whole repository.
+    /// A CAR archive of a whole repository.
     Repo,
-    /// A file of frames, of which the last is the case. Those before it are valid.
+    /// A file of frames; the last one is the case, those before it are valid.
     Frames,
 }
 
-/// What a verifier must do.
+/// The result that a verifier must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Expect {
-    /// Take it as what the account says.
+    /// Accept the input.
     Accept,
-    /// Not that.
+    /// Reject the input.
     Refuse,
 }
 
@@ -68,28 +68,28 @@ pub enum Layer {
     Tree,
     /// A record and its path.
     Record,
-    /// What an event claims, and what came before it.
+    /// The claims of an event, and the events before it.
     Event,
 }
 
-/// A sentence of the public specification, in our words, and where it stands.
+/// A rule of the public specification, paraphrased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The page, and the part of it.
+    /// The page and section of the specification.
     pub section: &'static str,
     /// The rule.
     pub sentence: &'static str,
 }
 
-/// Bytes that wait for their verdict.
-pub(super) struct Exhibit<'a> {
+/// A case without its rule and result.
+pub(super) struct CaseBuilder<'a> {
     pub(super) account: &'a Account,
     pub(super) kind: InputKind,
     pub(super) name: &'a str,
     pub(super) bytes: Vec<u8>,
 }
 
-impl<'a> Exhibit<'a> {
+impl<'a> CaseBuilder<'a> {
     pub(super) fn repo(account: &'a Account, name: &'a str, archive: &Archive) -> Self {
         Self::car(account, name, archive.to_bytes())
     }
@@ -103,13 +103,13 @@ impl<'a> Exhibit<'a> {
         Self { account, kind: InputKind::Frames, name, bytes }
     }
 
-    /// To be refused: the bytes break this rule, of this name.
-    pub(super) fn refused(self, code: &'static str, rule: Rule) -> Case {
+    /// A case to be rejected: the input breaks `rule`, whose stable code is `code`.
+    pub(super) fn rejected(self, code: &'static str, rule: Rule) -> Case {
         let layer = Layer::of(code);
         self.case(layer, rule, Expect::Refuse, Some(code))
     }
 
-    /// To be accepted: this rule allows it.
+    /// A case to be accepted: `rule` allows the input.
     pub(super) fn accepted(self, layer: Layer, rule: Rule) -> Case {
         self.case(layer, rule, Expect::Accept, None)
     }
@@ -131,7 +131,7 @@ impl<'a> Exhibit<'a> {
 }
 
 impl Case {
-    /// Where its file belongs in a folder of cases.
+    /// The path of its file within a folder of cases.
     pub fn file_name(&self) -> String {
         let ending = match self.kind {
             InputKind::Repo => "car",
@@ -142,7 +142,7 @@ impl Case {
 }
 
 impl Layer {
-    /// All of them.
+    /// All layers.
     pub const ALL: [Self; 7] = [
         Self::Frame,
         Self::Car,
@@ -153,7 +153,7 @@ impl Layer {
         Self::Event,
     ];
 
-    /// The word for it.
+    /// The name in case names and codes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Frame => "frame",
@@ -172,3 +172,81 @@ impl Layer {
         Self::ALL.into_iter().find(|layer| layer.name() == name).expect("a layer")
     }
 }
+
+/// The description of a set of cases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The seed.
+    pub seed: u64,
+    /// The cases, in the order of the set.
+    pub cases: Vec<CaseEntry>,
+}
+
+/// The description of a case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseEntry {
+    /// The name.
+    pub name: String,
+    /// The path of the file, relative to the manifest.
+    pub file: String,
+    /// The kind of the file.
+    pub kind: InputKind,
+    /// The required result.
+    pub expect: Expect,
+    /// The stable code of the broken rule.
+    pub code: Option<String>,
+    /// The layer that must reject it.
+    pub layer: Layer,
+    /// The section of the specification.
+    pub section: String,
+    /// The rule.
+    pub rule: String,
+    /// The other inputs of the verifier.
+    #[serde(flatten)]
+    pub context: CaseContext,
+    /// The length of the file in bytes.
+    pub file_bytes: u64,
+    /// The SHA-256 of the file in hexadecimal.
+    pub sha256: String,
+}
+
+/// The inputs of a verifier besides the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseContext {
+    /// The DID of the account.
+    pub did: String,
+    /// The signing key of the account, as a `did:key`.
+    pub signing_key: String,
+    /// The time of verification, where it matters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<String>,
+}
+
+impl CaseEntry {
+    pub(super) fn new(case: &Case) -> Self {
+        Self {
+            name: case.name.clone(),
+            file: case.file_name(),
+            kind: case.kind,
+            expect: case.expect,
+            code: case.code.map(str::to_owned),
+            layer: case.layer,
+            section: case.rule.section.to_owned(),
+            rule: case.rule.sentence.to_owned(),
+            context: CaseContext::new(case),
+            file_bytes: case.bytes.len() as u64,
+            sha256: digest_hex(&case.bytes),
+        }
+    }
+}
+
+impl CaseContext {
+    /// The inputs for `case`.
+    pub fn new(case: &Case) -> Self {
+        let Case { did, signing_key, now, .. } = case.clone();
+        Self { did, signing_key, now }
+    }
+}
+
+/// The time of verification of all frames: an hour after the last commit before the cases.
+pub(super) const NOW_MICROS: u64 = START_MICROS + 3_600_000_000;

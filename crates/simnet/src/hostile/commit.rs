@@ -1,61 +1,62 @@
-//! What can be wrong with a commit object, and with its signature?
+//! Malformed commit objects and signatures.
 
 use codec::Cid;
 use codec::cid::Codec;
 
-use super::case::{Case, Exhibit, Layer, Rule};
-use super::forge::archive::Archive;
-use super::forge::commit::{change_signature, der, sign, unsigned};
-use super::forge::item::Item;
-use super::forge::tree::Forge;
-use super::scene::{JOINED_MICROS, Scene};
+use super::case::{Case, CaseBuilder, Layer, Rule};
+use super::fixture::{Fixture, RepositoryBuilder};
+use super::parts::archive::{Archive, Item};
+use super::parts::commit::{change_signature, der, sign, unsigned};
 use crate::account::Account;
 use crate::keys::{Curve, SigningKey, with_high_s};
+use crate::time::START_MICROS;
 
-pub(super) fn cases(scene: &Scene) -> Vec<Case> {
-    let mut cases = objects(scene);
-    cases.extend(encodings(scene));
-    cases.extend(accounts(scene));
-    cases.extend(malleable(scene));
-    cases.extend(signatures(scene, scene.account(), "k256"));
-    cases.extend(signatures(scene, scene.p256(), "p256"));
-    cases.extend(strangers(scene));
+pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
+    let mut cases = objects(fixture);
+    cases.extend(encodings(fixture));
+    cases.extend(accounts(fixture));
+    cases.extend(malleable(fixture));
+    cases.extend(signatures(fixture, fixture.account(), "k256"));
+    cases.extend(signatures(fixture, fixture.p256(), "p256"));
+    cases.extend(misplaced(fixture));
     cases
 }
 
-/// An archive of one record, under a commit by `key` that `change` was at before it was signed.
-fn before_signing(scene: &Scene, change: impl FnOnce(&mut Item)) -> Archive {
-    by(scene, scene.account(), scene.account().key(), change, |_| ())
+/// An archive of one record under a commit that `change` alters before it is signed.
+fn before_signing(fixture: &Fixture, change: impl FnOnce(&mut Item)) -> Archive {
+    commit_by(fixture, fixture.account(), fixture.account().key(), change, |_| ())
 }
 
-/// The same, with a `change` that the signature does not cover.
-fn after_signing(scene: &Scene, change: impl FnOnce(&mut Item)) -> Archive {
-    by(scene, scene.account(), scene.account().key(), |_| (), change)
+/// The same with a `change` after signing.
+fn after_signing(fixture: &Fixture, change: impl FnOnce(&mut Item)) -> Archive {
+    commit_by(fixture, fixture.account(), fixture.account().key(), |_| (), change)
 }
 
-fn by(
-    scene: &Scene,
+/// An archive of one record under a commit by `key`, altered before and after signing.
+fn commit_by(
+    fixture: &Fixture,
     account: &Account,
     key: &SigningKey,
     before: impl FnOnce(&mut Item),
     after: impl FnOnce(&mut Item),
 ) -> Archive {
-    let mut forge = Forge::new(scene);
-    let [leaf] = scene.leaves([0]);
-    let data = forge.node(None, &[(&leaf, None)]);
-    let rev = account.tid(JOINED_MICROS).to_string();
+    let mut builder = RepositoryBuilder::new(fixture);
+    let [leaf] = fixture.leaves([0]);
+    let data = builder.node(None, &[(&leaf, None)]);
+    let rev = account.tid(START_MICROS).to_string();
     let mut object = unsigned(account.did(), &rev, &data);
     before(&mut object);
     let mut signed = sign(object, key);
     after(&mut signed);
-    forge.committed(signed)
+    builder.committed(signed)
 }
 
-/// Objects that lack something, or hold what they may not, and are signed as they are.
-fn objects(scene: &Scene) -> Vec<Case> {
+/// Signed objects with missing or invalid fields.
+fn objects(fixture: &Fixture) -> Vec<Case> {
     let case = |name: &str, code, sentence, change: &dyn Fn(&mut Item)| {
         let rule = Rule { section: COMMIT, sentence };
-        Exhibit::repo(scene.account(), name, &before_signing(scene, change)).refused(code, rule)
+        CaseBuilder::repo(fixture.account(), name, &before_signing(fixture, change))
+            .rejected(code, rule)
     };
     let missing = |name: &str, field: &str, sentence| {
         case(name, "commit/missing", sentence, &|object| object.remove(field))
@@ -90,36 +91,39 @@ fn objects(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-/// Objects whose bytes are not canonical, though the signature is over these very bytes.
-fn encodings(scene: &Scene) -> Vec<Case> {
+/// Objects with non-canonical encodings, covered by the signature.
+fn encodings(fixture: &Fixture) -> Vec<Case> {
     let case = |name: &str, archive: Archive| {
         let rule = Rule { section: COMMIT, sentence: CANONICAL };
-        Exhibit::repo(scene.account(), name, &archive).refused("commit/cbor", rule)
+        CaseBuilder::repo(fixture.account(), name, &archive).rejected("commit/cbor", rule)
     };
     let bytes = |change: &dyn Fn(&mut Vec<u8>)| {
-        after_signing(scene, |object| {
+        after_signing(fixture, |object| {
             let mut bytes = object.encode();
             change(&mut bytes);
             *object = Item::Raw(bytes);
         })
     };
     vec![
-        case("unsorted", before_signing(scene, |object| object.entries().reverse())),
-        case("version-wide", before_signing(scene, |object| object.set("version", Item::wide(3)))),
+        case("unsorted", before_signing(fixture, |object| object.entries().reverse())),
+        case(
+            "version-wide",
+            before_signing(fixture, |object| object.set("version", Item::wide(3))),
+        ),
         case(
             "version-a-float",
-            before_signing(scene, |object| {
+            before_signing(fixture, |object| {
                 object.set("version", Item::Raw(b"\xf9\x42\x00".to_vec()));
             }),
         ),
         case(
             "did-twice",
-            before_signing(scene, |object| {
+            before_signing(fixture, |object| {
                 let did = object.entries()[0].clone();
                 object.entries().insert(0, did);
             }),
         ),
-        case("indefinite", after_signing(scene, |object| *object = object.indefinite())),
+        case("indefinite", after_signing(fixture, |object| *object = object.indefinite())),
         case("trailing-byte", bytes(&|bytes| bytes.push(0))),
         case("cut", bytes(&|bytes| bytes.truncate(bytes.len() - 1))),
         case("no-bytes", bytes(&|bytes| bytes.clear())),
@@ -127,19 +131,19 @@ fn encodings(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-/// Commits that are signed, but not this account's, or of no revision.
-fn accounts(scene: &Scene) -> Vec<Case> {
+/// Signed commits of another account or with an invalid revision.
+fn accounts(fixture: &Fixture) -> Vec<Case> {
     let case = |name: &str, code, sentence, field: &str, text: &str| {
         let rule = Rule { section: COMMIT, sentence };
-        let archive = before_signing(scene, |object| object.set(field, Item::text(text)));
-        Exhibit::repo(scene.account(), name, &archive).refused(code, rule)
+        let archive = before_signing(fixture, |object| object.set(field, Item::text(text)));
+        CaseBuilder::repo(fixture.account(), name, &archive).rejected(code, rule)
     };
     let did = |name: &str, text: &str| case(name, "commit/did", OWN_DID, "did", text);
     let rev = |name: &str, text: &str| case(name, "commit/rev", REV_IS_A_TID, "rev", text);
-    let own = scene.account().did();
-    let tid = scene.account().tid(JOINED_MICROS).to_string();
+    let own = fixture.account().did();
+    let tid = fixture.account().tid(START_MICROS).to_string();
     vec![
-        did("did-of-another", scene.p256().did()),
+        did("did-of-another", fixture.p256().did()),
         did("did-upper-case", &own.to_uppercase()),
         did("did-upper-case-identifier", &own.replace("did:plc:", "DID:PLC:").to_uppercase()),
         did("did-mixed-case", &format!("did:plc:{}", own["did:plc:".len()..].to_uppercase())),
@@ -154,10 +158,10 @@ fn accounts(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-/// What is signed is bytes, not the fields that one version knows.
-fn malleable(scene: &Scene) -> Vec<Case> {
-    let exhibit =
-        |name: &'static str, archive: Archive| Exhibit::repo(scene.account(), name, &archive);
+/// Changes of fields that a verifier which re-encodes known fields would miss.
+fn malleable(fixture: &Fixture) -> Vec<Case> {
+    let build =
+        |name: &'static str, archive: Archive| CaseBuilder::repo(fixture.account(), name, &archive);
     let note = |object: &mut Item| object.set("note", Item::text("from a later version"));
     let earlier = |object: &mut Item| {
         object.set("prev", Item::link(&Cid::of(Codec::DagCbor, b"the commit before")));
@@ -165,32 +169,32 @@ fn malleable(scene: &Scene) -> Vec<Case> {
     let rule = Rule { section: COMMIT, sentence: SIGNED_AS_IT_STANDS };
     let prev = Rule { section: COMMIT, sentence: PREV_IS_THERE };
     let changed = |name: &'static str, change: &dyn Fn(&mut Item)| {
-        exhibit(name, after_signing(scene, change)).refused("signature/wrong", rule)
+        build(name, after_signing(fixture, change)).rejected("signature/wrong", rule)
     };
     vec![
-        exhibit("unknown-field-signed", before_signing(scene, note)).accepted(Layer::Commit, rule),
-        exhibit("prev-a-link", before_signing(scene, earlier)).accepted(Layer::Commit, prev),
-        // Whoever writes the fields anew before checking puts the null back.
-        exhibit("prev-taken-away", after_signing(scene, |object| object.remove("prev")))
-            .refused("commit/missing", prev),
+        build("unknown-field-signed", before_signing(fixture, note)).accepted(Layer::Commit, rule),
+        build("prev-a-link", before_signing(fixture, earlier)).accepted(Layer::Commit, prev),
+        // A verifier that re-encodes the fields before checking restores the null.
+        build("prev-taken-away", after_signing(fixture, |object| object.remove("prev")))
+            .rejected("commit/missing", prev),
         changed("field-added", &note),
         changed("prev-added", &earlier),
         changed("rev-changed", &|object| {
-            let rev = scene.account().tid(JOINED_MICROS + 1).to_string();
+            let rev = fixture.account().tid(START_MICROS + 1).to_string();
             object.set("rev", Item::text(&rev));
         }),
     ]
 }
 
-/// Signatures that are wrong on this curve.
-fn signatures(scene: &Scene, account: &Account, curve_name: &str) -> Vec<Case> {
+/// Invalid signatures on this curve.
+fn signatures(fixture: &Fixture, account: &Account, curve_name: &str) -> Vec<Case> {
     let curve = account.key().curve();
     let case = |name: &str, code, sentence, change: &dyn Fn([u8; 64]) -> Vec<u8>| {
         let change = |object: &mut Item| change_signature(object, change);
-        let archive = by(scene, account, account.key(), |_| (), change);
+        let archive = commit_by(fixture, account, account.key(), |_| (), change);
         let name = format!("{name}-{curve_name}");
         let rule = Rule { section: CRYPTOGRAPHY, sentence };
-        Exhibit::repo(account, &name, &archive).refused(code, rule)
+        CaseBuilder::repo(account, &name, &archive).rejected(code, rule)
     };
     let length = |name: &str, change: &dyn Fn([u8; 64]) -> Vec<u8>| {
         case(name, "commit/signature-length", SIXTY_FOUR, change)
@@ -227,41 +231,41 @@ fn signatures(scene: &Scene, account: &Account, curve_name: &str) -> Vec<Case> {
     ]
 }
 
-/// The lower of s and n − s, so that only the signature is wrong.
+/// The signature with the lower of s and n − s.
 fn low_s(curve: Curve, signature: [u8; 64]) -> [u8; 64] {
     let other = with_high_s(curve, &signature);
     if signature[32..] < other[32..] { signature } else { other }
 }
 
-/// Signatures that are right, but not here.
-fn strangers(scene: &Scene) -> Vec<Case> {
-    let account = scene.account();
+/// Valid signatures by another key or over other bytes.
+fn misplaced(fixture: &Fixture) -> Vec<Case> {
+    let account = fixture.account();
     let case = |name: &str, archive: Archive| {
         let rule = Rule { section: CRYPTOGRAPHY, sentence: SIGNED };
-        Exhibit::repo(account, name, &archive).refused("signature/wrong", rule)
+        CaseBuilder::repo(account, name, &archive).rejected("signature/wrong", rule)
     };
     let missing = Rule { section: COMMIT, sentence: ALL_FIELDS };
-    let other_curve = scene.p256().key();
+    let other_curve = fixture.p256().key();
     let of_another_commit = |object: &mut Item| {
         let data = Cid::of(Codec::DagCbor, b"another tree");
-        let mut other = sign(scene.unsigned_commit(&data), account.key());
+        let mut other = sign(fixture.unsigned_commit(&data), account.key());
         object.set("sig", other.get("sig").clone());
     };
     let over_itself = |object: &mut Item| {
-        // What an implementation signs that forgets to leave out the empty field.
+        // The bytes that an implementation signs which does not remove the empty field.
         object.set("sig", Item::Bytes(Vec::new()));
         let signature = account.key().sign(&object.encode());
         object.set("sig", Item::Bytes(signature.to_vec()));
     };
-    let unsigned = after_signing(scene, |object| object.remove("sig"));
-    let as_text = after_signing(scene, |object| object.set("sig", Item::text("signed: me")));
+    let unsigned = after_signing(fixture, |object| object.remove("sig"));
+    let as_text = after_signing(fixture, |object| object.set("sig", Item::text("signed: me")));
     vec![
-        case("key-of-a-stranger", by(scene, account, scene.stranger(), |_| (), |_| ())),
-        case("key-of-the-other-curve", by(scene, account, other_curve, |_| (), |_| ())),
-        case("of-another-commit", after_signing(scene, of_another_commit)),
-        case("over-an-empty-sig", after_signing(scene, over_itself)),
-        Exhibit::repo(account, "sig-absent", &unsigned).refused("commit/missing", missing),
-        Exhibit::repo(account, "sig-text", &as_text).refused("commit/field", missing),
+        case("key-of-a-stranger", commit_by(fixture, account, fixture.other_key(), |_| (), |_| ())),
+        case("key-of-the-other-curve", commit_by(fixture, account, other_curve, |_| (), |_| ())),
+        case("of-another-commit", after_signing(fixture, of_another_commit)),
+        case("over-an-empty-sig", after_signing(fixture, over_itself)),
+        CaseBuilder::repo(account, "sig-absent", &unsigned).rejected("commit/missing", missing),
+        CaseBuilder::repo(account, "sig-text", &as_text).rejected("commit/field", missing),
     ]
 }
 

@@ -1,57 +1,56 @@
-//! What can be wrong with an event that is well-formed?
+//! Well-formed events that are invalid.
 //!
-//! Every case is the second commit of a story whose first is valid, unless it says otherwise. Where
-//! the fault lies behind the signature, the commit is signed with it.
+//! Every case is the second commit after a valid one, unless it says otherwise. A fault that is detected
+//! after the signature check is covered by the signature.
 
 use codec::Cid;
 use codec::cid::Codec;
 
-use super::case::{Case, Exhibit, Rule};
-use super::forge::archive::Section;
-use super::forge::author::{Author, Write};
-use super::forge::commit::change_signature;
-use super::forge::event::{Draft, frame};
-use super::forge::item::Item;
-use super::forge::tree::Leaf;
-use super::scene::{JOINED_MICROS, NOW_MICROS, RECORDS, Scene};
-use super::story::{nobodys, seen, spoiled, spoiled_writes, story};
+use super::case::{Case, CaseBuilder, NOW_MICROS, Rule};
+use super::fixture::{
+    EXISTING_RECORDS, Fixture, altered, altered_writes, rejected_frames, unknown_cid,
+};
+use super::parts::archive::{Item, Section, map};
+use super::parts::commit::{Author, CommitEvent, Write, change_signature, frame};
+use super::parts::tree::Leaf;
 use crate::keys::with_high_s;
+use crate::time::{DAY_MICROS, START_MICROS};
 
-pub(super) fn cases(scene: &Scene) -> Vec<Case> {
+pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
     let parts = [accounts, bounds, revisions, slices, objects, signatures, flags, chains, syncs];
-    parts.into_iter().flat_map(|part| part(scene)).collect()
+    parts.into_iter().flat_map(|part| part(fixture)).collect()
 }
 
-fn accounts(scene: &Scene) -> Vec<Case> {
-    let other = scene.p256().did();
+fn accounts(fixture: &Fixture) -> Vec<Case> {
+    let other = fixture.p256().did();
     let did = |name: &str, text: &str| {
-        spoiled(scene, name, "event/did", DID, |draft| draft.repo = text.to_owned())
+        altered(fixture, name, "event/did", DID, |event| event.repo = text.to_owned())
     };
     vec![
         did("repo-no-did", "alice.example.com"),
-        did("repo-upper-case", &scene.account().did().to_uppercase()),
+        did("repo-upper-case", &fixture.account().did().to_uppercase()),
         did("repo-empty", ""),
-        did("repo-with-a-space", &format!("{} ", scene.account().did())),
-        spoiled(scene, "commit-of-another-account", "event/did-mismatch", SAME_DID, |draft| {
-            let key = scene.account().key();
-            draft.resign(key, |object| object.set("did", Item::text(other)));
+        did("repo-with-a-space", &format!("{} ", fixture.account().did())),
+        altered(fixture, "commit-of-another-account", "event/did-mismatch", SAME_DID, |event| {
+            let key = fixture.account().key();
+            event.re_sign(key, |object| object.set("did", Item::text(other)));
         }),
     ]
 }
 
-fn bounds(scene: &Scene) -> Vec<Case> {
-    let too_many: Vec<Leaf> = scene.likes().skip(RECORDS + 1).take(201).collect();
+fn bounds(fixture: &Fixture) -> Vec<Case> {
+    let too_many: Vec<Leaf> = fixture.likes().skip(EXISTING_RECORDS + 1).take(201).collect();
     let creates: Vec<Write<'_>> = too_many.iter().map(Write::Create).collect();
     let large = map_of_text(1_000_000);
-    let large = Leaf { record: large, ..scene.unseen(1) };
+    let large = Leaf { record: large, ..fixture.new_like(1) };
     vec![
-        spoiled_writes(scene, "201-operations", "event/limit", OPS_BOUND, &creates, |_| ()),
-        spoiled(scene, "blocks-over-2-megabytes", "event/limit", BLOCKS_BOUND, |draft| {
+        altered_writes(fixture, "201-operations", "event/limit", OPS_BOUND, &creates, |_| ()),
+        altered(fixture, "blocks-over-2-megabytes", "event/limit", BLOCKS_BOUND, |event| {
             let filler = |n: u8| Section::of(Item::Bytes(vec![n; 700_000]).encode());
-            draft.archive.sections.extend([1, 2, 3].map(filler));
+            event.archive.sections.extend([1, 2, 3].map(filler));
         }),
-        spoiled_writes(
-            scene,
+        altered_writes(
+            fixture,
             "record-over-1-megabyte",
             "record/size",
             RECORD_BOUND,
@@ -63,32 +62,32 @@ fn bounds(scene: &Scene) -> Vec<Case> {
 
 /// A record with a text of this length.
 fn map_of_text(len: usize) -> Vec<u8> {
-    super::forge::item::map([("text", Item::Text("a".repeat(len)))]).encode()
+    map([("text", Item::Text("a".repeat(len)))]).encode()
 }
 
-fn revisions(scene: &Scene) -> Vec<Case> {
-    let key = scene.account().key();
-    let both = |draft: &mut Draft, rev: &str| {
-        draft.rev = rev.to_owned();
-        draft.resign(key, |object| object.set("rev", Item::text(rev)));
+fn revisions(fixture: &Fixture) -> Vec<Case> {
+    let key = fixture.account().key();
+    let both = |event: &mut CommitEvent, rev: &str| {
+        event.rev = rev.to_owned();
+        event.re_sign(key, |object| object.set("rev", Item::text(rev)));
     };
     let syntax = |name: &str, change: &dyn Fn(&str) -> String| {
-        spoiled(scene, name, "event/rev-syntax", REV_IS_A_TID, |draft| {
-            let rev = change(&draft.rev);
-            both(draft, &rev);
+        altered(fixture, name, "event/rev-syntax", REV_IS_A_TID, |event| {
+            let rev = change(&event.rev);
+            both(event, &rev);
         })
     };
     let stale = |name: &str, micros: u64| {
-        let rev = scene.account().tid(micros).to_string();
-        spoiled(scene, name, "event/stale-rev", REV_INCREASES, |draft| both(draft, &rev))
+        let rev = fixture.account().tid(micros).to_string();
+        altered(fixture, name, "event/stale-rev", REV_INCREASES, |event| both(event, &rev))
     };
-    let [one, two] = scene.two_commits();
+    let [one, two] = fixture.two_commits();
     let again = [one.to_frame(), two.to_frame(), one.to_frame()];
     let twice = [one.to_frame(), two.to_frame(), two.to_frame()];
     let future = |name: &str, micros: u64| {
-        let mut newcomer = Author::new(scene.account(), JOINED_MICROS);
-        let draft = newcomer.commit_at(micros, &[Write::Create(&scene.unseen(0))]);
-        story(scene, name, "event/future-rev", REV_IS_PAST, &[draft.to_frame()])
+        let mut newcomer = Author::new(fixture.account(), START_MICROS);
+        let event = newcomer.commit_at(micros, &[Write::Create(&fixture.new_like(0))]);
+        rejected_frames(fixture, name, "event/future-rev", REV_IS_PAST, &[event.to_frame()])
     };
     vec![
         syntax("rev-upper-case", &str::to_uppercase),
@@ -96,58 +95,60 @@ fn revisions(scene: &Scene) -> Vec<Case> {
         syntax("rev-of-14", &|rev| format!("{rev}2")),
         syntax("rev-with-a-zero", &|rev| rev.replacen(&rev[12..], "0", 1)),
         syntax("rev-beyond-63-bits", &|rev| format!("k{}", &rev[1..])),
-        spoiled(scene, "since-no-tid", "event/rev-syntax", REV_IS_A_TID, |draft| {
-            draft.since = Some("yesterday".to_owned());
+        altered(fixture, "since-no-tid", "event/rev-syntax", REV_IS_A_TID, |event| {
+            event.since = Some("yesterday".to_owned());
         }),
-        stale("rev-of-an-hour-ago", JOINED_MICROS - 3_600_000_000),
-        stale("rev-the-same", JOINED_MICROS + 1_000_000),
-        story(scene, "an-event-again", "event/stale-rev", REV_INCREASES, &twice),
-        story(scene, "an-older-event-again", "event/stale-rev", REV_INCREASES, &again),
+        stale("rev-of-an-hour-ago", START_MICROS - 3_600_000_000),
+        stale("rev-the-same", START_MICROS + 1_000_000),
+        rejected_frames(fixture, "an-event-again", "event/stale-rev", REV_INCREASES, &twice),
+        rejected_frames(fixture, "an-older-event-again", "event/stale-rev", REV_INCREASES, &again),
         future("rev-6-minutes-ahead", NOW_MICROS + 6 * 60_000_000),
-        future("rev-in-the-next-century", NOW_MICROS + 100 * 365 * 86_400_000_000),
+        future("rev-in-the-next-century", NOW_MICROS + 100 * 365 * DAY_MICROS),
     ]
 }
 
-fn slices(scene: &Scene) -> Vec<Case> {
-    let case = |name: &str, code, rule, change: &dyn Fn(&mut Draft)| {
-        spoiled(scene, name, code, rule, change)
+fn slices(fixture: &Fixture) -> Vec<Case> {
+    let case = |name: &str, code, rule, change: &dyn Fn(&mut CommitEvent)| {
+        altered(fixture, name, code, rule, change)
     };
     let raw_bytes = |name: &str, code, rule, change: &dyn Fn(&mut Vec<u8>)| {
-        let [one, two] = scene.two_commits();
+        let [one, two] = fixture.two_commits();
         let mut car = two.archive.to_bytes();
         change(&mut car);
         let mut event = two.to_item();
         event.set("blocks", Item::Bytes(car));
-        story(scene, name, code, rule, &[one.to_frame(), frame("#commit", &event)])
+        rejected_frames(fixture, name, code, rule, &[one.to_frame(), frame("#commit", &event)])
     };
-    // Inside a text or a digest, so that the block is still one of DAG-CBOR.
-    let flip = |draft: &mut Draft, at: usize| {
-        let data = &mut draft.archive.sections[at].data;
+    // Inside a text or a digest, so that the block remains valid DAG-CBOR.
+    let flip = |event: &mut CommitEvent, at: usize| {
+        let data = &mut event.archive.sections[at].data;
         let inside = data.len() - 4;
         data[inside] ^= 1;
     };
     vec![
-        case("slice-without-roots", "event/root", ROOT, &|draft| {
-            draft.archive.header.get("roots").items().clear();
+        case("slice-without-roots", "event/root", ROOT, &|event| {
+            event.archive.header.get("roots").items().clear();
         }),
-        case("slice-of-another-root", "event/commit-cid", ROOT, &|draft| {
-            let node = draft.new_nodes[0];
-            draft.archive.set_root(&node);
+        case("slice-of-another-root", "event/commit-cid", ROOT, &|event| {
+            let node = event.new_nodes[0];
+            event.archive.set_root(&node);
         }),
-        case("commit-cid-of-another", "event/commit-cid", ROOT, &|draft| draft.commit = nobodys()),
-        case("commit-cid-of-a-node", "event/commit-cid", ROOT, &|draft| {
-            draft.commit = draft.new_nodes[0];
+        case("commit-cid-of-another", "event/commit-cid", ROOT, &|event| {
+            event.commit = unknown_cid()
         }),
-        case("commit-block-missing", "commit/missing-block", ROOT, &|draft| {
-            let commit = draft.commit;
-            draft.archive.remove(&commit);
+        case("commit-cid-of-a-node", "event/commit-cid", ROOT, &|event| {
+            event.commit = event.new_nodes[0];
         }),
-        case("slice-of-version-2", "car/version", SLICE, &|draft| {
-            draft.archive.header.set("version", Item::Int(2));
+        case("commit-block-missing", "commit/missing-block", ROOT, &|event| {
+            let commit = event.commit;
+            event.archive.remove(&commit);
         }),
-        case("slice-commit-flipped", "car/hash", HASHED, &|draft| flip(draft, 0)),
-        case("slice-record-flipped", "car/hash", HASHED, &|draft| flip(draft, 1)),
-        case("slice-node-flipped", "car/hash", HASHED, &|draft| flip(draft, 2)),
+        case("slice-of-version-2", "car/version", SLICE, &|event| {
+            event.archive.header.set("version", Item::Int(2));
+        }),
+        case("slice-commit-flipped", "car/hash", HASHED, &|event| flip(event, 0)),
+        case("slice-record-flipped", "car/hash", HASHED, &|event| flip(event, 1)),
+        case("slice-node-flipped", "car/hash", HASHED, &|event| flip(event, 2)),
         raw_bytes("slice-empty", "car/truncated", SLICE, &|car| car.clear()),
         raw_bytes("slice-cut-in-a-block", "car/truncated", SLICE, &|car| {
             car.truncate(car.len() - 30);
@@ -157,12 +158,12 @@ fn slices(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-fn objects(scene: &Scene) -> Vec<Case> {
-    let key = scene.account().key();
+fn objects(fixture: &Fixture) -> Vec<Case> {
+    let key = fixture.account().key();
     let case = |name: &str, code, change: &dyn Fn(&mut Item)| {
-        spoiled(scene, name, code, OBJECT, |draft| draft.resign(key, change))
+        altered(fixture, name, code, OBJECT, |event| event.re_sign(key, change))
     };
-    let rev = |micros: u64| scene.account().tid(JOINED_MICROS + micros).to_string();
+    let rev = |micros: u64| fixture.account().tid(START_MICROS + micros).to_string();
     vec![
         case("object-of-version-2", "commit/version", &|object| {
             object.set("version", Item::Int(2));
@@ -172,29 +173,29 @@ fn objects(scene: &Scene) -> Vec<Case> {
         case("object-data-of-raw-codec", "commit/field", &|object| {
             object.set("data", Item::link(&Cid::of(Codec::Raw, b"no tree")));
         }),
-        spoiled(scene, "event-rev-of-another", "event/rev-mismatch", SAME_REV, |draft| {
-            draft.rev = rev(3_000_000);
+        altered(fixture, "event-rev-of-another", "event/rev-mismatch", SAME_REV, |event| {
+            event.rev = rev(3_000_000);
         }),
-        spoiled(scene, "object-rev-of-another", "event/rev-mismatch", SAME_REV, |draft| {
-            draft.resign(key, |object| object.set("rev", Item::text(&rev(3_000_000))));
+        altered(fixture, "object-rev-of-another", "event/rev-mismatch", SAME_REV, |event| {
+            event.re_sign(key, |object| object.set("rev", Item::text(&rev(3_000_000))));
         }),
     ]
 }
 
-fn signatures(scene: &Scene) -> Vec<Case> {
+fn signatures(fixture: &Fixture) -> Vec<Case> {
     let mut cases = Vec::new();
-    let (k256, p256) = ((scene.account(), "k256"), (scene.p256(), "p256"));
+    let (k256, p256) = ((fixture.account(), "k256"), (fixture.p256(), "p256"));
     for (account, curve_name) in [k256, p256] {
         let key = account.key();
-        let mut author = Author::with_records(account, JOINED_MICROS, &seen(scene));
-        let one = author.commit(&[Write::Create(&scene.unseen(0))]);
-        let two = author.commit(&[Write::Create(&scene.unseen(1))]);
+        let mut author = Author::with_records(account, START_MICROS, &fixture.existing_likes());
+        let one = author.commit(&[Write::Create(&fixture.new_like(0))]);
+        let two = author.commit(&[Write::Create(&fixture.new_like(1))]);
         let mut case = |name: &str, code, change: &dyn Fn([u8; 64]) -> Vec<u8>| {
-            let mut draft = two.clone();
-            draft.tamper(key, |object| change_signature(object, change));
+            let mut event = two.clone();
+            event.tamper(key, |object| change_signature(object, change));
             let name = format!("{name}-{curve_name}");
-            let frames = [one.to_frame(), draft.to_frame()];
-            cases.push(Exhibit::frames(account, &name, &frames).refused(code, SIGNED));
+            let frames = [one.to_frame(), event.to_frame()];
+            cases.push(CaseBuilder::frames(account, &name, &frames).rejected(code, SIGNED));
         };
         case("event-bit-flipped", "signature/wrong", &|mut sig| {
             sig[7] ^= 1;
@@ -204,22 +205,22 @@ fn signatures(scene: &Scene) -> Vec<Case> {
         case("event-r-0", "signature/range", &|sig| [&[0; 32], &sig[32..]].concat());
         case("event-sig-of-65-bytes", "commit/signature-length", &|sig| [&sig[..], &[0]].concat());
     }
-    cases.push(spoiled(scene, "event-key-of-a-stranger", "signature/wrong", SIGNED, |draft| {
-        draft.resign(scene.stranger(), |_| ());
+    cases.push(altered(fixture, "event-key-of-a-stranger", "signature/wrong", SIGNED, |event| {
+        event.re_sign(fixture.other_key(), |_| ());
     }));
-    cases.push(spoiled(scene, "event-object-field-added", "signature/wrong", SIGNED, |draft| {
-        draft.tamper(scene.account().key(), |object| object.set("note", Item::Null));
+    cases.push(altered(fixture, "event-object-field-added", "signature/wrong", SIGNED, |event| {
+        event.tamper(fixture.account().key(), |object| object.set("note", Item::Null));
     }));
     cases
 }
 
-fn flags(scene: &Scene) -> Vec<Case> {
+fn flags(fixture: &Fixture) -> Vec<Case> {
     let time = |name: &str, time: &str| {
-        spoiled(scene, name, "event/time", TIME, |draft| draft.time = time.to_owned())
+        altered(fixture, name, "event/time", TIME, |event| event.time = time.to_owned())
     };
     vec![
-        spoiled(scene, "too-big", "event/too-big", COMPLETE, |draft| draft.too_big = true),
-        spoiled(scene, "rebase", "event/rebase", COMPLETE, |draft| draft.rebase = true),
+        altered(fixture, "too-big", "event/too-big", COMPLETE, |event| event.too_big = true),
+        altered(fixture, "rebase", "event/rebase", COMPLETE, |event| event.rebase = true),
         time("time-of-month-13", "2026-13-01T00:00:00.000Z"),
         time("time-of-february-30", "2026-02-30T00:00:00.000Z"),
         time("time-without-zone", "2026-07-01T00:00:00.000"),
@@ -228,43 +229,44 @@ fn flags(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-/// Events that are consistent in themselves, or nearly, but do not continue what is known.
-fn chains(scene: &Scene) -> Vec<Case> {
-    let case =
-        |name: &str, code, change: &dyn Fn(&mut Draft)| spoiled(scene, name, code, CHAIN, change);
-    let earlier = scene.account().tid(JOINED_MICROS - 5_000_000).to_string();
-    let three = {
-        let mut author = scene.author();
-        [0, 1, 2].map(|at| author.commit(&[Write::Create(&scene.unseen(at))]).to_frame())
+/// Events that do not continue the known state of the account.
+fn chains(fixture: &Fixture) -> Vec<Case> {
+    let case = |name: &str, code, change: &dyn Fn(&mut CommitEvent)| {
+        altered(fixture, name, code, CHAIN, change)
     };
-    // The same revisions over other trees: nobody who has the tree before can have this one after.
+    let earlier = fixture.account().tid(START_MICROS - 5_000_000).to_string();
+    let three = {
+        let mut author = fixture.author();
+        [0, 1, 2].map(|at| author.commit(&[Write::Create(&fixture.new_like(at))]).to_frame())
+    };
+    // The same revisions over other trees: unknown who has the tree before can have this one after.
     let fork = {
-        let mut author = scene.author();
+        let mut author = fixture.author();
         let mut other = author.clone();
-        let one = author.commit(&[Write::Create(&scene.unseen(0))]);
-        other.commit(&[Write::Create(&scene.unseen(3))]);
-        let two = other.commit(&[Write::Create(&scene.unseen(1))]);
+        let one = author.commit(&[Write::Create(&fixture.new_like(0))]);
+        other.commit(&[Write::Create(&fixture.new_like(3))]);
+        let two = other.commit(&[Write::Create(&fixture.new_like(1))]);
         [one.to_frame(), two.to_frame()]
     };
     let first_again = {
-        let mut newcomer = Author::new(scene.account(), JOINED_MICROS);
-        newcomer.commit_at(JOINED_MICROS + 9_000_000, &[Write::Create(&scene.unseen(1))])
+        let mut newcomer = Author::new(fixture.account(), START_MICROS);
+        newcomer.commit_at(START_MICROS + 9_000_000, &[Write::Create(&fixture.new_like(1))])
     };
-    let [one, _] = scene.two_commits();
+    let [one, _] = fixture.two_commits();
     vec![
-        case("prev-data-absent", "event/prev-data-missing", &|draft| draft.prev_data = None),
-        case("since-earlier", "event/since", &|draft| draft.since = Some(earlier.clone())),
-        case("since-null", "event/since", &|draft| draft.since = None),
-        story(
-            scene,
+        case("prev-data-absent", "event/prev-data-missing", &|event| event.prev_data = None),
+        case("since-earlier", "event/since", &|event| event.since = Some(earlier.clone())),
+        case("since-null", "event/since", &|event| event.since = None),
+        rejected_frames(
+            fixture,
             "an-event-left-out",
             "event/since",
             CHAIN,
             &[three[0].clone(), three[2].clone()],
         ),
-        story(scene, "a-fork", "event/prev-data", CHAIN, &fork),
-        story(
-            scene,
+        rejected_frames(fixture, "a-fork", "event/prev-data", CHAIN, &fork),
+        rejected_frames(
+            fixture,
             "a-first-commit-again",
             "event/since",
             CHAIN,
@@ -273,39 +275,45 @@ fn chains(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-fn syncs(scene: &Scene) -> Vec<Case> {
-    let [one, two] = scene.two_commits();
-    let case = |name: &str, code, rule, change: &dyn Fn(&mut Draft)| {
-        let mut draft = two.clone();
-        change(&mut draft);
-        story(scene, name, code, rule, &[one.to_frame(), frame("#sync", &draft.to_sync())])
+fn syncs(fixture: &Fixture) -> Vec<Case> {
+    let [one, two] = fixture.two_commits();
+    let case = |name: &str, code, rule, change: &dyn Fn(&mut CommitEvent)| {
+        let mut event = two.clone();
+        change(&mut event);
+        rejected_frames(
+            fixture,
+            name,
+            code,
+            rule,
+            &[one.to_frame(), frame("#sync", &event.to_sync())],
+        )
     };
-    let key = scene.account().key();
-    let rev = scene.account().tid(JOINED_MICROS + 7_000_000).to_string();
-    let old = Draft { seq: two.seq, ..one.clone() };
+    let key = fixture.account().key();
+    let rev = fixture.account().tid(START_MICROS + 7_000_000).to_string();
+    let old = CommitEvent { seq: two.seq, ..one.clone() };
     vec![
-        case("sync-of-another-account", "event/did-mismatch", SAME_DID, &|draft| {
-            let other = Item::text(scene.p256().did());
-            draft.resign(key, |object| object.set("did", other));
+        case("sync-of-another-account", "event/did-mismatch", SAME_DID, &|event| {
+            let other = Item::text(fixture.p256().did());
+            event.re_sign(key, |object| object.set("did", other));
         }),
-        case("sync-rev-of-another", "event/rev-mismatch", SAME_REV, &|draft| {
-            draft.rev = rev.clone();
+        case("sync-rev-of-another", "event/rev-mismatch", SAME_REV, &|event| {
+            event.rev = rev.clone();
         }),
-        case("sync-by-a-stranger", "signature/wrong", SIGNED, &|draft| {
-            draft.resign(scene.stranger(), |_| ());
+        case("sync-by-a-stranger", "signature/wrong", SIGNED, &|event| {
+            event.re_sign(fixture.other_key(), |_| ());
         }),
-        case("sync-object-of-version-2", "commit/version", OBJECT, &|draft| {
-            draft.resign(key, |object| object.set("version", Item::Int(2)));
+        case("sync-object-of-version-2", "commit/version", OBJECT, &|event| {
+            event.re_sign(key, |object| object.set("version", Item::Int(2)));
         }),
-        case("sync-without-the-commit", "commit/missing-block", ROOT, &|draft| {
-            draft.archive.sections.clear();
+        case("sync-without-the-commit", "commit/missing-block", ROOT, &|event| {
+            event.archive.sections.clear();
         }),
-        case("sync-without-roots", "event/root", ROOT, &|draft| {
-            draft.archive.header.get("roots").items().clear();
+        case("sync-without-roots", "event/root", ROOT, &|event| {
+            event.archive.header.get("roots").items().clear();
         }),
-        case("sync-time-a-word", "event/time", TIME, &|draft| draft.time = "now".to_owned()),
-        story(
-            scene,
+        case("sync-time-a-word", "event/time", TIME, &|event| event.time = "now".to_owned()),
+        rejected_frames(
+            fixture,
             "sync-of-the-past",
             "event/stale-rev",
             REV_INCREASES,

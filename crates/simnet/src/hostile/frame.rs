@@ -1,26 +1,26 @@
-//! What can be wrong with one message of the event stream?
+//! Malformed messages of the event stream.
 
-use super::case::{Case, Exhibit, Rule};
-use super::forge::event::frame;
-use super::forge::item::{Item, map};
-use super::scene::Scene;
+use super::case::{Case, CaseBuilder, Rule};
+use super::fixture::Fixture;
+use super::parts::archive::{Item, map};
+use super::parts::commit::frame;
 
-pub(super) fn cases(scene: &Scene) -> Vec<Case> {
-    let mut cases = framing(scene);
-    cases.extend(fields(scene));
+pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
+    let mut cases = framing(fixture);
+    cases.extend(fields(fixture));
     cases
 }
 
-fn refused(scene: &Scene, name: &str, code: &'static str, rule: Rule, last: Vec<u8>) -> Case {
-    let [one, _] = scene.two_commits();
-    Exhibit::frames(scene.account(), name, &[one.to_frame(), last]).refused(code, rule)
+fn rejected(fixture: &Fixture, name: &str, code: &'static str, rule: Rule, last: Vec<u8>) -> Case {
+    let [one, _] = fixture.two_commits();
+    CaseBuilder::frames(fixture.account(), name, &[one.to_frame(), last]).rejected(code, rule)
 }
 
-fn framing(scene: &Scene) -> Vec<Case> {
-    let [_, two] = scene.two_commits();
+fn framing(fixture: &Fixture) -> Vec<Case> {
+    let [_, two] = fixture.two_commits();
     let payload = two.to_item();
     let (whole, body) = (two.to_frame(), payload.encode());
-    let case = |name: &str, code, last: Vec<u8>| refused(scene, name, code, FRAMING, last);
+    let case = |name: &str, code, last: Vec<u8>| rejected(fixture, name, code, FRAMING, last);
     let header = |header: Item| [header.encode(), body.clone()].concat();
     let (kind, op) = (("t", Item::text("#commit")), ("op", Item::Int(1)));
     let mut twice = map([kind.clone(), op.clone()]);
@@ -42,12 +42,12 @@ fn framing(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-fn fields(scene: &Scene) -> Vec<Case> {
-    let [_, two] = scene.two_commits();
+fn fields(fixture: &Fixture) -> Vec<Case> {
+    let [_, two] = fixture.two_commits();
     let case = |name: &str, code, rule, change: &dyn Fn(&mut Item)| {
         let mut payload = two.to_item();
         change(&mut payload);
-        refused(scene, name, code, rule, frame("#commit", &payload))
+        rejected(fixture, name, code, rule, frame("#commit", &payload))
     };
     let required =
         |name: &str, field: &str| case(name, "frame/field", FIELDS, &|event| event.remove(field));

@@ -1,17 +1,15 @@
-//! What may somebody send who means harm, and what is odd but right?
+//! Malformed inputs, and unusual valid ones.
 //!
 //! ```text
-//! seed ── scene: two accounts, their records ── forge: parts that are right until they are changed
+//! seed ── fixture: two accounts, their records ── parts: valid until they are changed
 //!          │
 //!          └─ frame · car · commit · tree · record · event · operation · valid ──> cases, manifest
 //! ```
 //!
-//! A case is a CAR of a repository, or a file of frames of which the last is meant; it breaks one
-//! rule, and the manifest says which, or it breaks none. Wherever the fault allows, hashes and
-//! signature are right, so that nothing but the rule itself can refuse it. No case contains itself:
-//! a node that links to a node above it would need a collision of SHA-256.
-//!
-//! What it leaves to others: the verdict. Nothing here reads what it made.
+//! A case is a CAR archive of a repository, or a file of frames of which the last is tested. It breaks
+//! exactly one rule, stated in the manifest, or none. Where the fault allows, hashes and signature are
+//! valid, so that only the rule itself can reject the case. No tree contains itself: that would take a
+//! collision of SHA-256. Verdicts are left to others: nothing here reads the cases.
 //!
 //! ```
 //! use wireproof_simnet::hostile::{CaseSet, Spec};
@@ -24,39 +22,36 @@ mod car;
 mod case;
 mod commit;
 mod event;
-mod forge;
+mod fixture;
 mod frame;
-mod healthy;
-mod manifest;
 mod operation;
+mod parts;
 mod record;
-mod scene;
-mod story;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod valid;
 
-pub use case::{Case, Expect, InputKind, Layer, Rule};
-pub use manifest::{CaseContext, CaseEntry, Manifest};
+pub use case::{Case, CaseContext, CaseEntry, Expect, InputKind, Layer, Manifest, Rule};
 
-use scene::Scene;
+use crate::random::DEFAULT_SEED;
+use fixture::Fixture;
 
-/// What set to make.
+/// The specification of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Everything follows from this number.
+    /// The seed.
     pub seed: u64,
 }
 
 impl Default for Spec {
     /// The published set.
     fn default() -> Self {
-        Self { seed: 4_621_332_152 }
+        Self { seed: DEFAULT_SEED }
     }
 }
 
-/// The cases.
+/// A set of cases.
 #[derive(Clone, Debug)]
 pub struct CaseSet {
     spec: Spec,
@@ -64,9 +59,9 @@ pub struct CaseSet {
 }
 
 impl CaseSet {
-    /// Makes the set of `spec`.
+    /// Generates the set of `spec`.
     pub fn generate(spec: &Spec) -> Self {
-        let scene = Scene::new(spec.seed);
+        let fixture = Fixture::new(spec.seed);
         let layers = [
             valid::cases,
             frame::cases,
@@ -77,19 +72,24 @@ impl CaseSet {
             event::cases,
             operation::cases,
         ];
-        let mut cases: Vec<Case> = layers.into_iter().flat_map(|cases| cases(&scene)).collect();
-        // In the order of the layers, within each as they were told.
+        let mut cases: Vec<Case> = layers.into_iter().flat_map(|cases| cases(&fixture)).collect();
+        // By layer; within a layer in order of generation.
         cases.sort_by_key(|case| (case.layer, case.expect));
         Self { spec: spec.clone(), cases }
     }
 
-    /// What was asked for.
+    /// The specification.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// The cases, by layer; what is to be accepted comes first.
+    /// The cases by layer, valid ones first.
     pub fn cases(&self) -> &[Case] {
         &self.cases
+    }
+
+    /// The description of the set.
+    pub fn manifest(&self) -> Manifest {
+        Manifest { seed: self.spec.seed, cases: self.cases.iter().map(CaseEntry::new).collect() }
     }
 }

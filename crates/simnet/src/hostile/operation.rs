@@ -1,157 +1,156 @@
-//! What can be wrong with what an event says was done, and with what it brings along to prove it?
+//! Events whose operations are wrong or not proved.
 
 use codec::Cid;
 use codec::cid::Codec;
 
 use super::case::{Case, Rule};
-use super::forge::archive::Section;
-use super::forge::author::{Author, Write};
-use super::forge::event::{Draft, Op};
-use super::forge::item::Item;
-use super::forge::tree::{Leaf, node};
-use super::scene::{JOINED_MICROS, RECORDS, Scene};
-use super::story::{nobodys, seen, spoiled, spoiled_writes, story};
-use super::tree;
+use super::fixture::{
+    EXISTING_RECORDS, Fixture, altered, altered_writes, rejected_frames, unknown_cid,
+};
+use super::parts::archive::{Item, Section};
+use super::parts::commit::{Author, CommitEvent, Op, Write};
+use super::parts::tree::{Leaf, node};
+use crate::time::START_MICROS;
 use crate::tree::key_height;
 
-pub(super) fn cases(scene: &Scene) -> Vec<Case> {
+pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
     let parts = [operations, outcomes, inversions, records, blocks, paths, trees];
-    parts.into_iter().flat_map(|part| part(scene)).collect()
+    parts.into_iter().flat_map(|part| part(fixture)).collect()
 }
 
-/// Operations that cannot be what happened, whatever the tree.
-fn operations(scene: &Scene) -> Vec<Case> {
-    let old = seen(scene);
-    let updated = scene.updated(&old[7]);
+/// Operations that are invalid for any tree.
+fn operations(fixture: &Fixture) -> Vec<Case> {
+    let old = fixture.existing_likes();
+    let updated = fixture.updated(&old[7]);
     let create = |name: &str, change: &dyn Fn(&mut Op)| {
-        spoiled(scene, name, "event/op", OPERATION, |draft| change(&mut draft.ops[0]))
+        altered(fixture, name, "event/op", OPERATION, |event| change(&mut event.ops[0]))
     };
     let update = |name: &str, change: &dyn Fn(&mut Op)| {
-        spoiled_writes(scene, name, "event/op", OPERATION, &[Write::Update(&updated)], |draft| {
-            change(&mut draft.ops[0]);
+        altered_writes(fixture, name, "event/op", OPERATION, &[Write::Update(&updated)], |event| {
+            change(&mut event.ops[0]);
         })
     };
     let delete = |name: &str, change: &dyn Fn(&mut Op)| {
-        spoiled_writes(scene, name, "event/op", OPERATION, &[Write::Delete(&old[9])], |draft| {
-            change(&mut draft.ops[0]);
+        altered_writes(fixture, name, "event/op", OPERATION, &[Write::Delete(&old[9])], |event| {
+            change(&mut event.ops[0]);
         })
     };
-    let nobody = nobodys();
+    let unknown = unknown_cid();
     vec![
         create("create-of-nothing", &|op| op.cid = None),
-        create("create-with-prev", &|op| op.prev = Some(nobody)),
+        create("create-with-prev", &|op| op.prev = Some(unknown)),
         update("update-to-nothing", &|op| op.cid = None),
         update("update-without-prev", &|op| op.prev = None),
         delete("delete-with-cid", &|op| op.cid = op.prev),
         delete("delete-without-prev", &|op| op.prev = None),
-        spoiled(scene, "an-operation-twice", "event/duplicate-path", ONCE, |draft| {
-            draft.ops.push(draft.ops[0].clone());
+        altered(fixture, "an-operation-twice", "event/duplicate-path", ONCE, |event| {
+            event.ops.push(event.ops[0].clone());
         }),
-        spoiled(scene, "created-and-deleted", "event/duplicate-path", ONCE, |draft| {
-            let Op { path, cid, .. } = draft.ops[0].clone();
-            draft.ops.push(Op { action: "delete", path, cid: None, prev: cid });
+        altered(fixture, "created-and-deleted", "event/duplicate-path", ONCE, |event| {
+            let Op { path, cid, .. } = event.ops[0].clone();
+            event.ops.push(Op { action: "delete", path, cid: None, prev: cid });
         }),
     ]
 }
 
-/// Operations after which the signed tree does not hold what they say.
-fn outcomes(scene: &Scene) -> Vec<Case> {
-    let old = seen(scene);
-    let (new, next) = (scene.unseen(1), scene.unseen(2));
-    let case = |name: &str, writes: &[Write<'_>], change: &dyn Fn(&mut Draft)| {
-        spoiled_writes(scene, name, "event/op", OUTCOME, writes, change)
+/// Operations whose results are not in the signed tree.
+fn outcomes(fixture: &Fixture) -> Vec<Case> {
+    let old = fixture.existing_likes();
+    let (new, next) = (fixture.new_like(1), fixture.new_like(2));
+    let case = |name: &str, writes: &[Write<'_>], change: &dyn Fn(&mut CommitEvent)| {
+        altered_writes(fixture, name, "event/op", OUTCOME, writes, change)
     };
     let two_creates = [Write::Create(&new), Write::Create(&next)];
     vec![
-        case("phantom-create", &[Write::Create(&new)], &|draft| {
-            let (path, cid) = (low_unseen(scene).key, draft.ops[0].cid);
-            draft.ops.push(Op { action: "create", path, cid, prev: None });
+        case("phantom-create", &[Write::Create(&new)], &|event| {
+            let (path, cid) = (low_new_like(fixture).key, event.ops[0].cid);
+            event.ops.push(Op { action: "create", path, cid, prev: None });
         }),
-        case("create-of-another-record", &two_creates, &|draft| {
-            draft.ops[0].cid = draft.ops[1].cid;
+        case("create-of-another-record", &two_creates, &|event| {
+            event.ops[0].cid = event.ops[1].cid;
         }),
-        case("delete-of-what-was-created", &[Write::Create(&new)], &|draft| {
-            draft.ops[0] = delete(&new.key, new.cid());
+        case("delete-of-what-was-created", &[Write::Create(&new)], &|event| {
+            event.ops[0] = delete(&new.key, new.cid());
         }),
-        case("delete-of-what-is-there", &two_creates, &|draft| {
-            draft.ops[0] = delete(&new.key, old[3].cid());
+        case("delete-of-what-is-there", &two_creates, &|event| {
+            event.ops[0] = delete(&new.key, old[3].cid());
         }),
     ]
 }
 
-/// Operations that the signed tree bears out, and yet not what happened.
-fn inversions(scene: &Scene) -> Vec<Case> {
-    let old = seen(scene);
-    let (new, updated) = (scene.unseen(1), scene.updated(&old[7]));
-    let two_creates = [Write::Create(&new), Write::Create(&scene.unseen(2))];
+/// Operations whose results are in the signed tree but whose inversion does not give the previous tree.
+fn inversions(fixture: &Fixture) -> Vec<Case> {
+    let old = fixture.existing_likes();
+    let (new, updated) = (fixture.new_like(1), fixture.updated(&old[7]));
+    let two_creates = [Write::Create(&new), Write::Create(&fixture.new_like(2))];
     let create_and_delete = [Write::Create(&new), Write::Delete(&old[9])];
-    let (nobody, other) = (nobodys(), old[3].cid());
-    let case = |name: &str, writes: &[Write<'_>], change: &dyn Fn(&mut Draft)| {
-        spoiled_writes(scene, name, "event/inversion", INVERSION, writes, change)
+    let (unknown, other) = (unknown_cid(), old[3].cid());
+    let case = |name: &str, writes: &[Write<'_>], change: &dyn Fn(&mut CommitEvent)| {
+        altered_writes(fixture, name, "event/inversion", INVERSION, writes, change)
     };
     let create = |name: &str, change| case(name, &[Write::Create(&new)], change);
     let update = |name: &str, change| case(name, &[Write::Update(&updated)], change);
     vec![
-        case("create-left-out", &two_creates, &|draft| drop(draft.ops.pop())),
-        case("delete-left-out", &create_and_delete, &|draft| drop(draft.ops.pop())),
-        create("all-left-out", &|draft| draft.ops.clear()),
-        create("phantom-delete", &|draft| {
-            draft.ops.push(delete(&low_unseen(scene).key, nobody));
+        case("create-left-out", &two_creates, &|event| drop(event.ops.pop())),
+        case("delete-left-out", &create_and_delete, &|event| drop(event.ops.pop())),
+        create("all-left-out", &|event| event.ops.clear()),
+        create("phantom-delete", &|event| {
+            event.ops.push(delete(&low_new_like(fixture).key, unknown));
         }),
-        create("phantom-delete-at-the-end", &|draft| {
-            draft.ops.push(delete("pub.leaflet.document/3zzzzzzzzzzzz", nobody));
+        create("phantom-delete-at-the-end", &|event| {
+            event.ops.push(delete("pub.leaflet.document/3zzzzzzzzzzzz", unknown));
         }),
-        create("create-called-update", &|draft| {
-            (draft.ops[0].action, draft.ops[0].prev) = ("update", Some(other));
+        create("create-called-update", &|event| {
+            (event.ops[0].action, event.ops[0].prev) = ("update", Some(other));
         }),
-        update("update-called-create", &|draft| {
-            (draft.ops[0].action, draft.ops[0].prev) = ("create", None);
+        update("update-called-create", &|event| {
+            (event.ops[0].action, event.ops[0].prev) = ("create", None);
         }),
-        update("update-of-another-record", &|draft| draft.ops[0].prev = Some(other)),
-        case("delete-of-another-record", &[Write::Delete(&old[9])], &|draft| {
-            draft.ops[0].prev = Some(other);
+        update("update-of-another-record", &|event| event.ops[0].prev = Some(other)),
+        case("delete-of-another-record", &[Write::Delete(&old[9])], &|event| {
+            event.ops[0].prev = Some(other);
         }),
-        case("no-operations-another-tree", &[], &|draft| {
-            let key = scene.account().key();
-            draft.resign(key, |object| object.set("data", Item::link(&nobody)));
+        case("no-operations-another-tree", &[], &|event| {
+            let key = fixture.account().key();
+            event.re_sign(key, |object| object.set("data", Item::link(&unknown)));
         }),
-        spoiled(scene, "prev-data-nobody-has", "event/inversion", INVERSION, |draft| {
-            draft.prev_data = Some(nobody);
+        altered(fixture, "prev-data-nobody-has", "event/inversion", INVERSION, |event| {
+            event.prev_data = Some(unknown);
         }),
     ]
 }
 
-/// The operation that there was this at `path` and is no more.
+/// A delete of the record `prev` at `path`.
 fn delete(path: &str, prev: Cid) -> Op {
     Op { action: "delete", path: path.to_owned(), cid: None, prev: Some(prev) }
 }
 
-/// A like of height 0 that is behind all others: where it would be, every event here shows the tree.
-fn low_unseen(scene: &Scene) -> Leaf {
-    let mut likes = scene.likes().skip(RECORDS + 10);
+/// A like of height 0 after all others, where every event here includes the tree.
+fn low_new_like(fixture: &Fixture) -> Leaf {
+    let mut likes = fixture.likes().skip(EXISTING_RECORDS + 10);
     likes.find(|leaf| key_height(&leaf.key) == 0).expect("likes without end")
 }
 
-/// Blocks that a commit has to bring along.
-fn records(scene: &Scene) -> Vec<Case> {
-    let updated = scene.updated(&seen(scene)[7]);
-    let without_record = |draft: &mut Draft| {
-        let record = draft.ops[0].cid.expect("a new record");
-        draft.archive.remove(&record);
+/// Commits without the blocks of their records.
+fn records(fixture: &Fixture) -> Vec<Case> {
+    let updated = fixture.updated(&fixture.existing_likes()[7]);
+    let without_record = |event: &mut CommitEvent| {
+        let record = event.ops[0].cid.expect("a new record");
+        event.archive.remove(&record);
     };
-    let raw = Leaf { codec: Codec::Raw, ..scene.unseen(1) };
+    let raw = Leaf { codec: Codec::Raw, ..fixture.new_like(1) };
     vec![
-        spoiled(scene, "created-record-missing", "event/record-missing", BLOCKS, without_record),
-        spoiled_writes(
-            scene,
+        altered(fixture, "created-record-missing", "event/record-missing", BLOCKS, without_record),
+        altered_writes(
+            fixture,
             "updated-record-missing",
             "event/record-missing",
             BLOCKS,
             &[Write::Update(&updated)],
             without_record,
         ),
-        spoiled_writes(
-            scene,
+        altered_writes(
+            fixture,
             "event-value-of-raw-codec",
             "record/link",
             BLOCKS,
@@ -161,17 +160,17 @@ fn records(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-/// Blocks under their right hashes that are no DAG-CBOR, whatever else they would be.
-fn blocks(scene: &Scene) -> Vec<Case> {
+/// Blocks with valid hashes that are not canonical DAG-CBOR.
+fn blocks(fixture: &Fixture) -> Vec<Case> {
     let record = |name: &str, record: Vec<u8>| {
-        let leaf = Leaf { record, ..scene.unseen(1) };
+        let leaf = Leaf { record, ..fixture.new_like(1) };
         let writes = [Write::Create(&leaf)];
-        spoiled_writes(scene, name, "frame/block", CANONICAL, &writes, |_| ())
+        altered_writes(fixture, name, "frame/block", CANONICAL, &writes, |_| ())
     };
     let nested = |levels: usize| [b"\xa1\x65devil", &vec![0x81; levels][..], &[0xf6]].concat();
-    let key = scene.account().key();
+    let key = fixture.account().key();
     let object = |name: &str, change: &dyn Fn(&mut Item)| {
-        spoiled(scene, name, "frame/block", CANONICAL, |draft| draft.resign(key, change))
+        altered(fixture, name, "frame/block", CANONICAL, |event| event.re_sign(key, change))
     };
     vec![
         record("record-nested-1000-deep", nested(1_000)),
@@ -180,16 +179,16 @@ fn blocks(scene: &Scene) -> Vec<Case> {
         record("record-unsorted", b"\xa2\x61b\x01\x61a\x02".to_vec()),
         object("object-unsorted", &|object| object.entries().reverse()),
         object("object-version-wide", &|object| object.set("version", Item::wide(3))),
-        spoiled(scene, "extra-block-unsorted", "frame/block", CANONICAL, |draft| {
-            draft.archive.sections.push(Section::of(b"\xa2\x61b\x01\x61a\x02".to_vec()));
+        altered(fixture, "extra-block-unsorted", "frame/block", CANONICAL, |event| {
+            event.archive.sections.push(Section::of(b"\xa2\x61b\x01\x61a\x02".to_vec()));
         }),
     ]
 }
 
-fn paths(scene: &Scene) -> Vec<Case> {
+fn paths(fixture: &Fixture) -> Vec<Case> {
     let case = |name: &str, path: &str| {
-        let leaf = scene.leaf_at(path);
-        spoiled_writes(scene, name, "event/path", PATH, &[Write::Create(&leaf)], |_| ())
+        let leaf = fixture.leaf_at(path);
+        altered_writes(fixture, name, "event/path", PATH, &[Write::Create(&leaf)], |_| ())
     };
     vec![
         case("event-path-without-slash", "app.bsky.feed.like"),
@@ -202,14 +201,14 @@ fn paths(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-/// Trees that are broken, or not brought along far enough.
-fn trees(scene: &Scene) -> Vec<Case> {
-    let [leaf] = scene.leaves([0]);
+/// Malformed trees, and trees without the nodes that inversion visits.
+fn trees(fixture: &Fixture) -> Vec<Case> {
+    let [leaf] = fixture.leaves([0]);
     let rooted = |name: &str, code, rule, leaf: &Leaf, nodes: Vec<Section>| {
-        let mut newcomer = Author::new(scene.account(), JOINED_MICROS);
-        let mut draft = newcomer.commit(&[Write::Create(leaf)]);
-        draft.replace_tree(scene.account().key(), nodes);
-        story(scene, name, code, rule, &[draft.to_frame()])
+        let mut newcomer = Author::new(fixture.account(), START_MICROS);
+        let mut event = newcomer.commit(&[Write::Create(leaf)]);
+        event.replace_tree(fixture.account().key(), nodes);
+        rejected_frames(fixture, name, code, rule, &[event.to_frame()])
     };
     let node = |name: &str, code, change: &dyn Fn(&mut Item)| {
         let mut root = node(None, &[(&leaf, None)]);
@@ -217,15 +216,15 @@ fn trees(scene: &Scene) -> Vec<Case> {
         rooted(name, code, NODE, &leaf, vec![Section::of(root.encode())])
     };
     let doubling = |name: &str, layers| {
-        let (top, nodes) = doubling(scene, layers);
+        let (top, nodes) = doubling(fixture, layers);
         rooted(name, "tree/layer", BOUNDED_WALK, &top, nodes)
     };
     let prefix =
         |number: i64| move |node: &mut Item| node.get("e").at(0).set("p", Item::Int(number));
-    let unproved = without_a_proof_node(scene);
-    let empty_root = |draft: &mut Draft| {
-        let root = draft.new_nodes[0];
-        draft.archive.remove(&root);
+    let unproved = without_a_proof_node(fixture);
+    let empty_root = |event: &mut CommitEvent| {
+        let root = event.new_nodes[0];
+        event.archive.remove(&root);
     };
     vec![
         node("event-prefix-500", "tree/prefix", &prefix(500)),
@@ -239,34 +238,35 @@ fn trees(scene: &Scene) -> Vec<Case> {
         }),
         doubling("event-doubling-18-times", 18),
         doubling("event-doubling-60-times", 60),
-        spoiled(scene, "root-missing", "event/partial-tree", PROOF, empty_root),
-        story(scene, "proof-node-missing", "event/partial-tree", PROOF, &unproved),
+        altered(fixture, "root-missing", "event/partial-tree", PROOF, empty_root),
+        rejected_frames(fixture, "proof-node-missing", "event/partial-tree", PROOF, &unproved),
     ]
 }
 
-/// The nodes of [`tree::doubling`], the root first, and the key in the root.
-fn doubling(scene: &Scene, layers: usize) -> (Leaf, Vec<Section>) {
-    let leaves = tree::low_likes(scene, layers + 1);
+/// A tree in which each node links twice to the one below: its nodes, the root first, and the key in
+/// the root.
+fn doubling(fixture: &Fixture, layers: usize) -> (Leaf, Vec<Section>) {
+    let leaves = fixture.low_likes(layers + 1);
     let mut nodes: Vec<Section> = Vec::new();
     for leaf in &leaves {
-        let below = nodes.last().map(Section::name);
+        let below = nodes.last().map(Section::cid);
         nodes.push(Section::of(node(below, &[(leaf, below)]).encode()));
     }
     nodes.reverse();
     (leaves[layers].clone(), nodes)
 }
 
-/// A delete whose undoing needs a node that it did not change, and does not bring along.
-fn without_a_proof_node(scene: &Scene) -> [Vec<u8>; 2] {
-    let mut author = scene.author();
-    let one = author.commit(&[Write::Create(&scene.unseen(0))]);
+/// A delete whose inversion needs an unchanged node that is missing.
+fn without_a_proof_node(fixture: &Fixture) -> [Vec<u8>; 2] {
+    let mut author = fixture.author();
+    let one = author.commit(&[Write::Create(&fixture.new_like(0))]);
     let delete = |leaf: &Leaf| author.clone().commit(&[Write::Delete(leaf)]);
-    let drafts = seen(scene).into_iter().map(|leaf| delete(&leaf));
-    let mut draft = drafts.max_by_key(|draft| draft.proof_nodes.len()).expect("records");
-    let proof = std::mem::take(&mut draft.proof_nodes);
+    let events = fixture.existing_likes().into_iter().map(|leaf| delete(&leaf));
+    let mut event = events.max_by_key(|event| event.proof_nodes.len()).expect("records");
+    let proof = std::mem::take(&mut event.proof_nodes);
     assert!(!proof.is_empty(), "a delete next to a node that it leaves as it is");
-    proof.iter().for_each(|node| draft.archive.remove(node));
-    [one.to_frame(), draft.to_frame()]
+    proof.iter().for_each(|node| event.archive.remove(node));
+    [one.to_frame(), event.to_frame()]
 }
 
 const SYNC: &str = "sync: validation";

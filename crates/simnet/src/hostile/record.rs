@@ -1,32 +1,37 @@
-//! What can be wrong with a record, and with the path that it stands at?
+//! Malformed records and record paths.
 
 use codec::cid::Codec;
 
-use super::case::{Case, Exhibit, Layer, Rule};
-use super::forge::archive::Archive;
-use super::forge::item::{Item, map};
-use super::forge::tree::{Forge, Leaf};
-use super::scene::Scene;
+use super::case::{Case, CaseBuilder, Layer, Rule};
+use super::fixture::{Fixture, RepositoryBuilder};
+use super::parts::archive::{Archive, Item, map};
+use super::parts::tree::Leaf;
 
-pub(super) fn cases(scene: &Scene) -> Vec<Case> {
-    let mut cases = paths(scene);
-    cases.extend(contents(scene));
-    cases.extend(names(scene));
+pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
+    let mut cases = paths(fixture);
+    cases.extend(contents(fixture));
+    cases.extend(values(fixture));
     cases
 }
 
-fn refused(scene: &Scene, name: &str, code: &'static str, rule: Rule, archive: &Archive) -> Case {
-    Exhibit::repo(scene.account(), name, archive).refused(code, rule)
+fn rejected(
+    fixture: &Fixture,
+    name: &str,
+    code: &'static str,
+    rule: Rule,
+    archive: &Archive,
+) -> Case {
+    CaseBuilder::repo(fixture.account(), name, archive).rejected(code, rule)
 }
 
-fn paths(scene: &Scene) -> Vec<Case> {
+fn paths(fixture: &Fixture) -> Vec<Case> {
     let rule = Rule { section: "repository: paths", sentence: PATH };
     let case = |name: &str, path: &str| {
-        // One key alone makes a tree of its own height, whatever that is.
-        let archive = Forge::one_node(scene, &[scene.leaf_at(path)]);
-        refused(scene, name, "record/path", rule, &archive)
+        // A single key makes a tree of one node, whatever its height.
+        let archive = RepositoryBuilder::one_node(fixture, &[fixture.leaf_at(path)]);
+        rejected(fixture, name, "record/path", rule, &archive)
     };
-    let not_utf8 = Forge::one_odd_node(scene, &scene.leaves([0]), |node| {
+    let not_utf8 = RepositoryBuilder::one_altered_node(fixture, &fixture.leaves([0]), |node| {
         let key = node.get("e").at(0).get("k");
         let Item::Bytes(bytes) = key else { unreachable!("a key is bytes") };
         *bytes.last_mut().expect("a key") = 0xff;
@@ -55,18 +60,18 @@ fn paths(scene: &Scene) -> Vec<Case> {
         case("rkey-with-a-nul", "app.bsky.feed.like/a\0b"),
         case("rkey-not-ascii", "app.bsky.feed.like/naïve"),
         case("rkey-of-513-bytes", &format!("app.bsky.feed.like/{long_rkey}")),
-        refused(scene, "path-not-utf-8", "record/path", rule, &not_utf8),
+        rejected(fixture, "path-not-utf-8", "record/path", rule, &not_utf8),
     ]
 }
 
-fn contents(scene: &Scene) -> Vec<Case> {
-    let exhibit = |data: Vec<u8>| {
-        let [leaf] = scene.leaves([0]);
-        Forge::one_node(scene, &[Leaf { record: data, ..leaf }])
+fn contents(fixture: &Fixture) -> Vec<Case> {
+    let build = |data: Vec<u8>| {
+        let [leaf] = fixture.leaves([0]);
+        RepositoryBuilder::one_node(fixture, &[Leaf { record: data, ..leaf }])
     };
     let case = |name: &str, data: Vec<u8>| {
         let rule = Rule { section: "data model", sentence: CANONICAL };
-        refused(scene, name, "record/cbor", rule, &exhibit(data))
+        rejected(fixture, name, "record/cbor", rule, &build(data))
     };
     let record = || map([("text", Item::text("hello")), ("$type", Item::text("a.b.c"))]);
     let with = |key: &str, item: Item| {
@@ -80,7 +85,7 @@ fn contents(scene: &Scene) -> Vec<Case> {
     };
     let shape = |name: &str, item: Item| {
         let rule = Rule { section: "data model", sentence: MAP };
-        refused(scene, name, "record/shape", rule, &exhibit(item.encode()))
+        rejected(fixture, name, "record/shape", rule, &build(item.encode()))
     };
     let size = Rule { section: "data model", sentence: SIZE };
     let large = with("text", Item::Text("a".repeat(1 << 20)));
@@ -110,31 +115,35 @@ fn contents(scene: &Scene) -> Vec<Case> {
         shape("record-an-array", Item::Array(vec![Item::Null])),
         shape("record-a-text", Item::text("hello")),
         shape("record-null", Item::Null),
-        refused(scene, "record-over-1-mebibyte", "record/size", size, &exhibit(large)),
+        rejected(fixture, "record-over-1-mebibyte", "record/size", size, &build(large)),
     ]
 }
 
-/// What a tree calls its records.
-fn names(scene: &Scene) -> Vec<Case> {
+/// Invalid CIDs of records.
+fn values(fixture: &Fixture) -> Vec<Case> {
     let named = |cid: Vec<u8>| {
-        Forge::one_odd_node(scene, &scene.leaves([0]), |node| {
+        RepositoryBuilder::one_altered_node(fixture, &fixture.leaves([0]), |node| {
             node.get("e").at(0).set("v", Item::Link(cid));
         })
     };
     let rule = Rule { section: "repository: MST structure", sentence: PROVABLE };
-    let odd = |name: &str, cid: Vec<u8>| refused(scene, name, "record/link", rule, &named(cid));
+    let odd = |name: &str, cid: Vec<u8>| rejected(fixture, name, "record/link", rule, &named(cid));
     let shared = Rule { section: "repository: MST structure", sentence: SHARED };
-    let [a, b, c] = scene.leaves([0, 0, 0]);
-    let raw = Forge::one_node(scene, &[Leaf { codec: Codec::Raw, ..a.clone() }]);
+    let [a, b, c] = fixture.leaves([0, 0, 0]);
+    let raw = RepositoryBuilder::one_node(fixture, &[Leaf { codec: Codec::Raw, ..a.clone() }]);
     let record = a.record.clone();
     let twins = [a, Leaf { record: record.clone(), ..b }, Leaf { record, ..c }];
     vec![
-        refused(scene, "value-of-raw-codec", "record/link", rule, &raw),
+        rejected(fixture, "value-of-raw-codec", "record/link", rule, &raw),
         odd("value-under-sha-512", [&[1, 0x71, 0x13, 0x40], &[7; 64][..]].concat()),
         odd("value-of-version-0", [&[0x12, 0x20], &[7; 32][..]].concat()),
         odd("value-the-data-itself", vec![1, 0x71, 0, 3, 0xa1, 0x60, 0x01]),
-        Exhibit::repo(scene.account(), "same-record-thrice", &Forge::one_node(scene, &twins))
-            .accepted(Layer::Record, shared),
+        CaseBuilder::repo(
+            fixture.account(),
+            "same-record-thrice",
+            &RepositoryBuilder::one_node(fixture, &twins),
+        )
+        .accepted(Layer::Record, shared),
     ]
 }
 

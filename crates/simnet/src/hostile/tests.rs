@@ -4,10 +4,9 @@ use std::sync::LazyLock;
 use atproto::commit::Commit;
 use atproto::event::{Decoder, Event, Options};
 use codec::{Cid, car, cbor};
-use kernels::sha256;
 
 use super::*;
-use crate::hex::hex;
+use crate::corpus::digest_hex;
 use crate::keys::PublicKey;
 use crate::tree::reference;
 
@@ -15,14 +14,14 @@ static SET: LazyLock<CaseSet> = LazyLock::new(|| CaseSet::generate(&Spec::defaul
 
 #[test]
 fn the_published_set_is_the_pinned_one() {
-    let manifest = serde_json::to_vec(&Manifest::new(&SET)).unwrap();
-    assert_eq!(hex(&sha256::digest(&manifest)), MANIFEST_SHA256);
+    let manifest = serde_json::to_vec(&SET.manifest()).unwrap();
+    assert_eq!(digest_hex(&manifest), MANIFEST_SHA256);
 }
 
 #[test]
-fn the_same_seed_makes_the_same_files_and_another_seed_others() {
+fn the_same_seed_gives_the_same_files_and_another_seed_others() {
     let again = CaseSet::generate(&Spec::default());
-    assert_eq!(Manifest::new(&again), Manifest::new(&SET));
+    assert_eq!(again.manifest(), SET.manifest());
     let other = CaseSet::generate(&Spec { seed: 1 });
     let names =
         |set: &CaseSet| set.cases().iter().map(|case| case.name.clone()).collect::<Vec<_>>();
@@ -33,22 +32,22 @@ fn the_same_seed_makes_the_same_files_and_another_seed_others() {
 }
 
 #[test]
-fn a_case_has_a_name_and_a_file_of_its_own_and_is_told_in_full() {
+fn every_case_has_a_unique_name_and_a_complete_manifest_entry() {
     let names: BTreeSet<&str> = SET.cases().iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names.len(), SET.cases().len());
-    for row in Manifest::new(&SET).cases {
+    for row in SET.manifest().cases {
         let (layer, name) = row.name.split_once('/').expect("a layer and words");
         assert_eq!(layer, row.layer.name(), "{}", row.name);
         let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         assert!(name.bytes().all(is_plain), "{}", row.name);
         assert!(!row.rule.is_empty() && !row.section.is_empty() && !row.rule.ends_with('.'));
         assert_eq!(row.code.is_some(), row.expect == Expect::Refuse, "{}", row.name);
-        assert_eq!(row.given.now.is_some(), row.kind == InputKind::Frames, "{}", row.name);
+        assert_eq!(row.context.now.is_some(), row.kind == InputKind::Frames, "{}", row.name);
     }
 }
 
 #[test]
-fn every_rule_that_a_file_can_break_is_broken_by_a_case() {
+fn every_code_of_a_file_has_a_case() {
     let broken: BTreeSet<&str> = SET.cases().iter().filter_map(|case| case.code).collect();
     let missing: Vec<&str> = CODES.into_iter().filter(|code| !broken.contains(code)).collect();
     assert_eq!(missing, [""; 0]);
@@ -63,17 +62,17 @@ fn the_set_is_small() {
 }
 
 #[test]
-fn only_what_is_told_to_be_wrong_with_an_archive_is() {
+fn archives_are_readable_unless_the_case_is_about_the_archive() {
     for case in SET.cases().iter().filter(|case| case.kind == InputKind::Repo) {
         let read = car::read(&case.bytes, &car::Options::default());
-        // An archive without roots is one all the same.
+        // An archive without roots is readable.
         let is_whole = case.layer != Layer::Car || matches!(case.code, None | Some("car/roots"));
         assert_eq!(read.is_ok(), is_whole, "{}: {:?}", case.name, read.err());
     }
 }
 
 #[test]
-fn only_the_last_frame_of_a_case_may_be_wrong() {
+fn all_frames_but_the_last_are_readable() {
     for case in SET.cases().iter().filter(|case| case.kind == InputKind::Frames) {
         let frames = atproto::corpus::read(&case.bytes).unwrap();
         let (last, before) = frames.split_last().expect("a frame at least");
@@ -89,7 +88,7 @@ fn only_the_last_frame_of_a_case_may_be_wrong() {
 }
 
 #[test]
-fn what_is_to_be_accepted_is_a_tree_of_the_reference_under_a_right_signature() {
+fn accepted_repositories_equal_the_reference_tree_under_a_valid_signature() {
     let accepted = SET.cases().iter().filter(|case| case.expect == Expect::Accept);
     for case in accepted.filter(|case| case.kind == InputKind::Repo) {
         let read = car::read(&case.bytes, &car::Options::default()).unwrap();
@@ -110,7 +109,7 @@ fn what_is_to_be_accepted_is_a_tree_of_the_reference_under_a_right_signature() {
 }
 
 #[test]
-fn the_last_frame_of_what_is_to_be_accepted_is_signed() {
+fn the_last_frame_of_an_accepted_case_has_a_valid_signature() {
     let accepted = SET.cases().iter().filter(|case| case.expect == Expect::Accept);
     for case in accepted.filter(|case| case.kind == InputKind::Frames) {
         let frames = atproto::corpus::read(&case.bytes).unwrap();
@@ -129,7 +128,7 @@ fn the_last_frame_of_what_is_to_be_accepted_is_signed() {
 }
 
 #[test]
-fn the_doubling_trees_are_as_small_and_as_large_as_they_say() {
+fn the_doubling_tree_has_few_blocks_and_many_records() {
     let case = SET.cases().iter().find(|case| case.name == "tree/doubling-18-times").unwrap();
     let read = car::read(&case.bytes, &car::Options::default()).unwrap();
     // A commit, 19 nodes and their records.
@@ -142,7 +141,7 @@ fn the_doubling_trees_are_as_small_and_as_large_as_they_say() {
     assert_eq!(records.len(), (1 << 19) - 1);
 }
 
-/// Keys and values of the tree at `node`, in the order in which a walk meets them.
+/// Keys and values of the tree at `node` in traversal order.
 fn collect(blocks: &BTreeMap<Cid, &[u8]>, node: &Cid, records: &mut Vec<(String, Cid)>) {
     let arena = bumpalo::Bump::new();
     let node = cbor::decode(blocks[node], &arena).unwrap();
@@ -163,13 +162,11 @@ fn collect(blocks: &BTreeMap<Cid, &[u8]>, node: &Cid, records: &mut Vec<(String,
     }
 }
 
-/// The manifest of [`Spec::default`], on one line. It changes with the cases, and only with a reason.
+/// The manifest of [`Spec::default`], on one line. It changes with the cases; a change needs a recorded reason.
 const MANIFEST_SHA256: &str = "0bcf1f3197d23f7afcf901428d1b45fe09f2dd21b2475722d56f5a205a4e692b";
 
-/// The rules that a file can break, by their stable names.
-///
-/// Three more are not in the bytes: `signature/no-key`, `event/host` and `event/inactive` ask what
-/// is known of the account.
+/// The codes of rules that a file can break. Three more depend on other knowledge of the account:
+/// `signature/no-key`, `event/host` and `event/inactive`.
 const CODES: [&str; 62] = [
     "frame/cbor",
     "frame/field",

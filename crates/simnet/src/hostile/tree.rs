@@ -1,48 +1,49 @@
-//! What can be wrong with a tree whose every hash is right, under a commit whose signature is right?
+//! Malformed trees with valid hashes under a commit with a valid signature.
 
 use codec::Cid;
-use codec::cid::Codec;
 
-use super::case::{Case, Exhibit, Rule};
-use super::forge::archive::Archive;
-use super::forge::item::{Item, map};
-use super::forge::tree::{Forge, Leaf, Place};
-use super::scene::Scene;
+use super::case::{Case, CaseBuilder, Rule};
+use super::fixture::{Fixture, RepositoryBuilder, unknown_cid};
+use super::parts::archive::{Archive, Item, map};
+use super::parts::tree::{Leaf, NodeEntry};
 use crate::tree::{key_height, shared_prefix_len};
 
-pub(super) fn cases(scene: &Scene) -> Vec<Case> {
+pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
     let parts = [prefixes, shapes, encodings, orders, layers, emptiness, links, sharing, limits];
-    parts.into_iter().flat_map(|part| part(scene)).collect()
+    parts.into_iter().flat_map(|part| part(fixture)).collect()
 }
 
-fn refused(
-    scene: &Scene,
+fn rejected(
+    fixture: &Fixture,
     name: &str,
     code: &'static str,
     sentence: &'static str,
     archive: &Archive,
 ) -> Case {
-    Exhibit::repo(scene.account(), name, archive).refused(code, Rule { section: MST, sentence })
+    CaseBuilder::repo(fixture.account(), name, archive)
+        .rejected(code, Rule { section: MST, sentence })
 }
 
-/// Changes the entry `index` of a node.
+/// A change of entry `index` of a node.
 fn entry(index: usize, change: impl FnOnce(&mut Item)) -> impl FnOnce(&mut Item) {
     move |node| change(node.get("e").at(index))
 }
 
-/// Sets one field of the entry `index` of a node.
+/// A change of one field of entry `index` of a node.
 fn field(index: usize, name: &'static str, item: Item) -> impl FnOnce(&mut Item) {
     entry(index, move |entry| entry.set(name, item))
 }
 
-fn prefixes(scene: &Scene) -> Vec<Case> {
-    let leaves = scene.leaves([0, 0, 0]);
+fn prefixes(fixture: &Fixture) -> Vec<Case> {
+    let leaves = fixture.leaves([0, 0, 0]);
     let len = leaves[0].key.len() as i64;
-    // What the second key shares with the first.
+    // The length of the common prefix of the first two keys.
     let shared = shared_prefix_len(&leaves[0].key, &leaves[1].key);
-    let case = |name: &str, code, sentence, archive| refused(scene, name, code, sentence, &archive);
+    let case =
+        |name: &str, code, sentence, archive| rejected(fixture, name, code, sentence, &archive);
     let prefix = |name: &str, index, item| {
-        let archive = Forge::one_odd_node(scene, &leaves, field(index, "p", item));
+        let archive =
+            RepositoryBuilder::one_altered_node(fixture, &leaves, field(index, "p", item));
         case(name, "tree/prefix", PREFIX_WITHIN, archive)
     };
     let shorter = entry(1, |entry| {
@@ -72,51 +73,51 @@ fn prefixes(scene: &Scene) -> Vec<Case> {
             "prefix-minus-5",
             "tree/prefix",
             PREFIX_IS_A_COUNT,
-            Forge::one_odd_node(scene, &leaves, field(1, "p", Item::Int(-5))),
+            RepositoryBuilder::one_altered_node(fixture, &leaves, field(1, "p", Item::Int(-5))),
         ),
         case(
             "prefix-minus-1-on-the-first",
             "tree/prefix",
             PREFIX_IS_A_COUNT,
-            Forge::one_odd_node(scene, &leaves, field(0, "p", Item::Int(-1))),
+            RepositoryBuilder::one_altered_node(fixture, &leaves, field(0, "p", Item::Int(-1))),
         ),
         case(
             "prefix-one-too-short",
             "tree/prefix",
             PREFIX_IS_ALL,
-            Forge::one_odd_node(scene, &leaves, shorter),
+            RepositoryBuilder::one_altered_node(fixture, &leaves, shorter),
         ),
         case(
             "prefix-0-everywhere",
             "tree/prefix",
             PREFIX_IS_ALL,
-            Forge::one_odd_node(scene, &leaves, uncompressed),
+            RepositoryBuilder::one_altered_node(fixture, &leaves, uncompressed),
         ),
         case(
             "suffix-empty",
             "tree/empty-key",
             SUFFIX_IS_SOMETHING,
-            Forge::one_odd_node(scene, &leaves, nothing_new),
+            RepositoryBuilder::one_altered_node(fixture, &leaves, nothing_new),
         ),
         case(
             "key-empty",
             "tree/empty-key",
             SUFFIX_IS_SOMETHING,
-            Forge::one_odd_node(scene, &leaves, nothing),
+            RepositoryBuilder::one_altered_node(fixture, &leaves, nothing),
         ),
     ]
 }
 
-fn shapes(scene: &Scene) -> Vec<Case> {
-    let leaves = scene.leaves([0, 0, 0]);
+fn shapes(fixture: &Fixture) -> Vec<Case> {
+    let leaves = fixture.leaves([0, 0, 0]);
     let node = |name: &str, change: &dyn Fn(&mut Item)| {
-        let archive = Forge::one_odd_node(scene, &leaves, change);
-        refused(scene, name, "tree/shape", NODE_FIELDS, &archive)
+        let archive = RepositoryBuilder::one_altered_node(fixture, &leaves, change);
+        rejected(fixture, name, "tree/shape", NODE_FIELDS, &archive)
     };
     let entry = |name: &str, change: &dyn Fn(&mut Item)| {
         let change = |node: &mut Item| change(node.get("e").at(1));
-        let archive = Forge::one_odd_node(scene, &leaves, change);
-        refused(scene, name, "tree/shape", ENTRY_FIELDS, &archive)
+        let archive = RepositoryBuilder::one_altered_node(fixture, &leaves, change);
+        rejected(fixture, name, "tree/shape", ENTRY_FIELDS, &archive)
     };
     vec![
         node("node-without-l", &|node| node.remove("l")),
@@ -141,11 +142,11 @@ fn shapes(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-fn encodings(scene: &Scene) -> Vec<Case> {
-    let leaves = scene.leaves([0, 0, 0]);
+fn encodings(fixture: &Fixture) -> Vec<Case> {
+    let leaves = fixture.leaves([0, 0, 0]);
     let case = |name: &str, change: &dyn Fn(&mut Item)| {
-        let archive = Forge::one_odd_node(scene, &leaves, change);
-        refused(scene, name, "tree/cbor", CANONICAL_NODE, &archive)
+        let archive = RepositoryBuilder::one_altered_node(fixture, &leaves, change);
+        rejected(fixture, name, "tree/cbor", CANONICAL_NODE, &archive)
     };
     let bytes = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
         case(name, &|node| {
@@ -190,40 +191,41 @@ fn encodings(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-fn orders(scene: &Scene) -> Vec<Case> {
+fn orders(fixture: &Fixture) -> Vec<Case> {
     let case =
-        |name: &str, archive: Archive| refused(scene, name, "tree/order", ASCENDING, &archive);
-    let [a, b, c] = scene.leaves([0, 0, 0]);
-    let inside = Forge::one_node(scene, &[a.clone(), c, b]);
+        |name: &str, archive: Archive| rejected(fixture, name, "tree/order", ASCENDING, &archive);
+    let [a, b, c] = fixture.leaves([0, 0, 0]);
+    let inside = RepositoryBuilder::one_node(fixture, &[a.clone(), c, b]);
     let swapped = |node: &mut Item| node.get("e").items().swap(0, 1);
-    let uncompressed = Forge::one_odd_node(scene, &scene.leaves([0, 0]), |node| {
-        swapped(node);
-        let second = scene.leaves([0, 0])[1].key.clone().into_bytes();
-        let first = a.key.clone().into_bytes();
-        for (index, key) in [second, first].into_iter().enumerate() {
-            node.get("e").at(index).set("k", Item::Bytes(key));
-            node.get("e").at(index).set("p", Item::Int(0));
-        }
-    });
-    let [low, middle, high] = scene.leaves([0, 1, 0]);
+    let uncompressed =
+        RepositoryBuilder::one_altered_node(fixture, &fixture.leaves([0, 0]), |node| {
+            swapped(node);
+            let second = fixture.leaves([0, 0])[1].key.clone().into_bytes();
+            let first = a.key.clone().into_bytes();
+            for (index, key) in [second, first].into_iter().enumerate() {
+                node.get("e").at(index).set("k", Item::Bytes(key));
+                node.get("e").at(index).set("p", Item::Int(0));
+            }
+        });
+    let [low, middle, high] = fixture.leaves([0, 1, 0]);
     let two_layers = |left: &[&Leaf], right: &[&Leaf]| {
-        let mut forge = Forge::new(scene);
-        let left = below(&mut forge, left);
-        let right = below(&mut forge, right);
-        let root = forge.node(left, &[(&middle, right)]);
-        forge.signed(root)
+        let mut builder = RepositoryBuilder::new(fixture);
+        let left = below(&mut builder, left);
+        let right = below(&mut builder, right);
+        let root = builder.node(left, &[(&middle, right)]);
+        builder.signed(root)
     };
-    let [first, between, second, after] = scene.leaves([1, 0, 1, 0]);
+    let [first, between, second, after] = fixture.leaves([1, 0, 1, 0]);
     let past_the_next = {
-        let mut forge = Forge::new(scene);
-        let right = below(&mut forge, &[&between, &after]);
-        let root = forge.node(None, &[(&first, right), (&second, None)]);
-        forge.signed(root)
+        let mut builder = RepositoryBuilder::new(fixture);
+        let right = below(&mut builder, &[&between, &after]);
+        let root = builder.node(None, &[(&first, right), (&second, None)]);
+        builder.signed(root)
     };
     vec![
         case("order-inside-a-node", inside),
-        refused(
-            scene,
+        rejected(
+            fixture,
             "order-inside-without-prefixes",
             "tree/prefix",
             PREFIX_IS_ALL,
@@ -240,49 +242,58 @@ fn orders(scene: &Scene) -> Vec<Case> {
 }
 
 /// A node of these leaves, if there are any.
-fn below(forge: &mut Forge<'_>, leaves: &[&Leaf]) -> Option<Cid> {
-    let places: Vec<Place<'_>> = leaves.iter().map(|leaf| (*leaf, None)).collect();
-    (!places.is_empty()).then(|| forge.node(None, &places))
+fn below(builder: &mut RepositoryBuilder<'_>, leaves: &[&Leaf]) -> Option<Cid> {
+    let entries: Vec<NodeEntry<'_>> = leaves.iter().map(|leaf| (*leaf, None)).collect();
+    (!entries.is_empty()).then(|| builder.node(None, &entries))
 }
 
-fn layers(scene: &Scene) -> Vec<Case> {
+fn layers(fixture: &Fixture) -> Vec<Case> {
     let case = |name: &str, archive: Archive| {
-        refused(scene, name, "tree/layer", LAYER_IS_HEIGHT, &archive)
+        rejected(fixture, name, "tree/layer", LAYER_IS_HEIGHT, &archive)
     };
     let skipped = |name: &str, archive: Archive| {
-        refused(scene, name, "tree/skipped-layer", ONE_LAYER_DOWN, &archive)
+        rejected(fixture, name, "tree/skipped-layer", ONE_LAYER_DOWN, &archive)
     };
-    let [low, middle, high, upper] = scene.leaves([0, 1, 0, 1]);
-    let [deep, top, taller] = scene.leaves([0, 2, 3]);
+    let [low, middle, high, upper] = fixture.leaves([0, 1, 0, 1]);
+    let [deep, top, taller] = fixture.leaves([0, 2, 3]);
     let under = |left: &[&Leaf], parent: &Leaf, right: &[&Leaf]| {
-        let mut forge = Forge::new(scene);
-        let (left, right) = (below(&mut forge, left), below(&mut forge, right));
-        let root = forge.node(left, &[(parent, right)]);
-        forge.signed(root)
+        let mut builder = RepositoryBuilder::new(fixture);
+        let (left, right) = (below(&mut builder, left), below(&mut builder, right));
+        let root = builder.node(left, &[(parent, right)]);
+        builder.signed(root)
     };
     let leaf_with_child = {
-        let [a, b] = scene.leaves([0, 0]);
+        let [a, b] = fixture.leaves([0, 0]);
         under(&[], &a, &[&b])
     };
     let needless_node = {
-        let mut forge = Forge::new(scene);
-        let leaf = forge.node(None, &[(&low, None)]);
-        let between = forge.node(Some(leaf), &[]);
-        let root = forge.node(Some(between), &[(&middle, None)]);
-        forge.signed(root)
+        let mut builder = RepositoryBuilder::new(fixture);
+        let leaf = builder.node(None, &[(&low, None)]);
+        let between = builder.node(Some(leaf), &[]);
+        let root = builder.node(Some(between), &[(&middle, None)]);
+        builder.signed(root)
     };
     let skipped_below_an_empty_node = {
-        let [leaf, top] = scene.leaves([0, 3]);
-        let mut forge = Forge::new(scene);
-        let bottom = forge.node(None, &[(&leaf, None)]);
-        let between = forge.node(Some(bottom), &[]);
-        let root = forge.node(Some(between), &[(&top, None)]);
-        forge.signed(root)
+        let [leaf, top] = fixture.leaves([0, 3]);
+        let mut builder = RepositoryBuilder::new(fixture);
+        let bottom = builder.node(None, &[(&leaf, None)]);
+        let between = builder.node(Some(bottom), &[]);
+        let root = builder.node(Some(between), &[(&top, None)]);
+        builder.signed(root)
     };
     vec![
-        case("all-keys-in-one-node", Forge::one_node(scene, &scene.leaves([0, 1, 0, 2, 0]))),
-        case("a-high-key-among-low-ones", Forge::one_node(scene, &scene.leaves([0, 0, 1, 0, 0]))),
-        case("a-low-key-among-high-ones", Forge::one_node(scene, &scene.leaves([1, 1, 0, 1, 1]))),
+        case(
+            "all-keys-in-one-node",
+            RepositoryBuilder::one_node(fixture, &fixture.leaves([0, 1, 0, 2, 0])),
+        ),
+        case(
+            "a-high-key-among-low-ones",
+            RepositoryBuilder::one_node(fixture, &fixture.leaves([0, 0, 1, 0, 0])),
+        ),
+        case(
+            "a-low-key-among-high-ones",
+            RepositoryBuilder::one_node(fixture, &fixture.leaves([1, 1, 0, 1, 1])),
+        ),
         case("child-in-the-same-layer", under(&[], &middle, &[&high, &upper])),
         case("child-in-the-same-layer-alone", under(&[], &middle, &[&upper])),
         case("child-above-its-parent", under(&[], &top, &[&taller])),
@@ -290,37 +301,37 @@ fn layers(scene: &Scene) -> Vec<Case> {
         case("a-needless-node-between", needless_node),
         skipped("layer-skipped-left", under(&[&deep], &top, &[])),
         skipped("layer-skipped-right", {
-            let [top, deep] = scene.leaves([2, 0]);
+            let [top, deep] = fixture.leaves([2, 0]);
             under(&[], &top, &[&deep])
         }),
         skipped("layer-skipped-under-an-empty-node", skipped_below_an_empty_node),
     ]
 }
 
-fn emptiness(scene: &Scene) -> Vec<Case> {
+fn emptiness(fixture: &Fixture) -> Vec<Case> {
     let case = |name: &str, code, sentence, archive: Archive| {
-        refused(scene, name, code, sentence, &archive)
+        rejected(fixture, name, code, sentence, &archive)
     };
-    let [leaf, middle, top] = scene.leaves([0, 1, 2]);
+    let [leaf, middle, top] = fixture.leaves([0, 1, 2]);
     let empty_child = |on_the_left: bool| {
-        let mut forge = Forge::new(scene);
-        let empty = Some(forge.node(None, &[]));
+        let mut builder = RepositoryBuilder::new(fixture);
+        let empty = Some(builder.node(None, &[]));
         let (left, right) = if on_the_left { (empty, None) } else { (None, empty) };
-        let root = forge.node(left, &[(&middle, right)]);
-        forge.signed(root)
+        let root = builder.node(left, &[(&middle, right)]);
+        builder.signed(root)
     };
     let empty_grandchild = {
-        let mut forge = Forge::new(scene);
-        let empty = forge.node(None, &[]);
-        let between = forge.node(Some(empty), &[]);
-        let root = forge.node(Some(between), &[(&top, None)]);
-        forge.signed(root)
+        let mut builder = RepositoryBuilder::new(fixture);
+        let empty = builder.node(None, &[]);
+        let between = builder.node(Some(empty), &[]);
+        let root = builder.node(Some(between), &[(&top, None)]);
+        builder.signed(root)
     };
-    let untrimmed = |layers: usize, bottom: &[Place<'_>]| {
-        let mut forge = Forge::new(scene);
-        let mut root = forge.node(None, bottom);
-        (0..layers).for_each(|_| root = forge.node(Some(root), &[]));
-        forge.signed(root)
+    let untrimmed = |layers: usize, bottom: &[NodeEntry<'_>]| {
+        let mut builder = RepositoryBuilder::new(fixture);
+        let mut root = builder.node(None, bottom);
+        (0..layers).for_each(|_| root = builder.node(Some(root), &[]));
+        builder.signed(root)
     };
     vec![
         case("empty-node-left", "tree/empty-node", NO_EMPTY_NODES, empty_child(true)),
@@ -338,17 +349,17 @@ fn emptiness(scene: &Scene) -> Vec<Case> {
     ]
 }
 
-fn links(scene: &Scene) -> Vec<Case> {
+fn links(fixture: &Fixture) -> Vec<Case> {
     let case = |name: &str, archive: Archive| {
-        refused(scene, name, "tree/link", CHILDREN_ARE_DAG_CBOR, &archive)
+        rejected(fixture, name, "tree/link", CHILDREN_ARE_DAG_CBOR, &archive)
     };
-    let [low, middle, high] = scene.leaves([0, 1, 0]);
+    let [low, middle, high] = fixture.leaves([0, 1, 0]);
     let whole = |change: &dyn Fn(&mut Item)| {
-        let mut forge = Forge::new(scene);
-        let left = forge.node(None, &[(&low, None)]);
-        let right = forge.node(None, &[(&high, None)]);
-        let root = forge.odd_node(Some(left), &[(&middle, Some(right))], change);
-        forge.signed(root)
+        let mut builder = RepositoryBuilder::new(fixture);
+        let left = builder.node(None, &[(&low, None)]);
+        let right = builder.node(None, &[(&high, None)]);
+        let root = builder.altered_node(Some(left), &[(&middle, Some(right))], change);
+        builder.signed(root)
     };
     let as_raw = |link: &mut Item| {
         if let Item::Link(cid) = link {
@@ -358,96 +369,88 @@ fn links(scene: &Scene) -> Vec<Case> {
     let sha512 = || Item::Link([&[1, 0x71, 0x13, 0x40], &[7; 64][..]].concat());
     let version_0 = |cid: Cid| Item::Link([&[0x12, 0x20], &cid.digest()[..]].concat());
     let blake3 = || Item::Link([&[1, 0x71, 0x1e, 0x20], &[7; 32][..]].concat());
-    let name = Cid::of(Codec::DagCbor, b"nobody has this block");
     vec![
         case("left-of-raw-codec", whole(&|node| as_raw(node.get("l")))),
         case("right-of-raw-codec", whole(&|node| as_raw(node.get("e").at(0).get("t")))),
         case("left-under-sha-512", whole(&|node| node.set("l", sha512()))),
         case("left-under-blake3", whole(&|node| node.set("l", blake3()))),
-        case("left-of-version-0", whole(&|node| node.set("l", version_0(name)))),
+        case("left-of-version-0", whole(&|node| node.set("l", version_0(unknown_cid())))),
     ]
 }
 
-/// Trees that are small on disk and large on the way through.
-fn sharing(scene: &Scene) -> Vec<Case> {
+/// Trees that are small in bytes and large to traverse.
+fn sharing(fixture: &Fixture) -> Vec<Case> {
     let both_sides = {
-        let [low, middle] = scene.leaves([0, 1]);
-        let mut forge = Forge::new(scene);
-        let shared = forge.node(None, &[(&low, None)]);
-        let root = forge.node(Some(shared), &[(&middle, Some(shared))]);
-        forge.signed(root)
+        let [low, middle] = fixture.leaves([0, 1]);
+        let mut builder = RepositoryBuilder::new(fixture);
+        let shared = builder.node(None, &[(&low, None)]);
+        let root = builder.node(Some(shared), &[(&middle, Some(shared))]);
+        builder.signed(root)
     };
     let once = |name: &str, archive: &Archive| {
-        refused(scene, name, "tree/repeated-node", REACHED_ONCE, archive)
+        rejected(fixture, name, "tree/repeated-node", REACHED_ONCE, archive)
     };
-    // Nobody can make keys of 18 heights, so these stand in the wrong layers too.
+    // Keys of 18 heights cannot be found, so these are in the wrong layers too.
     let doubling = |name: &str, layers: usize| {
-        refused(scene, name, "tree/layer", BOUNDED_WALK, &doubling(scene, layers))
+        rejected(fixture, name, "tree/layer", BOUNDED_WALK, &doubling(fixture, layers))
     };
     vec![
         once("shared-by-both-sides", &both_sides),
-        once("shared-in-the-right-layers", &shared_in_their_layers(scene)),
+        once("shared-in-the-right-layers", &shared_in_their_layers(fixture)),
         doubling("doubling-18-times", 18),
         doubling("doubling-40-times", 40),
         doubling("doubling-100-times", 100),
     ]
 }
 
-/// Each node twice under the one above: 2ⁿ⁺¹ − 1 entries for n + 1 nodes.
-fn doubling(scene: &Scene, layers: usize) -> Archive {
-    let leaves = low_likes(scene, layers + 1);
-    let mut forge = Forge::new(scene);
-    let mut root = forge.node(None, &[(&leaves[0], None)]);
+/// A tree in which each node links twice to the one below: 2ⁿ⁺¹ − 1 entries for n + 1 nodes.
+fn doubling(fixture: &Fixture, layers: usize) -> Archive {
+    let leaves = fixture.low_likes(layers + 1);
+    let mut builder = RepositoryBuilder::new(fixture);
+    let mut root = builder.node(None, &[(&leaves[0], None)]);
     for leaf in &leaves[1..] {
-        root = forge.node(Some(root), &[(leaf, Some(root))]);
+        root = builder.node(Some(root), &[(leaf, Some(root))]);
     }
-    forge.signed(root)
+    builder.signed(root)
 }
 
-/// So many likes of height 0, in ascending order of the keys.
-pub(super) fn low_likes(scene: &Scene, count: usize) -> Vec<Leaf> {
-    let low = scene.likes().filter(|leaf| key_height(&leaf.key) == 0);
-    low.take(count).collect()
-}
-
-/// As [`doubling`], with every key in its own layer and the leftmost way down in order, so that only the
-/// repetition is wrong: eight keys a node with the same child beside each make 9⁴ visits to the
-/// leaves.
-fn shared_in_their_layers(scene: &Scene) -> Archive {
-    let mut likes = scene.likes();
-    let mut forge = Forge::new(scene);
+/// Like [`doubling`], with every key in its own layer and the leftmost path in order, so that only the
+/// repetition is invalid: eight keys a node with the same child beside each make 9⁴ visits to the leaves.
+fn shared_in_their_layers(fixture: &Fixture) -> Archive {
+    let mut likes = fixture.likes();
+    let mut builder = RepositoryBuilder::new(fixture);
     let mut root = None;
     for height in 0..5 {
         let of_height = likes.by_ref().filter(|leaf| key_height(&leaf.key) == height);
         let leaves: Vec<Leaf> = of_height.take(8).collect();
-        let places: Vec<Place<'_>> = leaves.iter().map(|leaf| (leaf, root)).collect();
-        root = Some(forge.node(root, &places));
+        let entries: Vec<NodeEntry<'_>> = leaves.iter().map(|leaf| (leaf, root)).collect();
+        root = Some(builder.node(root, &entries));
     }
-    forge.signed(root.expect("five nodes"))
+    builder.signed(root.expect("five nodes"))
 }
 
-fn limits(scene: &Scene) -> Vec<Case> {
-    let one_more: Vec<Leaf> = super::valid::short_keys(scene).take(10_001).collect();
+fn limits(fixture: &Fixture) -> Vec<Case> {
+    let one_more: Vec<Leaf> = fixture.short_keys().take(10_001).collect();
     let long_key = format!("app.bsky.feed.like/{}", "k".repeat(1_100));
-    let long = Forge::one_node(scene, &[scene.leaf_at(&long_key)]);
+    let long = RepositoryBuilder::one_node(fixture, &[fixture.leaf_at(&long_key)]);
     let deep = {
-        let [leaf, top] = scene.leaves([0, 1]);
-        let mut forge = Forge::new(scene);
-        let mut child = forge.node(None, &[(&leaf, None)]);
-        (0..300).for_each(|_| child = forge.node(Some(child), &[]));
-        let root = forge.node(Some(child), &[(&top, None)]);
-        forge.signed(root)
+        let [leaf, top] = fixture.leaves([0, 1]);
+        let mut builder = RepositoryBuilder::new(fixture);
+        let mut child = builder.node(None, &[(&leaf, None)]);
+        (0..300).for_each(|_| child = builder.node(Some(child), &[]));
+        let root = builder.node(Some(child), &[(&top, None)]);
+        builder.signed(root)
     };
     vec![
-        refused(
-            scene,
+        rejected(
+            fixture,
             "node-of-10001-entries",
             "tree/limit",
             BOUNDED_NODES,
-            &Forge::one_node(scene, &one_more),
+            &RepositoryBuilder::one_node(fixture, &one_more),
         ),
-        refused(scene, "key-of-1119-bytes", "tree/limit", BOUNDED_KEYS, &long),
-        refused(scene, "300-empty-layers", "tree/layer", LAYER_IS_HEIGHT, &deep),
+        rejected(fixture, "key-of-1119-bytes", "tree/limit", BOUNDED_KEYS, &long),
+        rejected(fixture, "300-empty-layers", "tree/layer", LAYER_IS_HEIGHT, &deep),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Which kinds are there, and how long are their events?
+//! The measured shares of kinds and lengths of events.
 //!
 //! The shares of the kinds are those of some 200 million events of public relays, without the one
 //! kind that no specification describes; the rarer ones among them are those of a sample of 50,000.
@@ -7,42 +7,41 @@
 /// A kind of event.
 pub(super) struct Kind {
     pub(super) number: u16,
-    /// How many of [about 10,000](KINDS) events are of the kind.
+    /// The number of events of this kind among about 10,000.
     pub(super) weight: u64,
-    pub(super) bytes: Curve,
+    pub(super) bytes: LengthQuantiles,
 }
 
-/// How long the JSON of events is: of the shortest, and of those that so many of 1,000 are shorter than.
-pub(super) struct Curve([u64; 10]);
+/// The lengths of the JSON of events in bytes at [`QUANTILES`].
+pub(super) struct LengthQuantiles([u64; 10]);
 
-/// The places of a [`Curve`], in thousandths.
-const PLACES: [u64; 10] = [0, 100, 250, 500, 750, 900, 950, 990, 999, 1000];
+/// The quantiles of [`LengthQuantiles`] in thousandths.
+const QUANTILES: [u64; 10] = [0, 100, 250, 500, 750, 900, 950, 990, 999, 1000];
 
-impl Curve {
-    /// How long the event is that `place` of [`ALL`] are shorter than.
+impl LengthQuantiles {
+    /// The length at `quantile` of [`QUANTILE_END`].
     ///
-    /// Lengths grow faster towards the longer end between two places, half in proportion to the
-    /// square, as those that were measured do.
-    pub(super) fn at(&self, place: u64) -> u64 {
-        let passed = PLACES[1..].iter().take_while(|it| **it * SCALE <= place).count();
-        let step = passed.min(PLACES.len() - 2);
-        let (from, to) = (PLACES[step] * SCALE, PLACES[step + 1] * SCALE);
-        let (done, all) = (place - from, to - from);
+    /// Between two quantiles, lengths are the mean of linear and quadratic interpolation, as measured.
+    pub(super) fn at(&self, quantile: u64) -> u64 {
+        let passed = QUANTILES[1..].iter().take_while(|it| **it * SCALE <= quantile).count();
+        let step = passed.min(QUANTILES.len() - 2);
+        let (from, to) = (QUANTILES[step] * SCALE, QUANTILES[step + 1] * SCALE);
+        let (done, all) = (quantile - from, to - from);
         let (least, most) = (self.0[step], self.0[step + 1]);
-        let bent = done * (all + done) / (2 * all);
-        least + (most - least) * bent / all
+        let interpolated = done * (all + done) / (2 * all);
+        least + (most - least) * interpolated / all
     }
 }
 
-/// A place behind all events.
-pub(super) const ALL: u64 = 1000 * SCALE;
+/// The quantile above all events.
+pub(super) const QUANTILE_END: u64 = 1000 * SCALE;
 const SCALE: u64 = 1000;
 
 const fn kind(number: u16, weight: u64, bytes: [u64; 10]) -> Kind {
-    Kind { number, weight, bytes: Curve(bytes) }
+    Kind { number, weight, bytes: LengthQuantiles(bytes) }
 }
 
-/// All kinds. Those that only some clients use stand for many.
+/// All kinds; each of those that only some clients use represents many similar kinds.
 pub(super) const KINDS: [Kind; 21] = [
     kind(1, 3896, [360, 430, 520, 648, 850, 1037, 1350, 2169, 9_700, 100_000]),
     kind(7, 1889, [415, 488, 488, 500, 620, 915, 1000, 1440, 1600, 1800]),
@@ -72,22 +71,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_goes_through_its_points_and_never_down() {
+    fn lengths_pass_through_the_quantiles_and_never_decrease() {
         for Kind { number, bytes, .. } in &KINDS {
-            for (place, len) in PLACES.iter().zip(bytes.0) {
-                assert_eq!(bytes.at(place * SCALE), len, "kind {number}, {place}");
+            for (quantile, len) in QUANTILES.iter().zip(bytes.0) {
+                assert_eq!(bytes.at(quantile * SCALE), len, "kind {number}, {quantile}");
             }
-            let lens: Vec<u64> = (0..=ALL).step_by(97).map(|place| bytes.at(place)).collect();
+            let lens: Vec<u64> =
+                (0..=QUANTILE_END).step_by(97).map(|quantile| bytes.at(quantile)).collect();
             assert!(lens.is_sorted(), "kind {number}");
         }
     }
 
     #[test]
-    fn half_way_between_two_points_a_length_is_between_theirs() {
+    fn half_way_between_two_quantiles_the_length_is_interpolated() {
         for Kind { number, bytes, .. } in &KINDS {
             for (at, [least, most]) in bytes.0.array_windows().enumerate() {
-                let place = (PLACES[at] + PLACES[at + 1]) * SCALE / 2;
-                assert_eq!(bytes.at(place), least + (most - least) * 3 / 8, "kind {number}, {at}");
+                let middle = (QUANTILES[at] + QUANTILES[at + 1]) * SCALE / 2;
+                assert_eq!(bytes.at(middle), least + (most - least) * 3 / 8, "kind {number}, {at}");
             }
         }
     }

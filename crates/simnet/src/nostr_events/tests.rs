@@ -3,10 +3,10 @@ use std::sync::LazyLock;
 
 use bumpalo::Bump;
 use nostr::formats::Format;
-use nostr::{Event, Limits, OwnedEvent};
+use nostr::{Event, Limits};
 
 use super::*;
-use crate::nostr_sampling::{SizeClass, TagClass};
+use crate::nostr_sampling::{SizeClass, TagClass, grouped_lines};
 
 static DEFAULT: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::default()));
 static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick()));
@@ -14,13 +14,13 @@ static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick(
 #[test]
 fn the_events_are_the_pinned_ones() {
     for (corpus, sha256) in [(&*QUICK, QUICK_SHA256), (&DEFAULT, DEFAULT_SHA256)] {
-        let manifest = Manifest::new(corpus.spec(), corpus.counts(), &corpus.to_file());
+        let manifest = corpus.manifest(corpus.counts(), &corpus.to_file());
         assert_eq!(manifest.sha256, sha256, "{:?}", corpus.spec());
     }
 }
 
 #[test]
-fn every_id_and_signature_is_right() {
+fn every_id_and_signature_is_valid() {
     let arena = Bump::new();
     let events: Vec<Event<'_>> =
         DEFAULT.events().iter().map(|event| event.borrow_in(&arena)).collect();
@@ -28,7 +28,7 @@ fn every_id_and_signature_is_right() {
 }
 
 #[test]
-fn every_line_is_the_event_as_it_was_made() {
+fn every_line_decodes_to_its_event() {
     let (arena, file) = (Bump::new(), QUICK.to_file());
     let lines: Vec<&str> = file.strip_suffix('\n').unwrap().split('\n').collect();
     assert_eq!(lines.len(), QUICK.events().len());
@@ -53,13 +53,13 @@ fn every_event_fits_every_format() {
 }
 
 #[test]
-fn no_two_events_are_the_same_and_time_goes_on() {
+fn events_are_in_order_of_time_and_all_differ() {
     let ids: BTreeSet<_> = DEFAULT.events().iter().map(|event| event.id).collect();
     assert_eq!(ids.len(), DEFAULT.events().len());
     assert!(DEFAULT.events().is_sorted_by_key(|event| event.created_at));
 }
 
-/// Bytes of the JSON of each event, in order.
+/// The lengths of the JSON of each event in bytes, ascending.
 fn lens<'e>(events: impl IntoIterator<Item = &'e OwnedEvent>) -> Vec<usize> {
     let mut lens: Vec<_> = events
         .into_iter()
@@ -74,7 +74,7 @@ fn is_near(value: usize, measured: usize, percent: usize) -> bool {
 }
 
 #[test]
-fn events_of_a_kind_are_as_long_as_those_that_were_measured() {
+fn events_of_each_kind_have_the_measured_lengths() {
     for (kind, measured) in [
         (0, [437, 824, 1257]),
         (1, [648, 1037, 2169]),
@@ -97,7 +97,7 @@ fn events_of_a_kind_are_as_long_as_those_that_were_measured() {
 }
 
 #[test]
-fn kinds_are_as_frequent_as_those_that_were_measured() {
+fn kinds_have_the_measured_shares() {
     let mut counts = BTreeMap::<u16, usize>::new();
     DEFAULT.events().iter().for_each(|event| *counts.entry(event.kind).or_default() += 1);
     let shares = [(1, 3896), (7, 1889), (4, 563), (0, 473), (3, 454), (6, 440), (9735, 281)];
@@ -108,7 +108,7 @@ fn kinds_are_as_frequent_as_those_that_were_measured() {
 }
 
 #[test]
-fn a_mean_event_is_as_long_as_the_one_that_was_measured() {
+fn the_mean_event_has_the_measured_length() {
     for (corpus, percent) in [(&*DEFAULT, 8), (&QUICK, 25)] {
         let mean = corpus.to_file().len() / corpus.events().len();
         assert!(is_near(mean, 1644, percent), "{mean}");
@@ -119,7 +119,7 @@ fn a_mean_event_is_as_long_as_the_one_that_was_measured() {
 }
 
 #[test]
-fn tags_are_like_those_that_were_measured() {
+fn tags_have_the_measured_shares() {
     let tags = || DEFAULT.events().iter().flat_map(|event| &event.tags);
     let values: Vec<&String> = tags().flatten().collect();
     let is_id = |value: &&&String| value.len() == 64 && kernels::hex::is_lower(value.as_bytes());
@@ -139,7 +139,7 @@ fn tags_are_like_those_that_were_measured() {
 }
 
 #[test]
-fn every_class_of_size_and_of_tags_is_there_and_about_as_frequent_as_measured() {
+fn every_class_of_size_and_of_tags_has_about_its_measured_share() {
     let percent = |count: usize| count as f64 * 100.0 / DEFAULT.events().len() as f64;
     let size =
         |class| DEFAULT.events().iter().filter(|event| SizeClass::of(*event) == class).count();
@@ -156,21 +156,21 @@ fn every_class_of_size_and_of_tags_is_there_and_about_as_frequent_as_measured() 
 }
 
 #[test]
-fn files_of_groups_have_up_to_a_hundred_events_a_group() {
+fn groups_have_up_to_a_hundred_events() {
     let names = |file: &str| {
         let name = |line: &str| line.strip_prefix('#').map(str::to_owned);
         file.split('\n').filter_map(name).collect::<Vec<_>>()
     };
     let kinds = ["0", "1", "3", "4", "7", "10002", "30023"].map(|kind| format!("kind-{kind}"));
-    assert_eq!(names(&DEFAULT.to_file_by_kind()), kinds);
-    let categories = names(&DEFAULT.to_file_by_category());
+    assert_eq!(names(&grouped_lines(&DEFAULT.by_kind())), kinds);
+    let categories = names(&grouped_lines(&DEFAULT.by_category()));
     assert_eq!(categories.len(), 10);
     assert_eq!((&categories[0][..], &categories[9][..]), ("tiny", "massive"));
     assert!(DEFAULT.by_category().iter().all(|group| (1..=100).contains(&group.events.len())));
 }
 
 #[test]
-fn text_is_of_several_scripts_with_what_json_escapes() {
+fn text_has_several_scripts_and_characters_that_json_escapes() {
     let has = |wanted: fn(&str) -> bool| {
         DEFAULT.events().iter().filter(|event| wanted(&event.content)).count()
     };

@@ -1,46 +1,47 @@
-//! An event, its id and its signature, as NIP-01 has them.
+//! Events of NIP-01: content, id and signature.
 //!
 //! The id is the SHA-256 of `[0,pubkey,created_at,kind,tags,content]` as JSON without spaces, in which
-//! seven characters are escaped and no others.
+//! exactly seven characters are escaped.
 
 use k256::schnorr::SigningKey;
 use k256::schnorr::signature::hazmat::PrehashSigner;
+use kernels::hex;
 use kernels::sha256::{self, Digest};
 
-use crate::hex::hex;
 use crate::random::Random;
 
 /// A signed event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// The SHA-256 of what is signed.
+pub struct SignedEvent {
+    /// The id: the SHA-256 of the serialized event.
     pub id: Digest,
     /// The author's x-only public key.
     pub pubkey: [u8; 32],
-    /// What was signed.
-    pub draft: Draft,
+    /// The fields that the author writes.
+    pub unsigned: UnsignedEvent,
     /// The BIP-340 signature over the id.
     pub sig: [u8; 64],
 }
 
-/// What an author writes.
+/// The fields of an event that its author writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct UnsignedEvent {
     /// Seconds since 1970.
     pub created_at: u64,
-    /// What kind of event it is.
+    /// The kind.
     pub kind: u16,
-    /// The tags, each a name and values.
+    /// The tags, each a name and its values.
     pub tags: Vec<Vec<String>>,
     /// The content.
     pub content: String,
 }
 
-impl Event {
+impl SignedEvent {
     /// The event as a JSON object without spaces, on one line.
     pub fn to_json(&self) -> String {
-        let Draft { created_at, kind, tags, content } = &self.draft;
-        let [id, pubkey, sig] = [hex(&self.id), hex(&self.pubkey), hex(&self.sig)];
+        let UnsignedEvent { created_at, kind, tags, content } = &self.unsigned;
+        let [id, pubkey, sig] =
+            [hex::encode(&self.id), hex::encode(&self.pubkey), hex::encode(&self.sig)];
         let (tags, content) = (tags_to_json(tags), to_json(content));
         format!(
             r#"{{"id":"{id}","pubkey":"{pubkey}","created_at":{created_at},"kind":{kind},"tags":{tags},"content":{content},"sig":"{sig}"}}"#
@@ -48,11 +49,11 @@ impl Event {
     }
 }
 
-impl Draft {
-    /// What it is called when the owner of `pubkey` has written it.
+impl UnsignedEvent {
+    /// The id of the event by the owner of `pubkey`.
     fn id(&self, pubkey: &[u8; 32]) -> Digest {
         let Self { created_at, kind, tags, content } = self;
-        let (pubkey, tags, content) = (hex(pubkey), tags_to_json(tags), to_json(content));
+        let (pubkey, tags, content) = (hex::encode(pubkey), tags_to_json(tags), to_json(content));
         let message = format!(r#"[0,"{pubkey}",{created_at},{kind},{tags},{content}]"#);
         sha256::digest(message.as_bytes())
     }
@@ -86,7 +87,7 @@ pub(crate) fn to_json(text: &str) -> String {
     json
 }
 
-/// Somebody who writes, with the key for it.
+/// An author and the key of its events.
 #[derive(Clone, Debug)]
 pub struct Author {
     key: SigningKey,
@@ -94,9 +95,9 @@ pub struct Author {
 }
 
 impl Author {
-    /// The next author that `random` gives.
+    /// Draws an author.
     pub fn generate(random: &mut Random) -> Self {
-        // A draw is out of range for one in 2¹²⁷ seeds.
+        // One draw in 2¹²⁷ is out of range.
         loop {
             if let Ok(key) = SigningKey::from_slice(&random.bytes32()) {
                 let pubkey = key.verifying_key().to_bytes().into();
@@ -110,13 +111,13 @@ impl Author {
         self.pubkey
     }
 
-    /// Signs `draft`, without auxiliary randomness: an author and a draft have one signature.
+    /// Signs an event, without auxiliary randomness: an author and an event have one signature.
     ///
     /// # Panics
-    /// If the nonce comes out as 0, which no draft will show.
-    pub fn sign(&self, draft: Draft) -> Event {
-        let (pubkey, id) = (self.pubkey, draft.id(&self.pubkey));
+    /// If the nonce is 0, which has a negligible probability.
+    pub fn sign(&self, unsigned: UnsignedEvent) -> SignedEvent {
+        let (pubkey, id) = (self.pubkey, unsigned.id(&self.pubkey));
         let signature = self.key.sign_prehash(&id).expect("a nonce that is not 0");
-        Event { id, pubkey, draft, sig: signature.to_bytes() }
+        SignedEvent { id, pubkey, unsigned, sig: signature.to_bytes() }
     }
 }

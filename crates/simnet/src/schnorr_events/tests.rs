@@ -3,11 +3,10 @@ use std::sync::LazyLock;
 
 use k256::schnorr::signature::hazmat::PrehashVerifier;
 use k256::schnorr::{Signature, VerifyingKey};
-use kernels::sha256;
+use kernels::{hex, sha256};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::hex::hex;
 
 static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick()));
 
@@ -15,12 +14,12 @@ static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick(
 fn the_events_are_the_pinned_ones() {
     for (spec, sha256) in [(Spec::quick(), QUICK_SHA256), (Spec::default(), DEFAULT_SHA256)] {
         let corpus = Corpus::generate(&spec);
-        assert_eq!(Manifest::new(&corpus, &corpus.to_file()).sha256, sha256, "{spec:?}");
+        assert_eq!(corpus.manifest(&corpus.to_file()).sha256, sha256, "{spec:?}");
     }
 }
 
 #[test]
-fn every_signature_is_right_and_over_no_other_id() {
+fn every_signature_is_valid_for_its_id_only() {
     for event in QUICK.events() {
         let key = VerifyingKey::from_bytes((&event.pubkey).into()).unwrap();
         let signature = Signature::try_from(event.sig.as_slice()).unwrap();
@@ -30,25 +29,25 @@ fn every_signature_is_right_and_over_no_other_id() {
 }
 
 #[test]
-fn every_id_is_the_digest_of_what_another_serialiser_writes() {
+fn every_id_is_the_digest_of_the_text_of_another_serializer() {
     for event in parsed() {
         let [pubkey, created_at, kind] = ["pubkey", "created_at", "kind"].map(|name| &event[name]);
         let message = json!([0, pubkey, created_at, kind, event["tags"], event["content"]]);
         let id = sha256::digest(message.to_string().as_bytes());
-        assert_eq!(event["id"].as_str(), Some(hex(&id).as_str()));
+        assert_eq!(event["id"].as_str(), Some(hex::encode(&id).as_str()));
     }
 }
 
 #[test]
-fn every_line_holds_one_event_as_it_was_made() {
+fn every_line_holds_one_event_unchanged() {
     assert_eq!(parsed().len(), QUICK.events().len());
     for (parsed, event) in parsed().iter().zip(QUICK.events()) {
-        assert_eq!(parsed["pubkey"].as_str(), Some(hex(&event.pubkey).as_str()));
-        assert_eq!(parsed["sig"].as_str(), Some(hex(&event.sig).as_str()));
-        assert_eq!(parsed["kind"].as_u64(), Some(event.draft.kind.into()));
-        assert_eq!(parsed["created_at"].as_u64(), Some(event.draft.created_at));
-        assert_eq!(parsed["content"].as_str(), Some(event.draft.content.as_str()));
-        assert_eq!(parsed["tags"], json!(event.draft.tags));
+        assert_eq!(parsed["pubkey"].as_str(), Some(hex::encode(&event.pubkey).as_str()));
+        assert_eq!(parsed["sig"].as_str(), Some(hex::encode(&event.sig).as_str()));
+        assert_eq!(parsed["kind"].as_u64(), Some(event.unsigned.kind.into()));
+        assert_eq!(parsed["created_at"].as_u64(), Some(event.unsigned.created_at));
+        assert_eq!(parsed["content"].as_str(), Some(event.unsigned.content.as_str()));
+        assert_eq!(parsed["tags"], json!(event.unsigned.tags));
     }
 }
 
@@ -58,17 +57,17 @@ fn parsed() -> Vec<Value> {
 }
 
 #[test]
-fn kinds_and_lengths_are_those_that_were_asked_for() {
-    let of_kind = |kind| QUICK.events().iter().filter(move |event| event.draft.kind == kind);
+fn kinds_and_lengths_follow_from_the_specification() {
+    let of_kind = |kind| QUICK.events().iter().filter(move |event| event.unsigned.kind == kind);
     assert_eq!([0, 1, 3, 7, 1984].map(|kind| of_kind(kind).count()), [18, 141, 13, 77, 7]);
-    let prose = of_kind(1).chain(of_kind(1984)).map(|event| event.draft.content.len());
+    let prose = of_kind(1).chain(of_kind(1984)).map(|event| event.unsigned.content.len());
     assert!(prose.into_iter().all(|len| (20..=400).contains(&len)));
-    assert!(of_kind(3).all(|event| event.draft.tags.len() >= 10));
+    assert!(of_kind(3).all(|event| event.unsigned.tags.len() >= 10));
 }
 
 #[test]
-fn events_are_in_the_order_of_time_and_no_two_are_the_same() {
-    assert!(QUICK.events().is_sorted_by_key(|event| event.draft.created_at));
+fn events_are_in_order_of_time_and_all_differ() {
+    assert!(QUICK.events().is_sorted_by_key(|event| event.unsigned.created_at));
     let ids: BTreeSet<_> = QUICK.events().iter().map(|event| event.id).collect();
     assert_eq!(ids.len(), QUICK.events().len());
 }

@@ -1,14 +1,20 @@
-//! What is in an event of this kind?
+//! The tags and content of the events of each kind.
 //!
-//! References are to events that are there, so that a reader may follow them.
+//! References are to earlier events, so that a reader can resolve them.
 
-use super::event::{Draft, Event, to_json};
-use crate::hex::hex;
+use kernels::hex;
+
+use super::event::{SignedEvent, UnsignedEvent, to_json};
 use crate::random::Random;
 use crate::text;
 
-/// Writes an event of `kind`; `earlier` are those that it may refer to.
-pub(super) fn draft(kind: u16, created_at: u64, earlier: &[Event], random: &mut Random) -> Draft {
+/// Writes an event of `kind`, which may refer to `earlier` events.
+pub(super) fn write(
+    kind: u16,
+    created_at: u64,
+    earlier: &[SignedEvent],
+    random: &mut Random,
+) -> UnsignedEvent {
     let (tags, content) = match kind {
         PROFILE => (Vec::new(), profile(random)),
         NOTE => (note_tags(earlier, random), prose(random)),
@@ -16,7 +22,7 @@ pub(super) fn draft(kind: u16, created_at: u64, earlier: &[Event], random: &mut 
         REACTION => (about(earlier, random, |_| ""), (*random.pick(&REACTIONS)).to_owned()),
         _ => (about(earlier, random, |random| *random.pick(&GROUNDS)), prose(random)),
     };
-    Draft { created_at, kind, tags, content }
+    UnsignedEvent { created_at, kind, tags, content }
 }
 
 fn profile(random: &mut Random) -> String {
@@ -24,12 +30,12 @@ fn profile(random: &mut Random) -> String {
     format!(r#"{{"name":{name},"about":{about}}}"#)
 }
 
-/// A reply's tags for three in five notes, and now and then a topic.
-fn note_tags(earlier: &[Event], random: &mut Random) -> Vec<Vec<String>> {
+/// The tags of a reply for three in five notes, and sometimes topics.
+fn note_tags(earlier: &[SignedEvent], random: &mut Random) -> Vec<Vec<String>> {
     let mut tags = Vec::new();
     if let (true, Some(root)) = (random.chance(3, 5), pick(earlier, random)) {
-        tags.push(tag(["e", &hex(&root.id), "wss://relay.example", "root"]));
-        tags.push(tag(["p", &hex(&root.pubkey)]));
+        tags.push(tag(["e", &hex::encode(&root.id), "wss://relay.example", "root"]));
+        tags.push(tag(["p", &hex::encode(&root.pubkey)]));
     }
     for _ in 0..random.below(4) / 2 {
         tags.push(tag(["t", text::word(random)]));
@@ -37,19 +43,19 @@ fn note_tags(earlier: &[Event], random: &mut Random) -> Vec<Vec<String>> {
     tags
 }
 
-/// The people whom somebody follows, most of whom write nothing here.
+/// The keys of followed people, none of whom write events here.
 fn contacts(random: &mut Random) -> Vec<Vec<String>> {
-    (0..random.between(10, 150)).map(|_| tag(["p", &hex(&random.bytes32())])).collect()
+    (0..random.between(10, 150)).map(|_| tag(["p", &hex::encode(&random.bytes32())])).collect()
 }
 
-/// The tags of a word about an event: the event, its author, and `grounds` for either unless empty.
+/// References to an event and its author, each with `grounds` unless empty.
 fn about(
-    earlier: &[Event],
+    earlier: &[SignedEvent],
     random: &mut Random,
     grounds: impl FnOnce(&mut Random) -> &'static str,
 ) -> Vec<Vec<String>> {
     let Some(event) = pick(earlier, random) else { return Vec::new() };
-    let (id, pubkey) = (hex(&event.id), hex(&event.pubkey));
+    let (id, pubkey) = (hex::encode(&event.id), hex::encode(&event.pubkey));
     match grounds(random) {
         "" => vec![tag(["e", &id]), tag(["p", &pubkey])],
         grounds => vec![tag(["e", &id, grounds]), tag(["p", &pubkey, grounds])],
@@ -67,7 +73,7 @@ fn prose(random: &mut Random) -> String {
     prose
 }
 
-fn pick<'e>(events: &'e [Event], random: &mut Random) -> Option<&'e Event> {
+fn pick<'e>(events: &'e [SignedEvent], random: &mut Random) -> Option<&'e SignedEvent> {
     (!events.is_empty()).then(|| random.pick(events))
 }
 
@@ -75,7 +81,7 @@ fn tag<const N: usize>(values: [&str; N]) -> Vec<String> {
     values.map(str::to_owned).to_vec()
 }
 
-/// How many of a thousand events are of which kind. Reports are more frequent than in life.
+/// The share of each kind, per mille. Reports are more frequent than on live relays.
 pub(super) const KINDS: [(u16, u64); 5] =
     [(PROFILE, 70), (NOTE, 550), (CONTACTS, 50), (REACTION, 300), (REPORT, 30)];
 
@@ -88,9 +94,9 @@ const REPORT: u16 = 1984;
 const REACTIONS: [&str; 5] = ["+", "+", "🤙", "❤️", ":harbour:"];
 const GROUNDS: [&str; 4] = ["spam", "spam", "impersonation", "other"];
 
-/// What stands between two words. U+2028 ends a line for some readers of lines, but not in JSON.
+/// The separators of words. Some line readers take U+2028 for the end of a line; JSON does not.
 const BREAKS: [&str; 12] =
     [" ", " ", " ", " ", " ", " ", ", ", "\n", ".\n\n", " \"so\" ", "\\", "\u{2028}"];
 
-/// Bytes of the longest break and the longest word.
+/// The length of the longest break and the longest word together, in bytes.
 const LONGEST_STEP: u64 = 18;

@@ -1,4 +1,4 @@
-//! A repository on its way, whole and at once, or as somebody pleases who means harm.
+//! Responses with a repository archive, subject to the faults of repositories.
 
 use std::io;
 use std::pin::Pin;
@@ -8,32 +8,37 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 
-use super::answer::{self, Answer};
 use super::fault::Fault;
-use super::network::Network;
+use super::http::{self, HttpResponse};
+use super::network::NetworkState;
 use super::spec::Server;
+use crate::block::archive;
 
 /// The content type of an archive.
 pub(super) const CAR: &str = "application/vnd.ipld.car";
 
 type Pieces = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-/// The archive, as the faults that are switched on let it go.
-pub(super) fn answer(network: &Arc<Network>, server: Server, archive: Bytes) -> Answer {
-    answer::stream(CAR, pieces(network, server, archive))
+/// The response with an archive, altered by the enabled faults.
+pub(super) fn response(
+    network: &Arc<NetworkState>,
+    server: Server,
+    archive: Bytes,
+) -> HttpResponse {
+    http::streamed(CAR, pieces(network, server, archive))
 }
 
-fn pieces(network: &Arc<Network>, server: Server, archive: Bytes) -> Pieces {
-    let strike = |fault| network.faults.strike(server, fault);
+fn pieces(network: &Arc<NetworkState>, server: Server, archive: Bytes) -> Pieces {
+    let due = |fault| network.faults.due(server, fault);
     let counted = |fault| {
         let network = network.clone();
         move || network.faults.count(server, fault)
     };
-    if let Some(pause_ms) = strike(Fault::SlowRepo) {
+    if let Some(pause_ms) = due(Fault::SlowRepo) {
         counted(Fault::SlowRepo)();
         return slowly(archive, Duration::from_millis(pause_ms));
     }
-    if let Some(bytes) = strike(Fault::CutRepo) {
+    if let Some(bytes) = due(Fault::CutRepo) {
         let count = counted(Fault::CutRepo);
         let cut = stream::once(async move {
             count();
@@ -41,15 +46,15 @@ fn pieces(network: &Arc<Network>, server: Server, archive: Bytes) -> Pieces {
         });
         return Box::pin(at_once(beginning(&archive, bytes)).chain(cut));
     }
-    if let Some(bytes) = strike(Fault::StalledRepo) {
+    if let Some(bytes) = due(Fault::StalledRepo) {
         let count = counted(Fault::StalledRepo);
-        let silence = stream::once(async move {
+        let stall = stream::once(async move {
             count();
             std::future::pending().await
         });
-        return Box::pin(at_once(beginning(&archive, bytes)).chain(silence));
+        return Box::pin(at_once(beginning(&archive, bytes)).chain(stall));
     }
-    if strike(Fault::EndlessRepo).is_some() {
+    if due(Fault::EndlessRepo).is_some() {
         counted(Fault::EndlessRepo)();
         let block = stream::repeat_with(|| Ok(filler()));
         return Box::pin(at_once(archive).chain(block));
@@ -57,10 +62,10 @@ fn pieces(network: &Arc<Network>, server: Server, archive: Bytes) -> Pieces {
     Box::pin(at_once(archive))
 }
 
-/// All but the end: at most `bytes`, and at least one byte less than all.
+/// The first `bytes` bytes, at least one byte less than all.
 fn beginning(archive: &Bytes, bytes: u64) -> Bytes {
-    let most = archive.len().saturating_sub(1);
-    archive.slice(..usize::try_from(bytes).map_or(most, |bytes| bytes.min(most)))
+    let max = archive.len().saturating_sub(1);
+    archive.slice(..usize::try_from(bytes).map_or(max, |bytes| bytes.min(max)))
 }
 
 fn at_once(archive: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
@@ -81,13 +86,13 @@ fn split(mut archive: Bytes, len: usize) -> impl Iterator<Item = Bytes> {
     })
 }
 
-/// A section of an archive: a block of zeros under its name.
+/// A section of an archive: a block of zeros and its CID.
 fn filler() -> Bytes {
     static FILLER: std::sync::LazyLock<Bytes> = std::sync::LazyLock::new(|| {
         let data = vec![0; FILLER_LEN];
         let cid = codec::Cid::of(codec::cid::Codec::Raw, &data);
-        let with_header = super::member::archive(&[], &[(cid, &data)]);
-        let header = super::member::archive(&[], &[]);
+        let with_header = archive(&[], [(&cid, &data[..])]);
+        let header = archive(&[], []);
         with_header[header.len()..].to_vec().into()
     });
     FILLER.clone()

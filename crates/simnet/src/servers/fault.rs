@@ -1,8 +1,8 @@
-//! What can be made to go wrong, how often, and did it?
+//! Fault injection: the faults of each server, their schedules, and counts of injected faults.
 //!
-//! A fault that is switched on waits for its occasions: the connections, requests or frames of one
-//! server. [`FaultSchedule`] says which of them it strikes. It is counted when it has happened, not when it was
-//! meant to, so that a test can show that it tested something.
+//! An enabled fault is injected at passes of its injection point: connections, requests or frames of one
+//! server. A [`FaultSchedule`] selects the passes. A fault is counted when it has happened, not when it is
+//! due, so that a test can show that it tested something.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,28 +12,28 @@ use super::spec::Server;
 use crate::random::{Random, Seed};
 
 macro_rules! faults {
-    ($($(#[doc = $doc:literal])+ $fault:ident $name:literal $occasion:ident $low:literal..=$high:literal,)+) => {
-        /// Something that goes wrong.
+    ($($(#[doc = $doc:literal])+ $fault:ident $name:literal $point:ident $low:literal..=$high:literal,)+) => {
+        /// A fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Fault {
             $($(#[doc = $doc])+ $fault,)+
         }
 
         impl Fault {
-            /// All of them.
+            /// All faults.
             pub const ALL: &[Self] = &[$(Self::$fault),+];
 
-            /// The name, as the command spells it.
+            /// The name on the command line.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$fault => $name,)+ }
             }
 
-            /// What it waits for.
+            /// The injection point.
             pub fn injection_point(self) -> InjectionPoint {
-                match self { $(Self::$fault => InjectionPoint::$occasion,)+ }
+                match self { $(Self::$fault => InjectionPoint::$point,)+ }
             }
 
-            /// Between which numbers its amount is drawn if the dose has none.
+            /// The range of random amounts for schedules without one.
             fn amounts(self) -> (u64, u64) {
                 match self { $(Self::$fault => ($low, $high),)+ }
             }
@@ -42,7 +42,7 @@ macro_rules! faults {
 }
 
 faults! {
-    /// A connection is closed as soon as it is there.
+    /// A connection is closed as soon as it is accepted.
     Drop "drop" Connection 0..=0,
     /// An upgrade is refused with 429 and a `Retry-After` of the amount, in seconds.
     UpgradeTooMany "upgrade-429" Upgrade 1..=1,
@@ -50,30 +50,29 @@ faults! {
     UpgradeUnavailable "upgrade-503" Upgrade 0..=0,
     /// An upgrade is refused with 403.
     UpgradeForbidden "upgrade-403" Upgrade 0..=0,
-    /// The connection of a stream ends when the amount of bytes has gone out behind the upgrade,
-    /// wherever in a frame that is.
+    /// The connection of a stream ends after the amount of bytes after the upgrade, even within a frame.
     Cut "cut" Upgrade 1..=100_000,
-    /// Behind the frame of its turn, a stream is silent: not even pings are sent or answered.
+    /// After a frame, a stream stalls: not even pings are sent or answered.
     Stall "stall" Frame 0..=0,
-    /// A frame comes twice.
+    /// A frame is sent twice.
     RepeatedSeq "repeated-seq" Frame 0..=0,
-    /// A frame does not come: an event is lost.
+    /// A frame is skipped: an event is lost.
     MissingSeq "missing-seq" Frame 0..=0,
-    /// A frame comes behind the one that follows it.
+    /// A frame is sent after the next one.
     ReversedSeq "reversed-seq" Frame 0..=0,
-    /// Before a frame comes one of the amount of bytes: by default, longer than any may be.
+    /// A frame of the amount of bytes is sent before a frame; by default longer than the limit.
     OversizedFrame "oversized-frame" Frame 5_000_001..=6_000_000,
-    /// Before a frame comes one of the amount of random bytes.
+    /// A frame of the amount of random bytes is sent before a frame.
     GarbageFrame "garbage-frame" Frame 1..=300,
-    /// Before a frame comes one of a kind that nobody knows, which must be passed by.
+    /// A frame of an unknown kind, which readers must skip, is sent before a frame.
     UnknownKind "unknown-kind" Frame 0..=0,
-    /// Before a frame comes one of an operation that nobody knows, which must be passed by.
+    /// A frame of an unknown operation, which readers must skip, is sent before a frame.
     UnknownOperation "unknown-operation" Frame 0..=0,
-    /// A frame comes as text where bytes are expected, or as bytes where text is.
+    /// A frame is sent as text instead of bytes, or as bytes instead of text.
     WrongMessage "wrong-message" Frame 0..=0,
-    /// The stream ends with an error frame of the name `ConsumerTooSlow`.
+    /// The stream ends with the error frame `ConsumerTooSlow`.
     ErrorFrame "error-frame" Frame 0..=0,
-    /// The stream ends with an orderly close.
+    /// The stream ends with a close frame.
     Close "close" Frame 0..=0,
     /// A request is answered by 429 and a `Retry-After` of the amount, in seconds.
     RequestTooMany "429" Request 1..=1,
@@ -81,27 +80,27 @@ faults! {
     RequestUnavailable "503" Request 0..=0,
     /// A request is redirected to an address of a private network.
     PrivateRedirect "private-redirect" Request 0..=0,
-    /// A repository comes in pieces of 256 bytes, the amount of milliseconds apart.
+    /// A repository is sent in pieces of 256 bytes, the amount of milliseconds apart.
     SlowRepo "slow-repo" Repository 20..=50,
-    /// The connection ends when the amount of bytes of a repository has come.
+    /// The connection ends after the amount of bytes of a repository.
     CutRepo "cut-repo" Repository 1..=4_000,
-    /// Behind the amount of bytes of a repository nothing comes, and the connection stays.
+    /// After the amount of bytes of a repository the response stalls with an open connection.
     StalledRepo "stalled-repo" Repository 1..=4_000,
-    /// A repository does not end: behind it come blocks without end.
+    /// A repository is followed by an endless sequence of blocks.
     EndlessRepo "endless-repo" Repository 0..=0,
-    /// The directory gives the DID document of somebody else.
+    /// The directory returns the DID document of another account.
     WrongDocument "wrong-document" Document 0..=0,
-    /// The directory gives a DID document with a stranger's key.
+    /// The directory returns a DID document with a key of another account.
     WrongKey "wrong-key" Document 0..=0,
-    /// The directory gives a DID document that names a host in a private network.
+    /// The directory returns a DID document with a host in a private network.
     PrivateHost "private-host" Document 0..=0,
-    /// The directory gives a DID document that is not JSON.
+    /// The directory returns a DID document that is not JSON.
     MalformedDocument "malformed-document" Document 0..=0,
-    /// A handle resolves to somebody else.
+    /// A handle resolves to another account.
     WrongHandle "wrong-handle" Handle 0..=0,
 }
 
-/// What a fault waits for.
+/// The point at which a fault is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectionPoint {
     /// A connection to the server.
@@ -116,12 +115,12 @@ pub enum InjectionPoint {
     Repository,
     /// A request for a DID document.
     Document,
-    /// A request for the DID behind a handle.
+    /// A request for the DID of a handle.
     Handle,
 }
 
 impl InjectionPoint {
-    /// Whether `server` has such occasions.
+    /// Whether `server` has this injection point.
     pub fn exists_on(self, server: Server) -> bool {
         match self {
             Self::Connection | Self::Request => true,
@@ -139,173 +138,174 @@ impl Fault {
     }
 }
 
-/// Which occasions a fault strikes, and how hard.
+/// The passes at which a fault is injected, and its amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSchedule {
-    /// How many occasions pass before the first that is struck.
+    /// The number of passes before the first injection.
     pub after: u64,
-    /// From then on, it strikes one in so many occasions; at least 1.
+    /// The interval of injections in passes from then on; at least 1.
     pub every: u64,
-    /// How often it strikes at most.
+    /// The maximum number of injections.
     pub times: u64,
-    /// How much; what of, the fault says. Without, it is drawn by the seed.
+    /// The amount, in the unit of the fault; `None` draws it from the seed.
     pub amount: Option<u64>,
-    /// Whether the frames of each connection are counted for themselves.
+    /// Whether the frames of each connection are counted separately.
     pub per_connection: bool,
 }
 
 impl FaultSchedule {
-    /// Every occasion.
+    /// Every pass.
     pub const ALWAYS: Self =
         Self { after: 0, every: 1, times: u64::MAX, amount: None, per_connection: false };
-    /// The next occasion.
+    /// The next pass.
     pub const ONCE: Self = Self { times: 1, ..Self::ALWAYS };
 
-    /// The next so many occasions.
+    /// The next `times` passes.
     pub const fn times(times: u64) -> Self {
         Self { times, ..Self::ALWAYS }
     }
 
-    /// The same, when so many occasions have passed.
+    /// The same after `after` passes.
     pub const fn after(self, after: u64) -> Self {
         Self { after, ..self }
     }
 
-    /// The same, at one in so many occasions.
+    /// The same at every `every`-th pass.
     pub const fn every(self, every: u64) -> Self {
         Self { every, ..self }
     }
 
-    /// The same, of this amount.
+    /// The same with this amount.
     pub const fn with_amount(self, amount: u64) -> Self {
         Self { amount: Some(amount), ..self }
     }
 
-    /// The same, counting the frames of each connection for themselves.
+    /// The same with the frames of each connection counted separately.
     pub const fn per_connection(self) -> Self {
         Self { per_connection: true, ..self }
     }
 
-    fn strikes(&self, occasion: u64, struck: u64) -> bool {
-        let late = occasion.checked_sub(self.after);
-        struck < self.times && late.is_some_and(|late| late.is_multiple_of(self.every.max(1)))
+    fn applies(&self, pass: u64, triggered: u64) -> bool {
+        let since_first = pass.checked_sub(self.after);
+        triggered < self.times
+            && since_first.is_some_and(|passes| passes.is_multiple_of(self.every.max(1)))
     }
 }
 
-/// The switches of all faults. Clones share them.
+/// The faults of all servers. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Faults(Arc<Board>);
+pub struct Faults(Arc<FaultTable>);
 
 #[derive(Debug)]
-struct Board {
+struct FaultTable {
     seed: u64,
-    rows: Mutex<BTreeMap<(Server, Fault), Row>>,
-    /// How many are switched on; while there are none, nobody looks at the rows.
-    on: AtomicUsize,
+    rows: Mutex<BTreeMap<(Server, Fault), FaultState>>,
+    /// The number of enabled faults; while it is 0, the table is not locked.
+    enabled: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Row {
-    dose: Option<FaultSchedule>,
-    occasions: u64,
-    struck: u64,
+struct FaultState {
+    schedule: Option<FaultSchedule>,
+    passes: u64,
+    triggered: u64,
     fired: u64,
     random: Random,
 }
 
 impl Faults {
     pub(super) fn new(seed: u64) -> Self {
-        let on = AtomicUsize::new(0);
-        Self(Arc::new(Board { seed, rows: Mutex::default(), on }))
+        let enabled = AtomicUsize::new(0);
+        Self(Arc::new(FaultTable { seed, rows: Mutex::default(), enabled }))
     }
 
-    /// Lets `fault` strike occasions of `server`, which are counted from now on.
+    /// Enables `fault` of `server`; passes are counted from now on.
     ///
     /// # Panics
-    /// If the server has no such occasions.
-    pub fn enable(&self, server: Server, fault: Fault, dose: FaultSchedule) {
+    /// If the server does not have the injection point.
+    pub fn enable(&self, server: Server, fault: Fault, schedule: FaultSchedule) {
         assert!(
             fault.injection_point().exists_on(server),
-            "{} does not happen to a {server}",
+            "{} cannot be injected into a {server}",
             fault.name()
         );
         let label = format!("fault {} {server}", fault.name());
         let mut rows = self.0.rows.lock().expect(UNPOISONED);
-        let row = rows.entry((server, fault)).or_insert_with(|| Row {
-            dose: None,
-            occasions: 0,
-            struck: 0,
+        let row = rows.entry((server, fault)).or_insert_with(|| FaultState {
+            schedule: None,
+            passes: 0,
+            triggered: 0,
             fired: 0,
             random: Seed::new(self.0.seed, &label).stream(0),
         });
-        (row.dose, row.occasions, row.struck) = (Some(dose), 0, 0);
-        self.count_on(&rows);
+        (row.schedule, row.passes, row.triggered) = (Some(schedule), 0, 0);
+        self.update_enabled(&rows);
     }
 
-    /// Lets it strike no more. What is under way goes on, and its count stays.
+    /// Disables a fault. Injections in progress go on, and the count stays.
     pub fn disable(&self, server: Server, fault: Fault) {
         let mut rows = self.0.rows.lock().expect(UNPOISONED);
         if let Some(row) = rows.get_mut(&(server, fault)) {
-            row.dose = None;
+            row.schedule = None;
         }
-        self.count_on(&rows);
+        self.update_enabled(&rows);
     }
 
-    /// How often it has happened since the network was started.
+    /// The number of times a fault has happened.
     pub fn fired(&self, server: Server, fault: Fault) -> u64 {
         let rows = self.0.rows.lock().expect(UNPOISONED);
         rows.get(&(server, fault)).map_or(0, |row| row.fired)
     }
 
-    /// How often each fault has happened that was ever switched on.
+    /// The number of times each fault has happened that was ever enabled.
     pub fn counts(&self) -> Vec<(Server, Fault, u64)> {
         let rows = self.0.rows.lock().expect(UNPOISONED);
         rows.iter().map(|((server, fault), row)| (*server, *fault, row.fired)).collect()
     }
 
-    /// The faults that were switched on and have never happened: a test that ends with some has not
-    /// tested what it says.
+    /// The faults that were enabled but never happened: a test that ends with some has not tested what it
+    /// claims.
     pub fn unfired(&self) -> Vec<(Server, Fault)> {
         let never = self.counts().into_iter().filter(|(.., fired)| *fired == 0);
         never.map(|(server, fault, _)| (server, fault)).collect()
     }
 
-    /// Passes an occasion; gives the amount if the fault strikes it. Once it has happened,
-    /// [`Faults::count`] is told.
-    pub(super) fn strike(&self, server: Server, fault: Fault) -> Option<u64> {
-        self.strike_nth(server, fault, None)
+    /// Counts a pass; returns the amount if the fault is due. [`Faults::count`] is called once it has
+    /// happened.
+    pub(super) fn due(&self, server: Server, fault: Fault) -> Option<u64> {
+        self.due_nth(server, fault, None)
     }
 
-    /// The same, when it is the occasion of this number on its connection.
-    pub(super) fn strike_nth(
+    /// The same for the pass of this number on its connection.
+    pub(super) fn due_nth(
         &self,
         server: Server,
         fault: Fault,
         on_connection: Option<u64>,
     ) -> Option<u64> {
-        if self.are_off() {
+        if self.none_enabled() {
             return None;
         }
         let mut rows = self.0.rows.lock().expect(UNPOISONED);
         let row = rows.get_mut(&(server, fault))?;
-        let dose = row.dose?;
-        let occasion = on_connection.filter(|_| dose.per_connection).unwrap_or(row.occasions);
-        row.occasions += 1;
-        if !dose.strikes(occasion, row.struck) {
+        let schedule = row.schedule?;
+        let pass = on_connection.filter(|_| schedule.per_connection).unwrap_or(row.passes);
+        row.passes += 1;
+        if !schedule.applies(pass, row.triggered) {
             return None;
         }
-        row.struck += 1;
+        row.triggered += 1;
         let (low, high) = fault.amounts();
-        Some(dose.amount.unwrap_or_else(|| row.random.between(low, high)))
+        Some(schedule.amount.unwrap_or_else(|| row.random.between(low, high)))
     }
 
-    /// [`Faults::strike`] for what happens at once.
-    pub(super) fn hit(&self, server: Server, fault: Fault) -> Option<u64> {
-        let amount = self.strike(server, fault);
+    /// [`Faults::due`] for a fault that happens at once.
+    pub(super) fn inject(&self, server: Server, fault: Fault) -> Option<u64> {
+        let amount = self.due(server, fault);
         amount.inspect(|_| self.count(server, fault))
     }
 
-    /// It has happened.
+    /// Counts a fault that has happened.
     pub(super) fn count(&self, server: Server, fault: Fault) {
         let mut rows = self.0.rows.lock().expect(UNPOISONED);
         if let Some(row) = rows.get_mut(&(server, fault)) {
@@ -313,16 +313,16 @@ impl Faults {
         }
     }
 
-    /// Whether nothing at all is switched on.
-    pub(super) fn are_off(&self) -> bool {
-        self.0.on.load(Ordering::Relaxed) == 0
+    /// Whether no fault is enabled.
+    pub(super) fn none_enabled(&self) -> bool {
+        self.0.enabled.load(Ordering::Relaxed) == 0
     }
 
-    fn count_on(&self, rows: &BTreeMap<(Server, Fault), Row>) {
-        let on = rows.values().filter(|row| row.dose.is_some()).count();
-        self.0.on.store(on, Ordering::Relaxed);
+    fn update_enabled(&self, rows: &BTreeMap<(Server, Fault), FaultState>) {
+        let enabled = rows.values().filter(|row| row.schedule.is_some()).count();
+        self.0.enabled.store(enabled, Ordering::Relaxed);
     }
 }
 
-/// Why a lock can be taken.
-pub(super) const UNPOISONED: &str = "nobody panics while holding this lock";
+/// The reason that a lock can be taken.
+pub(super) const UNPOISONED: &str = "no thread panics while it holds this lock";

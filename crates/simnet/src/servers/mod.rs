@@ -1,24 +1,23 @@
-//! A whole network on loopback: a PLC directory, PDSs, relays and Jetstreams, from a seed.
+//! A whole network on loopback: a PLC directory, PDSs, relays and Jetstreams, generated from a seed.
 //!
 //! ```text
-//!             Pen, Simulation::write            commits, signed, with their proofs
+//!           WriterThread, Simulation::write_*      commits, signed, with their proofs
 //!                    │
-//!     accounts ── Network ──> one Outbox a server ──> Teller a reader ──> Mischief ──> Wire
-//!        │                     own seq, a window      cursor, pace      faults: frames   bytes
+//!     accounts ── NetworkState ──> one EventLog a server ──> Streamer a reader ──> FaultInjector ──> socket
+//!        │                           own seq, retention       cursor, backlog       faults
 //!        └── documents, logs, repositories, records over HTTP
 //! ```
 //!
 //! Accounts are real: their DIDs are hashes of operations that they signed, handles resolve both ways,
-//! commits carry all that proves them. What they write follows from the seed; ports, the times in
-//! events, and what the directory was told later do not. Every server can be made to fail in every way
-//! of [`Fault`], with a count of how often it did, and [`Simulation`] knows what a reader must have in the
-//! end.
+//! commits carry their proofs. Writes follow from the seed; ports, the times in events, and later
+//! operations in the directory do not. Every [`Fault`] can be injected into every server, with a count of
+//! how often it happened, and [`Simulation`] knows the state that a reader must end with.
 //!
-//! Servers listen on 127.0.0.1 and nowhere else. They call themselves `localhost`; handles end in
-//! `.test`, and every PDS answers for all of them.
+//! Servers listen on 127.0.0.1 only. Their host name is `localhost`; handles end in `.test`, and every PDS
+//! serves the handles of all accounts.
 //!
 //! ```no_run
-//! use wireproof_simnet::servers::{FaultSchedule, Fault, Server, Spec, Simulation};
+//! use wireproof_simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 //! let sim = Simulation::start(Spec::default())?;
 //! sim.faults().enable(Server::Relay(0), Fault::Cut, FaultSchedule::ONCE.with_amount(5_000));
 //! sim.write_commits(100);
@@ -27,34 +26,27 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod answer;
 mod archive_stream;
-mod door;
+mod event;
+mod event_log;
 mod fault;
-mod firehose;
+mod hosted_account;
+mod http;
 mod jetstream;
-mod member;
-mod mischief;
+mod listener;
 mod network;
-mod outbox;
-mod pds;
 mod plc;
-mod posting;
-mod relay;
 mod simulation;
 mod spec;
-mod stranger;
-mod teller;
-mod told;
-mod wire;
-mod writing;
+mod streamer;
+mod subscribe_repos;
 mod xrpc;
 mod zstandard;
 
+pub use event::{EventKind, EventSubject};
+pub use event_log::SentEvent;
 pub use fault::{Fault, FaultSchedule, Faults, InjectionPoint};
-pub use member::AccountStatus;
-pub use outbox::SentEvent;
+pub use hosted_account::AccountStatus;
 pub use simulation::{AccountInfo, ExpectedAccount, Simulation};
 pub use spec::{CursorPolicy, Ports, Server, Spec, WriteRate};
-pub use told::{EventKind, EventSubject};
 pub use zstandard::{V1_DICTIONARY_ID, V2_DICTIONARY_ID};

@@ -1,39 +1,40 @@
-//! All that the servers share: who is there, what they have told, and what goes wrong.
+//! The state that all servers share: accounts, event logs, faults and traffic counts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::event::NetworkEvent;
+use super::event_log::{EventLog, LogEntry, Numbering};
 use super::fault::{Faults, UNPOISONED};
-use super::member::{AccountStatus, Home, Member};
-use super::outbox::{Entry, Numbering, Outbox};
+use super::hosted_account::{AccountStatus, GuestAccount, HomePds, HostedAccount};
 use super::spec::{Server, Spec};
-use super::stranger::Stranger;
-use super::told::Told;
 use super::zstandard::Dictionaries;
 use crate::random::{Random, Seed};
+use crate::time::START_MICROS;
 
-/// The network.
+/// The state of the network.
 #[derive(Debug)]
-pub(super) struct Network {
+pub(super) struct NetworkState {
     pub(super) spec: Spec,
     pub(super) addresses: Addresses,
     pub(super) faults: Faults,
     pub(super) traffic: Traffic,
-    members: RwLock<Members>,
-    strangers: RwLock<HashMap<String, Stranger>>,
-    pds: Vec<Outbox>,
-    relays: Vec<Outbox>,
-    jetstreams: Vec<Outbox>,
-    /// Whoever holds it tells events: so all servers tell them in one order.
-    pace: Mutex<Pace>,
-    dictionaries: OnceLock<Dictionaries>,
+    accounts: RwLock<AccountIndex>,
+    guests: RwLock<HashMap<String, GuestAccount>>,
+    pds: Vec<EventLog>,
+    relays: Vec<EventLog>,
+    jetstreams: Vec<EventLog>,
+    /// Held while events are published, so that all servers send them in one order.
+    clock: Mutex<WriteClock>,
+    /// The dictionaries of the Jetstreams, once they are trained.
+    pub(super) dictionaries: OnceLock<Dictionaries>,
 }
 
 #[derive(Debug, Default)]
-struct Members {
-    all: Vec<Arc<Mutex<Member>>>,
+struct AccountIndex {
+    all: Vec<Arc<Mutex<HostedAccount>>>,
     by_did: HashMap<String, usize>,
     by_handle: HashMap<String, usize>,
 }
@@ -43,216 +44,224 @@ struct Members {
 pub(super) struct Addresses(pub(super) BTreeMap<Server, u16>);
 
 impl Addresses {
-    /// The server's name and port.
+    /// The host name and port of a server.
     pub(super) fn host(&self, server: Server) -> String {
         format!("localhost:{}", self.0[&server])
     }
 
-    /// The server's URL, without a slash at its end.
+    /// The URL of a server, without a trailing slash.
     pub(super) fn url(&self, server: Server) -> String {
         format!("http://{}", self.host(server))
     }
 }
 
-/// Who writes when.
+/// The simulated time of writes.
 #[derive(Debug)]
-struct Pace {
+struct WriteClock {
     random: Random,
     micros: u64,
 }
 
-/// A commit to be made.
+/// A commit to be written.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
-    member: usize,
+struct ScheduledWrite {
+    account: usize,
     micros: u64,
 }
 
-impl Network {
-    /// The network when all its accounts have joined, with what they have told since.
+impl NetworkState {
+    /// The network with its initial accounts and commits.
     pub(super) fn new(spec: Spec, addresses: Addresses) -> Self {
-        let window = spec.retained_events.max(spec.initial_commits);
+        let retained = spec.retained_events.max(spec.initial_commits);
         let numbered = |server: Server| Seed::new(spec.seed, &format!("numbers of {server}"));
-        let outbox = |server: Server| {
+        let log = |server: Server| {
             let random = numbered(server).stream(0);
             match server {
-                Server::Pds(_) | Server::Plc => Outbox::new(0, Numbering::Even, window),
+                Server::Pds(_) | Server::Plc => EventLog::new(0, Numbering::Consecutive, retained),
                 Server::Relay(number) => {
                     let before = FIRST_RELAY_SEQ + number as i64 * RELAY_SEQ_STEP;
-                    Outbox::new(before, Numbering::Gaps(random.into()), window)
+                    EventLog::new(before, Numbering::Gaps(random.into()), retained)
                 }
-                Server::Jetstream(_) => Outbox::new(0, Numbering::Postings, window),
+                Server::Jetstream(_) => EventLog::new(0, Numbering::PerJetstreamEvent, retained),
             }
         };
-        let pace = Pace { random: Seed::new(spec.seed, "pace").stream(0), micros: START_MICROS };
+        let clock =
+            WriteClock { random: Seed::new(spec.seed, "pace").stream(0), micros: START_MICROS };
         let network = Self {
-            pds: (0..spec.pds).map(|number| outbox(Server::Pds(number))).collect(),
-            relays: (0..spec.relays).map(|number| outbox(Server::Relay(number))).collect(),
-            jetstreams: (0..spec.jetstreams).map(|n| outbox(Server::Jetstream(n))).collect(),
+            pds: (0..spec.pds).map(|number| log(Server::Pds(number))).collect(),
+            relays: (0..spec.relays).map(|number| log(Server::Relay(number))).collect(),
+            jetstreams: (0..spec.jetstreams).map(|n| log(Server::Jetstream(n))).collect(),
             faults: Faults::new(spec.seed),
             traffic: Traffic::default(),
-            members: RwLock::default(),
-            strangers: RwLock::default(),
-            pace: Mutex::new(pace),
+            accounts: RwLock::default(),
+            guests: RwLock::default(),
+            clock: Mutex::new(clock),
             dictionaries: OnceLock::new(),
             addresses,
             spec,
         };
-        network.settle();
+        network.populate();
         network
     }
 
-    /// Lets the first accounts join, and tells what is prepared.
-    fn settle(&self) {
+    /// Adds the initial accounts and writes the initial commits.
+    fn populate(&self) {
         let count = self.spec.accounts;
         let numbers: Vec<usize> = (0..count).collect();
-        let members = in_parallel(&numbers, |number| self.make_member(*number, START_MICROS));
-        for member in members {
-            self.admit(member);
+        let accounts = parallel_map(&numbers, |number| self.create_account(*number, START_MICROS));
+        for account in accounts {
+            self.insert(account);
         }
-        self.prepare(self.spec.initial_commits);
+        self.write_initial(self.spec.initial_commits);
     }
 
-    fn make_member(&self, number: usize, micros: u64) -> Member {
+    fn create_account(&self, number: usize, micros: u64) -> HostedAccount {
         let host = number % self.spec.pds.max(1);
         let endpoint = self.addresses.url(Server::Pds(host));
-        let home = Home { number: host, endpoint: &endpoint };
-        Member::new(self.spec.seed, number, self.spec.records, micros, home)
+        let home = HomePds { number: host, endpoint: &endpoint };
+        HostedAccount::new(self.spec.seed, number, self.spec.records, micros, home)
     }
 
-    fn admit(&self, member: Member) -> usize {
-        let mut members = self.members.write().expect(UNPOISONED);
-        let number = members.all.len();
-        members.by_did.insert(member.did().to_owned(), number);
-        members.by_handle.insert(member.handle.clone(), number);
-        members.all.push(Arc::new(Mutex::new(member)));
+    fn insert(&self, account: HostedAccount) -> usize {
+        let mut accounts = self.accounts.write().expect(UNPOISONED);
+        let number = accounts.all.len();
+        accounts.by_did.insert(account.did().to_owned(), number);
+        accounts.by_handle.insert(account.handle.clone(), number);
+        accounts.all.push(Arc::new(Mutex::new(account)));
         number
     }
 
-    /// Tells so many commits, which are made by all cores: no account looks at another.
-    fn prepare(&self, count: usize) {
-        let mut pace = self.pace.lock().expect(UNPOISONED);
-        let turns: Vec<Turn> = (0..count).map_while(|_| self.next_turn(&mut pace)).collect();
-        let mut of_members: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
-        for (at, turn) in turns.iter().enumerate() {
-            of_members.entry(turn.member).or_default().push((at, turn.micros));
+    /// Writes and publishes `count` commits, on all cores: accounts are independent of each other.
+    fn write_initial(&self, count: usize) {
+        let mut clock = self.clock.lock().expect(UNPOISONED);
+        let writes: Vec<ScheduledWrite> =
+            (0..count).map_while(|_| self.next_write(&mut clock)).collect();
+        let mut by_account: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
+        for (at, write) in writes.iter().enumerate() {
+            by_account.entry(write.account).or_default().push((at, write.micros));
         }
-        let of_members: Vec<_> = of_members.into_iter().collect();
-        let told = in_parallel(&of_members, |(number, turns)| {
-            let member = self.member(*number).expect("who has a turn is there");
-            let mut member = member.lock().expect(UNPOISONED);
-            let host = member.host;
-            let told = turns.iter().map(|(at, micros)| (*at, host, member.write(*micros, now())));
-            told.collect::<Vec<_>>()
+        let by_account: Vec<_> = by_account.into_iter().collect();
+        let events = parallel_map(&by_account, |(number, writes)| {
+            let account = self.account(*number).expect("a scheduled account exists");
+            let mut account = account.lock().expect(UNPOISONED);
+            let host = account.host;
+            let events =
+                writes.iter().map(|(at, micros)| (*at, host, account.write(*micros, now())));
+            events.collect::<Vec<_>>()
         });
-        let mut told: Vec<_> = told.into_iter().flatten().collect();
-        told.sort_unstable_by_key(|(at, ..)| *at);
-        told.into_iter().for_each(|(_, host, told)| self.tell(host, told));
+        let mut events: Vec<_> = events.into_iter().flatten().collect();
+        events.sort_unstable_by_key(|(at, ..)| *at);
+        events.into_iter().for_each(|(_, host, event)| self.publish(host, event));
     }
 
-    /// Lets accounts write so many commits.
+    /// Writes and publishes `count` commits of random accounts.
     pub(super) fn write(&self, count: usize) {
-        let mut pace = self.pace.lock().expect(UNPOISONED);
+        let mut clock = self.clock.lock().expect(UNPOISONED);
         for _ in 0..count {
-            let Some(turn) = self.next_turn(&mut pace) else { return };
-            let member = self.member(turn.member).expect("who has a turn is there");
-            let mut member = member.lock().expect(UNPOISONED);
-            let told = member.write(turn.micros, now());
-            self.tell(member.host, told);
+            let Some(write) = self.next_write(&mut clock) else { return };
+            let account = self.account(write.account).expect("a scheduled account exists");
+            let mut account = account.lock().expect(UNPOISONED);
+            let event = account.write(write.micros, now());
+            self.publish(account.host, event);
         }
     }
 
-    /// Somebody who is there, a little later. `None` if nobody is.
-    fn next_turn(&self, pace: &mut Pace) -> Option<Turn> {
-        let members = self.members.read().expect(UNPOISONED);
-        let micros = pace.tick();
-        let first = pace.random.below(members.all.len().max(1) as u64) as usize;
-        let all = (first..members.all.len()).chain(0..first);
-        let is_active = |member: &usize| {
-            members.all[*member].lock().expect(UNPOISONED).status == AccountStatus::Active
+    /// The next commit, of a random active account. `None` if no account is active.
+    fn next_write(&self, clock: &mut WriteClock) -> Option<ScheduledWrite> {
+        let accounts = self.accounts.read().expect(UNPOISONED);
+        let micros = clock.tick();
+        let first = clock.random.below(accounts.all.len().max(1) as u64) as usize;
+        let all = (first..accounts.all.len()).chain(0..first);
+        let is_active = |account: &usize| {
+            accounts.all[*account].lock().expect(UNPOISONED).status == AccountStatus::Active
         };
-        let member = { all }.find(is_active)?;
-        Some(Turn { member, micros })
+        let account = { all }.find(is_active)?;
+        Some(ScheduledWrite { account, micros })
     }
 
-    /// Does something to an account, at a moment of the network's time, and tells what comes of it.
-    pub(super) fn change(&self, number: usize, change: impl FnOnce(&mut Member, u64) -> Vec<Told>) {
-        let mut pace = self.pace.lock().expect(UNPOISONED);
-        let micros = pace.tick();
-        let member = self.member(number).expect("an account of the network");
-        let mut member = member.lock().expect(UNPOISONED);
-        let told = change(&mut member, micros);
-        if let Some(old) = self.handle_to_forget(number, &member.handle) {
-            self.members.write().expect(UNPOISONED).rename(number, &old, &member.handle);
+    /// Changes an account at the current simulated time and publishes the resulting events.
+    pub(super) fn change(
+        &self,
+        number: usize,
+        change: impl FnOnce(&mut HostedAccount, u64) -> Vec<NetworkEvent>,
+    ) {
+        let mut clock = self.clock.lock().expect(UNPOISONED);
+        let micros = clock.tick();
+        let account = self.account(number).expect("an account of the network");
+        let mut account = account.lock().expect(UNPOISONED);
+        let events = change(&mut account, micros);
+        if let Some(old) = self.outdated_handle(number, &account.handle) {
+            self.accounts.write().expect(UNPOISONED).rename(number, &old, &account.handle);
         }
-        told.into_iter().for_each(|told| self.tell(member.host, told));
+        events.into_iter().for_each(|event| self.publish(account.host, event));
     }
 
-    /// The handle under which an account is still known, if that is no longer its own.
-    fn handle_to_forget(&self, number: usize, handle: &str) -> Option<String> {
-        let members = self.members.read().expect(UNPOISONED);
-        let known = members.by_handle.iter().find(|(_, other)| **other == number)?;
+    /// The indexed handle of an account, if it differs from `handle`.
+    fn outdated_handle(&self, number: usize, handle: &str) -> Option<String> {
+        let accounts = self.accounts.read().expect(UNPOISONED);
+        let known = accounts.by_handle.iter().find(|(_, other)| **other == number)?;
         (known.0 != handle).then(|| known.0.clone())
     }
 
-    /// Lets another account join; gives its number.
-    pub(super) fn join(&self) -> usize {
-        let mut pace = self.pace.lock().expect(UNPOISONED);
-        let micros = pace.tick();
-        let member = self.make_member(self.member_count(), micros);
-        let host = member.host;
+    /// Adds an account and publishes its first events; returns its number.
+    pub(super) fn add_account(&self) -> usize {
+        let mut clock = self.clock.lock().expect(UNPOISONED);
+        let micros = clock.tick();
+        let account = self.create_account(self.account_count(), micros);
+        let host = account.host;
         let now = now();
-        let told = [member.tell_identity(now), member.tell_account(now), member.tell_sync(now)];
-        let number = self.admit(member);
-        told.into_iter().for_each(|told| self.tell(host, told));
+        let events =
+            [account.identity_event(now), account.account_event(now), account.sync_event(now)];
+        let number = self.insert(account);
+        events.into_iter().for_each(|event| self.publish(host, event));
         number
     }
 
-    /// Has a PDS tell an event, and all who read it.
-    pub(super) fn tell(&self, host: usize, told: Told) {
-        let told = Arc::new(told);
+    /// Appends an event to the logs of a PDS and of all relays and Jetstreams.
+    fn publish(&self, host: usize, event: NetworkEvent) {
+        let event = Arc::new(event);
         let readers = self.relays.iter().chain(&self.jetstreams);
-        self.pds.get(host).into_iter().chain(readers).for_each(|outbox| outbox.append(&told));
+        self.pds.get(host).into_iter().chain(readers).for_each(|log| log.append(&event));
     }
 
-    /// Has an event told between others.
-    pub(super) fn tell_in_turn(&self, host: usize, told: Vec<Told>) {
-        let _turn = self.pace.lock().expect(UNPOISONED);
-        told.into_iter().for_each(|told| self.tell(host, told));
+    /// Publishes events that no account of the network wrote.
+    pub(super) fn publish_all(&self, host: usize, events: Vec<NetworkEvent>) {
+        let _order = self.clock.lock().expect(UNPOISONED);
+        events.into_iter().for_each(|event| self.publish(host, event));
     }
 
     /// The account of this number.
-    pub(super) fn member(&self, number: usize) -> Option<Arc<Mutex<Member>>> {
-        self.members.read().expect(UNPOISONED).all.get(number).cloned()
+    pub(super) fn account(&self, number: usize) -> Option<Arc<Mutex<HostedAccount>>> {
+        self.accounts.read().expect(UNPOISONED).all.get(number).cloned()
     }
 
-    /// How many accounts there are.
-    pub(super) fn member_count(&self) -> usize {
-        self.members.read().expect(UNPOISONED).all.len()
+    /// The number of accounts.
+    pub(super) fn account_count(&self) -> usize {
+        self.accounts.read().expect(UNPOISONED).all.len()
     }
 
     /// The account with this DID.
-    pub(super) fn member_by_did(&self, did: &str) -> Option<Arc<Mutex<Member>>> {
-        let members = self.members.read().expect(UNPOISONED);
-        members.by_did.get(did).map(|number| members.all[*number].clone())
+    pub(super) fn account_by_did(&self, did: &str) -> Option<Arc<Mutex<HostedAccount>>> {
+        let accounts = self.accounts.read().expect(UNPOISONED);
+        accounts.by_did.get(did).map(|number| accounts.all[*number].clone())
     }
 
-    /// The DID behind a handle.
+    /// The DID of a handle.
     pub(super) fn did_by_handle(&self, handle: &str) -> Option<String> {
         let handle = handle.to_ascii_lowercase();
-        let members = self.members.read().expect(UNPOISONED);
-        let member = members.all[*members.by_handle.get(&handle)?].clone();
-        drop(members);
-        Some(member.lock().expect(UNPOISONED).did().to_owned())
+        let accounts = self.accounts.read().expect(UNPOISONED);
+        let account = accounts.all[*accounts.by_handle.get(&handle)?].clone();
+        drop(accounts);
+        Some(account.lock().expect(UNPOISONED).did().to_owned())
     }
 
-    /// The accounts that are not of this network but of the hostile set.
-    pub(super) fn strangers(&self) -> &RwLock<HashMap<String, Stranger>> {
-        &self.strangers
+    /// The accounts of hostile cases, by DID.
+    pub(super) fn guests(&self) -> &RwLock<HashMap<String, GuestAccount>> {
+        &self.guests
     }
 
-    /// What a server tells; the directory tells nothing.
-    pub(super) fn outbox(&self, server: Server) -> Option<&Outbox> {
+    /// The event log of a server; the PLC directory has none.
+    pub(super) fn event_log(&self, server: Server) -> Option<&EventLog> {
         match server {
             Server::Plc => None,
             Server::Pds(number) => self.pds.get(number),
@@ -261,60 +270,57 @@ impl Network {
         }
     }
 
-    /// All that is told by anyone.
-    pub(super) fn outboxes(&self) -> impl Iterator<Item = &Outbox> {
+    /// All event logs.
+    pub(super) fn event_logs(&self) -> impl Iterator<Item = &EventLog> {
         self.pds.iter().chain(&self.relays).chain(&self.jetstreams)
     }
 
-    /// What an account might tell that is not of the network.
-    pub(super) fn invent(&self, count: usize) -> Vec<Entry> {
-        let mut member = self.make_member(usize::MAX, START_MICROS);
-        let mut pace =
-            Pace { random: Seed::new(self.spec.seed, "inventing").stream(0), micros: START_MICROS };
-        let told = (1..).take(count).map(|seq| {
-            let micros = pace.tick();
-            Entry { seq, micros, told: Arc::new(member.write(micros, micros)) }
+    /// Events of an account outside the network.
+    pub(super) fn sample_events(&self, count: usize) -> Vec<LogEntry> {
+        let mut account = self.create_account(usize::MAX, START_MICROS);
+        let mut clock = WriteClock {
+            random: Seed::new(self.spec.seed, "inventing").stream(0),
+            micros: START_MICROS,
+        };
+        let events = (1..).take(count).map(|seq| {
+            let micros = clock.tick();
+            LogEntry { seq, micros, event: Arc::new(account.write(micros, micros)) }
         });
-        told.collect()
-    }
-
-    /// The dictionaries of the Jetstreams, made when the first one is asked for.
-    pub(super) fn dictionaries(&self) -> &Dictionaries {
-        self.dictionaries.get_or_init(|| Dictionaries::train(self))
+        events.collect()
     }
 }
 
-impl Members {
+impl AccountIndex {
     fn rename(&mut self, number: usize, old: &str, new: &str) {
         self.by_handle.remove(old);
         self.by_handle.insert(new.to_owned(), number);
     }
 }
 
-impl Pace {
+impl WriteClock {
     fn tick(&mut self) -> u64 {
         self.micros += self.random.between(1_000, 13_000);
         self.micros
     }
 }
 
-/// A lock on an account.
-pub(super) fn lock(member: &Mutex<Member>) -> MutexGuard<'_, Member> {
-    member.lock().expect(UNPOISONED)
+/// Locks an account.
+pub(super) fn lock(account: &Mutex<HostedAccount>) -> MutexGuard<'_, HostedAccount> {
+    account.lock().expect(UNPOISONED)
 }
 
-/// What was asked for and sent.
+/// Counts of requests, connections and frames.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     requests: Mutex<BTreeMap<Server, BTreeMap<String, u64>>>,
-    /// Frames that went to readers of any stream.
+    /// Frames sent on all streams.
     pub(super) frames: AtomicU64,
-    /// Connections, of any kind.
+    /// Accepted connections.
     pub(super) connections: AtomicU64,
 }
 
 impl Traffic {
-    /// Somebody asks `server` for `path`.
+    /// Counts a request for `path` of `server`.
     pub(super) fn count_request(&self, server: Server, path: &str) {
         let mut requests = self.requests.lock().expect(UNPOISONED);
         let paths = requests.entry(server).or_default();
@@ -323,7 +329,7 @@ impl Traffic {
         }
     }
 
-    /// How often each path was asked for.
+    /// The number of requests for each path.
     pub(super) fn requests(&self, server: Server) -> BTreeMap<String, u64> {
         self.requests.lock().expect(UNPOISONED).get(&server).cloned().unwrap_or_default()
     }
@@ -333,14 +339,14 @@ impl Traffic {
     }
 }
 
-/// Now, in microseconds since 1970.
+/// The current time in microseconds since 1970.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as u64)
 }
 
-/// `work` on each item, by all cores; the results are in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// The results of `work` on each item, in input order, computed on all cores.
+fn parallel_map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = items.len().div_ceil(cores).max(1);
     let work = &work;
@@ -348,18 +354,18 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
         let run = |chunk: &'_ [T]| chunk.iter().map(work).collect::<Vec<R>>();
         let threads: Vec<_> =
             items.chunks(share).map(|chunk| scope.spawn(move || run(chunk))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().expect("no panic here")).collect()
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().expect("no panic in a worker"))
+            .collect()
     })
 }
 
-/// When the network begins: 2026-07-01T00:00:00Z.
-const START_MICROS: u64 = 1_782_864_000_000_000;
-
-/// Around where the sequence numbers of the large relay are.
+/// The order of magnitude of sequence numbers of the live relay.
 const FIRST_RELAY_SEQ: i64 = 26_650_000_000;
 
-/// How far apart the numbers of two relays are: nobody takes one's for another's.
+/// The distance between the sequence numbers of two relays, so that they never overlap.
 const RELAY_SEQ_STEP: i64 = 10_000_000_000;
 
-/// How many paths of a server are counted.
+/// The maximum number of counted paths of a server.
 const MAX_PATHS: usize = 10_000;

@@ -1,74 +1,78 @@
 //! The PLC directory: `/{did}`, `/{did}/data`, `/{did}/log`, `/{did}/log/audit`, `/{did}/log/last`.
 //!
-//! Operations are signed, and DIDs are the hashes of the first ones; so a log from here is worth as
-//! much as one from anywhere.
+//! Operations are signed and DIDs are the hashes of genesis operations, so the logs verify like those of
+//! the live directory.
 
 use atproto::plc::AccountData;
 use serde_json::{Value, json};
 
-use super::answer::{self, Answer, Question};
 use super::fault::{Fault, UNPOISONED};
-use super::member::{Member, Registered};
-use super::network::{Network, lock};
+use super::hosted_account::{HostedAccount, LoggedOperation};
+use super::http::{self, HttpRequest, HttpResponse};
+use super::network::{NetworkState, lock};
 use super::spec::Server;
-use super::stranger;
 use crate::keys::{Curve, SigningKey};
 use crate::random::Seed;
-use crate::tid::datetime;
+use crate::time::datetime;
 
-pub(super) fn answer(network: &Network, question: &Question) -> Answer {
-    let path = question.uri().path().trim_start_matches('/');
+/// The response of the directory.
+pub(super) fn response(network: &NetworkState, request: &HttpRequest) -> HttpResponse {
+    let path = request.uri().path().trim_start_matches('/');
     let path = path.replace("%3A", ":").replace("%3a", ":");
     let (did, what) = path.split_once('/').unwrap_or((&path, ""));
     match did {
-        "_health" => return answer::json(200, &json!({ "version": "simnet" })),
+        "_health" => return http::json(200, &json!({ "version": "simnet" })),
         did if !did.starts_with("did:plc:") => return not_found("Not found"),
         _ => {}
     }
-    let Some(member) = network.member_by_did(did) else {
-        return answer_stranger(network, did, what);
+    let Some(account) = network.account_by_did(did) else {
+        return guest_response(network, did, what);
     };
-    let member = lock(&member);
+    let account = lock(&account);
     match what {
-        "" => document(network, &member),
-        "data" => member.data().map_or_else(|| gone(did), |data| ok(&data_of(did, &data))),
-        "log" => ok(&member.log.iter().map(operation).collect()),
-        "log/audit" => ok(&member.log.iter().map(|entry| audit_entry(did, entry)).collect()),
-        "log/last" => member.log.last().map_or_else(|| gone(did), |last| ok(&operation(last))),
+        "" => document(network, &account),
+        "data" => {
+            account.data().map_or_else(|| not_available(did), |data| ok(&data_of(did, &data)))
+        }
+        "log" => ok(&account.log.iter().map(operation).collect()),
+        "log/audit" => ok(&account.log.iter().map(|entry| audit_entry(did, entry)).collect()),
+        "log/last" => {
+            account.log.last().map_or_else(|| not_available(did), |last| ok(&operation(last)))
+        }
         _ => not_found("Not found"),
     }
 }
 
-fn answer_stranger(network: &Network, did: &str, what: &str) -> Answer {
-    let strangers = network.strangers().read().expect(UNPOISONED);
-    match strangers.get(did).filter(|_| what.is_empty()) {
-        Some(stranger) => {
+fn guest_response(network: &NetworkState, did: &str, what: &str) -> HttpResponse {
+    let guests = network.guests().read().expect(UNPOISONED);
+    match guests.get(did).filter(|_| what.is_empty()) {
+        Some(guest) => {
             let endpoint = network.addresses.url(Server::Pds(0));
-            said(&stranger::document(did, &stranger.signing_key, &endpoint))
+            document_response(&guest_document(did, &guest.signing_key, &endpoint))
         }
         None => not_found(&format!("DID not registered: {did}")),
     }
 }
 
-fn document(network: &Network, member: &Member) -> Answer {
+fn document(network: &NetworkState, account: &HostedAccount) -> HttpResponse {
     let faults = &network.faults;
-    let hit = |fault| faults.hit(Server::Plc, fault).is_some();
-    if hit(Fault::MalformedDocument) {
-        return answer::bytes(200, DOCUMENT_TYPE, "<!doctype html><title>Directory</title>");
+    let inject = |fault| faults.inject(Server::Plc, fault).is_some();
+    if inject(Fault::MalformedDocument) {
+        return http::bytes(200, DOCUMENT_TYPE, "<!doctype html><title>Directory</title>");
     }
-    let Some(mut data) = member.data() else { return gone(member.did()) };
-    if hit(Fault::WrongKey) {
-        data.verification_methods.insert("atproto".to_owned(), strange_key(network.spec.seed));
+    let Some(mut data) = account.data() else { return not_available(account.did()) };
+    if inject(Fault::WrongKey) {
+        data.verification_methods.insert("atproto".to_owned(), wrong_key(network.spec.seed));
     }
-    if hit(Fault::PrivateHost) {
-        data.services.values_mut().for_each(|service| service.endpoint = PRIVATE.to_owned());
+    if inject(Fault::PrivateHost) {
+        data.services.values_mut().for_each(|service| service.endpoint = PRIVATE_URL.to_owned());
     }
-    let did = if hit(Fault::WrongDocument) { SOMEBODY } else { member.did() };
-    said(&document_of(did, &data))
+    let did = if inject(Fault::WrongDocument) { OTHER_DID } else { account.did() };
+    document_response(&document_of(did, &data))
 }
 
-/// A key that is nobody's.
-fn strange_key(seed: u64) -> String {
+/// A key of no account.
+fn wrong_key(seed: u64) -> String {
     SigningKey::generate(Curve::K256, &mut Seed::new(seed, "a strange key").stream(0)).did_key()
 }
 
@@ -107,11 +111,11 @@ fn data_of(did: &str, data: &AccountData) -> Value {
     })
 }
 
-fn operation(entry: &Registered) -> Value {
+fn operation(entry: &LoggedOperation) -> Value {
     serde_json::from_str(&entry.operation.to_json()).expect("an operation has JSON")
 }
 
-fn audit_entry(did: &str, entry: &Registered) -> Value {
+fn audit_entry(did: &str, entry: &LoggedOperation) -> Value {
     json!({
         "did": did,
         "operation": operation(entry),
@@ -121,26 +125,46 @@ fn audit_entry(did: &str, entry: &Registered) -> Value {
     })
 }
 
-fn ok(value: &Value) -> Answer {
-    answer::json(200, value)
+fn ok(value: &Value) -> HttpResponse {
+    http::json(200, value)
 }
 
-fn said(document: &Value) -> Answer {
-    answer::bytes(200, DOCUMENT_TYPE, document.to_string())
+fn document_response(document: &Value) -> HttpResponse {
+    http::bytes(200, DOCUMENT_TYPE, document.to_string())
 }
 
-fn gone(did: &str) -> Answer {
+fn not_available(did: &str) -> HttpResponse {
     not_found(&format!("DID not available: {did}"))
 }
 
-fn not_found(message: &str) -> Answer {
-    answer::json(404, &json!({ "message": message }))
+fn not_found(message: &str) -> HttpResponse {
+    http::json(404, &json!({ "message": message }))
 }
 
 const DOCUMENT_TYPE: &str = "application/did+ld+json; charset=utf-8";
 
-/// Whose document is given for another's.
-const SOMEBODY: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
+/// The DID in the document of `Fault::WrongDocument`.
+const OTHER_DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
 
-/// Where nobody may be sent.
-pub(super) const PRIVATE: &str = "https://10.0.0.1";
+/// A URL in a private network.
+pub(super) const PRIVATE_URL: &str = "https://10.0.0.1";
+
+/// The DID document of the account of a hostile case.
+fn guest_document(did: &str, signing_key: &str, endpoint: &str) -> Value {
+    json!({
+        "@context": ["https://www.w3.org/ns/did/v1", "https://w3id.org/security/multikey/v1"],
+        "id": did,
+        "alsoKnownAs": [],
+        "verificationMethod": [{
+            "id": format!("{did}#atproto"),
+            "type": "Multikey",
+            "controller": did,
+            "publicKeyMultibase": signing_key.strip_prefix("did:key:").unwrap_or(signing_key),
+        }],
+        "service": [{
+            "id": "#atproto_pds",
+            "type": "AtprotoPersonalDataServer",
+            "serviceEndpoint": endpoint,
+        }],
+    })
+}

@@ -1,4 +1,4 @@
-//! The handle of a running network.
+//! The handle of a running simulated network.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,99 +7,98 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use atproto::syntax::Tid;
 use codec::Cid;
 use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 
-use super::door::{Door, take_port};
+use super::event_log::SentEvent;
 use super::fault::{Faults, UNPOISONED};
-use super::member::{AccountStatus, Member};
-use super::network::{Addresses, Network, lock, now};
-use super::outbox::SentEvent;
+use super::hosted_account::{AccountStatus, GuestAccount, HostedAccount, guest_events, pds};
+use super::listener::{Listener, reserve_port};
+use super::network::{Addresses, NetworkState, lock, now};
 use super::spec::{Server, Spec, WriteRate};
-use super::stranger::{self, Stranger};
 use crate::hostile;
-use crate::tid::Tid;
 
 /// A running network; dropping it stops it.
 ///
-/// It has threads of its own, so that whoever asks it may be asynchronous or not.
+/// It runs on its own threads, so synchronous and asynchronous code can use it.
 #[derive(Debug)]
 pub struct Simulation {
-    network: Arc<Network>,
-    doors: Mutex<BTreeMap<Server, Gate>>,
-    pen: Mutex<Option<Pen>>,
-    /// Taken only to be shut down.
+    network: Arc<NetworkState>,
+    listeners: Mutex<BTreeMap<Server, Port>>,
+    writer: Mutex<Option<WriterThread>>,
+    /// `None` only while it is shut down.
     runtime: Option<Runtime>,
 }
 
-/// An account, as it is now.
+/// The current state of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountInfo {
     /// The DID: the hash of its first operation.
     pub did: String,
     /// The handle.
     pub handle: String,
-    /// The key that signs for it, as a `did:key`.
+    /// The signing key, as a `did:key`.
     pub signing_key: String,
-    /// The PDS, by its number.
+    /// The number of its PDS.
     pub host: usize,
-    /// How its host stands to it.
+    /// The status on its host.
     pub status: AccountStatus,
 }
 
-/// What somebody must have of an account who has followed the network to the end.
+/// The state of an account that a complete and correct reader ends with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedAccount {
-    /// Who it is.
+    /// The account.
     pub account: AccountInfo,
     /// The newest commit.
     pub commit: Cid,
-    /// Its revision.
+    /// The newest revision.
     pub rev: Tid,
-    /// The root of its tree.
+    /// The root of the tree.
     pub data: Cid,
-    /// All records, by path.
+    /// All records by path.
     pub records: BTreeMap<String, Cid>,
 }
 
 impl Simulation {
-    /// Makes the network of `spec` and opens its servers on 127.0.0.1.
+    /// Generates the network of `spec` and starts its servers on 127.0.0.1.
     ///
     /// # Errors
-    /// If a port is taken, or this system gives no more threads.
+    /// If a port is in use or a thread cannot be started.
     pub fn start(spec: Spec) -> io::Result<Self> {
         let mut sockets = BTreeMap::new();
         let mut ports = BTreeMap::new();
         for server in spec.servers() {
-            let socket = take_port(spec.port(server))?;
+            let socket = reserve_port(spec.port(server))?;
             ports.insert(server, socket.local_addr()?.port());
             sockets.insert(server, socket);
         }
         let rate = spec.write_rate;
-        let network = Arc::new(Network::new(spec, Addresses(ports)));
+        let network = Arc::new(NetworkState::new(spec, Addresses(ports)));
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("simnet")
             .enable_all()
             .build()?;
-        let mut doors = BTreeMap::new();
+        let mut listeners = BTreeMap::new();
         for (server, socket) in sockets {
-            let door = Door::open(runtime.handle(), &network, server, socket)?;
-            doors.insert(server, Gate::Open(door));
+            let listener = Listener::open(runtime.handle(), &network, server, socket)?;
+            listeners.insert(server, Port::Listening(listener));
         }
-        let (doors, pen) = (Mutex::new(doors), Mutex::default());
-        let sim = Self { network, doors, pen, runtime: Some(runtime) };
+        let (listeners, writer) = (Mutex::new(listeners), Mutex::default());
+        let sim = Self { network, listeners, writer, runtime: Some(runtime) };
         sim.set_write_rate(rate);
         Ok(sim)
     }
 
-    /// What was asked for.
+    /// The specification.
     pub fn spec(&self) -> &Spec {
         &self.network.spec
     }
 
-    /// A server's URL, `http://localhost:` and its port.
+    /// The URL of a server, `http://localhost:` and its port.
     ///
     /// # Panics
     /// If there is no such server.
@@ -107,7 +106,7 @@ impl Simulation {
         self.network.addresses.url(server)
     }
 
-    /// A server's port on 127.0.0.1.
+    /// The port of a server on 127.0.0.1.
     ///
     /// # Panics
     /// If there is no such server.
@@ -115,212 +114,210 @@ impl Simulation {
         self.network.addresses.0[&server]
     }
 
-    /// Closes a server and all connections to it. Its port is refused from then on, and stays its own.
+    /// Stops a server and closes its connections. Its port stays reserved and refuses connections.
     ///
     /// # Errors
-    /// If somebody else has taken the port in that moment.
+    /// If another process takes the port at that moment.
     ///
     /// # Panics
     /// If there is no such server.
     pub fn stop_server(&self, server: Server) -> io::Result<()> {
         let port = self.port(server);
-        let mut doors = self.doors.lock().expect(UNPOISONED);
-        if let Some(Gate::Open(door)) = doors.remove(&server) {
-            door.close();
+        let mut listeners = self.listeners.lock().expect(UNPOISONED);
+        if let Some(Port::Listening(listener)) = listeners.remove(&server) {
+            listener.close();
         }
-        doors.insert(server, Gate::Closed(take_port(port)?));
+        listeners.insert(server, Port::Reserved(reserve_port(port)?));
         Ok(())
     }
 
-    /// Opens a closed server again; what it has told, it knows.
+    /// Starts a stopped server again, with the events it had.
     ///
     /// # Errors
-    /// If this system does not let it listen.
+    /// If the port cannot be listened on.
     ///
     /// # Panics
     /// If there is no such server.
     pub fn start_server(&self, server: Server) -> io::Result<()> {
         let port = self.port(server);
-        let mut doors = self.doors.lock().expect(UNPOISONED);
-        let socket = match doors.remove(&server) {
-            Some(Gate::Open(door)) => {
-                doors.insert(server, Gate::Open(door));
+        let mut listeners = self.listeners.lock().expect(UNPOISONED);
+        let socket = match listeners.remove(&server) {
+            Some(Port::Listening(listener)) => {
+                listeners.insert(server, Port::Listening(listener));
                 return Ok(());
             }
-            Some(Gate::Closed(socket)) => socket,
-            None => take_port(port)?,
+            Some(Port::Reserved(socket)) => socket,
+            None => reserve_port(port)?,
         };
-        let door = Door::open(self.runtime().handle(), &self.network, server, socket)?;
-        doors.insert(server, Gate::Open(door));
+        let listener = Listener::open(self.runtime().handle(), &self.network, server, socket)?;
+        listeners.insert(server, Port::Listening(listener));
         Ok(())
     }
 
     fn runtime(&self) -> &Runtime {
-        self.runtime.as_ref().expect("a sim that runs")
+        self.runtime.as_ref().expect("a running simulation")
     }
 
-    /// The switches of what can go wrong.
+    /// The faults that can be enabled.
     pub fn faults(&self) -> &Faults {
         &self.network.faults
     }
 
-    /// How fast accounts write from now on.
+    /// Sets the rate at which accounts write by themselves.
     pub fn set_write_rate(&self, rate: WriteRate) {
-        let mut pen = self.pen.lock().expect(UNPOISONED);
-        // The old one is stopped before the new one starts.
-        drop(pen.take());
+        let mut writer = self.writer.lock().expect(UNPOISONED);
+        // Stop the old thread before starting a new one.
+        drop(writer.take());
         if rate != WriteRate::Off {
-            *pen = Some(Pen::start(self.network.clone(), rate));
+            *writer = Some(WriterThread::start(self.network.clone(), rate));
         }
     }
 
-    /// Lets accounts write so many commits, now.
+    /// Writes `commits` commits of random accounts now.
     pub fn write_commits(&self, commits: usize) {
         self.network.write(commits);
     }
 
-    /// How many accounts there are.
+    /// The number of accounts.
     pub fn account_count(&self) -> usize {
-        self.network.member_count()
+        self.network.account_count()
     }
 
     /// The account of this number.
     ///
     /// # Panics
-    /// If there are not that many.
+    /// If there is no such account.
     pub fn account(&self, number: usize) -> AccountInfo {
-        now_of(&lock(&self.network.member(number).expect("an account of the network")))
+        account_info(&lock(&self.network.account(number).expect("an account of the network")))
     }
 
-    /// Lets one more account join, and tells it; gives its number.
+    /// Adds an account, announced by `#identity`, `#account` and `#sync`; returns its number.
     pub fn add_account(&self) -> usize {
-        self.network.join()
+        self.network.add_account()
     }
 
-    /// Lets this account write a commit.
+    /// Writes a commit of this account.
     ///
     /// # Panics
-    /// Here and below: if there are not that many accounts.
+    /// Here and below: if there is no such account.
     pub fn write_commit_as(&self, number: usize) {
-        self.network.change(number, |member, micros| vec![member.write(micros, now())]);
+        self.network.change(number, |account, micros| vec![account.write(micros, now())]);
     }
 
-    /// Lets it write commits of which nobody is told: the next one does not follow what is known.
+    /// Writes a commit without an event, so that the next event does not continue the known state.
     pub fn write_unannounced(&self, number: usize) {
-        self.network.change(number, |member, micros| {
-            drop(member.write(micros, now()));
+        self.network.change(number, |account, micros| {
+            drop(account.write(micros, now()));
             Vec::new()
         });
     }
 
-    /// Tells with `#sync` where the account's repository is.
+    /// Sends `#sync` with the current commit.
     pub fn send_sync(&self, number: usize) {
-        self.network.change(number, |member, _| vec![member.tell_sync(now())]);
+        self.network.change(number, |account, _| vec![account.sync_event(now())]);
     }
 
-    /// Gives it another signing key: the directory learns it, `#identity` is told, and a commit is
-    /// signed with it.
+    /// Replaces the signing key in the directory, sends `#identity` and writes a commit signed with it.
     pub fn rotate_key(&self, number: usize) {
-        self.network.change(number, |member, micros| {
-            member.rotate(now());
-            vec![member.tell_identity(now()), member.write(micros, now())]
+        self.network.change(number, |account, micros| {
+            account.rotate(now());
+            vec![account.identity_event(now()), account.write(micros, now())]
         });
     }
 
-    /// Gives it another handle, and tells `#identity`.
+    /// Changes the handle and sends `#identity`.
     pub fn change_handle(&self, number: usize, handle: &str) {
-        self.network.change(number, |member, _| {
-            member.handle = handle.to_ascii_lowercase();
-            let name = format!("at://{}", member.handle);
-            member.register(now(), |data| data.also_known_as = vec![name]);
-            vec![member.tell_identity(now())]
+        self.network.change(number, |account, _| {
+            account.handle = handle.to_ascii_lowercase();
+            let name = format!("at://{}", account.handle);
+            account.register(now(), |data| data.also_known_as = vec![name]);
+            vec![account.identity_event(now())]
         });
     }
 
-    /// Changes how its host stands to it, and tells `#account`; of one that comes back, `#identity` and
+    /// Changes the status and sends `#account`; for an account that becomes active again, `#identity` and
     /// `#sync` too.
     pub fn set_account_status(&self, number: usize, status: AccountStatus) {
-        self.network.change(number, |member, _| {
-            let comes_back = status == AccountStatus::Active && member.status != status;
-            member.status = status;
-            let mut told = vec![member.tell_account(now())];
-            if comes_back {
-                told.extend([member.tell_identity(now()), member.tell_sync(now())]);
+        self.network.change(number, |account, _| {
+            let is_reactivated = status == AccountStatus::Active && account.status != status;
+            account.status = status;
+            let mut events = vec![account.account_event(now())];
+            if is_reactivated {
+                events.extend([account.identity_event(now()), account.sync_event(now())]);
             }
-            told
+            events
         });
     }
 
-    /// Deletes it: the directory gets a tombstone, and `#account` is told.
+    /// Deletes the account: registers a tombstone and sends `#account`.
     pub fn delete_account(&self, number: usize) {
-        self.network.change(number, |member, _| {
-            member.bury(now());
-            member.status = AccountStatus::Deleted;
-            vec![member.tell_account(now())]
+        self.network.change(number, |account, _| {
+            account.tombstone(now());
+            account.status = AccountStatus::Deleted;
+            vec![account.account_event(now())]
         });
     }
 
-    /// Moves it to another PDS, and tells `#identity` and `#account` there.
+    /// Moves the account to another PDS, which sends `#identity` and `#account`.
     pub fn migrate_account(&self, number: usize, host: usize) {
         let endpoint = self.url(Server::Pds(host));
-        self.network.change(number, |member, _| {
-            member.host = host;
-            let service = super::member::pds(&endpoint);
-            member.register(now(), |data| {
+        self.network.change(number, |account, _| {
+            account.host = host;
+            let service = pds(&endpoint);
+            account.register(now(), |data| {
                 drop(data.services.insert("atproto_pds".to_owned(), service))
             });
-            vec![member.tell_identity(now()), member.tell_account(now())]
+            vec![account.identity_event(now()), account.account_event(now())]
         });
     }
 
-    /// Plays a case of the hostile set: its account becomes a guest of the first PDS. A repository is
-    /// what `getRepo` gives for it from now on; frames are told, now, with sequence numbers of
-    /// the stream. Cases of one set share their accounts, so that one spoils the next for whoever
-    /// remembers; a set of another seed has other accounts.
+    /// Serves a case of the hostile set on the first PDS: `getRepo` returns a repository from now on, and
+    /// frames are sent now with sequence numbers of the stream. Cases of one set share their accounts,
+    /// so a case may affect the verification of later ones; sets of other seeds have other accounts.
     pub fn serve_case(&self, case: &hostile::Case) {
-        let mut strangers = self.network.strangers().write().expect(UNPOISONED);
-        strangers.insert(case.did.clone(), Stranger::of(case));
-        drop(strangers);
-        self.network.tell_in_turn(0, stranger::events(case, now()));
+        let mut guests = self.network.guests().write().expect(UNPOISONED);
+        guests.insert(case.did.clone(), GuestAccount::of(case));
+        drop(guests);
+        self.network.publish_all(0, guest_events(case, now()));
     }
 
-    /// What a faithful reader has of each account in the end.
+    /// The state of each account that a complete and correct reader ends with.
     pub fn expected_accounts(&self) -> Vec<ExpectedAccount> {
-        let members = (0..self.account_count()).filter_map(|number| self.network.member(number));
-        members.map(|member| expected_of(&lock(&member))).collect()
+        let accounts = (0..self.account_count()).filter_map(|number| self.network.account(number));
+        accounts.map(|account| expected_account(&lock(&account))).collect()
     }
 
-    /// Everything that a server has told since the start; nothing for the directory.
+    /// All events that a server has sent since the start; none for the directory.
     pub fn sent_events(&self, server: Server) -> Vec<SentEvent> {
-        self.network.outbox(server).map(|outbox| outbox.ledger()).unwrap_or_default()
+        self.network.event_log(server).map(|log| log.sent()).unwrap_or_default()
     }
 
-    /// How many events a server has told since the start.
+    /// The number of events that a server has sent since the start.
     pub fn sent_count(&self, server: Server) -> u64 {
-        self.network.outbox(server).map_or(0, |outbox| outbox.count())
+        self.network.event_log(server).map_or(0, |log| log.count())
     }
 
     /// The last sequence number of a server.
     pub fn last_seq(&self, server: Server) -> i64 {
-        self.network.outbox(server).map_or(0, |outbox| outbox.last_seq())
+        self.network.event_log(server).map_or(0, |log| log.last_seq())
     }
 
-    /// How many events each reader of a server has yet to be sent.
+    /// The number of events not yet sent to each reader of a server.
     pub fn backlogs(&self, server: Server) -> Vec<u64> {
-        self.network.outbox(server).map(|outbox| outbox.backlogs()).unwrap_or_default()
+        self.network.event_log(server).map(|log| log.backlogs()).unwrap_or_default()
     }
 
-    /// How often each path of a server was asked for.
+    /// The number of requests for each path of a server.
     pub fn request_counts(&self, server: Server) -> BTreeMap<String, u64> {
         self.network.traffic.requests(server)
     }
 
-    /// How many frames went to readers, of all servers.
+    /// The number of frames sent by all servers.
     pub fn frames_sent(&self) -> u64 {
         self.network.traffic.frames.load(Ordering::Relaxed)
     }
 
-    /// How many connections there were, to all servers.
+    /// The number of connections accepted by all servers.
     pub fn connection_count(&self) -> u64 {
         self.network.traffic.connections.load(Ordering::Relaxed)
     }
@@ -328,37 +325,37 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        drop(self.pen.lock().map(|mut pen| pen.take()));
-        drop(self.doors.lock().map(|mut doors| doors.clear()));
+        drop(self.writer.lock().map(|mut writer| writer.take()));
+        drop(self.listeners.lock().map(|mut listeners| listeners.clear()));
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// A server's port.
+/// The port of a server.
 #[derive(Debug)]
-enum Gate {
-    Open(Door),
-    /// Nobody else can have it.
-    Closed(TcpSocket),
+enum Port {
+    Listening(Listener),
+    /// Bound without listening, so that no other process takes it.
+    Reserved(TcpSocket),
 }
 
-fn now_of(member: &Member) -> AccountInfo {
+fn account_info(account: &HostedAccount) -> AccountInfo {
     AccountInfo {
-        did: member.did().to_owned(),
-        handle: member.handle.clone(),
-        signing_key: member.repository.account().key().did_key(),
-        host: member.host,
-        status: member.status,
+        did: account.did().to_owned(),
+        handle: account.handle.clone(),
+        signing_key: account.repository.account().key().did_key(),
+        host: account.host,
+        status: account.status,
     }
 }
 
-fn expected_of(member: &Member) -> ExpectedAccount {
-    let repository = &member.repository;
+fn expected_account(account: &HostedAccount) -> ExpectedAccount {
+    let repository = &account.repository;
     let records = repository.tree().entries().iter();
     ExpectedAccount {
-        account: now_of(member),
+        account: account_info(account),
         commit: repository.head().cid,
         rev: repository.rev(),
         data: repository.tree().root(),
@@ -366,69 +363,70 @@ fn expected_of(member: &Member) -> ExpectedAccount {
     }
 }
 
-/// The thread that lets accounts write; dropping it stops it.
+/// The thread that writes commits; dropping it stops the thread.
 #[derive(Debug)]
-struct Pen {
-    is_dry: Arc<AtomicBool>,
+struct WriterThread {
+    stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Pen {
-    fn start(network: Arc<Network>, rate: WriteRate) -> Self {
-        let is_dry = Arc::new(AtomicBool::new(false));
-        let stops = is_dry.clone();
+impl WriterThread {
+    fn start(network: Arc<NetworkState>, rate: WriteRate) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let should_stop = stop.clone();
         let thread = std::thread::spawn(move || match rate {
             WriteRate::Off => {}
-            WriteRate::PerSecond(rate) => write_evenly(&network, rate, &stops),
-            WriteRate::MatchReaders => write_as_read(&network, &stops),
+            WriteRate::PerSecond(rate) => write_at_rate(&network, rate, &should_stop),
+            WriteRate::MatchReaders => write_as_read(&network, &should_stop),
         });
-        Self { is_dry, thread: Some(thread) }
+        Self { stop, thread: Some(thread) }
     }
 }
 
-impl Drop for Pen {
+impl Drop for WriterThread {
     fn drop(&mut self) {
-        self.is_dry.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has only panicked if writing did, which its caller has seen by then.
+            // A panic of the thread is reported where it happens.
             let _ = thread.join();
         }
     }
 }
 
-fn write_evenly(network: &Network, rate: u32, stops: &AtomicBool) {
-    let mut since = Instant::now();
+fn write_at_rate(network: &NetworkState, rate: u32, stop: &AtomicBool) {
+    let mut start = Instant::now();
     let mut written = 0;
-    while !stops.load(Ordering::Relaxed) {
-        let due = (since.elapsed().as_secs_f64() * f64::from(rate)) as u64;
-        let late = due - written;
-        let count = late.min(u64::from(rate / 10).max(1));
+    while !stop.load(Ordering::Relaxed) {
+        let due = (start.elapsed().as_secs_f64() * f64::from(rate)) as u64;
+        let lag = due - written;
+        let count = lag.min(u64::from(rate / 10).max(1));
         network.write(count as usize);
         written += count;
-        if late > u64::from(rate) {
-            // What this machine does not manage in a second is not made up for.
-            (since, written) = (Instant::now(), 0);
+        if lag > u64::from(rate) {
+            // A lag of more than a second is not caught up.
+            (start, written) = (Instant::now(), 0);
         }
         std::thread::sleep(TICK);
     }
 }
 
-fn write_as_read(network: &Network, stops: &AtomicBool) {
-    while !stops.load(Ordering::Relaxed) {
-        let slowest = network.outboxes().flat_map(|outbox| outbox.backlogs()).max();
-        match slowest.is_some_and(|backlog| backlog < AHEAD) {
-            true => network.write(AS_READ_BATCH),
+fn write_as_read(network: &NetworkState, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let slowest = network.event_logs().flat_map(|log| log.backlogs()).max();
+        match slowest.is_some_and(|backlog| backlog < MAX_WRITER_LEAD) {
+            true => network.write(COMMITS_PER_BATCH),
             false => std::thread::sleep(TICK),
         }
     }
 }
 
-/// Threads that serve.
+/// The number of threads of the servers.
 const THREADS: usize = 2;
 
-/// Between two looks at the clock.
+/// The interval between writes.
 const TICK: Duration = Duration::from_millis(1);
 
-/// So many events may wait for the slowest reader before writing pauses.
-const AHEAD: u64 = 1024;
-const AS_READ_BATCH: usize = 64;
+/// The backlog of the slowest reader at which writing pauses.
+const MAX_WRITER_LEAD: u64 = 1024;
+/// The number of commits written at once.
+const COMMITS_PER_BATCH: usize = 64;

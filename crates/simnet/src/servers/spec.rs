@@ -1,46 +1,48 @@
-//! Which network to start, and how do its servers behave?
+//! The specification of a network: its servers, accounts and behaviour.
 
 use std::time::Duration;
 
-/// A network on loopback.
+use crate::random::DEFAULT_SEED;
+
+/// The specification of a network on loopback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Everything but ports and wall-clock times follows from this number.
+    /// The seed of everything but ports and wall-clock times.
     pub seed: u64,
-    /// How many accounts there are at first.
+    /// The number of initial accounts.
     pub accounts: usize,
-    /// How many records each of them has then; at least one, the profile.
+    /// The number of initial records of each account; at least one, the profile.
     pub records: usize,
-    /// How many PDSs the accounts are spread over.
+    /// The number of PDSs, to which accounts are assigned in turn.
     pub pds: usize,
-    /// How many relays read all of those, each with sequence numbers of its own.
+    /// The number of relays, each with its own sequence numbers.
     pub relays: usize,
-    /// How many Jetstreams do.
+    /// The number of Jetstreams.
     pub jetstreams: usize,
-    /// Where each kind of server listens.
+    /// The ports of the servers.
     pub ports: Ports,
-    /// How many events have been told when the servers open: what a cursor of 0 replays.
+    /// The number of commits before the servers start, which a cursor of 0 replays.
     pub initial_commits: usize,
-    /// How fast accounts go on writing by themselves.
+    /// The rate at which accounts write by themselves.
     pub write_rate: WriteRate,
-    /// How many events each server keeps for those who come back.
+    /// The number of events that each server retains for replay.
     pub retained_events: usize,
-    /// How many events a reader may be behind before it is too slow.
+    /// The maximum backlog of a reader in events; beyond it the reader is disconnected.
     pub max_backlog: u64,
-    /// The ways of the PDSs with cursors.
+    /// The handling of cursors by PDSs.
     pub pds_cursor_policy: CursorPolicy,
-    /// The ways of the relays with cursors.
+    /// The handling of cursors by relays.
     pub relay_cursor_policy: CursorPolicy,
-    /// How often each reader of a stream is pinged.
+    /// The interval of pings to each reader.
     pub ping_interval: Duration,
 }
 
 impl Default for Spec {
-    /// 20 accounts with 60 records each on two PDSs, a relay and a Jetstream, on any ports; nobody
-    /// writes before being told to.
+    /// 20 accounts with 60 records each on two PDSs, a relay and a Jetstream, on any free ports; accounts
+    /// write only on request.
     fn default() -> Self {
         Self {
-            seed: 4_621_332_152,
+            seed: DEFAULT_SEED,
             accounts: 20,
             records: 60,
             pds: 2,
@@ -58,55 +60,55 @@ impl Default for Spec {
     }
 }
 
-/// The port of the first server of each kind; the next ones have the ports behind it. 0 for any.
+/// The port of the first server of each kind; the others have the following ports. 0 for any free port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ports {
-    /// The PLC directory's.
+    /// The port of the PLC directory.
     pub plc: u16,
-    /// The first PDS's.
+    /// The port of the first PDS.
     pub pds: u16,
-    /// The first relay's.
+    /// The port of the first relay.
     pub relay: u16,
-    /// The first Jetstream's.
+    /// The port of the first Jetstream.
     pub jetstream: u16,
 }
 
-/// How fast accounts write by themselves.
+/// The rate at which accounts write by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteRate {
-    /// Not at all.
+    /// No writes.
     Off,
-    /// So many commits a second, as far as this machine manages.
+    /// Commits a second, if the machine can sustain it.
     PerSecond(u32),
-    /// As fast as every reader reads, and not at all while there is none.
+    /// As fast as the slowest reader reads; no writes without readers.
     MatchReaders,
 }
 
-/// What a server makes of a cursor.
+/// The handling of cursors by a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorPolicy {
-    /// Whether a reader is told the event of its cursor once more.
+    /// Whether the event at the cursor is sent again.
     pub inclusive: bool,
-    /// Whether a cursor that is ahead of the stream ends it with `FutureCursor`. If not, the reader
-    /// joins the stream where it is.
+    /// Whether a cursor ahead of the stream ends it with `FutureCursor`; if not, the stream starts with
+    /// the next event.
     pub rejects_future_cursor: bool,
-    /// Whether a cursor that is older than what is kept is answered by `#info` of the name
-    /// `OutdatedCursor`. If not, the stream begins with the oldest event, without a word.
+    /// Whether a cursor older than the retained events is answered by `#info` with `OutdatedCursor`; the
+    /// stream starts with the oldest retained event in any case.
     pub reports_outdated_cursor: bool,
 }
 
 impl CursorPolicy {
-    /// As the specification has it.
+    /// The behaviour of the specification.
     pub const SPECIFIED: Self =
         Self { inclusive: true, rejects_future_cursor: true, reports_outdated_cursor: true };
-    /// As the reference PDS does it.
+    /// The behaviour of the reference PDS.
     pub const REFERENCE_PDS: Self = Self { inclusive: false, ..Self::SPECIFIED };
-    /// As the relays in use do it.
+    /// The behaviour of deployed relays.
     pub const DEPLOYED_RELAY: Self =
         Self { inclusive: false, rejects_future_cursor: false, reports_outdated_cursor: false };
 }
 
-/// One server of the network; those of a kind are counted from 0.
+/// One server of the network; servers of a kind are numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Server {
     /// The PLC directory.
@@ -140,7 +142,7 @@ impl Spec {
         servers
     }
 
-    /// The port that is asked for.
+    /// The requested port.
     pub(super) fn port(&self, server: Server) -> u16 {
         let (first, number) = match server {
             Server::Plc => (self.ports.plc, 0),

@@ -1,168 +1,243 @@
-//! The sync endpoints, as a PDS and a relay have them.
+//! The HTTP endpoints of PDSs and relays.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use codec::Cid;
+use hyper::header::HOST;
 use serde_json::{Value, json};
 
-use super::answer::{self, Answer, Query, Refusal, either, error};
 use super::archive_stream;
-use super::fault::UNPOISONED;
-use super::member::{AccountStatus, Member};
-use super::network::{Network, lock};
+use super::fault::{Fault, UNPOISONED};
+use super::hosted_account::{AccountStatus, HostedAccount};
+use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
+use super::network::{NetworkState, lock};
 use super::spec::Server;
 
-/// The answer to a method, for the accounts that `server` knows; `None` if it has no such method.
-pub(super) fn answer(
-    network: &Arc<Network>,
+/// The response of a PDS.
+pub(super) fn pds_response(
+    network: &Arc<NetworkState>,
+    server: Server,
+    request: &HttpRequest,
+) -> HttpResponse {
+    let (path, query) = (request.uri().path(), QueryParams::of(request));
+    match path.strip_prefix("/xrpc/") {
+        Some("_health") => http::json(200, &json!({ "version": "simnet" })),
+        Some("com.atproto.identity.resolveHandle") => {
+            into_response(resolve(network, server, &query))
+        }
+        Some(method) => {
+            method_response(network, server, method, &query).unwrap_or_else(not_a_method)
+        }
+        None if path == "/.well-known/atproto-did" => well_known(network, server, request),
+        None => http::text(404, "Not Found"),
+    }
+}
+
+/// The response for a method that the server does not have.
+fn not_a_method() -> HttpResponse {
+    error(501, "MethodNotImplemented", "Method Not Implemented").into_response()
+}
+
+/// The DID of the requested host name. On loopback all names have one address, so every PDS serves the
+/// handles of all accounts.
+fn well_known(network: &NetworkState, server: Server, request: &HttpRequest) -> HttpResponse {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.split(':').next().unwrap_or_default();
+    match did(network, server, name) {
+        Some(did) => http::text(200, &did),
+        None => http::text(404, "User not found"),
+    }
+}
+
+fn resolve(
+    network: &NetworkState,
+    server: Server,
+    query: &QueryParams,
+) -> Result<HttpResponse, XrpcError> {
+    let did = did(network, server, query.required("handle")?);
+    let did = did.ok_or_else(|| error(400, "InvalidRequest", "Unable to resolve handle"))?;
+    Ok(http::json(200, &json!({ "did": did })))
+}
+
+fn did(network: &NetworkState, server: Server, handle: &str) -> Option<String> {
+    let did = network.did_by_handle(handle)?;
+    match network.faults.inject(server, Fault::WrongHandle) {
+        Some(_) => Some("did:plc:ewvi7nxzyoun6zhxrhs64oiz".to_owned()),
+        None => Some(did),
+    }
+}
+
+/// The response of a relay.
+pub(super) fn relay_response(
+    network: &Arc<NetworkState>,
+    server: Server,
+    request: &HttpRequest,
+) -> HttpResponse {
+    match request.uri().path().strip_prefix("/xrpc/") {
+        Some("_health") => http::json(200, &json!({ "status": "ok" })),
+        Some(method) => method_response(network, server, method, &QueryParams::of(request))
+            .unwrap_or_else(not_a_method),
+        None => http::text(404, "Not Found"),
+    }
+}
+
+/// The response to a method, for the accounts that `server` knows; `None` if it has no such method.
+fn method_response(
+    network: &Arc<NetworkState>,
     server: Server,
     method: &str,
-    query: &Query,
-) -> Option<Answer> {
-    let site = Site { network, server };
+    query: &QueryParams,
+) -> Option<HttpResponse> {
+    let endpoints = Endpoints { network, server };
     let outcome = match (server, method) {
-        (_, "com.atproto.sync.getLatestCommit") => site.latest_commit(query),
-        (_, "com.atproto.sync.getRepoStatus") => site.status(query),
-        (_, "com.atproto.sync.listRepos") => site.list(query),
-        (Server::Pds(_), "com.atproto.sync.getRepo") => site.repository(query),
-        (Server::Pds(_), "com.atproto.sync.getRecord") => site.record(query),
-        (Server::Pds(_), "com.atproto.sync.getBlocks") => site.blocks(query),
-        (Server::Relay(_), "com.atproto.sync.getRepo") => site.repository_elsewhere(query),
+        (_, "com.atproto.sync.getLatestCommit") => endpoints.latest_commit(query),
+        (_, "com.atproto.sync.getRepoStatus") => endpoints.status(query),
+        (_, "com.atproto.sync.listRepos") => endpoints.list_repos(query),
+        (Server::Pds(_), "com.atproto.sync.getRepo") => endpoints.repository(query),
+        (Server::Pds(_), "com.atproto.sync.getRecord") => endpoints.record(query),
+        (Server::Pds(_), "com.atproto.sync.getBlocks") => endpoints.blocks(query),
+        (Server::Relay(_), "com.atproto.sync.getRepo") => endpoints.repository_elsewhere(query),
         (Server::Relay(_), "com.atproto.sync.listReposByCollection") => {
-            site.list_by_collection(query)
+            endpoints.list_by_collection(query)
         }
-        (Server::Relay(_), "com.atproto.sync.listHosts") => site.hosts(query),
-        (Server::Relay(_), "com.atproto.sync.getHostStatus") => site.host_status(query),
+        (Server::Relay(_), "com.atproto.sync.listHosts") => endpoints.hosts(query),
+        (Server::Relay(_), "com.atproto.sync.getHostStatus") => endpoints.host_status(query),
         _ => return None,
     };
-    Some(either(outcome))
+    Some(into_response(outcome))
 }
 
-/// A server of repositories.
-struct Site<'n> {
-    network: &'n Arc<Network>,
+/// The endpoints of one server.
+struct Endpoints<'n> {
+    network: &'n Arc<NetworkState>,
     server: Server,
 }
 
-impl Site<'_> {
-    fn latest_commit(&self, query: &Query) -> Result<Answer, Refusal> {
-        let member = self.find(query)?;
-        let member = active(lock(&member))?;
-        let (cid, rev) = (member.repository.head().cid, member.repository.rev());
+impl Endpoints<'_> {
+    fn latest_commit(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let account = self.find(query)?;
+        let account = active(lock(&account))?;
+        let (cid, rev) = (account.repository.head().cid, account.repository.rev());
         Ok(ok(json!({ "cid": cid.to_string(), "rev": rev.to_string() })))
     }
 
-    fn status(&self, query: &Query) -> Result<Answer, Refusal> {
-        let member = self.find(query)?;
-        let member = lock(&member);
-        let mut answer =
-            json!({ "did": member.did(), "active": member.status == AccountStatus::Active });
-        match member.status.as_str() {
-            Some(word) => answer["status"] = word.into(),
-            None => answer["rev"] = member.repository.rev().to_string().into(),
+    fn status(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let account = self.find(query)?;
+        let account = lock(&account);
+        let mut response =
+            json!({ "did": account.did(), "active": account.status == AccountStatus::Active });
+        match account.status.as_str() {
+            Some(word) => response["status"] = word.into(),
+            None => response["rev"] = account.repository.rev().to_string().into(),
         }
-        Ok(ok(answer))
+        Ok(ok(response))
     }
 
-    fn list(&self, query: &Query) -> Result<Answer, Refusal> {
+    fn list_repos(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let limit = query.limit(500, 1000)?;
-        let (repos, cursor) = self.page(query.place()?, limit, |member| Some(listed(member)));
+        let (repos, cursor) =
+            self.page(query.offset()?, limit, |account| Some(list_entry(account)));
         Ok(ok(with_cursor(json!({ "repos": repos }), cursor)))
     }
 
-    fn list_by_collection(&self, query: &Query) -> Result<Answer, Refusal> {
-        let collection = query.need("collection")?;
+    fn list_by_collection(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let collection = query.required("collection")?;
         let limit = query.limit(500, 2000)?;
-        let (repos, cursor) = self.page(query.place()?, limit, |member| {
-            let has = member.status == AccountStatus::Active && member.has_collection(collection);
-            has.then(|| json!({ "did": member.did() }))
+        let (repos, cursor) = self.page(query.offset()?, limit, |account| {
+            let has = account.status == AccountStatus::Active && account.has_collection(collection);
+            has.then(|| json!({ "did": account.did() }))
         });
         Ok(ok(with_cursor(json!({ "repos": repos }), cursor)))
     }
 
-    /// Up to `limit` of what `select` makes of the accounts here from a place on, and the place behind.
+    /// Up to `limit` results of `select` for the accounts from `offset` on, and the next offset.
     fn page(
         &self,
-        place: usize,
+        position: usize,
         limit: usize,
-        select: impl Fn(&Member) -> Option<Value>,
+        select: impl Fn(&HostedAccount) -> Option<Value>,
     ) -> (Vec<Value>, Option<usize>) {
         let mut page = Vec::new();
-        let mut place = place;
+        let mut position = position;
         while page.len() < limit {
-            let Some(member) = self.network.member(place) else { return (page, None) };
-            place += 1;
-            let member = lock(&member);
-            page.extend(self.knows(&member).then(|| select(&member)).flatten());
+            let Some(account) = self.network.account(position) else { return (page, None) };
+            position += 1;
+            let account = lock(&account);
+            page.extend(self.knows(&account).then(|| select(&account)).flatten());
         }
-        (page, Some(place))
+        (page, Some(position))
     }
 
-    fn repository(&self, query: &Query) -> Result<Answer, Refusal> {
-        let did = query.need("did")?;
-        if let Some(archive) = self.strange_archive(did) {
-            return Ok(archive_stream::answer(self.network, self.server, archive));
+    fn repository(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let did = query.required("did")?;
+        if let Some(archive) = self.guest_archive(did) {
+            return Ok(archive_stream::response(self.network, self.server, archive));
         }
-        let member = self.find(query)?;
-        let repository = active(lock(&member))?.repository.clone();
-        Ok(archive_stream::answer(self.network, self.server, repository.export_car().into()))
+        let account = self.find(query)?;
+        let repository = active(lock(&account))?.repository.clone();
+        Ok(archive_stream::response(self.network, self.server, repository.export_car().into()))
     }
 
-    fn strange_archive(&self, did: &str) -> Option<Bytes> {
-        let strangers = self.network.strangers().read().expect(UNPOISONED);
-        strangers.get(did)?.archive.clone().map(Bytes::from)
+    fn guest_archive(&self, did: &str) -> Option<Bytes> {
+        let guests = self.network.guests().read().expect(UNPOISONED);
+        guests.get(did)?.archive.clone().map(Bytes::from)
     }
 
-    fn repository_elsewhere(&self, query: &Query) -> Result<Answer, Refusal> {
-        let did = query.need("did")?;
-        let host = if self.strange_archive(did).is_some() {
+    fn repository_elsewhere(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let did = query.required("did")?;
+        let host = if self.guest_archive(did).is_some() {
             0
         } else {
-            let member = self.find(query)?;
-            active(lock(&member))?.host
+            let account = self.find(query)?;
+            active(lock(&account))?.host
         };
         let host = self.network.addresses.url(Server::Pds(host));
-        Ok(answer::redirect(&format!("{host}/xrpc/com.atproto.sync.getRepo?did={did}")))
+        Ok(http::redirect(&format!("{host}/xrpc/com.atproto.sync.getRepo?did={did}")))
     }
 
-    fn record(&self, query: &Query) -> Result<Answer, Refusal> {
-        let (collection, rkey) = (query.need("collection")?, query.need("rkey")?);
-        let member = self.find(query)?;
-        let member = active(lock(&member))?;
-        Ok(answer::bytes(200, archive_stream::CAR, member.prove(&format!("{collection}/{rkey}"))))
+    fn record(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let (collection, rkey) = (query.required("collection")?, query.required("rkey")?);
+        let account = self.find(query)?;
+        let account = active(lock(&account))?;
+        Ok(http::bytes(
+            200,
+            archive_stream::CAR,
+            account.record_proof(&format!("{collection}/{rkey}")),
+        ))
     }
 
-    fn blocks(&self, query: &Query) -> Result<Answer, Refusal> {
+    fn blocks(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let names: Option<Vec<Cid>> = query.all("cids").map(|text| text.parse().ok()).collect();
         let names = names.ok_or_else(|| error(400, "InvalidRequest", "cids must be CIDs"))?;
-        let member = self.find(query)?;
-        let member = active(lock(&member))?;
+        let account = self.find(query)?;
+        let account = active(lock(&account))?;
         let missing = |cid| error(400, "BlockNotFound", &format!("Could not find cid: {cid}"));
-        Ok(answer::bytes(200, archive_stream::CAR, member.blocks(&names).map_err(missing)?))
+        Ok(http::bytes(200, archive_stream::CAR, account.blocks(&names).map_err(missing)?))
     }
 
-    fn hosts(&self, query: &Query) -> Result<Answer, Refusal> {
-        let (place, limit) = (query.place()?, query.limit(200, 1000)?);
+    fn hosts(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let (position, limit) = (query.offset()?, query.limit(200, 1000)?);
         let count = self.network.spec.pds;
-        let hosts: Vec<Value> = (place..count).take(limit).map(|host| self.host(host)).collect();
-        let next = Some(place + hosts.len()).filter(|next| *next < count);
+        let hosts: Vec<Value> = (position..count).take(limit).map(|host| self.host(host)).collect();
+        let next = Some(position + hosts.len()).filter(|next| *next < count);
         Ok(ok(with_cursor(json!({ "hosts": hosts }), next)))
     }
 
-    fn host_status(&self, query: &Query) -> Result<Answer, Refusal> {
-        let hostname = query.need("hostname")?;
-        let is_asked = |host: &usize| self.network.addresses.host(Server::Pds(*host)) == hostname;
-        let host = (0..self.network.spec.pds).find(is_asked);
+    fn host_status(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
+        let hostname = query.required("hostname")?;
+        let is_requested =
+            |host: &usize| self.network.addresses.host(Server::Pds(*host)) == hostname;
+        let host = (0..self.network.spec.pds).find(is_requested);
         let unknown = || error(400, "HostNotFound", "host not found");
         Ok(ok(self.host(host.ok_or_else(unknown)?)))
     }
 
     fn host(&self, number: usize) -> Value {
         let server = Server::Pds(number);
-        let seq = self.network.outbox(server).map_or(0, |outbox| outbox.last_seq());
-        let members = (0..self.network.member_count()).filter_map(|at| self.network.member(at));
-        let accounts = members.filter(|member| lock(member).host == number).count();
+        let seq = self.network.event_log(server).map_or(0, |log| log.last_seq());
+        let accounts = (0..self.network.account_count()).filter_map(|at| self.network.account(at));
+        let accounts = accounts.filter(|account| lock(account).host == number).count();
         json!({
             "hostname": self.network.addresses.host(server),
             "seq": seq,
@@ -171,55 +246,57 @@ impl Site<'_> {
         })
     }
 
-    /// The account that is asked for, if it is known here.
-    fn find(&self, query: &Query) -> Result<Arc<Mutex<Member>>, Refusal> {
-        let did = query.need("did")?;
-        let member = self.network.member_by_did(did).filter(|member| self.knows(&lock(member)));
-        member.ok_or_else(|| {
+    /// The requested account, if this server has it.
+    fn find(&self, query: &QueryParams) -> Result<Arc<Mutex<HostedAccount>>, XrpcError> {
+        let did = query.required("did")?;
+        let account = self.network.account_by_did(did).filter(|account| self.knows(&lock(account)));
+        account.ok_or_else(|| {
             error(400, "RepoNotFound", &format!("Could not find repo for DID: {did}"))
         })
     }
 
-    fn knows(&self, member: &Member) -> bool {
+    fn knows(&self, account: &HostedAccount) -> bool {
         match self.server {
-            Server::Pds(number) => member.host == number,
+            Server::Pds(number) => account.host == number,
             _ => true,
         }
     }
 }
 
-fn listed(member: &Member) -> Value {
-    let mut listed = json!({
-        "did": member.did(),
-        "head": member.repository.head().cid.to_string(),
-        "rev": member.repository.rev().to_string(),
-        "active": member.status == AccountStatus::Active,
+fn list_entry(account: &HostedAccount) -> Value {
+    let mut list_entry = json!({
+        "did": account.did(),
+        "head": account.repository.head().cid.to_string(),
+        "rev": account.repository.rev().to_string(),
+        "active": account.status == AccountStatus::Active,
     });
-    if let Some(word) = member.status.as_str() {
-        listed["status"] = word.into();
+    if let Some(word) = account.status.as_str() {
+        list_entry["status"] = word.into();
     }
-    listed
+    list_entry
 }
 
-/// The account, if its host gives its repository to anyone.
-fn active(member: MutexGuard<'_, Member>) -> Result<MutexGuard<'_, Member>, Refusal> {
-    let name = match member.status {
-        AccountStatus::Active => return Ok(member),
+/// The account, if its status allows access to the repository.
+fn active(
+    account: MutexGuard<'_, HostedAccount>,
+) -> Result<MutexGuard<'_, HostedAccount>, XrpcError> {
+    let name = match account.status {
+        AccountStatus::Active => return Ok(account),
         AccountStatus::TakenDown => "RepoTakendown",
         AccountStatus::Suspended => "RepoSuspended",
         AccountStatus::Deactivated => "RepoDeactivated",
         AccountStatus::Deleted => "RepoNotFound",
     };
-    Err(error(400, name, &format!("Repo has status {:?}: {}", member.status, member.did())))
+    Err(error(400, name, &format!("Repo has status {:?}: {}", account.status, account.did())))
 }
 
-fn with_cursor(mut answer: Value, cursor: Option<usize>) -> Value {
+fn with_cursor(mut response: Value, cursor: Option<usize>) -> Value {
     if let Some(cursor) = cursor {
-        answer["cursor"] = cursor.to_string().into();
+        response["cursor"] = cursor.to_string().into();
     }
-    answer
+    response
 }
 
-fn ok(value: Value) -> Answer {
-    answer::json(200, &value)
+fn ok(value: Value) -> HttpResponse {
+    http::json(200, &value)
 }

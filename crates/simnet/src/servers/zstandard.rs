@@ -1,22 +1,16 @@
-//! The dictionaries with which Jetstreams compress.
-//!
-//! Each is trained on what the accounts of the network have written, and has a number that no
-//! dictionary in use has: nobody takes one for the other.
+//! The Zstandard dictionaries of the Jetstreams, with numbers that no dictionary of a live server has.
 
 use zstd::bulk::Compressor;
 use zstd::dict::EncoderDictionary;
 
-use super::jetstream::samples;
-use super::network::Network;
-
-/// A dictionary, ready to compress.
+/// A dictionary prepared for compression.
 pub(super) struct Dictionary {
     pub(super) id: u32,
     pub(super) bytes: Vec<u8>,
     prepared: EncoderDictionary<'static>,
 }
 
-/// One for each version of the protocol.
+/// The dictionaries of both versions of the protocol.
 #[derive(Debug)]
 pub(super) struct Dictionaries {
     pub(super) v1: Dictionary,
@@ -24,11 +18,11 @@ pub(super) struct Dictionaries {
 }
 
 impl Dictionaries {
-    pub(super) fn train(network: &Network) -> Self {
-        let [v1, v2] = samples(network);
+    /// Trains the dictionaries on messages of each version.
+    pub(super) fn train(v1: &[String], v2: &[String]) -> Self {
         Self {
-            v1: Dictionary::train(V1_DICTIONARY_ID, &v1),
-            v2: Dictionary::train(V2_DICTIONARY_ID, &v2),
+            v1: Dictionary::train(V1_DICTIONARY_ID, v1),
+            v2: Dictionary::train(V2_DICTIONARY_ID, v2),
         }
     }
 
@@ -40,9 +34,8 @@ impl Dictionaries {
 
 impl Dictionary {
     fn train(id: u32, samples: &[String]) -> Self {
-        let mut bytes =
-            zstd::dict::from_samples(samples, DICTIONARY_LEN).expect("there are samples enough");
-        // Behind four bytes that say that this is a dictionary comes its number.
+        let mut bytes = zstd::dict::from_samples(samples, DICTIONARY_LEN).expect("enough samples");
+        // The number follows the magic number of four bytes.
         bytes[4..8].copy_from_slice(&id.to_le_bytes());
         let prepared = EncoderDictionary::copy(&bytes, LEVEL);
         Self { id, bytes, prepared }
@@ -50,8 +43,7 @@ impl Dictionary {
 
     /// A compressor of one message at a time.
     pub(super) fn compressor(&self) -> Compressor<'_> {
-        Compressor::with_prepared_dictionary(&self.prepared)
-            .expect("a dictionary that was prepared")
+        Compressor::with_prepared_dictionary(&self.prepared).expect("a prepared dictionary")
     }
 }
 

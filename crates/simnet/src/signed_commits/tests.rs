@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use codec::cbor::{self, Encoder, Value};
 
 use super::*;
-use crate::keys::{Curve, POINT_LEN, PublicKey};
+use crate::keys::PublicKey;
 
 static QUICK: LazyLock<Vec<u8>> = LazyLock::new(|| Corpus::generate(&Spec::quick()).to_file());
 
@@ -16,12 +16,12 @@ fn the_commits_are_the_pinned_ones() {
         (Spec::mixed(), MIXED_SHA256),
     ] {
         let corpus = Corpus::generate(&spec);
-        assert_eq!(Manifest::new(&corpus, &corpus.to_file()).sha256, sha256, "{spec:?}");
+        assert_eq!(corpus.manifest(&corpus.to_file()).sha256, sha256, "{spec:?}");
     }
 }
 
 #[test]
-fn the_counts_are_those_that_were_asked_for() {
+fn the_counts_follow_from_the_specification() {
     let counts = |spec| {
         let counts = Corpus::generate(&spec).counts();
         assert_eq!(counts.valid_k256 + counts.valid_p256, counts.commits);
@@ -33,7 +33,7 @@ fn the_counts_are_those_that_were_asked_for() {
 }
 
 #[test]
-fn every_commit_is_canonical_and_its_signature_is_right_and_no_other() {
+fn every_commit_is_canonical_and_its_signature_covers_the_object_without_sig() {
     let mut keys: BTreeMap<[u8; POINT_LEN], String> = BTreeMap::new();
     for entry in read(&QUICK).unwrap() {
         let arena = bumpalo::Bump::new();
@@ -61,7 +61,7 @@ fn unsigned(object: Value<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn every_account_commits_equally_often_and_never_twice_the_same() {
+fn every_account_commits_equally_often_and_no_commit_repeats() {
     let entries = read(&QUICK).unwrap();
     let mut commits: BTreeMap<&[u8; POINT_LEN], Vec<&[u8]>> = BTreeMap::new();
     entries.iter().for_each(|entry| commits.entry(entry.key).or_default().push(entry.commit));
@@ -73,7 +73,7 @@ fn every_account_commits_equally_often_and_never_twice_the_same() {
 }
 
 #[test]
-fn what_was_read_writes_the_same_file_and_any_cut_or_tail_is_refused() {
+fn entries_write_back_to_the_same_file_and_any_truncation_or_tail_is_rejected() {
     let entries = read(&QUICK).unwrap();
     assert_eq!(write(entries.iter().copied()), *QUICK);
     let two = write(entries[..2].iter().copied());
@@ -82,7 +82,7 @@ fn what_was_read_writes_the_same_file_and_any_cut_or_tail_is_refused() {
 }
 
 #[test]
-fn a_curve_without_a_code_is_refused() {
+fn an_unknown_curve_code_is_rejected() {
     let mut file = write(read(&QUICK).unwrap().into_iter().take(1));
     for code in 2..=u8::MAX {
         file[4] = code;

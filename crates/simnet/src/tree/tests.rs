@@ -31,7 +31,7 @@ const KNOWN_ROOTS: [(&str, &str); 11] = [
 ];
 
 #[test]
-fn both_constructions_have_the_known_roots() {
+fn both_implementations_have_the_known_roots() {
     let value: Cid = VALUE.parse().expect("a CID");
     for (rkeys, root) in KNOWN_ROOTS {
         let records: BTreeMap<String, Cid> = rkeys
@@ -44,14 +44,14 @@ fn both_constructions_have_the_known_roots() {
 }
 
 #[test]
-fn after_any_edits_the_kept_tree_is_the_one_built_anew() {
+fn after_any_edits_the_tree_equals_the_reference() {
     let mut random = Seed::new(1, "edits").stream(0);
     let keys = keys_of_all_heights(&mut random);
     let mut records = BTreeMap::new();
     let mut kept = tree(&records);
     let mut before = build(&records);
     for round in 0..400 {
-        // By turns the tree grows towards all keys and shrinks towards none.
+        // The tree alternately grows towards all keys and shrinks towards none.
         let growing = (round / 100) % 2 == 0;
         let mut moved = BTreeSet::new();
         for _ in 0..random.between(1, 4) {
@@ -64,10 +64,10 @@ fn after_any_edits_the_kept_tree_is_the_one_built_anew() {
             }
             moved.insert(key);
         }
-        let settled = kept.settle();
+        let rehashed = kept.rehash();
         let after = build(&records);
-        assert_eq!(settled.root, after.root(), "round {round}");
-        assert_eq!(cids(&settled.new_nodes), difference(&after, &before), "round {round}");
+        assert_eq!(rehashed.root, after.root(), "round {round}");
+        assert_eq!(cids(&rehashed.new_nodes), difference(&after, &before), "round {round}");
         let proof = kept.covering_proof(moved.iter().copied());
         assert!(proof.keys().eq(&after.covering_proof(moved)), "round {round}");
         before = after;
@@ -75,7 +75,7 @@ fn after_any_edits_the_kept_tree_is_the_one_built_anew() {
 }
 
 #[test]
-fn a_walk_meets_each_node_and_record_once_in_the_order_of_keys() {
+fn a_walk_visits_each_node_and_record_once_in_key_order() {
     let mut random = Seed::new(1, "walk").stream(0);
     let value: Cid = VALUE.parse().expect("a CID");
     let keys = keys_of_all_heights(&mut random);
@@ -83,8 +83,8 @@ fn a_walk_meets_each_node_and_record_once_in_the_order_of_keys() {
     let (mut nodes, mut walked) = (Vec::new(), Vec::new());
     let kept = tree(&records);
     kept.walk(&mut |visit| match visit {
-        Visit::Node(node) => nodes.push(node.cid),
-        Visit::Record(entry) => walked.push(entry.key.to_string()),
+        TreeItem::Node(node) => nodes.push(node.cid),
+        TreeItem::Record(entry) => walked.push(entry.key.to_string()),
     });
     assert!(walked.iter().eq(records.keys()));
     assert_eq!(nodes[0], kept.root());
@@ -95,13 +95,13 @@ fn a_walk_meets_each_node_and_record_once_in_the_order_of_keys() {
 
 #[test]
 #[should_panic(expected = "records are sorted by key")]
-fn records_out_of_order_are_refused() {
+fn records_out_of_order_panic() {
     let value: Cid = VALUE.parse().expect("a CID");
-    let entry = |key: &str| Entry { key: key.into(), value };
+    let entry = |key: &str| TreeEntry { key: key.into(), value };
     Tree::new(vec![entry("b/1"), entry("a/1")]);
 }
 
-/// 150 keys, with the tall ones over-represented so that a small tree has many layers.
+/// 150 keys, with great heights over-represented so that a small tree has many layers.
 fn keys_of_all_heights(random: &mut Random) -> Vec<String> {
     let mut wanted = [60, 30, 25, 20, 10, 5];
     let mut keys = Vec::new();
@@ -123,7 +123,8 @@ fn build(records: &BTreeMap<String, Cid>) -> Built {
 }
 
 fn tree(records: &BTreeMap<String, Cid>) -> Tree {
-    let entry = |(key, value): (&String, &Cid)| Entry { key: key.as_str().into(), value: *value };
+    let entry =
+        |(key, value): (&String, &Cid)| TreeEntry { key: key.as_str().into(), value: *value };
     Tree::new(records.iter().map(entry).collect())
 }
 

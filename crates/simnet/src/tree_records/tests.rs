@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 use atproto::mst::Tree;
 use codec::Cid;
 
-use super::*;
+use super::{Corpus, Record, Spec, read};
 use crate::tree::reference;
 
 static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick()));
@@ -12,12 +12,12 @@ static QUICK: LazyLock<Corpus> = LazyLock::new(|| Corpus::generate(&Spec::quick(
 fn the_records_are_the_pinned_ones() {
     for (spec, sha256) in [(Spec::quick(), QUICK_SHA256), (Spec::default(), DEFAULT_SHA256)] {
         let corpus = Corpus::generate(&spec);
-        assert_eq!(Manifest::new(&corpus, &corpus.to_file()).sha256, sha256, "{spec:?}");
+        assert_eq!(corpus.manifest(&corpus.to_file()).sha256, sha256, "{spec:?}");
     }
 }
 
 #[test]
-fn a_file_says_what_was_made() {
+fn a_file_holds_the_generated_records() {
     let bytes = QUICK.to_file();
     let file = read(&bytes).unwrap();
     assert_eq!(file.records.len(), 2_000);
@@ -41,10 +41,10 @@ fn the_counts_are_those_of_the_reference_and_of_the_file() {
     assert_eq!(u64::from(counts.lookup_checksum), sum % (1 << 32));
 }
 
-/// What is measured is measured of these records: who makes another tree of them is not fast but wrong.
+/// Benchmarks measure these records, so every way of building their tree is checked here.
 #[test]
-fn the_usual_records_make_the_tree_of_the_reference_in_order_in_none_and_at_once() {
-    let (bytes, root) = &*USUAL;
+fn the_default_records_make_the_reference_tree_in_order_shuffled_and_in_bulk() {
+    let (bytes, root) = &*DEFAULT;
     let file = read(bytes).unwrap();
     let in_order = || file.records.iter().copied();
     let shuffled = file.shuffled.iter().map(|at| file.records[*at as usize]);
@@ -54,8 +54,8 @@ fn the_usual_records_make_the_tree_of_the_reference_in_order_in_none_and_at_once
 }
 
 #[test]
-fn the_usual_records_make_the_tree_of_the_reference_whatever_is_asked_between() {
-    let (bytes, root) = &*USUAL;
+fn the_default_records_make_the_reference_tree_with_lookups_in_between() {
+    let (bytes, root) = &*DEFAULT;
     let records = read(bytes).unwrap().records;
     for every in [7, 100, 1_000, 4_999, 20_011] {
         let mut tree = Tree::empty();
@@ -68,8 +68,8 @@ fn the_usual_records_make_the_tree_of_the_reference_whatever_is_asked_between() 
     }
 }
 
-/// The file of [`Spec::default`] and the root by the reference.
-static USUAL: LazyLock<(Vec<u8>, Cid)> = LazyLock::new(|| {
+/// The file of [`Spec::default`] and the root of its reference tree.
+static DEFAULT: LazyLock<(Vec<u8>, Cid)> = LazyLock::new(|| {
     let corpus = Corpus::generate(&Spec::default());
     let records: Vec<_> = corpus.records().iter().map(|e| (&*e.key, e.value)).collect();
     (corpus.to_file(), reference::build(&records).root())
@@ -82,14 +82,14 @@ fn inserted<'r>(records: impl Iterator<Item = Record<'r>>) -> Tree {
 }
 
 #[test]
-fn likes_and_posts_are_as_many_as_accounts_have() {
+fn collections_have_the_shares_of_an_account() {
     let of = |nsid: &str| QUICK.records().iter().filter(|e| e.key.starts_with(nsid)).count();
     let shares = ["app.bsky.feed.like/", "app.bsky.feed.post/", "app.bsky.actor.profile/"].map(of);
     assert_eq!(shares, [959, 454, 1]);
 }
 
 #[test]
-fn every_truncation_and_any_tail_is_refused() {
+fn every_truncation_and_any_tail_is_rejected() {
     let small = Corpus::generate(&Spec { records: 20, lookups: 10, ..Spec::quick() }).to_file();
     assert!(read(&small).is_some());
     (0..small.len()).for_each(|cut| assert_eq!(read(&small[..cut]), None, "{cut}"));
@@ -97,7 +97,7 @@ fn every_truncation_and_any_tail_is_refused() {
 }
 
 #[test]
-fn an_order_that_names_a_record_twice_or_one_that_is_not_there_is_refused() {
+fn an_order_with_a_repeated_or_unknown_record_is_rejected() {
     let mut file = Corpus::generate(&Spec { records: 20, lookups: 10, ..Spec::quick() }).to_file();
     let last_lookup = file.len() - 4;
     let last_shuffled = last_lookup - 9 * 4 - 4 - 4;
@@ -109,7 +109,7 @@ fn an_order_that_names_a_record_twice_or_one_that_is_not_there_is_refused() {
     assert_eq!(read(&file), None);
 }
 
-/// The corpus file of [`Spec::quick`]. It changes only with a reason, and the reason is written down.
+/// The corpus file of [`Spec::quick`]. A change needs a recorded reason.
 const QUICK_SHA256: &str = "99332d3d85db3bde1619e80274cf3c9d7ecd9f7b18fa7fd2f9e8862040648ffe";
 
 /// The corpus file of [`Spec::default`], which published measurements name.

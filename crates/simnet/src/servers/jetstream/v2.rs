@@ -1,53 +1,61 @@
-//! Version 2: `network.bsky.jetstream.subscribeEvents`. The reader says nothing but in its request.
+//! Version 2: `network.bsky.jetstream.subscribeEvents`. All options come with the request.
 
 use std::sync::Arc;
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::super::answer::{Query, Refusal, error};
-use super::super::network::Network;
-use super::super::outbox::Entry;
-use super::super::posting::Posting;
+use super::super::event_log::LogEntry;
+use super::super::http::{QueryParams, XrpcError, error};
+use super::super::network::NetworkState;
 use super::super::spec::Server;
-use super::super::teller::{Telling, Tongue};
-use super::options::{MAX_COLLECTIONS, MAX_DIDS, Packing, Wanted};
-use super::unknown_dictionary;
-use super::v1::{Numbered, Since, numbered, raw};
-use crate::tid::datetime;
+use super::super::streamer::{Encoding, StreamSetup};
+use super::messages::{
+    EventFilter, MAX_COLLECTIONS, MAX_DIDS, MessageCompression, SelectDictionary, StreamStart,
+    V2_NSID, dictionaries, numbered, raw_message, unknown_dictionary,
+};
 
-pub(super) fn telling(
-    network: &Arc<Network>,
+/// The stream of a request.
+pub(super) fn stream(
+    network: &Arc<NetworkState>,
     server: Server,
-    query: &Query,
-) -> Result<Telling, Refusal> {
+    query: &QueryParams,
+) -> Result<StreamSetup, XrpcError> {
     let unknown = query.names().find(|name| !PARAMETERS.contains(name));
     if let Some(name) = unknown {
         return Err(invalid(&format!("unknown parameter: {name}")));
     }
-    let wanted = wanted(query)?;
-    let packing = Packing::new(network, dictionary(network, query)?);
+    let filter = filter(query)?;
+    let compression = MessageCompression::new(network, dictionary(network, query)?);
     let cursor = query.get("cursor").map(str::parse::<i64>).transpose();
-    let since = Since::new(cursor.map_err(|_| invalid("invalid cursor"))?);
-    let outbox = network.outbox(server).expect("a Jetstream tells");
-    let tongue = Version2 { wanted, packing, since };
-    let floor = outbox.first_seq();
-    let (mut prelude, mut place) = (Vec::new(), Some(since.place(outbox)));
-    match since {
-        Since::Seq(seq) if seq > 0 && seq < floor => {
+    let start = StreamStart::new(cursor.map_err(|_| invalid("invalid cursor"))?);
+    let log = network.event_log(server).expect("a Jetstream has a log");
+    let encoding = Version2 { filter, compression, start };
+    let floor = log.first_seq();
+    let (mut prelude, mut position) = (Vec::new(), Some(start.position(log)));
+    match start {
+        StreamStart::Seq(seq) if seq > 0 && seq < floor => {
             return Err(error(400, "CursorTooOld", &format!("the oldest seq is {floor}")));
         }
-        Since::Seq(seq) if seq > outbox.last_seq() + 1 => {
-            prelude.push(tongue.error("FutureCursor", "Cursor in the future."));
-            place = None;
+        StreamStart::Seq(seq) if seq > log.last_seq() + 1 => {
+            prelude.push(encoding.error_message("FutureCursor", "Cursor in the future."));
+            position = None;
         }
-        Since::Micros(micros) if outbox.has_lost_since(micros) => prelude.push(tongue.outdated()),
+        StreamStart::Micros(micros) if log.has_dropped_since(micros) => {
+            prelude.push(encoding.outdated())
+        }
         _ => {}
     }
-    Ok(Telling { network: network.clone(), server, prelude, place, tongue: Box::new(tongue) })
+    Ok(StreamSetup {
+        network: network.clone(),
+        server,
+        prelude,
+        position,
+        encoding: Box::new(encoding),
+    })
 }
 
-fn wanted(query: &Query) -> Result<Wanted, Refusal> {
+fn filter(query: &QueryParams) -> Result<EventFilter, XrpcError> {
     let kind = |name: &str| KINDS.into_iter().find(|kind| *kind == name);
     let kinds: Option<Vec<&'static str>> = query.all("kinds").map(kind).collect();
     let kinds = kinds.filter(|kinds| kinds.len() <= KINDS.len());
@@ -66,94 +74,70 @@ fn wanted(query: &Query) -> Result<Wanted, Refusal> {
     let max_bytes = query.get("maxMessageSizeBytes").map(str::parse::<u32>).transpose();
     let max_bytes = max_bytes.map_err(|_| invalid("invalid maxMessageSizeBytes"))?;
     let max_bytes = max_bytes.filter(|bytes| *bytes > 0).map(|bytes| bytes as usize);
-    Ok(Wanted { kinds, collections, dids, max_bytes })
+    Ok(EventFilter { kinds, collections, dids, max_bytes })
 }
 
-type GetDictionary = for<'n> fn(&'n Network) -> &'n super::super::zstandard::Dictionary;
-
-fn dictionary(network: &Network, query: &Query) -> Result<Option<GetDictionary>, Refusal> {
-    let Some(asked) = query.get("zstdDictionary") else { return Ok(None) };
-    let current = network.dictionaries().v2.id.to_string();
-    match asked == current {
-        true => Ok(Some(|network| &network.dictionaries().v2)),
+fn dictionary(
+    network: &NetworkState,
+    query: &QueryParams,
+) -> Result<Option<SelectDictionary>, XrpcError> {
+    let Some(requested) = query.get("zstdDictionary") else { return Ok(None) };
+    let current = dictionaries(network).v2.id.to_string();
+    match requested == current {
+        true => Ok(Some(|dictionaries| &dictionaries.v2)),
         false => Err(unknown_dictionary(network)),
     }
 }
 
-fn invalid(message: &str) -> Refusal {
+fn invalid(message: &str) -> XrpcError {
     error(400, "InvalidRequest", message)
 }
 
-/// The texts of these events, for a reader who wants all of them.
-pub(super) fn texts(entries: &[Entry]) -> Vec<String> {
-    entries.iter().flat_map(numbered).map(|posting| text(&posting)).collect()
-}
-
+/// The encoding of version 2.
 struct Version2 {
-    wanted: Wanted,
-    packing: Packing,
-    since: Since,
+    filter: EventFilter,
+    compression: MessageCompression,
+    start: StreamStart,
 }
 
 impl Version2 {
     fn outdated(&self) -> Message {
         let payload = json!({
-            "$type": format!("{NSID}#info"),
+            "$type": format!("{V2_NSID}#info"),
             "name": "OutdatedCursor",
             "message": "the cursor is older than what is kept",
         });
-        self.packing.pack(json!({ "$type": "message", "payload": payload }).to_string())
+        self.compression.message(json!({ "$type": "message", "payload": payload }).to_string())
     }
 }
 
-impl Tongue for Version2 {
-    fn spell(&mut self, entry: &Entry, out: &mut Vec<Message>) {
+impl Encoding for Version2 {
+    fn encode(&mut self, entry: &LogEntry, out: &mut Vec<Message>) {
         for numbered in numbered(entry) {
-            let is_wanted =
-                self.since.includes(&numbered) && self.wanted.wants(numbered.did, numbered.posting);
-            let text = is_wanted.then(|| text(&numbered));
-            let text = text.filter(|text| self.wanted.bears(text.len()));
-            out.extend(text.map(|text| self.packing.pack(text)));
+            let is_accepted =
+                self.start.includes(&numbered) && self.filter.accepts(numbered.did, numbered.event);
+            let text = is_accepted.then(|| numbered.to_v2());
+            let text = text.filter(|text| self.filter.accepts_len(text.len()));
+            out.extend(text.map(|text| self.compression.message(text)));
         }
     }
 
-    fn error(&self, name: &str, message: &str) -> Message {
+    fn error_message(&self, name: &str, message: &str) -> Message {
         let text = json!({ "$type": "error", "error": name, "message": message });
-        self.packing.pack(text.to_string())
+        self.compression.message(text.to_string())
     }
 
-    fn unknown(&self, is_operation: bool) -> Message {
+    fn unknown_message(&self, is_operation: bool) -> Message {
         let kind = if is_operation { "weather" } else { "message" };
-        let payload = json!({ "$type": format!("{NSID}#weather"), "sky": "clear" });
-        self.packing.pack(json!({ "$type": kind, "payload": payload }).to_string())
+        let payload = json!({ "$type": format!("{V2_NSID}#weather"), "sky": "clear" });
+        self.compression.message(json!({ "$type": kind, "payload": payload }).to_string())
     }
 
-    fn raw(&self, bytes: Vec<u8>) -> Message {
-        raw(bytes)
+    fn raw_message(&self, bytes: Vec<u8>) -> Message {
+        raw_message(bytes)
     }
 }
 
-fn text(numbered: &Numbered<'_>) -> String {
-    let Numbered { did, seq, micros, posting: Posting { kind, body, .. } } = numbered;
-    let time = fine_datetime(*micros);
-    let fields = match *kind {
-        "commit" => body.clone(),
-        kind => format!("\"{kind}\":{{{body},\"seq\":{seq}}}"),
-    };
-    format!(
-        "{{\"$type\":\"message\",\"payload\":{{\"$type\":\"{NSID}#{kind}\",\"seq\":{seq},\
-         \"did\":\"{did}\",\"time\":\"{time}\",{fields}}}}}"
-    )
-}
-
-/// The date of an instant with six digits behind the seconds.
-fn fine_datetime(micros: u64) -> String {
-    let coarse = datetime(micros);
-    let seconds = &coarse[..coarse.len() - "000Z".len()];
-    format!("{seconds}{:06}Z", micros % 1_000_000)
-}
-
-const NSID: &str = "network.bsky.jetstream.subscribeEvents";
 const KINDS: [&str; 4] = ["commit", "identity", "account", "sync"];
 const PARAMETERS: [&str; 6] =
     ["cursor", "kinds", "dids", "collections", "maxMessageSizeBytes", "zstdDictionary"];

@@ -1,0 +1,276 @@
+//! Public posts: notes, reactions, reposts, articles, media and job results.
+
+use kernels::hex;
+
+use super::vocabulary::{EMOJI, json_len};
+use super::writer::{EventBuilder, EventRef, Writer};
+
+/// Note (kind 1).
+pub(super) fn note(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    match writer.random.below(100) {
+        0..40 => {}
+        40..86 => reply(event, writer),
+        86..93 => thread(event, writer),
+        _ => topics(event, writer),
+    }
+    if writer.random.chance(1, 5) {
+        extras(event, writer);
+    }
+    event.set_content(writer.prose(event.remaining()));
+}
+
+/// The tags of a reply.
+fn reply(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let EventRef { id, pubkey, .. } = writer.event_ref();
+    match writer.random.below(3) {
+        0 => event.tag_if_room(WORDS, &["e", &id]),
+        1 => event.tag_if_room(WORDS, &["e", &id, "", "root"]),
+        _ => event.tag_if_room(WORDS, &["e", &id, writer.relay(), "root", &pubkey]),
+    };
+    event.tag_if_room(WORDS, &["p", &pubkey]);
+}
+
+/// The tags of a reply within a thread.
+fn thread(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let [root, last] = [writer.event_ref(), writer.event_ref()];
+    event.tag_if_room(WORDS, &["e", &root.id, writer.relay(), "root", &root.pubkey]);
+    event.tag_if_room(WORDS, &["e", &last.id, writer.relay(), "reply", &last.pubkey]);
+    event.tag_if_room(WORDS, &["p", &root.pubkey]);
+    event.tag_if_room(WORDS, &["p", &last.pubkey]);
+    for _ in 0..writer.random.below(9) {
+        let key = writer.pubkey();
+        event.tag_if_room(WORDS, &["p", &key]);
+    }
+}
+
+fn topics(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    for _ in 0..writer.random.between(1, 12) {
+        event.tag_if_room(WORDS, &["t", writer.word()]);
+    }
+}
+
+/// Tags that only some clients write.
+fn extras(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let link = writer.vocabulary.link(&mut writer.random);
+    match writer.random.below(8) {
+        0 => {
+            let [url, hash] = [format!("url {link}"), format!("x {}", writer.hex32())];
+            event.tag_if_room(WORDS, &["imeta", &url, "m image/jpeg", "dim 1170x2532", &hash])
+        }
+        1 => event.tag_if_room(WORDS, &["emoji", writer.word(), &link]),
+        2 => {
+            let (pubkey, name) = (writer.pubkey(), writer.word());
+            let address = format!("30023:{pubkey}:{name}");
+            event.tag_if_room(WORDS, &["a", &address, writer.relay(), "mention"])
+        }
+        3 => {
+            let EventRef { id, pubkey, .. } = writer.event_ref();
+            event.tag_if_room(WORDS, &["q", &id, writer.relay(), &pubkey])
+        }
+        4 => event.tag_if_room(WORDS, &["client", writer.word()]),
+        _ => event.tag_if_room(WORDS, &["r", &link]),
+    };
+}
+
+/// Channel message (kind 42).
+pub(super) fn channel_message(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let EventRef { id, pubkey, .. } = writer.event_ref();
+    event.tag(&["e", &id, writer.relay(), "root"]);
+    if writer.random.chance(1, 3) {
+        event.tag_if_room(WORDS, &["p", &pubkey]);
+    }
+    event.set_content(writer.prose(event.remaining()));
+}
+
+/// Reaction (kind 7).
+pub(super) fn reaction(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let EventRef { id, pubkey, kind } = writer.event_ref();
+    let relay = writer.relay();
+    let content = match writer.random.below(5) {
+        0..3 => "+",
+        _ => *writer.random.pick::<&str>(&EMOJI),
+    };
+    let budget = event.remaining().saturating_sub(EVENT_AND_AUTHOR);
+    if budget > 100 && writer.random.chance(1, 2) {
+        event.tag(&["e", &id, relay, &pubkey]);
+        event.tag(&["p", &pubkey, relay]);
+    } else {
+        event.tag(&["e", &id]);
+        if event.remaining() > 70 {
+            event.tag(&["p", &pubkey]);
+        }
+    }
+    event.tag_if_room(9, &["k", &kind]);
+    // The participants of the conversation.
+    while event.remaining() > 80 {
+        let key = writer.pubkey();
+        event.tag(&["p", &key]);
+    }
+    event.set_content(content.to_owned());
+}
+
+/// Repost (kind 6), with the quoted event if it fits.
+pub(super) fn repost(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let budget = event.remaining().saturating_sub(EVENT_AND_AUTHOR + 40);
+    if budget < SHORTEST_QUOTE {
+        let EventRef { id, pubkey, kind } = writer.event_ref();
+        event.tag(&["e", &id, writer.relay()]);
+        event.tag(&["p", &pubkey]);
+        event.tag_if_room(0, &["k", &kind]);
+        return;
+    }
+    // In JSON within JSON each quote takes two bytes, and there are some 40 of them.
+    let (quoted, mut json) = writer.embedded_event(1, budget - 40);
+    while json_len(&json) > budget + 200 {
+        json = writer.embedded_event(1, budget - 100).1;
+    }
+    event.tag(&["e", &hex::encode(&quoted.id), writer.relay()]);
+    event.tag(&["p", &hex::encode(&quoted.pubkey)]);
+    event.set_content(json);
+}
+
+/// Deletion (kind 5).
+pub(super) fn deletion(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let EventRef { id, pubkey, kind } = writer.event_ref();
+    event.tag(&["e", &id]);
+    while event.remaining() > 90 {
+        let about = writer.event_ref();
+        match writer.random.chance(3, 5) {
+            true => event.tag(&["p", &about.pubkey]),
+            false => event.tag(&["e", &about.id]),
+        }
+    }
+    if writer.random.chance(1, 6) {
+        event.tag_if_room(0, &["a", &format!("30023:{pubkey}:{}", writer.word())]);
+    }
+    event.tag_if_room(0, &["k", &kind]);
+    event.tag_if_room(0, &["alt", "Deletion event"]);
+}
+
+/// Labels (kind 1985).
+pub(super) fn labels(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    event.tag(&["L", "social.labels.example"]);
+    event.tag(&["l", writer.word(), "social.labels.example"]);
+    while event.remaining() > 110 {
+        let about = writer.event_ref();
+        match writer.random.below(10) {
+            0 => event.tag(&["t", writer.word()]),
+            1 => event.tag(&["r", &writer.vocabulary.link(&mut writer.random)]),
+            2..5 => event.tag(&["p", &about.pubkey]),
+            _ => event.tag(&["e", &about.id, writer.relay()]),
+        }
+    }
+}
+
+/// Article (kind 30023).
+pub(super) fn article(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let (vocabulary, random) = (writer.vocabulary, &mut writer.random);
+    let [title, summary] = [50, 140].map(|bytes| vocabulary.title(random, bytes));
+    let image = vocabulary.link(random);
+    let published = (writer.now - random.below(10_000_000)).to_string();
+    event.tag(&["d", &title.replace(' ', "-")]);
+    for tag in [["title", &title], ["published_at", &published], ["summary", &summary]] {
+        event.tag_if_room(20, &tag);
+    }
+    event.tag_if_room(20, &["image", &image]);
+    for _ in 0..writer.random.between(1, 6) {
+        event.tag_if_room(20, &["t", writer.word()]);
+    }
+    let mut text = format!("# {title}\n\n");
+    while json_len(&text) + 400 < event.remaining() {
+        let len = writer.random.between(200, 900) as usize;
+        let budget = event.remaining() - json_len(&text) - 40;
+        text.push_str(&writer.prose(len.min(budget)));
+        text.push_str(writer.random.pick::<&str>(&["\n\n", "\n\n## And then\n\n", "\n\n> "]));
+    }
+    let budget = event.remaining().saturating_sub(json_len(&text));
+    text.push_str(&writer.prose(budget));
+    event.set_content(text);
+}
+
+/// The bytes reserved for a few words of content.
+const WORDS: usize = 12;
+
+/// The length of the tags of an event and its author, in bytes.
+const EVENT_AND_AUTHOR: usize = 145;
+
+/// The minimum length of a note within JSON, in bytes.
+const SHORTEST_QUOTE: usize = 430;
+
+/// Video (kind 34236).
+pub(super) fn video(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let (vocabulary, random) = (writer.vocabulary, &mut writer.random);
+    let [video, image] = [vocabulary.link(random), vocabulary.link(random)];
+    let title = vocabulary.title(random, 30);
+    let hash = writer.hex32();
+    event.tag(&["d", &hash[..24]]);
+    event.tag(&["title", &title]);
+    let parts = [format!("url {video}"), format!("image {image}"), format!("x {hash}")];
+    event.tag(&["imeta", &parts[0], "m video/mp4", "dim 480x480", &parts[1], &parts[2]]);
+    event.tag_if_room(40, &["duration", "6"]);
+    event.tag_if_room(40, &["alt", &title]);
+    for name in ["loops", "likes", "reposts", "comments"] {
+        event.tag_if_room(40, &[name, &writer.random.below(90_000).to_string()]);
+    }
+    for _ in 0..writer.random.below(8) {
+        event.tag_if_room(40, &["t", writer.word()]);
+    }
+    event.set_content(writer.prose(event.remaining()));
+}
+
+/// Live event (kind 30311).
+pub(super) fn live_event(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let (vocabulary, random) = (writer.vocabulary, &mut writer.random);
+    let title = vocabulary.title(random, 24);
+    let [image, stream] = [vocabulary.link(random), vocabulary.link(random)];
+    let starts = (writer.now - random.below(9_000)).to_string();
+    let status = *random.pick::<&str>(&["live", "ended", "planned"]);
+    event.tag(&["d", &writer.hex32()[..32]]);
+    for tag in [["title", &title], ["status", status], ["starts", &starts]] {
+        event.tag(&tag);
+    }
+    event.tag_if_room(0, &["streaming", &stream]);
+    event.tag_if_room(0, &["image", &image]);
+    while event.remaining() > 130 {
+        let (key, relay) = (writer.pubkey(), writer.relay());
+        match writer.random.below(4) {
+            0 => event.tag(&["t", writer.word()]),
+            1 => event.tag(&["p", &key, relay, "Host"]),
+            _ => event.tag(&["p", &key, relay, "Participant"]),
+        }
+    }
+    let summary = writer.vocabulary.plain(&mut writer.random, event.remaining().saturating_sub(14));
+    event.tag_if_room(0, &["summary", &summary]);
+}
+
+/// Job request (kind 5300).
+pub(super) fn job_request(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let key = writer.pubkey();
+    event.tag(&["p", &key]);
+    let alt = writer.vocabulary.plain(&mut writer.random, 60);
+    event.tag_if_room(0, &["alt", &alt]);
+    let mut relays = vec!["relays"];
+    let mut budget = event.remaining().saturating_sub(11);
+    while let Some(rest) = budget.checked_sub(writer.vocabulary.longest_relay() + 3) {
+        let relay = writer.relay();
+        budget = rest + writer.vocabulary.longest_relay() - relay.len();
+        relays.push(relay);
+    }
+    event.tag(&relays);
+}
+
+/// Job result (kind 6300): recommended events as a list of tags in JSON.
+pub(super) fn job_result(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    let (request, json) = writer.embedded_event(5300, 605);
+    event.tag(&["p", &hex::encode(&request.pubkey)]);
+    event.tag(&["e", &hex::encode(&request.id), writer.relay()]);
+    event.tag(&["status", "success"]);
+    event.tag(&["request", &json]);
+    let count = (event.remaining() / RECOMMENDED_BYTES).max(1);
+    let recommended = |EventRef { id, .. }| format!(r#"["e","{id}"]"#);
+    let list: Vec<_> = (0..count).map(|_| recommended(writer.event_ref())).collect();
+    event.set_content(format!("[{}]", list.join(",")));
+}
+
+/// The length of a tag within JSON within JSON, in bytes.
+const RECOMMENDED_BYTES: usize = 77;

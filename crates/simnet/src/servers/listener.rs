@@ -1,0 +1,316 @@
+//! The listener of one server: its connections, their requests, and the streams they are upgraded to.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use super::fault::Fault;
+use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
+use super::network::{NetworkState, now};
+use super::spec::Server;
+use super::streamer::{self, StreamSetup};
+use super::{jetstream, plc, subscribe_repos, xrpc};
+
+/// An open server; dropping it closes it and every connection to it.
+#[derive(Debug)]
+pub(super) struct Listener {
+    /// Dropped to close all connections.
+    open: Option<watch::Sender<()>>,
+    listening: JoinHandle<()>,
+}
+
+impl Listener {
+    /// Starts a server on a reserved port.
+    pub(super) fn open(
+        runtime: &Handle,
+        network: &Arc<NetworkState>,
+        server: Server,
+        port: TcpSocket,
+    ) -> io::Result<Self> {
+        let _inside = runtime.enter();
+        let listener = port.listen(BACKLOG)?;
+        let (open, closed) = watch::channel(());
+        let context = ServerContext { network: network.clone(), server, closed };
+        Ok(Self { open: Some(open), listening: runtime.spawn(context.listen(listener)) })
+    }
+
+    /// Stops the server; from then on connections are refused.
+    pub(super) fn close(mut self) {
+        drop(self.open.take());
+        while !self.listening.is_finished() {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+/// Binds a port of 127.0.0.1, any if `port` is 0, without listening yet.
+pub(super) fn reserve_port(port: u16) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    // Connections of a previous listener may still be closing.
+    socket.set_reuseaddr(true)?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into())?;
+    Ok(socket)
+}
+
+/// One server of the network.
+#[derive(Clone)]
+struct ServerContext {
+    network: Arc<NetworkState>,
+    server: Server,
+    closed: watch::Receiver<()>,
+}
+
+impl ServerContext {
+    async fn listen(self, listener: TcpListener) {
+        let mut closed = self.closed.clone();
+        loop {
+            let stream = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = closed.changed() => return,
+            };
+            // Accepting fails when file descriptors run out, for example, and may succeed later.
+            let Ok((stream, _)) = stream else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            self.network.traffic.connections.fetch_add(1, Ordering::Relaxed);
+            if self.network.faults.inject(self.server, Fault::Drop).is_none() {
+                tokio::spawn(self.clone().serve(stream));
+            }
+        }
+    }
+
+    async fn serve(self, stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        let limit = WriteLimit::new();
+        let stream = TokioIo::new(LimitedStream::new(stream, limit.clone()));
+        let mut closed = self.closed.clone();
+        let service = service_fn(move |request| {
+            let response = self.response(request, &limit);
+            async move { Ok::<HttpResponse, io::Error>(response) }
+        });
+        let connection = http1::Builder::new().serve_connection(stream, service).with_upgrades();
+        tokio::select! {
+            _ = connection => {}
+            _ = closed.changed() => {}
+        }
+    }
+
+    fn response(&self, mut request: HttpRequest, limit: &Arc<WriteLimit>) -> HttpResponse {
+        let path = request.uri().path().to_owned();
+        self.network.traffic.count_request(self.server, &path);
+        match self.stream(&path, &request) {
+            Some(Ok(setup)) => self
+                .upgrade_fault()
+                .unwrap_or_else(|| into_response(self.upgrade(&mut request, setup, limit))),
+            Some(Err(error)) => error.into_response(),
+            None => self.request_fault().unwrap_or_else(|| self.document(&request)),
+        }
+    }
+
+    /// The stream at this path; `None` if there is none.
+    fn stream(&self, path: &str, request: &HttpRequest) -> Option<Result<StreamSetup, XrpcError>> {
+        let (network, server) = (&self.network, self.server);
+        match (server, path) {
+            (Server::Pds(_) | Server::Relay(_), "/xrpc/com.atproto.sync.subscribeRepos") => {
+                Some(subscribe_repos::stream(network, server, &QueryParams::of(request)))
+            }
+            (Server::Jetstream(_), _) => jetstream::stream(network, server, request),
+            _ => None,
+        }
+    }
+
+    fn document(&self, request: &HttpRequest) -> HttpResponse {
+        match self.server {
+            Server::Plc => plc::response(&self.network, request),
+            Server::Pds(_) => xrpc::pds_response(&self.network, self.server, request),
+            Server::Relay(_) => xrpc::relay_response(&self.network, self.server, request),
+            Server::Jetstream(_) => jetstream::response(&self.network, request),
+        }
+    }
+
+    fn inject(&self, fault: Fault) -> Option<u64> {
+        self.network.faults.inject(self.server, fault)
+    }
+
+    fn request_fault(&self) -> Option<HttpResponse> {
+        if let Some(seconds) = self.inject(Fault::RequestTooMany) {
+            return Some(http::too_many_requests(seconds, now() / 1_000_000));
+        }
+        if self.inject(Fault::RequestUnavailable).is_some() {
+            return Some(http::bytes(503, "text/html", "<h1>503 Service Unavailable</h1>"));
+        }
+        let is_redirected = self.inject(Fault::PrivateRedirect).is_some();
+        is_redirected.then(|| http::redirect(&format!("{}/", plc::PRIVATE_URL)))
+    }
+
+    fn upgrade_fault(&self) -> Option<HttpResponse> {
+        if let Some(seconds) = self.inject(Fault::UpgradeTooMany) {
+            return Some(http::too_many_requests(seconds, now() / 1_000_000));
+        }
+        if self.inject(Fault::UpgradeUnavailable).is_some() {
+            return Some(error(503, "ServiceUnavailable", "Service Unavailable").into_response());
+        }
+        let is_forbidden = self.inject(Fault::UpgradeForbidden).is_some();
+        is_forbidden.then(|| error(403, "Forbidden", "Forbidden").into_response())
+    }
+
+    /// Switches protocols and starts the stream.
+    fn upgrade(
+        &self,
+        request: &mut HttpRequest,
+        setup: StreamSetup,
+        limit: &Arc<WriteLimit>,
+    ) -> Result<HttpResponse, XrpcError> {
+        let key = request.headers().get(SEC_WEBSOCKET_KEY).map(|key| key.as_bytes().to_vec());
+        let key = key.ok_or_else(|| error(426, "UpgradeRequired", "This is a WebSocket"))?;
+        let protocol = jetstream::protocol(request);
+        let upgraded = hyper::upgrade::on(request);
+        let (context, limit) = (self.clone(), limit.clone());
+        tokio::spawn(async move {
+            if let Ok(upgraded) = upgraded.await {
+                context.run_stream(TokioIo::new(upgraded), setup, &limit).await;
+            }
+        });
+        let mut response = http::text(101, "");
+        let headers = [(CONNECTION, "upgrade"), (UPGRADE, "websocket")];
+        for (name, value) in headers {
+            response = http::with_header(response, name, value);
+        }
+        response = http::with_header(response, SEC_WEBSOCKET_ACCEPT, &derive_accept_key(&key));
+        Ok(match protocol {
+            Some(protocol) => http::with_header(response, SEC_WEBSOCKET_PROTOCOL, protocol),
+            None => response,
+        })
+    }
+
+    async fn run_stream(
+        mut self,
+        io: TokioIo<hyper::upgrade::Upgraded>,
+        setup: StreamSetup,
+        limit: &WriteLimit,
+    ) {
+        if let Some(bytes) = self.network.faults.due(self.server, Fault::Cut) {
+            limit.cut_after(bytes);
+        }
+        let config = WebSocketConfig::default().max_message_size(Some(MAX_READER_MESSAGE));
+        let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+        tokio::select! {
+            () = streamer::run(&mut socket, setup) => {}
+            _ = self.closed.changed() => {}
+        }
+        // Before the connection ends with the socket, so that a reader that sees the end sees the count.
+        if limit.was_reached() {
+            self.network.faults.count(self.server, Fault::Cut);
+        }
+    }
+}
+
+/// The maximum length of a message of a reader in bytes: options with 10,000 DIDs.
+const MAX_READER_MESSAGE: usize = 10_000_000;
+
+/// The maximum number of connections waiting to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// The interval of checks for the end of the listener.
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
+
+/// A TCP stream that fails when its [`WriteLimit`] is reached.
+#[derive(Debug)]
+struct LimitedStream {
+    stream: TcpStream,
+    limit: Arc<WriteLimit>,
+}
+
+/// The number of bytes that may be written.
+#[derive(Debug)]
+struct WriteLimit {
+    written: AtomicU64,
+    limit: AtomicU64,
+    was_reached: AtomicBool,
+}
+
+impl WriteLimit {
+    /// No limit.
+    fn new() -> Arc<Self> {
+        let (written, limit) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Arc::new(Self { written, limit, was_reached: AtomicBool::new(false) })
+    }
+
+    /// Limits writes to `bytes` more bytes.
+    fn cut_after(&self, bytes: u64) {
+        self.limit.store(self.written.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    /// Whether a write failed at the limit.
+    fn was_reached(&self) -> bool {
+        self.was_reached.load(Ordering::Relaxed)
+    }
+
+    fn allowance(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed).saturating_sub(self.written.load(Ordering::Relaxed))
+    }
+}
+
+impl LimitedStream {
+    fn new(stream: TcpStream, limit: Arc<WriteLimit>) -> Self {
+        Self { stream, limit }
+    }
+}
+
+impl AsyncRead for LimitedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for LimitedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let allowed =
+            bytes.len().min(usize::try_from(self.limit.allowance()).unwrap_or(usize::MAX));
+        if allowed == 0 && !bytes.is_empty() {
+            self.limit.was_reached.store(true, Ordering::Relaxed);
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let outcome = Pin::new(&mut self.stream).poll_write(context, &bytes[..allowed]);
+        if let Poll::Ready(Ok(written)) = outcome {
+            self.limit.written.fetch_add(written as u64, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
