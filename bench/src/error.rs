@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use simnet::corpus::FileError;
 use wireproof::atproto::corpus::CorpusError;
 use wireproof::crypto::KeyError;
 use wireproof::nostr::DecodeError;
@@ -98,6 +99,12 @@ pub enum CorpusFault {
     /// It is not text.
     #[error("not lines of UTF-8")]
     Lines,
+}
+
+impl From<FileError> for BenchError {
+    fn from(FileError { path, error: fault }: FileError) -> Self {
+        Self::Io { path, fault }
+    }
 }
 
 impl BenchError {

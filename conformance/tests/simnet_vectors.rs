@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use data_encoding::{BASE64_NOPAD, HEXLOWER};
 use serde_json::Value;
 use simnet::keys::{Curve, PublicKey, SigningKey};
-use simnet::tree::{Entry, Tree, key_height, reference};
+use simnet::tree::{Tree, TreeEntry, key_height, reference};
 use wireproof::codec::Cid;
 use wireproof_conformance::{Folder, fixtures};
 
@@ -50,13 +50,13 @@ fn trees_and_covering_proofs_are_those_of_the_commit_proof_vectors() {
         let moved = || adds.clone().chain(dels.clone());
         assert_eq!(built.covering_proof(moved()), proof, "{comment}");
 
-        let entries = before.iter().map(|key| Entry { key: (*key).into(), value });
+        let entries = before.iter().map(|key| TreeEntry { key: (*key).into(), value });
         let mut tree = Tree::new(entries.collect());
         adds.clone().for_each(|key| assert_eq!(tree.insert(key, value), None));
         dels.clone().for_each(|key| assert_eq!(tree.remove(key), Some(value)));
-        let settled = tree.settle();
-        assert_eq!(settled.root, built.root(), "{comment}");
-        assert!(settled.new_nodes.iter().all(|node| proof.contains(&node.cid)), "{comment}");
+        let rehashed = tree.rehash();
+        assert_eq!(rehashed.root, built.root(), "{comment}");
+        assert!(rehashed.new_nodes.iter().all(|node| proof.contains(&node.cid)), "{comment}");
         assert!(tree.covering_proof(moved()).keys().eq(&proof), "{comment}");
     }
 }

@@ -5,29 +5,19 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use simnet::nostr_events::{self, EventCounts};
 use simnet::nostr_sampling::{self, EventGroup};
-use simnet::{firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records};
+use simnet::{corpus, firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records};
 use wireproof::nostr::OwnedEvent;
 
-use super::sidecar::{ACCOUNTS_FILE, replace, write_json};
+use super::sidecar::ACCOUNTS_FILE;
 use crate::plan::{self, Plan};
 use crate::{BenchError, Progress, Task, fingerprint};
 
 /// The name of a file of frames.
 pub const FRAMES_FILE: &str = "firehose-frames.bin";
 
-/// Writes a corpus, and its description last: a corpus with a description is complete.
+/// Writes a corpus and its manifest.
 fn write(path: &Path, file: &[u8], manifest: &impl Serialize) -> Result<(), BenchError> {
-    replace(path, file)?;
-    write_json(&path.with_extension("json"), manifest)
-}
-
-/// Writes the cases of a set, each with its sidecar file, and their manifest last.
-fn write_cases(manifest: &Path, set: &hostile::CaseSet) -> Result<(), BenchError> {
-    for case in set.cases() {
-        let path = manifest.with_file_name(case.file_name());
-        write(&path, &case.bytes, &hostile::CaseContext::new(case))?;
-    }
-    write_json(manifest, &hostile::Manifest::new(set))
+    Ok(corpus::write(path, file, manifest)?)
 }
 
 /// The default corpus `name` of `task` in the work folder, made if it is missing.
@@ -79,42 +69,42 @@ impl Spec {
             Self::Frames(spec) => {
                 let corpus = firehose::Corpus::generate(spec, progress);
                 let file = corpus.to_file();
-                write_json(&path.with_file_name(ACCOUNTS_FILE), &corpus.account_keys())?;
-                write(path, &file, &firehose::Manifest::new(&corpus, &file))
+                corpus::write_json(&path.with_file_name(ACCOUNTS_FILE), &corpus.account_keys())?;
+                write(path, &file, &corpus.manifest(&file))
             }
             Self::Commits(spec) => {
                 progress(0, spec.accounts * spec.commits_per_account);
                 let corpus = signed_commits::Corpus::generate(spec);
                 let file = corpus.to_file();
-                write(path, &file, &signed_commits::Manifest::new(&corpus, &file))
+                write(path, &file, &corpus.manifest(&file))
             }
             Self::Events(spec) => {
                 progress(0, spec.events);
                 let corpus = schnorr_events::Corpus::generate(spec);
                 let file = corpus.to_file();
-                let manifest = schnorr_events::Manifest::new(&corpus, &file);
+                let manifest = corpus.manifest(&file);
                 write(path, file.as_bytes(), &manifest)
             }
             Self::Nostr(task, spec) => {
                 progress(0, spec.events);
                 let corpus = nostr_events::Corpus::generate(spec);
                 let (file, counts) = of_nostr(*task, &corpus);
-                let manifest = nostr_events::Manifest::new(spec, counts, &file);
+                let manifest = corpus.manifest(counts, &file);
                 write(path, file.as_bytes(), &manifest)
             }
             Self::Records(spec) => {
                 progress(0, spec.records);
                 let corpus = tree_records::Corpus::generate(spec);
                 let file = corpus.to_file();
-                write(path, &file, &tree_records::Manifest::new(&corpus, &file))
+                write(path, &file, &corpus.manifest(&file))
             }
             Self::Repository(spec) => {
                 progress(0, spec.records);
                 let corpus = repository_corpus::Corpus::generate(spec);
                 let file = corpus.to_file();
-                write(path, &file, &repository_corpus::Manifest::new(&corpus, &file))
+                write(path, &file, &corpus.manifest(&file))
             }
-            Self::Hostile(spec) => write_cases(path, &hostile::CaseSet::generate(spec)),
+            Self::Hostile(spec) => Ok(hostile::CaseSet::generate(spec).write(path)?),
         }
     }
 

@@ -171,7 +171,7 @@ fn sample_groups(task: Task, file: &[u8]) -> Result<Vec<u8>, CorpusFault> {
 fn write_groups(task: Task, groups: &[u8], work_dir: &Path) -> Result<PathBuf, BenchError> {
     let digest = hex::encode(&sha256::digest(groups));
     let path = work_dir.join(format!("corpora/sampled-{digest:.12}/{}.jsonl", task.name()));
-    sidecar::replace(&path, groups)?;
+    simnet::corpus::replace(&path, groups)?;
     Ok(path)
 }
 

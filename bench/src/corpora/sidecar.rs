@@ -1,10 +1,10 @@
-//! The files beside a corpus: its description, its owner, the keys of its accounts; and how corpus files are written.
+//! The files beside a corpus: its description, its owner and the keys of its accounts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use protocol::{Accounts, Counts, Owner};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use wireproof::verify::identity::AccountKeys;
 
 use crate::{BenchError, Task};
@@ -87,7 +87,7 @@ impl Sidecar {
             Self::Owner(_) => path_of(&corpus),
             Self::Accounts(accounts) => {
                 let path = work_dir.join("corpora").join(ACCOUNTS_FILE);
-                write_json(&path, accounts)?;
+                simnet::corpus::write_json(&path, accounts)?;
                 path
             }
         };
@@ -100,20 +100,4 @@ fn accounts(path: &Path) -> Result<Accounts, BenchError> {
     let keys = AccountKeys::from_json(&text)
         .map_err(|fault| BenchError::Accounts { path: path.to_owned(), fault })?;
     Ok(keys.iter().map(|(did, key)| (did.to_string(), key.to_did_key())).collect())
-}
-
-/// Writes a JSON document.
-pub(super) fn write_json(path: &Path, document: &impl Serialize) -> Result<(), BenchError> {
-    let mut text = serde_json::to_vec_pretty(document).expect("the document is text and numbers");
-    text.push(b'\n');
-    replace(path, &text)
-}
-
-/// Writes a file atomically, in a folder that is created if needed.
-pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), BenchError> {
-    let dir = path.parent().expect("a file in a folder");
-    fs::create_dir_all(dir).map_err(BenchError::io(dir))?;
-    let partial = path.with_extension("partial");
-    fs::write(&partial, content).map_err(BenchError::io(&partial))?;
-    fs::rename(&partial, path).map_err(BenchError::io(path))
 }

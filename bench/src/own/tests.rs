@@ -87,8 +87,8 @@ fn every_variant_of_schnorr_tells_valid_invalid_and_unreadable_events_apart() {
         ..schnorr_events::Spec::quick()
     });
     let [first, second] = [0, 1].map(|at| &made.events()[at]);
-    let forged = schnorr_events::Event { sig: second.sig, ..first.clone() };
-    let no_point = schnorr_events::Event { pubkey: [0xff; 32], ..first.clone() };
+    let forged = schnorr_events::SignedEvent { sig: second.sig, ..first.clone() };
+    let no_point = schnorr_events::SignedEvent { pubkey: [0xff; 32], ..first.clone() };
     let file = format!("{}{}\n{}\n{{}}\n", made.to_file(), forged.to_json(), no_point.to_json());
     let expected = serde_json::json!({"events": 303, "valid": 300, "invalid": 1, "errors": 2});
     for (variant, units, counts) in prove_all(Task::Schnorr, file.as_bytes()) {
@@ -118,7 +118,7 @@ fn every_variant_of_the_nostr_tasks_has_the_reference_counts() {
 fn a_forged_event_is_invalid_alone_and_among_others() {
     let made = schnorr_events::Corpus::generate(&schnorr_events::Spec::quick());
     let [first, second] = [0, 1].map(|at| &made.events()[at]);
-    let forged = schnorr_events::Event { sig: second.sig, ..first.clone() };
+    let forged = schnorr_events::SignedEvent { sig: second.sig, ..first.clone() };
     let file = format!("{}{}\n", made.to_file(), forged.to_json());
     let expected = serde_json::json!({"events": 257, "valid": 256, "invalid": 1, "errors": 0});
     for (variant, _, counts) in prove_all(Task::NostrValidated, file.as_bytes()) {
@@ -172,7 +172,7 @@ fn export() -> (repository_corpus::Corpus, Vec<u8>, Vec<u8>) {
     let spec = repository_corpus::Spec { records: 300, ..repository_corpus::Spec::quick() };
     let made = repository_corpus::Corpus::generate(&spec);
     let car = made.to_file();
-    let manifest = repository_corpus::Manifest::new(&made, &car);
+    let manifest = made.manifest(&car);
     (made, car, serde_json::to_vec(&manifest).unwrap())
 }
 

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use ::bench::corpora::{ACCOUNTS_FILE, FRAMES_FILE};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::Serialize;
-use simnet::hostile::{CaseContext, CaseSet, Expect, Manifest, Spec};
+use simnet::corpus::{self, FileError};
+use simnet::hostile::{CaseSet, Expect, Spec};
 use simnet::nostr_events::{self, EventCounts};
-use simnet::nostr_sampling::EventGroup;
+use simnet::nostr_sampling::{EventGroup, grouped_lines};
 use simnet::{firehose, repository_corpus, tree_records};
 
 use crate::failure::Failure;
@@ -126,7 +127,7 @@ fn frames(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
     });
     line.end();
     let file = corpus.to_file();
-    let manifest = firehose::Manifest::new(&corpus, &file);
+    let manifest = corpus.manifest(&file);
     files::write_json(&args.common.out.join(ACCOUNTS_FILE), &corpus.account_keys())?;
     let content = format!("{} frames", manifest.counts.frames);
     let file = CorpusFile { name: FRAMES_FILE, bytes: &file, sha256: &manifest.sha256, content };
@@ -142,7 +143,7 @@ fn records(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
     };
     let corpus = tree_records::Corpus::generate(&spec);
     let file = corpus.to_file();
-    let manifest = tree_records::Manifest::new(&corpus, &file);
+    let manifest = corpus.manifest(&file);
     let content = format!("{} records", manifest.counts.records);
     let (name, sha256) = ("mst-records.bin", &*manifest.sha256);
     CorpusFile { name, bytes: &file, sha256, content }.write(&args.common.out, &manifest, output)
@@ -158,7 +159,7 @@ fn repository(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
     };
     let corpus = repository_corpus::Corpus::generate(&spec);
     let file = corpus.to_file();
-    let manifest = repository_corpus::Manifest::new(&corpus, &file);
+    let manifest = corpus.manifest(&file);
     let content = format!("{} records", manifest.counts.records);
     let (name, sha256) = ("repository.car", &*manifest.sha256);
     CorpusFile { name, bytes: &file, sha256, content }.write(&args.common.out, &manifest, output)
@@ -167,14 +168,8 @@ fn repository(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
 fn hostile(args: &HostileArgs, output: Output) -> Result<(), Failure> {
     let CommonArgs { seed, out } = &args.common;
     let set = CaseSet::generate(&seed.map_or(Spec::default(), |seed| Spec { seed }));
-    for case in set.cases() {
-        let path = out.join(case.file_name());
-        files::create_folder(path.parent().expect("a file in a folder"))?;
-        files::write(&path, &case.bytes)?;
-        files::write_json(&path.with_extension("json"), &CaseContext::new(case))?;
-    }
     let path = out.join("hostile.json");
-    files::write_json(&path, &Manifest::new(&set))?;
+    set.write(&path).map_err(not_written)?;
     let accepted = set.cases().iter().filter(|case| case.expect == Expect::Accept).count();
     let (path, refused) = (path.display(), set.cases().len() - accepted);
     output.text(&format!("{path}: {refused} cases to refuse, {accepted} to accept\n"))
@@ -195,10 +190,10 @@ fn nostr(args: &NostrArgs, output: Output) -> Result<(), Failure> {
     };
     for (name, file, counts) in [
         ("nostr-events.jsonl", corpus.to_file(), corpus.counts()),
-        ("nostr-by-kind.jsonl", corpus.to_file_by_kind(), counts(corpus.by_kind())),
-        ("nostr-by-category.jsonl", corpus.to_file_by_category(), counts(corpus.by_category())),
+        ("nostr-by-kind.jsonl", grouped_lines(&corpus.by_kind()), counts(corpus.by_kind())),
+        ("nostr-by-category.jsonl", grouped_lines(&corpus.by_category()), counts(corpus.by_category())),
     ] {
-        let manifest = nostr_events::Manifest::new(&spec, counts, &file);
+        let manifest = corpus.manifest(counts, &file);
         let content = format!("{} events", manifest.counts.events);
         let (bytes, sha256) = (file.as_bytes(), &*manifest.sha256);
         CorpusFile { name, bytes, sha256, content }.write(out, &manifest, output)?;
@@ -224,11 +219,14 @@ impl CorpusFile<'_> {
     ) -> Result<(), Failure> {
         let Self { name, bytes, sha256, content } = self;
         let path = folder.join(name);
-        files::write(&path, bytes)?;
-        files::write_json(&path.with_extension("json"), description)?;
+        corpus::write(&path, bytes, description).map_err(not_written)?;
         let (path, len) = (path.display(), bytes.len());
         output.text(&format!("{path}: {content}, {len} bytes, SHA-256 {sha256}\n"))
     }
+}
+
+fn not_written(FileError { path, error }: FileError) -> Failure {
+    Failure::file(&path)(error)
 }
 
 const GENERATE_EXAMPLES: &str = "\

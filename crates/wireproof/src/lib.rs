@@ -71,10 +71,10 @@
 //! use wireproof::crypto::PublicKey;
 //! use wireproof::verify::{record, repository};
 //!
-//! # use simnet::repository_corpus::{Corpus, Manifest, Spec};
+//! # use simnet::repository_corpus::{Corpus, RepositoryDetails, Spec};
 //! # let corpus = Corpus::generate(&Spec { records: 20, ..Spec::quick() });
 //! # let export = corpus.to_file();
-//! # let Manifest { did, signing_key, .. } = Manifest::new(&corpus, &export);
+//! # let RepositoryDetails { did, signing_key, .. } = corpus.manifest(&export).details;
 //! let key = PublicKey::from_did_key(&signing_key)?;
 //! let whole = repository::verify(&export, Some(&did), &key, &repository::Options::default())?;
 //! println!("{} records of {}", whole.tree().records, whole.commit().did);

@@ -7,7 +7,7 @@ use assert_cmd::assert::Assert;
 use serde_json::Value;
 use simnet::firehose;
 use simnet::hostile::{self, CaseSet};
-use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, Spec};
+use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, RepositoryDetails, Spec};
 use tempfile::TempDir;
 use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
 use wireproof::crypto::{Curve, SecretKey};
@@ -26,7 +26,7 @@ fn made(order: BlockOrder) -> Made {
     let (folder, bytes) = (tempfile::tempdir().unwrap(), corpus.to_file());
     let car = folder.path().join("repository.car");
     fs::write(&car, &bytes).unwrap();
-    Made { car, manifest: Manifest::new(&corpus, &bytes), folder }
+    Made { car, manifest: corpus.manifest(&bytes), folder }
 }
 
 impl Made {
@@ -45,13 +45,13 @@ impl Made {
 fn a_whole_repository_is_verified_under_its_key_in_any_order_of_blocks() {
     for order in [BlockOrder::Streamable, BlockOrder::Shuffled] {
         let made = made(order);
-        let proof = made.verify(&["--key", &made.manifest.signing_key, "--rebuild"]).success();
+        let proof = made.verify(&["--key", &made.manifest.details.signing_key, "--rebuild"]).success();
         let printed = stdout(&proof);
         for part in ["CAR and hashes", "signature", "tree", "rebuild", "records", "total"] {
             assert!(printed.contains(part), "{printed}");
         }
         assert!(
-            printed.contains("records  100\n") && printed.contains(&made.manifest.did),
+            printed.contains("records  100\n") && printed.contains(&made.manifest.details.did),
             "{printed}"
         );
         assert!(printed.contains("flagged  no record"), "{printed}");
@@ -62,10 +62,10 @@ fn a_whole_repository_is_verified_under_its_key_in_any_order_of_blocks() {
 #[test]
 fn the_proof_as_json_has_the_repository_and_the_time_of_each_stage() {
     let made = made(BlockOrder::Streamable);
-    let proof = json(&made.verify(&["--key", &made.manifest.signing_key, "--json"]).success());
+    let proof = json(&made.verify(&["--key", &made.manifest.details.signing_key, "--json"]).success());
     assert_eq!(proof["verified"], true);
-    assert_eq!(proof["repository"]["did"], *made.manifest.did);
-    assert_eq!(proof["repository"]["data"], *made.manifest.data);
+    assert_eq!(proof["repository"]["did"], *made.manifest.details.did);
+    assert_eq!(proof["repository"]["data"], *made.manifest.details.data);
     assert_eq!(proof["repository"]["records"], 100);
     assert_eq!(proof["repository"]["flagged"], serde_json::json!({ "records": 0 }));
     assert_eq!(proof["repository"]["signature_checked"], true);
@@ -80,7 +80,7 @@ fn stage(stage: &Value) -> &str {
 #[test]
 fn the_key_may_come_from_a_document_or_from_the_keys_of_many_accounts() {
     let made = made(BlockOrder::Streamable);
-    let Manifest { did, signing_key, did_document, .. } = &made.manifest;
+    let RepositoryDetails { did, signing_key, did_document, .. } = &made.manifest.details;
     let document = made.file("did.json", serde_json::to_vec(did_document).unwrap());
     made.verify(&["--did-doc", text(&document)]).success();
     let keys = made.file("accounts.json", format!(r#"{{"{did}": "{signing_key}"}}"#));
@@ -96,7 +96,7 @@ fn a_repository_of_another_key_or_account_is_refused_by_name() {
     let stranger = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap().public_key();
     let refused = made.verify(&["--key", &stranger.to_did_key()]).code(1);
     assert!(stderr(&refused).contains("signature/wrong"), "{}", stderr(&refused));
-    let key = &made.manifest.signing_key;
+    let key = &made.manifest.details.signing_key;
     let refused = made.verify(&["--key", key, "--did", "did:plc:ewvi7nxzyoun6zhxrhs64oiz"]).code(1);
     assert!(stderr(&refused).contains("commit/did"), "{}", stderr(&refused));
 }
@@ -112,7 +112,7 @@ fn the_signature_is_left_out_only_with_the_option_and_the_proof_says_so() {
 #[test]
 fn a_cut_repository_is_refused_with_the_first_finding_or_all() {
     let made = made(BlockOrder::Streamable);
-    let key = &made.manifest.signing_key;
+    let key = &made.manifest.details.signing_key;
     let bytes = fs::read(&made.car).unwrap();
     fs::write(&made.car, &bytes[..bytes.len() - 1]).unwrap();
     let refused = made.verify(&["--key", key]).code(1);
@@ -155,7 +155,7 @@ fn records_are_listed_got_and_exported() {
 
     let record = json(&run(&["repo", "get", car, path]).success());
     assert_eq!(record["$type"], *path.split_once('/').unwrap().0);
-    let uri = format!("at://{}/{path}", made.manifest.did);
+    let uri = format!("at://{}/{path}", made.manifest.details.did);
     assert_eq!(json(&run(&["repo", "get", car, &uri]).success()), record);
     run(&["repo", "get", car, "app.bsky.feed.post/none"]).code(1);
     run(&["repo", "get", car, "at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/a.b.c/d"]).code(2);
@@ -199,7 +199,7 @@ fn the_difference_of_two_states_is_listed_record_by_record() {
         action: wireproof::atproto::event::Action::Delete,
         path: before.path(&key).unwrap(),
     };
-    after.commit(&[write], before.rev().later(1));
+    after.commit(&[write], simnet::time::later(before.rev(), 1));
     let folder = tempfile::tempdir().unwrap();
     let [old, new] = [("old.car", &before), ("new.car", &after)].map(|(name, repository)| {
         let path = folder.path().join(name);

@@ -32,8 +32,11 @@ mod tests;
 mod tree;
 mod valid;
 
+use std::path::Path;
+
 pub use case::{Case, CaseContext, CaseEntry, Expect, InputKind, Layer, Manifest, Rule};
 
+use crate::corpus::{self, FileError};
 use crate::random::DEFAULT_SEED;
 use fixture::Fixture;
 
@@ -91,5 +94,18 @@ impl CaseSet {
     /// The description of the set.
     pub fn manifest(&self) -> Manifest {
         Manifest { seed: self.spec.seed, cases: self.cases.iter().map(CaseEntry::new).collect() }
+    }
+
+    /// Writes the cases, each with its context, below the folder of `path`, and then the manifest to
+    /// `path`.
+    ///
+    /// # Errors
+    /// If a folder cannot be created or a file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), FileError> {
+        for case in &self.cases {
+            let file = path.with_file_name(case.file_name());
+            corpus::write(&file, &case.bytes, &CaseContext::new(case))?;
+        }
+        corpus::write_json(path, &self.manifest())
     }
 }
