@@ -1,7 +1,7 @@
-// Makes a host known to a relay that is not running: node introduce.mjs DATABASE HOSTNAME
+// Adds a host to the database of a relay that is not running: node introduce.mjs DATABASE HOSTNAME
 //
-// The relay's own way, requestCrawl, asks the host who it is through a client that connects to public
-// addresses only, so that nobody can introduce a host of this machine.
+// requestCrawl contacts the host through a client that connects to public addresses only, so it cannot add
+// a host of this machine.
 import Database from 'better-sqlite3'
 
 const [file, hostname] = process.argv.slice(2)

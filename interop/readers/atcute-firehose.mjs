@@ -1,8 +1,8 @@
-// A reader that holds every frame against the lexicon and leaves proofs to others:
+// A reader that validates every frame against the lexicon and checks no proofs:
 // node atcute-firehose.mjs SERVICE
 import { ComAtprotoSyncSubscribeRepos } from '@atcute/atproto'
 import { FirehoseSubscription } from '@atcute/firehose'
-import { tell, tellError } from './told.mjs'
+import { writeEvent, writeError } from './output.mjs'
 
 const [service] = process.argv.slice(2)
 let cursor = 0
@@ -10,11 +10,11 @@ const events = new FirehoseSubscription({
   service,
   nsid: ComAtprotoSyncSubscribeRepos.mainSchema,
   params: () => ({ cursor }),
-  onError: tellError,
+  onError: writeError,
 })
 for await (const event of events) {
   cursor = event.seq ?? cursor
-  for (const line of toLines(event)) tell(line)
+  for (const line of toLines(event)) writeEvent(line)
 }
 
 function toLines({ $type, seq, did, repo, rev, active, status, ops, ...rest }) {

@@ -2,24 +2,24 @@
 // node atproto-sync.mjs SERVICE DIRECTORY
 import { IdResolver } from '@atproto/identity'
 import { Firehose } from '@atproto/sync'
-import { tell, tellError } from './told.mjs'
+import { writeEvent, writeError } from './output.mjs'
 
 const [service, plcUrl] = process.argv.slice(2)
 let cursor = 0
 const firehose = new Firehose({
   service,
-  // As it is, its own way of fetching refuses servers of this machine.
+  // Its default fetch function rejects servers of this machine.
   idResolver: new IdResolver({ plcUrl, fetch: globalThis.fetch }),
-  // Handles under .test lead nowhere in the DNS.
+  // Handles under .test do not resolve in the DNS.
   unauthenticatedHandles: true,
   // Without a runner, one event after the other.
   getCursor: () => cursor,
   subscriptionReconnectDelay: 100,
   handleEvent: (event) => {
     cursor = event.seq
-    tell(toLine(event))
+    writeEvent(toLine(event))
   },
-  onError: tellError,
+  onError: writeError,
 })
 await firehose.start()
 

@@ -1,57 +1,57 @@
-//! JSON asked for and sent, over plain HTTP.
+//! JSON requests over plain HTTP.
 
 use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
-/// A client of a few lines.
+/// A minimal JSON client.
 #[derive(Clone, Debug)]
 pub(crate) struct Http(reqwest::Client);
 
 impl Default for Http {
     fn default() -> Self {
-        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build();
+        let client = reqwest::Client::builder().no_proxy().timeout(REQUEST_TIMEOUT).build();
         Self(client.expect("a client without TLS"))
     }
 }
 
 impl Http {
-    /// Whether `url` answers with success.
-    pub(crate) async fn is_well(&self, url: &str) -> bool {
-        let answer = self.0.get(url).send().await;
-        answer.is_ok_and(|answer| answer.status().is_success())
+    /// Whether `url` responds with success.
+    pub(crate) async fn is_ok(&self, url: &str) -> bool {
+        let response = self.0.get(url).send().await;
+        response.is_ok_and(|response| response.status().is_success())
     }
 
-    /// The answer to GET.
+    /// The JSON response to GET.
     pub(crate) async fn get(&self, url: &str, token: Option<&str>) -> Value {
-        self.ask(Method::GET, url, token, None).await
+        self.send(Method::GET, url, token, None).await
     }
 
-    /// The answer to POST.
+    /// The JSON response to POST.
     pub(crate) async fn post(&self, url: &str, token: Option<&str>, body: &Value) -> Value {
-        self.ask(Method::POST, url, token, Some(body)).await
+        self.send(Method::POST, url, token, Some(body)).await
     }
 
     /// The answer to POST without a body.
     pub(crate) async fn post_nothing(&self, url: &str, token: &str) -> Value {
-        self.ask(Method::POST, url, Some(token), None).await
+        self.send(Method::POST, url, Some(token), None).await
     }
 
-    /// Whether POST was answered with success, by somebody who may go away meanwhile.
+    /// Whether POST succeeded; a server that goes away is a failure, not a panic.
     pub(crate) async fn try_post(&self, url: &str, token: &str, body: &Value) -> bool {
-        let answer = self.request(Method::POST, url, Some(token), Some(body)).send().await;
-        answer.is_ok_and(|answer| answer.status().is_success())
+        let response = self.request(Method::POST, url, Some(token), Some(body)).send().await;
+        response.is_ok_and(|response| response.status().is_success())
     }
 
-    async fn ask(
+    async fn send(
         &self,
         method: Method,
         url: &str,
         token: Option<&str>,
         body: Option<&Value>,
     ) -> Value {
-        answer(url, self.request(method, url, token, body)).await
+        json_response(url, self.request(method, url, token, body)).await
     }
 
     fn request(
@@ -73,8 +73,8 @@ impl Http {
     }
 }
 
-/// The JSON that `request` is answered with, or null for an empty body.
-async fn answer(url: &str, request: RequestBuilder) -> Value {
+/// The JSON response to `request`, or null for an empty body.
+async fn json_response(url: &str, request: RequestBuilder) -> Value {
     let response = request.send().await.unwrap_or_else(|error| panic!("{url}: {error}"));
     let status = response.status();
     let body = response.bytes().await.unwrap_or_else(|error| panic!("{url}: {error}"));
@@ -85,5 +85,5 @@ async fn answer(url: &str, request: RequestBuilder) -> Value {
     }
 }
 
-/// How long an answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of a request on a busy machine.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);

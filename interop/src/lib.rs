@@ -1,21 +1,18 @@
-//! Other people's servers and readers, running beside a test.
+//! Servers and readers of other projects, running beside a test.
 //!
-//! | module | what it runs |
+//! | module | contents |
 //! |---|---|
-//! | [`plc`] | `@did-plc/server`, the reference directory, in memory |
-//! | [`pds`] | `@atproto/pds`, the reference PDS, and its API for those who write |
+//! | [`pds`] | `@did-plc/server`, the reference directory, and `@atproto/pds`, the reference PDS |
 //! | [`relay`] | the relay of `indigo` |
 //! | [`reader`] | consumers of event streams |
+//! | [`program`] | the installed programs, and processes that end with the test |
 //!
-//! [`kit`](mod@kit) says where they are installed, [`program`] sees that each of them ends. Everything listens
-//! on 127.0.0.1, and what goes wrong here is a failed test: functions panic and say why.
+//! Every server listens on 127.0.0.1 only. An error here is a failed test: functions panic with the reason.
 
 #![forbid(unsafe_code)]
 
 mod http;
-pub mod kit;
 pub mod pds;
-pub mod plc;
 pub mod program;
 pub mod reader;
 pub mod relay;

@@ -1,4 +1,4 @@
-//! The reference PDS, and its API for those who write.
+//! The reference PLC directory, and the reference PDS with its write API.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,9 +7,34 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::http::Http;
-use crate::kit::Kit;
-use crate::plc::Plc;
-use crate::program::{Program, free_port};
+use crate::program::{Kit, Program, free_port};
+
+/// A running PLC directory with its database in memory.
+#[derive(Debug)]
+pub struct Plc {
+    port: u16,
+    _program: Program,
+}
+
+impl Plc {
+    /// Starts a directory without accounts.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start(kit: &Kit) -> Self {
+        let (port, dir) = (free_port(), kit.path("pds"));
+        let mut command = Command::new(kit.node(&dir));
+        command.arg("plc.mjs").current_dir(&dir).env("PORT", port.to_string());
+        let mut program = Program::start("plc", &command, &kit.log("plc"));
+        program.wait_for(&format!("http://127.0.0.1:{port}/_health")).await;
+        Self { port, _program: program }
+    }
+
+    /// The URL.
+    pub fn url(&self) -> String {
+        format!("http://localhost:{}", self.port)
+    }
+}
 
 /// A PDS, running or killed.
 #[derive(Debug)]
@@ -17,24 +42,24 @@ pub struct Pds {
     kit: Kit,
     port: u16,
     plc_url: String,
-    /// What it keeps between its lives.
+    /// The data that persists across restarts.
     data: TempDir,
     program: Option<Program>,
     http: Http,
 }
 
-/// Somebody with an account on it.
+/// An account on the PDS.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The DID.
     pub did: String,
-    /// The handle that it was made with.
+    /// The handle.
     pub handle: String,
     authorization: String,
 }
 
 impl Pds {
-    /// Starts one without accounts, whose accounts register with `plc`.
+    /// Starts a PDS without accounts, which registers accounts with `plc`.
     ///
     /// # Panics
     /// If it does not start.
@@ -47,7 +72,7 @@ impl Pds {
         pds
     }
 
-    /// Starts it again, with what it had.
+    /// Restarts the PDS with its data.
     ///
     /// # Panics
     /// If it does not start.
@@ -58,17 +83,17 @@ impl Pds {
         self.program = Some(program);
     }
 
-    /// Kills it, in the middle of whatever it does.
+    /// Kills the PDS without notice.
     pub fn kill(&mut self) {
         drop(self.program.take());
     }
 
-    /// The port on 127.0.0.1, in each of its lives.
+    /// The port on 127.0.0.1, the same after restarts.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its URL, as documents of its accounts have it.
+    /// The URL in the documents of its accounts.
     pub fn url(&self) -> String {
         format!("http://localhost:{}", self.port)
     }
@@ -84,110 +109,110 @@ impl Pds {
         command
     }
 
-    /// Makes an account with the handle `NAME.test`.
+    /// Creates an account with the handle `NAME.test`.
     ///
     /// # Panics
-    /// If the PDS refuses, like every function here.
+    /// If the PDS rejects the request.
     pub async fn create_account(&self, name: &str) -> Account {
         let handle = format!("{name}.test");
         let email = format!("{name}@mail.test");
-        let asked = json!({ "handle": handle, "email": email, "password": PASSWORD });
-        let made = self.post("com.atproto.server.createAccount", None, &asked).await;
-        let authorization = format!("Bearer {}", text(&made, "accessJwt"));
-        Account { did: text(&made, "did"), handle, authorization }
+        let request = json!({ "handle": handle, "email": email, "password": PASSWORD });
+        let created = self.post("com.atproto.server.createAccount", None, &request).await;
+        let authorization = format!("Bearer {}", text(&created, "accessJwt"));
+        Account { did: text(&created, "did"), handle, authorization }
     }
 
-    /// Writes a new record and answers its path.
+    /// Creates a record and returns its path.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn create(&self, account: &Account, collection: &str, record: Value) -> String {
-        let asked = json!({ "repo": account.did, "collection": collection, "record": record });
-        let made = self.write(account, CREATE, &asked).await;
-        path_of(&text(&made, "uri"))
+        let request = json!({ "repo": account.did, "collection": collection, "record": record });
+        let created = self.write(account, CREATE, &request).await;
+        path_of(&text(&created, "uri"))
     }
 
-    /// Writes a record at `path`, which may have had another.
+    /// Creates or replaces the record at `path`.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn put(&self, account: &Account, path: &str, record: Value) {
-        let mut asked = place(account, path);
-        asked["record"] = record;
-        self.write(account, "com.atproto.repo.putRecord", &asked).await;
+        let mut request = record_request(account, path);
+        request["record"] = record;
+        self.write(account, "com.atproto.repo.putRecord", &request).await;
     }
 
     /// Deletes the record at `path`.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn delete(&self, account: &Account, path: &str) {
-        self.write(account, "com.atproto.repo.deleteRecord", &place(account, path)).await;
+        self.write(account, "com.atproto.repo.deleteRecord", &record_request(account, path)).await;
     }
 
-    /// Does several writes in one commit.
+    /// Applies several writes in one commit.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn apply(&self, account: &Account, writes: &[Write<'_>]) {
         let writes: Vec<Value> = writes.iter().map(Write::to_json).collect();
-        let asked = json!({ "repo": account.did, "writes": writes });
-        self.write(account, "com.atproto.repo.applyWrites", &asked).await;
+        let request = json!({ "repo": account.did, "writes": writes });
+        self.write(account, "com.atproto.repo.applyWrites", &request).await;
     }
 
-    /// Gives the account another handle.
+    /// Changes the handle of the account.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn rename(&self, account: &mut Account, name: &str) {
         account.handle = format!("{name}.test");
-        let asked = json!({ "handle": account.handle });
-        self.write(account, "com.atproto.identity.updateHandle", &asked).await;
+        let request = json!({ "handle": account.handle });
+        self.write(account, "com.atproto.identity.updateHandle", &request).await;
     }
 
-    /// Takes the account out of service until it is activated.
+    /// Deactivates the account.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn deactivate(&self, account: &Account) {
         self.write(account, "com.atproto.server.deactivateAccount", &json!({})).await;
     }
 
-    /// Brings the account back.
+    /// Activates the account again.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn activate(&self, account: &Account) {
         let url = self.method("com.atproto.server.activateAccount");
         self.http.post_nothing(&url, &account.authorization).await;
     }
 
-    /// Deletes the account for good.
+    /// Deletes the account.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn delete_account(&self, account: &Account) {
-        let asked = json!({ "did": account.did });
-        self.post("com.atproto.admin.deleteAccount", Some(ADMIN), &asked).await;
+        let request = json!({ "did": account.did });
+        self.post("com.atproto.admin.deleteAccount", Some(ADMIN), &request).await;
     }
 
     /// The revision of the account's newest commit.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn rev(&self, account: &Account) -> String {
         let query = format!("com.atproto.sync.getLatestCommit?did={}", account.did);
         text(&self.http.get(&self.method(&query), None).await, "rev")
     }
 
-    /// Every record that the PDS lists for the account, by path.
+    /// The records that the PDS lists for the account, by path.
     ///
     /// # Panics
-    /// If the PDS refuses.
+    /// If the PDS rejects the request.
     pub async fn records(&self, account: &Account) -> BTreeMap<String, String> {
         let query = format!("com.atproto.repo.describeRepo?repo={}", account.did);
-        let described = self.http.get(&self.method(&query), None).await;
-        let collections = described["collections"].as_array().expect("collections");
+        let description = self.http.get(&self.method(&query), None).await;
+        let collections = description["collections"].as_array().expect("collections");
         let mut records = BTreeMap::new();
         for collection in collections {
             self.list(account, collection.as_str().expect("text"), &mut records).await;
@@ -195,9 +220,9 @@ impl Pds {
         records
     }
 
-    /// A hand that writes while the PDS is used otherwise.
-    pub fn pen(&self) -> Pen {
-        Pen { http: self.http.clone(), method: self.method(CREATE) }
+    /// A client that creates records without borrowing the PDS.
+    pub fn record_creator(&self) -> RecordCreator {
+        RecordCreator { http: self.http.clone(), method: self.method(CREATE) }
     }
 
     async fn list(
@@ -223,12 +248,12 @@ impl Pds {
         }
     }
 
-    async fn write(&self, account: &Account, method: &str, asked: &Value) -> Value {
-        self.post(method, Some(&account.authorization), asked).await
+    async fn write(&self, account: &Account, method: &str, request: &Value) -> Value {
+        self.post(method, Some(&account.authorization), request).await
     }
 
-    async fn post(&self, method: &str, authorization: Option<&str>, asked: &Value) -> Value {
-        self.http.post(&self.method(method), authorization, asked).await
+    async fn post(&self, method: &str, authorization: Option<&str>, request: &Value) -> Value {
+        self.http.post(&self.method(method), authorization, request).await
     }
 
     fn method(&self, method_and_query: &str) -> String {
@@ -236,18 +261,18 @@ impl Pds {
     }
 }
 
-/// Writes without borrowing the PDS, which may be killed meanwhile.
+/// Creates records on a PDS that may be killed meanwhile.
 #[derive(Clone, Debug)]
-pub struct Pen {
+pub struct RecordCreator {
     http: Http,
     method: String,
 }
 
-impl Pen {
-    /// Writes a new record, if the PDS is there to the end.
+impl RecordCreator {
+    /// Creates a record; returns whether the PDS confirmed it.
     pub async fn try_create(&self, account: &Account, collection: &str, record: Value) -> bool {
-        let asked = json!({ "repo": account.did, "collection": collection, "record": record });
-        self.http.try_post(&self.method, &account.authorization, &asked).await
+        let request = json!({ "repo": account.did, "collection": collection, "record": record });
+        self.http.try_post(&self.method, &account.authorization, &request).await
     }
 }
 
@@ -256,9 +281,9 @@ impl Pen {
 pub enum Write<'a> {
     /// A new record in a collection.
     Create(&'a str, Value),
-    /// Another record at a path.
+    /// A replacement of the record at a path.
     Update(&'a str, Value),
-    /// None any more at a path.
+    /// A deletion of the record at a path.
     Delete(&'a str),
 }
 
@@ -285,7 +310,7 @@ fn of(kind: &str) -> String {
     format!("com.atproto.repo.applyWrites#{kind}")
 }
 
-fn place(account: &Account, path: &str) -> Value {
+fn record_request(account: &Account, path: &str) -> Value {
     let (collection, rkey) = split(path);
     json!({ "repo": account.did, "collection": collection, "rkey": rkey })
 }
@@ -303,11 +328,11 @@ fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no text `{name}` in {value}")).to_owned()
 }
 
-/// How it is told to be a PDS of this machine alone. The secrets guard nothing.
+/// The settings of a PDS for this machine only. The secrets are not secret.
 const SETTINGS: [(&str, &str); 10] = [
     ("PDS_HOSTNAME", "localhost"),
     ("PDS_DEV_MODE", "true"),
-    // Its own rule against addresses such as that of the directory here.
+    // The directory has a loopback address.
     ("PDS_DISABLE_SSRF_PROTECTION", "true"),
     ("PDS_SERVICE_HANDLE_DOMAINS", ".test"),
     ("PDS_INVITE_REQUIRED", "false"),

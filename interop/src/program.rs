@@ -1,16 +1,20 @@
-//! How is somebody else's program started, and how does it surely end?
+//! The installed programs of other projects: which of them exist, and how they are started and stopped.
 //!
-//! A shell stands between us and the program, in a process group of their own. It waits for its input
-//! to end, which happens when the [`Program`] is dropped and also when this process is killed, and then
-//! kills the group:
+//! `cargo xtask test` installs them and names the folder in `WIREPROOF_INTEROP`. A test whose programs are
+//! missing is left out, which is not the same as passed; both outcomes are written to the file that
+//! `WIREPROOF_FIXTURE_LOG` names.
+//!
+//! A shell runs between the test and the program, in a process group of its own. It waits for the end of
+//! its input, which comes when the [`Program`] is dropped and also when the test process is killed, and
+//! then kills the group:
 //!
 //! ```text
 //! test ──pipe──> sh ──starts──> program
 //!                 └─ at the end of the pipe: kill -KILL 0
 //! ```
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -20,18 +24,106 @@ use tokio::time::Instant;
 
 use crate::http::Http;
 
+/// A group of programs that is installed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The PDS and the PLC directory, which need Node.
+    Pds,
+    /// The relay, which needs Go.
+    Relay,
+    /// The readers, which need Node.
+    Readers,
+}
+
+impl Part {
+    /// A path that exists once the part is installed.
+    fn product(self) -> &'static str {
+        match self {
+            Self::Pds => "pds/node_modules",
+            Self::Relay => "relay/relay",
+            Self::Readers => "readers/node_modules",
+        }
+    }
+}
+
+/// The installed programs, and a folder for the logs of one test.
+#[derive(Clone, Debug)]
+pub struct Kit {
+    dir: PathBuf,
+    logs: PathBuf,
+}
+
+impl Kit {
+    /// Opens the kit for the test `test` and records that it runs; `None` records that it is left out.
+    /// Called by [`kit!`](crate::kit!), which knows the name of the test.
+    ///
+    /// # Panics
+    /// If the folder for logs cannot be created.
+    pub fn open(test: &str, parts: &[Part]) -> Option<Self> {
+        let dir = std::env::var_os("WIREPROOF_INTEROP").filter(|dir| !dir.is_empty());
+        let dir = dir.map(PathBuf::from);
+        let has_all = |dir: &PathBuf| parts.iter().all(|part| dir.join(part.product()).exists());
+        let dir = dir.filter(has_all);
+        note(if dir.is_some() { "ran" } else { "left out" }, test);
+        let dir = dir?;
+        let logs = dir.join("logs").join(test.replace("::", "."));
+        // Remove the logs of an earlier run.
+        let _ = fs::remove_dir_all(&logs);
+        fs::create_dir_all(&logs).expect("a folder for logs");
+        Some(Self { dir, logs })
+    }
+
+    /// A path in the folder of programs.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.dir.join(path)
+    }
+
+    /// The log file of a program.
+    pub(crate) fn log(&self, program: &str) -> PathBuf {
+        self.logs.join(format!("{program}.log"))
+    }
+
+    /// The Node binary of the packages in `folder`, or else that of the system.
+    pub(crate) fn node(&self, folder: &Path) -> PathBuf {
+        let own = folder.join("node_modules/.bin/node");
+        if own.exists() { own } else { PathBuf::from("node") }
+    }
+}
+
+/// Opens the [`Kit`] for the enclosing test, or returns from that test after recording that it is left
+/// out.
+#[macro_export]
+macro_rules! kit {
+    ($($part:ident),+) => {{
+        fn here() {}
+        let test = std::any::type_name_of_val(&here);
+        let test = test.trim_end_matches("::here").trim_end_matches("::{{closure}}");
+        match $crate::program::Kit::open(test, &[$($crate::program::Part::$part),+]) {
+            Some(kit) => kit,
+            None => return,
+        }
+    }};
+}
+
+fn note(outcome: &str, test: &str) {
+    let Some(log) = std::env::var_os("WIREPROOF_FIXTURE_LOG") else { return };
+    let mut log = OpenOptions::new().create(true).append(true).open(log).expect("the fixture log");
+    // One write, so that the lines of concurrent tests do not mix.
+    log.write_all(format!("{outcome} {test}\n").as_bytes()).expect("the fixture log takes a line");
+}
+
 /// A running program; dropping it kills it.
 #[derive(Debug)]
 pub struct Program {
     name: String,
     shell: Child,
-    /// While this is open the program runs.
+    /// The program runs while this is open.
     lifeline: Option<ChildStdin>,
     log: PathBuf,
 }
 
 impl Program {
-    /// Starts `command`, whose output is appended to `log`.
+    /// Starts `command` and appends its output to `log`.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -40,19 +132,19 @@ impl Program {
         Self::spawn(name, command, log, Stdio::from(out))
     }
 
-    /// Starts `command`, and hands over its standard output; only its errors are appended to `log`.
+    /// Starts `command` and returns its standard output; its standard error is appended to `log`.
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn start_heard(name: &str, command: &Command, log: &Path) -> (Self, ChildStdout) {
+    pub fn start_piped(name: &str, command: &Command, log: &Path) -> (Self, ChildStdout) {
         let mut program = Self::spawn(name, command, log, Stdio::piped());
-        let out = program.shell.stdout.take().expect("piped one line up");
+        let out = program.shell.stdout.take().expect("standard output is piped");
         (program, out)
     }
 
     fn spawn(name: &str, command: &Command, log: &Path, out: Stdio) -> Self {
         let mut shell = Command::new("sh");
-        shell.args(["-c", KEEPER, name]).arg(command.get_program()).args(command.get_args());
+        shell.args(["-c", SHELL_SCRIPT, name]).arg(command.get_program()).args(command.get_args());
         for (variable, value) in command.get_envs() {
             shell.env(variable, value.unwrap_or_default());
         }
@@ -67,28 +159,28 @@ impl Program {
         Self { name: name.to_owned(), shell, lifeline, log: log.to_owned() }
     }
 
-    /// Waits until `url` answers with success.
+    /// Waits until `url` responds with success.
     ///
     /// # Panics
-    /// If the program ends, or that takes too long.
+    /// If the program ends or the wait times out.
     pub async fn wait_for(&mut self, url: &str) {
-        let (http, patience) = (Http::default(), Instant::now() + PATIENCE);
-        while !http.is_well(url).await {
+        let (http, deadline) = (Http::default(), Instant::now() + READY_TIMEOUT);
+        while !http.is_ok(url).await {
             let ended = self.shell.try_wait().expect("the state of a child");
-            let complaint = || self.last_words();
-            assert!(ended.is_none(), "{} ended before it was ready: {}", self.name, complaint());
-            assert!(Instant::now() < patience, "{} is not ready: {}", self.name, complaint());
+            let last_output = || self.end_of_log();
+            assert!(ended.is_none(), "{} ended before it was ready: {}", self.name, last_output());
+            assert!(Instant::now() < deadline, "{} is not ready: {}", self.name, last_output());
             tokio::time::sleep(POLL).await;
         }
     }
 
-    /// Kills it, as a power cut would, and waits until it is gone.
+    /// Kills the program without notice and waits for its end.
     pub fn kill(self) {
         drop(self);
     }
 
     /// The end of its log.
-    fn last_words(&self) -> String {
+    fn end_of_log(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         let end = String::from_utf8_lossy(&log[log.len().saturating_sub(2_000)..]).into_owned();
         format!("{end}\nsee {}", self.log.display())
@@ -106,22 +198,21 @@ fn append(log: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(log)
 }
 
-/// A port of 127.0.0.1 that was free a moment ago. What listens there must know its number beforehand,
-/// and keep it when it is started again.
+/// A free port of 127.0.0.1, for a server that is told its port and keeps it when it is restarted.
 ///
 /// # Panics
-/// If this machine has none.
+/// If there is none.
 pub fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
 }
 
-/// Starts the program, waits for the end of the input, and kills the group; the program's own end is the
-/// group's too.
-const KEEPER: &str = r#"("$@"; kill -KILL 0) </dev/null & read -r _; kill -KILL 0"#;
+/// Starts the program, waits for the end of the input and kills the group; the group is also killed when
+/// the program ends.
+const SHELL_SCRIPT: &str = r#"("$@"; kill -KILL 0) </dev/null & read -r _; kill -KILL 0"#;
 
-/// How long a program may take to be ready on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The time in which a program must be ready on a busy machine.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
@@ -134,23 +225,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        let (program, out) = Program::start_heard("script", &command, &dir.path().join("log"));
+        let (program, out) = Program::start_piped("script", &command, &dir.path().join("log"));
         (program, out, dir)
     }
 
     #[test]
-    fn a_program_and_what_it_started_end_when_it_is_dropped() {
+    fn dropping_a_program_ends_it_and_its_children() {
         let (program, out, _dir) = start("sleep 600 & echo $$; wait");
         let mut out = BufReader::new(out);
         out.read_line(&mut String::new()).unwrap();
         program.kill();
-        // The pipe closes when the last one of the group is gone.
+        // The pipe closes at the end of the last process of the group.
         assert_eq!(out.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
 
     #[tokio::test]
     #[should_panic(expected = "script ended before it was ready: no port is free")]
-    async fn a_program_that_ends_before_it_is_ready_is_told_with_its_last_words() {
+    async fn a_program_that_ends_before_it_is_ready_is_reported_with_the_end_of_its_log() {
         let (mut program, _out, _dir) = start("echo no port is free >&2; exit 1");
         program.wait_for(&format!("http://127.0.0.1:{}/", free_port())).await;
     }

@@ -1,4 +1,4 @@
-//! Consumers of event streams, and what they yield.
+//! Event stream consumers of other projects, and their output.
 
 use std::io::{BufRead, BufReader};
 use std::process::Command;
@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kit::Kit;
-use crate::program::Program;
+use crate::program::{Kit, Program};
 
 /// A running consumer.
 #[derive(Debug)]
@@ -20,8 +19,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// `@atproto/sync`, which follows `service` from the first event that is kept, asks the directory for
-    /// keys and checks each operation.
+    /// `@atproto/sync`, which follows `service` from the first retained event, fetches keys from the
+    /// directory and checks each operation.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -29,7 +28,7 @@ impl Reader {
         Self::start(kit, "atproto-sync", &[service, plc_url])
     }
 
-    /// `@atcute/firehose`, which follows `service` from the first event that is kept and holds each
+    /// `@atcute/firehose`, which follows `service` from the first retained event and validates each
     /// against the lexicon.
     ///
     /// # Panics
@@ -42,32 +41,31 @@ impl Reader {
         let dir = kit.path("readers");
         let mut command = Command::new(kit.node(&dir));
         command.arg(format!("{name}.mjs")).args(args).current_dir(&dir);
-        let (program, out) = Program::start_heard(name, &command, &kit.log(name));
+        let (program, out) = Program::start_piped(name, &command, &kit.log(name));
         let (sender, lines) = channel();
         thread::spawn(move || {
-            let told = BufReader::new(out).lines().map_while(Result::ok);
-            told.take_while(|line| sender.send(line.clone()).is_ok()).for_each(drop);
+            let output = BufReader::new(out).lines().map_while(Result::ok);
+            output.take_while(|line| sender.send(line.clone()).is_ok()).for_each(drop);
         });
         Self { name, lines, _program: program }
     }
 
-    /// What it yields next: `kind`, `seq` and `did`, of a commit one operation with `rev`, `path` and
-    /// `cid`.
+    /// The next event: `kind`, `seq` and `did`, and one operation of a commit with `rev`, `path` and `cid`.
     ///
     /// # Panics
-    /// If it yields nothing, or an error.
+    /// If the reader times out, ends or reports an error.
     pub fn next(&self) -> Value {
         let name = self.name;
-        match self.lines.recv_timeout(PATIENCE) {
+        match self.lines.recv_timeout(EVENT_TIMEOUT) {
             Ok(line) => event(name, &line),
-            Err(RecvTimeoutError::Timeout) => panic!("{name} yields nothing"),
+            Err(RecvTimeoutError::Timeout) => panic!("{name} timed out"),
             Err(RecvTimeoutError::Disconnected) => panic!("{name} has ended"),
         }
     }
 
-    /// What it yields until nothing comes for a while.
+    /// The remaining events, until none arrives for a while.
     pub fn rest(&self) -> Vec<Value> {
-        let lines = std::iter::from_fn(|| self.lines.recv_timeout(A_WHILE).ok());
+        let lines = std::iter::from_fn(|| self.lines.recv_timeout(IDLE_TIMEOUT).ok());
         lines.map(|line| event(self.name, &line)).collect()
     }
 }
@@ -78,7 +76,7 @@ fn event(name: &str, line: &str) -> Value {
     event
 }
 
-/// How long a reader may take to yield what must come, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a test waits for what must not come.
-const A_WHILE: Duration = Duration::from_millis(500);
+/// The time in which an expected event must arrive on a busy machine.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(120);
+/// The time without events after which a reader is idle.
+const IDLE_TIMEOUT: Duration = Duration::from_millis(500);

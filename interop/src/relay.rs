@@ -1,25 +1,23 @@
-//! The relay of `indigo`, with SQLite.
+//! The relay of `indigo` with SQLite.
 
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::kit::Kit;
-use crate::pds::Pds;
-use crate::plc::Plc;
-use crate::program::{Program, free_port};
+use crate::pds::{Pds, Plc};
+use crate::program::{Kit, Program, free_port};
 
 /// A running relay.
 #[derive(Debug)]
 pub struct Relay {
     port: u16,
     _program: Program,
-    // Behind the program, which is gone when this folder goes.
+    // Dropped after the program.
     _data: TempDir,
 }
 
 impl Relay {
-    /// Starts one that reads what `pds` tells from now on.
+    /// Starts a relay that follows `pds` from now on.
     ///
     /// # Panics
     /// If it does not start.
@@ -33,13 +31,13 @@ impl Relay {
         command.args(["--bind", &format!("127.0.0.1:{port}")]);
         command.args(["--metrics-listen", &format!("127.0.0.1:{metrics_port}")]);
         command.arg("--persist-dir").arg(data.path().join("events"));
-        // Its first life makes the database; what it reads in the second one stands there.
+        // The first run creates the database; the host is added to it before the second run.
         run(kit, &command, port).await.kill();
-        introduce(kit, &database, pds);
+        add_host(kit, &database, pds);
         Self { port, _program: run(kit, &command, port).await, _data: data }
     }
 
-    /// Its URL.
+    /// The URL.
     pub fn url(&self) -> String {
         format!("http://localhost:{}", self.port)
     }
@@ -51,11 +49,11 @@ async fn run(kit: &Kit, command: &Command, port: u16) -> Program {
     program
 }
 
-fn introduce(kit: &Kit, database: &std::path::Path, pds: &Pds) {
+fn add_host(kit: &Kit, database: &std::path::Path, pds: &Pds) {
     let dir = kit.path("pds");
     let mut command = Command::new(kit.node(&dir));
     command.arg("introduce.mjs").arg(database).arg(format!("localhost:{}", pds.port()));
     let output = command.current_dir(&dir).output().expect("Node runs");
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "the relay's database: {complaint}");
+    let error_output = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the relay's database: {error_output}");
 }

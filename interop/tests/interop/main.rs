@@ -1,19 +1,15 @@
-//! Do we and the programs that the network runs on understand each other?
+//! Interoperability with the programs that run the network.
 //!
-//! | module | what it holds against each other |
+//! | module | contents |
 //! |---|---|
-//! | `asks_pds` | our questions and proofs, and the answers of the reference PDS and directory |
-//! | `follows_pds` | our client and the reference PDS, which is killed on the way |
-//! | `follows_relay` | our client and the relay of `indigo` between it and that PDS |
-//! | `readers` | our simulator and the consumers of other people |
+//! | `requests` | requests and proofs, with the responses of the reference PDS and directory |
+//! | `follows` | the client follows the reference PDS, directly and through the relay of `indigo` |
+//! | `readers` | consumers of other projects follow the simulator |
 
 #![forbid(unsafe_code)]
 
+mod activity;
 mod client;
-mod life;
-mod mirror;
-
-mod asks_pds;
-mod follows_pds;
-mod follows_relay;
+mod follows;
 mod readers;
+mod requests;

@@ -1,4 +1,4 @@
-//! What other people's consumers yield of our simulator's stream, held against its ledger.
+//! The output of other projects' consumers of the simulator's stream, compared with the sent events.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use wireproof_interop::reader::Reader;
 const RELAY: Server = Server::Relay(0);
 
 #[test]
-fn atproto_sync_yields_what_the_ledger_says() {
+fn atproto_sync_yields_the_sent_events() {
     let kit = kit!(Readers);
-    yields_what_the_ledger_says(|sim| {
+    yields_the_sent_events(|sim| {
         Reader::atproto_sync(&kit, &stream(sim), &sim.url(Server::Plc))
     });
 }
 
 #[test]
-fn atcute_firehose_yields_what_the_ledger_says() {
+fn atcute_firehose_yields_the_sent_events() {
     let kit = kit!(Readers);
-    yields_what_the_ledger_says(|sim| Reader::atcute_firehose(&kit, &stream(sim)));
+    yields_the_sent_events(|sim| Reader::atcute_firehose(&kit, &stream(sim)));
 }
 
-fn sim() -> Simulation {
+fn start_sim() -> Simulation {
     let spec = Spec { accounts: 6, records: 20, ..Spec::default() };
     Simulation::start(spec).expect("ports for a small network")
 }
@@ -33,13 +33,13 @@ fn stream(sim: &Simulation) -> String {
     format!("ws://localhost:{}", sim.port(RELAY))
 }
 
-/// Lets all that can happen to an account happen while a reader reads.
-fn yields_what_the_ledger_says(start: impl FnOnce(&Simulation) -> Reader) {
-    let sim = sim();
+/// Changes accounts in every way while a reader reads, and compares its output.
+fn yields_the_sent_events(start: impl FnOnce(&Simulation) -> Reader) {
+    let sim = start_sim();
     let mut records = Records::of(&sim);
     sim.write_commits(200);
     let reader = start(&sim);
-    // The old events first: some would no longer hold once keys have changed.
+    // The old events first: some would be invalid after key changes.
     read_all(&sim, &reader, 0, &mut records);
     let old = sim.sent_events(RELAY).len();
     sim.rotate_key(0);
@@ -56,31 +56,31 @@ fn yields_what_the_ledger_says(start: impl FnOnce(&Simulation) -> Reader) {
     assert_eq!(records, Records::of(&sim));
 }
 
-/// Reads all that the ledger has from `start` on, and holds each event against it.
+/// Reads all events from `start` on and compares each with the sent one.
 fn read_all(sim: &Simulation, reader: &Reader, start: usize, records: &mut Records) {
-    for line in &sim.sent_events(RELAY)[start..] {
-        for _ in 0..yields(line) {
+    for sent in &sim.sent_events(RELAY)[start..] {
+        for _ in 0..yields(sent) {
             let event = reader.next();
-            assert_eq!(event["kind"], kind(line), "{event}");
-            assert_eq!((&event["seq"], &event["did"]), (&line.seq.into(), &did(line)), "{event}");
-            if line.subject.kind == EventKind::Commit {
-                assert_eq!(event["rev"], line.subject.rev.as_str(), "{event}");
+            assert_eq!(event["kind"], kind(sent), "{event}");
+            assert_eq!((&event["seq"], &event["did"]), (&sent.seq.into(), &did(sent)), "{event}");
+            if sent.subject.kind == EventKind::Commit {
+                assert_eq!(event["rev"], sent.subject.rev.as_str(), "{event}");
                 records.apply(&event);
             }
         }
     }
 }
 
-/// How many events a reader makes of a line.
-fn yields(line: &SentEvent) -> u32 {
-    match line.subject.kind {
-        EventKind::Commit => line.subject.jetstream_events,
+/// The number of events that a reader yields for a sent event.
+fn yields(sent: &SentEvent) -> u32 {
+    match sent.subject.kind {
+        EventKind::Commit => sent.subject.jetstream_events,
         _ => 1,
     }
 }
 
-fn kind(line: &SentEvent) -> &'static str {
-    match line.subject.kind {
+fn kind(sent: &SentEvent) -> &'static str {
+    match sent.subject.kind {
         EventKind::Commit => "commit",
         EventKind::Sync => "sync",
         EventKind::Identity => "identity",
@@ -89,11 +89,11 @@ fn kind(line: &SentEvent) -> &'static str {
     }
 }
 
-fn did(line: &SentEvent) -> Value {
-    line.subject.did.as_str().into()
+fn did(sent: &SentEvent) -> Value {
+    sent.subject.did.as_str().into()
 }
 
-/// The records of all accounts, as somebody has them who applies every operation.
+/// The records of all accounts after every operation.
 #[derive(Debug, PartialEq)]
 struct Records(BTreeMap<String, BTreeMap<String, String>>);
 

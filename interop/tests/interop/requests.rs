@@ -1,4 +1,4 @@
-//! What our XRPC client and our verifiers make of the answers of the reference PDS and directory.
+//! The XRPC client and the verifiers with responses of the reference PDS and directory.
 
 use net::http::Limits;
 use net::identity::Identity;
@@ -7,47 +7,46 @@ use reqwest::Url;
 use wireproof::atproto::syntax::{Did, DidBuf, Handle, Nsid, RecordKey};
 use wireproof::verify::{plc, record, repository};
 use wireproof_interop::kit;
-use wireproof_interop::pds::{Account, Pds};
-use wireproof_interop::plc::Plc;
+use wireproof_interop::pds::{Account, Pds, Plc};
 
 use crate::client::resolver;
-use crate::life::{Life, NOTE};
+use crate::activity::{Activity, NOTE};
 
-/// Somebody who asks, an account that is asked about, and who that is.
-struct Scene {
+/// A PDS with its directory, an account on it, and an XRPC client.
+struct PdsFixture {
     plc: Plc,
     pds: Pds,
-    person: Account,
+    account: Account,
     identity: Identity,
     xrpc: Client,
     host: Url,
 }
 
-impl Scene {
-    async fn start(kit: &wireproof_interop::kit::Kit) -> Self {
+impl PdsFixture {
+    async fn start(kit: &wireproof_interop::program::Kit) -> Self {
         let plc = Plc::start(kit).await;
         let pds = Pds::start(kit, &plc).await;
-        let mut life = Life::begin(&pds).await;
-        life.go_on(&pds, "asked about").await;
+        let mut activity = Activity::start(&pds).await;
+        activity.write_records(&pds, "requested").await;
         let (http, resolver) = resolver(&plc, &pds);
-        let person = life.people.swap_remove(0);
+        let account = activity.accounts.swap_remove(0);
         let identity =
-            resolver.identity_of_handle(Handle::parse(&person.handle).unwrap()).await.unwrap();
+            resolver.identity_of_handle(Handle::parse(&account.handle).unwrap()).await.unwrap();
         let (xrpc, host) = (Client::new(http), pds.url().parse().unwrap());
-        Self { plc, pds, person, identity, xrpc, host }
+        Self { plc, pds, account, identity, xrpc, host }
     }
 
     fn did(&self) -> Did<'_> {
-        Did::parse(&self.person.did).unwrap()
+        Did::parse(&self.account.did).unwrap()
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_answer_of_the_pds_is_read_and_what_can_be_proved_is() {
+async fn every_response_of_the_pds_is_parsed_and_verified() {
     let kit = kit!(Pds);
-    let scene = Scene::start(&kit).await;
-    let (xrpc, host, did) = (&scene.xrpc, &scene.host, scene.did());
-    let key = scene.identity.account.key.as_ref().unwrap();
+    let fixture = PdsFixture::start(&kit).await;
+    let (xrpc, host, did) = (&fixture.xrpc, &fixture.host, fixture.did());
+    let key = fixture.identity.account.key.as_ref().unwrap();
     let latest = xrpc.get_latest_commit(host, did).await.unwrap();
     let status = xrpc.get_repo_status(host, did).await.unwrap();
     assert_eq!((status.active, status.rev), (true, Some(latest.rev)));
@@ -58,7 +57,7 @@ async fn each_answer_of_the_pds_is_read_and_what_can_be_proved_is() {
     assert_eq!(whole.root(), latest.cid);
     assert_eq!(whole.commit().rev, latest.rev.to_string());
 
-    let records = scene.pds.records(&scene.person).await;
+    let records = fixture.pds.records(&fixture.account).await;
     for (path, cid) in &records {
         let (collection, rkey) = path.split_once('/').unwrap();
         let (collection, rkey) =
@@ -89,15 +88,15 @@ async fn each_answer_of_the_pds_is_read_and_what_can_be_proved_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pds_that_refuses_is_understood_by_the_name_of_its_error() {
+async fn errors_of_the_pds_are_recognized_by_name() {
     let kit = kit!(Pds);
-    let scene = Scene::start(&kit).await;
-    let (xrpc, host) = (&scene.xrpc, &scene.host);
-    let stranger: DidBuf = "did:plc:ewvi7nxzyoun6zhxrhs64oiz".parse().unwrap();
-    let error = xrpc.get_latest_commit(host, stranger.as_did()).await.unwrap_err();
+    let fixture = PdsFixture::start(&kit).await;
+    let (xrpc, host) = (&fixture.xrpc, &fixture.host);
+    let unknown: DidBuf = "did:plc:ewvi7nxzyoun6zhxrhs64oiz".parse().unwrap();
+    let error = xrpc.get_latest_commit(host, unknown.as_did()).await.unwrap_err();
     assert_eq!(error.name(), Some(&ErrorName::RepoNotFound), "{error}");
-    scene.pds.deactivate(&scene.person).await;
-    let did = scene.did();
+    fixture.pds.deactivate(&fixture.account).await;
+    let did = fixture.did();
     let error = xrpc.get_repo(host, did, None, &Limits::REPOSITORY).await.unwrap_err();
     assert_eq!(error.name(), Some(&ErrorName::RepoDeactivated), "{error}");
     let status = xrpc.get_repo_status(host, did).await.unwrap();
@@ -105,13 +104,13 @@ async fn a_pds_that_refuses_is_understood_by_the_name_of_its_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_of_a_renamed_account_proves_what_the_directory_says_of_it() {
+async fn the_log_of_a_renamed_account_proves_its_document() {
     let kit = kit!(Pds);
-    let mut scene = Scene::start(&kit).await;
-    scene.pds.rename(&mut scene.person, "renamed").await;
-    let (http, resolver) = resolver(&scene.plc, &scene.pds);
-    let did = scene.did();
-    let url = format!("{}/{did}/log/audit", scene.plc.url()).parse().unwrap();
+    let mut fixture = PdsFixture::start(&kit).await;
+    fixture.pds.rename(&mut fixture.account, "renamed").await;
+    let (http, resolver) = resolver(&fixture.plc, &fixture.pds);
+    let did = fixture.did();
+    let url = format!("{}/{did}/log/audit", fixture.plc.url()).parse().unwrap();
     let log = http.get(&url, &Limits::DOCUMENT).await.unwrap();
     let mut options = plc::Options::default();
     options.did = Some(did.to_buf());
