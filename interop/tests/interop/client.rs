@@ -181,7 +181,8 @@ impl Mirror {
     /// Replaces the records by those of a fetched repository.
     pub(crate) fn replace(&mut self, resynced: &ResyncedRepo) {
         let export = fs::read(resynced.path()).expect("an archive");
-        let repository = Repository::read(&export, &repo::Options::default()).expect("a verified archive");
+        let repository =
+            Repository::read(&export, &repo::Options::default()).expect("a verified archive");
         let replica = self.replica(&resynced.did);
         replica.records = records(&repository);
         replica.rev = resynced.head.rev.to_string();

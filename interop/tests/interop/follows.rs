@@ -37,7 +37,9 @@ async fn a_client_mirrors_the_pds_through_crashes_and_restarts_of_both() {
     let deleted = activity.accounts.pop().unwrap();
     pds.delete_account(&deleted).await;
     activity.assert_mirrored(&client, &plc, &pds).await;
-    client.wait_until("the deletion", |mirror| mirror.replicas[&deleted.did].status.is_some()).await;
+    client
+        .wait_until("the deletion", |mirror| mirror.replicas[&deleted.did].status.is_some())
+        .await;
 
     let mirror = client.end().await;
     assert_eq!(mirror.faults, [""; 0]);

@@ -13,9 +13,7 @@ const RELAY: Server = Server::Relay(0);
 #[test]
 fn atproto_sync_yields_the_sent_events() {
     let kit = kit!(Readers);
-    yields_the_sent_events(|sim| {
-        Reader::atproto_sync(&kit, &stream(sim), &sim.url(Server::Plc))
-    });
+    yields_the_sent_events(|sim| Reader::atproto_sync(&kit, &stream(sim), &sim.url(Server::Plc)));
 }
 
 #[test]

@@ -9,8 +9,8 @@ use wireproof::verify::{plc, record, repository};
 use wireproof_interop::kit;
 use wireproof_interop::pds::{Account, Pds, Plc};
 
-use crate::client::resolver;
 use crate::activity::{Activity, NOTE};
+use crate::client::resolver;
 
 /// A PDS with its directory, an account on it, and an XRPC client.
 struct PdsFixture {
