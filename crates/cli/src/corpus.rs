@@ -191,7 +191,11 @@ fn nostr(args: &NostrArgs, output: Output) -> Result<(), Failure> {
     for (name, file, counts) in [
         ("nostr-events.jsonl", corpus.to_file(), corpus.counts()),
         ("nostr-by-kind.jsonl", grouped_lines(&corpus.by_kind()), counts(corpus.by_kind())),
-        ("nostr-by-category.jsonl", grouped_lines(&corpus.by_category()), counts(corpus.by_category())),
+        (
+            "nostr-by-category.jsonl",
+            grouped_lines(&corpus.by_category()),
+            counts(corpus.by_category()),
+        ),
     ] {
         let manifest = corpus.manifest(counts, &file);
         let content = format!("{} events", manifest.counts.events);

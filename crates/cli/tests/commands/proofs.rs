@@ -45,7 +45,8 @@ impl Made {
 fn a_whole_repository_is_verified_under_its_key_in_any_order_of_blocks() {
     for order in [BlockOrder::Streamable, BlockOrder::Shuffled] {
         let made = made(order);
-        let proof = made.verify(&["--key", &made.manifest.details.signing_key, "--rebuild"]).success();
+        let proof =
+            made.verify(&["--key", &made.manifest.details.signing_key, "--rebuild"]).success();
         let printed = stdout(&proof);
         for part in ["CAR and hashes", "signature", "tree", "rebuild", "records", "total"] {
             assert!(printed.contains(part), "{printed}");
@@ -62,7 +63,8 @@ fn a_whole_repository_is_verified_under_its_key_in_any_order_of_blocks() {
 #[test]
 fn the_proof_as_json_has_the_repository_and_the_time_of_each_stage() {
     let made = made(BlockOrder::Streamable);
-    let proof = json(&made.verify(&["--key", &made.manifest.details.signing_key, "--json"]).success());
+    let proof =
+        json(&made.verify(&["--key", &made.manifest.details.signing_key, "--json"]).success());
     assert_eq!(proof["verified"], true);
     assert_eq!(proof["repository"]["did"], *made.manifest.details.did);
     assert_eq!(proof["repository"]["data"], *made.manifest.details.data);
