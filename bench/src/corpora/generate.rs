@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use simnet::nostr_events::{self, EventCounts};
 use simnet::nostr_sampling::{self, EventGroup};
-use simnet::{corpus, firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records};
+use simnet::{
+    corpus, firehose, hostile, repository_corpus, schnorr_events, signed_commits, tree_records,
+};
 use wireproof::nostr::OwnedEvent;
 
 use super::sidecar::ACCOUNTS_FILE;
