@@ -38,6 +38,13 @@ impl Http {
         self.send(Method::POST, url, Some(token), None).await
     }
 
+    /// Posts a CAR.
+    pub(crate) async fn post_archive(&self, url: &str, token: &str, archive: Vec<u8>) -> Value {
+        let request = self.request(Method::POST, url, Some(token), None);
+        json_response(url, request.header("content-type", "application/vnd.ipld.car").body(archive))
+            .await
+    }
+
     /// Whether POST succeeded; a server that goes away is a failure, not a panic.
     pub(crate) async fn try_post(&self, url: &str, token: &str, body: &Value) -> bool {
         let response = self.request(Method::POST, url, Some(token), Some(body)).send().await;

@@ -196,6 +196,15 @@ impl Pds {
         self.post("com.atproto.admin.deleteAccount", Some(ADMIN), &request).await;
     }
 
+    /// Imports a repository, a CAR, into the account.
+    ///
+    /// # Panics
+    /// If the PDS refuses.
+    pub async fn import_repo(&self, account: &Account, archive: Vec<u8>) {
+        let url = self.method("com.atproto.repo.importRepo");
+        self.http.post_archive(&url, &account.authorization, archive).await;
+    }
+
     /// The revision of the account's newest commit.
     ///
     /// # Panics

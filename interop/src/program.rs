@@ -40,7 +40,7 @@ impl Part {
     fn product(self) -> &'static str {
         match self {
             Self::Pds => "pds/node_modules",
-            Self::Relay => "relay/relay",
+            Self::Relay => "relay/verify",
             Self::Readers => "readers/node_modules",
         }
     }
@@ -76,6 +76,10 @@ impl Kit {
     /// A path in the folder of programs.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.dir.join(path)
+    }
+    /// The program that verifies repositories and frames with indigo.
+    pub fn verifier(&self) -> PathBuf {
+        self.path("relay/verify")
     }
 
     /// The log file of a program.

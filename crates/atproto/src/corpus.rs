@@ -32,7 +32,7 @@ pub enum CorpusError {
 /// If the file does not consist of exactly the frames that it states.
 ///
 /// ```
-/// use wireproof_atproto::corpus;
+/// use wireproof::atproto::corpus;
 /// let file = corpus::write([b"frame".as_slice(), b""]);
 /// assert_eq!(corpus::read(&file).unwrap(), [b"frame".as_slice(), b""]);
 /// ```

@@ -13,8 +13,8 @@
 //! | [`syntax`] | identifiers: DIDs, handles, NSIDs, record keys and others |
 //!
 //! ```
-//! use wireproof_atproto::event::{Decoder, Event, Options};
-//! use wireproof_atproto::syntax::{AtUri, Handle};
+//! use wireproof::atproto::event::{Decoder, Event, Options};
+//! use wireproof::atproto::syntax::{AtUri, Handle};
 //!
 //! let mut decoder = Decoder::new(Options::default());
 //! let frame = b"\xa1\x62op\x20\xa1\x65error\x6cFutureCursor";
@@ -23,7 +23,7 @@
 //! assert!(Handle::parse("ada.example.com").is_ok());
 //! assert!(AtUri::parse("at://ada.example.com/app.bsky.feed.post/3k").is_ok());
 //! assert!(Handle::parse("ada..example.com").is_err());
-//! # Ok::<(), wireproof_atproto::event::FrameError>(())
+//! # Ok::<(), wireproof::atproto::event::FrameError>(())
 //! ```
 //!
 //! Signatures and chains of commits are verified by `wireproof-verify`; there is no clock and no network here.

@@ -29,7 +29,7 @@ pub struct JsonError(#[from] serde_json::Error);
 /// not finite.
 ///
 /// ```
-/// use wireproof_codec::{cbor::Value, json};
+/// use wireproof::codec::{cbor::Value, json};
 /// assert_eq!(json::encode(&Value::Bytes(b"hi!?")).unwrap(), r#"{"$bytes":"aGkhPw"}"#);
 /// ```
 pub fn encode(value: &Value<'_>) -> Result<String, JsonError> {
@@ -42,8 +42,8 @@ pub fn encode(value: &Value<'_>) -> Result<String, JsonError> {
 /// If `text` is not JSON, or breaks a rule of the mapping.
 ///
 /// ```
-/// use wireproof_codec::{cbor::Value, json};
-/// let arena = wireproof_codec::cbor::Arena::new();
+/// use wireproof::codec::{cbor::Value, json};
+/// let arena = wireproof::codec::cbor::Arena::new();
 /// assert_eq!(json::decode(r#"{"$bytes":"aGkhPw=="}"#, &arena).unwrap(), Value::Bytes(b"hi!?"));
 /// ```
 pub fn decode<'a>(text: &str, arena: &'a Arena) -> Result<Value<'a>, JsonError> {

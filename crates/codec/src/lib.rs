@@ -9,8 +9,8 @@
 //! | [`car`] | archives of blocks, each checked against its CID |
 //!
 //! ```
-//! use wireproof_codec::cid::{Cid, Codec};
-//! use wireproof_codec::{car, cbor};
+//! use wireproof::codec::cid::{Cid, Codec};
+//! use wireproof::codec::{car, cbor};
 //!
 //! let block = b"\xa1\x65hello\x65world";
 //! let cid = Cid::of(Codec::DagCbor, block);

@@ -45,9 +45,8 @@ pub enum KeyRef<'a> {
 /// Every verdict is that of [`PublicKey::verify_digest`], or [`SignatureFault::Key`] where a compressed
 /// key is not a point.
 ///
-#[cfg_attr(feature = "signing", doc = "```")]
-#[cfg_attr(not(feature = "signing"), doc = "```ignore")]
-/// use wireproof_crypto::{
+/// ```
+/// use wireproof::crypto::{
 ///     Curve, KeyRef, SecretKey, SignatureCheck, SignatureFault, SignedData, verify_many,
 /// };
 ///
@@ -60,7 +59,7 @@ pub enum KeyRef<'a> {
 /// };
 /// let verdicts = verify_many(&[check(b"hello"), check(b"goodbye")]);
 /// assert_eq!(verdicts, [Ok(()), Err(SignatureFault::Mismatch)]);
-/// # Ok::<(), wireproof_crypto::KeyError>(())
+/// # Ok::<(), wireproof::crypto::KeyError>(())
 /// ```
 pub fn verify_many(checks: &[SignatureCheck<'_>]) -> Vec<SignatureVerdict> {
     let mut verdicts = vec![Ok(()); checks.len()];

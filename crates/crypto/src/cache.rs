@@ -223,7 +223,7 @@ const _: () = assert!(size_of::<KeyTable>() <= 1024, "a key takes at most 1 KiB"
 ///
 /// ```
 /// use std::collections::HashMap;
-/// use wireproof_crypto::SeededState;
+/// use wireproof::crypto::SeededState;
 /// let mut table = HashMap::with_hasher(SeededState::new([7; 16]));
 /// table.insert("did:web:example.com", 1);
 /// assert_eq!(table["did:web:example.com"], 1);

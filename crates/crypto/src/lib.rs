@@ -27,9 +27,8 @@
 //! Nothing here draws random bytes. The nonce of a signature is that of RFC 6979; the caller supplies the
 //! bytes of secret keys and the auxiliary randomness of BIP-340.
 //!
-#![cfg_attr(feature = "signing", doc = "```")]
-#![cfg_attr(not(feature = "signing"), doc = "```ignore")]
-//! use wireproof_crypto::{Curve, PublicKey, SecretKey, SignatureFault};
+//! ```
+//! use wireproof::crypto::{Curve, PublicKey, SecretKey, SignatureFault};
 //!
 //! let secret = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
 //! let signature = secret.sign(b"hello");
@@ -37,7 +36,7 @@
 //! let key = PublicKey::from_did_key(&secret.public_key().to_did_key())?;
 //! assert_eq!(key.verify(b"hello", &signature), Ok(()));
 //! assert_eq!(key.verify(b"goodbye", &signature), Err(SignatureFault::Mismatch));
-//! # Ok::<(), wireproof_crypto::KeyError>(())
+//! # Ok::<(), wireproof::crypto::KeyError>(())
 //! ```
 
 #![forbid(unsafe_code)]

@@ -15,11 +15,11 @@ use crate::signature::{self, SignatureFault, SignatureVerdict};
 /// A public key: a point of K-256 or P-256, checked.
 ///
 /// ```
-/// use wireproof_crypto::{Curve, PublicKey};
+/// use wireproof::crypto::{Curve, PublicKey};
 /// let key = PublicKey::from_did_key("did:key:zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo")?;
 /// assert_eq!(key.curve(), Curve::P256);
 /// assert_eq!(key.to_multikey(), "zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo");
-/// # Ok::<(), wireproof_crypto::KeyError>(())
+/// # Ok::<(), wireproof::crypto::KeyError>(())
 /// ```
 #[derive(Clone)]
 pub struct PublicKey {

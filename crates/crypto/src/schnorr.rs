@@ -1,15 +1,14 @@
 //! BIP-340: Schnorr signatures on secp256k1 by keys of which only the x is known, one at a time and in
 //! batches.
 //!
-#![cfg_attr(feature = "signing", doc = "```")]
-#![cfg_attr(not(feature = "signing"), doc = "```ignore")]
-//! use wireproof_crypto::schnorr::{SecretKey, XOnlyKey};
+//! ```
+//! use wireproof::crypto::schnorr::{SecretKey, XOnlyKey};
 //!
 //! let secret = SecretKey::from_bytes(&[7; 32])?;
 //! let signature = secret.sign(b"any length", &[0; 32]);
 //! let key = XOnlyKey::from_bytes(&secret.public_key().to_bytes())?;
 //! assert_eq!(key.verify(b"any length", &signature), Ok(()));
-//! # Ok::<(), wireproof_crypto::KeyError>(())
+//! # Ok::<(), wireproof::crypto::KeyError>(())
 //! ```
 
 use std::fmt;

@@ -16,7 +16,7 @@ pub fn encode_into(bytes: &[u8], out: &mut String) {
 /// Decodes `text`. `None` for foreign symbols, impossible lengths and set bits past the last byte.
 ///
 /// ```
-/// use wireproof_kernels::base32;
+/// use wireproof::kernels::base32;
 /// assert_eq!(base32::decode("mzxw6"), Some(b"foo".to_vec()));
 /// assert_eq!(base32::decode("mzxw7"), None); // the same bytes, with a stray bit
 /// ```

@@ -5,7 +5,7 @@
 //! batch. This is the only crate with `unsafe` code; it implements no protocol.
 //!
 //! ```
-//! use wireproof_kernels::{base32, sha256};
+//! use wireproof::kernels::{base32, sha256};
 //!
 //! let messages: [&[u8]; 3] = [b"one", b"two", b"three"];
 //! let digests = sha256::digest_many(&messages);

@@ -36,7 +36,7 @@ impl std::error::Error for VarintError {}
 /// If the bytes end early, are not the shortest form, or are more than nine.
 ///
 /// ```
-/// assert_eq!(wireproof_kernels::varint::read(&[0xac, 0x02, 0xff]), Ok((300, 2)));
+/// assert_eq!(wireproof::kernels::varint::read(&[0xac, 0x02, 0xff]), Ok((300, 2)));
 /// ```
 #[inline]
 pub fn read(bytes: &[u8]) -> Result<(u64, usize), VarintError> {

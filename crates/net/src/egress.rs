@@ -11,7 +11,7 @@
 //! 2000::/3, the only block that is allocated.
 //!
 //! ```
-//! use wireproof_net::egress::{EgressError, EgressPolicy};
+//! use wireproof::net::egress::{EgressError, EgressPolicy};
 //!
 //! let check = |url: &str| EgressPolicy::Public.check_url(&url.parse().expect("a URL"));
 //! assert_eq!(check("https://example.com"), Ok(()));

@@ -20,10 +20,10 @@
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
-//! use atproto::syntax::Handle;
-//! use verify::repository;
-//! use wireproof_net::http::{Client, Limits};
-//! use wireproof_net::{identity, dns::SystemDns, egress::EgressPolicy, xrpc};
+//! use wireproof::atproto::syntax::Handle;
+//! use wireproof::verify::repository;
+//! use wireproof::net::http::{Client, Limits};
+//! use wireproof::net::{identity, dns::SystemDns, egress::EgressPolicy, xrpc};
 //!
 //! let names = Arc::new(SystemDns::new()?);
 //! let http = Client::new(EgressPolicy::Public, names.clone())?;
@@ -47,15 +47,20 @@
 #![forbid(unsafe_code)]
 
 pub mod concurrency;
+#[cfg(any(feature = "firehose", feature = "jetstream"))]
 pub mod cursors;
 pub mod dns;
 pub mod egress;
+#[cfg(feature = "firehose")]
 pub mod firehose;
 pub mod hosts;
 pub mod http;
 pub mod identity;
+#[cfg(feature = "jetstream")]
 pub mod jetstream;
 pub mod rate_limit;
+#[cfg(any(feature = "firehose", feature = "jetstream"))]
 mod reconnecting_socket;
+#[cfg(any(feature = "firehose", feature = "jetstream"))]
 pub mod websocket;
 pub mod xrpc;

@@ -28,14 +28,14 @@ pub enum ControlChars {
 /// Appends the canonical form of `event`.
 ///
 /// ```
-/// # use bumpalo::Bump;
-/// # use wireproof_nostr::{canonical::{self, ControlChars}, example, formats::Format, Limits};
-/// # let arena = Bump::new();
+/// # use wireproof::nostr::Arena;
+/// # use wireproof::nostr::{canonical::{self, ControlChars}, example, formats::Format, Limits};
+/// # let arena = Arena::new();
 /// let event = Format::Json.decode(example::JSON.as_bytes(), &arena, &Limits::default())?;
 /// let mut bytes = Vec::new();
 /// canonical::write(&event, ControlChars::Verbatim, &mut bytes);
 /// assert!(bytes.starts_with(b"[0,\"") && bytes.ends_with(b"]"));
-/// # Ok::<(), wireproof_nostr::DecodeError>(())
+/// # Ok::<(), wireproof::nostr::DecodeError>(())
 /// ```
 pub fn write(event: &Event<'_>, controls: ControlChars, out: &mut Vec<u8>) {
     append(Canonical { event, controls }, out);

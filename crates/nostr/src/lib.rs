@@ -13,11 +13,11 @@
 //! bytes ([`Value::Hex`]) until a caller asks for the text.
 //!
 //! ```
-//! use bumpalo::Bump;
-//! use wireproof_nostr::{Limits, formats::Format};
-//! # let json = wireproof_nostr::example::JSON;
+//! use wireproof::nostr::Arena;
+//! use wireproof::nostr::{Limits, formats::Format};
+//! # let json = wireproof::nostr::example::JSON;
 //!
-//! let arena = Bump::new();
+//! let arena = Arena::new();
 //! let event = Format::Json.decode(json.as_bytes(), &arena, &Limits::default())?;
 //! event.verify()?;
 //! assert_eq!((event.kind, event.tags[0][0].to_text().as_ref()), (1, "t"));
@@ -38,6 +38,7 @@ mod input;
 mod limits;
 mod verify;
 
+pub use bumpalo::Bump as Arena;
 pub use error::{DecodeError, EncodeError, Field, Reason};
 pub use event::{Event, OwnedEvent, Tag, Value};
 pub use limits::{Limit, Limits};

@@ -56,14 +56,14 @@ impl Event<'_> {
 /// where the CPU has them, in groups of 512 events that bound the memory.
 ///
 /// ```
-/// # use bumpalo::Bump;
-/// # use wireproof_nostr::{example, formats::Format, verify_many, EventFault, Limits};
-/// # let arena = Bump::new();
+/// # use wireproof::nostr::Arena;
+/// # use wireproof::nostr::{example, formats::Format, verify_many, EventFault, Limits};
+/// # let arena = Arena::new();
 /// # let event = Format::Json.decode(example::JSON.as_bytes(), &arena, &Limits::default())?;
 /// let mut forged = event;
 /// forged.kind = 7;
 /// assert_eq!(verify_many(&[event, forged]), [Ok(()), Err(EventFault::Id)]);
-/// # Ok::<(), wireproof_nostr::DecodeError>(())
+/// # Ok::<(), wireproof::nostr::DecodeError>(())
 /// ```
 pub fn verify_many(events: &[Event<'_>]) -> Vec<Result<(), EventFault>> {
     let mut results = Vec::with_capacity(events.len());

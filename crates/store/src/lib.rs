@@ -8,11 +8,11 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let dir = tempfile::tempdir()?;
-//! use verify::sync::{AccountState, ChainState};
-//! use wireproof_store::{Options, Store};
+//! # let path = std::env::temp_dir().join(format!("wireproof-store-{}.sqlite", std::process::id()));
+//! use wireproof::verify::sync::{AccountState, ChainState};
+//! use wireproof::store::{Options, Store};
 //!
-//! let store = Store::open(&dir.path().join("state.sqlite"), Options::default())?;
+//! let store = Store::open(&path, Options::default())?;
 //! let mut accounts = store.chain_state()?;
 //!
 //! // A judge stores states:
@@ -22,6 +22,8 @@
 //! // After their events were handled:
 //! store.checkpoint(&[("wss://relay.example.com", 4711)], &[(did, account)])?;
 //! assert_eq!(store.cursor("wss://relay.example.com")?, Some(4711));
+//! # drop((accounts, store));
+//! # std::fs::remove_file(&path)?;
 //! # Ok(())
 //! # }
 //! ```

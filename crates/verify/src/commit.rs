@@ -18,10 +18,10 @@ use crate::Verified;
 /// bytes, r and s in range, s in the lower half. Source: the repository specification, version 3.
 ///
 /// ```
-/// use atproto::commit::UnsignedCommit;
-/// use codec::cid::{Cid, Codec};
-/// use crypto::{Curve, SecretKey};
-/// use wireproof_verify::commit;
+/// use wireproof::atproto::commit::UnsignedCommit;
+/// use wireproof::codec::cid::{Cid, Codec};
+/// use wireproof::crypto::{Curve, SecretKey};
+/// use wireproof::verify::commit;
 ///
 /// let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
 /// let data = Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6");
@@ -32,7 +32,7 @@ use crate::Verified;
 /// assert_eq!(commit::verify(&block, &key.public_key()).map(|commit| commit.rev), Ok(rev));
 /// let other_key = SecretKey::from_bytes(Curve::K256, &[8; 32])?.public_key();
 /// assert_eq!(commit::verify(&block, &other_key).unwrap_err().code(), "signature/wrong");
-/// # Ok::<(), crypto::KeyError>(())
+/// # Ok::<(), wireproof::crypto::KeyError>(())
 /// ```
 pub fn verify<'a>(
     block: &'a [u8],

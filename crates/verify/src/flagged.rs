@@ -5,9 +5,9 @@
 //! want to know. No verification calls this module or pays for it.
 //!
 //! ```
-//! use atproto::event::Event;
-//! use wireproof_verify::Flagged;
-//! use wireproof_verify::sync::Outcome;
+//! use wireproof::atproto::event::Event;
+//! use wireproof::verify::Flagged;
+//! use wireproof::verify::sync::Outcome;
 //!
 //! fn warn(outcome: &Outcome<'_>) {
 //!     if let Outcome::Commit(commit, _) = outcome

@@ -17,8 +17,8 @@ use crate::sync::{AccountKey, KeySource};
 /// If the document's text for the key is malformed.
 ///
 /// ```
-/// use atproto::did_document::{DidDocument, Options};
-/// use wireproof_verify::identity;
+/// use wireproof::atproto::did_document::{DidDocument, Options};
+/// use wireproof::verify::identity;
 ///
 /// let document = r##"{
 ///     "id": "did:web:example.com",
@@ -52,8 +52,8 @@ pub fn to_public_key(key: &SigningKey) -> Result<PublicKey, KeyError> {
 /// lack of a key.
 ///
 /// ```
-/// use atproto::syntax::Did;
-/// use wireproof_verify::identity::AccountKeys;
+/// use wireproof::atproto::syntax::Did;
+/// use wireproof::verify::identity::AccountKeys;
 ///
 /// let did = "did:plc:wq4aajammjtxdomz3e23667t";
 /// let key = "did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme";

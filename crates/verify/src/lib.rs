@@ -15,10 +15,10 @@
 //! same across versions; its `Display` is for people.
 //!
 //! ```
-//! use atproto::commit::UnsignedCommit;
-//! use codec::cid::{Cid, Codec};
-//! use crypto::{Curve, SecretKey};
-//! use wireproof_verify::{Verified, commit};
+//! use wireproof::atproto::commit::UnsignedCommit;
+//! use wireproof::codec::cid::{Cid, Codec};
+//! use wireproof::crypto::{Curve, SecretKey};
+//! use wireproof::verify::{Verified, commit};
 //!
 //! let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
 //! let data = Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6");

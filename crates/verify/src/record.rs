@@ -9,10 +9,10 @@
 //! less with each step. Nothing is proved of the rest of the tree.
 //!
 //! ```
-//! use atproto::commit::UnsignedCommit;
-//! use codec::{Cid, car, cid::Codec};
-//! use crypto::{Curve, SecretKey};
-//! use wireproof_verify::record;
+//! use wireproof::atproto::commit::UnsignedCommit;
+//! use wireproof::codec::{Cid, car, cid::Codec};
+//! use wireproof::crypto::{Curve, SecretKey};
+//! use wireproof::verify::record;
 //!
 //! let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
 //! let tree = b"\xa2\x61e\x80\x61l\xf6";

@@ -1,23 +1,35 @@
 //! Proof at wire speed for signed, content-addressed social data.
 //!
-//! This crate is the front door: it re-exports the libraries, lowest first, each of which answers
-//! for one step of *bytes → values → structures → verdicts*.
+//! This crate re-exports the libraries of the project, lowest layer first. Bytes become values, values become
+//! structures, structures get verdicts.
 //!
-//! | crate | what it answers |
-//! |---|---|
-//! | [`kernels`] | SHA-256 of one and of many, UTF-8, base32, varint |
-//! | [`codec`] | CID, DAG-CBOR and CAR: canonical or refused |
-//! | [`crypto`] | keys and signatures: K-256, P-256, BIP-340 |
-//! | [`atproto`] | what a firehose frame, a commit, a tree, a repository or a DID document says |
-//! | [`nostr`] | what a Nostr event says, in every format in which it travels, and is it its author's |
-//! | [`verify`] | every verdict: commits, repositories, record proofs, chains of events, identities |
-//! | `net`, with the feature of that name | who is that account, what does its server hold, what happens now |
-//! | `store`, with the feature of that name | how far was a stream read, and what is known of its accounts |
+//! | module | content | feature |
+//! |---|---|---|
+//! | [`kernels`] | SHA-256 and secp256k1 in vector lanes, UTF-8, base32, varints | |
+//! | [`codec`] | CID, DAG-CBOR, its JSON form, CAR: canonical or rejected; `serde` | `atproto` |
+//! | [`crypto`] | K-256, P-256 and BIP-340 keys and signatures | |
+//! | [`atproto`] | frames, commits, trees, repositories (read and written), identifiers, DID documents | `atproto` |
+//! | [`verify`] | every verdict: commits, repositories, record proofs, event chains, did:plc | `atproto` |
+//! | [`nostr`] | Nostr events in every format in which they are stored or sent, their ids and signatures | `nostr` |
+//! | `net` | identity, XRPC, firehose and Jetstream clients | `net` |
+//! | `store` | cursors, keys and account states in one SQLite file | `store` |
 //!
-//! Without features nothing here reads a clock, a file, a socket or a random byte: what time it is, which
-//! key an account has and what was known of it are arguments.
+//! Without `net` and `store` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
+//! account and its known state are arguments.
 //!
-//! # Read a frame
+//! # Features
+//!
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `atproto`, `nostr` | yes | the protocols |
+//! | `secp256k1`, `aws-lc` | yes | signatures by libsecp256k1 (K-256, BIP-340) and AWS-LC (P-256), the fastest |
+//! | `pure-rust` | | signatures by `k256` and `p256`, for targets without a C compiler; same verdicts |
+//! | `signing` | | secret keys |
+//! | `net`, `store` | | the network clients; the state file |
+//! | `capnp`, `flatbuffers` | | these formats of Nostr events |
+//! | `full` | | everything but `pure-rust` |
+//!
+//! # Decode a frame
 //!
 //! ```
 //! use wireproof::atproto::event::{Decoder, Event, Options};
@@ -26,70 +38,95 @@
 //! let mut decoder = Decoder::new(Options::default());
 //! match decoder.decode(frame)? {
 //!     Event::Commit(commit) => println!("{} changed {} records", commit.repo, commit.ops.len()),
-//!     Event::Error(error) => println!("the server ends the stream: {}", error.error),
+//!     Event::Error(error) => println!("the server ended the stream: {}", error.error),
 //!     other => println!("{:?}", other.kind()),
 //! }
 //! # Ok::<(), wireproof::atproto::event::FrameError>(())
 //! ```
 //!
-//! A [`Decoder`](atproto::event::Decoder) borrows from the frames and keeps its memory. Hand it several at once
-//! where you have them: blocks of different frames then share the lanes of one hash computation. It says what a
-//! frame holds and that its hashes are right, not whose it is.
+//! A [`Decoder`](atproto::event::Decoder) borrows from the frames and keeps its memory. Pass several frames at once where
+//! you have them: their blocks then share the lanes of one hash computation. Decoding proves that hashes are right, not
+//! who signed.
 //!
-//! # Believe a frame
+//! # Judge a frame
 //!
-//! A [`Judge`](verify::sync::Judge) holds a commit against its account's key, against its own operations, and
-//! against what is known of the account. One batch of frames goes in, one outcome for each comes out:
+//! A [`Judge`](verify::sync::Judge) checks a commit against its account's key, its own operations, and the known state of
+//! the account. A batch of frames gives one outcome for each:
 //!
 //! ```
 //! use wireproof::crypto::CompressedKey;
 //! use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome};
 //!
-//! # let spec = simnet::firehose::Spec { frames: 8, ..simnet::firehose::Spec::quick() };
-//! # let stream = simnet::firehose::Corpus::generate(&spec, &mut |_, _| {});
-//! # let frames: Vec<&[u8]> = stream.frames().iter().map(Vec::as_slice).collect();
-//! # let (keys, now_micros) = (stream.account_keys(), 1_900_000_000_000_000);
-//! let key_of = |did: &str| keys.get(did).and_then(|key| CompressedKey::from_did_key(key).ok());
+//! # use wireproof::atproto::{repo::RepositoryWriter, syntax::{Did, Tid}};
+//! # let secret = wireproof::crypto::SecretKey::from_bytes(wireproof::crypto::Curve::K256, &[7; 32])?;
+//! # let mut repository = RepositoryWriter::new(Did::parse("did:web:alice.example")?);
+//! # repository.create("app.test.note/3jzfcijpj2z2a", b"\xa1\x65$type\x6dapp.test.note")?;
+//! # let commit = repository.commit(Tid::new(1_700_000_000_000_000, 0), |message| secret.sign(message))?;
+//! # let (frame, did_key) = (commit.to_frame(1, "2023-11-14T22:13:20Z")?, secret.public_key().to_did_key());
+//! # let (frames, now_micros) = ([&frame[..]], 1_700_000_000_000_000);
 //! let (mut judge, mut accounts) = (Judge::default(), MemoryState::default());
-//! for judged in judge.judge_batch(&frames, &key_of, &mut accounts, now_micros)? {
+//! let keys = |_did: &str| CompressedKey::from_did_key(&did_key).ok();
+//! for judged in judge.judge_batch(&frames, &keys, &mut accounts, now_micros)? {
 //!     match judged.outcome {
-//!         Outcome::Commit(commit, Chain::Broken(gap)) => println!("fetch {}: {gap}", commit.repo),
+//!         Outcome::Commit(commit, Chain::Broken(gap)) => println!("resync {}: {gap}", commit.repo),
 //!         Outcome::Commit(commit, _) => println!("{} changed {:?}", commit.repo, commit.ops),
-//!         Outcome::Rejected(why) => println!("{}: {why}", why.code()),
+//!         Outcome::Rejected(why) => panic!("{}: {why}", why.code()),
 //!         other => println!("{other:?}"),
 //!     }
 //! }
-//! # Ok::<(), std::convert::Infallible>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Prove a repository, or a record of it
+//! # Write a repository
 //!
-//! [`verify::repository`] takes an export and a key; what it gives back can be made by no one else. A slice is
-//! enough for one record, or for the proof that there is none: [`verify::record`].
+//! A [`RepositoryWriter`](atproto::repo::RepositoryWriter) stages records, commits them under a signature that you make,
+//! emits frames and exports:
+//!
+//! ```
+//! use wireproof::atproto::repo::RepositoryWriter;
+//! use wireproof::atproto::syntax::{Did, Tid};
+//! use wireproof::crypto::{Curve, SecretKey};
+//!
+//! let secret = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
+//! let mut repository = RepositoryWriter::new(Did::parse("did:web:alice.example")?);
+//! repository.create("app.test.note/3jzfcijpj2z2a", b"\xa1\x65$type\x6dapp.test.note")?;
+//! let commit = repository.commit(Tid::new(1_700_000_000_000_000, 0), |message| secret.sign(message))?;
+//! let frame = commit.to_frame(1, "2023-11-14T22:13:20Z")?;
+//! let export = repository.export(Vec::new())?;
+//! println!("{} bytes of frame, {} of export", frame.len(), export.len());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Verify a repository, or a record
+//!
+//! [`verify::repository`] takes an export and a key. A slice is enough for one record, or for the proof of its absence:
+//! [`verify::record`].
 //!
 //! ```
 //! use wireproof::crypto::PublicKey;
 //! use wireproof::verify::{record, repository};
 //!
-//! # use simnet::repository_corpus::{Corpus, RepositoryDetails, Spec};
-//! # let corpus = Corpus::generate(&Spec { records: 20, ..Spec::quick() });
-//! # let export = corpus.to_file();
-//! # let RepositoryDetails { did, signing_key, .. } = corpus.manifest(&export).details;
+//! # use wireproof::atproto::{repo::RepositoryWriter, syntax::{Did, Tid}};
+//! # let secret = wireproof::crypto::SecretKey::from_bytes(wireproof::crypto::Curve::K256, &[7; 32])?;
+//! # let did = "did:web:alice.example";
+//! # let mut writer = RepositoryWriter::new(Did::parse(did)?);
+//! # writer.create("app.test.note/3jzfcijpj2z2a", b"\xa1\x65$type\x6dapp.test.note")?;
+//! # writer.commit(Tid::new(1_700_000_000_000_000, 0), |message| secret.sign(message))?;
+//! # let (export, signing_key) = (writer.export(Vec::new())?, secret.public_key().to_did_key());
 //! let key = PublicKey::from_did_key(&signing_key)?;
-//! let whole = repository::verify(&export, Some(&did), &key, &repository::Options::default())?;
+//! let whole = repository::verify(&export, Some(did), &key, &repository::Options::default())?;
 //! println!("{} records of {}", whole.tree().records, whole.commit().did);
 //!
 //! let path = "app.bsky.feed.post/3zzzzzzzzzzzz";
-//! let proof = record::verify(&export, path, Some(&did), &key, &record::Options::default())?;
+//! let proof = record::verify(&export, path, Some(did), &key, &record::Options::default())?;
 //! assert!(proof.record().is_none());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Sign and check
+//! # Sign and verify
 //!
-//! Signatures are verified one at a time by [`PublicKey`](crypto::PublicKey), and many at a time, several times as
-//! fast, by [`verify_many`](crypto::verify_many). Both are strict: 64 bytes, both numbers in range, s in the
-//! lower half.
+//! [`PublicKey`](crypto::PublicKey) verifies one signature, [`verify_many`](crypto::verify_many) many at a time, several
+//! times as fast. Both are strict: 64 bytes, both numbers in range, low S.
 //!
 //! ```
 //! use wireproof::crypto::{Curve, SecretKey, SignatureFault};
@@ -103,22 +140,20 @@
 //!
 //! # Read a Nostr event
 //!
-//! [`nostr`] reads events from JSON and from every binary format in which they travel, and verifies ids and
-//! signatures. It knows nothing of the AT Protocol.
+//! [`nostr`] reads events from JSON and from binary formats, and verifies ids and signatures.
 //!
 //! ```
-//! use bumpalo::Bump;
-//! use wireproof::nostr::{Limits, formats::Format};
+//! use wireproof::nostr::{Arena, Limits, formats::Format};
 //! # let json = wireproof::nostr::example::JSON;
 //!
-//! let arena = Bump::new();
+//! let arena = Arena::new();
 //! let event = Format::Json.decode(json.as_bytes(), &arena, &Limits::default())?;
 //! event.verify()?;
 //! println!("{} {}", event.kind, event.content);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Read the formats alone
+//! # Use the formats alone
 //!
 //! [`codec`] knows no protocol: CIDs, canonical DAG-CBOR and CAR, from bytes to borrowed values and back.
 //!
@@ -129,32 +164,25 @@
 //! let block = b"\xa1\x65hello\x65world";
 //! cbor::validate(block)?;
 //! println!("{}", Cid::of(Codec::DagCbor, block));
-//! let refused = cbor::validate(b"\xa2\x61b\x01\x61a\x02").unwrap_err();
-//! assert!(refused.to_string().starts_with("at byte 4: map keys out of order"));
+//! let error = cbor::validate(b"\xa2\x61b\x01\x61a\x02").unwrap_err();
+//! assert!(error.to_string().starts_with("at byte 4: map keys out of order"));
 //! # Ok::<(), cbor::DecodeError>(())
 //! ```
 //!
-//! # Ask the network, follow it, keep what is known
+//! # The network
 //!
-//! With the features `net` and `store`. `net::identity` resolves handles and DIDs, `net::xrpc` fetches repositories,
-//! `net::firehose` follows relays and loses nothing, and `store` keeps cursors and the state of accounts in one
-//! file. Whole programs for each are in the guide, `docs/guide/embed-the-crate.md`, and are run with
-//! this crate's tests.
+//! With the features `net` and `store`, `net::identity` resolves handles and DIDs, `net::xrpc` fetches repositories,
+//! `net::firehose` follows relays without losing events, and `store` keeps cursors and account states. The guide has whole
+//! programs: `docs/guide/embed-the-crate.md`.
 
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "net")]
 pub use net;
+#[cfg(feature = "nostr")]
+pub use nostr;
 #[cfg(feature = "store")]
 pub use store;
-pub use {atproto, codec, crypto, kernels, nostr, verify};
-
-/// The programs of the guide, as tests.
-#[cfg(all(doctest, feature = "net", feature = "store"))]
-#[doc = include_str!("../../../docs/guide/embed-the-crate.md")]
-struct Guide;
-
-/// The program of the front page, as a test.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct FrontPage;
+#[cfg(feature = "atproto")]
+pub use {atproto, codec, verify};
+pub use {crypto, kernels};

@@ -5,6 +5,7 @@
 //! | `requests` | requests and proofs, with the responses of the reference PDS and directory |
 //! | `follows` | the client follows the reference PDS, directly and through the relay of `indigo` |
 //! | `readers` | consumers of other projects follow the simulator |
+//! | `writes` | the importer of the reference PDS and indigo's verifier, with repositories and frames that we write |
 
 #![forbid(unsafe_code)]
 
@@ -13,3 +14,4 @@ mod client;
 mod follows;
 mod readers;
 mod requests;
+mod writes;

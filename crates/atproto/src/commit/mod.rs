@@ -15,8 +15,8 @@
 //! Source: the repository specification, version 3.
 //!
 //! ```
-//! use wireproof_atproto::commit::{Commit, UnsignedCommit};
-//! use codec::cid::{Cid, Codec};
+//! use wireproof::atproto::commit::{Commit, UnsignedCommit};
+//! use wireproof::codec::cid::{Cid, Codec};
 //!
 //! let data = Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6");
 //! let (did, rev) = ("did:plc:wq4aajammjtxdomz3e23667t", "3mptbypluud2a");
@@ -26,7 +26,7 @@
 //! let commit = Commit::parse(&block)?;
 //! assert_eq!((commit.rev, commit.sig), (rev, &[1; 64]));
 //! assert_eq!(commit.signing_bytes().to_vec(), unsigned.to_bytes());
-//! # Ok::<(), wireproof_atproto::commit::CommitError>(())
+//! # Ok::<(), wireproof::atproto::commit::CommitError>(())
 //! ```
 
 mod signing;

@@ -18,11 +18,11 @@
 //! not checked here.
 //!
 //! ```
-//! use bumpalo::Bump;
-//! use codec::json;
-//! use wireproof_atproto::data_model;
+//! use wireproof::codec::cbor::Arena;
+//! use wireproof::codec::json;
+//! use wireproof::atproto::data_model;
 //!
-//! let arena = Bump::new();
+//! let arena = Arena::new();
 //! let post = json::decode(r#"{"$type": "app.test.post", "marks": [1, 0.5]}"#, &arena)?;
 //! let error = data_model::check_record(&post, "app.test.post").unwrap_err();
 //! assert_eq!((error.code(), &*error.item_path), ("data/float", "/marks/1"));

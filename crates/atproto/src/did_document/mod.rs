@@ -23,7 +23,7 @@ use crate::syntax::{Did, DidBuf, Handle, HandleBuf};
 /// The parts of a DID document that the AT Protocol uses.
 ///
 /// ```
-/// use wireproof_atproto::did_document::{DidDocument, Options};
+/// use wireproof::atproto::did_document::{DidDocument, Options};
 /// let json = br##"{
 ///     "id": "did:web:example.com",
 ///     "alsoKnownAs": ["at://Alice.example.com"],
@@ -36,7 +36,7 @@ use crate::syntax::{Did, DidBuf, Handle, HandleBuf};
 /// assert_eq!(document.handle().unwrap(), "Alice.example.com");
 /// assert_eq!(document.signing_key().unwrap().kind, "Multikey");
 /// assert_eq!(document.host(), None);
-/// # Ok::<(), wireproof_atproto::did_document::DidDocumentError>(())
+/// # Ok::<(), wireproof::atproto::did_document::DidDocumentError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DidDocument {

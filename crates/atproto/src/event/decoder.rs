@@ -116,10 +116,10 @@ fn mismatch<'a>(frame: &[u8], block: &Block<'_>) -> Result<Event<'a>, FrameError
 /// If the frame does not begin with a canonical header.
 ///
 /// ```
-/// use wireproof_atproto::event::peek;
+/// use wireproof::atproto::event::peek;
 /// let (header, payload_at) = peek(b"\xa2\x61t\x67#commit\x62op\x01\xa0")?;
 /// assert_eq!((header.op, header.kind, payload_at), (1, Some("#commit"), 15));
-/// # Ok::<(), wireproof_atproto::event::FrameError>(())
+/// # Ok::<(), wireproof::atproto::event::FrameError>(())
 /// ```
 pub fn peek(frame: &[u8]) -> Result<(Header<'_>, usize), FrameError> {
     let mut reader = Reader::new(frame);

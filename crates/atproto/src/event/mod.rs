@@ -17,11 +17,11 @@
 //! Source: the event stream and sync specifications, version `xrpc.v0.cbor`.
 //!
 //! ```
-//! use wireproof_atproto::event::{Decoder, Event, Info, Options};
+//! use wireproof::atproto::event::{Decoder, Event, Info, Options};
 //! let frame = Event::Info(Info { name: "OutdatedCursor", message: None }).to_frame();
 //! let mut decoder = Decoder::new(Options::default());
 //! assert!(matches!(decoder.decode(&frame)?, Event::Info(info) if info.name == "OutdatedCursor"));
-//! # Ok::<(), wireproof_atproto::event::FrameError>(())
+//! # Ok::<(), wireproof::atproto::event::FrameError>(())
 //! ```
 
 mod decoder;

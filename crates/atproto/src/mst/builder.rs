@@ -15,13 +15,13 @@ impl Tree {
     /// [`MAX_KEY_BYTES`](super::MAX_KEY_BYTES), or the records are too many for memory.
     ///
     /// ```
-    /// use codec::cid::{Cid, Codec};
-    /// use wireproof_atproto::mst::Tree;
+    /// use wireproof::codec::cid::{Cid, Codec};
+    /// use wireproof::atproto::mst::Tree;
     /// let record = Cid::of(Codec::DagCbor, b"\xa0");
     /// let mut tree = Tree::from_sorted([(b"a/1", record), (b"a/2", record)])?;
     /// assert_eq!(tree.get(b"a/2")?, Some(record.as_cid_ref()));
     /// assert!(Tree::from_sorted([(b"a/2", record), (b"a/1", record)]).is_err());
-    /// # Ok::<(), wireproof_atproto::mst::TreeError>(())
+    /// # Ok::<(), wireproof::atproto::mst::TreeError>(())
     /// ```
     pub fn from_sorted<K: AsRef<[u8]>, V: Into<AnyCid>>(
         records: impl IntoIterator<Item = (K, V)>,
@@ -75,8 +75,8 @@ impl Tree {
 /// records that are all at hand belong in [`Tree::from_sorted`].
 ///
 /// ```
-/// use codec::cid::{Cid, Codec};
-/// use wireproof_atproto::mst::{Builder, Tree};
+/// use wireproof::codec::cid::{Cid, Codec};
+/// use wireproof::atproto::mst::{Builder, Tree};
 /// let record = Cid::of(Codec::DagCbor, b"\xa0");
 /// let mut builder = Builder::new();
 /// for number in 0..1_000 {
@@ -84,7 +84,7 @@ impl Tree {
 /// }
 /// let mut tree = builder.finish();
 /// assert_eq!(tree.iter().count(), 1_000);
-/// # Ok::<(), wireproof_atproto::mst::TreeError>(())
+/// # Ok::<(), wireproof::atproto::mst::TreeError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Builder<S = ()> {

@@ -37,14 +37,14 @@ pub struct Change {
 /// If a node that has to be read is missing or breaks a rule.
 ///
 /// ```
-/// use codec::cid::{Cid, Codec};
-/// use wireproof_atproto::mst::{Tree, diff};
+/// use wireproof::codec::cid::{Cid, Codec};
+/// use wireproof::atproto::mst::{Tree, diff};
 /// let record = Cid::of(Codec::DagCbor, b"\xa0");
 /// let mut old = Tree::from_sorted([("a/1", record)])?;
 /// let mut new = Tree::from_sorted([("a/1", record), ("a/2", record)])?;
 /// let changes = diff(&mut old, &mut new)?.changes;
 /// assert_eq!((&changes[0].key[..], &changes[0].old), (b"a/2".as_slice(), &None));
-/// # Ok::<(), wireproof_atproto::mst::TreeError>(())
+/// # Ok::<(), wireproof::atproto::mst::TreeError>(())
 /// ```
 pub fn diff<'a, 'b, A: BlockSource<'a>, B: BlockSource<'b>>(
     old: &mut Tree<A>,

@@ -6,7 +6,7 @@ use kernels::sha256::{self, Digest};
 /// SHA-256, rounded down.
 ///
 /// ```
-/// use wireproof_atproto::mst::key_height;
+/// use wireproof::atproto::mst::key_height;
 /// assert_eq!(key_height(b"2653ae71"), 0);
 /// assert_eq!(key_height(b"app.bsky.feed.post/9adeb165882c"), 8);
 /// ```

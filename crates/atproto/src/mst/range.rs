@@ -16,13 +16,13 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
     /// The records whose keys lie in a range, in order.
     ///
     /// ```
-    /// use codec::cid::{Cid, Codec};
-    /// use wireproof_atproto::mst::Tree;
+    /// use wireproof::codec::cid::{Cid, Codec};
+    /// use wireproof::atproto::mst::Tree;
     /// let record = Cid::of(Codec::DagCbor, b"\xa0");
     /// let mut tree = Tree::from_sorted(["a/1", "b/1", "b/2", "c/1"].map(|key| (key, record)))?;
     /// let keys: Result<Vec<_>, _> = tree.range("b/".."b0").map(|item| Ok(item?.0)).collect();
     /// assert_eq!(keys?, [b"b/1", b"b/2"]);
-    /// # Ok::<(), wireproof_atproto::mst::TreeError>(())
+    /// # Ok::<(), wireproof::atproto::mst::TreeError>(())
     /// ```
     pub fn range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Range<'_, S> {
         let start = range.start_bound().map(|key| key.as_ref().to_vec());

@@ -45,14 +45,14 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
 /// between threads.
 ///
 /// ```
-/// use codec::cid::{Cid, Codec};
-/// use wireproof_atproto::mst::Tree;
+/// use wireproof::codec::cid::{Cid, Codec};
+/// use wireproof::atproto::mst::Tree;
 /// let record = Cid::of(Codec::DagCbor, b"\xa0");
 /// let mut tree = Tree::from_sorted([("a/1", record), ("a/2", record)])?;
 /// let snapshot = tree.snapshot()?;
 /// assert_eq!(snapshot.get(b"a/2"), Some(record.as_cid_ref()));
 /// assert_eq!(snapshot.get(b"a/3"), None);
-/// # Ok::<(), wireproof_atproto::mst::TreeError>(())
+/// # Ok::<(), wireproof::atproto::mst::TreeError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Snapshot<'t> {

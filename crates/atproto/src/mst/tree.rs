@@ -20,8 +20,8 @@ use super::{
 /// [`Snapshot`](super::Snapshot), for many records in ascending order [`Builder`](super::Builder).
 ///
 /// ```
-/// use codec::cid::{Cid, Codec};
-/// use wireproof_atproto::mst::Tree;
+/// use wireproof::codec::cid::{Cid, Codec};
+/// use wireproof::atproto::mst::Tree;
 /// let record = Cid::of(Codec::DagCbor, b"\xa0");
 /// let mut tree = Tree::empty();
 /// tree.insert(b"com.example.record/3jqfcqzm3fo2j", record)?;
@@ -30,7 +30,7 @@ use super::{
 /// let root = tree.root();
 /// let blocks = tree.collect_blocks();
 /// assert_eq!(blocks[0].0, root);
-/// # Ok::<(), wireproof_atproto::mst::TreeError>(())
+/// # Ok::<(), wireproof::atproto::mst::TreeError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Tree<S = ()> {

@@ -15,7 +15,7 @@ use crate::syntax::{DidBuf, Handle};
 /// A signed operation. The signature is not verified.
 ///
 /// ```
-/// use wireproof_atproto::plc::{AccountData, Operation, UnsignedOperation, Update};
+/// use wireproof::atproto::plc::{AccountData, Operation, UnsignedOperation, Update};
 /// let genesis = UnsignedOperation::Update(Update { data: AccountData::default(), prev: None });
 /// let operation = genesis.with_signature([7; 64]);
 /// assert_eq!(Operation::parse(operation.to_json().as_bytes()), Ok(operation.clone()));

@@ -13,9 +13,9 @@
 //! Source: the repository specification, "CAR File Serialization".
 //!
 //! ```
-//! use wireproof_atproto::commit::UnsignedCommit;
-//! use wireproof_atproto::repo::{Options, Repository};
-//! use codec::{Cid, car, cid::Codec};
+//! use wireproof::atproto::commit::UnsignedCommit;
+//! use wireproof::atproto::repo::{Options, Repository};
+//! use wireproof::codec::{Cid, car, cid::Codec};
 //!
 //! let tree = b"\xa2\x61e\x80\x61l\xf6";
 //! let data = Cid::of(Codec::DagCbor, tree);

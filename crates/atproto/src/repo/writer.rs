@@ -29,9 +29,9 @@ use crate::syntax::{Did, DidBuf, RepoPath, SyntaxError, Tid};
 /// commit.
 ///
 /// ```
-/// use wireproof_atproto::event::{Decoder, Event};
-/// use wireproof_atproto::repo::RepositoryWriter;
-/// use wireproof_atproto::syntax::{Did, Tid};
+/// use wireproof::atproto::event::{Decoder, Event};
+/// use wireproof::atproto::repo::RepositoryWriter;
+/// use wireproof::atproto::syntax::{Did, Tid};
 ///
 /// let mut repository = RepositoryWriter::new(Did::parse("did:plc:wq4aajammjtxdomz3e23667t")?);
 /// let path = "app.test.note/3jzfcijpj2z2a";

@@ -22,10 +22,10 @@ borrowed! {
     /// A DID.
     ///
     /// ```
-    /// use wireproof_atproto::syntax::Did;
+    /// use wireproof::atproto::syntax::Did;
     /// let did = Did::parse("did:web:localhost%3A1234")?;
     /// assert_eq!((did.method(), did.identifier()), ("web", "localhost%3A1234"));
-    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
     Did, DidBuf, check_did
 }
@@ -97,10 +97,10 @@ borrowed! {
     /// A handle.
     ///
     /// ```
-    /// use wireproof_atproto::syntax::Handle;
+    /// use wireproof::atproto::syntax::Handle;
     /// let handle = Handle::parse("Alice.Example.com")?;
     /// assert_eq!(handle.to_normalized(), "alice.example.com");
-    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
     Handle, HandleBuf, check_handle
 }
@@ -162,11 +162,11 @@ borrowed! {
     /// A DID or a handle.
     ///
     /// ```
-    /// use wireproof_atproto::syntax::AtIdentifier;
+    /// use wireproof::atproto::syntax::AtIdentifier;
     /// let identifier = AtIdentifier::parse("alice.example.com")?;
     /// assert_eq!(identifier.as_did(), None);
     /// assert!(identifier.as_handle().is_some());
-    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
     AtIdentifier, AtIdentifierBuf, check_at_identifier
 }

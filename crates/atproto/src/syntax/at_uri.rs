@@ -14,12 +14,12 @@ borrowed! {
     /// A reference to an account, a collection or a record.
     ///
     /// ```
-    /// use wireproof_atproto::syntax::AtUri;
+    /// use wireproof::atproto::syntax::AtUri;
     /// let uri = AtUri::parse("at://alice.example.com/app.bsky.feed.post/3jt5tqkl6pb2x")?;
     /// assert_eq!(uri.authority(), "alice.example.com");
     /// assert_eq!(uri.collection().unwrap(), "app.bsky.feed.post");
     /// assert_eq!(uri.record_key().unwrap(), "3jt5tqkl6pb2x");
-    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
     AtUri, AtUriBuf, check_at_uri
 }

@@ -16,11 +16,11 @@ borrowed! {
     /// [`unix_micros`](Self::unix_micros).
     ///
     /// ```
-    /// use wireproof_atproto::syntax::Datetime;
+    /// use wireproof::atproto::syntax::Datetime;
     /// let datetime = Datetime::parse("1970-01-01T01:00:00.25+01:00")?;
     /// assert_eq!(datetime.unix_micros(), 250_000);
     /// assert_eq!(datetime.to_normalized(), "1970-01-01T00:00:00.250Z");
-    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
     Datetime, DatetimeBuf, check_datetime
 }

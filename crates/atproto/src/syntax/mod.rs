@@ -26,7 +26,7 @@
 //! Source: the specifications of the AT Protocol's identifiers, and its interoperability tests.
 //!
 //! ```
-//! use wireproof_atproto::syntax::{Did, DidBuf, RepoPath, SyntaxRule};
+//! use wireproof::atproto::syntax::{Did, DidBuf, RepoPath, SyntaxRule};
 //!
 //! let did = Did::parse("did:plc:ewvi7nxzyoun6zhxrhs64oiz")?;
 //! assert_eq!((did.method(), did.is_plc()), ("plc", true));
@@ -36,7 +36,7 @@
 //!
 //! let error = "did:plc:no spaces".parse::<DidBuf>().unwrap_err();
 //! assert_eq!((error.rule, error.offset), (SyntaxRule::Symbol, 10));
-//! # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+//! # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
 //! ```
 
 mod account;

@@ -25,10 +25,10 @@ borrowed! {
     /// An NSID.
     ///
     /// ```
-    /// use wireproof_atproto::syntax::Nsid;
+    /// use wireproof::atproto::syntax::Nsid;
     /// let nsid = Nsid::parse("app.bsky.feed.post")?;
     /// assert_eq!((nsid.authority(), nsid.name()), ("app.bsky.feed", "post"));
-    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
     Nsid, NsidBuf, check_nsid
 }
@@ -139,11 +139,11 @@ borrowed! {
     /// The name of a record in its repository.
     ///
     /// ```
-    /// use wireproof_atproto::syntax::RepoPath;
+    /// use wireproof::atproto::syntax::RepoPath;
     /// let path = RepoPath::parse("app.bsky.actor.profile/self")?;
     /// assert_eq!(path.collection(), "app.bsky.actor.profile");
     /// assert_eq!(path.record_key(), "self");
-    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
     RepoPath, RepoPathBuf, check_repo_path
 }

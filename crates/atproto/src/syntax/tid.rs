@@ -20,12 +20,12 @@ use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 /// A timestamp identifier: a revision, or the key of a record.
 ///
 /// ```
-/// use wireproof_atproto::syntax::Tid;
+/// use wireproof::atproto::syntax::Tid;
 /// let tid = Tid::parse("3jzfcijpj2z2a")?;
 /// assert_eq!((tid.micros(), tid.clock_id()), (1_688_137_381_887_007, 6));
 /// assert_eq!(Tid::new(tid.micros(), tid.clock_id()), tid);
 /// assert_eq!(tid.to_string(), "3jzfcijpj2z2a");
-/// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+/// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tid(u64);
@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Tid {
 /// Generates identifiers, each greater than the one before, even if the time goes backwards.
 ///
 /// ```
-/// use wireproof_atproto::syntax::tid::TidClock;
+/// use wireproof::atproto::syntax::tid::TidClock;
 /// let mut clock = TidClock::new(7);
 /// let (first, second) = (clock.next(1_688_137_381_887_007), clock.next(1_600_000_000_000_000));
 /// assert!(first < second);

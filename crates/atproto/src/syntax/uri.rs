@@ -19,10 +19,10 @@ borrowed! {
     /// A URI.
     ///
     /// ```
-    /// use wireproof_atproto::syntax::Uri;
+    /// use wireproof::atproto::syntax::Uri;
     /// let uri = Uri::parse("dns:example.com")?;
     /// assert_eq!((uri.scheme(), uri.scheme_specific()), ("dns", "example.com"));
-    /// # Ok::<(), wireproof_atproto::syntax::SyntaxError>(())
+    /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
     Uri, UriBuf, check_uri
 }

@@ -55,7 +55,7 @@ pub struct Car<'a> {
 /// At the first part that breaks a rule or a limit, or does not match its hash.
 ///
 /// ```
-/// use wireproof_codec::{Cid, car, cid::Codec};
+/// use wireproof::codec::{Cid, car, cid::Codec};
 /// let block = b"\xa2\x61e\x80\x61l\xf6";
 /// let cid = Cid::of(Codec::DagCbor, block);
 /// let mut writer = car::Writer::new(Vec::new(), &[cid])?;

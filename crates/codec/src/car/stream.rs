@@ -35,6 +35,7 @@ impl OwnedBlock {
 
 /// Why a stream could not be read to its end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StreamError {
     /// The bytes are not an archive.
     #[error(transparent)]

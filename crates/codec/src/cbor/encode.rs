@@ -30,7 +30,7 @@ pub fn encode(value: &Value<'_>) -> Result<Vec<u8>, EncodeError> {
 /// keys and for the counts of containers.
 ///
 /// ```
-/// use wireproof_codec::cbor::{Encoder, validate};
+/// use wireproof::codec::cbor::{Encoder, validate};
 /// let mut encoder = Encoder::new();
 /// encoder.map(2).text("t").text("#commit").text("op").integer(1);
 /// assert!(validate(encoder.as_bytes()).is_ok());

@@ -20,7 +20,7 @@
 //! too. An empty arena that grows to hold it may take twice that, because its chunks double.
 //!
 //! ```
-//! use wireproof_codec::cbor;
+//! use wireproof::codec::cbor;
 //! let arena = cbor::Arena::new();
 //! let value = cbor::decode(b"\xa1\x65hello\x65world", &arena)?;
 //! assert_eq!(value.get("hello").and_then(|v| v.as_text()), Some("world"));

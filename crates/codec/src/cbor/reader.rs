@@ -8,7 +8,7 @@ use crate::cid::CidRef;
 /// Reads canonical items one after the other.
 ///
 /// ```
-/// use wireproof_codec::cbor::{KeyOrder, Reader};
+/// use wireproof::codec::cbor::{KeyOrder, Reader};
 /// let mut reader = Reader::new(b"\xa2\x62op\x01\x64kind\x61x");
 /// let mut keys = KeyOrder::new();
 /// for _ in 0..reader.map()? {
@@ -18,7 +18,7 @@ use crate::cid::CidRef;
 ///     }
 /// }
 /// reader.finish()?;
-/// # Ok::<(), wireproof_codec::cbor::DecodeError>(())
+/// # Ok::<(), wireproof::codec::cbor::DecodeError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {

@@ -12,7 +12,7 @@ use crate::cid::CidRef;
 /// If it is not: the rule, and the offset of the item that broke it.
 ///
 /// ```
-/// use wireproof_codec::cbor::{Reason, validate};
+/// use wireproof::codec::cbor::{Reason, validate};
 /// assert!(validate(b"\x82\x01\x02").is_ok());
 /// let error = validate(b"\x82\x01\x18\x02").unwrap_err();
 /// assert_eq!((error.offset, error.reason), (2, Reason::NotMinimal));

@@ -142,7 +142,7 @@ impl fmt::Debug for CidRef<'_> {
 /// kept byte for byte.
 ///
 /// ```
-/// use wireproof_codec::cid::{AnyCid, CidRef};
+/// use wireproof::codec::cid::{AnyCid, CidRef};
 /// let identity = CidRef::from_bytes(&[0x01, 0x55, 0x00, 0x01, 7]).unwrap();
 /// let owned = AnyCid::from(identity);
 /// assert_eq!(owned.as_cid_ref(), identity);

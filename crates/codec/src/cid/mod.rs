@@ -45,7 +45,7 @@ impl Codec {
 /// A blessed content identifier: version 1, DAG-CBOR or raw, SHA-256.
 ///
 /// ```
-/// use wireproof_codec::cid::{Cid, Codec};
+/// use wireproof::codec::cid::{Cid, Codec};
 /// let empty_node = Cid::of(Codec::DagCbor, b"\xa2\x61e\x80\x61l\xf6");
 /// assert_eq!(
 ///     empty_node.to_string(),

@@ -15,7 +15,7 @@ use crate::{hex, json};
 /// Content that is appended piece by piece.
 ///
 /// ```
-/// use wireproof_kernels::append::{Appender, Pieces, append};
+/// use wireproof::kernels::append::{Appender, Pieces, append};
 ///
 /// struct Named<'a>(&'a str, [u8; 2]);
 ///

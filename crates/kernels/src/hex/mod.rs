@@ -10,7 +10,7 @@ mod x86_avx2;
 ///
 /// ```
 /// let mut digits = Vec::new();
-/// wireproof_kernels::hex::encode_into(&[0, 0xff], &mut digits);
+/// wireproof::kernels::hex::encode_into(&[0, 0xff], &mut digits);
 /// assert_eq!(digits, b"00ff");
 /// ```
 #[inline]
@@ -50,8 +50,8 @@ pub fn is_lower(digits: &[u8]) -> bool {
 ///
 /// ```
 /// let mut bytes = [0; 2];
-/// assert!(wireproof_kernels::hex::decode(b"00ff", &mut bytes) && bytes == [0, 0xff]);
-/// assert!(!wireproof_kernels::hex::decode(b"00FF", &mut bytes));
+/// assert!(wireproof::kernels::hex::decode(b"00ff", &mut bytes) && bytes == [0, 0xff]);
+/// assert!(!wireproof::kernels::hex::decode(b"00FF", &mut bytes));
 /// ```
 #[inline]
 pub fn decode(digits: &[u8], bytes: &mut [u8]) -> bool {

@@ -7,7 +7,7 @@ mod x86_avx2;
 /// The length of the longest prefix of `text` free of `"`, `\` and bytes below 0x20.
 ///
 /// ```
-/// assert_eq!(wireproof_kernels::json::plain_len(b"one\ntwo"), 3);
+/// assert_eq!(wireproof::kernels::json::plain_len(b"one\ntwo"), 3);
 /// ```
 #[inline]
 pub fn plain_len(text: &[u8]) -> usize {
@@ -35,7 +35,7 @@ fn plain_len_of_more(text: &[u8]) -> usize {
 ///
 /// ```
 /// let mut out = Vec::new();
-/// assert_eq!(wireproof_kernels::json::append_plain(b"one\ntwo", &mut out), 3);
+/// assert_eq!(wireproof::kernels::json::append_plain(b"one\ntwo", &mut out), 3);
 /// assert_eq!(out, b"one");
 /// ```
 #[inline]

@@ -18,7 +18,7 @@
 //! constant-time, and no input panics.
 //!
 //! ```
-//! use wireproof_kernels::secp256k1::{EcdsaItem, Key, Verdict, verify_ecdsa_many};
+//! use wireproof::kernels::secp256k1::{EcdsaItem, Key, Verdict, verify_ecdsa_many};
 //!
 //! let item = EcdsaItem { digest: &[7; 32], signature: &[1; 64], key: Key::Compressed(&[2; 33]) };
 //! let mut verdicts = [Verdict::Undecided; 3];

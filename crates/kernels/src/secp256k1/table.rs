@@ -52,7 +52,7 @@ impl Row {
 /// table, a fifth of the work.
 ///
 /// ```
-/// use wireproof_kernels::secp256k1::{Key, KeyTable};
+/// use wireproof::kernels::secp256k1::{Key, KeyTable};
 ///
 /// let generator_x = [
 ///     0x79, 0xbe, 0x66, 0x7e, 0xf9, 0xdc, 0xbb, 0xac, 0x55, 0xa0, 0x62, 0x95, 0xce, 0x87, 0x0b,

@@ -5,8 +5,8 @@
 //! among short ones does not delay the others.
 //!
 //! ```
-//! let digests = wireproof_kernels::sha256::digest_many(&[b"abc".as_slice(), b""]);
-//! assert_eq!(digests[0], wireproof_kernels::sha256::digest(b"abc"));
+//! let digests = wireproof::kernels::sha256::digest_many(&[b"abc".as_slice(), b""]);
+//! assert_eq!(digests[0], wireproof::kernels::sha256::digest(b"abc"));
 //! ```
 
 mod arm_sha2;
@@ -36,7 +36,7 @@ pub fn digest(message: &[u8]) -> Digest {
 /// part and end in another (118 bytes in three parts on Zen 5: 111 ns, against 132 ns).
 ///
 /// ```
-/// use wireproof_kernels::sha256;
+/// use wireproof::kernels::sha256;
 /// assert_eq!(sha256::digest_parts(&[b"ab", b"", b"c"]), sha256::digest(b"abc"));
 /// ```
 pub fn digest_parts(parts: &[&[u8]]) -> Digest {

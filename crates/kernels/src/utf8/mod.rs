@@ -9,8 +9,8 @@ mod x86_ssse3;
 /// The bytes as text, or `None` if they are not UTF-8 (RFC 3629: no surrogates, no overlong forms).
 ///
 /// ```
-/// assert_eq!(wireproof_kernels::utf8::from_utf8(b"did:plc:abc"), Some("did:plc:abc"));
-/// assert_eq!(wireproof_kernels::utf8::from_utf8(b"\xc0\xaf"), None);
+/// assert_eq!(wireproof::kernels::utf8::from_utf8(b"did:plc:abc"), Some("did:plc:abc"));
+/// assert_eq!(wireproof::kernels::utf8::from_utf8(b"\xc0\xaf"), None);
 /// ```
 #[inline]
 pub fn from_utf8(bytes: &[u8]) -> Option<&str> {
@@ -38,7 +38,7 @@ fn beyond_ascii(bytes: &[u8]) -> Option<&str> {
 /// One load, one mask and one compare validate a whole map key.
 ///
 /// ```
-/// let (text, word) = wireproof_kernels::utf8::short_text(b"\x63rev\x6dabc").unwrap();
+/// let (text, word) = wireproof::kernels::utf8::short_text(b"\x63rev\x6dabc").unwrap();
 /// assert_eq!((text, word), ("rev", u64::from_be_bytes(*b"\x63rev\0\0\0\0")));
 /// ```
 #[inline(always)]

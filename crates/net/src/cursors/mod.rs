@@ -79,7 +79,7 @@ impl CursorStore for MemoryCursors {
 /// What a stream is called: its URL without what may differ from one connection to the next.
 ///
 /// ```
-/// use wireproof_net::cursors::stream_name;
+/// use wireproof::net::cursors::stream_name;
 /// let url = "https://bsky.network/xrpc/com.atproto.sync.subscribeRepos?cursor=5".parse()?;
 /// assert_eq!(stream_name(&url), "wss://bsky.network/xrpc/com.atproto.sync.subscribeRepos");
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -41,12 +41,12 @@
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
-//! use verify::sync::MemoryState;
-//! use wireproof_net::cursors::FileCursors;
-//! use wireproof_net::firehose::{
+//! use wireproof::verify::sync::MemoryState;
+//! use wireproof::net::cursors::FileCursors;
+//! use wireproof::net::firehose::{
 //!     Ack, CursorsOnly, DeliveredEvent, Firehose, Handler, Options, ResolverKeys, StopSignal,
 //! };
-//! use wireproof_net::{http, identity, dns::SystemDns, egress::EgressPolicy};
+//! use wireproof::net::{http, identity, dns::SystemDns, egress::EgressPolicy};
 //!
 //! struct Print;
 //!

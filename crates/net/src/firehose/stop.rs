@@ -7,7 +7,7 @@ use tokio::sync::watch;
 /// Asks a run to stop: nothing more is read, what is under way is finished. Clones are the same switch.
 ///
 /// ```
-/// use wireproof_net::firehose::StopSignal;
+/// use wireproof::net::firehose::StopSignal;
 /// let stop = StopSignal::new();
 /// let other = stop.clone();
 /// other.request();

@@ -23,8 +23,8 @@ use crate::rate_limit::RateLimiter;
 /// ```no_run
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::sync::Arc;
-/// use atproto::syntax::Handle;
-/// use wireproof_net::{http::Client, identity, dns::SystemDns, egress::EgressPolicy};
+/// use wireproof::atproto::syntax::Handle;
+/// use wireproof::net::{http::Client, identity, dns::SystemDns, egress::EgressPolicy};
 ///
 /// let names = Arc::new(SystemDns::new()?);
 /// let http = Client::new(EgressPolicy::Public, names.clone())?;

@@ -11,9 +11,9 @@
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
-//! use atproto::syntax::Did;
-//! use wireproof_net::http::{self, Limits};
-//! use wireproof_net::{dns::SystemDns, egress::EgressPolicy, xrpc};
+//! use wireproof::atproto::syntax::Did;
+//! use wireproof::net::http::{self, Limits};
+//! use wireproof::net::{dns::SystemDns, egress::EgressPolicy, xrpc};
 //!
 //! let names = Arc::new(SystemDns::new()?);
 //! let client = xrpc::Client::new(http::Client::new(EgressPolicy::Public, names)?);

@@ -12,9 +12,9 @@
 //! Source: the specification of did:plc, and its published test cases.
 //!
 //! ```
-//! use atproto::plc::{AccountData, UnsignedOperation, Update};
-//! use crypto::{Curve, SecretKey};
-//! use wireproof_verify::plc::{Options, verify};
+//! use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
+//! use wireproof::crypto::{Curve, SecretKey};
+//! use wireproof::verify::plc::{Options, verify};
 //!
 //! let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
 //! let data = AccountData { rotation_keys: vec![key.public_key().to_did_key()], ..AccountData::default() };
@@ -25,7 +25,7 @@
 //! let history = verify(log.as_bytes(), &Options::default()).unwrap();
 //! assert_eq!(history.did(), "did:plc:u3jn27rnoz7eb2po74tfande");
 //! assert_eq!(history.data().unwrap().rotation_keys.len(), 1);
-//! # Ok::<(), crypto::KeyError>(())
+//! # Ok::<(), wireproof::crypto::KeyError>(())
 //! ```
 
 mod chain;

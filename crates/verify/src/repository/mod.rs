@@ -12,10 +12,10 @@
 //! the first fault; [`collect_rejections`] continues and collects them.
 //!
 //! ```
-//! use atproto::commit::UnsignedCommit;
-//! use codec::{Cid, car, cid::Codec};
-//! use crypto::{Curve, SecretKey};
-//! use wireproof_verify::repository::{self, Options};
+//! use wireproof::atproto::commit::UnsignedCommit;
+//! use wireproof::codec::{Cid, car, cid::Codec};
+//! use wireproof::crypto::{Curve, SecretKey};
+//! use wireproof::verify::repository::{self, Options};
 //!
 //! let key = SecretKey::from_bytes(Curve::K256, &[7; 32])?;
 //! let tree = b"\xa2\x61e\x80\x61l\xf6";

@@ -26,7 +26,7 @@ use super::state::{AccountState, ChainState, random_seed};
 /// signatures and tree nodes of all frames share the SIMD lanes.
 ///
 /// ```
-/// use wireproof_verify::sync::{Judge, MemoryState, Outcome};
+/// use wireproof::verify::sync::{Judge, MemoryState, Outcome};
 ///
 /// let (mut judge, mut state) = (Judge::default(), MemoryState::default());
 /// let (keys, now_micros) = (|_did: &str| None, 1_782_864_000_000_000);
@@ -58,7 +58,7 @@ impl Judge {
     /// The settings of a judge, each with a default.
     ///
     /// ```
-    /// use wireproof_verify::sync::{Judge, Policy};
+    /// use wireproof::verify::sync::{Judge, Policy};
     ///
     /// let mut policy = Policy::default();
     /// policy.accept_any_time = true;

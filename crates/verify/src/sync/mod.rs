@@ -4,7 +4,7 @@
 //! [`KeySource`], a [`ChainState`], the time and a [`Policy`], and returns an [`Outcome`] for each.
 //!
 //! ```
-//! use wireproof_verify::sync::{Chain, Judge, MemoryState, Outcome};
+//! use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome};
 //!
 //! let (mut judge, mut state) = (Judge::default(), MemoryState::default());
 //! // From the account's DID document; without a key its events are rejected as `NoKey`.

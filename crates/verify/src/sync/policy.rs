@@ -6,7 +6,7 @@ use atproto::event::{Options, Values};
 /// each is named for what it accepts without proof.
 ///
 /// ```
-/// use wireproof_verify::sync::Policy;
+/// use wireproof::verify::sync::Policy;
 ///
 /// let mut policy = Policy::default();
 /// policy.max_record_bytes = 1 << 20;

@@ -88,7 +88,7 @@ pub trait ChainState {
 /// A store in memory, some 100 bytes an account, for millions of them.
 ///
 /// ```
-/// use wireproof_verify::sync::{AccountState, MemoryState};
+/// use wireproof::verify::sync::{AccountState, MemoryState};
 /// let mut state = MemoryState::default();
 /// let did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
 /// let suspended = AccountState { is_active: false, ..AccountState::UNKNOWN };

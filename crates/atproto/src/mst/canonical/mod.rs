@@ -21,15 +21,15 @@
 //!
 //! ```
 //! use std::collections::BTreeMap;
-//! use codec::cid::{Cid, Codec};
-//! use wireproof_atproto::mst::{TreeLimits, canonical};
+//! use wireproof::codec::cid::{Cid, Codec};
+//! use wireproof::atproto::mst::{TreeLimits, canonical};
 //!
 //! let empty = b"\xa2\x61e\x80\x61l\xf6";
 //! let root = Cid::of(Codec::DagCbor, empty);
 //! let blocks = BTreeMap::from([(root, empty.as_slice())]);
 //! let summary = canonical::check(root, &blocks, &TreeLimits::default())?;
 //! assert_eq!((summary.nodes, summary.records), (1, 0));
-//! # Ok::<(), wireproof_atproto::mst::TreeError>(())
+//! # Ok::<(), wireproof::atproto::mst::TreeError>(())
 //! ```
 //!
 //! [`Layer`]: TreeFault::Layer

@@ -11,9 +11,9 @@
 //! lie between those of the parent, is checked where the parent is known.
 //!
 //! ```
-//! use wireproof_atproto::mst::node::{KeyBuffer, Node};
-//! # use codec::cid::{Cid, Codec};
-//! # use wireproof_atproto::mst::node::Writer;
+//! use wireproof::atproto::mst::node::{KeyBuffer, Node};
+//! # use wireproof::codec::cid::{Cid, Codec};
+//! # use wireproof::atproto::mst::node::Writer;
 //! # let value = Cid::of(Codec::DagCbor, b"");
 //! # let mut block = Vec::new();
 //! # let mut writer = Writer::new(&mut block, 2);
@@ -26,7 +26,7 @@
 //!     keys.push(key.advance(&entry).to_vec());
 //! }
 //! assert_eq!(keys, [b"a/1", b"a/2"]);
-//! # Ok::<(), wireproof_atproto::mst::node::NodeError>(())
+//! # Ok::<(), wireproof::atproto::mst::node::NodeError>(())
 //! ```
 
 mod scan;

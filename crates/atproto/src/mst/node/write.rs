@@ -5,8 +5,8 @@ use codec::{Cid, CidRef};
 /// Appends the block of a node, entry by entry.
 ///
 /// ```
-/// use codec::cid::{Cid, Codec};
-/// use wireproof_atproto::mst::node::Writer;
+/// use wireproof::codec::cid::{Cid, Codec};
+/// use wireproof::atproto::mst::node::Writer;
 /// let mut block = Vec::new();
 /// Writer::new(&mut block, 0).finish(None);
 /// assert_eq!(

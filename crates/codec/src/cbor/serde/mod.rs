@@ -20,8 +20,8 @@
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
-//! use wireproof_codec::cbor;
-//! use wireproof_codec::cid::{Cid, Codec};
+//! use wireproof::codec::cbor;
+//! use wireproof::codec::cid::{Cid, Codec};
 //!
 //! #[derive(Debug, PartialEq, Serialize, Deserialize)]
 //! #[serde(rename_all = "camelCase")]
