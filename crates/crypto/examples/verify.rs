@@ -30,7 +30,7 @@ fn main() {
         ("K-256, verify_digest, key parsed", Box::new(|| k256.iter().for_each(Item::parsed))),
         (
             "K-256, verify_digest, key from did:key",
-            Box::new(|| k256.iter().for_each(Item::from_text)),
+            Box::new(|| k256.iter().for_each(Item::compressed)),
         ),
         ("K-256, verify_many, keys parsed", Box::new(|| many(k256, Item::check))),
         ("K-256, verify_many, keys from did:key", Box::new(|| many(k256, Item::compressed_check))),
@@ -41,7 +41,7 @@ fn main() {
         ("P-256, verify_digest, key parsed", Box::new(|| p256.iter().for_each(Item::parsed))),
         (
             "P-256, verify_digest, key from did:key",
-            Box::new(|| p256.iter().for_each(Item::from_text)),
+            Box::new(|| p256.iter().for_each(Item::compressed)),
         ),
         ("P-256, verify_many_cached, warm", Box::new(|| cached(p256, &mut warm_p256))),
         (
@@ -149,7 +149,7 @@ impl Item {
         assert!(self.key.verify_digest(&self.digest, &self.signature).is_ok());
     }
 
-    fn from_text(&self) {
+    fn compressed(&self) {
         let key = PublicKey::from_did_key(&self.did_key).expect("a key");
         assert!(key.verify_digest(&self.digest, &self.signature).is_ok());
     }

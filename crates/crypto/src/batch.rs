@@ -18,7 +18,7 @@ pub struct SignatureCheck<'a> {
     pub signed: SignedData<'a>,
     /// r and s, 64 bytes if well formed.
     pub signature: &'a [u8],
-    /// The key that is said to have signed.
+    /// The alleged signer's key.
     pub key: KeyRef<'a>,
 }
 
@@ -89,14 +89,14 @@ pub fn verify_many_cached(
 }
 
 /// Writes the verdicts on malformed signatures, then verifies the rest: K-256 in lanes if `use_lanes`
-/// says so of their number, everything else by the libraries.
+/// returns `true` for their number, everything else by the libraries.
 pub(crate) fn verify_batch(
     checks: &[SignatureCheck<'_>],
     mut cache: Option<&mut KeyCache>,
     verdicts: &mut [SignatureVerdict],
     use_lanes: impl FnOnce(usize) -> bool,
 ) {
-    assert_eq!(checks.len(), verdicts.len(), "one place for each verdict");
+    assert_eq!(checks.len(), verdicts.len(), "one verdict for each signature");
     let digests = digests(checks);
     let (mut k256, mut rest) = (Vec::with_capacity(checks.len()), Vec::new());
     for (index, (check, digest)) in checks.iter().zip(&digests).enumerate() {

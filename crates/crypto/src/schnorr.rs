@@ -131,7 +131,7 @@ pub struct SignatureCheck<'a> {
     pub message: &'a [u8],
     /// r and s, 64 bytes if well formed.
     pub signature: &'a [u8],
-    /// The key that is said to have signed.
+    /// The alleged signer's key.
     pub key: KeyRef<'a>,
 }
 
@@ -175,15 +175,15 @@ pub fn verify_many_cached(
     verify_batch(checks, Some(cache), verdicts, lanes::are_faster);
 }
 
-/// Writes the verdicts on malformed signatures, then verifies the rest in lanes, if `use_lanes` says so
-/// of their number, or by the library.
+/// Writes the verdicts on malformed signatures, then verifies the rest in lanes if `use_lanes`
+/// returns `true` for their number, else by the library.
 pub(crate) fn verify_batch(
     checks: &[SignatureCheck<'_>],
     cache: Option<&mut KeyCache>,
     verdicts: &mut [SignatureVerdict],
     use_lanes: impl FnOnce(usize) -> bool,
 ) {
-    assert_eq!(checks.len(), verdicts.len(), "one place for each verdict");
+    assert_eq!(checks.len(), verdicts.len(), "one verdict for each signature");
     let mut rest = Vec::with_capacity(checks.len());
     for (index, check) in checks.iter().enumerate() {
         let SignatureCheck { message, key, .. } = *check;

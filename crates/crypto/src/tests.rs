@@ -429,8 +429,8 @@ fn about_half_of_all_x_are_a_key_and_the_libraries_agree_which() {
 fn secret_keys_out_of_range_are_rejected() {
     for curve in Curve::ALL {
         for bad in [[0; 32], *curve.order(), [0xff; 32]] {
-            let refused = SecretKey::from_bytes(curve, &bad).map(|_| ());
-            assert_eq!(refused, Err(KeyError::SecretRange));
+            let rejected = SecretKey::from_bytes(curve, &bad).map(|_| ());
+            assert_eq!(rejected, Err(KeyError::SecretRange));
         }
         assert!(SecretKey::from_bytes(curve, &plus_one(&[0; 32])).is_ok());
     }
@@ -479,10 +479,10 @@ fn a_batch_gets_the_verdicts_of_its_checks_alone() {
         let triples: Vec<Triple> = (0..len).map(|_| Triple::any(&mut rng)).collect();
         let expected: Vec<SignatureVerdict> = triples.iter().map(Triple::verdict).collect();
         let parsed: Vec<SignatureCheck<'_>> = triples.iter().map(Triple::check).collect();
-        let spelled: Vec<SignatureCheck<'_>> =
+        let compressed: Vec<SignatureCheck<'_>> =
             triples.iter().map(Triple::compressed_check).collect();
         assert_eq!(verified(&parsed, None), expected);
-        assert_eq!(verified(&spelled, None), expected);
+        assert_eq!(verified(&compressed, None), expected);
     }
 }
 
@@ -521,20 +521,20 @@ fn messages_and_digests_may_be_mixed_in_a_batch() {
 fn a_compressed_key_that_is_not_a_point_fails_its_own_check_only() {
     for curve in Curve::ALL {
         let good = Triple::valid(curve, &mut Rng::new(14));
-        let no_point = CompressedKey::from_bytes(curve, &[[2].as_slice(), &[0xff; 32]].concat());
-        let bad = SignatureCheck { key: KeyRef::Compressed(no_point.unwrap()), ..good.check() };
-        for place in 0..12 {
+        let not_a_point = CompressedKey::from_bytes(curve, &[[2].as_slice(), &[0xff; 32]].concat());
+        let bad = SignatureCheck { key: KeyRef::Compressed(not_a_point.unwrap()), ..good.check() };
+        for index in 0..12 {
             let mut checks = [good.compressed_check(); 12];
-            checks[place] = bad;
+            checks[index] = bad;
             let mut expected = [Ok(()); 12];
-            expected[place] = Err(SignatureFault::Key);
+            expected[index] = Err(SignatureFault::Key);
             assert_eq!(verified(&checks, None), expected);
         }
     }
 }
 
 #[test]
-#[should_panic(expected = "one place for each verdict")]
+#[should_panic(expected = "one verdict for each signature")]
 fn too_few_places_are_a_caller_bug() {
     let triple = Triple::valid(Curve::K256, &mut Rng::new(15));
     verify_many_into(&[triple.check(); 2], &mut [Ok(())]);

@@ -84,7 +84,7 @@ fn read_by_all(bytes: &[u8], options: &Options) -> Outcome {
 }
 
 fn fault_of(bytes: &[u8], options: &Options) -> (u64, CarFault) {
-    let error = read_by_all(bytes, options).1.expect("a refusal");
+    let error = read_by_all(bytes, options).1.expect("an error");
     (error.offset, error.fault)
 }
 
@@ -110,7 +110,7 @@ fn a_wrong_block_is_rejected_at_any_position_after_the_blocks_before_it() {
         let mut blocks: Vec<_> = (0..200u8).map(|n| block(&[n; 50])).collect();
         blocks[at].1[3] ^= 1;
         let (seen, error) = read_by_all(&archive(&blocks), &Options::default());
-        let error = error.expect("a refusal");
+        let error = error.expect("an error");
         assert_eq!((seen.len(), error.fault), (at, CarFault::HashMismatch));
 
         let trusting = Options { trust_hashes: true, ..Options::default() };

@@ -64,7 +64,7 @@ fn load(bytes: &[u8]) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512bw")]
 fn store(bytes: __m512i, spare: &mut [MaybeUninit<u8>; STEP]) {
-    // SAFETY: `spare` is 64 writable bytes, and the store asks for no alignment.
+    // SAFETY: `spare` is 64 writable bytes, and the store requires no alignment.
     unsafe { _mm512_storeu_si512(spare.as_mut_ptr().cast(), bytes) };
 }
 

@@ -51,7 +51,7 @@ fn encode_steps(bytes: &[u8], out: &mut Vec<u8>) {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn digits_of(bytes: &[u8; STEP]) -> [u8; 2 * STEP] {
-    // SAFETY: `bytes` is 16 readable bytes, and the load asks for no alignment.
+    // SAFETY: `bytes` is 16 readable bytes, and the load requires no alignment.
     let bytes = unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
     let wide = _mm256_cvtepu8_epi16(bytes);
     let low = _mm256_and_si256(_mm256_slli_epi16(wide, 8), _mm256_set1_epi16(0x0f00));
@@ -59,7 +59,7 @@ fn digits_of(bytes: &[u8; STEP]) -> [u8; 2 * STEP] {
     let table = _mm_setr_epi8(48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 97, 98, 99, 100, 101, 102);
     let digits = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), halves);
     let mut out = [0; 2 * STEP];
-    // SAFETY: `out` is 32 writable bytes, and the store asks for no alignment.
+    // SAFETY: `out` is 32 writable bytes, and the store requires no alignment.
     unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), digits) };
     out
 }
@@ -80,12 +80,12 @@ fn decode_steps(digits: &[u8], bytes: &mut [u8]) -> bool {
         return false;
     }
     let (steps, digits_tail) = digits.as_chunks();
-    let (places, bytes_tail) = bytes.as_chunks_mut();
+    let (targets, bytes_tail) = bytes.as_chunks_mut();
     let mut seen = _mm256_setzero_si256();
-    for (step, place) in steps.iter().zip(places) {
+    for (step, target) in steps.iter().zip(targets) {
         let (values, faults) = values_of(load(step));
         seen = _mm256_or_si256(seen, faults);
-        *place = pairs_of(values);
+        *target = pairs_of(values);
     }
     _mm256_testz_si256(seen, seen) == 1 && portable::decode(digits_tail, bytes_tail)
 }
@@ -119,7 +119,7 @@ fn pairs_of(values: __m256i) -> [u8; STEP] {
     // Each half was packed separately: the first and the third quarter are the bytes.
     let bytes = _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0b1000));
     let mut out = [0; STEP];
-    // SAFETY: `out` is 16 writable bytes, and the store asks for no alignment.
+    // SAFETY: `out` is 16 writable bytes, and the store requires no alignment.
     unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), bytes) };
     out
 }
@@ -127,6 +127,6 @@ fn pairs_of(values: __m256i) -> [u8; STEP] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(digits: &[u8; 2 * STEP]) -> __m256i {
-    // SAFETY: `digits` is 32 readable bytes, and the load asks for no alignment.
+    // SAFETY: `digits` is 32 readable bytes, and the load requires no alignment.
     unsafe { _mm256_loadu_si256(digits.as_ptr().cast()) }
 }

@@ -85,7 +85,7 @@ fn append_short(text: &[u8], out: &mut Vec<u8>) -> usize {
 fn copy_step(step: &[u8; STEP], spare: &mut [MaybeUninit<u8>]) -> u32 {
     let spare: &mut [MaybeUninit<u8>; STEP] = spare.first_chunk_mut().expect("space for a step");
     let bytes = load(step);
-    // SAFETY: `spare` is 32 writable bytes, and the store asks for no alignment.
+    // SAFETY: `spare` is 32 writable bytes, and the store requires no alignment.
     unsafe { _mm256_storeu_si256(spare.as_mut_ptr().cast(), bytes) };
     specials_in(bytes)
 }
@@ -112,7 +112,7 @@ fn specials(step: &[u8; STEP]) -> u32 {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(step: &[u8; STEP]) -> __m256i {
-    // SAFETY: `step` is 32 readable bytes, and the load asks for no alignment.
+    // SAFETY: `step` is 32 readable bytes, and the load requires no alignment.
     unsafe { _mm256_loadu_si256(step.as_ptr().cast()) }
 }
 

@@ -189,7 +189,7 @@ impl Backend {
     }
 
     fn assert_fit(self, items: usize, verdicts: usize) {
-        assert_eq!(items, verdicts, "one place for each verdict");
+        assert_eq!(items, verdicts, "one verdict for each signature");
         assert!(self.is_available(), "{} is not available on this machine", self.name());
     }
 

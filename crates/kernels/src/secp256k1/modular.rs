@@ -233,9 +233,9 @@ fn fold<M: Modulus, const H: usize, const K: usize>(low: Words, high: [u64; H]) 
         for j in 0..3 {
             (out[i + j], carry) = multiply_add(high[i], M::GAP[j], out[i + j], carry);
         }
-        for place in &mut out[i + 3..] {
-            let (sum, over) = place.overflowing_add(carry);
-            (*place, carry) = (sum, u64::from(over));
+        for word in &mut out[i + 3..] {
+            let (sum, over) = word.overflowing_add(carry);
+            (*word, carry) = (sum, u64::from(over));
         }
         debug_assert_eq!(carry, 0, "the caller chose enough words");
     }

@@ -9,7 +9,7 @@
 use super::equation::{Equation, Rule};
 use super::modular::{Field, Modulus, N, P, Words, add, is_below};
 use super::scalar::{
-    Digits, GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS, place_of,
+    Digits, GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS, index_of_digit,
 };
 use super::table::{KEY_ROWS, KeyTable, Row, generator_tables};
 use super::{Key, Verdict};
@@ -79,8 +79,8 @@ fn sum_of_multiples(key: &[Row; KEY_ROWS], digits: &Digits) -> Jacobian {
 
 /// The odd multiple that the digit selects.
 fn pick(table: &[Row], digit: u16) -> Affine {
-    let (place, negative) = place_of(digit, table.len() as u16);
-    let point = table[place].to_affine();
+    let (index, negative) = index_of_digit(digit, table.len() as u16);
+    let point = table[index].to_affine();
     if negative { point.negate() } else { point }
 }
 

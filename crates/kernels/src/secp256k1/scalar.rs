@@ -65,7 +65,7 @@ impl Digits {
 
 /// The index of the digit with these bits in a table of `half` = 2ʷ⁻¹ odd multiples, and whether the
 /// digit is negative.
-pub(super) fn place_of(bits: u16, half: u16) -> (usize, bool) {
+pub(super) fn index_of_digit(bits: u16, half: u16) -> (usize, bool) {
     if bits < half {
         (usize::from(half - 1 - bits), true)
     } else {

@@ -133,7 +133,7 @@ impl Backend {
     /// # Panics
     /// If the two slices differ in length, or the back end is not available on this machine.
     pub fn digest_into(self, messages: &[&[u8]], digests: &mut [Digest]) {
-        assert_eq!(messages.len(), digests.len(), "one place for each digest");
+        assert_eq!(messages.len(), digests.len(), "one digest for each message");
         assert!(self.is_available(), "{} is not available on this machine", self.name());
         match self {
             Self::Portable => one_by_one(messages, digests, portable::digest),

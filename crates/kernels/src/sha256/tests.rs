@@ -143,7 +143,7 @@ fn a_message_in_parts_may_have_any_length() {
 }
 
 #[test]
-#[should_panic(expected = "one place for each digest")]
+#[should_panic(expected = "one digest for each message")]
 fn too_few_places_are_a_caller_bug() {
     digest_many_into(&[b"a", b"b"], &mut [[0; 32]]);
 }

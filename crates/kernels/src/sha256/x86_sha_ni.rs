@@ -111,7 +111,7 @@ fn load_block(block: &Block) -> [__m128i; 4] {
     let swap = _mm_set_epi64x(0x0c0d0e0f_08090a0b, 0x04050607_00010203);
     let mut words = [_mm_setzero_si128(); 4];
     for (words, bytes) in words.iter_mut().zip(block.as_chunks::<16>().0) {
-        // SAFETY: `bytes` is 16 readable bytes, and the load asks for no alignment.
+        // SAFETY: `bytes` is 16 readable bytes, and the load requires no alignment.
         let quad = unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) };
         *words = _mm_shuffle_epi8(quad, swap);
     }
@@ -121,13 +121,13 @@ fn load_block(block: &Block) -> [__m128i; 4] {
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn load_words(words: &[u32; 4]) -> __m128i {
-    // SAFETY: `words` is 16 readable bytes, and the load asks for no alignment.
+    // SAFETY: `words` is 16 readable bytes, and the load requires no alignment.
     unsafe { _mm_loadu_si128(words.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn store_words(words: &mut [u32; 4], value: __m128i) {
-    // SAFETY: `words` is 16 writable bytes, and the store asks for no alignment.
+    // SAFETY: `words` is 16 writable bytes, and the store requires no alignment.
     unsafe { _mm_storeu_si128(words.as_mut_ptr().cast(), value) }
 }

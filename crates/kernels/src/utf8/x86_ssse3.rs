@@ -54,7 +54,7 @@ fn faults_in(block: __m128i, before: __m128i) -> __m128i {
         ),
         _mm_shuffle_epi8(table(&SECOND_HIGH), high_half(block)),
     );
-    // The top bit is set where a third or a fourth byte must stand. There, and only there, two
+    // The top bit is set where a third or a fourth byte must be. There, and only there, two
     // continuations in a row are no fault.
     let is_third = _mm_subs_epu8(two_back, _mm_set1_epi8(0xe0u8.wrapping_sub(0x80) as i8));
     let is_fourth = _mm_subs_epu8(three_back, _mm_set1_epi8(0xf0u8.wrapping_sub(0x80) as i8));
@@ -72,7 +72,7 @@ fn high_half(bytes: __m128i) -> __m128i {
 #[inline]
 #[target_feature(enable = "ssse3")]
 fn load(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: `bytes` is 16 readable bytes, and the load asks for no alignment.
+    // SAFETY: `bytes` is 16 readable bytes, and the load requires no alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
@@ -99,7 +99,7 @@ const OVERLONG_2: u8 = 1 << 5;
 const TOO_LARGE_1000: u8 = 1 << 6;
 /// `f0` and a second byte below `90`. Shares a bit with the one above: their first bytes differ.
 const OVERLONG_4: u8 = 1 << 6;
-/// Two continuations: a fault unless a longer sequence asks for it.
+/// Two continuations: a fault unless a longer sequence requires it.
 const TWO_CONTINUATIONS: u8 = 1 << 7;
 /// Faults that do not depend on the low half of the first byte.
 const CARRY: u8 = TOO_SHORT | TOO_LONG | TWO_CONTINUATIONS;

@@ -157,7 +157,7 @@ impl<C> Item<'_, C> {
     }
 }
 
-/// A container as serde reads it, with the path to the item at hand.
+/// A container as serde reads it, with the path to the current item.
 struct Access<'de, C> {
     container: C,
     len: usize,
@@ -333,7 +333,7 @@ impl<'de> Container<'de> for ValueContainer<'de> {
     }
 }
 
-/// The fault of a `Visitor` that asks for more than there is.
+/// The error of a `Visitor` that reads more items than there are.
 #[cold]
 fn out_of_turn() -> SerdeError {
     de::Error::custom("the type reads beyond the end of a container")

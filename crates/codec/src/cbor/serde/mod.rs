@@ -12,7 +12,7 @@
 //! | [`ByteBuf`], [`Bytes`] | byte string | `{"$bytes": "…"}` |
 //! | sequences and tuples | array | array |
 //! | maps with text keys, structs | map in canonical order | object |
-//! | enums | as serde's attributes say: `"Variant"`, `{"Variant": …}`, `{"$type": "…", …}` | the same |
+//! | enums | as serde's attributes define: `"Variant"`, `{"Variant": …}`, `{"$type": "…", …}` | the same |
 //!
 //! Text, bytes and links can be borrowed from what is read (`&str`, `&[u8]`, [`Bytes`], `CidRef`).
 //! `Vec<u8>` is a sequence of numbers to serde: use [`ByteBuf`]. A field that may be absent needs
@@ -159,7 +159,7 @@ struct Inner {
     path: String,
 }
 
-/// What is wrong, apart from the place.
+/// The rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SerdeFault {
@@ -189,7 +189,7 @@ impl SerdeError {
         Self(Box::new(Inner { fault, path: String::new() }))
     }
 
-    /// What is wrong.
+    /// The rule that was broken.
     pub fn fault(&self) -> &SerdeFault {
         &self.0.fault
     }
@@ -218,11 +218,7 @@ impl fmt::Display for SerdeError {
     }
 }
 
-impl std::error::Error for SerdeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0.fault)
-    }
-}
+impl std::error::Error for SerdeError {}
 
 impl serde::de::Error for SerdeError {
     fn custom<T: fmt::Display>(message: T) -> Self {

@@ -268,7 +268,7 @@ impl<'a> Items<'a> {
 pub(super) struct Entries<'a> {
     inside: ToValue<'a>,
     entries: ArenaVec<'a, (&'a str, Value<'a>)>,
-    /// The key whose value comes next.
+    /// The key of the next value.
     key: &'a str,
     variant: Option<&'static str>,
 }

@@ -122,7 +122,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn any_canonical_item_survives_the_way_through_a_type(input in cbor::tests::items()) {
+    fn any_canonical_item_survives_the_round_trip_through_a_type(input in cbor::tests::items()) {
         assert_reads_as_decoded(&input);
     }
 
@@ -182,7 +182,7 @@ fn cid() -> Cid {
     Cid::of(Codec::DagCbor, b"\xa0")
 }
 
-/// Asserts that `content` survives DAG-CBOR by way of bytes and of values, and JSON.
+/// Asserts that `content` survives DAG-CBOR through bytes, values and JSON.
 fn assert_survives<T>(content: &T)
 where
     T: Serialize + for<'de> Deserialize<'de> + PartialEq + fmt::Debug,
@@ -270,7 +270,7 @@ fn keys_are_sorted_and_none_and_unit_are_null() {
 }
 
 #[test]
-fn what_has_no_form_is_rejected_with_the_path() {
+fn content_without_a_form_is_rejected_with_the_path() {
     let fault = |error: SerdeError| (error.path().to_owned(), error.fault().clone());
     let at = |path: &str, fault| (path.to_owned(), fault);
     let floats = BTreeMap::from([("x", vec![f64::NAN])]);
@@ -319,7 +319,7 @@ fn another_shape_is_rejected_with_the_path() {
     assert_eq!(message(r#"{"list":[]}"#), "missing field `name`");
     let expected = "at /list/0/cid: invalid type: string \"x\", expected a link to DAG-CBOR or raw bytes under SHA-256";
     assert_eq!(message(r#"{"list":[{"cid":"x"}],"name":""}"#), expected);
-    // Bytes are not a link, whatever they hold; nor is a map that looks like one in JSON.
+    // Bytes are not a link, whatever their content; nor is a map with the key of its JSON form.
     let bytes = to_vec(&Bytes(cid().as_bytes())).unwrap();
     assert!(from_slice::<Cid>(&bytes).is_err());
     assert!(from_slice::<Untagged>(&bytes).is_ok_and(|read| matches!(read, Untagged::Bytes(_))));

@@ -16,7 +16,7 @@
 use std::arch::x86_64::__mmask8;
 
 use super::super::scalar::{
-    Digits, GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS, place_of,
+    Digits, GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS, index_of_digit,
 };
 use super::super::table::{GENERATOR_ROWS, GeneratorTable, KEY_ROWS, Row};
 use super::field::{Factor, Tight};
@@ -81,8 +81,8 @@ impl<const G: usize> Ladder<'_, G> {
         for g in 0..G {
             for lane in 0..8 {
                 let digit = self.digits[g][lane].key[half][bit / KEY_WINDOW];
-                let (place, negative) = place_of(digit, KEY_ROWS as u16);
-                rows[g][lane] = &self.key[g][lane][place % KEY_ROWS];
+                let (index, negative) = index_of_digit(digit, KEY_ROWS as u16);
+                rows[g][lane] = &self.key[g][lane][index % KEY_ROWS];
                 negate[g] ^= __mmask8::from(negative) << lane;
             }
         }
@@ -98,8 +98,8 @@ impl<const G: usize> Ladder<'_, G> {
         for g in 0..G {
             for lane in 0..8 {
                 let digit = self.digits[g][lane].generator[half][bit / GENERATOR_WINDOW];
-                let (place, negative) = place_of(digit, GENERATOR_ROWS as u16);
-                rows[g][lane] = &self.generator[half][place % GENERATOR_ROWS];
+                let (index, negative) = index_of_digit(digit, GENERATOR_ROWS as u16);
+                rows[g][lane] = &self.generator[half][index % GENERATOR_ROWS];
                 negate[g] ^= __mmask8::from(negative) << lane;
             }
         }
@@ -116,7 +116,7 @@ fn sign_at(bit: usize) -> __mmask8 {
 /// Where the highest digit of the key starts.
 const TOP_BIT: usize = KEY_WINDOW * (KEY_WINDOWS - 1);
 
-/// The ladder starts with a digit of the key, so the generator's first digit comes no earlier.
+/// The ladder starts with a digit of the key, so the generator's first digit must not be earlier.
 const _: () = assert!(GENERATOR_WINDOW * (GENERATOR_WINDOWS - 1) < TOP_BIT);
 
 /// The limbs of β: (β·x, y) is λ·(x, y).

@@ -2,7 +2,7 @@
 //!
 //! Jacobian coordinates (x = X/Z², y = Y/Z³) on y² = x³ + b; no formula uses b, so they serve any
 //! isomorphic curve as well. The signs are arranged so that most terms add: a sum costs one
-//! instruction a limb, a difference two. Magnitudes (see `field.rs`) are written behind the steps.
+//! instruction a limb, a difference two. Magnitudes (see `field.rs`) are written after the steps.
 //!
 //! An exceptional addition (of the point itself, its opposite, infinity) yields Z = 0, which persists, since
 //! every new Z is a multiple of the old one.

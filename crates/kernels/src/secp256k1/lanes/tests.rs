@@ -476,7 +476,7 @@ mod bounds {
         x.wide_square().twice().fold();
     }
 
-    fn refuses(act: unsafe fn()) {
+    fn panics(act: unsafe fn()) {
         if is_available() {
             // SAFETY: the line above saw the instructions on this CPU.
             assert!(std::panic::catch_unwind(|| unsafe { act() }).is_err());
@@ -484,17 +484,17 @@ mod bounds {
     }
 
     #[test]
-    fn a_subtraction_beyond_its_magnitude_is_refused() {
-        refuses(subtract_more_than_stated);
+    fn a_subtraction_beyond_its_magnitude_panics() {
+        panics(subtract_more_than_stated);
     }
 
     #[test]
-    fn a_factor_beyond_52_bits_is_refused() {
-        refuses(make_a_factor_too_large);
+    fn a_factor_beyond_52_bits_panics() {
+        panics(make_a_factor_too_large);
     }
 
     #[test]
-    fn a_sum_of_products_beyond_520_bits_is_refused() {
-        refuses(sum_products_beyond_2_to_the_520);
+    fn a_sum_of_products_beyond_520_bits_panics() {
+        panics(sum_products_beyond_2_to_the_520);
     }
 }

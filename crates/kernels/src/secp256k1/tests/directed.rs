@@ -6,7 +6,8 @@ use secp256k1::{PublicKey, SecretKey};
 use super::super::modular::{Modulus, P};
 use super::super::scalar::LAMBDA;
 use super::{
-    Backend, Claim, Key, KeyTable, Noise, Scheme, Verdict, assert_true, big, bytes_of, judge, order,
+    Backend, Claim, Key, KeyTable, Noise, Scheme, Verdict, assert_true, big, bytes_of, order,
+    verify,
 };
 
 fn prime() -> BigUint {
@@ -57,9 +58,9 @@ fn schnorr_with(s: &BigUint, e: &BigUint, d: &BigUint) -> Claim {
 /// Verifies the claims by all back ends and forms of key, which must agree with one another, on undecided
 /// ones too, and with the truth. Returns the number of undecided ones.
 fn judge_everywhere(scheme: Scheme, claims: &[Claim], what: &str) -> usize {
-    let expected = judge(Backend::Portable, scheme, claims, false);
+    let expected = verify(Backend::Portable, scheme, claims, false);
     for cached in [false, true] {
-        assert_eq!(judge(Backend::best(), scheme, claims, cached), expected, "{what}");
+        assert_eq!(verify(Backend::best(), scheme, claims, cached), expected, "{what}");
     }
     assert_true(&expected, claims, what)
 }
@@ -152,7 +153,7 @@ fn a_sum_at_infinity_is_undecided() {
 }
 
 #[test]
-fn an_undecided_lane_spoils_no_other() {
+fn an_undecided_lane_affects_no_other() {
     let mut noise = Noise::new(25);
     let order = order();
     for scheme in [Scheme::Ecdsa, Scheme::Schnorr] {
@@ -170,7 +171,7 @@ fn an_undecided_lane_spoils_no_other() {
                 Scheme::Ecdsa => ecdsa_with(&(&order - &u2 * &d % &order), &u2, &d),
                 Scheme::Schnorr => schnorr_with(&BigUint::ZERO, &BigUint::ZERO, &d),
             };
-            let verdicts = judge(Backend::best(), scheme, &claims, false);
+            let verdicts = verify(Backend::best(), scheme, &claims, false);
             assert_eq!(assert_true(&verdicts, &claims, "one undecided"), 1);
             assert_eq!(verdicts[at], Verdict::Undecided);
         }
@@ -212,7 +213,7 @@ fn an_x_between_the_order_and_the_prime_counts_by_its_residue() {
 #[test]
 fn a_residue_plus_the_order_does_not_wrap_around_the_prime() {
     let mut noise = Noise::new(30);
-    // Were r + n reduced modulo p, this r would stand for x as well.
+    // Were r + n reduced modulo p, this r would match x as well.
     let r_of = |x: &BigUint| x + prime() - order();
     let claims: Vec<Claim> = (0..60u8)
         .map(BigUint::from)
@@ -311,7 +312,7 @@ fn digests_and_challenges_count_modulo_the_order() {
 }
 
 #[test]
-fn bytes_that_are_no_key_make_signatures_invalid() {
+fn malformed_keys_make_signatures_invalid() {
     let good = ecdsa_with(&BigUint::from(5u8), &BigUint::from(7u8), &BigUint::from(11u8));
     let mut keys = Vec::new();
     for prefix in 0..=255 {

@@ -98,7 +98,7 @@ pub(super) enum Scheme {
 }
 
 /// The verdicts of a back end on claims, with keys as bytes or, where that is possible, cached.
-fn judge(backend: Backend, scheme: Scheme, claims: &[Claim], cached: bool) -> Vec<Verdict> {
+fn verify(backend: Backend, scheme: Scheme, claims: &[Claim], cached: bool) -> Vec<Verdict> {
     let mut verdicts = vec![Verdict::Undecided; claims.len()];
     let tables: Vec<Option<KeyTable>> = claims
         .iter()

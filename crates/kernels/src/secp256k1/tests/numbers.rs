@@ -5,7 +5,7 @@ use num_bigint::{BigInt, BigUint};
 use super::super::modular::{Field, Modulus, N, P, Residue, Scalar};
 use super::super::portable;
 use super::super::scalar::{
-    Digits, GENERATOR_WINDOW, KEY_WINDOW, LAMBDA, Signed, place_of, split_for_generator,
+    Digits, GENERATOR_WINDOW, KEY_WINDOW, LAMBDA, Signed, index_of_digit, split_for_generator,
     split_for_key,
 };
 use super::super::table::generator_tables;
@@ -118,7 +118,7 @@ fn split_is_odd_short_and_right(u: &BigUint) {
 /// The number that the digits encode, by the rows they select.
 fn value(digits: &[u16], window: usize) -> BigInt {
     digits.iter().rev().fold(BigInt::ZERO, |sum, digit| {
-        let (row, negative) = place_of(*digit, 1 << (window - 1));
+        let (row, negative) = index_of_digit(*digit, 1 << (window - 1));
         assert!(row < 1 << (window - 1));
         let odd = BigInt::from(2 * row + 1);
         (sum << window) + if negative { -odd } else { odd }

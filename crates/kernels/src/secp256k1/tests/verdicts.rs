@@ -3,7 +3,7 @@
 use secp256k1 as library;
 
 use super::super::modular::Scalar;
-use super::{Backend, Claim, Noise, Scheme, assert_true, big, bytes_of, judge};
+use super::{Backend, Claim, Noise, Scheme, assert_true, big, bytes_of, verify};
 use crate::sha256;
 
 /// The number of claims in the random tests: `SECP256K1_CLAIMS`, or 200,000.
@@ -104,15 +104,15 @@ fn claims_of(scheme: Scheme, noise: &mut Noise) -> [Claim; 7] {
 /// Verifies `count` claims in batches of uneven sizes; about one in a million is undecided by chance.
 fn lanes_agree_with_the_library(scheme: Scheme, seed: u64, count: usize) {
     let mut noise = Noise::new(seed);
-    let (mut judged, mut undecided) = (0, 0);
-    while judged < count {
+    let (mut verified, mut undecided) = (0, 0);
+    while verified < count {
         let groups = noise.below(150) + 1;
         let claims: Vec<Claim> = (0..groups).flat_map(|_| claims_of(scheme, &mut noise)).collect();
-        let verdicts = judge(Backend::best(), scheme, &claims, false);
+        let verdicts = verify(Backend::best(), scheme, &claims, false);
         undecided += assert_true(&verdicts, &claims, "lanes");
-        judged += claims.len();
+        verified += claims.len();
     }
-    assert!(undecided <= judged / 10_000, "{undecided} of {judged} undecided");
+    assert!(undecided <= verified / 10_000, "{undecided} of {verified} undecided");
 }
 
 #[test]
@@ -135,11 +135,16 @@ fn every_back_end_and_form_of_key_gives_the_same_verdict() {
     for scheme in [Scheme::Ecdsa, Scheme::Schnorr] {
         let mut noise = Noise::new(14);
         let claims: Vec<Claim> = (0..60).flat_map(|_| claims_of(scheme, &mut noise)).collect();
-        let expected = judge(Backend::Portable, scheme, &claims, false);
+        let expected = verify(Backend::Portable, scheme, &claims, false);
         assert_true(&expected, &claims, "portable");
         for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
             for cached in [false, true] {
-                assert_eq!(judge(backend, scheme, &claims, cached), expected, "{}", backend.name());
+                assert_eq!(
+                    verify(backend, scheme, &claims, cached),
+                    expected,
+                    "{}",
+                    backend.name()
+                );
             }
         }
     }
@@ -153,13 +158,13 @@ fn one_bad_signature_is_found_at_each_position_of_each_batch() {
         let bad = &claims_of(scheme, &mut noise)[2];
         for len in (0..=17).chain([33]) {
             for cached in [false, true] {
-                let verdicts = judge(Backend::best(), scheme, &good[..len], cached);
+                let verdicts = verify(Backend::best(), scheme, &good[..len], cached);
                 assert_eq!(assert_true(&verdicts, &good[..len], "good"), 0);
             }
             for at in 0..len {
                 let mut claims = good[..len].to_vec();
                 claims[at] = bad.clone();
-                let verdicts = judge(Backend::best(), scheme, &claims, false);
+                let verdicts = verify(Backend::best(), scheme, &claims, false);
                 assert_eq!(assert_true(&verdicts, &claims, "one bad"), 0);
             }
         }
@@ -171,7 +176,7 @@ fn equal_lanes_get_equal_verdicts() {
     for scheme in [Scheme::Ecdsa, Scheme::Schnorr] {
         for claim in claims_of(scheme, &mut Noise::new(16)) {
             let claims = vec![claim; 40];
-            let verdicts = judge(Backend::best(), scheme, &claims, false);
+            let verdicts = verify(Backend::best(), scheme, &claims, false);
             assert_eq!(assert_true(&verdicts, &claims, "equal"), 0);
         }
     }
