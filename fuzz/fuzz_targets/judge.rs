@@ -32,7 +32,9 @@ fuzz_target!(|input: &[u8]| {
 /// The `#commit` in a frame with its blocks under their true CIDs, and a commit object that is
 /// signed: so that what comes after the signature is reached.
 fn signed_again(frame: &[u8]) -> Option<Vec<u8>> {
-    let mut decoder = Decoder::new(Options { trust_hashes: true, ..Options::default() });
+    let mut options = Options::default();
+    options.trust_hashes = true;
+    let mut decoder = Decoder::new(options);
     let Ok(Event::Commit(commit)) = decoder.decode(frame) else { return None };
     let named = |block: &&Block<'_>| block.cid == commit.commit.as_cid_ref();
     let object = CommitObject::parse(commit.blocks.iter().find(named)?.data).ok()?;

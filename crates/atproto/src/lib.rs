@@ -39,3 +39,31 @@ pub mod mst;
 pub mod plc;
 pub mod repo;
 pub mod syntax;
+
+/// Every error type can be sent between threads and boxed as `dyn Error`.
+const _: () = {
+    const fn is_error<E: std::error::Error + Send + Sync + 'static>() {}
+    is_error::<commit::CommitError>();
+    is_error::<commit::CommitFault>();
+    is_error::<corpus::CorpusError>();
+    is_error::<data_model::DataError>();
+    is_error::<data_model::DataFault>();
+    is_error::<did_document::DidDocumentError>();
+    is_error::<event::FrameError>();
+    is_error::<event::FrameFault>();
+    is_error::<mst::TreeError>();
+    is_error::<mst::TreeFault>();
+    is_error::<mst::Limit>();
+    is_error::<mst::inversion::InversionError>();
+    is_error::<mst::inversion::InversionFault>();
+    is_error::<mst::node::NodeError>();
+    is_error::<mst::node::NodeFault>();
+    is_error::<plc::LogError>();
+    is_error::<plc::OperationFault>();
+    is_error::<repo::ExportError>();
+    is_error::<repo::RecordJsonError>();
+    is_error::<repo::RepoError>();
+    is_error::<repo::RepoFault>();
+    is_error::<repo::WriteError>();
+    is_error::<syntax::SyntaxError>();
+};

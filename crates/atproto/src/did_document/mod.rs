@@ -58,6 +58,7 @@ pub struct SigningKey {
 
 /// Options for reading a DID document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Maximum length of a document in bytes. Default: 256 KiB.
     pub max_bytes: usize,

@@ -72,6 +72,7 @@ pub enum Limit {
 
 /// Limits for reading a whole tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TreeLimits {
     /// Maximum number of nodes. Default: 50,000,000.
     pub max_nodes: u64,

@@ -172,6 +172,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<'_, T> {
 /// accepts 10, and valid logs exist with a repeated key and without any. The defaults are those of the
 /// directory, and for bytes those of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Maximum length of the JSON of a log in bytes. Default: 8 MiB.
     pub log_bytes: usize,

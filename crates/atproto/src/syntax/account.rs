@@ -16,9 +16,9 @@
 //! An at-identifier that starts with `did:` must be a DID, any other a handle.
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::text::{DID_CHARS, LETTER, LOWER, borrowed, end_of_label, owned};
+use super::text::{DID_CHARS, LETTER, LOWER, end_of_label, text_type};
 
-borrowed! {
+text_type! {
     /// A DID.
     ///
     /// ```
@@ -27,12 +27,7 @@ borrowed! {
     /// assert_eq!((did.method(), did.identifier()), ("web", "localhost%3A1234"));
     /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
-    Did, DidBuf, check_did
-}
-
-owned! {
-    /// A DID, owned.
-    DidBuf, Did, as_did
+    Did, DidBuf, as_did, check_did
 }
 
 impl<'a> Did<'a> {
@@ -93,7 +88,7 @@ fn check_did_identifier(bytes: &[u8], start: usize) -> Result<(), SyntaxError> {
 
 const DID_PREFIX: &str = "did:";
 
-borrowed! {
+text_type! {
     /// A handle.
     ///
     /// ```
@@ -102,12 +97,7 @@ borrowed! {
     /// assert_eq!(handle.to_normalized(), "alice.example.com");
     /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
-    Handle, HandleBuf, check_handle
-}
-
-owned! {
-    /// A handle, owned.
-    HandleBuf, Handle, as_handle
+    Handle, HandleBuf, as_handle, check_handle
 }
 
 impl<'a> Handle<'a> {
@@ -158,7 +148,7 @@ fn check_handle(text: &str) -> Result<(), SyntaxError> {
 const RESERVED: [&str; 8] =
     ["alt", "arpa", "example", "internal", "invalid", "local", "localhost", "onion"];
 
-borrowed! {
+text_type! {
     /// A DID or a handle.
     ///
     /// ```
@@ -168,12 +158,7 @@ borrowed! {
     /// assert!(identifier.as_handle().is_some());
     /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
-    AtIdentifier, AtIdentifierBuf, check_at_identifier
-}
-
-owned! {
-    /// A DID or a handle, owned.
-    AtIdentifierBuf, AtIdentifier, as_at_identifier
+    AtIdentifier, AtIdentifierBuf, as_at_identifier, check_at_identifier
 }
 
 impl<'a> AtIdentifier<'a> {

@@ -7,10 +7,10 @@
 use std::fmt::Write;
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::text::{borrowed, owned};
+use super::text::text_type;
 use super::{AtIdentifier, Nsid, RecordKey};
 
-borrowed! {
+text_type! {
     /// A reference to an account, a collection or a record.
     ///
     /// ```
@@ -21,12 +21,7 @@ borrowed! {
     /// assert_eq!(uri.record_key().unwrap(), "3jt5tqkl6pb2x");
     /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
-    AtUri, AtUriBuf, check_at_uri
-}
-
-owned! {
-    /// A reference to an account, a collection or a record, owned.
-    AtUriBuf, AtUri, as_at_uri
+    AtUri, AtUriBuf, as_at_uri, check_at_uri
 }
 
 impl<'a> AtUri<'a> {

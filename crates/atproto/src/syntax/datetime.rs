@@ -9,9 +9,9 @@
 //! be in the years 0000 to 9999.
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::text::{borrowed, owned};
+use super::text::text_type;
 
-borrowed! {
+text_type! {
     /// A datetime. Compares as its text; for the order of moments see
     /// [`unix_micros`](Self::unix_micros).
     ///
@@ -22,12 +22,7 @@ borrowed! {
     /// assert_eq!(datetime.to_normalized(), "1970-01-01T00:00:00.250Z");
     /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
-    Datetime, DatetimeBuf, check_datetime
-}
-
-owned! {
-    /// A datetime, owned. Compares as its text.
-    DatetimeBuf, Datetime, as_datetime
+    Datetime, DatetimeBuf, as_datetime, check_datetime
 }
 
 impl Datetime<'_> {

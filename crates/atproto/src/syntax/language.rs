@@ -10,16 +10,11 @@
 //! ignoring case. Registration of subtags is not checked.
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::text::{ALPHANUMERIC, borrowed, owned};
+use super::text::{ALPHANUMERIC, text_type};
 
-borrowed! {
+text_type! {
     /// A language tag.
-    Language, LanguageBuf, check_language
-}
-
-owned! {
-    /// A language tag, owned.
-    LanguageBuf, Language, as_language
+    Language, LanguageBuf, as_language, check_language
 }
 
 impl<'a> Language<'a> {
@@ -81,7 +76,7 @@ fn check_subtag(at: usize, subtag: &str) -> Result<(), SyntaxError> {
 /// Whether the text is one of the old registrations outside the grammar. Their first subtag keeps its case.
 fn is_irregular(text: &str) -> bool {
     let is_lower = text.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
-    is_lower && IRREGULAR.iter().any(|tag| tag.eq_ignore_ascii_case(text))
+    is_lower && IRREGULAR.split(' ').any(|tag| tag.eq_ignore_ascii_case(text))
 }
 
 /// The kind of the last subtag: the next one must be of this kind or a later one.
@@ -156,23 +151,6 @@ fn is_repeated(before: &str, variant: &str) -> bool {
     before.split('-').any(|subtag| subtag.eq_ignore_ascii_case(variant))
 }
 
-/// RFC 5646 §2.1, `irregular`. Those called regular follow the grammar.
-const IRREGULAR: [&str; 17] = [
-    "en-GB-oed",
-    "i-ami",
-    "i-bnn",
-    "i-default",
-    "i-enochian",
-    "i-hak",
-    "i-klingon",
-    "i-lux",
-    "i-mingo",
-    "i-navajo",
-    "i-pwn",
-    "i-tao",
-    "i-tay",
-    "i-tsu",
-    "sgn-BE-FR",
-    "sgn-BE-NL",
-    "sgn-CH-DE",
-];
+/// RFC 5646 §2.1, `irregular`. The tags called regular follow the grammar.
+const IRREGULAR: &str = "en-GB-oed i-ami i-bnn i-default i-enochian i-hak i-klingon i-lux i-mingo i-navajo \
+                         i-pwn i-tao i-tay i-tsu sgn-BE-FR sgn-BE-NL sgn-CH-DE";

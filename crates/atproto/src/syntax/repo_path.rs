@@ -19,9 +19,9 @@
 use std::str;
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::text::{LETTER, RECORD_KEY, borrowed, end_of_label, owned};
+use super::text::{LETTER, RECORD_KEY, end_of_label, text_type};
 
-borrowed! {
+text_type! {
     /// An NSID.
     ///
     /// ```
@@ -30,12 +30,7 @@ borrowed! {
     /// assert_eq!((nsid.authority(), nsid.name()), ("app.bsky.feed", "post"));
     /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
-    Nsid, NsidBuf, check_nsid
-}
-
-owned! {
-    /// An NSID, owned.
-    NsidBuf, Nsid, as_nsid
+    Nsid, NsidBuf, as_nsid, check_nsid
 }
 
 impl<'a> Nsid<'a> {
@@ -104,14 +99,9 @@ fn check_nsid_name(bytes: &[u8], start: usize) -> Result<(), SyntaxError> {
     }
 }
 
-borrowed! {
+text_type! {
     /// The name of a record in its collection.
-    RecordKey, RecordKeyBuf, check_record_key
-}
-
-owned! {
-    /// The name of a record in its collection, owned.
-    RecordKeyBuf, RecordKey, as_record_key
+    RecordKey, RecordKeyBuf, as_record_key, check_record_key
 }
 
 impl RecordKey<'_> {
@@ -135,7 +125,7 @@ fn check_record_key(text: &str) -> Result<(), SyntaxError> {
     }
 }
 
-borrowed! {
+text_type! {
     /// The name of a record in its repository.
     ///
     /// ```
@@ -145,12 +135,7 @@ borrowed! {
     /// assert_eq!(path.record_key(), "self");
     /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
-    RepoPath, RepoPathBuf, check_repo_path
-}
-
-owned! {
-    /// The name of a record in its repository, owned.
-    RepoPathBuf, RepoPath, as_repo_path
+    RepoPath, RepoPathBuf, as_repo_path, check_repo_path
 }
 
 impl<'a> RepoPath<'a> {

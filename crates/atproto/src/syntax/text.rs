@@ -1,11 +1,12 @@
-//! Shared parts of all checked texts: the macros that define their borrowed and owned forms, the classes of
+//! Shared parts of all checked texts: the macro that defines their borrowed and owned forms, the classes of
 //! characters, and the labels of dotted names.
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 
-/// The borrowed form: a `&str` that has passed `$check`.
-macro_rules! borrowed {
-    ($(#[$doc:meta])* $Name:ident, $Owned:ident, $check:ident) => {
+/// Defines a checked text: the borrowed form `$Name`, a `&str` that has passed `$check`, and the owned form
+/// `$Owned`, with `$as_name` to borrow it.
+macro_rules! text_type {
+    ($(#[$doc:meta])* $Name:ident, $Owned:ident, $as_name:ident, $check:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $Name<'a>(&'a str);
@@ -33,16 +34,22 @@ macro_rules! borrowed {
             pub fn as_str(self) -> &'a str {
                 self.0
             }
+
+            /// The owned form.
+            pub fn to_buf(self) -> $Owned {
+                $Owned(self.as_str().into())
+            }
         }
 
-        crate::syntax::text::text_traits!(@borrowed $Name, $Owned);
-    };
-}
+        impl<'a> TryFrom<&'a str> for $Name<'a> {
+            type Error = $crate::syntax::SyntaxError;
 
-/// The owned form of `$Name`, with `$as_name` to borrow it again.
-macro_rules! owned {
-    ($(#[$doc:meta])* $Owned:ident, $Name:ident, $as_name:ident) => {
-        $(#[$doc])*
+            fn try_from(text: &'a str) -> Result<Self, Self::Error> {
+                Self::parse(text)
+            }
+        }
+
+        #[doc = concat!("The owned form of [`", stringify!($Name), "`]. Compares as its text.")]
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $Owned(Box<str>);
 
@@ -56,42 +63,6 @@ macro_rules! owned {
             /// The text.
             #[inline]
             pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        crate::syntax::text::text_traits!(@owned $Owned, $Name);
-    };
-}
-
-macro_rules! text_traits {
-    (@borrowed $Name:ident, $Owned:ident) => {
-        impl $Name<'_> {
-            /// The owned form.
-            pub fn to_buf(self) -> $Owned {
-                $Owned(self.as_str().into())
-            }
-        }
-
-        impl AsRef<str> for $Name<'_> {
-            fn as_ref(&self) -> &str {
-                self.as_str()
-            }
-        }
-
-        impl<'a> TryFrom<&'a str> for $Name<'a> {
-            type Error = $crate::syntax::SyntaxError;
-
-            fn try_from(text: &'a str) -> Result<Self, Self::Error> {
-                Self::parse(text)
-            }
-        }
-
-        crate::syntax::text::text_traits!(@both $Name<'_>);
-    };
-    (@owned $Owned:ident, $Name:ident) => {
-        impl AsRef<str> for $Owned {
-            fn as_ref(&self) -> &str {
                 &self.0
             }
         }
@@ -132,9 +103,20 @@ macro_rules! text_traits {
             }
         }
 
-        crate::syntax::text::text_traits!(@both $Owned);
+        crate::syntax::text::text_traits!($Name<'_>);
+        crate::syntax::text::text_traits!($Owned);
     };
-    (@both $Type:ty) => {
+}
+
+/// Implements the traits that both forms share.
+macro_rules! text_traits {
+    ($Type:ty) => {
+        impl AsRef<str> for $Type {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
         impl std::fmt::Display for $Type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
@@ -161,7 +143,7 @@ macro_rules! text_traits {
     };
 }
 
-pub(super) use {borrowed, owned, text_traits};
+pub(super) use {text_traits, text_type};
 
 /// A set of characters: a union of classes, one bit each.
 #[derive(Clone, Copy)]

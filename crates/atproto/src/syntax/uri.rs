@@ -13,9 +13,9 @@ use codec::Cid;
 use codec::cid::CidTextError;
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
-use super::text::{ALPHANUMERIC, LETTER, borrowed, owned};
+use super::text::{ALPHANUMERIC, LETTER, text_type};
 
-borrowed! {
+text_type! {
     /// A URI.
     ///
     /// ```
@@ -24,12 +24,7 @@ borrowed! {
     /// assert_eq!((uri.scheme(), uri.scheme_specific()), ("dns", "example.com"));
     /// # Ok::<(), wireproof::atproto::syntax::SyntaxError>(())
     /// ```
-    Uri, UriBuf, check_uri
-}
-
-owned! {
-    /// A URI, owned.
-    UriBuf, Uri, as_uri
+    Uri, UriBuf, as_uri, check_uri
 }
 
 impl<'a> Uri<'a> {
@@ -86,14 +81,9 @@ fn end_of_scheme(bytes: &[u8]) -> Result<usize, SyntaxError> {
 
 const MAX_SCHEME_LEN: usize = 81;
 
-borrowed! {
+text_type! {
     /// A CID as text of any kind.
-    CidText, CidTextBuf, check_cid_text
-}
-
-owned! {
-    /// A CID as text of any kind, owned.
-    CidTextBuf, CidText, as_cid_text
+    CidText, CidTextBuf, as_cid_text, check_cid_text
 }
 
 impl CidText<'_> {

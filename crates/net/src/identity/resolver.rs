@@ -305,8 +305,8 @@ impl Inner {
             status @ 300..=399 => return Err(IdentityFault::Redirect(status)),
             status => return Err(IdentityFault::Status(status)),
         }
-        let allow_development_hosts = self.http.reach() == EgressPolicy::Loopback;
-        let options = did_document::Options { allow_development_hosts, ..Default::default() };
+        let mut options = did_document::Options::default();
+        options.allow_development_hosts = self.http.reach() == EgressPolicy::Loopback;
         let document = DidDocument::parse_for(did, &answer.body, &options);
         document.map(Account::new).map(Arc::new).map_err(IdentityFault::Document)
     }

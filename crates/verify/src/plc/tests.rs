@@ -375,7 +375,8 @@ fn the_recovery_key_of_a_legacy_account_has_the_highest_priority() {
 
 #[test]
 fn a_limit_is_a_rejection_that_names_it() {
-    let limits = Limits { rotation_keys: 2, ..Limits::default() };
+    let mut limits = Limits::default();
+    limits.rotation_keys = 2;
     let options = Options { limits, did: None };
     let rejection = verify_audit_log(AuditLog::new().entries, &options).unwrap_err();
     assert_eq!(rejection.fault, PlcFault::Form(OperationFault::Limit("rotation_keys")));
