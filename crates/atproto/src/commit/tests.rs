@@ -50,7 +50,7 @@ fn block_with(name: &str, write: Write) -> Vec<u8> {
 }
 
 fn fault_of(block: &[u8]) -> CommitFault {
-    Commit::parse(block).expect_err("refused").fault
+    Commit::parse(block).expect_err("an error").fault
 }
 
 #[test]

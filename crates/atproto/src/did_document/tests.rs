@@ -69,36 +69,17 @@ fn a_host_has_a_name_an_optional_port_and_nothing_else() {
         let services = json!([service("#atproto_pds", HOST_TYPE, endpoint)]);
         with("service", services).host().map(str::to_owned)
     };
-    for good in [
-        "https://example.com",
-        "https://pds.example.com:8443",
-        "https://localhost:3000",
-        "https://1.2.3.4",
-    ] {
+    let good =
+        "https://example.com https://pds.example.com:8443 https://localhost:3000 https://1.2.3.4";
+    for good in good.split(' ') {
         assert_eq!(host(good).as_deref(), Some(good));
     }
-    for bad in [
-        "",
-        "https://",
-        "http://example.com",
-        "HTTPS://example.com",
-        "https://example.com/",
-        "https://example.com/path",
-        "https://example.com?query",
-        "https://example.com#fragment",
-        "https://user@example.com",
-        "https://user:1@example.com",
-        "https://example.com:",
-        "https://example.com:0",
-        "https://example.com:65536",
-        "https://example.com:+80",
-        "https://exa mple.com",
-        "https://example..com",
-        "https://example.com.",
-        "https://-example.com",
-        "https://exämple.com",
-        "https://[::1]",
-    ] {
+    let bad = "https:// http://example.com HTTPS://example.com https://example.com/ \
+        https://example.com/path https://example.com?query https://example.com#fragment \
+        https://user@example.com https://user:1@example.com https://example.com: \
+        https://example.com:0 https://example.com:65536 https://example.com:+80 \
+        https://example..com https://example.com. https://-example.com https://exämple.com https://[::1]";
+    for bad in bad.split(' ').chain(["", "https://exa mple.com"]) {
         assert_eq!(host(bad), None, "{bad}");
     }
 }

@@ -23,7 +23,7 @@ pub enum FrameFault {
     /// The CAR slice breaks a rule, or a block's hash is wrong.
     #[error("CAR slice: {0}")]
     Car(CarFault),
-    /// A block is not canonical DAG-CBOR though its CID says so.
+    /// A block is not canonical DAG-CBOR though its CID has that codec.
     #[error("block: {0}")]
     Block(Reason),
     /// A field that the message must have is absent.

@@ -25,7 +25,7 @@ fn slice(blocks: &[(Cid, Vec<u8>)]) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// A commit event without blocks or operations, to be filled in.
+/// A commit event without blocks and operations.
 fn bare_commit(commit: Cid, car: &[u8]) -> Commit<'_> {
     Commit {
         seq: 7,
@@ -75,12 +75,12 @@ fn frame_with(car: &[u8], commit: Cid, ops: &[(Action, &str, Option<Cid>)]) -> V
     Event::Commit(Commit { ops: &ops, ..bare_commit(commit, car) }).to_frame()
 }
 
-fn refusal(frame: &[u8]) -> FrameError {
+fn decode_error(frame: &[u8]) -> FrameError {
     Decoder::new(Options::default()).decode(frame).map(drop).unwrap_err()
 }
 
 #[test]
-fn a_commit_comes_back_with_each_operation_beside_its_record() {
+fn a_commit_is_decoded_with_each_operation_beside_its_record() {
     let frame = frame_of(3);
     let mut decoder = Decoder::new(Options::default());
     let Event::Commit(commit) = decoder.decode(&frame).unwrap() else { panic!("a commit") };
@@ -162,7 +162,7 @@ fn every_kind_of_event_is_written_and_read_back() {
 }
 
 #[test]
-fn deprecated_fields_may_be_absent_and_unknown_ones_are_passed_by() {
+fn deprecated_fields_may_be_absent_and_unknown_ones_are_ignored() {
     let (cid, data) = record(0);
     let car = slice(&[(cid, data)]);
     let bare = Commit { blobs: None, rebase: None, too_big: None, ..bare_commit(cid, &car) };
@@ -178,20 +178,12 @@ fn deprecated_fields_may_be_absent_and_unknown_ones_are_passed_by() {
 
 #[test]
 fn missing_fields_are_named() {
-    type Write = fn(&mut Encoder);
+    type Write = for<'o> fn(&'o mut Encoder) -> &'o mut Encoder;
     let fields: [(&str, Write); 4] = [
-        ("did", |e| {
-            e.text(DID);
-        }),
-        ("seq", |e| {
-            e.integer(1);
-        }),
-        ("time", |e| {
-            e.text(TIME);
-        }),
-        ("active", |e| {
-            e.boolean(true);
-        }),
+        ("did", |out| out.text(DID)),
+        ("seq", |out| out.integer(1)),
+        ("time", |out| out.text(TIME)),
+        ("active", |out| out.boolean(true)),
     ];
     for (left_out, _) in fields {
         let mut payload = Encoder::new();
@@ -201,16 +193,16 @@ fn missing_fields_are_named() {
         }
         let frame = [b"\xa2\x61t\x68#account\x62op\x01", payload.as_bytes()].concat();
         assert_eq!(
-            refusal(&frame),
+            decode_error(&frame),
             FrameError { offset: 16, fault: FrameFault::Missing(left_out) }
         );
     }
-    assert_eq!(refusal(b"\xa1\x62op\x01\xa0").fault, FrameFault::Missing("t"));
-    assert_eq!(refusal(b"\xa1\x61t\x61#\xa0").fault, FrameFault::Missing("op"));
+    assert_eq!(decode_error(b"\xa1\x62op\x01\xa0").fault, FrameFault::Missing("t"));
+    assert_eq!(decode_error(b"\xa1\x61t\x61#\xa0").fault, FrameFault::Missing("op"));
 }
 
 #[test]
-fn faults_say_where_in_the_frame_they_are() {
+fn faults_have_their_offset_in_the_frame() {
     let blocks = [record(0), record(1)];
     let frame = frame_with(&slice(&blocks), blocks[0].0, &[]);
     let data_at =
@@ -220,24 +212,24 @@ fn faults_say_where_in_the_frame_they_are() {
     let mut wrong = frame.clone();
     wrong[second + 3] ^= 1;
     let fault = FrameFault::Car(CarFault::HashMismatch);
-    assert_eq!(refusal(&wrong), FrameError { offset: second, fault });
+    assert_eq!(decode_error(&wrong), FrameError { offset: second, fault });
 
     let mut wrong = frame.clone();
     wrong[second + 1] = 0xff;
     let fault = FrameFault::Block(Reason::KeyNotText);
-    assert_eq!(refusal(&wrong), FrameError { offset: second + 1, fault });
+    assert_eq!(decode_error(&wrong), FrameError { offset: second + 1, fault });
 
     let mut longer = frame.clone();
     longer.push(0xf6);
     let fault = FrameFault::Cbor(Reason::TrailingBytes);
-    assert_eq!(refusal(&longer), FrameError { offset: frame.len(), fault });
+    assert_eq!(decode_error(&longer), FrameError { offset: frame.len(), fault });
 
     let fault = FrameFault::Cbor(Reason::Expected(ItemKind::Map));
-    assert_eq!(refusal(b"\x01"), FrameError { offset: 0, fault });
+    assert_eq!(decode_error(b"\x01"), FrameError { offset: 0, fault });
 }
 
 #[test]
-fn a_wrong_block_spoils_its_own_frame_alone() {
+fn a_wrong_block_invalidates_its_own_frame_alone() {
     let frames: Vec<_> = (0..40).map(frame_of).collect();
     for bad in 0..frames.len() {
         let mut damaged = frames[bad].clone();
@@ -254,7 +246,7 @@ fn a_wrong_block_spoils_its_own_frame_alone() {
 }
 
 #[test]
-fn trusting_and_validating_say_what_they_leave_out() {
+fn trusted_hashes_and_omitted_values_are_visible_in_the_blocks() {
     let mut frame = frame_of(1);
     let (_, data) = record(1);
     let at = frame.windows(data.len()).position(|window| window == data).unwrap();
@@ -272,7 +264,7 @@ fn trusting_and_validating_say_what_they_leave_out() {
 }
 
 #[test]
-fn each_bound_is_an_error_that_names_it() {
+fn each_exceeded_limit_is_an_error_that_names_it() {
     let frame = frame_of(3);
     let bound = |change: fn(&mut Options)| {
         let mut options = Options::default();
@@ -290,7 +282,7 @@ fn links_to_a_commit_or_a_tree_name_dag_cbor() {
     let (_, data) = record(0);
     let raw = Cid::of(Codec::Raw, &data);
     let frame = frame_with(&slice(&[(raw, data)]), raw, &[]);
-    assert_eq!(refusal(&frame).fault, FrameFault::Field("commit"));
+    assert_eq!(decode_error(&frame).fault, FrameFault::Field("commit"));
 }
 
 #[test]
@@ -305,7 +297,7 @@ fn blocks_that_are_not_dag_cbor_are_kept_without_a_value() {
 }
 
 #[test]
-fn every_hash_back_end_gives_the_same_verdicts() {
+fn every_hash_back_end_gives_the_same_results() {
     let frames: Vec<_> = (0..60).map(|n| frame_of(n % 20)).collect();
     let mut batch = frames.clone();
     let middle = batch[30].len() / 2;
@@ -332,7 +324,7 @@ fn the_slice_reader_and_the_decoder_find_the_same_blocks() {
 
 proptest! {
     #[test]
-    fn damaged_frames_are_refused_or_read_alike_alone_and_in_a_batch(
+    fn damaged_frames_are_rejected_or_read_alike_alone_and_in_a_batch(
         count in 0u8..6,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
     ) {

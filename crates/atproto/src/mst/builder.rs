@@ -72,7 +72,7 @@ impl Tree {
 /// beside the right edge. With the root computed after every 100th append, an append takes 230 ns
 /// instead of 370 for [`Tree::insert`]; with a lookup after every 20th, the flushes cost more than the
 /// buffer saves (Zen 5). Records in no order, or read back after every few, belong in [`Tree::insert`];
-/// records that are all at hand belong in [`Tree::from_sorted`].
+/// records that are all in memory belong in [`Tree::from_sorted`].
 ///
 /// ```
 /// use wireproof::codec::cid::{Cid, Codec};

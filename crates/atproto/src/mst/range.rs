@@ -37,7 +37,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
 pub struct Range<'t, S> {
     tree: &'t mut Tree<S>,
     /// The entered nodes: all children and entries before `slot` are done, and its child too unless `next`
-    /// says otherwise.
+    /// is [`Next::Child`].
     stack: Vec<Frame>,
     next: Next,
     end: Bound<Vec<u8>>,

@@ -258,7 +258,7 @@ proptest! {
 
     #[test]
     fn a_loaded_tree_is_edited_as_one_that_was_built(
-        records in proptest::collection::btree_map(any_key(), (0..10u64).prop_map(value), 0..120),
+        records in any_records(),
         edits in proptest::collection::vec((any_key(), 0..10u64), 1..40),
     ) {
         let mut records: Records = records;
@@ -283,7 +283,7 @@ proptest! {
 
     #[test]
     fn a_commit_is_inverted_with_its_covering_proof_alone(
-        records in proptest::collection::btree_map(any_key(), (0..10u64).prop_map(value), 0..120),
+        records in any_records(),
         edits in proptest::collection::btree_map(any_key(), 0..10u64, 1..8),
         order in any::<u64>(),
     ) {

@@ -5,6 +5,7 @@ use codec::cid::{Cid, Codec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::OperationFault as Fault;
 use super::*;
 
 fn genesis() -> Value {
@@ -35,7 +36,7 @@ const SIG: &str =
     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAQ";
 const PREV: &str = "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm";
 
-fn parse(json: &Value) -> Result<Operation, OperationFault> {
+fn parse(json: &Value) -> Result<Operation, Fault> {
     Operation::parse(json.to_string().as_bytes())
 }
 
@@ -66,15 +67,12 @@ fn a_missing_field_is_named() {
     for (operation, is_tombstone) in [(genesis(), false), (create(), false), (tombstone(), true)] {
         for field in operation.as_object().unwrap().keys() {
             let fault = parse(&with(operation.clone(), field, None)).unwrap_err();
-            assert!(
-                matches!(fault, OperationFault::Missing(name) if name == field),
-                "{field}: {fault}"
-            );
+            assert!(matches!(fault, Fault::Missing(name) if name == field), "{field}: {fault}");
             let null = parse(&with(operation.clone(), field, Some(Value::Null)));
             match field.as_str() {
-                "prev" if is_tombstone => assert_eq!(null, Err(OperationFault::Field("prev"))),
+                "prev" if is_tombstone => assert_eq!(null, Err(Fault::Field("prev"))),
                 "prev" => assert!(null.is_ok()),
-                _ => assert!(matches!(null, Err(OperationFault::Json { .. })), "{field}: {null:?}"),
+                _ => assert!(matches!(null, Err(Fault::Json { .. })), "{field}: {null:?}"),
             }
         }
     }
@@ -83,36 +81,27 @@ fn a_missing_field_is_named() {
 #[test]
 fn a_field_of_another_type_of_operation_is_named() {
     let foreign = |operation, field, value| parse(&with(operation, field, Some(value)));
-    assert_eq!(
-        foreign(genesis(), "handle", json!("a.test")),
-        Err(OperationFault::Unexpected("handle"))
-    );
-    assert_eq!(
-        foreign(create(), "services", json!({})),
-        Err(OperationFault::Unexpected("services"))
-    );
+    assert_eq!(foreign(genesis(), "handle", json!("a.test")), Err(Fault::Unexpected("handle")));
+    assert_eq!(foreign(create(), "services", json!({})), Err(Fault::Unexpected("services")));
     assert_eq!(
         foreign(tombstone(), "rotationKeys", json!([])),
-        Err(OperationFault::Unexpected("rotationKeys"))
+        Err(Fault::Unexpected("rotationKeys"))
     );
 }
 
 #[test]
 fn what_no_operation_has_is_rejected() {
     let changed = |field, value| parse(&with(genesis(), field, Some(value)));
-    assert_eq!(changed("type", json!("plc_other")), Err(OperationFault::Type));
-    assert_eq!(changed("prev", json!("bafy")), Err(OperationFault::Field("prev")));
-    let is_json = |result| matches!(result, Err(OperationFault::Json { .. }));
+    assert_eq!(changed("type", json!("plc_other")), Err(Fault::Type));
+    assert_eq!(changed("prev", json!("bafy")), Err(Fault::Field("prev")));
+    let is_json = |result| matches!(result, Err(Fault::Json { .. }));
     assert!(is_json(changed("extra", json!(1))));
     assert!(is_json(changed("rotationKeys", json!("did:key:zA"))));
     assert!(is_json(changed("rotationKeys", json!([1]))));
     assert!(is_json(changed("services", json!({ "a": "https://a.test" }))));
     let extra = json!({ "a": { "type": "A", "endpoint": "b", "c": "d" } });
     assert!(is_json(changed("services", extra)));
-    assert_eq!(
-        parse(&with(create(), "prev", Some(json!(PREV)))),
-        Err(OperationFault::Field("prev"))
-    );
+    assert_eq!(parse(&with(create(), "prev", Some(json!(PREV)))), Err(Fault::Field("prev")));
     let twice = genesis().to_string().replace(
         r#"{"atproto":"did:key:zC"}"#,
         r#"{"atproto":"did:key:zC","atproto":"did:key:zD"}"#,
@@ -129,20 +118,16 @@ fn a_signature_has_one_encoding() {
     assert_eq!(sig(SIG), Ok(()));
     let stem = &SIG[..85];
     for last in ["R", "S", "f", "B"] {
-        assert_eq!(sig(&format!("{stem}{last}")), Err(OperationFault::SignatureEncoding), "{last}");
+        assert_eq!(sig(&format!("{stem}{last}")), Err(Fault::SignatureEncoding), "{last}");
     }
     for text in ["{}==", "{}\n", "\n{}", "{} ", "{}\r\n"] {
-        assert_eq!(
-            sig(&text.replace("{}", SIG)),
-            Err(OperationFault::SignatureEncoding),
-            "{text:?}"
-        );
+        assert_eq!(sig(&text.replace("{}", SIG)), Err(Fault::SignatureEncoding), "{text:?}");
     }
-    assert_eq!(sig(&SIG.replacen('A', "+", 1)), Err(OperationFault::SignatureEncoding));
+    assert_eq!(sig(&SIG.replacen('A', "+", 1)), Err(Fault::SignatureEncoding));
     assert_eq!(sig(&SIG.replacen('A', "-", 1)), Ok(()));
-    assert_eq!(sig(""), Err(OperationFault::SignatureLength(0)));
-    assert_eq!(sig(&SIG[..84]), Err(OperationFault::SignatureLength(63)));
-    assert_eq!(sig(&format!("{stem}AA")), Err(OperationFault::SignatureLength(65)));
+    assert_eq!(sig(""), Err(Fault::SignatureLength(0)));
+    assert_eq!(sig(&SIG[..84]), Err(Fault::SignatureLength(63)));
+    assert_eq!(sig(&format!("{stem}AA")), Err(Fault::SignatureLength(65)));
 }
 
 #[test]
@@ -195,25 +180,19 @@ fn a_log_is_read_in_either_form_and_an_error_has_the_index_of_its_entry() {
     let fault = |log| read(log).unwrap_err();
     let second =
         |field, value| json!([entry(genesis()), with(entry(create()), field, Some(value))]);
-    assert_eq!(
-        fault(second("did", json!("a"))),
-        LogError { index: 1, fault: OperationFault::Field("did") }
-    );
-    assert_eq!(fault(second("cid", json!("a"))).fault, OperationFault::Field("cid"));
-    assert_eq!(fault(second("createdAt", json!("a"))).fault, OperationFault::Field("createdAt"));
+    assert_eq!(fault(second("did", json!("a"))), LogError { index: 1, fault: Fault::Field("did") });
+    assert_eq!(fault(second("cid", json!("a"))).fault, Fault::Field("cid"));
+    assert_eq!(fault(second("createdAt", json!("a"))).fault, Fault::Field("createdAt"));
     assert!(matches!(
         fault(second("nullified", json!(0))),
-        LogError { index: 1, fault: OperationFault::Json { .. } }
+        LogError { index: 1, fault: Fault::Json { .. } }
     ));
-    assert_eq!(
-        fault(json!([genesis(), {}])),
-        LogError { index: 1, fault: OperationFault::Missing("sig") }
-    );
+    assert_eq!(fault(json!([genesis(), {}])), LogError { index: 1, fault: Fault::Missing("sig") });
     assert!(matches!(
         fault(json!([genesis(), 5])),
-        LogError { index: 1, fault: OperationFault::Json { .. } }
+        LogError { index: 1, fault: Fault::Json { .. } }
     ));
-    assert!(matches!(fault(json!({})).fault, OperationFault::Json { .. }));
+    assert!(matches!(fault(json!({})).fault, Fault::Json { .. }));
 }
 
 #[test]
@@ -222,49 +201,40 @@ fn an_exceeded_limit_is_named() {
     let two = json!([genesis(), tombstone()]).to_string();
     let error = |limits: Limits| Log::parse(two.as_bytes(), &limits).unwrap_err();
     let bytes = error(Limits { log_bytes: two.len() - 1, ..limits });
-    assert_eq!(bytes, LogError { index: 0, fault: OperationFault::Limit("log_bytes") });
+    assert_eq!(bytes, LogError { index: 0, fault: Fault::Limit("log_bytes") });
     let operations = error(Limits { operations: 1, ..limits });
-    assert_eq!(operations, LogError { index: 1, fault: OperationFault::Limit("operations") });
+    assert_eq!(operations, LogError { index: 1, fault: Fault::Limit("operations") });
 
     let check = |field, value| limits.check(&parse(&with(genesis(), field, Some(value))).unwrap());
     let many = |count: usize| vec!["at://a.test"; count];
     assert_eq!(check("alsoKnownAs", json!(many(10))), Ok(()));
-    assert_eq!(check("alsoKnownAs", json!(many(11))), Err(OperationFault::Limit("also_known_as")));
-    assert_eq!(check("rotationKeys", json!(many(11))), Err(OperationFault::Limit("rotation_keys")));
+    assert_eq!(check("alsoKnownAs", json!(many(11))), Err(Fault::Limit("also_known_as")));
+    assert_eq!(check("rotationKeys", json!(many(11))), Err(Fault::Limit("rotation_keys")));
     let long = |len: usize| "x".repeat(len);
     let map = |id: usize, value: Value| json!({ long(id): value });
     assert_eq!(check("alsoKnownAs", json!([long(258)])), Ok(()));
-    assert_eq!(
-        check("alsoKnownAs", json!([long(259)])),
-        Err(OperationFault::Limit("also_known_as_bytes"))
-    );
+    assert_eq!(check("alsoKnownAs", json!([long(259)])), Err(Fault::Limit("also_known_as_bytes")));
     assert_eq!(check("verificationMethods", map(32, json!(long(256)))), Ok(()));
     let keys = "verification_method_key_bytes";
-    assert_eq!(
-        check("verificationMethods", map(32, json!(long(257)))),
-        Err(OperationFault::Limit(keys))
-    );
+    assert_eq!(check("verificationMethods", map(32, json!(long(257)))), Err(Fault::Limit(keys)));
     let ids = "verification_method_id_bytes";
-    assert_eq!(check("verificationMethods", map(33, json!(""))), Err(OperationFault::Limit(ids)));
+    assert_eq!(check("verificationMethods", map(33, json!(""))), Err(Fault::Limit(ids)));
     let service = |kind, endpoint| json!({ "type": long(kind), "endpoint": long(endpoint) });
     assert_eq!(check("services", map(32, service(256, 512))), Ok(()));
     let too_much = |id, kind, endpoint| check("services", map(id, service(kind, endpoint)));
-    assert_eq!(too_much(33, 0, 0), Err(OperationFault::Limit("service_id_bytes")));
-    assert_eq!(too_much(1, 257, 0), Err(OperationFault::Limit("service_type_bytes")));
-    assert_eq!(too_much(1, 0, 513), Err(OperationFault::Limit("service_endpoint_bytes")));
+    assert_eq!(too_much(33, 0, 0), Err(Fault::Limit("service_id_bytes")));
+    assert_eq!(too_much(1, 257, 0), Err(Fault::Limit("service_type_bytes")));
+    assert_eq!(too_much(1, 0, 513), Err(Fault::Limit("service_endpoint_bytes")));
     let eleven = |value: Value| -> BTreeMap<String, Value> {
         (0..11).map(|id| (id.to_string(), value.clone())).collect()
     };
     let services = json!(eleven(service(1, 1)));
-    assert_eq!(check("services", services), Err(OperationFault::Limit("services")));
+    assert_eq!(check("services", services), Err(Fault::Limit("services")));
     let methods = json!(eleven(json!("")));
-    assert_eq!(
-        check("verificationMethods", methods),
-        Err(OperationFault::Limit("verification_methods"))
-    );
+    assert_eq!(check("verificationMethods", methods), Err(Fault::Limit("verification_methods")));
     let small = Limits { operation_bytes: 100, ..limits };
     let operation = parse(&genesis()).unwrap();
-    assert_eq!(small.check(&operation), Err(OperationFault::Limit("operation_bytes")));
+    assert_eq!(small.check(&operation), Err(Fault::Limit("operation_bytes")));
 }
 
 proptest! {

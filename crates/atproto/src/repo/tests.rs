@@ -52,7 +52,7 @@ fn export(blocks: &[(Cid, Vec<u8>)]) -> Vec<u8> {
 }
 
 fn fault(export: &[u8]) -> RepoFault {
-    Repository::read(export, &Options::default()).expect_err("refused").fault
+    Repository::read(export, &Options::default()).expect_err("an error").fault
 }
 
 fn rewrite(export: &[u8]) -> Vec<u8> {

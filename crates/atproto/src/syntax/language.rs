@@ -152,5 +152,5 @@ fn is_repeated(before: &str, variant: &str) -> bool {
 }
 
 /// RFC 5646 §2.1, `irregular`. The tags called regular follow the grammar.
-const IRREGULAR: &str = "en-GB-oed i-ami i-bnn i-default i-enochian i-hak i-klingon i-lux i-mingo i-navajo \
+pub(super) const IRREGULAR: &str = "en-GB-oed i-ami i-bnn i-default i-enochian i-hak i-klingon i-lux i-mingo i-navajo \
                          i-pwn i-tao i-tay i-tsu sgn-BE-FR sgn-BE-NL sgn-CH-DE";

@@ -53,7 +53,7 @@ impl Tid {
     #[inline]
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let Ok(symbols) = <&[u8; Self::LEN]>::try_from(text.as_bytes()) else {
-            return refuse(text);
+            return reject(text);
         };
         let (mut number, mut seen) = (0, 0);
         for symbol in symbols {
@@ -63,7 +63,7 @@ impl Tid {
         }
         // The first character has four bits, or the number would not fit.
         if seen > 31 || VALUES[usize::from(symbols[0])] > 15 {
-            return refuse(text);
+            return reject(text);
         }
         Ok(Self(number))
     }
@@ -96,7 +96,7 @@ impl Tid {
 
 /// Finds the broken rule.
 #[cold]
-fn refuse(text: &str) -> Result<Tid, SyntaxError> {
+fn reject(text: &str) -> Result<Tid, SyntaxError> {
     let is_symbol = |byte: &u8| VALUES[usize::from(*byte)] <= 31;
     let symbols = text.as_bytes().iter().take(Tid::LEN).take_while(|byte| is_symbol(byte)).count();
     match text.len() {

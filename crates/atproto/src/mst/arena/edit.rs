@@ -59,9 +59,6 @@ fn bounds(arena: &Arena, steps: &[(NodeId, usize)]) -> KeyBounds {
 
 impl Arena {
     /// Searches `key` from the root, as far down as `min_layer` or until a slot is empty.
-    ///
-    /// # Errors
-    /// If a node on the path cannot be loaded.
     #[inline]
     pub(in crate::mst) fn descend<'a>(
         &mut self,
@@ -125,9 +122,6 @@ impl Arena {
     }
 
     /// Puts `value` at `key`, whose height is given; returns the value before, if there was one.
-    ///
-    /// # Errors
-    /// If a node that has to be read cannot be, or a limit is reached. The tree is then unchanged.
     #[inline]
     pub(in crate::mst) fn insert<'a>(
         &mut self,
@@ -212,9 +206,6 @@ impl Arena {
     }
 
     /// Puts `value` at `key` if the key is in the tree; returns the value before.
-    ///
-    /// # Errors
-    /// If a node that has to be read cannot be. The tree is then unchanged.
     pub(in crate::mst) fn replace<'a>(
         &mut self,
         root: NodeId,
@@ -249,9 +240,6 @@ impl Arena {
     }
 
     /// Removes `key`; returns its entry, if it was there.
-    ///
-    /// # Errors
-    /// If a node that has to be read cannot be. The tree is then unchanged.
     #[inline]
     pub(in crate::mst) fn remove<'a>(
         &mut self,

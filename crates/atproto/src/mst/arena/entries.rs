@@ -36,12 +36,8 @@ pub(in crate::mst) struct Entries {
     children: [Child; FRONT + 1],
     records: [RecordRef; FRONT],
     // len > FRONT if there are more
-    more: Option<Box<More>>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct More {
-    entries: Vec<Entry>,
+    #[expect(clippy::box_collection, reason = "a pointer, so that a node fits two cache lines")]
+    more: Option<Box<Vec<Entry>>>,
 }
 
 const FRONT: usize = 6;
@@ -243,11 +239,11 @@ impl Entries {
     }
 
     fn more(&self) -> &[Entry] {
-        self.more.as_ref().map_or(&[], |more| &more.entries)
+        self.more.as_ref().map_or(&[], |more| more)
     }
 
     fn more_mut(&mut self) -> &mut Vec<Entry> {
-        &mut self.more.get_or_insert_default().entries
+        self.more.get_or_insert_default()
     }
 }
 

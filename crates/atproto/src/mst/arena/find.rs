@@ -105,7 +105,7 @@ impl Arena {
     #[inline]
     pub(in crate::mst) fn look_up(&self, root: NodeId, key: &[u8]) -> Option<RecordRef> {
         let mut id = root;
-        // A stub has no entries and no children, so its state need not be looked at.
+        // A stub has no entries and no children, so its state need not be checked.
         loop {
             match self.find_assuming_prefix(id, key) {
                 Ok(index) => return Some(self.node(id).entries.get(index)?.record),

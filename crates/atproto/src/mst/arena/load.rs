@@ -97,10 +97,7 @@ fn layer_fault(layer: u8, heights: &[u8]) -> Option<TreeFault> {
 }
 
 impl Arena {
-    /// Loads the node if it is a stub. The heights of its keys are checked later.
-    ///
-    /// # Errors
-    /// If the block is missing or not a node, or its keys do not lie between the bounds.
+    /// Loads the node if it is a stub, and checks all but the heights of its keys.
     #[inline]
     pub(in crate::mst) fn load<'a>(
         &mut self,
@@ -129,9 +126,6 @@ impl Arena {
     }
 
     /// Loads the root, whose height is that of its keys.
-    ///
-    /// # Errors
-    /// If the block is missing or not a node, or the node is not a root.
     pub(in crate::mst) fn load_root<'a>(
         &mut self,
         id: NodeId,
@@ -142,9 +136,6 @@ impl Arena {
     }
 
     /// Loads the root, given the height of its first key.
-    ///
-    /// # Errors
-    /// As [`Arena::load_root`].
     pub(in crate::mst) fn load_root_at<'a>(
         &mut self,
         id: NodeId,
@@ -196,10 +187,8 @@ impl Arena {
         self.free.extend(children);
     }
 
-    /// Checks that the keys of all nodes loaded since the last call have the heights of their layers.
-    ///
-    /// # Errors
-    /// If one has not. All these nodes are then stubs again.
+    /// Checks that the keys of all nodes loaded since the last call have the heights of their layers. After
+    /// an error all these nodes are stubs again.
     #[inline]
     pub(in crate::mst) fn check_heights(&mut self) -> Result<(), TreeError> {
         let is_done = self.height_checks.nodes.is_empty() || self.defers_checks;
@@ -207,9 +196,6 @@ impl Arena {
     }
 
     /// Checks the heights if there are enough keys to hash them together.
-    ///
-    /// # Errors
-    /// As [`Arena::check_heights`].
     #[inline]
     pub(in crate::mst) fn check_heights_if_many(
         &mut self,
@@ -243,28 +229,28 @@ impl Arena {
         }
     }
 
-    /// Checks that a loaded node may be at its place in the tree, given its bounds.
+    /// Checks that a loaded node is allowed at its position in the tree, given its bounds.
     fn check_position(&self, id: NodeId, bounds: KeyBounds) -> Result<(), TreeError> {
         let node = self.node(id);
-        let refuse = |fault| Err(TreeError::at(self.cid(id), 0, fault));
+        let reject = |fault| Err(TreeError::at(self.cid(id), 0, fault));
         let (Some(first), Some(last)) = (node.entries.first(), node.entries.last()) else {
             return match (bounds.is_root(), node.entries.left().is_some()) {
-                (true, true) => refuse(TreeFault::Untrimmed),
-                (false, false) => refuse(TreeFault::EmptyNode),
-                (false, true) if node.height == 0 => refuse(TreeFault::Layer),
+                (true, true) => reject(TreeFault::Untrimmed),
+                (false, false) => reject(TreeFault::EmptyNode),
+                (false, true) if node.height == 0 => reject(TreeFault::Layer),
                 _ => Ok(()),
             };
         };
         let has_child =
             node.entries.left().is_some() || node.entries.iter().any(|e| e.right.is_some());
         if node.height == 0 && has_child {
-            return refuse(TreeFault::Layer);
+            return reject(TreeFault::Layer);
         }
         let is_before = |prev| self.key(prev) < self.key_of(&first);
         let is_after = |next| self.key_of(&last) < self.key(next);
         if bounds.prev.is_none_or(is_before) && bounds.next.is_none_or(is_after) {
             return Ok(());
         }
-        refuse(TreeFault::Order)
+        reject(TreeFault::Order)
     }
 }

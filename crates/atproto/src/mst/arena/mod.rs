@@ -287,9 +287,6 @@ impl Arena {
     /// | key length | key | length of the record's CID | CID |
     /// |---|---|---|---|
     /// | 2 bytes | | 1 byte | |
-    ///
-    /// # Errors
-    /// If keys and values would take more than 4 GiB in all.
     #[inline]
     pub(super) fn store(&mut self, key: &[u8], value: CidRef<'_>) -> Result<Entry, TreeError> {
         let value = value.as_bytes();

@@ -3,13 +3,13 @@
 //!
 //! | rule | fault |
 //! |---|---|
-//! | every key in the layer of its hash, a child one layer below its parent | [`Layer`], [`SkippedLayer`] |
-//! | no empty node except the root of an empty tree | [`EmptyNode`] |
-//! | no root without an entry above a child | [`Untrimmed`] |
-//! | keys increase over the whole walk | [`Order`] |
+//! | every key in the layer of its hash, a child one layer below its parent | [`Layer`](TreeFault::Layer), [`SkippedLayer`](TreeFault::SkippedLayer) |
+//! | no empty node except the root of an empty tree | [`EmptyNode`](TreeFault::EmptyNode) |
+//! | no root without an entry above a child | [`Untrimmed`](TreeFault::Untrimmed) |
+//! | keys increase over the whole walk | [`Order`](TreeFault::Order) |
 //! | prefixes whole, no key empty, links of the right kind, the bytes canonical | [`Node`](TreeFault::Node) |
-//! | every node present, and reached once | [`Missing`], [`Repeated`] |
-//! | limits | [`Limit`] |
+//! | every node present, and reached once | [`Missing`](TreeFault::Missing), [`Repeated`](TreeFault::Repeated) |
+//! | limits | [`Limit`](TreeFault::Limit) |
 //!
 //! A [`Walk`] is a lending iterator: its items are provisional until its end, and the tree is proved when
 //! the walk has ended without a fault. It may be continued after a fault: it skips the subtree at fault and
@@ -31,15 +31,6 @@
 //! assert_eq!((summary.nodes, summary.records), (1, 0));
 //! # Ok::<(), wireproof::atproto::mst::TreeError>(())
 //! ```
-//!
-//! [`Layer`]: TreeFault::Layer
-//! [`SkippedLayer`]: TreeFault::SkippedLayer
-//! [`EmptyNode`]: TreeFault::EmptyNode
-//! [`Untrimmed`]: TreeFault::Untrimmed
-//! [`Order`]: TreeFault::Order
-//! [`Missing`]: TreeFault::Missing
-//! [`Repeated`]: TreeFault::Repeated
-//! [`Limit`]: TreeFault::Limit
 
 mod layers;
 mod search;

@@ -116,16 +116,16 @@ proptest! {
     #[test]
     fn a_search_proves_presence_and_absence_by_the_nodes_that_it_returns(
         numbers in proptest::collection::btree_set(0u32..3_000, 0..200),
-        wanted in 0u32..3_000,
+        target in 0u32..3_000,
     ) {
         let keys: Vec<String> = numbers.iter().map(|n| format!("app.test/{n:06}")).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let mut blocks = Blocks::default();
         let root = blocks.tree(&keys);
-        for wanted in numbers.iter().copied().take(3).chain([wanted]) {
-            let key = format!("app.test/{wanted:06}");
+        for target in numbers.iter().copied().take(3).chain([target]) {
+            let key = format!("app.test/{target:06}");
             let found = search(root, &blocks, key.as_bytes()).unwrap();
-            prop_assert_eq!(found.value.is_some(), numbers.contains(&wanted));
+            prop_assert_eq!(found.value.is_some(), numbers.contains(&target));
             let only: BTreeMap<Cid, &[u8]> = found.nodes.iter().copied().collect();
             prop_assert_eq!(&search(root, &only, key.as_bytes()).unwrap(), &found);
             for gone in only.keys() {
