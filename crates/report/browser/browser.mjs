@@ -1,4 +1,4 @@
-// How is a page opened so that nothing that it says or asks for goes unseen?
+// Opens a page and records its console messages and requests.
 import { pathToFileURL } from "node:url";
 
 /** The page of a file, with its console and its requests written down. */

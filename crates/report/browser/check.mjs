@@ -1,4 +1,4 @@
-// Is each page what it claims to be? `node check.mjs CHROMIUM SHOTS PAGE…`
+// Checks all claims on each page: `node check.mjs CHROMIUM SHOTS PAGE…`
 import { basename, dirname } from "node:path";
 import { chromium } from "playwright-core";
 import { open } from "./browser.mjs";

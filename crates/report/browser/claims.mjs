@@ -1,4 +1,4 @@
-// What must be true of a page? Each claim gets the page as it is after loading.
+// The claims that must be true of a page. Each gets the page after loading.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 
@@ -124,7 +124,7 @@ export const claims = {
     assert.ok(width <= 360, `${width} px`);
   },
 
-  "charts of passes are drawn, and say what they are": async ({ page }) => {
+  "charts of passes are drawn, and describe themselves": async ({ page }) => {
     const places = page.locator(".distribution[data-task]");
     for (const place of await places.all()) {
       await place.locator("summary").click();
@@ -164,7 +164,7 @@ async function openEverything(page) {
     for (const details of document.querySelectorAll("details")) details.open = true;
     for (const button of document.querySelectorAll(".more button")) button.click();
   });
-  // Charts are drawn when the browser has told that their places are open.
+  // Layout follows in the next frame.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
 }
 

@@ -1,4 +1,4 @@
-// How does a page look? On a phone and on a desk, in the light and in the dark.
+// Screenshots on a phone and a desktop, light and dark.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { open } from "./browser.mjs";

@@ -1,15 +1,15 @@
-//! What is a task about, in words for someone who sees it the first time?
+//! Titles and descriptions of tasks and groups of rows.
 
 use bench::Task;
 
-/// A heading and a sentence.
+/// A title and a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) title: &'static str,
     pub(crate) lead: &'static str,
 }
 
-/// What is told of a task, by its name in the results.
+/// The title and description of a task.
 pub(crate) fn task(name: &str) -> Option<About> {
     let (_, title, lead) = TASKS.into_iter().find(|(task, ..)| *task == name)?;
     Some(About { title, lead })
@@ -20,7 +20,7 @@ pub(crate) fn is_known(name: &str) -> bool {
     Task::from_name(name).is_some() || task(name).is_some()
 }
 
-/// The group of a row in words, where they say more than its name.
+/// The description of a group, where its name needs one.
 pub(crate) fn group(task: &str, group: &str) -> Option<&'static str> {
     let known = GROUPS.into_iter().find(|(of, name, _)| *of == task && *name == group);
     known.map(|(_, _, words)| words)
@@ -98,5 +98,5 @@ const GROUPS: [(&str, &str, &str); 18] = [
     ("mst", "lookup/batch", "many keys side by side"),
     ("mst", "lookup/snapshot", "in an index that each pass builds"),
     ("repo", "total", "verified as it stands"),
-    ("repo", "total/rebuild", "with the tree built anew"),
+    ("repo", "total/rebuild", "with the tree rebuilt"),
 ];

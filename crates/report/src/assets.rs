@@ -1,42 +1,37 @@
-//! What is the same on every page: skeleton, style, scripts? And under which policy does it load?
+//! The parts that every page shares: skeleton, style, scripts, and the policy that allows only those.
 
 use std::borrow::Cow;
 
 use data_encoding::BASE64;
 use wireproof::kernels::sha256;
 
-/// The page of these parts; `data` is JSON, and `body` is markup.
+/// Assembles the page; `data` is JSON, `body` is markup.
 pub(crate) fn assemble(title: &str, body: &str, data: &str) -> String {
     let script = script();
     let data = without_markup(data);
-    let policy = policy(&[PLOT, &script], &[STYLE, PLOT_STYLE]);
+    let policy = policy(&script, STYLE);
     let parts = [
         ("policy", policy.as_str()),
         ("title", title),
         ("style", STYLE),
         ("body", body),
         ("data", &data),
-        ("plot", PLOT),
         ("script", &script),
     ];
     fill(SKELETON, &parts)
 }
 
-/// Nothing is loaded, from nowhere, and only these scripts and styles count.
-fn policy(scripts: &[&str], styles: &[&str]) -> String {
-    let hashes = |texts: &[&str]| {
-        let hash =
-            |text: &&str| format!(" 'sha256-{}'", BASE64.encode(&sha256::digest(text.as_bytes())));
-        texts.iter().map(hash).collect::<String>()
-    };
+/// Allows this script and this style, and loading nothing.
+fn policy(script: &str, style: &str) -> String {
+    let hash = |text: &str| BASE64.encode(&sha256::digest(text.as_bytes()));
     format!(
-        "default-src 'none'; script-src{}; style-src{}; base-uri 'none'; form-action 'none'",
-        hashes(scripts),
-        hashes(styles)
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        hash(script),
+        hash(style)
     )
 }
 
-/// The modules as one script: they have no names in common, and what they import stands before them.
+/// The modules as one script: they declare no name twice, and imports come first.
 fn script() -> String {
     let mut script = String::from("\"use strict\";\n(() => {\n");
     for module in MODULES {
@@ -48,7 +43,7 @@ fn script() -> String {
     script + "})();\n"
 }
 
-/// The same JSON, in which nothing can end a script or begin a comment.
+/// The same JSON without characters that could end a script or begin a comment.
 fn without_markup(json: &str) -> Cow<'_, str> {
     if !json.contains(['<', '>', '&']) {
         return json.into();
@@ -56,14 +51,14 @@ fn without_markup(json: &str) -> Cow<'_, str> {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026").into()
 }
 
-/// Puts the parts into the places that are called by their names; what a part holds is no place.
+/// Replaces each placeholder by the part with its name; placeholders inside parts are left alone.
 fn fill(skeleton: &str, parts: &[(&str, &str)]) -> String {
     let mut pieces = skeleton.split("{{");
     let mut page = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let (name, rest) = piece.split_once("}}").expect("the skeleton's places are closed");
+        let (name, rest) = piece.split_once("}}").expect("the skeleton's placeholders are closed");
         let part = parts.iter().find(|(known, _)| *known == name);
-        page += part.expect("the skeleton's places are known").1;
+        page += part.expect("the skeleton's placeholders are known").1;
         page += rest;
     }
     page
@@ -71,28 +66,20 @@ fn fill(skeleton: &str, parts: &[(&str, &str)]) -> String {
 
 const SKELETON: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
-const PLOT: &str = include_str!("../vendor/plot.min.js");
-/// Of every package in it.
-pub(crate) const PLOT_LICENCES: &str = include_str!("../vendor/plot.licences.txt");
-/// What Observable Plot puts into a picture that is called `distribution`.
-const PLOT_STYLE: &str = include_str!("../vendor/plot.style.css");
 
-/// In the order in which they need each other.
-const MODULES: [&str; 7] = [
+/// In the order of their imports.
+const MODULES: [&str; 6] = [
     include_str!("../page/js/model.js"),
     include_str!("../page/js/filter.js"),
     include_str!("../page/js/sort.js"),
     include_str!("../page/js/baseline.js"),
     include_str!("../page/js/details.js"),
-    include_str!("../page/js/distribution.js"),
     include_str!("../page/js/main.js"),
 ];
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use data_encoding::HEXLOWER;
 
     use super::*;
 
@@ -123,7 +110,7 @@ mod tests {
 
     #[test]
     fn nothing_in_a_script_or_style_ends_it() {
-        for text in [PLOT, &script(), STYLE, PLOT_STYLE] {
+        for text in [&script(), STYLE] {
             let text = text.to_lowercase();
             assert!(
                 !text.contains("</script") && !text.contains("</style") && !text.contains("<!--")
@@ -132,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_looks_like_a_place_is_left_as_it_is() {
+    fn a_part_that_looks_like_a_placeholder_is_left_alone() {
         assert_eq!(fill("a{{b}}c{{d}}", &[("b", "{{d}}"), ("d", "!")]), "a{{d}}c!");
     }
 
     #[test]
-    fn modules_have_no_names_in_common_and_import_only_what_stands_before_them() {
+    fn modules_declare_no_name_twice_and_import_only_from_earlier_ones() {
         let mut names = BTreeSet::new();
         for module in MODULES {
             for line in module.lines().filter(|line| line.starts_with("import ")) {
@@ -157,12 +144,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn the_chart_library_is_the_one_that_its_readme_says() {
-        let readme = include_str!("../vendor/README.md");
-        let hash = HEXLOWER.encode(&sha256::digest(PLOT.as_bytes()));
-        assert!(readme.contains(&hash), "vendor/README.md does not name {hash}");
     }
 }

@@ -1,45 +1,44 @@
-//! Which ratios moved between two runs, beyond what their own passes differ by?
+//! Compares the ratios of two runs.
 //!
-//! Speeds of two runs say little: another machine, another day. Within a run, though, a row and the one
-//! it is held against took turns on the same bytes. So it is their ratio that is compared, and it has
-//! moved only if no pass of the one run would fit among those of the other.
+//! Speeds of two runs say little: another machine, another day. Within a run, a row and its baseline took turns on the same
+//! bytes, so their ratio is compared. It has changed only if no pass of one run would fit among those of the other.
 
 use std::fmt;
 
 use bench::terminal::Baseline;
 use bench::{Results, own};
 
+use crate::picture as scale;
 use crate::ratios::{Name, Ratio, Ratios};
-use crate::scale;
 
-/// What to compare, and what is called a regression.
+/// What to compare, and what counts as a regression.
 #[derive(Clone, Debug)]
 pub struct CompareOptions {
-    /// What ratios are held against, instead of the usual rows.
+    /// The baseline of ratios, instead of the default rows.
     pub baseline: Option<Baseline>,
-    /// The part of a ratio that may be lost: 0.1 is a tenth.
+    /// The tolerated loss of a ratio: 0.1 is a tenth.
     pub tolerance: f64,
-    /// Whose regressions count; `None` for those of all peers.
+    /// The peers whose regressions count; `None` for all.
     pub peers: Option<Vec<String>>,
 }
 
 impl Default for CompareOptions {
-    /// The usual rows, a tenth, ours.
+    /// The default baselines, a tenth, our own peer.
     fn default() -> Self {
         Self { baseline: None, tolerance: 0.1, peers: Some(vec![own::PEER.to_owned()]) }
     }
 }
 
-/// What two runs differ in.
+/// The differences between two runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunComparison {
     /// Ratios that moved beyond their spread, the worst first.
     pub moved: Vec<ChangedRatio>,
-    /// Rows that were ranked and are not any more.
+    /// Rows that were ranked before and are not now.
     pub lost: Vec<LostRow>,
-    /// How many ratios are where they were, as far as their passes tell.
+    /// Number of ratios whose change is within their spread.
     pub still: usize,
-    /// How many rows are in one run only, or are held against another row there, or against none.
+    /// Number of rows that are in one run only, or have another baseline or none there.
     pub incomparable: usize,
 }
 
@@ -48,28 +47,28 @@ pub struct RunComparison {
 pub struct ChangedRatio {
     /// The row.
     pub row: RowName,
-    /// The peer and the variant that it is held against in both runs.
+    /// The peer and variant of the baseline in both runs.
     pub against: String,
     /// The ratio in the old run.
     pub old: Ratio,
     /// The ratio in the new run.
     pub new: Ratio,
-    /// Whether it fell, further than is tolerated, and counts.
+    /// Whether the ratio fell beyond the tolerance, and the peer counts.
     pub is_regression: bool,
 }
 
-/// A row that has lost its rank.
+/// A row that is not ranked any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostRow {
     /// The row.
     pub row: RowName,
-    /// What the new run says of it.
+    /// The note in the new run.
     pub note: Option<String>,
-    /// Whether it counts.
+    /// Whether the peer counts.
     pub is_regression: bool,
 }
 
-/// Which row.
+/// The identity of a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowName {
     /// Its task.
@@ -81,15 +80,14 @@ pub struct RowName {
 }
 
 impl RunComparison {
-    /// Whether anything got worse that counts.
+    /// Whether there is a regression.
     pub fn has_regressed(&self) -> bool {
         self.moved.iter().any(|moved| moved.is_regression)
             || self.lost.iter().any(|lost| lost.is_regression)
     }
 }
 
-/// Holds the ratios of a new run against those of an old one. The rows of both come in the order of the
-/// report.
+/// Compares the ratios of a new run with those of an old one. The rows of both are sorted.
 pub fn compare(old: &Results, new: &Results, options: &CompareOptions) -> RunComparison {
     let [old_ratios, new_ratios] = [old, new].map(|run| Ratios::of(run, options.baseline.as_ref()));
     let counts = |peer: &str| {
@@ -136,7 +134,7 @@ impl From<Name<'_>> for RowName {
 impl fmt::Display for RowName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = format!("{} {} {}", self.task, self.peer, self.variant);
-        // Peers choose their names, and a terminal would obey some letters.
+        // Peers choose their names; control characters would reach the terminal.
         f.write_str(&name.replace(char::is_control, "\u{fffd}"))
     }
 }

@@ -1,9 +1,8 @@
-//! Results for readers: what did a run find, and what has changed since another?
+//! Results for readers: a page, charts, and the comparison of two runs.
 //!
-//! [`page()`] writes one HTML file that holds all there is to see, asks no server for anything, and shows
-//! its tables to a browser without scripts too. [`charts()`] writes the same numbers as pictures for a
-//! document. [`compare`] says which ratios moved between two runs. [`read()`] reads the files, and names the
-//! file and the field of one that is none.
+//! [`page()`] writes one self-contained HTML file that shows its tables without scripts too. [`charts()`] writes the same
+//! numbers as SVG files for documents. [`compare`] finds the ratios that changed between two runs. [`read()`] reads result
+//! files, and names the file and field of an invalid one.
 //!
 //! ```
 //! # use wireproof_report as report;
@@ -14,8 +13,7 @@
 //! # Ok::<(), report::ReadFault>(())
 //! ```
 //!
-//! Nothing here measures, and no number is here that the results do not hold. Files are written by the
-//! command.
+//! Nothing is measured here, and no number is shown that the results do not contain. Files are written by the command.
 
 #![forbid(unsafe_code)]
 
@@ -29,10 +27,6 @@ mod page;
 mod picture;
 mod ratios;
 mod read;
-#[cfg(test)]
-mod samples;
-mod scale;
-mod table;
 
 use bench::terminal::Baseline;
 
@@ -41,9 +35,19 @@ pub use page::page;
 pub use ratios::Ratio;
 pub use read::{ReadError, ReadFault, parse, read};
 
-/// What a reader may wish of a page.
+/// Options of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What ratios are held against, instead of the usual rows.
+    /// The baseline of ratios, instead of the default rows.
     pub baseline: Option<Baseline>,
+}
+
+#[cfg(test)]
+mod samples {
+    use bench::Results;
+
+    /// Results with a little of everything.
+    pub(crate) fn results() -> Results {
+        crate::parse(include_bytes!("../fixtures/everything.json")).unwrap()
+    }
 }

@@ -1,11 +1,10 @@
-//! How is our own Markdown shown? What the two documents of the benchmark use of it: headings,
-//! paragraphs, lists, tables, blocks of code, and in a line code, strong and links, of which the text stays.
+//! Renders the Markdown of the benchmark's documents: headings, paragraphs, lists, tables, code blocks, and inline code,
+//! strong text and links, whose text is kept.
 
-use crate::html::{Html, Tag, tag};
-use crate::table;
+use crate::html::{self, Html, Tag, tag};
 
 /// The text as HTML. Its headings begin at the third level; its title is left out, as the page has one.
-pub(crate) fn html(text: &str) -> Html {
+pub(crate) fn to_html(text: &str) -> Html {
     let lines: Vec<&str> = text.lines().collect();
     Html::all(blocks(&lines).into_iter().map(|block| self::block(&block)))
 }
@@ -108,12 +107,12 @@ fn table_of(rows: &[Vec<String>]) -> Html {
     let Some((first, rows)) = rows.split_first() else { return Html::default() };
     let caption: Vec<&str> =
         first.iter().map(String::as_str).filter(|cell| !cell.is_empty()).collect();
-    let headings = table::head(first.iter().map(|cell| table::heading("").with(line(cell))));
-    let lines = rows.iter().map(|cells| {
-        table::row().with_all(cells.iter().map(|cell| table::cell().with(line(cell))))
-    });
+    let headings = html::head(first.iter().map(|cell| html::heading("").with(line(cell))));
+    let lines = rows
+        .iter()
+        .map(|cells| html::row().with_all(cells.iter().map(|cell| html::cell().with(line(cell)))));
     let caption = caption.join(", ").replace(['`', '*'], "");
-    table::framed(&caption, "plain quiet", Html::from(headings).and(table::body(lines))).into()
+    html::framed(&caption, "plain quiet", Html::from(headings).and(html::body(lines))).into()
 }
 
 /// Code, strong and links in a line.
@@ -156,7 +155,7 @@ mod tests {
     #[test]
     fn what_the_documents_use_is_shown_and_nothing_else_becomes_markup() {
         let text = "# Title\n\nA *b* `c<d` and **e `f`** [g](h.md).\nMore.\n\n- one\n  and on\n- two\n\n| a | b |\n|---|--:|\n| 1 | <2> |\n\n```sh\nx < y\n```\n";
-        let html = html(text);
+        let html = to_html(text);
         let html = html.as_str();
         for part in [
             "<p>A *b* <code>c&lt;d</code> and <strong>e `f`</strong> g. More.</p>"
@@ -173,7 +172,7 @@ mod tests {
     #[test]
     fn the_documents_of_the_benchmark_leave_no_mark_behind() {
         for text in [bench::METHOD, bench::BIAS] {
-            let html = html(text);
+            let html = to_html(text);
             let html = html.as_str();
             assert!(
                 html.contains("<h3>") && !html.contains("**") && !html.contains("]("),

@@ -1,4 +1,4 @@
-//! How many times as fast as the row it is held against is each row, and how sure is that?
+//! The ratio of each row to its baseline, with its spread.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use bench::{Results, Row};
 /// A ratio of two medians of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// The one median through the other.
+    /// The quotient of the medians.
     pub median: f64,
-    /// The slowest pass of the row through the fastest of the other.
+    /// The slowest pass of the row divided by the fastest of the baseline.
     pub least: f64,
-    /// The fastest pass of the row through the slowest of the other.
+    /// The fastest pass of the row divided by the slowest of the baseline.
     pub greatest: f64,
 }
 
@@ -26,13 +26,13 @@ impl Ratio {
         })
     }
 
-    /// Whether each of the two could be the other, as far as their passes tell.
+    /// Whether the spreads of the two overlap.
     pub fn overlaps(self, other: Self) -> bool {
         self.least <= other.greatest && other.least <= self.greatest
     }
 }
 
-/// Which row is meant, in any run.
+/// The identity of a row in any run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Name<'r> {
     pub(crate) task: &'r str,
@@ -71,7 +71,7 @@ impl<'r> Ratios<'r> {
         Self { of_rows }
     }
 
-    /// The ratio of the row of that name, and the row it is held against.
+    /// The ratio of the row with this name, and its baseline.
     pub(crate) fn get(&self, name: Name<'_>) -> Option<(Ratio, &'r Row)> {
         self.of_rows.get(&name).copied()
     }

@@ -1,4 +1,4 @@
-//! What do the files of results say? Or why are they none, by file and field?
+//! Reads result files, and names the file and field of an invalid one.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ pub fn parse(bytes: &[u8]) -> Result<Results, ReadFault> {
     Ok(results)
 }
 
-/// What is read first: with another schema, all else may be different.
+/// Parsed first: with another schema, all other fields may differ.
 #[derive(Deserialize)]
 struct Header {
     schema: String,
@@ -50,7 +50,7 @@ fn not_json_or_no_results(fault: serde_json::Error) -> ReadFault {
     }
 }
 
-/// Why a file holds no results, and which file.
+/// Why a file has no results, and which file.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {fault}", path.display())]
 pub struct ReadError {
@@ -60,25 +60,25 @@ pub struct ReadError {
     pub fault: ReadFault,
 }
 
-/// Why a document holds no results.
+/// Why a document has no results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadFault {
-    /// The system does not give it.
+    /// The system cannot read it.
     #[error("{0}")]
     Io(io::Error),
-    /// It ends in the middle.
+    /// It is truncated.
     #[error("cut short, or still being written: {0}")]
     CutShort(serde_json::Error),
     /// It is not JSON.
     #[error("not JSON: {0}")]
     Json(serde_json::Error),
-    /// It is of another form.
+    /// It has another schema.
     #[error(
         "schema: this is {0:?}, and this program reads {SCHEMA:?}; measure again, or use the program that wrote it"
     )]
     Schema(String),
-    /// A field is missing or is another thing.
+    /// A field is missing or has another type.
     #[error("{field}: {fault}")]
     Field {
         /// The path to it.

@@ -1,4 +1,4 @@
-// What are ratios held against? The usual row of each kind, or the fastest of a peer that is chosen.
+// Ratios to the default rows, or to the fastest row of a chosen peer.
 import { lines } from "./model.js";
 
 const usual = new Map(

@@ -1,4 +1,4 @@
-// What more is there to know of a row? Its passes, its counts, its checks, and how to repeat it.
+// Details of a row: its passes, counts, checks, and the command that repeats it.
 import { element, grouped, lines } from "./model.js";
 
 /** Gives each row a button that shows the rest of it below. */

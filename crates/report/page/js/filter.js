@@ -1,4 +1,4 @@
-// Which rows are shown? Those that every choice of the reader allows.
+// Shows the rows that every choice of the reader allows.
 import { lines } from "./model.js";
 
 /** Shows the rows that the choices allow, and says how many they are. */

@@ -1,6 +1,5 @@
-// What happens when the page has been read: choices, headings, details and charts come to life.
+// Starts the page: choices, sortable headings, details.
 import { makeDetails } from "./details.js";
-import { makeDistributions } from "./distribution.js";
 import { filter } from "./filter.js";
 import { holdAgainst } from "./baseline.js";
 import { makeSortable } from "./sort.js";
@@ -8,7 +7,6 @@ import { makeSortable } from "./sort.js";
 const tools = document.getElementById("tools");
 makeSortable();
 makeDetails();
-makeDistributions();
 tools.hidden = false;
 tools.addEventListener("input", choose);
 tools.addEventListener("submit", (event) => event.preventDefault());

@@ -1,4 +1,4 @@
-// What is known of each row? The numbers of the page, and the rows that they are shown in.
+// The data of the page, and the rows that show it.
 
 /** The results, as the page holds them. */
 export const model = JSON.parse(document.getElementById("data").textContent);

@@ -1,4 +1,4 @@
-// In which order are the rows of a kind? By a column, that a reader chooses by its heading.
+// Sorts the rows of each group by a column chosen by its heading.
 import { lines } from "./model.js";
 
 /** Makes a button of each heading that its rows can be sorted by. */

@@ -1,4 +1,4 @@
-//! Who is how fast at a kind of work? The fastest row of each peer as a bar, with a point for each pass.
+//! Bar charts: the fastest row of each peer with a point for each pass, and the stages of a repository.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,8 @@ use bench::{Results, Row, own};
 
 use super::{Chart, Drawing, file, file_name, place, short, source};
 use crate::html::tag;
-use crate::{about, scale};
+use crate::picture::{stage_names, stage_times};
+use crate::{about, picture as scale};
 
 /// The picture of the rows of a kind; nothing unless two peers did it.
 pub(super) fn chart(results: &Results, kind: &[Row], baseline: Option<&Baseline>) -> Option<Chart> {
@@ -102,3 +103,81 @@ const LINE: f64 = 26.0;
 const BARS: f64 = 180.0;
 const ROOM: f64 = 400.0;
 const NUMBER: f64 = 680.0;
+
+/// The picture of the rows of a task that have stages, the fastest of each peer; nothing if none has.
+pub(super) fn stages_chart(results: &Results, rows: &[Row]) -> Option<Chart> {
+    let staged = rows.iter().filter(|row| row.is_ranked() && !row.stages_ns.is_empty());
+    let staged: Vec<&Row> = staged.collect();
+    let group = staged.first()?.group();
+    let mut seen = HashSet::new();
+    let best = staged.into_iter().filter(|row| row.group() == group);
+    let best: Vec<&Row> = best.filter(|row| seen.insert(row.peer.as_str())).take(16).collect();
+    let title = "The chain of trust of a whole repository, stage by stage";
+    let drawing = draw_stages(results, title, &best).describe(title, &stage_words(&best));
+    Some(Chart { name: format!("{}-stages", short(&best[0].task, 40)), svg: file(drawing) }).filter(
+        |chart| chart.name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-'),
+    )
+}
+
+fn draw_stages(results: &Results, title: &str, rows: &[&Row]) -> Drawing {
+    let names = stage_names(rows);
+    let mut drawing = Drawing::new(WIDTH, STAGES_TOP + LINE * rows.len() as f64 + 14.0);
+    drawing.text("title", LEFT, 26.0, title);
+    drawing.text(
+        "soft",
+        LEFT,
+        46.0,
+        &short(&format!("milliseconds, median; shorter is better · {}", source(results)), 110),
+    );
+    for (at, name) in names.iter().enumerate() {
+        let x = BARS + 110.0 * at as f64;
+        let class = format!("part-{at}");
+        drawing.add(
+            tag("rect")
+                .class(&class)
+                .attr("x", x)
+                .attr("y", 60)
+                .attr("width", 10)
+                .attr("height", 10)
+                .attr("rx", 2),
+        );
+        drawing.text("soft", x + 16.0, 69.0, &short(name, 14));
+    }
+    let whole = |row: &&Row| stage_times(row, &names).iter().map(|(_, ms)| ms).sum::<f64>();
+    let greatest = rows.iter().map(whole).fold(f64::MIN_POSITIVE, f64::max);
+    for (at, row) in rows.iter().enumerate() {
+        let top = STAGES_TOP + LINE * at as f64;
+        let class = if row.peer == own::PEER { "name ours" } else { "name" };
+        drawing.text(class, BARS - 12.0, top + 15.0, &short(&row.peer, 24));
+        let mut x = BARS;
+        for (name, ms) in stage_times(row, &names) {
+            let width = STAGES_ROOM * scale::share(ms, greatest);
+            let at = names.iter().position(|known| *known == name).unwrap_or_default();
+            drawing.add(
+                tag("rect")
+                    .class(&format!("part-{at}"))
+                    .attr("x", place(x))
+                    .attr("y", place(top + 3.0))
+                    .attr("width", place(width))
+                    .attr("height", 16),
+            );
+            x += width;
+        }
+        drawing.text("number", WIDTH - LEFT, top + 15.0, &format!("{:.2} ms", whole(row)));
+    }
+    drawing
+}
+
+fn stage_words(rows: &[&Row]) -> String {
+    let names = stage_names(rows);
+    let row = |row: &&Row| {
+        let parts = stage_times(row, &names);
+        let parts: Vec<String> =
+            parts.iter().map(|(name, ms)| format!("{name} {ms:.2} ms")).collect();
+        format!("{}: {}", row.peer, parts.join(", "))
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join("; ")
+}
+
+const STAGES_TOP: f64 = 82.0;
+const STAGES_ROOM: f64 = 450.0;

@@ -1,10 +1,8 @@
-//! Which pictures go into a document? One for each kind of work that several peers did, one of the chain
-//! of trust, one of the sizes and speeds of formats. Each is a file that is legible on light and on dark
-//! paper, and says in words what it shows.
+//! Charts as SVG files that are legible on light and dark backgrounds and describe themselves in words: one for each
+//! group that several peers have, one of the stages of a repository, one of sizes and speeds of formats.
 
 mod bars;
 pub(crate) mod scatter;
-mod stages;
 
 use bench::terminal::Baseline;
 use bench::{Results, Row};
@@ -28,7 +26,7 @@ pub fn charts(results: &Results, baseline: Option<&Baseline>) -> Vec<Chart> {
     for rows in results.rows.chunk_by(|a, b| a.task == b.task) {
         let kinds = rows.chunk_by(|a, b| a.group() == b.group());
         charts.extend(kinds.filter_map(|kind| bars::chart(results, kind, baseline)));
-        charts.extend(stages::chart(results, rows));
+        charts.extend(bars::stages_chart(results, rows));
     }
     let points = scatter::points(results);
     if !points.is_empty() {
@@ -61,7 +59,12 @@ impl Drawing {
         self.add(tag("text").class(class).attr("x", place(x)).attr("y", place(y)).text(text));
     }
 
-    /// Says what it shows.
+    pub(crate) fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        let line = tag("line").class(class).attr("x1", place(x1)).attr("y1", place(y1));
+        self.add(line.attr("x2", place(x2)).attr("y2", place(y2)));
+    }
+
+    /// Adds a title and a description.
     pub(crate) fn describe(mut self, title: &str, words: &str) -> Self {
         self.words = Html::from(tag("title").attr("id", "title").text(title))
             .and(tag("desc").attr("id", "words").text(words));
@@ -110,12 +113,19 @@ fn file_name(row: &Row) -> String {
 }
 
 /// A place on the paper with one digit.
-fn place(at: f64) -> String {
+pub(crate) fn place(at: f64) -> String {
     format!("{at:.1}")
 }
 
-/// A name that fits.
-fn short(name: &str, most: usize) -> String {
+/// A round step that divides `whole` into at most six parts.
+pub(crate) fn step(whole: f64) -> f64 {
+    let power = 10f64.powf((whole / 6.0).log10().floor());
+    let factors = [1.0, 2.0, 5.0, 10.0];
+    power * factors.into_iter().find(|factor| whole / (power * factor) <= 6.0).unwrap_or(10.0)
+}
+
+/// A name shortened to `most` characters.
+pub(crate) fn short(name: &str, most: usize) -> String {
     if name.chars().count() <= most {
         return name.to_owned();
     }
@@ -166,6 +176,14 @@ mod tests {
                 name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-'),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn steps_are_round_and_few() {
+        for whole in [1.0, 7.0, 60.0, 611.0, 955.0, 123_456.0] {
+            let count = whole / step(whole);
+            assert!((1.0..=6.0).contains(&count), "{whole}: {count}");
         }
     }
 }

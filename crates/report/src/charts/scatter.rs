@@ -1,14 +1,14 @@
-//! Which formats are small, and which are read fast? A point for each codec of a format: bytes an event to
-//! the right, events a second upwards, by powers of ten.
+//! Size against speed: a point for each codec of a format, bytes per event to the right, events per second upwards on a
+//! logarithmic scale.
 
 use std::collections::HashMap;
 
 use bench::terminal::thousands;
 use bench::{Results, Row, own};
 
-use super::{Drawing, place, short};
+use super::{Drawing, place, short, step};
 use crate::html::{Tag, tag};
-use crate::page::sizes;
+use crate::picture;
 
 /// A codec of a format.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub(crate) struct Point<'r> {
 pub(crate) fn points(results: &Results) -> Vec<Point<'_>> {
     let sized = results.rows.iter().filter(|row| !row.variant.contains(['@', '/']));
     let sizes: HashMap<&str, f64> = sized
-        .filter_map(|row| Some((row.variant.as_str(), sizes::each(row, row.sizes?.raw))))
+        .filter_map(|row| Some((row.variant.as_str(), picture::per_unit(row, row.sizes?.raw))))
         .collect();
     let of_task = |task: &str| -> Vec<Point<'_>> {
         let rows = results.rows.iter().filter(|row| row.task == task && row.is_ranked());
@@ -165,7 +165,7 @@ impl Paper {
     fn axes(&self, drawing: &mut Drawing) {
         for power in self.least..=self.most {
             let y = self.up(f64::from(power));
-            drawing.add(line(LEFT, y, WIDTH - 16.0, y));
+            drawing.line("grid", (LEFT, y), (WIDTH - 16.0, y));
             drawing.text("tick end", LEFT - 8.0, y + 4.0, &magnitude(power));
         }
         let step = step(self.most_bytes);
@@ -177,22 +177,6 @@ impl Paper {
         drawing.text("soft", LEFT, 14.0, "events/s");
         drawing.text("soft end", WIDTH - 16.0, HEIGHT - 6.0, "bytes an event");
     }
-}
-
-fn line(x1: f64, y1: f64, x2: f64, y2: f64) -> Tag {
-    tag("line")
-        .class("grid")
-        .attr("x1", place(x1))
-        .attr("y1", place(y1))
-        .attr("x2", place(x2))
-        .attr("y2", place(y2))
-}
-
-/// A round number of which the whole has six at most.
-fn step(whole: f64) -> f64 {
-    let power = 10f64.powf((whole / 6.0).log10().floor());
-    let factors = [1.0, 2.0, 5.0, 10.0];
-    power * factors.into_iter().find(|factor| whole / (power * factor) <= 6.0).unwrap_or(10.0)
 }
 
 fn magnitude(power: i32) -> String {
@@ -223,13 +207,5 @@ mod tests {
         assert!(points.len() >= 6);
         assert!(points.is_sorted_by(|a, b| a.bytes <= b.bytes));
         assert!(points.iter().all(|point| !point.format.contains(['/', '@'])));
-    }
-
-    #[test]
-    fn steps_are_round_and_few() {
-        for whole in [1.0, 7.0, 60.0, 611.0, 955.0, 123_456.0] {
-            let count = whole / step(whole);
-            assert!((1.0..=6.0).contains(&count), "{whole}: {count}");
-        }
     }
 }

@@ -1,10 +1,11 @@
-//! Who does what with which malformed input? The sums of each peer, and the matrix of all cases.
+//! The task `hostile`: the sums of each peer, and the matrix of all cases.
 
 use bench::{CaseOutcome, Expect, Outcome, Row, own};
 
 use super::Placed;
-use crate::html::{Html, Tag, tag};
-use crate::table::{self, body, cell, framed, head, heading, row, row_heading};
+use crate::html::{
+    Html, Tag, body, cell, framed, head, heading, plain_table, row, row_heading, tag,
+};
 
 pub(super) fn of(rows: &[Placed<'_>]) -> Html {
     let rows: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
@@ -41,7 +42,7 @@ fn sums(rows: &[&Row]) -> Tag {
         let [a, b, c, d, e, f, g] = numbers.map(|number| number.to_string());
         [row.peer.clone(), row.variant.clone(), a, b, c, d, e, f, g]
     });
-    table::plain("What each peer does with invalid and with valid cases", headings, 2, lines)
+    plain_table("What each peer does with invalid and with valid cases", headings, 2, lines)
 }
 
 fn matrix(rows: &[&Row]) -> Tag {
@@ -84,7 +85,7 @@ fn outcome(case: Option<&CaseOutcome>) -> Tag {
     }
 }
 
-/// Ourselves first.
+/// All peers, our own first.
 fn peers<'r>(rows: &[&'r Row]) -> Vec<&'r str> {
     let mut peers: Vec<&str> = rows.iter().map(|row| row.peer.as_str()).collect();
     peers.sort_by_key(|peer| (*peer != own::PEER, *peer));
@@ -92,7 +93,7 @@ fn peers<'r>(rows: &[&'r Row]) -> Vec<&'r str> {
     peers
 }
 
-/// Every case that some row has, each once, path by path.
+/// All cases, each once, path by path.
 fn cases<'r>(rows: &[&'r Row]) -> Vec<&'r CaseOutcome> {
     let mut seen = std::collections::HashSet::new();
     rows.iter().flat_map(|row| &row.cases).filter(|case| seen.insert(case.name.as_str())).collect()

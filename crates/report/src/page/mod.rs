@@ -1,27 +1,21 @@
-//! What is on the page, from top to bottom?
+//! The page from top to bottom.
 
 mod distribution;
-mod documents;
-mod history;
 mod hostile;
-mod machine;
 mod model;
-mod overview;
 mod repeat;
-mod scatter;
-pub(crate) mod sizes;
+mod sizes;
 mod speeds;
-pub(crate) mod stages;
+mod stages;
 mod task;
 #[cfg(test)]
 mod tests;
-mod tools;
 
 use bench::{Results, Row};
 
-use crate::html::{Html, tag};
+use crate::html::{Html, Tag, tag};
 use crate::ratios::Ratios;
-use crate::{Options, about, assets};
+use crate::{Options, about, assets, markdown};
 
 /// The page of the newest of these runs, with the ratios of all of them over time; `None` without a run.
 ///
@@ -71,14 +65,14 @@ fn body(view: &View<'_>) -> Html {
     let tasks = view.tasks();
     let main = tag("main")
         .attr("id", "results")
-        .with(overview::of(view, &tasks))
-        .with(tools::of(view))
+        .with(task::overview(view, &tasks))
+        .with(model::controls(view))
         .with_all(tasks.iter().map(|(name, rows)| task::section(view, name, rows)))
-        .with(machine::unavailable(view))
-        .with(history::of(view))
-        .with(machine::of(view))
+        .with(repeat::unavailable(view))
+        .with(speeds::history(view))
+        .with(repeat::machine(view))
         .with(repeat::of(view, &tasks))
-        .with(documents::of());
+        .with(documents());
     header(view, &tasks).and(main).and(footer())
 }
 
@@ -117,12 +111,26 @@ fn link(to: &str, name: &str) -> Html {
 }
 
 fn footer() -> Html {
-    let text = "This file holds all that it shows and asks nobody for anything. Numbers are medians; \
-                points are passes; nothing is dropped.";
-    let licences = tag("details")
-        .with(tag("summary").text("Licences of Observable Plot and D3, which are in this file"))
-        .with(tag("pre").class("licences").attr("tabindex", 0).text(assets::PLOT_LICENCES));
-    tag("footer").with(tag("p").text(text)).with(licences).into()
+    let text = "This file is self-contained and makes no requests. Numbers are medians; points are passes; no pass is \
+                dropped.";
+    tag("footer").with(tag("p").text(text)).into()
+}
+
+fn documents() -> Html {
+    let method = document("method", "How a run works", bench::METHOD);
+    let bias = document("bias", "In whose favour it may lean", bench::BIAS);
+    Html::from(method).and(bias)
+}
+
+fn document(id: &'static str, title: &str, text: &str) -> Tag {
+    let heading = tag("h2").attr("id", format!("{id}-title")).text(title);
+    let summary = tag("summary").text(format!("Read bench/{}.md", id.to_uppercase()));
+    tag("section")
+        .class("document")
+        .attr("id", id)
+        .attr("aria-labelledby", format!("{id}-title"))
+        .with(heading)
+        .with(tag("details").with(summary).with(markdown::to_html(text)))
 }
 
 /// `2026-11-21T22:04:12Z` for people, or as it is written.

@@ -1,11 +1,13 @@
-//! What must be typed to measure this again?
+//! The machine, the corpora, and the commands that repeat the measurements.
 
 use std::collections::BTreeSet;
 
+use bench::terminal::thousands;
 use bench::{Results, Row};
 
 use super::{Placed, View};
-use crate::html::{Tag, tag};
+use crate::html::{Tag, plain_table, tag};
+use crate::picture;
 use crate::ratios::Name;
 
 pub(super) fn of(view: &View<'_>, tasks: &[(&str, Vec<Placed<'_>>)]) -> Tag {
@@ -34,7 +36,7 @@ pub(super) fn of_task(view: &View<'_>, task: &str) -> String {
     command(view.newest, &[task], &peers.into_iter().collect::<Vec<_>>())
 }
 
-/// The command for a row and the one that it is held against.
+/// The command for a row and its baseline.
 pub(super) fn of_row(view: &View<'_>, row: &Row) -> String {
     let against = view.newest_ratios().get(Name::of(row)).map(|(_, against)| against.peer.as_str());
     let mut peers = vec![row.peer.as_str()];
@@ -56,7 +58,7 @@ fn command(results: &Results, tasks: &[&str], peers: &[&str]) -> String {
     words.join(" ")
 }
 
-/// A word for a shell: a peer may choose any name, and someone may paste it.
+/// Quotes a word for a shell: peers choose their names, and readers paste commands.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,@:".contains(letter);
     let word = word.replace(char::is_control, "\u{fffd}");
@@ -64,6 +66,50 @@ fn quoted(word: &str) -> String {
         return word;
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+pub(super) fn machine(view: &View<'_>) -> Tag {
+    let machine = &view.newest.machine;
+    let fixed = [
+        ("processor".to_owned(), machine.cpu.clone()),
+        ("cores".to_owned(), machine.cores.to_string()),
+        ("instructions".to_owned(), machine.features.join(", ")),
+        ("system".to_owned(), machine.os.clone()),
+    ];
+    let tools = machine.toolchains.iter().map(|(name, version)| (name.clone(), version.clone()));
+    let rows = fixed.into_iter().chain(tools).map(|(name, value)| [name, value]);
+    tag("section")
+        .attr("id", "machine")
+        .attr("aria-labelledby", "machine-title")
+        .with(tag("h2").attr("id", "machine-title").text("Machine and corpora"))
+        .with(plain_table("The machine and its tools", ["", "what"].map(heading_or_what), 2, rows))
+        .with(corpora(view))
+}
+
+/// A column needs a name for who hears it.
+fn heading_or_what(text: &str) -> &str {
+    if text.is_empty() { "of" } else { text }
+}
+
+fn corpora(view: &View<'_>) -> Tag {
+    let rows = view.newest.corpora.iter().map(|corpus| {
+        let units = thousands(corpus.units as f64);
+        [corpus.name.clone(), corpus.sha256.clone(), picture::bytes(corpus.bytes), units]
+    });
+    plain_table("The bytes that were worked on", ["corpus", "SHA-256", "bytes", "units"], 2, rows)
+}
+
+/// The peers that could not be measured, each with the reason; nothing if there are none.
+pub(super) fn unavailable(view: &View<'_>) -> Option<Tag> {
+    let missing = &view.newest.unavailable;
+    (!missing.is_empty()).then(|| {
+        let rows = missing.iter().map(|peer| [peer.peer.clone(), peer.reason.clone()]);
+        tag("section")
+            .attr("id", "unavailable")
+            .attr("aria-labelledby", "unavailable-title")
+            .with(tag("h2").attr("id", "unavailable-title").text("Not available"))
+            .with(plain_table("Peers that could not be measured", ["peer", "reason"], 2, rows))
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
-//! How many bytes does an event take in each format?
+//! The sizes of events in each format, and sizes against speeds.
 
 use bench::{Row, Sizes};
 
-use super::Placed;
-use crate::html::{Html, Tag, tag};
-use crate::picture;
-use crate::scale;
-use crate::table::{body, cell, framed, head, heading, number, number_heading, row, row_heading};
+use super::{Placed, View};
+use crate::charts::scatter;
+use crate::html::{
+    Html, Tag, body, cell, framed, head, heading, number, number_heading, plain_table, row,
+    row_heading, tag,
+};
+use crate::picture::{self, per_unit as each};
 
 /// A table of sizes, the smallest first in each corpus; nothing if no row has sizes.
 pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
@@ -41,7 +43,7 @@ fn of_corpus(rows: &[(&Row, Sizes)]) -> Tag {
     body(name.into_iter().chain(rows.iter().map(|(row, sizes)| line(row, *sizes, greatest))))
 }
 
-/// What stands behind the format: the part of the corpus whose sizes these are.
+/// The part of the corpus, after the format.
 fn corpus(row: &Row) -> Option<&str> {
     row.variant.split_once('@').map(|(_, corpus)| corpus)
 }
@@ -56,7 +58,7 @@ fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
             .attr("y", 7)
             .attr("height", 10)
             .attr("rx", 2)
-            .attr("width", scale::percent(each(of, size), greatest))
+            .attr("width", picture::percent(each(of, size), greatest))
     };
     let drawn =
         picture::picture("speed", &words).with(bar("bar faint", raw)).with(bar("bar", zstd3));
@@ -69,9 +71,35 @@ fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
         .with_all(numbers)
 }
 
-/// Bytes of one of the row's units.
-pub(crate) fn each(row: &Row, bytes: u64) -> f64 {
-    bytes as f64 / row.units.max(1) as f64
+/// The chart and the same as a table; nothing unless a format has both a size and a speed.
+pub(super) fn against_speed(view: &View<'_>, sized: &[Placed<'_>]) -> Option<Tag> {
+    if sized.is_empty() {
+        return None;
+    }
+    let points = scatter::points(view.newest);
+    (!points.is_empty()).then(|| {
+        let rows = points.iter().map(|point| {
+            [
+                point.format.to_owned(),
+                point.peer.to_owned(),
+                format!("{:.1}", point.bytes),
+                bench::terminal::thousands(point.per_s),
+            ]
+        });
+        let headings = ["format", "peer", "bytes an event", "events/s"];
+        let table = plain_table("Size and speed of reading, of each codec", headings, 2, rows);
+        let chart = tag("div")
+            .class("frame chart")
+            .attr("tabindex", 0)
+            .attr("role", "region")
+            .attr("aria-label", "Chart of size against speed")
+            .with(scatter::svg(&points));
+        tag("div")
+            .class("block")
+            .with(tag("h3").text("Size against speed"))
+            .with(chart)
+            .with(tag("details").with(tag("summary").text("The same as a table")).with(table))
+    })
 }
 
 const CAPTION: &str = "Bytes an event, bare and compressed; the dark part of a bar is what zstd leaves, and each part of \

@@ -1,13 +1,14 @@
-//! Which row is how fast? The table of a task: a body for each kind of work, the fastest first.
+//! The table of a task with a body for each group, the fastest row first; and the ratios over several runs.
 
 use bench::terminal::{self, speed};
 use bench::{Parity, Row};
 
-use super::{Placed, View, anchor, model, title};
-use crate::html::{Html, Tag, tag};
+use super::{Placed, View, anchor, model, moment, title};
+use crate::html::{
+    Html, Tag, body, cell, framed, head, heading, number, number_heading, row, row_heading, tag,
+};
 use crate::ratios::Name;
-use crate::table::{body, cell, framed, head, heading, number, number_heading, row, row_heading};
-use crate::{about, picture, scale};
+use crate::{about, picture, picture as scale};
 
 pub(super) fn of(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Tag {
     let shape = Shape::of(view, task, rows);
@@ -34,7 +35,7 @@ impl Shape {
         let plain: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
         let checks = terminal::checks_of(task);
         let has_checks = plain.iter().any(|row| !row.checks.is_empty());
-        // How many bytes a second says little of signatures.
+        // Bytes per second say little of signatures.
         let has_bytes = matches!(task, "decode" | "repo");
         let has_allocations = plain.iter().any(|row| row.allocations.is_some());
         let has_history = view.runs.len() > 1;
@@ -128,7 +129,7 @@ fn line(view: &View<'_>, shape: &Shape, (at, row): Placed<'_>, greatest: f64) ->
         if row.is_ranked() { "" } else { " unranked" },
         if is_baseline { " baseline" } else { "" }
     );
-    crate::table::row().class(&class).attr("data-row", at).with_all(cells.into_iter().flatten())
+    crate::html::row().class(&class).attr("data-row", at).with_all(cells.into_iter().flatten())
 }
 
 fn peer(row: &Row) -> Tag {
@@ -143,8 +144,8 @@ fn variant(row: &Row) -> Tag {
     cell().class("variant").with(Html::text(&row.variant)).with(batch)
 }
 
-/// A letter for each check that is made, and a dot for each that is not; their names for who cannot see
-/// the letters.
+/// A letter for each check that is made, and a dot for each that is not; their names for screen
+/// readers.
 fn checks(row: &Row, shape: &Shape) -> Tag {
     let made = |check: &str| row.checks.iter().any(|made| made == check);
     if shape.checks.is_empty() {
@@ -180,4 +181,44 @@ fn over_time(view: &View<'_>, row: &Row) -> Tag {
     let words =
         format!("ratios, oldest first: {}", ratios.iter().map(word).collect::<Vec<_>>().join(", "));
     cell().class("over-time").with(picture::line(&ratios, &words))
+}
+
+/// A table of each task with a column for each run; nothing of a single run.
+pub(super) fn history(view: &View<'_>) -> Option<Tag> {
+    (view.runs.len() > 1).then(|| {
+        let text = "Ratios to the same row of the same run: speeds of different days or machines say \
+                    little, ratios say more.";
+        let tables = view.tasks().into_iter().filter_map(|(task, rows)| {
+            let lines: Vec<Tag> = rows.iter().filter_map(|(_, row)| history_line(view, Name::of(row))).collect();
+            (!lines.is_empty()).then(|| history_table(view, task, lines))
+        });
+        tag("section")
+            .attr("id", "history")
+            .attr("aria-labelledby", "history-title")
+            .with(tag("h2").attr("id", "history-title").text("Over time"))
+            .with(tag("p").class("lead").text(text))
+            .with_all(tables)
+    })
+}
+
+fn history_table(view: &View<'_>, task: &str, lines: Vec<Tag>) -> Tag {
+    let runs = view
+        .runs
+        .iter()
+        .map(|run| number_heading(moment(&run.started)).attr("title", &run.machine.cpu));
+    let headings = [heading("peer"), heading("variant")].into_iter().chain(runs);
+    let caption = format!("{}: ratios of each run", title(task));
+    framed(&caption, "plain", Html::from(head(headings)).and(body(lines)))
+}
+
+fn history_line(view: &View<'_>, name: Name<'_>) -> Option<Tag> {
+    let ratios: Vec<Option<f64>> =
+        view.ratios.iter().map(|ratios| Some(ratios.get(name)?.0.median)).collect();
+    ratios.iter().any(Option::is_some).then(|| {
+        let numbers = ratios.iter().map(|ratio| number(ratio.map_or("–".to_owned(), scale::ratio)));
+        row()
+            .with(row_heading().text(name.peer))
+            .with(cell().class("variant").text(name.variant))
+            .with_all(numbers)
+    })
 }

@@ -1,13 +1,11 @@
-//! What is told of a task? What it is, what it came to, its rows, and what a reader needs beside them.
+//! The section of a task, and the overview of all tasks.
 
 use bench::terminal::speed;
 use bench::{Parity, Row, Task, terminal};
 
-use super::{
-    Placed, View, anchor, distribution, hostile, repeat, scatter, sizes, speeds, stages, title,
-};
+use super::{Placed, View, anchor, distribution, hostile, repeat, sizes, speeds, stages, title};
 use crate::html::{Html, Tag, tag};
-use crate::{about, scale};
+use crate::{about, picture as scale};
 
 pub(super) fn section(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Tag {
     let heading = tag("h2").attr("id", format!("{}-title", anchor(task))).text(title(task));
@@ -22,7 +20,7 @@ pub(super) fn section(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Tag {
     }
     let (sized, timed): (Vec<Placed<'_>>, Vec<_>) =
         rows.iter().partition(|(_, row)| row.sizes.is_some());
-    let section = section.with(sizes::of(&sized)).with(scatter::of(view, &sized));
+    let section = section.with(sizes::of(&sized)).with(sizes::against_speed(view, &sized));
     if timed.is_empty() {
         return section.with(command(view, task));
     }
@@ -33,7 +31,7 @@ pub(super) fn section(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Tag {
         .with(distribution::evenness(&timed))
         .with(legend(task, &timed))
         .with(notes(&timed))
-        .with(distribution::place(task, &timed))
+        .with(distribution::passes(task, &timed))
         .with(command(view, task))
 }
 
@@ -103,4 +101,52 @@ fn notes(rows: &[Placed<'_>]) -> Option<Tag> {
 fn command(view: &View<'_>, task: &str) -> Tag {
     let command = tag("code").class("command").text(repeat::of_task(view, task));
     tag("p").class("again").text("To repeat it: ").with(command)
+}
+
+pub(super) fn overview(view: &View<'_>, tasks: &[(&str, Vec<Placed<'_>>)]) -> Option<Tag> {
+    let cards: Vec<Tag> = tasks.iter().filter_map(|(task, rows)| card(view, task, rows)).collect();
+    (!cards.is_empty()).then(|| {
+        tag("section")
+            .class("overview")
+            .attr("aria-label", "The fastest of each task")
+            .with(tag("ul").class("cards").with_all(cards))
+    })
+}
+
+fn card(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
+    let first = fastest(task, rows)?;
+    let unit = speed::heading(&[first]);
+    let number = speed::number(&first.unit, first.median()?);
+    let figure =
+        tag("p").class("figure").text(number).text(" ").with(tag("span").class("unit").text(unit));
+    let peer = tag("p").class("who").with(tag("strong").text(&first.peer)).with(work_of(first));
+    let name = tag("a").attr("href", format!("#{}", anchor(task))).text(title(task));
+    let card = tag("li").with(tag("h2").with(name)).with(figure).with(peer);
+    Some(card.with(against(view, first)))
+}
+
+/// The fastest at the first kind of work, which is the one with most checks. Of formats none is the
+/// first: there, the fastest of all, but for batches and parts of the corpus.
+fn fastest<'r>(task: &str, rows: &[Placed<'r>]) -> Option<&'r Row> {
+    let mut ranked = rows.iter().map(|(_, row)| *row).filter(|row| row.is_ranked());
+    if !task.starts_with("nostr-") {
+        // Rows come in order of speed.
+        return ranked.next();
+    }
+    let whole = ranked.filter(|row| !row.variant.contains(['/', '@']));
+    whole.max_by(|a, b| a.median().unwrap_or(0.0).total_cmp(&b.median().unwrap_or(0.0)))
+}
+
+fn work_of(row: &Row) -> Html {
+    let group = row.group();
+    Html::text(", ").and(Html::text(about::group(&row.task, &group).unwrap_or(&group)))
+}
+
+fn against(view: &View<'_>, row: &Row) -> Option<Tag> {
+    let (ratio, against) = view.newest_ratios().get(crate::ratios::Name::of(row))?;
+    if against.peer == row.peer {
+        return None;
+    }
+    let times = format!("{}× {}", scale::ratio(ratio.median), against.peer);
+    Some(tag("p").class("times").text(times))
 }
