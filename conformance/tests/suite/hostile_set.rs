@@ -14,12 +14,12 @@ static SET: LazyLock<CaseSet> = LazyLock::new(|| CaseSet::generate(&Spec::defaul
 
 #[test]
 fn every_repository_is_judged_for_the_rule_that_it_is_about() {
-    assert_as_told(&SET, InputKind::Repo, repository_code);
+    assert_codes(&SET, InputKind::Repo, repository_code);
 }
 
 #[test]
 fn every_last_frame_is_judged_for_the_rule_that_it_is_about() {
-    assert_as_told(&SET, InputKind::Frames, |case| {
+    assert_codes(&SET, InputKind::Frames, |case| {
         let mut before = one_by_one(case);
         let last = before.pop().expect("the case");
         assert!(before.iter().all(Option::is_none), "{}: {before:?}", case.name);
@@ -29,7 +29,7 @@ fn every_last_frame_is_judged_for_the_rule_that_it_is_about() {
 
 #[test]
 fn frames_are_judged_alike_in_a_batch() {
-    assert_as_told(&SET, InputKind::Frames, |case| {
+    assert_codes(&SET, InputKind::Frames, |case| {
         let codes = in_a_batch(case);
         assert_eq!(codes, one_by_one(case), "{}", case.name);
         *codes.last().expect("the case")
@@ -40,8 +40,8 @@ fn frames_are_judged_alike_in_a_batch() {
 fn what_follows_from_other_seeds_is_judged_the_same() {
     for seed in 1..4 {
         let set = CaseSet::generate(&Spec { seed });
-        assert_as_told(&set, InputKind::Repo, repository_code);
-        assert_as_told(&set, InputKind::Frames, |case| *in_a_batch(case).last().expect("the case"));
+        assert_codes(&set, InputKind::Repo, repository_code);
+        assert_codes(&set, InputKind::Frames, |case| *in_a_batch(case).last().expect("the case"));
     }
 }
 
@@ -55,7 +55,7 @@ fn repository_code(case: &Case) -> Option<&'static str> {
 
 /// The rules that the frames of a case break, each frame judged by itself.
 fn one_by_one(case: &Case) -> Vec<Option<&'static str>> {
-    let (mut judge, mut state) = courtroom();
+    let (mut judge, mut state) = new_judge();
     let key = |_: &str| CompressedKey::from_did_key(&case.signing_key).ok();
     let frames = corpus::read(&case.bytes).expect("a file of frames");
     let code = |frame| {
@@ -65,16 +65,16 @@ fn one_by_one(case: &Case) -> Vec<Option<&'static str>> {
     frames.into_iter().map(code).collect()
 }
 
-/// The same, all frames handed over together.
+/// The same in one batch.
 fn in_a_batch(case: &Case) -> Vec<Option<&'static str>> {
-    let (mut judge, mut state) = courtroom();
+    let (mut judge, mut state) = new_judge();
     let key = |_: &str| CompressedKey::from_did_key(&case.signing_key).ok();
     let frames = corpus::read(&case.bytes).expect("a file of frames");
     let judged = judge.judge_batch(&frames, &key, &mut state, now_micros(case));
     judged.expect("memory holds").iter().map(|judged| code(&judged.outcome)).collect()
 }
 
-fn courtroom() -> (Judge, MemoryState) {
+fn new_judge() -> (Judge, MemoryState) {
     let cache = KeyCache::new(1 << 16, [1; 16]);
     (Judge::new(Policy::default(), cache), MemoryState::new([2; 16]))
 }
@@ -85,7 +85,7 @@ fn now_micros(case: &Case) -> u64 {
     micros.try_into().expect("after 1970")
 }
 
-/// The rule that an event breaks, or the way in which it does not continue what is known.
+/// The code of the rule that an event breaks, or of its chain break.
 fn code(outcome: &Outcome<'_>) -> Option<&'static str> {
     match outcome {
         Outcome::Commit(_, Chain::Intact | Chain::FirstSeen) | Outcome::Sync(..) => None,
@@ -97,8 +97,8 @@ fn code(outcome: &Outcome<'_>) -> Option<&'static str> {
     }
 }
 
-/// Tells of all cases at once that were judged for another reason, or not as told at all.
-fn assert_as_told(set: &CaseSet, kind: InputKind, judge: impl Fn(&Case) -> Option<&'static str>) {
+/// Asserts the code of every case, and reports all differences at once.
+fn assert_codes(set: &CaseSet, kind: InputKind, judge: impl Fn(&Case) -> Option<&'static str>) {
     let cases = set.cases().iter().filter(|case| case.kind == kind);
     let wrong = |case: &Case| {
         let code = judge(case);

@@ -1,8 +1,8 @@
-//! Frames judged: captured ones with the documents of their accounts, and generated ones; a batch
-//! says of each what it gets alone. The hostile ones are in `hostile_set`.
+//! Verdicts on frames: captured ones with the DID documents of their accounts, and generated ones; a
+//! batch gives each the verdict that it gets alone. Hostile frames are in `hostile_set`.
 
 mod batches;
 mod captured;
 mod chains;
+mod fixture;
 mod rows;
-mod stage;

@@ -107,6 +107,15 @@ fn lock_path(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// The key of an account when it was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredKey {
+    /// The key as a `did:key`, stored verbatim.
+    pub did_key: String,
+    /// When it was fetched, in microseconds since 1970.
+    pub fetched_micros: u64,
+}
+
 /// Reads the state of an account, if it has a row.
 pub(crate) fn read_account(
     connection: &Connection,

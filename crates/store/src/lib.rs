@@ -37,8 +37,8 @@ mod store;
 mod tests;
 mod writer;
 
-pub use database::{StoreError, StoreFault};
-pub use store::{Options, Store, StoreState, StoredKey};
+pub use database::{StoreError, StoreFault, StoredKey};
+pub use store::{Options, Store, StoreState};
 
 /// Both error types can be boxed, sent to another thread and returned from `main`.
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::{Connection, OptionalExtension, Row};
 use verify::sync::{AccountState, ChainState};
 
-use crate::database::{self, Lock, StoreError, StoreFault};
+use crate::database::{self, Lock, StoreError, StoreFault, StoredKey};
 use crate::overlay::Overlay;
 use crate::writer::{Change, Writer};
 
@@ -25,15 +25,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { cached_accounts: 500_000, max_bytes: None }
     }
-}
-
-/// The key of an account when it was fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredKey {
-    /// The key as a `did:key`, stored verbatim.
-    pub did_key: String,
-    /// When it was fetched, in microseconds since 1970.
-    pub fetched_micros: u64,
 }
 
 /// A state file. Clones share it; it is closed when the last clone and the last [`StoreState`] are

@@ -8,8 +8,7 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, Transaction, params};
 use verify::sync::AccountState;
 
-use crate::database::{self, StoreError, StoreFault};
-use crate::store::StoredKey;
+use crate::database::{self, StoreError, StoreFault, StoredKey};
 
 /// A change of the file.
 #[derive(Debug)]

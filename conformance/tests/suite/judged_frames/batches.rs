@@ -4,13 +4,18 @@ use proptest::prelude::*;
 use simnet::keys::{Curve, SigningKey};
 use wireproof::atproto::event::Commit;
 
-use super::stage::*;
+use super::fixture::*;
 
-/// Judges the frames in batches of these lengths, and one by one in another court; all must agree,
-/// and so must what is stored.
+/// Judges the frames in batches of these lengths, and one by one with another judge: all verdicts and
+/// stored states must agree.
 #[track_caller]
-fn assert_alike(courts: [Court; 2], frames: &[Vec<u8>], lens: &[usize], dids: &[&str]) {
-    let [mut together, mut alone] = courts;
+fn assert_equal_verdicts(
+    judges: [TestJudge; 2],
+    frames: &[Vec<u8>],
+    lens: &[usize],
+    dids: &[&str],
+) {
+    let [mut together, mut alone] = judges;
     let mut rest: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
     for len in lens.iter().cycle() {
         if rest.is_empty() {
@@ -30,20 +35,22 @@ fn assert_alike(courts: [Court; 2], frames: &[Vec<u8>], lens: &[usize], dids: &[
 #[test]
 fn frames_of_one_account_are_judged_in_their_order() {
     let mut author = Author::on_k256(1);
-    let mut court = Court::of([author.account()]);
+    let mut judge = TestJudge::of([author.account()]);
     let frames: Vec<Vec<u8>> = (0..40).map(|_| author.create()).collect();
     let batch: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-    let words: Vec<String> = court.judge_batch(&batch).iter().map(|j| word(&j.outcome)).collect();
-    assert_eq!(words[0], "first");
-    assert!(words[1..].iter().all(|word| word == "holds"), "{words:?}");
-    let again: Vec<String> = court.judge_batch(&batch).iter().map(|j| word(&j.outcome)).collect();
-    assert!(again.iter().all(|word| word == "ignored 6 event/stale-rev"), "{again:?}");
+    let verdicts: Vec<String> =
+        judge.judge_batch(&batch).iter().map(|j| verdict(&j.outcome)).collect();
+    assert_eq!(verdicts[0], "first");
+    assert!(verdicts[1..].iter().all(|verdict| verdict == "intact"), "{verdicts:?}");
+    let again: Vec<String> =
+        judge.judge_batch(&batch).iter().map(|j| verdict(&j.outcome)).collect();
+    assert!(again.iter().all(|verdict| verdict == "ignored 6 event/stale-rev"), "{again:?}");
 }
 
 #[test]
-fn a_refused_frame_in_the_middle_does_not_advance_its_account() {
+fn a_rejected_frame_in_the_middle_does_not_advance_its_account() {
     let mut author = Author::on_k256(1);
-    let mut court = Court::of([author.account()]);
+    let mut judge = TestJudge::of([author.account()]);
     let stranger = SigningKey::from_bytes(Curve::K256, &[9; 32]).unwrap();
     let mut frames = vec![author.create()];
     for _ in 0..5 {
@@ -55,18 +62,19 @@ fn a_refused_frame_in_the_middle_does_not_advance_its_account() {
         frames.push(sound);
     }
     let batch: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-    let words: Vec<String> = court.judge_batch(&batch).iter().map(|j| word(&j.outcome)).collect();
-    assert_eq!(words[0], "first");
-    for words in words[1..].chunks(3) {
-        let expected = ["refused 11 signature/wrong", "holds", "ignored 6 event/stale-rev"];
-        assert_eq!(words, expected);
+    let verdicts: Vec<String> =
+        judge.judge_batch(&batch).iter().map(|j| verdict(&j.outcome)).collect();
+    assert_eq!(verdicts[0], "first");
+    for verdicts in verdicts[1..].chunks(3) {
+        let expected = ["rejected 11 signature/wrong", "intact", "ignored 6 event/stale-rev"];
+        assert_eq!(verdicts, expected);
     }
 }
 
 #[test]
-fn accounts_whose_names_end_alike_are_told_apart() {
+fn accounts_whose_dids_end_alike_are_distinguished() {
     let mut authors: Vec<Author> = (1..=3).map(|number| Author::new(number, 10)).collect();
-    let [mut court, _] = courts(&authors);
+    let [mut judge, _] = judges(&authors);
     let sound: Vec<Vec<u8>> = authors.iter_mut().map(Author::create).collect();
     let ending = authors[1].did()[24..].to_owned();
     let alike = |commit: Commit<'_>| {
@@ -76,14 +84,15 @@ fn accounts_whose_names_end_alike_are_told_apart() {
     let frames: Vec<Vec<u8>> =
         sound.iter().flat_map(|sound| [rewritten(sound, alike), sound.clone()]).collect();
     let batch: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-    let words: Vec<String> = court.judge_batch(&batch).iter().map(|j| word(&j.outcome)).collect();
-    let other = "refused 10 event/did-mismatch";
-    assert_eq!(words, [other, "first", "first", "ignored 6 event/stale-rev", other, "first"]);
+    let verdicts: Vec<String> =
+        judge.judge_batch(&batch).iter().map(|j| verdict(&j.outcome)).collect();
+    let other = "rejected 10 event/did-mismatch";
+    assert_eq!(verdicts, [other, "first", "first", "ignored 6 event/stale-rev", other, "first"]);
 }
 
 #[test]
 fn an_empty_batch_has_no_verdicts() {
-    assert!(Court::of([]).judge_batch(&[]).is_empty());
+    assert!(TestJudge::of([]).judge_batch(&[]).is_empty());
 }
 
 /// Frames of three accounts, in turns, with some of every kind of forgery among them.
@@ -104,8 +113,8 @@ fn mixed() -> (Vec<Author>, Vec<Vec<u8>>) {
     (authors, frames)
 }
 
-fn courts(authors: &[Author]) -> [Court; 2] {
-    [(); 2].map(|()| Court::of(authors.iter().map(Author::account)))
+fn judges(authors: &[Author]) -> [TestJudge; 2] {
+    [(); 2].map(|()| TestJudge::of(authors.iter().map(Author::account)))
 }
 
 #[test]
@@ -113,7 +122,7 @@ fn forgeries_among_sound_frames_get_the_same_verdict_in_any_batch() {
     let (authors, frames) = mixed();
     let dids: Vec<&str> = authors.iter().map(Author::did).collect();
     for len in [1, 2, 3, 5, 17, 64, 200] {
-        assert_alike(courts(&authors), &frames, &[len], &dids);
+        assert_equal_verdicts(judges(&authors), &frames, &[len], &dids);
     }
 }
 
@@ -177,6 +186,6 @@ proptest! {
         let mutated: Vec<Vec<u8>> =
             chosen.iter().map(|(at, mutation)| mutation.apply(&frames[*at])).collect();
         let dids: Vec<&str> = authors.iter().map(Author::did).collect();
-        assert_alike(courts(&authors), &mutated, &lens, &dids);
+        assert_equal_verdicts(judges(&authors), &mutated, &lens, &dids);
     }
 }

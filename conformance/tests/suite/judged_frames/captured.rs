@@ -9,15 +9,15 @@ use wireproof::crypto::{CompressedKey, PublicKey};
 use wireproof::verify::sync::{AccountState, Chain, Outcome, Policy, SyncState};
 use wireproof_conformance::{Folder, fixtures};
 
-use super::stage::{Court, word};
+use super::fixture::{TestJudge, verdict};
 use crate::frames::{LIVE, split_live};
 
 #[test]
 fn every_commit_of_the_reference_server_is_accepted() {
     let data = fixtures!(Captures);
     let file = data.bytes("pds/frames.bin");
-    let mut court = court_of_the_reference_server(&data);
-    let counts = tally(&mut court, &corpus::read(&file).unwrap(), 512);
+    let mut judge = judge_of_the_reference_server(&data);
+    let counts = tally(&mut judge, &corpus::read(&file).unwrap(), 512);
     // The capture has each account's first commit, and then goes on after they were filled.
     let expected = [
         ("unjudged #account", 10),
@@ -25,25 +25,25 @@ fn every_commit_of_the_reference_server_is_accepted() {
         ("first", 10),
         ("ignored 6 event/stale-rev", 10),
         ("broken 14 event/since", 10),
-        ("unmended", 3_390),
+        ("still desynchronized", 3_390),
     ];
     assert_eq!(counts, expected.map(|(word, count)| (word.to_owned(), count)).into());
 }
 
 #[test]
-fn the_commits_of_the_reference_server_chain_once_the_gap_in_the_capture_is_mended() {
+fn the_commits_of_the_reference_server_chain_after_the_gap_in_the_capture() {
     let data = fixtures!(Captures);
     let file = data.bytes("pds/frames.bin");
-    let mut court = court_of_the_reference_server(&data);
+    let mut judge = judge_of_the_reference_server(&data);
     let (mut mended, mut held) = (0, 0);
     for frame in corpus::read(&file).unwrap() {
-        let Outcome::Commit(commit, chain) = court.judge(frame).outcome else { continue };
+        let Outcome::Commit(commit, chain) = judge.judge(frame).outcome else { continue };
         let did = commit.repo.to_owned();
         match chain {
             Chain::FirstSeen => {}
             Chain::Broken(_) => {
-                let account = court.account(&did);
-                court.state.put(&did, AccountState { sync: SyncState::Synchronized, ..account });
+                let account = judge.account(&did);
+                judge.state.put(&did, AccountState { sync: SyncState::Synchronized, ..account });
                 mended += 1;
             }
             chain => {
@@ -55,14 +55,14 @@ fn the_commits_of_the_reference_server_chain_once_the_gap_in_the_capture_is_mend
     assert_eq!((mended, held), (10, 3_390));
 }
 
-/// A court that knows the keys of the accounts of the reference server.
-fn court_of_the_reference_server(data: &Folder) -> Court {
+/// A judge that knows the keys of the accounts of the reference server.
+fn judge_of_the_reference_server(data: &Folder) -> TestJudge {
     let accounts: Vec<Json> = serde_json::from_str(&data.text("pds/accounts.json")).unwrap();
     let did = |account: &Json| account["did"].as_str().unwrap().to_owned();
-    let mut court = Court::new(Policy::default());
-    court.keys.extend(accounts.iter().map(|a| (did(a), signing_key(&a["didDoc"]))));
-    court.now_micros = FAR_MICROS;
-    court
+    let mut judge = TestJudge::new(Policy::default());
+    judge.keys.extend(accounts.iter().map(|a| (did(a), signing_key(&a["didDoc"]))));
+    judge.now_micros = FAR_MICROS;
+    judge
 }
 
 #[test]
@@ -70,33 +70,33 @@ fn every_commit_of_the_live_network_is_accepted() {
     let data = fixtures!(Captures);
     let documents: HashMap<String, Json> =
         serde_json::from_str(&data.text("atproto/frames/did_docs_dev.json")).unwrap();
-    let mut court = Court::new(Policy::default());
-    court.keys.extend(documents.iter().map(|(did, document)| (did.clone(), signing_key(document))));
-    court.now_micros = FAR_MICROS;
+    let mut judge = TestJudge::new(Policy::default());
+    judge.keys.extend(documents.iter().map(|(did, document)| (did.clone(), signing_key(document))));
+    judge.now_micros = FAR_MICROS;
     let file = data.bytes(LIVE);
-    let counts = tally(&mut court, &split_live(&file), 7);
+    let counts = tally(&mut judge, &split_live(&file), 7);
     assert_eq!(counts.values().sum::<usize>(), 62);
     assert_eq!(counts["unjudged #account"], 1, "{counts:?}");
     assert!(counts.keys().all(|word| !word.starts_with("refused")), "{counts:?}");
 }
 
 #[test]
-fn every_forged_frame_is_refused_for_what_was_forged() {
+fn every_forged_frame_is_rejected_for_what_was_forged() {
     let data = fixtures!(Captures);
     let keys: Json = serde_json::from_str(&data.text("atproto/negative/keys.json")).unwrap();
     let key = CompressedKey::from_did_key(keys["frames_keys"][0].as_str().unwrap()).unwrap();
     let did = keys["frames_did"].as_str().unwrap();
     let verdict = |name: &str| {
-        let mut court = Court::new(Policy::default());
-        court.keys.insert(did.to_owned(), key);
-        court.now_micros = FAR_MICROS;
-        court.word(&data.bytes(&format!("atproto/negative/frames/{name}.frame")))
+        let mut judge = TestJudge::new(Policy::default());
+        judge.keys.insert(did.to_owned(), key);
+        judge.now_micros = FAR_MICROS;
+        judge.verdict(&data.bytes(&format!("atproto/negative/frames/{name}.frame")))
     };
-    assert_eq!(verdict("f01_record_hash_mismatch"), "refused 8 car/hash");
-    assert_eq!(verdict("f02_bad_signature"), "refused 11 signature/wrong");
-    assert_eq!(verdict("f05_missing_mst_node"), "refused 16 event/partial-tree");
-    assert_eq!(verdict("f11_trailing_byte"), "refused 1 frame/cbor");
-    assert_eq!(verdict("f12_truncated"), "refused 1 frame/cbor");
+    assert_eq!(verdict("f01_record_hash_mismatch"), "rejected 8 car/hash");
+    assert_eq!(verdict("f02_bad_signature"), "rejected 11 signature/wrong");
+    assert_eq!(verdict("f05_missing_mst_node"), "rejected 16 event/partial-tree");
+    assert_eq!(verdict("f11_trailing_byte"), "rejected 1 frame/cbor");
+    assert_eq!(verdict("f12_truncated"), "rejected 1 frame/cbor");
     assert_eq!(verdict("f17_error_frame"), "unjudged error");
     assert_eq!(verdict("f18_info_frame"), "unjudged #info");
     assert_eq!(verdict("f21_duplicate_block"), "first");
@@ -105,29 +105,29 @@ fn every_forged_frame_is_refused_for_what_was_forged() {
 #[test]
 fn every_commit_of_the_calibrated_stream_is_accepted_and_chained() {
     let corpus = Corpus::generate(&Spec::quick(), &mut |_, _| {});
-    let mut court = Court::of(corpus.accounts());
-    court.now_micros = FAR_MICROS;
+    let mut judge = TestJudge::of(corpus.accounts());
+    judge.now_micros = FAR_MICROS;
     let frames: Vec<&[u8]> = corpus.frames().iter().map(Vec::as_slice).collect();
-    let counts = tally(&mut court, &frames, 64);
+    let counts = tally(&mut judge, &frames, 64);
     assert_eq!(counts["first"], corpus.accounts().len(), "{counts:?}");
-    let held = counts.get("holds").copied().unwrap_or(0);
+    let held = counts.get("intact").copied().unwrap_or(0);
     assert_eq!(counts["first"] + held, frames.len(), "{counts:?}");
     for (number, account) in corpus.accounts().enumerate() {
-        let head = court.account(account.did()).head.unwrap();
+        let head = judge.account(account.did()).head.unwrap();
         let repository = corpus.repository(number);
         assert_eq!((head.data, head.commit), (repository.tree().root(), repository.head().cid));
     }
 }
 
-/// How often each verdict is given. Whatever is accepted hands out proved records only.
-fn tally(court: &mut Court, frames: &[&[u8]], batch_len: usize) -> HashMap<String, usize> {
+/// Counts of verdicts. Accepted commits include proved records only.
+fn tally(judge: &mut TestJudge, frames: &[&[u8]], batch_len: usize) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     for batch in frames.chunks(batch_len) {
-        for judged in court.judge_batch(batch) {
+        for judged in judge.judge_batch(batch) {
             if let Outcome::Commit(commit, _) = judged.outcome {
                 assert!(commit.ops.iter().all(|op| op.cid == op.record.map(|record| record.cid)));
             }
-            *counts.entry(word(&judged.outcome)).or_default() += 1;
+            *counts.entry(verdict(&judged.outcome)).or_default() += 1;
         }
     }
     counts

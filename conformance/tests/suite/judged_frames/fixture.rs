@@ -1,5 +1,5 @@
-//! What the tests play with: an account that commits, frames rewritten and signed again, and a judge
-//! with all that it asks for.
+//! Fixtures: an account that commits, frames rewritten and signed again, and a judge with keys, states
+//! and time.
 
 use std::collections::HashMap;
 
@@ -25,15 +25,15 @@ pub(crate) fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
     policy
 }
 
-/// A judge, what it has stored, the keys that it may ask for, and the time.
-pub(crate) struct Court {
+/// A judge with its stored states, known keys, and the time.
+pub(crate) struct TestJudge {
     judge: Judge,
     pub(crate) state: MemoryState,
     pub(crate) keys: HashMap<String, CompressedKey>,
     pub(crate) now_micros: u64,
 }
 
-impl Court {
+impl TestJudge {
     pub(crate) fn new(policy: Policy) -> Self {
         Self {
             judge: Judge::new(policy, KeyCache::new(1 << 20, [7; 16])),
@@ -43,11 +43,11 @@ impl Court {
         }
     }
 
-    /// A court that knows the keys of these accounts.
+    /// A judge with the keys of these accounts.
     pub(crate) fn of<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Self {
-        let mut court = Self::new(Policy::default());
-        accounts.into_iter().for_each(|account| court.know(account));
-        court
+        let mut judge = Self::new(Policy::default());
+        accounts.into_iter().for_each(|account| judge.know(account));
+        judge
     }
 
     pub(crate) fn know(&mut self, account: &Account) {
@@ -65,9 +65,9 @@ impl Court {
         judge.judge_batch(frames, &|did: &str| keys.get(did).copied(), state, *now_micros).unwrap()
     }
 
-    /// The verdict on a frame in a word or three.
-    pub(crate) fn word(&mut self, frame: &[u8]) -> String {
-        word(&self.judge(frame).outcome)
+    /// The verdict on a frame as text.
+    pub(crate) fn verdict(&mut self, frame: &[u8]) -> String {
+        verdict(&self.judge(frame).outcome)
     }
 
     pub(crate) fn account(&self, did: &str) -> AccountState {
@@ -75,19 +75,19 @@ impl Court {
     }
 }
 
-/// An outcome in a word or three: what became of the event, and the row and code of the rule.
-pub(crate) fn word(outcome: &Outcome<'_>) -> String {
+/// An outcome as text: its kind, and the row and code of the rule.
+pub(crate) fn verdict(outcome: &Outcome<'_>) -> String {
     match outcome {
-        Outcome::Commit(_, Chain::Intact) => "holds".to_owned(),
+        Outcome::Commit(_, Chain::Intact) => "intact".to_owned(),
         Outcome::Commit(_, Chain::FirstSeen) => "first".to_owned(),
-        Outcome::Commit(_, Chain::StillDesynchronized) => "unmended".to_owned(),
+        Outcome::Commit(_, Chain::StillDesynchronized) => "still desynchronized".to_owned(),
         Outcome::Commit(_, Chain::Broken(by)) => format!("broken {} {}", by.row(), by.code()),
         Outcome::Commit(_, Chain::Unproved(leniency)) => format!("unproved {leniency:?}"),
         Outcome::Sync(_, SyncEffect::Unchanged) => "sync unchanged".to_owned(),
         Outcome::Sync(_, SyncEffect::FirstSeen) => "sync first".to_owned(),
         Outcome::Sync(_, SyncEffect::Desynchronized) => "sync desynchronized".to_owned(),
         Outcome::Ignored(why) => format!("ignored {} {}", why.row(), why.code()),
-        Outcome::Rejected(why) => format!("refused {} {}", why.row(), why.code()),
+        Outcome::Rejected(why) => format!("rejected {} {}", why.row(), why.code()),
         Outcome::Unjudged(event) => format!("unjudged {}", event.kind().unwrap_or("error")),
     }
 }
@@ -100,7 +100,7 @@ pub(crate) struct Author {
 }
 
 impl Author {
-    /// An account with so many records.
+    /// An account with `records` records.
     pub(crate) fn new(number: u64, records: usize) -> Self {
         let seed = Seed::new(number, "judged frames");
         let account = Account::new(seed, AccountHistory::Full(records), JOINED_MICROS);
@@ -126,7 +126,7 @@ impl Author {
         self.account().key()
     }
 
-    /// A path that nothing was written to yet.
+    /// An unused path.
     pub(crate) fn new_path(&mut self) -> RecordPath {
         self.micros += 1_000;
         RecordPath { collection: Collection::Like, tid: self.account().tid(self.micros) }
@@ -145,13 +145,13 @@ impl Author {
         self.commit(&[RecordWrite { action: Action::Create, path }])
     }
 
-    /// The frame of a commit that deletes the record of this place in the tree.
+    /// The frame of a commit that deletes the record at this index of the tree.
     pub(crate) fn delete(&mut self, place: usize) -> Vec<u8> {
         let path = self.path(place);
         self.commit(&[RecordWrite { action: Action::Delete, path }])
     }
 
-    /// The path of the record of this place in the tree.
+    /// The path of the record at this index of the tree.
     pub(crate) fn path(&self, place: usize) -> RecordPath {
         let key = &self.repository.tree().entries()[place].key;
         self.repository.path(key).unwrap()
@@ -172,7 +172,7 @@ pub(crate) fn sync_frame(did: &str, rev: &str, car: &[u8]) -> Vec<u8> {
     Event::Sync(sync).to_frame()
 }
 
-/// Hands the `#commit` in a frame to `rewrite`, which makes another frame of it.
+/// Rewrites the `#commit` in a frame.
 pub(crate) fn rewritten(frame: &[u8], rewrite: impl FnOnce(Commit<'_>) -> Vec<u8>) -> Vec<u8> {
     match Decoder::new(Options::default()).decode(frame).unwrap() {
         Event::Commit(commit) => rewrite(commit),
@@ -228,14 +228,14 @@ pub(crate) fn sign(key: &SigningKey, unsigned: UnsignedCommit<'_>) -> Vec<u8> {
     unsigned.with_signature(&key.sign(&unsigned.to_bytes()))
 }
 
-/// What a commit object says, to be signed again.
+/// The fields of a commit object, to be signed again.
 pub(crate) fn unsigned<'a>(object: &CommitObject<'a>) -> UnsignedCommit<'a> {
     let CommitObject { did, rev, data, prev, .. } = *object;
     UnsignedCommit { did, rev, data, prev }
 }
 
-/// r and n − s, which a verifier without the rule of low s takes for the same signature.
-pub(crate) fn high_twin(curve: Curve, mut signature: [u8; 64]) -> [u8; 64] {
+/// The signature r, n − s, which a verifier without the low-s rule accepts as well.
+pub(crate) fn high_s_twin(curve: Curve, mut signature: [u8; 64]) -> [u8; 64] {
     let order: [u8; 32] = match curve {
         Curve::K256 => {
             *b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe\
