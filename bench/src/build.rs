@@ -10,8 +10,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use protocol::one_line;
+use protocol::{Description, one_line};
 
+use crate::Task;
 use crate::fingerprint;
 use crate::peers::{Language, Peer, PeerSource};
 use crate::plan::{self, RunnerCommand};
@@ -66,6 +67,20 @@ impl LaunchCommand {
 
 /// Limits private writable memory, in KiB. Address space is no measure: Go and Node reserve much that they never use.
 const LIMIT_DATA: &str = r#"ulimit -d "$1" 2>/dev/null; shift; exec "$@""#;
+
+/// A peer that was built and has described itself; starts a process for each row or case.
+pub(crate) struct PeerProcess {
+    pub(crate) peer: String,
+    pub(crate) command: LaunchCommand,
+    pub(crate) description: Description,
+}
+
+impl PeerProcess {
+    /// Whether the peer has a variant of `task`.
+    pub(crate) fn has_task(&self, task: Task) -> bool {
+        self.description.tasks.get(task.name()).is_some_and(|variants| !variants.is_empty())
+    }
+}
 
 /// Builds peers in the work folder and collects the versions of their tools.
 pub(crate) struct Builder {

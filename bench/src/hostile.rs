@@ -15,10 +15,9 @@ use serde::de::IgnoredAny;
 use simnet::hostile::{CaseEntry, InputKind, Manifest};
 use wireproof::kernels::{hex, sha256};
 
-use crate::build::{Builder, LaunchCommand};
+use crate::build::{Builder, LaunchCommand, PeerProcess};
 use crate::connection::{Connection, ConnectionError};
 use crate::corpora;
-use crate::peers::PeerProcess;
 use crate::results::{CaseOutcome, Expect, Outcome};
 use crate::{BenchError, CorpusInfo, Parity, Plan, Progress, Row, Task};
 

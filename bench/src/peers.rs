@@ -3,11 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use protocol::Description;
-
-use crate::build::LaunchCommand;
 use crate::plan::{Plan, RunnerCommand};
-use crate::{BenchError, Task, own};
+use crate::{BenchError, own};
 
 /// A program that can be measured.
 #[derive(Clone, Debug)]
@@ -47,20 +44,6 @@ impl Language {
         ];
         let found = entry_points.into_iter().find(|(file, _)| dir.join(file).is_file());
         found.map(|(_, language)| language)
-    }
-}
-
-/// A peer that was built and has described itself; starts a process for each row or case.
-pub(crate) struct PeerProcess {
-    pub(crate) peer: String,
-    pub(crate) command: LaunchCommand,
-    pub(crate) description: Description,
-}
-
-impl PeerProcess {
-    /// Whether the peer has a variant of `task`.
-    pub(crate) fn has_task(&self, task: Task) -> bool {
-        self.description.tasks.get(task.name()).is_some_and(|variants| !variants.is_empty())
     }
 }
 

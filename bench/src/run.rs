@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use protocol::{CHUNK_UNITS, CountComparison, Counts, Load, Loaded, Proof, Request, Timing};
 
-use crate::build::{Builder, LaunchCommand};
+use crate::build::{Builder, LaunchCommand, PeerProcess};
 use crate::connection::{Connection, ConnectionError, Core};
 use crate::corpora::{self, Corpus, Workload};
 use crate::hostile::CaseSet;
-use crate::peers::{self, Peer, PeerProcess};
+use crate::peers::{self, Peer};
 use crate::{
     BenchError, Chunks, CorpusInfo, Parity, Plan, Progress, Rate, Results, Row, SCHEMA, Settings,
     Unavailable, machine, nostr, terminal,

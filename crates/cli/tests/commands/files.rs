@@ -75,7 +75,7 @@ fn arguments_that_make_no_sense_are_exit_code_2() {
         assert!(stdout(&assert).is_empty(), "{args:?}");
     }
     let unknown = run(&["bench", "--peers", "nobody"]).code(2);
-    assert!(stderr(&unknown).starts_with("wireproof: no peer is called \"nobody\"; there are: "));
+    assert!(stderr(&unknown).starts_with("wireproof: unknown peer \"nobody\"; known peers: "));
 }
 
 #[test]
