@@ -304,9 +304,12 @@ pub fn collect_rejections(
     max_faults: usize,
 ) -> Vec<RepositoryRejection> {
     let mut found = Vec::new();
-    let mut sink = |fault| match found.len() + 1 >= max_faults {
-        true => Err(fault),
-        false => Ok(found.push(fault)),
+    let mut sink = |fault| {
+        if found.len() + 1 >= max_faults {
+            return Err(fault);
+        }
+        found.push(fault);
+        Ok(())
     };
     // The error is the one that filled the list, or one that leaves nothing more to check.
     if let Err(last) = collect(export, did, key, options, &mut sink) {

@@ -215,8 +215,8 @@ const _: () = assert!(size_of::<(PackedDid, PackedState)>() <= 104, "millions ar
 /// that decides a verdict may depend on it.
 pub(super) fn random_seed() -> [u8; 16] {
     let random = RandomState::new();
-    let words = [0u8, 1].map(|word| random.hash_one(word).to_ne_bytes());
-    *words.as_flattened().as_array().expect("two words of eight bytes")
+    let words = [0u8, 1].map(|word| u128::from(random.hash_one(word)));
+    (words[0] << 64 | words[1]).to_ne_bytes()
 }
 
 #[cfg(test)]
