@@ -1,4 +1,4 @@
-//! How do some dozens of Nostr events look in every format? One JSON object a line, for readers in other
+//! Some dozens of Nostr events in every format: one JSON object a line, for readers in other
 //! languages: `format`, `events` as JSON, whether `bytes` is a `batch` of them, and `bytes` in hexadecimal.
 
 #![forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Does the simulated network make the trees, and the keys and signatures, that the interoperability
-//! vectors of the protocol state?
+//! The simulated network makes the trees, keys and signatures that the interoperability vectors of the
+//! protocol state.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Do the readers of archives agree on the blocks, or on the error and its place?
+//! The readers of archives agree on the blocks, or on the error and its offset.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Do all walks over DAG-CBOR give the same answer, and does what is accepted have only one spelling?
+//! All walks over DAG-CBOR give the same answer, and what is accepted has one encoding.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Do frames decode alike alone and in batches, and does what is accepted survive being written?
+//! Frames decode alike alone and in batches, and what is accepted survives being written.
 
 #![no_main]
 

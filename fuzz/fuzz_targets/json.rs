@@ -1,4 +1,4 @@
-//! Does what is read from JSON survive JSON, and DAG-CBOR?
+//! What is read from JSON survives JSON and DAG-CBOR.
 
 #![no_main]
 

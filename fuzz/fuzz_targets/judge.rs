@@ -1,4 +1,4 @@
-//! Do frames get the same verdict alone and in a batch, and is nothing accepted that nobody signed?
+//! Frames get the same verdict alone and in a batch, and nothing unsigned is accepted.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Has an event in CBOR by position only one spelling, and does anything else do harm?
+//! An event in CBOR by position has one encoding, and no input does harm.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Does an event that is read from nostrdb's note come back as it was, and does anything else do harm?
+//! An event that is read from nostrdb's note comes back as it was, and no input does harm.
 
 #![no_main]
 

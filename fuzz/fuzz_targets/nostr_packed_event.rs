@@ -1,4 +1,4 @@
-//! Is a summary of strfry's whole if it is accepted, so that all of its bytes are told by its parts?
+//! An accepted summary of strfry is whole: its parts cover all of its bytes.
 
 #![no_main]
 

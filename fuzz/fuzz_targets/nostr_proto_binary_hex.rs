@@ -1,4 +1,4 @@
-//! Does an event that is read from Protocol Buffers with bytes in tags come back as it was, and does anything else do harm?
+//! An event that is read from Protocol Buffers with bytes in tags comes back as it was, and no input does harm.
 
 #![no_main]
 

@@ -1,5 +1,4 @@
-//! Does judging a log, or reading a DID document, survive anything; and does what is accepted hold
-//! together?
+//! Judging a log and reading a DID document survive any input, and what is accepted is consistent.
 
 #![no_main]
 

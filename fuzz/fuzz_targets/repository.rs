@@ -1,5 +1,4 @@
-//! Is a repository that is accepted accepted again when it is written anew, and does anything else do
-//! harm?
+//! An accepted repository is accepted again when it is written anew, and no input does harm.
 
 #![no_main]
 

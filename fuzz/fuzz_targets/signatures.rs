@@ -1,4 +1,4 @@
-//! Do the lanes say of signatures what libsecp256k1 says?
+//! The batched verifiers agree with libsecp256k1 on signatures.
 //!
 //! The input is cut into claims. Each brings a secret key, 32 bytes to sign, a signature and a key, and
 //! a first byte that tells which of the last two are kept and which are made honestly from the secret,

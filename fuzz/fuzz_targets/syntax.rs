@@ -1,5 +1,4 @@
-//! Does a text that is accepted as something come back from it as it was, with parts that are what they
-//! should be?
+//! An accepted text comes back as it was, with parts that are what they should be.
 
 #![no_main]
 

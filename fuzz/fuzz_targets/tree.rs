@@ -1,5 +1,4 @@
-//! Is a graph of blocks that nobody thought of walked to an end, and accepted only if it is the tree of
-//! its own records?
+//! Any graph of blocks is walked to an end, and accepted only if it is the tree of its own records.
 
 #![no_main]
 

@@ -1,10 +1,10 @@
-//! What holds of bytes in a format of Nostr's events, whatever they are?
+//! What holds of any bytes that are read in a format of Nostr events.
 
 use bumpalo::Bump;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, Limits, example};
 
-/// Reads `bytes` as an event and as a batch, and as a patch of an event that somebody signed.
+/// Reads `bytes` as an event and as a batch, and as a patch of a signed event.
 pub fn events(format: Format, bytes: &[u8]) {
     alone(format, bytes);
     batch(format, bytes);

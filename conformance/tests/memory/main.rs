@@ -1,4 +1,4 @@
-//! How much memory do decoding and proving take, and when?
+//! The memory that decoding and proving take.
 //!
 //! A counting allocator stands under everything here. It counts by thread, so that tests which run
 //! side by side do not see each other.

@@ -1,4 +1,4 @@
-//! How much memory does it take to read Nostr events in borrowed form?
+//! The memory that reading Nostr events in borrowed form takes.
 
 use bumpalo::Bump;
 use wireproof::nostr::canonical::{self, ControlChars};

@@ -7,35 +7,37 @@ use wireproof::net::firehose::{FeedError, FeedOptions as Options, FrameKind, Not
 use wireproof::net::hosts::HostId;
 use wireproof::net::websocket::{SocketError, SocketOptions};
 
-use crate::line::{BACKOFF, Heard, RELAY, feed, follow_to_the_end, options, sim, sim_with, told};
+use crate::setup::{
+    BACKOFF, RELAY, Received, feed, follow_to_the_end, options, sent, sim, sim_with,
+};
 
 const OTHER: Server = Server::Relay(1);
 
-/// Every event came once, in the order in which it was told.
-fn assert_complete(sim: &Simulation, heard: &Heard) {
-    assert_eq!(heard.seqs(), told(sim, RELAY));
+/// Every event came once, in the order in which it was sent.
+fn assert_complete(sim: &Simulation, received: &Received) {
+    assert_eq!(received.seqs(), sent(sim, RELAY));
     assert_eq!(sim.faults().unfired(), []);
 }
 
 #[tokio::test]
 async fn everything_comes_once_in_order_with_its_account() {
     let sim = sim(|_| ());
-    let heard = follow_to_the_end(&sim).await;
-    assert_complete(&sim, &heard);
-    let accounts: Vec<_> = heard.arrivals.iter().map(|arrival| arrival.did().unwrap()).collect();
-    let told: Vec<_> = sim.sent_events(RELAY).into_iter().map(|line| line.subject.did).collect();
-    assert_eq!(accounts, told);
-    assert_eq!(heard.cursors(), [Some(0)]);
+    let received = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &received);
+    let accounts: Vec<_> = received.arrivals.iter().map(|arrival| arrival.did().unwrap()).collect();
+    let sent: Vec<_> = sim.sent_events(RELAY).into_iter().map(|line| line.subject.did).collect();
+    assert_eq!(accounts, sent);
+    assert_eq!(received.cursors(), [Some(0)]);
 }
 
 #[tokio::test]
 async fn an_upgrade_refused_for_a_while_is_tried_again_with_waits_in_between() {
     for fault in [Fault::UpgradeTooMany, Fault::UpgradeUnavailable, Fault::Drop] {
         let sim = sim_with(fault, FaultSchedule::times(5));
-        let heard = follow_to_the_end(&sim).await;
-        assert_complete(&sim, &heard);
-        assert_eq!(heard.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 5);
-        assert_eq!(heard.count(|notice| matches!(notice, Notice::RetryScheduled { .. })), 5);
+        let received = follow_to_the_end(&sim).await;
+        assert_complete(&sim, &received);
+        assert_eq!(received.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 5);
+        assert_eq!(received.count(|notice| matches!(notice, Notice::RetryScheduled { .. })), 5);
         assert_eq!(sim.faults().fired(RELAY, fault), 5);
     }
 }
@@ -43,9 +45,9 @@ async fn an_upgrade_refused_for_a_while_is_tried_again_with_waits_in_between() {
 #[tokio::test]
 async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
     let sim = sim_with(Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
-    let mut heard = Heard::default();
-    heard.until(&mut feed(&sim, &[(RELAY, None)], options()), |_| false).await;
-    let failure = heard.failure.unwrap();
+    let mut received = Received::default();
+    received.until(&mut feed(&sim, &[(RELAY, None)], options()), |_| false).await;
+    let failure = received.failure.unwrap();
     assert!(matches!(&failure, FeedError::NoHostLeft(error) if error.host == "localhost"));
     assert!(failure.to_string().contains("403"), "{failure}");
     assert_eq!(sim.faults().fired(RELAY, Fault::UpgradeForbidden), 1);
@@ -55,13 +57,13 @@ async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
 async fn a_host_that_forbids_is_left_out_and_the_others_are_followed() {
     let sim = sim(|spec| spec.relays = 2);
     sim.faults().enable(RELAY, Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let mut feed = feed(&sim, &[(RELAY, None), (OTHER, None)], options());
-    heard.until(&mut feed, |heard| heard.arrivals.len() == 40).await;
-    assert_eq!(heard.seqs(), told(&sim, OTHER));
+    received.until(&mut feed, |received| received.arrivals.len() == 40).await;
+    assert_eq!(received.seqs(), sent(&sim, OTHER));
     let rotated = Notice::Rotated { from: HostId(0), to: HostId(1) };
-    assert_eq!(heard.count(|notice| *notice == rotated), 1);
-    assert_eq!(heard.count(|notice| matches!(notice, Notice::HostExcluded { .. })), 1);
+    assert_eq!(received.count(|notice| *notice == rotated), 1);
+    assert_eq!(received.count(|notice| matches!(notice, Notice::HostExcluded { .. })), 1);
     assert_eq!(sim.faults().unfired(), []);
 }
 
@@ -74,7 +76,7 @@ async fn a_stream_cut_at_any_byte_goes_on_where_it_was() {
         assert_complete(&sim, &follow_to_the_end(&sim).await);
         cuts += 1;
         if cuts % 20 == 0 {
-            sim = crate::line::sim(|_| ());
+            sim = crate::setup::sim(|_| ());
         }
     }
 }
@@ -83,24 +85,24 @@ async fn a_stream_cut_at_any_byte_goes_on_where_it_was() {
 async fn many_cuts_in_a_row_lose_nothing() {
     let sim = sim(|spec| spec.initial_commits = 1_000);
     sim.faults().enable(RELAY, Fault::Cut, FaultSchedule::times(64).with_amount(30_000));
-    let heard = follow_to_the_end(&sim).await;
-    assert_complete(&sim, &heard);
-    let lost = heard.count(is_lost);
+    let received = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &received);
+    let lost = received.count(is_lost);
     assert_eq!(lost as u64, sim.faults().fired(RELAY, Fault::Cut));
     assert!(lost > 10, "{lost}");
     // No connection asks for more than what has not come.
-    let cursors = heard.cursors();
+    let cursors = received.cursors();
     assert!(cursors.windows(2).all(|pair| pair[0] <= pair[1]), "{cursors:?}");
 }
 
 #[tokio::test]
 async fn a_stall_is_found_and_the_stream_goes_on() {
     let sim = sim_with(Fault::Stall, FaultSchedule::ONCE.after(9));
-    let heard = follow_to_the_end(&sim).await;
-    assert_complete(&sim, &heard);
+    let received = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &received);
     let reason = SocketError::Idle(options().socket.idle_timeout);
     let idle = Notice::Disconnected { host: HostId(0), reason };
-    assert_eq!(heard.count(|notice| *notice == idle), 1);
+    assert_eq!(received.count(|notice| *notice == idle), 1);
 }
 
 #[tokio::test]
@@ -108,19 +110,19 @@ async fn a_server_that_only_answers_pings_is_left_after_a_while() {
     let sim = sim(|_| ());
     let quiet = Duration::from_millis(700);
     let options = Options { message_timeout: Some(quiet), start: StartFrom::Live, ..options() };
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let mut feed = feed(&sim, &[(RELAY, None)], options);
-    heard.until(&mut feed, |heard| heard.cursors().len() == 2).await;
+    received.until(&mut feed, |received| received.cursors().len() == 2).await;
     let left = Notice::Disconnected { host: HostId(0), reason: SocketError::NoMessage(quiet) };
-    assert_eq!(heard.count(|notice| *notice == left), 1);
+    assert_eq!(received.count(|notice| *notice == left), 1);
 }
 
 #[tokio::test]
 async fn a_repeated_seq_is_told_and_delivered_once() {
     let sim = sim_with(Fault::RepeatedSeq, FaultSchedule::ALWAYS.every(7));
-    let heard = follow_to_the_end(&sim).await;
-    assert_complete(&sim, &heard);
-    let repeated = heard.count(|notice| matches!(notice, Notice::Repeated { .. }));
+    let received = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &received);
+    let repeated = received.count(|notice| matches!(notice, Notice::Repeated { .. }));
     // The repetition of the last event may still be on its way.
     assert!((5..=6).contains(&repeated), "{repeated}");
 }
@@ -130,14 +132,14 @@ async fn a_missing_seq_is_told_as_a_gap() {
     let sim = sim(|_| ());
     let server = Server::Pds(0);
     sim.faults().enable(server, Fault::MissingSeq, FaultSchedule::ONCE.after(3));
-    let mut missing = told(&sim, server);
+    let mut missing = sent(&sim, server);
     let lost = missing.remove(3);
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let mut feed = feed(&sim, &[(server, None)], options());
-    heard.until(&mut feed, |heard| heard.arrivals.len() == missing.len()).await;
-    assert_eq!(heard.seqs(), missing);
+    received.until(&mut feed, |received| received.arrivals.len() == missing.len()).await;
+    assert_eq!(received.seqs(), missing);
     let gap = Notice::Gap { host: HostId(0), after: lost - 1, seq: lost + 1 };
-    let gaps = heard.notices.iter().filter(|notice| matches!(notice, Notice::Gap { .. }));
+    let gaps = received.notices.iter().filter(|notice| matches!(notice, Notice::Gap { .. }));
     assert_eq!(gaps.collect::<Vec<_>>(), [&gap]);
     assert_eq!(sim.faults().unfired(), []);
 }
@@ -145,13 +147,13 @@ async fn a_missing_seq_is_told_as_a_gap() {
 #[tokio::test]
 async fn a_lower_seq_is_told_and_its_event_delivered() {
     let sim = sim_with(Fault::ReversedSeq, FaultSchedule::ONCE.after(3));
-    let heard = follow_to_the_end(&sim).await;
-    let mut reversed = told(&sim, RELAY);
+    let received = follow_to_the_end(&sim).await;
+    let mut reversed = sent(&sim, RELAY);
     let (early, late) = (reversed[3], reversed[4]);
     reversed.swap(3, 4);
-    assert_eq!(heard.seqs(), reversed);
+    assert_eq!(received.seqs(), reversed);
     let regressed = Notice::Regressed { host: HostId(0), after: late, seq: early };
-    assert_eq!(heard.count(|notice| *notice == regressed), 1);
+    assert_eq!(received.count(|notice| *notice == regressed), 1);
     assert_eq!(sim.faults().unfired(), []);
 }
 
@@ -166,15 +168,15 @@ async fn what_is_no_event_is_handed_over_with_its_bytes_and_costs_no_event() {
     ];
     for (fault, kind) in strange {
         let sim = sim_with(fault, FaultSchedule::ONCE.after(9));
-        let heard = follow_to_the_end(&sim).await;
-        assert_eq!(heard.arrivals[9].kind, kind, "{}", fault.name());
-        assert!(!heard.arrivals[9].frame.is_empty());
-        let mut expected = told(&sim, RELAY);
+        let received = follow_to_the_end(&sim).await;
+        assert_eq!(received.arrivals[9].kind, kind, "{}", fault.name());
+        assert!(!received.arrivals[9].frame.is_empty());
+        let mut expected = sent(&sim, RELAY);
         if fault == Fault::WrongMessage {
             expected.remove(9);
         }
-        assert_eq!(heard.seqs(), expected, "{}", fault.name());
-        assert_eq!(heard.cursors().len(), 1);
+        assert_eq!(received.seqs(), expected, "{}", fault.name());
+        assert_eq!(received.cursors().len(), 1);
         assert_eq!(sim.faults().unfired(), []);
     }
 }
@@ -183,57 +185,57 @@ async fn what_is_no_event_is_handed_over_with_its_bytes_and_costs_no_event() {
 async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event() {
     let sim = sim_with(Fault::OversizedFrame, FaultSchedule::ONCE.after(9).with_amount(200_000));
     let socket = SocketOptions { max_message_bytes: 150_000, ..options().socket };
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let mut feed = feed(&sim, &[(RELAY, None)], Options { socket, ..options() });
-    heard.until(&mut feed, |heard| heard.arrivals.len() == 40).await;
-    assert_complete(&sim, &heard);
+    received.until(&mut feed, |received| received.arrivals.len() == 40).await;
+    assert_complete(&sim, &received);
     let reason = SocketError::TooLarge(150_000);
     let ended = Notice::Disconnected { host: HostId(0), reason };
-    assert_eq!(heard.count(|notice| *notice == ended), 1);
+    assert_eq!(received.count(|notice| *notice == ended), 1);
 }
 
 #[tokio::test]
 async fn an_error_ends_the_stream_is_told_and_the_next_connection_goes_on() {
     let sim = sim_with(Fault::ErrorFrame, FaultSchedule::ONCE.after(9));
-    let heard = follow_to_the_end(&sim).await;
-    assert_complete(&sim, &heard);
-    assert_eq!(heard.arrivals[10].kind, FrameKind::Error);
-    let slow = heard.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
+    let received = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &received);
+    assert_eq!(received.arrivals[10].kind, FrameKind::Error);
+    let slow = received.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
     assert_eq!(slow, 1);
-    assert_eq!(heard.cursors(), [Some(0), heard.arrivals[9].seq]);
+    assert_eq!(received.cursors(), [Some(0), received.arrivals[9].seq]);
 }
 
 #[tokio::test]
 async fn a_close_is_told_and_the_next_connection_goes_on() {
     let sim = sim_with(Fault::Close, FaultSchedule::ONCE.after(9));
-    let heard = follow_to_the_end(&sim).await;
-    assert_complete(&sim, &heard);
+    let received = follow_to_the_end(&sim).await;
+    assert_complete(&sim, &received);
     let is_close = |notice: &Notice| {
         matches!(notice, Notice::Disconnected { reason: SocketError::Closed { .. }, .. })
     };
-    assert_eq!(heard.count(is_close), 1);
+    assert_eq!(received.count(is_close), 1);
 }
 
 /// Follows the relay from the event of this place on, to the end.
-async fn resume(manners: CursorPolicy, place: usize) -> (Simulation, Heard) {
-    let sim = sim(|spec| spec.relay_cursor_policy = manners);
-    let cursor = told(&sim, RELAY)[place];
-    let mut heard = Heard::default();
+async fn resume(behavior: CursorPolicy, place: usize) -> (Simulation, Received) {
+    let sim = sim(|spec| spec.relay_cursor_policy = behavior);
+    let cursor = sent(&sim, RELAY)[place];
+    let mut received = Received::default();
     let last = sim.last_seq(RELAY) as u64;
     let mut feed = feed(&sim, &[(RELAY, Some(cursor))], options());
-    heard.until(&mut feed, |heard| heard.seqs().contains(&last)).await;
-    (sim, heard)
+    received.until(&mut feed, |received| received.seqs().contains(&last)).await;
+    (sim, received)
 }
 
 #[tokio::test]
 async fn inclusive_and_exclusive_servers_give_what_is_behind_the_cursor() {
-    for manners in
+    for behavior in
         [CursorPolicy::SPECIFIED, CursorPolicy::REFERENCE_PDS, CursorPolicy::DEPLOYED_RELAY]
     {
-        let (sim, heard) = resume(manners, 11).await;
-        assert_eq!(heard.seqs(), told(&sim, RELAY)[12..], "{manners:?}");
-        let repeated = heard.count(|notice| matches!(notice, Notice::Repeated { .. }));
-        assert_eq!(repeated, usize::from(manners.inclusive));
+        let (sim, received) = resume(behavior, 11).await;
+        assert_eq!(received.seqs(), sent(&sim, RELAY)[12..], "{behavior:?}");
+        let repeated = received.count(|notice| matches!(notice, Notice::Repeated { .. }));
+        assert_eq!(repeated, usize::from(behavior.inclusive));
     }
 }
 
@@ -243,17 +245,20 @@ async fn a_cursor_ahead_of_the_stream_is_void_and_the_stream_is_begun_with_anew(
         let sim = sim(|_| ());
         let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
         let options = Options { start_after_reset: Some(begin), ..options() };
-        let (mut heard, mut feed) =
-            (Heard::default(), feed(&sim, &[(RELAY, Some(ahead))], options));
-        heard.until(&mut feed, |heard| heard.cursors().len() == 2).await;
+        let (mut received, mut feed) =
+            (Received::default(), feed(&sim, &[(RELAY, Some(ahead))], options));
+        received.until(&mut feed, |received| received.cursors().len() == 2).await;
         if begin == StartFrom::Live {
             sim.write_commits(1);
         }
-        heard.until(&mut feed, |heard| heard.seqs().len() == expected).await;
-        assert_eq!(heard.seqs(), told(&sim, RELAY)[40 * usize::from(begin == StartFrom::Live)..]);
+        received.until(&mut feed, |received| received.seqs().len() == expected).await;
+        assert_eq!(
+            received.seqs(),
+            sent(&sim, RELAY)[40 * usize::from(begin == StartFrom::Live)..]
+        );
         let is_void = |notice: &Notice| matches!(notice, Notice::FutureCursor { cursor: Some(cursor), .. } if *cursor == ahead);
-        assert_eq!(heard.count(is_void), 1);
-        assert_eq!(heard.arrivals[0].kind, FrameKind::Error);
+        assert_eq!(received.count(is_void), 1);
+        assert_eq!(received.arrivals[0].kind, FrameKind::Error);
     }
 }
 
@@ -262,39 +267,40 @@ async fn a_cursor_ahead_of_the_stream_is_an_error_for_whoever_wants_one() {
     let sim = sim(|_| ());
     let ahead = sim.last_seq(RELAY) as u64 + 1;
     let options = Options { start_after_reset: None, ..options() };
-    let mut heard = Heard::default();
-    heard.until(&mut feed(&sim, &[(RELAY, Some(ahead))], options), |_| false).await;
+    let mut received = Received::default();
+    received.until(&mut feed(&sim, &[(RELAY, Some(ahead))], options), |_| false).await;
     let failure = FeedError::FutureCursor { host: "localhost".to_owned(), cursor: ahead };
-    assert_eq!(heard.failure, Some(failure));
+    assert_eq!(received.failure, Some(failure));
 }
 
 #[tokio::test]
 async fn a_server_that_counts_anew_without_a_word_is_followed() {
     let sim = sim(|spec| spec.relay_cursor_policy = CursorPolicy::DEPLOYED_RELAY);
     let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
-    let (mut heard, mut feed) = (Heard::default(), feed(&sim, &[(RELAY, Some(ahead))], options()));
-    heard.until(&mut feed, |heard| heard.cursors().len() == 1).await;
+    let (mut received, mut feed) =
+        (Received::default(), feed(&sim, &[(RELAY, Some(ahead))], options()));
+    received.until(&mut feed, |received| received.cursors().len() == 1).await;
     sim.write_commits(5);
-    heard.until(&mut feed, |heard| heard.seqs().len() == 5).await;
-    assert_eq!(heard.seqs(), told(&sim, RELAY)[40..]);
-    assert_eq!(heard.count(|notice| matches!(notice, Notice::Regressed { .. })), 1);
+    received.until(&mut feed, |received| received.seqs().len() == 5).await;
+    assert_eq!(received.seqs(), sent(&sim, RELAY)[40..]);
+    assert_eq!(received.count(|notice| matches!(notice, Notice::Regressed { .. })), 1);
 }
 
 #[tokio::test]
 async fn a_cursor_that_is_too_old_is_told_with_the_gap() {
     let sim = sim(|spec| (spec.retained_events, spec.initial_commits) = (10, 0));
     sim.write_commits(40);
-    let told = told(&sim, RELAY);
-    let (cursor, kept) = (told[5], &told[told.len() - 10..]);
-    let mut heard = Heard::default();
+    let sent = sent(&sim, RELAY);
+    let (cursor, kept) = (sent[5], &sent[sent.len() - 10..]);
+    let mut received = Received::default();
     let mut feed = feed(&sim, &[(RELAY, Some(cursor))], options());
-    heard.until(&mut feed, |heard| heard.seqs().len() == 10).await;
-    assert_eq!(heard.seqs(), kept);
-    assert_eq!(heard.arrivals[0].kind, FrameKind::Info);
+    received.until(&mut feed, |received| received.seqs().len() == 10).await;
+    assert_eq!(received.seqs(), kept);
+    assert_eq!(received.arrivals[0].kind, FrameKind::Info);
     let is_outdated = |notice: &Notice| matches!(notice, Notice::OutdatedCursor { cursor: Some(given), .. } if *given == cursor);
-    assert_eq!(heard.count(is_outdated), 1);
+    assert_eq!(received.count(is_outdated), 1);
     let gap = Notice::Gap { host: HostId(0), after: cursor, seq: kept[0] };
-    assert_eq!(heard.count(|notice| *notice == gap), 1);
+    assert_eq!(received.count(|notice| *notice == gap), 1);
 }
 
 fn is_lost(notice: &Notice) -> bool {
@@ -304,39 +310,39 @@ fn is_lost(notice: &Notice) -> bool {
 #[tokio::test]
 async fn every_host_has_a_cursor_of_its_own() {
     let sim = sim(|spec| spec.relays = 2);
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let mut feed = feed(&sim, &[(RELAY, None), (OTHER, None)], options());
-    let (first, mut expected) = (told(&sim, RELAY).len(), told(&sim, RELAY));
-    heard.until(&mut feed, |heard| heard.arrivals.len() == expected.len()).await;
-    // The first one fails: what is told from now on comes from the other, from the oldest on.
+    let (first, mut expected) = (sent(&sim, RELAY).len(), sent(&sim, RELAY));
+    received.until(&mut feed, |received| received.arrivals.len() == expected.len()).await;
+    // The first one fails: what is sent from now on comes from the other, from the oldest on.
     sim.stop_server(RELAY).unwrap();
-    heard.until(&mut feed, |heard| heard.count(is_lost) == 1).await;
+    received.until(&mut feed, |received| received.count(is_lost) == 1).await;
     sim.write_commits(10);
-    expected.extend(told(&sim, OTHER));
-    heard.until(&mut feed, |heard| heard.arrivals.len() == expected.len()).await;
+    expected.extend(sent(&sim, OTHER));
+    received.until(&mut feed, |received| received.arrivals.len() == expected.len()).await;
     sim.start_server(RELAY).unwrap();
     sim.stop_server(OTHER).unwrap();
-    heard.until(&mut feed, |heard| heard.count(is_lost) == 2).await;
+    received.until(&mut feed, |received| received.count(is_lost) == 2).await;
     sim.write_commits(10);
-    expected.extend(&told(&sim, RELAY)[first..]);
-    heard.until(&mut feed, |heard| heard.arrivals.len() == expected.len()).await;
-    assert_eq!(heard.seqs(), expected);
-    assert_eq!(heard.cursors(), [Some(0), Some(0), Some(expected[first - 1])]);
-    let from_other = heard.arrivals.iter().filter(|arrival| arrival.host == HostId(1));
-    assert_eq!(from_other.count(), told(&sim, OTHER).len() - 10);
+    expected.extend(&sent(&sim, RELAY)[first..]);
+    received.until(&mut feed, |received| received.arrivals.len() == expected.len()).await;
+    assert_eq!(received.seqs(), expected);
+    assert_eq!(received.cursors(), [Some(0), Some(0), Some(expected[first - 1])]);
+    let from_other = received.arrivals.iter().filter(|arrival| arrival.host == HostId(1));
+    assert_eq!(from_other.count(), sent(&sim, OTHER).len() - 10);
     // A connection that brought something is no failed attempt; three refusals follow.
-    assert_eq!(heard.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 6);
+    assert_eq!(received.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 6);
 }
 
 #[tokio::test]
 async fn waits_grow_and_a_busy_host_is_given_its_time() {
     let sim = sim_with(Fault::UpgradeTooMany, FaultSchedule::times(2).with_amount(1));
-    let heard = follow_to_the_end(&sim).await;
+    let received = follow_to_the_end(&sim).await;
     let wait = |notice: &Notice| match notice {
         Notice::RetryScheduled { time, .. } => Some(*time),
         _ => None,
     };
-    let waits: Vec<Duration> = heard.notices.iter().filter_map(wait).collect();
+    let waits: Vec<Duration> = received.notices.iter().filter_map(wait).collect();
     // A second was asked for, of which this backoff grants so much.
     assert_eq!(waits, [BACKOFF.max_requested; 2]);
     assert_eq!(sim.faults().unfired(), []);
@@ -345,12 +351,12 @@ async fn waits_grow_and_a_busy_host_is_given_its_time() {
 #[tokio::test]
 async fn a_reader_who_pauses_makes_the_server_wait_and_misses_nothing() {
     let sim = sim(|spec| spec.initial_commits = 3_000);
-    let (mut heard, mut feed) = (Heard::default(), feed(&sim, &[(RELAY, None)], options()));
-    heard.until(&mut feed, |heard| !heard.arrivals.is_empty()).await;
+    let (mut received, mut feed) = (Received::default(), feed(&sim, &[(RELAY, None)], options()));
+    received.until(&mut feed, |received| !received.arrivals.is_empty()).await;
     tokio::time::sleep(3 * options().socket.idle_timeout).await;
     let waiting = sim.backlogs(RELAY)[0];
     assert!(waiting > 100, "{waiting}");
     let last = sim.last_seq(RELAY) as u64;
-    heard.until(&mut feed, |heard| heard.arrivals.last().unwrap().seq == Some(last)).await;
-    assert_eq!((heard.seqs(), heard.cursors().len()), (told(&sim, RELAY), 1));
+    received.until(&mut feed, |received| received.arrivals.last().unwrap().seq == Some(last)).await;
+    assert_eq!((received.seqs(), received.cursors().len()), (sent(&sim, RELAY), 1));
 }

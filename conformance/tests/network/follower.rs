@@ -1,4 +1,4 @@
-//! Somebody who follows a network to the end, keeps what is handed over, and looks at it afterwards.
+//! A client that follows a network to the end and records the events that it delivers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,11 +19,11 @@ use wireproof::net::identity::{self, Resolver};
 use wireproof::net::xrpc;
 use wireproof::verify::sync::{Head, MemoryState};
 
-use crate::line::{self, RELAY};
+use crate::setup::{self, RELAY};
 
 /// An event, or a repository, as it was handed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct RecordedEvent {
     pub(crate) did: String,
     /// None for a repository.
     pub(crate) seq: Option<u64>,
@@ -32,25 +32,25 @@ pub(crate) struct Line {
     pub(crate) head: Option<Head>,
 }
 
-/// What was handed over, in the order in which it was.
+/// The delivered events, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
-    lines: Mutex<Vec<Line>>,
+pub(crate) struct EventRecorder {
+    lines: Mutex<Vec<RecordedEvent>>,
     failures: Mutex<Vec<(String, String)>>,
     notices: Mutex<Vec<Notice>>,
-    gate: Gate,
+    barrier: Barrier,
 }
 
-/// Holds up whoever comes, while it is shut.
+/// Blocks the handler while it is shut.
 #[derive(Debug, Default)]
-struct Gate {
+struct Barrier {
     is_shut: Mutex<bool>,
     opening: Condvar,
     waiting: AtomicUsize,
 }
 
-impl Book {
-    pub(crate) fn lines(&self) -> Vec<Line> {
+impl EventRecorder {
+    pub(crate) fn lines(&self) -> Vec<RecordedEvent> {
         self.lines.lock().unwrap().clone()
     }
 
@@ -91,26 +91,26 @@ impl Book {
 
     /// Lets nobody hand over anything.
     pub(crate) fn shut(&self) {
-        *self.gate.is_shut.lock().unwrap() = true;
+        *self.barrier.is_shut.lock().unwrap() = true;
     }
 
     pub(crate) fn open(&self) {
-        *self.gate.is_shut.lock().unwrap() = false;
-        self.gate.opening.notify_all();
+        *self.barrier.is_shut.lock().unwrap() = false;
+        self.barrier.opening.notify_all();
     }
 }
 
-impl Handler for Book {
+impl Handler for EventRecorder {
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
-        let mut is_shut = self.gate.is_shut.lock().unwrap();
-        self.gate.waiting.fetch_add(1, Ordering::Relaxed);
+        let mut is_shut = self.barrier.is_shut.lock().unwrap();
+        self.barrier.waiting.fetch_add(1, Ordering::Relaxed);
         while *is_shut {
-            is_shut = self.gate.opening.wait(is_shut).unwrap();
+            is_shut = self.barrier.opening.wait(is_shut).unwrap();
         }
         drop(is_shut);
         let did = event.did.unwrap_or_default().to_owned();
         let (seq, kind, code) = (event.seq, Some(event.kind), event.verdict.code());
-        self.lines.lock().unwrap().push(Line { did, seq, kind, code, head: None });
+        self.lines.lock().unwrap().push(RecordedEvent { did, seq, kind, code, head: None });
         ack.done();
     }
 
@@ -118,7 +118,7 @@ impl Handler for Book {
         let did = resynced.did.clone().into();
         let (code, head) = ("resynced", Some(resynced.head));
         assert_eq!(std::fs::metadata(resynced.path()).unwrap().len(), resynced.bytes);
-        self.lines.lock().unwrap().push(Line { did, seq: None, kind: None, code, head });
+        self.lines.lock().unwrap().push(RecordedEvent { did, seq: None, kind: None, code, head });
         ack.done();
     }
 
@@ -133,7 +133,7 @@ impl Handler for Book {
 
 /// Somebody who follows.
 pub(crate) struct Follower {
-    pub(crate) book: Arc<Book>,
+    pub(crate) recorder: Arc<EventRecorder>,
     pub(crate) counters: Arc<RunMetrics>,
     pub(crate) cursors: Arc<MemoryCursors>,
     stop: StopSignal,
@@ -151,11 +151,11 @@ impl Follower {
         Self::go_on(sim, Arc::default(), Arc::default(), change)
     }
 
-    /// The same, with the cursors of another run, and the rest of its book.
+    /// The same, with the cursors of another run, and the rest of its recorder.
     pub(crate) fn go_on(
         sim: &Simulation,
         cursors: Arc<MemoryCursors>,
-        book: Arc<Book>,
+        recorder: Arc<EventRecorder>,
         change: impl FnOnce(&mut Options),
     ) -> Self {
         let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).expect("TLS");
@@ -163,18 +163,18 @@ impl Follower {
         change(&mut options);
         let firehose = Firehose::new(&http, options);
         let (counters, stop) = (firehose.metrics(), StopSignal::new());
-        let (handler, journal) = (book.clone(), CursorsOnly(Shared(cursors.clone())));
+        let (handler, journal) = (recorder.clone(), CursorsOnly(Shared(cursors.clone())));
         let ended = stop.clone();
         let states = |_| MemoryState::new([7; 16]);
         let run = tokio::spawn(async move { firehose.run(handler, journal, states, ended).await });
-        Self { book, counters, cursors, stop, run }
+        Self { recorder, counters, cursors, stop, run }
     }
 
-    /// Waits until the book says so.
-    pub(crate) async fn until(&self, is_enough: impl Fn(&Book) -> bool) {
+    /// Waits until the recorder says so.
+    pub(crate) async fn until(&self, is_enough: impl Fn(&EventRecorder) -> bool) {
         let patience = tokio::time::Instant::now() + PATIENCE;
-        while !is_enough(&self.book) {
-            assert!(tokio::time::Instant::now() < patience, "{:?}", self.book.codes());
+        while !is_enough(&self.recorder) {
+            assert!(tokio::time::Instant::now() < patience, "{:?}", self.recorder.codes());
             assert!(!self.run.is_finished(), "the run has ended");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -183,8 +183,10 @@ impl Follower {
     /// Waits until the last event of the relay was handed over, and all before it.
     pub(crate) async fn until_the_end(&self, sim: &Simulation) {
         let last = sim.last_seq(RELAY) as u64;
-        let is_there = |book: &Book| book.lines.lock().unwrap().iter().any(|l| l.seq == Some(last));
-        self.until(|book| is_there(book) && self.counters.snapshot().in_flight == 0).await;
+        let is_there = |recorder: &EventRecorder| {
+            recorder.lines.lock().unwrap().iter().any(|l| l.seq == Some(last))
+        };
+        self.until(|recorder| is_there(recorder) && self.counters.snapshot().in_flight == 0).await;
     }
 
     /// Stops, and says how it went.
@@ -216,8 +218,8 @@ impl CursorStore for Shared {
 /// With keys from the directory, and what is needed to fetch repositories at hand.
 fn options(sim: &Simulation, http: &Client) -> Options {
     let keys = Arc::new(ResolverKeys::new(resolver(sim, http)));
-    let hosts = vec![line::url(sim, RELAY, "")];
-    Options { feed: line::options(), workers: 2, ..Options::new(hosts, keys) }
+    let hosts = vec![setup::url(sim, RELAY, "")];
+    Options { feed: setup::options(), workers: 2, ..Options::new(hosts, keys) }
 }
 
 /// How repositories of this sim are fetched anew.
@@ -227,7 +229,7 @@ pub(crate) fn resync(sim: &Simulation) -> ResyncOptions {
 }
 
 fn resolver(sim: &Simulation, http: &Client) -> Resolver {
-    let directory = line::url(sim, Server::Plc, "");
+    let directory = setup::url(sim, Server::Plc, "");
     let options = identity::Options { directory, ..identity::Options::default() };
     Resolver::new(http.clone(), Arc::new(LoopbackDns), options)
 }

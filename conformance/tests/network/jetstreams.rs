@@ -1,4 +1,4 @@
-//! Both versions of Jetstream: dictionaries, wishes, cursors, hosts.
+//! Both versions of Jetstream: dictionaries, options, cursors, hosts.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use wireproof::net::jetstream::{
 };
 use wireproof::net::websocket::{SocketError, SocketOptions};
 
-use crate::line::{self, BACKOFF, dialer, url};
+use crate::setup::{self, BACKOFF, dialer, url};
 
 const JETSTREAM: Server = Server::Jetstream(0);
 const OTHER: Server = Server::Jetstream(1);
@@ -51,14 +51,14 @@ fn client(sim: &Simulation, options: Options) -> Client {
 
 /// What somebody was handed.
 #[derive(Debug, Default)]
-struct Heard {
+struct Received {
     events: Vec<Event>,
     strange: Vec<Unrecognized>,
     notices: Vec<Notice>,
     failure: Option<JetstreamError>,
 }
 
-impl Heard {
+impl Received {
     async fn until(&mut self, client: &mut Client, mut is_enough: impl FnMut(&Self) -> bool) {
         while !is_enough(self) {
             let next = tokio::time::timeout(PATIENCE, client.next()).await;
@@ -75,7 +75,7 @@ impl Heard {
     }
 
     async fn events(&mut self, client: &mut Client, count: usize) {
-        self.until(client, |heard| heard.events.len() >= count).await;
+        self.until(client, |received| received.events.len() >= count).await;
     }
 
     fn count(&self, is_such: impl Fn(&Notice) -> bool) -> usize {
@@ -103,12 +103,12 @@ fn mark(event: &Event) -> Mark {
     (event.did.as_str().to_owned(), event.kind(), rev)
 }
 
-fn marks(heard: &Heard) -> Vec<Mark> {
-    heard.events.iter().map(mark).collect()
+fn marks(received: &Received) -> Vec<Mark> {
+    received.events.iter().map(mark).collect()
 }
 
 /// What a reader of everything must have.
-fn told(sim: &Simulation, version: Version) -> Vec<Mark> {
+fn sent(sim: &Simulation, version: Version) -> Vec<Mark> {
     let mut marks = Vec::new();
     for line in sim.sent_events(JETSTREAM) {
         let subject = line.subject;
@@ -125,14 +125,14 @@ fn told(sim: &Simulation, version: Version) -> Vec<Mark> {
     marks
 }
 
-async fn follow_to_the_end(sim: &Simulation, options: Options) -> Heard {
-    let (mut heard, mut client) = (Heard::default(), client(sim, options.clone()));
-    heard.events(&mut client, told(sim, options.version).len()).await;
-    heard
+async fn follow_to_the_end(sim: &Simulation, options: Options) -> Received {
+    let (mut received, mut client) = (Received::default(), client(sim, options.clone()));
+    received.events(&mut client, sent(sim, options.version).len()).await;
+    received
 }
 
-fn assert_complete(sim: &Simulation, version: Version, heard: &Heard) {
-    assert_eq!(marks(heard), told(sim, version));
+fn assert_complete(sim: &Simulation, version: Version, received: &Received) {
+    assert_eq!(marks(received), sent(sim, version));
     assert_eq!(sim.faults().unfired(), []);
 }
 
@@ -150,17 +150,17 @@ fn colourful() -> Simulation {
 async fn every_event_comes_once_with_its_record() {
     for version in BOTH {
         let sim = colourful();
-        let heard = follow_to_the_end(&sim, options(version)).await;
-        assert_complete(&sim, version, &heard);
-        let cursors: Vec<u64> = heard.events.iter().map(|event| event.cursor).collect();
+        let received = follow_to_the_end(&sim, options(version)).await;
+        assert_complete(&sim, version, &received);
+        let cursors: Vec<u64> = received.events.iter().map(|event| event.cursor).collect();
         assert!(cursors.is_sorted_by(|a, b| a < b));
-        for event in &heard.events {
+        for event in &received.events {
             let EventBody::Commit(commit) = &event.body else { continue };
             let record = commit.record.as_ref().map(|record| record.get());
             assert_eq!(record.is_some(), commit.cid.is_some());
             assert!(record.is_none_or(|record| record.contains(commit.collection.as_str())));
         }
-        let syncs = heard.events.iter().filter(|event| event.kind() == EventKind::Sync);
+        let syncs = received.events.iter().filter(|event| event.kind() == EventKind::Sync);
         assert_eq!(syncs.count() > 0, version == Version::V2);
     }
 }
@@ -202,11 +202,11 @@ async fn the_wrong_dictionary_is_an_error_that_names_the_right_one() {
     let sim = colourful();
     let compression = dictionary(&sim, V2_DICTIONARY_ID).await;
     let options = Options { compression, ..options(Version::V1) };
-    let (mut heard, mut client) = (Heard::default(), client(&sim, options));
-    heard.until(&mut client, |_| false).await;
+    let (mut received, mut client) = (Received::default(), client(&sim, options));
+    received.until(&mut client, |_| false).await;
     let failure =
         JetstreamError::Dictionary { host: "localhost".to_owned(), needed: V1_DICTIONARY_ID };
-    assert_eq!(heard.failure, Some(failure));
+    assert_eq!(received.failure, Some(failure));
 }
 
 #[tokio::test]
@@ -216,9 +216,11 @@ async fn a_dictionary_that_the_host_does_not_know_is_refused_for_good() {
         [dictionary(&sim, V1_DICTIONARY_ID).await, Compression::Served(Some(V1_DICTIONARY_ID))]
     {
         let options = Options { compression, ..options(Version::V2) };
-        let (mut heard, mut client) = (Heard::default(), client(&sim, options));
-        heard.until(&mut client, |_| false).await;
-        let Some(JetstreamError::NoHostLeft(error)) = heard.failure else { panic!("{heard:?}") };
+        let (mut received, mut client) = (Received::default(), client(&sim, options));
+        received.until(&mut client, |_| false).await;
+        let Some(JetstreamError::NoHostLeft(error)) = received.failure else {
+            panic!("{received:?}")
+        };
         assert_eq!(error.name(), Some("UnknownZstdDictionary"));
     }
     let compression = Compression::Given(Vec::from("no dictionary").into());
@@ -243,11 +245,11 @@ async fn any_number_of_accounts_can_be_wanted_up_to_the_limit_of_the_protocol() 
         let wanted = Filter { dids, ..Filter::default() };
         let servers = [(JETSTREAM, None)];
         let mut client = try_client(&sim, &servers, wanted, options(version)).unwrap();
-        let mut expected = told(&sim, version);
-        expected.retain(|(told, ..)| told == did.as_str());
-        let mut heard = Heard::default();
-        heard.events(&mut client, expected.len()).await;
-        assert_eq!(marks(&heard), expected);
+        let mut expected = sent(&sim, version);
+        expected.retain(|(sent, ..)| sent == did.as_str());
+        let mut received = Received::default();
+        received.events(&mut client, expected.len()).await;
+        assert_eq!(marks(&received), expected);
     }
     let sim = sim(|_| ());
     let wanted = Filter { dids: strangers(10_001), ..Filter::default() };
@@ -262,24 +264,24 @@ async fn kinds_and_collections_are_chosen() {
         let collections = vec!["app.bsky.feed.*".to_owned()];
         let wanted = Filter { collections, ..Filter::default() };
         let mut client = try_client(&sim, &[(JETSTREAM, None)], wanted, options(version)).unwrap();
-        let mut heard = Heard::default();
+        let mut received = Received::default();
         // Another choice from the first event of another kind on.
-        heard
-            .until(&mut client, |heard| {
-                heard.events.iter().any(|event| event.kind() == EventKind::Account)
+        received
+            .until(&mut client, |received| {
+                received.events.iter().any(|event| event.kind() == EventKind::Account)
             })
             .await;
         let is_feed = |event: &Event| match &event.body {
             EventBody::Commit(commit) => commit.collection.as_str().starts_with("app.bsky.feed."),
             _ => true,
         };
-        assert!(heard.events.len() > 3 && heard.events.iter().all(is_feed));
+        assert!(received.events.len() > 3 && received.events.iter().all(is_feed));
         let of_accounts = Filter { kinds: vec![EventKind::Account], ..Filter::default() };
         let servers = [(JETSTREAM, None)];
         let mut client = try_client(&sim, &servers, of_accounts, options(version)).unwrap();
-        let mut heard = Heard::default();
-        heard.events(&mut client, 2).await;
-        assert!(heard.events.iter().all(|event| event.kind() == EventKind::Account));
+        let mut received = Received::default();
+        received.events(&mut client, 2).await;
+        assert!(received.events.iter().all(|event| event.kind() == EventKind::Account));
     }
 }
 
@@ -290,19 +292,19 @@ async fn wishes_can_change_while_events_come() {
         let nobody = Filter { dids: strangers(1), ..Filter::default() };
         let live = Options { start: StartFrom::Live, ..options(version) };
         let mut client = try_client(&sim, &[(JETSTREAM, None)], nobody, live).unwrap();
-        let mut heard = Heard::default();
-        heard.until(&mut client, |heard| heard.cursors().len() == 1).await;
+        let mut received = Received::default();
+        received.until(&mut client, |received| received.cursors().len() == 1).await;
         client.set_filter(Filter::default()).unwrap();
         if version == Version::V2 {
-            heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
+            received.until(&mut client, |received| received.cursors().len() == 2).await;
         }
         // In version 1 nothing says when the wish has arrived.
         let mut written = 0;
-        while heard.events.is_empty() {
+        while received.events.is_empty() {
             sim.write_commits(1);
             written += 1;
             let moment = Duration::from_millis(50);
-            let _ = tokio::time::timeout(moment, heard.events(&mut client, 1)).await;
+            let _ = tokio::time::timeout(moment, received.events(&mut client, 1)).await;
             assert!(written < 100);
         }
         assert!(
@@ -323,17 +325,17 @@ async fn a_stream_that_ends_or_is_refused_goes_on_where_it_was() {
         (Fault::Drop, FaultSchedule::times(4)),
     ];
     for version in BOTH {
-        for (fault, dose) in faults {
+        for (fault, schedule) in faults {
             let sim = colourful();
-            sim.faults().enable(JETSTREAM, fault, dose);
-            let heard = follow_to_the_end(&sim, options(version)).await;
-            assert_complete(&sim, version, &heard);
+            sim.faults().enable(JETSTREAM, fault, schedule);
+            let received = follow_to_the_end(&sim, options(version)).await;
+            assert_complete(&sim, version, &received);
             let fired = sim.faults().fired(JETSTREAM, fault) as usize;
             let is_told = |notice: &Notice| {
                 matches!(notice, Notice::Disconnected { .. } | Notice::ConnectFailed { .. })
             };
-            assert_eq!(heard.count(is_told), fired, "{} {version:?}", fault.name());
-            let slow = heard.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
+            assert_eq!(received.count(is_told), fired, "{} {version:?}", fault.name());
+            let slow = received.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
             assert_eq!(slow, usize::from(fault == Fault::ErrorFrame));
         }
     }
@@ -344,9 +346,9 @@ async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
     for version in BOTH {
         let sim = sim(|_| ());
         sim.faults().enable(JETSTREAM, Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
-        let (mut heard, mut client) = (Heard::default(), client(&sim, options(version)));
-        heard.until(&mut client, |_| false).await;
-        assert!(matches!(heard.failure, Some(JetstreamError::NoHostLeft(_))));
+        let (mut received, mut client) = (Received::default(), client(&sim, options(version)));
+        received.until(&mut client, |_| false).await;
+        assert!(matches!(received.failure, Some(JetstreamError::NoHostLeft(_))));
         assert_eq!(sim.faults().fired(JETSTREAM, Fault::UpgradeForbidden), 1);
     }
 }
@@ -369,22 +371,23 @@ async fn what_is_no_event_is_handed_over_and_costs_none() {
             let id = if version == Version::V1 { V1_DICTIONARY_ID } else { V2_DICTIONARY_ID };
             let served = Compression::Served(Some(id));
             let compression = if is_packed { served } else { Compression::None };
-            let (mut heard, mut client) =
-                (Heard::default(), client(&sim, Options { compression, ..options(version) }));
-            let mut expected = told(&sim, version);
-            let is_over = |heard: &Heard| heard.events.last().map(mark) == expected.last().cloned();
-            heard.until(&mut client, is_over).await;
-            assert!(!heard.strange.is_empty(), "{} {version:?}", fault.name());
-            assert!(heard.strange.iter().all(|strange| !strange.reason.is_empty()));
+            let (mut received, mut client) =
+                (Received::default(), client(&sim, Options { compression, ..options(version) }));
+            let mut expected = sent(&sim, version);
+            let is_over =
+                |received: &Received| received.events.last().map(mark) == expected.last().cloned();
+            received.until(&mut client, is_over).await;
+            assert!(!received.strange.is_empty(), "{} {version:?}", fault.name());
+            assert!(received.strange.iter().all(|strange| !strange.reason.is_empty()));
             if fault == Fault::WrongMessage {
-                let lost = expected.len() - heard.events.len();
-                assert_eq!(lost, heard.strange.len());
+                let lost = expected.len() - received.events.len();
+                assert_eq!(lost, received.strange.len());
                 expected.drain(5..5 + lost);
             } else {
-                assert_eq!(heard.strange.len(), 1);
+                assert_eq!(received.strange.len(), 1);
             }
-            assert_eq!(marks(&heard), expected, "{} {version:?}", fault.name());
-            assert_eq!(heard.cursors().len(), 1);
+            assert_eq!(marks(&received), expected, "{} {version:?}", fault.name());
+            assert_eq!(received.cursors().len(), 1);
             assert_eq!(sim.faults().unfired(), []);
         }
     }
@@ -400,11 +403,11 @@ async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event()
             FaultSchedule::ONCE.after(5).with_amount(200_001),
         );
         let socket = SocketOptions { max_message_bytes: 200_000, ..line::options().socket };
-        let heard = follow_to_the_end(&sim, Options { socket, ..options(version) }).await;
-        assert_complete(&sim, version, &heard);
+        let received = follow_to_the_end(&sim, Options { socket, ..options(version) }).await;
+        assert_complete(&sim, version, &received);
         let reason = SocketError::TooLarge(200_000);
         let ended = Notice::Disconnected { host: HostId(0), reason };
-        assert_eq!(heard.count(|notice| *notice == ended), 1);
+        assert_eq!(received.count(|notice| *notice == ended), 1);
     }
 }
 
@@ -413,17 +416,17 @@ async fn repetitions_are_told_and_regressions_delivered() {
     for version in BOTH {
         let sim = colourful();
         sim.faults().enable(JETSTREAM, Fault::RepeatedSeq, FaultSchedule::ALWAYS.every(7));
-        let heard = follow_to_the_end(&sim, options(version)).await;
-        assert_complete(&sim, version, &heard);
-        assert!(heard.count(|notice| matches!(notice, Notice::Repeated { .. })) > 4);
+        let received = follow_to_the_end(&sim, options(version)).await;
+        assert_complete(&sim, version, &received);
+        assert!(received.count(|notice| matches!(notice, Notice::Repeated { .. })) > 4);
         let sim = colourful();
         sim.faults().enable(JETSTREAM, Fault::ReversedSeq, FaultSchedule::ONCE.after(5));
-        let heard = follow_to_the_end(&sim, options(version)).await;
-        assert_eq!(heard.count(|notice| matches!(notice, Notice::Regressed { .. })), 1);
-        let (mut heard, mut expected) = (marks(&heard), told(&sim, version));
-        heard.sort();
+        let received = follow_to_the_end(&sim, options(version)).await;
+        assert_eq!(received.count(|notice| matches!(notice, Notice::Regressed { .. })), 1);
+        let (mut received, mut expected) = (marks(&received), sent(&sim, version));
+        received.sort();
         expected.sort();
-        assert_eq!(heard, expected);
+        assert_eq!(received, expected);
         assert_eq!(sim.faults().unfired(), []);
     }
 }
@@ -436,15 +439,15 @@ async fn a_run_goes_on_from_the_cursor_of_the_one_before() {
         let cursor = Some(all.events[9].cursor);
         let servers = [(JETSTREAM, cursor)];
         let mut client = try_client(&sim, &servers, Filter::default(), options(version)).unwrap();
-        let mut heard = Heard::default();
-        heard.events(&mut client, all.events.len() - 9).await;
+        let mut received = Received::default();
+        received.events(&mut client, all.events.len() - 9).await;
         // Jetstreams begin with the event of the cursor itself.
-        assert_eq!(marks(&heard), marks(&all)[9..]);
-        assert_eq!(heard.cursors(), [cursor]);
+        assert_eq!(marks(&received), marks(&all)[9..]);
+        assert_eq!(received.cursors(), [cursor]);
     }
 }
 
-/// A network whose Jetstreams keep no more than 30 events, and have told more.
+/// A network whose Jetstreams keep no more than 30 events, and have sent more.
 fn forgetful() -> Simulation {
     let sim = sim(|spec| (spec.retained_events, spec.initial_commits) = (30, 0));
     sim.write_commits(60);
@@ -463,13 +466,13 @@ async fn a_cursor_that_is_too_old_is_told_and_the_oldest_event_begins() {
         let servers = [(JETSTREAM, Some(cursor))];
         let wanted = Filter::default();
         let mut client = try_client(&sim, &servers, wanted, options(Version::V2)).unwrap();
-        let mut heard = Heard::default();
-        heard.events(&mut client, count).await;
-        let expected = told(&sim, Version::V2);
-        assert_eq!(marks(&heard), expected[expected.len() - count..]);
+        let mut received = Received::default();
+        received.events(&mut client, count).await;
+        let expected = sent(&sim, Version::V2);
+        assert_eq!(marks(&received), expected[expected.len() - count..]);
         let is_outdated = |notice: &Notice| matches!(notice, Notice::OutdatedCursor { cursor: Some(given), .. } if *given == cursor);
-        assert_eq!(heard.count(is_outdated), 1);
-        let refused = heard.count(|notice| matches!(notice, Notice::ConnectFailed { .. }));
+        assert_eq!(received.count(is_outdated), 1);
+        let refused = received.count(|notice| matches!(notice, Notice::ConnectFailed { .. }));
         assert_eq!(refused, usize::from(is_refused));
     }
 }
@@ -481,12 +484,12 @@ async fn a_cursor_ahead_of_the_stream_is_void() {
     let servers = [(JETSTREAM, Some(ahead))];
     let wanted = Filter::default();
     let mut client = try_client(&sim, &servers, wanted, options(Version::V2)).unwrap();
-    let mut heard = Heard::default();
-    heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
-    assert_eq!(heard.cursors(), [Some(ahead), None]);
-    assert_eq!(heard.count(|notice| matches!(notice, Notice::FutureCursor { .. })), 1);
+    let mut received = Received::default();
+    received.until(&mut client, |received| received.cursors().len() == 2).await;
+    assert_eq!(received.cursors(), [Some(ahead), None]);
+    assert_eq!(received.count(|notice| matches!(notice, Notice::FutureCursor { .. })), 1);
     sim.write_commits(1);
-    heard.events(&mut client, 1).await;
+    received.events(&mut client, 1).await;
 }
 
 fn is_lost(notice: &Notice) -> bool {
@@ -501,7 +504,7 @@ async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
         let options = options(version);
         let rewind = options.rewind.as_micros() as u64;
         let mut client = try_client(&sim, &servers, Filter::default(), options).unwrap();
-        let mut heard = Heard::default();
+        let mut received = Received::default();
         let mut expected = Vec::new();
         for (round, (closed, open)) in
             [(OTHER, JETSTREAM), (JETSTREAM, OTHER), (OTHER, JETSTREAM)].into_iter().enumerate()
@@ -509,24 +512,24 @@ async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
             sim.start_server(open).unwrap();
             sim.stop_server(closed).unwrap();
             if round > 0 {
-                heard.until(&mut client, |heard| heard.count(is_lost) == round).await;
+                received.until(&mut client, |received| received.count(is_lost) == round).await;
             }
             sim.write_commits(10);
-            expected = told(&sim, version);
-            heard.events(&mut client, expected.len()).await;
+            expected = sent(&sim, version);
+            received.events(&mut client, expected.len()).await;
         }
-        assert_eq!(marks(&heard), expected);
-        let cursors = heard.cursors();
+        assert_eq!(marks(&received), expected);
+        let cursors = received.cursors();
         assert_eq!(cursors.len(), 3);
-        let times: Vec<u64> = heard.events.iter().map(|event| event.micros).collect();
+        let times: Vec<u64> = received.events.iter().map(|event| event.micros).collect();
         // The other host is asked for a time, half a minute before what came last.
         let asked = cursors[1].unwrap();
         assert!(times.iter().any(|time| asked == time - rewind), "{asked}");
-        // The first one is asked for what it told last, which is not longer ago than that.
-        let first = heard.events.iter().filter(|event| event.host == HostId(0));
+        // The first one is asked for what it sent last, which is not longer ago than that.
+        let first = received.events.iter().filter(|event| event.host == HostId(0));
         let first: Vec<u64> = first.map(|event| event.cursor).collect();
         assert!(first.contains(&cursors[2].unwrap()));
-        assert!(heard.count(|notice| matches!(notice, Notice::Repeated { .. })) > 0);
+        assert!(received.count(|notice| matches!(notice, Notice::Repeated { .. })) > 0);
     }
 }
 
@@ -537,14 +540,14 @@ async fn a_switch_goes_back_no_further_than_it_is_told_to() {
         let servers = [(JETSTREAM, Some(MIN_TIME_CURSOR)), (OTHER, Some(MIN_TIME_CURSOR))];
         let options = Options { rewind: Duration::ZERO, ..options(version) };
         let mut client = try_client(&sim, &servers, Filter::default(), options).unwrap();
-        let mut heard = Heard::default();
+        let mut received = Received::default();
         sim.write_commits(10);
-        heard.events(&mut client, told(&sim, version).len()).await;
-        let last = heard.events.last().unwrap().micros;
+        received.events(&mut client, sent(&sim, version).len()).await;
+        let last = received.events.last().unwrap().micros;
         sim.stop_server(JETSTREAM).unwrap();
-        heard.until(&mut client, |heard| heard.cursors().len() == 2).await;
-        assert_eq!(heard.cursors(), [Some(MIN_TIME_CURSOR), Some(last)]);
-        assert_eq!(heard.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 3);
+        received.until(&mut client, |received| received.cursors().len() == 2).await;
+        assert_eq!(received.cursors(), [Some(MIN_TIME_CURSOR), Some(last)]);
+        assert_eq!(received.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 3);
     }
 }
 

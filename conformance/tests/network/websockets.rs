@@ -10,7 +10,7 @@ use wireproof::net::websocket::{
     DialError, DialFault, Socket, SocketError, SocketMessage, SocketOptions,
 };
 
-use crate::line::{RELAY, dialer, options, sim, sim_with, url};
+use crate::setup::{RELAY, dialer, options, sim, sim_with, url};
 
 const STREAM: &str = "/xrpc/com.atproto.sync.subscribeRepos?cursor=0";
 

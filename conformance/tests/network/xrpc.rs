@@ -27,9 +27,9 @@ fn client() -> Client {
 }
 
 /// A network in which a PDS does this, and somebody whose repository it has.
-fn with_fault(fault: Fault, dose: FaultSchedule) -> (Simulation, AccountInfo) {
+fn with_fault(fault: Fault, schedule: FaultSchedule) -> (Simulation, AccountInfo) {
     let sim = sim();
-    sim.faults().enable(PDS, fault, dose);
+    sim.faults().enable(PDS, fault, schedule);
     let account = sim.account(0);
     (sim, account)
 }

@@ -1,4 +1,4 @@
-//! Bytes from an enemy: an error, or an event that can be told again, in memory in proportion.
+//! Hostile bytes give an error, or an event that can be written again, in memory in proportion to them.
 
 use bumpalo::Bump;
 use wireproof::nostr::formats::Format;

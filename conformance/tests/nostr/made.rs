@@ -1,4 +1,4 @@
-//! What the tests share: events made for them, real ones, and numbers that look random.
+//! Shared helpers: generated events, real events, and reproducible random numbers.
 
 use bumpalo::Bump;
 use wireproof::nostr::canonical::{self, ControlChars};

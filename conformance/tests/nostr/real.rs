@@ -1,4 +1,4 @@
-//! Does every real event come back from every format, and which have no place in one?
+//! Every real event comes back from every format that can hold it; the exceptions are listed.
 
 use std::collections::BTreeMap;
 

@@ -25,11 +25,11 @@ fn seq(message: &Message) -> Option<i64> {
     Decoder::new(FrameOptions::default()).decode(bytes).ok()?.seq()
 }
 
-fn told(sim: &Simulation) -> Vec<i64> {
+fn sent(sim: &Simulation) -> Vec<i64> {
     sim.sent_events(RELAY).iter().map(|line| line.seq).collect()
 }
 
-/// All that a reader of everything is told, until the end or until nothing comes.
+/// All that a reader of everything is sent, until the end or until nothing comes.
 async fn replay(sim: &Simulation) -> Vec<Message> {
     let mut reader = Reader::follow(sim, RELAY, Some(0)).await;
     let messages = reader.messages().await;
@@ -98,7 +98,7 @@ async fn a_stall_is_silence_on_an_open_connection() {
 
 #[tokio::test]
 async fn sequence_numbers_come_twice_not_at_all_and_in_reverse() {
-    let expect = |sim: &Simulation| told(sim).into_iter().map(Some).collect::<Vec<_>>();
+    let expect = |sim: &Simulation| sent(sim).into_iter().map(Some).collect::<Vec<_>>();
     let sim = sim_with(RELAY, Fault::RepeatedSeq, FaultSchedule::ONCE.after(3));
     let mut repeated = expect(&sim);
     repeated.insert(3, repeated[3]);

@@ -1,9 +1,8 @@
-//! Does the simulated network serve what it says, and fail as it is told?
+//! The simulated network serves what it states, and fails as its faults say.
 //!
-//! | module | what it asks |
+//! | module | what it tests |
 //! |---|---|
-//! | `identity` | documents, logs and handles |
-//! | `repositories` | the sync endpoints of PDSs and relays |
+//! | `repositories` | the sync endpoints of PDSs and relays; documents, logs and handles |
 //! | `streams` | `subscribeRepos`: cursors, order, events of every kind, each judged |
 //! | `jetstreams` | both versions of Jetstream |
 //! | `faults` | every fault, and that it is counted |
@@ -13,8 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod client;
-
-mod identity;
 
 mod faults;
 mod jetstreams;

@@ -28,7 +28,7 @@ fn seqs(frames: &[Vec<u8>]) -> Vec<i64> {
     frames.iter().map(|frame| read(frame).expect("an event")).collect()
 }
 
-fn told(sim: &Simulation, server: Server) -> Vec<i64> {
+fn sent(sim: &Simulation, server: Server) -> Vec<i64> {
     sim.sent_events(server).iter().map(|line| line.seq).collect()
 }
 
@@ -46,7 +46,7 @@ async fn every_commit_is_proved_and_continues_the_one_before() {
     let mut frames = reader.frames(100).await;
     sim.write_commits(100);
     frames.extend(reader.frames(100).await);
-    assert_eq!(seqs(&frames), told(&sim, RELAY));
+    assert_eq!(seqs(&frames), sent(&sim, RELAY));
     let keys = keys(&sim);
     let mut judge = Judge::new(Policy::default(), KeyCache::new(1 << 20, [7; 16]));
     let mut state = MemoryState::new([8; 16]);
@@ -108,10 +108,10 @@ async fn a_pds_tells_of_its_own_accounts_and_counts_one_by_one() {
 #[tokio::test]
 async fn a_cursor_is_inclusive_or_exclusive_as_the_server_pleases() {
     let sim = sim(|spec| spec.initial_commits = 40);
-    let of_relay = told(&sim, RELAY);
+    let of_relay = sent(&sim, RELAY);
     let mut reader = Reader::follow(&sim, RELAY, Some(of_relay[30])).await;
     assert_eq!(seqs(&reader.frames(10).await), of_relay[30..]);
-    let of_pds = told(&sim, PDS);
+    let of_pds = sent(&sim, PDS);
     let mut reader = Reader::follow(&sim, PDS, Some(of_pds[5])).await;
     let rest = of_pds.len() - 6;
     assert_eq!(seqs(&reader.frames(rest).await), of_pds[6..]);
@@ -120,10 +120,10 @@ async fn a_cursor_is_inclusive_or_exclusive_as_the_server_pleases() {
 #[tokio::test]
 async fn a_cursor_within_a_gap_begins_behind_it() {
     let sim = sim(|spec| spec.initial_commits = 40);
-    let told = told(&sim, RELAY);
-    let gap = (1..40).find(|at| told[*at] > told[at - 1] + 1).expect("relays leave gaps");
-    let mut reader = Reader::follow(&sim, RELAY, Some(told[gap] - 1)).await;
-    assert_eq!(seqs(&reader.frames(1).await), [told[gap]]);
+    let sent = sent(&sim, RELAY);
+    let gap = (1..40).find(|at| sent[*at] > sent[at - 1] + 1).expect("relays leave gaps");
+    let mut reader = Reader::follow(&sim, RELAY, Some(sent[gap] - 1)).await;
+    assert_eq!(seqs(&reader.frames(1).await), [sent[gap]]);
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn without_a_cursor_the_stream_begins_now() {
     let mut reader = Reader::follow(&sim, RELAY, None).await;
     assert!(reader.hears_nothing().await);
     sim.write_commits(3);
-    assert_eq!(seqs(&reader.frames(3).await), told(&sim, RELAY)[40..]);
+    assert_eq!(seqs(&reader.frames(3).await), sent(&sim, RELAY)[40..]);
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_cursor_ahead_of_the_stream_ends_it_or_not() {
     assert!(reader.next().await.is_none());
     let mut reader = Reader::follow(&sim, RELAY, Some(1 << 50)).await;
     sim.write_commits(1);
-    assert_eq!(seqs(&reader.frames(1).await), told(&sim, RELAY)[10..]);
+    assert_eq!(seqs(&reader.frames(1).await), sent(&sim, RELAY)[10..]);
 }
 
 #[tokio::test]
@@ -158,13 +158,13 @@ async fn a_cursor_older_than_the_window_is_said_to_be_or_not() {
     let mut reader = Reader::follow(&sim, PDS, Some(3)).await;
     let frames = reader.frames(11).await;
     assert_eq!(read(&frames[0]), Err("OutdatedCursor".to_owned()));
-    assert_eq!(seqs(&frames[1..]), told(&sim, PDS)[40..]);
-    let first = told(&sim, RELAY)[0];
+    assert_eq!(seqs(&frames[1..]), sent(&sim, PDS)[40..]);
+    let first = sent(&sim, RELAY)[0];
     let mut reader = Reader::follow(&sim, RELAY, Some(first)).await;
-    assert_eq!(seqs(&reader.frames(10).await), told(&sim, RELAY)[40..]);
+    assert_eq!(seqs(&reader.frames(10).await), sent(&sim, RELAY)[40..]);
     // Whoever asks for all there is has not missed anything that it asked for.
     let mut reader = Reader::follow(&sim, PDS, Some(0)).await;
-    assert_eq!(seqs(&reader.frames(10).await), told(&sim, PDS)[40..]);
+    assert_eq!(seqs(&reader.frames(10).await), sent(&sim, PDS)[40..]);
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn hostile_cases_are_told_with_numbers_of_the_stream() {
     sim.serve_case(case);
     sim.write_commits(1);
     let frames = reader.frames(count + 1).await;
-    assert_eq!(seqs(&frames), told(&sim, RELAY));
+    assert_eq!(seqs(&frames), sent(&sim, RELAY));
     let did = &case.did;
     let document = crate::client::get(&sim, Server::Plc, &format!("/{did}")).await.json();
     let key = document["verificationMethod"][0]["publicKeyMultibase"].as_str().unwrap();
@@ -313,7 +313,7 @@ async fn a_server_that_was_closed_opens_again_with_all_that_it_told() {
     sim.start_server(RELAY).unwrap();
     let last = *seqs(&first).last().unwrap();
     let mut reader = Reader::follow(&sim, RELAY, Some(last)).await;
-    assert_eq!(seqs(&reader.frames(6).await), told(&sim, RELAY)[19..]);
+    assert_eq!(seqs(&reader.frames(6).await), sent(&sim, RELAY)[19..]);
 }
 
 /// When frames are judged: long after they were made.

@@ -6,7 +6,7 @@ use wireproof::codec::car::{self, Block, Blocks, HashProof, Options, StreamReade
 use wireproof::codec::{Cid, CidRef, cbor};
 use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 
-use crate::made::Dice;
+use crate::made::Random;
 
 #[test]
 fn real_repositories_have_the_blocks_that_the_manifest_states() {
@@ -196,7 +196,7 @@ fn assert_canonical_and_checked(blocks: &[Block<'_>], name: &str) {
 fn assert_survives_shuffling(archive: &[u8], name: &str) {
     let original = car::read(archive, &Options::default()).unwrap();
     let mut shuffled = original.blocks.clone();
-    Dice::new(archive.len() as u64).shuffle(&mut shuffled);
+    Random::new(archive.len() as u64).shuffle(&mut shuffled);
     let roots: Vec<Cid> = original.roots.iter().map(blessed).collect();
     let mut writer = Writer::new(Vec::new(), &roots).unwrap();
     for block in &shuffled {

@@ -1,4 +1,4 @@
-//! Bytes from an enemy: each gives a clear error or a valid different value, at a bounded cost, on a
+//! Hostile bytes: each input gives a clear error or a valid different value, at a bounded cost, on a
 //! small stack.
 
 use std::thread;
@@ -240,16 +240,16 @@ fn a_bomb_of_json_is_refused() {
 
 #[test]
 fn bytes_of_any_kind_are_answered_alike_by_every_reader() {
-    let mut dice = made::Dice::new(1);
+    let mut random = made::Random::new(1);
     let samples = [made::record(), made::archive(&[&made::record()]), made::commit_frame()];
     let mut decoder = decoder();
     for _ in 0..20_000 {
-        let mut bytes = samples[dice.below(samples.len())].clone();
-        for _ in 0..1 + dice.below(4) {
-            let at = dice.below(bytes.len());
-            match dice.below(3) {
-                0 => bytes[at] = dice.roll() as u8,
-                1 => drop(bytes.splice(at..at, [dice.roll() as u8])),
+        let mut bytes = samples[random.below(samples.len())].clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len());
+            match random.below(3) {
+                0 => bytes[at] = random.next() as u8,
+                1 => drop(bytes.splice(at..at, [random.next() as u8])),
                 _ => drop(bytes.remove(at)),
             }
         }

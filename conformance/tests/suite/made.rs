@@ -1,4 +1,4 @@
-//! What the tests make for themselves: numbers without luck, and small sound inputs.
+//! Shared helpers: reproducible random numbers, and small sound inputs.
 
 use wireproof::atproto::event::{
     Account, Action, Commit, ErrorFrame, Event, Header, Identity, Info, RepoOp, Sync, Unknown,
@@ -9,14 +9,14 @@ use wireproof::codec::cbor::Encoder;
 use wireproof::codec::cid::Codec;
 
 /// Numbers that look random and are the same on every run (xorshift64*).
-pub(crate) struct Dice(u64);
+pub(crate) struct Random(u64);
 
-impl Dice {
+impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed ^ 0x9e37_79b9_7f4a_7c15)
     }
 
-    pub(crate) fn roll(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -24,7 +24,7 @@ impl Dice {
     }
 
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        (self.roll() % bound as u64) as usize
+        (self.next() % bound as u64) as usize
     }
 
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {

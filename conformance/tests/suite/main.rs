@@ -1,4 +1,4 @@
-//! Does the public API say what real data, other people's vectors and hostile bytes demand?
+//! The public API gives the answers that real data, other people's vectors and hostile bytes demand.
 //!
 //! | module | its input |
 //! |---|---|
@@ -6,16 +6,13 @@
 //! | `archives` | repository CARs, CAR vectors, forged repositories |
 //! | `cbor_vectors` | DAG-CBOR blocks with their CIDs and their JSON |
 //! | `json_vectors` | the data model's JSON, and records that another implementation printed |
-//! | `cid_text` | CIDs as text |
-//! | `flagged` | records that break the data model, in sound frames and repositories; real ones that do not |
 //! | `judged_frames` | firehose frames with the keys of their accounts, generated and forged ones |
 //! | `repositories` | real, partial, forged and generated repositories, whole |
 //! | `record_proofs` | slices of them that prove one record, or that there is none |
-//! | `signature_vectors` | signatures and keys that others have published with a verdict |
-//! | `signed_commits` | real commits under the keys of their accounts, and forged ones |
+//! | `signatures` | published signatures and keys; real commits under the keys of their accounts, and forged ones |
 //! | `identity_vectors` | DID documents and logs of `did:plc`, valid, invalid, and changed |
-//! | `syntax_vectors` | identifiers and dates that others have published with a verdict |
-//! | `hostile_set` | the hostile set: repositories and frames that break one rule each, or none |
+//! | `syntax_vectors` | identifiers, dates and CIDs as text that others have published with a verdict |
+//! | `hostile_set` | the hostile set: repositories and frames that break one rule each, or none; flagged records |
 //! | `tree_vectors` | key heights, proofs of commits and pairs of trees that others have published |
 //! | `hostile` | truncations, flipped bits, absurd lengths, nesting bombs |
 //!
@@ -26,8 +23,6 @@
 
 mod archives;
 mod cbor_vectors;
-mod cid_text;
-mod flagged;
 mod frames;
 mod hostile;
 mod hostile_set;
@@ -37,7 +32,6 @@ mod judged_frames;
 mod made;
 mod record_proofs;
 mod repositories;
-mod signature_vectors;
-mod signed_commits;
+mod signatures;
 mod syntax_vectors;
 mod tree_vectors;

@@ -1,4 +1,4 @@
-//! A network, and somebody who follows it without waiting long.
+//! A simulated network, and a feed that follows it with short delays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +24,9 @@ pub(crate) fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {
 }
 
 /// The same, in which this goes wrong at the relay.
-pub(crate) fn sim_with(fault: Fault, dose: FaultSchedule) -> Simulation {
+pub(crate) fn sim_with(fault: Fault, schedule: FaultSchedule) -> Simulation {
     let sim = sim(|_| ());
-    sim.faults().enable(RELAY, fault, dose);
+    sim.faults().enable(RELAY, fault, schedule);
     sim
 }
 
@@ -67,13 +67,13 @@ pub(crate) fn feed(sim: &Simulation, servers: &[(Server, Option<u64>)], options:
 
 /// What somebody was handed.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct Received {
     pub(crate) arrivals: Vec<ReceivedFrame>,
     pub(crate) notices: Vec<Notice>,
     pub(crate) failure: Option<FeedError>,
 }
 
-impl Heard {
+impl Received {
     /// Follows `feed` until `is_enough`, or it fails.
     pub(crate) async fn until(
         &mut self,
@@ -113,18 +113,18 @@ impl Heard {
     }
 }
 
-/// What a server has told.
-pub(crate) fn told(sim: &Simulation, server: Server) -> Vec<u64> {
+/// What a server has sent.
+pub(crate) fn sent(sim: &Simulation, server: Server) -> Vec<u64> {
     sim.sent_events(server).iter().map(|line| line.seq as u64).collect()
 }
 
 /// Follows the relay from the oldest event on until its last one has come.
-pub(crate) async fn follow_to_the_end(sim: &Simulation) -> Heard {
+pub(crate) async fn follow_to_the_end(sim: &Simulation) -> Received {
     let last = sim.last_seq(RELAY) as u64;
-    let mut heard = Heard::default();
+    let mut received = Received::default();
     let mut feed = feed(sim, &[(RELAY, None)], options());
-    heard.until(&mut feed, |heard| heard.seqs().contains(&last)).await;
-    heard
+    received.until(&mut feed, |received| received.seqs().contains(&last)).await;
+    received
 }
 
 /// How long a test waits for what must come.
