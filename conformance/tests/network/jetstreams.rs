@@ -23,11 +23,11 @@ const OTHER: Server = Server::Jetstream(1);
 const BOTH: [Version; 2] = [Version::V1, Version::V2];
 
 fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {
-    line::sim(change)
+    setup::sim(change)
 }
 
 fn options(version: Version) -> Options {
-    let socket = line::options().socket;
+    let socket = setup::options().socket;
     Options { version, start: StartFrom::Oldest, backoff: BACKOFF, socket, ..Options::default() }
 }
 
@@ -402,7 +402,7 @@ async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event()
             Fault::OversizedFrame,
             FaultSchedule::ONCE.after(5).with_amount(200_001),
         );
-        let socket = SocketOptions { max_message_bytes: 200_000, ..line::options().socket };
+        let socket = SocketOptions { max_message_bytes: 200_000, ..setup::options().socket };
         let received = follow_to_the_end(&sim, Options { socket, ..options(version) }).await;
         assert_complete(&sim, version, &received);
         let reason = SocketError::TooLarge(200_000);
