@@ -15,8 +15,8 @@ fuzz_target!(|input: &[u8]| {
     let signed: Vec<Vec<u8>> = raw.iter().filter_map(|frame| signed_again(frame)).collect();
     let frames: Vec<&[u8]> = raw.iter().copied().chain(signed.iter().map(Vec::as_slice)).collect();
     for policy in [Policy::default(), lenient()] {
-        let mut together = Court::new(policy);
-        let mut alone = Court::new(policy);
+        let mut together = JudgeFixture::new(policy);
+        let mut alone = JudgeFixture::new(policy);
         for (at, judged) in together.judge_batch(&frames).into_iter().enumerate() {
             assert_eq!(alone.judge(frames[at]), judged);
             assert!(at >= raw.len() || !judged.outcome.is_accepted(), "nobody signed that");
@@ -79,12 +79,12 @@ fn lenient() -> Policy {
 }
 
 /// A judge who takes one key for that of every account.
-struct Court {
+struct JudgeFixture {
     judge: Judge,
     state: MemoryState,
 }
 
-impl Court {
+impl JudgeFixture {
     fn new(policy: Policy) -> Self {
         let judge = Judge::new(policy, KeyCache::new(1 << 16, [7; 16]));
         Self { judge, state: MemoryState::new([8; 16]) }

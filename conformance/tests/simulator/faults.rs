@@ -13,9 +13,9 @@ const PDS: Server = Server::Pds(0);
 const RELAY: Server = Server::Relay(0);
 
 /// A network with 40 events to replay, in which this goes wrong.
-fn sim_with(server: Server, fault: Fault, dose: FaultSchedule) -> Simulation {
+fn sim_with(server: Server, fault: Fault, schedule: FaultSchedule) -> Simulation {
     let sim = sim(|spec| spec.initial_commits = 40);
-    sim.faults().enable(server, fault, dose);
+    sim.faults().enable(server, fault, schedule);
     assert_eq!(sim.faults().unfired(), [(server, fault)]);
     sim
 }
