@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
+use tokio::runtime::Runtime;
 use wireproof::atproto::syntax::{AtIdentifier, Did, Handle, HandleBuf};
 use wireproof::crypto::PublicKey;
 use wireproof::net::http::Url;
@@ -69,7 +70,7 @@ pub(crate) struct ResolvedAccount {
 
 impl ResolvedAccount {
     /// Resolves the account and checks its handle, and times the stages.
-    pub(crate) async fn find(
+    async fn find(
         resolver: &Resolver,
         who: AtIdentifier<'_>,
         stages: &mut Stages,
@@ -90,8 +91,19 @@ impl ResolvedAccount {
         Ok(Self { handle: claimed(&account, handle), account })
     }
 
-    /// Refuses an account that was looked up by a handle that it does not claim.
-    pub(crate) fn check_claims(&self, who: AtIdentifier<'_>) -> Result<(), Failure> {
+    /// Resolves the account, and refuses it if it does not claim the given handle.
+    pub(crate) fn look_up(
+        network: &Network,
+        runtime: &Runtime,
+        who: AtIdentifier<'_>,
+        stages: &mut Stages,
+    ) -> Result<Self, Failure> {
+        let account = runtime.block_on(Self::find(&network.resolver, who, stages))?;
+        account.check_claims(who)?;
+        Ok(account)
+    }
+
+    fn check_claims(&self, who: AtIdentifier<'_>) -> Result<(), Failure> {
         match &self.handle {
             Err(error) if who.as_handle().is_some() => Err(error.clone().into()),
             _ => Ok(()),

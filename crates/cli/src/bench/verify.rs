@@ -21,9 +21,7 @@ pub(super) fn run(args: &BenchVerifyArgs, output: Output) -> Result<(), Failure>
     let plan = super::plan(&args.run)?;
     let (network, runtime) = (Network::open(&args.network)?, network::runtime()?);
     let mut stages = Stages::default();
-    let lookup = ResolvedAccount::find(&network.resolver, who, &mut stages);
-    let account = runtime.block_on(lookup)?;
-    account.check_claims(who)?;
+    let account = ResolvedAccount::look_up(&network, &runtime, who, &mut stages)?;
     let corpus = corpus_path(&plan.work_dir, account.did())?;
     let mut timer = StageTimer::start(&mut stages);
     runtime.block_on(save(args, &network, &account, &corpus))?;

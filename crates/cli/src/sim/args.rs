@@ -54,7 +54,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N")]
     pub(crate) window: Option<u32>,
     /// A fault to inject, as `relay:cut` or `pds1:429:times=3,of=5`; see below.
-    #[arg(long = "fault", value_name = "SERVER:FAULT[:DOSE]")]
+    #[arg(long = "fault", value_name = "SERVER:FAULT[:SCHEDULE]")]
     pub(crate) faults: Vec<FaultArg>,
     /// Also add accounts that send the cases of the hostile set, one per second.
     #[arg(long)]
@@ -120,7 +120,7 @@ fn rate(text: &str) -> Result<WriteRate, String> {
 pub(crate) struct FaultArg {
     pub(crate) server: Server,
     pub(crate) fault: Fault,
-    pub(crate) dose: FaultSchedule,
+    pub(crate) schedule: FaultSchedule,
 }
 
 impl FromStr for FaultArg {
@@ -137,8 +137,8 @@ impl FromStr for FaultArg {
             let names = names_of(server);
             return Err(format!("a {server} cannot have the fault `{name}`, only {names}"));
         }
-        let dose = parts.next().map_or(Ok(FaultSchedule::ONCE), dose)?;
-        Ok(Self { server, fault, dose })
+        let schedule = parts.next().map_or(Ok(FaultSchedule::ONCE), schedule)?;
+        Ok(Self { server, fault, schedule })
     }
 }
 
@@ -160,25 +160,25 @@ fn server(text: &str) -> Result<Server, String> {
 }
 
 /// `times=3,after=100,every=50,of=7,each` in any order; `always` for every occasion.
-fn dose(text: &str) -> Result<FaultSchedule, String> {
+fn schedule(text: &str) -> Result<FaultSchedule, String> {
     let is_counted = text.split(',').any(|word| word.starts_with("times="));
     let is_repeated = text.split(',').any(|word| word == "always" || word.starts_with("every="));
     let first =
         if is_repeated && !is_counted { FaultSchedule::ALWAYS } else { FaultSchedule::ONCE };
-    text.split(',').try_fold(first, |dose, word| {
+    text.split(',').try_fold(first, |schedule, word| {
         let (name, number) = word.split_once('=').unwrap_or((word, ""));
         let number = || {
             let number = number.parse::<u64>();
             number.map_err(|_| format!("`{word}`: expected a number, as in `{name}=3`"))
         };
         match name {
-            "always" => Ok(dose),
-            "times" => Ok(FaultSchedule { times: number()?, ..dose }),
-            "after" => Ok(dose.after(number()?)),
-            "every" => Ok(dose.every(number()?)),
-            "of" => Ok(dose.with_amount(number()?)),
-            "each" => Ok(dose.per_connection()),
-            _ => Err(format!("unknown part of a dose `{word}`: expected {DOSE_WORDS}")),
+            "always" => Ok(schedule),
+            "times" => Ok(FaultSchedule { times: number()?, ..schedule }),
+            "after" => Ok(schedule.after(number()?)),
+            "every" => Ok(schedule.every(number()?)),
+            "of" => Ok(schedule.with_amount(number()?)),
+            "each" => Ok(schedule.per_connection()),
+            _ => Err(format!("unknown part of a schedule `{word}`: expected {SCHEDULE_PARTS}")),
         }
     })
 }
@@ -192,7 +192,9 @@ fn examples() -> String {
     let faults = [Server::Plc, Server::Pds(0), Server::Relay(0)];
     let line = |server: Server| format!("  {:<10}{}\n", server_name(server), names_of(server));
     let faults: String = faults.map(line).concat();
-    format!("{EXAMPLES}\n\nFaults by server (a Jetstream has those of a relay):\n{faults}\n{DOSES}")
+    format!(
+        "{EXAMPLES}\n\nFaults by server (a Jetstream has those of a relay):\n{faults}\n{SCHEDULES}"
+    )
 }
 
 /// The name of a server in `--fault` and in JSON.
@@ -213,13 +215,13 @@ Examples:
   wireproof sim serve --fault relay:cut:every=3,of=50000 every third stream ends after 50 kB
   wireproof sim serve --hostile --port 0 --json";
 
-const DOSES: &str = "\
-A dose selects the occasions (connections, requests, frames) of a fault: `times=3` the next three,
+const SCHEDULES: &str = "\
+A schedule selects the occasions (connections, requests, frames) of a fault: `times=3` the next three,
 `after=100` none of the first hundred, `every=50` one in fifty, `always` all, `each` counts the frames of
 every connection separately; `of=N` is the amount in bytes, milliseconds or seconds. The default is the
 next occasion only.";
 
-const DOSE_WORDS: &str = "always, times=N, after=N, every=N, of=N or each";
+const SCHEDULE_PARTS: &str = "always, times=N, after=N, every=N, of=N or each";
 
 #[cfg(test)]
 mod tests {
@@ -229,25 +231,28 @@ mod tests {
         text.parse()
     }
 
-    fn dosed(text: &str) -> FaultSchedule {
-        parsed(&format!("relay:cut:{text}")).unwrap().dose
+    fn scheduled(text: &str) -> FaultSchedule {
+        parsed(&format!("relay:cut:{text}")).unwrap().schedule
     }
 
     #[test]
-    fn a_fault_without_a_dose_happens_once() {
+    fn a_fault_without_a_schedule_happens_once() {
         let once =
-            FaultArg { server: Server::Relay(0), fault: Fault::Cut, dose: FaultSchedule::ONCE };
+            FaultArg { server: Server::Relay(0), fault: Fault::Cut, schedule: FaultSchedule::ONCE };
         assert_eq!(parsed("relay:cut"), Ok(once));
         assert_eq!(parsed("pds3:429").unwrap().server, Server::Pds(3));
-        assert_eq!(parsed("plc:wrong-key:always").unwrap().dose, FaultSchedule::ALWAYS);
+        assert_eq!(parsed("plc:wrong-key:always").unwrap().schedule, FaultSchedule::ALWAYS);
     }
 
     #[test]
-    fn a_dose_is_words_in_any_order() {
-        assert_eq!(dosed("of=7,times=3"), FaultSchedule::times(3).with_amount(7));
-        assert_eq!(dosed("every=50"), FaultSchedule::ALWAYS.every(50));
-        assert_eq!(dosed("every=50,times=2,after=9"), FaultSchedule::times(2).every(50).after(9));
-        assert_eq!(dosed("each,always"), FaultSchedule::ALWAYS.per_connection());
+    fn a_schedule_has_its_parts_in_any_order() {
+        assert_eq!(scheduled("of=7,times=3"), FaultSchedule::times(3).with_amount(7));
+        assert_eq!(scheduled("every=50"), FaultSchedule::ALWAYS.every(50));
+        assert_eq!(
+            scheduled("every=50,times=2,after=9"),
+            FaultSchedule::times(2).every(50).after(9)
+        );
+        assert_eq!(scheduled("each,always"), FaultSchedule::ALWAYS.per_connection());
     }
 
     #[test]

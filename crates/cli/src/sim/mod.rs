@@ -26,7 +26,7 @@ pub(crate) fn run(command: &SimCommand, output: Output) -> Result<(), Failure> {
     check_faults(args)?;
     let network = open(args)?;
     for fault in &args.faults {
-        network.faults().enable(fault.server, fault.fault, fault.dose);
+        network.faults().enable(fault.server, fault.fault, fault.schedule);
     }
     let since = Instant::now();
     // From here on a signal is the regular end.

@@ -62,9 +62,7 @@ fn verify_file(path: &Path, args: &VerifyArgs) -> Result<Reported, Failure> {
 fn verify_account(who: AtIdentifier<'_>, args: &VerifyArgs) -> Result<Reported, Failure> {
     let (network, runtime) = (Network::open(&args.network)?, network::runtime()?);
     let mut stages = Stages::default();
-    let lookup = ResolvedAccount::find(&network.resolver, who, &mut stages);
-    let account = runtime.block_on(lookup)?;
-    account.check_claims(who)?;
+    let account = ResolvedAccount::look_up(&network, &runtime, who, &mut stages)?;
     let signer = Signer::of_account(account.did().to_buf(), account.key()?);
     let host = server(args, &account)?;
     let mut target = DownloadTarget::new(args.save.as_deref())?;
@@ -175,9 +173,7 @@ fn verify_record(address: &RecordAddress<'_>, args: &VerifyArgs) -> Result<Repor
     let RecordAddress { who, collection, rkey } = *address;
     let (network, runtime) = (Network::open(&args.network)?, network::runtime()?);
     let mut stages = Stages::default();
-    let lookup = ResolvedAccount::find(&network.resolver, who, &mut stages);
-    let account = runtime.block_on(lookup)?;
-    account.check_claims(who)?;
+    let account = ResolvedAccount::look_up(&network, &runtime, who, &mut stages)?;
     let (did, key) = (account.did(), account.key()?);
     let host = server(args, &account)?;
     let mut timer = StageTimer::start(&mut stages);
