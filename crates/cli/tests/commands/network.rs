@@ -209,7 +209,7 @@ fn wrong_responses_of_directories_and_servers_are_refused_where_they_occur() {
     let faults = [
         (Server::Plc, Fault::WrongDocument, 1, "of another DID"),
         (Server::Plc, Fault::MalformedDocument, 1, "not the JSON of a DID document"),
-        (Server::Plc, Fault::PrivateHost, 3, "10.0.0.1 is not this machine"),
+        (Server::Plc, Fault::PrivateHost, 3, "10.0.0.1 is not a loopback address"),
         (PDS, Fault::CutRepo, 3, "getRepo"),
     ];
     for (server, fault, code, words) in faults {
@@ -217,7 +217,7 @@ fn wrong_responses_of_directories_and_servers_are_refused_where_they_occur() {
     }
     // The first request is for the handle.
     let away = Network::with(PDS, Fault::PrivateRedirect, FaultSchedule::ALWAYS.after(1));
-    away.fails(&[], 3, "10.0.0.1 is not this machine");
+    away.fails(&[], 3, "10.0.0.1 is not a loopback address");
     let endless = Network::with(PDS, Fault::EndlessRepo, FaultSchedule::ALWAYS);
     endless.fails(&["--max-bytes", "1000000"], 3, "more than 1000000 bytes");
     let stalled = Network::with(PDS, Fault::StalledRepo, FaultSchedule::ALWAYS);

@@ -95,7 +95,7 @@ fn valid_events_are_exit_code_0_one_by_one_and_together() {
 fn a_forged_event_is_exit_code_1_and_reported_with_its_index() {
     let corpus = Corpus::make();
     for (field, code, message) in [
-        ("id", "event/id", "the id is not that of the event"),
+        ("id", "event/id", "the id is not the hash of the event"),
         ("sig", "signature/wrong", "signature"),
     ] {
         let file = corpus.changed(7, |line| forged(line, field));
@@ -122,7 +122,7 @@ fn a_line_that_is_no_event_is_reported_and_later_lines_are_verified() {
     assert_eq!((&report["unreadable"], &report["valid"]), (&1.into(), &59.into()));
     assert_eq!(report["findings"][0]["code"], "event/unreadable");
     let message = report["findings"][0]["message"].as_str().unwrap();
-    assert!(message.contains("kind is missing"), "{message}");
+    assert!(message.contains("`kind` is missing"), "{message}");
     let assert = nostr(&["convert", text(&file), "--to", "pb.gz"]).code(1);
     assert!(stderr(&assert).contains("event 3, at byte "), "{}", stderr(&assert));
 }

@@ -284,7 +284,7 @@ fn frames_of_accounts_without_a_key_are_refused() {
     let refused = run(&args).code(1);
     assert!(stdout(&refused).contains("signature/no-key"), "{}", stdout(&refused));
     fs::write(&keys, "[7]").unwrap();
-    assert!(stderr(&run(&args).code(1)).contains("neither an object"));
+    assert!(stderr(&run(&args).code(1)).contains("expected an object of DIDs"));
 }
 
 /// The plain log of an identity of one operation.
@@ -305,7 +305,7 @@ fn a_valid_log_is_summarized_and_an_invalid_one_is_refused() {
     let path = folder.path().join("log.json");
     fs::write(&path, log()).unwrap();
     let printed = stdout(&run(&["plc", "verify", text(&path)]).success());
-    assert!(printed.starts_with("did:plc:") && printed.ends_with(": valid\n"), "{printed}");
+    assert!(printed.starts_with("did:plc:") && printed.contains(": valid\n"), "{printed}");
     let printed = json(&run(&["plc", "verify", text(&path), "--json"]).success());
     assert_eq!(printed["operations"].as_array().unwrap().len(), 1);
 
