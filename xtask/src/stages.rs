@@ -29,6 +29,8 @@ fn run_stages(without: &Without, summary: &mut Summary) -> Result<(), String> {
     summary.stage("servers of other projects", || interop::set_up(without))?;
     summary.stage("tests", || workspace_tests(without))?;
     summary.fixtures = FixtureLog::read()?;
+    summary.stage("pure Rust signatures", pure_rust)?;
+    summary.stage("examples outside the workspace", examples)?;
     if without.has(Toolchain::Python) {
         summary.stage("readers in Python", readers::run)?;
     }
@@ -54,6 +56,30 @@ fn workspace_tests(without: &Without) -> Result<(), String> {
     }
     interop::configure(&mut command, without);
     process::run(&mut command)
+}
+
+/// Tests the signatures without C libraries, and checks the libraries above them for WebAssembly, or for
+/// this machine where that target cannot be installed.
+fn pure_rust() -> Result<(), String> {
+    let features = ["--no-default-features", "--features", "pure-rust,signing"];
+    cargo(&[&["test", "-p", "wireproof-crypto"][..], &features].concat())?;
+    let features = ["--no-default-features", "--features", "atproto,nostr,pure-rust"];
+    let check = [&["check", "-p", "wireproof"][..], &features].concat();
+    let install = process::run(&mut process::command("rustup", &["target", "add", WASM]));
+    match install {
+        Ok(()) => cargo(&[&check[..], &["--target", WASM]].concat()),
+        Err(fault) => {
+            println!("{fault}: checked for this machine instead");
+            cargo(&check)
+        }
+    }
+}
+
+/// Compiles and runs the examples of the documentation with `wireproof` as their only import.
+fn examples() -> Result<(), String> {
+    let manifest = "conformance/outside/Cargo.toml";
+    let mut test = process::command("cargo", &["test", "--locked", "--manifest-path", manifest]);
+    process::run(test.arg("--target-dir").arg(process::target("")))
 }
 
 /// Times of the stages, and tests left out.
@@ -123,6 +149,7 @@ impl FixtureLog {
     }
 }
 
+const WASM: &str = "wasm32-unknown-unknown";
 const FIXTURE_LOG: &str = "fixture-log";
 
 #[cfg(test)]

@@ -41,6 +41,7 @@
 
 #![forbid(unsafe_code)]
 
+mod base58;
 mod batch;
 mod cache;
 mod compressed;

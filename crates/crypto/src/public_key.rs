@@ -5,9 +5,8 @@ use std::hash::{Hash, Hasher};
 
 use kernels::sha256::{self, Digest};
 
-use crate::compressed::{
-    CompressedKey, KeyError, MAX_MULTIBASE_BYTES, decode_multibase, encode_multibase,
-};
+use crate::base58::MAX_BYTES as MAX_MULTIBASE_BYTES;
+use crate::compressed::{CompressedKey, KeyError, decode_multibase, encode_multibase};
 use crate::curve::Curve;
 use crate::libraries::{on_k256, on_p256};
 use crate::signature::{self, SignatureFault, SignatureVerdict};
