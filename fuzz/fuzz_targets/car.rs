@@ -74,6 +74,6 @@ fn stream(input: &[u8], options: &Options) -> (Vec<OwnedBlock>, Option<CarError>
 fn of_archive(error: StreamError) -> CarError {
     match error {
         StreamError::Car(error) => error,
-        StreamError::Io(error) => panic!("a slice does not fail: {error}"),
+        other => panic!("a slice does not fail: {other}"),
     }
 }
