@@ -44,37 +44,37 @@ impl Decoder {
     /// If the options force a hash back end that this machine does not support.
     pub fn decode_batch<'d>(
         &'d mut self,
-        frames: &[&'d [u8]],
+        frames: &[impl Into<Frame<'d>> + Copy],
     ) -> &'d [Result<Event<'d>, FrameError>] {
         self.arena.reset();
         let arena = &self.arena;
         let options = &self.options;
-        let events = frames.iter().map(|frame| decode_unhashed(frame, options, arena));
+        let events = frames.iter().map(|frame| decode_unhashed((*frame).into(), options, arena));
         let mut batch = ArenaVec::with_capacity_in(frames.len(), arena);
         batch.extend(events);
         if !options.trust_hashes {
-            check_hashes(frames, &mut batch, options.hash_backend, arena);
+            let bytes = |at: usize| frames[at].into().bytes;
+            check_hashes(bytes, &mut batch, options.hash_backend, arena);
         }
         batch.into_bump_slice()
     }
 }
 
 fn decode_unhashed<'a>(
-    frame: &'a [u8],
+    frame: Frame<'a>,
     options: &Options,
     arena: &'a Bump,
 ) -> Result<Event<'a>, FrameError> {
-    if frame.len() > options.max_frame_bytes {
+    if frame.bytes.len() > options.max_frame_bytes {
         return fail(0, FrameFault::FrameLimit(options.max_frame_bytes));
     }
-    let mut reader = Reader::new(frame);
-    let header = read_header(&mut reader)?;
+    let (header, reader) = frame.split()?;
     payload::read(header, reader, options, arena)
 }
 
 /// Hashes the blocks of all events together, and rejects each event with a wrong one.
 fn check_hashes<'a>(
-    frames: &[&[u8]],
+    frame: impl Fn(usize) -> &'a [u8],
     batch: &mut [Result<Event<'a>, FrameError>],
     backend: Option<sha256::Backend>,
     arena: &'a Bump,
@@ -86,13 +86,13 @@ fn check_hashes<'a>(
     let backend = backend.unwrap_or_else(|| sha256::Backend::for_batch(messages.len()));
     backend.digest_into(&messages, digests);
     let mut digests = &*digests;
-    for (result, frame) in batch.iter_mut().zip(frames) {
+    for (at, result) in batch.iter_mut().enumerate() {
         let Ok(event) = result else { continue };
         let (own, others) = digests.split_at(event.blocks().len());
         digests = others;
         let wrong = event.blocks().iter().zip(own).find(|(block, digest)| is_wrong(block, digest));
         if let Some((block, _)) = wrong {
-            *result = mismatch(frame, block);
+            *result = mismatch(frame(at), block);
         }
     }
 }
@@ -108,6 +108,76 @@ fn mismatch<'a>(frame: &[u8], block: &Block<'_>) -> Result<Event<'a>, FrameError
     // The block was cut from this frame, so the distance of their starts is its offset.
     let offset = block.data.as_ptr().addr() - frame.as_ptr().addr();
     fail(offset, FrameFault::Car(CarFault::HashMismatch))
+}
+
+/// A frame for the decoder, with its header if that was read before.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    bytes: &'a [u8],
+    header: Option<ParsedHeader>,
+}
+
+/// The result of reading a header, without a borrow of the frame: a router reads it, and the decoder
+/// continues from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParsedHeader {
+    op: i64,
+    /// Offset and length of the type.
+    kind: Option<(usize, usize)>,
+    payload_offset: usize,
+}
+
+impl ParsedHeader {
+    /// Reads the header of a frame.
+    ///
+    /// # Errors
+    /// As [`peek`].
+    pub fn read(frame: &[u8]) -> Result<Self, FrameError> {
+        let (Header { op, kind }, payload_offset) = peek(frame)?;
+        // The type was cut from this frame, so the distance of their starts is its offset.
+        let place = |kind: &str| (kind.as_ptr().addr() - frame.as_ptr().addr(), kind.len());
+        Ok(Self { op, kind: kind.map(place), payload_offset })
+    }
+
+    /// The header, where `frame` is the frame that it was read from.
+    pub fn header<'a>(&self, frame: &'a [u8]) -> Header<'a> {
+        let text = |(at, len): (usize, usize)| str::from_utf8(frame.get(at..at + len)?).ok();
+        Header { op: self.op, kind: self.kind.and_then(text) }
+    }
+
+    /// The offset of the payload in the frame.
+    pub fn payload_offset(&self) -> usize {
+        self.payload_offset
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// A frame whose header was read from the same bytes; `None` has the decoder read it.
+    pub fn new(bytes: &'a [u8], header: Option<ParsedHeader>) -> Self {
+        Self { bytes, header }
+    }
+
+    /// The header, and a reader of the payload.
+    fn split(self) -> Result<(Header<'a>, Reader<'a>), FrameError> {
+        if let Some(parsed) = self.header {
+            let reader = Reader::starting_at(self.bytes, parsed.payload_offset);
+            return Ok((parsed.header(self.bytes), reader));
+        }
+        let mut reader = Reader::new(self.bytes);
+        Ok((read_header(&mut reader)?, reader))
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Frame<'a> {
+    fn from(bytes: &'a Vec<u8>) -> Self {
+        Self { bytes, header: None }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Frame<'a> {
+    fn from(bytes: &'a [u8]) -> Self {
+        Self { bytes, header: None }
+    }
 }
 
 /// Reads the header of a frame; returns it with the offset of the payload, which is not read.

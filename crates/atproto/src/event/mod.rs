@@ -36,7 +36,7 @@ use codec::cbor::Value;
 use codec::{Cid, CidRef};
 use kernels::sha256;
 
-pub use decoder::{Decoder, peek};
+pub use decoder::{Decoder, Frame, ParsedHeader, peek};
 pub use error::{FrameError, FrameFault};
 
 /// Limits and trust for decoding frames.

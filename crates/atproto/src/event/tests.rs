@@ -339,6 +339,10 @@ proptest! {
         let batch = together.decode_batch(&[&good, &frame, &good]);
         prop_assert_eq!(alone.decode(&frame), batch[1]);
         prop_assert!(batch[0].is_ok() && batch[2].is_ok());
+        let mut parsed = Decoder::new(Options::default());
+        let header = ParsedHeader::read(&frame).ok();
+        let of_parsed = parsed.decode_batch(&[Frame::new(&frame, header)]);
+        prop_assert_eq!(of_parsed[0], batch[1], "a header that was read before changes nothing");
         if let Ok(event) = batch[1] {
             let written = event.to_frame();
             let mut again = Decoder::new(Options::default());

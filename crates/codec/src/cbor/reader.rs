@@ -35,6 +35,12 @@ impl<'a> Reader<'a> {
         Self { len: input.len(), rest: input }
     }
 
+    /// Starts at `offset` bytes into `input`, or at its end; offsets are counted from the start of `input`.
+    #[inline]
+    pub fn starting_at(input: &'a [u8], offset: usize) -> Self {
+        Self { len: input.len(), rest: input.get(offset..).unwrap_or_default() }
+    }
+
     /// Bytes read so far.
     #[inline]
     pub fn offset(&self) -> usize {

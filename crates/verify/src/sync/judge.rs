@@ -4,7 +4,7 @@
 use std::fmt;
 
 use atproto::commit::digest_many;
-use atproto::event::{BlockIndex, Commit, Decoder, Event, FrameError};
+use atproto::event::{BlockIndex, Commit, Decoder, Event, Frame, FrameError};
 use atproto::mst::inversion::{Inversion, Inverter, RecordOp};
 use codec::Cid;
 use crypto::{KeyCache, KeyRef, SignatureCheck, SignedData, verify_many_cached};
@@ -119,7 +119,7 @@ impl Judge {
     /// If the accounts' states cannot be loaded or stored; nothing is judged then.
     pub fn judge_batch<'j, S: ChainState>(
         &'j mut self,
-        frames: &[&'j [u8]],
+        frames: &[impl Into<Frame<'j>> + Copy],
         keys: &impl KeySource,
         state: &mut S,
         now_micros: u64,
