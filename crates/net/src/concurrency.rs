@@ -1,67 +1,66 @@
-//! How many may ask one host at once?
+//! Concurrency limits: permits for requests to one host, and in total.
 //!
-//! Strangers decide which hosts we ask for handles and documents: whoever makes up a thousand accounts
-//! makes us ask a thousand times. [`ConcurrencyLimit`] lets a few at a time ask what is under one domain, and a
-//! bounded number ask anybody; the others wait for theirs.
+//! Strangers decide which hosts are asked for handles and DID documents, and which repositories are fetched.
+//! A [`ConcurrencyLimit`] admits a few requests per key and a bounded number in total; others wait.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bounds how many ask at once. Clones share the bounds.
+/// Limits concurrent requests, per key and in total. Clones share the limits.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit {
-    domains: Arc<Mutex<HashMap<Box<str>, Weak<Semaphore>>>>,
-    each: usize,
-    all: Arc<Semaphore>,
+    keys: Arc<Mutex<HashMap<Box<str>, Weak<Semaphore>>>>,
+    per_key: usize,
+    total: Arc<Semaphore>,
 }
 
-/// Somebody's turn, until it is dropped.
+/// The permission for one request, released when it is dropped.
 #[derive(Debug)]
 pub struct Permit {
-    _domain: OwnedSemaphorePermit,
-    _all: OwnedSemaphorePermit,
+    _key: OwnedSemaphorePermit,
+    _total: OwnedSemaphorePermit,
 }
 
 impl ConcurrencyLimit {
-    /// At most `each` at once for a domain, and `all` for all of them; at least one.
-    pub fn new(each: usize, all: usize) -> Self {
-        let all = Arc::new(Semaphore::new(all.max(1)));
-        Self { domains: Arc::default(), each: each.max(1), all }
+    /// At most `per_key` permits for each key and `total` for all keys, at least one each.
+    pub fn new(per_key: usize, total: usize) -> Self {
+        let total = Arc::new(Semaphore::new(total.max(1)));
+        Self { keys: Arc::default(), per_key: per_key.max(1), total }
     }
 
-    /// Waits for a turn to ask `host`.
-    pub async fn acquire(&self, host: &str) -> Permit {
-        // Who waits for a busy domain holds no turn that others could have.
-        let domain = self.domain(domain_of(host)).acquire_owned().await;
-        let all = Arc::clone(&self.all).acquire_owned().await;
-        Permit { _domain: domain.expect(OPEN), _all: all.expect(OPEN) }
+    /// Waits for a permit for `key`: a host, or its [`domain`](domain_of).
+    pub async fn acquire(&self, key: &str) -> Permit {
+        // In this order, a request that waits for a busy key takes none of the total.
+        let own = self.semaphore(key).acquire_owned().await;
+        let total = Arc::clone(&self.total).acquire_owned().await;
+        Permit { _key: own.expect(NEVER_CLOSED), _total: total.expect(NEVER_CLOSED) }
     }
 
-    /// The turns of a domain. Those that nobody waits for are forgotten from time to time.
-    fn domain(&self, name: &str) -> Arc<Semaphore> {
-        let mut domains = self.domains.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turns) = domains.get(name).and_then(Weak::upgrade) {
-            return turns;
+    /// The semaphore of a key. Unused ones are removed from time to time.
+    fn semaphore(&self, key: &str) -> Arc<Semaphore> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(semaphore) = keys.get(key).and_then(Weak::upgrade) {
+            return semaphore;
         }
-        if domains.len() == domains.capacity() {
-            domains.retain(|_, turns| turns.strong_count() > 0);
+        if keys.len() == keys.capacity() {
+            keys.retain(|_, semaphore| semaphore.strong_count() > 0);
         }
-        let turns = Arc::new(Semaphore::new(self.each));
-        domains.insert(name.into(), Arc::downgrade(&turns));
-        turns
+        let semaphore = Arc::new(Semaphore::new(self.per_key));
+        keys.insert(key.into(), Arc::downgrade(&semaphore));
+        semaphore
     }
 }
 
-/// The last two labels of a name: names below them cost whoever has them nothing.
-fn domain_of(host: &str) -> &str {
+/// The last two labels of a host name: its owner can make up any number of names below them.
+pub fn domain_of(host: &str) -> &str {
     let mut dots = host.trim_end_matches('.').rmatch_indices('.');
     dots.nth(1).map_or(host, |(dot, _)| &host[dot + 1..])
 }
 
-/// Why there is always a turn in the end.
-const OPEN: &str = "nobody closes the semaphore";
+/// Why acquiring a permit does not fail.
+const NEVER_CLOSED: &str = "the semaphore is never closed";
 
 #[cfg(test)]
 mod tests {
@@ -69,41 +68,41 @@ mod tests {
 
     use super::*;
 
-    fn at_once(turns: &ConcurrencyLimit, host: &str) -> Option<Permit> {
-        turns.acquire(host).now_or_never()
+    fn acquire_now(limit: &ConcurrencyLimit, host: &str) -> Option<Permit> {
+        limit.acquire(domain_of(host)).now_or_never()
     }
 
     #[test]
-    fn a_domain_has_few_turns_whatever_names_are_under_it() {
-        let turns = ConcurrencyLimit::new(2, 10);
-        let first = at_once(&turns, "a.example.com").unwrap();
-        let second = at_once(&turns, "b.x.example.com").unwrap();
-        assert!(at_once(&turns, "example.com").is_none());
-        assert!(at_once(&turns, "example.org").is_some());
+    fn names_below_a_domain_share_its_permits() {
+        let limit = ConcurrencyLimit::new(2, 10);
+        let first = acquire_now(&limit, "a.example.com").unwrap();
+        let second = acquire_now(&limit, "b.x.example.com").unwrap();
+        assert!(acquire_now(&limit, "example.com").is_none());
+        assert!(acquire_now(&limit, "example.org").is_some());
         drop((first, second));
-        assert!(at_once(&turns, "example.com").is_some());
+        assert!(acquire_now(&limit, "example.com").is_some());
     }
 
     #[test]
-    fn all_domains_together_have_a_bound_too() {
-        let turns = ConcurrencyLimit::new(2, 3);
+    fn the_total_of_all_domains_is_limited() {
+        let limit = ConcurrencyLimit::new(2, 3);
         let names = ["a.test", "b.test", "c.test"];
-        let taken: Vec<_> = names.iter().map(|name| at_once(&turns, name)).collect();
+        let taken: Vec<_> = names.iter().map(|name| acquire_now(&limit, name)).collect();
         assert!(taken.iter().all(Option::is_some));
-        assert!(at_once(&turns, "d.test").is_none());
+        assert!(acquire_now(&limit, "d.test").is_none());
         drop(taken);
-        assert!(at_once(&turns, "d.test").is_some());
+        assert!(acquire_now(&limit, "d.test").is_some());
     }
 
     #[test]
-    fn domains_that_nobody_asks_are_forgotten() {
-        let turns = ConcurrencyLimit::new(1, 2);
-        let kept = at_once(&turns, "kept.test").unwrap();
+    fn unused_domains_are_removed() {
+        let limit = ConcurrencyLimit::new(1, 2);
+        let kept = acquire_now(&limit, "kept.test").unwrap();
         for number in 0..10_000 {
-            assert!(at_once(&turns, &format!("a.{number}.test")).is_some());
+            assert!(acquire_now(&limit, &format!("a.{number}.test")).is_some());
         }
-        assert!(turns.domains.lock().unwrap().len() < 100);
-        assert!(at_once(&turns, "kept.test").is_none());
+        assert!(limit.keys.lock().unwrap().len() < 100);
+        assert!(acquire_now(&limit, "kept.test").is_none());
         drop(kept);
     }
 }

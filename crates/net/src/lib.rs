@@ -46,6 +46,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bounded_map;
 pub mod concurrency;
 #[cfg(any(feature = "firehose", feature = "jetstream"))]
 pub mod cursors;

@@ -40,7 +40,7 @@ struct Open {
     /// Since when a message has been waited for; while none is, silence is not the host's.
     waiting: Option<Instant>,
     /// Whether it has brought something new.
-    is_fruitful: bool,
+    made_progress: bool,
 }
 
 /// What happened on the line.
@@ -97,7 +97,7 @@ impl ReconnectingSocket {
                     Ok(message) => {
                         return Ok((self.hosts.current(), SocketEvent::Message(message)));
                     }
-                    Err(error) => self.hang_up(error),
+                    Err(error) => self.disconnect(error),
                 },
                 State::Over(error) => return Err(error.clone()),
             }
@@ -105,9 +105,9 @@ impl ReconnectingSocket {
     }
 
     /// The connection has brought something new.
-    pub(crate) fn is_fruitful(&mut self) {
+    pub(crate) fn record_progress(&mut self) {
         if let State::Open(open) = &mut self.state {
-            open.is_fruitful = true;
+            open.made_progress = true;
         }
         self.hosts.record_success();
     }
@@ -117,16 +117,16 @@ impl ReconnectingSocket {
         if let State::Open(open) = &mut self.state
             && let Err(error) = open.socket.send_text(text).await
         {
-            self.hang_up(error);
+            self.disconnect(error);
         }
     }
 
     /// Ends the connection, if there is one, for this reason.
-    pub(crate) fn hang_up(&mut self, reason: SocketError) {
+    pub(crate) fn disconnect(&mut self, reason: SocketError) {
         let State::Open(open) = &self.state else { return };
-        let (held, is_fruitful) = (open.since.elapsed(), open.is_fruitful);
+        let (held, made_progress) = (open.since.elapsed(), open.made_progress);
         self.tell(SocketEvent::Lost(reason));
-        match is_fruitful {
+        match made_progress {
             true => self.backoff.connection_ended(held),
             false => drop(self.fail()),
         }
@@ -142,7 +142,7 @@ impl ReconnectingSocket {
 
     fn open(&mut self, socket: Socket) {
         let (socket, now) = (Box::new(socket), Instant::now());
-        self.state = State::Open(Open { socket, since: now, waiting: None, is_fruitful: false });
+        self.state = State::Open(Open { socket, since: now, waiting: None, made_progress: false });
         self.tell(SocketEvent::Connected);
     }
 

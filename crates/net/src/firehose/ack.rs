@@ -1,307 +1,422 @@
-//! Has the handler done with an event?
+//! Acknowledgements: the cursor that follows from them, and the bound on events in flight.
 //!
-//! Events are handed over in batches, and a batch is settled when all of its events are acknowledged:
-//! then their tickets go back to the acks, and their room to those who wait for it. An event that is
-//! never acknowledged so holds back the cursor, but nothing that comes after it.
+//! Events are delivered in batches, and a batch is complete when all of its events are acknowledged. Then
+//! its tickets are returned to the [`AckTracker`] and its permits to the [`InFlightLimit`]. An event that is
+//! never acknowledged holds back the cursor, but no event after it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use verify::sync::AccountState;
 
-use super::acks::{AckTracker, Ticket};
-use super::checkpoint::CheckpointSignal;
-use super::error::FirstError;
-use super::room::InFlightLimit;
-use super::run::RunError;
+use super::error::{FirstError, RunError};
+use crate::hosts::HostId;
 
-/// The handler's word that it has done with an event: the cursor may move past it.
+/// Acknowledges one event: the cursor may move past it.
 ///
-/// It may be given later and from any thread. Until then the event is under way, and takes the room
-/// that [`FlowLimits`](super::FlowLimits) gives; a handler that gathers events acknowledges them every few
-/// thousand, or nothing more will come.
+/// An event may be acknowledged at any time and from any thread. Until then it is in flight and counts
+/// towards [`FlowLimits`](super::FlowLimits): a handler that collects events must acknowledge them every few
+/// thousand events, or no more are read.
 ///
-/// One that is dropped instead ends the run: an event would be lost in silence.
+/// Dropping an `Ack` without using it ends the run with an error, as the event would be lost silently.
 #[must_use = "an event that is not acknowledged ends the run"]
 #[derive(Debug)]
 pub struct Ack {
     batch: Arc<Batch>,
-    /// Of its ticket. None for what came of itself, and has none.
-    at: Option<usize>,
-    is_done: bool,
-    /// Whether nothing takes its place.
-    is_narrowing: bool,
+    /// The index of the event's ticket; `None` for a resynced repository, which has none.
+    ticket: Option<usize>,
+    is_used: bool,
 }
 
 impl Ack {
-    /// The event is done with.
+    /// Acknowledges the event.
     pub fn done(mut self) {
-        self.is_done = true;
+        self.is_used = true;
     }
 
-    /// The same word, but nothing takes the event's place when it is given: of the events that may be
-    /// under way there is one fewer from then on. Who wants so many events and not one more lets no more
-    /// be under way, and keeps the places of those that count.
-    pub fn narrowing(mut self) -> Self {
-        self.is_narrowing = true;
-        self
+    /// Acknowledges the event without counting it towards [`Options::max_events`](super::Options).
+    pub fn skip(mut self) {
+        self.is_used = true;
+        if self.ticket.is_some() {
+            self.batch.skipped.fetch_add(1, Relaxed);
+        }
     }
 }
 
 impl Drop for Ack {
     fn drop(&mut self) {
-        if !self.is_done {
-            return self.batch.lose(self.at);
-        }
-        // What came of itself has no place.
-        if self.is_narrowing && self.at.is_some() {
-            self.batch.narrowing.fetch_add(1, Ordering::Relaxed);
-        }
-        self.batch.settle_one();
+        if self.is_used { self.batch.complete_one() } else { self.batch.fail(self.ticket) }
     }
 }
 
-/// The run_state of a run: what is under way, and whether it goes on.
+/// The state that all parts of a run share.
 #[derive(Debug)]
 pub(super) struct RunState {
     /// The names of the hosts' streams.
     pub(super) streams: Vec<String>,
-    acks: Mutex<AckTracker>,
+    tracker: Mutex<AckTracker>,
     pub(super) in_flight: InFlightLimit,
-    pub(super) error: FirstError,
-    /// Events that were acknowledged in all.
-    settled: AtomicUsize,
-    /// Events that will not be handed over any more.
-    left: AtomicUsize,
-    /// Calls who writes the journal.
-    pub(super) checkpoint_signal: CheckpointSignal,
-    /// Rings when a batch is settled.
-    pub(super) settling: Notify,
+    pub(super) failure: FirstError,
+    /// Acknowledged events of complete batches.
+    acked: AtomicUsize,
+    /// Events that will not be delivered.
+    abandoned: AtomicUsize,
+    pub(super) checkpoint: CheckpointSignal,
+    /// Notified when a batch is complete or failed.
+    pub(super) progress: Notify,
 }
 
 impl RunState {
     pub(super) fn new(
         streams: Vec<String>,
-        acks: AckTracker,
+        tracker: AckTracker,
         in_flight: InFlightLimit,
     ) -> Arc<Self> {
-        let (error, checkpoint_signal, settling, settled, left) = Default::default();
-        let acks = Mutex::new(acks);
+        let (failure, checkpoint, progress, acked, abandoned) = Default::default();
+        let tracker = Mutex::new(tracker);
         Arc::new(Self {
             streams,
-            acks,
+            tracker,
             in_flight,
-            error,
-            settled,
-            left,
-            checkpoint_signal,
-            settling,
+            failure,
+            acked,
+            abandoned,
+            checkpoint,
+            progress,
         })
     }
 
-    pub(super) fn acks(&self) -> MutexGuard<'_, AckTracker> {
-        self.acks.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn tracker(&self) -> MutexGuard<'_, AckTracker> {
+        self.tracker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many events will not be handed over any more.
-    pub(super) fn leave(&self, events: usize) {
-        self.left.fetch_add(events, Ordering::AcqRel);
+    /// Records events that will not be delivered.
+    pub(super) fn abandon(&self, events: usize) {
+        self.abandoned.fetch_add(events, AcqRel);
     }
 
-    /// How many events are not acknowledged, and may yet be.
-    pub(super) fn open(&self) -> usize {
-        self.acks().out().saturating_sub(self.left.load(Ordering::Acquire))
+    /// The number of events that may still be acknowledged.
+    pub(super) fn outstanding(&self) -> usize {
+        self.tracker().outstanding().saturating_sub(self.abandoned.load(Acquire))
     }
 
-    /// How many events have been acknowledged, each with all of its batch.
-    pub(super) fn settled(&self) -> usize {
-        self.settled.load(Ordering::Acquire)
+    /// The number of acknowledged events of complete batches.
+    pub(super) fn acked(&self) -> usize {
+        self.acked.load(Acquire)
     }
 }
 
-/// Events that were handed over together.
+/// Events that were delivered together.
 #[derive(Debug)]
 pub(super) struct Batch {
-    run_state: Arc<RunState>,
+    run: Arc<RunState>,
     tickets: Box<[Ticket]>,
     bytes: usize,
-    /// Whose events they are: by number.
+    /// The hashed accounts of the events.
     accounts: Box<[u64]>,
-    /// What is known of those of them that changed, since these events.
-    states: Mutex<States>,
-    /// One for each event, and one for who hands them over.
+    /// The states of accounts that changed with these events.
+    states: Mutex<ChangedStates>,
+    /// One for each event, and one for the dispatcher.
     open: AtomicUsize,
-    /// How many of the events leave no place behind.
-    narrowing: AtomicUsize,
+    /// Events that were acknowledged by [`Ack::skip`].
+    skipped: AtomicUsize,
 }
 
-/// What is known of accounts since some of their events, with their numbers.
-pub(super) type States = Vec<(u64, Box<str>, AccountState)>;
+/// Changed states of accounts, with the accounts' hashes.
+pub(super) type ChangedStates = Vec<(u64, Box<str>, AccountState)>;
 
 impl Batch {
-    /// Events with these tickets, of so many bytes together. It is open until [`close`](Self::close).
+    /// A batch of events with these tickets and total size. It stays open until [`close`](Self::close).
     pub(super) fn open(
-        run_state: &Arc<RunState>,
+        run: &Arc<RunState>,
         tickets: Box<[Ticket]>,
         bytes: usize,
         accounts: Box<[u64]>,
     ) -> Arc<Self> {
-        let (open, narrowing) = (AtomicUsize::new(1), AtomicUsize::new(0));
-        let (run_state, states) = (run_state.clone(), Mutex::default());
-        Arc::new(Self { run_state, tickets, bytes, accounts, states, open, narrowing })
+        let (open, skipped) = (AtomicUsize::new(1), AtomicUsize::new(0));
+        let (run, states) = (run.clone(), Mutex::default());
+        Arc::new(Self { run, tickets, bytes, accounts, states, open, skipped })
     }
 
-    /// The word for the event whose ticket is the one at `at`.
-    pub(super) fn ack(self: &Arc<Self>, at: Option<usize>) -> Ack {
-        self.open.fetch_add(1, Ordering::Relaxed);
-        Ack { batch: self.clone(), at, is_done: false, is_narrowing: false }
+    /// The acknowledgement for the event with the ticket at this index.
+    pub(super) fn ack(self: &Arc<Self>, ticket: Option<usize>) -> Ack {
+        self.open.fetch_add(1, Relaxed);
+        Ack { batch: self.clone(), ticket, is_used: false }
     }
 
-    /// All events are handed over, and this is what is known since.
-    pub(super) fn close(&self, states: States) {
+    /// Closes the batch: all events are delivered, and these states follow from them.
+    pub(super) fn close(&self, states: ChangedStates) {
         *self.states() = states;
-        self.settle_one();
+        self.complete_one();
     }
 
     /// Whether all events are acknowledged.
-    pub(super) fn is_settled(&self) -> bool {
-        self.open.load(Ordering::Acquire) == 0
+    pub(super) fn is_complete(&self) -> bool {
+        self.open.load(Acquire) == 0
     }
 
     pub(super) fn accounts(&self) -> &[u64] {
         &self.accounts
     }
 
-    /// What is known of accounts since these events; nothing the second time.
-    pub(super) fn take_states(&self) -> States {
+    /// Takes the changed states out.
+    pub(super) fn take_states(&self) -> ChangedStates {
         std::mem::take(&mut *self.states())
     }
 
-    fn states(&self) -> MutexGuard<'_, States> {
+    fn states(&self) -> MutexGuard<'_, ChangedStates> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settle_one(&self) {
-        if self.open.fetch_sub(1, Ordering::AcqRel) != 1 {
+    fn complete_one(&self) {
+        if self.open.fetch_sub(1, AcqRel) != 1 {
             return;
         }
-        let mut acks = self.run_state.acks();
-        self.tickets.iter().for_each(|ticket| acks.done(*ticket));
-        drop(acks);
+        let mut tracker = self.run.tracker();
+        self.tickets.iter().for_each(|ticket| tracker.ack(*ticket));
+        drop(tracker);
         let count = self.tickets.len();
-        let before = self.run_state.settled.fetch_add(count, Ordering::AcqRel);
-        self.run_state.in_flight.narrow(self.narrowing.load(Ordering::Relaxed));
-        self.run_state.in_flight.release(count, self.bytes);
-        self.run_state.checkpoint_signal.settle(before + count);
-        self.run_state.settling.notify_one();
+        let before = self.run.acked.fetch_add(count, AcqRel);
+        self.run.in_flight.release(count, self.bytes, self.skipped.load(Relaxed));
+        self.run.checkpoint.acked(before + count);
+        self.run.progress.notify_one();
     }
 
-    /// An event was dropped. What is open stays open, so that the cursor is never past it.
+    /// Fails the run for a dropped event. The batch stays open, so the cursor never moves past it.
     #[cold]
-    fn lose(&self, at: Option<usize>) {
-        let ticket = at.and_then(|at| self.tickets.get(at));
-        let stream = ticket.and_then(|ticket| self.run_state.streams.get(ticket.host().0));
-        let seq = ticket.and_then(|ticket| self.run_state.acks().seq(*ticket));
+    fn fail(&self, ticket: Option<usize>) {
+        let ticket = ticket.and_then(|at| self.tickets.get(at));
+        let stream = ticket.and_then(|ticket| self.run.streams.get(ticket.host.0));
+        let seq = ticket.and_then(|ticket| self.run.tracker().seq(*ticket));
         let stream = stream.cloned().unwrap_or_default();
-        self.run_state.error.set(RunError::Unacknowledged { stream, seq });
-        self.run_state.settling.notify_one();
+        self.run.failure.set(RunError::Unacknowledged { stream, seq });
+        self.run.progress.notify_one();
+    }
+}
+
+/// Derives the cursor of each host from the events that are not acknowledged yet.
+///
+/// Each event takes a ticket on arrival and returns it when it is acknowledged, in any order. The cursor of
+/// a host is the last sequence number before its oldest outstanding ticket:
+///
+/// ```text
+/// seq           101  102  105  106        cursor 102: 105 is outstanding, 106 comes after it
+/// ticket          0    1    2    3
+/// outstanding     ·    ·    ×    ·
+/// ```
+///
+/// The order is that of arrival, not of `seq`, as a host may reset its sequence. Memory is proportional to
+/// the number of outstanding tickets, whatever came after the oldest.
+#[derive(Debug)]
+pub(super) struct AckTracker {
+    hosts: Vec<HostTickets>,
+    next_number: u64,
+}
+
+/// An event between arrival and acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket {
+    host: HostId,
+    number: u64,
+}
+
+#[derive(Debug, Default)]
+struct HostTickets {
+    /// The cursor when no ticket is outstanding.
+    newest: Option<u64>,
+    outstanding: BTreeMap<u64, Outstanding>,
+}
+
+/// An outstanding ticket.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    /// The cursor once everything before is acknowledged.
+    cursor_before: Option<u64>,
+    seq: Option<u64>,
+}
+
+impl HostTickets {
+    fn cursor(&self) -> Option<u64> {
+        let oldest = self.outstanding.first_key_value();
+        oldest.map_or(self.newest, |(_, oldest)| oldest.cursor_before)
+    }
+}
+
+impl AckTracker {
+    /// No outstanding tickets, and these cursors.
+    pub(super) fn new(cursors: impl IntoIterator<Item = Option<u64>>) -> Self {
+        let host = |newest| HostTickets { newest, outstanding: BTreeMap::new() };
+        Self { hosts: cursors.into_iter().map(host).collect(), next_number: 0 }
+    }
+
+    /// The ticket of an event that arrived from `host`; without `seq` it does not move the cursor.
+    pub(super) fn track(&mut self, host: HostId, seq: Option<u64>) -> Ticket {
+        let number = self.next_number;
+        self.next_number += 1;
+        let tickets = self.host_mut(host);
+        tickets.outstanding.insert(number, Outstanding { cursor_before: tickets.newest, seq });
+        tickets.newest = seq.or(tickets.newest);
+        Ticket { host, number }
+    }
+
+    /// Acknowledges the event.
+    pub(super) fn ack(&mut self, ticket: Ticket) {
+        self.host_mut(ticket.host).outstanding.remove(&ticket.number);
+    }
+
+    /// Voids the cursor of a host that has reset its sequence, until an event that arrives from now on is
+    /// acknowledged, and all before it.
+    pub(super) fn reset(&mut self, host: HostId) {
+        let host = self.host_mut(host);
+        host.newest = None;
+        host.outstanding.values_mut().for_each(|ticket| ticket.cursor_before = None);
+    }
+
+    /// The cursor of each host, in order of the hosts.
+    pub(super) fn cursors(&self) -> impl Iterator<Item = Option<u64>> {
+        self.hosts.iter().map(HostTickets::cursor)
+    }
+
+    /// The sequence number of an outstanding event.
+    fn seq(&self, ticket: Ticket) -> Option<u64> {
+        self.hosts.get(ticket.host.0)?.outstanding.get(&ticket.number)?.seq
+    }
+
+    /// The number of outstanding tickets.
+    pub(super) fn outstanding(&self) -> usize {
+        self.hosts.iter().map(|host| host.outstanding.len()).sum()
+    }
+
+    fn host_mut(&mut self, host: HostId) -> &mut HostTickets {
+        let at = host.0;
+        if at >= self.hosts.len() {
+            self.hosts.resize_with(at + 1, HostTickets::default);
+        }
+        &mut self.hosts[at]
+    }
+}
+
+/// Bounded in-flight accounting: permits for events and bytes, and a budget of events for the whole run.
+/// One task acquires, many threads release.
+#[derive(Debug)]
+pub(super) struct InFlightLimit {
+    max_events: usize,
+    max_bytes: usize,
+    events: AtomicUsize,
+    bytes: AtomicUsize,
+    /// The number of events that may still be acquired.
+    budget: AtomicU64,
+    released: Notify,
+    spent: Notify,
+}
+
+impl InFlightLimit {
+    pub(super) fn new(max_events: usize, max_bytes: usize, budget: Option<u64>) -> Self {
+        let (events, bytes, released, spent) = Default::default();
+        let budget = AtomicU64::new(budget.unwrap_or(u64::MAX));
+        Self { max_events, max_bytes, events, bytes, budget, released, spent }
+    }
+
+    /// Acquires a permit for one event, if there is one. An event longer than the limit is admitted alone.
+    pub(super) fn try_acquire(&self, bytes: usize) -> bool {
+        // A release restores the budget before it decrements the count.
+        let events = self.events.load(Acquire);
+        let has_permit = events < self.max_events && self.budget.load(Relaxed) > 0;
+        let fits = events == 0 || self.bytes().saturating_add(bytes) <= self.max_bytes;
+        if !has_permit || !fits {
+            return false;
+        }
+        self.budget.fetch_sub(1, Relaxed);
+        self.events.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+        true
+    }
+
+    /// Waits for a permit for one event.
+    pub(super) async fn acquire(&self, bytes: usize) {
+        while !self.try_acquire(bytes) {
+            // A release since the attempt has left a permit in `Notify`.
+            self.released.notified().await;
+        }
+    }
+
+    /// Releases the permits of these events, of which `skipped` do not count towards the budget.
+    pub(super) fn release(&self, events: usize, bytes: usize, skipped: usize) {
+        self.budget.fetch_add(skipped as u64, Relaxed);
+        self.bytes.fetch_sub(bytes, Relaxed);
+        self.events.fetch_sub(events, Release);
+        self.released.notify_one();
+        self.spent.notify_one();
+    }
+
+    /// Waits until the budget is spent and no event is in flight. For one waiter.
+    pub(super) async fn spent(&self) {
+        while self.events.load(Acquire) > 0 || self.budget.load(Relaxed) > 0 {
+            self.spent.notified().await;
+        }
+    }
+
+    /// The number of events in flight.
+    pub(super) fn events(&self) -> usize {
+        self.events.load(Relaxed)
+    }
+
+    /// The number of bytes in flight.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+}
+
+/// Wakes the [`Checkpointer`](super::checkpoint::Checkpointer).
+#[derive(Debug, Default)]
+pub(super) struct CheckpointSignal {
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SignalState {
+    is_due: bool,
+    is_final: bool,
+    /// The number of acknowledged events at which a checkpoint is due.
+    due_at: usize,
+}
+
+impl CheckpointSignal {
+    /// Reports the number of acknowledged events.
+    pub(super) fn acked(&self, acked: usize) {
+        self.change(|state| state.is_due |= acked >= state.due_at);
+    }
+
+    /// Requests the final checkpoint.
+    pub(super) fn request_final(&self) {
+        self.change(|state| state.is_final = true);
+    }
+
+    /// Waits for the next checkpoint: until `due_at` events are acknowledged, `interval` has passed, or the
+    /// final one is requested. Whether it is final.
+    pub(super) fn wait(&self, due_at: usize, interval: Duration) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.due_at = due_at;
+        let is_idle = |state: &mut SignalState| !state.is_due && !state.is_final;
+        let waited = self.changed.wait_timeout_while(state, interval, is_idle);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.is_due = false;
+        state.is_final
+    }
+
+    fn change(&self, change: impl FnOnce(&mut SignalState)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        if state.is_due || state.is_final {
+            self.changed.notify_one();
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hosts::HostId;
-
-    fn run_state() -> Arc<RunState> {
-        RunState::new(
-            vec!["a".to_owned()],
-            AckTracker::new([Some(10)]),
-            InFlightLimit::new(100, 1_000),
-        )
-    }
-
-    fn batch(run_state: &Arc<RunState>, seqs: &[u64]) -> Arc<Batch> {
-        let begin = |seq: &u64| run_state.acks().begin(HostId(0), Some(*seq));
-        let tickets = seqs.iter().map(begin).collect();
-        seqs.iter().for_each(|_| assert!(run_state.in_flight.try_acquire(1)));
-        Batch::open(run_state, tickets, seqs.len(), Box::default())
-    }
-
-    fn cursor(run_state: &RunState) -> Option<u64> {
-        run_state.acks().cursors().next().unwrap()
-    }
-
-    #[test]
-    fn a_batch_is_settled_when_the_last_of_its_events_is() {
-        let run_state = run_state();
-        let batch = batch(&run_state, &[11, 12, 13]);
-        let acks: Vec<Ack> = (0..3).map(|at| batch.ack(Some(at))).collect();
-        batch.close(vec![]);
-        for ack in acks.into_iter().rev() {
-            assert_eq!((cursor(&run_state), run_state.in_flight.events()), (Some(10), 3));
-            assert!(!batch.is_settled());
-            ack.done();
-        }
-        assert_eq!((cursor(&run_state), run_state.in_flight.events()), (Some(13), 0));
-        assert!(batch.is_settled() && run_state.settled() == 3);
-    }
-
-    #[test]
-    fn a_batch_that_is_still_being_handed_over_is_open_whatever_is_acknowledged() {
-        let run_state = run_state();
-        let batch = batch(&run_state, &[11, 12]);
-        batch.ack(Some(0)).done();
-        assert!(!batch.is_settled());
-        batch.ack(Some(1)).done();
-        batch.close(vec![]);
-        assert_eq!(cursor(&run_state), Some(12));
-    }
-
-    #[test]
-    fn an_acknowledgement_may_come_from_another_thread() {
-        let run_state = run_state();
-        let batch = batch(&run_state, &[11]);
-        let ack = batch.ack(Some(0));
-        batch.close(vec![]);
-        std::thread::spawn(move || ack.done()).join().unwrap();
-        assert_eq!(cursor(&run_state), Some(11));
-    }
-
-    #[test]
-    fn one_that_is_narrowing_leaves_no_place_behind() {
-        let run_state = RunState::new(
-            vec!["a".to_owned()],
-            AckTracker::new([None]),
-            InFlightLimit::new(3, 1_000),
-        );
-        let batch = batch(&run_state, &[11, 12, 13]);
-        let acks: Vec<Ack> = (0..3).map(|at| batch.ack(Some(at))).collect();
-        // What came of itself never had one.
-        batch.ack(None).narrowing().done();
-        batch.close(vec![]);
-        for (number, ack) in acks.into_iter().enumerate() {
-            if number > 0 { ack.narrowing().done() } else { ack.done() }
-        }
-        assert_eq!((cursor(&run_state), run_state.in_flight.events()), (Some(13), 0));
-        assert!(
-            run_state.in_flight.try_acquire(1) && !run_state.in_flight.try_acquire(1),
-            "there is one place"
-        );
-    }
-
-    #[test]
-    fn one_that_is_dropped_seals_the_run_and_the_cursor_stays() {
-        let run_state = run_state();
-        let batch = batch(&run_state, &[11, 12]);
-        let (lost, other) = (batch.ack(Some(1)), batch.ack(Some(0)));
-        batch.close(vec![]);
-        drop(lost);
-        other.done();
-        assert_eq!(cursor(&run_state), Some(10));
-        let reason = run_state.error.take().unwrap();
-        let RunError::Unacknowledged { stream, seq } = reason else { panic!("{reason}") };
-        assert_eq!((&*stream, seq), ("a", Some(12)));
-    }
-}
+mod tests;

@@ -1,47 +1,123 @@
-//! Why does a run end before it is asked to? The first reason counts.
+//! The end of a run: its errors, the first of which wins, and the signal that stops it.
 
+use std::error::Error;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
-use super::run::RunError;
+use super::feed::FeedError;
+use super::journal::JournalError;
 
-/// The first failure of a run.
+/// Why a run failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The feed ended.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// The handler dropped an [`Ack`](super::Ack) without using it.
+    #[error("an event was dropped instead of acknowledged: {stream}, seq {seq:?}")]
+    Unacknowledged {
+        /// The name of the stream; empty for a resynced repository.
+        stream: String,
+        /// The event's sequence number, if it has one.
+        seq: Option<u64>,
+    },
+    /// The journal could not be read or written.
+    #[error("the journal failed: {0}")]
+    Journal(#[from] JournalError),
+    /// The state of accounts could not be loaded or stored.
+    #[error("the account state failed: {0}")]
+    State(Box<dyn Error + Send + Sync>),
+    /// A worker thread panicked: in the handler, or through a bug of this crate.
+    #[error("a worker thread panicked")]
+    Panicked,
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+    /// The future of the run was dropped.
+    #[error("the run was dropped before it ended")]
+    Abandoned,
+}
+
+/// The first failure of a run; later ones are ignored.
 #[derive(Debug, Default)]
 pub(super) struct FirstError {
     is_set: AtomicBool,
-    reason: Mutex<Option<RunError>>,
-    wake: Notify,
+    error: Mutex<Option<RunError>>,
+    changed: Notify,
 }
 
 impl FirstError {
-    /// The run ends for this reason, unless it had one before.
+    /// Sets the error unless one is set.
     #[cold]
-    pub(super) fn set(&self, reason: RunError) {
-        let mut first = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn set(&self, error: RunError) {
+        let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_set.swap(true, Ordering::AcqRel) {
-            *first = Some(reason);
+            *first = Some(error);
         }
         drop(first);
-        self.wake.notify_waiters();
-        self.wake.notify_one();
+        self.changed.notify_waiters();
+        self.changed.notify_one();
     }
 
-    /// Whether the run is to end.
+    /// Whether an error is set.
     pub(super) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Acquire)
     }
 
-    /// Until the run is to end; for one who waits.
+    /// Waits until an error is set. For one waiter.
     pub(super) async fn wait(&self) {
         while !self.is_set() {
-            self.wake.notified().await;
+            self.changed.notified().await;
         }
     }
 
-    /// The reason, for the one who tells it.
+    /// Takes the error out.
     pub(super) fn take(&self) -> Option<RunError> {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Stops a run: reading ends, events in flight are finished. Clones share the signal.
+///
+/// ```
+/// use wireproof::net::firehose::StopSignal;
+/// let stop = StopSignal::new();
+/// let other = stop.clone();
+/// other.request();
+/// assert!(stop.is_requested());
+/// ```
+#[derive(Clone, Debug)]
+pub struct StopSignal(Arc<watch::Sender<bool>>);
+
+impl StopSignal {
+    /// A signal that is not set.
+    pub fn new() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+
+    /// Sets the signal, from any thread. Setting it again has no effect.
+    pub fn request(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Whether the signal is set.
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until the signal is set.
+    pub async fn requested(&self) {
+        // Waiting fails only without a sender, and `self` is one.
+        let _ = self.0.subscribe().wait_for(|is_requested| *is_requested).await;
+    }
+}
+
+impl Default for StopSignal {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -1,39 +1,43 @@
-//! What is the caller told of an event, and how does it answer?
+//! The handler of events, what it receives, and the dispatcher that delivers to it.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Instant, SystemTime};
 
 use atproto::event::{Event, FrameError};
 use bytes::Bytes;
 use verify::sync::{Chain, Outcome, SyncEffect, SyncRejection};
 
-use super::ack::Ack;
-use super::arrival::FrameKind;
+use super::ack::{Ack, Batch, ChangedStates, RunState, Ticket};
+use super::checkpoint::PendingStates;
+use super::feed_item::{FrameKind, Notice};
 use super::keys::KeyError;
-use super::notice::Notice;
+use super::metrics::RunMetrics;
+use super::queue::QueuedEvent;
 use super::resync::{ResyncError, ResyncedRepo};
 use crate::hosts::HostId;
 
-/// Takes what comes.
+/// Handles the events of a run.
 pub trait Handler: Send + Sync + 'static {
-    /// An event. Called on a worker's thread, in order for each account; who stays here for long holds
-    /// up this worker's accounts and, when the bounds are reached, the server.
+    /// Handles an event. Called on a worker thread, in order for each account. Blocking here delays the
+    /// other accounts of the worker and, at the limits, the server.
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack);
 
-    /// An account's repository was fetched anew; this comes between the events before and after it.
-    /// Called on a worker's thread. By itself, it is acknowledged and nothing is done.
+    /// Handles a resynced repository, which comes between the account's events before and after it. Called
+    /// on a worker thread. The default acknowledges it.
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         let _ = resynced;
         ack.done();
     }
 
-    /// An account's repository could not be fetched anew: it stays out of step, and is tried again when
-    /// something comes of it. Called on a worker's thread. By itself, nothing is done.
-    fn resync_failed(&self, did: &str, why: &ResyncError) {
-        let _ = (did, why);
+    /// Handles a failed resync: the account stays desynchronized, and its next event starts another attempt.
+    /// Called on a worker thread. The default does nothing.
+    fn resync_failed(&self, did: &str, error: &ResyncError) {
+        let _ = (did, error);
     }
 
-    /// What the connection did. Called by the task that reads, which waits. By itself, nothing is done.
+    /// Handles a notice about the connection. Called by the task that reads, which waits meanwhile. The
+    /// default does nothing.
     fn notice(&self, notice: &Notice) {
         let _ = notice;
     }
@@ -48,8 +52,8 @@ impl<H: Handler> Handler for Arc<H> {
         H::resynced(self, resynced, ack);
     }
 
-    fn resync_failed(&self, did: &str, why: &ResyncError) {
-        H::resync_failed(self, did, why);
+    fn resync_failed(&self, did: &str, error: &ResyncError) {
+        H::resync_failed(self, did, error);
     }
 
     fn notice(&self, notice: &Notice) {
@@ -57,53 +61,54 @@ impl<H: Handler> Handler for Arc<H> {
     }
 }
 
-/// An event, as it is handed over.
+/// An event as it is delivered to a [`Handler`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct DeliveredEvent<'a> {
-    /// Who sent it.
+    /// The host that sent it.
     pub host: HostId,
-    /// Its place in the stream of that host, if it has one.
+    /// The sequence number in the stream of that host, if it has one.
     pub seq: Option<u64>,
-    /// What it is.
+    /// The kind of message.
     pub kind: FrameKind,
-    /// The account that it says it is about, as it stands.
+    /// The account that it is about, unvalidated.
     pub did: Option<&'a str>,
-    /// The bytes as they came. A clone shares them.
+    /// The bytes of the frame. Clones share them.
     pub frame: &'a Bytes,
-    /// When it came.
+    /// The time of arrival.
     pub received: SystemTime,
-    /// What it says, proved or not, where it can be read at all.
+    /// The decoded event, verified or not; `None` if it cannot be decoded.
     pub event: Option<&'a Event<'a>>,
-    /// What is to be thought of it.
+    /// The result of verification.
     pub verdict: Verdict<'a>,
 }
 
-/// What is to be thought of an event.
+/// The result of verifying an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict<'a> {
-    /// The judge's outcome: proved and how it continues what was known, ignored, refused, or a message
-    /// that carries no proof. Never refused for the lack of a key.
+    /// The outcome of [`verify::sync`]: verified, ignored, rejected, or a message without signature. Never
+    /// rejected for lack of a key.
     Judged(Outcome<'a>),
-    /// The account's key could not be found out, so nothing is proved.
+    /// The account's key is unknown, so nothing is verified.
     UnknownKey(&'a KeyError),
-    /// The caller chose not to ask.
+    /// Verification is off.
     NotVerified,
-    /// Bytes that are no frame, or whose fields are not those of its kind.
+    /// Bytes that are not a frame, or a message with invalid fields.
     Undecodable(FrameError),
 }
 
 impl Verdict<'_> {
-    /// The stable name.
+    /// The stable code.
     ///
-    /// | name | the event |
+    /// | code | the event |
     /// |---|---|
-    /// | `verified` | is proved, and continues what was known or begins it |
-    /// | `verified/broken` | is proved, but something before it is missing |
-    /// | `verified/unmended` | is proved, but something long before it is missing |
-    /// | `verified/unproved` | is signed; a leniency took the rest |
-    /// | `unchecked` | carries no proof |
-    /// | `not-asked` | may carry one, but the caller does not want to know |
-    /// | any other | breaks the rule of this name |
+    /// | `verified` | is verified, and continues the known state or starts it |
+    /// | `verified/broken` | is verified, but the event before it is missing |
+    /// | `verified/unmended` | is verified, but the account is still desynchronized |
+    /// | `verified/unproved` | is signed; a leniency of the policy accepted the rest |
+    /// | `unchecked` | has no signature |
+    /// | `not-asked` | was not verified, as verification is off |
+    /// | any other | breaks the rule of this code |
     pub fn code(&self) -> &'static str {
         match self {
             Self::Judged(Outcome::Commit(_, Chain::Unproved(_))) => "verified/unproved",
@@ -120,8 +125,124 @@ impl Verdict<'_> {
         }
     }
 
-    /// Whether the event is proved to be its account's.
+    /// Whether the event is verified to be its account's.
     pub fn is_verified(&self) -> bool {
         matches!(self, Self::Judged(outcome) if outcome.is_accepted())
+    }
+}
+
+/// Delivers the events of one worker to the handler, in batches.
+#[derive(Debug)]
+pub(super) struct Dispatcher<H> {
+    pub(super) handler: Arc<H>,
+    pub(super) run: Arc<RunState>,
+    pub(super) pending_states: Arc<PendingStates>,
+    pub(super) metrics: Arc<RunMetrics>,
+    /// Whether account states are journaled.
+    pub(super) keeps_accounts: bool,
+}
+
+/// A batch that is being delivered.
+#[derive(Debug)]
+pub(super) struct BatchDelivery<'d, H> {
+    dispatcher: &'d Dispatcher<H>,
+    batch: Arc<Batch>,
+    /// Number of delivered events.
+    delivered: usize,
+    started: Instant,
+    verdicts: Vec<(&'static str, u64)>,
+    /// Time of arrival of the last event.
+    received: Option<SystemTime>,
+}
+
+impl<H: Handler> Dispatcher<H> {
+    pub(super) fn new(
+        handler: &Arc<H>,
+        run: &Arc<RunState>,
+        metrics: &Arc<RunMetrics>,
+        keeps_accounts: bool,
+    ) -> Self {
+        let (handler, run, metrics) = (handler.clone(), run.clone(), metrics.clone());
+        Self { handler, run, pending_states: Arc::default(), metrics, keeps_accounts }
+    }
+
+    /// Starts the delivery of these events.
+    pub(super) fn start<'e>(
+        &self,
+        events: impl Iterator<Item = &'e QueuedEvent> + Clone,
+    ) -> BatchDelivery<'_, H> {
+        let tickets = events.clone().map(|event| event.ticket).collect();
+        let bytes = events.clone().map(QueuedEvent::len).sum();
+        let batch = self.open(tickets, bytes, events.map(|event| event.account));
+        let (started, verdicts, received) = (Instant::now(), Vec::new(), None);
+        BatchDelivery { dispatcher: self, batch, delivered: 0, started, verdicts, received }
+    }
+
+    /// Delivers a resynced repository, and the state that follows from it.
+    pub(super) fn deliver_resynced(
+        &self,
+        account: u64,
+        resynced: &Arc<ResyncedRepo>,
+        states: ChangedStates,
+    ) {
+        let batch = self.open(Box::default(), 0, [account].into_iter());
+        self.handler.resynced(resynced, batch.ack(None));
+        batch.close(states);
+    }
+
+    fn open(
+        &self,
+        tickets: Box<[Ticket]>,
+        bytes: usize,
+        accounts: impl Iterator<Item = u64>,
+    ) -> Arc<Batch> {
+        let accounts = if self.keeps_accounts { accounts.collect() } else { Box::default() };
+        let batch = Batch::open(&self.run, tickets, bytes, accounts);
+        if self.keeps_accounts {
+            self.pending_states.add(batch.clone());
+        }
+        batch
+    }
+}
+
+impl<H: Handler> BatchDelivery<'_, H> {
+    /// Delivers the next event.
+    pub(super) fn deliver(
+        &mut self,
+        queued: &QueuedEvent,
+        event: Option<&Event<'_>>,
+        verdict: Verdict<'_>,
+    ) {
+        let code = verdict.code();
+        match self.verdicts.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, count)) => *count += 1,
+            None => self.verdicts.push((code, 1)),
+        }
+        let received = &queued.received;
+        let delivered = DeliveredEvent {
+            host: received.host,
+            seq: received.seq,
+            kind: received.kind,
+            did: received.did(),
+            frame: &received.frame,
+            received: received.received,
+            event,
+            verdict,
+        };
+        let ack = self.batch.ack(Some(self.delivered));
+        self.delivered += 1;
+        self.received = Some(received.received);
+        self.dispatcher.handler.event(&delivered, ack);
+    }
+
+    /// Ends the delivery, with the states that follow from the events.
+    pub(super) fn finish(self, states: ChangedStates) {
+        self.batch.close(states);
+        let (metrics, delivered) = (&self.dispatcher.metrics, self.delivered as u64);
+        metrics.count_verdicts(&self.verdicts);
+        metrics.delivered.fetch_add(delivered, Relaxed);
+        metrics.handler_time.count(self.started.elapsed());
+        let lag = self.received.and_then(|received| received.elapsed().ok());
+        metrics.lag.count_many(lag.unwrap_or_default(), delivered);
     }
 }

@@ -1,7 +1,7 @@
-//! What is done for workers, so that they need not wait: keys are found out, and repositories fetched.
+//! Jobs that workers do not wait for: key lookups and resyncs.
 //!
-//! Each job is a task of its own, of which so many run at once; its outcome is a message to the
-//! worker. There are no more jobs than accounts that wait.
+//! Each job is a task, with a limit on concurrent ones; its result is a message to the worker. There is at
+//! most one job per parked account.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,44 +12,51 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use verify::sync::Head;
 
-use super::counters::RunMetrics;
-use super::inbox::{Inbox, WorkerMessage};
-use super::item::Answer;
 use super::keys::{FixedKeys, KeyProvider};
+use super::metrics::RunMetrics;
 use super::options::{Options, Verification};
-use super::partition::Job;
+use super::queue::{Inbox, LookedUpKey, WorkerMessage};
 use super::resync::{ResyncError, ResyncResult, Resyncer};
+
+/// A job for an account of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Job {
+    /// Look up a key.
+    LookUpKey { worker: usize, account: u64, did: Box<str>, refresh: bool },
+    /// Resync a repository, to the revision of `known` or a later one.
+    Resync { worker: usize, account: u64, did: Box<str>, known: Option<Head> },
+}
 
 /// Runs jobs.
 pub(super) struct JobPool {
     inboxes: Arc<[Inbox]>,
     keys: Arc<dyn KeyProvider>,
-    counters: Arc<RunMetrics>,
-    /// One permit for each lookup at the directory, and one for each elsewhere: hosts that do not answer
-    /// do not hold up the directory's accounts.
+    metrics: Arc<RunMetrics>,
+    /// Permits for lookups at the PLC directory, and elsewhere: slow hosts do not delay the directory's
+    /// accounts.
     lookups: [Semaphore; 2],
     resyncer: Option<Resyncer>,
 }
 
 impl JobPool {
-    pub(super) fn new(options: &Options, inboxes: Arc<[Inbox]>, counters: Arc<RunMetrics>) -> Self {
+    pub(super) fn new(options: &Options, inboxes: Arc<[Inbox]>, metrics: Arc<RunMetrics>) -> Self {
         let keys = match &options.verify {
             Verification::On { keys, .. } => keys.clone(),
             Verification::Off { .. } => Arc::new(FixedKeys(|_: &str| None)),
         };
         let lookups = [DIRECTORY_LOOKUPS, OTHER_LOOKUPS].map(Semaphore::new);
         let resyncer = options.resync.clone().map(Resyncer::new);
-        Self { inboxes, keys, counters, lookups, resyncer }
+        Self { inboxes, keys, metrics, lookups, resyncer }
     }
 
-    /// Runs jobs until nobody can send one any longer. Those under way end when this does.
+    /// Runs jobs until all senders are dropped. Running jobs end with this future.
     pub(super) async fn run(self, mut jobs: UnboundedReceiver<Job>) {
-        let job_pool = Arc::new(self);
+        let pool = Arc::new(self);
         let mut running = JoinSet::new();
         loop {
             tokio::select! {
                 job = jobs.recv() => match job {
-                    Some(job) => drop(running.spawn(job_pool.clone().run_one(job))),
+                    Some(job) => drop(running.spawn(pool.clone().run_job(job))),
                     None => break,
                 },
                 Some(_) = running.join_next() => {}
@@ -57,46 +64,46 @@ impl JobPool {
         }
     }
 
-    async fn run_one(self: Arc<Self>, job: Job) {
+    async fn run_job(self: Arc<Self>, job: Job) {
         match job {
-            Job::Key { worker, account, did, is_doubted } => {
-                let answer = self.find(&did, is_doubted).await;
-                self.inboxes[worker].post(WorkerMessage::Found(account, Arc::new(answer)));
+            Job::LookUpKey { worker, account, did, refresh } => {
+                let key = Arc::new(self.look_up_key(&did, refresh).await);
+                self.inboxes[worker].send(WorkerMessage::KeyLookedUp(account, key));
             }
-            Job::Repository { worker, account, did, known } => {
-                let mended = self.mend(&did, known).await;
-                self.inboxes[worker].post(WorkerMessage::ResyncResult(account, mended));
+            Job::Resync { worker, account, did, known } => {
+                let result = self.resync(&did, known).await;
+                self.inboxes[worker].send(WorkerMessage::Resynced(account, result));
             }
         }
     }
 
-    async fn mend(&self, did: &str, known: Option<Head>) -> ResyncResult {
-        let Some(resyncer) = &self.resyncer else { return Err(ResyncError::Crowded) };
-        let counters = &self.counters.resyncs;
-        counters.running.fetch_add(1, Relaxed);
-        let began = Instant::now();
-        let mended = resyncer.mend(did, known).await;
-        counters.times.count(began.elapsed());
-        counters.running.fetch_sub(1, Relaxed);
-        let ended = if mended.is_ok() { &counters.done } else { &counters.failed };
+    async fn resync(&self, did: &str, known: Option<Head>) -> ResyncResult {
+        let Some(resyncer) = &self.resyncer else { return Err(ResyncError::QueueFull) };
+        let metrics = &self.metrics.resyncs;
+        metrics.running.fetch_add(1, Relaxed);
+        let started = Instant::now();
+        let result = resyncer.resync(did, known).await;
+        metrics.time.count(started.elapsed());
+        metrics.running.fetch_sub(1, Relaxed);
+        let ended = if result.is_ok() { &metrics.done } else { &metrics.failed };
         ended.fetch_add(1, Relaxed);
-        mended
+        result
     }
 
-    async fn find(&self, did: &str, is_doubted: bool) -> Answer {
-        let counters = &self.counters.keys;
-        counters.asked.fetch_add(1, Relaxed);
-        counters.doubted.fetch_add(u64::from(is_doubted), Relaxed);
-        let place = usize::from(!did.starts_with("did:plc:"));
-        let _permit = self.lookups[place].acquire().await;
-        let began = Instant::now();
-        let found = self.keys.look_up(did, is_doubted).await;
-        counters.times.count(began.elapsed());
-        counters.failed.fetch_add(u64::from(found.is_err()), Relaxed);
-        Answer { found, is_last: is_doubted }
+    async fn look_up_key(&self, did: &str, refresh: bool) -> LookedUpKey {
+        let metrics = &self.metrics.key_lookups;
+        metrics.started.fetch_add(1, Relaxed);
+        metrics.refreshes.fetch_add(u64::from(refresh), Relaxed);
+        let source = usize::from(!did.starts_with("did:plc:"));
+        let _permit = self.lookups[source].acquire().await;
+        let started = Instant::now();
+        let key = self.keys.look_up(did, refresh).await;
+        metrics.time.count(started.elapsed());
+        metrics.failed.fetch_add(u64::from(key.is_err()), Relaxed);
+        LookedUpKey { key, is_final: refresh }
     }
 }
 
-/// How many keys are looked for at once at the directory, and how many elsewhere.
+/// Concurrent key lookups at the PLC directory, and elsewhere.
 const DIRECTORY_LOOKUPS: usize = 64;
 const OTHER_LOOKUPS: usize = 32;

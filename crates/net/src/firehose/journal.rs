@@ -1,4 +1,4 @@
-//! Who remembers, beyond the end of the process, how far we came?
+//! The journal: where a run stores its cursors and account states, to resume after a restart.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,32 +7,30 @@ use verify::sync::AccountState;
 
 use crate::cursors::CursorStore;
 
-/// Keeps the cursors, and what is known of accounts, so that a later run goes on where this one ended.
+/// Stores cursors and account states durably.
 ///
-/// What a checkpoint is given is true: everything up to a cursor is acknowledged, and so is every event
-/// that made an account what it is. It may be lost, which costs repetitions; but it must not be kept in
-/// part, or changed by anything else: an account on disk that is ahead of what was handled would turn
-/// events that nobody has seen into old ones.
+/// A checkpoint is consistent: every event up to a cursor is acknowledged, and so is every event that led to
+/// an account state. Losing one costs repeated events. But it must not be stored partially, nor changed by
+/// anything else: with a stored state ahead of the handled events, unhandled events would be ignored as old.
 pub trait Journal: Send + Sync + 'static {
-    /// The cursor of a stream, by its [name](crate::cursors::stream_name), if there is one.
+    /// The cursor of a stream, by its [name](crate::cursors::stream_name).
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the journal cannot be read.
     fn cursor(&self, stream: &str) -> Result<Option<u64>, JournalError>;
 
-    /// Keeps the cursors of these streams and what is known of these accounts, all or none. When this
-    /// returns, they survive a loss of power. Called by a thread of its own; no stream and no account
-    /// comes twice.
+    /// Stores the cursors of streams and the states of accounts, atomically. On return they are durable.
+    /// Called on a thread of its own; each stream and account occurs at most once.
     ///
     /// # Errors
-    /// If they cannot be kept; what was before is as it was. The run ends.
+    /// If they cannot be stored; the previous checkpoint must be intact. The run ends.
     fn checkpoint(
         &self,
         cursors: &[(&str, u64)],
         accounts: &[(Box<str>, AccountState)],
     ) -> Result<(), JournalError>;
 
-    /// Whether accounts are kept. If not, none are gathered.
+    /// Whether account states are stored. If not, none are collected.
     fn keeps_accounts(&self) -> bool {
         true
     }
@@ -44,7 +42,7 @@ pub trait Journal: Send + Sync + 'static {
 pub struct JournalError(Box<dyn Error + Send + Sync>);
 
 impl JournalError {
-    /// For this reason, which its text tells.
+    /// An error with this cause.
     pub fn new(reason: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(reason.into())
     }
@@ -68,7 +66,7 @@ impl<J: Journal> Journal for Arc<J> {
     }
 }
 
-/// Keeps the cursors alone: the next run begins with accounts of which nothing is known.
+/// A journal of cursors only: the next run starts without account states.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CursorsOnly<C>(pub C);
 

@@ -1,5 +1,5 @@
-//! Which key has an account? What is known is told at once; what is not is found out, and for that
-//! nobody waits but the account's own events.
+//! Providers of account keys: cached keys without waiting, and lookups that block only the account's own
+//! events.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,49 +10,49 @@ use verify::sync::{AccountKey, KeySource};
 use crate::http::Url;
 use crate::identity::{Account, IdentityError, Resolver};
 
-/// Knows the keys of accounts, and how to find them out.
+/// Provides the signing keys of accounts.
 pub trait KeyProvider: Send + Sync + 'static {
-    /// What is known. Asked on workers, once a batch for each account: it must not wait.
+    /// The cached key. Called on worker threads, once per batch and account: it must not block.
     fn cached(&self, did: &str) -> AccountKey;
 
-    /// Finds it out. With `is_doubted`, a signature was refused under what is known, so that the source
-    /// should be asked again; how often that is done is up to who finds out.
-    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a>;
+    /// Looks up the key. With `refresh`, the cached key did not verify a signature, and the source should be
+    /// asked again; the provider limits how often.
+    fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a>;
 
-    /// What is known may no longer be true, as `#identity` says.
+    /// Invalidates the cached key, after an `#identity` event.
     fn invalidate(&self, did: &str);
 }
 
-/// A key on its way.
+/// The future of a key lookup.
 pub type KeyLookup<'a> = Pin<Box<dyn Future<Output = Result<AccountKey, KeyError>> + Send + 'a>>;
 
-/// Why an account's key is not known.
+/// Why the key of an account is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Its DID is none.
+    /// The account is not a valid DID.
     #[error("not a DID: {0}")]
-    NotADid(SyntaxError),
-    /// Its DID document is not to be had.
+    InvalidDid(SyntaxError),
+    /// The DID document could not be resolved.
     #[error(transparent)]
     Identity(Box<IdentityError>),
-    /// Its DID document has no key that is one.
-    #[error("the account's DID document has no key that can be used")]
-    NoneNamed,
-    /// Who was asked does not know it, and nobody else is asked.
-    #[error("the account's key is not among those that are known")]
-    NotAmongKnown,
-    /// More of its events came while it was being found out than may wait.
-    #[error("too many of the account's events were waiting for its key")]
-    Crowded,
+    /// The DID document has no usable key.
+    #[error("the account's DID document has no usable key")]
+    NoKey,
+    /// The provider does not know the account.
+    #[error("the account's key is not among the known keys")]
+    UnknownAccount,
+    /// Too many events of the account were received during the lookup.
+    #[error("too many events of the account were waiting for its key")]
+    TooManyEvents,
 }
 
-/// KeyProvider by DID documents, which a [`Resolver`] finds and remembers.
+/// Keys from DID documents, resolved and cached by a [`Resolver`].
 #[derive(Clone, Debug)]
 pub struct ResolverKeys(Resolver);
 
 impl ResolverKeys {
-    /// What `resolver` knows and finds.
+    /// Keys of this resolver.
     pub fn new(resolver: Resolver) -> Self {
         Self(resolver)
     }
@@ -61,9 +61,9 @@ impl ResolverKeys {
         Did::parse(did).ok().and_then(|did| self.0.cached(did))
     }
 
-    async fn find_account(&self, did: &str, is_doubted: bool) -> Result<Arc<Account>, KeyError> {
-        let did = Did::parse(did).map_err(KeyError::NotADid)?;
-        let account = match is_doubted {
+    async fn look_up_account(&self, did: &str, refresh: bool) -> Result<Arc<Account>, KeyError> {
+        let did = Did::parse(did).map_err(KeyError::InvalidDid)?;
+        let account = match refresh {
             true => self.0.refresh(did).await,
             false => self.0.account(did).await,
         };
@@ -76,8 +76,8 @@ impl KeyProvider for ResolverKeys {
         self.account(did).and_then(|account| key(&account)).into()
     }
 
-    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a> {
-        Box::pin(async move { found(&*self.find_account(did, is_doubted).await?) })
+    fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a> {
+        Box::pin(async move { known_key(&*self.look_up_account(did, refresh).await?) })
     }
 
     fn invalidate(&self, did: &str) {
@@ -87,9 +87,9 @@ impl KeyProvider for ResolverKeys {
     }
 }
 
-/// As [`ResolverKeys`], for a run that listens to one server (PDS) and to nobody else: an account whose
-/// DID document names another server is that one's, whatever this one tells of it. It is asked for again
-/// before that counts, for it may have come here meanwhile. A relay is nobody's server.
+/// Like [`ResolverKeys`], for a run that follows a single PDS: events of an account whose DID document names
+/// another host are rejected. The document is looked up again before that, as the account may have moved
+/// here. A relay is not the host of any account.
 #[derive(Clone, Debug)]
 pub struct ServerKeys {
     keys: ResolverKeys,
@@ -97,7 +97,7 @@ pub struct ServerKeys {
 }
 
 impl ServerKeys {
-    /// What `resolver` knows and finds of the accounts of `server`.
+    /// Keys of the accounts that `server` hosts.
     pub fn new(resolver: Resolver, server: Url) -> Self {
         Self { keys: ResolverKeys::new(resolver), server }
     }
@@ -115,10 +115,14 @@ impl KeyProvider for ServerKeys {
         }
     }
 
-    fn look_up<'a>(&'a self, did: &'a str, is_doubted: bool) -> KeyLookup<'a> {
+    fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a> {
         Box::pin(async move {
-            let account = self.keys.find_account(did, is_doubted).await?;
-            if self.is_elsewhere(&account) { Ok(AccountKey::OtherHost) } else { found(&account) }
+            let account = self.keys.look_up_account(did, refresh).await?;
+            if self.is_elsewhere(&account) {
+                Ok(AccountKey::OtherHost)
+            } else {
+                known_key(&account)
+            }
         })
     }
 
@@ -127,21 +131,21 @@ impl KeyProvider for ServerKeys {
     }
 }
 
-/// Whether both name one host and port: whichever protocol is spoken there.
+/// Whether two URLs have the same host and port, whatever their scheme.
 fn is_same_server(a: &Url, b: &Url) -> bool {
-    let place = |url: &Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
-    place(a) == place(b)
+    let authority = |url: &Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
+    authority(a) == authority(b)
 }
 
-fn found(account: &Account) -> Result<AccountKey, KeyError> {
-    key(account).map(AccountKey::Known).ok_or(KeyError::NoneNamed)
+fn known_key(account: &Account) -> Result<AccountKey, KeyError> {
+    key(account).map(AccountKey::Known).ok_or(KeyError::NoKey)
 }
 
 fn key(account: &Account) -> Option<crypto::CompressedKey> {
     account.key.as_ref().map(|key| *key.as_compressed())
 }
 
-/// KeyProvider that the caller has, and no others; what `#identity` says changes none of them.
+/// A fixed set of keys, which `#identity` events do not change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedKeys<K>(pub K);
 
@@ -151,11 +155,11 @@ impl<K: KeySource + Send + Sync + 'static> KeyProvider for FixedKeys<K> {
     }
 
     fn look_up<'a>(&'a self, did: &'a str, _: bool) -> KeyLookup<'a> {
-        let found = match self.0.key(did) {
-            AccountKey::Unknown => Err(KeyError::NotAmongKnown),
+        let key = match self.0.key(did) {
+            AccountKey::Unknown => Err(KeyError::UnknownAccount),
             known => Ok(known),
         };
-        Box::pin(async move { found })
+        Box::pin(async move { key })
     }
 
     fn invalidate(&self, _: &str) {}
@@ -166,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_a_host_and_a_port_whatever_is_spoken_there() {
+    fn servers_are_compared_by_host_and_port_and_not_by_scheme() {
         let is_same = |a: &str, b: &str| is_same_server(&a.parse().unwrap(), &b.parse().unwrap());
         assert!(is_same("https://pds.example.com", "wss://PDS.example.com:443/xrpc"));
         assert!(is_same("http://localhost:4481/", "ws://localhost:4481"));

@@ -1,42 +1,39 @@
-//! What do relays and PDSs tell, in order and without a loss?
+//! The firehose of a relay or PDS: every event verified, in order, at least once.
 //!
-//! | type | question it answers |
+//! | type | contents |
 //! |---|---|
-//! | [`Firehose`] | who takes what comes from one of several hosts, judged, and loses nothing? |
-//! | [`Handler`], [`DeliveredEvent`], [`Verdict`] | what is the caller told of an event? |
-//! | [`Ack`] | has the caller done with it? |
-//! | [`Journal`] | who remembers how far we came? |
-//! | [`KeyProvider`] | which key has an account? |
-//! | [`RunMetrics`] | what has happened so far? |
-//! | [`Feed`] | what do one of several hosts' connections bring, one thing after the other? |
-//! | [`ReceivedFrame`] | which frame came, from whom, about what? |
-//! | [`Notice`] | what happened to the connection? |
-//! | [`SequenceTracker`] | does a number follow the one before? |
-//! | [`Watermark`] | behind which event may the stream be left? |
+//! | [`Firehose`] | a run: reads one of several hosts, verifies, delivers, checkpoints |
+//! | [`Handler`], [`DeliveredEvent`], [`Verdict`] | callbacks for verified events |
+//! | [`VerdictStream`] | the same as an asynchronous stream |
+//! | [`Ack`] | the acknowledgement of an event |
+//! | [`Journal`] | durable cursors and account states |
+//! | [`KeyProvider`] | the keys of accounts |
+//! | [`RunMetrics`] | live metrics |
+//! | [`Feed`], [`FeedItem`] | received frames and notices, without verification |
+//! | [`SequenceTracker`] | gaps and repetitions of sequence numbers |
 //!
-//! # The way of an event
+//! # The path of an event
 //!
 //! ```text
-//! hosts ── feed ── intake ──┬─ inbox ─ worker ─ judge ─ handler ┐
-//!                  │   ▲    ├─ inbox ─ worker ─ judge ─ handler │ Ack::done
-//!           ticket │   │    └─ …          │ ▲                   │
-//!                  ▼   │ room             ▼ │ messages           │
-//!                acks ◄──────────    jobs: keys,           │
-//!                  ▲ │                 repositories             │
-//!                  │ └─ cursors ─> checkpointer ─> Journal            │
-//!                  └────────────────────────────────────────────┘
+//! hosts ── feed ── intake ──┬─ inbox ─ worker ─ verifier ─ handler ┐
+//!                  │   ▲    ├─ inbox ─ worker ─ verifier ─ handler │ Ack::done
+//!           ticket │   │    └─ …          │ ▲                      │
+//!                  ▼   │ permit           ▼ │ message              │
+//!            AckTracker, InFlightLimit    jobs: key lookups,        │
+//!                  ▲ │                    resyncs                   │
+//!                  │ └─ cursors ─> Checkpointer ─> Journal          │
+//!                  └────────────────────────────────────────────────┘
 //! ```
 //!
-//! The feed's task reads frames and gives each a ticket. An account belongs to one worker, a thread that
-//! takes what waits, up to a batch, judges it and hands it over: a lone event at once, many at the cost
-//! of many. An account whose key is not known, or whose chain is broken, waits with all that comes of
-//! it, while jobs are run for it; the others go on.
+//! The reading task gives each frame a ticket. An account belongs to one worker, a thread that takes what
+//! its inbox holds, up to a batch, verifies it and delivers it: a single event without delay, many at the
+//! cost per event of a batch. An account whose key is unknown, or that is desynchronized, is parked with its
+//! later events while a job looks up the key or resyncs the repository; other accounts continue.
 //!
-//! An event is under way until it is acknowledged. So many events and bytes may be; where the bound is
-//! reached, nothing more is read, and the server feels it. Nothing is ever dropped. The cursor that is
-//! journaled is the last one before the oldest event under way, and an account is journaled as it is
-//! known when every event that made it so is acknowledged; so after a crash some events come again, and
-//! none is missed or taken for an old one.
+//! An event is in flight until it is acknowledged. In-flight events and bytes are bounded; at the bound
+//! reading stops (backpressure). No event is dropped. The journaled cursor is the last one before the oldest
+//! event in flight, and an account state is journaled when every event up to it is acknowledged. So after a
+//! crash some events are received again, and none is lost or ignored as old.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +43,7 @@
 //! use wireproof::net::firehose::{
 //!     Ack, CursorsOnly, DeliveredEvent, Firehose, Handler, Options, ResolverKeys, StopSignal,
 //! };
-//! use wireproof::net::{http, identity, dns::SystemDns, egress::EgressPolicy};
+//! use wireproof::net::{dns::SystemDns, egress::EgressPolicy, http, identity};
 //!
 //! struct Print;
 //!
@@ -57,67 +54,49 @@
 //!     }
 //! }
 //!
-//! let names = Arc::new(SystemDns::new()?);
-//! let http = http::Client::new(EgressPolicy::Public, names.clone())?;
-//! let resolver = identity::Resolver::new(http.clone(), names, identity::Options::default());
+//! let dns = Arc::new(SystemDns::new()?);
+//! let http = http::Client::new(EgressPolicy::Public, dns.clone())?;
+//! let resolver = identity::Resolver::new(http.clone(), dns, identity::Options::default());
 //! let hosts = vec!["https://bsky.network".parse()?];
 //! let options = Options::new(hosts, Arc::new(ResolverKeys::new(resolver)));
 //! let journal = CursorsOnly(FileCursors::open("cursors.json")?);
 //! let states = |_worker| MemoryState::new([7; 16]);
-//! let summary = Firehose::new(&http, options).run(Print, journal, states, StopSignal::new()).await?;
+//! let firehose = Firehose::new(&http, options);
+//! let summary = firehose.run(Print, journal, states, StopSignal::new()).await?;
 //! println!("{} events", summary.delivered);
 //! # Ok(())
 //! # }
 //! ```
 
 mod ack;
-mod acks;
-mod arrival;
 mod checkpoint;
-mod counter;
-mod counters;
 mod error;
 mod feed;
+mod feed_item;
 mod handler;
-mod histogram;
-mod inbox;
-mod intake;
-mod item;
 mod jobs;
 mod journal;
 mod keys;
-mod notice;
+mod metrics;
 mod options;
-mod partition;
-mod pending_states;
-mod processor;
-mod recording;
+mod queue;
 mod resync;
-mod room;
 mod run;
-mod runtime;
-mod sequence;
-mod shift;
-mod source;
-mod stop;
+mod stream;
 #[cfg(test)]
 mod tests;
-mod waiting;
-mod watermark;
+mod verifier;
 mod worker;
 
 pub use ack::Ack;
-pub use arrival::{FrameKind, ReceivedFrame};
-pub use counters::{MetricsSnapshot, RunMetrics};
-pub use feed::{Feed, FeedError, Item as FeedItem, Options as FeedOptions, StartFrom, Upstream};
+pub use error::{RunError, StopSignal};
+pub use feed::{Feed, FeedError, FeedOptions, SeqStep, SequenceTracker, StartFrom, Upstream};
+pub use feed_item::{FeedItem, FrameKind, Notice, ReceivedFrame};
 pub use handler::{DeliveredEvent, Handler, Verdict};
-pub use histogram::DurationHistogram;
 pub use journal::{CursorsOnly, Journal, JournalError};
 pub use keys::{FixedKeys, KeyError, KeyLookup, KeyProvider, ResolverKeys, ServerKeys};
-pub use notice::Notice;
+pub use metrics::{DurationHistogram, MetricsSnapshot, RunMetrics};
 pub use options::{FlowLimits, Options, Verification};
 pub use resync::{ResyncError, ResyncOptions, ResyncedRepo};
-pub use run::{Firehose, RunError, RunSummary};
-pub use sequence::{SeqStep, SequenceTracker};
-pub use stop::StopSignal;
-pub use watermark::{Ticket, Watermark};
+pub use run::{Firehose, RunSummary};
+pub use stream::{StreamItem, StreamedEvent, VerdictStream};

@@ -1,4 +1,4 @@
-//! What does the caller want of a run?
+//! Options of a run.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -7,38 +7,42 @@ use std::time::Duration;
 use atproto::event;
 use verify::sync::Policy;
 
-use super::feed::Options as FeedOptions;
+use super::feed::FeedOptions;
 use super::keys::KeyProvider;
 use super::resync::ResyncOptions;
 use crate::http::Url;
 
-/// How a stream is followed.
+/// Options of a run. Start from [`Options::new`] and assign fields.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
-    /// Who is followed: one of these, and another one if that fails.
+    /// The hosts: one is followed at a time, and another one if it fails.
     pub hosts: Vec<Url>,
-    /// How.
+    /// Options of the feed.
     pub feed: FeedOptions,
-    /// How many threads judge and hand over. One a core.
+    /// Number of worker threads, which verify and deliver. One per core.
     pub workers: usize,
-    /// What is asked of events.
+    /// Verification of events.
     pub verify: Verification,
-    /// How repositories are fetched anew that are out of step; without, they stay so. It needs
+    /// Resync of repositories that missed events; `None` leaves them desynchronized. It requires
     /// [`Verification::On`].
     pub resync: Option<ResyncOptions>,
-    /// How much may be under way.
+    /// Limits on events in flight.
     pub limits: FlowLimits,
-    /// After how much time the journal is written. A second.
+    /// Number of events after which the run ends by itself; events acknowledged by
+    /// [`Ack::skip`](super::Ack::skip) do not count. Never more are read than can count. `None` for no limit.
+    pub max_events: Option<u64>,
+    /// Maximum time between checkpoints. One second.
     pub checkpoint_interval: Duration,
-    /// After how many acknowledged events it is written, if that is sooner. 1,000.
+    /// Number of acknowledged events after which a checkpoint is written earlier. 1,000.
     pub checkpoint_events: usize,
-    /// How long a run that is asked to stop waits for keys that are looked for, and then for
-    /// acknowledgements. What is not acknowledged by then comes again in the next run. Ten seconds each.
+    /// After a stop, how long to wait for key lookups, and then for acknowledgements. Unacknowledged events
+    /// are received again in the next run. Ten seconds each.
     pub drain_timeout: Duration,
 }
 
 impl Options {
-    /// The defaults, with these hosts and keys.
+    /// Default options with these hosts and keys.
     pub fn new(hosts: Vec<Url>, keys: Arc<dyn KeyProvider>) -> Self {
         Self {
             hosts,
@@ -47,6 +51,7 @@ impl Options {
             verify: Verification::On { policy: Policy::default(), keys, cache_bytes: 128 << 20 },
             resync: None,
             limits: FlowLimits::default(),
+            max_events: None,
             checkpoint_interval: Duration::from_secs(1),
             checkpoint_events: 1_000,
             drain_timeout: Duration::from_secs(10),
@@ -54,21 +59,21 @@ impl Options {
     }
 }
 
-/// What is asked of events.
+/// Verification of events.
 #[derive(Clone)]
 pub enum Verification {
-    /// Everything: [`verify::sync`].
+    /// Every check of [`verify::sync`].
     On {
-        /// The judges' policy.
+        /// The policy.
         policy: Policy,
-        /// Who has which key.
+        /// The keys of accounts.
         keys: Arc<dyn KeyProvider>,
-        /// How much memory the caches of keys take, all together. 128 MiB, for 95,000 keys.
+        /// Total size of the key caches in bytes. 128 MiB, for 95,000 keys.
         cache_bytes: usize,
     },
-    /// Nothing but that they can be read.
+    /// Events are only decoded.
     Off {
-        /// How they are read.
+        /// Options of the decoder.
         decoding: event::Options,
     },
 }
@@ -84,26 +89,27 @@ impl std::fmt::Debug for Verification {
     }
 }
 
-/// How much may be under way: from its coming until it is acknowledged. Where a bound is reached nothing
-/// more is read, and the server has to wait; nothing is dropped.
+/// Limits on events in flight, from arrival to acknowledgement. At a limit reading stops, and the server
+/// has to wait (backpressure); no event is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowLimits {
-    /// Events; one at least. 32,768.
+    /// Maximum number of events in flight, at least one. 32,768.
     pub max_events: usize,
-    /// Bytes of their frames. 128 MiB.
+    /// Maximum size of their frames in bytes. 128 MiB.
     pub max_bytes: usize,
-    /// Events of one account that wait for its key or its repository. Beyond, they wait no longer and
-    /// are handed over as they are: without a key, or out of step. 2,048.
+    /// Maximum number of an account's events that are parked until its key or repository is known. Beyond,
+    /// they are delivered without: with an unknown key, or desynchronized. 2,048.
     pub max_account_events: usize,
-    /// Bytes of those. 64 MiB.
+    /// Maximum size of those in bytes. 64 MiB.
     pub max_account_bytes: usize,
-    /// Events of all accounts that wait for their repositories. 8,192.
+    /// Maximum number of events of all accounts that are parked until a repository is resynced. 8,192.
     pub max_held_events: usize,
-    /// Bytes of those. 64 MiB.
+    /// Maximum size of those in bytes. 64 MiB.
     pub max_held_bytes: usize,
-    /// How long an account's events wait for its repository. A minute: they keep the cursor back.
+    /// Maximum time for which events are parked until a repository is resynced; meanwhile they hold back the
+    /// cursor. One minute.
     pub max_hold: Duration,
-    /// Events that are judged together. 128.
+    /// Maximum number of events that are verified together. 128.
     pub max_batch: usize,
 }
 

@@ -1,94 +1,77 @@
-//! The front door: from hosts to handler, until somebody asks to stop or something fails.
+//! The run of a firehose: reads the feed, distributes events to workers, and drains them at the end.
 
 use std::error::Error;
-use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::task::JoinSet;
 use verify::sync::ChainState;
 
-use super::counters::RunMetrics;
-use super::feed::{Feed, FeedError, Upstream};
-use super::handler::Handler;
-use super::journal::{Journal, JournalError};
-use super::options::Options;
-use super::runtime::{Runtime, Streams};
-use super::source::Source;
-use super::stop::StopSignal;
+use super::ack::{AckTracker, InFlightLimit, RunState};
+use super::checkpoint::Checkpointer;
+use super::error::{RunError, StopSignal};
+use super::feed::{Feed, FeedSource, Upstream};
+use super::feed_item::{FeedItem, Notice, ReceivedFrame};
+use super::handler::{Dispatcher, Handler};
+use super::jobs::JobPool;
+use super::journal::Journal;
+use super::metrics::RunMetrics;
+use super::options::{Options, Verification};
+use super::queue::{AccountHasher, Inbox, QueuedEvent, WorkerMessage, worker_of};
+use super::worker::{self, Partition};
 use crate::hosts::Jitter;
 use crate::http;
 use crate::websocket::Dialer;
 
-/// Follows a stream; see the [module](super).
+/// Follows a stream of events; see the [module](super).
 #[derive(Debug)]
 pub struct Firehose {
     dialer: Dialer,
     options: Options,
-    counters: Arc<RunMetrics>,
+    metrics: Arc<RunMetrics>,
 }
 
-/// How a run that was asked to stop has ended.
+/// The result of a run that was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunSummary {
-    /// How many events were handed over.
+    /// Number of delivered events.
     pub delivered: u64,
-    /// How many came but were not acknowledged in time. The cursors are behind them: they come again.
+    /// Number of events that were received but not acknowledged in time. The cursors are before them, so the
+    /// next run receives them again.
     pub unacknowledged: usize,
-    /// The streams, each with its cursor in the journal.
+    /// The names of the streams, each with its cursor in the journal.
     pub cursors: Vec<(String, Option<u64>)>,
 }
 
-/// Why a run has ended that was not asked to.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// Nothing more can come.
-    #[error(transparent)]
-    Feed(#[from] FeedError),
-    /// The handler dropped an event's word instead of giving it.
-    #[error("an event was dropped instead of acknowledged: {stream}, seq {seq:?}")]
-    Unacknowledged {
-        /// The stream; empty for a repository, which is of none.
-        stream: String,
-        /// The event's place in it, if it has one.
-        seq: Option<u64>,
-    },
-    /// The journal could not be read or written.
-    #[error("the journal failed: {0}")]
-    Journal(#[from] JournalError),
-    /// What is known of accounts could not be loaded or stored.
-    #[error("the state of accounts failed: {0}")]
-    State(Box<dyn Error + Send + Sync>),
-    /// A worker panicked: the handler, or a fault of ours.
-    #[error("a worker panicked")]
-    Panicked,
-    /// This system gives no more threads.
-    #[error("no thread: {0}")]
-    Thread(io::Error),
-    /// The future of the run was dropped.
-    #[error("the run was abandoned")]
-    Abandoned,
-}
+/// The names of the hosts' streams, with their cursors in the journal.
+pub(super) type StreamCursors = Vec<(String, Option<u64>)>;
 
 impl Firehose {
-    /// A run with these options, which connects as `http` does. It has not begun.
+    /// A firehose that connects through `http`. It starts with [`run`](Self::run) or
+    /// [`into_stream`](Self::into_stream).
     pub fn new(http: &http::Client, options: Options) -> Self {
-        Self { dialer: Dialer::new(http.clone()), options, counters: Arc::default() }
+        Self { dialer: Dialer::new(http.clone()), options, metrics: Arc::default() }
     }
 
-    /// What has happened so far, for as long as one likes to look.
+    /// The metrics of the run, which can be read at any time.
     pub fn metrics(&self) -> Arc<RunMetrics> {
-        self.counters.clone()
+        self.metrics.clone()
     }
 
-    /// Runs until `stop` is asked to, and then finishes what is under way. `states` is asked for what
-    /// each worker knows of its accounts; of those of other workers it is never asked.
+    /// Runs until `stop` is requested or [`Options::max_events`] events are acknowledged, then finishes the
+    /// events in flight. `states` makes the state of each worker, which only sees its own accounts.
     ///
-    /// Runs in a runtime of Tokio with time and I/O. To drop the future stops as well, but finishes
-    /// nothing.
+    /// Must be called in a Tokio runtime with time and I/O. Dropping the future ends the run without
+    /// finishing events.
     ///
     /// # Errors
-    /// If no host is left that would have us, the journal or a state fails, or the handler drops an
-    /// event or panics. What is acknowledged by then is journaled, if the journal is not what failed.
+    /// If no host is left, the journal or a state fails, or the handler drops an [`Ack`](super::Ack) or
+    /// panics. Acknowledged events are journaled unless the journal has failed.
     ///
     /// # Panics
     /// If there is no host, or outside of a runtime.
@@ -105,24 +88,23 @@ impl Firehose {
         S: ChainState + Send + 'static,
         S::Error: Error + Send + Sync + 'static,
     {
-        let (mut origins, mut streams) = (Vec::new(), Vec::new());
+        let (mut upstreams, mut streams) = (Vec::new(), Vec::new());
         for url in &self.options.hosts {
-            let mut origin = Upstream::new(url.clone());
-            let stream = origin.stream();
-            origin.cursor = journal.cursor(&stream)?;
-            streams.push((stream, origin.cursor));
-            origins.push(origin);
+            let mut upstream = Upstream::new(url.clone());
+            let stream = upstream.stream_name();
+            upstream.cursor = journal.cursor(&stream)?;
+            streams.push((stream, upstream.cursor));
+            upstreams.push(upstream);
         }
-        let chance = Jitter::new();
-        let feed = Feed::new(self.dialer.clone(), &origins, self.options.feed, chance);
-        self.drive(feed, streams, handler, journal, states, stop).await
+        let feed = Feed::new(self.dialer.clone(), &upstreams, self.options.feed, Jitter::new());
+        self.run_source(feed, streams, handler, journal, states, stop).await
     }
 
-    /// The same, with what comes from elsewhere.
-    pub(super) async fn drive<H, J, S>(
+    /// Like [`run`](Self::run), with another source of items.
+    pub(super) async fn run_source<H, J, S>(
         self,
-        mut source: impl Source,
-        streams: Streams,
+        mut source: impl FeedSource,
+        streams: StreamCursors,
         handler: H,
         journal: J,
         states: impl FnMut(usize) -> S,
@@ -135,11 +117,291 @@ impl Firehose {
         S::Error: Error + Send + Sync + 'static,
     {
         let handler = Arc::new(handler);
-        let Self { options, counters, .. } = &self;
-        let mut runtime = Runtime::spawn(options, counters, streams, &handler, journal, states)?;
+        let Self { options, metrics, .. } = &self;
+        let mut runtime = Runtime::spawn(options, metrics, streams, &handler, journal, states)?;
         let ended = runtime.read(&mut source, &*handler, &stop).await;
         source.close().await;
         let summary = runtime.drain(options.drain_timeout).await?;
         ended.map(|()| summary)
     }
 }
+
+/// The threads and tasks of a run. Dropping it ends them.
+#[derive(Debug)]
+struct Runtime {
+    run: Arc<RunState>,
+    inboxes: Arc<[Inbox]>,
+    metrics: Arc<RunMetrics>,
+    intake: Intake,
+    /// Closed when all workers have ended.
+    workers: Receiver<()>,
+    jobs: JoinSet<()>,
+    checkpointer: Option<JoinHandle<()>>,
+}
+
+impl Runtime {
+    fn spawn<H, J, S>(
+        options: &Options,
+        metrics: &Arc<RunMetrics>,
+        streams: StreamCursors,
+        handler: &Arc<H>,
+        journal: J,
+        mut states: impl FnMut(usize) -> S,
+    ) -> Result<Self, RunError>
+    where
+        H: Handler,
+        J: Journal,
+        S: ChainState + Send + 'static,
+        S::Error: Error + Send + Sync + 'static,
+    {
+        let (jobs, submitted) = mpsc::unbounded_channel();
+        let (alive, workers) = mpsc::channel(1);
+        let (hasher, mut pending_states) = (AccountHasher::default(), Vec::new());
+        let mut runtime = Self::new(options, metrics, streams, &hasher, workers);
+        let pool = JobPool::new(options, runtime.inboxes.clone(), metrics.clone());
+        runtime.jobs.spawn(pool.run(submitted));
+        let is_verified = matches!(options.verify, Verification::On { .. });
+        let keeps_accounts = is_verified && journal.keeps_accounts();
+        for worker in 0..runtime.inboxes.len() {
+            let dispatcher = Dispatcher::new(handler, &runtime.run, metrics, keeps_accounts);
+            pending_states.push(dispatcher.pending_states.clone());
+            let (state, jobs) = (states(worker), jobs.clone());
+            let partition = Partition::new(worker, options, dispatcher, state, jobs, &hasher);
+            runtime.spawn_worker(partition, alive.clone())?;
+        }
+        for did in options.resync.iter().flat_map(|resync| &resync.desynchronized) {
+            let account = hasher.hash(Some(did));
+            let inbox = &runtime.inboxes[worker_of(account, runtime.inboxes.len())];
+            inbox.send(WorkerMessage::Desynchronized(account, did.clone()));
+        }
+        let checkpointer =
+            Checkpointer::new(journal, &runtime.run, pending_states, metrics, options);
+        let thread = spawn_thread("wireproof-journal".to_owned(), move || checkpointer.run())?;
+        runtime.checkpointer = Some(thread);
+        Ok(runtime)
+    }
+
+    /// A runtime without threads.
+    fn new(
+        options: &Options,
+        metrics: &Arc<RunMetrics>,
+        streams: StreamCursors,
+        hasher: &AccountHasher,
+        workers: Receiver<()>,
+    ) -> Self {
+        let limits = &options.limits;
+        let (streams, cursors): (Vec<String>, Vec<Option<u64>>) = streams.into_iter().unzip();
+        let max_events = limits.max_events.max(1);
+        let in_flight = InFlightLimit::new(max_events, limits.max_bytes, options.max_events);
+        let run = RunState::new(streams, AckTracker::new(cursors), in_flight);
+        metrics.attach(run.clone());
+        let count = options.workers.max(1);
+        let inboxes: Arc<[Inbox]> = (0..count).map(|_| Inbox::default()).collect();
+        let metrics = metrics.clone();
+        let intake = Intake::new(run.clone(), inboxes.clone(), metrics.clone(), hasher.clone());
+        let (jobs, checkpointer) = (JoinSet::new(), None);
+        Self { run, inboxes, metrics, intake, workers, jobs, checkpointer }
+    }
+
+    fn spawn_worker<H, S>(
+        &self,
+        partition: Partition<H, S>,
+        alive: Sender<()>,
+    ) -> Result<(), RunError>
+    where
+        H: Handler,
+        S: ChainState + Send + 'static,
+        S::Error: Error + Send + Sync + 'static,
+    {
+        let (inboxes, worker) = (self.inboxes.clone(), partition.worker);
+        let work = move || {
+            worker::work(partition, &inboxes[worker]);
+            drop(alive);
+        };
+        spawn_thread(format!("wireproof-{worker}"), work).map(drop)
+    }
+
+    /// Reads items until a stop is requested, the budget of events is spent, or the run fails.
+    async fn read(
+        &mut self,
+        source: &mut impl FeedSource,
+        handler: &impl Handler,
+        stop: &StopSignal,
+    ) -> Result<(), RunError> {
+        let run = self.run.clone();
+        let mut end = pin!(async {
+            tokio::select! {
+                () = stop.requested() => {}
+                () = run.failure.wait() => {}
+                () = run.in_flight.spent() => {}
+            }
+        });
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut end => break,
+                read = self.read_group(source, handler) => read?,
+            }
+        }
+        self.intake.flush();
+        Ok(())
+    }
+
+    /// Waits for an item, and reads as many as are ready.
+    async fn read_group(
+        &mut self,
+        source: &mut impl FeedSource,
+        handler: &impl Handler,
+    ) -> Result<(), RunError> {
+        let mut next = Some(source.next().await?);
+        while let Some(item) = next.take() {
+            match item {
+                FeedItem::Frame(received) => self.intake.add(received).await,
+                FeedItem::Notice(notice) => self.notice(&notice, handler),
+            }
+            if !self.intake.is_full() {
+                next = source.try_next()?;
+            }
+        }
+        self.intake.flush();
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: &Notice, handler: &impl Handler) {
+        self.metrics.count_notice(notice);
+        if let Notice::FutureCursor { host, .. } = notice {
+            // The events before belong to the sequence that is void now.
+            self.intake.flush();
+            self.run.tracker().reset(*host);
+        }
+        handler.notice(notice);
+    }
+
+    /// Finishes the events in flight and writes the final checkpoint.
+    async fn drain(mut self, timeout: Duration) -> Result<RunSummary, RunError> {
+        self.inboxes.iter().for_each(Inbox::close);
+        if tokio::time::timeout(timeout, self.workers.recv()).await.is_err() {
+            self.inboxes.iter().for_each(|inbox| inbox.send(WorkerMessage::DrainTimedOut));
+            self.workers.recv().await;
+        }
+        self.jobs.abort_all();
+        // Events that are still unacknowledged are counted in the summary.
+        let _ = tokio::time::timeout(timeout, self.all_acknowledged()).await;
+        self.write_final_checkpoint().await;
+        match self.run.failure.take() {
+            Some(error) => Err(error),
+            None => Ok(self.summary()),
+        }
+    }
+
+    async fn all_acknowledged(&self) {
+        while self.run.outstanding() > 0 && !self.run.failure.is_set() {
+            self.run.progress.notified().await;
+        }
+    }
+
+    async fn write_final_checkpoint(&mut self) {
+        self.run.checkpoint.request_final();
+        let Some(checkpointer) = self.checkpointer.take() else { return };
+        let joined = tokio::task::spawn_blocking(move || checkpointer.join()).await;
+        if !matches!(joined, Ok(Ok(()))) {
+            self.run.failure.set(RunError::Panicked);
+        }
+    }
+
+    fn summary(&self) -> RunSummary {
+        let tracker = self.run.tracker();
+        RunSummary {
+            delivered: self.metrics.delivered.load(Relaxed),
+            unacknowledged: tracker.outstanding(),
+            cursors: self.run.streams.iter().cloned().zip(tracker.cursors()).collect(),
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        self.run.failure.set(RunError::Abandoned);
+        self.inboxes.iter().for_each(Inbox::close);
+        self.jobs.abort_all();
+        self.run.checkpoint.request_final();
+    }
+}
+
+/// Gives received events their tickets, and moves them to the inboxes of their workers.
+///
+/// Events move in groups of as many as are ready, so that each lock is taken once per group; a single event
+/// is not delayed.
+#[derive(Debug)]
+struct Intake {
+    run: Arc<RunState>,
+    inboxes: Arc<[Inbox]>,
+    metrics: Arc<RunMetrics>,
+    hasher: AccountHasher,
+    /// Events with a permit of the in-flight limit, in order.
+    group: Vec<ReceivedFrame>,
+    /// The events of each worker, while the group is distributed.
+    partitions: Vec<Vec<QueuedEvent>>,
+}
+
+impl Intake {
+    fn new(
+        run: Arc<RunState>,
+        inboxes: Arc<[Inbox]>,
+        metrics: Arc<RunMetrics>,
+        hasher: AccountHasher,
+    ) -> Self {
+        let partitions = inboxes.iter().map(|_| Vec::new()).collect();
+        Self { run, inboxes, metrics, hasher, group: Vec::new(), partitions }
+    }
+
+    /// Adds an event to the group, after waiting for a permit. Cancel-safe for events with a permit.
+    async fn add(&mut self, received: ReceivedFrame) {
+        let bytes = received.frame.len();
+        if !self.run.in_flight.try_acquire(bytes) {
+            // The events of the group must be acknowledged to release permits.
+            self.flush();
+            self.run.in_flight.acquire(bytes).await;
+        }
+        self.metrics.count_frame(&received);
+        self.group.push(received);
+    }
+
+    fn is_full(&self) -> bool {
+        self.group.len() >= MAX_GROUP
+    }
+
+    /// Moves the group to the inboxes.
+    fn flush(&mut self) {
+        if self.group.is_empty() {
+            return;
+        }
+        let mut tracker = self.run.tracker();
+        let mut last = None;
+        for received in self.group.drain(..) {
+            last = received.seq.map(|seq| (received.host, seq)).or(last);
+            let ticket = tracker.track(received.host, received.seq);
+            let account = self.hasher.hash(received.did());
+            let worker = worker_of(account, self.partitions.len());
+            let event = QueuedEvent { received, ticket, account, looked_up: None };
+            self.partitions[worker].push(event);
+        }
+        drop(tracker);
+        if let Some((host, seq)) = last {
+            self.metrics.set_last_seq(host.0, seq);
+        }
+        for (inbox, events) in self.inboxes.iter().zip(&mut self.partitions) {
+            inbox.push(events);
+        }
+    }
+}
+
+fn spawn_thread<T: Send + 'static>(
+    name: String,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, RunError> {
+    std::thread::Builder::new().name(name).spawn(work).map_err(RunError::Thread)
+}
+
+/// Maximum number of events in a group.
+const MAX_GROUP: usize = 256;

@@ -1,79 +1,326 @@
-//! A worker's thread: it takes what there is, settles it, and waits when there is nothing.
+//! A worker thread: verifies and delivers the events of its partition of the accounts.
+//!
+//! ```text
+//! inbox ─> ready ──────────────> batch ─> processor ─> handler
+//!            │ ▲                   │
+//!            ▼ │ released first    ▼
+//!          parked <── key unresolved, desynchronized ── job ─ ─ > message
+//! ```
+//!
+//! The events of an account stay in order: while it is parked, its new events are parked after the others,
+//! and when it is released, its events go before all ready ones. A worker waits neither for time nor for a
+//! socket.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use verify::sync::ChainState;
+use tokio::sync::mpsc::UnboundedSender;
+use verify::sync::{ChainState, Head, SyncState};
 
 use super::ack::RunState;
-use super::handler::Handler;
-use super::inbox::{Inbox, WaitTimeout, WorkerMessage};
-use super::partition::Partition;
-use super::run::RunError;
-use super::waiting::For;
+use super::error::RunError;
+use super::feed_item::FrameKind;
+use super::handler::{Dispatcher, Handler};
+use super::jobs::Job;
+use super::keys::KeyError;
+use super::options::Options;
+use super::queue::{
+    AccountHasher, Inbox, LookedUpKey, ParkReason, ParkedEvents, ParkedLimits, QueuedEvent,
+    WaitTimeout, WorkerMessage,
+};
+use super::resync::{ResyncResult, ResyncedRepo};
+use super::verifier::{self, BatchOutcome, Processor, RecordingState, UnresolvedKey};
 
-/// Works until no more events come and none wait, or the run's error is sealed.
+/// Runs a worker until its inbox is closed and its events are delivered, or the run has failed.
 pub(super) fn work<H: Handler, S: ChainState>(mut partition: Partition<H, S>, inbox: &Inbox)
 where
     S::Error: std::error::Error + Send + Sync + 'static,
 {
-    let run_state = Arc::clone(&partition.counter.run_state);
-    let _guard = Guard(&run_state);
-    if let Err(error) = work_on(&mut partition, inbox) {
-        run_state.error.set(RunError::State(Box::new(error)));
+    let run = Arc::clone(&partition.dispatcher.run);
+    let _guard = PanicGuard(&run);
+    if let Err(error) = work_loop(&mut partition, inbox) {
+        run.failure.set(RunError::State(Box::new(error)));
     }
 }
 
-fn work_on<H: Handler, S: ChainState>(
+fn work_loop<H: Handler, S: ChainState>(
     partition: &mut Partition<H, S>,
     inbox: &Inbox,
 ) -> Result<(), S::Error> {
-    let (mut messages, mut is_last_call, mut looked) = (Vec::new(), false, Instant::now());
-    while !partition.counter.run_state.error.is_set() {
-        let patience = patience(partition);
-        let is_closed = inbox.take(&mut partition.ready, &mut messages, patience);
+    let (mut messages, mut drain_timed_out) = (Vec::new(), false);
+    let mut last_tick = Instant::now();
+    while !partition.dispatcher.run.failure.is_set() {
+        let timeout = partition.wait_timeout();
+        let is_closed = inbox.receive(&mut partition.ready, &mut messages, timeout);
         for message in messages.drain(..) {
-            is_last_call |= matches!(message, WorkerMessage::LastCall);
-            partition.read(message)?;
+            drain_timed_out |= matches!(message, WorkerMessage::DrainTimedOut);
+            partition.handle(message)?;
         }
-        if looked.elapsed() >= TICK {
-            looked = Instant::now();
-            partition.let_go_of_overdue(looked);
+        if last_tick.elapsed() >= TICK {
+            last_tick = Instant::now();
+            partition.release_overdue(last_tick);
         }
-        if is_closed && !partition.is_closing {
-            partition.close();
+        if is_closed && !partition.is_draining {
+            partition.start_draining();
         }
-        let was_busy = partition.step()?;
-        partition.counter.counters.waits(partition.number, partition.waiting.weights());
-        let is_done = is_closed && !was_busy && partition.ready.is_empty();
-        if is_done && (is_last_call || partition.waiting.count(For::Key) == 0) {
+        let was_busy = partition.process_batch()?;
+        partition.report_parked();
+        let is_idle = is_closed && !was_busy && partition.ready.is_empty();
+        let awaits_keys = partition.parked.account_count(ParkReason::Key) > 0;
+        if is_idle && (drain_timed_out || !awaits_keys) {
             break;
         }
     }
-    partition.counter.run_state.leave(partition.waiting.len());
+    partition.dispatcher.run.abandon(partition.parked.len());
     Ok(())
 }
 
-fn patience<H, S>(partition: &Partition<H, S>) -> WaitTimeout {
-    if !partition.ready.is_empty() {
-        WaitTimeout::None
-    } else if partition.waiting.count(For::Repository) > 0 {
-        WaitTimeout::For(TICK)
-    } else {
-        WaitTimeout::Endless
-    }
-}
+/// Fails the run when the worker panics.
+struct PanicGuard<'r>(&'r RunState);
 
-/// Tells of a panic of the handler, or of ours.
-struct Guard<'b>(&'b RunState);
-
-impl Drop for Guard<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.error.set(RunError::Panicked);
+            self.0.failure.set(RunError::Panicked);
         }
     }
 }
 
-/// How often a worker looks who has waited for too long.
+/// The accounts of one worker, and their events.
+pub(super) struct Partition<H, S> {
+    /// The index of the worker.
+    pub(super) worker: usize,
+    pub(super) dispatcher: Dispatcher<H>,
+    processor: Processor<S>,
+    jobs: UnboundedSender<Job>,
+    /// Events to process next, in order.
+    pub(super) ready: VecDeque<QueuedEvent>,
+    parked: ParkedEvents,
+    /// The accounts that are being resynced.
+    resyncing: HashMap<u64, Box<str>>,
+    pub(super) config: WorkerConfig,
+    /// Whether the inbox is closed; then no account waits for a repository.
+    is_draining: bool,
+}
+
+/// The options of a worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkerConfig {
+    /// Maximum number of events in a batch.
+    max_batch: usize,
+    /// Maximum time for which events await a repository.
+    pub(super) max_hold: Duration,
+    /// Whether accounts are resynced.
+    pub(super) resyncs: bool,
+}
+
+impl<H: Handler, S: ChainState> Partition<H, S> {
+    /// The partition of the worker with this index, and the state of its accounts.
+    pub(super) fn new(
+        worker: usize,
+        options: &Options,
+        dispatcher: Dispatcher<H>,
+        state: S,
+        jobs: UnboundedSender<Job>,
+        hasher: &AccountHasher,
+    ) -> Self {
+        let limits = &options.limits;
+        let config = WorkerConfig {
+            max_batch: limits.max_batch.max(1),
+            max_hold: limits.max_hold,
+            resyncs: options.resync.is_some(),
+        };
+        let parked = ParkedEvents::new(ParkedLimits::per_worker(limits, options.workers));
+        let processor = Processor::new(options, state, hasher);
+        let (ready, resyncing, is_draining) = Default::default();
+        Self { worker, dispatcher, processor, jobs, ready, parked, resyncing, config, is_draining }
+    }
+
+    fn wait_timeout(&self) -> WaitTimeout {
+        if !self.ready.is_empty() {
+            WaitTimeout::Zero
+        } else if self.parked.account_count(ParkReason::Repository) > 0 {
+            WaitTimeout::After(TICK)
+        } else {
+            WaitTimeout::Never
+        }
+    }
+
+    /// Processes the next batch. Whether there was one.
+    pub(super) fn process_batch(&mut self) -> Result<bool, S::Error> {
+        let events = self.next_batch();
+        if events.is_empty() {
+            return Ok(false);
+        }
+        match &mut self.processor {
+            Processor::Decode(decoder) => verifier::decode(decoder, &events, &self.dispatcher),
+            Processor::Verify(verifier) => {
+                let outcome = verifier.verify(events, &self.dispatcher)?;
+                self.apply(outcome)?;
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn handle(&mut self, message: WorkerMessage) -> Result<(), S::Error> {
+        match message {
+            WorkerMessage::Desynchronized(account, did) => self.start_resync(account, did)?,
+            WorkerMessage::KeyLookedUp(account, key) => self.release_with_key(account, &key),
+            WorkerMessage::Resynced(account, result) => self.finish_resync(account, result)?,
+            // Handled by the work loop.
+            WorkerMessage::DrainTimedOut => {}
+        }
+        Ok(())
+    }
+
+    /// Releases accounts that have awaited a repository for too long.
+    pub(super) fn release_overdue(&mut self, now: Instant) {
+        for account in self.parked.overdue(self.config.max_hold, now) {
+            self.release(account);
+        }
+    }
+
+    /// Releases the accounts that await a repository. A later run will find them desynchronized.
+    pub(super) fn start_draining(&mut self) {
+        self.is_draining = true;
+        for account in self.parked.accounts(ParkReason::Repository) {
+            self.release(account);
+        }
+    }
+
+    fn report_parked(&self) {
+        self.dispatcher.metrics.set_parked(self.worker, self.parked.event_counts());
+    }
+
+    /// The next batch: events of accounts that are not parked, none after an event that changes how its
+    /// account is verified.
+    fn next_batch(&mut self) -> Vec<QueuedEvent> {
+        let (mut batch, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while batch.len() < self.config.max_batch
+            && bytes < MAX_BATCH_BYTES
+            && let Some(event) = self.ready.pop_front_if(|event| !changed.contains(&event.account))
+        {
+            if self.parked.reason(event.account).is_some() {
+                self.park_event(event);
+                continue;
+            }
+            if matches!(event.received.kind, FrameKind::Account | FrameKind::Identity) {
+                changed.push(event.account);
+            }
+            bytes += event.len();
+            batch.push(event);
+        }
+        batch
+    }
+
+    /// Adds an event to its parked account, which is released if that exceeds a limit.
+    fn park_event(&mut self, event: QueuedEvent) {
+        let account = event.account;
+        if !self.parked.push(event) {
+            return;
+        }
+        match self.parked.reason(account) {
+            Some(ParkReason::Key) => {
+                let key = LookedUpKey { key: Err(KeyError::TooManyEvents), is_final: true };
+                self.release_with_key(account, &Arc::new(key));
+            }
+            _ => self.release(account),
+        }
+    }
+
+    /// Moves the events of an account before all ready ones.
+    fn release(&mut self, account: u64) {
+        for event in self.parked.release(account).into_iter().rev() {
+            self.ready.push_front(event);
+        }
+    }
+
+    /// Releases an account that awaits its key, with the result of the lookup.
+    fn release_with_key(&mut self, account: u64, key: &Arc<LookedUpKey>) {
+        if self.parked.reason(account) != Some(ParkReason::Key) {
+            return;
+        }
+        for mut event in self.parked.release(account).into_iter().rev() {
+            event.looked_up = Some(key.clone());
+            self.ready.push_front(event);
+        }
+    }
+
+    /// Parks the accounts whose keys are unresolved or that are desynchronized.
+    fn apply(&mut self, outcome: BatchOutcome) -> Result<(), S::Error> {
+        let BatchOutcome { unresolved, undelivered, desynchronized } = outcome;
+        for UnresolvedKey { account, did, refresh, .. } in unresolved {
+            self.parked.park(account, ParkReason::Key, Instant::now());
+            self.submit(Job::LookUpKey { worker: self.worker, account, did, refresh });
+        }
+        undelivered.into_iter().for_each(|event| self.park_event(event));
+        for (account, did) in desynchronized {
+            self.start_resync(account, did)?;
+        }
+        Ok(())
+    }
+
+    /// Submits a resync of an account unless one is running, and parks the account.
+    fn start_resync(&mut self, account: u64, did: Box<str>) -> Result<(), S::Error> {
+        let is_running = self.resyncing.contains_key(&account);
+        if !self.config.resyncs || self.is_draining || is_running {
+            return Ok(());
+        }
+        let known = self.known_head(&did)?;
+        self.resyncing.insert(account, did.clone());
+        // An account that awaits its key continues to.
+        self.parked.park(account, ParkReason::Repository, Instant::now());
+        self.submit(Job::Resync { worker: self.worker, account, did, known });
+        Ok(())
+    }
+
+    fn finish_resync(&mut self, account: u64, result: ResyncResult) -> Result<(), S::Error> {
+        let Some(did) = self.resyncing.remove(&account) else { return Ok(()) };
+        match result {
+            Ok(resynced) => {
+                if self.known_head(&did)?.is_some_and(|known| resynced.head.rev < known.rev) {
+                    // The account was released meanwhile, and later events were accepted.
+                    return self.start_resync(account, did);
+                }
+                self.apply_resync(account, &resynced)?;
+            }
+            Err(error) => self.dispatcher.handler.resync_failed(&did, &error),
+        }
+        if self.parked.reason(account) == Some(ParkReason::Repository) {
+            self.release(account);
+        }
+        Ok(())
+    }
+
+    /// Sets the state of an account to its repository, and delivers the repository.
+    fn apply_resync(&mut self, account: u64, resynced: &Arc<ResyncedRepo>) -> Result<(), S::Error> {
+        let Processor::Verify(verifier) = &mut self.processor else { return Ok(()) };
+        let records = self.dispatcher.keeps_accounts;
+        let mut state = RecordingState::new(&mut verifier.state, &verifier.hasher, records);
+        state.update(&resynced.did, |known| {
+            known.head = Some(resynced.head);
+            known.sync = SyncState::Synchronized;
+        })?;
+        self.dispatcher.deliver_resynced(account, resynced, state.changed.unwrap_or_default());
+        Ok(())
+    }
+
+    fn known_head(&mut self, did: &str) -> Result<Option<Head>, S::Error> {
+        let Processor::Verify(verifier) = &mut self.processor else { return Ok(None) };
+        let mut account = [Default::default()];
+        verifier.state.load_many(&[did], &mut account)?;
+        Ok(account[0].head)
+    }
+
+    fn submit(&self, job: Job) {
+        // Fails only when the run has ended; then the job's result is not needed.
+        let _ = self.jobs.send(job);
+    }
+}
+
+/// Size in bytes at which a batch ends.
+const MAX_BATCH_BYTES: usize = 8 << 20;
+
+/// Interval of the check for overdue accounts.
 const TICK: Duration = Duration::from_millis(250);

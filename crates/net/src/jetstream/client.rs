@@ -149,7 +149,7 @@ impl Client {
                 let question = Question { version, wanted: &self.wanted, cursor, dictionary };
                 self.hello = Some(question.update());
             }
-            Version::V2 => self.line.hang_up(SocketError::Ended("other wishes".to_owned())),
+            Version::V2 => self.line.disconnect(SocketError::Ended("other wishes".to_owned())),
         }
     }
 
@@ -225,7 +225,7 @@ impl Client {
         if let Some(after) = before.filter(|before| seq < *before) {
             self.tell(Notice::Regressed { host, after, seq });
         }
-        self.line.is_fruitful();
+        self.line.record_progress();
         self.note_time(&event);
         if self.filter.wants(&event) {
             self.ready.push_back(JetstreamItem::Event(event));
@@ -259,7 +259,7 @@ impl Client {
                 self.tell(Notice::ServerError { host, name, message });
             }
         }
-        self.line.hang_up(SocketError::Ended(sanitize(name)));
+        self.line.disconnect(SocketError::Ended(sanitize(name)));
     }
 
     fn be_refused(&mut self, host: HostId, error: DialError) {

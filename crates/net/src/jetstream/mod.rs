@@ -26,7 +26,7 @@ mod request;
 mod seen;
 mod wanted;
 
-pub use crate::firehose::{Notice, StartFrom, Ticket, Upstream, Watermark};
+pub use crate::firehose::{Notice, StartFrom, Upstream};
 pub use client::Client;
 pub use dictionary::Compression;
 pub use event::{Account, Commit, Event, EventBody, Identity, Operation, Sync};

@@ -1,7 +1,8 @@
-//! Runs without a socket: what comes is what a test says.
+//! Runs on scripted items, without a socket.
 
 mod endings;
-mod keys;
+mod key_lookups;
 mod order;
-mod repositories;
-mod scene;
+mod resyncs;
+mod streams;
+mod support;

@@ -1,10 +1,10 @@
-//! Everything once, and in order for each account.
+//! Each event once, in order for each account, within the in-flight limit.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::*;
-use super::scene::*;
+use super::support::*;
 
 /// Commits of all accounts in turn; numbers begin with 1.
 fn rounds(writers: &mut [Writer], rounds: usize) -> Vec<Vec<u8>> {
@@ -27,46 +27,46 @@ async fn every_event_is_verified_once_and_in_order_for_its_account() {
     let mut writers = writers(10);
     let keys = keys(&writers);
     let frames = rounds(&mut writers, 100);
-    let (recorder, paper) = (Recorder::new(1_000, Manner::Prompt), Arc::default());
-    let summary = run(options(keys), &mut Script::new(frames), &recorder, &paper).await.unwrap();
+    let (recorder, journal) = (Recorder::new(1_000, AckMode::Immediate), Arc::default());
+    let summary = run(options(keys), Script::new(frames), &recorder, &journal).await.unwrap();
     assert_eq!((summary.delivered, summary.unacknowledged), (1_000, 0));
     for (number, writer) in (1..).zip(&writers) {
         let expected: Vec<_> = (0..100).map(|round| (round * 10 + number, "verified")).collect();
         assert_eq!(recorder.of(writer), expected);
     }
-    assert_eq!(paper.0.lock().unwrap().cursors[STREAM], 1_000);
-    assert_eq!(paper.0.lock().unwrap().accounts.len(), 10);
+    assert_eq!(journal.0.lock().unwrap().cursors[STREAM], 1_000);
+    assert_eq!(journal.0.lock().unwrap().accounts.len(), 10);
 }
 
 #[tokio::test]
-async fn unverified_events_come_in_order_too() {
+async fn unverified_events_are_delivered_in_order_too() {
     let mut writers = writers(3);
     let frames = rounds(&mut writers, 50);
     let options =
         Options { verify: Verification::Off { decoding: Default::default() }, ..options(keys([])) };
-    let (recorder, paper) = (Recorder::new(150, Manner::Prompt), Arc::default());
-    run(options, &mut Script::new(frames), &recorder, &paper).await.unwrap();
+    let (recorder, journal) = (Recorder::new(150, AckMode::Immediate), Arc::default());
+    run(options, Script::new(frames), &recorder, &journal).await.unwrap();
     for (number, writer) in (1..).zip(&writers) {
         let expected: Vec<_> = (0..50).map(|round| (round * 3 + number, "not-asked")).collect();
         assert_eq!(recorder.of(writer), expected);
     }
-    assert!(paper.0.lock().unwrap().accounts.is_empty());
+    assert!(journal.0.lock().unwrap().accounts.is_empty());
 }
 
 #[tokio::test]
-async fn what_is_no_frame_is_handed_over_as_it_came() {
+async fn bytes_that_are_not_a_frame_are_delivered_as_received() {
     let mut writer = Writer::new(0);
     let keys = keys([&writer]);
     let frames = vec![b"garbage".to_vec(), writer.commit(1), vec![]];
-    let (recorder, paper) = (Recorder::new(3, Manner::Prompt), Arc::default());
-    run(options(keys), &mut Script::new(frames), &recorder, &paper).await.unwrap();
-    let mut codes: Vec<_> = recorder.seen().iter().map(|seen| seen.code).collect();
+    let (recorder, journal) = (Recorder::new(3, AckMode::Immediate), Arc::default());
+    run(options(keys), Script::new(frames), &recorder, &journal).await.unwrap();
+    let mut codes: Vec<_> = recorder.events().iter().map(|event| event.code).collect();
     codes.sort_unstable();
     assert_eq!(codes, ["frame/cbor", "frame/cbor", "verified"]);
 }
 
 #[tokio::test]
-async fn an_account_at_rest_is_ignored_from_its_event_on_and_until_it_comes_back() {
+async fn an_inactive_account_is_ignored_from_its_event_on_until_it_is_active_again() {
     let mut writer = Writer::new(0);
     let keys = keys([&writer]);
     let frames = vec![
@@ -78,8 +78,8 @@ async fn an_account_at_rest_is_ignored_from_its_event_on_and_until_it_comes_back
         writer.commit(6),
         writer.commit(7),
     ];
-    let (recorder, paper) = (Recorder::new(7, Manner::Prompt), Arc::default());
-    run(options(keys), &mut Script::new(frames), &recorder, &paper).await.unwrap();
+    let (recorder, journal) = (Recorder::new(7, AckMode::Immediate), Arc::default());
+    run(options(keys), Script::new(frames), &recorder, &journal).await.unwrap();
     let expected = [
         (1, "verified"),
         (2, "unchecked"),
@@ -93,37 +93,37 @@ async fn an_account_at_rest_is_ignored_from_its_event_on_and_until_it_comes_back
 }
 
 #[tokio::test]
-async fn that_an_account_is_at_rest_is_journaled() {
+async fn an_inactive_account_is_journaled() {
     let mut writer = Writer::new(0);
     let keys = keys([&writer]);
     let frames = vec![writer.commit(1), writer.account(2, false)];
-    let (recorder, paper) = (Recorder::new(2, Manner::Prompt), Arc::<Paper>::default());
-    run(options(keys), &mut Script::new(frames), &recorder, &paper).await.unwrap();
-    let account = paper.0.lock().unwrap().accounts[&*writer.did];
+    let (recorder, journal) = (Recorder::new(2, AckMode::Immediate), Arc::<TestJournal>::default());
+    run(options(keys), Script::new(frames), &recorder, &journal).await.unwrap();
+    let account = journal.0.lock().unwrap().accounts[&*writer.did];
     assert!(!account.is_active && account.head.is_some());
 }
 
 #[tokio::test]
-async fn no_more_is_read_than_there_is_room_for_and_the_rest_comes_when_there_is() {
+async fn reading_stops_at_the_in_flight_limit_and_continues_after_acknowledgements() {
     let mut writers = writers(4);
     let keys = keys(&writers);
     let frames = rounds(&mut writers, 25);
     let limits = FlowLimits { max_events: 10, ..FlowLimits::default() };
     let options = Options { limits, ..options(keys) };
-    let (recorder, paper) = (Recorder::new(100, Manner::Miserly), Arc::default());
-    let mut script = Script::new(frames);
-    let gives = async {
-        let mut most = 0;
+    let (recorder, journal) = (Recorder::new(100, AckMode::Deferred), Arc::default());
+    let script = Script::new(frames);
+    let acks = async {
+        let mut max = 0;
         loop {
             tokio::time::sleep(Duration::from_millis(2)).await;
-            most = most.max(recorder.kept());
-            recorder.give();
-            if recorder.seen().len() == 100 && recorder.kept() == 0 {
-                break most;
+            max = max.max(recorder.deferred());
+            recorder.ack_deferred();
+            if recorder.events().len() == 100 && recorder.deferred() == 0 {
+                break max;
             }
         }
     };
-    let (summary, most) = tokio::join!(run(options, &mut script, &recorder, &paper), gives);
-    assert_eq!((summary.unwrap().delivered, recorder.seen().len()), (100, 100));
-    assert!(most <= 10, "{most} at once");
+    let (summary, max) = tokio::join!(run(options, script, &recorder, &journal), acks);
+    assert_eq!((summary.unwrap().delivered, recorder.events().len()), (100, 100));
+    assert!(max <= 10, "{max} at once");
 }

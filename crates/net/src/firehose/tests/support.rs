@@ -1,4 +1,4 @@
-//! Accounts that write, a stream that tells what a test says, and a handler that remembers.
+//! Test accounts, a scripted feed, a recording handler, and a journal in memory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -12,9 +12,7 @@ use codec::{Cid, car, cid::Codec};
 use crypto::{CompressedKey, Curve, SecretKey};
 use verify::sync::{Head, MemoryState};
 
-use super::super::arrival::ReceivedFrame;
-use super::super::feed::Item;
-use super::super::source::Source;
+use super::super::feed::FeedSource;
 use super::super::*;
 use crate::dns::LoopbackDns;
 use crate::egress::EgressPolicy;
@@ -43,7 +41,7 @@ impl Writer {
         *self.key.public_key().as_compressed()
     }
 
-    /// Signs with another key from now on.
+    /// Switches to another signing key.
     pub(super) fn rotate(&mut self) {
         self.key = SecretKey::from_bytes(Curve::K256, &[200; 32]).unwrap();
     }
@@ -52,14 +50,14 @@ impl Writer {
         self.rev
     }
 
-    /// Where its repository is, after its first commit.
+    /// The head of its repository, after the first commit.
     pub(super) fn head(&self) -> Head {
-        let commit = Cid::of(Codec::DagCbor, b"a name that nobody looks at");
+        let commit = Cid::of(Codec::DagCbor, b"an unused CID");
         Head { rev: self.rev.unwrap(), data: self.data, commit }
     }
 
-    /// Has another tree from now on.
-    pub(super) fn replant(&mut self) {
+    /// Switches to another tree.
+    pub(super) fn change_tree(&mut self) {
         self.data = Cid::of(Codec::DagCbor, b"another tree");
     }
 
@@ -87,7 +85,7 @@ impl Writer {
         .to_frame()
     }
 
-    /// A commit that nobody is told of.
+    /// Makes a commit without an event.
     pub(super) fn skip(&mut self) -> &mut Self {
         self.next(&[]);
         self
@@ -126,148 +124,148 @@ impl Writer {
     }
 }
 
-/// The keys of these accounts, as they are now.
+/// The current keys of these accounts.
 pub(super) fn keys<'w>(writers: impl IntoIterator<Item = &'w Writer>) -> Arc<dyn KeyProvider> {
     let keys = writers.into_iter().map(|writer| (writer.did.clone(), writer.key()));
     let keys: HashMap<String, CompressedKey> = keys.collect();
     Arc::new(FixedKeys(move |did: &str| keys.get(did).copied()))
 }
 
-pub(super) fn arrival(frame: impl Into<Bytes>) -> ReceivedFrame {
+pub(super) fn received(frame: impl Into<Bytes>) -> ReceivedFrame {
     ReceivedFrame::new(HOST, frame.into(), SystemTime::now())
 }
 
-/// Tells what it was given, and then no more.
+/// A feed of given items, which then stays silent.
 #[derive(Default)]
-pub(super) struct Script(VecDeque<Item>);
+pub(super) struct Script(VecDeque<FeedItem>);
 
 impl Script {
     pub(super) fn new(frames: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        Self(frames.into_iter().map(|frame| Item::Frame(arrival(frame))).collect())
+        Self(frames.into_iter().map(|frame| FeedItem::Frame(received(frame))).collect())
     }
 }
 
-impl Source for &mut Script {
-    async fn next(&mut self) -> Result<Item, RunError> {
+impl FeedSource for Script {
+    async fn next(&mut self) -> Result<FeedItem, FeedError> {
         match self.0.pop_front() {
-            Some(told) => Ok(told),
+            Some(item) => Ok(item),
             None => std::future::pending().await,
         }
     }
 
-    fn try_next(&mut self) -> Result<Option<Item>, RunError> {
+    fn try_next(&mut self) -> Result<Option<FeedItem>, FeedError> {
         Ok(self.0.pop_front())
     }
 
     async fn close(self) {}
 }
 
-/// What a handler was told of an event.
+/// An event as it was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RecordedEvent {
     pub(super) did: String,
     pub(super) seq: u64,
     pub(super) code: &'static str,
 }
 
-/// Remembers what it is told, and asks to stop when that is enough.
+/// Records events, and requests a stop after a number of them.
 pub(super) struct Recorder {
-    seen: Mutex<Vec<Seen>>,
-    enough: usize,
+    events: Mutex<Vec<RecordedEvent>>,
+    stop_after: usize,
     stop: StopSignal,
-    manner: Manner,
-    kept: Mutex<Vec<Ack>>,
+    ack_mode: AckMode,
+    deferred: Mutex<Vec<Ack>>,
 }
 
-/// What a recorder does with the words that it is to give back.
+/// What a recorder does with acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// Gives them at once.
-    Prompt,
-    /// Keeps them.
-    Miserly,
-    /// Drops the one of this number.
-    Careless(u64),
-    /// Panics at this number.
-    Nervous(u64),
-    /// Gives them at once, and lets nothing take the places of even numbers.
-    Frugal,
+pub(super) enum AckMode {
+    /// Acknowledges at once.
+    Immediate,
+    /// Keeps them for [`Recorder::ack_deferred`].
+    Deferred,
+    /// Drops the one of this sequence number.
+    DropAt(u64),
+    /// Panics at this sequence number.
+    PanicAt(u64),
+    /// Acknowledges even sequence numbers at once, and skips odd ones.
+    SkipOdd,
 }
 
 impl Recorder {
-    pub(super) fn new(enough: usize, manner: Manner) -> Arc<Self> {
-        let (seen, stop, kept) = Default::default();
-        Arc::new(Self { seen, enough, stop, manner, kept })
+    pub(super) fn new(stop_after: usize, ack_mode: AckMode) -> Arc<Self> {
+        let (events, stop, deferred) = Default::default();
+        Arc::new(Self { events, stop_after, stop, ack_mode, deferred })
     }
 
     pub(super) fn stop(&self) -> StopSignal {
         self.stop.clone()
     }
 
-    /// What was seen, of all accounts.
-    pub(super) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+    /// All events.
+    pub(super) fn events(&self) -> Vec<RecordedEvent> {
+        self.events.lock().unwrap().clone()
     }
 
-    /// What was seen of an account, in order.
+    /// The events of an account, in order: sequence numbers and codes.
     pub(super) fn of(&self, writer: &Writer) -> Vec<(u64, &'static str)> {
-        let seen = self.seen().into_iter().filter(|seen| seen.did == writer.did);
-        seen.map(|seen| (seen.seq, seen.code)).collect()
+        let events = self.events().into_iter().filter(|events| events.did == writer.did);
+        events.map(|events| (events.seq, events.code)).collect()
     }
 
-    /// How many words are kept.
-    pub(super) fn kept(&self) -> usize {
-        self.kept.lock().unwrap().len()
+    /// The number of deferred acknowledgements.
+    pub(super) fn deferred(&self) -> usize {
+        self.deferred.lock().unwrap().len()
     }
 
-    /// Gives the words that were kept.
-    pub(super) fn give(&self) {
-        self.kept.lock().unwrap().drain(..).for_each(Ack::done);
+    /// Acknowledges the deferred events.
+    pub(super) fn ack_deferred(&self) {
+        self.deferred.lock().unwrap().drain(..).for_each(Ack::done);
     }
 }
 
 impl Handler for Recorder {
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         let seq = event.seq.unwrap_or_default();
-        assert_ne!(self.manner, Manner::Nervous(seq), "as the test wants it");
+        assert_ne!(self.ack_mode, AckMode::PanicAt(seq), "the panic of the test");
         let did = event.did.unwrap_or_default().to_owned();
-        let mut seen = self.seen.lock().unwrap();
-        seen.push(Seen { did, seq, code: event.verdict.code() });
-        if seen.len() >= self.enough {
+        let mut events = self.events.lock().unwrap();
+        events.push(RecordedEvent { did, seq, code: event.verdict.code() });
+        if events.len() >= self.stop_after {
             self.stop.request();
         }
-        drop(seen);
-        match self.manner {
-            Manner::Miserly => self.kept.lock().unwrap().push(ack),
-            Manner::Careless(careless) if careless == seq => drop(ack),
-            Manner::Frugal if seq.is_multiple_of(2) => ack.narrowing().done(),
+        drop(events);
+        match self.ack_mode {
+            AckMode::Deferred => self.deferred.lock().unwrap().push(ack),
+            AckMode::DropAt(dropped) if dropped == seq => drop(ack),
+            AckMode::SkipOdd if !seq.is_multiple_of(2) => ack.skip(),
             _ => ack.done(),
         }
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         let did = resynced.did.clone().into();
-        self.seen.lock().unwrap().push(Seen { did, seq: RESYNCED, code: "resynced" });
+        self.events.lock().unwrap().push(RecordedEvent { did, seq: RESYNCED, code: "resynced" });
         ack.done();
     }
 }
 
-/// In the place of a number where there is none.
+/// The sequence number of a resynced repository.
 pub(super) const RESYNCED: u64 = 0;
 
-/// A journal that keeps what it is given in memory.
+/// A journal in memory.
 #[derive(Default)]
-pub(super) struct Paper(pub(super) Mutex<Sheet>);
+pub(super) struct TestJournal(pub(super) Mutex<JournalContent>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sheet {
+pub(super) struct JournalContent {
     pub(super) cursors: HashMap<String, u64>,
     pub(super) accounts: HashMap<Box<str>, verify::sync::AccountState>,
-    /// Whether there is no room left.
+    /// Whether writing fails.
     pub(super) is_full: bool,
 }
 
-impl Journal for Paper {
+impl Journal for TestJournal {
     fn cursor(&self, stream: &str) -> Result<Option<u64>, JournalError> {
         Ok(self.0.lock().unwrap().cursors.get(stream).copied())
     }
@@ -277,14 +275,14 @@ impl Journal for Paper {
         cursors: &[(&str, u64)],
         accounts: &[(Box<str>, verify::sync::AccountState)],
     ) -> Result<(), JournalError> {
-        let mut sheet = self.0.lock().unwrap();
-        if sheet.is_full {
+        let mut content = self.0.lock().unwrap();
+        if content.is_full {
             return Err(JournalError::new("no space left on device"));
         }
-        sheet
+        content
             .cursors
             .extend(cursors.iter().map(|(stream, cursor)| ((*stream).to_owned(), *cursor)));
-        sheet.accounts.extend(accounts.iter().cloned());
+        content.accounts.extend(accounts.iter().cloned());
         Ok(())
     }
 }
@@ -294,23 +292,23 @@ pub(super) fn options(keys: Arc<dyn KeyProvider>) -> Options {
     Options { workers: 2, ..Options::new(vec![], keys) }
 }
 
-fn http() -> http::Client {
-    let names = Arc::new(LoopbackDns);
-    http::Client::new(EgressPolicy::Loopback, names).unwrap()
+pub(super) fn firehose(options: Options) -> Firehose {
+    let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+    Firehose::new(&http, options)
 }
 
-/// Runs until the recorder has enough, or something fails.
+/// Runs until the recorder has recorded its events, or the run fails.
 pub(super) async fn run(
     options: Options,
-    script: &mut Script,
+    script: Script,
     recorder: &Arc<Recorder>,
-    paper: &Arc<Paper>,
+    journal: &Arc<TestJournal>,
 ) -> Result<RunSummary, RunError> {
-    let cursor = paper.cursor(STREAM).unwrap();
+    let cursor = journal.cursor(STREAM).unwrap();
     let streams = vec![(STREAM.to_owned(), cursor)];
     let states = |_| MemoryState::new([7; 16]);
-    let (handler, journal, stop) = (recorder.clone(), paper.clone(), recorder.stop());
-    Firehose::new(&http(), options).drive(script, streams, handler, journal, states, stop).await
+    let (handler, journal, stop) = (recorder.clone(), journal.clone(), recorder.stop());
+    firehose(options).run_source(script, streams, handler, journal, states, stop).await
 }
 
 pub(super) const STREAM: &str = "wss://relay.test/subscribe";

@@ -1,0 +1,491 @@
+//! The feed of one of several hosts: frames in order of arrival, deduplicated by sequence number.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher};
+use std::time::{Duration, SystemTime};
+
+use atproto::event::{Decoder, Event, Options as FrameOptions};
+use bytes::Bytes;
+use futures_util::FutureExt;
+
+use super::feed_item::{FeedItem, FrameKind, Notice, ReceivedFrame};
+use crate::cursors::stream_name;
+use crate::hosts::{Backoff, BackoffOptions, HostId, Jitter};
+use crate::http::Url;
+use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
+use crate::websocket::{DialError, Dialer, SocketError, SocketMessage, SocketOptions, sanitize};
+
+/// A host to follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// The host. The path of the method is added unless the URL has one.
+    pub url: Url,
+    /// The cursor of an earlier run: every event up to it is acknowledged.
+    pub cursor: Option<u64>,
+}
+
+impl Upstream {
+    /// A host without a cursor.
+    pub fn new(url: Url) -> Self {
+        Self { url, cursor: None }
+    }
+
+    /// The name of the stream, under which its cursor is stored.
+    pub fn stream_name(&self) -> String {
+        stream_name(&endpoint(&self.url))
+    }
+}
+
+/// Where a stream without a cursor starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartFrom {
+    /// At the next live event.
+    Live,
+    /// At the oldest event that the host has.
+    Oldest,
+}
+
+/// Options of a [`Feed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedOptions {
+    /// Where the first host starts. [`StartFrom::Live`].
+    pub start: StartFrom,
+    /// Where another host starts once events were received or a cursor is known; [`StartFrom::Live`] would
+    /// lose the events in between. [`StartFrom::Oldest`].
+    pub start_after_switch: StartFrom,
+    /// Where to resume when a host resets its sequence; `None` makes that an error. [`StartFrom::Live`].
+    pub start_after_reset: Option<StartFrom>,
+    /// Maximum time between two messages, pings not counted; `None` for no limit. Ten minutes.
+    pub message_timeout: Option<Duration>,
+    /// Delays between connection attempts.
+    pub backoff: BackoffOptions,
+    /// Options of the WebSocket.
+    pub socket: SocketOptions<'static>,
+}
+
+impl Default for FeedOptions {
+    fn default() -> Self {
+        Self {
+            start: StartFrom::Live,
+            start_after_switch: StartFrom::Oldest,
+            start_after_reset: Some(StartFrom::Live),
+            message_timeout: Some(Duration::from_secs(600)),
+            backoff: BackoffOptions::default(),
+            socket: SocketOptions::default(),
+        }
+    }
+}
+
+/// Why a feed ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FeedError {
+    /// Every host was excluded; the reason for the last one.
+    #[error("no host is left: {0}")]
+    NoHostLeft(DialError),
+    /// The cursor is ahead of the host's stream, and [`FeedOptions::start_after_reset`] is `None`.
+    #[error("{host}: the cursor {cursor} is ahead of the stream")]
+    FutureCursor {
+        /// The host.
+        host: String,
+        /// The cursor.
+        cursor: u64,
+    },
+}
+
+/// A source of feed items: a [`Feed`], or a script in tests.
+pub(super) trait FeedSource {
+    /// Waits for the next item. Cancel-safe.
+    async fn next(&mut self) -> Result<FeedItem, FeedError>;
+
+    /// The next item, if one is ready.
+    fn try_next(&mut self) -> Result<Option<FeedItem>, FeedError>;
+
+    /// Closes the connection.
+    async fn close(self);
+}
+
+impl FeedSource for Feed {
+    async fn next(&mut self) -> Result<FeedItem, FeedError> {
+        Feed::next(self).await
+    }
+
+    fn try_next(&mut self) -> Result<Option<FeedItem>, FeedError> {
+        Feed::next(self).now_or_never().transpose()
+    }
+
+    async fn close(self) {
+        Feed::close(self).await;
+    }
+}
+
+/// Follows one of several hosts at a time.
+///
+/// Each message is returned once, except for repeated events, which become a [`Notice`]. Reads only when
+/// [`next`](Self::next) is called: otherwise the host has to wait (backpressure).
+#[derive(Debug)]
+pub struct Feed {
+    dialer: Dialer,
+    socket: ReconnectingSocket,
+    hosts: Vec<FollowedHost>,
+    options: FeedOptions,
+    /// Whether an event was received or a cursor is known, so that another host must not start live.
+    has_history: bool,
+    /// Items to return next.
+    ready: VecDeque<FeedItem>,
+    failure: Option<FeedError>,
+}
+
+/// A host and its position.
+#[derive(Debug)]
+struct FollowedHost {
+    endpoint: Url,
+    sequence: SequenceTracker,
+    /// Where to start while there is no cursor.
+    start: StartFrom,
+    /// Whether the host reset its sequence.
+    was_reset: bool,
+    /// The cursor of the last connection attempt.
+    requested_cursor: Option<u64>,
+}
+
+impl Feed {
+    /// A feed of `upstreams`, starting with the first. Connects when [`next`](Self::next) is called.
+    ///
+    /// # Panics
+    /// If `upstreams` is empty.
+    pub fn new(
+        dialer: Dialer,
+        upstreams: &[Upstream],
+        options: FeedOptions,
+        jitter: Jitter,
+    ) -> Self {
+        let backoff = Backoff::new(options.backoff, jitter);
+        let timeout = options.message_timeout;
+        let socket = ReconnectingSocket::new(upstreams.len(), backoff, timeout, &[FUTURE_CURSOR]);
+        let has_history = upstreams.iter().any(|upstream| upstream.cursor.is_some());
+        let start = if has_history { options.start_after_switch } else { options.start };
+        let hosts = upstreams.iter().map(|upstream| FollowedHost::new(upstream, start)).collect();
+        Self { dialer, socket, hosts, options, has_history, ready: VecDeque::new(), failure: None }
+    }
+
+    /// Waits for the next item. Cancel-safe.
+    ///
+    /// # Errors
+    /// If the feed has ended.
+    pub async fn next(&mut self) -> Result<FeedItem, FeedError> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(item);
+            }
+            if let Some(failure) = &self.failure {
+                return Err(failure.clone());
+            }
+            let (dialer, hosts, options) = (&self.dialer, &mut self.hosts, &self.options);
+            let dial = |host: HostId| hosts[host.0].dial(dialer, options);
+            match self.socket.next(dial).await {
+                Ok((host, event)) => self.handle(host, event),
+                Err(error) => return Err(FeedError::NoHostLeft(error)),
+            }
+        }
+    }
+
+    /// Closes the connection with a close frame.
+    pub async fn close(self) {
+        self.socket.close().await;
+    }
+
+    fn handle(&mut self, host: HostId, event: SocketEvent) {
+        match event {
+            SocketEvent::Message(SocketMessage::Binary(frame)) => self.receive(host, frame),
+            // Text is not a frame: decoding rejects its bytes.
+            SocketEvent::Message(SocketMessage::Text(text)) => self.receive(host, text.into()),
+            SocketEvent::Connected => {
+                let cursor = self.hosts[host.0].requested_cursor;
+                self.notify(Notice::Connected { host, cursor });
+            }
+            SocketEvent::Lost(reason) => self.notify(Notice::Disconnected { host, reason }),
+            SocketEvent::ConnectFailed(error) => self.connect_failed(host, error),
+            SocketEvent::HostExcluded(error) => self.notify(Notice::HostExcluded { host, error }),
+            SocketEvent::Rotated { from, to } => self.rotate(from, to),
+            SocketEvent::RetryScheduled(time) => {
+                self.notify(Notice::RetryScheduled { host, time });
+            }
+        }
+    }
+
+    fn receive(&mut self, host: HostId, frame: Bytes) {
+        let received = ReceivedFrame::new(host, frame, SystemTime::now());
+        let is_new = received.seq.is_none_or(|seq| self.track(host, seq, &received.frame));
+        let control = matches!(received.kind, FrameKind::Info | FrameKind::Error);
+        let control = control.then(|| received.clone());
+        if is_new {
+            self.ready.push_back(FeedItem::Frame(received));
+        }
+        if let Some(frame) = control {
+            self.handle_control(host, &frame);
+        }
+    }
+
+    /// Tracks a sequence number. Whether its event is new.
+    fn track(&mut self, host: HostId, seq: u64, frame: &[u8]) -> bool {
+        let step = self.hosts[host.0].sequence.observe(seq, frame);
+        match step {
+            SeqStep::Next => {}
+            SeqStep::Gap(after) => self.notify(Notice::Gap { host, after, seq }),
+            SeqStep::Repeated => self.notify(Notice::Repeated { host, seq }),
+            SeqStep::Reused => self.notify(Notice::Reused { host, seq }),
+            SeqStep::Regressed(after) => self.notify(Notice::Regressed { host, after, seq }),
+        }
+        let is_new = step != SeqStep::Repeated;
+        if is_new {
+            self.has_history = true;
+            self.socket.record_progress();
+        }
+        is_new
+    }
+
+    /// Handles a message about the stream itself.
+    fn handle_control(&mut self, host: HostId, frame: &ReceivedFrame) {
+        let mut decoder = Decoder::new(FrameOptions::default());
+        match &decoder.decode_batch(&[frame.as_frame()])[0] {
+            Ok(Event::Info(info)) => self.handle_info(host, info.name, info.message),
+            Ok(Event::Error(error)) => self.handle_error(host, error.error, error.message),
+            // An error frame ends the stream even if it cannot be decoded.
+            _ if frame.kind == FrameKind::Error => self.handle_error(host, "", None),
+            _ => {}
+        }
+    }
+
+    fn handle_info(&mut self, host: HostId, name: &str, message: Option<&str>) {
+        let message = sanitize(message.unwrap_or_default());
+        let cursor = self.hosts[host.0].requested_cursor;
+        self.notify(match name {
+            "OutdatedCursor" => Notice::OutdatedCursor { host, cursor, message },
+            _ => Notice::ServerInfo { host, name: sanitize(name), message },
+        });
+    }
+
+    fn handle_error(&mut self, host: HostId, name: &str, message: Option<&str>) {
+        let message = sanitize(message.unwrap_or_default());
+        match name {
+            FUTURE_CURSOR => self.void_cursor(host, message),
+            "ConsumerTooSlow" => self.notify(Notice::ConsumerTooSlow { host, message }),
+            _ => self.notify(Notice::ServerError { host, name: sanitize(name), message }),
+        }
+        self.socket.disconnect(SocketError::Ended(sanitize(name)));
+    }
+
+    /// Forgets the cursor and the sequence of a host that has reset them.
+    fn void_cursor(&mut self, host: HostId, message: String) {
+        let followed = &mut self.hosts[host.0];
+        let cursor = followed.requested_cursor;
+        followed.sequence = SequenceTracker::default();
+        followed.was_reset = true;
+        match self.options.start_after_reset {
+            Some(start) => followed.start = start,
+            None => {
+                let host = followed.endpoint.host_str().unwrap_or_default().to_owned();
+                let cursor = cursor.unwrap_or_default();
+                self.failure = Some(FeedError::FutureCursor { host, cursor });
+            }
+        }
+        self.notify(Notice::FutureCursor { host, cursor, message });
+    }
+
+    fn connect_failed(&mut self, host: HostId, error: DialError) {
+        let is_future = error.name() == Some(FUTURE_CURSOR);
+        self.notify(Notice::ConnectFailed { host, error });
+        if is_future {
+            self.void_cursor(host, String::new());
+        }
+    }
+
+    fn rotate(&mut self, from: HostId, to: HostId) {
+        if self.has_history && !self.hosts[to.0].was_reset {
+            self.hosts[to.0].start = self.options.start_after_switch;
+        }
+        self.notify(Notice::Rotated { from, to });
+    }
+
+    fn notify(&mut self, notice: Notice) {
+        self.ready.push_back(FeedItem::Notice(notice));
+    }
+}
+
+impl FollowedHost {
+    fn new(upstream: &Upstream, start: StartFrom) -> Self {
+        let sequence = SequenceTracker::new(upstream.cursor);
+        let endpoint = endpoint(&upstream.url);
+        Self { endpoint, sequence, start, was_reset: false, requested_cursor: None }
+    }
+
+    fn dial(&mut self, dialer: &Dialer, options: &FeedOptions) -> Dial {
+        let oldest = (self.start == StartFrom::Oldest).then_some(0);
+        self.requested_cursor = self.sequence.cursor().or(oldest);
+        let mut url = self.endpoint.clone();
+        if let Some(cursor) = self.requested_cursor {
+            url.query_pairs_mut().append_pair("cursor", &cursor.to_string());
+        }
+        let (dialer, socket) = (dialer.clone(), options.socket);
+        Box::pin(async move { dialer.dial(&url, &socket).await })
+    }
+}
+
+/// Tracks the sequence numbers of one host.
+#[derive(Clone, Debug, Default)]
+pub struct SequenceTracker {
+    /// The last sequence number, or the cursor of an earlier run.
+    last: Option<u64>,
+    /// The latest sequence numbers, each with a digest of its frame.
+    recent: VecDeque<(u64, u64)>,
+}
+
+/// The relation of a sequence number to those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeqStep {
+    /// The first number, or the successor of the last.
+    Next,
+    /// Numbers after this one are missing. Relays skip the numbers of events that they do not forward, but
+    /// lost events look the same.
+    Gap(u64),
+    /// The same event was received in this run, or is the event of the cursor, which some servers send
+    /// first.
+    Repeated,
+    /// The number was received with other bytes.
+    Reused,
+    /// The number is lower than this one, which came before it.
+    Regressed(u64),
+}
+
+impl SequenceTracker {
+    /// Starts after the cursor of an earlier run, if there is one.
+    pub fn new(cursor: Option<u64>) -> Self {
+        Self { last: cursor, recent: VecDeque::new() }
+    }
+
+    /// The cursor for the next connection.
+    pub fn cursor(&self) -> Option<u64> {
+        self.last
+    }
+
+    /// Records a frame. Its number becomes the last one even if it is lower: a server that resets its
+    /// sequence is followed, and for others it costs a few repetitions.
+    pub fn observe(&mut self, seq: u64, frame: &[u8]) -> SeqStep {
+        let digest = digest(frame);
+        let step = self.classify(seq, digest);
+        self.last = Some(seq);
+        if step != SeqStep::Repeated {
+            if self.recent.len() == MAX_RECENT {
+                self.recent.pop_front();
+            }
+            self.recent.push_back((seq, digest));
+        }
+        step
+    }
+
+    fn classify(&self, seq: u64, digest: u64) -> SeqStep {
+        match self.last {
+            None => SeqStep::Next,
+            Some(last) if seq > last => match seq - last {
+                1 => SeqStep::Next,
+                _ => SeqStep::Gap(last),
+            },
+            Some(last) => self.classify_old(seq, digest, last),
+        }
+    }
+
+    #[cold]
+    fn classify_old(&self, seq: u64, digest: u64, last: u64) -> SeqStep {
+        let is_equal = |(_, known): &(u64, u64)| *known == digest;
+        let mut same = self.recent.iter().filter(|(recent, _)| *recent == seq).peekable();
+        match (same.peek().is_some(), same.any(is_equal)) {
+            (true, true) => SeqStep::Repeated,
+            (true, false) => SeqStep::Reused,
+            (false, _) if self.recent.is_empty() && seq == last => SeqStep::Repeated,
+            (false, _) => SeqStep::Regressed(last),
+        }
+    }
+}
+
+/// Distinguishes frames with the same number by length, start and end: they contain the header and, for a
+/// commit, the CID of the previous tree. A malicious relay could also just drop a frame, so this need not
+/// be collision-resistant.
+fn digest(frame: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_usize(frame.len());
+    hasher.write(&frame[..frame.len().min(DIGESTED_LEN)]);
+    hasher.write(&frame[frame.len().saturating_sub(DIGESTED_LEN)..]);
+    hasher.finish()
+}
+
+/// The URL of the method, unless the URL of the host has a path.
+fn endpoint(host: &Url) -> Url {
+    let mut url = host.clone();
+    if url.path() == "/" {
+        url.set_path(METHOD);
+    }
+    url
+}
+
+const METHOD: &str = "/xrpc/com.atproto.sync.subscribeRepos";
+
+const FUTURE_CURSOR: &str = "FutureCursor";
+
+/// Bytes at the start and at the end of a frame that its digest covers.
+const DIGESTED_LEN: usize = 128;
+
+/// Remembered sequence numbers: 256 KiB per host.
+const MAX_RECENT: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps<const N: usize>(cursor: Option<u64>, seqs: [u64; N]) -> [SeqStep; N] {
+        let mut sequence = SequenceTracker::new(cursor);
+        seqs.map(|seq| sequence.observe(seq, &seq.to_be_bytes()))
+    }
+
+    #[test]
+    fn gaps_are_detected_from_the_cursor_on() {
+        use SeqStep::{Gap, Next};
+        assert_eq!(steps(None, [9, 10, 12]), [Next, Next, Gap(10)]);
+        assert_eq!(steps(Some(8), [9, 10, 12]), [Next, Next, Gap(10)]);
+        assert_eq!(steps(Some(5), [9]), [Gap(5)]);
+    }
+
+    #[test]
+    fn the_event_of_the_cursor_is_a_repetition_once() {
+        use SeqStep::{Next, Regressed, Repeated};
+        assert_eq!(steps(Some(8), [8, 9]), [Repeated, Next]);
+        assert_eq!(steps(Some(8), [7, 8]), [Regressed(8), Next]);
+    }
+
+    #[test]
+    fn a_known_lower_number_is_a_repetition_and_an_unknown_one_is_a_regression() {
+        use SeqStep::{Gap, Next, Regressed, Repeated};
+        assert_eq!(steps(None, [5, 5, 6, 5]), [Next, Repeated, Next, Repeated]);
+        assert_eq!(steps(None, [5, 7, 6, 8]), [Next, Gap(5), Regressed(7), Gap(6)]);
+        assert_eq!(steps(Some(900), [3, 4]), [Regressed(900), Next]);
+    }
+
+    #[test]
+    fn a_number_with_other_bytes_is_no_repetition() {
+        let mut sequence = SequenceTracker::new(None);
+        assert_eq!(sequence.observe(5, b"one"), SeqStep::Next);
+        assert_eq!(sequence.observe(5, b"two"), SeqStep::Reused);
+        assert_eq!(sequence.observe(5, b"one"), SeqStep::Repeated);
+        assert_eq!(sequence.observe(5, b"two"), SeqStep::Repeated);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_a_forgotten_number_counts_as_new() {
+        let mut sequence = SequenceTracker::new(None);
+        for seq in 0..2 * MAX_RECENT as u64 {
+            sequence.observe(seq, b"");
+        }
+        assert_eq!(sequence.recent.len(), MAX_RECENT);
+        assert!(matches!(sequence.observe(0, b""), SeqStep::Regressed(_)));
+    }
+}

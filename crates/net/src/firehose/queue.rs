@@ -1,0 +1,430 @@
+//! Queues of a worker: the inbox of events and messages, and the events parked until a key is known or a
+//! repository is resynced.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use verify::sync::AccountKey;
+
+use super::ack::Ticket;
+use super::feed_item::ReceivedFrame;
+use super::keys::KeyError;
+use super::options::FlowLimits;
+use super::resync::ResyncResult;
+
+/// An event between arrival and delivery.
+#[derive(Clone, Debug)]
+pub(super) struct QueuedEvent {
+    pub(super) received: ReceivedFrame,
+    pub(super) ticket: Ticket,
+    /// The hashed account, by [`AccountHasher`].
+    pub(super) account: u64,
+    /// The result of the last key lookup since the event arrived.
+    pub(super) looked_up: Option<Arc<LookedUpKey>>,
+}
+
+/// The result of a key lookup.
+#[derive(Clone, Debug)]
+pub(super) struct LookedUpKey {
+    pub(super) key: Result<AccountKey, KeyError>,
+    /// Whether another lookup is useless: this one refreshed a cached key.
+    pub(super) is_final: bool,
+}
+
+impl QueuedEvent {
+    /// Why the key is unknown, if it was looked up.
+    pub(super) fn key_error(&self) -> Option<&KeyError> {
+        self.looked_up.as_ref()?.key.as_ref().err()
+    }
+
+    /// The size in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.received.frame.len()
+    }
+}
+
+/// Hashes accounts with a secret of the run: an attacker who chooses DIDs can choose neither their worker
+/// nor a collision. Accounts that collide only wait for each other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AccountHasher(RandomState);
+
+impl AccountHasher {
+    /// The hash of an account; one for all events without account.
+    pub(super) fn hash(&self, did: Option<&str>) -> u64 {
+        did.map_or(0, |did| self.0.hash_one(did))
+    }
+}
+
+/// The worker of a hashed account.
+pub(super) fn worker_of(account: u64, workers: usize) -> usize {
+    (account % workers as u64) as usize
+}
+
+/// The inbox of a worker. Many send, one receives; the in-flight limit bounds its length.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    state: Mutex<InboxState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct InboxState {
+    events: VecDeque<QueuedEvent>,
+    messages: Vec<WorkerMessage>,
+    is_closed: bool,
+    /// Whether anything changed since the last receive.
+    is_changed: bool,
+    /// Whether the worker sleeps.
+    is_waiting: bool,
+}
+
+/// A message to a worker, besides events.
+#[derive(Debug)]
+pub(super) enum WorkerMessage {
+    /// The account was desynchronized before the run.
+    Desynchronized(u64, Box<str>),
+    /// The key of the account was looked up.
+    KeyLookedUp(u64, Arc<LookedUpKey>),
+    /// The resync of the account ended.
+    Resynced(u64, ResyncResult),
+    /// The drain timed out: deliver what can be delivered, and abandon the rest.
+    DrainTimedOut,
+}
+
+/// How long a receive waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitTimeout {
+    /// Not at all.
+    Zero,
+    After(Duration),
+    Never,
+}
+
+impl Inbox {
+    /// Appends events, in order.
+    pub(super) fn push(&self, events: &mut Vec<QueuedEvent>) {
+        if !events.is_empty() {
+            self.change(|state| state.events.extend(events.drain(..)));
+        }
+    }
+
+    /// Sends a message.
+    pub(super) fn send(&self, message: WorkerMessage) {
+        self.change(|state| state.messages.push(message));
+    }
+
+    /// Closes the inbox for events.
+    pub(super) fn close(&self) {
+        self.change(|state| state.is_closed = true);
+    }
+
+    /// Takes everything out; waits if there is nothing. Whether the inbox is closed.
+    pub(super) fn receive(
+        &self,
+        events: &mut VecDeque<QueuedEvent>,
+        messages: &mut Vec<WorkerMessage>,
+        timeout: WaitTimeout,
+    ) -> bool {
+        let mut state = self.lock();
+        if timeout != WaitTimeout::Zero && !state.is_changed {
+            state = self.wait(state, timeout);
+        }
+        state.is_changed = false;
+        events.append(&mut state.events);
+        messages.append(&mut state.messages);
+        state.is_closed
+    }
+
+    /// Waits once: after a spurious wakeup the worker loop waits again.
+    fn wait<'s>(
+        &self,
+        mut state: MutexGuard<'s, InboxState>,
+        timeout: WaitTimeout,
+    ) -> MutexGuard<'s, InboxState> {
+        state.is_waiting = true;
+        let mut state = match timeout {
+            WaitTimeout::After(time) => {
+                let waited = self.changed.wait_timeout(state, time);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+            _ => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+        };
+        state.is_waiting = false;
+        state
+    }
+
+    fn change(&self, change: impl FnOnce(&mut InboxState)) {
+        let mut state = self.lock();
+        change(&mut state);
+        state.is_changed = true;
+        let is_waiting = state.is_waiting;
+        drop(state);
+        if is_waiting {
+            self.changed.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, InboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Parked accounts of a worker, each with its events in order.
+#[derive(Debug)]
+pub(super) struct ParkedEvents {
+    limits: ParkedLimits,
+    accounts: HashMap<u64, ParkedAccount>,
+    /// Load of the accounts that await a repository.
+    awaiting_repo: EventLoad,
+    /// Load of the accounts that await a key.
+    awaiting_key: EventLoad,
+    /// Number of accounts that await a key.
+    key_accounts: usize,
+}
+
+/// Limits on parked events. Events that await a key are limited in total by the in-flight limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ParkedLimits {
+    /// For one account.
+    account: EventLoad,
+    /// For all accounts that await a repository.
+    awaiting_repo: EventLoad,
+}
+
+/// A number of events, and their size in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct EventLoad {
+    events: usize,
+    bytes: usize,
+}
+
+/// What a parked account waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParkReason {
+    Key,
+    Repository,
+}
+
+#[derive(Debug)]
+struct ParkedAccount {
+    reason: ParkReason,
+    since: Instant,
+    events: Vec<QueuedEvent>,
+    load: EventLoad,
+}
+
+impl ParkedLimits {
+    /// The share of one worker.
+    pub(super) fn per_worker(limits: &FlowLimits, workers: usize) -> Self {
+        let share = |total: usize| total / workers.max(1);
+        let (events, bytes) = (limits.max_account_events, limits.max_account_bytes);
+        let account = EventLoad { events, bytes };
+        let (events, bytes) = (share(limits.max_held_events), share(limits.max_held_bytes));
+        Self { account, awaiting_repo: EventLoad { events, bytes } }
+    }
+}
+
+impl ParkedEvents {
+    pub(super) fn new(limits: ParkedLimits) -> Self {
+        let (accounts, awaiting_repo, awaiting_key, key_accounts) = Default::default();
+        Self { limits, accounts, awaiting_repo, awaiting_key, key_accounts }
+    }
+
+    /// What an account waits for, if it is parked.
+    pub(super) fn reason(&self, account: u64) -> Option<ParkReason> {
+        // Nearly always, no account is parked.
+        if self.accounts.is_empty() { None } else { Some(self.accounts.get(&account)?.reason) }
+    }
+
+    /// Parks an account. One that is parked already keeps its reason.
+    pub(super) fn park(&mut self, account: u64, reason: ParkReason, now: Instant) {
+        if let Entry::Vacant(entry) = self.accounts.entry(account) {
+            let (events, load) = Default::default();
+            entry.insert(ParkedAccount { reason, since: now, events, load });
+            self.key_accounts += usize::from(reason == ParkReason::Key);
+        }
+    }
+
+    /// Adds an event of a parked account. Whether a limit is exceeded now.
+    pub(super) fn push(&mut self, mut event: QueuedEvent) -> bool {
+        let Some(parked) = self.accounts.get_mut(&event.account) else { return false };
+        // A parked event must not keep the whole receive buffer alive.
+        event.received.frame = Bytes::copy_from_slice(&event.received.frame);
+        let load = EventLoad { events: 1, bytes: event.len() };
+        parked.events.push(event);
+        parked.load.add(load);
+        let exceeds_account = parked.load.exceeds(self.limits.account);
+        match parked.reason {
+            ParkReason::Key => {
+                self.awaiting_key.add(load);
+                exceeds_account
+            }
+            ParkReason::Repository => {
+                self.awaiting_repo.add(load);
+                exceeds_account || self.awaiting_repo.exceeds(self.limits.awaiting_repo)
+            }
+        }
+    }
+
+    /// Releases an account, and returns its events in order.
+    pub(super) fn release(&mut self, account: u64) -> Vec<QueuedEvent> {
+        let Some(parked) = self.accounts.remove(&account) else { return Vec::new() };
+        match parked.reason {
+            ParkReason::Key => {
+                self.awaiting_key.subtract(parked.load);
+                self.key_accounts -= 1;
+            }
+            ParkReason::Repository => self.awaiting_repo.subtract(parked.load),
+        }
+        parked.events
+    }
+
+    /// The accounts that have awaited a repository for `max` or longer.
+    pub(super) fn overdue(&self, max: Duration, now: Instant) -> Vec<u64> {
+        let is_overdue = |parked: &ParkedAccount| {
+            parked.reason == ParkReason::Repository
+                && now.saturating_duration_since(parked.since) >= max
+        };
+        let overdue = self.accounts.iter().filter(|(_, parked)| is_overdue(parked));
+        overdue.map(|(account, _)| *account).collect()
+    }
+
+    /// The number of parked events.
+    pub(super) fn len(&self) -> usize {
+        let (awaiting_key, awaiting_repo) = self.event_counts();
+        awaiting_key + awaiting_repo
+    }
+
+    /// The numbers of events that await a key, and a repository.
+    pub(super) fn event_counts(&self) -> (usize, usize) {
+        (self.awaiting_key.events, self.awaiting_repo.events)
+    }
+
+    /// The accounts that are parked for this reason.
+    pub(super) fn accounts(&self, reason: ParkReason) -> Vec<u64> {
+        let is_such = |(_, parked): &(&u64, &ParkedAccount)| parked.reason == reason;
+        self.accounts.iter().filter(is_such).map(|(account, _)| *account).collect()
+    }
+
+    /// The number of accounts that are parked for this reason.
+    pub(super) fn account_count(&self, reason: ParkReason) -> usize {
+        match reason {
+            ParkReason::Key => self.key_accounts,
+            ParkReason::Repository => self.accounts.len() - self.key_accounts,
+        }
+    }
+}
+
+impl EventLoad {
+    fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.bytes += other.bytes;
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.events -= other.events;
+        self.bytes -= other.bytes;
+    }
+
+    /// Whether the load is above `limit` in events or in bytes.
+    fn exceeds(self, limit: Self) -> bool {
+        self.events > limit.events || self.bytes > limit.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::super::ack::AckTracker;
+    use super::*;
+    use crate::hosts::HostId;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn parked() -> ParkedEvents {
+        let account = EventLoad { events: 3, bytes: 100 };
+        let awaiting_repo = EventLoad { events: 5, bytes: 1_000 };
+        ParkedEvents::new(ParkedLimits { account, awaiting_repo })
+    }
+
+    fn event(account: u64, seq: u64, len: usize) -> QueuedEvent {
+        let ticket = AckTracker::new([None]).track(HostId(0), Some(seq));
+        let frame = vec![0; len].into();
+        let mut received = ReceivedFrame::new(HostId(0), frame, SystemTime::UNIX_EPOCH);
+        received.seq = Some(seq);
+        QueuedEvent { received, ticket, account, looked_up: None }
+    }
+
+    fn seqs(events: Vec<QueuedEvent>) -> Vec<u64> {
+        events.into_iter().filter_map(|event| event.received.seq).collect()
+    }
+
+    #[test]
+    fn parked_events_are_released_in_order_and_once() {
+        let (mut parked, now) = (parked(), Instant::now());
+        parked.park(1, ParkReason::Key, now);
+        parked.park(2, ParkReason::Repository, now);
+        for (account, seq) in [(1, 10), (2, 11), (1, 12)] {
+            assert!(!parked.push(event(account, seq, 1)));
+        }
+        assert_eq!((parked.len(), parked.event_counts()), (3, (2, 1)));
+        assert_eq!((parked.reason(1), parked.reason(3)), (Some(ParkReason::Key), None));
+        assert_eq!((seqs(parked.release(1)), seqs(parked.release(1))), (vec![10, 12], vec![]));
+        let counts = [ParkReason::Key, ParkReason::Repository].map(|r| parked.account_count(r));
+        assert_eq!((counts, parked.event_counts()), ([0, 1], (0, 1)));
+        assert_eq!(parked.awaiting_repo, EventLoad { events: 1, bytes: 1 });
+    }
+
+    #[test]
+    fn a_parked_account_keeps_its_reason() {
+        let (mut parked, now) = (parked(), Instant::now());
+        parked.park(1, ParkReason::Key, now);
+        parked.park(1, ParkReason::Repository, now);
+        let count = parked.account_count(ParkReason::Key);
+        assert_eq!((parked.reason(1), count), (Some(ParkReason::Key), 1));
+    }
+
+    #[test]
+    fn an_account_with_too_many_events_or_bytes_exceeds_its_limit() {
+        let (mut parked, now) = (parked(), Instant::now());
+        (1..=2).for_each(|account| parked.park(account, ParkReason::Key, now));
+        let many: Vec<bool> = (0..4).map(|seq| parked.push(event(1, seq, 1))).collect();
+        assert_eq!(many, [false, false, false, true]);
+        assert!(!parked.push(event(2, 9, 100)) && parked.push(event(2, 10, 1)));
+    }
+
+    #[test]
+    fn the_events_that_await_repositories_have_a_limit_together() {
+        let (mut parked, now) = (parked(), Instant::now());
+        (1..=3).for_each(|account| parked.park(account, ParkReason::Repository, now));
+        let pushed = [1, 1, 2, 2, 3, 3].map(|account| parked.push(event(account, 1, 1)));
+        assert_eq!(pushed, [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn only_an_account_that_awaits_a_repository_is_overdue() {
+        let (mut parked, now) = (parked(), Instant::now());
+        parked.park(1, ParkReason::Key, now);
+        parked.park(2, ParkReason::Repository, now);
+        parked.park(3, ParkReason::Repository, now + LONG);
+        assert!(parked.overdue(LONG, now + LONG / 2).is_empty());
+        assert_eq!(parked.overdue(LONG, now + LONG), [2]);
+    }
+
+    #[test]
+    fn a_parked_event_owns_its_bytes() {
+        let (mut parked, mut long) = (parked(), event(1, 1, 100));
+        let whole = long.received.frame.clone();
+        long.received.frame = whole.slice(10..20);
+        parked.park(1, ParkReason::Key, Instant::now());
+        parked.push(long);
+        let kept = parked.release(1).remove(0).received.frame;
+        assert_eq!(kept.len(), 10);
+        assert!(!whole.as_ptr_range().contains(&kept.as_ptr()));
+    }
+}

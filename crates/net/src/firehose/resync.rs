@@ -1,0 +1,460 @@
+//! Resync: fetches and verifies the repository of an account that missed an event.
+//!
+//! An account is desynchronized when a valid event does not continue its known state. Its repository is then
+//! fetched from its own host, as a relay would only redirect there, and verified as a whole. Later events of
+//! the account are parked meanwhile, in order and within limits, and continue from the fetched commit.
+//!
+//! Fetches are limited in total and per host. An account has a few attempts a minute, and an exponential
+//! backoff after failures.
+//!
+//! Source: the sync specification, version 1.1, on recovery.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use atproto::syntax::{Did, SyntaxError, Tid};
+use crypto::PublicKey;
+use tempfile::TempPath;
+use tokio::sync::Semaphore;
+use verify::repository::{self, RepositoryFault, RepositoryRejection};
+use verify::sync::Head;
+
+use crate::bounded_map::BoundedMap;
+use crate::concurrency::ConcurrencyLimit;
+use crate::hosts::{Backoff, BackoffOptions, Jitter};
+use crate::http::{Limits, Url, authority};
+use crate::identity::{Account, IdentityError, Resolver};
+use crate::xrpc::{self, FetchError, XrpcFault};
+
+/// Options of resyncs. Start from [`ResyncOptions::new`] and assign fields.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ResyncOptions {
+    /// The client that fetches repositories.
+    pub client: xrpc::Client,
+    /// The resolver of accounts' hosts and keys.
+    pub resolver: Resolver,
+    /// Folder for archives while they are in use. The system's folder for temporary files.
+    pub folder: PathBuf,
+    /// Limits of an archive. 512 MiB within five minutes, 1 KiB per second, 30 seconds without a byte.
+    pub limits: Limits,
+    /// Options of the verification of a repository.
+    pub repository: repository::Options,
+    /// Maximum number of concurrent fetches. 16.
+    pub max_fetches: usize,
+    /// Maximum number of concurrent fetches from one host. Two.
+    pub max_fetches_per_host: usize,
+    /// Maximum number of queued accounts; others stay desynchronized until their next event. 4,096.
+    pub max_queued: usize,
+    /// Number of attempts before an account backs off. Three.
+    pub attempts: u32,
+    /// Whether to fetch the repository of an account that was not known before. No.
+    pub on_first_seen: bool,
+    /// Accounts that were desynchronized at the end of an earlier run: they are fetched at the start, as
+    /// their next event may be far away. None.
+    pub desynchronized: Vec<Box<str>>,
+}
+
+impl ResyncOptions {
+    /// Default options with this client and resolver.
+    pub fn new(client: xrpc::Client, resolver: Resolver) -> Self {
+        let max_time = Duration::from_secs(300);
+        Self {
+            client,
+            resolver,
+            folder: std::env::temp_dir(),
+            limits: Limits { max_bytes: 512 << 20, max_time, ..Limits::REPOSITORY },
+            repository: repository::Options::default(),
+            max_fetches: 16,
+            max_fetches_per_host: 2,
+            max_queued: 4096,
+            attempts: 3,
+            on_first_seen: false,
+            desynchronized: Vec::new(),
+        }
+    }
+}
+
+/// A fetched and verified repository.
+#[derive(Debug)]
+pub struct ResyncedRepo {
+    /// The account.
+    pub did: Box<str>,
+    /// Its commit, from which later events continue.
+    pub head: Head,
+    /// Number of records.
+    pub records: u64,
+    /// Size of the archive in bytes.
+    pub bytes: u64,
+    /// The host that served it.
+    pub host: Box<str>,
+    path: TempPath,
+}
+
+impl ResyncedRepo {
+    /// A repository without verification.
+    #[cfg(test)]
+    pub(super) fn new(did: &str, head: Head, path: TempPath) -> Self {
+        Self { did: did.into(), head, records: 0, bytes: 0, host: "pds.test".into(), path }
+    }
+
+    /// The archive, to be read with [`atproto::repo`]. It is removed when this value is dropped.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The result of resyncing an account.
+pub(super) type ResyncResult = Result<Arc<ResyncedRepo>, ResyncError>;
+
+/// Why a repository was not fetched, or was rejected.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResyncError {
+    /// The account is not a valid DID.
+    #[error("not a DID: {0}")]
+    InvalidDid(SyntaxError),
+    /// The DID document could not be resolved.
+    #[error(transparent)]
+    Identity(Box<IdentityError>),
+    /// The DID document names no host.
+    #[error("the account's DID document names no host")]
+    NoHost,
+    /// The DID document has no usable key.
+    #[error("the account's DID document has no usable key")]
+    NoKey,
+    /// The host did not serve the repository.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The repository was rejected.
+    #[error("{host}: {rejection}")]
+    Rejected {
+        /// The host.
+        host: Box<str>,
+        /// The reason.
+        rejection: Box<RepositoryRejection>,
+    },
+    /// The repository is older than the known state.
+    #[error("{host}: the repository is at {rev}, but {known} is known")]
+    Outdated {
+        /// The host.
+        host: Box<str>,
+        /// The revision of the repository.
+        rev: Tid,
+        /// The known revision.
+        known: Tid,
+    },
+    /// The account backs off after earlier attempts.
+    #[error("resynced a short time ago: retry in {0:?}")]
+    TooSoon(Duration),
+    /// The queue of accounts is full.
+    #[error("too many accounts are desynchronized")]
+    QueueFull,
+    /// The archive could not be written.
+    #[error("cannot write the archive: {0}")]
+    File(#[from] io::Error),
+    /// The verification panicked: a bug of this crate.
+    #[error("the verification of the repository panicked")]
+    Panicked,
+}
+
+impl ResyncError {
+    /// Whether another attempt may succeed.
+    fn is_retryable(&self) -> bool {
+        match self {
+            Self::Identity(error) => error.is_outage(),
+            Self::Fetch(FetchError::Remote(error)) => match &error.fault {
+                XrpcFault::RateLimited(_) | XrpcFault::Http(_) => true,
+                XrpcFault::Status(status) => *status >= 500,
+                XrpcFault::Named(named) => named.status >= 500,
+                _ => false,
+            },
+            // A host may lag behind its own stream, or have been cut off.
+            Self::Rejected { .. } | Self::Outdated { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// Fetches and verifies repositories.
+#[derive(Debug)]
+pub(super) struct Resyncer {
+    options: ResyncOptions,
+    fetches: ConcurrencyLimit,
+    /// Verification holds one repository in memory at a time.
+    verifications: Semaphore,
+    pacer: Mutex<AccountPacer>,
+    queued: AtomicUsize,
+}
+
+impl Resyncer {
+    pub(super) fn new(options: ResyncOptions) -> Self {
+        let fetches = ConcurrencyLimit::new(options.max_fetches_per_host, options.max_fetches);
+        let (pacer, queued) = (Mutex::new(AccountPacer::new()), AtomicUsize::new(0));
+        Self { options, fetches, verifications: Semaphore::new(1), pacer, queued }
+    }
+
+    /// Fetches the repository of `did`, at the revision of `known` or a later one.
+    pub(super) async fn resync(&self, did: &str, known: Option<Head>) -> ResyncResult {
+        lock(&self.pacer).start(did, Instant::now()).map_err(ResyncError::TooSoon)?;
+        let _slot = self.enqueue()?;
+        let result = self.try_attempts(did, known).await;
+        match &result {
+            Ok(_) => lock(&self.pacer).succeeded(did),
+            Err(_) => lock(&self.pacer).failed(did, Instant::now()),
+        }
+        result.map(Arc::new)
+    }
+
+    fn enqueue(&self) -> Result<QueueSlot<'_>, ResyncError> {
+        let slot = QueueSlot(&self.queued);
+        match self.queued.fetch_add(1, Ordering::Relaxed) < self.options.max_queued {
+            true => Ok(slot),
+            false => Err(ResyncError::QueueFull),
+        }
+    }
+
+    async fn try_attempts(
+        &self,
+        did: &str,
+        known: Option<Head>,
+    ) -> Result<ResyncedRepo, ResyncError> {
+        let did = Did::parse(did).map_err(ResyncError::InvalidDid)?;
+        let mut backoff = Backoff::new(ATTEMPT_BACKOFF, Jitter::new());
+        for _ in 1..self.options.attempts {
+            match self.try_once(did, known).await {
+                Err(error) if error.is_retryable() => {}
+                result => return result,
+            }
+            tokio::time::sleep(backoff.next_delay(Duration::ZERO)).await;
+        }
+        self.try_once(did, known).await
+    }
+
+    async fn try_once(
+        &self,
+        did: Did<'_>,
+        known: Option<Head>,
+    ) -> Result<ResyncedRepo, ResyncError> {
+        let account = self.options.resolver.account(did).await.map_err(identity)?;
+        let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
+        let archive = self.fetch(did, host).await?;
+        let verified = match self.verify(&account, &archive).await {
+            Err(ResyncError::Rejected { rejection, .. }) if is_wrong_key(&rejection) => {
+                let account = self.options.resolver.refresh(did).await.map_err(identity)?;
+                self.verify(&account, &archive).await?
+            }
+            verified => verified?,
+        };
+        let (Archive { host, bytes, path }, VerifiedArchive { head, records }) =
+            (archive, verified);
+        match known {
+            Some(Head { rev: known, .. }) if head.rev < known => {
+                Err(ResyncError::Outdated { host, rev: head.rev, known })
+            }
+            _ => Ok(ResyncedRepo { did: did.as_str().into(), head, records, bytes, host, path }),
+        }
+    }
+
+    async fn fetch(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
+        let _permit = self.fetches.acquire(&authority(host)).await;
+        let options = &self.options;
+        let (file, path) = tempfile::Builder::new()
+            .prefix("wireproof-")
+            .suffix(".car")
+            .tempfile_in(&options.folder)?
+            .into_parts();
+        let mut out = BufWriter::new(file);
+        let fetched = options.client.fetch_repo(host, did, &mut out, &options.limits).await?;
+        out.flush()?;
+        Ok(Archive { host: fetched.host, bytes: fetched.bytes, path })
+    }
+
+    /// Verifies an archive on a blocking thread.
+    async fn verify(
+        &self,
+        account: &Account,
+        archive: &Archive,
+    ) -> Result<VerifiedArchive, ResyncError> {
+        let key = account.key.clone().ok_or(ResyncError::NoKey)?;
+        let did = account.did().as_str().to_owned();
+        let (path, options) = (archive.path.to_path_buf(), self.options.repository);
+        let _permit = self.verifications.acquire().await;
+        let verify = move || verify_archive(&did, &key, &path, &options);
+        let verified = tokio::task::spawn_blocking(verify).await;
+        let host = archive.host.clone();
+        verified
+            .map_err(|_| ResyncError::Panicked)??
+            .map_err(|rejection| ResyncError::Rejected { host, rejection: rejection.into() })
+    }
+}
+
+/// A fetched archive that is not verified.
+#[derive(Debug)]
+struct Archive {
+    host: Box<str>,
+    bytes: u64,
+    path: TempPath,
+}
+
+/// The result of verifying an archive.
+#[derive(Clone, Copy, Debug)]
+struct VerifiedArchive {
+    head: Head,
+    records: u64,
+}
+
+fn verify_archive(
+    did: &str,
+    key: &PublicKey,
+    path: &Path,
+    options: &repository::Options,
+) -> io::Result<Result<VerifiedArchive, RepositoryRejection>> {
+    let archive = std::fs::read(path)?;
+    Ok(repository::verify(&archive, Some(did), key, options).map(|whole| {
+        let commit = whole.commit();
+        let rev = Tid::parse(commit.rev).expect("a repository with another rev is rejected");
+        let head = Head { rev, data: commit.data, commit: whole.root() };
+        VerifiedArchive { head, records: whole.tree().records }
+    }))
+}
+
+/// A place in the queue of accounts.
+struct QueueSlot<'q>(&'q AtomicUsize);
+
+impl Drop for QueueSlot<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn is_wrong_key(rejection: &RepositoryRejection) -> bool {
+    matches!(rejection.fault, RepositoryFault::Signature(_))
+}
+
+fn identity(error: IdentityError) -> ResyncError {
+    ResyncError::Identity(error.into())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Limits how often an account is resynced: a token bucket, and an exponential backoff after failures.
+#[derive(Debug)]
+struct AccountPacer(BoundedMap<Box<str>, AccountPace>);
+
+#[derive(Clone, Copy, Debug)]
+struct AccountPace {
+    /// When the bucket will be full: each start takes [`REFILL_TIME`].
+    full_at: Instant,
+    failures: u32,
+    /// When the backoff after the last failure ends.
+    backoff_until: Instant,
+}
+
+impl AccountPacer {
+    fn new() -> Self {
+        Self(BoundedMap::new(MAX_PACED_ACCOUNTS))
+    }
+
+    /// Takes a token for a resync, or returns how long there is none.
+    fn start(&mut self, did: &str, now: Instant) -> Result<(), Duration> {
+        let new = AccountPace { full_at: now, failures: 0, backoff_until: now };
+        let pace = self.0.get_mut(did).copied().unwrap_or(new);
+        let full_at = pace.full_at.max(now) + REFILL_TIME;
+        let available_at = full_at.checked_sub(REFILL_TIME * MAX_TOKENS).unwrap_or(now);
+        let wait = available_at.max(pace.backoff_until).saturating_duration_since(now);
+        if wait > Duration::ZERO {
+            return Err(wait);
+        }
+        self.0.insert(did.into(), AccountPace { full_at, ..pace });
+        Ok(())
+    }
+
+    fn succeeded(&mut self, did: &str) {
+        if let Some(pace) = self.0.get_mut(did) {
+            pace.failures = 0;
+        }
+    }
+
+    fn failed(&mut self, did: &str, now: Instant) {
+        if let Some(pace) = self.0.get_mut(did) {
+            pace.backoff_until = now + ACCOUNT_BACKOFF.bound(pace.failures);
+            pace.failures += 1;
+        }
+    }
+}
+
+/// Delays between the attempts of one resync.
+const ATTEMPT_BACKOFF: BackoffOptions = BackoffOptions {
+    initial: Duration::from_secs(2),
+    max: Duration::from_secs(32),
+    reset_after: Duration::MAX,
+    max_requested: Duration::ZERO,
+};
+
+/// Delays after failed resyncs of one account, without jitter.
+const ACCOUNT_BACKOFF: BackoffOptions = BackoffOptions {
+    initial: Duration::from_secs(60),
+    max: Duration::from_secs(3840),
+    ..ATTEMPT_BACKOFF
+};
+
+/// Resyncs of one account that may start at once.
+const MAX_TOKENS: u32 = 5;
+
+/// Time until one more may start.
+const REFILL_TIME: Duration = Duration::from_secs(12);
+
+const MAX_PACED_ACCOUNTS: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_resyncs_may_start_at_once_and_one_more_every_twelve_seconds() {
+        let (mut pacer, now) = (AccountPacer::new(), Instant::now());
+        let seconds = |seconds| now + Duration::from_secs(seconds);
+        for _ in 0..5 {
+            assert_eq!(pacer.start("a", now), Ok(()));
+        }
+        assert_eq!(pacer.start("a", now), Err(REFILL_TIME));
+        assert_eq!(pacer.start("b", now), Ok(()));
+        assert_eq!(pacer.start("a", seconds(12)), Ok(()));
+        assert_eq!(pacer.start("a", seconds(13)), Err(Duration::from_secs(11)));
+        for _ in 0..5 {
+            assert_eq!(pacer.start("a", seconds(600)), Ok(()));
+        }
+        assert!(pacer.start("a", seconds(600)).is_err());
+    }
+
+    #[test]
+    fn a_failing_account_backs_off_twice_as_long_each_time_until_it_succeeds() {
+        let (mut pacer, mut now) = (AccountPacer::new(), Instant::now());
+        for seconds in [60, 120, 240, 480, 960, 1920, 3840, 3840] {
+            pacer.start("a", now).unwrap();
+            pacer.failed("a", now);
+            let delay = Duration::from_secs(seconds);
+            assert_eq!(pacer.start("a", now), Err(delay));
+            now += delay;
+        }
+        pacer.start("a", now).unwrap();
+        pacer.succeeded("a");
+        pacer.failed("a", now);
+        assert_eq!(pacer.start("a", now), Err(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn the_number_of_remembered_accounts_is_bounded() {
+        let (mut pacer, now) = (AccountPacer::new(), Instant::now());
+        for number in 0..2 * MAX_PACED_ACCOUNTS {
+            pacer.start(&number.to_string(), now).unwrap();
+            assert!(pacer.0.len() <= MAX_PACED_ACCOUNTS);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Desynchronized accounts, until they are synchronized again.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use atproto::syntax::Tid;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use verify::sync::{Head, MemoryState, SyncState};
+
+use super::super::ack::{AckTracker, InFlightLimit, RunState};
+use super::super::checkpoint::PendingStates;
+use super::super::handler::Dispatcher;
+use super::super::jobs::Job;
+use super::super::queue::{AccountHasher, QueuedEvent, WorkerMessage};
+use super::super::worker::Partition;
+use super::super::*;
+use super::support::*;
+
+/// A worker without a thread, whose jobs are not run.
+struct TestWorker {
+    partition: Partition<Recorder, MemoryState>,
+    recorder: Arc<Recorder>,
+    pending_states: Arc<PendingStates>,
+    jobs: UnboundedReceiver<Job>,
+    hasher: AccountHasher,
+}
+
+const MAX_PARKED: usize = 4;
+
+impl TestWorker {
+    fn new(writers: &[&Writer]) -> Self {
+        let recorder = Recorder::new(usize::MAX, AckMode::Immediate);
+        let tracker = AckTracker::new([None]);
+        let run_state = RunState::new(
+            vec![STREAM.to_owned()],
+            tracker,
+            InFlightLimit::new(1_000, 1 << 20, None),
+        );
+        let dispatcher = Dispatcher::new(&recorder, &run_state, &Arc::default(), true);
+        let (pending_states, hasher) =
+            (dispatcher.pending_states.clone(), AccountHasher::default());
+        let limits = FlowLimits { max_account_events: MAX_PARKED, ..FlowLimits::default() };
+        let options = Options { limits, ..options(keys(writers.iter().copied())) };
+        let (sender, jobs) = unbounded_channel();
+        let state = MemoryState::new([7; 16]);
+        let mut partition = Partition::new(0, &options, dispatcher, state, sender, &hasher);
+        partition.config.resyncs = true;
+        Self { partition, recorder, pending_states, jobs, hasher }
+    }
+
+    /// Receives frames, and processes what is not parked.
+    fn receive(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
+        for frame in frames {
+            let received = received(frame);
+            assert!(self.partition.dispatcher.run.in_flight.try_acquire(received.frame.len()));
+            let ticket = self.partition.dispatcher.run.tracker().track(HOST, received.seq);
+            let account = self.hasher.hash(received.did());
+            self.partition.ready.push_back(QueuedEvent {
+                received,
+                ticket,
+                account,
+                looked_up: None,
+            });
+        }
+        self.process();
+    }
+
+    fn process(&mut self) {
+        while self.partition.process_batch().unwrap() {}
+    }
+
+    /// Ends a resync: at this head, or with an error.
+    fn resynced(&mut self, writer: &Writer, head: Option<Head>) {
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let result = match head {
+            Some(head) => Ok(Arc::new(ResyncedRepo::new(&writer.did, head, path))),
+            None => Err(ResyncError::NoHost),
+        };
+        let account = self.hasher.hash(Some(&writer.did));
+        self.partition.handle(WorkerMessage::Resynced(account, result)).unwrap();
+        self.process();
+    }
+
+    /// The submitted resyncs since the last call: account, and known revision.
+    fn jobs(&mut self) -> Vec<(String, Option<Tid>)> {
+        let mut jobs = Vec::new();
+        while let Ok(job) = self.jobs.try_recv() {
+            let Job::Resync { did, known, .. } = job else { panic!("{job:?}") };
+            jobs.push((did.into(), known.map(|head| head.rev)));
+        }
+        jobs
+    }
+
+    fn cursor(&self) -> Option<u64> {
+        self.partition.dispatcher.run.tracker().cursors().next().unwrap()
+    }
+
+    fn journaled(&self, writer: &Writer) -> Option<SyncState> {
+        self.pending_states.take().get(&*writer.did).map(|account| account.sync)
+    }
+}
+
+#[test]
+fn events_after_a_gap_await_the_repository_and_continue_from_there() {
+    let (mut writer, mut other) = (Writer::new(0), Writer::new(1));
+    let mut worker = TestWorker::new(&[&writer, &other]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())]);
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Desynchronized));
+    worker.receive([writer.commit(3), other.commit(4), writer.commit(5)]);
+    assert_eq!((worker.recorder.of(&writer).len(), worker.recorder.of(&other).len()), (2, 1));
+    assert_eq!(worker.cursor(), Some(2));
+    let fetched = writer.head();
+    worker.receive([writer.commit(6)]);
+    worker.resynced(&writer, Some(fetched));
+    let expected = [
+        (1, "verified"),
+        (2, "verified/broken"),
+        (RESYNCED, "resynced"),
+        (3, "event/stale-rev"),
+        (5, "event/stale-rev"),
+        (6, "verified"),
+    ];
+    assert_eq!(worker.recorder.of(&writer), expected);
+    assert_eq!((worker.cursor(), worker.jobs()), (Some(6), vec![]));
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Synchronized));
+}
+
+#[test]
+fn a_sync_to_another_tree_starts_a_resync() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.sync(2)]);
+    assert_eq!(worker.jobs(), [], "the tree is the same");
+    writer.change_tree();
+    worker.receive([writer.sync(3)]);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())]);
+}
+
+#[test]
+fn an_account_without_a_repository_continues_desynchronized() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    worker.receive([writer.commit(3)]);
+    assert_eq!(worker.jobs().len(), 1);
+    worker.resynced(&writer, None);
+    let expected = [(1, "verified"), (2, "verified/broken"), (3, "verified/unmended")];
+    assert_eq!(worker.recorder.of(&writer), expected);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())], "another attempt");
+}
+
+#[test]
+fn events_beyond_the_limit_are_released_and_the_repository_must_reach_them() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    let fetched = writer.head();
+    worker.receive((3..).take(MAX_PARKED + 1).map(|seq| writer.commit(seq)).collect::<Vec<_>>());
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(7, "verified/unmended")));
+    assert_eq!((worker.jobs().len(), worker.cursor()), (1, Some(7)));
+    worker.resynced(&writer, Some(fetched));
+    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())], "it is too old");
+    worker.resynced(&writer, Some(writer.head()));
+    worker.receive([writer.commit(8)]);
+    assert_eq!(worker.recorder.of(&writer)[7..], [(RESYNCED, "resynced"), (8, "verified")]);
+}
+
+#[test]
+fn overdue_events_are_released() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    worker.receive([writer.commit(3)]);
+    let long = Instant::now() + worker.partition.config.max_hold;
+    worker.partition.release_overdue(long);
+    worker.process();
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(3, "verified/unmended")));
+    assert_eq!(worker.jobs().len(), 1, "the resync is still running");
+}
+
+#[test]
+fn a_draining_worker_awaits_no_repository() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    worker.receive([writer.commit(3)]);
+    worker.jobs();
+    worker.partition.start_draining();
+    worker.process();
+    assert_eq!(worker.recorder.of(&writer).last(), Some(&(3, "verified/unmended")));
+    assert_eq!((worker.jobs(), worker.cursor()), (vec![], Some(3)));
+    assert_eq!(worker.journaled(&writer), Some(SyncState::Desynchronized));
+}
+
+#[test]
+fn an_account_desynchronized_before_the_run_is_resynced_at_the_start() {
+    let writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    let account = worker.hasher.hash(Some(&writer.did));
+    worker
+        .partition
+        .handle(WorkerMessage::Desynchronized(account, writer.did.as_str().into()))
+        .unwrap();
+    assert_eq!(worker.jobs(), [(writer.did.clone(), None)]);
+}
+
+#[test]
+fn an_account_found_desynchronized_is_resynced_at_its_next_event() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.partition.config.resyncs = false;
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    assert_eq!(worker.jobs(), []);
+    worker.partition.config.resyncs = true;
+    worker.receive([writer.commit(3)]);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())]);
+}

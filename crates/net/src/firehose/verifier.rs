@@ -1,0 +1,314 @@
+//! Verifies a batch of events, delivers the verdicts, and reports what must be looked up or resynced.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use atproto::event::{self, Decoder, Event, Frame};
+use atproto::syntax::Did;
+use crypto::KeyCache;
+use verify::sync::{
+    AccountKey, AccountState, Chain, ChainState, Judge, Judged, KeySource, Outcome, SyncEffect,
+    SyncRejection,
+};
+
+use super::ack::ChangedStates;
+use super::handler::{Dispatcher, Handler, Verdict};
+use super::keys::{KeyError, KeyProvider};
+use super::options::{Options, Verification};
+use super::queue::{AccountHasher, LookedUpKey, QueuedEvent};
+
+/// The processing of events: verification, or decoding only.
+pub(super) enum Processor<S> {
+    Verify(Box<Verifier<S>>),
+    Decode(Decoder),
+}
+
+impl<S> Processor<S> {
+    /// The processor of one worker, with the state of its accounts.
+    pub(super) fn new(options: &Options, state: S, hasher: &AccountHasher) -> Self {
+        match &options.verify {
+            Verification::Off { decoding } => Self::Decode(Decoder::new(*decoding)),
+            Verification::On { policy, keys, cache_bytes } => {
+                let cache = KeyCache::new(cache_bytes / options.workers.max(1), seed());
+                let (judge, keys) = (Judge::new(*policy, cache), keys.clone());
+                let resync = options.resync.as_ref();
+                let resyncs_new = resync.is_some_and(|resync| resync.on_first_seen);
+                let hasher = hasher.clone();
+                Self::Verify(Box::new(Verifier { judge, state, keys, hasher, resyncs_new }))
+            }
+        }
+    }
+}
+
+/// Verifies events of one worker's accounts.
+pub(super) struct Verifier<S> {
+    judge: Judge,
+    pub(super) state: S,
+    keys: Arc<dyn KeyProvider>,
+    pub(super) hasher: AccountHasher,
+    /// Whether an account that was not known before is resynced.
+    resyncs_new: bool,
+}
+
+/// The result of a batch.
+#[derive(Debug, Default)]
+pub(super) struct BatchOutcome {
+    /// The accounts whose keys must be looked up.
+    pub(super) unresolved: Vec<UnresolvedKey>,
+    /// Their events, in order, which were not delivered.
+    pub(super) undelivered: Vec<QueuedEvent>,
+    /// The accounts that are desynchronized.
+    pub(super) desynchronized: Vec<(u64, Box<str>)>,
+}
+
+/// An account whose key is unknown or may be stale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnresolvedKey {
+    pub(super) account: u64,
+    pub(super) did: Box<str>,
+    /// Whether the cached key did not verify the signature.
+    pub(super) refresh: bool,
+    /// The index in the batch of the first event that needs the key.
+    from: usize,
+}
+
+impl<S: ChainState> Verifier<S> {
+    /// Verifies events and delivers them, except those whose key is unresolved.
+    ///
+    /// An account has at most one `#account` or `#identity` event among them, as its last.
+    pub(super) fn verify<H: Handler>(
+        &mut self,
+        events: Vec<QueuedEvent>,
+        dispatcher: &Dispatcher<H>,
+    ) -> Result<BatchOutcome, S::Error> {
+        let Self { judge, state, keys, hasher, resyncs_new } = self;
+        let started = Instant::now();
+        let before = judge.cache().stats();
+        let frames: Vec<Frame<'_>> = events.iter().map(|event| event.received.as_frame()).collect();
+        let mut state = RecordingState::new(state, hasher, dispatcher.keeps_accounts);
+        let batch_keys = BatchKeys::new(&**keys, &events);
+        let judged = judge.judge_batch(&frames, &batch_keys, &mut state, now_micros())?;
+        dispatcher.metrics.verify_time.count(started.elapsed());
+        let unresolved = unresolved_keys(&events, &judged);
+        let is_resolved = |at: &usize| !is_unresolved(&unresolved, &events[*at], *at);
+        let resolved = (0..events.len()).filter(is_resolved);
+        let (keys, resyncs_new) = (&**keys, *resyncs_new);
+        let mut effects = Effects { state, keys, resyncs_new, desynchronized: vec![] };
+        let mut delivery = dispatcher.start(resolved.clone().map(|at| &events[at]));
+        for at in resolved {
+            let (queued, Judged { event, outcome }) = (&events[at], &judged[at]);
+            delivery.deliver(queued, *event, verdict(outcome, queued));
+            effects.apply(queued, outcome)?;
+        }
+        let Effects { state, desynchronized, .. } = effects;
+        delivery.finish(state.changed.unwrap_or_default());
+        drop(judged);
+        dispatcher.metrics.count_cache(&before, &judge.cache().stats());
+        let undelivered = match unresolved.is_empty() {
+            true => Vec::new(),
+            false => retain(events, |event, at| is_unresolved(&unresolved, event, at)),
+        };
+        Ok(BatchOutcome { unresolved, undelivered, desynchronized })
+    }
+}
+
+/// The effects of delivered events, besides the states that the judge stores.
+struct Effects<'s, S> {
+    state: RecordingState<'s, S>,
+    keys: &'s dyn KeyProvider,
+    resyncs_new: bool,
+    desynchronized: Vec<(u64, Box<str>)>,
+}
+
+impl<S: ChainState> Effects<'_, S> {
+    fn apply(&mut self, queued: &QueuedEvent, outcome: &Outcome<'_>) -> Result<(), S::Error> {
+        match outcome {
+            Outcome::Unjudged(Event::Account(event)) => self.state.set_active(event)?,
+            Outcome::Unjudged(Event::Identity(event)) => self.keys.invalidate(event.did),
+            outcome if needs_resync(outcome, self.resyncs_new) => {
+                let did = queued.received.did().unwrap_or_default();
+                self.desynchronized.push((queued.account, did.into()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Decodes events and delivers them.
+pub(super) fn decode<H: Handler>(
+    decoder: &mut Decoder,
+    queued: &[QueuedEvent],
+    dispatcher: &Dispatcher<H>,
+) {
+    let started = Instant::now();
+    let frames: Vec<Frame<'_>> = queued.iter().map(|event| event.received.as_frame()).collect();
+    let events = decoder.decode_batch(&frames);
+    dispatcher.metrics.verify_time.count(started.elapsed());
+    let mut delivery = dispatcher.start(queued.iter());
+    for (queued, event) in queued.iter().zip(events) {
+        match event {
+            Ok(event) => delivery.deliver(queued, Some(event), Verdict::NotVerified),
+            Err(error) => delivery.deliver(queued, None, Verdict::Undecodable(*error)),
+        }
+    }
+    delivery.finish(Vec::new());
+}
+
+/// The accounts whose keys are unknown or may be stale, each from its first such event on. If a later event
+/// of the account is accepted, its key is right, and the rejection stands.
+fn unresolved_keys(events: &[QueuedEvent], judged: &[Judged<'_>]) -> Vec<UnresolvedKey> {
+    let mut unresolved: Vec<UnresolvedKey> = Vec::new();
+    for (at, (queued, judgement)) in events.iter().zip(judged).enumerate() {
+        let Outcome::Rejected(rejection) = &judgement.outcome else { continue };
+        if !rejection.may_be_stale_key() || is_final(queued, rejection) {
+            continue;
+        }
+        let account = queued.account;
+        let is_first = unresolved.iter().all(|key| key.account != account);
+        let mut later = events.iter().zip(judged).skip(at);
+        if is_first && !later.any(|(e, j)| e.account == account && j.outcome.is_accepted()) {
+            let did = queued.received.did().unwrap_or_default().into();
+            let refresh = !matches!(rejection, SyncRejection::NoKey);
+            unresolved.push(UnresolvedKey { account, did, refresh, from: at });
+        }
+    }
+    unresolved
+}
+
+/// Whether another lookup is useless: the key could not be looked up, or was refreshed.
+fn is_final(queued: &QueuedEvent, rejection: &SyncRejection<'_>) -> bool {
+    let is_final = |key: &LookedUpKey| key.is_final || matches!(rejection, SyncRejection::NoKey);
+    queued.looked_up.as_deref().is_some_and(is_final)
+}
+
+fn is_unresolved(unresolved: &[UnresolvedKey], event: &QueuedEvent, at: usize) -> bool {
+    unresolved.iter().any(|key| key.account == event.account && at >= key.from)
+}
+
+fn retain(
+    events: Vec<QueuedEvent>,
+    is_retained: impl Fn(&QueuedEvent, usize) -> bool,
+) -> Vec<QueuedEvent> {
+    let numbered = events.into_iter().enumerate().filter(|(at, event)| is_retained(event, *at));
+    numbered.map(|(_, event)| event).collect()
+}
+
+fn needs_resync(outcome: &Outcome<'_>, resyncs_new: bool) -> bool {
+    match outcome {
+        Outcome::Commit(_, Chain::Broken(_) | Chain::StillDesynchronized)
+        | Outcome::Sync(_, SyncEffect::Desynchronized) => true,
+        Outcome::Commit(_, Chain::FirstSeen) | Outcome::Sync(_, SyncEffect::FirstSeen) => {
+            resyncs_new
+        }
+        _ => false,
+    }
+}
+
+fn verdict<'a>(outcome: &Outcome<'a>, queued: &'a QueuedEvent) -> Verdict<'a> {
+    match outcome {
+        Outcome::Rejected(SyncRejection::Frame(error)) => Verdict::Undecodable(*error),
+        Outcome::Rejected(SyncRejection::NoKey) => {
+            Verdict::UnknownKey(queued.key_error().unwrap_or(&KeyError::UnknownAccount))
+        }
+        outcome => Verdict::Judged(*outcome),
+    }
+}
+
+/// The keys of a batch: those just looked up, then the cached ones.
+struct BatchKeys<'e> {
+    cached: &'e dyn KeyProvider,
+    looked_up: Vec<(&'e str, AccountKey)>,
+}
+
+impl<'e> BatchKeys<'e> {
+    fn new(cached: &'e dyn KeyProvider, events: &'e [QueuedEvent]) -> Self {
+        let looked_up = |event: &'e QueuedEvent| {
+            let key = *event.looked_up.as_ref()?.key.as_ref().ok()?;
+            Some((event.received.did()?, key))
+        };
+        Self { cached, looked_up: events.iter().filter_map(looked_up).collect() }
+    }
+}
+
+impl KeySource for BatchKeys<'_> {
+    fn key(&self, did: &str) -> AccountKey {
+        match self.looked_up.iter().find(|(of, _)| *of == did) {
+            Some((_, key)) => *key,
+            None => self.cached.cached(did),
+        }
+    }
+}
+
+/// A state that records what is stored in it.
+#[derive(Debug)]
+pub(super) struct RecordingState<'s, S> {
+    state: &'s mut S,
+    hasher: &'s AccountHasher,
+    /// The changed states, for the journal; `None` if it keeps none.
+    pub(super) changed: Option<ChangedStates>,
+}
+
+impl<'s, S> RecordingState<'s, S> {
+    pub(super) fn new(state: &'s mut S, hasher: &'s AccountHasher, records: bool) -> Self {
+        Self { state, hasher, changed: records.then(Vec::new) }
+    }
+}
+
+impl<S: ChainState> RecordingState<'_, S> {
+    /// Applies an `#account` event of a valid DID.
+    fn set_active(&mut self, event: &event::Account<'_>) -> Result<(), S::Error> {
+        match Did::parse(event.did) {
+            Ok(did) => self.update(did.as_str(), |account| account.is_active = event.active),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Updates the state of one account.
+    pub(super) fn update(
+        &mut self,
+        did: &str,
+        update: impl FnOnce(&mut AccountState),
+    ) -> Result<(), S::Error> {
+        let mut accounts = [AccountState::UNKNOWN];
+        self.load_many(&[did], &mut accounts)?;
+        let [before] = accounts;
+        let mut account = before;
+        update(&mut account);
+        if account == before { Ok(()) } else { self.store_many(&[(did, account)]) }
+    }
+}
+
+impl<S: ChainState> ChainState for RecordingState<'_, S> {
+    type Error = S::Error;
+
+    fn load_many(&mut self, dids: &[&str], accounts: &mut [AccountState]) -> Result<(), S::Error> {
+        self.state.load_many(dids, accounts)
+    }
+
+    fn store_many(&mut self, changed: &[(&str, AccountState)]) -> Result<(), S::Error> {
+        self.state.store_many(changed)?;
+        if let Some(recorded) = &mut self.changed {
+            let record = |(did, state): &(&str, AccountState)| {
+                (self.hasher.hash(Some(did)), Box::from(*did), *state)
+            };
+            recorded.extend(changed.iter().map(record));
+        }
+        Ok(())
+    }
+}
+
+/// A secret seed for the key cache.
+fn seed() -> [u8; 16] {
+    let random = RandomState::new();
+    let halves = [random.hash_one(0), random.hash_one(1)].map(u64::to_le_bytes);
+    let mut seed = [0; 16];
+    seed.copy_from_slice(halves.as_flattened());
+    seed
+}
+
+fn now_micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
+}

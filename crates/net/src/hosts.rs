@@ -1,0 +1,272 @@
+//! Host selection and backoff: which of several hosts is tried next, and after which delay.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use crate::http::Url;
+
+/// The index of a host in the caller's list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub usize);
+
+/// Selects one of several hosts: the current one until three attempts in a row have failed, then the next.
+/// A host whose refusal is permanent is excluded.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    /// Whether each host is excluded.
+    excluded: Vec<bool>,
+    // current < excluded.len(), and excluded[current] only if all are
+    current: usize,
+    failures: u32,
+}
+
+impl Hosts {
+    /// This many hosts, starting with the first.
+    ///
+    /// # Panics
+    /// If `count` is 0.
+    pub fn new(count: usize) -> Self {
+        assert!(count > 0, "at least one host");
+        Self { excluded: vec![false; count], current: 0, failures: 0 }
+    }
+
+    /// The current host.
+    pub fn current(&self) -> HostId {
+        HostId(self.current)
+    }
+
+    /// The number of failed attempts in a row.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Records that an attempt brought something new.
+    pub fn record_success(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Records a failed attempt. Returns the next host if this was the last attempt and there is another
+    /// host.
+    pub fn record_failure(&mut self) -> Option<HostId> {
+        self.failures += 1;
+        if self.failures < MAX_FAILURES { None } else { self.advance() }
+    }
+
+    /// Excludes the current host. Returns the next one, if there is one.
+    pub fn exclude(&mut self) -> Option<HostId> {
+        self.excluded[self.current] = true;
+        self.advance()
+    }
+
+    /// Switches to the next host, if there is one.
+    pub fn advance(&mut self) -> Option<HostId> {
+        let count = self.excluded.len();
+        let others = (1..count).map(|step| (self.current + step) % count);
+        self.current = { others }.find(|at| !self.excluded[*at])?;
+        self.failures = 0;
+        Some(self.current())
+    }
+}
+
+/// Parses a host given as a URL or as a bare name, which is reached over TLS.
+///
+/// # Errors
+/// If it is neither.
+pub fn parse_host_url(host: &str) -> Result<Url, InvalidHost> {
+    let url = if host.contains("://") { host.parse() } else { format!("wss://{host}").parse() };
+    let url: Option<Url> = url.ok().filter(Url::has_host);
+    url.ok_or_else(|| InvalidHost(host.to_owned()))
+}
+
+/// A text that names no host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is neither a host name nor a URL with a host")]
+pub struct InvalidHost(pub String);
+
+/// Failed attempts in a row after which the next host is tried.
+pub const MAX_FAILURES: u32 = 3;
+
+/// Exponential backoff with full jitter: each delay is a random fraction of a bound, and the bound doubles.
+/// The clients of a server that recovers so do not reconnect all at once.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    options: BackoffOptions,
+    jitter: Jitter,
+    /// Delays so far, since the last reset.
+    delays: u32,
+}
+
+/// Delays of a [`Backoff`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackoffOptions {
+    /// Bound of the first delay. One second.
+    pub initial: Duration,
+    /// Maximum bound. One minute.
+    pub max: Duration,
+    /// How long a connection must have lasted, with traffic, to reset the bound. One minute.
+    pub reset_after: Duration,
+    /// Maximum delay that a server may request. 15 minutes.
+    pub max_requested: Duration,
+}
+
+impl Default for BackoffOptions {
+    fn default() -> Self {
+        let minute = Duration::from_secs(60);
+        let (initial, max_requested) = (Duration::from_secs(1), 15 * minute);
+        Self { initial, max: minute, reset_after: minute, max_requested }
+    }
+}
+
+impl BackoffOptions {
+    /// The bound after this many doublings.
+    pub fn bound(&self, doublings: u32) -> Duration {
+        let factor = 2_u32.saturating_pow(doublings);
+        self.initial.saturating_mul(factor).min(self.max)
+    }
+}
+
+impl Backoff {
+    /// Starts with the initial bound.
+    pub fn new(options: BackoffOptions, jitter: Jitter) -> Self {
+        Self { options, jitter, delays: 0 }
+    }
+
+    /// The next delay, and at least `requested`, the delay that a server requested.
+    pub fn next_delay(&mut self, requested: Duration) -> Duration {
+        let delay = self.options.bound(self.delays).mul_f64(self.jitter.fraction());
+        self.delays = self.delays.saturating_add(1);
+        delay.max(requested.min(self.options.max_requested))
+    }
+
+    /// Records how long a connection lasted; long ones reset the bound.
+    pub fn connection_ended(&mut self, lasted: Duration) {
+        if lasted >= self.options.reset_after {
+            self.delays = 0;
+        }
+    }
+
+    /// Whether a requested delay is so long that another host is tried instead, if there is one.
+    pub fn exceeds_max(&self, requested: Duration) -> bool {
+        requested > self.options.max
+    }
+}
+
+/// A source of random fractions, which need not be secret: a test sets their seed.
+#[derive(Clone, Debug)]
+pub struct Jitter(u64);
+
+impl Jitter {
+    /// The sequence of this seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A sequence seeded by the system.
+    pub fn new() -> Self {
+        // Every `RandomState` has its own keys, seeded by the system.
+        Self(RandomState::new().hash_one(0))
+    }
+
+    /// A number from 0 to 1.
+    pub fn fraction(&mut self) -> f64 {
+        // SplitMix64; 53 bits are what fits a double exactly.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+impl Default for Jitter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_three_attempts_in_a_row() {
+        let mut hosts = Hosts::new(3);
+        assert_eq!([hosts.record_failure(), hosts.record_failure()], [None, None]);
+        hosts.record_success();
+        assert_eq!(
+            [hosts.record_failure(), hosts.record_failure(), hosts.record_failure()],
+            [None, None, Some(HostId(1))]
+        );
+        assert_eq!(
+            [hosts.record_failure(), hosts.record_failure(), hosts.record_failure()],
+            [None, None, Some(HostId(2))]
+        );
+        assert_eq!(
+            [hosts.record_failure(), hosts.record_failure(), hosts.record_failure()],
+            [None, None, Some(HostId(0))]
+        );
+    }
+
+    #[test]
+    fn a_single_host_is_retried_for_ever() {
+        let mut hosts = Hosts::new(1);
+        assert!((0..10).all(|_| hosts.record_failure().is_none()));
+        assert_eq!((hosts.current(), hosts.failures()), (HostId(0), 10));
+    }
+
+    #[test]
+    fn a_host_that_is_left_out_is_not_come_back_to() {
+        let mut hosts = Hosts::new(3);
+        assert_eq!(hosts.exclude(), Some(HostId(1)));
+        assert_eq!(hosts.advance(), Some(HostId(2)));
+        assert_eq!(hosts.advance(), Some(HostId(1)));
+        assert_eq!(hosts.exclude(), Some(HostId(2)));
+        assert_eq!(hosts.exclude(), None);
+    }
+
+    #[test]
+    fn hosts_are_names_or_urls() {
+        let text = |host| parse_host_url(host).map(|url| url.to_string());
+        assert_eq!(text("bsky.network").unwrap(), "wss://bsky.network/");
+        assert_eq!(text("localhost:2470").unwrap(), "wss://localhost:2470/");
+        assert_eq!(text("http://localhost:2470").unwrap(), "http://localhost:2470/");
+        assert!(["", "a b", "://", "data://"].into_iter().all(|host| text(host).is_err()));
+    }
+
+    fn backoff(seed: u64) -> Backoff {
+        Backoff::new(BackoffOptions::default(), Jitter::seeded(seed))
+    }
+
+    #[test]
+    fn the_bound_doubles_from_one_second_to_a_minute() {
+        let mut backoff = backoff(7);
+        for bound in [1, 2, 4, 8, 16, 32, 60, 60] {
+            assert_eq!(backoff.options.bound(backoff.delays), Duration::from_secs(bound));
+            assert!(backoff.next_delay(Duration::ZERO) <= Duration::from_secs(bound));
+        }
+        backoff.connection_ended(Duration::from_secs(59));
+        assert_eq!(backoff.options.bound(backoff.delays), Duration::from_secs(60));
+        backoff.connection_ended(Duration::from_secs(60));
+        assert_eq!(backoff.options.bound(backoff.delays), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn delays_are_spread_over_the_whole_bound() {
+        let wait = |seed| backoff(seed).next_delay(Duration::ZERO).as_millis();
+        let mut tenths = [0; 10];
+        (0..10_000).for_each(|seed| tenths[wait(seed) as usize / 100] += 1);
+        assert!(tenths.iter().all(|count| (900..1_100).contains(count)), "{tenths:?}");
+    }
+
+    #[test]
+    fn a_requested_delay_is_honoured_up_to_a_maximum() {
+        let mut backoff = backoff(7);
+        assert_eq!(backoff.next_delay(Duration::from_secs(90)), Duration::from_secs(90));
+        assert_eq!(backoff.next_delay(Duration::MAX), Duration::from_secs(900));
+    }
+
+    #[test]
+    fn two_unseeded_sequences_differ() {
+        assert_ne!(Jitter::new().fraction(), Jitter::new().fraction());
+    }
+}
