@@ -219,7 +219,9 @@ impl CursorStore for Shared {
 fn options(sim: &Simulation, http: &Client) -> Options {
     let keys = Arc::new(ResolverKeys::new(resolver(sim, http)));
     let hosts = vec![setup::url(sim, RELAY, "")];
-    Options { feed: setup::options(), workers: 2, ..Options::new(hosts, keys) }
+    let mut options = Options::new(hosts, keys);
+    (options.feed, options.workers) = (setup::options(), 2);
+    options
 }
 
 /// How repositories of this sim are fetched anew.

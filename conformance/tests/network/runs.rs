@@ -9,7 +9,7 @@ use simnet::servers::{Fault, FaultSchedule, Server, Simulation};
 use wireproof::atproto::corpus;
 use wireproof::net::cursors::CursorStore;
 use wireproof::net::firehose::{
-    FeedError, FlowLimits, FrameKind, Options, ResyncOptions, RunError,
+    FeedError, FlowLimits, FrameKind, Options RunError,
 };
 use wireproof::net::http::Limits;
 
@@ -326,7 +326,9 @@ async fn of_a_hundred_accounts_in_resync_one_that_stalls_holds_up_no_other() {
     let follower = Follower::start_with(&sim, |options| {
         let idle_timeout = Duration::from_secs(300);
         let limits = Limits { idle_timeout, min_bytes_per_s: 0, ..Limits::REPOSITORY };
-        options.resync = Some(ResyncOptions { limits, ..resync(&sim) });
+        let mut resync = resync(&sim);
+        resync.limits = limits;
+        options.resync = Some(resync);
         options.limits.max_hold = Duration::from_secs(300);
     });
     follower.until_the_end(&sim).await;
@@ -376,8 +378,9 @@ async fn a_repository_without_an_end_is_given_up_and_the_account_goes_on_out_of_
     let follower = Follower::start_with(&sim, |options| {
         let max_time = Duration::from_secs(5);
         let limits = Limits { max_bytes: 1 << 20, max_time, ..Limits::REPOSITORY };
-        options.resync =
-            Some(wireproof::net::firehose::ResyncOptions { limits, attempts: 1, ..resync(&sim) });
+        let mut resync = resync(&sim);
+        (resync.limits, resync.attempts) = (limits, 1);
+        options.resync = Some(resync);
     });
     follower.until_the_end(&sim).await;
     leave_a_gap(&sim, 0);

@@ -33,7 +33,7 @@ use crate::network::{self, Network};
 use crate::stream::{DEFAULT_RELAY, Hosts};
 use keys::StoredKeys;
 use metrics::{FirehoseSeries, Metrics};
-use printer::{Limit, Printer};
+use printer::Printer;
 use selection::Selection;
 use state::StateJournal;
 use stats::RunStats;
@@ -66,7 +66,6 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         (0..options.workers).map(|_| store.chain_state()).collect::<Result<Vec<_>, _>>()?;
     let states = move |_| -> StoreState { states.pop().expect("one for each worker") };
 
-    let limit = args.events.map(|lines| Limit::new(lines, &mut options.limits));
     let firehose = Firehose::new(&network.http, options);
     let (stats, metrics) = (Arc::new(RunStats::new(hosts.names)), firehose.metrics());
     let (status, stop) = (Status::new(), StopSignal::new());
@@ -77,14 +76,7 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     });
     let shutdown = Shutdown::listen(stop.clone(), status.clone());
     let (lines, writer) = LineWriter::stdout(&stop)?;
-    let printer = Printer {
-        lines,
-        selection,
-        stats: Arc::clone(&stats),
-        status: status.clone(),
-        limit,
-        stop: stop.clone(),
-    };
+    let printer = Printer { lines, selection, stats: Arc::clone(&stats), status: status.clone() };
     let initial_cursor = args.cursor.cursor();
     let journal = StateJournal { store, keys: stored_keys, initial_cursor };
     let run = firehose.run(printer, journal, states, stop);
@@ -127,22 +119,20 @@ fn options(
     network: &Network,
     keys: Arc<dyn KeyProvider>,
 ) -> firehose::Options {
-    let default = firehose::Options::new(hosts.urls.clone(), keys);
+    let mut options = firehose::Options::new(hosts.urls.clone(), keys);
     let decoding = Decoding { values: Values::Build, ..Decoding::default() };
     let policy = Policy::default();
-    let verify = match (args.verify && !args.no_verify, default.verify) {
+    let verify = match (args.verify && !args.no_verify, options.verify) {
         (true, Verification::On { keys, cache_bytes, .. }) => {
             Verification::On { policy, keys, cache_bytes }
         }
         _ => Verification::Off { decoding },
     };
-    let resync = (args.resync && matches!(verify, Verification::On { .. }))
+    options.resync = (args.resync && matches!(verify, Verification::On { .. }))
         .then(|| ResyncOptions::new(network.xrpc.clone(), network.resolver.clone()));
-    firehose::Options {
-        feed: args.stream.feed_options(args.cursor),
-        workers: args.workers.map_or(default.workers, usize::from),
-        verify,
-        resync,
-        ..default
-    }
+    options.verify = verify;
+    options.feed = args.stream.feed_options(args.cursor);
+    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.max_events = args.events;
+    options
 }

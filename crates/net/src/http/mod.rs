@@ -133,8 +133,8 @@ impl Client {
         })
     }
 
-    /// Where this client connects.
-    pub fn reach(&self) -> EgressPolicy {
+    /// The egress policy of this client.
+    pub fn egress_policy(&self) -> EgressPolicy {
         self.reach
     }
 

@@ -1,44 +1,92 @@
-//! Who is the account behind a DID or a handle?
+//! Identity resolution: the DID document behind a DID or a handle, verified in both directions, and cached.
 //!
-//! | asked | answered by |
+//! | name | source |
 //! |---|---|
-//! | `did:plc:…` | the directory |
-//! | `did:web:host` | `https://host/.well-known/did.json`, not redirected |
-//! | a handle | the DNS (TXT records of `_atproto.<handle>`) and `https://<handle>/.well-known/atproto-did` |
+//! | `did:plc:…` | the PLC directory |
+//! | `did:web:host` | `https://host/.well-known/did.json`, without redirects |
+//! | a handle | DNS (TXT records of `_atproto.<handle>`) and `https://<handle>/.well-known/atproto-did` |
 //!
-//! A handle is verified when it leads to the DID and the DID's document claims it; an account whose
-//! handle is not verified is an account all the same. A [`Resolver`] remembers answers, asks once when
-//! many want to know the same, and goes on with what it knows while a directory is down.
+//! A handle is verified when it resolves to the DID and the DID document claims it; an account without a
+//! verified handle is still valid. A [`Resolver`] caches answers, coalesces concurrent lookups, and uses
+//! stale answers while a directory is down.
 //!
-//! What an answer may look like is the business of [`atproto::did_document`].
+//! DID documents are parsed by [`atproto::did_document`].
 
-mod error;
-mod handle;
-mod location;
-mod memory;
-mod options;
+mod cache;
+mod lookup;
 mod resolver;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use atproto::did_document::DidDocument;
-use atproto::syntax::{Did, Handle, HandleBuf};
+use atproto::did_document::{DidDocument, DidDocumentError};
+use atproto::syntax::{Did, DidBuf, Handle, HandleBuf};
 use crypto::PublicKey;
 use reqwest::Url;
 
-pub use error::{IdentityError, IdentityFault};
-pub use options::Options;
+use crate::dns::DnsError;
+use crate::http::{HttpError, HttpFault};
+use crate::rate_limit::RateLimited;
+
 pub use resolver::{Resolver, ResolverStats};
 
-/// What an account's DID document says.
+/// Options of a [`Resolver`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// URL of the PLC directory. `https://plc.directory`.
+    pub directory: Url,
+    /// Port of handles and `did:web` hosts under `.test`, without TLS, with
+    /// [`EgressPolicy::Loopback`](crate::egress::EgressPolicy::Loopback). None.
+    pub development_port: Option<u16>,
+    /// How long an answer is fresh. 24 hours.
+    pub ttl: Duration,
+    /// How long the failure of a handle is fresh. 5 minutes.
+    pub invalid_handle_ttl: Duration,
+    /// How long another failure is fresh, and a stale answer that replaces it. 2 minutes.
+    pub error_ttl: Duration,
+    /// Minimum time between two forced lookups of one DID. 5 minutes.
+    pub min_refresh_interval: Duration,
+    /// Maximum number of purges of one DID within [`Options::purge_window`]; further ones take effect at the end
+    /// of the window. 10.
+    pub max_purges: u32,
+    /// Window of [`Options::max_purges`]. One minute.
+    pub purge_window: Duration,
+    /// Maximum number of concurrent requests to hosts of handles and `did:web` under one domain. 16.
+    pub max_concurrent_per_domain: usize,
+    /// Maximum number of concurrent requests to all of them. 256.
+    pub max_concurrent: usize,
+    /// Maximum number of cached DIDs, and of cached handles. 250,000.
+    pub capacity: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            directory: "https://plc.directory".parse().expect("a URL"),
+            development_port: None,
+            ttl: Duration::from_secs(24 * 3600),
+            invalid_handle_ttl: Duration::from_secs(5 * 60),
+            error_ttl: Duration::from_secs(2 * 60),
+            min_refresh_interval: Duration::from_secs(5 * 60),
+            max_purges: 10,
+            purge_window: Duration::from_secs(60),
+            max_concurrent_per_domain: 16,
+            max_concurrent: 256,
+            capacity: 250_000,
+        }
+    }
+}
+
+/// An account, as its DID document describes it.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// The key that signs its repository. `None` if the document has none, or none that is one: then
-    /// [`verify::identity::signing_key`] tells why.
+    /// The key that signs its repository; `None` if the document has no usable key. The reason is returned by
+    /// [`verify::identity::signing_key`].
     pub key: Option<PublicKey>,
-    /// Where it is hosted, if the document says so.
+    /// The PDS that hosts it, if the document names one.
     pub host: Option<Url>,
     /// The document. The handle in it is a claim.
     pub document: DidDocument,
@@ -47,10 +95,10 @@ pub struct Account {
 /// An account and its handle.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// What its DID document says.
+    /// The account.
     pub account: Arc<Account>,
-    /// The handle that it claims and that leads to it, in lower case, or why there is none. In that
-    /// case its handle is to be shown as `handle.invalid`.
+    /// The verified handle in lower case, or why there is none; then the account is displayed as
+    /// `handle.invalid`.
     pub handle: Result<HandleBuf, IdentityError>,
 }
 
@@ -73,8 +121,115 @@ impl Identity {
         self.account.did()
     }
 
-    /// The handle to show: the verified one, or `handle.invalid`.
+    /// The handle to display: the verified one, or `handle.invalid`.
     pub fn display_handle(&self) -> Handle<'_> {
         self.handle.as_ref().map_or(Handle::INVALID, HandleBuf::as_handle)
     }
 }
+
+/// Why a DID or a handle could not be resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityError {
+    /// The DID or handle.
+    pub subject: Box<str>,
+    /// The host that was asked, if any.
+    pub host: Option<Box<str>>,
+    /// What went wrong.
+    pub fault: IdentityFault,
+}
+
+/// What can go wrong with an identity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IdentityFault {
+    /// A DID of a method other than `plc` and `web`.
+    #[error("unsupported DID method: use `plc` or `web`")]
+    Method,
+    /// An identifier that the method does not allow for an account: `did:plc:` without 24 characters of
+    /// base32, or `did:web:` with more than a host name.
+    #[error("the DID method does not allow this identifier for an account")]
+    Identifier,
+    /// A name under a reserved top-level domain.
+    #[error("the top-level domain is reserved")]
+    Reserved,
+    /// The source does not know the name.
+    #[error("not found")]
+    NotFound,
+    /// The account was deleted permanently.
+    #[error("the account was deleted")]
+    Deleted,
+    /// A response with another status.
+    #[error("unexpected status {0}")]
+    Status(u16),
+    /// A redirect where none is allowed.
+    #[error("a redirect (status {0}) is not allowed here")]
+    Redirect(u16),
+    /// The host limits requests.
+    #[error(transparent)]
+    RateLimited(RateLimited),
+    /// No response.
+    #[error(transparent)]
+    Http(HttpFault),
+    /// The DNS lookup failed.
+    #[error(transparent)]
+    Dns(DnsError),
+    /// The DNS lookup timed out.
+    #[error("the DNS lookup timed out")]
+    DnsTimeout,
+    /// The response is not a DID document of this DID.
+    #[error(transparent)]
+    Document(DidDocumentError),
+    /// The TXT records contain several DIDs.
+    #[error("the TXT records contain {0} different DIDs")]
+    Ambiguous(usize),
+    /// The response is not a DID.
+    #[error("the response is not a DID")]
+    NotADid,
+    /// The DID document claims no handle.
+    #[error("the DID document claims no handle")]
+    NoHandle,
+    /// The DID document does not claim the handle that resolves to it.
+    #[error("the DID document claims another handle or none")]
+    OtherHandle,
+    /// The handle resolves to another account.
+    #[error("the handle resolves to {0}")]
+    OtherDid(DidBuf),
+}
+
+impl IdentityError {
+    #[cold]
+    pub(super) fn new(subject: impl AsRef<str>, fault: IdentityFault) -> Self {
+        Self { subject: subject.as_ref().into(), host: None, fault }
+    }
+
+    #[cold]
+    pub(super) fn at(subject: impl AsRef<str>, host: &str, fault: IdentityFault) -> Self {
+        Self { host: Some(host.into()), ..Self::new(subject, fault) }
+    }
+
+    #[cold]
+    pub(super) fn http(subject: impl AsRef<str>, error: HttpError) -> Self {
+        Self::at(subject, &error.host, IdentityFault::Http(error.fault))
+    }
+
+    /// Whether the source was unavailable: an earlier answer remains valid, and a retry may succeed.
+    pub fn is_outage(&self) -> bool {
+        match &self.fault {
+            IdentityFault::RateLimited(_)
+            | IdentityFault::Dns(_)
+            | IdentityFault::DnsTimeout
+            | IdentityFault::Http(_) => true,
+            IdentityFault::Status(status) => *status == 408 || *status == 429 || *status >= 500,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject, self.fault)?;
+        self.host.as_ref().map_or(Ok(()), |host| write!(f, " (from {host})"))
+    }
+}
+
+impl std::error::Error for IdentityError {}

@@ -1,4 +1,4 @@
-//! The front door: resolves, remembers, and asks as rarely as it can.
+//! The resolver: cached identity lookups, with limits on requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,17 +8,16 @@ use atproto::did_document::{self, DidDocument};
 use atproto::syntax::{Did, DidBuf, Handle, HandleBuf};
 use tokio::time::Instant;
 
-use super::handle::{self, Way};
-use super::location::Location;
-use super::memory::{Known, Memory, Slot};
+use super::cache::{Cache, CachedAnswer, Slot};
+use super::lookup::{self, HandleLookup, Location};
 use super::{Account, Identity, IdentityError, IdentityFault, Options};
-use crate::concurrency::ConcurrencyLimit;
+use crate::concurrency::{ConcurrencyLimit, domain_of};
 use crate::dns::DnsResolver;
 use crate::egress::EgressPolicy;
 use crate::http::{Client, HttpError, Limits, Response};
 use crate::rate_limit::RateLimiter;
 
-/// Resolves DIDs and handles, and remembers the answers. Clones share what they know.
+/// Resolves DIDs and handles, and caches the answers. Clones share the cache.
 ///
 /// ```no_run
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,9 +25,9 @@ use crate::rate_limit::RateLimiter;
 /// use wireproof::atproto::syntax::Handle;
 /// use wireproof::net::{http::Client, identity, dns::SystemDns, egress::EgressPolicy};
 ///
-/// let names = Arc::new(SystemDns::new()?);
-/// let http = Client::new(EgressPolicy::Public, names.clone())?;
-/// let resolver = identity::Resolver::new(http, names, identity::Options::default());
+/// let dns = Arc::new(SystemDns::new()?);
+/// let http = Client::new(EgressPolicy::Public, dns.clone())?;
+/// let resolver = identity::Resolver::new(http, dns, identity::Options::default());
 /// let identity = resolver.identity_of_handle(Handle::parse("atproto.com")?).await?;
 /// println!("{} {}", identity.did(), identity.display_handle());
 /// # Ok(())
@@ -37,31 +36,31 @@ use crate::rate_limit::RateLimiter;
 #[derive(Clone)]
 pub struct Resolver(Arc<Inner>);
 
-/// What a resolver has done since it was made.
+/// Counters of a resolver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResolverStats {
-    /// Answers from memory.
+    /// Answers from the cache.
     pub hits: u64,
-    /// Questions asked of directories, hosts and the DNS.
+    /// Lookups at the directory, hosts and DNS.
     pub lookups: u64,
-    /// Old answers given because there was no new one.
+    /// Stale answers used during an outage.
     pub stale: u64,
-    /// Lookups that ended with an error.
+    /// Failed lookups.
     pub errors: u64,
-    /// Forced lookups that were not made, because the last one was a short time ago.
+    /// Forced lookups that were skipped, as the last one was recent.
     pub refreshes_refused: u64,
-    /// Purges that were put off, because there were many a short time ago.
+    /// Deferred purges, after many recent ones.
     pub purges_deferred: u64,
 }
 
 struct Inner {
     http: Client,
-    names: Arc<dyn DnsResolver>,
+    dns: Arc<dyn DnsResolver>,
     options: Options,
-    gate: RateLimiter,
-    turns: ConcurrencyLimit,
-    accounts: Memory<Arc<Account>>,
-    handles: Memory<DidBuf>,
+    rate_limiter: RateLimiter,
+    limit: ConcurrencyLimit,
+    accounts: Cache<Arc<Account>>,
+    handles: Cache<DidBuf>,
     counters: Counters,
 }
 
@@ -76,58 +75,66 @@ struct Counters {
 }
 
 impl Resolver {
-    /// A resolver that asks `names` for texts, and everything else by `http`.
-    pub fn new(http: Client, names: Arc<dyn DnsResolver>, options: Options) -> Self {
-        let (accounts, handles) = (Memory::new(options.capacity), Memory::new(options.capacity));
-        let (gate, counters) = (RateLimiter::default(), Counters::default());
-        let turns =
+    /// A resolver that queries TXT records through `dns`, and everything else through `http`.
+    pub fn new(http: Client, dns: Arc<dyn DnsResolver>, options: Options) -> Self {
+        let (accounts, handles) = (Cache::new(options.capacity), Cache::new(options.capacity));
+        let (rate_limiter, counters) = (RateLimiter::default(), Counters::default());
+        let limit =
             ConcurrencyLimit::new(options.max_concurrent_per_domain, options.max_concurrent);
-        Self(Arc::new(Inner { http, names, options, gate, turns, accounts, handles, counters }))
+        Self(Arc::new(Inner {
+            http,
+            dns,
+            options,
+            rate_limiter,
+            limit,
+            accounts,
+            handles,
+            counters,
+        }))
     }
 
-    /// What is known of `did` and fresh, without asking anybody. That there is no such account is not
-    /// told apart from that nobody has asked yet.
+    /// The cached account of `did` if it is fresh, without a lookup. A cached failure is also `None`.
     pub fn cached(&self, did: Did<'_>) -> Option<Arc<Account>> {
-        let known = self.0.accounts.recalled(did.as_str())?.fresh()?.ok();
-        known.inspect(|_| count(&self.0.counters.hits))
+        let account = self.0.accounts.get(did.as_str())?.fresh()?.ok();
+        account.inspect(|_| count(&self.0.counters.hits))
     }
 
-    /// What the document of `did` says. Its handle is not looked at.
+    /// The account of `did`. Its handle is not verified.
     ///
     /// # Errors
-    /// If there is no such account, or nobody knows whether there is.
+    /// If there is no such account, or the source is unavailable.
     pub async fn account(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
         let inner = &*self.0;
         let slot = inner.accounts.slot(did.as_str());
-        inner.know(&slot, || inner.ask_account(did)).await
+        inner.answer(&slot, || inner.look_up_account(did)).await
     }
 
-    /// The DID that `handle` leads to, whether or not its account claims the handle.
+    /// The DID that `handle` resolves to, whether or not its account claims the handle.
     ///
     /// # Errors
-    /// If it leads nowhere, or nobody knows whether it does.
+    /// If it has no DID, or the sources are unavailable.
     pub async fn resolve_handle(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
         let inner = &*self.0;
         let handle = handle.to_normalized();
         let slot = inner.handles.slot(handle.as_str());
-        inner.know(&slot, || inner.ask_did(handle.as_handle())).await
+        inner.answer(&slot, || inner.look_up_did(handle.as_handle())).await
     }
 
-    /// The account of `did`, and whether its handle leads back to it.
+    /// The account of `did`, with its handle verified.
     ///
     /// # Errors
-    /// As [`account`](Self::account). That the handle is not verified is told in the answer.
+    /// As [`account`](Self::account). A failed handle is part of the answer.
     pub async fn identity(&self, did: Did<'_>) -> Result<Identity, IdentityError> {
         let account = self.account(did).await?;
         let handle = self.verified_handle(&account).await;
         Ok(Identity { account, handle })
     }
 
-    /// The account that `handle` leads to, and whether it claims the handle.
+    /// The account that `handle` resolves to, and whether it claims the handle.
     ///
     /// # Errors
-    /// If the handle leads nowhere, or the account cannot be resolved. That the account claims another
-    /// handle is told in the answer.
+    /// If the handle or the account cannot be resolved. That the account claims another handle is part of
+    /// the answer.
     pub async fn identity_of_handle(&self, handle: Handle<'_>) -> Result<Identity, IdentityError> {
         let did = self.resolve_handle(handle).await?;
         let account = self.account(did.as_did()).await?;
@@ -140,8 +147,8 @@ impl Resolver {
         Ok(Identity { account, handle })
     }
 
-    /// Asks again for `did`, as one does when a signature fails; but if that was done within
-    /// [`Options::min_refresh_interval`], the answer is that of [`account`](Self::account).
+    /// Looks up `did` again, as when a signature fails; within [`Options::min_refresh_interval`] of the last
+    /// time, the answer is that of [`account`](Self::account).
     ///
     /// # Errors
     /// As [`account`](Self::account).
@@ -154,22 +161,22 @@ impl Resolver {
         self.account(did).await
     }
 
-    /// What is known of `did` and its handle is no longer true, as `#identity` says: the next one who
-    /// wants to know it asks. What was known is kept for the time that a directory is down.
+    /// Makes the cached answers of `did` and its handle stale, as after an `#identity` event. They are still
+    /// used while a directory is down.
     ///
-    /// Anybody can say so as often as they like: beyond [`Options::purges`] it counts a little later.
+    /// Anyone can cause such events: purges beyond [`Options::max_purges`] take effect later.
     pub fn purge(&self, did: Did<'_>) {
-        let Some(slot) = self.0.accounts.existing(did.as_str()) else { return };
+        let Some(slot) = self.0.accounts.peek(did.as_str()) else { return };
         self.0.purge(&slot);
         let account = slot.last();
         let handle = account.as_ref().and_then(|account| account.document.handle());
         let handle = handle.map(Handle::to_normalized);
-        if let Some(slot) = handle.and_then(|handle| self.0.handles.existing(handle.as_str())) {
+        if let Some(slot) = handle.and_then(|handle| self.0.handles.peek(handle.as_str())) {
             self.0.purge(&slot);
         }
     }
 
-    /// What was done so far.
+    /// The counters so far.
     pub fn stats(&self) -> ResolverStats {
         let counters = &self.0.counters;
         ResolverStats {
@@ -182,7 +189,7 @@ impl Resolver {
         }
     }
 
-    /// How many DIDs and handles are remembered.
+    /// The number of cached DIDs and handles.
     pub fn cached_entries(&self) -> usize {
         self.0.accounts.len() + self.0.handles.len()
     }
@@ -191,10 +198,10 @@ impl Resolver {
         let did = account.did();
         let claimed = account.document.handle().map(Handle::to_normalized);
         let handle = claimed.ok_or_else(|| IdentityError::new(did, IdentityFault::NoHandle))?;
-        let found = self.resolve_handle(handle.as_handle()).await?;
-        match found.as_did() == did {
+        let resolved = self.resolve_handle(handle.as_handle()).await?;
+        match resolved.as_did() == did {
             true => Ok(handle),
-            false => Err(IdentityError::new(handle, IdentityFault::OtherDid(found))),
+            false => Err(IdentityError::new(handle, IdentityFault::OtherDid(resolved))),
         }
     }
 }
@@ -215,8 +222,12 @@ impl Inner {
         }
     }
 
-    /// The answer that `slot` knows, or that `ask` finds when it is our turn.
-    async fn know<V, A>(&self, slot: &Slot<V>, ask: impl FnOnce() -> A) -> Result<V, IdentityError>
+    /// The fresh answer of `slot`, or that of `look_up`, which runs once for concurrent callers.
+    async fn answer<V, A>(
+        &self,
+        slot: &Slot<V>,
+        look_up: impl FnOnce() -> A,
+    ) -> Result<V, IdentityError>
     where
         V: Clone,
         A: Future<Output = Result<V, IdentityError>>,
@@ -225,30 +236,30 @@ impl Inner {
             count(&self.counters.hits);
             return answer;
         }
-        let _turn = slot.turn.lock().await;
+        let _guard = slot.lookup.lock().await;
         if let Some(answer) = slot.fresh() {
             count(&self.counters.hits);
             return answer;
         }
-        let purges = slot.begin();
+        let purges = slot.start_lookup();
         count(&self.counters.lookups);
-        let (answer, fresh) = self.settle(slot, ask().await);
-        let fresh_until = Instant::now() + fresh;
-        slot.learn(Known { answer: answer.clone(), fresh_until, purges });
+        let (answer, ttl) = self.resolve_outage(slot, look_up().await);
+        let fresh_until = Instant::now() + ttl;
+        slot.store(CachedAnswer { answer: answer.clone(), fresh_until, purges });
         answer
     }
 
-    /// What to answer after a lookup, and for how long: in an outage, what was known before.
-    fn settle<V: Clone>(
+    /// The answer after a lookup, and how long it is fresh: in an outage, the last answer.
+    fn resolve_outage<V: Clone>(
         &self,
         slot: &Slot<V>,
-        found: Result<V, IdentityError>,
+        result: Result<V, IdentityError>,
     ) -> (Result<V, IdentityError>, Duration) {
-        let Err(error) = found else { return (found, self.options.ttl) };
+        let Err(error) = result else { return (result, self.options.ttl) };
         count(&self.counters.errors);
         if !error.is_outage() {
-            let fresh = self.fresh(&error);
-            return (Err(error), fresh);
+            let ttl = self.error_ttl(&error);
+            return (Err(error), ttl);
         }
         match slot.last() {
             Some(known) => {
@@ -259,33 +270,34 @@ impl Inner {
         }
     }
 
-    fn fresh(&self, error: &IdentityError) -> Duration {
+    fn error_ttl(&self, error: &IdentityError) -> Duration {
         match error.subject.starts_with("did:") {
             true => self.options.error_ttl,
             false => self.options.invalid_handle_ttl,
         }
     }
 
-    async fn ask_did(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
-        let Self { http, options, gate, turns, .. } = self;
-        handle::resolve_handle(&Way { http, names: &*self.names, options, gate, turns }, handle)
-            .await
+    async fn look_up_did(&self, handle: Handle<'_>) -> Result<DidBuf, IdentityError> {
+        let Self { http, options, rate_limiter, limit, .. } = self;
+        let lookup = HandleLookup { http, dns: &*self.dns, options, rate_limiter, limit };
+        lookup::resolve_handle(&lookup, handle).await
     }
 
-    async fn ask_account(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
-        let location = Location::of(did, self.http.reach(), &self.options)?;
+    async fn look_up_account(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
+        let location = Location::of(did, self.http.egress_policy(), &self.options)?;
         let (Location::Directory(url) | Location::Host(url)) = &location;
         let host = url.host_str().unwrap_or_default();
-        let _turn = match &location {
+        let _permit = match &location {
             Location::Directory(_) => None,
-            Location::Host(_) => Some(self.turns.acquire(host).await),
+            Location::Host(_) => Some(self.limit.acquire(domain_of(host)).await),
         };
-        let entered = self.gate.until_ready(host).await;
-        entered.map_err(|early| IdentityError::at(did, host, IdentityFault::RateLimited(early)))?;
-        let answer = self.get(&location).await;
-        let answer = answer.map_err(|error| IdentityError::http(did, error))?;
-        self.gate.record_response(host, answer.status, &answer.headers);
-        let account = self.read(did, &answer);
+        let ready = self.rate_limiter.until_ready(host).await;
+        ready
+            .map_err(|limited| IdentityError::at(did, host, IdentityFault::RateLimited(limited)))?;
+        let response = self.get(&location).await;
+        let response = response.map_err(|error| IdentityError::http(did, error))?;
+        self.rate_limiter.record_response(host, response.status, &response.headers);
+        let account = self.parse(did, &response);
         account.map_err(|fault| IdentityError::at(did, host, fault))
     }
 
@@ -296,23 +308,23 @@ impl Inner {
         }
     }
 
-    fn read(&self, did: Did<'_>, answer: &Response) -> Result<Arc<Account>, IdentityFault> {
-        match answer.status {
+    fn parse(&self, did: Did<'_>, response: &Response) -> Result<Arc<Account>, IdentityFault> {
+        match response.status {
             200 => {}
             410 => return Err(IdentityFault::Deleted),
-            404 if is_tombstone(&answer.body) => return Err(IdentityFault::Deleted),
+            404 if is_tombstone(&response.body) => return Err(IdentityFault::Deleted),
             404 => return Err(IdentityFault::NotFound),
             status @ 300..=399 => return Err(IdentityFault::Redirect(status)),
             status => return Err(IdentityFault::Status(status)),
         }
         let mut options = did_document::Options::default();
-        options.allow_development_hosts = self.http.reach() == EgressPolicy::Loopback;
-        let document = DidDocument::parse_for(did, &answer.body, &options);
+        options.allow_development_hosts = self.http.egress_policy() == EgressPolicy::Loopback;
+        let document = DidDocument::parse_for(did, &response.body, &options);
         document.map(Account::new).map(Arc::new).map_err(IdentityFault::Document)
     }
 }
 
-/// The directory's server answers for a tombstone as for what it does not know, but in other words.
+/// Whether a 404 of the PLC directory is for a deleted account: only its text differs.
 fn is_tombstone(body: &[u8]) -> bool {
     body.windows(TOMBSTONE.len()).any(|text| text == TOMBSTONE)
 }

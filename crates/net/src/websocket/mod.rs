@@ -154,7 +154,7 @@ pub(crate) fn read_said(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusa
         message: Some(String::from_utf8_lossy(body).into_owned()),
     });
     let message = said.message.as_deref().map(sanitize).unwrap_or_default();
-    let retry_after = rate_limit::asked_wait(status, headers);
+    let retry_after = rate_limit::retry_after(status, headers);
     Refusal { status, name: said.error.as_deref().map(sanitize), message, retry_after }
 }
 
