@@ -1,4 +1,4 @@
-//! Which addresses and texts has a host name in the DNS?
+//! DNS lookups: the addresses of host names, and TXT records.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
@@ -7,24 +7,24 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::net::NetError;
 use hickory_resolver::proto::rr::RData;
 
-/// An answer on its way.
+/// The future of a lookup.
 pub type Lookup<'a, T> = Pin<Box<dyn Future<Output = Result<T, DnsError>> + Send + 'a>>;
 
-/// Who is asked about names.
+/// Resolves names.
 pub trait DnsResolver: Send + Sync {
-    /// The addresses of `host`; none if there are none.
+    /// The addresses of `host`; empty if there are none.
     fn addresses<'a>(&'a self, host: &'a str) -> Lookup<'a, Vec<IpAddr>>;
-    /// The TXT records of `name`, the parts of each joined; none if there are none.
+    /// The TXT records of `name`, the parts of each concatenated; empty if there are none.
     fn texts<'a>(&'a self, name: &'a str) -> Lookup<'a, Vec<Vec<u8>>>;
 }
 
-/// A question to which there was no answer; that a name does not exist is an answer.
+/// A failed lookup. That a name does not exist is not a failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the DNS did not answer for {name}: {reason}")]
+#[error("the DNS lookup of {name} failed: {reason}")]
 pub struct DnsError {
     /// The name.
     pub name: String,
-    /// What went wrong.
+    /// The reason.
     pub reason: String,
 }
 
@@ -34,7 +34,7 @@ impl DnsError {
     }
 }
 
-/// The resolver that this system is configured to use.
+/// The resolver that the system is configured to use.
 #[derive(Clone, Debug)]
 pub struct SystemDns(TokioResolver);
 
@@ -42,7 +42,7 @@ impl SystemDns {
     /// Reads the system's configuration.
     ///
     /// # Errors
-    /// If there is none that can be read.
+    /// If there is no valid configuration.
     pub fn new() -> Result<Self, DnsError> {
         let resolver = TokioResolver::builder_tokio().and_then(|builder| builder.build());
         resolver.map(Self).map_err(|error| DnsError::new("any name", error))
@@ -69,7 +69,7 @@ impl DnsResolver for SystemDns {
     }
 }
 
-/// The name with its final dot: no search domain of this machine belongs after it.
+/// The name with a final dot, so that no search domain is appended.
 fn absolute(name: &str) -> String {
     format!("{}.", name.trim_end_matches('.'))
 }
@@ -88,8 +88,8 @@ fn or_none<T>(name: &str, found: Result<Vec<T>, NetError>) -> Result<Vec<T>, Dns
     }
 }
 
-/// The names of this machine: `localhost` and whatever ends in `.localhost` or `.test`. Nobody is
-/// asked, and there are no texts.
+/// The names of this machine: `localhost`, and names under `.localhost` and `.test`. There are no TXT
+/// records and no lookups.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopbackDns;
 

@@ -1,21 +1,21 @@
-//! The network: who is that account, what does its server hold, what happens now?
+//! Network clients: identity, XRPC, firehose and Jetstream, for untrusted hosts.
 //!
-//! | module | question it answers |
+//! | module | contents |
 //! |---|---|
-//! | [`reach`] | which hosts and addresses may be connected to at all? |
-//! | [`names`] | which addresses and texts has a host name in the DNS? |
-//! | [`http`] | what does this URL answer, within bounds? |
-//! | [`gate`] | may this host be asked now, or did it ask us to wait? |
-//! | [`turns`] | how many may ask one host at once? |
-//! | [`identity`] | who is the account behind a DID or a handle? |
-//! | [`xrpc`] | which repository, record or list does a server give? |
-//! | [`websocket`] | how is a WebSocket opened to a host, and kept within bounds? |
-//! | [`hosts`] | which of several hosts is asked next, and when? |
-//! | [`cursors`] | where was each stream left? |
-//! | [`firehose`] | what do relays and PDSs tell, in order and without a loss? |
-//! | [`jetstream`] | what do Jetstreams tell, in either version, once? |
+//! | [`egress`] | the policy on hosts and addresses that may be connected to |
+//! | [`dns`] | DNS lookups |
+//! | [`http`] | an HTTP client with limits |
+//! | [`rate_limit`] | delays that hosts request |
+//! | [`concurrency`] | limits on concurrent requests per host and in total |
+//! | [`identity`] | DIDs and handles |
+//! | [`xrpc`] | repositories, records and lists of servers |
+//! | [`websocket`] | a WebSocket client with limits |
+//! | [`hosts`] | host selection and backoff |
+//! | [`cursors`] | stored cursors of streams |
+//! | [`firehose`] | verified events of relays and PDSs, at least once |
+//! | [`jetstream`] | events of Jetstreams |
 //!
-//! From a name to a proof:
+//! From a handle to a verified repository:
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,9 +25,9 @@
 //! use wireproof::net::http::{Client, Limits};
 //! use wireproof::net::{identity, dns::SystemDns, egress::EgressPolicy, xrpc};
 //!
-//! let names = Arc::new(SystemDns::new()?);
-//! let http = Client::new(EgressPolicy::Public, names.clone())?;
-//! let resolver = identity::Resolver::new(http.clone(), names, identity::Options::default());
+//! let dns = Arc::new(SystemDns::new()?);
+//! let http = Client::new(EgressPolicy::Public, dns.clone())?;
+//! let resolver = identity::Resolver::new(http.clone(), dns, identity::Options::default());
 //! let account = resolver.identity_of_handle(Handle::parse("atproto.com")?).await?.account;
 //!
 //! let host = account.host.as_ref().ok_or("hosted nowhere")?;
@@ -41,8 +41,8 @@
 //! # }
 //! ```
 //!
-//! Hosts are named by strangers: every address is checked when it is connected to, every answer has a
-//! longest length and a longest time, and whatever goes wrong says with which host it did.
+//! Hosts are untrusted: every address is checked when it is connected to, every response has limits of size
+//! and time, and every error names the host.
 
 #![forbid(unsafe_code)]
 

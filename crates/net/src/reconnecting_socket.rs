@@ -1,7 +1,6 @@
-//! How does a connection to one of several hosts stay up?
+//! A WebSocket to one of several hosts that reconnects with backoff, and switches hosts after failures.
 //!
-//! A [`ReconnectingSocket`] dials, waits, goes to the next host and says what it does; what is asked for, with which
-//! cursor, its owner says anew for each attempt.
+//! The owner of a [`ReconnectingSocket`] makes the request of each attempt, as its cursor changes.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -12,38 +11,38 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::hosts::{Backoff, HostId, Hosts};
 use crate::websocket::{DialError, Socket, SocketError, SocketMessage};
 
-/// A connection that is being made.
+/// A connection attempt.
 pub(crate) type Dial = Pin<Box<dyn Future<Output = Result<Socket, DialError>> + Send>>;
 
-/// A connection to one of several hosts.
+/// A WebSocket to one of several hosts.
 pub(crate) struct ReconnectingSocket {
     hosts: Hosts,
     backoff: Backoff,
-    /// Refusals by which the owner learns to ask for something else, whatever their status.
-    lessons: &'static [&'static str],
+    /// Errors after which the owner changes its request: they are retried whatever their status.
+    retried: &'static [&'static str],
     message_timeout: Option<Duration>,
     state: State,
-    /// What has happened and was not told yet.
-    turns: VecDeque<(HostId, SocketEvent)>,
+    /// Events to return next.
+    events: VecDeque<(HostId, SocketEvent)>,
 }
 
 enum State {
-    Resting(Instant),
+    Waiting(Instant),
     Dialing(Dial),
     Open(Open),
-    Over(DialError),
+    Ended(DialError),
 }
 
 struct Open {
     socket: Box<Socket>,
     since: Instant,
-    /// Since when a message has been waited for; while none is, silence is not the host's.
+    /// Start of the wait for a message; `None` while the owner does not wait.
     waiting: Option<Instant>,
-    /// Whether it has brought something new.
+    /// Whether anything new was received.
     made_progress: bool,
 }
 
-/// What happened on the line.
+/// An event of the socket.
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
     Connected,
@@ -60,38 +59,38 @@ impl ReconnectingSocket {
         hosts: usize,
         backoff: Backoff,
         message_timeout: Option<Duration>,
-        lessons: &'static [&'static str],
+        retried: &'static [&'static str],
     ) -> Self {
         Self {
             hosts: Hosts::new(hosts),
             backoff,
-            lessons,
+            retried,
             message_timeout,
-            state: State::Resting(Instant::now()),
-            turns: VecDeque::new(),
+            state: State::Waiting(Instant::now()),
+            events: VecDeque::new(),
         }
     }
 
-    /// What happens next, and to which host; a rotation happens to the new one. A call that is given up loses nothing.
+    /// Waits for the next event, and returns its host; for a rotation, the new one. Cancel-safe.
     ///
     /// # Errors
-    /// If no host is left: why the last one was left out.
+    /// If every host is excluded: the reason for the last one.
     pub(crate) async fn next(
         &mut self,
         mut dial: impl FnMut(HostId) -> Dial,
     ) -> Result<(HostId, SocketEvent), DialError> {
         loop {
-            if let Some(turn) = self.turns.pop_front() {
-                return Ok(turn);
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
             }
             match &mut self.state {
-                State::Resting(until) => {
+                State::Waiting(until) => {
                     sleep_until(*until).await;
                     self.state = State::Dialing(dial(self.hosts.current()));
                 }
                 State::Dialing(dial) => match dial.await {
                     Ok(socket) => self.open(socket),
-                    Err(error) => self.miss(error),
+                    Err(error) => self.connect_failed(error),
                 },
                 State::Open(open) => match open.next(self.message_timeout).await {
                     Ok(message) => {
@@ -99,12 +98,12 @@ impl ReconnectingSocket {
                     }
                     Err(error) => self.disconnect(error),
                 },
-                State::Over(error) => return Err(error.clone()),
+                State::Ended(error) => return Err(error.clone()),
             }
         }
     }
 
-    /// The connection has brought something new.
+    /// Records that the connection brought something new.
     pub(crate) fn record_progress(&mut self) {
         if let State::Open(open) = &mut self.state {
             open.made_progress = true;
@@ -112,8 +111,8 @@ impl ReconnectingSocket {
         self.hosts.record_success();
     }
 
-    /// Says a text over the connection, if there is one. That it breaks is found when it is read.
-    pub(crate) async fn say(&mut self, text: String) {
+    /// Sends a text, if there is a connection.
+    pub(crate) async fn send_text(&mut self, text: String) {
         if let State::Open(open) = &mut self.state
             && let Err(error) = open.socket.send_text(text).await
         {
@@ -121,19 +120,19 @@ impl ReconnectingSocket {
         }
     }
 
-    /// Ends the connection, if there is one, for this reason.
+    /// Ends the connection, if there is one, with this reason.
     pub(crate) fn disconnect(&mut self, reason: SocketError) {
         let State::Open(open) = &self.state else { return };
         let (held, made_progress) = (open.since.elapsed(), open.made_progress);
-        self.tell(SocketEvent::Lost(reason));
+        self.emit(SocketEvent::Lost(reason));
         match made_progress {
             true => self.backoff.connection_ended(held),
             false => drop(self.fail()),
         }
-        self.rest(Duration::ZERO);
+        self.schedule_retry(Duration::ZERO);
     }
 
-    /// Ends the line with a farewell.
+    /// Closes the connection with a close frame.
     pub(crate) async fn close(self) {
         if let State::Open(open) = self.state {
             open.socket.close().await;
@@ -143,34 +142,34 @@ impl ReconnectingSocket {
     fn open(&mut self, socket: Socket) {
         let (socket, now) = (Box::new(socket), Instant::now());
         self.state = State::Open(Open { socket, since: now, waiting: None, made_progress: false });
-        self.tell(SocketEvent::Connected);
+        self.emit(SocketEvent::Connected);
     }
 
-    /// There is no connection.
-    fn miss(&mut self, error: DialError) {
-        let is_lesson = error.name().is_some_and(|name| self.lessons.contains(&name));
-        let asked = error.retry_after().unwrap_or_default();
-        if !is_lesson && !error.is_retryable() {
+    /// Handles a failed attempt.
+    fn connect_failed(&mut self, error: DialError) {
+        let is_retried = error.name().is_some_and(|name| self.retried.contains(&name));
+        let requested = error.retry_after().unwrap_or_default();
+        if !is_retried && !error.is_retryable() {
             return self.exclude(error);
         }
-        self.tell(SocketEvent::ConnectFailed(error));
-        // Whoever wants to be left alone for so long is not waited for while there are others.
-        match self.backoff.exceeds_max(asked) {
-            true if self.advance(Hosts::advance) => self.rest(Duration::ZERO),
-            _ if self.fail() => self.rest(Duration::ZERO),
-            _ => self.rest(asked),
+        self.emit(SocketEvent::ConnectFailed(error));
+        // A host that requests a long delay is skipped while there are others.
+        match self.backoff.exceeds_max(requested) {
+            true if self.advance(Hosts::advance) => self.schedule_retry(Duration::ZERO),
+            _ if self.fail() => self.schedule_retry(Duration::ZERO),
+            _ => self.schedule_retry(requested),
         }
     }
 
     fn exclude(&mut self, error: DialError) {
-        self.tell(SocketEvent::HostExcluded(error.clone()));
+        self.emit(SocketEvent::HostExcluded(error.clone()));
         match self.advance(Hosts::exclude) {
-            true => self.rest(Duration::ZERO),
-            false => self.state = State::Over(error),
+            true => self.schedule_retry(Duration::ZERO),
+            false => self.state = State::Ended(error),
         }
     }
 
-    /// Counts an attempt that brought nothing. Whether the next one is made elsewhere.
+    /// Records a failure. Whether the socket switched to another host.
     fn fail(&mut self) -> bool {
         self.advance(Hosts::record_failure)
     }
@@ -178,18 +177,18 @@ impl ReconnectingSocket {
     fn advance(&mut self, step: impl FnOnce(&mut Hosts) -> Option<HostId>) -> bool {
         let from = self.hosts.current();
         let Some(to) = step(&mut self.hosts) else { return false };
-        self.tell(SocketEvent::Rotated { from, to });
+        self.emit(SocketEvent::Rotated { from, to });
         true
     }
 
-    fn tell(&mut self, turn: SocketEvent) {
-        self.turns.push_back((self.hosts.current(), turn));
+    fn emit(&mut self, event: SocketEvent) {
+        self.events.push_back((self.hosts.current(), event));
     }
 
-    fn rest(&mut self, least: Duration) {
-        let wait = self.backoff.next_delay(least);
-        self.tell(SocketEvent::RetryScheduled(wait));
-        self.state = State::Resting(Instant::now() + wait);
+    fn schedule_retry(&mut self, requested: Duration) {
+        let delay = self.backoff.next_delay(requested);
+        self.emit(SocketEvent::RetryScheduled(delay));
+        self.state = State::Waiting(Instant::now() + delay);
     }
 }
 
@@ -214,11 +213,11 @@ impl Open {
 impl std::fmt::Debug for ReconnectingSocket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = match &self.state {
-            State::Resting(_) => "resting",
+            State::Waiting(_) => "waiting",
             State::Dialing(_) => "dialing",
             State::Open(_) => "open",
-            State::Over(_) => "over",
+            State::Ended(_) => "ended",
         };
-        write!(f, "line to {:?}, {state}", self.hosts.current())
+        write!(f, "socket to {:?}, {state}", self.hosts.current())
     }
 }

@@ -1,4 +1,4 @@
-//! Cursors in a file.
+//! A cursor store in a JSON file.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,11 +9,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{CursorError, CursorFault, CursorStore};
 
-/// Cursors in a file of JSON, one object of streams and numbers.
+/// Cursors in a JSON file: an object from stream names to numbers.
 ///
-/// The file is written anew beside itself, forced to the disk, and put in place in one step. Whatever
-/// goes wrong on the way, and wherever the power fails, the file is the one before or the one after.
-/// It belongs to one process at a time.
+/// A new version is written to a temporary file, synced, and renamed. After any failure, including a power
+/// loss, the file is the old or the new version. It must be used by one process at a time.
 #[derive(Debug)]
 pub struct FileCursors {
     path: PathBuf,
@@ -21,17 +20,17 @@ pub struct FileCursors {
 }
 
 impl FileCursors {
-    /// Reads the cursors at `path`; none if there is no such file.
+    /// Opens the cursors at `path`; none if there is no such file.
     ///
     /// # Errors
-    /// If it cannot be read or holds something else: beginning without its cursors would lose events.
+    /// If it cannot be read or has another content: starting without its cursors would lose events.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, CursorError> {
         let path = path.into();
         let kept = read(&path).map_err(|fault| CursorError::new(&path, fault))?;
         Ok(Self { path, kept: Mutex::new(kept) })
     }
 
-    /// Where they are.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -66,7 +65,7 @@ fn replace(path: &Path, cursors: &BTreeMap<String, u64>) -> io::Result<()> {
     let beside = beside(path);
     let written = write_durably(&beside, cursors).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // What is left of it means nothing, and the next attempt begins anew.
+        // The next attempt starts over.
         let _ = fs::remove_file(&beside);
     }
     written.and_then(|()| sync_folder(path))
@@ -80,13 +79,13 @@ fn write_durably(path: &Path, cursors: &BTreeMap<String, u64>) -> io::Result<()>
     file.sync_all()
 }
 
-/// A new name in a folder lasts when the folder is forced to the disk too.
+/// Syncs the folder, which makes the rename durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// The name under which a file is written before it is put in place.
+/// The path of the temporary file.
 fn beside(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".new");
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_stored_is_there_when_the_file_is_opened_again() {
+    fn stored_cursors_are_loaded_when_the_file_is_opened_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cursors.json");
         let cursors = FileCursors::open(&path).unwrap();
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_leaves_the_cursors_as_they_were() {
+    fn a_full_disk_leaves_the_cursors_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cursors.json");
         let cursors = FileCursors::open(&path).unwrap();
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error_with_its_path() {
+    fn a_missing_folder_is_an_error_with_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none").join("cursors.json");
         let error = FileCursors::open(&path).unwrap().store(&[("a", 1)]).unwrap_err();
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_something_else_is_refused_and_kept() {
+    fn a_file_with_other_content_is_rejected_and_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cursors.json");
         for text in ["", "[]", "{\"a\":-1}", "{\"a\":1", "{\"a\":\"1\"}"] {

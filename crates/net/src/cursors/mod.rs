@@ -1,7 +1,7 @@
-//! Where was each stream left?
+//! Cursor stores: where each stream is resumed.
 //!
-//! A cursor belongs to one host and one method: the sequence numbers of two hosts have nothing to do
-//! with each other. [`stream_name`] is what both are called here.
+//! A cursor belongs to one host and one method, as sequence numbers of two hosts are unrelated.
+//! [`stream_name`] identifies both.
 
 mod file;
 
@@ -14,7 +14,7 @@ use crate::http::Url;
 
 pub use file::FileCursors;
 
-/// Keeps one cursor for each stream.
+/// Stores one cursor per stream.
 pub trait CursorStore: Send + Sync {
     /// The cursor of a stream, if it has one.
     ///
@@ -22,34 +22,34 @@ pub trait CursorStore: Send + Sync {
     /// If it cannot be read.
     fn load(&self, stream: &str) -> Result<Option<u64>, CursorError>;
 
-    /// Keeps these cursors, all of them or none. When this returns, they survive a loss of power.
+    /// Stores cursors atomically. On return they survive a loss of power.
     ///
     /// # Errors
-    /// If they cannot be kept; the ones before are as they were.
+    /// If they cannot be stored; the previous ones are intact.
     fn store(&self, cursors: &[(&str, u64)]) -> Result<(), CursorError>;
 }
 
-/// A cursor that cannot be read or kept.
+/// Why cursors cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
 #[error("cursors in {}: {fault}", path.display())]
 pub struct CursorError {
-    /// Where the cursors are.
+    /// The path of the file.
     pub path: PathBuf,
     /// What went wrong.
     pub fault: CursorFault,
 }
 
-/// What can go wrong with cursors.
+/// A fault of a cursor store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CursorFault {
-    /// The system refused.
+    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file holds something else.
+    /// The file has another content.
     #[error("not a JSON object of numbers: {0}")]
     NotCursors(serde_json::Error),
-    /// What keeps them is no file, and failed.
+    /// A store other than a file failed.
     #[error("{0}")]
     Other(String),
 }
@@ -60,7 +60,7 @@ impl CursorError {
     }
 }
 
-/// Cursors that last as long as the process.
+/// A cursor store in memory.
 #[derive(Debug, Default)]
 pub struct MemoryCursors(Mutex<BTreeMap<String, u64>>);
 
@@ -76,7 +76,7 @@ impl CursorStore for MemoryCursors {
     }
 }
 
-/// What a stream is called: its URL without what may differ from one connection to the next.
+/// The name of a stream: its URL without query and fragment, which differ between connections.
 ///
 /// ```
 /// use wireproof::net::cursors::stream_name;
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_keeps_a_cursor_for_each_stream() {
+    fn memory_stores_a_cursor_per_stream() {
         let cursors = MemoryCursors::default();
         cursors.store(&[("a", 1), ("b", 2)]).unwrap();
         cursors.store(&[("a", 3)]).unwrap();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_one_name_however_it_is_asked_for() {
+    fn a_stream_has_one_name_for_all_its_urls() {
         let name = |url: &str| stream_name(&url.parse().unwrap());
         for same in ["https://h.test/x?cursor=1", "wss://H.test:443/x#a", "wss://h.test/x"] {
             assert_eq!(name(same), "wss://h.test/x");

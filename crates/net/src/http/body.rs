@@ -1,4 +1,4 @@
-//! A body as it comes in, with its length, its pace and its time watched.
+//! A response body as a stream, with limits on its size, rate and time.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{HttpError, HttpFault, Limits};
 
-/// The body of an answer, piece by piece.
+/// The body of a response, in chunks.
 #[derive(Debug)]
 pub struct ResponseBody {
     host: String,
     response: RawResponse,
     limits: Limits,
-    /// When the answer must be whole.
+    /// Deadline of the whole response.
     ends: Instant,
     received: u64,
     window: Window,
 }
 
-/// A stretch of time over which progress is looked at.
+/// A window over which the rate is measured.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     ends: Instant,
@@ -53,20 +53,20 @@ impl ResponseBody {
         self.response.headers()
     }
 
-    /// How long the body will be, if the server says so and does not compress it.
+    /// The length of the body, if the server states it and does not compress.
     pub fn stated_bytes(&self) -> Option<u64> {
         self.response.content_length()
     }
 
-    /// How many bytes have come.
+    /// Number of received bytes.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// The next piece; `None` at the end.
+    /// The next chunk; `None` at the end.
     ///
     /// # Errors
-    /// If the connection breaks or a limit is reached.
+    /// If the connection fails or a limit is exceeded.
     pub async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
         let silent_at = Instant::now() + self.limits.idle_timeout;
         let piece = match timeout_at(silent_at.min(self.ends), self.response.chunk()).await {
@@ -78,15 +78,15 @@ impl ResponseBody {
             Err(_) => return Err(self.error(HttpFault::Idle(self.limits.idle_timeout))),
         };
         if let Some(piece) = &piece {
-            self.take_note(piece.len() as u64)?;
+            self.record(piece.len() as u64)?;
         }
         Ok(piece)
     }
 
-    /// What is left of the body.
+    /// The rest of the body.
     ///
     /// # Errors
-    /// If the connection breaks or a limit is reached.
+    /// If the connection fails or a limit is exceeded.
     pub async fn read_to_end(&mut self) -> Result<Bytes, HttpError> {
         let mut whole = BytesMut::new();
         while let Some(piece) = self.next().await? {
@@ -95,18 +95,17 @@ impl ResponseBody {
         Ok(whole.freeze())
     }
 
-    /// What is left of the body, if that is not more than `max_bytes`; what comes behind them is not
-    /// read.
+    /// The rest of the body, of at most `max_bytes`; more is not read.
     ///
     /// # Errors
-    /// If the connection breaks or a limit is reached, this one too.
+    /// If the connection fails or a limit is exceeded, including this one.
     pub async fn read_at_most(&mut self, max_bytes: u64) -> Result<Bytes, HttpError> {
         let most = self.received.saturating_add(max_bytes);
         self.limits.max_bytes = self.limits.max_bytes.min(most);
         self.read_to_end().await
     }
 
-    fn take_note(&mut self, bytes: u64) -> Result<(), HttpError> {
+    fn record(&mut self, bytes: u64) -> Result<(), HttpError> {
         self.received += bytes;
         if self.received > self.limits.max_bytes {
             return Err(self.too_long());

@@ -1,24 +1,24 @@
-//! Why is a host's certificate not taken?
+//! Faults of TLS certificates.
 
 use rustls::CertificateError;
 
-/// Why a host's certificate is not taken.
+/// Why a host's certificate is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateFault {
-    /// Nobody who is trusted has signed it.
-    #[error("no authority that is trusted has signed it")]
+    /// No trusted authority issued it.
+    #[error("no trusted authority issued it")]
     UnknownIssuer,
-    /// It names an authority that is trusted, which has not signed it.
-    #[error("the authority that it names has not signed it")]
+    /// The signature of its issuer is wrong.
+    #[error("the signature of its issuer is wrong")]
     BadSignature,
-    /// It is for other names than the one that was asked.
+    /// It is for another name.
     #[error("it is for another name")]
     OtherName,
-    /// Its time is over, or has not come.
-    #[error("it is not valid now")]
+    /// It is expired or not valid yet.
+    #[error("it is expired or not valid yet")]
     NotNow,
-    /// Something else, in the words of the TLS library.
+    /// Another fault, as described by the TLS library.
     #[error("{0}")]
     Other(String),
 }

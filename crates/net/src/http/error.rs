@@ -1,4 +1,4 @@
-//! Why there is no answer from a host.
+//! Errors of HTTP requests.
 
 use std::error::Error;
 use std::io;
@@ -9,24 +9,24 @@ use super::guard::NoAddress;
 use crate::dns::DnsError;
 use crate::egress::EgressError;
 
-/// Why there is no answer, or no whole one, and from whom.
+/// Why there is no complete response from a host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host}: {fault}")]
 pub struct HttpError {
-    /// The host that was asked first; a redirect may have led to another.
+    /// The host of the request; a redirect may have led to another.
     pub host: String,
-    /// What went wrong.
+    /// The reason.
     pub fault: HttpFault,
 }
 
-/// What can go wrong with an answer.
+/// A fault of an HTTP request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpFault {
-    /// The host, or one that it sent us to, may not be reached.
+    /// The egress policy denies the host, or one that it redirected to.
     #[error("not allowed: {0}")]
     Egress(EgressError),
-    /// The DNS did not answer.
+    /// The DNS lookup failed.
     #[error(transparent)]
     Dns(DnsError),
     /// The name has no address.
@@ -35,28 +35,28 @@ pub enum HttpFault {
     /// More redirects than allowed.
     #[error("more than {0} redirects")]
     Redirects(usize),
-    /// The whole answer took too long.
-    #[error("no whole answer within {0:?}")]
+    /// The whole response took too long.
+    #[error("no complete response within {0:?}")]
     Timeout(Duration),
-    /// Nothing came for too long.
+    /// No byte was received for too long.
     #[error("no byte for {0:?}")]
     Idle(Duration),
-    /// The body came too slowly.
-    #[error("fewer than {0} bytes a second")]
+    /// The body was received too slowly.
+    #[error("fewer than {0} bytes per second")]
     TooSlow(u64),
     /// The body is too long.
     #[error("more than {0} bytes")]
     TooLarge(u64),
-    /// The host's certificate is not taken.
-    #[error("its certificate is not taken: {0}")]
+    /// The host's certificate is invalid.
+    #[error("invalid certificate: {0}")]
     Certificate(CertificateFault),
-    /// What was given to trust holds no certificate.
-    #[error("there is no certificate of an authority in the PEM that was given")]
+    /// The given PEM contains no certificate.
+    #[error("the given PEM contains no certificate of an authority")]
     NoAuthority,
-    /// The connection could not be made.
-    #[error("no connection: {0}")]
+    /// The connection could not be opened.
+    #[error("cannot connect: {0}")]
     Connect(String),
-    /// The connection broke, or what came over it is not HTTP.
+    /// The connection failed, or the peer does not speak HTTP.
     #[error("{0}")]
     Transport(String),
 }
@@ -66,7 +66,7 @@ impl HttpError {
         Self { host: host.to_owned(), fault }
     }
 
-    /// What an error of the HTTP library means, told by its innermost cause.
+    /// Classifies an error of the HTTP library by its causes.
     pub(crate) fn of(host: &str, error: &reqwest::Error) -> Self {
         Self { host: host.to_owned(), fault: fault_of(error) }
     }
@@ -95,12 +95,12 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
     }
 }
 
-/// An error and what caused it, down to the first cause.
+/// An error and its causes.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| inside(*error).or_else(|| (**error).source()))
 }
 
-/// What an error of I/O wraps: it does not call that its source.
+/// The error inside an I/O error, which is not its `source`.
 fn inside<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     let inner = error.downcast_ref::<io::Error>()?.get_ref()?;
     Some(inner)

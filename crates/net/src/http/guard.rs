@@ -1,4 +1,4 @@
-//! Where the HTTP library asks us before it connects or follows.
+//! Egress checks of the HTTP client: at name resolution and at redirects.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Guard {
         Self { reach, names }
     }
 
-    /// The addresses of `host` that may be connected to.
+    /// The allowed addresses of `host`.
     pub(crate) async fn addresses(
         reach: EgressPolicy,
         names: &dyn DnsResolver,
@@ -39,7 +39,7 @@ impl Guard {
         let mut allowed = Vec::new();
         for address in found {
             match reach.check_address(address) {
-                // The port 0 tells the library to take the one of the URL.
+                // Port 0 stands for the port of the URL.
                 Ok(()) => allowed.push(SocketAddr::new(address, 0)),
                 Err(forbidden) => refusal = Some(forbidden),
             }
@@ -62,7 +62,7 @@ impl Resolve for Guard {
     }
 }
 
-/// Follows a few redirects, each only where the first request might have gone.
+/// Follows a few redirects, each checked like the first request.
 pub(super) fn redirects(reach: EgressPolicy) -> Policy {
     Policy::custom(move |attempt| follow(reach, attempt))
 }

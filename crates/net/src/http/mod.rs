@@ -1,8 +1,8 @@
-//! What does this URL answer, within bounds?
+//! An HTTP client with limits on size, time and redirects.
 //!
-//! [`Client`] follows redirects only to hosts that may be reached, checks each address when it
-//! connects to it, and ends an answer that is too long, too slow or takes too long. A proxy would make
-//! connections that cannot be checked, so none is used.
+//! [`Client`] follows redirects only to hosts that the egress policy allows, checks each address when it
+//! connects to it, and aborts responses that are too long or too slow. It uses no proxy, as its connections
+//! could not be checked.
 
 mod body;
 mod certificate;
@@ -29,18 +29,18 @@ use guard::Guard;
 pub(crate) use guard::MAX_REDIRECTS;
 pub use reqwest::Url;
 
-/// Bounds of one answer.
+/// Limits of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest body, in bytes.
+    /// Maximum size of the body in bytes.
     pub max_bytes: u64,
-    /// The longest time from the first packet to the last.
+    /// Maximum time from the first packet to the last.
     pub max_time: Duration,
-    /// The longest time without a byte, when the connection is there.
+    /// Maximum time without a byte, once connected.
     pub idle_timeout: Duration,
-    /// The fewest bytes a second, over each [`Limits::progress_window`] of a body; 0 for any.
+    /// Minimum rate in bytes per second, over each [`Limits::progress_window`] of a body; 0 for none.
     pub min_bytes_per_s: u64,
-    /// Over how long progress is looked at.
+    /// Window over which the rate is measured.
     pub progress_window: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Limits {
     };
 }
 
-/// An answer with its whole body.
+/// A response with its whole body.
 #[derive(Clone, Debug)]
 pub struct Response {
     /// The status code.
@@ -80,7 +80,7 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// Asks with GET. Clones share connections.
+/// Sends GET requests. Clones share connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     following: reqwest::Client,
@@ -127,7 +127,7 @@ impl Client {
         Ok(Self {
             following: build(prepare().redirect(guard::redirects(reach)))?,
             direct: build(direct())?,
-            // HTTP/2 knows no upgrades of this kind.
+            // HTTP/2 has no upgrades of this kind.
             upgrading: build(direct().http1_only().no_gzip())?,
             reach,
         })
@@ -138,15 +138,15 @@ impl Client {
         self.reach
     }
 
-    /// Asks for `url` and waits for the whole answer, whatever its status.
+    /// Requests `url` and waits for the whole response, whatever its status.
     ///
     /// # Errors
-    /// If the host may not be reached, does not answer, or breaks a limit.
+    /// If the policy denies the host, it does not respond, or exceeds a limit.
     pub async fn get(&self, url: &Url, limits: &Limits) -> Result<Response, HttpError> {
         whole(self.open(url, limits).await?).await
     }
 
-    /// As [`get`](Self::get), but a redirect is an answer like another: it is not followed.
+    /// Like [`get`](Self::get), without following redirects.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -154,15 +154,15 @@ impl Client {
         whole(self.send(&self.direct, url, limits).await?).await
     }
 
-    /// Asks for `url` and hands over the answer when its headers are there.
+    /// Requests `url` and returns the response when its headers are received.
     ///
     /// # Errors
-    /// If the host may not be reached, or does not answer in time.
+    /// If the policy denies the host, or it does not respond in time.
     pub async fn open(&self, url: &Url, limits: &Limits) -> Result<ResponseBody, HttpError> {
         self.send(&self.following, url, limits).await
     }
 
-    /// As [`open`](Self::open), but a redirect is an answer like another: it is not followed.
+    /// Like [`open`](Self::open), without following redirects.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -170,9 +170,8 @@ impl Client {
         self.send(&self.direct, url, limits).await
     }
 
-    /// Asks for an upgrade to a WebSocket, and hands over whatever is answered. The caller bounds the
-    /// time.
-    pub(crate) async fn ask_upgrade(
+    /// Requests an upgrade to a WebSocket, and returns any response. The caller limits the time.
+    pub(crate) async fn request_upgrade(
         &self,
         url: &Url,
         headers: HeaderMap,
@@ -212,8 +211,7 @@ impl Client {
     }
 }
 
-/// The host of a URL, with the port where it is not the usual one: who is asked, as far as requests
-/// are counted.
+/// The host of a URL, with the port unless it is the default: the unit of rate limits.
 pub(crate) fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
@@ -237,7 +235,7 @@ fn build(builder: ClientBuilder) -> Result<reqwest::Client, HttpError> {
     builder.build().map_err(|error| HttpError::of(HERE, &error))
 }
 
-/// The host of an error that no host made.
+/// The host of an error of the client itself.
 const HERE: &str = "this machine";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! A directory, hosts and a DNS of a few lines on loopback say what a resolver must bear.
+//! The resolver against a small directory, hosts and DNS on loopback.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! One attempt to open a stream: the dictionary first, then the upgrade.
+//! One connection attempt: the dictionary first, then the upgrade.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! The events of one of several Jetstreams, in the order in which they come.
+//! The Jetstream client: events of one of several hosts, in order of arrival.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -106,7 +106,7 @@ impl Client {
             }
             if let Some(hello) = self.hello.clone() {
                 // If this call is given up, it is said again: the host takes the last word.
-                self.line.say(hello).await;
+                self.line.send_text(hello).await;
                 self.hello = None;
             }
             let Self { line, followed, latest, options, wanted, changes, dialer, prepared, .. } =

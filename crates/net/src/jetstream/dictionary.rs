@@ -1,4 +1,4 @@
-//! Messages that come compressed with a dictionary.
+//! Decompression of messages with a Zstandard dictionary.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use zstd::zstd_safe::{get_dict_id_from_dict, get_dict_id_from_frame};
 
 use super::wanted::FilterError;
 use crate::http::{Client, Limits, Url};
-use crate::websocket::{DialError, DialFault, read_said};
+use crate::websocket::{DialError, DialFault, parse_rejection};
 
 /// How messages come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(super) async fn fetch(
             Some(dictionary) => return Ok(dictionary),
             None => DialFault::Handshake("what the host serves is no dictionary"),
         },
-        status => DialFault::Refused(read_said(status, &answer.headers, &answer.body)),
+        status => DialFault::Refused(parse_rejection(status, &answer.headers, &answer.body)),
     };
     Err(DialError { host: url.host_str().unwrap_or_default().to_owned(), fault })
 }

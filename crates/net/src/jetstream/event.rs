@@ -1,4 +1,4 @@
-//! What happened, to whom, when?
+//! Events of a Jetstream.
 
 use std::hash::{Hash, Hasher};
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! How far a host is known, and from where it is asked.
+//! The position of each host, and the cursor of the next request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a client hands over, and why it ends.
+//! Items of a Jetstream client, and its errors.
 
 use std::time::SystemTime;
 

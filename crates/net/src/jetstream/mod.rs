@@ -1,18 +1,18 @@
-//! What does a Jetstream tell, in either version, without a loss and once?
+//! Jetstream client, for both versions of the protocol: each event once.
 //!
-//! | type | question it answers |
+//! | type | contents |
 //! |---|---|
-//! | [`Client`] | what do one of several hosts' connections bring, one thing after the other? |
-//! | [`Event`] | what happened, to whom, when? |
-//! | [`Filter`] | what is to be told? |
-//! | [`Compression`] | how does it come? |
+//! | [`Client`] | follows one of several hosts |
+//! | [`Event`] | an event |
+//! | [`Filter`] | the requested kinds, collections and accounts |
+//! | [`Compression`] | the compression of messages |
 //!
-//! A Jetstream tells events as JSON and without proofs: whoever reads it trusts its operator. Version 1
-//! is `/subscribe`, with times for cursors; version 2 is `network.bsky.jetstream.subscribeEvents`, with numbers
-//! of one host, and times where another host is asked.
+//! A Jetstream sends events as JSON without signatures: a client must trust its operator. Version 1 is
+//! `/subscribe`, whose cursors are times; version 2 is `network.bsky.jetstream.subscribeEvents`, whose cursors
+//! are sequence numbers of one host, or times when another host is asked.
 //!
-//! What has been handled is followed by a [`Watermark`] for each host, from [`Event::cursor`] to the cursor
-//! that may be kept under the name of its [`stream_name`]; after [`Notice::FutureCursor`] it has to forget.
+//! The cursor to store under the [`stream_name`] is [`Event::cursor`] of the last event before which every
+//! event is handled; after [`Notice::FutureCursor`] it is void.
 
 mod call;
 mod client;

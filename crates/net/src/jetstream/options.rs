@@ -1,4 +1,4 @@
-//! How Jetstreams are followed.
+//! Options of a Jetstream client.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The JSON of both versions.
+//! Parsing of the JSON of both versions.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! How a Jetstream is asked.
+//! Requests to a Jetstream.
 
 use serde_json::json;
 

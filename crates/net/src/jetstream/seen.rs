@@ -1,4 +1,4 @@
-//! Was this event told before, by whatever host?
+//! Deduplication of events from several hosts.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};

@@ -1,4 +1,4 @@
-//! What is to be told?
+//! Filters of events: what a host is asked for, and the same check on the client side.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Why a WebSocket could not be opened, and why it ended.
+//! Errors of WebSockets: at the upgrade and after it.
 
 use std::time::Duration;
 
@@ -7,47 +7,47 @@ use tokio_tungstenite::tungstenite::error::ProtocolError;
 
 use crate::http::{HttpError, HttpFault};
 
-/// Why there is no WebSocket to a host.
+/// Why a WebSocket could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host}: {fault}")]
 pub struct DialError {
     /// The host.
     pub host: String,
-    /// What went wrong.
+    /// The reason.
     pub fault: DialFault,
 }
 
-/// What can go wrong with an upgrade.
+/// A fault of an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialFault {
-    /// The host answers, and does not upgrade.
+    /// The host rejected the upgrade.
     #[error("{0}")]
     Refused(Refusal),
-    /// There is no answer.
+    /// There is no response.
     #[error(transparent)]
     Http(HttpFault),
-    /// The host upgrades to something else.
-    #[error("not the WebSocket that was asked for: {0}")]
+    /// The handshake is invalid.
+    #[error("invalid WebSocket handshake: {0}")]
     Handshake(&'static str),
 }
 
-/// What a host says that does not upgrade.
+/// The response of a host that rejects the upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The status code.
     pub status: u16,
-    /// The name of the error, if the answer has one.
+    /// The name of the error, if the response has one.
     pub name: Option<String>,
-    /// What it says besides; empty if nothing.
+    /// The message; empty if there is none.
     pub message: String,
-    /// For how long it wants to be left alone.
+    /// The delay that it requests.
     pub retry_after: Option<Duration>,
 }
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "refused with status {}", self.status)?;
+        write!(f, "rejected with status {}", self.status)?;
         let parts = [self.name.as_deref(), Some(self.message.as_str())];
         for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
             write!(f, ": {part}")?;
@@ -61,8 +61,7 @@ impl DialError {
         Self { host: host.to_owned(), fault }
     }
 
-    /// Whether another attempt may go better: the host may recover, the network may, but what is
-    /// forbidden stays so, and what the host calls our mistake is one.
+    /// Whether a retry may succeed: not for an address that the policy denies, nor for a client error.
     pub fn is_retryable(&self) -> bool {
         match &self.fault {
             DialFault::Refused(refusal) => match refusal.status {
@@ -74,7 +73,7 @@ impl DialError {
         }
     }
 
-    /// For how long the host wants to be left alone.
+    /// The delay that the host requests.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.fault {
             DialFault::Refused(refusal) => refusal.retry_after,
@@ -82,7 +81,7 @@ impl DialError {
         }
     }
 
-    /// The name of the error by which the host refused.
+    /// The name of the error in the response of the host.
     pub fn name(&self) -> Option<&str> {
         match &self.fault {
             DialFault::Refused(refusal) => refusal.name.as_deref(),
@@ -101,10 +100,10 @@ impl From<HttpError> for DialError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocketError {
-    /// No byte came for this time.
+    /// No byte was received for this time.
     #[error("no byte for {0:?}")]
     Idle(Duration),
-    /// Only pings came for this time.
+    /// No message was received for this time, only pings.
     #[error("no message for {0:?}")]
     NoMessage(Duration),
     /// The stream ended with an error of this name.
@@ -113,19 +112,19 @@ pub enum SocketError {
     /// A message is longer than this many bytes.
     #[error("a message of more than {0} bytes")]
     TooLarge(usize),
-    /// The other side closed it.
+    /// The peer closed the connection.
     #[error("closed by the server with {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
     Closed {
-        /// Its code; 1005 if it gave none.
+        /// The close code; 1005 if there is none.
         code: u16,
-        /// Its reason; empty if it gave none.
+        /// The close reason; empty if there is none.
         reason: String,
     },
-    /// The other side breaks the protocol.
-    #[error("against the protocol: {0}")]
+    /// The peer violated the protocol.
+    #[error("protocol violation: {0}")]
     Protocol(String),
-    /// The connection broke.
-    #[error("the connection broke: {0}")]
+    /// The connection failed.
+    #[error("the connection failed: {0}")]
     Broken(String),
 }
 
@@ -137,7 +136,7 @@ impl SocketError {
                 Self::Closed { code: NO_CODE, reason: String::new() }
             }
             Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
-                Self::Broken("it ended without a close".to_owned())
+                Self::Broken("closed without a close frame".to_owned())
             }
             Error::Protocol(error) => Self::Protocol(error.to_string()),
             Error::Utf8(error) => Self::Protocol(error),
@@ -147,5 +146,5 @@ impl SocketError {
     }
 }
 
-/// The code of a close without one, by RFC 6455.
+/// The close code that stands for none, by RFC 6455.
 pub(super) const NO_CODE: u16 = 1005;

@@ -1,8 +1,8 @@
-//! How is a WebSocket opened to a host that nobody vouches for, and kept within bounds?
+//! WebSocket client with limits on messages and silence.
 //!
-//! The upgrade is a request of our own [`Client`]: the host's address is checked
-//! when it is connected to, redirects are not followed, and an answer that is no upgrade is read up to a
-//! bound and told. What comes over the [`Socket`] then has a longest length and a longest silence.
+//! The upgrade is a request of our [`Client`]: the address of the host is checked when it is connected to,
+//! redirects are not followed, and a rejection is read up to a limit and reported. Messages of a [`Socket`]
+//! have a maximum size, and the connection a maximum time without a byte.
 
 mod error;
 mod socket;
@@ -25,30 +25,28 @@ use crate::rate_limit;
 pub use error::{DialError, DialFault, Refusal, SocketError};
 pub use socket::{Socket, SocketMessage};
 
-/// Opens WebSockets. Clones share what it knows of TLS.
+/// Opens WebSockets. Clones share the HTTP client.
 #[derive(Clone, Debug)]
 pub struct Dialer(Client);
 
-/// How a WebSocket is opened, and what it must bear.
+/// Options of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketOptions<'a> {
-    /// The subprotocol that is asked for. A server may agree to none, but not to another.
+    /// The requested subprotocol. A server may agree to none, but not to another. None.
     pub protocol: Option<&'a str>,
-    /// The longest time until the upgrade.
+    /// Maximum time until the upgrade. 15 seconds.
     pub handshake_timeout: Duration,
-    /// The longest message, in bytes.
+    /// Maximum size of a message in bytes. 16 MiB.
     pub max_message_bytes: usize,
-    /// How often the other side is pinged while nothing comes.
+    /// Interval of pings. 30 seconds.
     pub ping_interval: Duration,
-    /// The longest time without a byte.
+    /// Maximum time without a byte. 60 seconds.
     pub idle_timeout: Duration,
-    /// How much is read at once, in bytes.
+    /// Size of the read buffer in bytes. 256 KiB.
     pub read_buffer_bytes: usize,
 }
 
 impl Default for SocketOptions<'_> {
-    /// No subprotocol; an upgrade within 15 seconds; messages of 16 MiB; a ping every 30 seconds, and 60
-    /// without a byte; 256 KiB at once.
     fn default() -> Self {
         Self {
             protocol: None,
@@ -62,12 +60,12 @@ impl Default for SocketOptions<'_> {
 }
 
 impl Dialer {
-    /// Opens WebSockets where `client` may connect, and as it does.
+    /// A dialer that connects through `client`.
     pub fn new(client: Client) -> Self {
         Self(client)
     }
 
-    /// The client that the upgrades go through.
+    /// The HTTP client.
     pub fn client(&self) -> &Client {
         &self.0
     }
@@ -75,7 +73,7 @@ impl Dialer {
     /// Opens a WebSocket to `url`, whose scheme is `wss`, `https` or, in development, `ws` or `http`.
     ///
     /// # Errors
-    /// If the host may not be reached, does not answer, or does not upgrade.
+    /// If the policy denies the host, it does not respond, or rejects the upgrade.
     pub async fn dial(&self, url: &Url, options: &SocketOptions<'_>) -> Result<Socket, DialError> {
         let host = url.host_str().unwrap_or_default();
         let refused = |fault| DialError::new(host, fault);
@@ -83,7 +81,7 @@ impl Dialer {
         let headers = request_headers(&key, options.protocol).map_err(refused)?;
         let ends = Instant::now() + options.handshake_timeout;
         let late = |_| refused(DialFault::Http(HttpFault::Timeout(options.handshake_timeout)));
-        let asked = self.0.ask_upgrade(url, headers);
+        let asked = self.0.request_upgrade(url, headers);
         let response = timeout_at(ends, asked).await.map_err(late)??;
         if response.status() != 101 {
             return Err(refused(DialFault::Refused(read_refusal(response).await)));
@@ -111,7 +109,7 @@ fn request_headers(key: &str, protocol: Option<&str>) -> Result<HeaderMap, DialF
     Ok(headers)
 }
 
-/// Holds the answer to RFC 6455, section 4.1.
+/// Checks the response by RFC 6455, section 4.1.
 fn check(headers: &HeaderMap, key: &str, protocol: Option<&str>) -> Result<(), &'static str> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let has =
@@ -120,17 +118,17 @@ fn check(headers: &HeaderMap, key: &str, protocol: Option<&str>) -> Result<(), &
         return Err("the upgrade is to another protocol");
     }
     if text(SEC_WEBSOCKET_ACCEPT) != derive_accept_key(key.as_bytes()) {
-        return Err("the answer does not follow from the key");
+        return Err("Sec-WebSocket-Accept does not match the key");
     }
     match headers.get(SEC_WEBSOCKET_PROTOCOL) {
         Some(agreed) if Some(agreed.as_bytes()) != protocol.map(str::as_bytes) => {
-            Err("a subprotocol that nobody asked for")
+            Err("a subprotocol that was not requested")
         }
         _ => Ok(()),
     }
 }
 
-/// What the host says instead, as far as it says so shortly.
+/// The response of a host that rejects the upgrade, up to a limit of size and time.
 async fn read_refusal(mut response: Response) -> Refusal {
     let status = response.status().as_u16();
     let mut body = Vec::new();
@@ -142,34 +140,34 @@ async fn read_refusal(mut response: Response) -> Refusal {
             }
         }
     };
-    // What has come by then is what is told.
+    // What was received by then is reported.
     let _ = tokio::time::timeout(MAX_REFUSAL_TIME, read).await;
-    read_said(status, response.headers(), &body)
+    parse_rejection(status, response.headers(), &body)
 }
 
-/// What an answer with an error says.
-pub(crate) fn read_said(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
-    let said: Said = serde_json::from_slice(body).unwrap_or_else(|_| Said {
+/// Parses the response of a rejection.
+pub(crate) fn parse_rejection(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
+    let error: ErrorBody = serde_json::from_slice(body).unwrap_or_else(|_| ErrorBody {
         error: None,
         message: Some(String::from_utf8_lossy(body).into_owned()),
     });
-    let message = said.message.as_deref().map(sanitize).unwrap_or_default();
+    let message = error.message.as_deref().map(sanitize).unwrap_or_default();
     let retry_after = rate_limit::retry_after(status, headers);
-    Refusal { status, name: said.error.as_deref().map(sanitize), message, retry_after }
+    Refusal { status, name: error.error.as_deref().map(sanitize), message, retry_after }
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ErrorBody {
     error: Option<String>,
     message: Option<String>,
 }
 
-/// One line of a stranger's text, without what would steer a terminal.
+/// Untrusted text as one line, without control characters and cut to a maximum length.
 pub(crate) fn sanitize(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().filter(|c| !c.is_control()).take(MAX_TOLD_CHARS).collect()
+    line.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect()
 }
 
 const MAX_REFUSAL_BYTES: usize = 4 << 10;
 const MAX_REFUSAL_TIME: Duration = Duration::from_secs(5);
-const MAX_TOLD_CHARS: usize = 300;
+const MAX_TEXT_CHARS: usize = 300;

@@ -18,26 +18,26 @@ use tokio_tungstenite::tungstenite::{Message as Raw, Utf8Bytes};
 use super::SocketOptions;
 use super::error::{NO_CODE, SocketError};
 
-/// An open WebSocket. Dropping it ends the connection without a farewell.
+/// An open WebSocket. Dropping it ends the connection without a close frame.
 #[derive(Debug)]
 pub struct Socket {
     stream: WebSocketStream<Metered>,
     max_message_bytes: usize,
     ping_interval: Duration,
     idle_timeout: Duration,
-    /// When the last byte came, or since when we wait for one.
-    heard: Instant,
-    /// Whether the last message was handed over and the next has not been asked for.
+    /// Time of the last byte, or start of the wait for one.
+    last_byte: Instant,
+    /// Whether the caller is not waiting for a message.
     is_paused: bool,
     pinged: Instant,
-    /// How many bytes had come then.
+    /// Number of bytes received by then.
     bytes: u64,
 }
 
-/// What comes over it.
+/// A message of a WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketMessage {
-    /// Bytes, which share their memory with nothing else.
+    /// Bytes, in a buffer of their own.
     Binary(Bytes),
     /// Text.
     Text(Utf8Bytes),
@@ -56,23 +56,22 @@ impl Socket {
             max_message_bytes: options.max_message_bytes,
             ping_interval: options.ping_interval,
             idle_timeout: options.idle_timeout,
-            heard: now,
+            last_byte: now,
             is_paused: true,
             pinged: now,
             bytes: 0,
         }
     }
 
-    /// The next message. Pings are answered and sent on the way. A call that is given up loses nothing.
+    /// Waits for the next message; sends and answers pings meanwhile. Cancel-safe.
     ///
-    /// While nobody calls this, nothing is read and no silence is counted: the other side's sending
-    /// waits.
+    /// Reads only while it is called: otherwise the peer has to wait, and the idle timeout is suspended.
     ///
     /// # Errors
-    /// If the connection ends, for whatever reason; then it stays ended.
+    /// If the connection has ended.
     pub async fn next(&mut self) -> Result<SocketMessage, SocketError> {
         if std::mem::take(&mut self.is_paused) {
-            self.heard = Instant::now();
+            self.last_byte = Instant::now();
         }
         let message = self.wait().await?;
         self.is_paused = true;
@@ -81,18 +80,18 @@ impl Socket {
 
     async fn wait(&mut self) -> Result<SocketMessage, SocketError> {
         loop {
-            let wake = (self.heard + self.idle_timeout).min(self.pinged + self.ping_interval);
+            let wake = (self.last_byte + self.idle_timeout).min(self.pinged + self.ping_interval);
             let came = tokio::select! {
                 biased;
                 came = self.stream.next() => came,
                 () = sleep_until(wake) => {
-                    self.wake().await?;
+                    self.handle_timer().await?;
                     continue;
                 }
             };
             self.note_bytes();
             match came {
-                // Its memory is a part of the read buffer, which a message that is kept would hold.
+                // Copied, as a message that is kept would keep the whole read buffer.
                 Some(Ok(Raw::Binary(bytes))) => {
                     return Ok(SocketMessage::Binary(Bytes::copy_from_slice(&bytes)));
                 }
@@ -108,22 +107,21 @@ impl Socket {
     /// Sends a text.
     ///
     /// # Errors
-    /// If the connection has ended, or the other side does not take it in the time that it may be
-    /// silent.
+    /// If the connection has ended, or the peer does not accept the text within the idle timeout.
     pub async fn send_text(&mut self, text: String) -> Result<(), SocketError> {
         self.send(Raw::text(text)).await
     }
 
-    /// Says farewell, as far as the other side takes it without delay.
+    /// Closes the connection with a close frame, within a second.
     pub async fn close(mut self) {
-        let _ = tokio::time::timeout(FAREWELL, self.stream.close(None)).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.stream.close(None)).await;
     }
 
-    /// The time for something has come: to give up, or to ping.
-    async fn wake(&mut self) -> Result<(), SocketError> {
+    /// Handles a timer: fails if idle, or pings.
+    async fn handle_timer(&mut self) -> Result<(), SocketError> {
         self.note_bytes();
         let now = Instant::now();
-        if now >= self.heard + self.idle_timeout {
+        if now >= self.last_byte + self.idle_timeout {
             return Err(SocketError::Idle(self.idle_timeout));
         }
         if now >= self.pinged + self.ping_interval {
@@ -136,7 +134,7 @@ impl Socket {
     fn note_bytes(&mut self) {
         let bytes = self.stream.get_ref().bytes;
         if bytes != self.bytes {
-            (self.bytes, self.heard) = (bytes, Instant::now());
+            (self.bytes, self.last_byte) = (bytes, Instant::now());
         }
     }
 
@@ -157,7 +155,7 @@ fn closed(frame: Option<CloseFrame>) -> SocketError {
     }
 }
 
-/// A connection that counts what comes.
+/// A connection that counts received bytes.
 #[derive(Debug)]
 struct Metered {
     inner: Upgraded,
@@ -195,4 +193,4 @@ impl AsyncWrite for Metered {
     }
 }
 
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

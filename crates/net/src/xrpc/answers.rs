@@ -1,4 +1,4 @@
-//! What the methods answer in JSON.
+//! JSON responses of the methods.
 
 use atproto::syntax::{DidBuf, Tid};
 use codec::Cid;

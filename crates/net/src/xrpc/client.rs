@@ -1,4 +1,4 @@
-//! The front door: a method each.
+//! The XRPC client, with a function per method.
 
 use std::io::Write;
 

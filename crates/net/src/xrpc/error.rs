@@ -1,4 +1,4 @@
-//! Why a server did not give what a method promises.
+//! Errors of XRPC methods.
 
 use std::fmt;
 

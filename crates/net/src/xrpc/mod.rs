@@ -1,12 +1,11 @@
-//! Which repository, record or list does a server give?
+//! XRPC client: the methods of `com.atproto.sync`, of any host that the egress policy allows.
 //!
-//! The methods of `com.atproto.sync`, asked of any host that may be reached. What comes is what the
-//! host says: archives go to [`verify::repository`] and [`verify::record`] before anybody believes
-//! them.
+//! Responses are what the host claims: archives must be checked by [`verify::repository`] or
+//! [`verify::record`].
 //!
-//! Errors are told by their names. A host that asks for patience is left alone for as long as it says
-//! (see [`gate`](crate::rate_limit)), and then asked again a few times; a redirect, as relays answer
-//! `getRepo`, is a request to another host, with every check that the first one passed.
+//! Errors are identified by name. A host that limits requests is asked again after the delay that it
+//! requests, a few times (see [`rate_limit`](crate::rate_limit)). A redirect, as relays return for
+//! `getRepo`, becomes a request to another host, with every check of the first.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,8 +14,8 @@
 //! use wireproof::net::http::{self, Limits};
 //! use wireproof::net::{dns::SystemDns, egress::EgressPolicy, xrpc};
 //!
-//! let names = Arc::new(SystemDns::new()?);
-//! let client = xrpc::Client::new(http::Client::new(EgressPolicy::Public, names)?);
+//! let dns = Arc::new(SystemDns::new()?);
+//! let client = xrpc::Client::new(http::Client::new(EgressPolicy::Public, dns)?);
 //! let did = Did::parse("did:plc:ewvi7nxzyoun6zhxrhs64oiz")?;
 //! let mut file = std::fs::File::create("repository.car")?;
 //! let host = "https://pds.example.com".parse()?;

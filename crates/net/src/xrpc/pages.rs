@@ -1,4 +1,4 @@
-//! A list, page by page.
+//! Pagination of lists.
 
 use reqwest::Url;
 

@@ -1,4 +1,4 @@
-//! One request to one host, and to whom it sends us.
+//! Requests of a method: retries after rate limits, redirects, and parsing of errors.
 
 use std::time::Duration;
 

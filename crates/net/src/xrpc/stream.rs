@@ -1,4 +1,4 @@
-//! An archive as it comes in.
+//! A repository archive as a stream.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! A server of a few lines on loopback says what the client must bear.
+//! The client against a small server on loopback.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,7 +1,4 @@
-//! Is what comes over TLS heard, and who is not listened to?
-//!
-//! The servers are on loopback, under names that their certificates have or have not; the authorities are
-//! made for each test.
+//! Connections over TLS: valid certificates are accepted, invalid ones rejected.
 
 #![forbid(unsafe_code)]
 
