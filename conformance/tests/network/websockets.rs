@@ -43,7 +43,7 @@ async fn a_refusal_says_who_what_and_when_to_come_back() {
         assert_eq!(error.is_retryable(), is_retryable, "{error}");
         assert_eq!(error.retry_after(), seconds.map(Duration::from_secs), "{error}");
         assert!(matches!(&error.fault, DialFault::Refused(refusal) if refusal.status == status));
-        assert!(error.to_string().starts_with("localhost: refused with status"), "{error}");
+        assert!(error.to_string().starts_with("localhost: rejected with status"), "{error}");
         assert!(dial(&url, &options().socket).await.is_ok());
         assert_eq!(sim.faults().unfired(), []);
     }

@@ -96,7 +96,7 @@ fn a_did_resolves_without_its_handle_but_a_handle_not_without_its_account() {
         (&Value::Null, &(**handle).into())
     );
     assert!(
-        printed["handle_error"].as_str().unwrap().contains("leads to did:plc:ewvi7"),
+        printed["handle_error"].as_str().unwrap().contains("resolves to did:plc:ewvi7"),
         "{printed}"
     );
     let printed = stdout(&network.run(&["resolve", did]).success());
