@@ -8,9 +8,7 @@ use simnet::hostile;
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation};
 use wireproof::atproto::corpus;
 use wireproof::net::cursors::CursorStore;
-use wireproof::net::firehose::{
-    FeedError, FlowLimits, FrameKind, Options RunError,
-};
+use wireproof::net::firehose::{FeedError, FlowLimits, FrameKind, Options, RunError};
 use wireproof::net::http::Limits;
 
 use crate::follower::{EventRecorder, Follower, resync};
