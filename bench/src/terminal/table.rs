@@ -59,11 +59,13 @@ fn amounts(rows: &[&Row]) -> Vec<String> {
     amounts
 }
 
+/// Formats the cells of a row, given the speed of its baseline.
+type Cells = dyn Fn(&Row, Option<f64>) -> Vec<String>;
+
 /// The columns of a table.
 struct Layout {
     headings: Vec<String>,
-    /// The cells of a row, given the speed of its baseline.
-    cells: Box<dyn Fn(&Row, Option<f64>) -> Vec<String>>,
+    cells: Box<Cells>,
     /// The last column of numbers; they begin at 2.
     last_number: usize,
     hidden: Vec<usize>,
@@ -135,7 +137,7 @@ fn table(layout: Layout, rows: &[&Row], chosen: Option<&Baseline>) -> String {
     let mut was_single = false;
     for group in groups(rows) {
         let is_single = layout.is_dense && group.len() == 1;
-        if !grid.is_empty() && !(is_single && was_single) {
+        if !(grid.is_empty() || is_single && was_single) {
             grid.row(PLAIN, layout.headings.iter().map(|_| ""));
         }
         was_single = is_single;

@@ -261,7 +261,8 @@ impl<'p> ItemPath<'p> {
             PathSegment::Whole => {}
             PathSegment::Index(at) => write!(out, "/{at}").expect("writing to a String succeeds"),
             PathSegment::Key(key) => {
-                let cut = key.floor_char_boundary(MAX_PATH_BYTES);
+                let ends = (0..=key.len().min(MAX_PATH_BYTES)).rev();
+                let cut = ends.into_iter().find(|at| key.is_char_boundary(*at)).unwrap_or(0);
                 write!(out, "/{}", &key[..cut]).expect("writing to a String succeeds");
                 out.push_str(if cut < key.len() { "…" } else { "" });
             }

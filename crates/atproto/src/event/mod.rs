@@ -323,7 +323,9 @@ impl<'a, R: AsRef<[&'a Block<'a>]>> BlockIndex<'a, R> {
     #[inline]
     pub fn get_sha256(&self, cid: &Cid) -> Option<&'a Block<'a>> {
         // Arrays of a constant length are compared inline.
-        self.find(cid.as_cid_ref(), |b| b.cid.as_bytes().as_array() == Some(cid.as_bytes()))
+        let is_equal =
+            |bytes: &[u8]| bytes.try_into().is_ok_and(|bytes: &[u8; 36]| bytes == cid.as_bytes());
+        self.find(cid.as_cid_ref(), |block| is_equal(block.cid.as_bytes()))
     }
 
     #[inline]
@@ -360,8 +362,9 @@ pub fn first_duplicate<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Option<
     }
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_unstable_by_key(|at| (key(&items[*at]), *at));
-    let duplicates = order.array_windows().filter(|[a, b]| key(&items[*a]) == key(&items[*b]));
-    duplicates.map(|[_, later]| *later).min()
+    let pairs = order.windows(2);
+    let duplicates = pairs.filter(|pair| key(&items[pair[0]]) == key(&items[pair[1]]));
+    duplicates.map(|pair| pair[1]).min()
 }
 
 /// Up to this many items, comparing each with all others costs less than sorting.

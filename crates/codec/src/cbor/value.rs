@@ -107,8 +107,8 @@ impl<'a> Map<'a> {
     /// If a key occurs twice.
     pub fn from_entries(entries: &'a mut [(&'a str, Value<'a>)]) -> Result<Self, DuplicateKey<'a>> {
         entries.sort_unstable_by_key(|(key, _)| (key.len(), *key));
-        match entries.array_windows().find(|[(a, _), (b, _)]| a == b) {
-            Some([(key, _), _]) => Err(DuplicateKey(key)),
+        match entries.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => Err(DuplicateKey(pair[0].0)),
             None => Ok(Self { entries }),
         }
     }

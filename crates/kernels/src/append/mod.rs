@@ -92,7 +92,7 @@ impl Appender {
     /// Appends bytes whose number is known at compile time.
     #[inline(always)]
     pub fn array<const N: usize>(&mut self, bytes: &[u8; N]) {
-        self.spare::<N>().write_copy_of_slice(bytes);
+        *self.spare::<N>() = bytes.map(MaybeUninit::new);
         // SAFETY: the line above wrote `N` bytes past the end.
         unsafe { self.grow_over(N) };
     }

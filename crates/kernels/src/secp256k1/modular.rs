@@ -200,12 +200,28 @@ pub(super) fn add(a: &Words, b: &Words) -> (Words, u64) {
     (sum, carry)
 }
 
+/// `a + b + carry`, and the carry out.
+#[inline(always)]
+pub(super) fn carrying_add(a: u64, b: u64, carry: bool) -> (u64, bool) {
+    let (sum, overflow) = a.overflowing_add(b);
+    let (sum, carried) = sum.overflowing_add(u64::from(carry));
+    (sum, overflow | carried)
+}
+
+/// `a − b − borrow`, and the borrow out.
+#[inline(always)]
+pub(super) fn borrowing_sub(a: u64, b: u64, borrow: bool) -> (u64, bool) {
+    let (difference, overflow) = a.overflowing_sub(b);
+    let (difference, borrowed) = difference.overflowing_sub(u64::from(borrow));
+    (difference, overflow | borrowed)
+}
+
 /// `a − b` for `b ≤ a`.
 fn subtract(a: &Words, b: &Words) -> Words {
     let mut difference = [0; 4];
     let mut borrow = false;
     for i in 0..4 {
-        (difference[i], borrow) = a[i].borrowing_sub(b[i], borrow);
+        (difference[i], borrow) = borrowing_sub(a[i], b[i], borrow);
     }
     difference
 }

@@ -22,7 +22,7 @@
 //! move by lattice vectors, which are multiples of zero: (a1, b1) is odd in both places, (a2, b2) in
 //! the second only.
 
-use super::modular::{Modulus, N, Scalar, Words, add, product};
+use super::modular::{Modulus, N, Scalar, Words, add, borrowing_sub, carrying_add, product};
 
 /// Bits of a digit of k1 and k2. A key's table has half of 2ʷ rows.
 pub(super) const KEY_WINDOW: usize = 5;
@@ -131,15 +131,15 @@ fn rounded_high_part(k: &Words, g: &Words) -> Signed {
 }
 
 fn plus(a: Signed, b: Signed) -> Signed {
-    let (w0, carry) = a[0].carrying_add(b[0], false);
-    let (w1, carry) = a[1].carrying_add(b[1], carry);
-    [w0, w1, a[2].carrying_add(b[2], carry).0]
+    let (w0, carry) = carrying_add(a[0], b[0], false);
+    let (w1, carry) = carrying_add(a[1], b[1], carry);
+    [w0, w1, carrying_add(a[2], b[2], carry).0]
 }
 
 fn minus(a: Signed, b: Signed) -> Signed {
-    let (w0, borrow) = a[0].borrowing_sub(b[0], false);
-    let (w1, borrow) = a[1].borrowing_sub(b[1], borrow);
-    [w0, w1, a[2].borrowing_sub(b[2], borrow).0]
+    let (w0, borrow) = borrowing_sub(a[0], b[0], false);
+    let (w1, borrow) = borrowing_sub(a[1], b[1], borrow);
+    [w0, w1, borrowing_sub(a[2], b[2], borrow).0]
 }
 
 /// The low 192 bits of the product of two non-negative numbers.

@@ -199,7 +199,8 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         let (mut batch, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
         while batch.len() < self.config.max_batch
             && bytes < MAX_BATCH_BYTES
-            && let Some(event) = self.ready.pop_front_if(|event| !changed.contains(&event.account))
+            && self.ready.front().is_some_and(|event| !changed.contains(&event.account))
+            && let Some(event) = self.ready.pop_front()
         {
             if self.parked.reason(event.account).is_some() {
                 self.park_event(event);

@@ -121,9 +121,9 @@ impl<S: Sink> Writer<S> {
                 None => self.text(text),
             },
             Value::Hex([]) => Head::Text(0).write(self.sink.heads()),
-            Value::Hex(bytes) => match bytes.as_array() {
-                Some(key) => self.key(key),
-                None => self.full_value(FullValue::Bytes(bytes)),
+            Value::Hex(bytes) => match (*bytes).try_into() {
+                Ok(key) => self.key(key),
+                Err(_) => self.full_value(FullValue::Bytes(bytes)),
             },
         }
     }
