@@ -118,6 +118,8 @@ fn the_file_of_authorities_must_exist_and_have_a_certificate() {
     std::fs::write(&file, "").unwrap();
     let output = resolve();
     assert_eq!(output.status.code(), Some(2));
-    let expected = format!("--development-trust-only {}: there is no certificate", file.display());
+    let path = file.display();
+    let expected =
+        format!("--development-trust-only {path}: the given PEM contains no certificate");
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
 }
