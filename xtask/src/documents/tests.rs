@@ -99,21 +99,21 @@ fn blocks_are_the_lines_between_fences() {
     assert_eq!(found, [("sh", "b||c".to_owned()), ("", "e".to_owned())]);
 }
 
-/// `sh` runs here, `rust` in the tests of the crate `wireproof`; lines of `python` and `shell` are copies from the
+/// `sh` runs here, `rust` in `conformance/outside`; lines of `python` and `shell` are copies from the
 /// examples, which the tests of the command run.
 #[test]
 fn every_block_of_the_documents_is_run_by_a_test() {
-    let front_door =
-        fs::read_to_string(process::root().join("crates/wireproof/src/lib.rs")).unwrap();
+    let outside =
+        fs::read_to_string(process::root().join("conformance/outside/src/lib.rs")).unwrap();
     let examples = lines_of_examples();
     for (path, text) in pages() {
         let name = path.strip_prefix(process::root()).unwrap().display().to_string();
         for Block { mark, lines } in blocks(&text) {
             match mark {
                 "sh" | "text" | "toml" => {}
-                "rust" => {
+                "rust" | "rust,no_run" => {
                     let is_included =
-                        front_door.contains(&format!("include_str!(\"../../../{name}\")"));
+                        outside.contains(&format!("include_str!(\"../../../{name}\")"));
                     assert!(is_included, "{name} has Rust that no test compiles");
                 }
                 "python" | "shell" => {

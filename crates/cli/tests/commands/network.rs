@@ -232,7 +232,7 @@ fn a_server_that_is_down_or_refuses_the_repository_is_exit_code_3() {
     let did = network.account.did.clone();
     network.sim.stop_server(PDS).unwrap();
     let down = network.run(&["verify", &did]).code(3);
-    assert!(stderr(&down).contains("no connection"), "{}", stderr(&down));
+    assert!(stderr(&down).contains("cannot connect"), "{}", stderr(&down));
 }
 
 #[test]
