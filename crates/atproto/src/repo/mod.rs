@@ -130,7 +130,7 @@ impl<'a> Repository<'a> {
         self.archive.block(cid)
     }
 
-    /// A walk over the whole tree, in key order: [`mst::canonical`](crate::mst::canonical).
+    /// A walk over the whole tree, in key order: [`mst::canonical`].
     pub fn walk(&self, options: &TreeLimits) -> Walk<'a, SequentialBlocks<'_, 'a>> {
         let archive = self.archive.as_bytes();
         Walk::in_archive(self.commit.data, self.archive.sequential(), archive, options)

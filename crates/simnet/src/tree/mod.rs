@@ -167,7 +167,7 @@ impl Tree {
         RehashedTree { root: self.root, new_nodes: built }
     }
 
-    /// The covering proof of `keys`, each created or deleted, each node once; see [`super::reference`].
+    /// The covering proof of `keys`, each created or deleted, each node once; see `atproto::mst::reference`.
     ///
     /// # Panics
     /// If the tree was edited since the last [`Tree::rehash`].
