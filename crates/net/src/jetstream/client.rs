@@ -1,101 +1,101 @@
-//! The Jetstream client: events of one of several hosts, in order of arrival.
+//! The Jetstream client: events of one of several hosts in order of arrival, without duplicates.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 
-use super::call::{Call, Prepared};
-use super::dictionary::{Dictionary, Unpacking};
-use super::event::Event;
-use super::followed::{Followed, cursor};
-use super::item::{JetstreamError, JetstreamItem, Unrecognized};
-use super::options::Options;
-use super::reading::{Reading, read};
-use super::request::{Question, Version};
-use super::seen::Seen;
-use super::wanted::{Filter, FilterError, FilterMatcher};
+use super::dictionary::{DecompressError, Dictionary};
+use super::event::{Event, Filter, FilterError, FilterMatcher, JetstreamItem, Unrecognized};
+use super::message::{self, Message};
+use super::options::{Compression, Options, Version};
+use super::request::{ConnectAttempt, ConnectionSetup, HostPosition, Parameters};
 use crate::firehose::{Notice, StartFrom, Upstream};
 use crate::hosts::{Backoff, HostId, Jitter};
 use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
 use crate::websocket::{DialError, DialFault, Dialer, SocketError, SocketMessage, sanitize};
 
-/// Follows one Jetstream of several at a time.
+/// Receives events of one of several Jetstreams at a time.
 ///
-/// Every event that is wanted is handed over once, as far as it is remembered, and whatever else comes
-/// is handed over as it is. While nobody asks for the next one, nothing is read.
+/// Returns each event that matches the filter once, within [`Options::dedup_capacity`], and every message that
+/// is not a valid event. Reads only while [`next`](Self::next) is called.
 #[derive(Debug)]
 pub struct Client {
     dialer: Dialer,
-    line: ReconnectingSocket,
-    followed: Vec<Followed>,
+    socket: ReconnectingSocket,
+    hosts: Vec<HostPosition>,
     options: Options,
-    wanted: Filter,
-    filter: FilterMatcher,
-    seen: Seen,
-    /// The host that brought something new last, and when that was told at the latest.
+    filter: Filter,
+    matcher: FilterMatcher,
+    dedup: EventDedup,
+    /// The host of the latest new event, and the latest time of an event in microseconds since 1970.
     latest: Option<(HostId, u64)>,
-    /// What the next connection is opened with.
-    prepared: Arc<Mutex<Prepared>>,
+    /// The state of the next connection.
+    setup: Arc<Mutex<ConnectionSetup>>,
     dictionary: Option<Dictionary>,
-    /// What is yet to be said over the connection.
-    hello: Option<String>,
-    /// How often something else was wanted.
-    changes: u64,
-    /// The cursor of the event before, on the same connection.
-    before: Option<u64>,
+    /// A filter update to send.
+    update: Option<String>,
+    /// Number of changes of the filter.
+    filter_revision: u64,
+    /// The cursor of the previous event of this connection.
+    previous_cursor: Option<u64>,
     ready: VecDeque<JetstreamItem>,
     failure: Option<JetstreamError>,
 }
 
 impl Client {
-    /// Prepares to follow `origins`, beginning with the first. Nothing happens before
-    /// [`next`](Self::next) is called.
+    /// A client of `origins`, the first of them first. The first call of [`next`](Self::next) connects.
     ///
     /// # Errors
-    /// If what is wanted may not be asked for, or what was given is no dictionary.
+    /// If the filter or the given dictionary is invalid.
     ///
     /// # Panics
-    /// If there is no origin.
+    /// If `origins` is empty.
     pub fn new(
         dialer: Dialer,
         origins: &[Upstream],
-        wanted: Filter,
+        filter: Filter,
         options: Options,
-        chance: Jitter,
+        jitter: Jitter,
     ) -> Result<Self, FilterError> {
-        wanted.check()?;
-        options.compression.check()?;
-        let backoff = Backoff::new(options.backoff, chance);
-        let lessons = if options.compression.follows_the_host() { LESSONS } else { &LESSONS[..2] };
-        let followed: Vec<_> =
-            origins.iter().map(|origin| Followed::new(origin, options.start)).collect();
-        let times = followed.iter().enumerate();
-        let times = times.filter_map(|(at, followed)| Some((followed.micros?, HostId(at))));
+        filter.check()?;
+        let retried = match &options.compression {
+            Compression::Given(bytes) if Dictionary::new(bytes).is_none() => {
+                return Err(FilterError::NotADictionary);
+            }
+            Compression::Served(None) => RETRIED,
+            _ => &RETRIED[..2],
+        };
+        let (len, backoff) = (origins.len(), Backoff::new(options.backoff, jitter));
+        let hosts = origins.iter().map(|origin| HostPosition::new(origin, options.start));
+        let hosts: Vec<_> = hosts.collect();
+        let times = hosts.iter().enumerate();
+        let times = times.filter_map(|(index, host)| Some((host.micros?, HostId(index))));
         Ok(Self {
-            line: ReconnectingSocket::new(origins.len(), backoff, options.message_timeout, lessons),
+            socket: ReconnectingSocket::new(len, backoff, options.message_timeout, retried),
             latest: times.max().map(|(micros, host)| (host, micros)),
-            filter: FilterMatcher::new(&wanted),
-            seen: Seen::new(options.dedup_capacity),
-            prepared: Arc::default(),
+            matcher: FilterMatcher::new(&filter),
+            dedup: EventDedup::new(options.dedup_capacity),
+            setup: Arc::default(),
             dictionary: None,
-            hello: None,
-            changes: 0,
-            before: None,
+            update: None,
+            filter_revision: 0,
+            previous_cursor: None,
             ready: VecDeque::new(),
             failure: None,
             dialer,
-            followed,
+            hosts,
             options,
-            wanted,
+            filter,
         })
     }
 
-    /// The next thing that happened. A call that is given up loses nothing.
+    /// Waits for the next item. Cancel-safe.
     ///
     /// # Errors
-    /// If nothing more can come.
+    /// If no host is left, or messages require another dictionary. Later calls return the same error.
     pub async fn next(&mut self) -> Result<JetstreamItem, JetstreamError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -104,204 +104,288 @@ impl Client {
             if let Some(failure) = &self.failure {
                 return Err(failure.clone());
             }
-            if let Some(hello) = self.hello.clone() {
-                // If this call is given up, it is said again: the host takes the last word.
-                self.line.send_text(hello).await;
-                self.hello = None;
+            if let Some(update) = self.update.clone() {
+                // A canceled call sends it again: the latest update applies.
+                self.socket.send_text(update).await;
+                self.update = None;
             }
-            let Self { line, followed, latest, options, wanted, changes, dialer, prepared, .. } =
-                self;
+            let Self {
+                socket, hosts, latest, options, filter, filter_revision, dialer, setup, ..
+            } = self;
             let dial = |host: HostId| {
-                let cursor = cursor(followed, *latest, options.rewind, host);
-                followed[host.0].given = cursor;
-                let (url, wanted) = (followed[host.0].url.clone(), wanted.clone());
-                let (dialer, prepared) = (dialer.clone(), prepared.clone());
-                let (options, changes) = (options.clone(), *changes);
-                let call = Call { dialer, url, cursor, wanted, changes, options, prepared };
-                Box::pin(call.dial()) as Dial
+                let position = &mut hosts[host.0];
+                let cursor = position.next_cursor(*latest, options.rewind, host);
+                position.requested = cursor;
+                let attempt = ConnectAttempt {
+                    dialer: dialer.clone(),
+                    url: position.url.clone(),
+                    cursor,
+                    filter: filter.clone(),
+                    filter_revision: *filter_revision,
+                    options: options.clone(),
+                    setup: setup.clone(),
+                };
+                Box::pin(attempt.connect()) as Dial
             };
-            match line.next(dial).await {
-                Ok((host, turn)) => self.take(host, turn),
+            match socket.next(dial).await {
+                Ok((host, event)) => self.handle_socket_event(host, event),
                 Err(error) => return Err(JetstreamError::NoHostLeft(error)),
             }
         }
     }
 
-    /// Wants something else from now on. Version 1 is told so over the connection that there is; in
-    /// version 2 another one takes its place.
+    /// Replaces the filter. Version 1 sends an update over the open connection; version 2 reconnects.
     ///
     /// # Errors
-    /// If it may not be asked for; then nothing changes.
-    pub fn set_filter(&mut self, wanted: Filter) -> Result<(), FilterError> {
-        wanted.check()?;
-        (self.filter, self.wanted) = (FilterMatcher::new(&wanted), wanted);
-        self.changes += 1;
-        self.pass_on();
+    /// If the filter is invalid; the previous one then stays.
+    pub fn set_filter(&mut self, filter: Filter) -> Result<(), FilterError> {
+        filter.check()?;
+        (self.matcher, self.filter) = (FilterMatcher::new(&filter), filter);
+        self.filter_revision += 1;
+        self.apply_filter();
         Ok(())
     }
 
-    /// Lets the host know what is wanted now.
-    fn pass_on(&mut self) {
+    /// Applies the current filter to the connection.
+    fn apply_filter(&mut self) {
         let version = self.options.version;
         match version {
             Version::V1 => {
                 let (cursor, dictionary) = (None, None);
-                let question = Question { version, wanted: &self.wanted, cursor, dictionary };
-                self.hello = Some(question.update());
+                let parameters = Parameters { version, filter: &self.filter, cursor, dictionary };
+                self.update = Some(parameters.update());
             }
-            Version::V2 => self.line.disconnect(SocketError::Ended("other wishes".to_owned())),
+            Version::V2 => {
+                self.socket.disconnect(SocketError::Ended("a change of the filter".to_owned()));
+            }
         }
     }
 
-    /// Ends the connection with a farewell.
+    /// Closes the connection with a close frame.
     pub async fn close(self) {
-        self.line.close().await;
+        self.socket.close().await;
     }
 
-    fn take(&mut self, host: HostId, turn: SocketEvent) {
-        match turn {
-            SocketEvent::Message(message) => self.hear(host, message),
-            SocketEvent::Connected => self.begin(host),
-            SocketEvent::Lost(reason) => self.tell(Notice::Disconnected { host, reason }),
-            SocketEvent::ConnectFailed(error) => self.be_refused(host, error),
-            SocketEvent::HostExcluded(error) => self.tell(Notice::HostExcluded { host, error }),
-            SocketEvent::Rotated { from, to } => self.tell(Notice::Rotated { from, to }),
-            SocketEvent::RetryScheduled(time) => self.tell(Notice::RetryScheduled { host, time }),
+    fn handle_socket_event(&mut self, host: HostId, event: SocketEvent) {
+        match event {
+            SocketEvent::Message(message) => self.handle_message(host, message),
+            SocketEvent::Connected => self.handle_connected(host),
+            SocketEvent::Lost(reason) => self.notify(Notice::Disconnected { host, reason }),
+            SocketEvent::ConnectFailed(error) => self.handle_connect_failure(host, error),
+            SocketEvent::HostExcluded(error) => self.notify(Notice::HostExcluded { host, error }),
+            SocketEvent::Rotated { from, to } => self.notify(Notice::Rotated { from, to }),
+            SocketEvent::RetryScheduled(time) => self.notify(Notice::RetryScheduled { host, time }),
         }
     }
 
-    fn begin(&mut self, host: HostId) {
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.dictionary, self.hello) = (prepared.dictionary.take(), prepared.hello.take());
-        let is_outdated = prepared.changes != self.changes;
-        drop(prepared);
-        self.before = None;
-        self.tell(Notice::Connected { host, cursor: self.followed[host.0].given });
+    fn handle_connected(&mut self, host: HostId) {
+        let mut setup = self.setup.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.dictionary, self.update) = (setup.dictionary.take(), setup.update.take());
+        let is_outdated = setup.filter_revision != self.filter_revision;
+        drop(setup);
+        self.previous_cursor = None;
+        self.notify(Notice::Connected { host, cursor: self.hosts[host.0].requested });
         if is_outdated {
-            self.pass_on();
+            self.apply_filter();
         }
     }
 
-    fn hear(&mut self, host: HostId, message: SocketMessage) {
+    fn handle_message(&mut self, host: HostId, message: SocketMessage) {
         let received = SystemTime::now();
         let text = match message {
             SocketMessage::Text(text) => Bytes::from(text),
-            SocketMessage::Binary(packed) => match self.unpack(&packed) {
+            SocketMessage::Binary(bytes) => match self.decompress(&bytes) {
                 Ok(text) => text,
-                Err(Unpacking::Needs(needed)) => return self.fail(host, needed),
-                Err(Unpacking::Broken(reason)) => {
-                    return self.hand_over(Unrecognized { host, bytes: packed, reason, received });
+                Err(DecompressError::OtherDictionary(id)) => return self.fail(host, id),
+                Err(DecompressError::Invalid(reason)) => {
+                    return self.push_unrecognized(Unrecognized { host, bytes, reason, received });
                 }
             },
         };
-        match read(self.options.version, host, &text, received) {
-            Ok(Reading::Event(event)) => self.arrive(event),
-            Ok(Reading::Info { name, message }) => self.hear_info(host, &name, &message),
-            Ok(Reading::Error { name, message }) => self.hear_error(host, &name, &message),
-            Ok(Reading::Unknown(kind)) => {
-                let reason = format!("a message of the unknown kind {:?}", sanitize(&kind));
-                self.hand_over(Unrecognized { host, bytes: text, reason, received });
+        let reason = match message::parse(self.options.version, host, &text, received) {
+            Ok(Message::Event(event)) => return self.handle_event(event),
+            Ok(Message::Info { name, message }) => return self.handle_info(host, &name, &message),
+            Ok(Message::Error { name, message }) => {
+                return self.handle_error(host, &name, &message);
             }
-            Err(reason) => self.hand_over(Unrecognized { host, bytes: text, reason, received }),
-        }
+            Ok(Message::Unknown(kind)) => {
+                format!("a message of the unknown kind {:?}", sanitize(&kind))
+            }
+            Err(reason) => reason,
+        };
+        self.push_unrecognized(Unrecognized { host, bytes: text, reason, received });
     }
 
-    fn unpack(&mut self, packed: &[u8]) -> Result<Bytes, Unpacking> {
-        let most = self.options.socket.max_message_bytes;
+    fn decompress(&mut self, compressed: &[u8]) -> Result<Bytes, DecompressError> {
+        let max_bytes = self.options.socket.max_message_bytes;
         match &mut self.dictionary {
-            Some(dictionary) => dictionary.unpack(packed, most).map(Bytes::from),
-            None => Err(Unpacking::Broken("bytes where text was asked for".to_owned())),
+            Some(dictionary) => dictionary.decompress(compressed, max_bytes).map(Bytes::from),
+            None => {
+                Err(DecompressError::Invalid("a binary message without compression".to_owned()))
+            }
         }
     }
 
-    fn arrive(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         let (host, seq) = (event.host, event.cursor);
-        let followed = &mut self.followed[host.0];
-        (followed.cursor, followed.micros) = (Some(seq), Some(event.micros));
-        let before = self.before.replace(seq);
-        if !self.seen.is_new(&event) {
-            return self.tell(Notice::Repeated { host, seq });
+        let position = &mut self.hosts[host.0];
+        (position.cursor, position.micros) = (Some(seq), Some(event.micros));
+        let previous = self.previous_cursor.replace(seq);
+        if !self.dedup.is_new(&event) {
+            return self.notify(Notice::Repeated { host, seq });
         }
-        if let Some(after) = before.filter(|before| seq < *before) {
-            self.tell(Notice::Regressed { host, after, seq });
+        if let Some(after) = previous.filter(|previous| seq < *previous) {
+            self.notify(Notice::Regressed { host, after, seq });
         }
-        self.line.record_progress();
-        self.note_time(&event);
-        if self.filter.wants(&event) {
+        self.socket.record_progress();
+        self.record_time(&event);
+        if self.matcher.matches(&event) {
             self.ready.push_back(JetstreamItem::Event(event));
         }
     }
 
-    /// A time that lies ahead would make us skip what comes until then.
-    fn note_time(&mut self, event: &Event) {
+    /// Records the time of an event, at most the current time: a cursor in the future would skip events.
+    fn record_time(&mut self, event: &Event) {
         let now = event.received.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let micros = event.micros.min(u64::try_from(now.as_micros()).unwrap_or(u64::MAX));
-        let before = self.latest.map_or(0, |(_, micros)| micros);
-        self.latest = Some((event.host, micros.max(before)));
+        let latest = self.latest.map_or(0, |(_, micros)| micros);
+        self.latest = Some((event.host, micros.max(latest)));
     }
 
-    fn hear_info(&mut self, host: HostId, name: &str, message: &str) {
-        let (message, cursor) = (sanitize(message), self.followed[host.0].given);
-        self.tell(match name {
+    fn handle_info(&mut self, host: HostId, name: &str, message: &str) {
+        let (message, cursor) = (sanitize(message), self.hosts[host.0].requested);
+        self.notify(match name {
             "OutdatedCursor" => Notice::OutdatedCursor { host, cursor, message },
             _ => Notice::ServerInfo { host, name: sanitize(name), message },
         });
     }
 
-    fn hear_error(&mut self, host: HostId, name: &str, message: &str) {
+    fn handle_error(&mut self, host: HostId, name: &str, message: &str) {
         match name {
-            FUTURE_CURSOR => self.void_cursor(host, message, StartFrom::Live),
+            FUTURE_CURSOR => self.discard_cursor(host, message, StartFrom::Live),
             "ConsumerTooSlow" => {
-                self.tell(Notice::ConsumerTooSlow { host, message: sanitize(message) });
+                self.notify(Notice::ConsumerTooSlow { host, message: sanitize(message) });
             }
             _ => {
                 let (name, message) = (sanitize(name), sanitize(message));
-                self.tell(Notice::ServerError { host, name, message });
+                self.notify(Notice::ServerError { host, name, message });
             }
         }
-        self.line.disconnect(SocketError::Ended(sanitize(name)));
+        self.socket.disconnect(SocketError::Ended(sanitize(name)));
     }
 
-    fn be_refused(&mut self, host: HostId, error: DialError) {
+    fn handle_connect_failure(&mut self, host: HostId, error: DialError) {
         let name = error.name().unwrap_or_default().to_owned();
         let message = match &error.fault {
             DialFault::Refused(refusal) => refusal.message.clone(),
             _ => String::new(),
         };
-        self.tell(Notice::ConnectFailed { host, error });
+        self.notify(Notice::ConnectFailed { host, error });
         match &*name {
-            FUTURE_CURSOR => self.void_cursor(host, &message, StartFrom::Live),
-            CURSOR_TOO_OLD => self.void_cursor(host, &message, StartFrom::Oldest),
+            FUTURE_CURSOR => self.discard_cursor(host, &message, StartFrom::Live),
+            CURSOR_TOO_OLD => self.discard_cursor(host, &message, StartFrom::Oldest),
             _ => {}
         }
     }
 
-    /// The number is of no use to the host: the next attempt is made by time, if one is known.
-    fn void_cursor(&mut self, host: HostId, message: &str, begin: StartFrom) {
-        let followed = &mut self.followed[host.0];
-        (followed.cursor, followed.micros, followed.begin) = (None, None, begin);
-        let (cursor, message) = (followed.given, sanitize(message));
-        self.tell(match begin {
+    /// Discards the cursor that the host rejected: the next attempt uses the time of the latest event, if any.
+    fn discard_cursor(&mut self, host: HostId, message: &str, start: StartFrom) {
+        let position = &mut self.hosts[host.0];
+        (position.cursor, position.micros, position.start) = (None, None, start);
+        let (cursor, message) = (position.requested, sanitize(message));
+        self.notify(match start {
             StartFrom::Live => Notice::FutureCursor { host, cursor, message },
             StartFrom::Oldest => Notice::OutdatedCursor { host, cursor, message },
         });
     }
 
     fn fail(&mut self, host: HostId, needed: u32) {
-        let host = self.followed[host.0].url.host_str().unwrap_or_default().to_owned();
+        let host = self.hosts[host.0].url.host_str().unwrap_or_default().to_owned();
         self.failure = Some(JetstreamError::Dictionary { host, needed });
     }
 
-    fn hand_over(&mut self, strange: Unrecognized) {
-        self.ready.push_back(JetstreamItem::Unrecognized(strange));
+    fn push_unrecognized(&mut self, message: Unrecognized) {
+        self.ready.push_back(JetstreamItem::Unrecognized(message));
     }
 
-    fn tell(&mut self, notice: Notice) {
+    fn notify(&mut self, notice: Notice) {
         self.ready.push_back(JetstreamItem::Notice(notice));
     }
 }
 
-/// Refusals after which something else is asked; the last one only if dictionaries are the host's choice.
-const LESSONS: &[&str] = &[FUTURE_CURSOR, CURSOR_TOO_OLD, "UnknownZstdDictionary"];
+/// Detects events that another host, or the same host, has already sent.
+///
+/// Remembers the 64-bit hashes of the latest events, under a random key: an author cannot make two events
+/// collide.
+#[derive(Debug)]
+struct EventDedup {
+    hashes: HashSet<u64>,
+    /// The same hashes, oldest first.
+    order: VecDeque<u64>,
+    capacity: usize,
+    state: RandomState,
+}
+
+impl EventDedup {
+    fn new(capacity: usize) -> Self {
+        let state = RandomState::new();
+        Self { hashes: HashSet::new(), order: VecDeque::new(), capacity: capacity.max(1), state }
+    }
+
+    /// Remembers an event, and returns whether it is new.
+    fn is_new(&mut self, event: &Event) -> bool {
+        let mut hasher = self.state.build_hasher();
+        event.hash_identity(&mut hasher);
+        self.insert(hasher.finish())
+    }
+
+    fn insert(&mut self, hash: u64) -> bool {
+        if !self.hashes.insert(hash) {
+            return false;
+        }
+        if self.order.len() == self.capacity
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.hashes.remove(&oldest);
+        }
+        self.order.push_back(hash);
+        true
+    }
+}
+
+/// Why a client ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JetstreamError {
+    /// Every host is excluded; the reason for the last one.
+    #[error("no host is left: {0}")]
+    NoHostLeft(DialError),
+    /// Messages are compressed with another dictionary.
+    #[error("{host} compresses with dictionary {needed}, not with the given one")]
+    Dictionary {
+        /// The host.
+        host: String,
+        /// The id of its dictionary.
+        needed: u32,
+    },
+}
+
+/// Names of errors after which the request changes; the last one only if the host chooses the dictionary.
+const RETRIED: &[&str] = &[FUTURE_CURSOR, CURSOR_TOO_OLD, "UnknownZstdDictionary"];
 const FUTURE_CURSOR: &str = "FutureCursor";
 const CURSOR_TOO_OLD: &str = "CursorTooOld";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_events_up_to_the_capacity_are_remembered() {
+        let mut dedup = EventDedup::new(3);
+        assert!([1, 2, 3].into_iter().all(|hash| dedup.insert(hash)));
+        assert!(![1, 2, 3].into_iter().any(|hash| dedup.insert(hash)));
+        assert!(dedup.insert(4) && dedup.insert(1));
+        assert!(!dedup.insert(3) && !dedup.insert(4));
+        assert_eq!((dedup.hashes.len(), dedup.order.len()), (3, 3));
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! | type | contents |
 //! |---|---|
-//! | [`Client`] | follows one of several hosts |
+//! | [`Client`] | receives events of one of several hosts |
 //! | [`Event`] | an event |
 //! | [`Filter`] | the requested kinds, collections and accounts |
 //! | [`Compression`] | the compression of messages |
@@ -12,28 +12,20 @@
 //! are sequence numbers of one host, or times when another host is asked.
 //!
 //! The cursor to store under the [`stream_name`] is [`Event::cursor`] of the last event before which every
-//! event is handled; after [`Notice::FutureCursor`] it is void.
+//! event is handled; after [`Notice::FutureCursor`] it is invalid.
 
-mod call;
 mod client;
 mod dictionary;
 mod event;
-mod followed;
-mod item;
+mod message;
 mod options;
-mod reading;
 mod request;
-mod seen;
-mod wanted;
 
 pub use crate::firehose::{Notice, StartFrom, Upstream};
-pub use client::Client;
-pub use dictionary::Compression;
-pub use event::{Account, Commit, Event, EventBody, Identity, Operation, Sync};
-pub use item::{JetstreamError, JetstreamItem, Unrecognized};
-pub use options::Options;
-pub use request::{Version, stream_name};
-pub use wanted::{EventKind, Filter, FilterError};
-
-/// From this number on a cursor is a time, in microseconds since 1970; below, it is a number of version 2.
-pub const MIN_TIME_CURSOR: u64 = 1_000_000_000_000_000;
+pub use client::{Client, JetstreamError};
+pub use event::{
+    Account, Commit, Event, EventBody, EventKind, Filter, FilterError, Identity, JetstreamItem,
+    Operation, Sync, Unrecognized,
+};
+pub use options::{Compression, Options, Version};
+pub use request::{MIN_TIME_CURSOR, stream_name};

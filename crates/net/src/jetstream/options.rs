@@ -1,37 +1,34 @@
-//! Options of a Jetstream client.
+//! Options of a Jetstream client: protocol version, compression, start, and limits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::dictionary::Compression;
-use super::request::Version;
 use crate::firehose::StartFrom;
 use crate::hosts::BackoffOptions;
 use crate::websocket::SocketOptions;
 
-/// How Jetstreams are followed.
+/// Options of a Jetstream client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Which version is spoken.
+    /// The version of the protocol. Version 2.
     pub version: Version,
-    /// Where a host is begun with while nothing is known of any.
+    /// Where to start when there is no cursor. Live.
     pub start: StartFrom,
-    /// How messages come.
+    /// The compression of messages. None.
     pub compression: Compression,
-    /// How far behind what came last from another host a host is begun with.
+    /// Overlap after a change of hosts: how far before the latest event the next host starts. 30 seconds.
     pub rewind: Duration,
-    /// How many events are remembered, so as to hand none over twice.
+    /// Number of recent events that are remembered to drop duplicates. 65,536.
     pub dedup_capacity: usize,
-    /// The longest time without a message, pings not counted; without, there is none.
+    /// Maximum time without a message, not counting pings; `None` for no limit. 10 minutes.
     pub message_timeout: Option<Duration>,
-    /// How long it is waited between attempts.
+    /// Delays between connection attempts.
     pub backoff: BackoffOptions,
-    /// What a WebSocket must bear; a message's length counts both before and after it is unpacked.
+    /// Limits of the WebSocket. The message size applies both before and after decompression.
     pub socket: SocketOptions<'static>,
 }
 
 impl Default for Options {
-    /// Version 2, live, as text; half a minute behind another host, and 65,536 events remembered; ten
-    /// minutes without a message; a WebSocket as by default.
     fn default() -> Self {
         Self {
             version: Version::V2,
@@ -44,4 +41,26 @@ impl Default for Options {
             socket: SocketOptions::default(),
         }
     }
+}
+
+/// A version of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `/subscribe`.
+    V1,
+    /// `network.bsky.jetstream.subscribeEvents`.
+    V2,
+}
+
+/// The compression of messages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// Text without compression.
+    #[default]
+    None,
+    /// Compression with this Zstandard dictionary.
+    Given(Arc<[u8]>),
+    /// Compression with a dictionary that the host serves: the one of this id, or its current one. It is
+    /// requested before each connection.
+    Served(Option<u32>),
 }

@@ -1,4 +1,4 @@
-//! Parsing of the JSON of both versions.
+//! Messages of a Jetstream: parsing of the JSON of both versions.
 
 use std::time::SystemTime;
 
@@ -7,57 +7,57 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::event::{Account, Commit, Event, EventBody, Identity, Operation, Sync};
-use super::request::Version;
+use super::options::Version;
 use crate::hosts::HostId;
 
-/// What a message is.
+/// A parsed message.
 #[derive(Debug)]
-pub(super) enum Reading {
+pub(super) enum Message {
     Event(Event),
-    /// The host says something of the stream.
+    /// Information of the host about the stream.
     Info {
         name: String,
         message: String,
     },
-    /// The host ends the stream.
+    /// An error, after which the host ends the stream.
     Error {
         name: String,
         message: String,
     },
-    /// A kind that nobody knows here, by its name.
+    /// The name of an unknown kind.
     Unknown(String),
 }
 
-/// Reads a message; the error says what is wrong with it.
-pub(super) fn read(
+/// Parses a message. The error describes the invalid field.
+pub(super) fn parse(
     version: Version,
     host: HostId,
     text: &[u8],
     received: SystemTime,
-) -> Result<Reading, String> {
-    let told = match version {
-        Version::V1 => read_v1(text),
-        Version::V2 => read_v2(text),
+) -> Result<Message, String> {
+    let parsed = match version {
+        Version::V1 => parse_v1(text),
+        Version::V2 => parse_v2(text),
     };
-    Ok(match told? {
-        Told::Event { cursor, micros, did, body } => {
-            Reading::Event(Event { host, cursor, micros, did, body, received })
+    Ok(match parsed? {
+        Parsed::Event { cursor, micros, did, body } => {
+            Message::Event(Event { host, cursor, micros, did, body, received })
         }
-        Told::Other(reading) => reading,
+        Parsed::Other(message) => message,
     })
 }
 
-enum Told {
+enum Parsed {
     Event { cursor: u64, micros: u64, did: DidBuf, body: EventBody },
-    Other(Reading),
+    Other(Message),
 }
 
-fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
+fn from_json<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(text).map_err(|error| error.to_string())
 }
 
-fn need<T>(field: Option<T>, name: &str) -> Result<T, String> {
-    field.ok_or_else(|| format!("there is no {name}"))
+fn required<T>(field: Option<T>, name: &str) -> Result<T, String> {
+    field.ok_or_else(|| format!("missing field: {name}"))
 }
 
 #[derive(Deserialize)]
@@ -72,21 +72,21 @@ struct V1 {
     message: Option<String>,
 }
 
-fn read_v1(text: &[u8]) -> Result<Told, String> {
-    let told: V1 = parse(text)?;
-    if let Some(name) = told.error {
-        let message = told.message.unwrap_or_default();
-        return Ok(Told::Other(Reading::Error { name, message }));
+fn parse_v1(text: &[u8]) -> Result<Parsed, String> {
+    let message: V1 = from_json(text)?;
+    if let Some(name) = message.error {
+        let message = message.message.unwrap_or_default();
+        return Ok(Parsed::Other(Message::Error { name, message }));
     }
-    let kind = need(told.kind, "kind")?;
+    let kind = required(message.kind, "kind")?;
     let body = match &*kind {
-        "commit" => EventBody::Commit(need(told.commit, "commit")?),
-        "identity" => EventBody::Identity(need(told.identity, "identity")?),
-        "account" => EventBody::Account(need(told.account, "account")?),
-        _ => return Ok(Told::Other(Reading::Unknown(kind))),
+        "commit" => EventBody::Commit(required(message.commit, "commit")?),
+        "identity" => EventBody::Identity(required(message.identity, "identity")?),
+        "account" => EventBody::Account(required(message.account, "account")?),
+        _ => return Ok(Parsed::Other(Message::Unknown(kind))),
     };
-    let micros = need(told.time_us, "time_us")?;
-    Ok(Told::Event { cursor: micros, micros, did: need(told.did, "did")?, body })
+    let micros = required(message.time_us, "time_us")?;
+    Ok(Parsed::Event { cursor: micros, micros, did: required(message.did, "did")?, body })
 }
 
 #[derive(Deserialize)]
@@ -106,69 +106,71 @@ struct Payload {
     seq: Option<u64>,
     did: Option<DidBuf>,
     time: Option<String>,
-    // Of a commit.
+    // Fields of commits.
     rev: Option<Tid>,
     operation: Option<Operation>,
     collection: Option<NsidBuf>,
     rkey: Option<RecordKeyBuf>,
     record: Option<Box<RawValue>>,
     cid: Option<CidTextBuf>,
-    // Of the others.
+    // Fields of the other kinds.
     identity: Option<Identity>,
     account: Option<Account>,
     sync: Option<Sync>,
-    // Of what is said of the stream.
+    // Fields of information about the stream.
     name: Option<String>,
     message: Option<String>,
 }
 
-fn read_v2(text: &[u8]) -> Result<Told, String> {
-    let told: V2<'_> = parse(text)?;
-    match &*told.kind {
-        "message" => read_payload(need(told.payload, "payload")?.get().as_bytes()),
+fn parse_v2(text: &[u8]) -> Result<Parsed, String> {
+    let message: V2<'_> = from_json(text)?;
+    match &*message.kind {
+        "message" => parse_payload(required(message.payload, "payload")?.get().as_bytes()),
         "error" => {
-            let (name, message) = (need(told.error, "error")?, told.message.unwrap_or_default());
-            Ok(Told::Other(Reading::Error { name, message }))
+            let (name, message) =
+                (required(message.error, "error")?, message.message.unwrap_or_default());
+            Ok(Parsed::Other(Message::Error { name, message }))
         }
-        _ => Ok(Told::Other(Reading::Unknown(told.kind))),
+        _ => Ok(Parsed::Other(Message::Unknown(message.kind))),
     }
 }
 
-fn read_payload(text: &[u8]) -> Result<Told, String> {
+fn parse_payload(text: &[u8]) -> Result<Parsed, String> {
     #[derive(Deserialize)]
     struct Kind {
         #[serde(rename = "$type")]
         kind: String,
     }
-    // The fields of what nobody knows may be of any type.
-    let Kind { kind } = parse(text)?;
+    // Fields of unknown kinds may have any type.
+    let Kind { kind } = from_json(text)?;
     let name = kind.rsplit_once('#').map_or("", |(_, name)| name);
     if !["commit", "identity", "account", "sync", "info"].contains(&name) {
-        return Ok(Told::Other(Reading::Unknown(kind)));
+        return Ok(Parsed::Other(Message::Unknown(kind)));
     }
-    let payload: Payload = parse(text)?;
+    let payload: Payload = from_json(text)?;
     debug_assert_eq!(payload.kind, kind);
     if name == "info" {
-        let name = need(payload.name, "name")?;
+        let name = required(payload.name, "name")?;
         let message = payload.message.unwrap_or_default();
-        return Ok(Told::Other(Reading::Info { name, message }));
+        return Ok(Parsed::Other(Message::Info { name, message }));
     }
-    let (cursor, micros) = (need(payload.seq, "seq")?, micros(&need(payload.time, "time")?)?);
-    let did = need(payload.did, "did")?;
+    let (cursor, micros) =
+        (required(payload.seq, "seq")?, micros(&required(payload.time, "time")?)?);
+    let did = required(payload.did, "did")?;
     let body = match name {
         "commit" => EventBody::Commit(Commit {
-            rev: need(payload.rev, "rev")?,
-            operation: need(payload.operation, "operation")?,
-            collection: need(payload.collection, "collection")?,
-            rkey: need(payload.rkey, "rkey")?,
+            rev: required(payload.rev, "rev")?,
+            operation: required(payload.operation, "operation")?,
+            collection: required(payload.collection, "collection")?,
+            rkey: required(payload.rkey, "rkey")?,
             cid: payload.cid,
             record: payload.record,
         }),
-        "identity" => EventBody::Identity(need(payload.identity, "identity")?),
-        "account" => EventBody::Account(need(payload.account, "account")?),
-        _ => EventBody::Sync(need(payload.sync, "sync")?),
+        "identity" => EventBody::Identity(required(payload.identity, "identity")?),
+        "account" => EventBody::Account(required(payload.account, "account")?),
+        _ => EventBody::Sync(required(payload.sync, "sync")?),
     };
-    Ok(Told::Event { cursor, micros, did, body })
+    Ok(Parsed::Event { cursor, micros, did, body })
 }
 
 fn micros(time: &str) -> Result<u64, String> {
@@ -180,13 +182,13 @@ fn micros(time: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    fn read(version: Version, text: &str) -> Result<Reading, String> {
-        super::read(version, HostId(0), text.as_bytes(), SystemTime::UNIX_EPOCH)
+    fn parse(version: Version, text: &str) -> Result<Message, String> {
+        super::parse(version, HostId(0), text.as_bytes(), SystemTime::UNIX_EPOCH)
     }
 
     fn event(version: Version, text: &str) -> Event {
-        match read(version, text) {
-            Ok(Reading::Event(event)) => event,
+        match parse(version, text) {
+            Ok(Message::Event(event)) => event,
             other => panic!("{other:?}"),
         }
     }
@@ -197,7 +199,7 @@ mod tests {
         "cid":"bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454"},"cursor":7}"#;
 
     #[test]
-    fn an_operation_of_version_1_is_read_with_its_record_as_it_stands() {
+    fn a_record_of_version_1_keeps_its_json_text() {
         let event = event(Version::V1, COMMIT);
         assert_eq!((event.cursor, event.micros), (1_782_864_000_000_001, 1_782_864_000_000_001));
         let EventBody::Commit(commit) = event.body else { panic!("a commit") };
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_version_2_has_a_number_and_a_time() {
+    fn an_event_of_version_2_has_a_sequence_number_and_a_time() {
         let text = r##"{"$type":"message","payload":{"$type":"x.y.z#account","seq":9,"did":
             "did:web:a.test","time":"2026-07-01T00:00:00.000001Z","account":{"active":false,
             "status":"deleted","time":"2026-07-01T00:00:00Z","seq":3,"did":"did:web:a.test"}}}"##;
@@ -217,11 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_and_what_is_said_of_the_stream_is_told_apart() {
-        let other = |version, text| match read(version, text).unwrap() {
-            Reading::Unknown(name) => name,
-            Reading::Error { name, message } | Reading::Info { name, message } => name + &message,
-            Reading::Event(event) => panic!("{event:?}"),
+    fn unknown_kinds_errors_and_information_are_distinguished() {
+        let other = |version, text| match parse(version, text).unwrap() {
+            Message::Unknown(name) => name,
+            Message::Error { name, message } | Message::Info { name, message } => name + &message,
+            Message::Event(event) => panic!("{event:?}"),
         };
         let v1 = |text| other(Version::V1, text);
         let v2 = |text| other(Version::V2, text);
@@ -238,8 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_a_rule_is_refused_with_its_field() {
-        let broken = [
+    fn an_invalid_message_is_rejected_with_its_field() {
+        let invalid = [
             (COMMIT.replace("did:plc:", "plc:"), "DID"),
             (COMMIT.replace("\"time_us\":1782864000000001,", ""), "time_us"),
             (COMMIT.replace("\"create\"", "\"move\""), "move"),
@@ -249,17 +251,17 @@ mod tests {
             (String::new(), "EOF"),
             ("[]".repeat(2), ""),
         ];
-        for (text, word) in broken {
-            let error = read(Version::V1, &text).unwrap_err();
+        for (text, word) in invalid {
+            let error = parse(Version::V1, &text).unwrap_err();
             assert!(error.contains(word), "{word}: {error}");
         }
     }
 
     #[test]
-    fn records_of_any_depth_are_carried_without_being_walked() {
+    fn deeply_nested_records_do_not_overflow_the_stack() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let text = COMMIT.replace("1.5", &deep);
-        // Whether such a record is taken or refused, nothing overflows.
-        let _ = read(Version::V1, &text);
+        // It may be accepted or rejected.
+        let _ = parse(Version::V1, &text);
     }
 }
