@@ -8,46 +8,47 @@ use codec::Cid;
 use reqwest::Url;
 use serde::de::DeserializeOwned;
 
-use super::answers::{Dids, Hosts, Paged, Repos};
-use super::request::{Request, url};
-use super::{
-    FetchError, FetchedRepo, LatestCommit, ListPage, ListedHost, ListedRepo, PageOptions, Pages,
-    RepoStatus, RepoStream, XrpcError, XrpcFault,
+use super::error::{XrpcError, XrpcFault};
+use super::request::{Request, Response, Transport, method_url};
+use super::response::{
+    DidsResponse, FetchError, FetchedRepo, HostsResponse, LatestCommit, ListPage, ListResponse,
+    ListedHost, ListedRepo, PageOptions, Pages, RepoStatus, RepoStream, ReposResponse,
 };
 use crate::http::{self, Limits};
 use crate::rate_limit::RateLimiter;
 
-/// Asks servers for repositories and lists. Clones share connections and what hosts have asked for.
+/// Requests repositories, records and lists. Clones share connections and rate limits.
 #[derive(Clone, Debug)]
 pub struct Client {
-    pub(super) http: http::Client,
-    pub(super) gate: RateLimiter,
-    /// How often a host is asked that wants to be left alone for a short time.
-    pub(super) attempts: u32,
+    transport: Transport,
 }
 
 impl Client {
-    /// A client that connects where `http` does.
+    /// A client that sends requests through `http`, with its egress policy.
     pub fn new(http: http::Client) -> Self {
-        Self { http, gate: RateLimiter::default(), attempts: 3 }
+        Self { transport: Transport { http, rate_limiter: RateLimiter::default(), attempts: 3 } }
     }
 
-    /// The same, asking hosts through `gate`, which others may use too.
-    pub fn with_rate_limiter(self, gate: RateLimiter) -> Self {
-        Self { gate, ..self }
+    /// Sets the rate limiter, which other clients may share.
+    #[must_use]
+    pub fn with_rate_limiter(mut self, rate_limiter: RateLimiter) -> Self {
+        self.transport.rate_limiter = rate_limiter;
+        self
     }
 
-    /// The same, asking so often in all where a host is busy (status 429 or 503), each time when it
-    /// said; at least once. Three times.
-    pub fn with_attempts(self, attempts: u32) -> Self {
-        Self { attempts, ..self }
+    /// Sets the maximum number of attempts per request: a request with status 429 or 503 is retried after
+    /// the delay that the host requests. At least 1; the default is 3.
+    #[must_use]
+    pub fn with_attempts(mut self, attempts: u32) -> Self {
+        self.transport.attempts = attempts;
+        self
     }
 
-    /// `getRepo`: the repository of `did`, or what is newer in it than the revision `since`, as a
-    /// stream that ends with an error if it breaks one of the `limits`.
+    /// `getRepo`: the repository of `did`, or its changes after the revision `since`, as a stream that fails
+    /// when it exceeds one of the `limits`.
     ///
     /// # Errors
-    /// If the host does not give it.
+    /// If the request fails.
     pub async fn get_repo(
         &self,
         host: &Url,
@@ -59,29 +60,29 @@ impl Client {
         let mut parameters = vec![("did", did.as_str())];
         parameters.extend(since.as_deref().map(|rev| ("since", rev)));
         let request = Request { method: "getRepo", limits };
-        let answer = request.ask(self, url(host, request.method, &parameters)).await?;
-        Ok(RepoStream::new(request.method, answer))
+        let response = self.send(&request, host, &parameters).await?;
+        Ok(RepoStream::new(request.method, response))
     }
 
-    /// `getRepo`, written to a file as it comes.
+    /// `getRepo`, written to `writer` as it is received.
     ///
     /// # Errors
-    /// If the host does not give it, or not whole, or it cannot be written; `into` may then hold the
-    /// beginning of it.
+    /// If the request fails, the response is incomplete, or writing fails; `writer` may then have received a
+    /// part of it.
     pub async fn fetch_repo(
         &self,
         host: &Url,
         did: Did<'_>,
-        into: &mut (impl Write + ?Sized),
+        writer: &mut (impl Write + ?Sized),
         limits: &Limits,
     ) -> Result<FetchedRepo, FetchError> {
-        self.get_repo(host, did, None, limits).await?.write_to(into).await
+        self.get_repo(host, did, None, limits).await?.write_to(writer).await
     }
 
-    /// `getRecord`: the slice of a repository that proves what is at a path of it.
+    /// `getRecord`: an archive that proves a record, or its absence.
     ///
     /// # Errors
-    /// If the host does not give it.
+    /// If the request fails.
     pub async fn get_record(
         &self,
         host: &Url,
@@ -97,7 +98,7 @@ impl Client {
     /// `getBlocks`: an archive of these blocks.
     ///
     /// # Errors
-    /// If the host does not give it.
+    /// If the request fails.
     pub async fn get_blocks(
         &self,
         host: &Url,
@@ -110,10 +111,10 @@ impl Client {
         self.bytes(host, "getBlocks", &parameters).await
     }
 
-    /// `getLatestCommit`: where the repository of `did` is.
+    /// `getLatestCommit`: the current commit of the repository of `did`.
     ///
     /// # Errors
-    /// If the host does not say.
+    /// If the request fails.
     pub async fn get_latest_commit(
         &self,
         host: &Url,
@@ -122,25 +123,25 @@ impl Client {
         self.json(host, "getLatestCommit", &[("did", did.as_str())]).await
     }
 
-    /// `getRepoStatus`: how the host stands to `did`.
+    /// `getRepoStatus`: the status of `did` on the host.
     ///
     /// # Errors
-    /// If the host does not say, or speaks of another account.
+    /// If the request fails, or the response is for another account.
     pub async fn get_repo_status(&self, host: &Url, did: Did<'_>) -> Result<RepoStatus, XrpcError> {
         let method = "getRepoStatus";
         let status: RepoStatus = self.json(host, method, &[("did", did.as_str())]).await?;
         match status.did.as_did() == did {
             true => Ok(status),
             false => {
-                let fault = XrpcFault::Schema("of another account".into());
+                let fault = XrpcFault::Schema("another account".into());
                 Err(XrpcError::new(&http::authority(host), method, fault))
             }
         }
     }
 
     /// `listRepos`: all accounts of a host, page by page.
-    pub fn list_repos(&self, host: &Url, paging: &PageOptions<'_>) -> Pages<'_, ListedRepo> {
-        Pages::new(self, host, "listRepos", &[], paging, read::<Repos>)
+    pub fn list_repos(&self, host: &Url, options: &PageOptions<'_>) -> Pages<'_, ListedRepo> {
+        Pages::new(&self.transport, host, "listRepos", &[], options, parse_page::<ReposResponse>)
     }
 
     /// `listReposByCollection`: the accounts that have records of a collection, page by page.
@@ -148,15 +149,22 @@ impl Client {
         &self,
         host: &Url,
         collection: Nsid<'_>,
-        paging: &PageOptions<'_>,
+        options: &PageOptions<'_>,
     ) -> Pages<'_, DidBuf> {
         let parameters = [("collection", collection.as_str())];
-        Pages::new(self, host, "listReposByCollection", &parameters, paging, read::<Dids>)
+        Pages::new(
+            &self.transport,
+            host,
+            "listReposByCollection",
+            &parameters,
+            options,
+            parse_page::<DidsResponse>,
+        )
     }
 
-    /// `listHosts`: the servers that a relay reads, page by page.
-    pub fn list_hosts(&self, host: &Url, paging: &PageOptions<'_>) -> Pages<'_, ListedHost> {
-        Pages::new(self, host, "listHosts", &[], paging, read::<Hosts>)
+    /// `listHosts`: the servers that a relay subscribes to, page by page.
+    pub fn list_hosts(&self, host: &Url, options: &PageOptions<'_>) -> Pages<'_, ListedHost> {
+        Pages::new(&self.transport, host, "listHosts", &[], options, parse_page::<HostsResponse>)
     }
 
     async fn bytes(
@@ -166,7 +174,7 @@ impl Client {
         parameters: &[(&str, &str)],
     ) -> Result<Bytes, XrpcError> {
         let request = Request { method, limits: &Limits::SLICE };
-        request.ask(self, url(host, method, parameters)).await?.whole(&request).await
+        self.send(&request, host, parameters).await?.bytes(&request).await
     }
 
     async fn json<T: DeserializeOwned>(
@@ -176,11 +184,20 @@ impl Client {
         parameters: &[(&str, &str)],
     ) -> Result<T, XrpcError> {
         let request = Request { method, limits: &Limits::DOCUMENT };
-        let answer = request.ask(self, url(host, method, parameters)).await?;
-        answer.json(&request, |body| serde_json::from_slice(body)).await
+        let response = self.send(&request, host, parameters).await?;
+        response.json(&request, |body| serde_json::from_slice(body)).await
+    }
+
+    async fn send(
+        &self,
+        request: &Request<'_>,
+        host: &Url,
+        parameters: &[(&str, &str)],
+    ) -> Result<Response, XrpcError> {
+        self.transport.send(request, method_url(host, request.method, parameters)).await
     }
 }
 
-fn read<A: Paged>(body: &[u8]) -> serde_json::Result<ListPage<A::Item>> {
-    serde_json::from_slice(body).map(A::into_page)
+fn parse_page<R: ListResponse>(body: &[u8]) -> serde_json::Result<ListPage<R::Item>> {
+    serde_json::from_slice(body).map(R::into_page)
 }

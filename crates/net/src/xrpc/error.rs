@@ -5,56 +5,56 @@ use std::fmt;
 use crate::http::HttpFault;
 use crate::rate_limit::RateLimited;
 
-/// Why there is no answer to a method, or no whole one, and from whom.
+/// Why a method failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{host}: {method}: {fault}")]
 pub struct XrpcError {
-    /// The host that was asked last: behind a redirect, the one that it led to.
+    /// The host of the last request; after a redirect, its target.
     pub host: Box<str>,
-    /// The method, without `com.atproto.sync`.
+    /// The method without the prefix `com.atproto.sync.`.
     pub method: &'static str,
-    /// What went wrong.
+    /// The reason.
     pub fault: XrpcFault,
 }
 
-/// What can go wrong with a method.
+/// A fault of a method.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum XrpcFault {
-    /// The server gives an error of the protocol.
+    /// The server returned an XRPC error.
     #[error("{0}")]
     Named(NamedError),
-    /// The status is none of a result, and the body is no error of the protocol.
-    #[error("the answer's status is {0}, without an error of XRPC")]
+    /// The server returned an error status without an XRPC error.
+    #[error("status {0} without an XRPC error")]
     Status(u16),
-    /// The host asked us to come later.
+    /// The host requests a delay.
     #[error(transparent)]
     RateLimited(RateLimited),
-    /// No answer, or no whole one.
+    /// There is no complete response.
     #[error(transparent)]
     Http(HttpFault),
-    /// A redirect that leads nowhere.
-    #[error("a redirect (status {0}) without a URL to go to")]
+    /// A redirect without a valid URL.
+    #[error("redirect (status {0}) without a valid URL")]
     Location(u16),
-    /// A body of another type than the method's.
-    #[error("the answer is of the type {0:?}")]
+    /// The body has a content type that no method returns.
+    #[error("unexpected content type {0:?}")]
     ContentType(Box<str>),
-    /// A body that is not JSON, or not as the method has it.
-    #[error("the answer is not as the method has it: {0}")]
+    /// The body is not JSON, or does not match the schema of the method.
+    #[error("the response does not match the schema: {0}")]
     Schema(Box<str>),
-    /// A list whose next page is the one that was just given.
-    #[error("the list goes in a circle: the same cursor twice")]
+    /// The cursor of the next page equals the cursor of this page.
+    #[error("the list repeats: the cursor of the next page is the same")]
     Cursor,
 }
 
-/// An error that a server gives: its name counts, not its status.
+/// An XRPC error. It is identified by its name, not its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedError {
     /// The name.
     pub name: ErrorName,
-    /// What the server says about it, cut short.
+    /// The message of the server, of at most 300 characters.
     pub message: Box<str>,
-    /// The status that it came with.
+    /// The HTTP status.
     pub status: u16,
 }
 
@@ -65,7 +65,7 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum ErrorName {
             $($(#[doc = $doc])+ $name,)+
-            /// Another one.
+            /// Another name.
             Other(Box<str>),
         }
 
@@ -73,7 +73,7 @@ macro_rules! names {
             fn from(text: &str) -> Self {
                 match text {
                     $(stringify!($name) => Self::$name,)+
-                    _ => Self::Other(cut(text, MAX_NAME_CHARS)),
+                    _ => Self::Other(sanitize(text, MAX_NAME_CHARS)),
                 }
             }
         }
@@ -91,19 +91,19 @@ macro_rules! names {
 }
 
 names! {
-    /// The account is not of this host.
+    /// The host does not have the account.
     RepoNotFound,
     /// The host has taken the account down.
     RepoTakendown,
     /// The host has suspended the account.
     RepoSuspended,
-    /// The account's owner has put it to rest.
+    /// The owner has deactivated the account.
     RepoDeactivated,
     /// The account is deleted.
     RepoDeleted,
-    /// The account is not active, for whatever reason.
+    /// The account is not active, for any reason.
     RepoInactive,
-    /// The host does not have the newest of the account itself.
+    /// The host does not have the current state of the account.
     RepoNotSynchronized,
     /// There is no such record.
     RecordNotFound,
@@ -111,19 +111,19 @@ names! {
     BlockNotFound,
     /// The relay does not know the host.
     HostNotFound,
-    /// The relay wants nothing of the host.
+    /// The relay has banned the host.
     HostBanned,
-    /// The request breaks a rule of the method.
+    /// The request violates a rule of the method.
     InvalidRequest,
     /// The server does not have the method.
     MethodNotImplemented,
-    /// The request wants somebody who is logged in.
+    /// The method requires authentication.
     AuthenticationRequired,
-    /// Too many questions.
+    /// Too many requests.
     RateLimitExceeded,
-    /// The server fails.
+    /// The server failed.
     InternalServerError,
-    /// A server behind the server fails.
+    /// An upstream server failed.
     UpstreamFailure,
 }
 
@@ -133,7 +133,7 @@ impl XrpcError {
         Self { host: host.into(), method, fault }
     }
 
-    /// The name of the error, if the server gave one.
+    /// The name of the XRPC error, if the server returned one.
     pub fn name(&self) -> Option<&ErrorName> {
         match &self.fault {
             XrpcFault::Named(error) => Some(&error.name),
@@ -141,7 +141,7 @@ impl XrpcError {
         }
     }
 
-    /// Whether the next answer may well be another: the host did not answer, or is busy.
+    /// Whether a retry may succeed: the host did not respond, or is overloaded.
     pub fn is_retryable(&self) -> bool {
         match &self.fault {
             XrpcFault::Named(NamedError { status, .. }) | XrpcFault::Status(status) => {
@@ -160,7 +160,7 @@ impl XrpcError {
 
 impl NamedError {
     pub(super) fn new(name: &str, message: &str, status: u16) -> Self {
-        Self { name: name.into(), message: cut(message, MAX_MESSAGE_CHARS), status }
+        Self { name: name.into(), message: sanitize(message, MAX_MESSAGE_CHARS), status }
     }
 }
 
@@ -180,10 +180,10 @@ impl fmt::Display for ErrorName {
     }
 }
 
-/// The beginning of a stranger's text, in which nothing moves a cursor or rings a bell.
-pub(super) fn cut(text: &str, max_chars: usize) -> Box<str> {
-    let harmless = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    text.chars().take(max_chars).map(harmless).collect::<String>().into()
+/// Untrusted text of at most `max_chars`, with control characters replaced.
+pub(super) fn sanitize(text: &str, max_chars: usize) -> Box<str> {
+    let replace_control = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().take(max_chars).map(replace_control).collect::<String>().into()
 }
 
 const MAX_NAME_CHARS: usize = 64;
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_spelled_as_the_protocol_does_and_strange_ones_are_kept() {
+    fn names_match_the_protocol_and_unknown_names_are_kept_up_to_a_length() {
         assert_eq!(ErrorName::from("RepoTakendown"), ErrorName::RepoTakendown);
         assert_eq!(ErrorName::RepoTakendown.to_string(), "RepoTakendown");
         assert_eq!(ErrorName::from("OutOfTea").as_str(), "OutOfTea");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stranger_says_cannot_write_on_a_terminal() {
+    fn control_characters_in_messages_are_replaced() {
         let error = NamedError::new("RepoNotFound", "\u{1b}[2Jgone\u{7}", 400);
         assert_eq!(error.to_string(), "RepoNotFound (status 400): \u{fffd}[2Jgone\u{fffd}");
     }

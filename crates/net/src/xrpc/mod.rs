@@ -3,8 +3,8 @@
 //! Responses are what the host claims: archives must be checked by [`verify::repository`] or
 //! [`verify::record`].
 //!
-//! Errors are identified by name. A host that limits requests is asked again after the delay that it
-//! requests, a few times (see [`rate_limit`](crate::rate_limit)). A redirect, as relays return for
+//! Errors are identified by name. After a rate limit, a request is retried a few times, with the delay that the
+//! host requests (see [`rate_limit`](crate::rate_limit)). A redirect, as relays return for
 //! `getRepo`, becomes a request to another host, with every check of the first.
 //!
 //! ```no_run
@@ -25,17 +25,16 @@
 //! # }
 //! ```
 
-mod answers;
 mod client;
 mod error;
-mod pages;
 mod request;
-mod stream;
+mod response;
 #[cfg(test)]
 mod tests;
 
-pub use answers::{LatestCommit, ListPage, ListedHost, ListedRepo, RepoStatus};
 pub use client::Client;
 pub use error::{ErrorName, NamedError, XrpcError, XrpcFault};
-pub use pages::{PageOptions, Pages};
-pub use stream::{FetchError, FetchedRepo, RepoStream};
+pub use response::{
+    FetchError, FetchedRepo, LatestCommit, ListPage, ListedHost, ListedRepo, PageOptions, Pages,
+    RepoStatus, RepoStream,
+};

@@ -1,0 +1,305 @@
+//! Responses of methods: JSON documents, lists page by page, and repository archives as streams.
+
+use std::io::{self, Write};
+
+use atproto::syntax::{DidBuf, Tid};
+use bytes::Bytes;
+use codec::Cid;
+use reqwest::Url;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::error::{XrpcError, XrpcFault};
+use super::request::{Request, Response, Transport, method_url};
+use crate::http::{HttpError, Limits, ResponseBody};
+
+/// `getLatestCommit`: the current commit of a repository, as claimed by the host; not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct LatestCommit {
+    /// The commit.
+    #[serde(deserialize_with = "cid")]
+    pub cid: Cid,
+    /// Its revision.
+    pub rev: Tid,
+}
+
+/// `getRepoStatus`: the status of an account on a host.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct RepoStatus {
+    /// The account.
+    pub did: DidBuf,
+    /// Whether the host serves its repository.
+    pub active: bool,
+    /// The reason if it does not, such as `takendown`.
+    pub status: Option<Box<str>>,
+    /// The revision of an active account.
+    pub rev: Option<Tid>,
+}
+
+/// An account in a response of `listRepos`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ListedRepo {
+    /// The account.
+    pub did: DidBuf,
+    /// Its current commit.
+    #[serde(deserialize_with = "cid")]
+    pub head: Cid,
+    /// The revision of that commit.
+    pub rev: Tid,
+    /// Whether the host serves its repository; `None` if the response does not say.
+    pub active: Option<bool>,
+    /// The reason if it does not.
+    pub status: Option<Box<str>>,
+}
+
+/// A server in a response of `listHosts`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedHost {
+    /// Its name, with a port unless it is the default. Untrusted: anyone can submit a name to a relay.
+    pub hostname: Box<str>,
+    /// The sequence number of the latest event that the relay received from it.
+    pub seq: Option<i64>,
+    /// Number of its accounts that the relay knows.
+    pub account_count: Option<i64>,
+    /// Its status, such as `active`, `idle`, `offline`, `throttled` or `banned`.
+    pub status: Option<Box<str>>,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListPage<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// The server's cursor of the next page; `None` after the last page.
+    pub cursor: Option<Box<str>>,
+}
+
+/// A response that is a page of a list.
+pub(super) trait ListResponse: for<'de> Deserialize<'de> {
+    type Item;
+
+    fn into_page(self) -> ListPage<Self::Item>;
+}
+
+/// `listRepos`.
+#[derive(Deserialize)]
+pub(super) struct ReposResponse {
+    repos: Vec<ListedRepo>,
+    cursor: Option<Box<str>>,
+}
+
+/// `listReposByCollection`.
+#[derive(Deserialize)]
+pub(super) struct DidsResponse {
+    repos: Vec<ListedDid>,
+    cursor: Option<Box<str>>,
+}
+
+#[derive(Deserialize)]
+struct ListedDid {
+    did: DidBuf,
+}
+
+/// `listHosts`.
+#[derive(Deserialize)]
+pub(super) struct HostsResponse {
+    hosts: Vec<ListedHost>,
+    cursor: Option<Box<str>>,
+}
+
+impl ListResponse for ReposResponse {
+    type Item = ListedRepo;
+
+    fn into_page(self) -> ListPage<ListedRepo> {
+        ListPage { items: self.repos, cursor: self.cursor }
+    }
+}
+
+impl ListResponse for DidsResponse {
+    type Item = DidBuf;
+
+    fn into_page(self) -> ListPage<DidBuf> {
+        let items = self.repos.into_iter().map(|listed| listed.did).collect();
+        ListPage { items, cursor: self.cursor }
+    }
+}
+
+impl ListResponse for HostsResponse {
+    type Item = ListedHost;
+
+    fn into_page(self) -> ListPage<ListedHost> {
+        ListPage { items: self.hosts, cursor: self.cursor }
+    }
+}
+
+fn cid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cid, D::Error> {
+    let text = <Box<str>>::deserialize(deserializer)?;
+    text.parse().map_err(|_| D::Error::custom("not a CID of AT Protocol"))
+}
+
+/// Start and page size of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageOptions<'p> {
+    /// Maximum number of items per page; `None` for the default of the host.
+    pub limit: Option<u16>,
+    /// A cursor from an earlier page of the same host; `None` for the first page.
+    pub cursor: Option<&'p str>,
+}
+
+/// A list, requested page by page. The number of pages is not limited.
+#[derive(Debug)]
+pub struct Pages<'c, T> {
+    transport: &'c Transport,
+    method: &'static str,
+    /// The URL without a cursor.
+    url: Url,
+    parse: ParsePage<T>,
+    next: NextPage,
+}
+
+type ParsePage<T> = fn(&[u8]) -> serde_json::Result<ListPage<T>>;
+
+#[derive(Debug)]
+enum NextPage {
+    First,
+    At(Box<str>),
+    None,
+}
+
+impl<'c, T> Pages<'c, T> {
+    pub(super) fn new(
+        transport: &'c Transport,
+        host: &Url,
+        method: &'static str,
+        parameters: &[(&str, &str)],
+        options: &PageOptions<'_>,
+        parse: ParsePage<T>,
+    ) -> Self {
+        let limit = options.limit.map(|limit| limit.to_string());
+        let mut parameters = parameters.to_vec();
+        parameters.extend(limit.as_deref().map(|limit| ("limit", limit)));
+        let next = options.cursor.map_or(NextPage::First, |cursor| NextPage::At(cursor.into()));
+        Self { transport, method, url: method_url(host, method, &parameters), parse, next }
+    }
+
+    /// The next page; `None` after the last. After an error, the call can be repeated.
+    ///
+    /// # Errors
+    /// If the request fails, the response does not match the schema, or the cursor repeats.
+    pub async fn next(&mut self) -> Result<Option<ListPage<T>>, XrpcError> {
+        let mut url = self.url.clone();
+        match &self.next {
+            NextPage::First => {}
+            NextPage::At(cursor) => drop(url.query_pairs_mut().append_pair("cursor", cursor)),
+            NextPage::None => return Ok(None),
+        }
+        let request = Request { method: self.method, limits: &Limits::LIST };
+        let response = self.transport.send(&request, url).await?;
+        let host = response.host.clone();
+        let page = response.json(&request, self.parse).await?;
+        self.next = match (&page.cursor, &self.next) {
+            (Some(cursor), NextPage::At(last)) if cursor == last => {
+                return Err(request.error(&host, XrpcFault::Cursor));
+            }
+            (Some(cursor), _) => NextPage::At(cursor.clone()),
+            (None, _) => NextPage::None,
+        };
+        Ok(Some(page))
+    }
+}
+
+/// A repository archive, received in chunks; not verified.
+#[derive(Debug)]
+pub struct RepoStream {
+    method: &'static str,
+    host: Box<str>,
+    origin: Box<str>,
+    body: ResponseBody,
+}
+
+/// A completed transfer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchedRepo {
+    /// The origin of the host that sent it: scheme, host and port. After a redirect, of its target.
+    pub host: Box<str>,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+/// Why an archive could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The request failed, or the response is incomplete.
+    #[error(transparent)]
+    Remote(#[from] XrpcError),
+    /// Writing failed.
+    #[error("cannot write the archive: {0}")]
+    Local(#[from] io::Error),
+}
+
+impl RepoStream {
+    pub(super) fn new(method: &'static str, response: Response) -> Self {
+        let Response { host, origin, body } = response;
+        Self { method, host, origin, body }
+    }
+
+    /// The host that sends it; after a redirect, its target.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The origin of that host: scheme, host and port.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Its length in bytes, if the server states it.
+    pub fn stated_bytes(&self) -> Option<u64> {
+        self.body.stated_bytes()
+    }
+
+    /// Number of received bytes.
+    pub fn received(&self) -> u64 {
+        self.body.received()
+    }
+
+    /// The next chunk; `None` at the end.
+    ///
+    /// # Errors
+    /// If the connection fails or a limit is exceeded.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, XrpcError> {
+        let chunk = self.body.next().await;
+        chunk.map_err(|error| self.error(error))
+    }
+
+    /// The rest of it.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub async fn read_to_end(&mut self) -> Result<Bytes, XrpcError> {
+        let rest = self.body.read_to_end().await;
+        rest.map_err(|error| self.error(error))
+    }
+
+    /// Writes the rest of it in chunks as they are received.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next), or if writing fails.
+    pub async fn write_to(
+        &mut self,
+        writer: &mut (impl Write + ?Sized),
+    ) -> Result<FetchedRepo, FetchError> {
+        let before = self.received();
+        while let Some(chunk) = self.next().await? {
+            writer.write_all(&chunk)?;
+        }
+        writer.flush()?;
+        Ok(FetchedRepo { host: self.origin().into(), bytes: self.received() - before })
+    }
+
+    #[cold]
+    fn error(&self, error: HttpError) -> XrpcError {
+        XrpcError::new(&self.host, self.method, XrpcFault::Http(error.fault))
+    }
+}
