@@ -16,14 +16,14 @@ pub struct ResponseBody {
     response: RawResponse,
     limits: Limits,
     /// Deadline of the whole response.
-    ends: Instant,
+    deadline: Instant,
     received: u64,
-    window: Window,
+    window: RateWindow,
 }
 
 /// A window over which the rate is measured.
 #[derive(Clone, Copy, Debug)]
-struct Window {
+struct RateWindow {
     ends: Instant,
     bytes: u64,
 }
@@ -33,12 +33,12 @@ impl ResponseBody {
         host: String,
         response: RawResponse,
         limits: &Limits,
-        ends: Instant,
+        deadline: Instant,
     ) -> Result<Self, HttpError> {
-        let window = Window { ends: Instant::now() + limits.progress_window, bytes: 0 };
-        let body = Self { host, response, limits: *limits, ends, received: 0, window };
+        let window = RateWindow { ends: Instant::now() + limits.progress_window, bytes: 0 };
+        let body = Self { host, response, limits: *limits, deadline, received: 0, window };
         match body.response.content_length() {
-            Some(stated) if stated > limits.max_bytes => Err(body.too_long()),
+            Some(stated) if stated > limits.max_bytes => Err(body.too_large()),
             _ => Ok(body),
         }
     }
@@ -68,19 +68,20 @@ impl ResponseBody {
     /// # Errors
     /// If the connection fails or a limit is exceeded.
     pub async fn next(&mut self) -> Result<Option<Bytes>, HttpError> {
-        let silent_at = Instant::now() + self.limits.idle_timeout;
-        let piece = match timeout_at(silent_at.min(self.ends), self.response.chunk()).await {
-            Ok(Ok(piece)) => piece,
+        let idle_deadline = Instant::now() + self.limits.idle_timeout;
+        let chunk = match timeout_at(idle_deadline.min(self.deadline), self.response.chunk()).await
+        {
+            Ok(Ok(chunk)) => chunk,
             Ok(Err(error)) => return Err(HttpError::of(&self.host, &error)),
-            Err(_) if Instant::now() >= self.ends => {
+            Err(_) if Instant::now() >= self.deadline => {
                 return Err(self.error(HttpFault::Timeout(self.limits.max_time)));
             }
             Err(_) => return Err(self.error(HttpFault::Idle(self.limits.idle_timeout))),
         };
-        if let Some(piece) = &piece {
-            self.record(piece.len() as u64)?;
+        if let Some(chunk) = &chunk {
+            self.record(chunk.len() as u64)?;
         }
-        Ok(piece)
+        Ok(chunk)
     }
 
     /// The rest of the body.
@@ -88,11 +89,11 @@ impl ResponseBody {
     /// # Errors
     /// If the connection fails or a limit is exceeded.
     pub async fn read_to_end(&mut self) -> Result<Bytes, HttpError> {
-        let mut whole = BytesMut::new();
-        while let Some(piece) = self.next().await? {
-            whole.extend_from_slice(&piece);
+        let mut body = BytesMut::new();
+        while let Some(chunk) = self.next().await? {
+            body.extend_from_slice(&chunk);
         }
-        Ok(whole.freeze())
+        Ok(body.freeze())
     }
 
     /// The rest of the body, of at most `max_bytes`; more is not read.
@@ -100,31 +101,31 @@ impl ResponseBody {
     /// # Errors
     /// If the connection fails or a limit is exceeded, including this one.
     pub async fn read_at_most(&mut self, max_bytes: u64) -> Result<Bytes, HttpError> {
-        let most = self.received.saturating_add(max_bytes);
-        self.limits.max_bytes = self.limits.max_bytes.min(most);
+        let max = self.received.saturating_add(max_bytes);
+        self.limits.max_bytes = self.limits.max_bytes.min(max);
         self.read_to_end().await
     }
 
     fn record(&mut self, bytes: u64) -> Result<(), HttpError> {
         self.received += bytes;
         if self.received > self.limits.max_bytes {
-            return Err(self.too_long());
+            return Err(self.too_large());
         }
         self.window.bytes += bytes;
         let now = Instant::now();
         if now < self.window.ends {
             return Ok(());
         }
-        let least = self.limits.min_bytes_per_s * seconds(self.limits.progress_window);
-        if self.window.bytes < least {
+        let min_bytes = self.limits.min_bytes_per_s * seconds(self.limits.progress_window);
+        if self.window.bytes < min_bytes {
             return Err(self.error(HttpFault::TooSlow(self.limits.min_bytes_per_s)));
         }
-        self.window = Window { ends: now + self.limits.progress_window, bytes: 0 };
+        self.window = RateWindow { ends: now + self.limits.progress_window, bytes: 0 };
         Ok(())
     }
 
     #[cold]
-    fn too_long(&self) -> HttpError {
+    fn too_large(&self) -> HttpError {
         self.error(HttpFault::TooLarge(self.limits.max_bytes))
     }
 

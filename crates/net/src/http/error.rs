@@ -4,8 +4,9 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use super::CertificateFault;
-use super::guard::NoAddress;
+use rustls::CertificateError;
+
+use super::egress_checks::{MAX_REDIRECTS, NoAddress};
 use crate::dns::DnsError;
 use crate::egress::EgressError;
 
@@ -61,6 +62,44 @@ pub enum HttpFault {
     Transport(String),
 }
 
+/// Why a host's certificate is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CertificateFault {
+    /// No trusted authority issued it.
+    #[error("no trusted authority issued it")]
+    UnknownIssuer,
+    /// The signature of its issuer is wrong.
+    #[error("the signature of its issuer is wrong")]
+    BadSignature,
+    /// It is for another name.
+    #[error("it is for another name")]
+    OtherName,
+    /// It is expired or not valid yet.
+    #[error("it is expired or not valid yet")]
+    NotNow,
+    /// Another fault, as described by the TLS library.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<&CertificateError> for CertificateFault {
+    fn from(error: &CertificateError) -> Self {
+        match error {
+            CertificateError::UnknownIssuer => Self::UnknownIssuer,
+            CertificateError::BadSignature => Self::BadSignature,
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Self::OtherName
+            }
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. } => Self::NotNow,
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
 impl HttpError {
     pub(crate) fn new(host: &str, fault: HttpFault) -> Self {
         Self { host: host.to_owned(), fault }
@@ -73,11 +112,11 @@ impl HttpError {
 }
 
 fn fault_of(error: &reqwest::Error) -> HttpFault {
-    if let Some(forbidden) = cause::<EgressError>(error) {
-        return HttpFault::Egress(*forbidden);
+    if let Some(denied) = cause::<EgressError>(error) {
+        return HttpFault::Egress(*denied);
     }
-    if let Some(name) = cause::<DnsError>(error) {
-        return HttpFault::Dns(name.clone());
+    if let Some(error) = cause::<DnsError>(error) {
+        return HttpFault::Dns(error.clone());
     }
     if let Some(rustls::Error::InvalidCertificate(reason)) = cause(error) {
         return HttpFault::Certificate(reason.into());
@@ -86,7 +125,7 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
         return HttpFault::NoAddress;
     }
     if error.is_redirect() {
-        return HttpFault::Redirects(super::guard::MAX_REDIRECTS);
+        return HttpFault::Redirects(MAX_REDIRECTS);
     }
     let innermost = causes(error).last().map(ToString::to_string).unwrap_or_default();
     match error.is_connect() {
@@ -97,11 +136,11 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
 
 /// An error and its causes.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |error| inside(*error).or_else(|| (**error).source()))
+    std::iter::successors(Some(error), |error| inner_of_io(*error).or_else(|| (**error).source()))
 }
 
 /// The error inside an I/O error, which is not its `source`.
-fn inside<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+fn inner_of_io<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
     let inner = error.downcast_ref::<io::Error>()?.get_ref()?;
     Some(inner)
 }

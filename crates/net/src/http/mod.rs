@@ -5,9 +5,8 @@
 //! could not be checked.
 
 mod body;
-mod certificate;
+mod egress_checks;
 mod error;
-mod guard;
 #[cfg(test)]
 mod tests;
 
@@ -23,10 +22,9 @@ use crate::dns::DnsResolver;
 use crate::egress::EgressPolicy;
 
 pub use body::ResponseBody;
-pub use certificate::CertificateFault;
-pub use error::{HttpError, HttpFault};
-use guard::Guard;
-pub(crate) use guard::MAX_REDIRECTS;
+use egress_checks::CheckedResolver;
+pub(crate) use egress_checks::MAX_REDIRECTS;
+pub use error::{CertificateFault, HttpError, HttpFault};
 pub use reqwest::Url;
 
 /// Limits of one response.
@@ -86,56 +84,55 @@ pub struct Client {
     following: reqwest::Client,
     direct: reqwest::Client,
     upgrading: reqwest::Client,
-    reach: EgressPolicy,
+    policy: EgressPolicy,
 }
 
 impl Client {
-    /// A client that connects where `reach` allows, and asks `names` for addresses.
+    /// A client that connects only where `policy` allows, and looks up addresses with `dns`.
     ///
     /// # Errors
     /// If TLS cannot be set up on this system.
-    pub fn new(reach: EgressPolicy, names: Arc<dyn DnsResolver>) -> Result<Self, HttpError> {
-        Self::prepared(reach, names, |builder| builder)
+    pub fn new(policy: EgressPolicy, dns: Arc<dyn DnsResolver>) -> Result<Self, HttpError> {
+        Self::with_trust(policy, dns, |builder| builder)
     }
 
-    /// A client for development, which gives up the internet and the authorities that this system
-    /// trusts: it connects to this machine alone, and takes certificates by the authorities in
-    /// `authorities` alone, which is PEM.
+    /// A client for development: it connects only to loopback addresses, and trusts only the certificate
+    /// authorities in `authorities`, in PEM, not those of the system.
     ///
     /// # Errors
     /// If there is no certificate in `authorities`, or TLS cannot be set up.
     pub fn on_loopback_trusting_only(
         authorities: &[u8],
-        names: Arc<dyn DnsResolver>,
+        dns: Arc<dyn DnsResolver>,
     ) -> Result<Self, HttpError> {
         let authorities = Certificate::from_pem_bundle(authorities).unwrap_or_default();
         if authorities.is_empty() {
-            return Err(HttpError::new(HERE, HttpFault::NoAuthority));
+            return Err(HttpError::new(LOCAL, HttpFault::NoAuthority));
         }
         let trust = |builder: ClientBuilder| builder.tls_certs_only(authorities.iter().cloned());
-        Self::prepared(EgressPolicy::Loopback, names, trust)
+        Self::with_trust(EgressPolicy::Loopback, dns, trust)
     }
 
-    fn prepared(
-        reach: EgressPolicy,
-        names: Arc<dyn DnsResolver>,
+    fn with_trust(
+        policy: EgressPolicy,
+        dns: Arc<dyn DnsResolver>,
         trust: impl Fn(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, HttpError> {
-        let guard = Arc::new(Guard::new(reach, names));
-        let prepare = || trust(prepare(&guard));
-        let direct = || prepare().redirect(Policy::none());
+        let resolver = Arc::new(CheckedResolver::new(policy, dns));
+        let builder = || trust(client_builder(&resolver));
+        let direct = || builder().redirect(Policy::none());
         Ok(Self {
-            following: build(prepare().redirect(guard::redirects(reach)))?,
+            following: build(builder().redirect(egress_checks::redirects(policy)))?,
             direct: build(direct())?,
-            // HTTP/2 has no upgrades of this kind.
+            // HTTP/2 has no upgrade requests.
             upgrading: build(direct().http1_only().no_gzip())?,
-            reach,
+            policy,
         })
     }
 
     /// The egress policy of this client.
     pub fn egress_policy(&self) -> EgressPolicy {
-        self.reach
+        self.policy
     }
 
     /// Requests `url` and waits for the whole response, whatever its status.
@@ -143,7 +140,7 @@ impl Client {
     /// # Errors
     /// If the policy denies the host, it does not respond, or exceeds a limit.
     pub async fn get(&self, url: &Url, limits: &Limits) -> Result<Response, HttpError> {
-        whole(self.open(url, limits).await?).await
+        read_body(self.open(url, limits).await?).await
     }
 
     /// Like [`get`](Self::get), without following redirects.
@@ -151,7 +148,7 @@ impl Client {
     /// # Errors
     /// As [`get`](Self::get).
     pub async fn get_direct(&self, url: &Url, limits: &Limits) -> Result<Response, HttpError> {
-        whole(self.send(&self.direct, url, limits).await?).await
+        read_body(self.send(&self.direct, url, limits).await?).await
     }
 
     /// Requests `url` and returns the response when its headers are received.
@@ -177,14 +174,14 @@ impl Client {
         headers: HeaderMap,
     ) -> Result<RawResponse, HttpError> {
         let host = url.host_str().unwrap_or_default();
-        if let Err(forbidden) = self.reach.check_url(url) {
-            return Err(HttpError::new(host, HttpFault::Egress(forbidden)));
+        if let Err(denied) = self.policy.check_url(url) {
+            return Err(HttpError::new(host, HttpFault::Egress(denied)));
         }
         let mut url = url.clone();
         let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
-        url.set_scheme(scheme).expect("every scheme that passed names a host, as these do");
-        let asked = self.upgrading.get(url).headers(headers).send().await;
-        asked.map_err(|error| HttpError::of(host, &error))
+        url.set_scheme(scheme).expect("an allowed URL has a host, so its scheme can be replaced");
+        let response = self.upgrading.get(url).headers(headers).send().await;
+        response.map_err(|error| HttpError::of(host, &error))
     }
 
     async fn send(
@@ -194,17 +191,17 @@ impl Client {
         limits: &Limits,
     ) -> Result<ResponseBody, HttpError> {
         let host = url.host_str().unwrap_or_default().to_owned();
-        if let Err(forbidden) = self.reach.check_url(url) {
-            return Err(HttpError { host, fault: HttpFault::Egress(forbidden) });
+        if let Err(denied) = self.policy.check_url(url) {
+            return Err(HttpError { host, fault: HttpFault::Egress(denied) });
         }
         let now = tokio::time::Instant::now();
-        let ends = now + limits.max_time;
-        let begins = ends.min(now + CONNECT_TIMEOUT + limits.idle_timeout);
-        let asked = client.get(url.clone()).send();
-        let fault = match tokio::time::timeout_at(begins, asked).await {
-            Ok(Ok(response)) => return ResponseBody::new(host, response, limits, ends),
+        let deadline = now + limits.max_time;
+        let headers_deadline = deadline.min(now + CONNECT_TIMEOUT + limits.idle_timeout);
+        let request = client.get(url.clone()).send();
+        let fault = match tokio::time::timeout_at(headers_deadline, request).await {
+            Ok(Ok(response)) => return ResponseBody::new(host, response, limits, deadline),
             Ok(Err(error)) => return Err(HttpError::of(&host, &error)),
-            Err(_) if begins < ends => HttpFault::Idle(limits.idle_timeout),
+            Err(_) if headers_deadline < deadline => HttpFault::Idle(limits.idle_timeout),
             Err(_) => HttpFault::Timeout(limits.max_time),
         };
         Err(HttpError { host, fault })
@@ -217,25 +214,25 @@ pub(crate) fn authority(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-async fn whole(mut body: ResponseBody) -> Result<Response, HttpError> {
+async fn read_body(mut body: ResponseBody) -> Result<Response, HttpError> {
     let (status, headers) = (body.status(), body.headers().clone());
     Ok(Response { status, headers, body: body.read_to_end().await? })
 }
 
-fn prepare(guard: &Arc<Guard>) -> ClientBuilder {
+fn client_builder(resolver: &Arc<CheckedResolver>) -> ClientBuilder {
     reqwest::Client::builder()
         .user_agent(concat!("wireproof/", env!("CARGO_PKG_VERSION")))
         .no_proxy()
         .referer(false)
-        .dns_resolver(Arc::clone(guard))
+        .dns_resolver(Arc::clone(resolver))
         .connect_timeout(CONNECT_TIMEOUT)
 }
 
 fn build(builder: ClientBuilder) -> Result<reqwest::Client, HttpError> {
-    builder.build().map_err(|error| HttpError::of(HERE, &error))
+    builder.build().map_err(|error| HttpError::of(LOCAL, &error))
 }
 
 /// The host of an error of the client itself.
-const HERE: &str = "this machine";
+const LOCAL: &str = "this machine";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

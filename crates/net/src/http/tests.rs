@@ -1,4 +1,4 @@
-//! The client against a small server on loopback.
+//! Tests of the client against a server on loopback.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::*;
 use crate::dns::{Lookup, LoopbackDns};
 use crate::egress::{EgressError, TABLE, special_range};
 
-/// Answers every request with `answer`, and never closes a connection.
-async fn serve(answer: impl Into<Vec<u8>>) -> SocketAddr {
-    let answer = answer.into();
+/// A server that sends `response` to every request, and never closes a connection.
+async fn serve(response: impl Into<Vec<u8>>) -> SocketAddr {
+    let response = response.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let answer = answer.clone();
+            let response = response.clone();
             tokio::spawn(async move {
                 let mut request = [0; 4096];
                 while stream.read(&mut request).await.is_ok_and(|len| len > 0) {
-                    stream.write_all(&answer).await.unwrap();
+                    stream.write_all(&response).await.unwrap();
                 }
             });
         }
@@ -29,15 +29,15 @@ async fn serve(answer: impl Into<Vec<u8>>) -> SocketAddr {
     address
 }
 
-fn client(reach: EgressPolicy) -> Client {
-    Client::new(reach, Arc::new(LoopbackDns)).unwrap()
+fn client(policy: EgressPolicy) -> Client {
+    Client::new(policy, Arc::new(LoopbackDns)).unwrap()
 }
 
 fn url(text: &str) -> Url {
     text.parse().unwrap()
 }
 
-const QUICK: Limits = Limits {
+const SMALL_LIMITS: Limits = Limits {
     max_bytes: 1000,
     max_time: Duration::from_secs(20),
     idle_timeout: Duration::from_millis(300),
@@ -49,45 +49,50 @@ async fn fault(client: Client, url: &Url, limits: &Limits) -> HttpFault {
 }
 
 #[tokio::test]
-async fn an_answer_within_bounds_is_handed_over_whatever_its_status() {
-    let at = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\nx-said: so\r\n\r\nnone").await;
-    let answer =
-        client(EgressPolicy::Loopback).get(&url(&format!("http://{at}/")), &QUICK).await.unwrap();
-    assert_eq!((answer.status, &answer.body[..]), (404, &b"none"[..]));
-    assert_eq!(answer.headers["x-said"], "so");
+async fn a_response_within_limits_is_returned_with_any_status() {
+    let at = serve("HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\nx-test: yes\r\n\r\nnone").await;
+    let response = client(EgressPolicy::Loopback)
+        .get(&url(&format!("http://{at}/")), &SMALL_LIMITS)
+        .await
+        .unwrap();
+    assert_eq!((response.status, &response.body[..]), (404, &b"none"[..]));
+    assert_eq!(response.headers["x-test"], "yes");
 }
 
 #[tokio::test]
-async fn a_stated_length_beyond_the_limit_is_refused_before_the_body() {
+async fn a_stated_length_beyond_the_limit_is_rejected_before_the_body() {
     let at = serve("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n").await;
-    let fault = fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    let fault =
+        fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &SMALL_LIMITS).await;
     assert_eq!(fault, HttpFault::TooLarge(1000));
 }
 
 #[tokio::test]
-async fn a_body_that_grows_beyond_the_limit_is_refused() {
-    let mut answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+async fn a_chunked_body_beyond_the_limit_is_rejected() {
+    let mut response = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for _ in 0..11 {
-        answer.extend_from_slice(b"64\r\n");
-        answer.extend_from_slice(&[b'x'; 100]);
-        answer.extend_from_slice(b"\r\n");
+        response.extend_from_slice(b"64\r\n");
+        response.extend_from_slice(&[b'x'; 100]);
+        response.extend_from_slice(b"\r\n");
     }
-    let at = serve(answer).await;
-    let fault = fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+    let at = serve(response).await;
+    let fault =
+        fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &SMALL_LIMITS).await;
     assert_eq!(fault, HttpFault::TooLarge(1000));
 }
 
 #[tokio::test]
-async fn silence_in_the_middle_of_a_body_is_an_error() {
+async fn a_body_that_stops_is_an_idle_error() {
     let at = serve("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfive.").await;
-    let fault = fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
-    assert_eq!(fault, HttpFault::Idle(QUICK.idle_timeout));
+    let fault =
+        fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &SMALL_LIMITS).await;
+    assert_eq!(fault, HttpFault::Idle(SMALL_LIMITS.idle_timeout));
 }
 
 #[tokio::test]
-async fn an_answer_that_never_begins_is_an_error() {
+async fn a_response_without_headers_times_out() {
     let at = serve("").await;
-    let limits = Limits { max_time: Duration::from_millis(200), ..QUICK };
+    let limits = Limits { max_time: Duration::from_millis(200), ..SMALL_LIMITS };
     let fault =
         fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &limits).await;
     assert_eq!(fault, HttpFault::Timeout(limits.max_time));
@@ -96,26 +101,28 @@ async fn an_answer_that_never_begins_is_an_error() {
 #[tokio::test]
 async fn a_redirect_to_another_machine_is_not_followed() {
     for target in ["http://10.0.0.1/", "http://169.254.169.254/latest", "http://[fd00::1]/"] {
-        let answer =
+        let response =
             format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
-        let at = serve(answer).await;
+        let at = serve(response).await;
         let fault =
-            fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
+            fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &SMALL_LIMITS)
+                .await;
         assert!(matches!(fault, HttpFault::Egress(EgressError::NotLoopback(_))), "{fault}");
     }
 }
 
 #[tokio::test]
-async fn a_circle_of_redirects_ends() {
+async fn circular_redirects_end_at_the_limit() {
     let at = serve("HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n").await;
-    let fault = fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &QUICK).await;
-    assert_eq!(fault, HttpFault::Redirects(guard::MAX_REDIRECTS));
+    let fault =
+        fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &SMALL_LIMITS).await;
+    assert_eq!(fault, HttpFault::Redirects(MAX_REDIRECTS));
 }
 
-/// A DNS that gives every name one address.
-struct Always(IpAddr);
+/// A DNS that returns the same address for every name.
+struct ConstantDns(IpAddr);
 
-impl DnsResolver for Always {
+impl DnsResolver for ConstantDns {
     fn addresses<'a>(&'a self, _: &'a str) -> Lookup<'a, Vec<IpAddr>> {
         Box::pin(async { Ok(vec![self.0]) })
     }
@@ -125,8 +132,8 @@ impl DnsResolver for Always {
     }
 }
 
-/// Both ends of every special range.
-fn inside() -> impl Iterator<Item = IpAddr> {
+/// The first and last address of every special range.
+fn special_addresses() -> impl Iterator<Item = IpAddr> {
     TABLE.iter().flat_map(|range| range.ends())
 }
 
@@ -138,67 +145,67 @@ fn as_host(address: IpAddr) -> String {
     }
 }
 
-/// Why a name or a redirect that leads to `address` is refused.
-fn special(address: IpAddr) -> HttpFault {
+/// The fault of a name or redirect that leads to `address`.
+fn special_fault(address: IpAddr) -> HttpFault {
     let range = special_range(address).unwrap();
     HttpFault::Egress(EgressError::SpecialAddress(address, range))
 }
 
 #[tokio::test]
-async fn no_special_address_is_asked_that_a_url_names() {
-    for address in inside() {
+async fn urls_with_special_addresses_are_rejected() {
+    for address in special_addresses() {
         let client = Client::new(EgressPolicy::Public, Arc::new(LoopbackDns)).unwrap();
         let url = url(&format!("https://{}/", as_host(address)));
-        let fault = fault(client, &url, &QUICK).await;
+        let fault = fault(client, &url, &SMALL_LIMITS).await;
         assert_eq!(fault, HttpFault::Egress(EgressError::AddressAsHost), "{address}");
     }
 }
 
 #[tokio::test]
-async fn no_special_address_is_connected_to_that_a_name_leads_to() {
-    for address in inside() {
-        let client = Client::new(EgressPolicy::Public, Arc::new(Always(address))).unwrap();
-        let fault = fault(client, &url("https://pds.example.com/"), &QUICK).await;
-        assert_eq!(fault, special(address), "{address}");
+async fn names_with_special_addresses_are_rejected() {
+    for address in special_addresses() {
+        let client = Client::new(EgressPolicy::Public, Arc::new(ConstantDns(address))).unwrap();
+        let fault = fault(client, &url("https://pds.example.com/"), &SMALL_LIMITS).await;
+        assert_eq!(fault, special_fault(address), "{address}");
     }
 }
 
-/// Where a client of the public internet ends that was sent to `target`. The first server is on
-/// loopback, where such a client would not have begun: it is asked behind the first check.
-async fn sent_to(target: &str, names: impl DnsResolver + 'static) -> HttpFault {
-    let answer = format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
-    let at = serve(answer).await;
-    let client = Client::new(EgressPolicy::Public, Arc::new(names)).unwrap();
-    let sent = client.following.get(format!("http://{at}/")).send().await;
-    HttpError::of("here", &sent.unwrap_err()).fault
+/// The fault of a client with the public policy that is redirected to `target`. The redirecting server is on
+/// loopback: the request bypasses the first check.
+async fn redirected_to(target: &str, dns: impl DnsResolver + 'static) -> HttpFault {
+    let response = format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
+    let at = serve(response).await;
+    let client = Client::new(EgressPolicy::Public, Arc::new(dns)).unwrap();
+    let result = client.following.get(format!("http://{at}/")).send().await;
+    HttpError::of("here", &result.unwrap_err()).fault
 }
 
 #[tokio::test]
-async fn no_special_address_is_connected_to_that_a_redirect_leads_to() {
-    for address in inside() {
+async fn redirects_to_special_addresses_are_rejected() {
+    for address in special_addresses() {
         let target = format!("https://{}/", as_host(address));
-        let fault = sent_to(&target, LoopbackDns).await;
+        let fault = redirected_to(&target, LoopbackDns).await;
         assert_eq!(fault, HttpFault::Egress(EgressError::AddressAsHost), "{address}");
-        let fault = sent_to("https://inside.example.com/", Always(address)).await;
-        assert_eq!(fault, special(address), "{address}");
+        let fault = redirected_to("https://inside.example.com/", ConstantDns(address)).await;
+        assert_eq!(fault, special_fault(address), "{address}");
     }
-    let fault = sent_to("http://outside.example.com/", LoopbackDns).await;
+    let fault = redirected_to("http://outside.example.com/", LoopbackDns).await;
     assert_eq!(fault, HttpFault::Egress(EgressError::Scheme));
 }
 
 #[tokio::test]
-async fn in_development_no_other_machine_is_connected_to_either() {
-    for address in inside().filter(|address| !address.is_loopback()) {
+async fn the_loopback_policy_rejects_every_other_special_address() {
+    for address in special_addresses().filter(|address| !address.is_loopback()) {
         let expected = HttpFault::Egress(EgressError::NotLoopback(address));
         let target = url(&format!("http://{}/", as_host(address)));
-        assert_eq!(fault(client(EgressPolicy::Loopback), &target, &QUICK).await, expected);
-        let by_name = Client::new(EgressPolicy::Loopback, Arc::new(Always(address))).unwrap();
-        assert_eq!(fault(by_name.clone(), &url("http://pds.test/"), &QUICK).await, expected);
+        assert_eq!(fault(client(EgressPolicy::Loopback), &target, &SMALL_LIMITS).await, expected);
+        let by_name = Client::new(EgressPolicy::Loopback, Arc::new(ConstantDns(address))).unwrap();
+        assert_eq!(fault(by_name.clone(), &url("http://pds.test/"), &SMALL_LIMITS).await, expected);
         for target in [target.as_str(), "http://pds.test/"] {
-            let answer =
+            let response =
                 format!("HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n");
-            let first = url(&format!("http://{}/", serve(answer).await));
-            assert_eq!(fault(by_name.clone(), &first, &QUICK).await, expected);
+            let first = url(&format!("http://{}/", serve(response).await));
+            assert_eq!(fault(by_name.clone(), &first, &SMALL_LIMITS).await, expected);
         }
     }
 }
@@ -206,5 +213,8 @@ async fn in_development_no_other_machine_is_connected_to_either() {
 #[tokio::test]
 async fn a_name_without_addresses_is_an_error() {
     let url = url("http://nowhere.example.com/");
-    assert_eq!(fault(client(EgressPolicy::Loopback), &url, &QUICK).await, HttpFault::NoAddress);
+    assert_eq!(
+        fault(client(EgressPolicy::Loopback), &url, &SMALL_LIMITS).await,
+        HttpFault::NoAddress
+    );
 }

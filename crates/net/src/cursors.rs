@@ -1,4 +1,7 @@
-//! A cursor store in a JSON file.
+//! Cursor stores, in memory and in a JSON file: where each stream is resumed.
+//!
+//! A cursor belongs to one host and one method, as sequence numbers of two hosts are unrelated.
+//! [`stream_name`] identifies both.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,7 +10,69 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{CursorError, CursorFault, CursorStore};
+use crate::http::Url;
+
+/// Stores one cursor per stream.
+pub trait CursorStore: Send + Sync {
+    /// The cursor of a stream, if it has one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn load(&self, stream: &str) -> Result<Option<u64>, CursorError>;
+
+    /// Stores cursors atomically. On return they survive a loss of power.
+    ///
+    /// # Errors
+    /// If they cannot be stored; the previous ones are intact.
+    fn store(&self, cursors: &[(&str, u64)]) -> Result<(), CursorError>;
+}
+
+/// Why cursors cannot be read or stored.
+#[derive(Debug, thiserror::Error)]
+#[error("cursors in {}: {fault}", path.display())]
+pub struct CursorError {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The reason.
+    pub fault: CursorFault,
+}
+
+/// A fault of a cursor store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CursorFault {
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The file has invalid content.
+    #[error("not a JSON object of numbers: {0}")]
+    NotCursors(serde_json::Error),
+    /// A store other than a file failed.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl CursorError {
+    fn new(path: &Path, fault: impl Into<CursorFault>) -> Self {
+        Self { path: path.to_owned(), fault: fault.into() }
+    }
+}
+
+/// A cursor store in memory.
+#[derive(Debug, Default)]
+pub struct MemoryCursors(Mutex<BTreeMap<String, u64>>);
+
+impl CursorStore for MemoryCursors {
+    fn load(&self, stream: &str) -> Result<Option<u64>, CursorError> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(stream).copied())
+    }
+
+    fn store(&self, cursors: &[(&str, u64)]) -> Result<(), CursorError> {
+        let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.extend(cursors.iter().map(|(stream, cursor)| ((*stream).to_owned(), *cursor)));
+        Ok(())
+    }
+}
 
 /// Cursors in a JSON file: an object from stream names to numbers.
 ///
@@ -16,18 +81,18 @@ use super::{CursorError, CursorFault, CursorStore};
 #[derive(Debug)]
 pub struct FileCursors {
     path: PathBuf,
-    kept: Mutex<BTreeMap<String, u64>>,
+    cursors: Mutex<BTreeMap<String, u64>>,
 }
 
 impl FileCursors {
     /// Opens the cursors at `path`; none if there is no such file.
     ///
     /// # Errors
-    /// If it cannot be read or has another content: starting without its cursors would lose events.
+    /// If it cannot be read or has invalid content: starting without its cursors would lose events.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, CursorError> {
         let path = path.into();
-        let kept = read(&path).map_err(|fault| CursorError::new(&path, fault))?;
-        Ok(Self { path, kept: Mutex::new(kept) })
+        let cursors = read(&path).map_err(|fault| CursorError::new(&path, fault))?;
+        Ok(Self { path, cursors: Mutex::new(cursors) })
     }
 
     /// The path of the file.
@@ -38,16 +103,16 @@ impl FileCursors {
 
 impl CursorStore for FileCursors {
     fn load(&self, stream: &str) -> Result<Option<u64>, CursorError> {
-        Ok(self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(stream).copied())
+        Ok(self.cursors.lock().unwrap_or_else(PoisonError::into_inner).get(stream).copied())
     }
 
     fn store(&self, cursors: &[(&str, u64)]) -> Result<(), CursorError> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = kept.clone();
+        let mut stored = self.cursors.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = stored.clone();
         next.extend(cursors.iter().map(|(stream, cursor)| ((*stream).to_owned(), *cursor)));
-        if next != *kept {
+        if next != *stored {
             replace(&self.path, &next).map_err(|error| CursorError::new(&self.path, error))?;
-            *kept = next;
+            *stored = next;
         }
         Ok(())
     }
@@ -62,11 +127,11 @@ fn read(path: &Path) -> Result<BTreeMap<String, u64>, CursorFault> {
 }
 
 fn replace(path: &Path, cursors: &BTreeMap<String, u64>) -> io::Result<()> {
-    let beside = beside(path);
-    let written = write_durably(&beside, cursors).and_then(|()| fs::rename(&beside, path));
+    let temporary = temporary_path(path);
+    let written = write_durably(&temporary, cursors).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // The next attempt starts over.
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     written.and_then(|()| sync_folder(path))
 }
@@ -86,15 +151,52 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// The path of the temporary file.
-fn beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".new");
     name.into()
 }
 
+/// The name of a stream: its URL without query and fragment, which differ between connections.
+///
+/// ```
+/// use wireproof::net::cursors::stream_name;
+/// let url = "https://bsky.network/xrpc/com.atproto.sync.subscribeRepos?cursor=5".parse()?;
+/// assert_eq!(stream_name(&url), "wss://bsky.network/xrpc/com.atproto.sync.subscribeRepos");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn stream_name(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    let scheme = if matches!(url.scheme(), "https" | "wss") { "wss" } else { "ws" };
+    // A URL without a host rejects the scheme, and keeps its own.
+    let _ = url.set_scheme(scheme);
+    url.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_stores_a_cursor_per_stream() {
+        let cursors = MemoryCursors::default();
+        cursors.store(&[("a", 1), ("b", 2)]).unwrap();
+        cursors.store(&[("a", 3)]).unwrap();
+        let load = |stream| cursors.load(stream).unwrap();
+        assert_eq!([load("a"), load("b"), load("c")], [Some(3), Some(2), None]);
+    }
+
+    #[test]
+    fn a_stream_has_one_name_for_all_its_urls() {
+        let name = |url: &str| stream_name(&url.parse().unwrap());
+        for same in ["https://h.test/x?cursor=1", "wss://H.test:443/x#a", "wss://h.test/x"] {
+            assert_eq!(name(same), "wss://h.test/x");
+        }
+        assert_eq!(name("http://localhost:80/x"), "ws://localhost/x");
+        assert_ne!(name("wss://h.test/x"), name("wss://h.test/y"));
+    }
 
     #[test]
     fn stored_cursors_are_loaded_when_the_file_is_opened_again() {
@@ -117,8 +219,8 @@ mod tests {
         let cursors = FileCursors::open(&path).unwrap();
         cursors.store(&[("a", 1)]).unwrap();
         let before = fs::read(&path).unwrap();
-        // Every write to this device finds no space left.
-        std::os::unix::fs::symlink("/dev/full", beside(&path)).unwrap();
+        // Every write to this device fails with `StorageFull`.
+        std::os::unix::fs::symlink("/dev/full", temporary_path(&path)).unwrap();
         let error = cursors.store(&[("a", 2)]).unwrap_err();
         assert!(
             matches!(&error.fault, CursorFault::Io(error) if error.kind() == io::ErrorKind::StorageFull)
@@ -139,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_other_content_is_rejected_and_unchanged() {
+    fn a_file_with_invalid_content_is_rejected_and_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cursors.json");
         for text in ["", "[]", "{\"a\":-1}", "{\"a\":1", "{\"a\":\"1\"}"] {
