@@ -32,7 +32,7 @@ pub struct Dialer(Client);
 /// Options of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketOptions<'a> {
-    /// The requested subprotocol. A server may agree to none, but not to another. None.
+    /// The requested subprotocol. A server may accept none, but no other. None.
     pub protocol: Option<&'a str>,
     /// Maximum time until the upgrade. 15 seconds.
     pub handshake_timeout: Duration,
@@ -76,27 +76,31 @@ impl Dialer {
     /// If the policy denies the host, it does not respond, or rejects the upgrade.
     pub async fn dial(&self, url: &Url, options: &SocketOptions<'_>) -> Result<Socket, DialError> {
         let host = url.host_str().unwrap_or_default();
-        let refused = |fault| DialError::new(host, fault);
+        let fail = |fault| DialError::new(host, fault);
         let key = generate_key();
-        let headers = request_headers(&key, options.protocol).map_err(refused)?;
-        let ends = Instant::now() + options.handshake_timeout;
-        let late = |_| refused(DialFault::Http(HttpFault::Timeout(options.handshake_timeout)));
-        let asked = self.0.request_upgrade(url, headers);
-        let response = timeout_at(ends, asked).await.map_err(late)??;
+        let headers = request_headers(&key, options.protocol).map_err(fail)?;
+        let deadline = Instant::now() + options.handshake_timeout;
+        let timed_out = |_| fail(DialFault::Http(HttpFault::Timeout(options.handshake_timeout)));
+        let request = self.0.request_upgrade(url, headers);
+        let response = timeout_at(deadline, request).await.map_err(timed_out)??;
         if response.status() != 101 {
-            return Err(refused(DialFault::Refused(read_refusal(response).await)));
+            return Err(fail(DialFault::Refused(read_refusal(response).await)));
         }
         check(response.headers(), &key, options.protocol)
-            .map_err(|rule| refused(DialFault::Handshake(rule)))?;
-        let broken = |error| DialError::from(HttpError::of(host, &error));
-        let upgraded = timeout_at(ends, response.upgrade()).await.map_err(late)?.map_err(broken)?;
+            .map_err(|rule| fail(DialFault::Handshake(rule)))?;
+        let transport = |error| DialError::from(HttpError::of(host, &error));
+        let upgraded = timeout_at(deadline, response.upgrade())
+            .await
+            .map_err(timed_out)?
+            .map_err(transport)?;
         Ok(Socket::new(upgraded, options).await)
     }
 }
 
 fn request_headers(key: &str, protocol: Option<&str>) -> Result<HeaderMap, DialFault> {
     let value = |text: &str| {
-        HeaderValue::from_str(text).map_err(|_| DialFault::Handshake("a subprotocol is a token"))
+        HeaderValue::from_str(text)
+            .map_err(|_| DialFault::Handshake("the subprotocol is not a token"))
     };
     let mut headers = HeaderMap::new();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -112,16 +116,17 @@ fn request_headers(key: &str, protocol: Option<&str>) -> Result<HeaderMap, DialF
 /// Checks the response by RFC 6455, section 4.1.
 fn check(headers: &HeaderMap, key: &str, protocol: Option<&str>) -> Result<(), &'static str> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let has =
-        |name, word: &str| text(name).split(',').any(|part| part.trim().eq_ignore_ascii_case(word));
+    let has = |name, token: &str| {
+        text(name).split(',').any(|part| part.trim().eq_ignore_ascii_case(token))
+    };
     if !has(UPGRADE, "websocket") || !has(CONNECTION, "upgrade") {
-        return Err("the upgrade is to another protocol");
+        return Err("the response upgrades to another protocol");
     }
     if text(SEC_WEBSOCKET_ACCEPT) != derive_accept_key(key.as_bytes()) {
         return Err("Sec-WebSocket-Accept does not match the key");
     }
     match headers.get(SEC_WEBSOCKET_PROTOCOL) {
-        Some(agreed) if Some(agreed.as_bytes()) != protocol.map(str::as_bytes) => {
+        Some(accepted) if Some(accepted.as_bytes()) != protocol.map(str::as_bytes) => {
             Err("a subprotocol that was not requested")
         }
         _ => Ok(()),
@@ -133,15 +138,15 @@ async fn read_refusal(mut response: Response) -> Refusal {
     let status = response.status().as_u16();
     let mut body = Vec::new();
     let read = async {
-        while let Ok(Some(piece)) = response.chunk().await {
-            body.extend_from_slice(&piece[..piece.len().min(MAX_REFUSAL_BYTES - body.len())]);
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk[..chunk.len().min(MAX_REFUSAL_BYTES - body.len())]);
             if body.len() == MAX_REFUSAL_BYTES {
                 return;
             }
         }
     };
-    // What was received by then is reported.
-    let _ = tokio::time::timeout(MAX_REFUSAL_TIME, read).await;
+    // On a timeout, the part received until then is reported.
+    let _ = tokio::time::timeout(REFUSAL_TIMEOUT, read).await;
     parse_rejection(status, response.headers(), &body)
 }
 
@@ -169,5 +174,5 @@ pub(crate) fn sanitize(text: &str) -> String {
 }
 
 const MAX_REFUSAL_BYTES: usize = 4 << 10;
-const MAX_REFUSAL_TIME: Duration = Duration::from_secs(5);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_TEXT_CHARS: usize = 300;

@@ -21,7 +21,7 @@ use super::error::{NO_CODE, SocketError};
 /// An open WebSocket. Dropping it ends the connection without a close frame.
 #[derive(Debug)]
 pub struct Socket {
-    stream: WebSocketStream<Metered>,
+    stream: WebSocketStream<CountingStream>,
     max_message_bytes: usize,
     ping_interval: Duration,
     idle_timeout: Duration,
@@ -29,8 +29,9 @@ pub struct Socket {
     last_byte: Instant,
     /// Whether the caller is not waiting for a message.
     is_paused: bool,
-    pinged: Instant,
-    /// Number of bytes received by then.
+    /// Time of the last ping.
+    last_ping: Instant,
+    /// Number of bytes received at `last_byte`.
     bytes: u64,
 }
 
@@ -49,16 +50,16 @@ impl Socket {
             .read_buffer_size(options.read_buffer_bytes)
             .max_message_size(Some(options.max_message_bytes))
             .max_frame_size(Some(options.max_message_bytes));
-        let metered = Metered { inner: upgraded, bytes: 0 };
+        let counting = CountingStream { inner: upgraded, bytes: 0 };
         let now = Instant::now();
         Self {
-            stream: WebSocketStream::from_raw_socket(metered, Role::Client, Some(config)).await,
+            stream: WebSocketStream::from_raw_socket(counting, Role::Client, Some(config)).await,
             max_message_bytes: options.max_message_bytes,
             ping_interval: options.ping_interval,
             idle_timeout: options.idle_timeout,
             last_byte: now,
             is_paused: true,
-            pinged: now,
+            last_ping: now,
             bytes: 0,
         }
     }
@@ -80,18 +81,19 @@ impl Socket {
 
     async fn wait(&mut self) -> Result<SocketMessage, SocketError> {
         loop {
-            let wake = (self.last_byte + self.idle_timeout).min(self.pinged + self.ping_interval);
-            let came = tokio::select! {
+            let wake =
+                (self.last_byte + self.idle_timeout).min(self.last_ping + self.ping_interval);
+            let received = tokio::select! {
                 biased;
-                came = self.stream.next() => came,
+                received = self.stream.next() => received,
                 () = sleep_until(wake) => {
                     self.handle_timer().await?;
                     continue;
                 }
             };
-            self.note_bytes();
-            match came {
-                // Copied, as a message that is kept would keep the whole read buffer.
+            self.record_bytes();
+            match received {
+                // Copied, as a slice would keep the whole read buffer allocated.
                 Some(Ok(Raw::Binary(bytes))) => {
                     return Ok(SocketMessage::Binary(Bytes::copy_from_slice(&bytes)));
                 }
@@ -119,19 +121,19 @@ impl Socket {
 
     /// Handles a timer: fails if idle, or pings.
     async fn handle_timer(&mut self) -> Result<(), SocketError> {
-        self.note_bytes();
+        self.record_bytes();
         let now = Instant::now();
         if now >= self.last_byte + self.idle_timeout {
             return Err(SocketError::Idle(self.idle_timeout));
         }
-        if now >= self.pinged + self.ping_interval {
-            self.pinged = now;
+        if now >= self.last_ping + self.ping_interval {
+            self.last_ping = now;
             self.send(Raw::Ping(Bytes::new())).await?;
         }
         Ok(())
     }
 
-    fn note_bytes(&mut self) {
+    fn record_bytes(&mut self) {
         let bytes = self.stream.get_ref().bytes;
         if bytes != self.bytes {
             (self.bytes, self.last_byte) = (bytes, Instant::now());
@@ -157,12 +159,12 @@ fn closed(frame: Option<CloseFrame>) -> SocketError {
 
 /// A connection that counts received bytes.
 #[derive(Debug)]
-struct Metered {
+struct CountingStream {
     inner: Upgraded,
     bytes: u64,
 }
 
-impl AsyncRead for Metered {
+impl AsyncRead for CountingStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -175,7 +177,7 @@ impl AsyncRead for Metered {
     }
 }
 
-impl AsyncWrite for Metered {
+impl AsyncWrite for CountingStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
