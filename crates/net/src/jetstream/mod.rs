@@ -9,7 +9,7 @@
 //!
 //! A Jetstream sends events as JSON without signatures: a client must trust its operator. Version 1 is
 //! `/subscribe`, whose cursors are times; version 2 is `network.bsky.jetstream.subscribeEvents`, whose cursors
-//! are sequence numbers of one host, or times when another host is asked.
+//! are sequence numbers of one host, or times after a change of hosts.
 //!
 //! The cursor to store under the [`stream_name`] is [`Event::cursor`] of the last event before which every
 //! event is handled; after [`Notice::FutureCursor`] it is invalid.
