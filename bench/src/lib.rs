@@ -39,5 +39,5 @@ pub use task::Task;
 
 /// How a run works, and what its numbers mean: `bench/METHOD.md`.
 pub const METHOD: &str = include_str!("../METHOD.md");
-/// In whose favour the suite may lean: `bench/BIAS.md`.
+/// The known biases of the suite: `bench/BIAS.md`.
 pub const BIAS: &str = include_str!("../BIAS.md");
