@@ -14,10 +14,10 @@ import (
 	"wireproof/go-shell"
 )
 
-// judge does for each frame what Tap does (ProcessCommit and ProcessSync of cmd/tap), without its database: what
-// Tap skips, or answers by fetching the repository again, is refused. The relay makes the same calls and adds
-// bounds of size, the clock, and flags that are no longer used; but where the operations cannot be undone, or do
-// not lead to the state it knows, it writes a line to its log and passes the event on.
+// judge makes the calls of Tap for each frame (ProcessCommit and ProcessSync of cmd/tap), without its database. An
+// event that Tap skips, or that makes it fetch the repository again, is refused. The relay makes the same calls and
+// adds limits of size, the clock, and flags that are no longer used; but where the operations cannot be undone, or do
+// not lead to the stored state, it logs a line and forwards the event.
 var judge = shell.Judge[atcrypto.PublicKey]{ParseKey: atcrypto.ParsePublicDIDKey, Frame: judgeFrame}
 
 type accounts = shell.Accounts[atcrypto.PublicKey]
@@ -70,7 +70,7 @@ func judgeCommit(event *comatproto.SyncSubscribeRepos_Commit, known accounts) er
 		return err
 	}
 	before := account.Data
-	account.Rev, account.Data = event.Rev, data.String() // also what Tap knows after it has fetched again
+	account.Rev, account.Data = event.Rev, data.String() // also the state of Tap after it has fetched again
 	if event.PrevData != nil && before != "" && event.PrevData.String() != before {
 		return errors.New("repo state desynchronized")
 	}
@@ -114,6 +114,6 @@ var (
 	errReplayed       = errors.New("skipping replayed event")
 )
 
-// No `event-fields`: rev and DID are compared with the commit, its CID is not. No `chain`: `prevData` is that of
-// the commit before, `since` is not looked at. No `clock`.
+// No `event-fields`: rev and DID are compared with the commit, its CID is not. No `chain`: `prevData` is compared
+// with the previous commit, `since` is not checked. No `clock`.
 var commitChecks = []string{"cid-sha256", "low-s", "op-records", "inversion"}

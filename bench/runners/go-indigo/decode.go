@@ -16,7 +16,7 @@ import (
 	"wireproof/go-shell"
 )
 
-// reader is used again for every frame, as events.HandleRepoStream does.
+// reader is reused for every frame, as events.HandleRepoStream does.
 var reader = new(cbg.CborReader)
 
 func decodeFrame(frame []byte, emit func(shell.Block)) error {
@@ -42,7 +42,7 @@ func decodeFrame(frame []byte, emit func(shell.Block)) error {
 	}
 }
 
-// decodeHeader leaves the reader at the payload and answers its type, which an error frame has none of.
+// decodeHeader leaves the reader at the payload and returns its type, which is empty for an error frame.
 func decodeHeader(frame []byte) (kind string, err error) {
 	reader.SetReader(bytes.NewReader(frame))
 	var header events.EventHeader
@@ -55,7 +55,7 @@ func decodeHeader(frame []byte) (kind string, err error) {
 	return header.MsgType, nil
 }
 
-// decodeOther decodes a payload in which there are no blocks.
+// decodeOther decodes a payload without blocks.
 func decodeOther(kind string) error {
 	switch kind {
 	case "#identity":
@@ -71,8 +71,8 @@ func decodeOther(kind string) error {
 	}
 }
 
-// decodeBlocks decodes every block into generic values, since a CAR does not say what a block is. A caller who
-// follows the tree from the commit knows, and decodes a node about six times faster as an mst.NodeData.
+// decodeBlocks decodes every block into generic values, since a CAR does not state the type of a block. A caller who
+// follows the tree from the commit knows the type, and decodes a node about six times faster as an mst.NodeData.
 func decodeBlocks(blocks []byte, emit func(shell.Block)) error {
 	archive, err := car.NewCarReader(bytes.NewReader(blocks))
 	if err != nil {
@@ -130,7 +130,7 @@ func count(value any, counts *shell.Counts) {
 	}
 }
 
-// countBlob counts the map that atdata made into a Blob; it has refused maps with other fields than these.
+// countBlob counts the map that atdata decoded as a Blob; atdata refuses maps with other fields.
 func countBlob(blob atdata.Blob, counts *shell.Counts) {
 	counts.Maps++
 	if legacy := blob.Size < 0; legacy {

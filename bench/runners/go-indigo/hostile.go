@@ -11,9 +11,9 @@ import (
 	"github.com/ipfs/go-cid"
 )
 
-// backfill is what Tap does with the repository of an account (doResync of cmd/tap), and what its users get: the
-// tree's Verify, which go-indigo's row of the task `repo` calls, is not among it, nor is the DID compared. A record
-// whose path, block or encoding is wrong is a line in Tap's log; the repository counts as `active` all the same.
+// backfill makes the calls of Tap for the repository of an account (doResync of cmd/tap). Unlike go-indigo's row of
+// the task `repo`, it neither calls the tree's Verify nor compares the DID. For a record with a wrong path, block or
+// encoding Tap logs a line; the repository is still `active`.
 func backfill(archive []byte, _ string, key atcrypto.PublicKey) error {
 	ctx := context.Background()
 	commit, repository, err := repo.LoadRepoFromCAR(ctx, bytes.NewReader(archive))
@@ -34,5 +34,5 @@ func backfill(archive []byte, _ string, key atcrypto.PublicKey) error {
 	})
 }
 
-// record is where anyone could read the last one, so that the compiler cannot leave it out.
+// record holds the last record in a package variable, so that the compiler cannot remove the work.
 var record map[string]any

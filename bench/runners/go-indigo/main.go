@@ -1,8 +1,8 @@
-// How fast is indigo, the Go stack behind the relay and Tap?
+// The runner of indigo, the Go stack of the relay and Tap.
 //
-// Frames take the road of its own consumer (events.HandleRepoStream): a generated decoder for the header,
-// one for each type of payload, go-car for the blocks, and atdata for what a block holds. Signatures are verified
-// by its repo and atcrypto, trees are those of repo/mst.
+// Frames take the path of indigo's consumer (events.HandleRepoStream): a generated decoder for the header,
+// one for each type of payload, go-car for the blocks, and atdata for the content of a block. Signatures are verified
+// by its packages repo and atcrypto, trees are those of repo/mst.
 package main
 
 import (
@@ -14,14 +14,14 @@ import (
 )
 
 func main() {
-	// repo.VerifyCommitMessage makes a logger for each event. Nobody's terminal is measured.
+	// repo.VerifyCommitMessage makes a logger for each event. Writing its lines must not be measured.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	shell.Run(shell.Runner{
 		Engine:  "indigo events, api/atproto (cbor-gen) and atdata (refmt), go-car 0.6.1; atproto/repo, repo/mst and atcrypto",
 		Version: "v0.0.0-20260605210604-af2fec94f34c",
 		Tasks: map[string]map[string]shell.Variant{
 			"decode": {
-				// go-car's reader hashes every block and has no switch for it.
+				// go-car's reader hashes every block; it has no option to turn that off.
 				"verified": shell.Decoder{Frame: decodeFrame, Count: count}.Variant(checks, ungiven...),
 			},
 			"sigs":   verifier.Variants(sigsChecks, sigsChecks),
@@ -38,5 +38,5 @@ func main() {
 
 var checks = []string{"cid-sha256", "duplicate-keys", "only-tag-42", "link-shape"}
 
-// The data model of atdata has no floats: a whole one becomes an integer, another is refused.
+// The data model of atdata has no floats: an integral one becomes an integer, any other is refused.
 var ungiven = []string{"floats"}

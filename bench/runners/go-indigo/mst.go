@@ -9,8 +9,8 @@ import (
 	"wireproof/go-shell"
 )
 
-// trees uses the public methods of mst.Tree. What indigo has for many records at once is LoadTreeFromMap, which
-// inserts them one by one in the order of a Go map, that is in none.
+// trees uses the public methods of mst.Tree. Its only call for many records is LoadTreeFromMap, which
+// inserts them one by one in the iteration order of a Go map, which is random.
 var trees = shell.Trees[cid.Cid, map[string]cid.Cid, *mst.Tree]{
 	ParseCID: cid.Cast,
 	Insert:   insert,

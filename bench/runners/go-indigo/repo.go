@@ -38,7 +38,7 @@ type loaded struct {
 	*repo.Repo
 }
 
-// walk asks first whether the tree is whole: Verify and Walk pass over a node that is missing.
+// walk first checks that the tree is complete: Verify and Walk skip a missing node.
 func walk(repository loaded, record func(block []byte)) error {
 	if repository.MST.IsPartial() {
 		return errors.New("a node of the tree is missing")
@@ -68,6 +68,6 @@ func rebuild(repository loaded) (fmt.Stringer, error) {
 	return tree.RootCID()
 }
 
-// No `mst-order`: Verify holds a key against those before it in its own node and above, never against the last
-// of the subtree before it. So neither `mst-once`. A prefix is read as it comes, however short.
+// No `mst-order`: Verify compares a key with the previous keys of its node and above, but not with the last key
+// of the previous subtree. Therefore no `mst-once` either. A prefix of any length is accepted.
 var repoChecks = []string{"cid-sha256", "low-s", "mst-layer", "mst-shape", "complete"}

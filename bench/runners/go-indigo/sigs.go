@@ -9,7 +9,7 @@ import (
 	"wireproof/go-shell"
 )
 
-// verifier does what the relay and Tap do: a generated decoder for the commit, and the commit's own method,
+// verifier makes the calls of the relay and Tap: a generated decoder for the commit, and the commit's own method,
 // which encodes it again without its signature.
 var verifier = shell.Verifier[atcrypto.PublicKey]{
 	ParseKey: func(curve shell.Curve, point []byte) (atcrypto.PublicKey, error) {

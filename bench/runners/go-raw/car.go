@@ -19,7 +19,7 @@ func (b block) matchesItsCID() bool {
 	return bytes.Equal(digest[:], b.digest)
 }
 
-// cutHeader reads the header of a CAR v1 and returns the blocks behind it.
+// cutHeader reads the header of a CAR v1 and returns the blocks after it.
 func cutHeader(car []byte) (blocks []byte, err error) {
 	encoded, blocks, err := cutSection(car)
 	if err != nil {
@@ -40,7 +40,7 @@ func cutHeader(car []byte) (blocks []byte, err error) {
 
 // cutBlock reads the next block:
 //
-//	| bytes | what |
+//	| bytes | content |
 //	|---|---|
 //	| 1 to 10 | varint: length of all that follows |
 //	| 4 | CID version 1, codec, SHA-256, digest of 32 bytes |

@@ -1,7 +1,7 @@
-// How fast is Go with a general CBOR library and a CAR reader written by hand?
+// The runner of a general CBOR library for Go with a hand-written CAR reader.
 //
 // fxamacker/cbor decodes header and payload into structs and every block into `any`; the CAR is split in
-// place. It stands for the code that someone who wants speed writes on top of one small module.
+// place. It represents code that is written for speed on top of one small module.
 package main
 
 import "wireproof/go-shell"

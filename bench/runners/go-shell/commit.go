@@ -6,24 +6,24 @@ import (
 	"os"
 )
 
-// Judge is a peer's way of doing the task `commit`. A Key is a public key as its libraries hold it.
+// Judge is a peer's implementation of the task `commit`. A Key is a public key in the type of its libraries.
 type Judge[Key any] struct {
 	ParseKey func(didKey string) (Key, error)
-	// Frame judges a frame, and keeps of its account what it accepts.
+	// Frame verifies a frame and stores the new state of its account if it is accepted.
 	Frame func(frame []byte, accounts Accounts[Key]) (Verdict, error)
 }
 
 // Accounts are those whose keys are given, by DID.
 type Accounts[Key any] map[string]*Account[Key]
 
-// Account is what is known of one.
+// Account is the stored state of an account.
 type Account[Key any] struct {
 	Key Key
-	// Those of its newest commit that was accepted, in the peer's own spelling; empty before the first.
+	// Rev and data of its newest accepted commit, in the peer's own encoding; empty before the first.
 	Rev, Data string
 }
 
-// Verdict is what a frame is. One that is refused comes with an error.
+// Verdict is the result for a frame. A refused frame has an error.
 type Verdict struct {
 	IsCommit bool
 	Ops      int
@@ -104,13 +104,13 @@ func (w *commitWork[Key]) Pass() (Stages, error) {
 	return nil, nil
 }
 
-// judged makes a panic of a peer's library what it means to its user: this frame was not accepted.
+// judged treats a panic of a peer's library as a refusal of the frame, like the peer's users would.
 func (w *commitWork[Key]) judged(frame []byte, accounts Accounts[Key]) (verdict Verdict, err error) {
 	defer refuseAtPanic(&err)
 	return w.judge.Frame(frame, accounts)
 }
 
-// newAccounts knows the keys, and of no commit.
+// newAccounts returns accounts with keys and without state.
 func newAccounts[Key any](keys map[string]Key) Accounts[Key] {
 	accounts := make(Accounts[Key], len(keys))
 	for did, key := range keys {

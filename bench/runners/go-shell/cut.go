@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// sigKey is the key `sig` and the head of 64 bytes. It ends in `@`, which no DID holds, and so what stands
-// before it in a commit cannot be mistaken for it.
+// sigKey is the key `sig` and the head of 64 bytes. It ends in `@`, which no DID holds, so nothing
+// before it in a commit can be mistaken for it.
 var sigKey = []byte("\x63sig\x58\x40")
 
-// cutSignature takes a canonical commit apart: the message is the same map without the entry `sig`.
+// cutSignature splits a canonical commit: the message is the same map without the entry `sig`.
 func cutSignature(commit []byte) (message, signature []byte, err error) {
 	before, rest, found := bytes.Cut(commit, sigKey)
 	if !found || len(rest) < 64 {

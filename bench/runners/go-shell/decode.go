@@ -6,27 +6,27 @@ import (
 	"os"
 )
 
-// Decoder is a peer's way of doing the task `decode`.
+// Decoder is a peer's implementation of the task `decode`.
 type Decoder struct {
-	// Frame decodes one frame and hands each CAR block to emit.
+	// Frame decodes one frame and passes each CAR block to emit.
 	Frame func(frame []byte, emit func(Block)) error
-	// Count adds up what is in the value of a block.
+	// Count counts the items in the value of a block.
 	Count func(value any, counts *Counts)
 }
 
-// Block is a CAR block. Value is set if its codec is DAG-CBOR; nobody decodes another.
+// Block is a CAR block. Value is set only if its codec is DAG-CBOR.
 type Block struct {
 	Decoded bool
 	Value   any
 }
 
-// Counts is what the blocks of a frame held, by the names of the protocol.
+// Counts are the counts of a frame's blocks, by the names of the protocol.
 type Counts struct {
 	Blocks, Maps, MapEntries, Arrays, ArrayItems, TextBytes, ByteStringBytes, Links,
 	Integers, Floats, Booleans, Nulls int64
 }
 
-// Variant makes a variant of the task. Counts named in ungiven are left out of the answer.
+// Variant makes a variant of the task. Counts named in ungiven are omitted from the answer.
 func (d Decoder) Variant(checks []string, ungiven ...string) Variant {
 	return Variant{Checks: checks, Load: func(files []string) (Work, error) {
 		frames, err := readFrames(files)
@@ -81,7 +81,7 @@ func (w *decodeWork) Pass() (Stages, error) {
 	return nil, nil
 }
 
-// decode makes a panic of a peer's library what it means to its user: this frame was not decoded.
+// decode treats a panic of a peer's library as a decoding error of the frame.
 func (w *decodeWork) decode(frame []byte, emit func(Block)) (err error) {
 	defer refuseAtPanic(&err)
 	return w.decoder.Frame(frame, emit)
@@ -93,7 +93,7 @@ func refuseAtPanic(err *error) {
 	}
 }
 
-// barrier lets every value escape, so that the compiler cannot leave out the making of it.
+// barrier lets every value escape, so that the compiler cannot remove its construction.
 func barrier(block Block) {
 	sink = block
 }
@@ -168,5 +168,5 @@ func cutUint32(bytes []byte) (number uint32, rest []byte, ok bool) {
 	return binary.BigEndian.Uint32(bytes), bytes[4:], true
 }
 
-// Refusals told on standard error; the rest are only counted.
+// The number of refusals that are logged to standard error; the rest are only counted.
 const toldRefusals = 5

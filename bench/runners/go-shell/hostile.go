@@ -4,10 +4,10 @@ import (
 	"errors"
 )
 
-// A case of the task `hostile` is judged in a process of its own, and whatever befalls it there befell the
-// peer. So nothing here recovers from a panic.
+// A case of the task `hostile` runs in a separate process, and a crash of the process is the peer's result.
+// Therefore nothing here recovers from a panic.
 
-// HostileRepo makes the variant `repo` of the task: verify is the path that a peer's users take.
+// HostileRepo returns the variant `repo` of the task: verify makes the calls of the peer's users.
 func HostileRepo[Key any](
 	parseKey func(didKey string) (Key, error), checks []string,
 	verify func(archive []byte, did string, key Key) error,
@@ -23,7 +23,7 @@ func HostileRepo[Key any](
 	}}
 }
 
-// Hostile makes the variant `frames` of the task: the verdict is that on the last frame.
+// Hostile returns the variant `frames` of the task: the result is the verdict on the last frame.
 func (j Judge[Key]) Hostile(checks []string) Variant {
 	return Variant{Checks: checks, Load: func(files []string) (Work, error) {
 		file, owner, err := readOwned(files)
@@ -40,7 +40,7 @@ func (j Judge[Key]) Hostile(checks []string) Variant {
 	}}
 }
 
-// last judges all frames; those before the last set what is known of the account.
+// last verifies all frames; those before the last set the state of the account.
 func (j Judge[Key]) last(frames [][]byte, accounts Accounts[Key]) (err error) {
 	for _, frame := range frames {
 		_, err = j.Frame(frame, accounts)

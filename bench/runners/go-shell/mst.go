@@ -8,18 +8,18 @@ import (
 	"os"
 )
 
-// Trees is a peer's way of doing the task `mst`. A CID, Records and a Tree are types of its libraries.
+// Trees is a peer's implementation of the task `mst`. A CID, Records and a Tree are types of its libraries.
 type Trees[CID, Records, Tree any] struct {
 	ParseCID func(bytes []byte) (CID, error)
 	// Insert inserts the records one by one into an empty tree, in the order given.
 	Insert func(keys [][]byte, values []CID) (Tree, error)
-	// Gather makes of the sorted records what Bulk takes; it belongs to the load.
+	// Gather converts the sorted records to the input of Bulk, at load.
 	Gather func(keys [][]byte, values []CID) Records
-	// Bulk makes a tree of all records at once.
+	// Bulk builds a tree of all records at once.
 	Bulk func(records Records) (Tree, error)
-	// Root answers the CID of the tree.
+	// Root returns the CID of the tree.
 	Root func(tree Tree) (fmt.Stringer, error)
-	// Get answers the 36 bytes of the CID that stands at the key, or nothing.
+	// Get returns the 36 bytes of the CID at the key, or nil.
 	Get func(tree Tree, key []byte) (cid string, err error)
 }
 
@@ -63,7 +63,7 @@ func (t Trees[CID, Records, Tree]) bulk(records recordsFile, values []CID) (Work
 	return &treeWork[Tree]{records, func() (Tree, error) { return t.Bulk(gathered) }, t.Root}, nil
 }
 
-// treeWork makes a tree and asks for its root. The tree is garbage as soon as the root is there.
+// treeWork builds a tree and requests its root. The tree is garbage after that.
 type treeWork[Tree any] struct {
 	records recordsFile
 	build   func() (Tree, error)
@@ -97,7 +97,7 @@ func (w *treeWork[Tree]) root() (root fmt.Stringer, err error) {
 	return w.rootOf(tree)
 }
 
-// lookup asks with keys of its own: Go compares a key with itself without a look at its bytes.
+// lookup uses copies of the keys: Go compares a string with itself without reading its bytes.
 func (t Trees[CID, Records, Tree]) lookup(records recordsFile, values []CID) (Work, error) {
 	tree, err := t.Insert(records.keys, values)
 	own := make([][]byte, len(records.keys))
@@ -144,13 +144,13 @@ func (w *lookupWork) look(found func(cid string)) error {
 	return nil
 }
 
-// What a pass came to, where anyone could read it, so that the compiler cannot leave it out.
+// The result of a pass, in a package variable so that the compiler cannot remove the work.
 var (
 	outcome   any
 	lastFound string
 )
 
-// recordsFile is what an `mst-records.bin` holds.
+// recordsFile is the content of an `mst-records.bin`.
 type recordsFile struct {
 	keys, cids [][]byte
 	// The records in shuffled order, and those to look up.
@@ -221,7 +221,7 @@ func pick[T any](from []T, indices []uint32) []T {
 	return picked
 }
 
-// A CID of the blessed form: version, codec, hash function and length, then the digest.
+// A CID of the form that AT Protocol uses: version, codec, hash function and length, then the digest.
 const (
 	cidLen       = 36
 	cidPrefixLen = 4

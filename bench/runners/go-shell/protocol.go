@@ -1,6 +1,5 @@
-// Package shell turns a Go peer into a runner: it speaks the protocol of ../PROTOCOL.md, splits the
-// corpus, holds the clock and adds up the counts. A runner is left with one thing: how its libraries
-// do the work.
+// Package shell turns a Go peer into a runner: it implements the protocol of ../PROTOCOL.md, splits the
+// corpus, times the passes and sums up the counts. A runner implements only the calls of its libraries.
 package shell
 
 import (
@@ -14,7 +13,7 @@ import (
 	"time"
 )
 
-// Runner is what a peer says of itself, and what it can do.
+// Runner is the description of a peer and its tasks.
 type Runner struct {
 	// Engine names the libraries that do the work, with their versions.
 	Engine string
@@ -24,28 +23,28 @@ type Runner struct {
 	Tasks map[string]map[string]Variant
 }
 
-// Variant is one way of doing a task.
+// Variant is one variant of a task.
 type Variant struct {
 	// Checks lists what the measured path refuses, by the names of the protocol.
 	Checks []string
-	// Load reads the corpus and does nothing of the work.
+	// Load reads the corpus and does none of the measured work.
 	Load func(files []string) (Work, error)
 }
 
 // Work is a task with its corpus in memory.
 type Work interface {
 	Size() (units, bytes int)
-	// Prove does the work once and counts what came out.
+	// Prove does the work once and counts the results.
 	Prove() (Proof, error)
-	// Pass does the same work once, uncounted, and tells the times of its stages if it has some.
+	// Pass does the same work once, uncounted, and returns the times of its stages, if any.
 	Pass() (Stages, error)
 }
 
-// Proof is what came out of the work.
+// Proof is the result of the work.
 type Proof struct {
 	// Counts is a map by the names of the protocol, of whole numbers or, where the task says so, texts.
 	Counts any `json:"counts"`
-	// Reason is the peer's own word for a refusal, in the task that asks for it.
+	// Reason is the peer's own reason for a refusal, in the task `hostile`.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -143,8 +142,8 @@ func (s *session) load(asked request) (object, error) {
 	return object{"units": units, "bytes": bytes}, nil
 }
 
-// pass starts from a collected heap, so that no pass pays for the garbage of the one before. What it
-// leaves behind itself is collected as any Go program collects: while it works.
+// pass starts from a collected heap, so that no pass pays for the garbage of the previous one. The
+// garbage of the pass itself is collected while it works, as in any Go program.
 func (s *session) pass() (object, error) {
 	runtime.GC()
 	start := time.Now()

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Repositories is a peer's way of doing the task `repo`, stage by stage. A Key is a public key and a Repository a
-// repository as its libraries hold them.
+// Repositories is a peer's implementation of the task `repo`, stage by stage. Key and Repository are the types of its
+// libraries.
 type Repositories[Key, Repository any] struct {
 	ParseKey func(didKey string) (Key, error)
 	Parse    func(archive []byte) (Repository, error)
 	// Signature is nil if the commit is that of the DID and signed by the key.
 	Signature func(repository Repository, did string, key Key) error
-	// Walk checks the tree and hands over the block of each record.
+	// Walk checks the tree and passes the block of each record to its callback.
 	Walk func(repository Repository, record func(block []byte)) error
-	// Rebuild makes a tree anew from the records and answers its root.
+	// Rebuild builds a tree from the records and returns its root.
 	Rebuild func(repository Repository) (fmt.Stringer, error)
-	// Data is the root that the commit names.
+	// Data is the root in the commit.
 	Data func(repository Repository) fmt.Stringer
 }
 
@@ -78,7 +78,7 @@ func (w *repoWork[Key, Repository]) Pass() (Stages, error) {
 	return stages, err
 }
 
-// roots are what the commit names and what came out of the records, nil if nothing was built.
+// roots are the root in the commit and the root built from the records, nil if none was built.
 type roots struct {
 	data, rebuilt fmt.Stringer
 }
@@ -119,13 +119,13 @@ func (w *repoWork[Key, Repository]) verify(record func(block []byte)) (found roo
 
 var lastRecord []byte
 
-// owner is what is given of an account beside its files.
+// owner is the account data that accompanies its files.
 type owner struct {
 	DID        string `json:"did"`
 	SigningKey string `json:"signing_key"`
 }
 
-// readOwned reads a file and the JSON beside it.
+// readOwned reads a file and its JSON.
 func readOwned(files []string) (file []byte, beside owner, err error) {
 	if len(files) != 2 {
 		return nil, owner{}, errors.New("the files are two: what is to be verified, and a JSON with the key")

@@ -6,18 +6,18 @@ import (
 	"os"
 )
 
-// Verifier is a peer's way of doing the task `sigs`. A Key is a public key as its libraries hold it.
+// Verifier is a peer's implementation of the task `sigs`. A Key is a public key in the type of its libraries.
 type Verifier[Key any] struct {
 	// ParseKey parses a compressed point.
 	ParseKey func(curve Curve, point []byte) (Key, error)
-	// Verify says whether the signature, 64 bytes r‖s, is the key's over the SHA-256 of the message.
+	// Verify reports whether the signature, 64 bytes r‖s, is the key's over the SHA-256 of the message.
 	Verify func(message, signature []byte, key Key) bool
-	// VerifyCommit decodes a commit and says whether its signature is that of the key. An error means
-	// that the commit could not be read.
+	// VerifyCommit decodes a commit and reports whether its signature is that of the key. An error means
+	// that the commit could not be decoded.
 	VerifyCommit func(commit []byte, key Key) (bool, error)
 }
 
-// Curve is that of a key.
+// Curve is the curve of a key.
 type Curve byte
 
 const (
@@ -124,13 +124,13 @@ func (w *sigsWork) Pass() (Stages, error) {
 	return nil, nil
 }
 
-// guarded makes a panic of a peer's library what it means to its user: this commit was not verified.
+// guarded treats a panic of a peer's library as a verification error of the commit.
 func (c check) guarded() (valid bool, err error) {
 	defer refuseAtPanic(&err)
 	return c()
 }
 
-// verdict is where anyone could read the last verdict, so that the compiler cannot leave it out.
+// verdict holds the last verdict in a package variable, so that the compiler cannot remove the work.
 var verdict bool
 
 type signedCommit struct {

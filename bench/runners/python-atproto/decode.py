@@ -10,7 +10,7 @@ from libipld import decode_car, decode_dag_cbor, decode_dag_cbor_multi
 
 
 def decode_frame(frame):
-    """The documented road: the library splits the CAR and decodes every block, into a dict by CID."""
+    """The documented call: the library splits the CAR and decodes every block, into a dict by CID."""
     header, payload = decode_dag_cbor_multi(frame)
     if header.get('t') not in WITH_BLOCKS:
         return ()
@@ -52,7 +52,7 @@ def read_varint(data, offset):
 
 
 def count(blocks):
-    """Counts what is in the blocks of one frame. Walks without recursion, as deep as the library goes."""
+    """Counts the items in the blocks of one frame. Walks without recursion, to any depth that the library accepts."""
     counts = dict.fromkeys(COUNTS, 0)
     counts['blocks'] = len(blocks)
     waiting = list(blocks)
@@ -93,8 +93,8 @@ COUNTS = ('blocks', 'maps', 'map_entries', 'arrays', 'array_items', 'text_bytes'
 
 VARIANTS = {'unverified': decode_frame, 'unverified/split-by-hand': decode_frame_split_by_hand}
 
-# Links are read, but bytes behind the CID in one go unnoticed, hence no `link-shape`; single-precision floats
-# are taken, hence no `float-canonical`. The bound on depth is Python's own recursion limit.
+# Links are read, but bytes after the CID in a link are not detected, hence no `link-shape`; single-precision floats
+# are accepted, hence no `float-canonical`. The bound on depth is Python's own recursion limit.
 CHECKS = [
     'key-order',
     'duplicate-keys',

@@ -55,7 +55,7 @@ def describe():
 
 
 def time_pass(loaded):
-    """Starts from a collected heap, so that no pass pays for the garbage of the one before."""
+    """Starts from a collected heap, so that no pass pays for the garbage of the previous one."""
     gc.collect()
     start = time.monotonic_ns()
     loaded.run()

@@ -31,7 +31,7 @@ def prepare_crypto(curve, commit, point):
 
 
 def prepare_preparsed(curve, commit, point):
-    """What the SDK's verify_signature does once it has parsed the key; there is no method for it alone."""
+    """The part of the SDK's verify_signature after parsing the key; the SDK has no method for it."""
     algorithm = ALGORITHMS[curve]()
     message, signature = cut_signature(commit)
     key = algorithm.get_elliptic_curve_public_key(point)
@@ -47,7 +47,7 @@ def prepare_preparsed(curve, commit, point):
 
 
 def cut_signature(commit):
-    """Takes a canonical commit apart: the message is the same map without the entry `sig`."""
+    """Splits a canonical commit: the message is the same map without the entry `sig`."""
     before, found, rest = commit.partition(SIG_KEY)
     if not found or len(rest) < SIG_LEN:
         raise ValueError('a commit holds a signature of 64 bytes')
@@ -56,14 +56,14 @@ def cut_signature(commit):
 
 ALGORITHMS = {'p256': P256, 'k256': Secp256k1}
 
-# The key `sig` and the head of 64 bytes. It ends in `@`, which no DID holds, and so what stands before it in a
-# commit cannot be mistaken for it.
+# The key `sig` and the head of 64 bytes. It ends in `@`, which no DID holds, so nothing before it in a
+# commit can be mistaken for it.
 SIG_KEY = b'\x63sig\x58\x40'
 SIG_LEN = 64
 
 PREPARE = {'full': prepare_full, 'crypto': prepare_crypto, 'preparsed': prepare_preparsed}
 
-# No `strict-cbor`: integers in more bytes than needed are read.
+# No `strict-cbor`: integers in more bytes than needed are accepted.
 VARIANTS = {variant: ['low-s'] for variant in PREPARE}
 
 ENGINE = f'atproto_crypto on cryptography {version("cryptography")}'

@@ -1,4 +1,4 @@
-"""Splits a corpus into units, does the work over them and adds up the counts."""
+"""Splits a corpus into units, does the work over them and sums up the counts."""
 
 import struct
 import sys
@@ -31,7 +31,7 @@ class Frames:
         return counts
 
     def run(self):
-        """Keeps each frame's values until the next frame's are there; the interpreter leaves nothing out."""
+        """Keeps each frame's values until those of the next frame exist; the interpreter removes no work."""
         decode_frame, values = self.decode_frame, None
         for frame in self.frames:
             try:
@@ -69,7 +69,7 @@ class Commits:
 
 
 def prepared(variant, curve, commit, point):
-    """The measured work of a unit. What cannot be prepared is refused each time."""
+    """The measured work of a unit. A unit that cannot be prepared is refused in each pass."""
     try:
         return sigs.PREPARE[variant](curve, commit, point)
     except Exception as refusal:

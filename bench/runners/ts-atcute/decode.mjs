@@ -1,8 +1,8 @@
 /**
- * How fast is @atcute, the small TypeScript stack?
+ * The task `decode` with @atcute, a small TypeScript stack.
  *
- * Frames are decoded as its firehose client does it, then the CAR reader gives the blocks. That reader does
- * not hash; the verified variant does what the library's `CID.create` does inside, without its promise.
+ * Frames are decoded as in its firehose client, then the CAR reader returns the blocks. That reader does
+ * not hash; the verified variant makes the hash call of the library's `CID.create`, without its promise.
  */
 
 import { hash } from 'node:crypto';
@@ -13,7 +13,7 @@ import { BytesWrapper, decode, decodeFirst, fromBytes } from '@atcute/cbor';
 import { CidLinkWrapper, CODEC_DCBOR } from '@atcute/cid';
 
 /**
- * Decodes one frame and hands over each block: its value, or NOT_DECODED if it is of another codec.
+ * Decodes one frame and passes each block to `emit`: its value, or NOT_DECODED if it is of another codec.
  * @typedef {(frame: Uint8Array, emit: (block: unknown) => void) => void} DecodeFrame
  */
 
@@ -66,8 +66,8 @@ function blocksOf(frame) {
 }
 
 /**
- * The counts that can be given. A JavaScript number does not tell whether it was encoded as a float, so
- * `floats` is left out and a number is an integer; records of the network hold no floats.
+ * The counts that can be provided. A JavaScript number does not record whether it was encoded as a float, so
+ * `floats` is omitted and a number is an integer; records of the network have no floats.
  */
 export function noCounts() {
 	return {
@@ -85,7 +85,7 @@ export function noCounts() {
 	};
 }
 
-/** Counts what is in a block. Walks without recursion, as the decoder does. */
+/** Counts the items in a block. Walks without recursion, like the decoder. */
 export function count(block, counts) {
 	counts.blocks += 1;
 	const waiting = [block];

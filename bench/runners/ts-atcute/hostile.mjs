@@ -1,7 +1,7 @@
 /**
- * Which repositories does @atcute/repo accept? Reading one with fromUint8Array checks the shape of the tree and hashes
- * nothing; what verifies is verifyRecord, one record at a time. So its users' whole road is both: read, then verify
- * each record that was found. A repository without records is read and no more.
+ * The task `hostile` with @atcute/repo. fromUint8Array reads a repository, checks the shape of the tree and hashes
+ * nothing; verifyRecord verifies one record at a time. Its users need both calls: read, then verify
+ * each record that was found. A repository without records is only read.
  *
  * Its firehose client verifies nothing: there are no `frames` here.
  */

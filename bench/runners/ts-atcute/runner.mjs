@@ -1,6 +1,6 @@
 /**
- * Turns the JavaScript peer into a runner: speaks the protocol of ../PROTOCOL.md, splits the corpus, holds
- * the clock and adds up the counts. What the peer itself does is in decode.mjs and hostile.mjs.
+ * Turns the JavaScript peer into a runner: implements the protocol of ../PROTOCOL.md, splits the corpus,
+ * times the passes and sums up the counts. The calls of the peer are in decode.mjs and hostile.mjs.
  */
 
 import { readFileSync } from 'node:fs';
@@ -106,12 +106,12 @@ function pass(work) {
 	return Number(process.hrtime.bigint() - start);
 }
 
-/** Keeps each value where anyone could read it, so that the engine cannot leave out the making of it. */
+/** Keeps each value reachable, so that the engine cannot remove its construction. */
 function barrier(block) {
 	globalThis.lastBlock = block;
 }
 
-/** [u32 BE count], then [u32 BE length][frame] for each. A frame is a Uint8Array, as a WebSocket gives it. */
+/** [u32 BE count], then [u32 BE length][frame] for each. A frame is a Uint8Array, as a WebSocket delivers it. */
 function readFrames(path) {
 	const file = readFileSync(path);
 	const bytes = new Uint8Array(file.buffer, file.byteOffset, file.length);

@@ -1,7 +1,7 @@
 /**
- * What does the firehose consumer of the reference SDK, @atproto/sync, make of a frame? The frame takes the road of
+ * Frames with the firehose consumer of the reference SDK, @atproto/sync. A frame takes the path of
  * its Firehose: decoded by @atproto/xrpc-server, validated by the lexicon, then parseEvt, which verifies the signature
- * and a proof for each operation. The key comes from a resolver that knows one account; nothing is asked of a network.
+ * and a proof for each operation. The key comes from a resolver with one account; there are no network requests.
  */
 
 import { Firehose } from '@atproto/sync';
@@ -9,7 +9,7 @@ import { Frame } from '@atproto/xrpc-server';
 
 export const CHECKS = ['cid-sha256', 'low-s'];
 
-/** Throws what the Firehose reports. It knows nothing of the frames before the last, so those are not shown to it. */
+/** Throws the error that the Firehose reports. It has no state between frames, so only the last one is passed to it. */
 export async function judgeInOrder(frames, did, signingKey) {
 	const firehose = new Firehose({
 		idResolver: resolverOf(did, signingKey),
@@ -30,7 +30,7 @@ export async function judgeInOrder(frames, did, signingKey) {
 	}
 }
 
-/** What the Subscription of the Firehose does with a message before it hands it on. */
+/** The steps of the Firehose's Subscription before it passes a message on. */
 function validated(firehose, { header, body }) {
 	const { method, validate } = firehose.sub.opts;
 	return validate({ ...body, $type: method + header.t });

@@ -1,12 +1,12 @@
 /**
- * How fast are the trees of the reference SDK? They are never changed: each insertion makes the nodes on its path
- * anew. There is no way to make one of many records at once.
+ * The trees of the reference SDK. They are immutable: each insertion copies the nodes on its path.
+ * There is no call that builds a tree from many records.
  */
 
 import { decodeCid } from '@atproto/lex-data';
 import { MemoryBlockstore, MST } from '@atproto/repo';
 
-/** A record as the library takes it. */
+/** A record in the library's form. */
 export function record(key, cid) {
 	return { key: Buffer.from(key).toString('latin1'), cid: decodeCid(cid) };
 }

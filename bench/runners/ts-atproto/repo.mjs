@@ -1,11 +1,11 @@
 /**
- * How fast does the reference SDK verify a repository? Its verifyRepoCar is two calls: the CAR is read and every
+ * Verifies a repository with the reference SDK. Its verifyRepoCar is two calls: the CAR is read and every
  * block hashed, then the commit is verified and the tree walked. The walk's time is in the stage `signature`.
  */
 
 import { cborToLex, readCarWithRoot, verifyRepo, verifyRepoCar } from '@atproto/repo';
 
-/** No `mst-*`: a node is read with any prefix, in any order, in any layer. Nodes and records that miss are noticed. */
+/** No `mst-*`: a node is accepted with any prefix, in any order, in any layer. Missing nodes and records are detected. */
 export const CHECKS = ['cid-sha256', 'low-s', 'complete'];
 
 export const verify = verifyRepoCar;
@@ -23,7 +23,7 @@ export async function count(archive, did, signingKey) {
 	};
 }
 
-/** Answers the nanoseconds of each stage, and hands over what came out. */
+/** Returns the nanoseconds of each stage and the results. */
 export async function verifyInStages(archive, did, signingKey, done) {
 	const start = process.hrtime.bigint();
 	const { root, blocks } = await readCarWithRoot(archive);

@@ -1,6 +1,6 @@
 /**
- * Turns the JavaScript peer into a runner: speaks the protocol of ../PROTOCOL.md and holds the clock. What is
- * loaded and counted is in work.mjs, and what the peer itself does in sigs.mjs, mst.mjs, repo.mjs and frames.mjs.
+ * Turns the JavaScript peer into a runner: implements the protocol of ../PROTOCOL.md and times the passes.
+ * Loading and counting are in work.mjs, the calls of the peer in sigs.mjs, mst.mjs, repo.mjs and frames.mjs.
  */
 
 import { createInterface } from 'node:readline';

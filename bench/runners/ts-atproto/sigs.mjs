@@ -1,8 +1,8 @@
 /**
- * How fast does the reference SDK of TypeScript verify a commit? @atproto/lex-cbor decodes it and encodes it
+ * Verifies commits with the reference SDK of TypeScript: @atproto/lex-cbor decodes a commit and encodes it
  * again without its signature, as @atproto/repo's verifyCommitSig does, and @atproto/crypto verifies by noble.
  *
- * The curve's own plugin is asked. The verifySignature in front of both reads the point twice.
+ * The plugin of the curve is called directly: the SDK's verifySignature reads the point twice.
  */
 
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ import { sha256 } from '@noble/hashes/sha256';
  */
 
 /**
- * No `strict-cbor`: keys in any order and text that is not UTF-8 are read.
+ * No `strict-cbor`: keys in any order and text that is not UTF-8 are accepted.
  * @type {Record<string, { checks: string[], prepare: (curve: string, commit: Uint8Array, point: Uint8Array) => Check }>}
  */
 export const VARIANTS = {
@@ -55,8 +55,8 @@ function prepareCrypto(curve, commit, point) {
 }
 
 /**
- * What the plugin does once it has the key's bytes. noble takes nothing that is parsed further; a point that is
- * not compressed spares it the square root.
+ * The steps of the plugin after it has the key's bytes. noble has no type for a parsed key; an uncompressed point
+ * avoids the square root.
  */
 function preparePreparsed(curve, commit, point) {
 	const { keyBytes } = parseDidKey(formatDidKey(PLUGINS[curve].jwtAlg, point));
@@ -65,7 +65,7 @@ function preparePreparsed(curve, commit, point) {
 	return () => CURVES[curve].verify(signature, sha256(message), keyBytes, options);
 }
 
-/** Takes a canonical commit apart: the message is the same map without the entry `sig`. */
+/** Splits a canonical commit: the message is the same map without the entry `sig`. */
 function cutSignature(commit) {
 	const start = Buffer.from(commit.buffer, commit.byteOffset, commit.length).indexOf(SIG_KEY);
 	const end = start + SIG_KEY.length + SIG_LEN;
@@ -80,8 +80,8 @@ function cutSignature(commit) {
 }
 
 /**
- * The key `sig` and the head of 64 bytes. It ends in `@`, which no DID holds, and so what stands before it in a
- * commit cannot be mistaken for it.
+ * The key `sig` and the head of 64 bytes. It ends in `@`, which no DID holds, so nothing before it in a
+ * commit can be mistaken for it.
  */
 const SIG_KEY = Buffer.from('\x63sig\x58\x40', 'latin1');
 const SIG_LEN = 64;

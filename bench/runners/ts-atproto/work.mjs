@@ -1,4 +1,4 @@
-/** Reads the files of each task, does the work over them and adds up the counts. */
+/** Reads the files of each task, does the work over them and sums up the counts. */
 
 import { readFileSync } from 'node:fs';
 
@@ -52,7 +52,7 @@ function signedCommits(prepare, files) {
 	};
 }
 
-/** What cannot be prepared is refused each time. */
+/** A unit that cannot be prepared is refused in each pass. */
 function prepared(prepare, curve, commit, point) {
 	try {
 		return prepare(curve, commit, point);
@@ -175,12 +175,12 @@ function hostileCase(file, judge) {
 	return { units: 1, bytes: file.length, prove, pass: async () => keep(await prove()) };
 }
 
-/** Puts a value where anyone could read it, so that the engine cannot leave out the making of it. */
+/** Keeps a value reachable, so that the engine cannot remove its construction. */
 function keep(value) {
 	globalThis.lastValue = value;
 }
 
-/** The file and what the JSON beside it gives. */
+/** The file and the content of its JSON. */
 function readOwned([path, beside]) {
 	const { did, signing_key: signingKey } = JSON.parse(readFileSync(beside, 'utf8'));
 	return { file: toBytes(readFileSync(path)), did, signingKey };
@@ -211,7 +211,7 @@ function splitFrames(file) {
 	return reader.list(() => reader.take(reader.u32()));
 }
 
-/** What `read` makes of a file that it reads to its end. */
+/** The result of `read` on a file that it reads to its end. */
 function wholly(path, read) {
 	const reader = new Reader(readFileSync(path));
 	const content = read(reader);
@@ -256,7 +256,7 @@ class Reader {
 	}
 }
 
-/** A plain Uint8Array, as the peer's users have it, and not Node's Buffer. */
+/** A plain Uint8Array, like the peer's users have, instead of Node's Buffer. */
 function toBytes(buffer) {
 	return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
 }

@@ -1,6 +1,6 @@
 /**
- * How fast is nostr-tools, which most web clients of Nostr are written with? It has no JSON of its own: its users
- * call JSON.parse and JSON.stringify, as it does itself.
+ * Encodes, decodes and verifies events with nostr-tools, the library of most Nostr web clients. It has no JSON codec:
+ * its users call JSON.parse and JSON.stringify, like the library itself.
  */
 
 import { readFileSync } from 'node:fs';
@@ -27,13 +27,13 @@ export function decode(bytes) {
 	return JSON.parse(bytes.toString());
 }
 
-/** Events as they come from the wire have no verdict yet that `verifyEvent` would remember. */
+/** Freshly decoded events have no cached verdict of `verifyEvent`. */
 export const VALIDATE = {
 	json: (bytes) => verifyEvent(decode(bytes)),
 	'json/pure': (bytes) => verifyPurely(decode(bytes)),
 };
 
-/** By what it calls fake JSON, which looks for the field's name. All that is looked for is ASCII. */
+/** By the library's `fakejson`, which searches for the field's name. All searched names are ASCII. */
 export const FIELDS = {
 	'json/kind': (bytes) => getInt(bytes.latin1Slice(), 'kind'),
 	'json/pubkey': (bytes) => getHex64(bytes.latin1Slice(), 'pubkey'),
@@ -50,7 +50,7 @@ function both(bytes) {
 }
 
 function versionOf(name) {
-	// What a package exports may leave out its package.json.
+	// The exports of a package may not include its package.json.
 	const url = new URL(`node_modules/${name}/package.json`, import.meta.url);
 	return JSON.parse(readFileSync(url, 'utf8')).version;
 }

@@ -1,6 +1,6 @@
 /**
- * Turns the JavaScript peer into a runner: speaks the protocol of ../PROTOCOL.md. What is loaded and counted is
- * in work.mjs, and what the peer itself does in events.mjs.
+ * Turns the JavaScript peer into a runner: implements the protocol of ../PROTOCOL.md. Loading and counting are
+ * in work.mjs, the calls of the peer in events.mjs.
  */
 
 import { createInterface } from 'node:readline';

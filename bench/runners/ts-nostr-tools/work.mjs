@@ -1,5 +1,5 @@
 /**
- * What is loaded, done and counted for each task? What the peer itself does is in events.mjs.
+ * Loads, does and counts the work of each task. The calls of the peer are in events.mjs.
  *
  * @typedef {{ units: number, bytes: number, prove: () => object, pass: () => object }} Work
  */
@@ -164,7 +164,7 @@ function tally(units, eventsOf) {
 	return counts;
 }
 
-/** Tells what came of each unit, or `undefined` and a person why. */
+/** Returns the result of each unit, or `undefined` after logging the reason. */
 function eachTold(units, work, told) {
 	let refusals = 0;
 	for (const [index, unit] of units.entries()) {
@@ -208,12 +208,12 @@ function time(work) {
 	return Number(process.hrtime.bigint() - start);
 }
 
-/** Keeps each value where anyone could read it, so that the engine cannot leave out the making of it. */
+/** Keeps each value reachable, so that the engine cannot remove its construction. */
 function barrier(value) {
 	globalThis.lastValue = value;
 }
 
-/** Lines end in LF and nothing else. One that starts with `#` names the group of those behind it. */
+/** Lines end in LF and nothing else. One that starts with `#` names the group of the lines after it. */
 function readGroups(files) {
 	const groups = [];
 	for (const file of files.map((path) => readFileSync(path))) {
