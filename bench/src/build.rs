@@ -205,7 +205,7 @@ impl Builder {
         Ok(LaunchCommand::new(python, dir).arg("runner.py"))
     }
 
-    /// npm installs packages beside the sources, so the sources are copied.
+    /// npm installs packages into the folder of the sources, so the sources are copied.
     fn node(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
         let toolchain = self.tool("node", "--version")?;
         let copy = self.dir.join(id);

@@ -21,7 +21,7 @@ pub enum BenchError {
         /// The names of all peers.
         known: Vec<String>,
     },
-    /// A corpus is not what its task works on.
+    /// A corpus is not a valid input of its task.
     #[error("{}: {fault}", path.display())]
     Corpus {
         /// The file.

@@ -1,7 +1,7 @@
-//! The task `hostile`: gives each case of a set to each peer, in a process of its own that may crash, hang or exhaust its
-//! memory limit without affecting anything else.
+//! The task `hostile`: sends each case of a set to each peer, in a separate process that may crash, hang or exhaust its
+//! memory limit without affecting other cases.
 //!
-//! Nothing is timed, so a few cases run at once.
+//! Cases are not timed, so a few of them run at once.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -235,7 +235,7 @@ const CONCURRENT_CASES: usize = 2;
 /// More than any peer needs for any case, and less than a machine can spare twice.
 const MEMORY_BYTES: u64 = 4 << 30;
 
-/// The rules whose cases a quick run takes beside all valid ones: some of each layer.
+/// The rules whose cases a quick run includes in addition to all valid ones: some of each layer.
 const QUICK_CODES: [&str; 8] = [
     "car/hash",
     "car/truncated",

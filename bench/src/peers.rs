@@ -32,8 +32,8 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// The language of the program in `dir`; `None` for a folder that is no runner, such as what the runners of a
-    /// language share.
+    /// The language of the program in `dir`; `None` for a folder that is no runner, such as the shared code of a
+    /// language.
     fn of(dir: &Path) -> Option<Self> {
         let entry_points = [
             ("src/main.rs", Self::Rust),

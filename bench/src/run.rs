@@ -16,7 +16,7 @@ use crate::{
     Unavailable, machine, nostr, terminal,
 };
 
-/// Measures what `plan` says and reports each step to `progress`.
+/// Measures the rows of `plan` and reports each step to `progress`.
 ///
 /// A peer that cannot be built or run, or whose counts differ, is in the results with the reason.
 ///
@@ -204,8 +204,8 @@ impl Run<'_> {
     }
 }
 
-/// One variant of one peer on one corpus, and what is known of it so far. Each has a process of its own, so that passes
-/// can take turns without loading again.
+/// One variant of one peer on one corpus, with its results so far. Each has a separate process, so passes
+/// can be interleaved without loading again.
 struct Measurement<'p> {
     peer: &'p PeerProcess,
     corpus: &'p Corpus,

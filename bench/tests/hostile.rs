@@ -1,4 +1,4 @@
-//! The task `hostile` with a peer that does what the name of a case says: a shell script that accepts, rejects, crashes or
+//! The task `hostile` with a peer whose behaviour is the name of the case: a shell script that accepts, rejects, crashes or
 //! hangs.
 
 #![cfg(unix)]

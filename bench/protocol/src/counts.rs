@@ -1,4 +1,4 @@
-//! Named counts: what came out of the work. Two runners did the same work if their counts are equal.
+//! Named counts of the results of the work. Two runners did the same work if their counts are equal.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::one_line;
 #[serde(transparent)]
 pub struct Counts(BTreeMap<String, Count>);
 
-/// A number, or a text that stands for a whole result, such as the CID of a root.
+/// A number, or a text that represents a whole result, such as the CID of a root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Count {
@@ -134,7 +134,7 @@ pub struct CountComparison {
     pub equal: usize,
     /// Counts that are in both and differ.
     pub differences: Vec<Difference>,
-    /// Names of reference counts that the peer did not give.
+    /// Names of reference counts that the peer did not report.
     pub not_given: Vec<String>,
 }
 

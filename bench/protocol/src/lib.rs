@@ -36,7 +36,7 @@ pub enum Request {
     Load(Load),
     /// Do the work once and count the result.
     Prove,
-    /// Do the work once more and time it.
+    /// Do the work again and time it.
     Pass,
 }
 
@@ -137,14 +137,14 @@ pub struct Failure {
     pub error: String,
 }
 
-/// The JSON file beside a repository or a hostile case: the account, and the time to judge at.
+/// The JSON file of a repository or a hostile case: the account, and the time of verification.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Owner {
     /// The account's DID.
     pub did: String,
     /// The account's signing key as a `did:key`.
     pub signing_key: String,
-    /// The time at which the file is judged, in RFC 3339; `None` for the default of the task.
+    /// The time of verification, in RFC 3339; `None` for the default of the task.
     pub now: Option<String>,
 }
 

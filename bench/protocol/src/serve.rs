@@ -1,6 +1,6 @@
 //! The serving loop: reads requests line by line, runs and times the loaded work, writes one answer a line.
 //!
-//! The clock is held here, around [`Work::pass`] alone, so that every Rust runner measures alike.
+//! The clock is held here, around [`Work::pass`] alone, so that every Rust runner measures in the same way.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
@@ -37,7 +37,7 @@ pub trait Work {
     /// If the work as a whole fails.
     fn prove(&mut self) -> Result<Proof, BoxError>;
 
-    /// Does the same work once more, uncounted.
+    /// Does the same work again, uncounted.
     ///
     /// # Errors
     /// If the work as a whole fails.

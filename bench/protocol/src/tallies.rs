@@ -1,4 +1,4 @@
-//! The counts of each task while they are summed up, one struct a task; the field names are the names of the protocol.
+//! The running counts of each task, one struct per task. The field names are the names of the protocol.
 
 use serde::Serialize;
 
@@ -218,7 +218,7 @@ impl EventCounts {
     }
 }
 
-/// What a variant of the task `nostr-fields` reads of each event.
+/// The fields of each event that a variant of the task `nostr-fields` reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventField {
     /// The kind.
@@ -251,7 +251,7 @@ impl EventField {
     }
 }
 
-/// What was read of one event.
+/// The fields read from one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValue {
     /// Its kind.

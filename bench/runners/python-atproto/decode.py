@@ -1,7 +1,7 @@
-"""How fast is libipld, the decoder inside the Python SDK `atproto`?
+"""Decodes frames with libipld, the decoder of the Python SDK `atproto`.
 
-It is called directly: the SDK's Frame.from_bytes and CAR.from_bytes make the same two calls and wrap what
-they return, and its message models cost more again.
+It is called directly: the SDK's Frame.from_bytes and CAR.from_bytes make the same two calls and wrap the
+results, and its message models cost additional time.
 """
 
 from importlib.metadata import version

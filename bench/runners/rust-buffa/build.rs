@@ -1,7 +1,7 @@
 //! Generates the messages and their views.
 //!
-//! `nostr.binpb` is what `protoc --descriptor_set_out=nostr.binpb *.proto` makes of the schemas beside it, so that
-//! nobody needs protoc to build this.
+//! `nostr.binpb` is the output of `protoc --descriptor_set_out=nostr.binpb *.proto` for the schemas in its folder, so
+//! that the build does not need protoc.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     buffa_build::Config::new()

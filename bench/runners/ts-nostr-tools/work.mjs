@@ -164,7 +164,7 @@ function tally(units, eventsOf) {
 	return counts;
 }
 
-/** Returns the result of each unit, or `undefined` after logging the reason. */
+/** Passes the result of each unit to `told`; `undefined` for a refused unit, whose reason is logged. */
 function eachTold(units, work, told) {
 	let refusals = 0;
 	for (const [index, unit] of units.entries()) {

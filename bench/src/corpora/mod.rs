@@ -251,7 +251,7 @@ impl Workloads {
         Self { default: records, by_variant: own::mst::LOOKUP_VARIANTS.map(lookup).into() }
     }
 
-    /// Events; each format and each field may have counts of its own.
+    /// Events; each format and each field may have separate counts.
     fn of_events(task: Task, file: &[u8]) -> Result<Self, CorpusFault> {
         let arena = Bump::new();
         let groups = nostr::groups(file).ok_or(CorpusFault::Lines)?;

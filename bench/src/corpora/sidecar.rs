@@ -1,4 +1,4 @@
-//! The files beside a corpus: its description, its owner and the keys of its accounts.
+//! The files that accompany a corpus: its description, its owner and the keys of its accounts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn path_of(corpus: &Path) -> PathBuf {
     corpus.with_extension("json")
 }
 
-/// What a task is given beside its corpus.
+/// The inputs of a task in addition to its corpus.
 #[derive(Clone, Debug)]
 pub(super) enum Sidecar {
     None,

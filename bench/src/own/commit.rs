@@ -18,7 +18,7 @@ pub(super) fn variants() -> Variants {
     ["full", "full/batch"].map(|name| (name.to_owned(), check_names())).into()
 }
 
-/// The checks of a verdict on one commit: nothing is said of nodes reached twice, of absent records, or of values.
+/// The checks of a verdict on one commit. Nodes reached twice, absent records and values are not checked.
 pub(super) fn check_names() -> Vec<&'static str> {
     let mut names = checks::names(&checks::of_task("commit"));
     names.retain(|name| !["mst-once", "complete", "record-cbor"].contains(name));
@@ -113,7 +113,7 @@ impl KeySource for Keys {
     }
 }
 
-/// A judge that validates records without building values, as a relay does.
+/// A verifier that validates records without building values, as a relay does.
 pub(super) fn judge() -> Judge {
     let mut policy = Policy::default();
     policy.values = Values::ValidateOnly;
@@ -156,7 +156,7 @@ struct Commits<'f> {
     frames: Vec<&'f [u8]>,
     keys: Keys,
     now_micros: u64,
-    /// Frames handed over together.
+    /// Frames per call.
     batch: usize,
     /// Kept over passes with its memory and its cache of keys.
     judge: Judge,
@@ -193,7 +193,7 @@ impl Work for Commits<'_> {
     }
 }
 
-/// Frames handed over together: what a relay has when it catches up.
+/// Frames per call, as in a relay that catches up.
 const BATCH: usize = 256;
 
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;

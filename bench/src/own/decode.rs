@@ -1,4 +1,4 @@
-//! Decodes frames as any caller does: a [`Decoder`], kept or made anew, with the options of the variant.
+//! Decodes frames as any caller does: a reused or a new [`Decoder`], with the options of the variant.
 
 use std::hint::black_box;
 
@@ -83,7 +83,7 @@ fn add(counts: &mut FrameCounts, result: Result<Event<'_>, FrameError>) {
     }
 }
 
-/// One decoder for all frames, which are handed over in batches.
+/// One decoder for all frames, which are decoded in batches.
 struct Reused<'f> {
     frames: Vec<&'f [u8]>,
     decoder: Decoder,
@@ -208,5 +208,5 @@ fn subslice<'w>(whole: &'w [u8], part: &[u8]) -> &'w [u8] {
     &whole[start..start + part.len()]
 }
 
-/// Frames handed over together, as a consumer reads them from a socket's buffer.
+/// Frames per call, as a consumer reads them from a socket's buffer.
 const BATCH: usize = 32;

@@ -7,7 +7,7 @@ use wireproof::verify::sync::Outcome;
 
 use super::{Variants, commit, repo};
 
-/// The checks of a variant are those of the task that does the same with valid input.
+/// The checks of a variant are those of the corresponding task with valid input.
 pub(super) fn variants() -> Variants {
     vec![("repo".to_owned(), repo::check_names()), ("frames".to_owned(), commit::check_names())]
 }

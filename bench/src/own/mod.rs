@@ -48,7 +48,7 @@ impl Service for OwnRunner {
         }
     }
 
-    /// Reads the files; the work borrows from them, and from an arena for what is made of them.
+    /// Reads the files; the work borrows from them, and from an arena for values built from them.
     fn load(&self, load: &Load, session: &mut Session<'_>) -> Result<(), BoxError> {
         let files = load.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let arena = Bump::new();

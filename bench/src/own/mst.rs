@@ -126,7 +126,7 @@ enum LookupMethod {
     Single,
     /// Keys in batches.
     Batch,
-    /// One key after the other in a snapshot, which every pass builds anew.
+    /// One key after the other in a snapshot, which every pass builds.
     Snapshot,
 }
 

@@ -1,5 +1,5 @@
-//! Verifies signed commits as any caller does, one at a time or in batches, with as much prepared at load as the variant
-//! says.
+//! Verifies signed commits as any caller does, one at a time or in batches. The variant determines the input prepared at
+//! load.
 
 use std::hint::black_box;
 
@@ -136,7 +136,7 @@ impl From<KeyError> for SignatureError {
     }
 }
 
-/// What a variant is given of each commit.
+/// The input of a variant for each commit.
 trait Prepared<'f>: Sized {
     /// Prepares a commit at load.
     fn prepare(commit: &SignedCommit<'f>) -> Result<Self, SignatureError>;
@@ -351,7 +351,7 @@ impl<'f, P: Prepared<'f>> Work for Batched<P> {
     }
 }
 
-/// Commits handed over together: what a relay has when it catches up or starts over.
+/// Commits per call, as in a relay that catches up or starts over.
 pub(super) const BATCH: usize = 256;
 
 /// Memory for 13,000 keys; the corpus has some hundreds.

@@ -53,7 +53,7 @@ pub fn baseline_row<'r>(row: &Row, rows: &[&'r Row], chosen: Option<&Baseline>) 
     baseline::of_group(row, rows, chosen)
 }
 
-/// The checks that say something of a task, each with its letter in the tables.
+/// The checks that distinguish the rows of a task, each with its letter in the tables.
 pub fn checks_of(task: &str) -> Vec<Check> {
     checks::of_task(task)
 }

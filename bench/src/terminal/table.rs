@@ -20,7 +20,7 @@ pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> S
     text + &notes(rows)
 }
 
-/// Whether the rows of a task are shown in nanoseconds per event, as people who choose a format count.
+/// Whether the rows of a task are shown in nanoseconds per event, the usual unit for comparing formats.
 pub(super) fn is_nostr(task: &str) -> bool {
     task.starts_with("nostr-") && task != "nostr-size"
 }
@@ -76,7 +76,7 @@ struct Layout {
 fn layout(task: &str, rows: &[&Row]) -> Layout {
     let (per_s, checks) = (speed::heading(rows), checks::of_task(task));
     let headings = ["peer", "variant", &per_s, "min – max", "MB/s", "ratio", "checks", "parity"];
-    // Bytes per second say little of signatures.
+    // Bytes per second are not meaningful for signatures.
     let has_bytes = matches!(task, "decode" | "repo");
     let hidden = [(4, !has_bytes), (6, checks.is_empty())];
     let cells = move |row: &Row, baseline: Option<f64>| {

@@ -8,7 +8,7 @@ pub(crate) struct Strings;
 pub(crate) struct Binary;
 pub(crate) struct BinaryHex;
 
-/// The generated names, alike for all schemas.
+/// The generated names, the same for all schemas.
 mod strings {
     pub(super) use crate::messages::nostr::{
         EventBatch as Batch, EventBatchView as BatchView, ProtoEvent as Event,

@@ -1,7 +1,7 @@
 //! Verifies commits by `validate_v1_1`, which hashes no block, verifies the signature and undoes the operations.
 //!
-//! It keeps nothing of an account and compares a commit with none before it, and has nothing for `#sync`. The clock
-//! is nobody's either.
+//! It stores no state of accounts, does not compare a commit with the previous one, does not check the clock, and has no
+//! call for `#sync`.
 
 use std::collections::HashMap;
 use std::time::SystemTime;

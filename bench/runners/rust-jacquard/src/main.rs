@@ -1,7 +1,7 @@
 //! jacquard: frames by the message type of its generated API, which here borrows its text, blocks by its CAR
 //! reader, and their values in `Ipld`.
 //!
-//! Its own value types decode through the same library but spell every link in base32 as they go: `RawData` makes a
+//! Its own value types decode through the same library but encode every link in base32 while decoding: `RawData` makes a
 //! pass 1.6 times and `Data` 2.9 times as long. It never hashes a block.
 
 mod commit;

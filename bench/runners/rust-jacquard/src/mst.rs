@@ -1,5 +1,5 @@
-//! jacquard's trees: `add` makes a new tree that shares what it can with the one before; `batch` calls it for one
-//! operation after the other, and looks each key up first.
+//! jacquard's trees: `add` returns a new tree that shares unchanged nodes with the previous one; `batch` calls it
+//! for each operation, after looking the key up.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Verifies a repository by jacquard's parts, since it has no single call: `parse_car_bytes`, which never hashes a
-//! block, `Commit::verify`, and the tree, whose leaves are listed as they come.
+//! Verifies a repository with several calls of jacquard, which has no single call: `parse_car_bytes`, which never hashes a
+//! block, `Commit::verify`, and the tree, whose leaves are listed in tree order.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Peer for Jacquard {
 }
 
 /// No `low-s`: k256 refuses a high s by itself, p256 does not. No `indefinite-lengths`: the suffix of a key
-/// may have one. Of the tree nothing is checked, so that keys may stand anywhere.
+/// may have one. The tree is not checked: keys may be in any node.
 const CHECKS: &[&str] =
     &["duplicate-keys", "utf8", "only-tag-42", "trailing-bytes", "depth-bound", "complete"];
 
@@ -100,7 +100,7 @@ async fn rebuild<'a>(
     Ok(())
 }
 
-/// The same, up to the list of all records: nobody has asked for their blocks.
+/// The same, up to the list of all records, without reading their blocks.
 pub(crate) struct Listing;
 
 impl hostile::Peer for Listing {

@@ -1,7 +1,7 @@
 //! Decodes a signed commit and cuts out the bytes that were signed.
 //!
-//! minicbor walks the map; what was signed are the bytes received, without the entry `sig` and with a map head that
-//! counts one entry less. Nothing is encoded again.
+//! minicbor walks the map; the signed bytes are the received ones, without the entry `sig` and with a map head of
+//! one entry less. Nothing is encoded again.
 
 use std::error::Error;
 use std::fmt;

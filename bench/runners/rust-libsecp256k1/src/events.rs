@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 pub(crate) struct Libsecp256k1;
 
-/// What of an event is signed, by whom, and the signature.
+/// The id, the author and the signature of an event.
 pub(crate) struct Event {
     id: [u8; 32],
     pubkey: [u8; 32],
@@ -31,7 +31,7 @@ impl Peer for Libsecp256k1 {
     }
 }
 
-/// The same in hexadecimal, as it stands in JSON.
+/// The same in hexadecimal, as in JSON.
 #[derive(Deserialize)]
 struct Spelled<'a> {
     id: &'a str,

@@ -1,7 +1,7 @@
 //! libsecp256k1, the C library of Bitcoin Core. Its Rust crate verifies K-256 and BIP-340; P-256, which it does not
-//! have, is done by AWS-LC, the fastest that a crate offers.
+//! have, is verified by AWS-LC, the fastest implementation that a crate offers.
 //!
-//! It stands for the code that someone who wants speed writes on top of these libraries.
+//! It represents code that is written for speed on top of these libraries.
 
 mod commit;
 mod events;

@@ -1,5 +1,5 @@
-//! `cbor-schemaless`: a map whose keys are the names. minicbor's derive has no such shape, so its decoder
-//! and its encoder are called as its documentation does.
+//! `cbor-schemaless`: a map whose keys are the names. minicbor's derive does not support it, so its decoder
+//! and its encoder are called directly, as documented.
 
 use minicbor::decode::{self, Decoder};
 use minicbor::encode::{self, Encoder, Write};
@@ -127,7 +127,7 @@ impl Fields for Schemaless {
     }
 }
 
-/// A decoder that stands before the field of that name.
+/// A decoder positioned before the field of that name.
 fn at<'b>(bytes: &'b [u8], name: &str) -> Result<Decoder<'b>, BoxError> {
     let mut decoder = Decoder::new(bytes);
     for _ in 0..decoder.map()?.ok_or("a map without a length")? {

@@ -1,5 +1,5 @@
 //! The layouts in which a field has a number: `cbor-packed`, an array, and `cbor-intkey`, a map. They are
-//! the two shapes that minicbor's derive gives a struct.
+//! the two layouts of minicbor's derive.
 
 use minicbor::data::Type;
 use minicbor::decode::{self, Decoder};

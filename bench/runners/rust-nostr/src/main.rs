@@ -48,7 +48,7 @@ impl Codec for Json {
         Ok(Event::from_json(line)?)
     }
 
-    /// What `as_json` does, but into existing memory.
+    /// Like `as_json`, but into existing memory.
     fn encode(event: &Event, out: &mut Vec<u8>) -> Result<(), BoxError> {
         Ok(serde_json::to_writer(out, event)?)
     }

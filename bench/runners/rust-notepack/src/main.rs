@@ -63,7 +63,7 @@ impl Codec for Notepack {
     }
 }
 
-/// By the parser that hands over one field after the other.
+/// Reads with the parser that returns one field after the other.
 impl Fields for Notepack {
     fn kind(bytes: &[u8]) -> Result<u16, BoxError> {
         for field in NoteParser::new(bytes) {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 pub(crate) struct Strings;
 
-/// What prost generates for the schema. That it can be read from a line is for loading alone.
+/// The struct that prost generates for the schema. `Deserialize` is used at load only.
 #[derive(Clone, PartialEq, Message, Deserialize)]
 pub(crate) struct ProtoEvent {
     #[prost(string, tag = "1")]
@@ -106,7 +106,7 @@ impl Fields for Strings {
 pub(crate) struct Binary;
 pub(crate) struct BinaryHex;
 
-/// What prost generates for the two schemas, which differ in their tags.
+/// The structs that prost generates for the two schemas, which differ in their tags.
 macro_rules! messages {
     ($event:ident, $tag:ident, $batch:ident) => {
         #[derive(Clone, PartialEq, Message)]

@@ -1,6 +1,6 @@
 //! Splits a CAR v1 into its blocks.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | LEB128 | length of the header |
 //! | … | the header: `{roots, version: 1}` |
@@ -28,7 +28,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl<'a> Car<'a> {
-    /// Reads the header and stands before the first block.
+    /// Reads the header; the position is then that of the first block.
     pub(crate) fn open(car: &'a [u8], arena: &'a Bump) -> Result<Self, Malformed> {
         let (header, rest) = section(car)?;
         let header = Value::decode_last(&mut Decoder::new(header), arena)?;
@@ -59,7 +59,7 @@ impl<'a> Iterator for Car<'a> {
     }
 }
 
-/// Splits off what a LEB128 length says.
+/// Splits off the bytes that follow a LEB128 length.
 fn section(input: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
     let (len, rest) = leb128(input).ok_or(Malformed("a length is whole"))?;
     rest.split_at_checked(len).ok_or(Malformed("a section is whole"))

@@ -1,8 +1,8 @@
-//! A loop written by hand: minicbor reads the heads, bumpalo holds the values, text and bytes stay in the frame,
+//! A hand-written loop: minicbor reads the heads, bumpalo holds the values, text and bytes stay in the frame,
 //! and the CAR is split in place.
 //!
-//! It stands for the code that someone who wants speed writes on top of two small crates. It bounds depth and
-//! lengths, so that no frame can harm it, and leaves out what canonical form asks beyond.
+//! It represents code that is written for speed on top of two small crates. It bounds depth and
+//! lengths, so malformed frames are safe, and makes no other check of canonical form.
 
 mod car;
 mod value;
@@ -29,7 +29,7 @@ fn main() -> std::io::Result<()> {
 struct Raw {
     verify: bool,
     arena: Bump,
-    /// Whether `arena` serves all frames, or each frame gets one of its own.
+    /// Whether all frames share `arena`, or each frame gets a new one.
     reuse: bool,
 }
 

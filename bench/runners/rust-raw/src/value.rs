@@ -1,4 +1,4 @@
-//! Decoded values, whose containers are slices in an arena, and whose text and bytes still lie in the input.
+//! Decoded values. Containers are slices in an arena; text and bytes borrow from the input.
 
 use std::error::Error;
 use std::fmt;
@@ -72,8 +72,8 @@ fn item<'a>(
 
 /// Reads a text or a key.
 ///
-/// Nearly every one is short, and so its length stands in its head: that form is cut out here, the
-/// others are minicbor's. This makes a whole pass 20 % faster (`unverified`, one core of an EPYC).
+/// Nearly every text is short, with its length in the head. That form is read here, the
+/// others by minicbor. This makes a whole pass 20 % faster (`unverified`, one core of an EPYC).
 #[inline(always)]
 fn text<'a>(decoder: &mut Decoder<'a>) -> Result<&'a str, Malformed> {
     let (input, start) = (decoder.input(), decoder.position() + 1);
@@ -108,8 +108,8 @@ fn map<'a>(decoder: &mut Decoder<'a>, arena: &'a Bump, depth: u32) -> Result<Val
 
 /// Reads a link.
 ///
-/// One by SHA-256 is always 41 bytes that begin alike. Knowing that makes a pass 11 % faster than
-/// three heads and two slices by minicbor do.
+/// A link with SHA-256 is always 41 bytes with the same prefix. Comparing the prefix makes a pass 11 % faster than
+/// reading three heads and two slices with minicbor.
 #[inline(always)]
 fn link<'a>(decoder: &mut Decoder<'a>) -> Result<Value<'a>, Malformed> {
     let start = decoder.position();

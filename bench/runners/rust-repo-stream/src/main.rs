@@ -1,7 +1,7 @@
-//! repo-stream as its documentation shows it: a CAR is loaded into memory, each block hashed, and the records come
-//! out in chunks, in the order of their keys.
+//! repo-stream as documented: a CAR is loaded into memory, each block is hashed, and the records are
+//! returned in chunks, in the order of their keys.
 //!
-//! It decodes the commit and leaves its signature to others, so there is no stage for it here and nothing counts as
+//! It decodes the commit but does not verify its signature, so there is no stage `signature` and no count
 //! `valid`.
 
 use repo_stream::{DriverBuilder, MemCar};
@@ -38,7 +38,7 @@ impl repo::Peer for RepoStream {
 impl hostile::Peer for RepoStream {
     const VARIANTS: &'static [Variant] = &[Variant { name: "repo", checks: CHECKS }];
 
-    /// Whoever wants to know whose repository it is has to ask elsewhere.
+    /// Does not compare the owner: the library verifies neither DID nor signature.
     fn verify(car: &[u8], _: &Owner) -> Result<(), BoxError> {
         walk(&mut load(car)?, |record| {
             std::hint::black_box(record);
@@ -47,7 +47,7 @@ impl hostile::Peer for RepoStream {
 }
 
 /// No `mst-prefix`: a prefix may be shorter than it could be. No `indefinite-lengths`: the suffix of a key may
-/// have one. A node that is reached twice has a key that comes twice, and so is refused.
+/// have one. A node that is reached twice is refused, because its keys are then repeated.
 const CHECKS: &[&str] = &[
     "cid-sha256",
     "duplicate-keys",
@@ -75,7 +75,7 @@ fn walk(repository: &mut MemCar, mut record: impl FnMut(&[u8])) -> Result<(), Bo
     Ok(())
 }
 
-/// What does not fit would go to the disk.
+/// Larger repositories would be stored on disk.
 const MEMORY_LIMIT_MIB: usize = 4096;
 
 /// Records at a time, as in the documentation.

@@ -112,7 +112,7 @@ fn count(value: &Ipld, counts: &mut DecodeCounts) {
     }
 }
 
-/// A payload: a struct for each type of event, as in rsky's relay, but borrowing from the frame what the relay copies.
+/// A payload: a struct for each type of event, as in rsky's relay, with borrowed fields where the relay copies.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all payloads are commits, which a box would slow down"

@@ -1,4 +1,4 @@
-//! The trees of rsky-repo: `add` makes a new tree that shares what it can with the one before. It has no call for
+//! The trees of rsky-repo: `add` returns a new tree that shares unchanged nodes with the previous one. It has no call for
 //! many records at once.
 
 use std::sync::Arc;

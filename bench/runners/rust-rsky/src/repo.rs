@@ -1,8 +1,8 @@
-//! Verifies a repository by `verify_repo` of rsky-repo, after its CAR reader, which hashes no block and takes a CAR
-//! that breaks off for one that ends.
+//! Verifies a repository by `verify_repo` of rsky-repo, after its CAR reader, which hashes no block and accepts a
+//! truncated CAR.
 //!
-//! `verify_repo` cannot be told apart inside: the stage `signature` holds all it does, and `walk` the look at each
-//! record's block. (rsky's relay has a verification of its own, of commits; it is not published.)
+//! The stages inside `verify_repo` cannot be separated: the stage `signature` is the whole call, and `walk` reads each
+//! record's block. (rsky's relay verifies commits with other code, which is not published.)
 
 use ipld_core::cid::Cid;
 use rsky_repo::block_map::BlockMap;
@@ -40,8 +40,7 @@ impl Peer for Rsky {
     }
 }
 
-/// No `record-path`: a collection need not be an NSID. Of the tree nothing is checked, so that keys may stand
-/// anywhere.
+/// No `record-path`: a collection need not be an NSID. The tree is not checked: keys may be in any node.
 const CHECKS: &[&str] = &["low-s", "complete"];
 
 fn verified(blocks: &mut BlockMap, root: Cid, owner: &Owner) -> Result<VerifiedRepo, BoxError> {

@@ -1,5 +1,5 @@
-//! Verifies a commit as rsky's relay does: decodes it into a struct whose signature is left out when it is encoded
-//! again, and lets k256 or p256 hash and verify what comes out.
+//! Verifies a commit like rsky's relay: decodes it into a struct, encodes that again without the signature, and lets
+//! k256 or p256 hash and verify the result.
 
 use ipld_core::cid::Cid;
 use k256::ecdsa::signature::Verifier;
@@ -49,7 +49,7 @@ fn verify(message: &[u8], signature: &[u8], key: &Key) -> Result<bool, BoxError>
     })
 }
 
-/// As in the relay, but borrowing what the relay copies.
+/// The struct of the relay, but with borrowed fields where the relay copies.
 #[derive(Deserialize, Serialize)]
 struct Commit<'a> {
     did: &'a str,

@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn each_allocation_is_counted_and_no_freeing() {
-        // Other tests of this process allocate beside this one.
+        // Other tests of this process allocate at the same time.
         let allocations = allocations_of(|| (0..100).for_each(|_| drop(black_box(Box::new(1)))));
         assert!(allocations >= 100, "{allocations}");
     }

@@ -1,8 +1,8 @@
-//! What all Rust runners share beside the protocol: a `Peer` trait for each task with its work loop, the corpus readers,
-//! the allocator, and the tests of claimed checks.
+//! The shared parts of all Rust runners: a `Peer` trait for each task with its work loop, the corpus readers,
+//! the allocator, and the tests of claimed checks. The protocol is in the crate `protocol`.
 //!
-//! A runner implements the `Peer` of each task that it can do and calls [`run`]. It is left with one thing: how its
-//! libraries do the work of a unit.
+//! A runner implements the `Peer` trait of each task that it supports, with the calls of its libraries for one unit, and
+//! calls [`run`].
 
 pub mod commit;
 pub mod decode;

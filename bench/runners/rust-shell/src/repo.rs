@@ -29,7 +29,7 @@ pub trait Peer: Sized + 'static {
     fn verify<S: Sink>(&mut self, car: &[u8], sink: &mut S) -> Result<(), BoxError>;
 }
 
-/// Receives what a peer finds: in `pass` a clock, in `prove` the counts.
+/// Receives the records of a peer: to time stages in `pass`, to count in `prove`.
 pub trait Sink {
     /// Whether this is `prove`. A peer whose call does not expose the records may look for them then, and only then.
     fn is_counting(&self) -> bool;
@@ -191,7 +191,7 @@ impl<P: Peer> Work for Repository<P> {
 mod tests {
     use super::*;
 
-    /// Every byte is a record of its own, and zero is not one.
+    /// Every byte is a separate record, except zero.
     struct Bytes {
         did: String,
     }

@@ -1,8 +1,8 @@
-//! Verifies commits by shrike's `Verifier`, with its own store in memory and keys that are at hand, so that nothing
-//! is fetched and nothing waits.
+//! Verifies commits by shrike's `Verifier`, with its own in-memory store and given keys, so no call fetches
+//! or waits.
 //!
-//! An account's first commit is not undone: the verifier does so only where it knows what should come out.
-//! [`ByDefault`] has the options that the verifier starts with; [`Strict`] refuses as well what those let pass,
+//! An account's first commit is not undone: the verifier does so only if it has the previous state.
+//! [`ByDefault`] has the verifier's default options; [`Strict`] also refuses what those accept:
 //! operations that do not lead back to `prevData` and commits without one. Both cost the same.
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! shrike: frames by its strict DRISL decoder into a bump arena, which its own notes call the way for a firehose,
-//! and blocks by its CAR reader for bytes in memory, which copies none.
+//! shrike: frames by its strict DRISL decoder into a bump arena, which its documentation recommends for a firehose,
+//! and blocks by its CAR reader for bytes in memory, which does not copy.
 
 mod commit;
 mod mst;
@@ -31,7 +31,7 @@ fn main() -> std::io::Result<()> {
 struct Shrike {
     verify: bool,
     arena: Bump,
-    /// Whether `arena` serves all frames, or each frame gets one of its own.
+    /// Whether all frames share `arena`, or each frame gets a new one.
     reuse: bool,
 }
 
@@ -116,7 +116,7 @@ fn decode_blocks<'a>(
     Ok(())
 }
 
-/// What `shrike::car::verify` does, for a block that is already at hand.
+/// The check of `shrike::car::verify`, for a block in memory.
 fn check_digest(block: &BlockRef<'_>) -> Result<(), BoxError> {
     if Cid::compute(block.cid.codec(), block.data) == block.cid {
         Ok(())
@@ -125,7 +125,7 @@ fn check_digest(block: &BlockRef<'_>) -> Result<(), BoxError> {
     }
 }
 
-/// What `shrike::cbor::decode` does, but into an arena.
+/// Like `shrike::cbor::decode`, but into an arena.
 #[inline(always)]
 fn last_item<'a>(mut decoder: Decoder<'a>, arena: &'a Bump) -> Result<BumpValue<'a, 'a>, BoxError> {
     let value = decoder.decode_bump(arena)?;

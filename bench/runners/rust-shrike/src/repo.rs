@@ -98,8 +98,8 @@ impl Shrike {
     }
 }
 
-/// No `mst-layer`, `mst-prefix` or `mst-shape`: a node is taken as it is, as long as its keys increase
-/// and lie between those around it. No `record-path`: a collection need not be an NSID.
+/// No `mst-layer`, `mst-prefix` or `mst-shape`: a node is accepted if its keys increase
+/// and are between the adjacent keys. No `record-path`: a collection need not be an NSID.
 const CHECKS: &[&str] = &[
     "cid-sha256",
     "key-order",

@@ -13,7 +13,7 @@ impl Peer for Shrike {
 
     const VARIANTS: &'static [Variant] = &variants(&["low-s", "strict-cbor"], &["low-s"]);
 
-    /// What `parse_did_key` does once it has decoded the base58.
+    /// The steps of `parse_did_key` after decoding the base58.
     fn parse_key(key: &PublicKey) -> Result<Self::Key, BoxError> {
         Ok(match key.curve {
             Curve::K256 => Box::new(K256VerifyingKey::from_bytes(&key.point)?),

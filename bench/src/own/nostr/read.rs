@@ -198,7 +198,7 @@ impl Fields {
     }
 }
 
-/// Reads what is needed and no more: the author of an event of another kind cannot match the filter.
+/// Reads only the needed fields: the author of an event of another kind cannot match the filter.
 #[inline]
 fn read(field: EventField, fields: &formats::Fields<'_>) -> Result<FieldValue, DecodeError> {
     Ok(match field {

@@ -1,8 +1,8 @@
 //! Encodes events one after the other into one buffer.
 //!
-//! The events lie in memory in the order in which they are written, texts with texts and lists with lists, as freshly read
-//! or made events do. An arena hands out its memory from the end to the start: events decoded into it one by one would
-//! lie in reverse order, which doubles the time and says nothing of encoding.
+//! The events are in memory in the order in which they are written, texts with texts and lists with lists, like events just
+//! read or created. An arena allocates from the end to the start: events decoded into it one by one would
+//! be in reverse order, which doubles the time for reasons unrelated to encoding.
 
 use std::hint::black_box;
 

@@ -10,7 +10,7 @@ use super::Codec;
 use crate::files::read;
 use crate::{catch_panic, catch_panics};
 
-/// What a unit's work is done on, or why it could not be prepared.
+/// The prepared input of a unit, or the reason why it could not be prepared.
 pub(super) type Prepared<T> = Result<T, BoxError>;
 
 /// The units with one group name.

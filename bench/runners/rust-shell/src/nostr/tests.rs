@@ -165,6 +165,6 @@ fn fields_are_summed_as_the_variant_says() {
 #[test]
 fn allocations_are_those_of_the_work() {
     let proof = loaded("nostr-deserialize", "toy", &"1\n".repeat(1_000)).prove().unwrap();
-    // Other tests of this process allocate beside this one.
+    // Other tests of this process allocate at the same time.
     assert!(proof.allocations.unwrap() >= 1_000);
 }
