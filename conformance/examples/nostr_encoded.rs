@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// An event on its own, or more as a batch; what the format has no place for is left out.
+/// One event, or several as a batch. Events that the format cannot hold are omitted.
 fn write_line(format: Format, events: &[Event<'_>], out: &mut impl Write) -> io::Result<()> {
     let has_place = |event: &&Event<'_>| format.encode(event, &mut Vec::new()).is_ok();
     let is_batch = events.len() > 1;
@@ -53,7 +53,7 @@ fn write_line(format: Format, events: &[Event<'_>], out: &mut impl Write) -> io:
     writeln!(out, r#"{{"format":"{name}","events":{json},"batch":{is_batch},"bytes":"{bytes}"}}"#)
 }
 
-/// Twenty events with what formats differ in.
+/// Twenty events with the properties in which formats differ.
 fn made_events() -> Vec<OwnedEvent> {
     let key = "0123456789abcdef".repeat(4);
     let upper = key.to_uppercase();
@@ -78,5 +78,5 @@ fn made_events() -> Vec<OwnedEvent> {
     (0..20).map(event).collect()
 }
 
-/// One real event in so many.
+/// Every how many real events one is used.
 const REAL_STEP: usize = 100;

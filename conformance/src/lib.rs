@@ -1,6 +1,6 @@
-//! What the tests share: where other people's files are, and an account of which tests had them.
+//! Shared test support: the locations of external files, and a log of the tests that had them.
 //!
-//! Nobody else's data is kept in this repository. A test that needs some names its [`Source`], an
+//! External data is not stored in this repository. A test that needs it names its [`Source`], an
 //! environment variable that holds a folder:
 //!
 //! - variable set: the test runs, and a missing file is a failure;
@@ -13,7 +13,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where files come from.
+/// A source of external files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A folder of captures and vectors that is not published, in `WIREPROOF_FIXTURES`.
@@ -40,8 +40,7 @@ impl Source {
     }
 }
 
-/// Opens a [`Source`] for the test that it stands in, or returns from that test, having noted that
-/// it is left out.
+/// Opens a [`Source`] for the surrounding test, or logs the test as left out and returns from it.
 #[macro_export]
 macro_rules! fixtures {
     ($source:ident) => {{
@@ -121,7 +120,7 @@ impl Folder {
     }
 }
 
-/// The facts that `MANIFEST.tsv` states of the files beside it: the first column, the path, and the
+/// The facts that `MANIFEST.tsv` states of the files in its folder: the first column, the path, and the
 /// last one.
 #[derive(Clone, Debug)]
 pub struct Manifest {
@@ -152,7 +151,7 @@ impl Manifest {
     }
 }
 
-/// The value that a list of facts such as `roots=1; blocks=29` gives to `name`.
+/// The value of `name` in a list of facts such as `roots=1; blocks=29`.
 pub fn fact<'f>(facts: &'f str, name: &str) -> Option<&'f str> {
     facts.split("; ").find_map(|fact| fact.strip_prefix(name)?.strip_prefix('='))
 }

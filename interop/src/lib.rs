@@ -1,4 +1,4 @@
-//! Servers and readers of other projects, running beside a test.
+//! Servers and readers of other projects, run as child processes of a test.
 //!
 //! | module | contents |
 //! |---|---|

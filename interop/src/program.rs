@@ -4,8 +4,8 @@
 //! missing is left out, which is not the same as passed; both outcomes are written to the file that
 //! `WIREPROOF_FIXTURE_LOG` names.
 //!
-//! A shell runs between the test and the program, in a process group of its own. It waits for the end of
-//! its input, which comes when the [`Program`] is dropped and also when the test process is killed, and
+//! A shell runs between the test and the program, in a separate process group. It waits for the end of
+//! its input, which occurs when the [`Program`] is dropped or the test process is killed, and
 //! then kills the group:
 //!
 //! ```text
@@ -202,7 +202,7 @@ fn append(log: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(log)
 }
 
-/// A free port of 127.0.0.1, for a server that is told its port and keeps it when it is restarted.
+/// A free port of 127.0.0.1, for a server that takes its port as an argument and keeps it over restarts.
 ///
 /// # Panics
 /// If there is none.

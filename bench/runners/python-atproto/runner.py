@@ -1,5 +1,5 @@
-"""Turns the Python peer into a runner: speaks the protocol of ../PROTOCOL.md and holds the clock. What is
-measured and counted is in work.py, and what the peer itself does in decode.py and sigs.py.
+"""Turns the Python peer into a runner: implements the protocol of ../PROTOCOL.md and times the passes.
+Measuring and counting are in work.py, the calls of the peer in decode.py and sigs.py.
 
 There is no task `hostile` here: the SDK reads a repository with CAR.from_bytes, which hashes nothing, and has no call
 that verifies a commit, a tree or a repository.

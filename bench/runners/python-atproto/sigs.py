@@ -1,5 +1,5 @@
-"""How fast does the Python SDK `atproto` verify a commit? libipld decodes and encodes, and the SDK's classes
-for the two curves hand the rest to `cryptography`, which is OpenSSL.
+"""Verifies commits with the Python SDK `atproto`. libipld decodes and encodes, and the SDK's classes
+for the two curves pass the rest to `cryptography`, which is OpenSSL.
 
 The classes take the key's bytes. The SDK's verify_signature takes a did:key, and reads the point twice.
 """

@@ -1,7 +1,6 @@
-//! The memory that decoding and proving take.
+//! The memory use of decoding and verifying.
 //!
-//! A counting allocator stands under everything here. It counts by thread, so that tests which run
-//! side by side do not see each other.
+//! All tests here use a counting allocator. It counts by thread, so concurrent tests do not affect each other.
 
 mod nostr;
 
@@ -112,7 +111,7 @@ fn a_stream_of_any_length_is_read_in_bounded_memory() {
 #[test]
 fn a_stream_reserves_no_length_that_is_only_claimed() {
     let mut archive = car::Writer::new(Vec::new(), &[]).unwrap().into_inner();
-    // A block of 2 MiB less a little, of which nothing follows.
+    // The length of a block of nearly 2 MiB, without its bytes.
     archive.extend([0xf0, 0xff, 0x7f, 0x01]);
     let (ended, taken) = measured(|| {
         let stream = car::StreamReader::new(&archive[..], &car::Options::default()).unwrap();
@@ -157,11 +156,11 @@ fn hostile_json_takes_memory_in_proportion_to_its_length() {
     }
 }
 
-/// What a stretch of work took.
+/// The memory use of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Taken {
     allocations: usize,
-    /// The most bytes held at once beyond those held before.
+    /// The peak of allocated bytes above the bytes allocated before.
     peak: usize,
 }
 
@@ -255,7 +254,7 @@ fn measured<T>(work: impl FnOnce() -> T) -> (T, Taken) {
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    /// Bytes held, which may be fewer than none: a thread may free what another allocated.
+    /// Allocated bytes. Negative if a thread frees memory of another.
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }

@@ -1,4 +1,4 @@
-//! The firehose: cursors, numbers, hosts, and what servers say of them.
+//! The firehose: cursors, sequence numbers, hosts, and errors of servers.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ async fn many_cuts_in_a_row_lose_nothing() {
     let lost = received.count(is_lost);
     assert_eq!(lost as u64, sim.faults().fired(RELAY, Fault::Cut));
     assert!(lost > 10, "{lost}");
-    // No connection asks for more than what has not come.
+    // Cursors do not decrease: received events are not requested again.
     let cursors = received.cursors();
     assert!(cursors.windows(2).all(|pair| pair[0] <= pair[1]), "{cursors:?}");
 }
@@ -314,7 +314,7 @@ async fn every_host_has_a_cursor_of_its_own() {
     let mut feed = feed(&sim, &[(RELAY, None), (OTHER, None)], options());
     let (first, mut expected) = (sent(&sim, RELAY).len(), sent(&sim, RELAY));
     received.until(&mut feed, |received| received.arrivals.len() == expected.len()).await;
-    // The first one fails: what is sent from now on comes from the other, from the oldest on.
+    // The first host fails: later events come from the other one, starting with its oldest.
     sim.stop_server(RELAY).unwrap();
     received.until(&mut feed, |received| received.count(is_lost) == 1).await;
     sim.write_commits(10);

@@ -21,7 +21,7 @@ use wireproof::verify::sync::{Head, MemoryState};
 
 use crate::setup::{self, RELAY};
 
-/// An event, or a repository, as it was handed over.
+/// An event, or a repository, as it was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedEvent {
     pub(crate) did: String,
@@ -61,7 +61,7 @@ impl EventRecorder {
         seqs
     }
 
-    /// What was handed over of an account: numbers and codes.
+    /// The deliveries of an account: sequence numbers and codes.
     pub(crate) fn of(&self, did: &str) -> Vec<(Option<u64>, &'static str)> {
         let lines = self.lines().into_iter().filter(|line| line.did == did);
         lines.map(|line| (line.seq, line.code)).collect()
@@ -84,12 +84,12 @@ impl EventRecorder {
         self.failures.lock().unwrap().clone()
     }
 
-    /// The names of what the connections did.
+    /// The names of the notices of all connections.
     pub(crate) fn notices(&self) -> Vec<&'static str> {
         self.notices.lock().unwrap().iter().map(Notice::name).collect()
     }
 
-    /// Lets nobody hand over anything.
+    /// Blocks all deliveries.
     pub(crate) fn shut(&self) {
         *self.barrier.is_shut.lock().unwrap() = true;
     }
@@ -131,7 +131,7 @@ impl Handler for EventRecorder {
     }
 }
 
-/// Somebody who follows.
+/// A running client and its recorder.
 pub(crate) struct Follower {
     pub(crate) recorder: Arc<EventRecorder>,
     pub(crate) counters: Arc<RunMetrics>,
@@ -170,7 +170,7 @@ impl Follower {
         Self { recorder, counters, cursors, stop, run }
     }
 
-    /// Waits until the recorder says so.
+    /// Waits until the condition holds for the recorder.
     pub(crate) async fn until(&self, is_enough: impl Fn(&EventRecorder) -> bool) {
         let patience = tokio::time::Instant::now() + PATIENCE;
         while !is_enough(&self.recorder) {
@@ -180,7 +180,7 @@ impl Follower {
         }
     }
 
-    /// Waits until the last event of the relay was handed over, and all before it.
+    /// Waits until all events of the relay up to the last one were delivered.
     pub(crate) async fn until_the_end(&self, sim: &Simulation) {
         let last = sim.last_seq(RELAY) as u64;
         let is_there = |recorder: &EventRecorder| {
@@ -189,7 +189,7 @@ impl Follower {
         self.until(|recorder| is_there(recorder) && self.counters.snapshot().in_flight == 0).await;
     }
 
-    /// Stops, and says how it went.
+    /// Stops, and returns the result of the run.
     pub(crate) async fn stop(self) -> RunSummary {
         self.stop.request();
         self.run.await.expect("no panic").expect("a run that ends well")
@@ -215,7 +215,7 @@ impl CursorStore for Shared {
     }
 }
 
-/// With keys from the directory, and what is needed to fetch repositories at hand.
+/// Options of a run on the relay, with keys from the directory.
 fn options(sim: &Simulation, http: &Client) -> Options {
     let keys = Arc::new(ResolverKeys::new(resolver(sim, http)));
     let hosts = vec![setup::url(sim, RELAY, "")];
@@ -224,7 +224,7 @@ fn options(sim: &Simulation, http: &Client) -> Options {
     options
 }
 
-/// How repositories of this sim are fetched anew.
+/// The resync settings for this simulation.
 pub(crate) fn resync(sim: &Simulation) -> ResyncOptions {
     let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).expect("TLS");
     ResyncOptions::new(xrpc::Client::new(http.clone()), resolver(sim, &http))
@@ -236,5 +236,5 @@ fn resolver(sim: &Simulation, http: &Client) -> Resolver {
     Resolver::new(http.clone(), Arc::new(LoopbackDns), options)
 }
 
-/// How long a test waits for what must come.
+/// The timeout for expected events.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -49,7 +49,7 @@ fn client(sim: &Simulation, options: Options) -> Client {
     try_client(sim, &[(JETSTREAM, None)], Filter::default(), options).expect("nothing wrong")
 }
 
-/// What somebody was handed.
+/// Everything that a client received.
 #[derive(Debug, Default)]
 struct Received {
     events: Vec<Event>,
@@ -91,7 +91,7 @@ impl Received {
     }
 }
 
-/// What tells one event from another: the account, the kind and the revision.
+/// The identity of an event: the account, the kind and the revision.
 type Mark = (String, EventKind, String);
 
 fn mark(event: &Event) -> Mark {
@@ -107,7 +107,7 @@ fn marks(received: &Received) -> Vec<Mark> {
     received.events.iter().map(mark).collect()
 }
 
-/// What a reader of everything must have.
+/// The events that a reader without filters must receive.
 fn sent(sim: &Simulation, version: Version) -> Vec<Mark> {
     let mut marks = Vec::new();
     for line in sim.sent_events(JETSTREAM) {
@@ -298,7 +298,7 @@ async fn wishes_can_change_while_events_come() {
         if version == Version::V2 {
             received.until(&mut client, |received| received.cursors().len() == 2).await;
         }
-        // In version 1 nothing says when the wish has arrived.
+        // Version 1 does not acknowledge changed options.
         let mut written = 0;
         while received.events.is_empty() {
             sim.write_commits(1);
@@ -461,7 +461,7 @@ async fn a_cursor_that_is_too_old_is_told_and_the_oldest_event_begins() {
         let lines = sim.sent_events(JETSTREAM);
         lines[lines.len() - 30..].iter().map(|line| line.subject.jetstream_events as usize).sum()
     };
-    // By number the host refuses, by time it says so.
+    // The host rejects a cursor that is a number, and reports one that is a time.
     for (cursor, is_refused) in [(1, true), (MIN_TIME_CURSOR, false)] {
         let servers = [(JETSTREAM, Some(cursor))];
         let wanted = Filter::default();
@@ -522,10 +522,10 @@ async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
         let cursors = received.cursors();
         assert_eq!(cursors.len(), 3);
         let times: Vec<u64> = received.events.iter().map(|event| event.micros).collect();
-        // The other host is asked for a time, half a minute before what came last.
+        // The other host gets a time as the cursor: half a minute before the last received event.
         let asked = cursors[1].unwrap();
         assert!(times.iter().any(|time| asked == time - rewind), "{asked}");
-        // The first one is asked for what it sent last, which is not longer ago than that.
+        // The first host gets its own last cursor, which is not older than that.
         let first = received.events.iter().filter(|event| event.host == HostId(0));
         let first: Vec<u64> = first.map(|event| event.cursor).collect();
         assert!(first.contains(&cursors[2].unwrap()));
@@ -551,5 +551,5 @@ async fn a_switch_goes_back_no_further_than_it_is_told_to() {
     }
 }
 
-/// How long a test waits for what must come.
+/// The timeout for expected events.
 const PATIENCE: Duration = Duration::from_secs(30);

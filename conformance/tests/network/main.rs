@@ -1,15 +1,15 @@
-//! The network clients against simulated servers that serve, fail and lie.
+//! The network clients against simulated servers, with and without faults.
 //!
-//! | module | what it tests |
+//! | module | tests |
 //! |---|---|
 //! | `xrpc` | repositories, records and lists from PDSs and relays |
-//! | `websockets` | upgrades that are refused, connections that are cut, silent or too much |
-//! | `feeds` | the firehose: cursors, numbers, hosts, and what servers say of them |
+//! | `websockets` | upgrades that are refused, connections that are cut or silent, and too many connections |
+//! | `feeds` | the firehose: cursors, sequence numbers, hosts, and errors of servers |
 //! | `jetstreams` | both versions: dictionaries, options, cursors, hosts |
-//! | `runs` | every event judged, delivered and acknowledged, in order; accounts that are out of step |
+//! | `runs` | every event verified, delivered and acknowledged, in order; accounts with gaps |
 //!
-//! The servers are those of `simnet`, on loopback. Every fault that a test switches on is shown to have
-//! happened.
+//! The servers are those of `simnet`, on loopback. Every test asserts that the faults it enables have
+//! occurred.
 
 #![forbid(unsafe_code)]
 

@@ -14,7 +14,7 @@ use wireproof::net::http::Limits;
 use crate::follower::{EventRecorder, Follower, resync};
 use crate::setup::{RELAY, sent, sim, sim_with, url};
 
-/// Every event of the relay once, and those of each account in order.
+/// Asserts that every event of the relay was delivered once, those of each account in order.
 fn assert_complete(sim: &Simulation, recorder: &EventRecorder) {
     let told_by_all = sent(sim, RELAY);
     assert_eq!(recorder.seqs(), told_by_all);
@@ -121,7 +121,7 @@ async fn a_slow_handler_is_felt_by_the_server_and_loses_nothing() {
     recorder.shut();
     let change = |options: &mut Options| options.limits = bounds;
     let follower = Follower::go_on(&sim, Arc::default(), recorder.clone(), change);
-    // What the server has sent fills the buffers of both ends, and then nothing moves any more.
+    // The sent events fill the buffers of both ends, and then the stream stalls.
     let mut sent = 0;
     loop {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -233,7 +233,7 @@ async fn what_hostile_accounts_send_is_refused_by_the_rule_that_it_breaks() {
     assert_complete(&sim, &recorder);
 }
 
-/// Rules of several layers, each broken by an account of its own.
+/// Rules of several layers, each broken by a different account.
 const HOSTILE: [&str; 6] = [
     "signature/wrong",
     "signature/high-s",
@@ -266,13 +266,13 @@ async fn the_cursor_is_written_while_the_run_goes_on() {
 
 const PDS: Server = Server::Pds(0);
 
-/// Lets an account miss a commit, and tells the next one.
+/// Omits one commit of an account from the stream, and sends the next one.
 fn leave_a_gap(sim: &Simulation, number: usize) {
     sim.write_unannounced(number);
     sim.write_commit_as(number);
 }
 
-/// Whether the account was in step when its last event was handed over, or is since.
+/// Whether the account had no gap at its last delivery.
 fn is_in_step(recorder: &EventRecorder, did: &str) -> bool {
     matches!(recorder.of(did).last(), Some((_, "verified" | "resynced" | "event/stale-rev")))
 }

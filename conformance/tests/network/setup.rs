@@ -65,7 +65,7 @@ pub(crate) fn feed(sim: &Simulation, servers: &[(Server, Option<u64>)], options:
     Feed::new(dialer(EgressPolicy::Loopback), &origins, options, Jitter::seeded(7))
 }
 
-/// What somebody was handed.
+/// The received frames and notices, and the error that ended the feed.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     pub(crate) arrivals: Vec<ReceivedFrame>,
@@ -113,12 +113,12 @@ impl Received {
     }
 }
 
-/// What a server has sent.
+/// The sequence numbers that a server has sent.
 pub(crate) fn sent(sim: &Simulation, server: Server) -> Vec<u64> {
     sim.sent_events(server).iter().map(|line| line.seq as u64).collect()
 }
 
-/// Follows the relay from the oldest event on until its last one has come.
+/// Follows the relay from its oldest event until its last one is received.
 pub(crate) async fn follow_to_the_end(sim: &Simulation) -> Received {
     let last = sim.last_seq(RELAY) as u64;
     let mut received = Received::default();
@@ -127,5 +127,5 @@ pub(crate) async fn follow_to_the_end(sim: &Simulation) -> Received {
     received
 }
 
-/// How long a test waits for what must come.
+/// The timeout for expected events.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Hostile bytes give an error, or an event that can be written again, in memory in proportion to them.
+//! Hostile bytes yield an error, or an event that can be encoded again, with memory use proportional to the input.
 
 use bumpalo::Bump;
 use wireproof::nostr::formats::Format;
@@ -70,7 +70,7 @@ fn twenty_thousand_mutations_of_real_events_never_verify() {
             let read = format.decode(&bytes, &scratch, &Limits::default());
             let Ok(read) = read else { continue };
             assert_told_again(*format, &read);
-            // What a format passes over may differ; then it is the same event.
+            // Skipped bytes may differ; the event is then the same.
             assert!(read == *event || turn % 8 > 0 || read.verify().is_err(), "{}", format.name());
         }
     }
@@ -109,7 +109,7 @@ fn a_large_number_anywhere_takes_no_memory() {
     }
 }
 
-/// Decodes what a stranger may have made.
+/// Decodes untrusted bytes.
 fn judge(format: Format, bytes: &[u8]) {
     let arena = Bump::new();
     let read = format.decode(bytes, &arena, &Limits::default());
@@ -139,6 +139,6 @@ fn assert_bounded(format: Format, bytes: &[u8], arena: &Bump, error: Option<Deco
     assert!(error.is_none_or(|error| error.offset <= bytes.len()), "{}: {error:?}", format.name());
 }
 
-/// A value takes 24 bytes and at least one of input, and an arena may be twice as large as what is in it.
+/// A value takes 24 bytes and at least one byte of input, and an arena may be twice as large as its content.
 const BYTES_EACH: usize = 128;
 const SLACK_BYTES: usize = 64 << 10;

@@ -55,7 +55,7 @@ pub(crate) fn encoded(format: Format, event: &Event<'_>) -> Result<Vec<u8>, Enco
     outcome.map(|()| bytes.split_off(6))
 }
 
-/// The event behind its journey; what was written must be read.
+/// The event after encoding and decoding, which must succeed.
 pub(crate) fn there_and_back(
     format: Format,
     event: &OwnedEvent,

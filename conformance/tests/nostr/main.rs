@@ -1,4 +1,4 @@
-//! Nostr events survive every format in which they travel, and nothing else is accepted.
+//! Round trips of Nostr events in every format, and the rejection of all other bytes.
 //!
 //! | module | its input |
 //! |---|---|

@@ -152,7 +152,7 @@ fn edges() -> Vec<(&'static str, OwnedEvent)> {
     ]
 }
 
-/// The cases that a layout has no place for: in which formats, and what they say.
+/// The events that a layout cannot hold, with the formats and their errors.
 const REFUSED: &[(&str, &[&str], &str)] = &[
     ("control characters", NOTE, "1 NUL bytes in a value: this format holds at most 0"),
     ("the first second", NOTE, "this format cannot hold `created_at` -9223372036854775808"),
@@ -182,5 +182,5 @@ const REFUSED: &[(&str, &[&str], &str)] = &[
 const NOTE: &[&str] = &["ndb-note"];
 const ENVELOPE: &[&str] = &["capnp", "capnp-packed"];
 
-/// Those that tell in one byte how many values a tag has.
+/// The formats that store the number of a tag's values in one byte.
 const OF_ONE_BYTE: &[&str] = &["dannypack", "capnp", "capnp-packed"];

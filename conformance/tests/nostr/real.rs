@@ -1,4 +1,4 @@
-//! Every real event comes back from every format that can hold it; the exceptions are listed.
+//! Round trips of every real event in every format that can hold it; the exceptions are listed.
 
 use std::collections::BTreeMap;
 
@@ -104,11 +104,11 @@ fn without_a_place_in(format: Format) -> &'static [(&'static str, &'static str)]
     row.map_or(&[], |(_, events)| events)
 }
 
-/// What is not listed holds every real event.
+/// A format that is not listed holds every real event.
 const WITHOUT_A_PLACE: &[(&str, &[(&str, &str)])] =
     &[("capnp", LONG_VALUE), ("capnp-packed", LONG_VALUE)];
 
-/// A value of a tag that is longer than fifteen bits can tell.
+/// A value of a tag whose length does not fit into fifteen bits.
 const LONG_VALUE: &[(&str, &str)] = &[(
     "43b392c5423120a4346e2a8c2268e87aa4227dd09cb5148f2f8485b27557589b",
     "41230 bytes in a value: this format holds at most 32767",

@@ -1,5 +1,5 @@
-//! Real events verify under their authors' keys, and nothing that differs by one byte does; strfry's
-//! summary of a real event has the fields that a relay looks for.
+//! Real events verify with their authors' keys, and events that differ by one byte do not; strfry's
+//! summary of a real event has the fields that a relay indexes.
 
 use bumpalo::Bump;
 use wireproof::kernels::hex;
@@ -69,7 +69,7 @@ fn a_line_with_one_bit_flipped_is_no_event_or_a_forged_one() {
     assert!(read > 1_000, "{read} were events");
 }
 
-/// What is changed of an event.
+/// The changed part of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Id,
@@ -119,7 +119,7 @@ impl Part {
     }
 }
 
-/// Text that differs in the first letter that another can stand for.
+/// Text with its first replaceable letter replaced.
 fn with_another_letter(text: &str) -> Option<String> {
     let at = text.bytes().position(|byte| byte.is_ascii_alphanumeric())?;
     let other = if text.as_bytes()[at] == b'a' { "b" } else { "a" };
@@ -165,7 +165,7 @@ fn a_summary_cut_or_changed_is_refused_or_another_one() {
     }
 }
 
-/// That what is accepted tells of all its bytes.
+/// Asserts that the tags of an accepted summary cover all of its bytes.
 fn judge(bytes: &[u8]) {
     match PackedEvent::new(bytes) {
         Ok(summary) => {
@@ -184,7 +184,7 @@ fn text_of(tag: IndexedTag<'_>) -> (u8, String) {
     (tag.name, text)
 }
 
-/// The tags but `d` whose name is one byte and whose value is short, as they should be told.
+/// The expected summary tags: all except `d` with a name of one byte and a short value.
 fn short_tags(event: &Event<'_>) -> Vec<(u8, String)> {
     let tags = event.tags.iter().filter_map(|tag| {
         let [name] = *tag.first()?.to_text().as_bytes() else { return None };

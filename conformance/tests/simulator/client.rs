@@ -1,4 +1,4 @@
-//! Clients of a few lines, and the keys of the accounts.
+//! Minimal clients, and the keys of the accounts.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ impl Reader {
         next.expect("a message").expect("no end yet").expect("no error")
     }
 
-    /// So many binary messages.
+    /// The next `count` binary messages.
     pub(crate) async fn frames(&mut self, count: usize) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         while frames.len() < count {
@@ -123,7 +123,7 @@ impl Reader {
         frames
     }
 
-    /// So many messages of JSON.
+    /// The next `count` JSON messages.
     pub(crate) async fn documents(&mut self, count: usize) -> Vec<Value> {
         let mut documents = Vec::new();
         while documents.len() < count {
@@ -137,12 +137,12 @@ impl Reader {
         self.0.send(Message::text(text)).await.expect("a reader may speak");
     }
 
-    /// Whether nothing comes for a while.
+    /// Whether no message is received within the timeout.
     pub(crate) async fn hears_nothing(&mut self) -> bool {
         tokio::time::timeout(A_WHILE, self.0.next()).await.is_err()
     }
 
-    /// Everything until nothing comes for a while, or the end.
+    /// All messages until the timeout or the end.
     pub(crate) async fn messages(&mut self) -> Vec<Message> {
         let mut messages = Vec::new();
         while let Ok(Some(Ok(message))) = tokio::time::timeout(A_WHILE, self.0.next()).await {
@@ -157,8 +157,8 @@ pub(crate) fn key(account: &AccountInfo) -> PublicKey {
     PublicKey::from_did_key(&account.signing_key).expect("a key of the protocol")
 }
 
-/// How long a test waits for what must come.
+/// The timeout for expected messages.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a test waits for what must not come.
+/// The timeout for messages that must not be sent.
 const A_WHILE: Duration = Duration::from_millis(300);

@@ -1,4 +1,4 @@
-//! Every fault, and that it is counted.
+//! Every fault occurs and is counted.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ fn sent(sim: &Simulation) -> Vec<i64> {
     sim.sent_events(RELAY).iter().map(|line| line.seq).collect()
 }
 
-/// All that a reader of everything is sent, until the end or until nothing comes.
+/// All messages for a reader without filters, until the end or a timeout.
 async fn replay(sim: &Simulation) -> Vec<Message> {
     let mut reader = Reader::follow(sim, RELAY, Some(0)).await;
     let messages = reader.messages().await;
@@ -75,7 +75,7 @@ async fn an_upgrade_is_refused_with_the_status_of_the_fault() {
 
 #[tokio::test]
 async fn a_stream_is_cut_at_the_very_byte() {
-    // The first frame goes out behind a head of four bytes.
+    // The first frame is sent after a head of four bytes.
     let whole = sim(|spec| spec.initial_commits = 40);
     let first = Reader::follow(&whole, RELAY, Some(0)).await.frames(1).await[0].len() as u64 + 4;
     assert!((130..65_000).contains(&first));

@@ -37,7 +37,7 @@ fn operations(sim: &Simulation) -> usize {
     sim.sent_events(JETSTREAM).iter().map(|line| line.subject.jetstream_events as usize).sum()
 }
 
-/// What the records of all accounts are who had none before these events.
+/// The records of all accounts after these events, if they had none before.
 fn apply<'e>(commits: impl Iterator<Item = (&'e Value, &'e Value)>) -> BTreeMap<String, String> {
     let mut records = BTreeMap::new();
     for (did, commit) in commits {
@@ -57,7 +57,7 @@ fn apply<'e>(commits: impl Iterator<Item = (&'e Value, &'e Value)>) -> BTreeMap<
     records
 }
 
-/// What is expected of all accounts, for those records that `found` tells of.
+/// Asserts that the records in `found` are those of the accounts.
 fn assert_matches(sim: &Simulation, found: &BTreeMap<String, String>) {
     let mut expected = BTreeMap::new();
     for account in sim.expected_accounts() {

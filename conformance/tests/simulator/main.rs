@@ -1,13 +1,13 @@
-//! The simulated network serves what it states, and fails as its faults say.
+//! The simulated network serves its documented endpoints and injects its faults.
 //!
-//! | module | what it tests |
+//! | module | tests |
 //! |---|---|
 //! | `repositories` | the sync endpoints of PDSs and relays; documents, logs and handles |
-//! | `streams` | `subscribeRepos`: cursors, order, events of every kind, each judged |
+//! | `streams` | `subscribeRepos`: cursors, order, events of every kind, each verified |
 //! | `jetstreams` | both versions of Jetstream |
-//! | `faults` | every fault, and that it is counted |
+//! | `faults` | every fault occurs and is counted |
 //!
-//! The clients are plain ones of other people; what they get is judged by ours.
+//! The clients are third-party libraries; their responses are verified by ours.
 
 #![forbid(unsafe_code)]
 

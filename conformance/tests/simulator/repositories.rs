@@ -10,7 +10,7 @@ use crate::client::{get, key, sim, try_get, xrpc};
 const PDS: Server = Server::Pds(0);
 const RELAY: Server = Server::Relay(0);
 
-/// Judges what a PDS gives as the repository of an account, and counts its records.
+/// Verifies the repository that a PDS returns for an account, and counts its records.
 async fn records(sim: &Simulation, number: usize) -> u64 {
     let account = sim.account(number);
     let export =

@@ -1,4 +1,4 @@
-//! `subscribeRepos`: cursors, order, and events of every kind, each judged.
+//! `subscribeRepos`: cursors, order, and events of every kind, each verified.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::client::{Reader, sim};
 const PDS: Server = Server::Pds(0);
 const RELAY: Server = Server::Relay(0);
 
-/// The sequence number, or the name of what has none.
+/// The sequence number, or the name of a message without one.
 fn read(frame: &[u8]) -> Result<i64, String> {
     let mut decoder = Decoder::new(Options::default());
     match decoder.decode(frame).expect("a frame") {
@@ -162,7 +162,7 @@ async fn a_cursor_older_than_the_window_is_said_to_be_or_not() {
     let first = sent(&sim, RELAY)[0];
     let mut reader = Reader::follow(&sim, RELAY, Some(first)).await;
     assert_eq!(seqs(&reader.frames(10).await), sent(&sim, RELAY)[40..]);
-    // Whoever asks for all there is has not missed anything that it asked for.
+    // Cursor 0 requests all stored events, so there is no error of an outdated cursor.
     let mut reader = Reader::follow(&sim, PDS, Some(0)).await;
     assert_eq!(seqs(&reader.frames(10).await), sent(&sim, PDS)[40..]);
 }
@@ -286,7 +286,7 @@ async fn whoever_was_level_and_falls_behind_is_too_slow() {
     let mut reader = Reader::follow(&sim, RELAY, None).await;
     sim.write_commits(1);
     reader.frames(1).await;
-    // More than the buffers of both ends hold, and then as much as a reader may be behind.
+    // More than the buffers of both ends and the permitted lag of a reader.
     for _ in 0..100 {
         sim.write_commits(200);
         if sim.backlogs(RELAY)[0] > 2000 {
@@ -316,5 +316,5 @@ async fn a_server_that_was_closed_opens_again_with_all_that_it_told() {
     assert_eq!(seqs(&reader.frames(6).await), sent(&sim, RELAY)[19..]);
 }
 
-/// When frames are judged: long after they were made.
+/// The time of verification: long after the frames were made.
 const NOW_MICROS: u64 = 1_900_000_000_000_000;

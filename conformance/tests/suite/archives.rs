@@ -1,4 +1,4 @@
-//! Every archive is read alike by the three readers, whatever the order of its blocks.
+//! All three readers return the same result for every archive, in any order of its blocks.
 
 use data_encoding::{BASE64_NOPAD, Specification};
 use serde_json::Value as Json;
@@ -175,7 +175,7 @@ fn read_three_ways<'a>(archive: &'a [u8], name: &str) -> Vec<Block<'a>> {
     whole.blocks
 }
 
-/// A source that gives a few bytes at a time, as a socket may.
+/// A source that returns a few bytes at a time, like a socket.
 struct Trickle<'a>(&'a [u8]);
 
 impl std::io::Read for Trickle<'_> {
@@ -243,7 +243,7 @@ fn base64(text: &Json) -> Vec<u8> {
     decoded.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The manifest's expectation, and who must refuse what is a sound archive here.
+/// The manifest's expectation, and the layer that must refuse an archive that is well-formed here.
 const LATER: [(&str, &str); 4] = [
     ("reject:signature", "crypto: a signature must be low-S"),
     ("reject:mst-layer", "verify: a key stands at the height of its hash"),

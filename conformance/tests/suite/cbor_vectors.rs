@@ -1,4 +1,4 @@
-//! Blocks that others call canonical are accepted, have the CID in their name, and are written back
+//! Blocks that other implementations accept as canonical are accepted, have the CID in their name, and are written back
 //! byte for byte.
 
 use bumpalo::Bump;

@@ -1,4 +1,4 @@
-//! Captured frames decode without an error, say what others read in them, and are written back byte
+//! Captured frames decode without an error, have the fields that other implementations read, and are encoded again byte
 //! for byte; forged ones are refused here or listed with the layer that must refuse them.
 
 use serde_json::{Value as Json, json};
@@ -93,7 +93,7 @@ fn a_commit_from_before_revisions_is_refused_for_lacking_one() {
     assert_eq!(error.fault, FrameFault::Missing("rev"));
 }
 
-/// What this layer does with a frame.
+/// The result of this layer for a frame.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
     /// Refuses it for this reason.
@@ -137,7 +137,7 @@ fn each_batch_equals_single(frames: &[&[u8]]) {
     }
 }
 
-/// Splits the live capture: each frame behind its length, four bytes, little-endian.
+/// Splits the live capture: each frame after its length, four bytes, little-endian.
 pub(crate) fn split_live(mut file: &[u8]) -> Vec<&[u8]> {
     let mut frames = Vec::new();
     while let Some((len, rest)) = file.split_first_chunk() {
@@ -175,7 +175,7 @@ fn assert_commit_says(commit: &Commit<'_>, expected: &Json) {
     }
     let blocks: Vec<String> = commit.blocks.iter().map(cid_and_len).collect();
     let listed = expected["blocks"].as_array().unwrap().iter();
-    // The third word is what another implementation takes the block for.
+    // The third word is the type of the block according to another implementation.
     let listed = listed.map(|line| line.as_str().unwrap().rsplit_once(' ').unwrap().0);
     assert!(listed.eq(blocks), "blocks of {}", commit.seq);
     assert_ops_say(commit, &expected["ops"]);
@@ -227,7 +227,7 @@ const PDS_COUNTS: ItemCounts = ItemCounts {
     nulls: 34_604,
 };
 
-/// The manifest's expectation, and what becomes of it here.
+/// The manifest's expectation, and the result here.
 const FORGED: [(&str, Verdict); 8] = [
     ("reject:cid-mismatch", Verdict::Here(FrameFault::Car(CarFault::HashMismatch))),
     ("reject:trailing-data", Verdict::Here(FrameFault::Cbor(Reason::TrailingBytes))),

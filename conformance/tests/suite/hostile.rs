@@ -1,4 +1,4 @@
-//! Hostile bytes: each input gives a clear error or a valid different value, at a bounded cost, on a
+//! Hostile bytes: each input yields a specific error or a different valid value, at a bounded cost, on a
 //! small stack.
 
 use std::thread;
@@ -65,7 +65,7 @@ fn a_frame_with_one_bit_flipped_is_refused_or_says_something_else() {
         let (mut first, mut second) = (decoder(), decoder());
         let original = first.decode(&frame).unwrap();
         for_each_flip(&frame, |flipped, bit| {
-            // Nothing says that the flipped bit was seen but the event itself.
+            // The flipped bit must show in the decoded event.
             if let Ok(event) = second.decode(flipped) {
                 assert_ne!(event, original, "{name}: bit {bit}");
                 assert_survives_writing(&event, bit);
@@ -80,7 +80,7 @@ fn an_archive_with_one_bit_flipped_is_refused_or_proves_nothing_new() {
     let original = car::read(&archive, &car::Options::default()).unwrap().blocks;
     let mut accepted = 0;
     for_each_flip(&archive, |flipped, bit| match car_readers_agree(flipped) {
-        // The root is a claim of its own, and so are the codec and the hash function of a block.
+        // The root, and the codec and hash function of a block, are not covered by a hash.
         Ok(_) => {
             accepted += 1;
             let blocks = car::read(flipped, &car::Options::default()).unwrap().blocks;
@@ -113,7 +113,7 @@ fn a_number_near_the_largest_is_refused_as_a_length_in_every_place() {
     let archive = made::archive(&[&record]);
     let mut decoder = decoder();
     for_each_absurd_number(&commit, |bytes, kind, at| match decoder.decode(bytes) {
-        // An integer may be that large, so it can stand where there was another.
+        // An integer may be that large, so it can replace another.
         Ok(event) => {
             assert_eq!(kind, Kind::Integer, "frame, head at {at}");
             assert!(event.to_frame() != commit, "frame, head at {at}");
@@ -167,7 +167,7 @@ fn a_bomb_of_ten_million_levels_is_refused_at_the_depth_bound() {
             let bomb = level.repeat(LEVELS);
             let error = decoders_agree(&bomb).unwrap_err();
             assert_eq!(error.reason, reason, "{name}");
-            // The refusal comes where the bound is, not after a look at all that follows.
+            // The input is rejected at the limit, without reading the rest.
             assert!(error.offset <= cbor::MAX_DEPTH as usize * level.len(), "{name}");
         }
     });
@@ -264,7 +264,7 @@ fn bytes_of_any_kind_are_answered_alike_by_every_reader() {
     }
 }
 
-/// What all four walks over DAG-CBOR answer, which must be the same.
+/// The result of all four walks over DAG-CBOR, which must be equal.
 fn decoders_agree(bytes: &[u8]) -> Result<(), DecodeError> {
     let answer = cbor::validate(bytes);
     let arena = Bump::new();
@@ -275,7 +275,7 @@ fn decoders_agree(bytes: &[u8]) -> Result<(), DecodeError> {
     answer
 }
 
-/// How many blocks all three readers of archives find, or the error that all three give.
+/// The number of blocks that all three archive readers find, or the error of all three.
 fn car_readers_agree(bytes: &[u8]) -> Result<usize, CarError> {
     let options = car::Options::default();
     let answer = car::read(bytes, &options).map(|archive| archive.blocks.len());
@@ -306,7 +306,7 @@ fn for_each_flip(bytes: &[u8], mut check: impl FnMut(&[u8], usize)) {
     }
 }
 
-/// What a head with a number says.
+/// The kinds of heads with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Integer,
@@ -340,7 +340,7 @@ fn decoder() -> Decoder {
 
 const LEVELS: usize = 10_000_000;
 
-/// What is repeated, and the rule that refuses the repetition.
+/// The repeated item, and the rule that rejects the repetition.
 const BOMBS: [(&str, &[u8], Reason); 7] = [
     ("arrays", b"\x81", Reason::Depth),
     ("arrays of two", b"\x82\x00", Reason::Depth),

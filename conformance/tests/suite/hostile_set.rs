@@ -1,6 +1,6 @@
 //! Every case of the hostile set is refused for the rule that it breaks, or accepted if it breaks none.
-//! Records that the data model does not allow are flagged in what is valid all the same, and no real record
-//! is flagged that should not be.
+//! Records that the data model does not allow are flagged in otherwise valid input, and no valid real record
+//! is flagged.
 
 use std::sync::LazyLock;
 
@@ -60,7 +60,7 @@ fn repository_code(case: &Case) -> Option<&'static str> {
     verdict.err().map(|refusal| refusal.code())
 }
 
-/// The rules that the frames of a case break, each frame judged by itself.
+/// The rules that the frames of a case break, each frame verified without the others.
 fn one_by_one(case: &Case) -> Vec<Option<&'static str>> {
     let (mut judge, mut state) = new_judge();
     let key = |_: &str| CompressedKey::from_did_key(&case.signing_key).ok();

@@ -1,4 +1,4 @@
-//! DID documents and logs of `did:plc` from elsewhere: valid ones, invalid ones, and valid ones with
+//! External DID documents and logs of `did:plc`: valid ones, invalid ones, and valid ones with
 //! one thing changed.
 
 use serde_json::{Value as Json, json};
@@ -188,7 +188,7 @@ fn a_valid_log_that_lacks_an_entry_in_front_of_another_is_refused() {
         let entries = log.as_array().unwrap();
         for missing in 0..entries.len().saturating_sub(1) {
             let mut entries = entries.clone();
-            // An operation that was undone leaves no trace once nobody tells of it.
+            // A log is valid without an operation that was nullified.
             let was_undone = entries.remove(missing)["nullified"] == true;
             let rest = Json::Array(entries);
             assert_eq!(judge_json(&rest).is_ok(), was_undone, "without {missing}");
@@ -279,7 +279,7 @@ fn changed(log: &Json, place: &str) -> Vec<(&'static str, Json)> {
                 fewer.remove(key);
                 with("one entry less", Json::Object(fewer));
             }
-            // What a directory says beside an operation may grow in time.
+            // A directory may add fields to the entry of an operation.
             if place.matches('/').count() > 1 {
                 let mut more = entries.clone();
                 more.insert("more".to_owned(), json!("x"));

@@ -64,7 +64,7 @@ fn a_float_is_the_same_after_json() {
     let mut random = Random::new(2);
     let any = (0..10_000).map(|_| f64::from_bits(random.next()));
     for float in edges.into_iter().chain(any).filter(|float| float.is_finite()) {
-        // JSON does not tell a whole float from an integer, so beyond 64 bits it may be refused.
+        // JSON does not distinguish an integral float from an integer, so it may be refused beyond 64 bits.
         let may_be_refused = float.abs() >= BEYOND_64_BITS;
         let text = json::encode(&Value::Float(float)).unwrap();
         match json::decode(&text, &Bump::new()) {

@@ -1,5 +1,5 @@
 //! Verdicts on frames: captured ones with the DID documents of their accounts, and generated ones; a
-//! batch gives each the verdict that it gets alone. Hostile frames are in `hostile_set`.
+//! batch yields the same verdicts as single frames. Hostile frames are in `hostile_set`.
 
 mod batches;
 mod captured;

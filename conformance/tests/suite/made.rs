@@ -1,4 +1,4 @@
-//! Shared helpers: reproducible random numbers, and small sound inputs.
+//! Shared helpers: reproducible random numbers, and small valid inputs.
 
 use wireproof::atproto::event::{
     Account, Action, Commit, ErrorFrame, Event, Header, Identity, Info, RepoOp, Sync, Unknown,

@@ -1,4 +1,4 @@
-//! The public API gives the answers that real data, other people's vectors and hostile bytes demand.
+//! The public API with real data, external test vectors and hostile bytes.
 //!
 //! | module | its input |
 //! |---|---|

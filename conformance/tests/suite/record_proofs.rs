@@ -1,4 +1,4 @@
-//! Slices of real repositories prove the records that are in them, and that others are not.
+//! Slices of real repositories prove which records the repositories contain and which they do not.
 
 use wireproof::atproto::mst::{Tree, canonical};
 use wireproof::atproto::repo::{Options as CarOptions, Repository};

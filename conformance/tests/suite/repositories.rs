@@ -1,5 +1,5 @@
-//! Real repositories are proved with the records that others found in them; forged and partial ones
-//! are refused for what is wrong with them.
+//! Real repositories verify, with the records that other implementations found; forged and partial ones
+//! are rejected with the matching error.
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ use wireproof::verify::repository::{
 };
 use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 
-/// Proves a whole repository with any of these keys, or without one, and that what it exports is
-/// proved alike.
+/// Verifies a whole repository with any of these keys, or without one; the repository exported from it must verify
+/// with the same result.
 fn prove(export: &[u8], did: Option<&str>, keys: &[String]) -> Result<(), RepositoryRejection> {
     let options = Options::default();
     let whole = under_any(export, did, keys, &options)?;
@@ -201,7 +201,7 @@ fn generated_repositories_are_proved_and_are_the_trees_of_the_reference() {
         prove(&export, Some(&did), std::slice::from_ref(&key)).unwrap();
         prove(&shuffled, Some(&did), &[key]).unwrap();
         let repository = Repository::read(&shuffled, &repo::Options::default()).unwrap();
-        // What is written here is what other code writes in the same order.
+        // The written bytes equal those of other implementations for the same order.
         assert_eq!(repository.export(Vec::new()).unwrap(), export);
         let records: Vec<(String, Cid)> =
             repository.records().map(|record| record.map(|r| (r.path, r.cid)).unwrap()).collect();

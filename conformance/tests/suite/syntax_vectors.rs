@@ -1,4 +1,4 @@
-//! The official cases of identifier syntax, none of them trimmed, and those that another copy adds; and
+//! The official cases of identifier syntax, not trimmed, and the additional cases of another copy; and
 //! CIDs as text, where our reading is stricter than the official syntax, which takes any multibase text.
 
 use wireproof::atproto::syntax::{
@@ -102,7 +102,7 @@ fn assert_judged<'a, T: std::fmt::Debug>(
 }
 
 /// The cases of a file: not blank, not a comment, and not trimmed, as spaces are part of some. The
-/// text is kept for good, so that what is parsed can borrow it.
+/// text is leaked, so that parsed values can borrow it.
 fn cases(data: &Folder, file: &str, count: usize) -> Vec<&'static str> {
     let text: &'static str = data.text(&format!("atproto/interop/syntax/{file}.txt")).leak();
     let is_case = |line: &&str| !line.is_empty() && !line.starts_with('#');

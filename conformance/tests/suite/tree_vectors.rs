@@ -1,4 +1,4 @@
-//! Trees are what other people's vectors, and a plain construction, say they are.
+//! Trees equal external test vectors and a reference construction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ fn neighbouring_keys_share_their_published_prefixes() {
         let mut keys = [text(&case["left"]), text(&case["right"])];
         keys.sort();
         let [a, b] = keys;
-        // Only different keys of one height stand beside each other in a node.
+        // Only different keys of one height are adjacent in a node.
         if a.is_empty() || a == b || key_height(a.as_bytes()) != key_height(b.as_bytes()) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Compares the ratios of two runs.
 //!
-//! Speeds of two runs say little: another machine, another day. Within a run, a row and its baseline took turns on the same
-//! bytes, so their ratio is compared. It has changed only if no pass of one run would fit among those of the other.
+//! Speeds of two runs are not comparable across machines and days. Within a run, the passes of a row and its baseline are
+//! interleaved on the same bytes, so their ratio is compared. It has changed only if no pass of one run would fit among those of the other.
 
 use std::fmt;
 
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::samples;
 
-    /// The sample with our verified row so many times as fast in every pass.
+    /// The sample with our verified row faster by this factor in every pass.
     fn with_ours_at(times: f64) -> Results {
         let mut results = samples::results();
         let is_ours =

@@ -1,6 +1,6 @@
 //! HTML and SVG in which no text can become markup.
 //!
-//! [`Html`] is made of tags that are named in this program, and of texts and values that are escaped on their way in.
+//! [`Html`] consists of tags named in this program, and of texts and values that are escaped when they are added.
 //! Tables have captions, scoped headings, and roles that survive another layout on a narrow screen.
 
 use std::fmt::{Display, Write};
@@ -53,7 +53,7 @@ pub(crate) struct Tag {
     name: &'static str,
     /// All of the opening tag but its `>`.
     open: String,
-    /// All of its classes: an attribute may stand there once.
+    /// All of its classes: an attribute may occur only once.
     classes: String,
     inside: String,
 }
@@ -98,7 +98,7 @@ impl Tag {
     }
 }
 
-/// A table behind a caption, in a frame that scrolls by itself and can be reached by keyboard.
+/// A table with a caption, in a scrollable frame that can be focused by keyboard.
 pub(crate) fn framed(caption: &str, class: &str, inside: impl Into<Html>) -> Tag {
     let table = tag("table")
         .attr("role", "table")
@@ -192,7 +192,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Elements that hold nothing and are not closed.
+/// Void elements: no content and no closing tag.
 const VOID: [&str; 4] = ["br", "col", "input", "meta"];
 
 #[cfg(test)]

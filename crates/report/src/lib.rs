@@ -13,7 +13,7 @@
 //! # Ok::<(), report::ReadFault>(())
 //! ```
 //!
-//! Nothing is measured here, and no number is shown that the results do not contain. Files are written by the command.
+//! This crate does not measure and shows only numbers of the results. The command writes the files.
 
 #![forbid(unsafe_code)]
 

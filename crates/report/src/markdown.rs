@@ -72,7 +72,7 @@ fn add_row(blocks: &mut Vec<Block>, line: &str) {
     }
 }
 
-/// A line that goes on with what stands before it, or begins a paragraph.
+/// Adds a line that continues the previous block, or begins a paragraph.
 fn add_line(blocks: &mut Vec<Block>, line: &str) {
     let before = match blocks.last_mut() {
         Some(Block::Paragraph(text)) => text,
@@ -129,7 +129,7 @@ fn line(text: &str) -> Html {
     html.and(Html::text(rest))
 }
 
-/// What a mark begins, or the mark itself where nothing ends it; and what is behind.
+/// The element that a mark begins, or the mark itself if it is not closed; and the rest of the text.
 fn marked_part(marked: &str) -> (Html, &str) {
     let within = |open: &str, close: &str| marked.strip_prefix(open)?.split_once(close);
     let element = |name: &'static str, text: &str| -> Tag { tag(name).text(text) };

@@ -6,7 +6,7 @@ use bench::terminal::speed;
 
 use crate::html::{Html, Tag, tag};
 
-/// A picture with what it shows in words.
+/// A picture with a description in words.
 pub(crate) fn picture(class: &str, words: &str) -> Tag {
     tag("svg").class(class).attr("role", "img").attr("aria-label", words)
 }
@@ -38,7 +38,7 @@ fn words(row: &Row) -> String {
     }
 }
 
-/// Parts one behind the other, each with its name.
+/// Stacked parts, each with its name.
 pub(crate) fn stacked_bar(parts: &[(&str, f64)], greatest: f64, words: &str) -> Html {
     let mut start = 0.0;
     let rects = parts.iter().enumerate().map(|(at, (name, size))| {
@@ -56,7 +56,7 @@ pub(crate) fn stacked_bar(parts: &[(&str, f64)], greatest: f64, words: &str) -> 
     picture("speed", words).with_all(rects).into()
 }
 
-/// Numbers over time, between nothing and the greatest.
+/// Numbers over time, on a scale from zero to the greatest.
 pub(crate) fn line(numbers: &[Option<f64>], words: &str) -> Html {
     let known = || numbers.iter().flatten().copied();
     let (least, greatest) = (known().fold(f64::MAX, f64::min), known().fold(f64::MIN, f64::max));
@@ -84,7 +84,7 @@ const BAR_TOP: u32 = 7;
 const BAR: u32 = 10;
 const MIDDLE: u32 = 12;
 
-/// The number of a row that did `per_s` units a second: as it is told, a speed or a time.
+/// The displayed number of a row with `per_s` units a second: a speed, or a time for long units.
 pub(crate) fn value(unit: &str, per_s: f64) -> f64 {
     if speed::is_long(unit) { 1e3 / per_s } else { per_s }
 }
@@ -106,18 +106,18 @@ pub(crate) fn greatest<'r>(rows: impl IntoIterator<Item = &'r Row>) -> f64 {
     passes.fold(f64::MIN_POSITIVE, f64::max)
 }
 
-/// A part of the whole as an attribute of SVG; what is beyond the whole ends there.
+/// A part of the whole as an attribute of SVG, clamped to the whole.
 pub(crate) fn percent(part: f64, whole: f64) -> String {
     format!("{:.2}%", 100.0 * share(part, whole))
 }
 
-/// A part of the whole, from none to all of it; what is no number is nothing.
+/// A part of the whole, clamped to 0 to 1; NaN is 0.
 pub(crate) fn share(part: f64, whole: f64) -> f64 {
     let share = part / whole;
     if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
 }
 
-/// A ratio with as many digits as it can tell.
+/// A ratio with three significant digits where it has a fraction.
 pub(crate) fn ratio(ratio: f64) -> String {
     match ratio {
         ratio if ratio >= 100.0 => format!("{ratio:.0}"),
@@ -126,7 +126,7 @@ pub(crate) fn ratio(ratio: f64) -> String {
     }
 }
 
-/// Bytes in words.
+/// A number of bytes with its unit.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes as f64 {
         bytes if bytes >= 1e6 => format!("{:.1} MB", bytes / 1e6),

@@ -53,7 +53,7 @@ pub(crate) struct Ratios<'r> {
 }
 
 impl<'r> Ratios<'r> {
-    /// Those of the ranked rows, which come in the order of the report.
+    /// The ratios of the ranked rows. `results` must be in the order of the report.
     pub(crate) fn of(results: &'r Results, baseline: Option<&Baseline>) -> Self {
         let mut of_rows = HashMap::new();
         for rows in results.rows.chunk_by(|a, b| a.task == b.task) {

@@ -1,6 +1,6 @@
 //! Generated files and their manifests: one description for all corpora, and one writer.
 //!
-//! A manifest is the JSON file beside a corpus, of the same name. It states what the corpus was
+//! A manifest is the JSON file of a corpus, with the same name in the same folder. It states what the corpus was
 //! generated from, the length and the SHA-256 of the file, and the counts that a correct reader finds.
 
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ pub struct Manifest<S, C, D = NoDetails> {
     pub sha256: String,
     /// The counts that a correct reader of the file finds.
     pub counts: C,
-    /// What readers of this kind of corpus need besides.
+    /// Additional data for readers of this kind of corpus.
     #[serde(flatten)]
     pub details: D,
 }

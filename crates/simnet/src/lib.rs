@@ -35,7 +35,7 @@
 //! assert_eq!(stream.to_file(), Corpus::generate(&spec, &mut |_, _| {}).to_file());
 //! ```
 //!
-//! Verdicts are left to others: nothing here verifies data.
+//! Nothing here verifies data.
 
 #![forbid(unsafe_code)]
 

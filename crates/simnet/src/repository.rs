@@ -1,6 +1,6 @@
 //! Repositories: signed commits over a tree of records, and the blocks that prove each commit.
 //!
-//! A commit signs the root of the tree. Its event carries the blocks with which a reader who knows only
+//! A commit signs the root of the tree. Its event contains the blocks with which a reader that has only
 //! the previous root checks the operations: the new nodes, and the nodes on the paths that undoing the
 //! operations visits (the covering proof).
 

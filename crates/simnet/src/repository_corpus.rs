@@ -34,7 +34,7 @@ pub struct Spec {
 pub enum BlockOrder {
     /// The commit, then the tree, each node before its records and children.
     Streamable,
-    /// Shuffled: a reader has to keep blocks that nothing links to yet.
+    /// Shuffled: a reader has to keep blocks before it reads a link to them.
     Shuffled,
 }
 

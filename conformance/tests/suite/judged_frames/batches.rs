@@ -1,4 +1,4 @@
-//! A batch gives each frame the verdict that it gets when all are judged one after the other.
+//! A batch yields the same verdicts as the frames verified one after the other.
 
 use proptest::prelude::*;
 use simnet::keys::{Curve, SigningKey};
@@ -6,7 +6,7 @@ use wireproof::atproto::event::Commit;
 
 use super::fixture::*;
 
-/// Judges the frames in batches of these lengths, and one by one with another judge: all verdicts and
+/// Verifies the frames in batches of these lengths, and one by one with another verifier: all verdicts and
 /// stored states must agree.
 #[track_caller]
 fn assert_equal_verdicts(
@@ -126,7 +126,7 @@ fn forgeries_among_sound_frames_get_the_same_verdict_in_any_batch() {
     }
 }
 
-/// What to do to a frame of the mixed ones.
+/// The change to a frame of the mixed ones.
 #[derive(Clone, Debug)]
 enum Mutation {
     Keep,

@@ -1,4 +1,4 @@
-//! What the network and the reference server sent is valid; what was forged of it is not.
+//! Captured frames of the network and of the reference server are valid; forged variants are not.
 
 use std::collections::HashMap;
 
@@ -55,7 +55,7 @@ fn the_commits_of_the_reference_server_chain_after_the_gap_in_the_capture() {
     assert_eq!((mended, held), (10, 3_390));
 }
 
-/// A judge that knows the keys of the accounts of the reference server.
+/// A verifier with the keys of the accounts of the reference server.
 fn judge_of_the_reference_server(data: &Folder) -> TestJudge {
     let accounts: Vec<Json> = serde_json::from_str(&data.text("pds/accounts.json")).unwrap();
     let did = |account: &Json| account["did"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Chains of commits: first commits, `#sync`, leniencies, and frames that must not change any state.
+//! Chains of commits: first commits, `#sync`, lenient options, and frames that must not change any state.
 
 use simnet::keys::{Curve, SigningKey};
 use simnet::repository::RecordWrite;
@@ -10,7 +10,7 @@ use wireproof::verify::sync::{AccountState, Chain, Outcome, Policy, SyncState};
 
 use super::fixture::*;
 
-/// A judge with the account's key that has accepted its first commit.
+/// A verifier with the account's key that has accepted its first commit.
 fn after_first_commit(author: &mut Author, policy: Policy) -> TestJudge {
     let mut judge = TestJudge::new(policy);
     judge.know(author.account());

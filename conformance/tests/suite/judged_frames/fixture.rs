@@ -1,4 +1,4 @@
-//! Fixtures: an account that commits, frames rewritten and signed again, and a judge with keys, states
+//! Fixtures: an account that commits, frames rewritten and signed again, and a verifier with keys, states
 //! and time.
 
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ pub(crate) fn policy(change: impl FnOnce(&mut Policy)) -> Policy {
     policy
 }
 
-/// A judge with its stored states, known keys, and the time.
+/// A verifier with its stored states, known keys, and the time.
 pub(crate) struct TestJudge {
     judge: Judge,
     pub(crate) state: MemoryState,
@@ -43,7 +43,7 @@ impl TestJudge {
         }
     }
 
-    /// A judge with the keys of these accounts.
+    /// A verifier with the keys of these accounts.
     pub(crate) fn of<'a>(accounts: impl IntoIterator<Item = &'a Account>) -> Self {
         let mut judge = Self::new(Policy::default());
         accounts.into_iter().for_each(|account| judge.know(account));
@@ -92,7 +92,7 @@ pub(crate) fn verdict(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// An account with a repository, and the frames of what it commits.
+/// An account with a repository, and the frames of its commits.
 #[derive(Clone)]
 pub(crate) struct Author {
     pub(crate) repository: Repository,
@@ -270,7 +270,7 @@ pub(crate) fn archive<'a>(
 /// When the accounts joined: 2026-07-01.
 pub(crate) const JOINED_MICROS: u64 = 1_782_864_000_000_000;
 
-/// When they are judged: a day later.
+/// The time of verification: a day later.
 pub(crate) const LATER_MICROS: u64 = JOINED_MICROS + 86_400_000_000;
 
 pub(crate) const TIME: &str = "2026-07-01T12:00:00.000Z";

@@ -23,7 +23,7 @@ fn third_commit() -> (TestJudge, Author, Vec<u8>) {
     (judge, author, third)
 }
 
-/// Asserts that a frame gets this verdict, that it changes nothing, and that the sound frame is
+/// Asserts that a frame gets this verdict, that it changes nothing, and that the valid frame is
 /// still accepted after it.
 #[track_caller]
 fn assert_rejected(
@@ -382,7 +382,7 @@ fn row_16_an_operation_that_the_signed_tree_contradicts() {
         panic!("refused for an operation");
     };
     assert_eq!(fault, OpFault::OtherInTree);
-    // A delete of what is still there.
+    // A delete of a record that is still in the tree.
     let (mut judge, _, sound) = third_commit();
     let forged = rewritten(&sound, |commit| {
         let deleted =
@@ -409,7 +409,7 @@ fn row_16_a_proof_that_lacks_a_node() {
     }
 }
 
-/// The tree nodes in a frame: what is neither the commit nor a record.
+/// The tree nodes in a frame: all blocks except the commit and the records.
 fn proof_nodes(frame: &[u8]) -> Vec<Cid> {
     let mut nodes = Vec::new();
     rewritten(frame, |commit| {

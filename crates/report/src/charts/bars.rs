@@ -13,7 +13,7 @@ use crate::{about, picture as scale};
 /// The picture of the rows of a kind; nothing unless two peers did it.
 pub(super) fn chart(results: &Results, kind: &[Row], baseline: Option<&Baseline>) -> Option<Chart> {
     let mut seen = HashSet::new();
-    // Rows come in order of speed.
+    // Rows are sorted by speed.
     let ranked = kind.iter().filter(|row| row.is_ranked());
     let best: Vec<&Row> = ranked.filter(|row| seen.insert(row.peer.as_str())).take(MOST).collect();
     if best.len() < 2 {

@@ -12,15 +12,15 @@ use crate::html::{Html, Tag, tag};
 /// A picture of some of the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
-    /// What its file may be called, without an ending.
+    /// The file name, without an extension.
     pub name: String,
     /// The file.
     pub svg: String,
 }
 
-/// The pictures of a run, whose rows come in the order of the report.
+/// The pictures of a run, whose rows are in the order of the report.
 ///
-/// `baseline` replaces the usual rows that ratios are held against.
+/// `baseline` replaces the default rows that ratios are computed against.
 pub fn charts(results: &Results, baseline: Option<&Baseline>) -> Vec<Chart> {
     let mut charts = Vec::new();
     for rows in results.rows.chunk_by(|a, b| a.task == b.task) {
@@ -80,13 +80,13 @@ impl Drawing {
             .with(self.inside)
     }
 
-    /// For the page, whose style it takes; `words` say what it shows.
+    /// For the page, with the page's style; `words` describe the content.
     pub(crate) fn inline(self, words: &str) -> Tag {
         self.svg().class("drawing").attr("role", "img").attr("aria-label", words)
     }
 }
 
-/// A file of its own, with a style of its own.
+/// A separate file with an embedded style.
 fn file(mut drawing: Drawing) -> String {
     drawing.words = std::mem::take(&mut drawing.words).and(tag("style").text(STYLE));
     let svg = drawing

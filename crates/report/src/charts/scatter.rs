@@ -77,7 +77,7 @@ pub(crate) fn drawing(points: &[Point<'_>]) -> Drawing {
     drawing
 }
 
-/// A name beside a point where there is room; where there is none, the table has it.
+/// A name next to a point where there is room; otherwise it is only in the table.
 fn label(drawing: &mut Drawing, point: &Point<'_>, (x, y): (f64, f64), taken: &mut Vec<Area>) {
     let text = short(&format!("{} · {}", point.format, point.peer), 34);
     let width = 6.4 * text.chars().count() as f64;
@@ -128,7 +128,7 @@ impl Area {
     }
 }
 
-/// What the paper's edges stand for.
+/// The values at the edges of the chart.
 struct Paper {
     most_bytes: f64,
     /// Powers of ten.
@@ -188,7 +188,7 @@ fn magnitude(power: i32) -> String {
     }
 }
 
-/// The first of these tasks that has rows tells the speed.
+/// The speed is that of the first of these tasks that has rows.
 const READING: [&str; 2] = ["nostr-deserialize", "nostr-validated"];
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;

@@ -1,4 +1,4 @@
-//! The page from top to bottom.
+//! The report page: its sections in order.
 
 mod distribution;
 mod hostile;
@@ -19,7 +19,7 @@ use crate::{Options, about, assets, markdown};
 
 /// The page of the newest of these runs, with the ratios of all of them over time; `None` without a run.
 ///
-/// The rows of each come in the order of the report, as [`read()`](crate::read()) and a run give them.
+/// The rows of each run must be in the order of the report, as returned by [`read()`](crate::read()) and by a run.
 pub fn page(runs: &[Results], options: &Options) -> Option<String> {
     let mut runs: Vec<&Results> = runs.iter().collect();
     runs.sort_by(|a, b| a.started.cmp(&b.started));
@@ -31,12 +31,12 @@ pub fn page(runs: &[Results], options: &Options) -> Option<String> {
     Some(assets::assemble(TITLE, body(&view).as_str(), &data))
 }
 
-/// What a page shows.
+/// The input of a page.
 struct View<'r> {
     newest: &'r Results,
     /// All runs by time, the newest last.
     runs: Vec<&'r Results>,
-    /// Those of each run.
+    /// The ratios of each run.
     ratios: Vec<Ratios<'r>>,
 }
 

@@ -86,7 +86,7 @@ pub(super) fn machine(view: &View<'_>) -> Tag {
         .with(corpora(view))
 }
 
-/// A column needs a name for who hears it.
+/// A column needs a name for screen readers.
 fn heading_or_what(text: &str) -> &str {
     if text.is_empty() { "of" } else { text }
 }
@@ -99,7 +99,7 @@ fn corpora(view: &View<'_>) -> Tag {
     plain_table("The bytes that were worked on", ["corpus", "SHA-256", "bytes", "units"], 2, rows)
 }
 
-/// The peers that could not be measured, each with the reason; nothing if there are none.
+/// The peers that could not be measured, each with the reason; empty if there are none.
 pub(super) fn unavailable(view: &View<'_>) -> Option<Tag> {
     let missing = &view.newest.unavailable;
     (!missing.is_empty()).then(|| {

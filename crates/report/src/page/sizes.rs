@@ -30,7 +30,7 @@ pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
     })
 }
 
-/// The rows of one corpus, behind its name if it has one, with bars of a scale of their own.
+/// The rows of one corpus, after its name if it has one, with a separate scale of the bars.
 fn of_corpus(rows: &[(&Row, Sizes)]) -> Tag {
     let greatest =
         rows.iter().map(|(row, sizes)| each(row, sizes.raw)).fold(f64::MIN_POSITIVE, f64::max);

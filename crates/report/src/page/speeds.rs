@@ -19,7 +19,7 @@ pub(super) fn of(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Tag {
         .attr("data-task", anchor(task))
 }
 
-/// Which columns the table has, and what its numbers are.
+/// The columns of the table and the unit of its numbers.
 struct Shape {
     measure: String,
     checks: Vec<(char, &'static str)>,
@@ -35,7 +35,7 @@ impl Shape {
         let plain: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
         let checks = terminal::checks_of(task);
         let has_checks = plain.iter().any(|row| !row.checks.is_empty());
-        // Bytes per second say little of signatures.
+        // Bytes per second are not meaningful for signatures.
         let has_bytes = matches!(task, "decode" | "repo");
         let has_allocations = plain.iter().any(|row| row.allocations.is_some());
         let has_history = view.runs.len() > 1;
@@ -183,7 +183,7 @@ fn over_time(view: &View<'_>, row: &Row) -> Tag {
     cell().class("over-time").with(picture::line(&ratios, &words))
 }
 
-/// A table of each task with a column for each run; nothing of a single run.
+/// A table of each task with a column for each run; empty for a single run.
 pub(super) fn history(view: &View<'_>) -> Option<Tag> {
     (view.runs.len() > 1).then(|| {
         let text = "Ratios to the same row of the same run: speeds of different days or machines say \

@@ -26,7 +26,7 @@ pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
     })
 }
 
-/// What the table is called, and what is said of it: a proof has stages, other work has parts.
+/// The title and description of the table: a proof has stages, other work has parts.
 fn words(names: &[&str]) -> (&'static str, &'static str) {
     match names.iter().any(|name| STAGES.contains(name)) {
         true => ("The chain of trust, in milliseconds", STAGES_CAPTION),

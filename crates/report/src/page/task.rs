@@ -76,7 +76,7 @@ fn legend(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
     })
 }
 
-/// Each different note of a peer once, with the variants it stands for.
+/// Each distinct note of a peer once, with the variants it applies to.
 fn notes(rows: &[Placed<'_>]) -> Option<Tag> {
     let mut notes: Vec<(&str, &str, bool, Vec<&str>)> = Vec::new();
     for (_, row) in rows {
@@ -130,7 +130,7 @@ fn card(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
 fn fastest<'r>(task: &str, rows: &[Placed<'r>]) -> Option<&'r Row> {
     let mut ranked = rows.iter().map(|(_, row)| *row).filter(|row| row.is_ranked());
     if !task.starts_with("nostr-") {
-        // Rows come in order of speed.
+        // Rows are sorted by speed.
         return ranked.next();
     }
     let whole = ranked.filter(|row| !row.variant.contains(['/', '@']));

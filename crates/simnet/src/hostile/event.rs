@@ -239,7 +239,7 @@ fn chains(fixture: &Fixture) -> Vec<Case> {
         let mut author = fixture.author();
         [0, 1, 2].map(|at| author.commit(&[Write::Create(&fixture.new_like(at))]).to_frame())
     };
-    // The same revisions over other trees: unknown who has the tree before can have this one after.
+    // The same revisions over other trees: the rev of the previous commit matches, its tree does not.
     let fork = {
         let mut author = fixture.author();
         let mut other = author.clone();

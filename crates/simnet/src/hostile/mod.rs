@@ -9,7 +9,7 @@
 //! A case is a CAR archive of a repository, or a file of frames of which the last is tested. It breaks
 //! exactly one rule, stated in the manifest, or none. Where the fault allows, hashes and signature are
 //! valid, so that only the rule itself can reject the case. No tree contains itself: that would take a
-//! collision of SHA-256. Verdicts are left to others: nothing here reads the cases.
+//! collision of SHA-256. Nothing here reads or verifies the cases.
 //!
 //! ```
 //! use wireproof_simnet::hostile::{CaseSet, Spec};

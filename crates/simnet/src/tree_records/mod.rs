@@ -7,7 +7,7 @@
 //! |---|---|
 //! | count of records | 4, big-endian, as all numbers here |
 //! | each record, in ascending order of the keys | 2 of the key's length, the key, 36 of CID |
-//! | count of records, once more | 4 |
+//! | count of records, repeated | 4 |
 //! | an index into the records, for each of them, in shuffled order | 4 |
 //! | count of lookups | 4 |
 //! | an index into the records, for each lookup | 4 |

@@ -1,4 +1,4 @@
-//! Commit objects and events that can be changed before or after they are signed, and an author who
+//! Commit objects and events that can be changed before or after they are signed, and an author that
 //! writes them.
 
 use atproto::syntax::Tid;

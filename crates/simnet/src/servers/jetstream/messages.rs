@@ -1,4 +1,4 @@
-//! What both versions of Jetstream share: filters, cursors, the JSON of events, and compression.
+//! The shared parts of both Jetstream versions: filters, cursors, the JSON of events, and compression.
 
 use std::collections::HashSet;
 use std::sync::Arc;
