@@ -62,5 +62,5 @@ def text(table, number):
 
 
 def slot(number):
-    """Where a field's place stands in the table of places."""
+    """The position of a field's offset in the vtable."""
     return 4 + 2 * number

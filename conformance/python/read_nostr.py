@@ -1,4 +1,4 @@
-"""Do the formats' own libraries read the same events as we wrote?
+"""Checks that the formats' own libraries decode the events that we encoded.
 
 Reads lines of {"format", "events", "batch", "bytes"} from standard input: `bytes` is hexadecimal, one
 event's encoding or, if `batch`, that of them all. Every field is compared with the JSON in `events`.
@@ -45,7 +45,7 @@ def compare(case, events):
 
 
 def plain(event):
-    """The event with hexadecimal in the place of bytes."""
+    """The event with bytes as hexadecimal."""
     event = dict(event)
     for name in ("id", "pubkey", "sig"):
         event[name] = digits(event[name])
@@ -78,7 +78,7 @@ def read_msgpack(data, batch):
 
 
 def named(names, event):
-    """The fields by their names, whether they came by position, number or name."""
+    """The fields by their names, from an encoding by position, number or name."""
     if names is None:
         return dict(zip(NAMES, event, strict=True))
     return dict(zip(NAMES, (event[name] for name in names), strict=True))

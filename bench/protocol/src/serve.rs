@@ -1,6 +1,6 @@
 //! The serving loop: reads requests line by line, runs and times the loaded work, writes one answer a line.
 //!
-//! The clock is held here, around [`Work::pass`] alone, so that every Rust runner measures in the same way.
+//! The clock is read here, around [`Work::pass`] alone, so that every Rust runner measures in the same way.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Write};
@@ -15,8 +15,8 @@ pub trait Service {
     /// Names the engine, the tasks, their variants and checks.
     fn describe(&self) -> Description;
 
-    /// Makes the work ready and hands it to `session`, which returns when another work is asked for. The work may
-    /// borrow from what this call owns.
+    /// Prepares the work and passes it to `session`, which returns when other work is requested. The work may
+    /// borrow from locals of this call.
     ///
     /// # Errors
     /// If the files cannot be read or the variant is unknown; `session` was not called then.
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::Counts;
 
-    /// Serves any task; a variant names what goes wrong.
+    /// Serves any task; the variant names the fault.
     struct Echo;
 
     struct Variant<'v>(&'v str);

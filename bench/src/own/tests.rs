@@ -59,7 +59,7 @@ fn every_variant_of_decode_can_be_loaded_proved_and_timed() {
 }
 
 #[test]
-fn every_variant_of_sigs_tells_valid_invalid_and_unreadable_signatures_apart() {
+fn every_variant_of_sigs_distinguishes_valid_invalid_and_malformed_signatures() {
     let made = signed_commits::Corpus::generate(&signed_commits::Spec {
         accounts: 40,
         ..signed_commits::Spec::mixed()
@@ -81,7 +81,7 @@ fn every_variant_of_sigs_tells_valid_invalid_and_unreadable_signatures_apart() {
 }
 
 #[test]
-fn every_variant_of_schnorr_tells_valid_invalid_and_unreadable_events_apart() {
+fn every_variant_of_schnorr_distinguishes_valid_invalid_and_malformed_events() {
     let made = schnorr_events::Corpus::generate(&schnorr_events::Spec {
         events: 300,
         ..schnorr_events::Spec::quick()

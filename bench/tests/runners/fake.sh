@@ -1,5 +1,5 @@
-# What the made-up runners share: each answers the protocol with fixed numbers, except for what it
-# does wrong itself.
+# Shared functions of the fake runners: each answers the protocol with fixed numbers, except for its own
+# fault.
 
 describe() { echo '{"engine":"made up","version":"1","language":"sh","tasks":{"decode":{"verified":["utf8"]}}}'; }
 load() { echo '{"units":2,"bytes":56}'; }

@@ -276,7 +276,7 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 #[expect(unsafe_code, reason = "an allocator cannot be written, or watched, without it")]
-// SAFETY: every call goes to the system's allocator as it came; the counters are plain thread locals
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counters are plain thread locals
 // that need no allocation and no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

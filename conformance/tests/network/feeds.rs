@@ -20,7 +20,7 @@ fn assert_complete(sim: &Simulation, received: &Received) {
 }
 
 #[tokio::test]
-async fn everything_comes_once_in_order_with_its_account() {
+async fn every_event_is_delivered_once_in_order_with_its_account() {
     let sim = sim(|_| ());
     let received = follow_to_the_end(&sim).await;
     assert_complete(&sim, &received);
@@ -68,7 +68,7 @@ async fn a_host_that_forbids_is_left_out_and_the_others_are_followed() {
 }
 
 #[tokio::test]
-async fn a_stream_cut_at_any_byte_goes_on_where_it_was() {
+async fn a_stream_cut_at_any_byte_resumes() {
     let (mut sim, mut cuts) = (sim(|_| ()), 0);
     // Every byte of the first frames' heads and some of their bodies, and then here and there.
     for bytes in (1..60).chain((60..9_000).step_by(499)) {
@@ -118,7 +118,7 @@ async fn a_server_that_only_answers_pings_is_left_after_a_while() {
 }
 
 #[tokio::test]
-async fn a_repeated_seq_is_told_and_delivered_once() {
+async fn a_repeated_seq_is_reported_and_delivered_once() {
     let sim = sim_with(Fault::RepeatedSeq, FaultSchedule::ALWAYS.every(7));
     let received = follow_to_the_end(&sim).await;
     assert_complete(&sim, &received);
@@ -128,7 +128,7 @@ async fn a_repeated_seq_is_told_and_delivered_once() {
 }
 
 #[tokio::test]
-async fn a_missing_seq_is_told_as_a_gap() {
+async fn a_missing_seq_is_reported_as_a_gap() {
     let sim = sim(|_| ());
     let server = Server::Pds(0);
     sim.faults().enable(server, Fault::MissingSeq, FaultSchedule::ONCE.after(3));
@@ -145,7 +145,7 @@ async fn a_missing_seq_is_told_as_a_gap() {
 }
 
 #[tokio::test]
-async fn a_lower_seq_is_told_and_its_event_delivered() {
+async fn a_lower_seq_is_reported_and_its_event_delivered() {
     let sim = sim_with(Fault::ReversedSeq, FaultSchedule::ONCE.after(3));
     let received = follow_to_the_end(&sim).await;
     let mut reversed = sent(&sim, RELAY);
@@ -182,7 +182,7 @@ async fn what_is_no_event_is_handed_over_with_its_bytes_and_costs_no_event() {
 }
 
 #[tokio::test]
-async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event() {
+async fn an_oversized_message_ends_the_connection_and_loses_no_event() {
     let sim = sim_with(Fault::OversizedFrame, FaultSchedule::ONCE.after(9).with_amount(200_000));
     let socket = SocketOptions { max_message_bytes: 150_000, ..options().socket };
     let mut received = Received::default();
@@ -195,7 +195,7 @@ async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event()
 }
 
 #[tokio::test]
-async fn an_error_ends_the_stream_is_told_and_the_next_connection_goes_on() {
+async fn an_error_is_reported_and_the_next_connection_resumes() {
     let sim = sim_with(Fault::ErrorFrame, FaultSchedule::ONCE.after(9));
     let received = follow_to_the_end(&sim).await;
     assert_complete(&sim, &received);
@@ -206,7 +206,7 @@ async fn an_error_ends_the_stream_is_told_and_the_next_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn a_close_is_told_and_the_next_connection_goes_on() {
+async fn a_close_is_reported_and_the_next_connection_resumes() {
     let sim = sim_with(Fault::Close, FaultSchedule::ONCE.after(9));
     let received = follow_to_the_end(&sim).await;
     assert_complete(&sim, &received);
@@ -240,7 +240,7 @@ async fn inclusive_and_exclusive_servers_give_what_is_behind_the_cursor() {
 }
 
 #[tokio::test]
-async fn a_cursor_ahead_of_the_stream_is_void_and_the_stream_is_begun_with_anew() {
+async fn a_cursor_ahead_of_the_stream_is_dropped_and_the_stream_is_restarted() {
     for (begin, expected) in [(StartFrom::Oldest, 40), (StartFrom::Live, 1)] {
         let sim = sim(|_| ());
         let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
@@ -263,7 +263,7 @@ async fn a_cursor_ahead_of_the_stream_is_void_and_the_stream_is_begun_with_anew(
 }
 
 #[tokio::test]
-async fn a_cursor_ahead_of_the_stream_is_an_error_for_whoever_wants_one() {
+async fn a_cursor_ahead_of_the_stream_is_an_error_if_configured() {
     let sim = sim(|_| ());
     let ahead = sim.last_seq(RELAY) as u64 + 1;
     let options = Options { start_after_reset: None, ..options() };
@@ -274,7 +274,7 @@ async fn a_cursor_ahead_of_the_stream_is_an_error_for_whoever_wants_one() {
 }
 
 #[tokio::test]
-async fn a_server_that_counts_anew_without_a_word_is_followed() {
+async fn a_server_that_resets_its_sequence_without_notice_is_followed() {
     let sim = sim(|spec| spec.relay_cursor_policy = CursorPolicy::DEPLOYED_RELAY);
     let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
     let (mut received, mut feed) =
@@ -287,7 +287,7 @@ async fn a_server_that_counts_anew_without_a_word_is_followed() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_is_too_old_is_told_with_the_gap() {
+async fn an_outdated_cursor_is_reported_with_the_gap() {
     let sim = sim(|spec| (spec.retained_events, spec.initial_commits) = (10, 0));
     sim.write_commits(40);
     let sent = sent(&sim, RELAY);

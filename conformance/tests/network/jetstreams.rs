@@ -147,7 +147,7 @@ fn colourful() -> Simulation {
 }
 
 #[tokio::test]
-async fn every_event_comes_once_with_its_record() {
+async fn every_event_is_delivered_once_with_its_record() {
     for version in BOTH {
         let sim = colourful();
         let received = follow_to_the_end(&sim, options(version)).await;
@@ -394,7 +394,7 @@ async fn what_is_no_event_is_handed_over_and_costs_none() {
 }
 
 #[tokio::test]
-async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event() {
+async fn an_oversized_message_ends_the_connection_and_loses_no_event() {
     for version in BOTH {
         let sim = colourful();
         sim.faults().enable(
@@ -412,7 +412,7 @@ async fn a_message_that_nobody_can_hold_ends_the_connection_and_costs_no_event()
 }
 
 #[tokio::test]
-async fn repetitions_are_told_and_regressions_delivered() {
+async fn repetitions_are_reported_and_regressions_delivered() {
     for version in BOTH {
         let sim = colourful();
         sim.faults().enable(JETSTREAM, Fault::RepeatedSeq, FaultSchedule::ALWAYS.every(7));
@@ -455,7 +455,7 @@ fn forgetful() -> Simulation {
 }
 
 #[tokio::test]
-async fn a_cursor_that_is_too_old_is_told_and_the_oldest_event_begins() {
+async fn an_outdated_cursor_is_reported_and_the_stream_starts_at_the_oldest_event() {
     let sim = forgetful();
     let count: usize = {
         let lines = sim.sent_events(JETSTREAM);
@@ -534,7 +534,7 @@ async fn another_host_is_begun_with_a_little_earlier_and_nothing_comes_twice() {
 }
 
 #[tokio::test]
-async fn a_switch_goes_back_no_further_than_it_is_told_to() {
+async fn a_switch_rewinds_no_further_than_configured() {
     for version in BOTH {
         let sim = sim(|spec| (spec.jetstreams, spec.initial_commits) = (2, 0));
         let servers = [(JETSTREAM, Some(MIN_TIME_CURSOR)), (OTHER, Some(MIN_TIME_CURSOR))];

@@ -1,4 +1,4 @@
-//! Whole runs: every event, in order, whatever happens on the way; and accounts that are out of step.
+//! Complete runs: every event in order, with every fault; and accounts with gaps.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -244,7 +244,7 @@ const HOSTILE: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn where_nobody_would_have_us_the_run_ends_and_says_so() {
+async fn a_run_ends_with_an_error_if_every_host_refuses() {
     let sim = sim_with(Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
     let failure = Follower::start(&sim).fails().await;
     assert!(matches!(failure, RunError::Feed(FeedError::NoHostLeft(_))), "{failure}");

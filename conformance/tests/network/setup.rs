@@ -23,7 +23,7 @@ pub(crate) fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {
     Simulation::start(spec).expect("ports for a small network")
 }
 
-/// The same, in which this goes wrong at the relay.
+/// The same network with a fault at the relay.
 pub(crate) fn sim_with(fault: Fault, schedule: FaultSchedule) -> Simulation {
     let sim = sim(|_| ());
     sim.faults().enable(RELAY, fault, schedule);

@@ -210,7 +210,7 @@ async fn calls_that_are_given_up_do_not_hide_a_silence() {
 }
 
 #[tokio::test]
-async fn a_reader_who_pauses_is_not_told_of_a_silence() {
+async fn a_paused_reader_gets_no_idle_timeout() {
     let sim = sim(|_| ());
     let live = url(&sim, Server::Pds(0), "/xrpc/com.atproto.sync.subscribeRepos?cursor=0");
     let mut socket = dial(&live, &options().socket).await.unwrap();

@@ -96,7 +96,7 @@ async fn a_repository_comes_whole_from_its_host_and_through_a_relay() {
 }
 
 #[tokio::test]
-async fn who_gave_a_repository_is_told_and_who_failed_behind_a_redirect_too() {
+async fn the_host_of_a_response_or_an_error_is_reported_even_after_a_redirect() {
     let sim = sim();
     let (account, relay) = (sim.account(0), url(&sim, RELAY));
     let client = client();
@@ -110,7 +110,7 @@ async fn who_gave_a_repository_is_told_and_who_failed_behind_a_redirect_too() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_by_name() {
+async fn refusals_are_reported_by_name() {
     let sim = sim();
     for (status, name) in [
         (AccountStatus::TakenDown, ErrorName::RepoTakendown),
@@ -256,7 +256,7 @@ async fn blocks_come_by_their_names_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn the_latest_commit_and_the_status_are_told() {
+async fn the_latest_commit_and_the_status_are_returned() {
     let (sim, client) = (sim(), client());
     let (host, expected) = (url(&sim, PDS), &sim.expected_accounts()[0]);
     let latest = client.get_latest_commit(&host, did(&expected.account)).await.unwrap();

@@ -1,14 +1,14 @@
 //! Round trips of Nostr events in every format, and the rejection of all other bytes.
 //!
-//! | module | its input |
+//! | module | input |
 //! |---|---|
-//! | `real` | real events through every format, and which a format has no place for |
+//! | `real` | real events in every format, and the events that a format cannot hold |
 //! | `verified` | real events under their authors' keys, and with one byte changed; strfry's summaries of them |
 //! | `hostile` | truncations and mutations of every encoded form |
 //! | `properties` | any event; edge cases of the layouts, with the exact outcome of each format |
 //!
-//! Every other test goes over [`Format::ALL`](wireproof::nostr::formats::Format::ALL): a new format is held to
-//! all of this by being listed there.
+//! All other tests iterate over [`Format::ALL`](wireproof::nostr::formats::Format::ALL), so they also cover a new format
+//! that is listed there.
 
 #![forbid(unsafe_code)]
 

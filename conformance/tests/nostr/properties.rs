@@ -10,7 +10,7 @@ use crate::made::{encoded, event, raised_limits, there_and_back, with_its_id};
 
 proptest! {
     #[test]
-    fn what_a_format_holds_comes_back(event in any_event()) {
+    fn every_event_that_a_format_can_hold_round_trips(event in any_event()) {
         for format in Format::ALL {
             if let Ok(back) = there_and_back(*format, &event) {
                 prop_assert_eq!(&back, &event, "{}", format.name());
@@ -19,7 +19,7 @@ proptest! {
     }
 
     #[test]
-    fn an_event_is_told_the_same_from_text_and_from_digits(event in any_event()) {
+    fn an_event_encodes_equally_from_text_and_from_digits(event in any_event()) {
         // A value that one format read as bytes is written by the next as if it were text.
         let arena = Bump::new();
         let plain = event.borrow_in(&arena);

@@ -12,7 +12,7 @@ use crate::client::{Answer, Reader, get, sim, try_get, xrpc};
 const PDS: Server = Server::Pds(0);
 const RELAY: Server = Server::Relay(0);
 
-/// A network with 40 events to replay, in which this goes wrong.
+/// A network with 40 events to replay and a fault.
 fn sim_with(server: Server, fault: Fault, schedule: FaultSchedule) -> Simulation {
     let sim = sim(|spec| spec.initial_commits = 40);
     sim.faults().enable(server, fault, schedule);
@@ -115,7 +115,7 @@ async fn sequence_numbers_come_twice_not_at_all_and_in_reverse() {
 }
 
 #[tokio::test]
-async fn frames_that_nobody_should_send_come_before_the_right_ones() {
+async fn invalid_frames_are_sent_before_the_valid_ones() {
     let decode = |message: &Message| {
         let mut decoder = Decoder::new(FrameOptions::default());
         let frame = message.clone().into_data();

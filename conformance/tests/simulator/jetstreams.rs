@@ -72,7 +72,7 @@ fn assert_matches(sim: &Simulation, found: &BTreeMap<String, String>) {
 }
 
 #[tokio::test]
-async fn both_versions_tell_of_every_operation() {
+async fn both_versions_send_every_operation() {
     let sim = sim(|spec| spec.initial_commits = 80);
     let count = operations(&sim);
     let events = v1(&sim, "?cursor=1").await.documents(count).await;
@@ -143,7 +143,7 @@ async fn filters_choose_accounts_and_collections() {
 }
 
 #[tokio::test]
-async fn syncs_are_told_by_version_2_only_and_kinds_choose() {
+async fn syncs_are_sent_by_version_2_only_and_kinds_filter_them() {
     let sim = sim(|_| ());
     let mut old = v1(&sim, "").await;
     let mut new = v2(&sim, "?kinds=sync&kinds=identity").await;
@@ -253,7 +253,7 @@ async fn a_time_before_the_window_is_said_to_be_and_a_number_ahead_ends_the_stre
     let mut reader = v2(&sim, "?cursor=1000000").await;
     assert_eq!(reader.documents(1).await[0]["error"], "FutureCursor");
     assert!(reader.next().await.is_none());
-    // Version 1 clamps without a word.
+    // Version 1 clamps without an error.
     assert!(v1(&sim, "?cursor=1").await.documents(1).await[0]["cursor"].as_i64().unwrap() > 30);
 }
 
@@ -269,7 +269,7 @@ async fn long_messages_are_left_out_when_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn jetstreams_fail_as_they_are_told() {
+async fn jetstreams_inject_their_faults() {
     let sim = sim(|spec| spec.initial_commits = 30);
     let count = operations(&sim);
     let faults = sim.faults();

@@ -78,7 +78,7 @@ async fn blocks_come_by_their_names() {
 }
 
 #[tokio::test]
-async fn the_latest_commit_and_the_status_are_told() {
+async fn the_latest_commit_and_the_status_are_returned() {
     let sim = sim(|_| ());
     sim.write_commits(20);
     let expected = &sim.expected_accounts()[0];
@@ -158,7 +158,7 @@ async fn a_relay_names_its_hosts_and_sends_for_repositories_to_them() {
 }
 
 #[tokio::test]
-async fn what_nobody_has_is_said_so() {
+async fn missing_data_is_reported_by_name() {
     let sim = sim(|_| ());
     assert_eq!(xrpc(&sim, PDS, "getWeather").await.json()["error"], "MethodNotImplemented");
     assert_eq!(xrpc(&sim, RELAY, "getRecord").await.status, 501);

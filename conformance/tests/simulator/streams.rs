@@ -93,7 +93,7 @@ async fn a_reader_who_applies_every_operation_has_what_is_expected() {
 }
 
 #[tokio::test]
-async fn a_pds_tells_of_its_own_accounts_and_counts_one_by_one() {
+async fn a_pds_sends_events_of_its_own_accounts_with_consecutive_numbers() {
     let sim = sim(|spec| spec.initial_commits = 60);
     let counts = [0, 1].map(|host| sim.sent_events(Server::Pds(host)).len());
     assert_eq!(counts[0] + counts[1], 60);
@@ -168,7 +168,7 @@ async fn a_cursor_older_than_the_window_is_said_to_be_or_not() {
 }
 
 #[tokio::test]
-async fn two_relays_tell_the_same_by_other_numbers() {
+async fn two_relays_send_the_same_events_with_different_numbers() {
     let sim = sim(|spec| (spec.relays, spec.initial_commits) = (2, 30));
     let [one, two] = [0, 1].map(|number| sim.sent_events(Server::Relay(number)));
     let subjects = |lines: &[simnet::servers::SentEvent]| {
@@ -179,7 +179,7 @@ async fn two_relays_tell_the_same_by_other_numbers() {
 }
 
 #[tokio::test]
-async fn every_kind_of_event_is_told() {
+async fn every_kind_of_event_is_sent() {
     let sim = sim(|_| ());
     let mut reader = Reader::follow(&sim, RELAY, None).await;
     sim.rotate_key(0);
@@ -210,7 +210,7 @@ async fn every_kind_of_event_is_told() {
 }
 
 #[tokio::test]
-async fn commits_of_which_nobody_is_told_break_the_chain_and_a_sync_says_where_it_goes_on() {
+async fn unannounced_commits_break_the_chain_and_a_sync_restarts_it() {
     let sim = sim(|spec| spec.accounts = 1);
     let mut reader = Reader::follow(&sim, RELAY, None).await;
     sim.write_commit_as(0);
@@ -231,7 +231,7 @@ async fn commits_of_which_nobody_is_told_break_the_chain_and_a_sync_says_where_i
 }
 
 #[tokio::test]
-async fn hostile_cases_are_told_with_numbers_of_the_stream() {
+async fn hostile_cases_are_sent_with_sequence_numbers_of_the_stream() {
     let sim = sim(|_| ());
     let set = hostile::CaseSet::generate(&hostile::Spec::default());
     let of_kind = |kind| {
@@ -281,7 +281,7 @@ async fn accounts_write_at_the_rate_that_is_set_and_stop() {
 }
 
 #[tokio::test]
-async fn whoever_was_level_and_falls_behind_is_too_slow() {
+async fn a_reader_that_falls_behind_is_closed_as_too_slow() {
     let sim = sim(|spec| (spec.max_backlog, spec.records) = (2000, 5));
     let mut reader = Reader::follow(&sim, RELAY, None).await;
     sim.write_commits(1);
@@ -302,7 +302,7 @@ async fn whoever_was_level_and_falls_behind_is_too_slow() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_closed_opens_again_with_all_that_it_told() {
+async fn a_reopened_server_has_all_events_it_sent_before() {
     let sim = sim(|spec| spec.initial_commits = 20);
     let mut reader = Reader::follow(&sim, RELAY, Some(0)).await;
     let first = reader.frames(20).await;

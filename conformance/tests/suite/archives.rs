@@ -225,7 +225,7 @@ fn first_root(archive: &[u8]) -> CidRef<'_> {
     car::read(archive, &Options::default()).unwrap().roots.first().expect("a root")
 }
 
-/// A CID in bytes, from the way its own community prints it: version 0 in base58, without a
+/// A CID in bytes, from its usual text form: version 0 in base58, without a
 /// multibase letter.
 fn cid_bytes(text: &str) -> Vec<u8> {
     if text.starts_with("Qm") {

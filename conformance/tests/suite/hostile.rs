@@ -252,7 +252,7 @@ fn bytes_of_any_kind_are_answered_alike_by_every_reader() {
                 _ => drop(bytes.remove(at)),
             }
         }
-        // The two assert; whether the bytes are sound does not matter here.
+        // Both functions assert; the verdict is not relevant here.
         let _ = decoders_agree(&bytes);
         let _ = car_readers_agree(&bytes);
         if let Some((cid, rest)) = CidRef::from_prefix(&bytes) {

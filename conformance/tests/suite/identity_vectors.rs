@@ -106,7 +106,7 @@ fn valid_logs_are_accepted() {
 }
 
 #[test]
-fn the_last_operation_that_holds_tells_what_is_true() {
+fn the_last_valid_operation_determines_the_state() {
     let data = fixtures!(Captures);
     let read = |name: &str| {
         verify(&data.bytes(&format!("atproto/plc/{name}.json")), &Options::default()).unwrap()

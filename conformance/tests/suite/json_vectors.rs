@@ -166,7 +166,7 @@ fn text(json: &Json) -> &str {
 
 const BEYOND_64_BITS: f64 = 9_223_372_036_854_775_808.0;
 
-/// Invalid data that is sound JSON of a value: its note, and the rule of the data model that it breaks.
+/// Invalid data that is well-formed JSON of a value: its note, and the rule of the data model that it breaks.
 const LATER: [(&str, &str); 7] = [
     ("top-level not an object", "data/shape"),
     ("float", "data/float"),

@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn another_schema_is_told_before_its_fields_are_looked_at() {
+    fn another_schema_is_reported_before_its_fields_are_read() {
         let told = refusal(r#"{"schema": "wireproof-bench/9", "rows": 7}"#);
         assert!(told.contains("wireproof-bench/9") && told.contains(SCHEMA), "{told}");
     }
 
     #[test]
-    fn a_file_that_was_cut_short_is_told_as_such() {
+    fn a_truncated_file_is_reported_as_truncated() {
         let json = serde_json::to_string(&samples::results()).unwrap();
         for end in [1, json.len() / 2, json.len() - 1] {
             assert!(refusal(&json[..end]).starts_with("cut short"), "{end}");

@@ -13,7 +13,7 @@ use wireproof::verify::sync::{
 
 use super::fixture::*;
 
-/// An account, its first two commits accepted, and the frame of a third that is sound.
+/// An account, its first two commits accepted, and the frame of a valid third.
 fn third_commit() -> (TestJudge, Author, Vec<u8>) {
     let mut author = Author::on_k256(1);
     let mut judge = TestJudge::of([author.account()]);

@@ -132,7 +132,7 @@ pub(crate) fn short(name: &str, most: usize) -> String {
     name.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// Escaping leaves it as it is: it has none of the letters that mean something.
+/// Needs no escaping: it has no special characters.
 const STYLE: &str = include_str!("../../page/chart.css");
 
 #[cfg(test)]

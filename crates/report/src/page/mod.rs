@@ -133,7 +133,7 @@ fn document(id: &'static str, title: &str, text: &str) -> Tag {
         .with(tag("details").with(summary).with(markdown::to_html(text)))
 }
 
-/// `2026-11-21T22:04:12Z` for people, or as it is written.
+/// `2026-11-21T22:04:12Z` in readable form, or unchanged if it has another form.
 fn moment(started: &str) -> String {
     let parsed: Result<jiff::Timestamp, _> = started.parse();
     parsed.map_or_else(|_| started.to_owned(), |at| at.strftime("%-d %B %Y, %H:%M UTC").to_string())

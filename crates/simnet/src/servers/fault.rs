@@ -263,8 +263,8 @@ impl Faults {
         rows.iter().map(|((server, fault), row)| (*server, *fault, row.fired)).collect()
     }
 
-    /// The faults that were enabled but never happened: a test that ends with some has not tested what it
-    /// claims.
+    /// The faults that were enabled but never occurred. A test must end without such faults, because it has not tested
+    /// them.
     pub fn unfired(&self) -> Vec<(Server, Fault)> {
         let never = self.counts().into_iter().filter(|(.., fired)| *fired == 0);
         never.map(|(server, fault, _)| (server, fault)).collect()

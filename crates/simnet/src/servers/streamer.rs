@@ -240,7 +240,7 @@ struct FaultInjector<'n> {
 /// The state of the stream after a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It goes on.
+    /// The stream continues.
     Continue,
     /// It ends with a close frame.
     Close,
