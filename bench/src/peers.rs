@@ -13,7 +13,7 @@ pub(crate) struct Peer {
     pub(crate) source: PeerSource,
 }
 
-/// Where a peer's program comes from.
+/// The origin of a peer's program.
 #[derive(Clone, Debug)]
 pub(crate) enum PeerSource {
     Own(RunnerCommand),

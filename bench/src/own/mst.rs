@@ -89,7 +89,7 @@ fn bulk(records: &[Record<'_>]) -> Result<Cid, TreeError> {
     Ok(Tree::from_sorted(records.iter().copied())?.root())
 }
 
-/// Builds a tree and asks for its root.
+/// Builds a tree and requests its root.
 struct Build<'f> {
     /// In the order of the variant.
     records: Vec<Record<'f>>,

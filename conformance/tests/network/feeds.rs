@@ -13,7 +13,7 @@ use crate::setup::{
 
 const OTHER: Server = Server::Relay(1);
 
-/// Every event came once, in the order in which it was sent.
+/// Asserts that every event was delivered once, in the order in which it was sent.
 fn assert_complete(sim: &Simulation, received: &Received) {
     assert_eq!(received.seqs(), sent(sim, RELAY));
     assert_eq!(sim.faults().unfired(), []);
@@ -343,7 +343,7 @@ async fn waits_grow_and_a_busy_host_is_given_its_time() {
         _ => None,
     };
     let waits: Vec<Duration> = received.notices.iter().filter_map(wait).collect();
-    // A second was asked for, of which this backoff grants so much.
+    // The server requested one second, which this backoff limits.
     assert_eq!(waits, [BACKOFF.max_requested; 2]);
     assert_eq!(sim.faults().unfired(), []);
 }

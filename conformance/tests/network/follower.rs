@@ -195,7 +195,7 @@ impl Follower {
         self.run.await.expect("no panic").expect("a run that ends well")
     }
 
-    /// Waits for the end of a run that was not asked to.
+    /// Waits for a run that ends without a stop request.
     pub(crate) async fn fails(self) -> RunError {
         let ended = tokio::time::timeout(PATIENCE, self.run).await.expect("an end");
         ended.expect("no panic").expect_err("a failure")

@@ -93,7 +93,7 @@ impl Received {
         }
     }
 
-    /// The sequence numbers that came.
+    /// The received sequence numbers.
     pub(crate) fn seqs(&self) -> Vec<u64> {
         self.arrivals.iter().filter_map(|arrival| arrival.seq).collect()
     }

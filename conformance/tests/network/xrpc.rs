@@ -26,7 +26,7 @@ fn client() -> Client {
     Client::new(http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap())
 }
 
-/// A network in which a PDS does this, and somebody whose repository it has.
+/// A network in which a PDS has this fault, and one of its accounts.
 fn with_fault(fault: Fault, schedule: FaultSchedule) -> (Simulation, AccountInfo) {
     let sim = sim();
     sim.faults().enable(PDS, fault, schedule);

@@ -336,7 +336,7 @@ fn captured_commits_lead_back_to_the_trees_that_they_state() {
             inverter.invert_batch(some).iter().zip(some).zip(commits)
         {
             assert_eq!(*answer, invert(inversion.root, inversion.source, inversion.ops));
-            // The first commit of an account states no tree before it.
+            // The first commit of an account has no previous tree.
             if let Some(before) = commit.prev_data {
                 assert_eq!(*answer, Ok(before));
                 stated += 1;

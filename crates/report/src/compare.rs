@@ -1,7 +1,8 @@
 //! Compares the ratios of two runs.
 //!
 //! Speeds of two runs are not comparable across machines and days. Within a run, the passes of a row and its baseline are
-//! interleaved on the same bytes, so their ratio is compared. It has changed only if no pass of one run would fit among those of the other.
+//! interleaved on the same bytes, so their ratio is compared. It has changed only if the passes of the two runs do not
+//! overlap.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Verifies a repository with several calls of jacquard, which has no single call: `parse_car_bytes`, which never hashes a
-//! block, `Commit::verify`, and the tree, whose leaves are listed in tree order.
+//! Verifies a repository with several calls of jacquard, which has no single call: `parse_car_bytes`, which never
+//! hashes a block, `Commit::verify`, and the tree, whose leaves are listed in tree order.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The stack of rsky's relay: ciborium reads the header, serde_ipld_dagcbor the payload into typed structs and each
 //! block into `Ipld`, and rs-car-sync takes the CAR apart.
 //!
-//! The relay itself decodes only the blocks it needs; here all are, as the task asks.
+//! The relay itself decodes only the blocks it needs; here all are decoded, as the task requires.
 
 mod mst;
 mod repo;

@@ -18,7 +18,7 @@ pub(crate) enum Key {
 impl Peer for Rsky {
     type Key = Key;
 
-    /// No `low-s`: k256 refuses a high s by itself, p256 does not, and the relay does not look.
+    /// No `low-s`: k256 refuses a high s by itself, p256 does not, and the relay does not check.
     const VARIANTS: &'static [Variant] = &variants(&[], &[]);
 
     fn parse_key(key: &PublicKey) -> Result<Key, BoxError> {

@@ -126,7 +126,7 @@ fn keys<C>(records: &[(String, C)], lookups: &[usize]) -> Vec<String> {
     lookups.iter().map(|index| records[*index].0.clone()).collect()
 }
 
-/// Builds a tree and asks for its root.
+/// Builds a tree and requests its root.
 struct Insertion<P: Peer> {
     peer: P,
     records: Vec<(String, P::Cid)>,

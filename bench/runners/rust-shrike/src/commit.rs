@@ -66,8 +66,8 @@ impl<const STRICT: bool> Peer for Judge<STRICT> {
     }
 }
 
-/// No `op-records`: where a record's block is missing, the verifier hands on a record without bytes. No
-/// `chain`: `prevData` is that of the commit before, `since` is not looked at.
+/// No `op-records`: where a record's block is missing, the verifier returns a record without bytes. No
+/// `chain`: `prevData` is compared with the previous commit, `since` is not checked.
 const CHECKS: &[&str] = &[
     "cid-sha256",
     "key-order",

@@ -1,5 +1,5 @@
 //! Verifies a commit as shrike does: decodes it strictly into a struct, encodes that without the signature, and
-//! asks the key: libsecp256k1 for K-256, by its feature `secp256k1`, and p256.
+//! verifies with the key: libsecp256k1 for K-256, by its feature `secp256k1`, and p256.
 
 use runner_shell::sigs::{Curve, Peer, PublicKey, variants};
 use runner_shell::{BoxError, Variant};

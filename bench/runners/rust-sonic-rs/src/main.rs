@@ -1,8 +1,8 @@
 //! sonic-rs, which reads JSON by SIMD, with a struct derived by serde.
 //!
 //! Texts without escapes are borrowed, which spares most allocations of a struct of `String`s. It is built for any
-//! CPU of the architecture, as all peers here are, and not with the flag `target-cpu=native` that its documentation
-//! asks for.
+//! CPU of the architecture, like all peers here, and not with the flag `target-cpu=native` that its documentation
+//! recommends.
 
 use runner_shell::nostr::line::{self, Event};
 use runner_shell::nostr::{self, Codec, EventCounts, Fields};

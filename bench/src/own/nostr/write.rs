@@ -1,7 +1,7 @@
 //! Encodes events one after the other into one buffer.
 //!
-//! The events are in memory in the order in which they are written, texts with texts and lists with lists, like events just
-//! read or created. An arena allocates from the end to the start: events decoded into it one by one would
+//! The events are in memory in the order in which they are written, texts with texts and lists with lists, like events
+//! just read or created. An arena allocates from the end to the start: events decoded into it one by one would
 //! be in reverse order, which doubles the time for reasons unrelated to encoding.
 
 use std::hint::black_box;

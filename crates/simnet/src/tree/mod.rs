@@ -14,7 +14,7 @@
 //!
 //! [`mod@reference`] is a direct transcription of that definition, the reference for every other
 //! implementation. [`Tree`] builds the same nodes and keeps them between edits: an edit invalidates only the
-//! nodes it changes. A node is identified by its layer and the two keys it lies between, its bounds; its
+//! nodes it changes. A node is identified by its layer and its bounds, the two adjacent keys; its
 //! contents are a function of the records between them. An edit at key K therefore invalidates only nodes
 //! with K between their bounds or as a bound: one or two in each layer.
 //!
@@ -64,7 +64,7 @@ pub struct Tree {
     stale: BTreeSet<Cid>,
 }
 
-/// A key that a node lies after or before; `None` is the edge of the tree.
+/// A key before or after a node; `None` is the edge of the tree.
 type Bound = Option<Arc<str>>;
 
 #[derive(Clone, Debug)]
@@ -211,7 +211,7 @@ impl Tree {
         (left, right)
     }
 
-    /// Drops the nodes that `key` lies in or at the edge of.
+    /// Drops the nodes whose bounds include `key`.
     fn invalidate(&mut self, key: &str) {
         for layer in &mut self.nodes {
             let key: Bound = Some(key.into());
