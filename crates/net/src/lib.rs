@@ -45,10 +45,14 @@
 //! and time, and every error names the host.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "firehose"),
+    allow(dead_code, reason = "only streams upgrade to WebSocket")
+)]
 
 mod bounded_map;
 pub mod concurrency;
-#[cfg(any(feature = "firehose", feature = "jetstream"))]
+#[cfg(feature = "firehose")]
 pub mod cursors;
 pub mod dns;
 pub mod egress;
@@ -60,8 +64,8 @@ pub mod identity;
 #[cfg(feature = "jetstream")]
 pub mod jetstream;
 pub mod rate_limit;
-#[cfg(any(feature = "firehose", feature = "jetstream"))]
+#[cfg(feature = "firehose")]
 mod reconnecting_socket;
-#[cfg(any(feature = "firehose", feature = "jetstream"))]
+#[cfg(feature = "firehose")]
 pub mod websocket;
 pub mod xrpc;

@@ -118,7 +118,7 @@ fn footer() -> Html {
 
 fn documents() -> Html {
     let method = document("method", "How a run works", bench::METHOD);
-    let bias = document("bias", "In whose favour it may lean", bench::BIAS);
+    let bias = document("bias", "Known biases", bench::BIAS);
     Html::from(method).and(bias)
 }
 
