@@ -104,8 +104,11 @@ fn commands_of(markdown: &str) -> Vec<String> {
     commands.filter(is_run).map(str::to_owned).collect()
 }
 
-/// The command with its benchmark shortened; `bench compare` measures nothing and stays as it is.
+/// The command with its benchmark shortened, or installing under `target/`; `bench compare` measures nothing and stays as it is.
 fn shortened(command: &str) -> String {
+    if command.starts_with("cargo install") {
+        return format!("{command} --root target/install");
+    }
     let measures = |at: &usize| !command[*at..].starts_with(" bench compare");
     let Some(at) = command.find(" bench").filter(measures) else { return command.to_owned() };
     let options =

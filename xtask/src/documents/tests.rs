@@ -38,6 +38,7 @@ fn only_a_simulated_network_serves_until_terminated() {
 
 #[test]
 fn only_benchmarks_are_shortened() {
+    assert_eq!(shortened("cargo install --path x"), "cargo install --path x --root target/install");
     for command in ["cargo run -- inspect x", "cargo run -- bench compare old.json new.json"] {
         assert_eq!(shortened(command), command);
     }
