@@ -1,6 +1,6 @@
 //! Base58 decoding of keys, ten symbols at a time. Everything else about base58 is the library `bs58`, which
-//! also defines this result: it decodes symbol by symbol, which costs a did:key several hundred
-//! nanoseconds instead of some 54 (one Zen 5 core), and a batch verifies a signature in 2,700.
+//! also defines this result. The library decodes symbol by symbol: 1,300 to 2,000 ns for a did:key on a busy
+//! Zen 5 core, where this takes 54 ns on a quiet one, and a batch verifies a signature in about 2,700.
 //!
 //! Ten symbols are one 64-bit word (58¹⁰ < 2⁵⁹), and each word is one multiplication of the whole number.
 
