@@ -30,7 +30,7 @@ impl ConcurrencyLimit {
         Self { keys: Arc::default(), per_key: per_key.max(1), total }
     }
 
-    /// Waits for a permit for `key`: a host, or its [`domain`](domain_of).
+    /// Waits for a permit for `key`: a host, or its [registrable domain](registrable_domain).
     pub async fn acquire(&self, key: &str) -> Permit {
         // In this order, a request that waits for a busy key takes none of the total.
         let own = self.semaphore(key).acquire_owned().await;
@@ -53,10 +53,37 @@ impl ConcurrencyLimit {
     }
 }
 
-/// The last two labels of a host name: its owner can make up any number of names below them.
-pub fn domain_of(host: &str) -> &str {
-    let mut dots = host.trim_end_matches('.').rmatch_indices('.');
-    dots.nth(1).map_or(host, |(dot, _)| &host[dot + 1..])
+/// The registrable domain of a host name, by the public suffix list: its owner can make up any number of
+/// names below it. A name that is a suffix itself, and an IP address, is its own domain.
+///
+/// Only registries count as suffixes. The list's private section names sites that give a name to anyone
+/// (`github.io`), so there a limit for each such name would be none.
+///
+/// ```
+/// use wireproof::net::concurrency::registrable_domain;
+/// assert_eq!(registrable_domain("a.b.example.co.uk"), "example.co.uk");
+/// assert_eq!(registrable_domain("someone.github.io"), "github.io");
+/// assert_eq!(registrable_domain("127.0.0.1"), "127.0.0.1");
+/// ```
+pub fn registrable_domain(host: &str) -> &str {
+    let name = host.trim_end_matches('.');
+    if name.parse::<std::net::IpAddr>().is_ok() || name.starts_with('[') {
+        return name;
+    }
+    let mut rest = name;
+    while let Some((_, parent)) = rest.split_once('.') {
+        if is_registry_suffix(parent) {
+            return rest;
+        }
+        rest = parent;
+    }
+    name
+}
+
+/// Whether registrations are made directly below `name`.
+fn is_registry_suffix(name: &str) -> bool {
+    psl::suffix(name.as_bytes())
+        .is_some_and(|suffix| suffix == name.as_bytes() && suffix.typ() != Some(psl::Type::Private))
 }
 
 /// Why acquiring a permit does not fail.
@@ -69,7 +96,7 @@ mod tests {
     use super::*;
 
     fn acquire_now(limit: &ConcurrencyLimit, host: &str) -> Option<Permit> {
-        limit.acquire(domain_of(host)).now_or_never()
+        limit.acquire(registrable_domain(host)).now_or_never()
     }
 
     #[test]
@@ -104,5 +131,24 @@ mod tests {
         assert!(limit.keys.lock().unwrap().len() < 100);
         assert!(acquire_now(&limit, "kept.test").is_none());
         drop(kept);
+    }
+
+    #[test]
+    fn a_registrable_domain_ends_in_the_suffix_of_a_registry() {
+        let cases = [
+            ("example.com", "example.com"),
+            ("a.b.example.com.", "example.com"),
+            ("a.example.co.uk", "example.co.uk"),
+            ("one.us-east.host.bsky.network", "bsky.network"),
+            ("a.someone.github.io", "github.io"),
+            ("x.silent.test", "silent.test"),
+            ("com", "com"),
+            ("localhost", "localhost"),
+            ("10.20.30.40", "10.20.30.40"),
+            ("[::1]", "[::1]"),
+        ];
+        for (host, domain) in cases {
+            assert_eq!(registrable_domain(host), domain, "{host}");
+        }
     }
 }

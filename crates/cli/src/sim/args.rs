@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use simnet::servers::{Fault, FaultSchedule, Ports, Server, Spec, WriteRate};
+use simnet::servers::{Attack, Fault, FaultSchedule, Ports, Server, Spec, WriteRate};
 
 /// Serve a simulated network of accounts and servers.
 #[derive(Debug, Subcommand)]
@@ -56,9 +56,13 @@ pub(crate) struct ServeArgs {
     /// A fault to inject, as `relay:cut` or `pds1:429:times=3,of=5`; see below.
     #[arg(long = "fault", value_name = "SERVER:FAULT[:SCHEDULE]")]
     pub(crate) faults: Vec<FaultArg>,
-    /// Also add accounts that send the cases of the hostile set, one per second.
+    /// Also send the cases of the hostile set, one per second, and each of the attacks below in turn.
     #[arg(long)]
     pub(crate) hostile: bool,
+    /// Events of each attack of --hostile.
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "hostile")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) attack_events: u32,
     /// Port of the directory; PDSs, relays and Jetstreams take the following ports in this order. 0 takes
     /// free ports.
     #[arg(long, value_name = "PORT", default_value_t = 4480)]
@@ -192,8 +196,11 @@ fn examples() -> String {
     let faults = [Server::Plc, Server::Pds(0), Server::Relay(0)];
     let line = |server: Server| format!("  {:<10}{}\n", server_name(server), names_of(server));
     let faults: String = faults.map(line).concat();
+    let attacks: Vec<&str> = Attack::ALL.iter().map(|attack| attack.name()).collect();
+    let attacks = attacks.join(", ");
     format!(
-        "{EXAMPLES}\n\nFaults by server (a Jetstream has those of a relay):\n{faults}\n{SCHEDULES}"
+        "{EXAMPLES}\n\nFaults by server (a Jetstream has those of a relay):\n{faults}\n{SCHEDULES}\n\n\
+         Attacks of --hostile: {attacks}"
     )
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use simnet::hostile::{Case, CaseSet, Spec};
-use simnet::servers::Simulation;
+use simnet::servers::{Attack, Simulation};
 use tokio::runtime::Builder;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -36,8 +36,8 @@ pub(crate) fn run(command: &SimCommand, output: Output) -> Result<(), Failure> {
         Signals::listen()?
     };
     print(args.json, &NetworkSummary::new(&network), NetworkSummary::to_text, output)?;
-    let cases = args.hostile.then(|| HostileCases::new(args.seed));
-    runtime.block_on(serve(&network, cases, signals));
+    let hostility = args.hostile.then(|| Hostility::new(args));
+    runtime.block_on(serve(&network, hostility, signals));
     let traffic = TrafficSummary::new(&network, since.elapsed());
     print(args.json, &traffic, TrafficSummary::to_text, output)
 }
@@ -64,17 +64,36 @@ fn open(args: &ServeArgs) -> Result<Simulation, Failure> {
     })
 }
 
-/// Serves until a signal, and plays a hostile case every second if there are any.
-async fn serve(network: &Simulation, mut cases: Option<HostileCases>, mut signals: Signals) {
+/// Serves until a signal, and is hostile once a second if requested.
+async fn serve(network: &Simulation, mut hostility: Option<Hostility>, mut signals: Signals) {
     let mut ticks = interval(CASE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = signals.next() => return,
-            _ = ticks.tick(), if cases.is_some() => {
-                cases.iter_mut().for_each(|cases| network.serve_case(&cases.next()));
+            _ = ticks.tick(), if hostility.is_some() => {
+                hostility.iter_mut().for_each(|hostility| hostility.next(network));
             }
         }
+    }
+}
+
+/// What `--hostile` adds: a hostile case and an attack at a time.
+struct Hostility {
+    cases: HostileCases,
+    attacks: std::iter::Cycle<std::slice::Iter<'static, Attack>>,
+    attack_events: u64,
+}
+
+impl Hostility {
+    fn new(args: &ServeArgs) -> Self {
+        let (cases, attacks) = (HostileCases::new(args.seed), Attack::ALL.iter().cycle());
+        Self { cases, attacks, attack_events: args.attack_events.into() }
+    }
+
+    fn next(&mut self, network: &Simulation) {
+        network.serve_case(&self.cases.next());
+        self.attacks.next().iter().for_each(|attack| network.attack(**attack, self.attack_events));
     }
 }
 

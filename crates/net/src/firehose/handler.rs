@@ -36,6 +36,12 @@ pub trait Handler: Send + Sync + 'static {
         let _ = (did, error);
     }
 
+    /// Handles a condition that an operator should know about. Called from any thread, as often as it occurs:
+    /// whoever prints it limits the rate by [`Warning::code`]. The default does nothing.
+    fn warning(&self, warning: &Warning<'_>) {
+        let _ = warning;
+    }
+
     /// Handles a notice about the connection. Called by the task that reads, which waits meanwhile. The
     /// default does nothing.
     fn notice(&self, notice: &Notice) {
@@ -56,8 +62,35 @@ impl<H: Handler> Handler for Arc<H> {
         H::resync_failed(self, did, error);
     }
 
+    fn warning(&self, warning: &Warning<'_>) {
+        H::warning(self, warning);
+    }
+
     fn notice(&self, notice: &Notice) {
         H::notice(self, notice);
+    }
+}
+
+/// A condition that an operator should know about.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Warning<'a> {
+    /// The key of an account cannot be looked up at the moment.
+    #[error("the key of {did} cannot be looked up: {error}")]
+    KeyUnavailable {
+        /// The account.
+        did: &'a str,
+        /// The reason.
+        error: &'a KeyError,
+    },
+}
+
+impl Warning<'_> {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::KeyUnavailable { .. } => "key-unavailable",
+        }
     }
 }
 

@@ -92,7 +92,7 @@ pub use ack::Ack;
 pub use error::{RunError, StopSignal};
 pub use feed::{Feed, FeedError, FeedOptions, SeqStep, SequenceTracker, StartFrom, Upstream};
 pub use feed_item::{FeedItem, FrameKind, Notice, ReceivedFrame};
-pub use handler::{DeliveredEvent, Handler, Verdict};
+pub use handler::{DeliveredEvent, Handler, Verdict, Warning};
 pub use journal::{CursorsOnly, Journal, JournalError};
 pub use keys::{FixedKeys, KeyError, KeyLookup, KeyProvider, ResolverKeys, ServerKeys};
 pub use metrics::{DurationHistogram, MetricsSnapshot, RunMetrics};

@@ -11,7 +11,7 @@ use futures_util::future::{Either, select};
 use reqwest::Url;
 
 use super::{IdentityError, IdentityFault, Options};
-use crate::concurrency::{ConcurrencyLimit, domain_of};
+use crate::concurrency::{ConcurrencyLimit, registrable_domain};
 use crate::dns::DnsResolver;
 use crate::egress::EgressPolicy;
 use crate::http::{Client, Limits};
@@ -90,7 +90,7 @@ async fn query_host(
     let url = well_known(handle, lookup.http.egress_policy(), lookup.options)
         .map_err(|fault| IdentityError::new(handle, fault))?;
     let host = handle.as_str();
-    let _permit = lookup.limit.acquire(domain_of(host)).await;
+    let _permit = lookup.limit.acquire(registrable_domain(host)).await;
     let ready = lookup.rate_limiter.until_ready(host).await;
     ready
         .map_err(|limited| IdentityError::at(handle, host, IdentityFault::RateLimited(limited)))?;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::cache::{Cache, CachedAnswer, Slot};
 use super::lookup::{self, HandleLookup, Location};
 use super::{Account, Identity, IdentityError, IdentityFault, Options};
-use crate::concurrency::{ConcurrencyLimit, domain_of};
+use crate::concurrency::{ConcurrencyLimit, registrable_domain};
 use crate::dns::DnsResolver;
 use crate::egress::EgressPolicy;
 use crate::http::{Client, HttpError, Limits, Response};
@@ -289,7 +289,7 @@ impl Inner {
         let host = url.host_str().unwrap_or_default();
         let _permit = match &location {
             Location::Directory(_) => None,
-            Location::Host(_) => Some(self.limit.acquire(domain_of(host)).await),
+            Location::Host(_) => Some(self.limit.acquire(registrable_domain(host)).await),
         };
         let ready = self.rate_limiter.until_ready(host).await;
         ready

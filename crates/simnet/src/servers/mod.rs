@@ -27,6 +27,7 @@
 //! ```
 
 mod archive_stream;
+mod attack;
 mod event;
 mod event_log;
 mod fault;
@@ -43,6 +44,7 @@ mod subscribe_repos;
 mod xrpc;
 mod zstandard;
 
+pub use attack::Attack;
 pub use event::{EventKind, EventSubject};
 pub use event_log::SentEvent;
 pub use fault::{Fault, FaultSchedule, Faults, InjectionPoint};

@@ -21,6 +21,8 @@ pub(super) struct NetworkState {
     pub(super) addresses: Addresses,
     pub(super) faults: Faults,
     pub(super) traffic: Traffic,
+    /// The number of attacks so far.
+    pub(super) attack_rounds: AtomicU64,
     accounts: RwLock<AccountIndex>,
     guests: RwLock<HashMap<String, GuestAccount>>,
     pds: Vec<EventLog>,
@@ -93,6 +95,7 @@ impl NetworkState {
             jetstreams: (0..spec.jetstreams).map(|n| log(Server::Jetstream(n))).collect(),
             faults: Faults::new(spec.seed),
             traffic: Traffic::default(),
+            attack_rounds: AtomicU64::new(0),
             accounts: RwLock::default(),
             guests: RwLock::default(),
             clock: Mutex::new(clock),

@@ -12,6 +12,7 @@ use codec::Cid;
 use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
 
+use super::attack::Attack;
 use super::event_log::SentEvent;
 use super::fault::{Faults, UNPOISONED};
 use super::hosted_account::{AccountStatus, GuestAccount, HostedAccount, guest_events, pds};
@@ -279,6 +280,13 @@ impl Simulation {
         guests.insert(case.did.clone(), GuestAccount::of(case));
         drop(guests);
         self.network.publish_all(0, guest_events(case, now()));
+    }
+
+    /// Runs an attack once, of this amount; what the amount counts is said at the attack. Each call uses other
+    /// names.
+    pub fn attack(&self, attack: Attack, amount: u64) {
+        let round = self.network.attack_rounds.fetch_add(1, Ordering::Relaxed);
+        self.network.publish_all(0, attack.events(&self.network, round, amount));
     }
 
     /// The state of each account that a complete and correct reader ends with.

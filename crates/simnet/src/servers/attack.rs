@@ -1,0 +1,72 @@
+//! Attacks on a follower: what hostile accounts and hosts do, beyond the faults of honest servers.
+//!
+//! An attack uses names and events that nobody can be prevented from making up. Unlike a fault it has no
+//! injection point: it happens when it is requested.
+
+use super::event::{EventKind, EventSubject, NetworkEvent};
+use super::network::{NetworkState, now};
+use crate::random::Seed;
+use crate::time::datetime;
+use atproto::event::{self, Event};
+
+macro_rules! attacks {
+    ($($(#[doc = $doc:literal])+ $attack:ident $name:literal,)+) => {
+        /// An attack.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Attack {
+            $($(#[doc = $doc])+ $attack,)+
+        }
+
+        impl Attack {
+            /// All attacks.
+            pub const ALL: &[Self] = &[$(Self::$attack),+];
+
+            /// The name on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$attack => $name,)+ }
+            }
+        }
+    };
+}
+
+attacks! {
+    /// The first PDS and the relays send the amount of `#account` events about accounts that do not exist.
+    InventedAccounts "invented-accounts",
+}
+
+impl Attack {
+    /// The events of the attack; `round` distinguishes its names from those of earlier rounds.
+    pub(super) fn events(
+        self,
+        network: &NetworkState,
+        round: u64,
+        amount: u64,
+    ) -> Vec<NetworkEvent> {
+        match self {
+            Self::InventedAccounts => {
+                let seed = network.spec.seed.wrapping_add(round);
+                (0..amount).map(|number| deactivation(&invented_did(seed, number), now())).collect()
+            }
+        }
+    }
+}
+
+/// A DID of the form of the directory's, of no account.
+fn invented_did(seed: u64, number: u64) -> String {
+    let mut random = Seed::new(seed, "invented account").stream(number);
+    let name: String = (0..24).map(|_| char::from(*random.pick(BASE32))).collect();
+    format!("did:plc:{name}")
+}
+
+/// An `#account` event that calls `did` deactivated.
+fn deactivation(did: &str, now: u64) -> NetworkEvent {
+    let (kind, rev, jetstream_events) = (EventKind::Account, String::new(), 1);
+    let subject = EventSubject { did: did.to_owned(), kind, rev, jetstream_events };
+    let time = datetime(now);
+    NetworkEvent::new(subject, now, |seq| {
+        let (active, status) = (false, Some("deactivated"));
+        Event::Account(event::Account { seq, did, time: &time, active, status }).to_frame()
+    })
+}
+
+const BASE32: &[u8] = b"abcdefghijklmnopqrstuvwxyz234567";
