@@ -1,6 +1,8 @@
 //! The top level of the command line. Each command's arguments are beside its code.
 
-use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
 use crate::bench::BenchArgs;
@@ -28,6 +30,11 @@ pub(crate) struct Args {
     /// When to use colour on a terminal; NO_COLOR is honoured.
     #[arg(long, value_enum, default_value_t = Color::Auto, global = true, value_name = "WHEN")]
     pub(crate) color: Color,
+    /// Trust this configuration file with every option [default: wireproof.toml in the current folder,
+    /// which can only set selections and limits].
+    #[arg(long, env = "WIREPROOF_CONFIG", global = true, value_name = "FILE")]
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -67,7 +67,9 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Sim(command) => sim::run(&command, output),
         Command::Follow(args) => follow::run(&args),
         Command::Capture(args) => capture::run(&args, output),
-        Command::Config(command) => config::run(&command, Args::command(), output),
+        Command::Config(command) => {
+            config::run(&command, args.config.as_deref(), Args::command(), output)
+        }
         Command::Completions { shell } => output.completions(shell, Args::command()),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)

@@ -1,5 +1,6 @@
 //! The network clients of a command, and the arguments that configure them.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,22 +71,38 @@ pub(crate) struct Network {
     pub(crate) http: http::Client,
     pub(crate) resolver: identity::Resolver,
     pub(crate) xrpc: xrpc::Client,
+    /// The did:plc directory, which is trusted for the keys of its accounts.
+    pub(crate) directory: Url,
 }
 
 impl Network {
-    /// Creates the clients. No connection is made yet.
+    /// Creates the clients, and warns of a directory that is not the default. No connection is made yet.
     pub(crate) fn open(args: &NetworkArgs) -> Result<Self, Failure> {
         let (egress, dns) = egress(args)?;
         let http = client(args, egress, &dns)?;
         let default = identity::Options::default();
+        let directory = args.plc.clone().unwrap_or_else(|| default.directory.clone());
+        if directory != default.directory {
+            warn_of_directory(&directory, &default.directory);
+        }
         let options = identity::Options {
-            directory: args.plc.clone().unwrap_or(default.directory),
+            directory: directory.clone(),
             development_port: args.development_port,
             ..default
         };
         let resolver = identity::Resolver::new(http.clone(), dns, options);
-        Ok(Self { xrpc: xrpc::Client::new(http.clone()), http, resolver })
+        Ok(Self { xrpc: xrpc::Client::new(http.clone()), http, resolver, directory })
     }
+}
+
+/// Warns that keys come from a directory that is not the default.
+fn warn_of_directory(directory: &Url, default: &Url) {
+    let text = format!(
+        "warning: the keys of did:plc accounts come from {directory}, not from {default}: every proof \
+         trusts that directory"
+    );
+    // If standard error is closed, the report still names the directory.
+    let _ = writeln!(anstream::stderr(), "wireproof: {text}");
 }
 
 fn client(

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use wireproof::atproto::syntax::{AtIdentifier, Did, Handle, HandleBuf};
 use wireproof::crypto::PublicKey;
 use wireproof::net::http::Url;
-use wireproof::net::identity::{Account, IdentityError, IdentityFault, Resolver};
+use wireproof::net::identity::{Account, IdentityError, IdentityFault};
 use wireproof::verify::identity;
 
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &ResolveArgs, output: Output) -> Result<(), Failure> {
     let who = identifier(&args.who)?;
     let network = Network::open(&args.network)?;
     let mut stages = Stages::default();
-    let lookup = ResolvedAccount::find(&network.resolver, who, &mut stages);
+    let lookup = ResolvedAccount::find(&network, who, &mut stages);
     let account = network::runtime()?.block_on(lookup)?;
     let resolution = Resolution { account: AccountSummary::new(&account), stages };
     output.document(&resolution, args.json, |Resolution { account, stages }| {
@@ -66,29 +66,32 @@ pub(crate) struct ResolvedAccount {
     account: Arc<Account>,
     /// The verified handle, or why there is none.
     handle: Result<HandleBuf, IdentityError>,
+    /// The directory that was trusted for the DID document; `None` for a did:web, whose host serves it.
+    directory: Option<String>,
 }
 
 impl ResolvedAccount {
     /// Resolves the account and checks its handle, and times the stages.
     async fn find(
-        resolver: &Resolver,
+        network: &Network,
         who: AtIdentifier<'_>,
         stages: &mut Stages,
     ) -> Result<Self, IdentityError> {
-        let mut timer = StageTimer::start(stages);
+        let (resolver, mut timer) = (&network.resolver, StageTimer::start(stages));
         let Some(handle) = who.as_handle() else {
             let did = who.as_did().expect("an identifier that is no handle is a DID");
             let account = resolver.account(did).await?;
             timer.finish(Stage::ResolveDid);
             let handle = resolver.identity(did).await?.handle;
             timer.finish(Stage::CheckHandle);
-            return Ok(Self { account, handle });
+            return Ok(Self { directory: directory_of(network, &account), account, handle });
         };
         let did = resolver.resolve_handle(handle).await?;
         timer.finish(Stage::ResolveHandle);
         let account = resolver.account(did.as_did()).await?;
         timer.finish(Stage::ResolveDid);
-        Ok(Self { handle: claimed(&account, handle), account })
+        let directory = directory_of(network, &account);
+        Ok(Self { handle: claimed(&account, handle), account, directory })
     }
 
     /// Resolves the account, and refuses it if it does not claim the given handle.
@@ -98,7 +101,7 @@ impl ResolvedAccount {
         who: AtIdentifier<'_>,
         stages: &mut Stages,
     ) -> Result<Self, Failure> {
-        let account = runtime.block_on(Self::find(&network.resolver, who, stages))?;
+        let account = runtime.block_on(Self::find(network, who, stages))?;
         account.check_claims(who)?;
         Ok(account)
     }
@@ -138,6 +141,12 @@ impl ResolvedAccount {
     }
 }
 
+/// The directory that served the account's document.
+fn directory_of(network: &Network, account: &Account) -> Option<String> {
+    let url = network.directory.as_str().trim_end_matches('/');
+    account.did().is_plc().then(|| url.to_owned())
+}
+
 /// The given handle, if the account claims it.
 fn claimed(account: &Account, handle: Handle<'_>) -> Result<HandleBuf, IdentityError> {
     let handle = handle.to_normalized();
@@ -164,10 +173,12 @@ pub(crate) struct AccountSummary {
     claimed_handle: Option<String>,
     pds: Option<String>,
     signing_key: Option<String>,
+    /// URL of the trusted directory; `None` for a did:web.
+    plc: Option<String>,
 }
 
 impl AccountSummary {
-    pub(crate) fn new(ResolvedAccount { account, handle }: &ResolvedAccount) -> Self {
+    pub(crate) fn new(ResolvedAccount { account, handle, directory }: &ResolvedAccount) -> Self {
         Self {
             did: account.did().to_string(),
             handle: handle.as_ref().ok().map(ToString::to_string),
@@ -175,7 +186,13 @@ impl AccountSummary {
             claimed_handle: account.document.handle().map(|handle| handle.to_string()),
             pds: account.host.as_ref().map(network::origin),
             signing_key: account.key.as_ref().map(|key| key.to_did_key()),
+            plc: directory.clone(),
         }
+    }
+
+    /// The source of the DID document, which the proof trusts.
+    pub(crate) fn directory_text(&self) -> &str {
+        self.plc.as_deref().unwrap_or("none: the host of the did:web serves its document")
     }
 
     pub(crate) fn handle_text(&self) -> String {
@@ -190,7 +207,9 @@ impl AccountSummary {
         let (handle, did) = (self.handle_text(), &self.did);
         let [pds, key] = [&self.pds, &self.signing_key].map(or_none);
         format!(
-            "did          {did}\nhandle       {handle}\npds          {pds}\nsigning key  {key}\n"
+            "did          {did}\nhandle       {handle}\npds          {pds}\nsigning key  {key}\n\
+             directory    {}\n",
+            self.directory_text()
         )
     }
 }

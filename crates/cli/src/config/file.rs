@@ -6,34 +6,48 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::name_in_file;
+use super::{UNTRUSTED_OPTIONS, name_in_file};
 use crate::failure::Failure;
 
 /// A parsed file.
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
+    source: Source,
     table: Table,
 }
 
+/// How a file was found, which decides what it can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Named by the operator.
+    Named,
+    /// In the current folder, which may be a stranger's.
+    CurrentFolder,
+    /// In the configuration folder of the user.
+    User,
+}
+
 impl ConfigFile {
-    /// Reads the file at `path`, if there is one.
-    pub(super) fn read(path: &Path) -> Result<Option<Self>, Failure> {
+    /// Reads the file at `path`. It must exist if the operator named it.
+    pub(super) fn read(path: &Path, source: Source) -> Result<Option<Self>, Failure> {
+        let is_optional = source != Source::Named;
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_optional && error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Failure::file(path)(error)),
         };
-        Self::parse(path, &text).map(Some)
+        Self::parse(path, source, &text).map(Some)
     }
 
-    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+    pub(super) fn parse(path: &Path, source: Source, text: &str) -> Result<Self, Failure> {
         let table = text.parse::<Table>();
         let table = table.map_err(|error| usage(path, error.to_string().trim_end()))?;
-        Ok(Self { path: path.to_owned(), table })
+        Ok(Self { path: path.to_owned(), source, table })
     }
 
-    /// Refuses unknown commands and options, and values that no option can have.
+    /// Refuses unknown commands and options, options that this file cannot set, and values that no option
+    /// can have.
     pub(super) fn check(&self, command: &clap::Command) -> Result<(), Failure> {
         self.check_table(command, &self.table, true)
     }
@@ -55,6 +69,15 @@ impl ConfigFile {
                     let what = format!("`{name}`: not an option of {owner} that a file can set");
                     return Err(usage(&self.path, &what));
                 }
+                _ if !self.may_set(name) => {
+                    let path = self.path.display();
+                    let what = format!(
+                        "`{name}`: a file in the current folder cannot set this, as it may be a \
+                         stranger's: if the file is yours, name it with --config {path}, or move the \
+                         setting to the configuration folder (~/.config/wireproof/{path})"
+                    );
+                    return Err(usage(&self.path, &what));
+                }
                 _ if texts(value).is_none() => {
                     let what = "expected a string, a number, a boolean, or an array of these";
                     return Err(usage(&self.path, &format!("`{name}`: {what}")));
@@ -63,6 +86,10 @@ impl ConfigFile {
             }
         }
         Ok(())
+    }
+
+    fn may_set(&self, name: &str) -> bool {
+        self.source != Source::CurrentFolder || UNTRUSTED_OPTIONS.contains(&name)
     }
 
     /// The values of the option `name` of the command at `path`: from the command's table, else from
@@ -114,7 +141,7 @@ mod tests {
     }
 
     fn file(text: &str) -> Result<ConfigFile, Failure> {
-        let file = ConfigFile::parse(Path::new("wireproof.toml"), text)?;
+        let file = ConfigFile::parse(Path::new("wireproof.toml"), Source::User, text)?;
         file.check(&command())?;
         Ok(file)
     }

@@ -1,7 +1,8 @@
 //! Options from the environment and from `wireproof.toml`, and `wireproof config show`.
 //!
-//! A flag takes precedence over the environment, the environment over `wireproof.toml` in the current
-//! folder, that over the user's file in the configuration folder, and any of them over the default.
+//! A flag takes precedence over the environment, the environment over the file of `--config`, or else
+//! `wireproof.toml` in the current folder, that over the user's file in the configuration folder, and any of
+//! them over the default.
 //!
 //! ```toml
 //! plc = "http://localhost:4480"          # for every command that has the flag
@@ -12,26 +13,31 @@
 //!
 //! A file can set the flags that the environment can set, under their names; anything else is refused. The
 //! values become the defaults of the flags, so that flags and files are checked by the same code.
+//!
+//! The current folder may be a stranger's, such as an unpacked archive. Its file can set only the options of
+//! [`UNTRUSTED_OPTIONS`]: those that decide what is trusted, run, read or written are refused there.
 
 mod file;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::output::Output;
-use file::ConfigFile;
+use file::{ConfigFile, Source};
 
 /// Show the configuration from the environment and from files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print the values that apply without flags, as a wireproof.toml.
     ///
-    /// A flag takes precedence over the environment (`WIREPROOF_…`), that over wireproof.toml in the
-    /// current folder, that over $XDG_CONFIG_HOME/wireproof/wireproof.toml, and any of them over the
-    /// default.
+    /// A flag takes precedence over the environment (`WIREPROOF_…`), that over the file of --config or
+    /// else wireproof.toml in the current folder, that over $XDG_CONFIG_HOME/wireproof/wireproof.toml, and
+    /// any of them over the default. The file in the current folder can only set which events are selected,
+    /// limits and delays; every other option needs --config or the user's own file.
     #[command(after_help = EXAMPLES)]
     Show(ShowArgs),
 }
@@ -45,28 +51,35 @@ pub(crate) struct ShowArgs {
 
 /// Parses the command line, with values of files as defaults.
 pub(crate) fn parse<A: Parser>() -> Result<A, Failure> {
-    let files = read_files(&A::command())?;
+    let files = read_files(&A::command(), named_file(A::command()).as_deref())?;
     let matches = with_defaults(A::command(), &[], &files).get_matches();
     A::from_arg_matches(&matches).map_err(|error| error.exit())
 }
 
 pub(crate) fn run(
     command: &ConfigCommand,
+    named: Option<&Path>,
     arguments: Command,
     output: Output,
 ) -> Result<(), Failure> {
     let ConfigCommand::Show(args) = command;
-    let files = read_files(&arguments)?;
+    let files = read_files(&arguments, named)?;
     let mut text = String::new();
     show(&arguments, &[], &files, args.origin, &mut text);
     output.text(text.trim_start())
 }
 
+/// The file of `--config`. Other errors of the command line are reported once the files are read.
+fn named_file(command: Command) -> Option<PathBuf> {
+    let matches = command.ignore_errors(true).try_get_matches().ok()?;
+    matches.try_get_one::<PathBuf>(CONFIG).ok()?.cloned()
+}
+
 /// The files that exist, in the order of precedence.
-fn read_files(command: &Command) -> Result<Vec<ConfigFile>, Failure> {
+fn read_files(command: &Command, named: Option<&Path>) -> Result<Vec<ConfigFile>, Failure> {
     let mut files = Vec::new();
-    for path in paths() {
-        if let Some(file) = ConfigFile::read(&path)? {
+    for (path, source) in sources(named) {
+        if let Some(file) = ConfigFile::read(&path, source)? {
             file.check(command)?;
             files.push(file);
         }
@@ -74,12 +87,27 @@ fn read_files(command: &Command) -> Result<Vec<ConfigFile>, Failure> {
     Ok(files)
 }
 
-fn paths() -> impl Iterator<Item = PathBuf> {
+/// The paths of the files, in the order of precedence.
+fn sources(named: Option<&Path>) -> Vec<(PathBuf, Source)> {
+    let of_user = user_file();
+    let first = match named {
+        Some(path) => Some((path.to_owned(), Source::Named)),
+        None if of_user.as_deref().is_some_and(|path| is_same(path, Path::new(FILE))) => None,
+        None => Some((PathBuf::from(FILE), Source::CurrentFolder)),
+    };
+    first.into_iter().chain(of_user.map(|path| (path, Source::User))).collect()
+}
+
+fn user_file() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty());
     let home = || variable("HOME").map(|home| PathBuf::from(home).join(".config"));
     let folder = variable("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
-    let of_user = folder.map(|folder| folder.join("wireproof").join(FILE));
-    std::iter::once(PathBuf::from(FILE)).chain(of_user)
+    folder.map(|folder| folder.join("wireproof").join(FILE))
+}
+
+/// Whether both paths lead to the same existing file.
+fn is_same(path: &Path, other: &Path) -> bool {
+    matches!((fs::canonicalize(path), fs::canonicalize(other)), (Ok(path), Ok(other)) if path == other)
 }
 
 /// The command at `path`, with the values of files as defaults.
@@ -107,7 +135,7 @@ fn find<'f>(
 /// The name of an option in a file, if a file can set it.
 fn name_in_file(arg: &clap::Arg) -> Option<&str> {
     arg.get_env()?;
-    arg.get_long()
+    arg.get_long().filter(|name| *name != CONFIG)
 }
 
 /// Appends the tables of the command at `path` and of its subcommands.
@@ -173,7 +201,33 @@ fn to_toml(arg: &clap::Arg, values: &[String]) -> String {
 
 const FILE: &str = "wireproof.toml";
 
+/// The flag that names a trusted file. No file can set it.
+const CONFIG: &str = "config";
+
+/// The options that a file in the current folder can set: sources and selections of events that are verified
+/// nevertheless, limits, and delays. None of them decides whom to trust, whether to verify, what to run, or
+/// which files and ports to use. An option that is not listed is refused there.
+const UNTRUSTED_OPTIONS: [&str; 17] = [
+    "backoff-first-ms",
+    "backoff-max-ms",
+    "capture-bytes",
+    "collections",
+    "corpus",
+    "cursor",
+    "dids",
+    "host",
+    "idle-seconds",
+    "max-bytes",
+    "max-seconds",
+    "max-silent-seconds",
+    "pds",
+    "resync",
+    "seconds",
+    "sigs",
+    "workers",
+];
+
 const EXAMPLES: &str = "\
 Examples:
   wireproof config show --origin
-  wireproof config show > wireproof.toml";
+  wireproof config show > mine.toml && wireproof --config mine.toml follow";

@@ -185,7 +185,8 @@ impl ProofReport {
         text += &self.stages.to_table();
         if let Some(account) = &self.account {
             let (handle, host) = (account.handle_text(), self.host.as_deref().unwrap_or_default());
-            text += &format!("\nhandle   {handle}\nfetched  from {host}\n");
+            let directory = account.directory_text();
+            text += &format!("\nhandle   {handle}\nplc      {directory}\nfetched  from {host}\n");
         } else if self.verified {
             text += "\n";
         }

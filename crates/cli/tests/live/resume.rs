@@ -168,7 +168,8 @@ fn options_can_be_set_in_the_environment_and_in_a_file() {
         let folder = dir.path().join(run);
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("wireproof.toml"), file).unwrap();
-        let mut command = follow(&sim, &folder, &["--events", "6"]);
+        let args = ["--events", "6", "--config", "wireproof.toml"];
+        let mut command = follow(&sim, &folder, &args);
         command.current_dir(&folder).env("WIREPROOF_RESYNC", "1");
         if !variable.is_empty() {
             command.env("WIREPROOF_VERIFY", variable);
