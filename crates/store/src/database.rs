@@ -1,4 +1,4 @@
-//! The SQLite file: its lock, connections and schema, the rows of accounts, and what can go wrong.
+//! The SQLite file: its connections and schema, the rows of accounts, and what can go wrong.
 //!
 //! | table | row |
 //! |---|---|
@@ -6,11 +6,14 @@
 //! | `account` | a DID, its newest commit (`rev`, `data`, `commit`), its `SyncState`, whether it is active |
 //! | `key` | a DID, its key as a `did:key`, and when that was fetched, in microseconds since 1970 |
 //!
+//! Anyone can name accounts that do not exist. So an account without a commit has a row only while it is
+//! desynchronized, and the number of these rows is bounded.
+//!
 //! The header has an application id and a schema version; both are read before anything is written. WAL
 //! mode lets readers continue during writes, and every commit is synced: see
 //! `docs/decisions/state-file.md`.
 
-use std::fs::{File, TryLockError};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,41 +23,21 @@ use codec::Cid;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
 use verify::sync::{AccountState, Head, SyncState};
 
-/// The exclusive lock of a state file. The system releases it when the process ends, even by a crash.
-#[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+use crate::files;
 
-impl Lock {
-    /// Takes the lock of the state file at `path`: a lock file beside it, because the locks on the file
-    /// itself are SQLite's.
-    pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
-        let lock_path = lock_path(path);
-        let file = File::create(&lock_path).map_err(StoreError::at(&lock_path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(StoreError::new(path, StoreFault::InUse)),
-            Err(TryLockError::Error(error)) => Err(StoreError::new(&lock_path, error)),
-        }
-    }
-}
-
-/// Opens the writing connection, and creates the file if there is none.
+/// Opens the writing connection of a file that exists.
 pub(crate) fn open_writer(path: &Path, max_bytes: Option<u64>) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    files::check_not_empty(path)?;
     let open = || {
-        let mut writer = connect(path, flags)?;
-        let is_new = is_new(&writer)?;
+        let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let version = version(&writer)?;
         writer.pragma_update(None, "synchronous", "FULL")?;
         if let Some(bytes) = max_bytes {
             let pages = (bytes / PAGE_BYTES).max(1);
             writer.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
         }
-        // Before the switch to WAL, which writes the header: a file without our application id would
-        // be rejected at the next start.
-        if is_new {
-            create(&mut writer)?;
+        if version == 1 {
+            migrate_from_1(&mut writer)?;
         }
         writer.pragma_update(None, "journal_mode", "WAL")?;
         writer.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
@@ -64,30 +47,25 @@ pub(crate) fn open_writer(path: &Path, max_bytes: Option<u64>) -> Result<Connect
     open().map_err(|fault: StoreFault| StoreError::new(path, fault))
 }
 
-/// Opens a read-only connection.
-pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    connect(path, flags).map_err(StoreError::at(path))
-}
-
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    Ok(connection)
-}
-
-/// Whether the file is empty. Otherwise it must have our application id and version.
-fn is_new(connection: &Connection) -> Result<bool, StoreFault> {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    match (pragma("page_count")?, pragma("application_id")?, pragma("user_version")?) {
-        (0, ..) => Ok(true),
-        (_, APPLICATION_ID, VERSION) => Ok(false),
-        (_, APPLICATION_ID, found) => Err(StoreFault::OtherVersion { found, known: VERSION }),
-        _ => Err(StoreFault::NotOurs),
+/// Creates the file if there is none: complete, under a temporary name, so that an empty file is always a
+/// damaged one.
+pub(crate) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
+    if path.try_exists().map_err(StoreError::at(path))? {
+        return Ok(());
     }
+    let temporary = files::with_suffix(path, ".new");
+    // Logs of a deleted file would be replayed into this one.
+    let logs = ["-wal", "-shm"].map(|suffix| files::with_suffix(path, suffix));
+    for leftover in logs.iter().chain([&temporary]).filter(|path| path.exists()) {
+        fs::remove_file(leftover).map_err(StoreError::at(leftover))?;
+    }
+    create(&temporary).map_err(StoreError::at(path))?;
+    fs::rename(&temporary, path).map_err(StoreError::at(path))
 }
 
-fn create(writer: &mut Connection) -> Result<(), StoreFault> {
+fn create(path: &Path) -> Result<(), StoreFault> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let mut writer = connect(path, flags)?;
     let transaction = writer.transaction()?;
     transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
@@ -95,16 +73,46 @@ fn create(writer: &mut Connection) -> Result<(), StoreFault> {
     Ok(transaction.commit()?)
 }
 
+/// Opens a read-only connection.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(StoreError::at(path))
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+/// The schema version of the file, which must have our application id: 1 or [`VERSION`].
+fn version(connection: &Connection) -> Result<i64, StoreFault> {
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    match (pragma("application_id")?, pragma("user_version")?) {
+        (APPLICATION_ID, version @ (1 | VERSION)) => Ok(version),
+        (APPLICATION_ID, found) => Err(StoreFault::OtherVersion { found, known: VERSION }),
+        _ => Err(StoreFault::NotOurs),
+    }
+}
+
+/// Brings a file of version 1 to [`VERSION`].
+fn migrate_from_1(writer: &mut Connection) -> Result<(), StoreFault> {
+    let transaction = writer.transaction()?;
+    transaction.execute_batch(MIGRATION_FROM_1)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    let pragma = |name| writer.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    if pragma("freelist_count")? > pragma("page_count")? / 2 {
+        // Best effort: without space for the copy, the free pages are reused.
+        let _ = writer.execute_batch("VACUUM");
+    }
+    Ok(())
+}
+
 /// Marks accounts as desynchronized whose resync ended with the last process.
 fn reset_interrupted_resyncs(writer: &Connection) -> Result<(), StoreFault> {
     writer.execute("UPDATE account SET sync = 1 WHERE sync = 2", [])?;
     Ok(())
-}
-
-fn lock_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
 }
 
 /// The key of an account when it was fetched.
@@ -127,19 +135,51 @@ pub(crate) fn read_account(
     account.map_err(|column| StoreFault::Damaged(format!("{column} of {did}")))
 }
 
-/// Writes the state of an account.
-pub(crate) fn write_account(
+/// Writes the states of accounts.
+pub(crate) fn write_accounts(
+    connection: &Connection,
+    accounts: &[(Box<str>, AccountState)],
+) -> Result<(), StoreFault> {
+    accounts.iter().try_for_each(|(did, account)| write_account(connection, did, account))?;
+    match accounts.iter().any(|(_, account)| account.head.is_none()) {
+        true => prune_without_head(connection),
+        false => Ok(()),
+    }
+}
+
+fn write_account(
     connection: &Connection,
     did: &str,
     account: &AccountState,
 ) -> Result<(), StoreFault> {
     let AccountState { head, sync, is_active } = account;
+    if head.is_none() && *sync == SyncState::Synchronized {
+        connection.prepare_cached(DELETE_ACCOUNT)?.execute([did])?;
+        return Ok(());
+    }
     let rev = head.map(|head| head.rev.to_bytes());
     let rev = rev.as_ref().map(|rev| str::from_utf8(rev).expect("the alphabet is ASCII"));
     let data = head.as_ref().map(|head| head.data.as_bytes().as_slice());
     let commit = head.as_ref().map(|head| head.commit.as_bytes().as_slice());
     let mut upsert = connection.prepare_cached(UPSERT_ACCOUNT)?;
     upsert.execute(params![did, rev, data, commit, *sync as u8, is_active])?;
+    Ok(())
+}
+
+/// Number of accounts without a commit.
+pub(crate) fn count_without_head(connection: &Connection) -> Result<u32, StoreFault> {
+    let mut count = connection.prepare_cached(COUNT_WITHOUT_HEAD)?;
+    Ok(count.query_row([], |row| row.get(0))?)
+}
+
+/// Deletes accounts without a commit if there are too many. Which ones is random: an order would let whoever
+/// invents accounts choose.
+fn prune_without_head(connection: &Connection) -> Result<(), StoreFault> {
+    let count = count_without_head(connection)?;
+    if count > MAX_WITHOUT_HEAD {
+        let excess = count - MAX_WITHOUT_HEAD / 8 * 7;
+        connection.prepare_cached(DELETE_WITHOUT_HEAD)?.execute([excess])?;
+    }
     Ok(())
 }
 
@@ -213,6 +253,15 @@ pub enum StoreFault {
         /// The version that this program reads and writes.
         known: i64,
     },
+    /// The file, or its lock file, was deleted or replaced while it was in use.
+    #[error("the file was deleted or replaced while it was in use; what was stored in it is lost")]
+    Replaced,
+    /// The file has 0 bytes.
+    #[error(
+        "the file is damaged: it has 0 bytes; restore it, or delete it and start at the last cursor \
+         that was reported"
+    )]
+    Emptied,
     /// The file has impossible contents.
     #[error("the file is damaged: {0}")]
     Damaged(String),
@@ -283,6 +332,8 @@ CREATE TABLE account (
 
 CREATE INDEX account_out_of_step ON account (sync) WHERE sync <> 0;
 
+CREATE INDEX account_without_head ON account (did) WHERE rev IS NULL;
+
 CREATE TABLE key (
     did TEXT PRIMARY KEY NOT NULL,
     key TEXT NOT NULL,
@@ -290,11 +341,20 @@ CREATE TABLE key (
 ) STRICT, WITHOUT ROWID;
 "#;
 
+/// In version 1 every account that an event named had a row.
+const MIGRATION_FROM_1: &str = "
+DELETE FROM account WHERE rev IS NULL;
+CREATE INDEX account_without_head ON account (did) WHERE rev IS NULL;
+";
+
 /// Application id in the header of the file: `WPst`.
 const APPLICATION_ID: i64 = 0x5750_7374;
 
 /// Version of the schema above.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
+
+/// Maximum number of accounts without a commit.
+pub(crate) const MAX_WITHOUT_HEAD: u32 = 32_768;
 
 /// How long to wait for another program's lock on the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -315,6 +375,14 @@ const UPSERT_ACCOUNT: &str = r#"
 INSERT INTO account (did, rev, data, "commit", sync, active) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (did) DO UPDATE SET rev = ?2, data = ?3, "commit" = ?4, sync = ?5, active = ?6
 "#;
+
+const DELETE_ACCOUNT: &str = "DELETE FROM account WHERE did = ?1";
+
+const COUNT_WITHOUT_HEAD: &str = "SELECT count(*) FROM account WHERE rev IS NULL";
+
+const DELETE_WITHOUT_HEAD: &str = "
+DELETE FROM account WHERE did IN
+(SELECT did FROM account WHERE rev IS NULL ORDER BY random() LIMIT ?1)";
 
 #[cfg(test)]
 mod tests {
@@ -346,9 +414,9 @@ mod tests {
         let fault = fault_of_opening(|other| {
             other.execute_batch(SCHEMA).unwrap();
             other.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-            other.pragma_update(None, "user_version", 2).unwrap();
+            other.pragma_update(None, "user_version", 3).unwrap();
         });
-        assert_eq!(fault, StoreFault::OtherVersion { found: 2, known: 1 });
+        assert_eq!(fault, StoreFault::OtherVersion { found: 3, known: 2 });
     }
 
     #[test]
@@ -358,15 +426,5 @@ mod tests {
         std::fs::write(&path, [b'x'; 8192]).unwrap();
         assert_eq!(open_writer(&path, None).unwrap_err().fault, StoreFault::NotOurs);
         assert_eq!(std::fs::read(&path).unwrap(), [b'x'; 8192]);
-    }
-
-    #[test]
-    fn a_lock_is_exclusive_and_released_on_drop() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.sqlite");
-        let lock = Lock::take(&path).unwrap();
-        assert_eq!(Lock::take(&path).unwrap_err().fault, StoreFault::InUse);
-        drop(lock);
-        Lock::take(&path).unwrap();
     }
 }

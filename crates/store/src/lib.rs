@@ -9,14 +9,14 @@
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let path = std::env::temp_dir().join(format!("wireproof-store-{}.sqlite", std::process::id()));
-//! use wireproof::verify::sync::{AccountState, ChainState};
+//! use wireproof::verify::sync::{AccountState, ChainState, SyncState::Desynchronized};
 //! use wireproof::store::{Options, Store};
 //!
 //! let store = Store::open(&path, Options::default())?;
 //! let mut accounts = store.chain_state()?;
 //!
 //! // A judge stores states:
-//! let (did, account) = ("did:web:example.com", AccountState { is_active: false, ..AccountState::UNKNOWN });
+//! let (did, account) = ("did:web:example.com", AccountState { sync: Desynchronized, ..AccountState::UNKNOWN });
 //! accounts.store_many(&[(did, account)])?;
 //!
 //! // After their events were handled:
@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod database;
+mod files;
 mod overlay;
 mod store;
 #[cfg(test)]

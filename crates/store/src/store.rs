@@ -1,12 +1,13 @@
 //! The state file, and the view of it that each judge has.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use verify::sync::{AccountState, ChainState};
 
-use crate::database::{self, Lock, StoreError, StoreFault, StoredKey};
+use crate::database::{self, StoreError, StoreFault, StoredKey};
+use crate::files::{Lock, StateFiles};
 use crate::overlay::Overlay;
 use crate::writer::{Change, Writer};
 
@@ -34,30 +35,31 @@ pub struct Store(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    path: PathBuf,
     overlay: Arc<Overlay>,
     reader: Mutex<Connection>,
     writer: Writer,
-    // Dropped last: the next process waits until all is written.
-    _lock: Lock,
+    // Dropped last, with the lock: the next process waits until all is written.
+    files: Arc<StateFiles>,
 }
 
 impl Store {
     /// Opens the state file at `path`, and creates it and its folder if missing.
     ///
     /// # Errors
-    /// If another process uses the file, if it is not a state file of this version, or if it cannot be
-    /// read or written.
+    /// If another process uses the file, if it is empty or not a state file of this version, or if it
+    /// cannot be read or written.
     pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir).map_err(StoreError::at(dir))?;
         }
         let lock = Lock::take(path)?;
+        database::create_if_missing(path)?;
         let connection = database::open_writer(path, options.max_bytes)?;
         let reader = Mutex::new(database::open_reader(path)?);
+        let files = Arc::new(StateFiles::new(path, lock)?);
         let overlay = Arc::new(Overlay::new(options.cached_accounts));
-        let (path, writer) = (path.to_owned(), Writer::start(connection, path.to_owned())?);
-        Ok(Self(Arc::new(Inner { path, overlay, reader, writer, _lock: lock })))
+        let writer = Writer::start(connection, files.clone())?;
+        Ok(Self(Arc::new(Inner { overlay, reader, writer, files })))
     }
 
     /// A view of the account states for one more judge.
@@ -65,15 +67,19 @@ impl Store {
     /// # Errors
     /// If the file cannot be opened for reading.
     pub fn chain_state(&self) -> Result<StoreState, StoreError> {
-        let (overlay, path) = (Arc::clone(&self.0.overlay), self.0.path.clone());
-        Ok(StoreState { overlay, reader: database::open_reader(&path)?, store: self.clone() })
+        let (overlay, reader) = (Arc::clone(&self.0.overlay), database::open_reader(self.path())?);
+        Ok(StoreState { overlay, reader, store: self.clone() })
     }
 
     /// Writes cursors and the states of accounts at them, all or nothing, and returns when they are on
-    /// disk.
+    /// disk. Without any, the file is only checked.
+    ///
+    /// An account without a commit is stored only while it is desynchronized, and only some 30,000 of
+    /// them are: anyone can invent accounts.
     ///
     /// # Errors
-    /// If they cannot be written. The file is unchanged, and the accounts are still in memory.
+    /// If they cannot be written, or the file or its lock file was deleted, replaced or emptied since it
+    /// was opened. The file is unchanged, and the accounts are still in memory.
     pub fn checkpoint(
         &self,
         cursors: &[(impl AsRef<str>, u64)],
@@ -160,9 +166,17 @@ impl Store {
         (self.0.overlay.len(), self.0.overlay.unsaved())
     }
 
+    /// Number of stored accounts without a commit, and the limit on it.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn without_head(&self) -> Result<(u32, u32), StoreError> {
+        Ok((self.read(database::count_without_head)?, database::MAX_WITHOUT_HEAD))
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
-        &self.0.path
+        self.0.files.path()
     }
 
     fn read<T>(
@@ -171,7 +185,14 @@ impl Store {
     ) -> Result<T, StoreError> {
         let reader: MutexGuard<'_, Connection> =
             self.0.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        query(&reader).map_err(StoreError::at(&self.0.path))
+        query(&reader).map_err(|fault| self.error(fault))
+    }
+
+    /// An error of reading: what happened to the file, if it is not the one that was opened.
+    #[cold]
+    fn error(&self, fault: StoreFault) -> StoreError {
+        let replaced = self.0.files.check().err();
+        replaced.unwrap_or_else(|| StoreError::new(self.path(), fault))
     }
 }
 
@@ -204,8 +225,7 @@ impl ChainState for StoreState {
         if missing.is_empty() {
             return Ok(());
         }
-        let read = self.read(&missing, dids, accounts);
-        read.map_err(StoreError::at(self.store.path()))
+        self.read(&missing, dids, accounts).map_err(|fault| self.store.error(fault))
     }
 
     fn store_many(&mut self, changed: &[(&str, AccountState)]) -> Result<(), StoreError> {
@@ -224,8 +244,12 @@ impl StoreState {
     ) -> Result<(), StoreFault> {
         let reading = self.reader.unchecked_transaction()?;
         for &at in missing {
-            accounts[at] = database::read_account(&reading, dids[at])?.unwrap_or_default();
-            self.overlay.cache(dids[at], accounts[at]);
+            let stored = database::read_account(&reading, dids[at])?;
+            // Accounts that are not in the file are not cached: anyone can invent them.
+            if let Some(account) = stored {
+                self.overlay.cache(dids[at], account);
+            }
+            accounts[at] = stored.unwrap_or_default();
         }
         Ok(reading.commit()?)
     }

@@ -50,7 +50,7 @@ fn checkpointed_states_survive_a_restart_and_others_do_not() {
     let store = open(&file(&dir));
     assert_eq!(store.cursor(STREAM), Ok(None));
     let mut accounts = store.chain_state().unwrap();
-    let gone = AccountState { is_active: false, ..AccountState::UNKNOWN };
+    let gone = AccountState { is_active: false, ..account(3) };
     accounts.store_many(&[("did:web:a.test", account(1)), ("did:web:b.test", gone)]).unwrap();
     accounts.store_many(&[("did:web:c.test", account(2))]).unwrap();
     let handled = [("did:web:a.test", account(1)), ("did:web:b.test", gone)];
@@ -190,6 +190,127 @@ fn a_lock_of_another_program_is_an_error() {
     other.execute_batch("ROLLBACK").unwrap();
     store.checkpoint(&[(STREAM, 2)], &NOTHING).unwrap();
     assert_eq!(store.cursor(STREAM), Ok(Some(2)));
+}
+
+/// Opens a file, lets `harm` change its folder, and returns the error of the next checkpoint.
+fn error_after(harm: impl FnOnce(&Path)) -> StoreError {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    store.checkpoint(&[(STREAM, 1)], &[(did(0), account(1))]).unwrap();
+    harm(&file(&dir));
+    let error = store.checkpoint(&[(STREAM, 2)], &NOTHING).unwrap_err();
+    assert_eq!(store.checkpoint(&[(STREAM, 3)], &NOTHING), Err(error.clone()), "for good");
+    error
+}
+
+#[test]
+fn a_file_that_is_deleted_or_replaced_in_use_is_an_error_of_the_next_checkpoint() {
+    let deleted = error_after(|path| fs::remove_dir_all(path.parent().unwrap()).unwrap());
+    let replaced = error_after(|path| {
+        fs::copy(path, path.with_extension("copy")).unwrap();
+        fs::rename(path.with_extension("copy"), path).unwrap();
+    });
+    for error in [deleted, replaced] {
+        assert_eq!(error.fault, StoreFault::Replaced);
+        assert_eq!(error.path.file_name().unwrap(), "state.sqlite");
+    }
+}
+
+#[test]
+fn a_deleted_lock_file_is_an_error_of_the_next_checkpoint_even_with_nothing_to_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    fs::remove_file(file(&dir).with_extension("sqlite.lock")).unwrap();
+    let second = open(&file(&dir));
+    let nothing: [(&str, u64); 0] = [];
+    let error = store.checkpoint(&nothing, &NOTHING).unwrap_err();
+    assert_eq!(error.fault, StoreFault::Replaced);
+    assert_eq!(error.path.extension().unwrap(), "lock");
+    drop(store);
+    second.checkpoint(&[(STREAM, 2)], &NOTHING).unwrap();
+}
+
+#[test]
+fn an_emptied_file_is_an_error_in_use_and_at_the_next_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    store.checkpoint(&[(STREAM, 1)], &[(did(0), account(1))]).unwrap();
+    fs::write(file(&dir), "").unwrap();
+    assert_eq!(fault(store.checkpoint(&[(STREAM, 2)], &NOTHING)), StoreFault::Emptied);
+    drop(store);
+    assert_eq!(fs::metadata(file(&dir)).unwrap().len(), 0, "not filled from the log");
+    assert_eq!(fault(Store::open(&file(&dir), Options::default())), StoreFault::Emptied);
+}
+
+#[test]
+fn a_file_that_was_half_created_is_created_again() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(file(&dir).parent().unwrap()).unwrap();
+    fs::write(file(&dir).with_extension("sqlite.new"), "half").unwrap();
+    fs::write(file(&dir).with_extension("sqlite-wal"), "the log of a deleted file").unwrap();
+    assert_eq!(open(&file(&dir)).cursors(), Ok(vec![]));
+}
+
+const DESYNCHRONIZED: AccountState =
+    AccountState { sync: SyncState::Desynchronized, ..AccountState::UNKNOWN };
+
+#[test]
+fn an_account_without_a_commit_is_stored_only_while_it_is_desynchronized() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let suspended = AccountState { is_active: false, ..AccountState::UNKNOWN };
+    let mut store_one = |account| {
+        store.checkpoint(&[(STREAM, 1)], &[(did(0), account)]).unwrap();
+        store.without_head().unwrap().0
+    };
+    let counts = [suspended, DESYNCHRONIZED, AccountState::UNKNOWN].map(&mut store_one);
+    assert_eq!(counts, [0, 1, 0]);
+    assert_eq!([DESYNCHRONIZED, account(1)].map(store_one), [1, 0]);
+}
+
+#[test]
+fn invented_accounts_take_bounded_space_in_the_file_and_none_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let mut accounts = store.chain_state().unwrap();
+    store.checkpoint(&[(STREAM, 1)], &[("did:web:known.test", account(1))]).unwrap();
+    (0..50_000).for_each(|number| drop(load(&mut accounts, &did(number))));
+    assert_eq!(store.in_memory(), (0, 0));
+    for numbers in [0..20_000, 20_000..40_000, 40_000..60_000] {
+        let invented: Vec<_> = numbers.map(|number| (did(number), DESYNCHRONIZED)).collect();
+        store.checkpoint(&[(STREAM, 2)], &invented).unwrap();
+        let (count, limit) = store.without_head().unwrap();
+        assert!(count > 0 && count <= limit, "{count} of at most {limit}");
+    }
+    assert_eq!(load(&mut accounts, "did:web:known.test"), account(1));
+    drop((store, accounts));
+    let bytes = fs::metadata(file(&dir)).unwrap().len();
+    assert!(bytes < 16 << 20, "{bytes} bytes");
+}
+
+/// A file as version 1 had it, with a row for every invented account.
+#[test]
+fn a_file_of_version_1_is_migrated_and_loses_its_accounts_without_a_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    store.checkpoint(&[(STREAM, 9)], &[(did(0), account(1))]).unwrap();
+    drop(store);
+    let other = rusqlite::Connection::open(file(&dir)).unwrap();
+    other.execute_batch("DROP INDEX account_without_head; PRAGMA user_version = 1").unwrap();
+    let invented = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 81000) \
+                    INSERT INTO account SELECT 'did:plc:invented' || i, NULL, NULL, NULL, 0, 0 FROM n";
+    other.execute(invented, []).unwrap();
+    other.close().unwrap();
+    let before = fs::metadata(file(&dir)).unwrap().len();
+
+    let store = open(&file(&dir));
+    let mut accounts = store.chain_state().unwrap();
+    assert_eq!((store.cursor(STREAM), load(&mut accounts, &did(0))), (Ok(Some(9)), account(1)));
+    assert_eq!(load(&mut accounts, "did:plc:invented7"), AccountState::UNKNOWN);
+    drop((store, accounts));
+    let after = fs::metadata(file(&dir)).unwrap().len();
+    assert!(before > 2 << 20 && after < 64 << 10, "{before} bytes before, {after} after");
+    open(&file(&dir));
 }
 
 /// Killed at any moment, even one in which the log was written by half, the file holds one of the

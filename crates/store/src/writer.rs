@@ -1,14 +1,16 @@
 //! The writer thread: it takes all waiting requests, writes them in one transaction, and replies to each.
 //! If the transaction fails, the requests are retried one by one, so that each gets its own result.
 
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, params};
 use verify::sync::AccountState;
 
 use crate::database::{self, StoreError, StoreFault, StoredKey};
+use crate::files::StateFiles;
 
 /// A change of the file.
 #[derive(Debug)]
@@ -31,27 +33,30 @@ pub(crate) enum Change {
 pub(crate) struct Writer {
     requests: Option<SyncSender<Request>>,
     thread: Option<JoinHandle<()>>,
-    path: PathBuf,
+    files: Arc<StateFiles>,
 }
 
 type Request = (Change, SyncSender<Result<(), StoreError>>);
 
 impl Writer {
     /// Starts the thread.
-    pub(crate) fn start(connection: Connection, path: PathBuf) -> Result<Self, StoreError> {
+    pub(crate) fn start(
+        connection: Connection,
+        files: Arc<StateFiles>,
+    ) -> Result<Self, StoreError> {
         let (requests, receiver) = sync_channel(MAX_WAITING);
-        let name = path.clone();
-        let run = move || write_all(connection, &receiver, &name);
+        let of_thread = files.clone();
+        let run = move || write_all(connection, &receiver, &of_thread);
         let thread = std::thread::Builder::new().name("state file".to_owned()).spawn(run);
-        let thread = thread.map_err(StoreError::at(&path))?;
-        Ok(Self { requests: Some(requests), thread: Some(thread), path })
+        let thread = thread.map_err(StoreError::at(files.path()))?;
+        Ok(Self { requests: Some(requests), thread: Some(thread), files })
     }
 
     /// Writes `change`, and returns when it is on disk.
     pub(crate) fn write(&self, change: Change) -> Result<(), StoreError> {
         let (reply, written) = sync_channel(1);
         let requests = self.requests.as_ref().expect("open until it is dropped");
-        let closed = || StoreError::new(&self.path, StoreFault::Closed);
+        let closed = || StoreError::new(self.files.path(), StoreFault::Closed);
         requests.send((change, reply)).map_err(|_| closed())?;
         written.recv().map_err(|_| closed())?
     }
@@ -68,31 +73,41 @@ impl Drop for Writer {
     }
 }
 
-fn write_all(mut connection: Connection, requests: &Receiver<Request>, path: &Path) {
+fn write_all(mut connection: Connection, requests: &Receiver<Request>, files: &StateFiles) {
     while let Ok(first) = requests.recv() {
         let group: Vec<Request> =
             std::iter::once(first).chain(requests.try_iter().take(MAX_WAITING)).collect();
-        let all = write_group(&mut connection, &group);
+        let all = write_group(&mut connection, &group, files);
         let is_shared = all.is_ok() || group.len() == 1;
         for request in &group {
             let result = match is_shared {
                 true => all.clone(),
-                false => write_group(&mut connection, std::slice::from_ref(request)),
+                false => write_group(&mut connection, std::slice::from_ref(request), files),
             };
             // The caller may have been dropped.
-            let _ = request.1.send(result.map_err(StoreError::at(path)));
+            let _ = request.1.send(result);
         }
+    }
+    if files.check().is_err() {
+        // A file that was emptied must not be filled in part from the log.
+        let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
     // Best effort: SQLite replays a remaining log at the next start.
     let _ = connection.close();
 }
 
-fn write_group(connection: &mut Connection, group: &[Request]) -> Result<(), StoreFault> {
-    let transaction = connection.transaction()?;
-    for (change, _) in group {
-        change.write(&transaction)?;
-    }
-    Ok(transaction.commit()?)
+fn write_group(
+    connection: &mut Connection,
+    group: &[Request],
+    files: &StateFiles,
+) -> Result<(), StoreError> {
+    files.check()?;
+    let mut write = || {
+        let transaction = connection.transaction()?;
+        group.iter().try_for_each(|(change, _)| change.write(&transaction))?;
+        Ok(transaction.commit()?)
+    };
+    write().map_err(|fault: StoreFault| StoreError::new(files.path(), fault))
 }
 
 impl Change {
@@ -103,9 +118,7 @@ impl Change {
                 for (stream, seq) in cursors {
                     upsert.execute(params![stream, seq.cast_signed()])?;
                 }
-                accounts.iter().try_for_each(|(did, account)| {
-                    database::write_account(transaction, did, account)
-                })
+                database::write_accounts(transaction, accounts)
             }
             Self::ForgetCursor(stream) => forget(transaction, FORGET_CURSOR, stream),
             Self::Keys(keys) => keys.iter().try_for_each(|(did, key)| match key {

@@ -56,7 +56,8 @@ impl<J: Journal> Checkpointer<J> {
         }
     }
 
-    /// Writes what has changed. Cursors are read before account states, so no cursor is ahead of a state.
+    /// Writes what has changed; if nothing has, the journal only checks that it is still in place. Cursors are
+    /// read before account states, so no cursor is ahead of a state.
     fn write(&mut self) -> Result<(), JournalError> {
         let cursors: Vec<Option<u64>> = self.run.tracker().cursors().collect();
         let states = self.pending_states.iter().flat_map(|pending| pending.take());
@@ -67,9 +68,6 @@ impl<J: Journal> Checkpointer<J> {
             .filter(|(_, (now, before))| now != before)
             .filter_map(|(stream, (now, _))| Some((stream, (*now)?)))
             .collect();
-        if changed.is_empty() && accounts.is_empty() {
-            return Ok(());
-        }
         let started = Instant::now();
         self.journal.checkpoint(&changed, &accounts)?;
         self.metrics.checkpoint_time.count(started.elapsed());
