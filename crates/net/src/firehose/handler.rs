@@ -15,6 +15,7 @@ use super::keys::KeyError;
 use super::metrics::RunMetrics;
 use super::queue::QueuedEvent;
 use super::resync::{ResyncError, ResyncedRepo};
+use super::status::StatusError;
 use crate::hosts::HostId;
 
 /// Handles the events of a run.
@@ -83,6 +84,15 @@ pub enum Warning<'a> {
         /// The reason.
         error: &'a KeyError,
     },
+    /// The stream called an account inactive, and the account's own server did not confirm it: the account's
+    /// commits are delivered as what their signatures say.
+    #[error("the stream calls {did} inactive, which its server does not confirm: {error}")]
+    StatusNotConfirmed {
+        /// The account.
+        did: &'a str,
+        /// The reason.
+        error: &'a StatusError,
+    },
 }
 
 impl Warning<'_> {
@@ -90,6 +100,7 @@ impl Warning<'_> {
     pub fn code(&self) -> &'static str {
         match self {
             Self::KeyUnavailable { .. } => "key-unavailable",
+            Self::StatusNotConfirmed { .. } => "status-not-confirmed",
         }
     }
 }
@@ -221,6 +232,11 @@ impl<H: Handler> Dispatcher<H> {
         let batch = self.open(Box::default(), 0, [account].into_iter());
         self.handler.resynced(resynced, batch.ack(None));
         batch.close(states);
+    }
+
+    /// Records states that follow from no event.
+    pub(super) fn change_states(&self, account: u64, states: ChangedStates) {
+        self.open(Box::default(), 0, [account].into_iter()).close(states);
     }
 
     fn open(

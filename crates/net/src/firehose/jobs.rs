@@ -1,15 +1,16 @@
-//! Jobs that workers do not wait for: key lookups and resyncs.
+//! Jobs that workers do not wait for: lookups of keys and statuses, and resyncs.
 //!
 //! Each job is a task, with a limit on concurrent ones; its result is a message to the worker. There is at
 //! most one job per parked account.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 use verify::sync::Head;
 
 use super::keys::{FixedKeys, KeyProvider};
@@ -17,6 +18,7 @@ use super::metrics::RunMetrics;
 use super::options::{Options, Verification};
 use super::queue::{Inbox, LookedUpKey, WorkerMessage};
 use super::resync::{ResyncError, ResyncResult, Resyncer};
+use super::status::{StatusError, StatusProvider};
 
 /// A job for an account of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub(super) enum Job {
     LookUpKey { worker: usize, account: u64, did: Box<str>, refresh: bool },
     /// Resync a repository, to the revision of `known` or a later one.
     Resync { worker: usize, account: u64, did: Box<str>, known: Option<Head> },
+    /// Ask an account's own server whether the account is active.
+    LookUpStatus { worker: usize, account: u64, did: Box<str> },
 }
 
 /// Runs jobs.
@@ -36,6 +40,9 @@ pub(super) struct JobPool {
     /// accounts.
     lookups: [Semaphore; 2],
     resyncer: Option<Resyncer>,
+    statuses: Option<Arc<dyn StatusProvider>>,
+    /// Deadline of a status lookup.
+    max_hold: Duration,
 }
 
 impl JobPool {
@@ -46,7 +53,8 @@ impl JobPool {
         };
         let lookups = [DIRECTORY_LOOKUPS, OTHER_LOOKUPS].map(Semaphore::new);
         let resyncer = options.resync.clone().map(Resyncer::new);
-        Self { inboxes, keys, metrics, lookups, resyncer }
+        let (statuses, max_hold) = (options.statuses.clone(), options.limits.max_hold);
+        Self { inboxes, keys, metrics, lookups, resyncer, statuses, max_hold }
     }
 
     /// Runs jobs until all senders are dropped. Running jobs end with this future.
@@ -74,7 +82,24 @@ impl JobPool {
                 let result = self.resync(&did, known).await;
                 self.inboxes[worker].send(WorkerMessage::Resynced(account, result));
             }
+            Job::LookUpStatus { worker, account, did } => {
+                let result = timeout(self.max_hold, self.look_up_status(&did)).await;
+                let result = result.unwrap_or(Err(StatusError::TimedOut));
+                self.metrics.count_status_lookup(&result);
+                self.inboxes[worker].send(WorkerMessage::StatusLookedUp(account, result));
+            }
         }
+    }
+
+    async fn look_up_status(&self, did: &str) -> Result<bool, StatusError> {
+        let provider = self.statuses.as_ref().ok_or(StatusError::NoProvider)?;
+        for attempt in 1..STATUS_ATTEMPTS {
+            match provider.look_up(did).await {
+                Err(error) if error.is_temporary() => sleep(STATUS_RETRY * attempt).await,
+                result => return result,
+            }
+        }
+        provider.look_up(did).await
     }
 
     async fn resync(&self, did: &str, known: Option<Head>) -> ResyncResult {
@@ -107,3 +132,7 @@ impl JobPool {
 /// Concurrent key lookups at the PLC directory, and elsewhere.
 const DIRECTORY_LOOKUPS: usize = 64;
 const OTHER_LOOKUPS: usize = 32;
+
+/// Attempts of a status lookup, and the delay after the first; it grows with each.
+const STATUS_ATTEMPTS: u32 = 4;
+const STATUS_RETRY: Duration = Duration::from_secs(1);

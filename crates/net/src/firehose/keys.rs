@@ -21,6 +21,12 @@ pub trait KeyProvider: Send + Sync + 'static {
 
     /// Invalidates the cached key, after an `#identity` event.
     fn invalidate(&self, did: &str);
+
+    /// Whether keys are [`AccountKey::OtherHost`] for accounts of other hosts. Then `#account` and `#identity`,
+    /// which are not signed, are rejected too unless the account's key is known. The default is no.
+    fn checks_host(&self) -> bool {
+        false
+    }
 }
 
 /// The future of a key lookup.
@@ -128,6 +134,10 @@ impl KeyProvider for ServerKeys {
 
     fn invalidate(&self, did: &str) {
         self.keys.invalidate(did);
+    }
+
+    fn checks_host(&self) -> bool {
+        true
     }
 }
 

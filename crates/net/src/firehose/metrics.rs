@@ -21,6 +21,8 @@ pub struct RunMetrics {
     pub(super) delivered: AtomicU64,
     pub(super) key_lookups: KeyLookupMetrics,
     pub(super) resyncs: ResyncMetrics,
+    status_lookups: AtomicU64,
+    statuses_unconfirmed: AtomicU64,
     /// Parked events of each worker: awaiting a key, awaiting a repository.
     parked: Mutex<Vec<(usize, usize)>>,
     cache_hits: AtomicU64,
@@ -88,6 +90,10 @@ pub struct MetricsSnapshot {
     pub cache_hits: u64,
     /// Signatures whose key was not.
     pub cache_misses: u64,
+    /// Lookups of the status of accounts that the stream calls inactive.
+    pub status_lookups: u64,
+    /// Those without an answer.
+    pub statuses_unconfirmed: u64,
     /// Running resyncs.
     pub resyncs_running: u64,
     /// Completed resyncs.
@@ -136,6 +142,8 @@ impl RunMetrics {
             key_failures: load(&self.key_lookups.failed),
             cache_hits: load(&self.cache_hits),
             cache_misses: load(&self.cache_misses),
+            status_lookups: load(&self.status_lookups),
+            statuses_unconfirmed: load(&self.statuses_unconfirmed),
             resyncs_running: load(&self.resyncs.running),
             resyncs_done: load(&self.resyncs.done),
             resyncs_failed: load(&self.resyncs.failed),
@@ -168,6 +176,12 @@ impl RunMetrics {
 
     pub(super) fn count_notice(&self, notice: &Notice) {
         *lock(&self.notices).entry(notice.name()).or_default() += 1;
+    }
+
+    /// Counts a lookup of a status.
+    pub(super) fn count_status_lookup<E>(&self, result: &Result<bool, E>) {
+        self.status_lookups.fetch_add(1, Relaxed);
+        self.statuses_unconfirmed.fetch_add(u64::from(result.is_err()), Relaxed);
     }
 
     /// Counts the verdicts of a batch.

@@ -8,6 +8,7 @@
 //! | [`Ack`] | the acknowledgement of an event |
 //! | [`Journal`] | durable cursors and account states |
 //! | [`KeyProvider`] | the keys of accounts |
+//! | [`StatusProvider`] | whether accounts are active, as their own servers say |
 //! | [`RunMetrics`] | live metrics |
 //! | [`Feed`], [`FeedItem`] | received frames and notices, without verification |
 //! | [`SequenceTracker`] | gaps and repetitions of sequence numbers |
@@ -82,6 +83,7 @@ mod options;
 mod queue;
 mod resync;
 mod run;
+mod status;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -99,4 +101,5 @@ pub use metrics::{DurationHistogram, MetricsSnapshot, RunMetrics};
 pub use options::{FlowLimits, Options, Verification};
 pub use resync::{ResyncError, ResyncOptions, ResyncedRepo};
 pub use run::{Firehose, RunSummary};
+pub use status::{ServerStatuses, StatusError, StatusLookup, StatusProvider};
 pub use stream::{StreamItem, StreamedEvent, VerdictStream};

@@ -10,6 +10,7 @@ use verify::sync::Policy;
 use super::feed::FeedOptions;
 use super::keys::KeyProvider;
 use super::resync::ResyncOptions;
+use super::status::StatusProvider;
 use crate::http::Url;
 
 /// Options of a run. Start from [`Options::new`] and assign fields.
@@ -27,6 +28,9 @@ pub struct Options {
     /// Resync of repositories that missed events; `None` leaves them desynchronized. It requires
     /// [`Verification::On`].
     pub resync: Option<ResyncOptions>,
+    /// Where to ask whether an account is active before its commits are ignored: an `#account` event is not
+    /// signed. `None` delivers the commits of accounts that the stream calls inactive.
+    pub statuses: Option<Arc<dyn StatusProvider>>,
     /// Limits on events in flight.
     pub limits: FlowLimits,
     /// Number of events after which the run ends by itself; events acknowledged by
@@ -50,6 +54,7 @@ impl Options {
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
             verify: Verification::On { policy: Policy::default(), keys, cache_bytes: 128 << 20 },
             resync: None,
+            statuses: None,
             limits: FlowLimits::default(),
             max_events: None,
             checkpoint_interval: Duration::from_secs(1),
@@ -106,8 +111,8 @@ pub struct FlowLimits {
     pub max_held_events: usize,
     /// Maximum size of those in bytes. 64 MiB.
     pub max_held_bytes: usize,
-    /// Maximum time for which events are parked until a repository is resynced; meanwhile they hold back the
-    /// cursor. One minute.
+    /// Maximum time for which events are parked until a repository is resynced or a status is confirmed; meanwhile
+    /// they hold back the cursor. One minute.
     pub max_hold: Duration,
     /// Maximum number of events that are verified together. 128.
     pub max_batch: usize,

@@ -15,6 +15,7 @@ use super::feed_item::ReceivedFrame;
 use super::keys::KeyError;
 use super::options::FlowLimits;
 use super::resync::ResyncResult;
+use super::status::StatusError;
 
 /// An event between arrival and delivery.
 #[derive(Clone, Debug)]
@@ -91,6 +92,8 @@ pub(super) enum WorkerMessage {
     KeyLookedUp(u64, Arc<LookedUpKey>),
     /// The resync of the account ended.
     Resynced(u64, ResyncResult),
+    /// The lookup of the account's status ended.
+    StatusLookedUp(u64, Result<bool, StatusError>),
     /// The drain timed out: deliver what can be delivered, and abandon the rest.
     DrainTimedOut,
 }
@@ -206,6 +209,7 @@ struct EventLoad {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParkReason {
     Key,
+    /// A repository, or the status at the account's server.
     Repository,
 }
 

@@ -8,15 +8,17 @@ use atproto::event::{self, Decoder, Event, Frame};
 use atproto::syntax::Did;
 use crypto::KeyCache;
 use verify::sync::{
-    AccountKey, AccountState, Chain, ChainState, Judge, Judged, KeySource, Outcome, SyncEffect,
-    SyncRejection,
+    AccountKey, AccountState, Chain, ChainState, Ignored, Judge, Judged, KeySource, Outcome,
+    SyncEffect, SyncRejection,
 };
 
 use super::ack::ChangedStates;
+use super::feed_item::FrameKind;
 use super::handler::{Dispatcher, Handler, Verdict};
 use super::keys::{KeyError, KeyProvider};
 use super::options::{Options, Verification};
 use super::queue::{AccountHasher, LookedUpKey, QueuedEvent};
+use super::status::StatusAnswers;
 
 /// The processing of events: verification, or decoding only.
 pub(super) enum Processor<S> {
@@ -34,8 +36,9 @@ impl<S> Processor<S> {
                 let (judge, keys) = (Judge::new(*policy, cache), keys.clone());
                 let resync = options.resync.as_ref();
                 let resyncs_new = resync.is_some_and(|resync| resync.on_first_seen);
-                let hasher = hasher.clone();
-                Self::Verify(Box::new(Verifier { judge, state, keys, hasher, resyncs_new }))
+                let (hasher, statuses) = (hasher.clone(), StatusAnswers::new());
+                let verifier = Verifier { judge, state, keys, statuses, hasher, resyncs_new };
+                Self::Verify(Box::new(verifier))
             }
         }
     }
@@ -46,6 +49,7 @@ pub(super) struct Verifier<S> {
     judge: Judge,
     pub(super) state: S,
     keys: Arc<dyn KeyProvider>,
+    pub(super) statuses: StatusAnswers,
     pub(super) hasher: AccountHasher,
     /// Whether an account that was not known before is resynced.
     resyncs_new: bool,
@@ -56,7 +60,9 @@ pub(super) struct Verifier<S> {
 pub(super) struct BatchOutcome {
     /// The accounts whose keys must be looked up.
     pub(super) unresolved: Vec<UnresolvedKey>,
-    /// Their events, in order, which were not delivered.
+    /// The accounts whose status must be confirmed before their commits are ignored.
+    pub(super) unconfirmed: Vec<UnconfirmedStatus>,
+    /// The events of both, in order, which were not delivered.
     pub(super) undelivered: Vec<QueuedEvent>,
     /// The accounts that are desynchronized.
     pub(super) desynchronized: Vec<(u64, Box<str>)>,
@@ -73,6 +79,17 @@ pub(super) struct UnresolvedKey {
     from: usize,
 }
 
+/// An account that the stream called inactive, and which sent a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnconfirmedStatus {
+    pub(super) account: u64,
+    pub(super) did: Box<str>,
+    /// Whether an answer that still holds says that the account is active.
+    pub(super) is_active: bool,
+    /// The index in the batch of the first event that is ignored.
+    from: usize,
+}
+
 impl<S: ChainState> Verifier<S> {
     /// Verifies events and delivers them, except those whose key is unresolved.
     ///
@@ -82,16 +99,20 @@ impl<S: ChainState> Verifier<S> {
         events: Vec<QueuedEvent>,
         dispatcher: &Dispatcher<H>,
     ) -> Result<BatchOutcome, S::Error> {
-        let Self { judge, state, keys, hasher, resyncs_new } = self;
+        let Self { judge, state, keys, statuses, hasher, resyncs_new } = self;
         let started = Instant::now();
         let before = judge.cache().stats();
         let frames: Vec<Frame<'_>> = events.iter().map(|event| event.received.as_frame()).collect();
         let mut state = RecordingState::new(state, hasher, dispatcher.keeps_accounts);
         let batch_keys = BatchKeys::new(&**keys, &events);
-        let judged = judge.judge_batch(&frames, &batch_keys, &mut state, now_micros())?;
+        let mut judged = judge.judge_batch(&frames, &batch_keys, &mut state, now_micros())?;
         dispatcher.metrics.verify_time.count(started.elapsed());
+        if keys.checks_host() {
+            check_hosts(&mut judged, &batch_keys);
+        }
         let unresolved = unresolved_keys(&events, &judged);
-        let is_resolved = |at: &usize| !is_unresolved(&unresolved, &events[*at], *at);
+        let unconfirmed = unconfirmed_statuses(&events, &judged, statuses);
+        let is_resolved = |at: &usize| !is_held(&unresolved, &unconfirmed, &events[*at], *at);
         let resolved = (0..events.len()).filter(is_resolved);
         let (keys, resyncs_new) = (&**keys, *resyncs_new);
         let mut effects = Effects { state, keys, resyncs_new, desynchronized: vec![] };
@@ -105,11 +126,11 @@ impl<S: ChainState> Verifier<S> {
         delivery.finish(state.changed.unwrap_or_default());
         drop(judged);
         dispatcher.metrics.count_cache(&before, &judge.cache().stats());
-        let undelivered = match unresolved.is_empty() {
+        let undelivered = match unresolved.is_empty() && unconfirmed.is_empty() {
             true => Vec::new(),
-            false => retain(events, |event, at| is_unresolved(&unresolved, event, at)),
+            false => retain(events, |event, at| is_held(&unresolved, &unconfirmed, event, at)),
         };
-        Ok(BatchOutcome { unresolved, undelivered, desynchronized })
+        Ok(BatchOutcome { unresolved, unconfirmed, undelivered, desynchronized })
     }
 }
 
@@ -126,6 +147,12 @@ impl<S: ChainState> Effects<'_, S> {
         match outcome {
             Outcome::Unjudged(Event::Account(event)) => self.state.set_active(event)?,
             Outcome::Unjudged(Event::Identity(event)) => self.keys.invalidate(event.did),
+            // The account is on the right host, or unknown; its document may have a key now.
+            Outcome::Rejected(SyncRejection::NoKey)
+                if queued.received.kind == FrameKind::Identity =>
+            {
+                self.keys.invalidate(queued.received.did().unwrap_or_default());
+            }
             outcome if needs_resync(outcome, self.resyncs_new) => {
                 let did = queued.received.did().unwrap_or_default();
                 self.desynchronized.push((queued.account, did.into()));
@@ -183,8 +210,57 @@ fn is_final(queued: &QueuedEvent, rejection: &SyncRejection<'_>) -> bool {
     queued.looked_up.as_deref().is_some_and(is_final)
 }
 
-fn is_unresolved(unresolved: &[UnresolvedKey], event: &QueuedEvent, at: usize) -> bool {
-    unresolved.iter().any(|key| key.account == event.account && at >= key.from)
+/// The accounts with ignored commits whose inactivity no answer confirms.
+fn unconfirmed_statuses(
+    events: &[QueuedEvent],
+    judged: &[Judged<'_>],
+    answers: &mut StatusAnswers,
+) -> Vec<UnconfirmedStatus> {
+    let mut unconfirmed: Vec<UnconfirmedStatus> = Vec::new();
+    for (from, (queued, judgement)) in events.iter().zip(judged).enumerate() {
+        let account = queued.account;
+        let is_known = |status: &UnconfirmedStatus| status.account == account;
+        if judgement.outcome != Outcome::Ignored(Ignored::Inactive)
+            || unconfirmed.iter().any(is_known)
+        {
+            continue;
+        }
+        let answer = answers.get(account, Instant::now());
+        if answer != Some(false) {
+            let did = queued.received.did().unwrap_or_default().into();
+            unconfirmed.push(UnconfirmedStatus { account, did, is_active: answer.is_some(), from });
+        }
+    }
+    unconfirmed
+}
+
+/// Whether an event is not delivered until a lookup for its account ends.
+fn is_held(
+    unresolved: &[UnresolvedKey],
+    unconfirmed: &[UnconfirmedStatus],
+    event: &QueuedEvent,
+    at: usize,
+) -> bool {
+    let holds = |account: u64, from: usize| account == event.account && at >= from;
+    unresolved.iter().any(|key| holds(key.account, key.from))
+        || unconfirmed.iter().any(|status| holds(status.account, status.from))
+}
+
+/// Refuses unsigned events about accounts that another host has. Without the account's document, they are
+/// unresolved like a commit.
+fn check_hosts(judged: &mut [Judged<'_>], keys: &BatchKeys<'_>) {
+    for judgement in judged {
+        let did = match judgement.outcome {
+            Outcome::Unjudged(Event::Account(event)) => event.did,
+            Outcome::Unjudged(Event::Identity(event)) => event.did,
+            _ => continue,
+        };
+        match keys.key(did) {
+            AccountKey::Known(_) => {}
+            AccountKey::Unknown => judgement.outcome = SyncRejection::NoKey.into(),
+            AccountKey::OtherHost => judgement.outcome = SyncRejection::Host.into(),
+        }
+    }
 }
 
 fn retain(
@@ -257,10 +333,13 @@ impl<'s, S> RecordingState<'s, S> {
 }
 
 impl<S: ChainState> RecordingState<'_, S> {
-    /// Applies an `#account` event of a valid DID.
+    /// Applies an `#account` event. Of an account without a verified commit nothing is stored: anyone can invent
+    /// accounts.
     fn set_active(&mut self, event: &event::Account<'_>) -> Result<(), S::Error> {
         match Did::parse(event.did) {
-            Ok(did) => self.update(did.as_str(), |account| account.is_active = event.active),
+            Ok(did) => self.update(did.as_str(), |account| {
+                account.is_active = event.active || account.head.is_none();
+            }),
             Err(_) => Ok(()),
         }
     }

@@ -21,7 +21,7 @@ use verify::sync::{ChainState, Head, SyncState};
 use super::ack::RunState;
 use super::error::RunError;
 use super::feed_item::FrameKind;
-use super::handler::{Dispatcher, Handler};
+use super::handler::{Dispatcher, Handler, Warning};
 use super::jobs::Job;
 use super::keys::KeyError;
 use super::options::Options;
@@ -30,7 +30,10 @@ use super::queue::{
     WaitTimeout, WorkerMessage,
 };
 use super::resync::{ResyncResult, ResyncedRepo};
-use super::verifier::{self, BatchOutcome, Processor, RecordingState, UnresolvedKey};
+use super::status::StatusError;
+use super::verifier::{
+    self, BatchOutcome, Processor, RecordingState, UnconfirmedStatus, UnresolvedKey,
+};
 
 /// Runs a worker until its inbox is closed and its events are delivered, or the run has failed.
 pub(super) fn work<H: Handler, S: ChainState>(mut partition: Partition<H, S>, inbox: &Inbox)
@@ -59,7 +62,7 @@ fn work_loop<H: Handler, S: ChainState>(
         }
         if last_tick.elapsed() >= TICK {
             last_tick = Instant::now();
-            partition.release_overdue(last_tick);
+            partition.release_overdue(last_tick)?;
         }
         if is_closed && !partition.is_draining {
             partition.start_draining();
@@ -99,6 +102,8 @@ pub(super) struct Partition<H, S> {
     parked: ParkedEvents,
     /// The accounts that are being resynced.
     resyncing: HashMap<u64, Box<str>>,
+    /// The accounts whose status is being looked up.
+    confirming: HashMap<u64, Box<str>>,
     pub(super) config: WorkerConfig,
     /// Whether the inbox is closed; then no account waits for a repository.
     is_draining: bool,
@@ -133,8 +138,19 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         };
         let parked = ParkedEvents::new(ParkedLimits::per_worker(limits, options.workers));
         let processor = Processor::new(options, state, hasher);
-        let (ready, resyncing, is_draining) = Default::default();
-        Self { worker, dispatcher, processor, jobs, ready, parked, resyncing, config, is_draining }
+        let (ready, resyncing, confirming, is_draining) = Default::default();
+        Self {
+            worker,
+            dispatcher,
+            processor,
+            jobs,
+            ready,
+            parked,
+            resyncing,
+            confirming,
+            config,
+            is_draining,
+        }
     }
 
     fn wait_timeout(&self) -> WaitTimeout {
@@ -149,7 +165,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     /// Processes the next batch. Whether there was one.
     pub(super) fn process_batch(&mut self) -> Result<bool, S::Error> {
-        let events = self.next_batch();
+        let events = self.next_batch()?;
         if events.is_empty() {
             return Ok(false);
         }
@@ -168,24 +184,29 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             WorkerMessage::Desynchronized(account, did) => self.start_resync(account, did)?,
             WorkerMessage::KeyLookedUp(account, key) => self.release_with_key(account, &key),
             WorkerMessage::Resynced(account, result) => self.finish_resync(account, result)?,
+            WorkerMessage::StatusLookedUp(account, result) => {
+                self.finish_confirming(account, result)?;
+            }
             // Handled by the work loop.
             WorkerMessage::DrainTimedOut => {}
         }
         Ok(())
     }
 
-    /// Releases accounts that have awaited a repository for too long.
-    pub(super) fn release_overdue(&mut self, now: Instant) {
-        for account in self.parked.overdue(self.config.max_hold, now) {
-            self.release(account);
-        }
+    /// Releases accounts that have awaited a repository or a status for too long.
+    pub(super) fn release_overdue(&mut self, now: Instant) -> Result<(), S::Error> {
+        let mut overdue = self.parked.overdue(self.config.max_hold, now).into_iter();
+        overdue.try_for_each(|account| self.stop_waiting(account))
     }
 
-    /// Releases the accounts that await a repository. A later run will find them desynchronized.
+    /// Releases the accounts that await a repository: a later run will find them desynchronized. Events that
+    /// await a status are left to that run.
     pub(super) fn start_draining(&mut self) {
         self.is_draining = true;
         for account in self.parked.accounts(ParkReason::Repository) {
-            self.release(account);
+            if !self.confirming.contains_key(&account) {
+                self.release(account);
+            }
         }
     }
 
@@ -195,7 +216,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     /// The next batch: events of accounts that are not parked, none after an event that changes how its
     /// account is verified.
-    fn next_batch(&mut self) -> Vec<QueuedEvent> {
+    fn next_batch(&mut self) -> Result<Vec<QueuedEvent>, S::Error> {
         let (mut batch, mut changed, mut bytes) = (Vec::new(), Vec::new(), 0);
         while batch.len() < self.config.max_batch
             && bytes < MAX_BATCH_BYTES
@@ -203,7 +224,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             && let Some(event) = self.ready.pop_front()
         {
             if self.parked.reason(event.account).is_some() {
-                self.park_event(event);
+                self.park_event(event)?;
                 continue;
             }
             if matches!(event.received.kind, FrameKind::Account | FrameKind::Identity) {
@@ -212,21 +233,33 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             bytes += event.len();
             batch.push(event);
         }
-        batch
+        Ok(batch)
     }
 
     /// Adds an event to its parked account, which is released if that exceeds a limit.
-    fn park_event(&mut self, event: QueuedEvent) {
+    fn park_event(&mut self, event: QueuedEvent) -> Result<(), S::Error> {
         let account = event.account;
         if !self.parked.push(event) {
-            return;
+            return Ok(());
         }
         match self.parked.reason(account) {
             Some(ParkReason::Key) => {
                 let key = LookedUpKey { key: Err(KeyError::TooManyEvents), is_final: true };
                 self.release_with_key(account, &Arc::new(key));
+                Ok(())
             }
-            _ => self.release(account),
+            _ => self.stop_waiting(account),
+        }
+    }
+
+    /// Releases an account that awaits its repository or its status.
+    fn stop_waiting(&mut self, account: u64) -> Result<(), S::Error> {
+        match self.confirming.contains_key(&account) {
+            true => self.finish_confirming(account, Err(StatusError::TimedOut)),
+            false => {
+                self.release(account);
+                Ok(())
+            }
         }
     }
 
@@ -250,12 +283,22 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     /// Parks the accounts whose keys are unresolved or that are desynchronized.
     fn apply(&mut self, outcome: BatchOutcome) -> Result<(), S::Error> {
-        let BatchOutcome { unresolved, undelivered, desynchronized } = outcome;
+        let BatchOutcome { unresolved, unconfirmed, undelivered, desynchronized } = outcome;
         for UnresolvedKey { account, did, refresh, .. } in unresolved {
             self.parked.park(account, ParkReason::Key, Instant::now());
             self.submit(Job::LookUpKey { worker: self.worker, account, did, refresh });
         }
-        undelivered.into_iter().for_each(|event| self.park_event(event));
+        for UnconfirmedStatus { account, did, .. } in &unconfirmed {
+            self.parked.park(*account, ParkReason::Repository, Instant::now());
+            self.confirming.entry(*account).or_insert_with(|| did.clone());
+        }
+        undelivered.into_iter().try_for_each(|event| self.park_event(event))?;
+        for UnconfirmedStatus { account, did, is_active, .. } in unconfirmed {
+            match is_active {
+                true => self.finish_confirming(account, Ok(true))?,
+                false => self.submit(Job::LookUpStatus { worker: self.worker, account, did }),
+            }
+        }
         for (account, did) in desynchronized {
             self.start_resync(account, did)?;
         }
@@ -304,6 +347,33 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             known.sync = SyncState::Synchronized;
         })?;
         self.dispatcher.deliver_resynced(account, resynced, state.changed.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Ends the lookup of a status. An account whose server does not answer counts as active: a claim alone
+    /// mutes nobody.
+    fn finish_confirming(
+        &mut self,
+        account: u64,
+        result: Result<bool, StatusError>,
+    ) -> Result<(), S::Error> {
+        let Some(did) = self.confirming.remove(&account) else { return Ok(()) };
+        let is_active = result.unwrap_or_else(|error| {
+            self.dispatcher
+                .handler
+                .warning(&Warning::StatusNotConfirmed { did: &did, error: &error });
+            true
+        });
+        if let Processor::Verify(verifier) = &mut self.processor {
+            verifier.statuses.insert(account, is_active, Instant::now());
+            let records = self.dispatcher.keeps_accounts;
+            let mut state = RecordingState::new(&mut verifier.state, &verifier.hasher, records);
+            state.update(&did, |known| known.is_active = is_active)?;
+            self.dispatcher.change_states(account, state.changed.unwrap_or_default());
+        }
+        if self.parked.reason(account) == Some(ParkReason::Repository) {
+            self.release(account);
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 //! injection point: it happens when it is requested.
 
 use super::event::{EventKind, EventSubject, NetworkEvent};
-use super::network::{NetworkState, now};
+use super::network::{NetworkState, lock, now};
 use crate::random::Seed;
 use crate::time::datetime;
 use atproto::event::{self, Event};
@@ -32,6 +32,9 @@ macro_rules! attacks {
 attacks! {
     /// The first PDS and the relays send the amount of `#account` events about accounts that do not exist.
     InventedAccounts "invented-accounts",
+    /// The first PDS and the relays send `#account` events that call the amount of accounts deactivated, whatever
+    /// their servers say.
+    FalseDeactivations "false-deactivations",
 }
 
 impl Attack {
@@ -46,6 +49,10 @@ impl Attack {
             Self::InventedAccounts => {
                 let seed = network.spec.seed.wrapping_add(round);
                 (0..amount).map(|number| deactivation(&invented_did(seed, number), now())).collect()
+            }
+            Self::FalseDeactivations => {
+                let accounts = (0..amount).map_while(|number| network.account(number as usize));
+                accounts.map(|account| deactivation(lock(&account).did(), now())).collect()
             }
         }
     }

@@ -4,5 +4,6 @@ mod endings;
 mod key_lookups;
 mod order;
 mod resyncs;
+mod statuses;
 mod streams;
 mod support;

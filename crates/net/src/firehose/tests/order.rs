@@ -66,44 +66,6 @@ async fn bytes_that_are_not_a_frame_are_delivered_as_received() {
 }
 
 #[tokio::test]
-async fn an_inactive_account_is_ignored_from_its_event_on_until_it_is_active_again() {
-    let mut writer = Writer::new(0);
-    let keys = keys([&writer]);
-    let frames = vec![
-        writer.commit(1),
-        writer.account(2, false),
-        writer.commit(3),
-        writer.commit(4),
-        writer.account(5, true),
-        writer.commit(6),
-        writer.commit(7),
-    ];
-    let (recorder, journal) = (Recorder::new(7, AckMode::Immediate), Arc::default());
-    run(options(keys), Script::new(frames), &recorder, &journal).await.unwrap();
-    let expected = [
-        (1, "verified"),
-        (2, "unchecked"),
-        (3, "event/inactive"),
-        (4, "event/inactive"),
-        (5, "unchecked"),
-        (6, "verified/broken"),
-        (7, "verified/unmended"),
-    ];
-    assert_eq!(recorder.of(&writer), expected);
-}
-
-#[tokio::test]
-async fn an_inactive_account_is_journaled() {
-    let mut writer = Writer::new(0);
-    let keys = keys([&writer]);
-    let frames = vec![writer.commit(1), writer.account(2, false)];
-    let (recorder, journal) = (Recorder::new(2, AckMode::Immediate), Arc::<TestJournal>::default());
-    run(options(keys), Script::new(frames), &recorder, &journal).await.unwrap();
-    let account = journal.0.lock().unwrap().accounts[&*writer.did];
-    assert!(!account.is_active && account.head.is_some());
-}
-
-#[tokio::test]
 async fn reading_stops_at_the_in_flight_limit_and_continues_after_acknowledgements() {
     let mut writers = writers(4);
     let keys = keys(&writers);

@@ -243,6 +243,13 @@ impl Handler for Recorder {
         }
     }
 
+    fn warning(&self, warning: &Warning<'_>) {
+        if let Warning::StatusNotConfirmed { did, .. } = warning {
+            let (did, seq, code) = ((*did).to_owned(), RESYNCED, warning.code());
+            self.events.lock().unwrap().push(RecordedEvent { did, seq, code });
+        }
+    }
+
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         let did = resynced.did.clone().into();
         self.events.lock().unwrap().push(RecordedEvent { did, seq: RESYNCED, code: "resynced" });
