@@ -123,6 +123,10 @@ impl<K: KeyProvider> KeyProvider for StoredKeys<K> {
         drop(state);
         self.source.invalidate(did);
     }
+
+    fn checks_host(&self) -> bool {
+        self.source.checks_host()
+    }
 }
 
 impl State {

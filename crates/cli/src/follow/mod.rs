@@ -23,7 +23,8 @@ use std::sync::Arc;
 
 use wireproof::atproto::event::{Options as Decoding, Values};
 use wireproof::net::firehose::{
-    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerKeys, StopSignal, Verification,
+    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerKeys, ServerStatuses,
+    StopSignal, Verification,
 };
 use wireproof::store::{Store, StoreState};
 use wireproof::verify::sync::Policy;
@@ -88,7 +89,7 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     status.end();
     // A failed write is reported first: dropped events follow from it.
     writer.finish()?;
-    result?;
+    result.map_err(|error| state::failure(error, &stats, &metrics))?;
     shutdown.result()
 }
 
@@ -130,6 +131,8 @@ fn options(
     };
     options.resync = (args.resync && matches!(verify, Verification::On { .. }))
         .then(|| ResyncOptions::new(network.xrpc.clone(), network.resolver.clone()));
+    let (client, resolver) = (network.xrpc.clone(), network.resolver.clone());
+    options.statuses = Some(Arc::new(ServerStatuses::new(client, resolver)));
     options.verify = verify;
     options.feed = args.stream.feed_options(args.cursor);
     options.workers = args.workers.map_or(options.workers, usize::from);

@@ -1,15 +1,17 @@
 //! The state file: its path, and its use as the journal of a run.
 
 use std::env;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use wireproof::net::firehose::{Journal, JournalError};
+use wireproof::net::firehose::{Journal, JournalError, RunError, RunMetrics};
 use wireproof::store::{Options, Store};
 use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;
 use super::keys::StoredKeys;
+use super::stats::RunStats;
 use crate::failure::Failure;
 
 /// Opens the state file in the given folder, or in the default one.
@@ -27,6 +29,25 @@ fn default_folder() -> Result<PathBuf, Failure> {
     let no_home =
         || Failure::Usage("HOME is not set: name the state folder with --state".to_owned());
     Ok(folder.ok_or_else(no_home)?.join("wireproof"))
+}
+
+/// Why a run failed; if it was the state file, also where the next run continues without it.
+pub(super) fn failure(error: RunError, stats: &RunStats, metrics: &RunMetrics) -> Failure {
+    if !matches!(error, RunError::Journal(_) | RunError::State(_)) {
+        return error.into();
+    }
+    let mut message = error.to_string();
+    for (host, cursor) in metrics.snapshot().cursors.iter().enumerate() {
+        if let Some(cursor) = cursor {
+            let host = stats.host(host);
+            let _ = write!(
+                message,
+                "\nwireproof: every line of {host} up to {cursor} is written: if the state is lost, start \
+                 the next run with --cursor {cursor}"
+            );
+        }
+    }
+    Failure::Local(message)
 }
 
 /// The journal of a run: stores cursors and account states in one transaction, then keys.

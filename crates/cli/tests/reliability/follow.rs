@@ -200,20 +200,37 @@ pub(crate) fn command(sim: &Simulation, state: &Path, args: &[&str]) -> Command 
     command
 }
 
-/// The arguments of `follow` for all relays of a network.
+/// `wireproof follow` of these hosts after a cursor.
+pub(crate) fn command_from(
+    sim: &Simulation,
+    state: &Path,
+    hosts: &[Server],
+    cursor: &str,
+) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    command.arg("follow").args(args_from(sim, state, hosts, cursor));
+    command
+}
+
+/// The arguments of `follow` for all relays of a network from their oldest event.
 pub(crate) fn follow_args(sim: &Simulation, state: &Path) -> Vec<String> {
+    let relays: Vec<Server> = (0..sim.spec().relays).map(Server::Relay).collect();
+    args_from(sim, state, &relays, "oldest")
+}
+
+fn args_from(sim: &Simulation, state: &Path, hosts: &[Server], cursor: &str) -> Vec<String> {
     let port = sim.port(Server::Pds(0)).to_string();
     let state = AsRef::<OsStr>::as_ref(state).to_str().unwrap().to_owned();
     let fixed = [
         ("--plc", sim.url(Server::Plc)),
         ("--development-port", port),
         ("--state", state),
-        ("--cursor", "oldest".to_owned()),
+        ("--cursor", cursor.to_owned()),
         // The default delays of up to a minute would dominate.
         ("--backoff-first-ms", "10".to_owned()),
         ("--backoff-max-ms", "100".to_owned()),
     ];
-    let hosts = (0..sim.spec().relays).map(|number| ("--host", sim.url(Server::Relay(number))));
+    let hosts = hosts.iter().map(|host| ("--host", sim.url(*host)));
     fixed.into_iter().chain(hosts).flat_map(|(name, value)| [name.to_owned(), value]).collect()
 }
 

@@ -9,7 +9,9 @@
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
 //! | `stalled_resync` | an account with a stalled resync does not delay others |
 //! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
+//! | `false_claims` | nobody mutes an account of another host, and invented accounts take no space |
 //! | `full_disk` | a cursor that cannot be stored ends the run |
+//! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |
 //!
 //! The tests are short by default; `WIREPROOF_SOAK=1`, as set by `cargo xtask soak`, runs them in full.
 
@@ -19,7 +21,9 @@ mod event_log;
 mod follow;
 
 mod disconnects;
+mod false_claims;
 mod full_disk;
+mod lost_state;
 mod misbehaviour;
 mod slow_reader;
 mod stalled_resync;

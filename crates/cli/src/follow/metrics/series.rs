@@ -9,6 +9,7 @@
 //! | `stage_seconds`\* (histogram) | `stage`: judge, deliver, handle, key_lookup, resync, checkpoint |
 //! | `identity_lookups_total`\* | `from`: memory, network, stale |
 //! | `identity_errors_total`\*, `key_lookups_total`\*, `key_doubts_total`\*, `key_failures_total`\* | |
+//! | `status_lookups_total`\*, `statuses_unconfirmed_total`\* | |
 //! | `key_cache_total`\* | `result`: hit, miss |
 //! | `connections_total`, `reconnects_total`, `backoff_seconds` | `host` |
 //! | `refusals_total` | `host`, `status` |
@@ -18,6 +19,7 @@
 //! | `resyncs_total`\* | `result`: done, failed |
 //! | `resyncs_running`\* | |
 //! | `accounts_in_memory`\* | `state`: saved, unsaved |
+//! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
 //!
 //! \* not of a Jetstream, where nothing is verified.
 
@@ -87,6 +89,9 @@ impl FirehoseSeries {
         page.counter("key_lookups", "Key lookups", metrics.key_lookups)?;
         page.counter("key_doubts", "Keys refreshed after a bad signature", metrics.key_refreshes)?;
         page.counter("key_failures", "Keys not found", metrics.key_failures)?;
+        page.counter("status_lookups", "Statuses asked of servers", metrics.status_lookups)?;
+        let name = "statuses_unconfirmed";
+        page.counter(name, "Those without an answer", metrics.statuses_unconfirmed)?;
         let cache = [("hit", metrics.cache_hits), ("miss", metrics.cache_misses)];
         page.counters("key_cache", "Signatures by use of the key cache", "result", cache)
     }
@@ -99,7 +104,12 @@ impl FirehoseSeries {
         let (all, unsaved) = self.store.in_memory();
         let accounts = [("saved", all.saturating_sub(unsaved)), ("unsaved", unsaved)];
         let accounts = accounts.map(|(state, count)| (state, count as f64));
-        page.gauges("accounts_in_memory", "Accounts in memory", "state", accounts)
+        page.gauges("accounts_in_memory", "Accounts in memory", "state", accounts)?;
+        let (count, limit) = self.store.without_head().unwrap_or_default();
+        let name = "accounts_without_commit";
+        page.gauge(name, "Stored accounts of which no commit is known", count.into())?;
+        let name = "accounts_without_commit_limit";
+        page.gauge(name, "Maximum number of those; more are dropped", limit.into())
     }
 }
 
