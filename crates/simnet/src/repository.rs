@@ -16,7 +16,7 @@ use kernels::sha256;
 use crate::account::Account;
 use crate::block::{Block, BlockWriter, IN_MEMORY, UnhashedBlock, archive};
 use crate::keys::SigningKey;
-use crate::record::RecordPath;
+use crate::record::{Collection, RecordPath};
 use crate::time::datetime;
 use crate::tree::{Tree, TreeEntry, TreeItem};
 
@@ -152,6 +152,13 @@ impl Repository {
         blocks.extend([commit]);
         blocks.extend(proof.into_values());
         NewCommit { did, rev, since, prev_data, ops, commit: self.head.cid, blocks }
+    }
+
+    /// Commits the creation of a like at this time.
+    pub(crate) fn commit_like(&mut self, micros: u64) -> NewCommit {
+        let tid = self.account.tid(micros);
+        let path = RecordPath { collection: Collection::Like, tid };
+        self.commit(&[RecordWrite { action: Action::Create, path }], tid)
     }
 
     fn apply(&mut self, write: RecordWrite, records: &mut Vec<Arc<Block>>) -> RecordOp {

@@ -1,18 +1,21 @@
 //! Responses with a repository archive, subject to the faults of repositories.
 
-use std::io;
+use std::io::{self, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures_util::{Stream, StreamExt, stream};
+use hyper::header::CONTENT_ENCODING;
 
 use super::fault::Fault;
 use super::http::{self, HttpResponse};
 use super::network::NetworkState;
 use super::spec::Server;
-use crate::block::archive;
+use crate::block::{IN_MEMORY, archive};
 
 /// The content type of an archive.
 pub(super) const CAR: &str = "application/vnd.ipld.car";
@@ -25,7 +28,36 @@ pub(super) fn response(
     server: Server,
     archive: Bytes,
 ) -> HttpResponse {
+    if let Some(zeros_mib) = network.faults.inject(server, Fault::BombRepo) {
+        let response = http::streamed(CAR, bomb(archive, zeros_mib));
+        return http::with_header(response, CONTENT_ENCODING, "gzip");
+    }
     http::streamed(CAR, pieces(network, server, archive))
+}
+
+/// The response with an archive and then zeros without an end, slowly.
+pub(super) fn slow_endless_response(archive: Bytes) -> HttpResponse {
+    let zeros = std::iter::repeat_with(|| Bytes::from_static(&[0; SLOW_PIECE_LEN]));
+    let pieces = split(archive, SLOW_PIECE_LEN).chain(zeros);
+    http::streamed(CAR, paced(pieces, SLOW_HOST_PAUSE))
+}
+
+/// A gzip stream of the archive and then this many MiB of zeros, a thousandth of that in size.
+fn bomb(archive: Bytes, zeros_mib: u64) -> Pieces {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let mut left = zeros_mib;
+    let first = compressed(&mut encoder, &archive);
+    let zeros = std::iter::from_fn(move || {
+        left = left.checked_sub(1)?;
+        Some(compressed(&mut encoder, &vec![0; 1 << 20]))
+    });
+    Box::pin(stream::iter(std::iter::once(first).chain(zeros)).map(Ok))
+}
+
+fn compressed(encoder: &mut GzEncoder<Vec<u8>>, data: &[u8]) -> Bytes {
+    let written = encoder.write_all(data).and_then(|()| encoder.flush());
+    written.expect(IN_MEMORY);
+    std::mem::take(encoder.get_mut()).into()
 }
 
 fn pieces(network: &Arc<NetworkState>, server: Server, archive: Bytes) -> Pieces {
@@ -73,7 +105,11 @@ fn at_once(archive: Bytes) -> impl Stream<Item = io::Result<Bytes>> + Send + 'st
 }
 
 fn slowly(archive: Bytes, pause: Duration) -> Pieces {
-    Box::pin(stream::iter(split(archive, SLOW_PIECE_LEN)).then(move |piece| async move {
+    paced(split(archive, SLOW_PIECE_LEN), pause)
+}
+
+fn paced(pieces: impl Iterator<Item = Bytes> + Send + 'static, pause: Duration) -> Pieces {
+    Box::pin(stream::iter(pieces).then(move |piece| async move {
         tokio::time::sleep(pause).await;
         Ok(piece)
     }))
@@ -100,4 +136,6 @@ fn filler() -> Bytes {
 
 const PIECE_LEN: usize = 64 << 10;
 const SLOW_PIECE_LEN: usize = 256;
+/// 256 bytes at a time, this makes 1,200 bytes a second.
+const SLOW_HOST_PAUSE: Duration = Duration::from_micros(213_333);
 const FILLER_LEN: usize = 60_000;

@@ -4,9 +4,12 @@
 //! injection point: it happens when it is requested.
 
 use super::event::{EventKind, EventSubject, NetworkEvent};
+use super::fault::UNPOISONED;
+use super::hosted_account::GuestAccount;
 use super::network::{NetworkState, lock, now};
+use crate::account::{Account, AccountHistory};
 use crate::random::Seed;
-use crate::time::datetime;
+use crate::time::{START_MICROS, datetime};
 use atproto::event::{self, Event};
 
 macro_rules! attacks {
@@ -35,6 +38,9 @@ attacks! {
     /// The first PDS and the relays send `#account` events that call the amount of accounts deactivated, whatever
     /// their servers say.
     FalseDeactivations "false-deactivations",
+    /// The amount of accounts leave out a commit, so that their repositories are fetched. They are on eight hosts
+    /// below one domain, which send repositories without an end at 1,200 bytes a second.
+    SlowHosts "slow-hosts",
 }
 
 impl Attack {
@@ -46,6 +52,9 @@ impl Attack {
         amount: u64,
     ) -> Vec<NetworkEvent> {
         match self {
+            Self::SlowHosts => {
+                (0..amount).flat_map(|number| slow_host(network, round, number)).collect()
+            }
             Self::InventedAccounts => {
                 let seed = network.spec.seed.wrapping_add(round);
                 (0..amount).map(|number| deactivation(&invented_did(seed, number), now())).collect()
@@ -56,6 +65,26 @@ impl Attack {
             }
         }
     }
+}
+
+/// Adds an account on a slow host; two commits of it, with one missing between them.
+fn slow_host(network: &NetworkState, round: u64, number: u64) -> [NetworkEvent; 2] {
+    let seed = Seed::new(network.spec.seed.wrapping_add(round), &format!("slow host {number}"));
+    let account = Account::new(seed, AccountHistory::Full(1), START_MICROS);
+    let mut repository = account.open_repository();
+    let [first, _, third] =
+        [1, 2, 3].map(|second| repository.commit_like(START_MICROS + second * 1_000_000));
+    let guest = GuestAccount {
+        signing_key: account.key().did_key(),
+        archive: Some(repository.export_car()),
+        slow_host: Some(format!("host{}.slow.test", number % SLOW_HOSTS)),
+    };
+    network.guests().write().expect(UNPOISONED).insert(account.did().to_owned(), guest);
+    [first, third].map(|commit| {
+        let (kind, rev, jetstream_events) = (EventKind::Commit, commit.rev.to_string(), 1);
+        let subject = EventSubject { did: commit.did.clone(), kind, rev, jetstream_events };
+        NetworkEvent::new(subject, now(), |seq| commit.to_frame(seq, now()))
+    })
 }
 
 /// A DID of the form of the directory's, of no account.
@@ -75,5 +104,8 @@ fn deactivation(did: &str, now: u64) -> NetworkEvent {
         Event::Account(event::Account { seq, did, time: &time, active, status }).to_frame()
     })
 }
+
+/// Number of slow hosts.
+const SLOW_HOSTS: u64 = 8;
 
 const BASE32: &[u8] = b"abcdefghijklmnopqrstuvwxyz234567";

@@ -88,6 +88,10 @@ faults! {
     StalledRepo "stalled-repo" Repository 1..=4_000,
     /// A repository is followed by an endless sequence of blocks.
     EndlessRepo "endless-repo" Repository 0..=0,
+    /// A repository is followed by the amount of zeros in MiB, and compressed with gzip without a request for it.
+    BombRepo "bomb-repo" Repository 4096..=4096,
+    /// A repository has one more commit, correctly signed, whose revision is the amount of days ahead.
+    FutureRepo "future-repo" Repository 365..=3650,
     /// The directory returns the DID document of another account.
     WrongDocument "wrong-document" Document 0..=0,
     /// The directory returns a DID document with a key of another account.

@@ -235,7 +235,7 @@ impl HostedAccount {
     }
 }
 
-/// An account of a hostile case, hosted by the first PDS. Its DID is not derived from operations, so the
+/// An account of a hostile case or an attack, hosted by the first PDS. Its DID is not derived from operations, so the
 /// directory has a document of it but no log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GuestAccount {
@@ -243,13 +243,15 @@ pub(super) struct GuestAccount {
     pub(super) signing_key: String,
     /// The repository archive of the case, if it is one.
     pub(super) archive: Option<Vec<u8>>,
+    /// The name of its host, which sends the archive slowly; `None` for the first PDS.
+    pub(super) slow_host: Option<String>,
 }
 
 impl GuestAccount {
     /// The account of a case.
     pub(super) fn of(case: &hostile::Case) -> Self {
         let archive = (case.kind == hostile::InputKind::Repo).then(|| case.bytes.clone());
-        Self { signing_key: case.signing_key.clone(), archive }
+        Self { signing_key: case.signing_key.clone(), archive, slow_host: None }
     }
 }
 

@@ -47,7 +47,9 @@ fn guest_response(network: &NetworkState, did: &str, what: &str) -> HttpResponse
     let guests = network.guests().read().expect(UNPOISONED);
     match guests.get(did).filter(|_| what.is_empty()) {
         Some(guest) => {
-            let endpoint = network.addresses.url(Server::Pds(0));
+            let port = network.addresses.0[&Server::Pds(0)];
+            let name = guest.slow_host.as_deref().unwrap_or("localhost");
+            let endpoint = format!("http://{name}:{port}");
             document_response(&guest_document(did, &guest.signing_key, &endpoint))
         }
         None => not_found(&format!("DID not registered: {did}")),

@@ -11,8 +11,9 @@ use super::archive_stream;
 use super::fault::{Fault, UNPOISONED};
 use super::hosted_account::{AccountStatus, HostedAccount};
 use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error, into_response};
-use super::network::{NetworkState, lock};
+use super::network::{NetworkState, lock, now};
 use super::spec::Server;
+use crate::time::DAY_MICROS;
 
 /// The response of a PDS.
 pub(super) fn pds_response(
@@ -171,17 +172,25 @@ impl Endpoints<'_> {
 
     fn repository(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let did = query.required("did")?;
-        if let Some(archive) = self.guest_archive(did) {
-            return Ok(archive_stream::response(self.network, self.server, archive));
+        if let Some((archive, is_slow)) = self.guest_archive(did) {
+            return Ok(match is_slow {
+                true => archive_stream::slow_endless_response(archive),
+                false => archive_stream::response(self.network, self.server, archive),
+            });
         }
         let account = self.find(query)?;
-        let repository = active(lock(&account))?.repository.clone();
+        let mut repository = active(lock(&account))?.repository.clone();
+        if let Some(days) = self.network.faults.inject(self.server, Fault::FutureRepo) {
+            repository.commit_like(now() + days * DAY_MICROS);
+        }
         Ok(archive_stream::response(self.network, self.server, repository.export_car().into()))
     }
 
-    fn guest_archive(&self, did: &str) -> Option<Bytes> {
+    /// The repository of a guest, and whether its host is slow.
+    fn guest_archive(&self, did: &str) -> Option<(Bytes, bool)> {
         let guests = self.network.guests().read().expect(UNPOISONED);
-        guests.get(did)?.archive.clone().map(Bytes::from)
+        let guest = guests.get(did)?;
+        Some((guest.archive.clone()?.into(), guest.slow_host.is_some()))
     }
 
     fn repository_elsewhere(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
