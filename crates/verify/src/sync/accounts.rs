@@ -3,6 +3,7 @@
 
 use crypto::CompressedKey;
 
+use super::policy::FutureWindow;
 use super::state::{AccountState, ChainState};
 
 /// A source of the signing keys of accounts. Closures from a DID to an optional key implement it.
@@ -52,10 +53,12 @@ impl<'a> BatchAccounts<'a> {
         dids: &[&'a str],
         keys: &impl KeySource,
         state: &mut S,
+        window: FutureWindow,
     ) -> Result<(Self, Vec<usize>), S::Error> {
         let (dids, numbers) = number(dids);
         let mut states = vec![AccountState::UNKNOWN; dids.len()];
         state.load_many(&dids, &mut states)?;
+        states.iter_mut().for_each(|state| *state = state.within(window));
         let keys = dids.iter().map(|did| keys.key(did)).collect();
         let has_changed = vec![false; dids.len()];
         Ok((Self { dids, states, keys, has_changed }, numbers))

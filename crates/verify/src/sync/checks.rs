@@ -15,7 +15,7 @@ use crypto::{
 
 use super::accounts::AccountKey;
 use super::outcome::{Chain, ChainBreak, Ignored, Leniency, Outcome, SyncEffect};
-use super::policy::Policy;
+use super::policy::{FutureWindow, Policy};
 use super::proof::{self, Inverted};
 use super::rejection::{OpFault, SyncRejection};
 use super::state::{AccountState, Head, SyncState};
@@ -126,25 +126,12 @@ fn parse_rev<'a>(field: &'static str, text: &'a str) -> Result<Tid, SyncRejectio
 
 // The account's state and the clock: rows 4 to 7.
 
-/// The time and how far ahead of it a revision may be.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FutureWindow {
-    now_micros: u64,
-    window_micros: u64,
-}
-
-impl FutureWindow {
-    pub(super) fn new(now_micros: u64, policy: &Policy) -> Self {
-        Self { now_micros, window_micros: policy.future_window_micros }
-    }
-
-    /// Row 7.
-    fn check<'a>(self, rev: Tid) -> Result<(), SyncRejection<'a>> {
-        let Self { now_micros, window_micros } = self;
-        if rev.micros() > now_micros.saturating_add(window_micros) {
-            return Err(SyncRejection::FutureRev { rev, now_micros, window_micros });
-        }
-        Ok(())
+/// Row 7.
+fn check_window<'a>(rev: Tid, window: FutureWindow) -> Result<(), SyncRejection<'a>> {
+    let FutureWindow { now_micros, window_micros } = window;
+    match window.admits(rev) {
+        true => Ok(()),
+        false => Err(SyncRejection::FutureRev { rev, now_micros, window_micros }),
     }
 }
 
@@ -167,7 +154,7 @@ pub(super) fn check_account<'a>(
     {
         return Err(Ignored::Stale { rev: claim.rev, stored: head.rev }.into());
     }
-    Ok(window.check(claim.rev)?)
+    Ok(check_window(claim.rev, window)?)
 }
 
 // The commit object and the operations by themselves: rows 8 to 10, 12 and 16.
@@ -340,7 +327,10 @@ fn check_continuity(
     account: &AccountState,
     policy: &Policy,
 ) -> Chain {
-    let Some(head) = account.head else { return Chain::FirstSeen };
+    let is_synchronized = account.sync == SyncState::Synchronized;
+    let Some(head) = account.head else {
+        return if is_synchronized { Chain::FirstSeen } else { Chain::StillDesynchronized };
+    };
     if claim.since != Some(head.rev) && !policy.accept_since_mismatch {
         return Chain::Broken(ChainBreak::Since { since: claim.since, stored: head.rev });
     }
@@ -348,7 +338,7 @@ fn check_continuity(
         Some(prev_data) if prev_data != head.data => {
             Chain::Broken(ChainBreak::PrevData { prev_data, stored: head.data })
         }
-        _ if account.sync != SyncState::Synchronized => Chain::StillDesynchronized,
+        _ if !is_synchronized => Chain::StillDesynchronized,
         _ => Chain::Intact,
     }
 }
@@ -370,7 +360,8 @@ fn accept_commit<'a>(
 
 fn accept_sync<'a>(event: &'a Sync<'a>, head: Head, account: &mut AccountState) -> Outcome<'a> {
     let effect = match account.head.replace(head) {
-        None => SyncEffect::FirstSeen,
+        None if account.sync == SyncState::Synchronized => SyncEffect::FirstSeen,
+        None => SyncEffect::Desynchronized,
         Some(stored) if stored.data == head.data => SyncEffect::Unchanged,
         Some(_) => {
             account.sync = SyncState::Desynchronized;

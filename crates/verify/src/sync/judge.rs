@@ -11,11 +11,11 @@ use crypto::{KeyCache, KeyRef, SignatureCheck, SignedData, verify_many_cached};
 
 use super::accounts::{AccountKey, BatchAccounts, KeySource};
 use super::checks::{
-    Claim, FutureWindow, LazyChecks, Message, Precomputed, check_account, may_need_inversion,
-    read_claim, run_checks,
+    Claim, LazyChecks, Message, Precomputed, check_account, may_need_inversion, read_claim,
+    run_checks,
 };
 use super::outcome::{Judged, Outcome};
-use super::policy::Policy;
+use super::policy::{FutureWindow, Policy};
 use super::rejection::SyncRejection;
 use super::state::{AccountState, ChainState, random_seed};
 
@@ -99,8 +99,8 @@ impl Judge {
         let key = keys.key(claim.did);
         let mut account = [AccountState::UNKNOWN];
         state.load_many(&[claim.did], &mut account)?;
-        let [mut account] = account;
         let window = FutureWindow::new(now_micros, policy);
+        let mut account = account[0].within(window);
         let lazy = LazyChecks { policy, cache, inverter, precomputed: Precomputed::default() };
         let outcome = run_checks(&claim, key, &mut account, window, lazy);
         if outcome.is_accepted() {
@@ -128,7 +128,7 @@ impl Judge {
         let window = FutureWindow::new(now_micros, policy);
         let (mut judged, claims) = read_all(decoder.decode_batch(frames), policy);
         let dids: Vec<&str> = claims.iter().map(|(_, claim)| claim.did).collect();
-        let (mut accounts, numbers) = BatchAccounts::load(&dids, keys, state)?;
+        let (mut accounts, numbers) = BatchAccounts::load(&dids, keys, state, window)?;
         let mut cases: Vec<Case<'_>> = claims.into_iter().zip(numbers).map(Case::new).collect();
         for tile in cases.chunks_mut(TILE_LEN) {
             open_all(tile, &accounts, window, policy);

@@ -57,6 +57,9 @@
 //! Rows 1 to 11 apply to a `#sync`, whose tree then becomes the account's. A valid event with a broken
 //! chain is still valid: relays forward it, and consumers fetch the repository again.
 //!
+//! A stored head that is further ahead of the clock than the window is void ([`AccountState::within`]): the
+//! account is judged as one without a head, and as desynchronized.
+//!
 //! # Accepted although odd
 //!
 //! A record may hold what the data model forbids (floats, integers beyond 64 bits, links under other
@@ -79,6 +82,6 @@ mod state;
 pub use accounts::{AccountKey, KeySource};
 pub use judge::{Judge, JudgeBuilder};
 pub use outcome::{Chain, ChainBreak, Ignored, Judged, Leniency, Outcome, SyncEffect};
-pub use policy::Policy;
+pub use policy::{FutureWindow, Policy};
 pub use rejection::{OpFault, SyncRejection};
 pub use state::{AccountState, ChainState, Head, MemoryState, SyncState};

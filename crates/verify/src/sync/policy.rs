@@ -1,6 +1,7 @@
 //! The limits of a judgement, and the checks that a caller chooses to relax.
 
 use atproto::event::{Options, Values};
+use atproto::syntax::Tid;
 
 /// The limits of a judgement and its leniencies. The default is strict: every leniency is off, and
 /// each is named for what it accepts without proof.
@@ -88,5 +89,24 @@ impl Policy {
             max_record_bytes: self.max_record_bytes,
             ..Options::default()
         }
+    }
+}
+
+/// The time, and how far ahead of it a revision may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FutureWindow {
+    pub(super) now_micros: u64,
+    pub(super) window_micros: u64,
+}
+
+impl FutureWindow {
+    /// The window of `policy` at `now_micros` since 1970.
+    pub fn new(now_micros: u64, policy: &Policy) -> Self {
+        Self { now_micros, window_micros: policy.future_window_micros }
+    }
+
+    /// Whether `rev` is in the past, or ahead of the time by at most the window.
+    pub fn admits(self, rev: Tid) -> bool {
+        rev.micros() <= self.now_micros.saturating_add(self.window_micros)
     }
 }

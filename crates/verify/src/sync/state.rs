@@ -11,6 +11,8 @@ use crypto::SeededState;
 use kernels::base32;
 use kernels::sha256::Digest;
 
+use super::policy::FutureWindow;
+
 /// The state of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountState {
@@ -25,6 +27,20 @@ pub struct AccountState {
 impl AccountState {
     /// The state of an account of which nothing is stored.
     pub const UNKNOWN: Self = Self { head: None, sync: SyncState::Synchronized, is_active: true };
+
+    /// This state, unless its head is ahead of `window`. Such a head is void, as every event of the account
+    /// would be older: it counts as unknown, and the account as desynchronized.
+    ///
+    /// [`Judge`](super::Judge) applies it to every loaded state.
+    #[must_use]
+    pub fn within(self, window: FutureWindow) -> Self {
+        match self.head {
+            Some(head) if !window.admits(head.rev) => {
+                Self { head: None, sync: SyncState::Desynchronized, ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 impl Default for AccountState {
