@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use reqwest::Response as RawResponse;
-use reqwest::header::HeaderMap;
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use tokio::time::{Instant, timeout_at};
 
 use super::{HttpError, HttpFault, Limits};
@@ -21,11 +21,35 @@ pub struct ResponseBody {
     window: RateWindow,
 }
 
-/// A window over which the rate is measured.
+/// A window over which the rate is measured. The minimum rises with the age of the body.
 #[derive(Clone, Copy, Debug)]
 struct RateWindow {
-    ends: Instant,
+    body_starts: Instant,
+    starts: Instant,
     bytes: u64,
+}
+
+impl RateWindow {
+    fn new(now: Instant) -> Self {
+        Self { body_starts: now, starts: now, bytes: 0 }
+    }
+
+    /// Adds bytes. At the end of the window the next one starts; the minimum rate if this one is below.
+    fn add(&mut self, bytes: u64, now: Instant, limits: &Limits) -> Result<(), u64> {
+        self.bytes += bytes;
+        let elapsed = millis(now - self.starts);
+        let window = millis(limits.progress_window).max(1);
+        if elapsed < window {
+            return Ok(());
+        }
+        let windows = millis(now - self.body_starts) / window;
+        let minimum = limits.min_bytes_per_s.saturating_mul(windows);
+        if self.bytes < minimum.saturating_mul(elapsed) / 1000 {
+            return Err(minimum);
+        }
+        *self = Self { starts: now, bytes: 0, ..*self };
+        Ok(())
+    }
 }
 
 impl ResponseBody {
@@ -35,8 +59,15 @@ impl ResponseBody {
         limits: &Limits,
         deadline: Instant,
     ) -> Result<Self, HttpError> {
-        let window = RateWindow { ends: Instant::now() + limits.progress_window, bytes: 0 };
+        let window = RateWindow::new(Instant::now());
         let body = Self { host, response, limits: *limits, deadline, received: 0, window };
+        if let Some(coding) =
+            body.headers().get(CONTENT_ENCODING).filter(|name| *name != "identity")
+        {
+            let name =
+                String::from_utf8_lossy(coding.as_bytes()).chars().take(MAX_NAME_CHARS).collect();
+            return Err(body.error(HttpFault::Compressed(name)));
+        }
         match body.response.content_length() {
             Some(stated) if stated > limits.max_bytes => Err(body.too_large()),
             _ => Ok(body),
@@ -53,7 +84,7 @@ impl ResponseBody {
         self.response.headers()
     }
 
-    /// The length of the body, if the server states it and does not compress.
+    /// The length of the body, if the server states it.
     pub fn stated_bytes(&self) -> Option<u64> {
         self.response.content_length()
     }
@@ -111,17 +142,8 @@ impl ResponseBody {
         if self.received > self.limits.max_bytes {
             return Err(self.too_large());
         }
-        self.window.bytes += bytes;
-        let now = Instant::now();
-        if now < self.window.ends {
-            return Ok(());
-        }
-        let min_bytes = self.limits.min_bytes_per_s * seconds(self.limits.progress_window);
-        if self.window.bytes < min_bytes {
-            return Err(self.error(HttpFault::TooSlow(self.limits.min_bytes_per_s)));
-        }
-        self.window = RateWindow { ends: now + self.limits.progress_window, bytes: 0 };
-        Ok(())
+        let added = self.window.add(bytes, Instant::now(), &self.limits);
+        added.map_err(|minimum| self.error(HttpFault::TooSlow(minimum)))
     }
 
     #[cold]
@@ -135,6 +157,40 @@ impl ResponseBody {
     }
 }
 
-fn seconds(window: Duration) -> u64 {
-    window.as_secs().max(1)
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Characters kept of the name of a coding.
+const MAX_NAME_CHARS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second in which a body of this constant rate in bytes per second becomes too slow.
+    fn too_slow_at(bytes_per_s: u64) -> Option<u64> {
+        let (limits, start) = (Limits::REPOSITORY, Instant::now());
+        let mut window = RateWindow::new(start);
+        let mut seconds = 1..=limits.max_time.as_secs();
+        seconds.find(|second| {
+            window.add(bytes_per_s, start + Duration::from_secs(*second), &limits).is_err()
+        })
+    }
+
+    #[test]
+    fn the_longer_a_body_takes_the_faster_it_must_be() {
+        assert_eq!(too_slow_at(1_200), Some(10));
+        assert_eq!(too_slow_at(10 << 10), Some(30));
+        assert_eq!(too_slow_at(60 << 10), Some(160));
+        assert_eq!(too_slow_at(120 << 10), None);
+    }
+
+    #[test]
+    fn a_burst_does_not_pay_for_later_silence() {
+        let (limits, start) = (Limits::REPOSITORY, Instant::now());
+        let mut window = RateWindow::new(start);
+        assert_eq!(window.add(100 << 20, start + Duration::from_secs(10), &limits), Ok(()));
+        assert_eq!(window.add(1, start + Duration::from_secs(20), &limits), Err(8 << 10));
+    }
 }

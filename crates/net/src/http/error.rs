@@ -42,9 +42,12 @@ pub enum HttpFault {
     /// No byte was received for too long.
     #[error("no byte for {0:?}")]
     Idle(Duration),
-    /// The body was received too slowly.
+    /// The body was received more slowly than this minimum, which rises with its age.
     #[error("fewer than {0} bytes per second")]
     TooSlow(u64),
+    /// The body is compressed, although this was not asked for.
+    #[error("the response is compressed with {0:?}, which was not asked for")]
+    Compressed(String),
     /// The body is too long.
     #[error("more than {0} bytes")]
     TooLarge(u64),

@@ -82,6 +82,14 @@ async fn a_chunked_body_beyond_the_limit_is_rejected() {
 }
 
 #[tokio::test]
+async fn a_compressed_body_is_refused_before_it_is_read() {
+    let at = serve("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 9\r\n\r\n").await;
+    let fault =
+        fault(client(EgressPolicy::Loopback), &url(&format!("http://{at}/")), &SMALL_LIMITS).await;
+    assert_eq!(fault, HttpFault::Compressed("gzip".to_owned()));
+}
+
+#[tokio::test]
 async fn a_body_that_stops_is_an_idle_error() {
     let at = serve("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfive.").await;
     let fault =

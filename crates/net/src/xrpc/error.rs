@@ -150,7 +150,10 @@ impl XrpcError {
             }
             XrpcFault::Http(fault) => !matches!(
                 fault,
-                HttpFault::Egress(_) | HttpFault::TooLarge(_) | HttpFault::Redirects(_)
+                HttpFault::Egress(_)
+                    | HttpFault::TooLarge(_)
+                    | HttpFault::Compressed(_)
+                    | HttpFault::Redirects(_)
             ),
             XrpcFault::RateLimited(_) => true,
             _ => false,
