@@ -51,6 +51,8 @@
 )]
 
 mod bounded_map;
+#[cfg(feature = "firehose")]
+mod clock;
 pub mod concurrency;
 #[cfg(feature = "firehose")]
 pub mod cursors;

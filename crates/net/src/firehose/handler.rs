@@ -24,8 +24,10 @@ pub trait Handler: Send + Sync + 'static {
     /// other accounts of the worker and, at the limits, the server.
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack);
 
-    /// Handles a resynced repository, which comes between the account's events before and after it. Called
-    /// on a worker thread. The default acknowledges it.
+    /// Handles a resynced repository, which comes between the account's events before and after it; events up
+    /// to its revision that arrive later are ignored as stale, as [its records](ResyncedRepo::path) cover them.
+    /// Until it is acknowledged, the state of the account is not journaled, and a later run resyncs it again.
+    /// Called on a worker thread. The default acknowledges it.
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         let _ = resynced;
         ack.done();

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use verify::sync::Head;
+use verify::sync::{Head, Policy};
 
 use super::keys::{FixedKeys, KeyProvider};
 use super::metrics::RunMetrics;
@@ -47,12 +47,14 @@ pub(super) struct JobPool {
 
 impl JobPool {
     pub(super) fn new(options: &Options, inboxes: Arc<[Inbox]>, metrics: Arc<RunMetrics>) -> Self {
-        let keys = match &options.verify {
-            Verification::On { keys, .. } => keys.clone(),
-            Verification::Off { .. } => Arc::new(FixedKeys(|_: &str| None)),
+        let (keys, policy) = match &options.verify {
+            Verification::On { keys, policy, .. } => (keys.clone(), *policy),
+            Verification::Off { .. } => {
+                (Arc::new(FixedKeys(|_: &str| None)) as _, Policy::default())
+            }
         };
         let lookups = [DIRECTORY_LOOKUPS, OTHER_LOOKUPS].map(Semaphore::new);
-        let resyncer = options.resync.clone().map(Resyncer::new);
+        let resyncer = options.resync.clone().map(|resync| Resyncer::new(resync, policy));
         let (statuses, max_hold) = (options.statuses.clone(), options.limits.max_hold);
         Self { inboxes, keys, metrics, lookups, resyncer, statuses, max_hold }
     }

@@ -74,6 +74,7 @@ mod checkpoint;
 mod error;
 mod feed;
 mod feed_item;
+mod fetch_limit;
 mod handler;
 mod jobs;
 mod journal;

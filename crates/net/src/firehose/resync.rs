@@ -4,7 +4,7 @@
 //! fetched from its own host, as a relay would only redirect there, and verified as a whole. Later events of
 //! the account are parked meanwhile, in order and within limits, and continue from the fetched commit.
 //!
-//! Fetches are limited in total and per host. An account has a few attempts a minute, and an exponential
+//! Fetches are limited by [`FetchLimit`]. An account has a few attempts a minute, and an exponential
 //! backoff after failures.
 //!
 //! Source: the sync specification, version 1.1, on recovery.
@@ -20,12 +20,13 @@ use crypto::PublicKey;
 use tempfile::TempPath;
 use tokio::sync::Semaphore;
 use verify::repository::{self, RepositoryFault, RepositoryRejection};
-use verify::sync::Head;
+use verify::sync::{FutureWindow, Head, Policy};
 
+use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
 use crate::bounded_map::BoundedMap;
-use crate::concurrency::ConcurrencyLimit;
+use crate::clock::future_window;
 use crate::hosts::{Backoff, BackoffOptions, Jitter};
-use crate::http::{Limits, Url, authority};
+use crate::http::{HttpFault, Limits, Url};
 use crate::identity::{Account, IdentityError, Resolver};
 use crate::xrpc::{self, FetchError, XrpcFault};
 
@@ -39,12 +40,15 @@ pub struct ResyncOptions {
     pub resolver: Resolver,
     /// Folder for archives while they are in use. The system's folder for temporary files.
     pub folder: PathBuf,
-    /// Limits of an archive. 512 MiB within five minutes, 1 KiB per second, 30 seconds without a byte.
+    /// Limits of an archive. [`Limits::REPOSITORY`].
     pub limits: Limits,
     /// Options of the verification of a repository.
     pub repository: repository::Options,
     /// Maximum number of concurrent fetches. 16.
     pub max_fetches: usize,
+    /// Maximum number of concurrent fetches from the hosts of one registrable domain; if they were slow a short
+    /// time ago, one. Eight.
+    pub max_fetches_per_domain: usize,
     /// Maximum number of concurrent fetches from one host. Two.
     pub max_fetches_per_host: usize,
     /// Maximum number of queued accounts; others stay desynchronized until their next event. 4,096.
@@ -61,14 +65,14 @@ pub struct ResyncOptions {
 impl ResyncOptions {
     /// Default options with this client and resolver.
     pub fn new(client: xrpc::Client, resolver: Resolver) -> Self {
-        let max_time = Duration::from_secs(300);
         Self {
             client,
             resolver,
             folder: std::env::temp_dir(),
-            limits: Limits { max_bytes: 512 << 20, max_time, ..Limits::REPOSITORY },
+            limits: Limits::REPOSITORY,
             repository: repository::Options::default(),
             max_fetches: 16,
+            max_fetches_per_domain: 8,
             max_fetches_per_host: 2,
             max_queued: 4096,
             attempts: 3,
@@ -95,13 +99,41 @@ pub struct ResyncedRepo {
 }
 
 impl ResyncedRepo {
+    /// Checks that the revision is in the window: after one ahead of it, all events would be stale.
+    pub(super) fn check_window(&self, window: FutureWindow) -> Result<(), ResyncError> {
+        let (host, rev) = (&self.host, self.head.rev);
+        match window.admits(rev) {
+            true => Ok(()),
+            false => Err(ResyncError::FutureRev { host: host.clone(), rev }),
+        }
+    }
+
     /// A repository without verification.
     #[cfg(test)]
     pub(super) fn new(did: &str, head: Head, path: TempPath) -> Self {
         Self { did: did.into(), head, records: 0, bytes: 0, host: "pds.test".into(), path }
     }
 
-    /// The archive, to be read with [`atproto::repo`]. It is removed when this value is dropped.
+    /// The archive, with all records of the account: they replace what a consumer has of it. The file is removed
+    /// when this value is dropped.
+    ///
+    /// ```no_run
+    /// # fn store(_: &str, _: wireproof::codec::Cid, _: &[u8]) {}
+    /// # fn replace(
+    /// #     resynced: &wireproof::net::firehose::ResyncedRepo,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// use wireproof::atproto::repo::Repository;
+    /// use wireproof::codec::car;
+    ///
+    /// let archive = std::fs::read(resynced.path())?;
+    /// let repository = Repository::read(&archive, &car::Options::default())?;
+    /// for record in repository.records() {
+    ///     let record = record?;
+    ///     store(&record.path, record.cid, record.block);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -147,6 +179,14 @@ pub enum ResyncError {
         /// The known revision.
         known: Tid,
     },
+    /// The revision of the repository is further ahead of the clock than the policy allows.
+    #[error("{host}: the repository is at {rev}, which is ahead of the clock")]
+    FutureRev {
+        /// The host.
+        host: Box<str>,
+        /// The revision of the repository.
+        rev: Tid,
+    },
     /// The account backs off after earlier attempts.
     #[error("resynced a short time ago: retry in {0:?}")]
     TooSoon(Duration),
@@ -166,11 +206,12 @@ impl ResyncError {
     fn is_retryable(&self) -> bool {
         match self {
             Self::Identity(error) => error.is_outage(),
+            // A slow host is asked again after the backoff of the account.
             Self::Fetch(FetchError::Remote(error)) => match &error.fault {
-                XrpcFault::RateLimited(_) | XrpcFault::Http(_) => true,
-                XrpcFault::Status(status) => *status >= 500,
-                XrpcFault::Named(named) => named.status >= 500,
-                _ => false,
+                XrpcFault::Http(
+                    HttpFault::TooSlow(_) | HttpFault::Idle(_) | HttpFault::Timeout(_),
+                ) => false,
+                _ => error.is_retryable(),
             },
             // A host may lag behind its own stream, or have been cut off.
             Self::Rejected { .. } | Self::Outdated { .. } => true,
@@ -183,7 +224,8 @@ impl ResyncError {
 #[derive(Debug)]
 pub(super) struct Resyncer {
     options: ResyncOptions,
-    fetches: ConcurrencyLimit,
+    policy: Policy,
+    fetches: FetchLimit,
     /// Verification holds one repository in memory at a time.
     verifications: Semaphore,
     pacer: Mutex<AccountPacer>,
@@ -191,10 +233,15 @@ pub(super) struct Resyncer {
 }
 
 impl Resyncer {
-    pub(super) fn new(options: ResyncOptions) -> Self {
-        let fetches = ConcurrencyLimit::new(options.max_fetches_per_host, options.max_fetches);
+    pub(super) fn new(options: ResyncOptions, policy: Policy) -> Self {
+        let fetches = FetchLimit::new(MaxFetches {
+            total: options.max_fetches.max(1),
+            per_domain: options.max_fetches_per_domain.max(1),
+            per_host: options.max_fetches_per_host.max(1),
+            waiting_per_domain: options.max_queued / 4,
+        });
         let (pacer, queued) = (Mutex::new(AccountPacer::new()), AtomicUsize::new(0));
-        Self { options, fetches, verifications: Semaphore::new(1), pacer, queued }
+        Self { options, policy, fetches, verifications: Semaphore::new(1), pacer, queued }
     }
 
     /// Fetches the repository of `did`, at the revision of `known` or a later one.
@@ -251,16 +298,28 @@ impl Resyncer {
         };
         let (Archive { host, bytes, path }, VerifiedArchive { head, records }) =
             (archive, verified);
+        let did = did.as_str().into();
+        let resynced = ResyncedRepo { did, head, records, bytes, host, path };
+        resynced.check_window(future_window(&self.policy))?;
         match known {
             Some(Head { rev: known, .. }) if head.rev < known => {
+                let host = resynced.host;
                 Err(ResyncError::Outdated { host, rev: head.rev, known })
             }
-            _ => Ok(ResyncedRepo { did: did.as_str().into(), head, records, bytes, host, path }),
+            _ => Ok(resynced),
         }
     }
 
     async fn fetch(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
-        let _permit = self.fetches.acquire(&authority(host)).await;
+        let permit = self.fetches.acquire(host).await;
+        let permit = permit.map_err(|TooManyWaiting| ResyncError::QueueFull)?;
+        let started = Instant::now();
+        let fetched = self.download(did, host).await;
+        permit.record(started.elapsed(), fetched.is_ok());
+        fetched
+    }
+
+    async fn download(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
         let options = &self.options;
         let (file, path) = tempfile::Builder::new()
             .prefix("wireproof-")

@@ -2,14 +2,14 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use atproto::event::{self, Decoder, Event, Frame};
 use atproto::syntax::Did;
 use crypto::KeyCache;
 use verify::sync::{
-    AccountKey, AccountState, Chain, ChainState, Ignored, Judge, Judged, KeySource, Outcome,
-    SyncEffect, SyncRejection,
+    AccountKey, AccountState, Chain, ChainState, FutureWindow, Head, Ignored, Judge, Judged,
+    KeySource, Outcome, SyncEffect, SyncRejection,
 };
 
 use super::ack::ChangedStates;
@@ -19,6 +19,7 @@ use super::keys::{KeyError, KeyProvider};
 use super::options::{Options, Verification};
 use super::queue::{AccountHasher, LookedUpKey, QueuedEvent};
 use super::status::StatusAnswers;
+use crate::clock::{future_window, now_micros};
 
 /// The processing of events: verification, or decoding only.
 pub(super) enum Processor<S> {
@@ -91,6 +92,18 @@ pub(super) struct UnconfirmedStatus {
 }
 
 impl<S: ChainState> Verifier<S> {
+    /// The revisions that the policy allows at this time.
+    pub(super) fn window(&self) -> FutureWindow {
+        future_window(self.judge.policy())
+    }
+
+    /// The head of an account, unless it is void.
+    pub(super) fn head(&mut self, did: &str) -> Result<Option<Head>, S::Error> {
+        let mut account = [AccountState::UNKNOWN];
+        self.state.load_many(&[did], &mut account)?;
+        Ok(account[0].within(self.window()).head)
+    }
+
     /// Verifies events and delivers them, except those whose key is unresolved.
     ///
     /// An account has at most one `#account` or `#identity` event among them, as its last.
@@ -385,9 +398,4 @@ fn seed() -> [u8; 16] {
     let mut seed = [0; 16];
     seed.copy_from_slice(halves.as_flattened());
     seed
-}
-
-fn now_micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_micros() as u64)
 }

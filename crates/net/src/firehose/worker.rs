@@ -321,7 +321,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     fn finish_resync(&mut self, account: u64, result: ResyncResult) -> Result<(), S::Error> {
         let Some(did) = self.resyncing.remove(&account) else { return Ok(()) };
-        match result {
+        match result.and_then(|resynced| self.check_window(resynced)) {
             Ok(resynced) => {
                 if self.known_head(&did)?.is_some_and(|known| resynced.head.rev < known.rev) {
                     // The account was released meanwhile, and later events were accepted.
@@ -335,6 +335,14 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             self.release(account);
         }
         Ok(())
+    }
+
+    /// Checks the revision again: the time since the fetch may be long.
+    fn check_window(&self, resynced: Arc<ResyncedRepo>) -> ResyncResult {
+        if let Processor::Verify(verifier) = &self.processor {
+            resynced.check_window(verifier.window())?;
+        }
+        Ok(resynced)
     }
 
     /// Sets the state of an account to its repository, and delivers the repository.
@@ -378,10 +386,10 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     }
 
     fn known_head(&mut self, did: &str) -> Result<Option<Head>, S::Error> {
-        let Processor::Verify(verifier) = &mut self.processor else { return Ok(None) };
-        let mut account = [Default::default()];
-        verifier.state.load_many(&[did], &mut account)?;
-        Ok(account[0].head)
+        match &mut self.processor {
+            Processor::Verify(verifier) => verifier.head(did),
+            Processor::Decode(_) => Ok(None),
+        }
     }
 
     fn submit(&self, job: Job) {

@@ -1,11 +1,11 @@
 //! Desynchronized accounts, until they are synchronized again.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use atproto::syntax::Tid;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use verify::sync::{Head, MemoryState, SyncState};
+use verify::sync::{AccountState, Head, MemoryState, SyncState};
 
 use super::super::ack::{AckTracker, InFlightLimit, RunState};
 use super::super::checkpoint::PendingStates;
@@ -29,6 +29,10 @@ const MAX_PARKED: usize = 4;
 
 impl TestWorker {
     fn new(writers: &[&Writer]) -> Self {
+        Self::with_state(writers, MemoryState::new([7; 16]))
+    }
+
+    fn with_state(writers: &[&Writer], state: MemoryState) -> Self {
         let recorder = Recorder::new(usize::MAX, AckMode::Immediate);
         let tracker = AckTracker::new([None]);
         let run_state = RunState::new(
@@ -42,7 +46,6 @@ impl TestWorker {
         let limits = FlowLimits { max_account_events: MAX_PARKED, ..FlowLimits::default() };
         let options = Options { limits, ..options(keys(writers.iter().copied())) };
         let (sender, jobs) = unbounded_channel();
-        let state = MemoryState::new([7; 16]);
         let mut partition = Partition::new(0, &options, dispatcher, state, sender, &hasher);
         partition.config.resyncs = true;
         Self { partition, recorder, pending_states, jobs, hasher }
@@ -215,4 +218,39 @@ fn an_account_found_desynchronized_is_resynced_at_its_next_event() {
     worker.partition.config.resyncs = true;
     worker.receive([writer.commit(3)]);
     assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())]);
+}
+
+/// The same head, with a revision that is a year ahead of the clock.
+fn in_the_future(head: Head) -> Head {
+    let year = Duration::from_secs(365 * 24 * 3600);
+    let micros = (SystemTime::now() + year).duration_since(UNIX_EPOCH).unwrap().as_micros();
+    Head { rev: Tid::new(micros as u64, 0), ..head }
+}
+
+#[test]
+fn a_repository_ahead_of_the_clock_is_refused_and_does_not_mute_its_account() {
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive([writer.commit(1), writer.skip().commit(2)]);
+    worker.jobs();
+    worker.resynced(&writer, Some(in_the_future(writer.head())));
+    worker.receive([writer.commit(3)]);
+    let expected = [(1, "verified"), (2, "verified/broken"), (3, "verified/unmended")];
+    assert_eq!(worker.recorder.of(&writer), expected);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())], "another attempt");
+}
+
+#[test]
+fn a_stored_head_ahead_of_the_clock_is_void_and_its_account_is_resynced() {
+    let mut writer = Writer::new(0);
+    let (first, mut state) = (writer.commit(1), MemoryState::new([7; 16]));
+    let head = Some(in_the_future(writer.head()));
+    state.put(&writer.did, AccountState { head, ..AccountState::UNKNOWN });
+    let mut worker = TestWorker::with_state(&[&writer], state);
+    worker.receive([first]);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())]);
+    worker.resynced(&writer, Some(writer.head()));
+    worker.receive([writer.commit(2)]);
+    let expected = [(1, "verified/unmended"), (RESYNCED, "resynced"), (2, "verified")];
+    assert_eq!(worker.recorder.of(&writer), expected);
 }
