@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 use wireproof::atproto::syntax::Did;
-use wireproof::net::http::{Limits, Url};
-use wireproof::net::xrpc::{self, FetchError, FetchedRepo};
+use wireproof::net::http::{HttpFault, Limits, Url};
+use wireproof::net::xrpc::{self, FetchError, FetchedRepo, XrpcError, XrpcFault};
 
 use crate::failure::Failure;
 use crate::files;
@@ -76,19 +76,27 @@ pub(crate) async fn repository(
     did: Did<'_>,
     into: &mut impl Write,
     limits: &Limits,
-) -> Result<FetchedRepo, FetchError> {
+) -> Result<FetchedRepo, Failure> {
     let mut line = ProgressLine::new();
     line.step(format!("requesting from {}", host.host_str().unwrap_or_default()));
-    let mut stream = client.get_repo(host, did, None, limits).await?;
-    while let Some(piece) = stream.next().await? {
-        into.write_all(&piece)?;
-        let (kib, message) = (stream.received() >> 10, format!("KiB from {}", stream.host()));
-        match stream.stated_bytes() {
-            Some(total) => line.at(message, kib, total >> 10),
-            None => line.step(format!("{kib} {message}")),
-        }
+    let mut stream = client.get_repo(host, did, None, limits).await.map_err(with_cure)?;
+    while let Some(piece) = stream.next().await.map_err(with_cure)? {
+        into.write_all(&piece).map_err(FetchError::Local)?;
+        line.bytes(stream.host(), stream.received(), stream.stated_bytes());
     }
-    into.flush()?;
+    into.flush().map_err(FetchError::Local)?;
     line.end();
     Ok(FetchedRepo { host: stream.origin().into(), bytes: stream.received() })
+}
+
+/// The failure of a download, with the option that changes the exceeded limit.
+fn with_cure(error: XrpcError) -> Failure {
+    let option = match &error.fault {
+        XrpcFault::Http(HttpFault::TooLarge(_)) => "--max-bytes",
+        XrpcFault::Http(HttpFault::Timeout(_)) => "--max-seconds",
+        XrpcFault::Http(HttpFault::Idle(_)) => "--max-silent-seconds",
+        XrpcFault::Http(HttpFault::TooSlow(_)) => "--min-rate",
+        _ => return error.into(),
+    };
+    Failure::Network(format!("{error} (the limit of {option})"))
 }

@@ -40,11 +40,11 @@ pub(crate) struct NetworkArgs {
 /// Limits of downloads.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct DownloadArgs {
-    /// Maximum size of a repository in bytes [default: 4 GiB].
+    /// Maximum size of a repository in bytes [default: 512 MiB].
     #[arg(long, value_name = "N", env = "WIREPROOF_MAX_BYTES", help_heading = NETWORK)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     max_bytes: Option<u64>,
-    /// Maximum time of a download in seconds [default: 3600].
+    /// Maximum time of a download in seconds [default: 300].
     #[arg(long, value_name = "N", env = "WIREPROOF_MAX_SECONDS", help_heading = NETWORK)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
     max_seconds: Option<u64>,
@@ -52,6 +52,10 @@ pub(crate) struct DownloadArgs {
     #[arg(long, value_name = "N", env = "WIREPROOF_MAX_SILENT_SECONDS", help_heading = NETWORK)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
     max_silent_seconds: Option<u64>,
+    /// Minimum rate of a download in bytes per second in its first ten seconds; twice as much in the next
+    /// ten, and so on [default: 4096].
+    #[arg(long, value_name = "N", env = "WIREPROOF_MIN_RATE", help_heading = NETWORK)]
+    min_rate: Option<u64>,
 }
 
 impl DownloadArgs {
@@ -61,6 +65,7 @@ impl DownloadArgs {
             max_bytes: self.max_bytes.unwrap_or(default.max_bytes),
             max_time: self.max_seconds.map_or(default.max_time, Duration::from_secs),
             idle_timeout: self.max_silent_seconds.map_or(default.idle_timeout, Duration::from_secs),
+            min_bytes_per_s: self.min_rate.unwrap_or(default.min_bytes_per_s),
             ..default
         }
     }

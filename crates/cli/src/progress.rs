@@ -1,21 +1,25 @@
-//! A progress line on standard error, for work that takes longer than half a second.
+//! A progress line on standard error, for work that takes longer than half a second; where that is no terminal,
+//! a plain line every ten seconds for downloads.
 
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A line that shows the progress of one piece of work.
 pub(crate) struct ProgressLine {
     bar: ProgressBar,
     since: Instant,
+    /// When the last plain line was printed.
+    printed: Instant,
 }
 
 impl ProgressLine {
     /// A line that stays hidden for the first half second, and where standard error is no terminal.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        Self { bar, since: Instant::now() }
+        let now = Instant::now();
+        Self { bar, since: now, printed: now }
     }
 
     /// Shows work without a known end.
@@ -28,6 +32,22 @@ impl ProgressLine {
         self.bar.set_length(total);
         self.bar.set_position(done);
         self.show("{spinner} [{bar:30}] {pos}/{len} {msg}", message);
+    }
+
+    /// Shows the received bytes of a download, and their rate.
+    pub(crate) fn bytes(&mut self, host: &str, received: u64, stated: Option<u64>) {
+        self.bar.set_position(received);
+        match stated {
+            Some(total) => self.bar.set_length(total),
+            None => self.bar.unset_length(),
+        }
+        self.show(if stated.is_some() { BYTES_OF_TOTAL } else { BYTES }, format!("from {host}"));
+        if !io::stderr().is_terminal() && self.printed.elapsed() >= PLAIN_INTERVAL {
+            self.printed = Instant::now();
+            let rate = received as f64 / self.since.elapsed().as_secs_f64();
+            let (received, rate) = (BinaryBytes(received), BinaryBytes(rate as u64));
+            self.print(&format!("{received} from {host}, {rate}/s"));
+        }
     }
 
     /// Shows the finished part, from 0 to 1.
@@ -64,5 +84,10 @@ pub(crate) fn style(template: &str) -> ProgressStyle {
 
 /// Steps of a bar that shows a fraction.
 const RESOLUTION: u64 = 1_000;
+const BYTES: &str = "{spinner} {binary_bytes} {msg}, {binary_bytes_per_sec} {elapsed}";
+const BYTES_OF_TOTAL: &str =
+    "{spinner} [{bar:30}] {binary_bytes}/{binary_total_bytes} {msg}, {binary_bytes_per_sec}";
+/// Interval of plain lines.
+const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
 const HIDDEN_FOR: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(120);

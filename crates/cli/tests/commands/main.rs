@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod downloads;
 mod files;
 mod guide;
 mod keys;
