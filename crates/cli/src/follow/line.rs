@@ -5,8 +5,10 @@
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 
+use bumpalo::Bump;
 use serde::Serialize;
 use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
+use wireproof::atproto::repo::{Record, Records, RepoError, Repository};
 use wireproof::atproto::syntax::DatetimeBuf;
 use wireproof::codec::cbor::Value;
 use wireproof::codec::json::Json;
@@ -59,27 +61,87 @@ pub(super) fn write(
     true
 }
 
-/// Writes the line of a resynchronized repository.
-pub(super) fn write_resynced(
-    line: &mut Vec<u8>,
-    resynced: &ResyncedRepo,
-    selection: &Selection,
-) -> bool {
-    if !selection.has_account(Some(&resynced.did)) {
-        return false;
+/// The lines of a resynced repository: its selected records in pieces, in order of their paths.
+pub(super) struct ResyncLines<'r, 'a> {
+    resynced: &'r ResyncedRepo,
+    selection: &'r Selection,
+    records: Records<'r, 'a>,
+    /// The next selected record.
+    next: Option<Record<'a>>,
+    pieces: u64,
+}
+
+impl<'r, 'a> ResyncLines<'r, 'a> {
+    pub(super) fn new(
+        resynced: &'r ResyncedRepo,
+        repository: &'r Repository<'a>,
+        selection: &'r Selection,
+    ) -> Result<Self, RepoError> {
+        let records = repository.records();
+        let mut lines = Self { resynced, selection, records, next: None, pieces: 0 };
+        lines.advance()?;
+        Ok(lines)
     }
+
+    /// Writes the next line. Whether it is the last; there is at least one, also without records.
+    pub(super) fn write_next(&mut self, line: &mut Vec<u8>) -> Result<bool, RepoError> {
+        let start = line.len();
+        let mut object = Object::begin(line);
+        object.text("host", &self.resynced.host);
+        object.text("kind", "resync");
+        object.text("did", &self.resynced.did);
+        object.plain("rev", self.resynced.head.rev);
+        object.plain("commit", self.resynced.head.commit);
+        object.text("verdict", "verified");
+        object.text("code", "verified");
+        object.number("records", self.resynced.records);
+        object.number("bytes", self.resynced.bytes);
+        object.number("piece", self.pieces);
+        object.key("ops");
+        object.line.push(b'[');
+        let mut count = 0;
+        while count < MAX_PIECE_RECORDS
+            && object.line.len() - start < MAX_PIECE_BYTES
+            && let Some(record) = self.next.take()
+        {
+            if count > 0 {
+                object.line.push(b',');
+            }
+            write_record(object.line, &record);
+            count += 1;
+            self.advance()?;
+        }
+        object.line.push(b']');
+        let is_last = self.next.is_none();
+        object.json("last", &is_last);
+        object.end();
+        self.pieces += 1;
+        Ok(is_last)
+    }
+
+    fn advance(&mut self) -> Result<(), RepoError> {
+        let selected = |record: &Result<Record<'a>, RepoError>| {
+            record.as_ref().map_or(true, |record| self.selection.has_path(&record.path))
+        };
+        self.next = self.records.find(selected).transpose()?;
+        Ok(())
+    }
+}
+
+/// Writes a record in the form of an operation.
+fn write_record(line: &mut Vec<u8>, record: &Record<'_>) {
+    let RecordPath { collection, rkey } = RecordPath::split(&*record.path);
+    let arena = Bump::new();
     let mut object = Object::begin(line);
-    object.text("host", &resynced.host);
-    object.text("kind", "resync");
-    object.text("did", &resynced.did);
-    object.plain("rev", resynced.head.rev);
-    object.plain("commit", resynced.head.commit);
-    object.text("verdict", "verified");
-    object.text("code", "verified");
-    object.number("records", resynced.records);
-    object.number("bytes", resynced.bytes);
-    object.end();
-    true
+    object.text("action", Action::Create.as_str());
+    object.text("collection", collection);
+    object.text("rkey", rkey);
+    object.plain("cid", record.cid);
+    match record.value(&arena) {
+        Ok(value) => object.record(&value),
+        Err(error) => object.text("record_error", &error.to_string()),
+    }
+    object.close();
 }
 
 /// Writes the fields that the event claims, verified or not.
@@ -318,6 +380,9 @@ impl<'l> Object<'l> {
     }
 }
 
+/// Number of records, and size in bytes, at which the line of a resync ends.
+const MAX_PIECE_RECORDS: usize = 100;
+const MAX_PIECE_BYTES: usize = 1 << 20;
 /// Verdict and code of events that are not verified.
 pub(super) const NOT_ASKED: &str = "not-asked";
 /// Kind of a message that cannot be decoded.
@@ -327,7 +392,6 @@ pub(super) const UNREADABLE_MESSAGE: &str = "message";
 
 #[cfg(test)]
 mod tests {
-    use bumpalo::Bump;
     use wireproof::codec::json as codec_json;
 
     use super::*;

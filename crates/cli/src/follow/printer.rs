@@ -1,12 +1,16 @@
 //! The handler of `follow`: prints events as lines, which ack the events once they are written.
 
 use std::cell::RefCell;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use mapping::MappedFile;
+use wireproof::atproto::repo::Repository;
+use wireproof::codec::car;
 use wireproof::net::firehose::{Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncedRepo};
 
-use super::line;
+use super::line::{self, ResyncLines};
 use super::selection::Selection;
 use super::stats::RunStats;
 use super::status::Status;
@@ -28,7 +32,15 @@ impl Handler for Printer {
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
-        self.print(ack, |line| line::write_resynced(line, resynced, &self.selection));
+        if !self.selection.has_account(Some(&resynced.did)) {
+            return ack.skip();
+        }
+        // A dropped acknowledgement ends the run: without these lines the account would miss records.
+        if let Err(error) = self.print_records(resynced, ack) {
+            let did = &resynced.did;
+            self.status
+                .print_limited(&format!("{did}: cannot read the fetched repository: {error}"));
+        }
     }
 
     fn resync_failed(&self, did: &str, why: &ResyncError) {
@@ -42,6 +54,27 @@ impl Handler for Printer {
 }
 
 impl Printer {
+    /// Prints the records of a repository. The last line has the acknowledgement, so the account is resynced
+    /// again if the run ends before.
+    fn print_records(&self, resynced: &ResyncedRepo, ack: Ack) -> io::Result<()> {
+        let archive = MappedFile::open(resynced.path())?;
+        let options = car::Options::default();
+        let repository = Repository::read(&archive, &options).map_err(io::Error::other)?;
+        let lines = ResyncLines::new(resynced, &repository, &self.selection);
+        let (mut lines, mut line) = (lines.map_err(io::Error::other)?, Vec::new());
+        while !lines.write_next(&mut line).map_err(io::Error::other)? {
+            if !self.lines.push_piece(&line) {
+                self.lines.hold(ack);
+                return Ok(());
+            }
+            self.stats.lines.fetch_add(1, Relaxed);
+            line.clear();
+        }
+        self.lines.push(&line, ack);
+        self.stats.lines.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
     /// Prints the line of `write` if it writes one; other events do not count towards `--events`.
     fn print(&self, ack: Ack, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         LINE.with_borrow_mut(|line| {

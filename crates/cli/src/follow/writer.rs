@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use wireproof::net::firehose::{Ack, StopSignal};
 
@@ -35,12 +36,17 @@ pub(super) struct LineWriter<A> {
 struct Shared<A> {
     batch: Mutex<Batch<A>>,
     changed: Condvar,
+    /// Notified when the queued lines were taken.
+    taken: Condvar,
+    stop: StopSignal,
 }
 
 #[derive(Debug)]
 struct Batch<A> {
     bytes: Vec<u8>,
     acks: Vec<A>,
+    /// Acknowledgements of lines that will not be written.
+    held: Vec<A>,
     is_finished: bool,
     has_failed: bool,
 }
@@ -52,36 +58,58 @@ impl<A: Acknowledge> LineSender<A> {
         if batch.has_failed {
             return;
         }
+        let is_first = batch.bytes.is_empty();
         batch.bytes.extend_from_slice(line);
         batch.acks.push(ack);
-        let is_first = batch.acks.len() == 1;
         drop(batch);
         if is_first {
             self.0.changed.notify_one();
         }
+    }
+
+    /// Adds a line that others follow before the ack. Waits while too many bytes are queued; `false` if that
+    /// is no use, as the run stops or the writer has failed.
+    pub(super) fn push_piece(&self, line: &[u8]) -> bool {
+        let mut batch = self.0.lock();
+        while batch.bytes.len() >= MAX_QUEUED_BYTES && !self.0.is_ending(&batch) {
+            let waited = self.0.taken.wait_timeout(batch, STOP_POLL_INTERVAL);
+            batch = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if self.0.is_ending(&batch) {
+            return false;
+        }
+        batch.bytes.extend_from_slice(line);
+        drop(batch);
+        self.0.changed.notify_one();
+        true
+    }
+
+    /// Keeps the ack of lines that will not be written: they are not acknowledged.
+    pub(super) fn hold(&self, ack: A) {
+        self.0.lock().held.push(ack);
     }
 }
 
 impl<A: Acknowledge> LineWriter<A> {
     /// A writer to standard output. If it fails, the run is stopped.
     pub(super) fn stdout(stop: &StopSignal) -> Result<(LineSender<A>, Self), Failure> {
-        let stop = stop.clone();
-        let started = Self::start(io::stdout(), move || stop.request());
+        let started = Self::start(io::stdout(), stop);
         started.map_err(|error| Failure::Local(format!("starting a thread: {error}")))
     }
 
-    /// A writer to `out`. If it fails, `on_failure` is called, and unwritten lines are not acked.
+    /// A writer to `out`. If it fails, the run is stopped, and unwritten lines are not acked.
     fn start(
         out: impl Write + Send + 'static,
-        on_failure: impl FnOnce() + Send + 'static,
+        stop: &StopSignal,
     ) -> io::Result<(LineSender<A>, Self)> {
-        let shared = Arc::new(Shared { batch: Mutex::default(), changed: Condvar::new() });
+        let (batch, changed, taken) = Default::default();
+        let shared = Arc::new(Shared { batch, changed, taken, stop: stop.clone() });
         let of_thread = Arc::clone(&shared);
         let run = move || {
             let result = write_all(&of_thread, out);
             if result.is_err() {
                 of_thread.lock().has_failed = true;
-                on_failure();
+                of_thread.stop.request();
             }
             result
         };
@@ -113,12 +141,18 @@ fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl Write) -> io::Res
 impl<A> Shared<A> {
     /// Waits for lines and takes all of them. `false` if there are none and none will come.
     fn take(&self, bytes: &mut Vec<u8>, acks: &mut Vec<A>) -> bool {
-        let is_idle = |batch: &mut Batch<A>| batch.acks.is_empty() && !batch.is_finished;
+        let is_idle = |batch: &mut Batch<A>| batch.bytes.is_empty() && !batch.is_finished;
         let batch = self.changed.wait_while(self.lock(), is_idle);
         let mut batch = batch.unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut batch.bytes, bytes);
         std::mem::swap(&mut batch.acks, acks);
-        !acks.is_empty()
+        self.taken.notify_all();
+        !bytes.is_empty()
+    }
+
+    /// Whether a line that cannot be queued now need not be written.
+    fn is_ending(&self, batch: &Batch<A>) -> bool {
+        batch.has_failed || self.stop.is_requested()
     }
 
     fn lock(&self) -> MutexGuard<'_, Batch<A>> {
@@ -128,16 +162,20 @@ impl<A> Shared<A> {
 
 impl<A> Default for Batch<A> {
     fn default() -> Self {
-        Self { bytes: Vec::new(), acks: Vec::new(), is_finished: false, has_failed: false }
+        let (bytes, acks, held) = Default::default();
+        Self { bytes, acks, held, is_finished: false, has_failed: false }
     }
 }
 
+/// Size of the queued lines at which pieces wait, in bytes.
+const MAX_QUEUED_BYTES: usize = 8 << 20;
+/// Interval at which a waiting piece looks for a stop.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Capacity kept of a large batch for the next one, in bytes.
 const RETAINED_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
@@ -176,7 +214,7 @@ mod tests {
         let (allow, allowed) = channel();
         let flushed = Arc::new(Mutex::new(Vec::new()));
         let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
-        let (lines, writer) = LineWriter::start(out, || panic!("nothing fails")).unwrap();
+        let (lines, writer) = LineWriter::start(out, &StopSignal::new()).unwrap();
         let (done, acked) = channel();
         (0..100).for_each(|number| lines.push(b"x\n", NumberedAck(number, done.clone())));
         assert!(acked.try_recv().is_err(), "nothing is written yet");
@@ -193,18 +231,41 @@ mod tests {
     fn after_a_failed_write_neither_its_lines_nor_later_ones_are_acked() {
         let (allow, allowed) = channel();
         let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
-        let has_failed = Arc::new(AtomicBool::new(false));
-        let failed = Arc::clone(&has_failed);
-        let (lines, writer) = LineWriter::start(out, move || failed.store(true, Relaxed)).unwrap();
+        let stop = StopSignal::new();
+        let (lines, writer) = LineWriter::start(out, &stop).unwrap();
         let (done, acked) = channel();
         lines.push(b"x\n", NumberedAck(0, done.clone()));
         allow.send(Err(io::ErrorKind::StorageFull.into())).unwrap();
-        while !has_failed.load(Relaxed) {
+        while !stop.is_requested() {
             std::thread::yield_now();
         }
         lines.push(b"y\n", NumberedAck(1, done.clone()));
         assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
         drop((done, lines));
         assert_eq!(acked.iter().count(), 0);
+    }
+
+    #[test]
+    fn pieces_wait_while_too_many_bytes_are_queued_until_the_run_stops() {
+        let (allow, allowed) = channel();
+        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
+        let stop = StopSignal::new();
+        let (lines, writer) = LineWriter::<NumberedAck>::start(out, &stop).unwrap();
+        let (pushed, pushes) = channel();
+        let producer = std::thread::spawn(move || {
+            let piece = vec![b'x'; MAX_QUEUED_BYTES / 4];
+            while lines.push_piece(&piece) {
+                pushed.send(()).unwrap();
+            }
+        });
+        // The writer has taken some pieces, and four more are queued.
+        let before = pushes.iter().take(4).count();
+        std::thread::sleep(STOP_POLL_INTERVAL);
+        let queued = before + pushes.try_iter().count();
+        assert!((4..=8).contains(&queued), "{queued}");
+        stop.request();
+        producer.join().unwrap();
+        (0..8).for_each(|_| drop(allow.send(Ok(()))));
+        writer.finish().unwrap();
     }
 }

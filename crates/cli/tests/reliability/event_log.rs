@@ -157,6 +157,9 @@ mod tests {
             rev: subject.rev.into(),
             verdict: "verified".into(),
             code: "verified".into(),
+            ops: Vec::new(),
+            piece: None,
+            delay: None,
         })
         .collect()
     }

@@ -8,10 +8,11 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use simnet::servers::{Server, Simulation};
+use wireproof::atproto::syntax::Datetime;
 use wireproof::store::{Options, Store};
 
 /// A running command. Dropping it kills the process.
@@ -248,6 +249,12 @@ pub(crate) struct PrintedLine {
     pub(crate) verdict: Box<str>,
     /// The stable name of the verdict.
     pub(crate) code: Box<str>,
+    /// The operations: path, and CID unless it is deleted.
+    pub(crate) ops: Vec<(String, Option<String>)>,
+    /// Of a resync, the number of this line among its lines, and whether it is the last.
+    pub(crate) piece: Option<(u64, bool)>,
+    /// The time from the event to the reading of its line.
+    pub(crate) delay: Option<Duration>,
 }
 
 /// The fields of a line that tests read.
@@ -266,6 +273,24 @@ struct Printed<'a> {
     verdict: Option<&'a str>,
     #[serde(default)]
     code: Option<&'a str>,
+    #[serde(default)]
+    ops: Vec<PrintedOp>,
+    piece: Option<u64>,
+    last: Option<bool>,
+    time: Option<&'a str>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PrintedOp {
+    collection: String,
+    rkey: String,
+    cid: Option<String>,
+}
+
+impl PrintedOp {
+    fn into_path_and_cid(self) -> (String, Option<String>) {
+        (format!("{}/{}", self.collection, self.rkey), self.cid)
+    }
 }
 
 impl PrintedLine {
@@ -286,6 +311,9 @@ impl PrintedLine {
             rev: printed.rev.unwrap_or_default().into(),
             verdict: printed.verdict.unwrap_or_default().into(),
             code: printed.code.unwrap_or_default().into(),
+            ops: printed.ops.into_iter().map(PrintedOp::into_path_and_cid).collect(),
+            piece: printed.piece.zip(printed.last),
+            delay: printed.time.and_then(time_since),
         }
     }
 
@@ -293,6 +321,13 @@ impl PrintedLine {
     pub(crate) fn is_verified(&self) -> bool {
         &*self.code == "verified"
     }
+}
+
+/// The time since the `time` of an event.
+fn time_since(time: &str) -> Option<Duration> {
+    let micros = Datetime::parse(time).ok()?.unix_micros();
+    let then = UNIX_EPOCH + Duration::from_micros(micros.try_into().ok()?);
+    SystemTime::now().duration_since(then).ok()
 }
 
 /// The stored cursor of a relay. No process may use the state.

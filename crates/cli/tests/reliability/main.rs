@@ -7,6 +7,8 @@
 //! |---|---|
 //! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
+//! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
+//! | `resync_records` | the lines of commits and resyncs have every record |
 //! | `stalled_resync` | an account with a stalled resync does not delay others |
 //! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
 //! | `false_claims` | nobody mutes an account of another host, and invented accounts take no space |
@@ -23,8 +25,10 @@ mod follow;
 mod disconnects;
 mod false_claims;
 mod full_disk;
+mod hostile_hosts;
 mod lost_state;
 mod misbehaviour;
+mod resync_records;
 mod slow_reader;
 mod stalled_resync;
 
