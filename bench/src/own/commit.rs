@@ -128,11 +128,9 @@ pub(super) fn empty_state() -> MemoryState {
 
 /// The time of verification: one day after the newest `time` in the frames, in microseconds since 1970.
 pub(super) fn day_after_newest(frames: &[&[u8]]) -> u64 {
-    let mut decoder = Decoder::new(Options {
-        values: Values::ValidateOnly,
-        trust_hashes: true,
-        ..Options::default()
-    });
+    let mut options = Options::default();
+    (options.values, options.trust_hashes) = (Values::ValidateOnly, true);
+    let mut decoder = Decoder::new(options);
     let mut time_of = |frame: &&[u8]| unix_micros(time(&decoder.decode(frame).ok()?)?);
     frames.iter().filter_map(&mut time_of).max().unwrap_or_default() + DAY_MICROS
 }

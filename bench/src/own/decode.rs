@@ -40,26 +40,39 @@ pub(super) fn open<'f>(
         frames.extend(corpus::read(file)?);
     }
     let verified = Options::default();
-    let unverified = Options { trust_hashes: true, ..verified };
+    let mut unverified = verified;
+    unverified.trust_hashes = true;
     Ok(Some(match variant {
         "verified/arena-reuse" => Box::new(Reused::new(frames, verified)),
         "verified/alloc-per-frame" => Box::new(Fresh { frames, options: verified }),
         "unverified/arena-reuse" => Box::new(Reused::new(frames, unverified)),
         "unverified/alloc-per-frame" => Box::new(Fresh { frames, options: unverified }),
         "validate" => {
-            Box::new(Reused::new(frames, Options { values: Values::ValidateOnly, ..unverified }))
+            unverified.values = Values::ValidateOnly;
+            Box::new(Reused::new(frames, unverified))
         }
         "hash-only" => Box::new(HashOnly::new(&frames)),
         _ => match Backend::available().find(|backend| forced_name(*backend) == variant) {
             None => return Ok(None),
-            backend => Box::new(Reused::new(frames, Options { hash_backend: backend, ..verified })),
+            backend => {
+                let mut forced = verified;
+                forced.hash_backend = backend;
+                Box::new(Reused::new(frames, forced))
+            }
         },
     }))
 }
 
+/// A decoder that checks hashes and builds no values.
+fn validating_decoder() -> Decoder {
+    let mut options = Options::default();
+    options.values = Values::ValidateOnly;
+    Decoder::new(options)
+}
+
 /// The reference counts of a file: those of the strict decoder with every hash checked.
 pub(crate) fn counts(frames: &[&[u8]]) -> Counts {
-    let mut decoder = Decoder::new(Options { values: Values::ValidateOnly, ..Options::default() });
+    let mut decoder = validating_decoder();
     let mut counts = FrameCounts::default();
     frames.iter().for_each(|frame| add(&mut counts, decoder.decode(frame)));
     Counts::from_fields(&counts)
@@ -189,7 +202,7 @@ impl Work for HashOnly<'_> {
 
 /// The blocks of the frames that decode. They borrow from the frames, which outlive the decoder.
 fn split_blocks<'f>(frames: &[&'f [u8]], errors: &mut u64) -> Vec<&'f [u8]> {
-    let mut decoder = Decoder::new(Options { values: Values::ValidateOnly, ..Options::default() });
+    let mut decoder = validating_decoder();
     let mut blocks = Vec::new();
     for frame in frames {
         match decoder.decode(frame) {

@@ -59,7 +59,8 @@ pub struct Options {
 impl Default for Options {
     /// Slices of up to 64 MiB, records of up to 1 MiB, and only record paths.
     fn default() -> Self {
-        let archive = car::Options { max_total_bytes: 64 << 20, ..car::Options::default() };
+        let mut archive = car::Options::default();
+        archive.max_total_bytes = 64 << 20;
         Self { archive, max_record_bytes: 1 << 20, allow_any_key: false }
     }
 }
@@ -148,7 +149,8 @@ pub fn verify<'a>(
 }
 
 fn read<'a>(slice: &'a [u8], options: &Options) -> Result<Repository<'a>, RepositoryRejection> {
-    let checked = car::Options { trust_hashes: false, ..options.archive };
+    let mut checked = options.archive;
+    checked.trust_hashes = false;
     let archive = Archive::read(slice, &checked)
         .map_err(|error| RepositoryRejection::in_archive(slice, error))?;
     let repository = Repository::at_first_root(archive)?;

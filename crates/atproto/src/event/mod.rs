@@ -39,8 +39,9 @@ use kernels::sha256;
 pub use decoder::{Decoder, Frame, ParsedHeader, peek};
 pub use error::{FrameError, FrameFault};
 
-/// Limits and trust for decoding frames.
+/// Limits and trust for decoding frames. Start from the default and assign fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Skips hashing: a block is then whatever its CID claims. For frames that were checked before.
     pub trust_hashes: bool,
@@ -85,7 +86,9 @@ impl Default for Options {
 
 impl Options {
     fn car(&self) -> car::Options {
-        car::Options { max_total_bytes: self.max_blocks_bytes as u64, ..car::Options::default() }
+        let mut options = car::Options::default();
+        options.max_total_bytes = self.max_blocks_bytes as u64;
+        options
     }
 
     /// The proof of a block named `cid` once the decoder returns it.

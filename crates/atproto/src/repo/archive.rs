@@ -80,8 +80,9 @@ impl<'a> Archive<'a> {
         visit: &mut impl FnMut(&Block<'a>),
         on_fault: &mut dyn FnMut(CarError) -> Result<(), CarError>,
     ) -> Result<Self, CarError> {
-        let max_total_bytes = options.max_total_bytes.min(MAX_BYTES);
-        let sections = Sections::new(bytes, &Options { max_total_bytes, ..*options })?;
+        let mut limits = *options;
+        limits.max_total_bytes = options.max_total_bytes.min(MAX_BYTES);
+        let sections = Sections::new(bytes, &limits)?;
         let roots = sections.roots();
         let mut collector = Collector::new(bytes.len(), options.trust_hashes, visit);
         let mut prefetcher = Prefetcher::default();

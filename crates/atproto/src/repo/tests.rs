@@ -100,7 +100,8 @@ proptest! {
         }).collect();
         let blocks: Vec<_> = cids.iter().map(|cid| (*cid, cid.as_bytes().to_vec())).collect();
         let bytes = archive(&[], &blocks);
-        let options = Options { trust_hashes: true, ..Options::default() };
+        let mut options = Options::default();
+        options.trust_hashes = true;
         let archive = Archive::read(&bytes, &options).unwrap();
         for (cid, block) in &blocks {
             prop_assert_eq!(archive.block(cid), Some(block.as_slice()));

@@ -274,7 +274,8 @@ impl RepositoryWriter {
             unordered.block(&cid, block).map_err(ExportError::Io)?;
         }
         let unordered = unordered.into_inner();
-        let options = Options { trust_hashes: true, ..Options::default() };
+        let mut options = Options::default();
+        options.trust_hashes = true;
         Ok(Repository::read(&unordered, &options)?.export(out)?)
     }
 

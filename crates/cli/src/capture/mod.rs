@@ -109,7 +109,8 @@ fn write(
 
 /// The counts that a decoder of the frames must report.
 fn count(frames: &[Bytes]) -> FrameCounts {
-    let options = Options { values: Values::ValidateOnly, ..Options::default() };
+    let mut options = Options::default();
+    options.values = Values::ValidateOnly;
     let (mut decoder, mut counts) = (Decoder::new(options), FrameCounts::default());
     for frame in frames {
         counts.frames += 1;

@@ -121,7 +121,8 @@ enum DropReason {
 
 impl CommitReader {
     fn new() -> Self {
-        let options = Options { values: Values::ValidateOnly, ..Options::default() };
+        let mut options = Options::default();
+        options.values = Values::ValidateOnly;
         Self(Decoder::new(options))
     }
 

@@ -21,7 +21,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use wireproof::atproto::event::{Options as Decoding, Values};
+use wireproof::atproto::event::Options as Decoding;
 use wireproof::net::firehose::{
     self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerKeys, ServerStatuses,
     StopSignal, Verification,
@@ -121,7 +121,7 @@ fn options(
     keys: Arc<dyn KeyProvider>,
 ) -> firehose::Options {
     let mut options = firehose::Options::new(hosts.urls.clone(), keys);
-    let decoding = Decoding { values: Values::Build, ..Decoding::default() };
+    let decoding = Decoding::default();
     let policy = Policy::default();
     let verify = match (args.verify && !args.no_verify, options.verify) {
         (true, Verification::On { keys, cache_bytes, .. }) => {

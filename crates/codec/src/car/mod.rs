@@ -25,8 +25,9 @@ pub use writer::Writer;
 
 use crate::cbor;
 
-/// Limits for reading archives, and whether to check hashes.
+/// Limits for reading archives, and whether to check hashes. Start from the default and assign fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Skips hashing. Only for archives that were checked before: the CID of a block is then unproved.
     pub trust_hashes: bool,

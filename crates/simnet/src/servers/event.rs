@@ -127,7 +127,9 @@ pub(super) struct JetstreamEvent {
 /// One Jetstream event for each operation of a commit, or for an event of another kind.
 fn jetstream_events(event: &NetworkEvent) -> Vec<JetstreamEvent> {
     let frame = event.to_frame(event.micros as i64);
-    let mut decoder = Decoder::new(Options { trust_hashes: true, ..Options::default() });
+    let mut options = Options::default();
+    options.trust_hashes = true;
+    let mut decoder = Decoder::new(options);
     match decoder.decode(&frame) {
         Ok(Event::Commit(commit)) => {
             commit.ops.iter().filter_map(|op| of_operation(commit.rev, op)).collect()

@@ -39,6 +39,8 @@ impl Default for Options {
 impl Options {
     /// The options of the archive, with every hash checked.
     pub(super) fn checked_archive(&self) -> car::Options {
-        car::Options { trust_hashes: false, ..self.archive }
+        let mut checked = self.archive;
+        checked.trust_hashes = false;
+        checked
     }
 }

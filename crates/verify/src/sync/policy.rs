@@ -81,14 +81,13 @@ impl Default for Policy {
 impl Policy {
     /// The options of the decoder under this policy. Hashes are always checked.
     pub(super) fn decoding(&self) -> Options {
-        Options {
-            values: self.values,
-            max_frame_bytes: self.max_frame_bytes,
-            max_blocks_bytes: self.max_blocks_bytes,
-            max_ops: self.max_ops,
-            max_record_bytes: self.max_record_bytes,
-            ..Options::default()
-        }
+        let mut options = Options::default();
+        options.values = self.values;
+        options.max_frame_bytes = self.max_frame_bytes;
+        options.max_blocks_bytes = self.max_blocks_bytes;
+        options.max_ops = self.max_ops;
+        options.max_record_bytes = self.max_record_bytes;
+        options
     }
 }
 
