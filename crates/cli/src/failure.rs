@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use ::bench::BenchError;
 use ::bench::nostr::InputError;
 use ::report::{ReadError, ReadFault};
+use wireproof::codec::printable::PrintableLines;
 use wireproof::net::firehose::{FeedError, RunError};
 use wireproof::net::http::HttpError;
 use wireproof::net::identity::{IdentityError, IdentityFault};
@@ -41,7 +42,7 @@ impl Failure {
             Self::OutputClosed => return ExitCode::SUCCESS,
         };
         // If standard error is closed, the exit code remains.
-        let _ = writeln!(anstream::stderr(), "wireproof: {message}");
+        let _ = print_message(&message);
         ExitCode::from(code)
     }
 
@@ -54,6 +55,11 @@ impl Failure {
     pub(crate) fn refused(path: &std::path::Path, what: impl std::fmt::Display) -> Self {
         Self::Refused(format!("{}: {what}", path.display()))
     }
+}
+
+/// Prints a message for a person to standard error. It may quote strangers.
+pub(crate) fn print_message(message: &str) -> io::Result<()> {
+    writeln!(anstream::stderr(), "wireproof: {}", PrintableLines(message))
 }
 
 impl From<io::Error> for Failure {

@@ -1,6 +1,5 @@
 //! The network clients of a command, and the arguments that configure them.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +8,11 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 use tokio::runtime::{Builder, Runtime};
 use wireproof::net::dns::{DnsResolver, LoopbackDns, SystemDns};
-use wireproof::net::egress::EgressPolicy;
+use wireproof::net::egress::{AllowedPorts, EgressPolicy};
 use wireproof::net::http::{Limits, Url};
 use wireproof::net::{http, identity, xrpc};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, print_message};
 use crate::files;
 
 /// The directory to ask, and where connections may go.
@@ -22,6 +21,10 @@ pub(crate) struct NetworkArgs {
     /// The did:plc directory [default: https://plc.directory].
     #[arg(long, value_name = "URL", env = "WIREPROOF_PLC", help_heading = NETWORK)]
     plc: Option<Url>,
+    /// Also connect to this port of public hosts, beside 443 and the ports of the URLs given to options.
+    #[arg(long, value_name = "PORT", env = "WIREPROOF_ALLOW_PORT", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..), help_heading = NETWORK)]
+    allow_port: Vec<u16>,
     /// Connect to this machine only, over plain HTTP too: no internet, no required TLS. Names under
     /// .test and .localhost resolve to this machine; the DNS is not used.
     #[arg(long, env = "WIREPROOF_DEVELOPMENT", value_parser = FalseyValueParser::new())]
@@ -82,9 +85,10 @@ pub(crate) struct Network {
 
 impl Network {
     /// Creates the clients, and warns of a directory that is not the default. No connection is made yet.
-    pub(crate) fn open(args: &NetworkArgs) -> Result<Self, Failure> {
+    /// The ports of `named`, which the operator named, are allowed on their hosts.
+    pub(crate) fn open(args: &NetworkArgs, named: &[Url]) -> Result<Self, Failure> {
         let (egress, dns) = egress(args)?;
-        let http = client(args, egress, &dns)?;
+        let http = client(args, named, egress, &dns)?;
         let default = identity::Options::default();
         let directory = args.plc.clone().unwrap_or_else(|| default.directory.clone());
         if directory != default.directory {
@@ -107,16 +111,22 @@ fn warn_of_directory(directory: &Url, default: &Url) {
          trusts that directory"
     );
     // If standard error is closed, the report still names the directory.
-    let _ = writeln!(anstream::stderr(), "wireproof: {text}");
+    let _ = print_message(&text);
 }
 
 fn client(
     args: &NetworkArgs,
+    named: &[Url],
     egress: EgressPolicy,
     dns: &Arc<dyn DnsResolver>,
 ) -> Result<http::Client, Failure> {
     let Some(path) = &args.development_trust_only else {
-        return Ok(http::Client::new(egress, Arc::clone(dns))?);
+        let ports = args
+            .allow_port
+            .iter()
+            .fold(AllowedPorts::default(), |ports, port| ports.on_all_hosts(*port));
+        let ports = named.iter().chain(&args.plc).fold(ports, AllowedPorts::on_host_of);
+        return Ok(http::Client::with_ports(egress, ports, Arc::clone(dns))?);
     };
     let client = http::Client::on_loopback_trusting_only(&files::read(path)?, Arc::clone(dns));
     client.map_err(|error| {

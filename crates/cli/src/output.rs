@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use clap_complete::Shell;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
+use wireproof::codec::printable::{PrintableLines, escape_json};
 
 use crate::failure::Failure;
 
@@ -41,8 +42,13 @@ impl Output {
         AutoStream::new(stdout().lock(), self.choice)
     }
 
-    /// Prints `text`.
+    /// Prints `text`, which may quote strangers.
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
+        Ok(write!(self.stdout(), "{}", PrintableLines(text))?)
+    }
+
+    /// Prints text with styles of our own, which quotes no strangers.
+    pub(crate) fn styled(self, text: &str) -> Result<(), Failure> {
         Ok(self.stdout().write_all(text.as_bytes())?)
     }
 
@@ -56,9 +62,10 @@ impl Output {
         if !json {
             return self.text(&to_text(document));
         }
-        let mut out = self.stdout();
-        serde_json::to_writer_pretty(&mut out, document).map_err(std::io::Error::from)?;
-        Ok(writeln!(out)?)
+        let mut json = serde_json::to_vec_pretty(document).map_err(std::io::Error::from)?;
+        escape_json(&mut json, 0);
+        json.push(b'\n');
+        Ok(self.stdout().write_all(&json)?)
     }
 
     /// Prints the completion script of `command` for `shell`.
@@ -76,8 +83,10 @@ impl Output {
 
 /// Writes `value` as one line of JSON.
 pub(crate) fn write_json_line(out: &mut impl Write, value: &impl Serialize) -> std::io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    writeln!(out)
+    let mut json = serde_json::to_vec(value)?;
+    escape_json(&mut json, 0);
+    json.push(b'\n');
+    out.write_all(&json)
 }
 
 /// A table without rules: the first column aligned left, the others right.

@@ -1,10 +1,12 @@
 //! A progress line on standard error, for work that takes longer than half a second; where that is no terminal,
 //! a plain line every ten seconds for downloads.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::print_message;
 
 /// A line that shows the progress of one piece of work.
 pub(crate) struct ProgressLine {
@@ -59,7 +61,7 @@ impl ProgressLine {
 
     /// Prints a line of its own above this one, also where this one is hidden.
     pub(crate) fn print(&self, text: &str) {
-        self.bar.suspend(|| drop(writeln!(anstream::stderr(), "wireproof: {text}")));
+        self.bar.suspend(|| drop(print_message(text)));
     }
 
     /// Clears the line.

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ResolveArgs, output: Output) -> Result<(), Failure> {
         stages: Stages,
     }
     let who = identifier(&args.who)?;
-    let network = Network::open(&args.network)?;
+    let network = Network::open(&args.network, &[])?;
     let mut stages = Stages::default();
     let lookup = ResolvedAccount::find(&network, who, &mut stages);
     let account = network::runtime()?.block_on(lookup)?;

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use wireproof::net::DurationText;
 use wireproof::net::firehose::{FeedOptions, Notice, StartFrom, Upstream};
 use wireproof::net::hosts::{BackoffOptions, parse_host_url};
 use wireproof::net::http::Url;
@@ -136,7 +137,9 @@ pub(crate) fn notice_text(host: &str, notice: &Notice) -> Option<String> {
         Notice::Disconnected { reason, .. } => format!("{host}: {reason}"),
         Notice::ConnectFailed { error, .. } => format!("{host}: {error}"),
         Notice::HostExcluded { error, .. } => format!("{host}: excluded: {error}"),
-        Notice::RetryScheduled { time, .. } => format!("{host}: retrying in {time:.1?}"),
+        Notice::RetryScheduled { time, .. } => {
+            format!("{host}: retrying in {}", DurationText(*time))
+        }
         Notice::Rotated { .. } => format!("{host}: switching to this host"),
         Notice::Regressed { after, seq, .. } => {
             format!("{host}: sequence number {seq} after {after}; the event is processed")

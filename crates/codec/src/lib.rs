@@ -6,6 +6,7 @@
 //! | [`cid`] | content identifiers |
 //! | [`cbor`] | canonical DAG-CBOR: validation, values, typed records through serde |
 //! | [`json`] | the JSON form of DAG-CBOR values |
+//! | [`printable`] | untrusted text with its invisible characters escaped |
 //! | [`car`] | archives of blocks, each checked against its CID |
 //!
 //! ```
@@ -33,6 +34,7 @@ pub mod car;
 pub mod cbor;
 pub mod cid;
 pub mod json;
+pub mod printable;
 
 pub use cid::{AnyCid, Cid, CidRef};
 

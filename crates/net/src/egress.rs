@@ -2,8 +2,9 @@
 //!
 //! Documents written by strangers name the hosts that this crate connects to, and such a name may resolve
 //! to a machine that only we can reach: a metadata service, a printer, this process.
-//! [`EgressPolicy::Public`] allows host names over TLS that resolve to addresses of the public internet;
-//! the check is made on the address that is connected to, for each connection, redirects included.
+//! [`EgressPolicy::Public`] allows host names over TLS, at port 443, that resolve to addresses of the public
+//! internet; the check is made on the address that is connected to, for each connection, redirects included.
+//! [`AllowedPorts`] are the exceptions of an operator.
 //! [`EgressPolicy::Loopback`] allows this machine only, for development.
 //!
 //! The table lists every special-purpose range of the IANA registries: those that must never be connected
@@ -11,10 +12,13 @@
 //! 2000::/3, the only block that is allocated.
 //!
 //! ```
-//! use wireproof::net::egress::{EgressError, EgressPolicy};
+//! use wireproof::net::egress::{AllowedPorts, EgressError, EgressPolicy};
 //!
-//! let check = |url: &str| EgressPolicy::Public.check_url(&url.parse().expect("a URL"));
+//! let ports = AllowedPorts::default().on_all_hosts(8443);
+//! let check = |url: &str| EgressPolicy::Public.check_url(&url.parse().expect("a URL"), &ports);
 //! assert_eq!(check("https://example.com"), Ok(()));
+//! assert_eq!(check("https://example.com:8443"), Ok(()));
+//! assert_eq!(check("https://example.com:22"), Err(EgressError::Port(22)));
 //! assert_eq!(check("http://example.com"), Err(EgressError::Scheme));
 //! assert_eq!(check("https://203.0.113.7"), Err(EgressError::AddressAsHost));
 //! // The address of a name is checked when it is connected to.
@@ -52,6 +56,11 @@ pub enum EgressError {
     /// An IP address in place of a host name.
     #[error("the host is an IP address: use a host name")]
     AddressAsHost,
+    /// A port of a public host other than 443 and the [`AllowedPorts`].
+    #[error(
+        "port {0} of a public host is not allowed: only 443, and ports that the operator allows"
+    )]
+    Port(u16),
     /// A URL without a host.
     #[error("the URL has no host")]
     NoHost,
@@ -74,11 +83,11 @@ impl EgressPolicy {
         }
     }
 
-    /// Checks the text of a URL before its host is resolved.
+    /// Checks the text of a URL before its host is resolved. `ports` are allowed beside the default port.
     ///
     /// # Errors
     /// If the policy denies it: the rule.
-    pub fn check_url(self, url: &Url) -> Result<(), EgressError> {
+    pub fn check_url(self, url: &Url, ports: &AllowedPorts) -> Result<(), EgressError> {
         if !self.schemes().contains(&url.scheme()) {
             return Err(EgressError::Scheme);
         }
@@ -87,7 +96,8 @@ impl EgressPolicy {
         }
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(EgressError::NoHost)?;
         match (self, ip_literal(host)) {
-            (_, None) => Ok(()),
+            (Self::Public, None) => ports.check(host, url.port()),
+            (Self::Loopback, None) => Ok(()),
             (Self::Public, Some(_)) => Err(EgressError::AddressAsHost),
             (Self::Loopback, Some(address)) => self.check_address(address),
         }
@@ -97,6 +107,44 @@ impl EgressPolicy {
         match self {
             Self::Public => &["https", "wss"],
             Self::Loopback => &["https", "wss", "http", "ws"],
+        }
+    }
+}
+
+/// Ports of public hosts that may be connected to, beside 443, the default port of `https` and `wss`.
+///
+/// A stranger's document can name any port. At other ports there are other protocols, and machines that
+/// block addresses which connect to them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedPorts {
+    on_all_hosts: Vec<u16>,
+    on_hosts: Vec<(Box<str>, u16)>,
+}
+
+impl AllowedPorts {
+    /// Allows `port` on all public hosts.
+    #[must_use]
+    pub fn on_all_hosts(mut self, port: u16) -> Self {
+        self.on_all_hosts.push(port);
+        self
+    }
+
+    /// Allows the port of `url` on its host, for a URL that the operator names.
+    #[must_use]
+    pub fn on_host_of(mut self, url: &Url) -> Self {
+        if let (Some(host), Some(port)) = (url.host_str(), url.port()) {
+            self.on_hosts.push((host.into(), port));
+        }
+        self
+    }
+
+    /// Checks the port of a URL; `None` is the default port.
+    fn check(&self, host: &str, port: Option<u16>) -> Result<(), EgressError> {
+        let Some(port) = port else { return Ok(()) };
+        let is_named = self.on_hosts.iter().any(|(name, on)| (&**name, *on) == (host, port));
+        match is_named || self.on_all_hosts.contains(&port) {
+            true => Ok(()),
+            false => Err(EgressError::Port(port)),
         }
     }
 }
@@ -218,14 +266,14 @@ mod tests {
     use super::*;
 
     fn check(policy: EgressPolicy, url: &str) -> Result<(), EgressError> {
-        policy.check_url(&url.parse().unwrap())
+        policy.check_url(&url.parse().unwrap(), &AllowedPorts::default())
     }
 
     #[test]
     fn the_public_policy_allows_only_names_over_tls() {
         let public = |url: &str| check(EgressPolicy::Public, url);
         assert_eq!(public("https://pds.example.com/xrpc"), Ok(()));
-        assert_eq!(public("wss://pds.example.com:8443/"), Ok(()));
+        assert_eq!(public("wss://pds.example.com:443/"), Ok(()));
         assert_eq!(public("http://pds.example.com/"), Err(EgressError::Scheme));
         assert_eq!(public("file:///etc/passwd"), Err(EgressError::Scheme));
         assert_eq!(public("https://me:secret@pds.example.com/"), Err(EgressError::UserInfo));
@@ -236,6 +284,23 @@ mod tests {
                 "{host}"
             );
         }
+    }
+
+    #[test]
+    fn a_public_host_is_reached_at_other_ports_only_where_the_operator_allows_it() {
+        let url = |text: &str| text.parse::<Url>().unwrap();
+        let ports = AllowedPorts::default().on_host_of(&url("wss://relay.example.com:2470"));
+        let check =
+            |text: &str, ports: &AllowedPorts| EgressPolicy::Public.check_url(&url(text), ports);
+        for port in [22, 80, 3306, 8443] {
+            let other = format!("https://pds.example.com:{port}/");
+            assert_eq!(check(&other, &ports), Err(EgressError::Port(port)));
+        }
+        assert_eq!(check("https://relay.example.com:2470/xrpc", &ports), Ok(()));
+        assert_eq!(check("https://relay.example.com:2471/", &ports), Err(EgressError::Port(2471)));
+        assert_eq!(check("https://a.example.com:2470/", &ports), Err(EgressError::Port(2470)));
+        let ports = ports.on_all_hosts(8443);
+        assert_eq!(check("https://pds.example.com:8443/", &ports), Ok(()));
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub fn parse_host_url(host: &str) -> Result<Url, InvalidHost> {
 
 /// A text that names no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is neither a host name nor a URL with a host")]
+#[error("`{0}` is neither a host name nor a URL with a host")]
 pub struct InvalidHost(pub String);
 
 /// Failed attempts in a row after which the next host is tried.

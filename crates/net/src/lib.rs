@@ -57,6 +57,7 @@ pub mod concurrency;
 #[cfg(feature = "firehose")]
 pub mod cursors;
 pub mod dns;
+mod duration_text;
 pub mod egress;
 #[cfg(feature = "firehose")]
 pub mod firehose;
@@ -68,6 +69,9 @@ pub mod jetstream;
 pub mod rate_limit;
 #[cfg(feature = "firehose")]
 mod reconnecting_socket;
+mod remote_text;
 #[cfg(feature = "firehose")]
 pub mod websocket;
 pub mod xrpc;
+
+pub use duration_text::DurationText;

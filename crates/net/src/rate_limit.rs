@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use reqwest::header::HeaderMap;
 use tokio::time::Instant;
 
+use crate::DurationText;
 use crate::bounded_map::BoundedMap;
 use crate::hosts::BackoffOptions;
 
@@ -22,7 +23,7 @@ pub struct RateLimiter {
 
 /// The host must not be asked for longer than the limiter waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the host limits requests: retry in {0:?}")]
+#[error("the host limits requests: retry in {text}", text = DurationText(*.0))]
 pub struct RateLimited(pub Duration);
 
 #[derive(Clone, Copy, Debug)]

@@ -38,7 +38,7 @@ fn run_compare(args: &CompareArgs, output: Output) -> Result<(), Failure> {
         peers: args.peers.clone().or(CompareOptions::default().peers),
     };
     let comparison = compare(&old, &new, &options);
-    output.text(&comparison.to_string())?;
+    output.styled(&comparison.to_string())?;
     match comparison.has_regressed() {
         true => Err(Failure::refused(&args.new, "regressed; the lines above name the rows")),
         false => Ok(()),
@@ -59,7 +59,7 @@ fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<
             let default = plan.work_dir.join("results.json");
             files::write_json(path.unwrap_or(&default), &results)?;
             let tables = terminal::styled(&results, args.baseline.as_ref());
-            output.text(&format!("{before}{tables}"))?;
+            output.styled(&format!("{before}{tables}"))?;
         }
     }
     write_page(plan, args, &results, output)?;

@@ -19,7 +19,8 @@ use crate::stage::{Stage, StageTimer, Stages};
 pub(super) fn run(args: &BenchVerifyArgs, output: Output) -> Result<(), Failure> {
     let who = resolve::identifier(&args.who)?;
     let plan = super::plan(&args.run)?;
-    let (network, runtime) = (Network::open(&args.network)?, network::runtime()?);
+    let network = Network::open(&args.network, args.from.as_slice())?;
+    let runtime = network::runtime()?;
     let mut stages = Stages::default();
     let account = ResolvedAccount::look_up(&network, &runtime, who, &mut stages)?;
     let corpus = corpus_path(&plan.work_dir, account.did())?;

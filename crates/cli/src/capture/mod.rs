@@ -61,7 +61,7 @@ pub(crate) fn run(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
 
 async fn capture(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
     let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
-    let network = Network::open(&args.stream.network)?;
+    let network = Network::open(&args.stream.network, &hosts.urls)?;
     files::create_folder(&args.out)?;
     let mut line = ProgressLine::new();
     let frames = listen::listen(args, &hosts, &network, &mut line).await?;

@@ -35,7 +35,7 @@ use crate::stream::Hosts;
 pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let selection = Selection::new(&args.dids, &args.collections)?;
     let hosts = Hosts::new(&args.stream.host, DEFAULT_HOST)?;
-    let network = Network::open(&args.stream.network)?;
+    let network = Network::open(&args.stream.network, &hosts.urls)?;
     let listener = Metrics::bind(args.metrics).await?;
     let store = state::open(args)?;
     let options = options(args)?;

@@ -12,6 +12,7 @@ use wireproof::atproto::repo::{Record, Records, RepoError, Repository};
 use wireproof::atproto::syntax::DatetimeBuf;
 use wireproof::codec::cbor::Value;
 use wireproof::codec::json::Json;
+use wireproof::codec::printable::escape_json;
 use wireproof::net::firehose::{DeliveredEvent, FrameKind, ResyncedRepo, Verdict};
 use wireproof::net::jetstream::{self, EventBody, Operation, Unrecognized};
 use wireproof::verify::sync::{Chain, Outcome};
@@ -375,7 +376,9 @@ impl<'l> Object<'l> {
         self.line.push(b'}');
     }
 
+    /// Ends the line, with the invisible characters of all its texts escaped.
     fn end(self) {
+        escape_json(self.line, 0);
         self.line.extend_from_slice(b"}\n");
     }
 }
@@ -407,10 +410,11 @@ mod tests {
     #[test]
     fn untrusted_text_is_escaped() {
         let line = object(|object| {
-            object.text("a", "x\"\n\u{1b}[2J\\");
+            object.text("a", "x\"\n\u{1b}[2J\\\u{9b}\u{202e}\u{200b}");
             object.number("b", u64::MAX);
         });
-        assert_eq!(line, "{\"a\":\"x\\\"\\n\\u001b[2J\\\\\",\"b\":18446744073709551615}\n");
+        let text = r#""x\"\n\u001b[2J\\\u009b\u202e\u200b""#;
+        assert_eq!(line, format!("{{\"a\":{text},\"b\":18446744073709551615}}\n"));
     }
 
     #[test]

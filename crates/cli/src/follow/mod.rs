@@ -54,7 +54,7 @@ pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
 async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let selection = Selection::new(&args.dids, &args.collections)?;
     let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
-    let network = Network::open(&args.stream.network)?;
+    let network = Network::open(&args.stream.network, &hosts.urls)?;
     let listener = Metrics::bind(args.metrics).await?;
     let store = state::open(args)?;
     let (keys, stored_keys) = key_provider(args, &hosts, &network, &store)?;

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics, StopSignal};
 
 use super::stats::RunStats;
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{Failure, INTERRUPTED, print_message};
 use crate::interrupt::Signals;
 use crate::progress::style;
 use crate::stream::notice_text;
@@ -76,7 +76,7 @@ impl Status {
 
     /// Prints a line above the status line.
     pub(super) fn print(&self, text: &str) {
-        self.bar.suspend(|| drop(writeln!(anstream::stderr(), "wireproof: {text}")));
+        self.bar.suspend(|| drop(print_message(text)));
     }
 
     /// Clears the status line.

@@ -11,6 +11,7 @@ use wireproof::codec::CidRef;
 use wireproof::codec::car::{self, HashProof};
 use wireproof::codec::cbor::{self, Value};
 use wireproof::codec::json::Json;
+use wireproof::codec::printable::escape_json;
 
 use super::Format;
 use super::refusal::{InspectError, Refusal};
@@ -101,7 +102,9 @@ fn cbor_document(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
 }
 
 fn to_json(document: &impl Serialize) -> Result<Vec<u8>, Refusal> {
-    serde_json::to_vec(document).map_err(|error| Refusal::no_json(&error))
+    let mut json = serde_json::to_vec(document).map_err(|error| Refusal::no_json(&error))?;
+    escape_json(&mut json, 0);
+    Ok(json)
 }
 
 /// A frame with the fields of its event, by the keys that all commands share.

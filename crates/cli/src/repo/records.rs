@@ -10,6 +10,7 @@ use wireproof::atproto::mst::Change;
 use wireproof::atproto::repo::{ExportError, Repository};
 use wireproof::atproto::syntax::AtUri;
 use wireproof::codec::AnyCid;
+use wireproof::codec::printable::{Printable, escape_json};
 
 use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read};
 use crate::failure::Failure;
@@ -38,7 +39,7 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
             let (cid, bytes) = (record.cid.to_string(), record.block.len());
             write_json_line(&mut out, &RecordLine { path, cid, bytes })?;
         } else {
-            writeln!(out, "{}\t{}", record.path, record.cid)?;
+            writeln!(out, "{}\t{}", Printable(&record.path), record.cid)?;
         }
     }
     Ok(out.flush()?)
@@ -62,7 +63,10 @@ pub(super) fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
         return Ok(output.stdout().write_all(record.block)?);
     }
     let no_json = |error| Failure::refused(&args.file, format_args!("{path}: {error}"));
-    output.text(&format!("{}\n", record.to_json().map_err(no_json)?))
+    let mut json = record.to_json().map_err(no_json)?.into_bytes();
+    escape_json(&mut json, 0);
+    json.push(b'\n');
+    Ok(output.stdout().write_all(&json)?)
 }
 
 /// The record path in the argument: a path, or the URI of a record of this repository.
@@ -127,7 +131,7 @@ fn write_change(out: &mut impl Write, change: &Change, json: bool) -> io::Result
         return write_json_line(out, &ChangeLine { path, action, cid, prev });
     }
     let cids: Vec<String> = [prev, cid].into_iter().flatten().collect();
-    writeln!(out, "{sign}\t{path}\t{}", cids.join("\t"))
+    writeln!(out, "{sign}\t{}\t{}", Printable(&path), cids.join("\t"))
 }
 
 pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {

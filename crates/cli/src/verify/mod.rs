@@ -14,6 +14,7 @@ use std::io::Write;
 use std::path::Path;
 
 use wireproof::atproto::syntax::AtIdentifier;
+use wireproof::codec::printable::Printable;
 use wireproof::net::http::Url;
 use wireproof::net::xrpc::{ErrorName, XrpcError};
 use wireproof::verify::Verified;
@@ -54,13 +55,15 @@ fn verify_file(path: &Path, args: &VerifyArgs) -> Result<Reported, Failure> {
     let mut report = ProofReport::of_file(path, archive.len());
     let outcome = prove(&archive, &signer, args, &mut report)?.map_err(|first| {
         let name = path.display();
-        Failure::Refused(format!("{name}: refused ({}): {first}", first.code()))
+        let why = first.to_string();
+        Failure::Refused(format!("{name}: refused ({}): {}", first.code(), Printable(&why)))
     });
     Ok((report, outcome))
 }
 
 fn verify_account(who: AtIdentifier<'_>, args: &VerifyArgs) -> Result<Reported, Failure> {
-    let (network, runtime) = (Network::open(&args.network)?, network::runtime()?);
+    let network = Network::open(&args.network, args.from.as_slice())?;
+    let runtime = network::runtime()?;
     let mut stages = Stages::default();
     let account = ResolvedAccount::look_up(&network, &runtime, who, &mut stages)?;
     let signer = Signer::of_account(account.did().to_buf(), account.key()?);
@@ -78,7 +81,9 @@ fn verify_account(who: AtIdentifier<'_>, args: &VerifyArgs) -> Result<Reported, 
     let from = download.host.clone();
     let mut report = ProofReport::of_account(who, &account, download, stages);
     let outcome = prove(&archive, &signer, args, &mut report)?.map_err(|first| {
-        Failure::Refused(format!("{who}: refused ({}): {first} (from {from})", first.code()))
+        let why = first.to_string();
+        let (code, why) = (first.code(), Printable(&why));
+        Failure::Refused(format!("{who}: refused ({code}): {why} (from {from})"))
     });
     Ok((report, outcome))
 }
@@ -171,7 +176,8 @@ fn findings(
 
 fn verify_record(address: &RecordAddress<'_>, args: &VerifyArgs) -> Result<Reported, Failure> {
     let RecordAddress { who, collection, rkey } = *address;
-    let (network, runtime) = (Network::open(&args.network)?, network::runtime()?);
+    let network = Network::open(&args.network, args.from.as_slice())?;
+    let runtime = network::runtime()?;
     let mut stages = Stages::default();
     let account = ResolvedAccount::look_up(&network, &runtime, who, &mut stages)?;
     let (did, key) = (account.did(), account.key()?);

@@ -223,7 +223,7 @@ fn wrong_responses_of_directories_and_servers_are_refused_where_they_occur() {
     let endless = Network::with(PDS, Fault::EndlessRepo, FaultSchedule::ALWAYS);
     endless.fails(&["--max-bytes", "1000000"], 3, "more than 1000000 bytes");
     let stalled = Network::with(PDS, Fault::StalledRepo, FaultSchedule::ALWAYS);
-    stalled.fails(&["--max-silent-seconds", "1"], 3, "no byte for 1s");
+    stalled.fails(&["--max-silent-seconds", "1"], 3, "no byte for 1 s");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use serde_json::Value;
-use simnet::servers::{AccountStatus, Fault, FaultSchedule, Server, Simulation, Spec};
+use simnet::servers::{AccountStatus, Attack, Fault, FaultSchedule, Server, Simulation, Spec};
+use wireproof::codec::printable::is_invisible;
 
 use crate::{Running, follow, lines, quiet, stderr, with_commits};
 
@@ -192,4 +193,19 @@ fn pds_requires_one_named_server() {
         assert!(stderr(&output).contains("--pds"), "{}", stderr(&output));
     }
     assert_eq!(sim.connection_count(), 0);
+}
+
+#[test]
+fn invisible_characters_of_strangers_are_escaped_and_the_content_of_lines_stays() {
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    sim.attack(Attack::InvisibleText, 3);
+    let output = follow(&sim, dir.path(), &["--events", "3"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let escaped = r"\u001b[2J\u009b2J\u202etset.ada\u2066\u200b\ufeff\udb40\udc41";
+    assert_eq!(text.matches(&format!("\"handle\":\"{escaped}\"")).count(), 3, "{text}");
+    let line: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let handle = "\u{1b}[2J\u{9b}2J\u{202e}tset.ada\u{2066}\u{200b}\u{feff}\u{e0041}";
+    assert_eq!(line["handle"], handle);
+    let is_visible = |letter: char| letter == '\n' || !is_invisible(letter);
+    assert!(text.chars().all(is_visible));
 }

@@ -18,7 +18,7 @@ pub enum RunError {
     #[error(transparent)]
     Feed(#[from] FeedError),
     /// The handler dropped an [`Ack`](super::Ack) without using it.
-    #[error("an event was dropped instead of acknowledged: {stream}, seq {seq:?}")]
+    #[error("an event was dropped instead of acknowledged: {stream}{}", seq.map_or(String::new(), |seq| format!(", seq {seq}")))]
     Unacknowledged {
         /// The name of the stream; empty for a resynced repository.
         stream: String,

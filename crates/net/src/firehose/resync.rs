@@ -23,6 +23,7 @@ use verify::repository::{self, RepositoryFault, RepositoryRejection};
 use verify::sync::{FutureWindow, Head, Policy};
 
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
+use crate::DurationText;
 use crate::bounded_map::BoundedMap;
 use crate::clock::future_window;
 use crate::hosts::{Backoff, BackoffOptions, Jitter};
@@ -188,7 +189,7 @@ pub enum ResyncError {
         rev: Tid,
     },
     /// The account backs off after earlier attempts.
-    #[error("resynced a short time ago: retry in {0:?}")]
+    #[error("resynced a short time ago: retry in {text}", text = DurationText(*.0))]
     TooSoon(Duration),
     /// The queue of accounts is full.
     #[error("too many accounts are desynchronized")]

@@ -7,7 +7,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Action, Attempt, Policy};
 
 use crate::dns::DnsResolver;
-use crate::egress::EgressPolicy;
+use crate::egress::{AllowedPorts, EgressPolicy};
 
 /// A resolver that returns only addresses that the policy allows. The HTTP library connects to no others.
 pub(super) struct CheckedResolver {
@@ -62,15 +62,15 @@ impl Resolve for CheckedResolver {
 }
 
 /// Follows up to [`MAX_REDIRECTS`] redirects, each checked like the first request.
-pub(super) fn redirects(policy: EgressPolicy) -> Policy {
-    Policy::custom(move |attempt| follow(policy, attempt))
+pub(super) fn redirects(policy: EgressPolicy, ports: Arc<AllowedPorts>) -> Policy {
+    Policy::custom(move |attempt| follow(policy, &ports, attempt))
 }
 
-fn follow(policy: EgressPolicy, attempt: Attempt<'_>) -> Action {
+fn follow(policy: EgressPolicy, ports: &AllowedPorts, attempt: Attempt<'_>) -> Action {
     if attempt.previous().len() > MAX_REDIRECTS {
         return attempt.error(TooManyRedirects);
     }
-    match policy.check_url(attempt.url()) {
+    match policy.check_url(attempt.url(), ports) {
         Ok(()) => attempt.follow(),
         Err(error) => attempt.error(error),
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustls::CertificateError;
 
 use super::egress_checks::{MAX_REDIRECTS, NoAddress};
+use crate::DurationText;
 use crate::dns::DnsError;
 use crate::egress::EgressError;
 
@@ -37,10 +38,10 @@ pub enum HttpFault {
     #[error("more than {0} redirects")]
     Redirects(usize),
     /// The whole response took too long.
-    #[error("no complete response within {0:?}")]
+    #[error("no complete response within {text}", text = DurationText(*.0))]
     Timeout(Duration),
     /// No byte was received for too long.
-    #[error("no byte for {0:?}")]
+    #[error("no byte for {text}", text = DurationText(*.0))]
     Idle(Duration),
     /// The body was received more slowly than this minimum, which rises with its age.
     #[error("fewer than {0} bytes per second")]
@@ -54,6 +55,9 @@ pub enum HttpFault {
     /// The host's certificate is invalid.
     #[error("invalid certificate: {0}")]
     Certificate(CertificateFault),
+    /// The host does not speak TLS, or no TLS that we accept.
+    #[error("TLS failed: {0}")]
+    Tls(String),
     /// The given PEM contains no certificate.
     #[error("the given PEM contains no certificate of an authority")]
     NoAuthority,
@@ -61,7 +65,7 @@ pub enum HttpFault {
     #[error("cannot connect: {0}")]
     Connect(String),
     /// The connection failed, or the peer does not speak HTTP.
-    #[error("{0}")]
+    #[error("the connection failed: {0}")]
     Transport(String),
 }
 
@@ -79,10 +83,24 @@ pub enum CertificateFault {
     #[error("it is for another name")]
     OtherName,
     /// It is expired or not valid yet.
-    #[error("it is expired or not valid yet")]
+    #[error("it is expired or not valid yet: check the clock of this machine, too")]
     NotNow,
-    /// Another fault, as described by the TLS library.
-    #[error("{0}")]
+    /// It is the certificate of an authority, as self-signed ones are.
+    #[error(
+        "it is that of an authority, not of a host: a self-signed one must not be marked as an authority"
+    )]
+    Authority,
+    /// Its authority has revoked it.
+    #[error("its authority has revoked it")]
+    Revoked,
+    /// It cannot be parsed.
+    #[error("it cannot be parsed")]
+    Malformed,
+    /// It is not for servers.
+    #[error("it is not for servers")]
+    OtherPurpose,
+    /// Another fault, as named by the TLS library.
+    #[error("the TLS library rejects it: {0}")]
     Other(String),
 }
 
@@ -98,9 +116,47 @@ impl From<&CertificateError> for CertificateFault {
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. } => Self::NotNow,
-            other => Self::Other(other.to_string()),
+            CertificateError::Revoked => Self::Revoked,
+            CertificateError::BadEncoding => Self::Malformed,
+            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+                Self::OtherPurpose
+            }
+            CertificateError::Other(other) => match &*other.0.to_string() {
+                "CaUsedAsEndEntity" => Self::Authority,
+                name => Self::Other(words(name)),
+            },
+            other => Self::Other(words(&format!("{other:?}"))),
         }
     }
+}
+
+/// A failure of TLS other than an invalid certificate, for a person.
+fn tls_text(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidMessage(_) => {
+            "the response is not TLS: check the scheme and the port".to_owned()
+        }
+        rustls::Error::PeerIncompatible(_) => {
+            "the host supports no version or cipher that is accepted here: it needs TLS 1.2 or 1.3"
+                .to_owned()
+        }
+        rustls::Error::AlertReceived(alert) => {
+            format!("the host ended it with the alert: {}", words(&format!("{alert:?}")))
+        }
+        other => words(&format!("{other:?}")),
+    }
+}
+
+/// The words of a name in camel case at the start of a text: `BadRecordMac…` becomes `bad record mac`.
+fn words(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars().take_while(char::is_ascii_alphanumeric) {
+        if letter.is_ascii_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
 }
 
 impl HttpError {
@@ -123,6 +179,9 @@ fn fault_of(error: &reqwest::Error) -> HttpFault {
     }
     if let Some(rustls::Error::InvalidCertificate(reason)) = cause(error) {
         return HttpFault::Certificate(reason.into());
+    }
+    if let Some(error) = cause::<rustls::Error>(error) {
+        return HttpFault::Tls(tls_text(error));
     }
     if cause::<NoAddress>(error).is_some() {
         return HttpFault::NoAddress;
@@ -150,4 +209,49 @@ fn inner_of_io<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 
 
 fn cause<E: Error + 'static>(error: &reqwest::Error) -> Option<&E> {
     causes(error).find_map(|cause| cause.downcast_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::{AlertDescription, OtherError, PeerIncompatible};
+
+    use super::*;
+
+    /// An error as the TLS library reports a certificate of an authority: its text is its debug form.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{self:?}")]
+    enum LibraryError {
+        CaUsedAsEndEntity,
+        PathLenConstraintViolated,
+    }
+
+    #[test]
+    fn faults_of_tls_are_explained_without_debug_output() {
+        let other = |error| CertificateError::Other(OtherError(Arc::new(error)));
+        for (error, text) in [
+            (other(LibraryError::CaUsedAsEndEntity), "it is that of an authority"),
+            (other(LibraryError::PathLenConstraintViolated), "path len constraint violated"),
+            (CertificateError::Revoked, "its authority has revoked it"),
+            (CertificateError::InvalidPurpose, "it is not for servers"),
+            (CertificateError::UnhandledCriticalExtension, "unhandled critical extension"),
+        ] {
+            let fault = HttpFault::Certificate((&error).into()).to_string();
+            assert!(fault.starts_with("invalid certificate: ") && fault.contains(text), "{fault}");
+            assert!(!fault.contains(['(', '{', '"']), "{fault}");
+        }
+        let alert = rustls::Error::AlertReceived(AlertDescription::HandshakeFailure);
+        assert_eq!(tls_text(&alert), "the host ended it with the alert: handshake failure");
+        let peer = rustls::Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon);
+        assert!(tls_text(&peer).contains("TLS 1.2 or 1.3"));
+    }
+
+    #[test]
+    fn durations_in_errors_are_rounded_for_a_person() {
+        let long = Duration::from_nanos(86_399_999_973_691);
+        assert_eq!(HttpFault::Idle(long).to_string(), "no byte for 1 day");
+        let timeout = HttpFault::Timeout(Duration::from_millis(1_500));
+        assert_eq!(timeout.to_string(), "no complete response within 1.5 s");
+    }
 }

@@ -19,7 +19,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, ClientBuilder, Response as RawResponse};
 
 use crate::dns::DnsResolver;
-use crate::egress::EgressPolicy;
+use crate::egress::{AllowedPorts, EgressPolicy};
 
 pub use body::ResponseBody;
 use egress_checks::CheckedResolver;
@@ -89,6 +89,7 @@ pub struct Client {
     direct: reqwest::Client,
     upgrading: reqwest::Client,
     policy: EgressPolicy,
+    ports: Arc<AllowedPorts>,
 }
 
 impl Client {
@@ -97,7 +98,19 @@ impl Client {
     /// # Errors
     /// If TLS cannot be set up on this system.
     pub fn new(policy: EgressPolicy, dns: Arc<dyn DnsResolver>) -> Result<Self, HttpError> {
-        Self::with_trust(policy, dns, |builder| builder)
+        Self::with_ports(policy, AllowedPorts::default(), dns)
+    }
+
+    /// Like [`new`](Self::new), and also connects to these ports of public hosts.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_ports(
+        policy: EgressPolicy,
+        ports: AllowedPorts,
+        dns: Arc<dyn DnsResolver>,
+    ) -> Result<Self, HttpError> {
+        Self::with_trust(policy, ports, dns, |builder| builder)
     }
 
     /// A client for development: it connects only to loopback addresses, and trusts only the certificate
@@ -114,23 +127,26 @@ impl Client {
             return Err(HttpError::new(LOCAL, HttpFault::NoAuthority));
         }
         let trust = |builder: ClientBuilder| builder.tls_certs_only(authorities.iter().cloned());
-        Self::with_trust(EgressPolicy::Loopback, dns, trust)
+        Self::with_trust(EgressPolicy::Loopback, AllowedPorts::default(), dns, trust)
     }
 
     fn with_trust(
         policy: EgressPolicy,
+        ports: AllowedPorts,
         dns: Arc<dyn DnsResolver>,
         trust: impl Fn(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, HttpError> {
-        let resolver = Arc::new(CheckedResolver::new(policy, dns));
+        let (resolver, ports) = (Arc::new(CheckedResolver::new(policy, dns)), Arc::new(ports));
+        let redirects = egress_checks::redirects(policy, Arc::clone(&ports));
         let builder = || trust(client_builder(&resolver));
         let direct = || builder().redirect(Policy::none());
         Ok(Self {
-            following: build(builder().redirect(egress_checks::redirects(policy)))?,
+            following: build(builder().redirect(redirects))?,
             direct: build(direct())?,
             // HTTP/2 has no upgrade requests.
             upgrading: build(direct().http1_only())?,
             policy,
+            ports,
         })
     }
 
@@ -178,7 +194,7 @@ impl Client {
         headers: HeaderMap,
     ) -> Result<RawResponse, HttpError> {
         let host = url.host_str().unwrap_or_default();
-        if let Err(denied) = self.policy.check_url(url) {
+        if let Err(denied) = self.policy.check_url(url, &self.ports) {
             return Err(HttpError::new(host, HttpFault::Egress(denied)));
         }
         let mut url = url.clone();
@@ -195,7 +211,7 @@ impl Client {
         limits: &Limits,
     ) -> Result<ResponseBody, HttpError> {
         let host = url.host_str().unwrap_or_default().to_owned();
-        if let Err(denied) = self.policy.check_url(url) {
+        if let Err(denied) = self.policy.check_url(url, &self.ports) {
             return Err(HttpError { host, fault: HttpFault::Egress(denied) });
         }
         let now = tokio::time::Instant::now();

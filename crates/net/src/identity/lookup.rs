@@ -154,14 +154,17 @@ fn web(did: Did<'_>, policy: EgressPolicy, options: &Options) -> Result<Url, Ide
         return url(&format!("http://localhost:{port}{DID_JSON}"));
     }
     let name = Handle::parse(host).map_err(|_| IdentityFault::Identifier)?;
+    if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Err(IdentityFault::NotNormal);
+    }
     check_name(name, policy)?;
     url(&format!("{}{DID_JSON}", origin(name, policy, options)))
 }
 
+/// The port after `localhost%3A`, in its one spelling: without zeros or a sign before it.
 fn port_of_localhost(host: &str) -> Option<u16> {
-    let port = host.strip_prefix("localhost%3A").or_else(|| host.strip_prefix("localhost%3a"))?;
-    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-    port.parse().ok().filter(|port| is_number && *port > 0)
+    let text = host.strip_prefix("localhost%3A")?;
+    text.parse().ok().filter(|port: &u16| *port > 0 && port.to_string() == text)
 }
 
 /// The URL of the DID at the host of a handle.
@@ -227,6 +230,14 @@ mod tests {
             let refusal = of(&format!("did:web:{bad}"), EgressPolicy::Public);
             assert_eq!(refusal, Err(IdentityFault::Identifier), "{bad}");
         }
+        for other in ["A.com", "a.Com", "xn--A.com"] {
+            let refusal = of(&format!("did:web:{other}"), EgressPolicy::Public);
+            assert_eq!(refusal, Err(IdentityFault::NotNormal), "{other}");
+        }
+        for encoded in ["%61.com", "a%2Ecom", "a%2ecom", "a.com%2F"] {
+            let refusal = of(&format!("did:web:{encoded}"), EgressPolicy::Public);
+            assert_eq!(refusal, Err(IdentityFault::Identifier), "{encoded}");
+        }
         for reserved in ["a.local", "a.test", "a.localhost", "a.onion"] {
             let refusal = of(&format!("did:web:{reserved}"), EgressPolicy::Public);
             assert_eq!(refusal, Err(IdentityFault::Reserved), "{reserved}");
@@ -241,7 +252,14 @@ mod tests {
             "http://localhost:2583/.well-known/did.json",
         );
         at(EgressPolicy::Loopback, "did:web:pds.test", "http://pds.test:80/.well-known/did.json");
-        for bad in ["localhost%3A", "localhost%3A0", "localhost%3A65536", "a.test%3A80"] {
+        for bad in [
+            "localhost%3A",
+            "localhost%3A0",
+            "localhost%3A65536",
+            "localhost%3A080",
+            "localhost%3a80",
+            "a.test%3A80",
+        ] {
             let refusal = of(&format!("did:web:{bad}"), EgressPolicy::Loopback);
             assert_eq!(refusal, Err(IdentityFault::Identifier), "{bad}");
         }

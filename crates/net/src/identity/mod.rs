@@ -149,6 +149,9 @@ pub enum IdentityFault {
     /// base32, or `did:web:` with more than a host name.
     #[error("the DID method does not allow this identifier for an account")]
     Identifier,
+    /// A `did:web:` with capital letters. Its normal form is another DID, so that no account has two.
+    #[error("not the normal form of a did:web: write it in lower case")]
+    NotNormal,
     /// A name under a reserved top-level domain.
     #[error("the top-level domain is reserved")]
     Reserved,

@@ -15,7 +15,8 @@ use super::request::{ConnectAttempt, ConnectionSetup, HostPosition, Parameters};
 use crate::firehose::{Notice, StartFrom, Upstream};
 use crate::hosts::{Backoff, HostId, Jitter};
 use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
-use crate::websocket::{DialError, DialFault, Dialer, SocketError, SocketMessage, sanitize};
+use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
+use crate::websocket::{DialError, DialFault, Dialer, SocketError, SocketMessage};
 
 /// Receives events of one of several Jetstreams at a time.
 ///
@@ -209,7 +210,7 @@ impl Client {
                 return self.handle_error(host, &name, &message);
             }
             Ok(Message::Unknown(kind)) => {
-                format!("a message of the unknown kind {:?}", sanitize(&kind))
+                format!("a message of the unknown kind {}", sanitize(&kind, MAX_NAME_CHARS))
             }
             Err(reason) => reason,
         };
@@ -253,10 +254,11 @@ impl Client {
     }
 
     fn handle_info(&mut self, host: HostId, name: &str, message: &str) {
-        let (message, cursor) = (sanitize(message), self.hosts[host.0].requested);
+        let (message, cursor) =
+            (sanitize(message, MAX_MESSAGE_CHARS), self.hosts[host.0].requested);
         self.notify(match name {
             "OutdatedCursor" => Notice::OutdatedCursor { host, cursor, message },
-            _ => Notice::ServerInfo { host, name: sanitize(name), message },
+            _ => Notice::ServerInfo { host, name: sanitize(name, MAX_NAME_CHARS), message },
         });
     }
 
@@ -264,14 +266,18 @@ impl Client {
         match name {
             FUTURE_CURSOR => self.discard_cursor(host, message, StartFrom::Live),
             "ConsumerTooSlow" => {
-                self.notify(Notice::ConsumerTooSlow { host, message: sanitize(message) });
+                self.notify(Notice::ConsumerTooSlow {
+                    host,
+                    message: sanitize(message, MAX_MESSAGE_CHARS),
+                });
             }
             _ => {
-                let (name, message) = (sanitize(name), sanitize(message));
+                let (name, message) =
+                    (sanitize(name, MAX_NAME_CHARS), sanitize(message, MAX_MESSAGE_CHARS));
                 self.notify(Notice::ServerError { host, name, message });
             }
         }
-        self.socket.disconnect(SocketError::Ended(sanitize(name)));
+        self.socket.disconnect(SocketError::Ended(sanitize(name, MAX_NAME_CHARS)));
     }
 
     fn handle_connect_failure(&mut self, host: HostId, error: DialError) {
@@ -292,7 +298,7 @@ impl Client {
     fn discard_cursor(&mut self, host: HostId, message: &str, start: StartFrom) {
         let position = &mut self.hosts[host.0];
         (position.cursor, position.micros, position.start) = (None, None, start);
-        let (cursor, message) = (position.requested, sanitize(message));
+        let (cursor, message) = (position.requested, sanitize(message, MAX_MESSAGE_CHARS));
         self.notify(match start {
             StartFrom::Live => Notice::FutureCursor { host, cursor, message },
             StartFrom::Oldest => Notice::OutdatedCursor { host, cursor, message },

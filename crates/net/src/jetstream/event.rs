@@ -205,7 +205,7 @@ pub enum FilterError {
     #[error("{0} accounts in the filter: at most {MAX_DIDS} are allowed")]
     Dids(usize),
     /// Neither the name of a collection nor a prefix of one.
-    #[error("{0:?} is neither a collection nor a prefix of one followed by .*")]
+    #[error("`{0}` is neither a collection nor a prefix of one followed by .*")]
     Collection(String),
     /// Collections are given, and the kinds exclude commits.
     #[error("the filter has collections, and its kinds exclude commits")]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 
+use crate::DurationText;
 use crate::http::{HttpError, HttpFault};
 
 /// Why a WebSocket could not be opened.
@@ -101,10 +102,10 @@ impl From<HttpError> for DialError {
 #[non_exhaustive]
 pub enum SocketError {
     /// No byte was received for this time.
-    #[error("no byte for {0:?}")]
+    #[error("no byte for {text}", text = DurationText(*.0))]
     Idle(Duration),
     /// No message was received for this time, only pings.
-    #[error("no message for {0:?}")]
+    #[error("no message for {text}", text = DurationText(*.0))]
     NoMessage(Duration),
     /// The stream ended with an error of this name.
     #[error("the stream ended with {0}")]

@@ -21,6 +21,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::http::{Client, HttpError, HttpFault};
 use crate::rate_limit;
+use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
 
 pub use error::{DialError, DialFault, Refusal, SocketError};
 pub use socket::{Socket, SocketMessage};
@@ -156,9 +157,10 @@ pub(crate) fn parse_rejection(status: u16, headers: &HeaderMap, body: &[u8]) -> 
         error: None,
         message: Some(String::from_utf8_lossy(body).into_owned()),
     });
-    let message = error.message.as_deref().map(sanitize).unwrap_or_default();
+    let message = sanitize(error.message.as_deref().unwrap_or_default(), MAX_MESSAGE_CHARS);
+    let name = error.error.map(|name| sanitize(&name, MAX_NAME_CHARS));
     let retry_after = rate_limit::retry_after(status, headers);
-    Refusal { status, name: error.error.as_deref().map(sanitize), message, retry_after }
+    Refusal { status, name, message, retry_after }
 }
 
 #[derive(Deserialize)]
@@ -167,12 +169,5 @@ struct ErrorBody {
     message: Option<String>,
 }
 
-/// Untrusted text as one line, without control characters and cut to a maximum length.
-pub(crate) fn sanitize(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect()
-}
-
 const MAX_REFUSAL_BYTES: usize = 4 << 10;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
-const MAX_TEXT_CHARS: usize = 300;

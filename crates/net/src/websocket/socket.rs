@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::{Message as Raw, Utf8Bytes};
 
 use super::SocketOptions;
 use super::error::{NO_CODE, SocketError};
+use crate::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 
 /// An open WebSocket. Dropping it ends the connection without a close frame.
 #[derive(Debug)]
@@ -151,7 +152,7 @@ fn closed(frame: Option<CloseFrame>) -> SocketError {
     match frame {
         Some(frame) => SocketError::Closed {
             code: frame.code.into(),
-            reason: super::sanitize(frame.reason.as_str()),
+            reason: sanitize(frame.reason.as_str(), MAX_MESSAGE_CHARS),
         },
         None => SocketError::Closed { code: NO_CODE, reason: String::new() },
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::http::HttpFault;
 use crate::rate_limit::RateLimited;
+use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
 
 /// Why a method failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +38,7 @@ pub enum XrpcFault {
     #[error("redirect (status {0}) without a valid URL")]
     Location(u16),
     /// The body has a content type that no method returns.
-    #[error("unexpected content type {0:?}")]
+    #[error("unexpected content type `{0}`")]
     ContentType(Box<str>),
     /// The body is not JSON, or does not match the schema of the method.
     #[error("the response does not match the schema: {0}")]
@@ -73,7 +74,7 @@ macro_rules! names {
             fn from(text: &str) -> Self {
                 match text {
                     $(stringify!($name) => Self::$name,)+
-                    _ => Self::Other(sanitize(text, MAX_NAME_CHARS)),
+                    _ => Self::Other(sanitize(text, MAX_NAME_CHARS).into()),
                 }
             }
         }
@@ -163,7 +164,7 @@ impl XrpcError {
 
 impl NamedError {
     pub(super) fn new(name: &str, message: &str, status: u16) -> Self {
-        Self { name: name.into(), message: sanitize(message, MAX_MESSAGE_CHARS), status }
+        Self { name: name.into(), message: sanitize(message, MAX_MESSAGE_CHARS).into(), status }
     }
 }
 
@@ -183,15 +184,6 @@ impl fmt::Display for ErrorName {
     }
 }
 
-/// Untrusted text of at most `max_chars`, with control characters replaced.
-pub(super) fn sanitize(text: &str, max_chars: usize) -> Box<str> {
-    let replace_control = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    text.chars().take(max_chars).map(replace_control).collect::<String>().into()
-}
-
-const MAX_NAME_CHARS: usize = 64;
-const MAX_MESSAGE_CHARS: usize = 300;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_in_messages_are_replaced() {
+    fn control_characters_in_messages_are_escaped() {
         let error = NamedError::new("RepoNotFound", "\u{1b}[2Jgone\u{7}", 400);
-        assert_eq!(error.to_string(), "RepoNotFound (status 400): \u{fffd}[2Jgone\u{fffd}");
+        assert_eq!(error.to_string(), "RepoNotFound (status 400): \\u{1b}[2Jgone\\u{7}");
     }
 }

@@ -8,9 +8,10 @@ use reqwest::header::{CONTENT_TYPE, LOCATION};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
-use super::error::{NamedError, XrpcError, XrpcFault, sanitize};
+use super::error::{NamedError, XrpcError, XrpcFault};
 use crate::http::{Client, HttpError, HttpFault, Limits, MAX_REDIRECTS, ResponseBody, authority};
 use crate::rate_limit::RateLimiter;
+use crate::remote_text::sanitize;
 
 /// The HTTP client with rate limits and retries.
 #[derive(Clone, Debug)]
@@ -63,7 +64,7 @@ impl Response {
     ) -> Result<T, XrpcError> {
         let host = self.host.clone();
         parse(&self.bytes(request).await?).map_err(|error| {
-            let reason = sanitize(&error.to_string(), MAX_REASON_CHARS);
+            let reason = sanitize(&error.to_string(), MAX_REASON_CHARS).into();
             request.error(&host, XrpcFault::Schema(reason))
         })
     }
@@ -135,7 +136,7 @@ impl Request<'_> {
         let stated = body.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match stated.filter(|stated| stated.starts_with("text/")) {
             Some(stated) => {
-                let content_type = sanitize(stated, MAX_TYPE_CHARS);
+                let content_type = sanitize(stated, MAX_TYPE_CHARS).into();
                 Err(self.error(&host, XrpcFault::ContentType(content_type)))
             }
             None => {

@@ -41,6 +41,9 @@ attacks! {
     /// The amount of accounts leave out a commit, so that their repositories are fetched. They are on eight hosts
     /// below one domain, which send repositories without an end at 1,200 bytes a second.
     SlowHosts "slow-hosts",
+    /// The first PDS and the relays send the amount of `#identity` events of accounts that do not exist, whose
+    /// handles have escape sequences, bidirectional and zero-width characters.
+    InvisibleText "invisible-text",
 }
 
 impl Attack {
@@ -62,6 +65,11 @@ impl Attack {
             Self::FalseDeactivations => {
                 let accounts = (0..amount).map_while(|number| network.account(number as usize));
                 accounts.map(|account| deactivation(lock(&account).did(), now())).collect()
+            }
+            Self::InvisibleText => {
+                let seed = network.spec.seed.wrapping_add(round);
+                let identity = |number| identity(&invented_did(seed, number), INVISIBLE, now());
+                (0..amount).map(identity).collect()
             }
         }
     }
@@ -107,5 +115,17 @@ fn deactivation(did: &str, now: u64) -> NetworkEvent {
 
 /// Number of slow hosts.
 const SLOW_HOSTS: u64 = 8;
+/// An `#identity` event with a handle that is none.
+fn identity(did: &str, handle: &str, now: u64) -> NetworkEvent {
+    let (kind, rev, jetstream_events) = (EventKind::Identity, String::new(), 1);
+    let subject = EventSubject { did: did.to_owned(), kind, rev, jetstream_events };
+    let time = datetime(now);
+    NetworkEvent::new(subject, now, |seq| {
+        Event::Identity(event::Identity { seq, did, time: &time, handle: Some(handle) }).to_frame()
+    })
+}
+
+/// Text that clears a terminal, and is displayed in another order than it is written.
+const INVISIBLE: &str = "\u{1b}[2J\u{9b}2J\u{202e}tset.ada\u{2066}\u{200b}\u{feff}\u{e0041}";
 
 const BASE32: &[u8] = b"abcdefghijklmnopqrstuvwxyz234567";
