@@ -123,13 +123,13 @@ fn http_origin(url: &Url) -> String {
     network::origin(&url)
 }
 
-/// The line about a notice, if a person wants to know.
-pub(crate) fn notice_text(host: &str, notice: &Notice) -> Option<String> {
+/// The line about a notice.
+pub(crate) fn notice_text(host: &str, notice: &Notice) -> String {
     let message_text = |name: &str, message: &str| match message {
         "" => format!("{host}: {name}"),
         message => format!("{host}: {name}: {message}"),
     };
-    Some(match notice {
+    match notice {
         Notice::Connected { cursor: Some(cursor), .. } => {
             format!("{host}: connected, resuming after {cursor}")
         }
@@ -157,9 +157,18 @@ pub(crate) fn notice_text(host: &str, notice: &Notice) -> Option<String> {
         Notice::ServerError { name, message, .. } | Notice::ServerInfo { name, message, .. } => {
             message_text(name, message)
         }
-        // Gaps are normal, and so is the event at the cursor.
-        _ => return None,
-    })
+        Notice::Gap { after, seq, .. } => {
+            let missing = seq.saturating_sub(*after).saturating_sub(1);
+            format!(
+                "{host}: gap of {missing} sequence numbers after {after}: events that the host does not \
+                 forward, or lost ones"
+            )
+        }
+        Notice::Repeated { seq, .. } => {
+            format!("{host}: sequence number {seq} again with the same bytes; it is skipped")
+        }
+        other => format!("{host}: {}", other.name()),
+    }
 }
 
 /// The default relay, which has the events of the whole network.

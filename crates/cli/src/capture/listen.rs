@@ -60,8 +60,9 @@ async fn wait_until(deadline: Option<Instant>) {
 
 fn print_notice(hosts: &Hosts, notice: &Notice, line: &ProgressLine) {
     let host = hosts.names.get(notice.host().0).map_or("", String::as_str);
-    if let Some(text) = notice_text(host, notice) {
-        line.print(&text);
+    // Gaps are normal, and so is the event at the cursor.
+    if !matches!(notice, Notice::Gap { .. } | Notice::Repeated { .. }) {
+        line.print(&notice_text(host, notice));
     }
 }
 

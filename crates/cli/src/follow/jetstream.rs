@@ -63,7 +63,7 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     };
     status.end();
     // The cursor is stored after all lines are written.
-    writer.finish()?;
+    writer.finish().map_err(super::writer::failure)?;
     cursors.store(&store).await?;
     read?;
     shutdown.result()
@@ -94,6 +94,7 @@ impl Reader<'_> {
                 biased;
                 () = stop.requested() => break,
                 _ = checkpoint.tick() => {
+                    self.status.print_due_warnings();
                     self.cursors.store(store).await?;
                     continue;
                 }

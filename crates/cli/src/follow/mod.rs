@@ -17,6 +17,8 @@ mod selection;
 mod state;
 mod stats;
 mod status;
+mod taken;
+mod warnings;
 mod writer;
 
 use std::sync::Arc;
@@ -88,7 +90,7 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     };
     status.end();
     // A failed write is reported first: dropped events follow from it.
-    writer.finish()?;
+    writer.finish().map_err(writer::failure)?;
     result.map_err(|error| state::failure(error, &stats, &metrics))?;
     shutdown.result()
 }

@@ -8,7 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use mapping::MappedFile;
 use wireproof::atproto::repo::Repository;
 use wireproof::codec::car;
-use wireproof::net::firehose::{Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncedRepo};
+use wireproof::net::firehose::{
+    Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncedRepo, Verdict, Warning,
+};
+use wireproof::verify::sync::{Chain, Outcome};
 
 use super::line::{self, ResyncLines};
 use super::selection::Selection;
@@ -28,6 +31,9 @@ impl Handler for Printer {
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         self.stats.sample_lag(event.event, event.received);
         let host = self.stats.host(event.host.0);
+        if self.selection.has_account(event.did) {
+            self.warn_of(host, event);
+        }
         self.print(ack, |line| line::write(line, host, event, &self.selection));
     }
 
@@ -38,13 +44,18 @@ impl Handler for Printer {
         // A dropped acknowledgement ends the run: without these lines the account would miss records.
         if let Err(error) = self.print_records(resynced, ack) {
             let did = &resynced.did;
-            self.status
-                .print_limited(&format!("{did}: cannot read the fetched repository: {error}"));
+            self.status.warn("resync-unreadable", || {
+                format!("{did}: cannot read the fetched repository: {error}")
+            });
         }
     }
 
     fn resync_failed(&self, did: &str, why: &ResyncError) {
-        self.status.print_limited(&format!("{did}: the resync failed: {why}"));
+        self.status.warn("resync-failed", || format!("{did}: the resync failed: {why}"));
+    }
+
+    fn warning(&self, warning: &Warning<'_>) {
+        self.status.warn(warning.code(), || warning.to_string());
     }
 
     fn notice(&self, notice: &Notice) {
@@ -73,6 +84,27 @@ impl Printer {
         self.lines.push(&line, ack);
         self.stats.lines.fetch_add(1, Relaxed);
         Ok(())
+    }
+
+    /// Warns of an event that is not verified although it should be, or follows a missing one.
+    fn warn_of(&self, host: &str, event: &DeliveredEvent<'_>) {
+        let (did, code) = (event.did.unwrap_or("no account"), event.verdict.code());
+        match &event.verdict {
+            Verdict::Undecodable(why) => self.status.warn("undecodable", || {
+                let len = event.frame.len();
+                format!("{host}: a frame of {len} bytes cannot be decoded and is printed as it is: {why}")
+            }),
+            Verdict::UnknownKey(why) => self.status.warn(code, || {
+                format!("{host}: {did}: an event is not verified, as the account's key is missing: {why}")
+            }),
+            Verdict::Judged(Outcome::Rejected(why)) => {
+                self.status.warn(code, || format!("{host}: {did}: an event is refused ({code}): {why}"));
+            }
+            Verdict::Judged(Outcome::Commit(_, Chain::Broken(why))) => self.status.warn(code, || {
+                format!("{host}: {did}: the event before is missing: {why}; --resync fetches the records")
+            }),
+            _ => {}
+        }
     }
 
     /// Prints the line of `write` if it writes one; other events do not count towards `--events`.

@@ -3,14 +3,15 @@
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics, StopSignal};
 
 use super::stats::RunStats;
+use super::warnings::Warnings;
 use crate::failure::{Failure, INTERRUPTED, print_message};
 use crate::interrupt::Signals;
 use crate::progress::style;
@@ -20,8 +21,7 @@ use crate::stream::notice_text;
 #[derive(Clone, Debug)]
 pub(super) struct Status {
     bar: ProgressBar,
-    /// When a rate-limited message was last printed.
-    last_limited: Arc<Mutex<Option<Instant>>>,
+    warnings: Arc<Warnings>,
 }
 
 impl Status {
@@ -31,15 +31,16 @@ impl Status {
         let target =
             if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        Self { bar: bar.with_style(style("{spinner} {wide_msg}")), last_limited: Arc::default() }
+        Self { bar: bar.with_style(style("{spinner} {wide_msg}")), warnings: Arc::default() }
     }
 
-    /// Updates the status line forever.
+    /// Updates the status line, and prints the warnings that are due, forever.
     pub(super) async fn update(&self, stats: &RunStats, metrics: &RunMetrics) -> Infallible {
         let mut tick = tokio::time::interval(UPDATE_EVERY);
         let mut last = (Instant::now(), metrics.snapshot().delivered);
         loop {
             tick.tick().await;
+            self.print_due_warnings();
             if self.bar.is_hidden() {
                 continue;
             }
@@ -52,26 +53,29 @@ impl Status {
         }
     }
 
-    /// Prints a notice, if a person wants to know. Notices that a host can repeat at will are
-    /// rate-limited.
+    /// Prints a notice. Those that a host can repeat at will are warnings.
     pub(super) fn notice(&self, stats: &RunStats, notice: &Notice) {
-        let Some(text) = notice_text(stats.host(notice.host().0), notice) else { return };
+        let text = || notice_text(stats.host(notice.host().0), notice);
         match notice {
-            Notice::Regressed { .. } | Notice::Reused { .. } | Notice::ServerInfo { .. } => {
-                self.print_limited(&text);
-            }
-            _ => self.print(&text),
+            Notice::Gap { .. }
+            | Notice::Repeated { .. }
+            | Notice::Regressed { .. }
+            | Notice::Reused { .. }
+            | Notice::ServerInfo { .. } => self.warn(notice.name(), text),
+            _ => self.print(&text()),
         }
     }
 
-    /// Prints a line, unless another one was printed by this function in the last 5 s.
-    pub(super) fn print_limited(&self, text: &str) {
-        let mut last = self.last_limited.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| last.elapsed() >= LIMITED_EVERY) {
-            *last = Some(Instant::now());
-            drop(last);
-            self.print(text);
+    /// Prints a warning at once if it is the first of its kind in a minute, else with the later ones.
+    pub(super) fn warn(&self, kind: &'static str, text: impl FnOnce() -> String) {
+        if let Some(line) = self.warnings.record(kind, text, Instant::now()) {
+            self.print(&line);
         }
+    }
+
+    /// Prints the warnings whose minute is over.
+    pub(super) fn print_due_warnings(&self) {
+        self.warnings.due(Instant::now()).iter().for_each(|line| self.print(line));
     }
 
     /// Prints a line above the status line.
@@ -79,8 +83,9 @@ impl Status {
         self.bar.suspend(|| drop(print_message(text)));
     }
 
-    /// Clears the status line.
+    /// Clears the status line, and prints the warnings that are not printed yet.
     pub(super) fn end(&self) {
+        self.warnings.rest().iter().for_each(|line| self.print(line));
         self.bar.finish_and_clear();
     }
 }
@@ -144,4 +149,3 @@ impl Shutdown {
 }
 
 const UPDATE_EVERY: Duration = Duration::from_millis(500);
-const LIMITED_EVERY: Duration = Duration::from_secs(5);

@@ -1,13 +1,14 @@
 //! The thread that writes lines, in batches: the lines that arrive during one write are the next batch.
-//! A line is acked once it is written and flushed.
+//! A line is acked once it is written and its reader has taken it: see `taken`.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wireproof::net::firehose::{Ack, StopSignal};
 
+use super::taken::{LineOutput, LineStdout, WrittenLines};
 use crate::failure::Failure;
 
 /// The acknowledgement of a line.
@@ -44,7 +45,8 @@ struct Shared<A> {
 #[derive(Debug)]
 struct Batch<A> {
     bytes: Vec<u8>,
-    acks: Vec<A>,
+    /// The end of each line in `bytes`, with its ack.
+    acks: Vec<(usize, A)>,
     /// Acknowledgements of lines that will not be written.
     held: Vec<A>,
     is_finished: bool,
@@ -60,7 +62,8 @@ impl<A: Acknowledge> LineSender<A> {
         }
         let is_first = batch.bytes.is_empty();
         batch.bytes.extend_from_slice(line);
-        batch.acks.push(ack);
+        let end = batch.bytes.len();
+        batch.acks.push((end, ack));
         drop(batch);
         if is_first {
             self.0.changed.notify_one();
@@ -93,13 +96,13 @@ impl<A: Acknowledge> LineSender<A> {
 impl<A: Acknowledge> LineWriter<A> {
     /// A writer to standard output. If it fails, the run is stopped.
     pub(super) fn stdout(stop: &StopSignal) -> Result<(LineSender<A>, Self), Failure> {
-        let started = Self::start(io::stdout(), stop);
-        started.map_err(|error| Failure::Local(format!("starting a thread: {error}")))
+        let started = LineStdout::open().and_then(|out| Self::start(out, stop));
+        started.map_err(|error| Failure::Local(format!("standard output: {error}")))
     }
 
     /// A writer to `out`. If it fails, the run is stopped, and unwritten lines are not acked.
     fn start(
-        out: impl Write + Send + 'static,
+        out: impl LineOutput + Send + 'static,
         stop: &StopSignal,
     ) -> io::Result<(LineSender<A>, Self)> {
         let (batch, changed, taken) = Default::default();
@@ -117,7 +120,7 @@ impl<A: Acknowledge> LineWriter<A> {
         Ok((LineSender(Arc::clone(&shared)), Self { shared, thread }))
     }
 
-    /// Waits until all lines are written.
+    /// Waits until all lines are written, and a moment for the reader to take them.
     pub(super) fn finish(self) -> io::Result<()> {
         self.shared.lock().is_finished = true;
         self.shared.changed.notify_one();
@@ -126,28 +129,48 @@ impl<A: Acknowledge> LineWriter<A> {
     }
 }
 
-fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl Write) -> io::Result<()> {
+fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl LineOutput) -> io::Result<()> {
     let (mut bytes, mut acks) = (Vec::new(), Vec::new());
-    while shared.take(&mut bytes, &mut acks) {
-        out.write_all(&bytes)?;
-        out.flush()?;
-        acks.drain(..).for_each(A::done);
-        bytes.clear();
-        bytes.shrink_to(RETAINED_BYTES);
+    let mut written = WrittenLines::new();
+    while shared.take(&mut bytes, &mut acks, written.poll_interval()) {
+        write_batch(&mut out, &mut written, &mut bytes, &mut acks)?;
+    }
+    let deadline = Instant::now() + FINISH_TIMEOUT;
+    while !written.is_empty() && Instant::now() < deadline {
+        std::thread::sleep(written.poll_interval());
+        written.acknowledge(out.unread()?, Instant::now());
     }
     Ok(())
 }
 
+/// Writes the lines, if there are any, and acknowledges those that the reader has taken.
+fn write_batch<A: Acknowledge>(
+    out: &mut impl LineOutput,
+    written: &mut WrittenLines<A>,
+    bytes: &mut Vec<u8>,
+    acks: &mut Vec<(usize, A)>,
+) -> io::Result<()> {
+    if !bytes.is_empty() {
+        out.write_all(bytes)?;
+        out.flush()?;
+        written.add(bytes.len(), acks.drain(..));
+        bytes.clear();
+        bytes.shrink_to(RETAINED_BYTES);
+    }
+    written.acknowledge(out.unread()?, Instant::now());
+    Ok(())
+}
+
 impl<A> Shared<A> {
-    /// Waits for lines and takes all of them. `false` if there are none and none will come.
-    fn take(&self, bytes: &mut Vec<u8>, acks: &mut Vec<A>) -> bool {
+    /// Waits for lines, up to `timeout`, and takes all of them. `false` if there are none and none will come.
+    fn take(&self, bytes: &mut Vec<u8>, acks: &mut Vec<(usize, A)>, timeout: Duration) -> bool {
         let is_idle = |batch: &mut Batch<A>| batch.bytes.is_empty() && !batch.is_finished;
-        let batch = self.changed.wait_while(self.lock(), is_idle);
-        let mut batch = batch.unwrap_or_else(PoisonError::into_inner);
+        let batch = self.changed.wait_timeout_while(self.lock(), timeout, is_idle);
+        let mut batch = batch.unwrap_or_else(PoisonError::into_inner).0;
         std::mem::swap(&mut batch.bytes, bytes);
         std::mem::swap(&mut batch.acks, acks);
         self.taken.notify_all();
-        !bytes.is_empty()
+        !bytes.is_empty() || !batch.is_finished
     }
 
     /// Whether a line that cannot be queued now need not be written.
@@ -171,11 +194,27 @@ impl<A> Default for Batch<A> {
 const MAX_QUEUED_BYTES: usize = 8 << 20;
 /// Interval at which a waiting piece looks for a stop.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The failure of a run whose lines cannot be written.
+pub(super) fn failure(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::Local(
+            "the reader of standard output closed it: the next run delivers the lines again that it may not \
+             have taken"
+                .to_owned(),
+        ),
+        _ => error.into(),
+    }
+}
+
+/// How long the end of a run waits for the reader to take the last lines.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Capacity kept of a large batch for the next one, in bytes.
 const RETAINED_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
@@ -194,6 +233,12 @@ mod tests {
         allowed: Receiver<io::Result<()>>,
         written: Vec<u8>,
         flushed: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl LineOutput for StepOutput {
+        fn unread(&self) -> io::Result<Option<u64>> {
+            Ok(None)
+        }
     }
 
     impl Write for StepOutput {

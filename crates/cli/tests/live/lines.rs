@@ -209,3 +209,27 @@ fn invisible_characters_of_strangers_are_escaped_and_the_content_of_lines_stays(
     let is_visible = |letter: char| letter == '\n' || !is_invisible(letter);
     assert!(text.chars().all(is_visible));
 }
+
+#[test]
+fn what_a_host_does_wrong_is_on_standard_error_once_for_each_kind_with_the_number_of_the_others() {
+    let (sim, dir) = (with_commits(40), tempfile::tempdir().unwrap());
+    let relay = Server::Relay(0);
+    sim.faults().enable(relay, Fault::GarbageFrame, FaultSchedule::times(4));
+    sim.faults().enable(relay, Fault::MissingSeq, FaultSchedule::times(3).after(10));
+    sim.faults().enable(relay, Fault::RepeatedSeq, FaultSchedule::times(2).after(20));
+    sim.faults().enable(Server::Plc, Fault::WrongKey, FaultSchedule::ALWAYS);
+    let output = follow(&sim, dir.path(), &["--events", "38"]).output().unwrap();
+    let errors = stderr(&output);
+    for text in [
+        "cannot be decoded and is printed as it is",
+        " sequence numbers after",
+        "again with the same bytes",
+        "an event is refused (signature/wrong)",
+    ] {
+        let lines: Vec<&str> = errors.lines().filter(|line| line.contains(text)).collect();
+        // The first at once, the others when the run ends.
+        assert_eq!(lines.len(), 2, "{text}: {errors}");
+    }
+    let garbage = errors.lines().filter(|line| line.contains("cannot be decoded"));
+    assert!(garbage.last().unwrap().ends_with("… and 2 more of this kind in the last minute"));
+}

@@ -145,11 +145,14 @@ fn a_full_disk_under_the_state_file_ends_the_run_and_keeps_the_cursor() {
 }
 
 #[test]
-fn a_closed_standard_output_ends_the_run_without_an_error() {
+fn a_closed_standard_output_ends_the_run_with_a_message_and_exit_code_4() {
     let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
-    let mut child = follow(&sim, dir.path(), &[]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut command = follow(&sim, dir.path(), &[]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("the reader of standard output"), "{}", stderr(&output));
 }
 
 #[test]

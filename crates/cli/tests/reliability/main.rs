@@ -6,6 +6,7 @@
 //! | module | claim |
 //! |---|---|
 //! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
+//! | `dead_reader` | a reader that ends with lines unread loses none of them |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
@@ -22,6 +23,7 @@
 mod event_log;
 mod follow;
 
+mod dead_reader;
 mod disconnects;
 mod false_claims;
 mod full_disk;
