@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use simnet::servers::{CursorPolicy, Fault, FaultSchedule, Server, Simulation};
-use wireproof::net::firehose::{FeedError, FeedOptions as Options, FrameKind, Notice, StartFrom};
-use wireproof::net::hosts::HostId;
+use wireproof::net::egress::EgressPolicy;
+use wireproof::net::firehose::{
+    Feed, FeedError, FeedOptions as Options, FrameKind, Notice, StartFrom, Upstream,
+};
+use wireproof::net::hosts::{HostId, Jitter};
 use wireproof::net::websocket::{SocketError, SocketOptions};
 
 use crate::setup::{
-    BACKOFF, RELAY, Received, feed, follow_to_the_end, options, sent, sim, sim_with,
+    BACKOFF, RELAY, Received, dialer, feed, follow_to_the_end, options, sent, sim, sim_with,
 };
 
 const OTHER: Server = Server::Relay(1);
@@ -32,7 +35,12 @@ async fn every_event_is_delivered_once_in_order_with_its_account() {
 
 #[tokio::test]
 async fn an_upgrade_refused_for_a_while_is_tried_again_with_waits_in_between() {
-    for fault in [Fault::UpgradeTooMany, Fault::UpgradeUnavailable, Fault::Drop] {
+    for fault in [
+        Fault::UpgradeTooMany,
+        Fault::UpgradeUnavailable,
+        Fault::UpgradeForbidden,
+        Fault::Drop,
+    ] {
         let sim = sim_with(fault, FaultSchedule::times(5));
         let received = follow_to_the_end(&sim).await;
         assert_complete(&sim, &received);
@@ -43,18 +51,18 @@ async fn an_upgrade_refused_for_a_while_is_tried_again_with_waits_in_between() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
-    let sim = sim_with(Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
+async fn a_host_outside_the_policy_ends_the_feed_with_the_reason() {
+    let upstream = Upstream::new("wss://10.0.0.1/".parse().unwrap());
+    let mut feed = Feed::new(dialer(EgressPolicy::Loopback), &[upstream], options(), Jitter::new());
     let mut received = Received::default();
-    received.until(&mut feed(&sim, &[(RELAY, None)], options()), |_| false).await;
+    received.until(&mut feed, |_| false).await;
     let failure = received.failure.unwrap();
-    assert!(matches!(&failure, FeedError::NoHostLeft(error) if error.host == "localhost"));
-    assert!(failure.to_string().contains("403"), "{failure}");
-    assert_eq!(sim.faults().fired(RELAY, Fault::UpgradeForbidden), 1);
+    assert!(matches!(&failure, FeedError::NoHostLeft(error) if error.host == "10.0.0.1"));
+    assert!(failure.to_string().contains("not allowed"), "{failure}");
 }
 
 #[tokio::test]
-async fn a_host_that_forbids_is_left_out_and_the_others_are_followed() {
+async fn after_a_refusal_the_next_host_is_followed_at_once() {
     let sim = sim(|spec| spec.relays = 2);
     sim.faults().enable(RELAY, Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
     let mut received = Received::default();
@@ -63,7 +71,8 @@ async fn a_host_that_forbids_is_left_out_and_the_others_are_followed() {
     assert_eq!(received.seqs(), sent(&sim, OTHER));
     let rotated = Notice::Rotated { from: HostId(0), to: HostId(1) };
     assert_eq!(received.count(|notice| *notice == rotated), 1);
-    assert_eq!(received.count(|notice| matches!(notice, Notice::HostExcluded { .. })), 1);
+    assert_eq!(received.count(|notice| matches!(notice, Notice::ConnectFailed { .. })), 1);
+    assert_eq!(received.count(|notice| matches!(notice, Notice::HostExcluded { .. })), 0);
     assert_eq!(sim.faults().unfired(), []);
 }
 

@@ -322,6 +322,7 @@ async fn a_stream_that_ends_or_is_refused_goes_on_where_it_was() {
         (Fault::ErrorFrame, FaultSchedule::ONCE.after(9)),
         (Fault::UpgradeTooMany, FaultSchedule::times(4)),
         (Fault::UpgradeUnavailable, FaultSchedule::times(4)),
+        (Fault::UpgradeForbidden, FaultSchedule::times(4)),
         (Fault::Drop, FaultSchedule::times(4)),
     ];
     for version in BOTH {
@@ -338,18 +339,6 @@ async fn a_stream_that_ends_or_is_refused_goes_on_where_it_was() {
             let slow = received.count(|notice| matches!(notice, Notice::ConsumerTooSlow { .. }));
             assert_eq!(slow, usize::from(fault == Fault::ErrorFrame));
         }
-    }
-}
-
-#[tokio::test]
-async fn an_upgrade_that_is_forbidden_ends_with_the_reason() {
-    for version in BOTH {
-        let sim = sim(|_| ());
-        sim.faults().enable(JETSTREAM, Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
-        let (mut received, mut client) = (Received::default(), client(&sim, options(version)));
-        received.until(&mut client, |_| false).await;
-        assert!(matches!(received.failure, Some(JetstreamError::NoHostLeft(_))));
-        assert_eq!(sim.faults().fired(JETSTREAM, Fault::UpgradeForbidden), 1);
     }
 }
 

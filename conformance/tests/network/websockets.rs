@@ -32,15 +32,15 @@ async fn frames_come_whole() {
 #[tokio::test]
 async fn a_refusal_says_who_what_and_when_to_come_back() {
     let refusals = [
-        (Fault::UpgradeTooMany, 429, Some(7), true),
-        (Fault::UpgradeUnavailable, 503, None, true),
-        (Fault::UpgradeForbidden, 403, None, false),
+        (Fault::UpgradeTooMany, 429, Some(7), false),
+        (Fault::UpgradeUnavailable, 503, None, false),
+        (Fault::UpgradeForbidden, 403, None, true),
     ];
-    for (fault, status, seconds, is_retryable) in refusals {
+    for (fault, status, seconds, is_refusal) in refusals {
         let sim = sim_with(fault, FaultSchedule::ONCE.with_amount(7));
         let url = url(&sim, RELAY, STREAM);
         let error = dial(&url, &options().socket).await.unwrap_err();
-        assert_eq!(error.is_retryable(), is_retryable, "{error}");
+        assert_eq!((error.is_retryable(), error.is_refusal()), (true, is_refusal), "{error}");
         assert_eq!(error.retry_after(), seconds.map(Duration::from_secs), "{error}");
         assert!(matches!(&error.fault, DialFault::Refused(refusal) if refusal.status == status));
         assert!(error.to_string().starts_with("localhost: rejected with status"), "{error}");
@@ -53,7 +53,7 @@ async fn a_refusal_says_who_what_and_when_to_come_back() {
 async fn what_is_no_stream_is_refused_with_its_status() {
     let sim = sim(|_| ());
     let error = dial(&url(&sim, RELAY, "/nothing"), &options().socket).await.unwrap_err();
-    assert!(!error.is_retryable(), "{error}");
+    assert!(error.is_retryable() && error.is_refusal(), "{error}");
     assert!(error.to_string().contains("404: Not Found"), "{error}");
 }
 

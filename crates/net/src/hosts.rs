@@ -9,12 +9,14 @@ use crate::http::Url;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub usize);
 
-/// Selects one of several hosts: the current one until three attempts in a row have failed, then the next.
-/// A host whose refusal is permanent is excluded.
+/// Selects one of several hosts: the current one until it refuses or three attempts in a row have failed,
+/// then the next. A host that can never be followed is excluded.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     /// Whether each host is excluded.
     excluded: Vec<bool>,
+    /// Whether each host has refused since it was last followed.
+    refused: Vec<bool>,
     // current < excluded.len(), and excluded[current] only if all are
     current: usize,
     failures: u32,
@@ -27,7 +29,8 @@ impl Hosts {
     /// If `count` is 0.
     pub fn new(count: usize) -> Self {
         assert!(count > 0, "at least one host");
-        Self { excluded: vec![false; count], current: 0, failures: 0 }
+        let flags = vec![false; count];
+        Self { excluded: flags.clone(), refused: flags, current: 0, failures: 0 }
     }
 
     /// The current host.
@@ -43,6 +46,7 @@ impl Hosts {
     /// Records that an attempt brought something new.
     pub fn record_success(&mut self) {
         self.failures = 0;
+        self.refused[self.current] = false;
     }
 
     /// Records a failed attempt. Returns the next host if this was the last attempt and there is another
@@ -50,6 +54,17 @@ impl Hosts {
     pub fn record_failure(&mut self) -> Option<HostId> {
         self.failures += 1;
         if self.failures < MAX_FAILURES { None } else { self.advance() }
+    }
+
+    /// Records that the current host refused. Returns the next host that has not, if there is one; if all
+    /// have, each may be tried again.
+    pub fn refuse(&mut self) -> Option<HostId> {
+        self.refused[self.current] = true;
+        let next = self.next_where(|hosts, at| !hosts.refused[at]);
+        if next.is_none() {
+            self.refused.fill(false);
+        }
+        self.switch_to(next)
     }
 
     /// Excludes the current host. Returns the next one, if there is one.
@@ -60,9 +75,17 @@ impl Hosts {
 
     /// Switches to the next host, if there is one.
     pub fn advance(&mut self) -> Option<HostId> {
+        self.switch_to(self.next_where(|_, _| true))
+    }
+
+    fn next_where(&self, is_eligible: impl Fn(&Self, usize) -> bool) -> Option<usize> {
         let count = self.excluded.len();
         let others = (1..count).map(|step| (self.current + step) % count);
-        self.current = { others }.find(|at| !self.excluded[*at])?;
+        { others }.find(|at| !self.excluded[*at] && is_eligible(self, *at))
+    }
+
+    fn switch_to(&mut self, host: Option<usize>) -> Option<HostId> {
+        self.current = host?;
         self.failures = 0;
         Some(self.current())
     }
@@ -94,6 +117,8 @@ pub struct Backoff {
     jitter: Jitter,
     /// Delays so far, since the last reset.
     delays: u32,
+    /// Delays after refusals so far, since the last accepted connection.
+    refusals: u32,
 }
 
 /// Delays of a [`Backoff`].
@@ -105,7 +130,8 @@ pub struct BackoffOptions {
     pub max: Duration,
     /// How long a connection must have lasted, with traffic, to reset the bound. One minute.
     pub reset_after: Duration,
-    /// Maximum delay that a server may request. 15 minutes.
+    /// Maximum delay that a server may request, and maximum bound after refusals, such as 403 or 404 from a
+    /// proxy. 15 minutes.
     pub max_requested: Duration,
 }
 
@@ -120,22 +146,43 @@ impl Default for BackoffOptions {
 impl BackoffOptions {
     /// The bound after this many doublings.
     pub fn bound(&self, doublings: u32) -> Duration {
-        let factor = 2_u32.saturating_pow(doublings);
-        self.initial.saturating_mul(factor).min(self.max)
+        self.doubled(doublings).min(self.max)
+    }
+
+    fn doubled(&self, doublings: u32) -> Duration {
+        self.initial.saturating_mul(2_u32.saturating_pow(doublings))
     }
 }
 
 impl Backoff {
     /// Starts with the initial bound.
     pub fn new(options: BackoffOptions, jitter: Jitter) -> Self {
-        Self { options, jitter, delays: 0 }
+        Self { options, jitter, delays: 0, refusals: 0 }
     }
 
     /// The next delay, and at least `requested`, the delay that a server requested.
     pub fn next_delay(&mut self, requested: Duration) -> Duration {
-        let delay = self.options.bound(self.delays).mul_f64(self.jitter.fraction());
+        let bound = self.options.bound(self.delays);
         self.delays = self.delays.saturating_add(1);
+        self.within(bound, requested)
+    }
+
+    /// The next delay after a refusal, whose bound grows by itself.
+    pub fn next_delay_after_refusal(&mut self, requested: Duration) -> Duration {
+        let bound = self.options.doubled(self.refusals).min(self.options.max_requested);
+        self.refusals = self.refusals.saturating_add(1);
+        self.within(bound, requested)
+    }
+
+    /// A random fraction of the bound, or the requested delay if that is longer.
+    fn within(&mut self, bound: Duration, requested: Duration) -> Duration {
+        let delay = bound.mul_f64(self.jitter.fraction());
         delay.max(requested.min(self.options.max_requested))
+    }
+
+    /// Records that a host accepted the connection, which resets the bound after refusals.
+    pub fn connection_accepted(&mut self) {
+        self.refusals = 0;
     }
 
     /// Records how long a connection lasted; long ones reset the bound.
@@ -225,6 +272,17 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_refused_is_tried_again_after_all_others_have_refused() {
+        let mut hosts = Hosts::new(3);
+        assert_eq!([hosts.refuse(), hosts.refuse()], [Some(HostId(1)), Some(HostId(2))]);
+        assert_eq!(hosts.refuse(), None);
+        assert_eq!([hosts.advance(), hosts.refuse()], [Some(HostId(0)), Some(HostId(1))]);
+        hosts.record_success();
+        assert_eq!([hosts.refuse(), hosts.refuse()], [Some(HostId(2)), None]);
+        assert_eq!(Hosts::new(1).refuse(), None);
+    }
+
+    #[test]
     fn hosts_are_names_or_urls() {
         let text = |host| parse_host_url(host).map(|url| url.to_string());
         assert_eq!(text("bsky.network").unwrap(), "wss://bsky.network/");
@@ -248,6 +306,21 @@ mod tests {
         assert_eq!(backoff.options.bound(backoff.delays), Duration::from_secs(60));
         backoff.connection_ended(Duration::from_secs(60));
         assert_eq!(backoff.options.bound(backoff.delays), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_bound_after_refusals_doubles_to_15_minutes_until_a_connection_is_accepted() {
+        let mut backoff = backoff(7);
+        let mut longest = |count| {
+            let delays = (0..count).map(|_| backoff.next_delay_after_refusal(Duration::ZERO));
+            let longest = delays.max().unwrap_or_default();
+            backoff.connection_accepted();
+            longest
+        };
+        assert!(longest(1) <= Duration::from_secs(1));
+        let minutes = longest(200).as_secs_f64() / 60.0;
+        assert!((10.0..=15.0).contains(&minutes), "{minutes}");
+        assert!(longest(1) <= Duration::from_secs(1));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) type Dial = Pin<Box<dyn Future<Output = Result<Socket, DialError>> + 
 pub(crate) struct ReconnectingSocket {
     hosts: Hosts,
     backoff: Backoff,
-    /// Errors after which the owner changes its request: they are retried whatever their status.
+    /// Errors after which the owner changes its request: they are retried soon whatever their status.
     retried: &'static [&'static str],
     message_timeout: Option<Duration>,
     state: State,
@@ -141,6 +141,7 @@ impl ReconnectingSocket {
 
     fn open(&mut self, socket: Socket) {
         let (socket, now) = (Box::new(socket), Instant::now());
+        self.backoff.connection_accepted();
         self.state = State::Open(Open { socket, since: now, waiting: None, made_progress: false });
         self.emit(SocketEvent::Connected);
     }
@@ -148,17 +149,31 @@ impl ReconnectingSocket {
     /// Handles a failed attempt.
     fn connect_failed(&mut self, error: DialError) {
         let is_retried = error.name().is_some_and(|name| self.retried.contains(&name));
+        let is_refusal = !is_retried && error.is_refusal();
         let requested = error.retry_after().unwrap_or_default();
         if !is_retried && !error.is_retryable() {
             return self.exclude(error);
         }
         self.emit(SocketEvent::ConnectFailed(error));
+        if is_refusal {
+            return self.refused(requested);
+        }
         // A host that requests a long delay is skipped while there are others.
         match self.backoff.exceeds_max(requested) {
             true if self.advance(Hosts::advance) => self.schedule_retry(Duration::ZERO),
             _ if self.fail() => self.schedule_retry(Duration::ZERO),
             _ => self.schedule_retry(requested),
         }
+    }
+
+    /// Handles a refusal: the hosts that have not refused come first, then all after a growing delay.
+    fn refused(&mut self, requested: Duration) {
+        if self.advance(Hosts::refuse) {
+            return self.schedule_retry(Duration::ZERO);
+        }
+        let delay = self.backoff.next_delay_after_refusal(requested);
+        self.advance(Hosts::advance);
+        self.wait(delay);
     }
 
     fn exclude(&mut self, error: DialError) {
@@ -187,6 +202,10 @@ impl ReconnectingSocket {
 
     fn schedule_retry(&mut self, requested: Duration) {
         let delay = self.backoff.next_delay(requested);
+        self.wait(delay);
+    }
+
+    fn wait(&mut self, delay: Duration) {
         self.emit(SocketEvent::RetryScheduled(delay));
         self.state = State::Waiting(Instant::now() + delay);
     }

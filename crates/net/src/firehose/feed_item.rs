@@ -209,7 +209,7 @@ pub enum Notice {
         /// The current host.
         to: HostId,
     },
-    /// A host was excluded for good: its refusal is permanent.
+    /// A host was excluded for good: it can never be followed.
     HostExcluded {
         /// The host.
         host: HostId,

@@ -62,15 +62,25 @@ impl DialError {
         Self { host: host.to_owned(), fault }
     }
 
-    /// Whether a retry may succeed: not for an address that the policy denies, nor for a client error.
+    /// Whether a retry may succeed: not for an address that the policy denies, nor for a request that the
+    /// host names wrong (status 400 with the name of an error).
     pub fn is_retryable(&self) -> bool {
         match &self.fault {
-            DialFault::Refused(refusal) => match refusal.status {
-                408 | 425 | 429 => true,
-                status => !(400..500).contains(&status),
-            },
+            DialFault::Refused(refusal) => refusal.status != 400 || refusal.name.is_none(),
             DialFault::Http(fault) => !matches!(fault, HttpFault::Egress(_)),
             DialFault::Handshake(_) => true,
+        }
+    }
+
+    /// Whether the host, or a proxy before it, refused the request by a client error such as 403 or 404,
+    /// which seldom changes within a minute: retries should be rarer than after other failures.
+    pub fn is_refusal(&self) -> bool {
+        match &self.fault {
+            DialFault::Refused(refusal) => match refusal.status {
+                408 | 425 | 429 => false,
+                status => (400..500).contains(&status),
+            },
+            _ => false,
         }
     }
 
