@@ -1,6 +1,7 @@
 //! Arguments of `wireproof sim serve`, and the syntax of `--fault`.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use simnet::servers::{Attack, Fault, FaultSchedule, Ports, Server, Spec, WriteRate};
@@ -56,6 +57,11 @@ pub(crate) struct ServeArgs {
     /// A fault to inject, as `relay:cut` or `pds1:429:times=3,of=5`; see below.
     #[arg(long = "fault", value_name = "SERVER:FAULT[:SCHEDULE]")]
     pub(crate) faults: Vec<FaultArg>,
+    /// Set the clocks of all servers and accounts this far ahead of that of this machine: new commits have
+    /// the revisions of that time, as for a reader whose clock is behind.
+    #[arg(long, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=31_536_000))]
+    pub(crate) skew: Option<u32>,
     /// Also send the cases of the hostile set, one per second, and each of the attacks below in turn.
     #[arg(long)]
     pub(crate) hostile: bool,
@@ -86,6 +92,7 @@ impl ServeArgs {
             jetstreams: self.jetstreams.into(),
             ports: self.ports(),
             initial_commits: prepared,
+            clock_skew: self.skew.map(|seconds| Duration::from_secs(seconds.into())),
             write_rate: self.rate,
             retained_events: self
                 .window

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue, LOCATION};
 use hyper::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -88,6 +89,12 @@ pub(super) fn with_header(
     let value = HeaderValue::from_str(value).expect("visible ASCII");
     response.headers_mut().insert(name, value);
     response
+}
+
+/// The response with the time of the server, in microseconds since 1970.
+pub(super) fn dated(response: HttpResponse, micros: u64) -> HttpResponse {
+    let time = UNIX_EPOCH + Duration::from_micros(micros);
+    with_header(response, DATE, &httpdate::fmt_http_date(time))
 }
 
 /// A 429 response with the rate limit headers that live servers send.

@@ -105,7 +105,7 @@ impl ServerContext {
         let stream = TokioIo::new(LimitedStream::new(stream, limit.clone()));
         let mut closed = self.closed.clone();
         let service = service_fn(move |request| {
-            let response = self.response(request, &limit);
+            let response = http::dated(self.response(request, &limit), self.network.now());
             async move { Ok::<HttpResponse, io::Error>(response) }
         });
         let connection = http1::Builder::new().serve_connection(stream, service).with_upgrades();

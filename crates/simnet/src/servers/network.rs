@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::event::NetworkEvent;
 use super::event_log::{EventLog, LogEntry, Numbering};
@@ -62,6 +62,8 @@ impl Addresses {
 struct WriteClock {
     random: Random,
     micros: u64,
+    /// If set, the time is at least that of this machine and this.
+    skew: Option<Duration>,
 }
 
 /// A commit to be written.
@@ -87,8 +89,11 @@ impl NetworkState {
                 Server::Jetstream(_) => EventLog::new(0, Numbering::PerJetstreamEvent, retained),
             }
         };
-        let clock =
-            WriteClock { random: Seed::new(spec.seed, "pace").stream(0), micros: START_MICROS };
+        let clock = WriteClock {
+            random: Seed::new(spec.seed, "pace").stream(0),
+            micros: START_MICROS,
+            skew: spec.clock_skew,
+        };
         let network = Self {
             pds: (0..spec.pds).map(|number| log(Server::Pds(number))).collect(),
             relays: (0..spec.relays).map(|number| log(Server::Relay(number))).collect(),
@@ -149,7 +154,7 @@ impl NetworkState {
             let mut account = account.lock().expect(UNPOISONED);
             let host = account.host;
             let events =
-                writes.iter().map(|(at, micros)| (*at, host, account.write(*micros, now())));
+                writes.iter().map(|(at, micros)| (*at, host, account.write(*micros, self.now())));
             events.collect::<Vec<_>>()
         });
         let mut events: Vec<_> = events.into_iter().flatten().collect();
@@ -164,7 +169,7 @@ impl NetworkState {
             let Some(write) = self.next_write(&mut clock) else { return };
             let account = self.account(write.account).expect("a scheduled account exists");
             let mut account = account.lock().expect(UNPOISONED);
-            let event = account.write(write.micros, now());
+            let event = account.write(write.micros, self.now());
             self.publish(account.host, event);
         }
     }
@@ -212,7 +217,7 @@ impl NetworkState {
         let micros = clock.tick();
         let account = self.create_account(self.account_count(), micros);
         let host = account.host;
-        let now = now();
+        let now = self.now();
         let events =
             [account.identity_event(now), account.account_event(now), account.sync_event(now)];
         let number = self.insert(account);
@@ -231,6 +236,11 @@ impl NetworkState {
     pub(super) fn publish_all(&self, host: usize, events: Vec<NetworkEvent>) {
         let _order = self.clock.lock().expect(UNPOISONED);
         events.into_iter().for_each(|event| self.publish(host, event));
+    }
+
+    /// The time of the servers in microseconds since 1970.
+    pub(super) fn now(&self) -> u64 {
+        now() + self.spec.clock_skew.unwrap_or_default().as_micros() as u64
     }
 
     /// The account of this number.
@@ -284,6 +294,7 @@ impl NetworkState {
         let mut clock = WriteClock {
             random: Seed::new(self.spec.seed, "inventing").stream(0),
             micros: START_MICROS,
+            skew: None,
         };
         let events = (1..).take(count).map(|seq| {
             let micros = clock.tick();
@@ -303,6 +314,9 @@ impl AccountIndex {
 impl WriteClock {
     fn tick(&mut self) -> u64 {
         self.micros += self.random.between(1_000, 13_000);
+        if let Some(skew) = self.skew {
+            self.micros = self.micros.max(now() + skew.as_micros() as u64);
+        }
         self.micros
     }
 }
@@ -342,7 +356,7 @@ impl Traffic {
     }
 }
 
-/// The current time in microseconds since 1970.
+/// The time of this machine in microseconds since 1970.
 pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as u64)

@@ -17,7 +17,7 @@ use super::event_log::SentEvent;
 use super::fault::{Faults, UNPOISONED};
 use super::hosted_account::{AccountStatus, GuestAccount, HostedAccount, guest_events, pds};
 use super::listener::{Listener, reserve_port};
-use super::network::{Addresses, NetworkState, lock, now};
+use super::network::{Addresses, NetworkState, lock};
 use super::spec::{Server, Spec, WriteRate};
 use crate::hostile;
 
@@ -202,27 +202,31 @@ impl Simulation {
     /// # Panics
     /// Here and below: if there is no such account.
     pub fn write_commit_as(&self, number: usize) {
-        self.network.change(number, |account, micros| vec![account.write(micros, now())]);
+        self.network
+            .change(number, |account, micros| vec![account.write(micros, self.network.now())]);
     }
 
     /// Writes a commit without an event, so that the next event does not continue the known state.
     pub fn write_unannounced(&self, number: usize) {
         self.network.change(number, |account, micros| {
-            drop(account.write(micros, now()));
+            drop(account.write(micros, self.network.now()));
             Vec::new()
         });
     }
 
     /// Sends `#sync` with the current commit.
     pub fn send_sync(&self, number: usize) {
-        self.network.change(number, |account, _| vec![account.sync_event(now())]);
+        self.network.change(number, |account, _| vec![account.sync_event(self.network.now())]);
     }
 
     /// Replaces the signing key in the directory, sends `#identity` and writes a commit signed with it.
     pub fn rotate_key(&self, number: usize) {
         self.network.change(number, |account, micros| {
-            account.rotate(now());
-            vec![account.identity_event(now()), account.write(micros, now())]
+            account.rotate(self.network.now());
+            vec![
+                account.identity_event(self.network.now()),
+                account.write(micros, self.network.now()),
+            ]
         });
     }
 
@@ -231,8 +235,8 @@ impl Simulation {
         self.network.change(number, |account, _| {
             account.handle = handle.to_ascii_lowercase();
             let name = format!("at://{}", account.handle);
-            account.register(now(), |data| data.also_known_as = vec![name]);
-            vec![account.identity_event(now())]
+            account.register(self.network.now(), |data| data.also_known_as = vec![name]);
+            vec![account.identity_event(self.network.now())]
         });
     }
 
@@ -242,9 +246,12 @@ impl Simulation {
         self.network.change(number, |account, _| {
             let is_reactivated = status == AccountStatus::Active && account.status != status;
             account.status = status;
-            let mut events = vec![account.account_event(now())];
+            let mut events = vec![account.account_event(self.network.now())];
             if is_reactivated {
-                events.extend([account.identity_event(now()), account.sync_event(now())]);
+                events.extend([
+                    account.identity_event(self.network.now()),
+                    account.sync_event(self.network.now()),
+                ]);
             }
             events
         });
@@ -253,9 +260,9 @@ impl Simulation {
     /// Deletes the account: registers a tombstone and sends `#account`.
     pub fn delete_account(&self, number: usize) {
         self.network.change(number, |account, _| {
-            account.tombstone(now());
+            account.tombstone(self.network.now());
             account.status = AccountStatus::Deleted;
-            vec![account.account_event(now())]
+            vec![account.account_event(self.network.now())]
         });
     }
 
@@ -265,10 +272,13 @@ impl Simulation {
         self.network.change(number, |account, _| {
             account.host = host;
             let service = pds(&endpoint);
-            account.register(now(), |data| {
+            account.register(self.network.now(), |data| {
                 drop(data.services.insert("atproto_pds".to_owned(), service))
             });
-            vec![account.identity_event(now()), account.account_event(now())]
+            vec![
+                account.identity_event(self.network.now()),
+                account.account_event(self.network.now()),
+            ]
         });
     }
 
@@ -279,7 +289,7 @@ impl Simulation {
         let mut guests = self.network.guests().write().expect(UNPOISONED);
         guests.insert(case.did.clone(), GuestAccount::of(case));
         drop(guests);
-        self.network.publish_all(0, guest_events(case, now()));
+        self.network.publish_all(0, guest_events(case, self.network.now()));
     }
 
     /// Runs an attack once, of this amount; what the amount counts is said at the attack. Each call uses other

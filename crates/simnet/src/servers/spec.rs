@@ -29,6 +29,9 @@ pub struct Spec {
     pub retained_events: usize,
     /// The maximum backlog of a reader in events; beyond it the reader is disconnected.
     pub max_backlog: u64,
+    /// How far the clocks of all servers and accounts are ahead of that of this machine: commits then have
+    /// the revisions of this time, not of the simulated one. `None` for revisions of the simulated time.
+    pub clock_skew: Option<Duration>,
     /// The handling of cursors by PDSs.
     pub pds_cursor_policy: CursorPolicy,
     /// The handling of cursors by relays.
@@ -53,6 +56,7 @@ impl Default for Spec {
             write_rate: WriteRate::Off,
             retained_events: 20_000,
             max_backlog: 20_000,
+            clock_skew: None,
             pds_cursor_policy: CursorPolicy::REFERENCE_PDS,
             relay_cursor_policy: CursorPolicy::SPECIFIED,
             ping_interval: Duration::from_secs(30),
