@@ -45,6 +45,14 @@ impl Http {
             .await
     }
 
+    /// The bytes of the response to GET.
+    pub(crate) async fn bytes(&self, url: &str) -> Vec<u8> {
+        let response = self.0.get(url).send().await.and_then(reqwest::Response::error_for_status);
+        let response = response.unwrap_or_else(|error| panic!("{url}: {error}"));
+        let body = response.bytes().await.unwrap_or_else(|error| panic!("{url}: {error}"));
+        body.to_vec()
+    }
+
     /// Whether POST succeeded; a server that goes away is a failure, not a panic.
     pub(crate) async fn try_post(&self, url: &str, token: &str, body: &Value) -> bool {
         let response = self.request(Method::POST, url, Some(token), Some(body)).send().await;

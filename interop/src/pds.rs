@@ -34,6 +34,27 @@ impl Plc {
     pub fn url(&self) -> String {
         format!("http://localhost:{}", self.port)
     }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The newest operation of an account, as JSON.
+    ///
+    /// # Panics
+    /// If the directory rejects the request.
+    pub async fn last_operation(&self, did: &str) -> Value {
+        Http::default().get(&format!("{}/{did}/log/last", self.url()), None).await
+    }
+
+    /// Registers an operation of an account.
+    ///
+    /// # Panics
+    /// If the directory rejects it.
+    pub async fn register(&self, did: &str, operation: &Value) {
+        Http::default().post(&format!("{}/{did}", self.url()), None, operation).await;
+    }
 }
 
 /// A PDS, running or killed.
@@ -117,7 +138,7 @@ impl Pds {
         let handle = format!("{name}.test");
         let email = format!("{name}@mail.test");
         let request = json!({ "handle": handle, "email": email, "password": PASSWORD });
-        let created = self.post("com.atproto.server.createAccount", None, &request).await;
+        let created = self.post(CREATE_ACCOUNT, None, &request).await;
         let authorization = format!("Bearer {}", text(&created, "accessJwt"));
         Account { did: text(&created, "did"), handle, authorization }
     }
@@ -205,6 +226,54 @@ impl Pds {
         self.http.post_archive(&url, &account.authorization, archive).await;
     }
 
+    /// The repository of the account, a CAR.
+    ///
+    /// # Panics
+    /// If the PDS rejects the request.
+    pub async fn repo(&self, account: &Account) -> Vec<u8> {
+        let query = format!("com.atproto.sync.getRepo?did={}", account.did);
+        self.http.bytes(&self.method(&query)).await
+    }
+
+    /// Takes the account down, or ends that.
+    ///
+    /// # Panics
+    /// If the PDS rejects the request.
+    pub async fn take_down(&self, account: &Account, is_applied: bool) {
+        let subject = json!({ "$type": "com.atproto.admin.defs#repoRef", "did": account.did });
+        let request = json!({ "subject": subject, "takedown": { "applied": is_applied } });
+        self.post("com.atproto.admin.updateSubjectStatus", Some(ADMIN), &request).await;
+    }
+
+    /// Creates the account of another PDS on this one, without records and deactivated.
+    ///
+    /// # Panics
+    /// If a PDS rejects a request.
+    pub async fn adopt(&self, account: &Account, from: &Self) -> Account {
+        let description = "com.atproto.server.describeServer";
+        let own_did = text(&self.http.get(&self.method(description), None).await, "did");
+        let query = format!("com.atproto.server.getServiceAuth?aud={own_did}&lxm={CREATE_ACCOUNT}");
+        let token = from.http.get(&from.method(&query), Some(&account.authorization)).await;
+        let token = format!("Bearer {}", text(&token, "token"));
+        let email = format!("{}@mail.test", account.handle);
+        let request = json!({
+            "did": account.did, "handle": account.handle, "email": email, "password": PASSWORD,
+        });
+        let created = self.post(CREATE_ACCOUNT, Some(&token), &request).await;
+        let authorization = format!("Bearer {}", text(&created, "accessJwt"));
+        Account { authorization, ..account.clone() }
+    }
+
+    /// The signing key, a `did:key`, that this PDS has made for an account.
+    ///
+    /// # Panics
+    /// If the PDS rejects the request.
+    pub async fn recommended_key(&self, account: &Account) -> String {
+        let url = self.method("com.atproto.identity.getRecommendedDidCredentials");
+        let credentials = self.http.get(&url, Some(&account.authorization)).await;
+        text(&credentials["verificationMethods"], "atproto")
+    }
+
     /// The revision of the account's newest commit.
     ///
     /// # Panics
@@ -227,6 +296,14 @@ impl Pds {
             self.list(account, collection.as_str().expect("text"), &mut records).await;
         }
         records
+    }
+
+    /// Applies several writes in one commit; returns whether the PDS confirmed it.
+    pub async fn try_apply(&self, account: &Account, writes: &[Write<'_>]) -> bool {
+        let writes: Vec<Value> = writes.iter().map(Write::to_json).collect();
+        let request = json!({ "repo": account.did, "writes": writes });
+        let url = self.method("com.atproto.repo.applyWrites");
+        self.http.try_post(&url, &account.authorization, &request).await
     }
 
     /// A client that creates records without borrowing the PDS.
@@ -355,7 +432,10 @@ const SETTINGS: [(&str, &str); 10] = [
     ("LOG_ENABLED", "true"),
 ];
 
+/// The K-256 key with which every PDS signs operations of the directory.
+pub const ROTATION_KEY: [u8; 32] = [1; 32];
 const CREATE: &str = "com.atproto.repo.createRecord";
+const CREATE_ACCOUNT: &str = "com.atproto.server.createAccount";
 /// `admin:admin`
 const ADMIN: &str = "Basic YWRtaW46YWRtaW4=";
 const PASSWORD: &str = "correct horse battery staple";

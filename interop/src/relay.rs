@@ -10,18 +10,20 @@ use crate::program::{Kit, Program, free_port};
 /// A running relay.
 #[derive(Debug)]
 pub struct Relay {
+    kit: Kit,
     port: u16,
-    _program: Program,
+    command: Command,
+    program: Option<Program>,
     // Dropped after the program.
     _data: TempDir,
 }
 
 impl Relay {
-    /// Starts a relay that follows `pds` from now on.
+    /// Starts a relay that follows these PDSs from now on.
     ///
     /// # Panics
     /// If it does not start.
-    pub async fn start(kit: &Kit, plc: &Plc, pds: &Pds) -> Self {
+    pub async fn start(kit: &Kit, plc: &Plc, pds: &[&Pds]) -> Self {
         let data = tempfile::tempdir().expect("a folder for a relay");
         let (port, metrics_port) = (free_port(), free_port());
         let database = data.path().join("relay.sqlite");
@@ -31,10 +33,22 @@ impl Relay {
         command.args(["--bind", &format!("127.0.0.1:{port}")]);
         command.args(["--metrics-listen", &format!("127.0.0.1:{metrics_port}")]);
         command.arg("--persist-dir").arg(data.path().join("events"));
-        // The first run creates the database; the host is added to it before the second run.
+        // The first run creates the database; the hosts are added to it before the second run.
         run(kit, &command, port).await.kill();
-        add_host(kit, &database, pds);
-        Self { port, _program: run(kit, &command, port).await, _data: data }
+        for pds in pds {
+            add_host(kit, &database, pds);
+        }
+        let program = Some(run(kit, &command, port).await);
+        Self { kit: kit.clone(), port, command, program, _data: data }
+    }
+
+    /// Kills the relay without notice and starts it with its data.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn restart(&mut self) {
+        drop(self.program.take());
+        self.program = Some(run(&self.kit, &self.command, self.port).await);
     }
 
     /// The URL.

@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: the reliability tests at full length, and the speed of `follow --verify`.
+//! `cargo xtask soak`: the reliability tests and the longest interop test at full length, and the speed of
+//! `follow --verify`.
 //!
 //! The tests are those that `cargo xtask test` runs shortened. The measurement runs a relay and a client
 //! as two processes of the release build: first the relay sends prepared commits as fast as they are read
@@ -14,7 +15,8 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::process;
+use crate::toolchains::Without;
+use crate::{interop, process};
 
 /// What to run.
 #[derive(Args, Clone, Debug)]
@@ -35,6 +37,19 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let mut command = process::command("cargo", &args);
     // One at a time, so that no test's load shows in the figures of another.
     command.args(["--test-threads", "1", "--nocapture"]).args(&options.tests);
+    process::run(command.env("WIREPROOF_SOAK", "1"))?;
+    if options.tests.is_empty() { interop() } else { Ok(()) }
+}
+
+/// Runs the interop test that depends on its length.
+fn interop() -> Result<(), String> {
+    let without = Without::default();
+    interop::set_up(&without)?;
+    process::cargo(&["build", "--profile", "soak", "-p", "wireproof-cli", "--bin", "wireproof"])?;
+    let args = ["test", "--profile", "soak", "-p", "wireproof-interop", "--test", "interop", "--"];
+    let mut command = process::command("cargo", &args);
+    command.args(["printed_state", "--nocapture"]);
+    interop::configure(&mut command, &without);
     process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 

@@ -96,7 +96,7 @@ fn proved_records(plc: &Plc, pds: &Pds, handle: &str) -> Records {
 }
 
 /// The path of the command, in the folder above that of the tests.
-fn wireproof() -> PathBuf {
+pub(crate) fn wireproof() -> PathBuf {
     let test = env::current_exe().expect("the path of this test");
     let command = test.ancestors().nth(2).expect("target/PROFILE/deps").join("wireproof");
     assert!(command.exists(), "{} is not built: cargo xtask interop does that", command.display());
@@ -104,7 +104,7 @@ fn wireproof() -> PathBuf {
 }
 
 /// A record for a path, or for anywhere in a collection.
-fn record(path: &str, what: &str, number: u32) -> Value {
+pub(crate) fn record(path: &str, what: &str, number: u32) -> Value {
     let collection = path.split('/').next();
     json!({ "$type": collection, "text": format!("{what} {number}"), "createdAt": NOON })
 }

@@ -55,7 +55,7 @@ async fn a_client_of_the_relay_mirrors_the_pds() {
     let kit = kit!(Pds, Relay);
     let plc = Plc::start(&kit).await;
     let mut pds = Pds::start(&kit, &plc).await;
-    let relay = Relay::start(&kit, &plc, &pds).await;
+    let relay = Relay::start(&kit, &plc, &[&pds]).await;
     let (folder, resolver) = (tempfile::tempdir().unwrap(), resolver(&plc, &pds));
     let client = Client::follow(&relay.url(), resolver, folder.path(), Mirror::default());
     let mut activity = Activity::start(&pds).await;

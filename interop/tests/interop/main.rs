@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `requests` | requests and proofs, with the responses of the reference PDS and directory |
 //! | `follows` | the client follows the reference PDS, directly and through the relay of `indigo` |
+//! | `printed_state` | the lines of `follow --resync` give the records of all accounts, through every failure |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `writes` | the importer of the reference PDS and indigo's verifier, with repositories and frames that we write |
 
@@ -11,7 +12,9 @@
 
 mod activity;
 mod client;
+mod follower;
 mod follows;
+mod printed_state;
 mod readers;
 mod requests;
 mod writes;
