@@ -35,12 +35,9 @@ async fn every_event_is_delivered_once_in_order_with_its_account() {
 
 #[tokio::test]
 async fn an_upgrade_refused_for_a_while_is_tried_again_with_waits_in_between() {
-    for fault in [
-        Fault::UpgradeTooMany,
-        Fault::UpgradeUnavailable,
-        Fault::UpgradeForbidden,
-        Fault::Drop,
-    ] {
+    for fault in
+        [Fault::UpgradeTooMany, Fault::UpgradeUnavailable, Fault::UpgradeForbidden, Fault::Drop]
+    {
         let sim = sim_with(fault, FaultSchedule::times(5));
         let received = follow_to_the_end(&sim).await;
         assert_complete(&sim, &received);

@@ -244,9 +244,9 @@ const HOSTILE: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn a_run_ends_with_an_error_if_every_host_refuses() {
-    let sim = sim_with(Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
-    let failure = Follower::start(&sim).fails().await;
+async fn a_run_ends_with_an_error_if_no_host_may_be_followed() {
+    let outside = |options: &mut Options| options.hosts = vec!["ws://10.0.0.1/".parse().unwrap()];
+    let failure = Follower::start_with(&sim(|_| ()), outside).fails().await;
     assert!(matches!(failure, RunError::Feed(FeedError::NoHostLeft(_))), "{failure}");
 }
 

@@ -1,14 +1,19 @@
-//! SIGINT and SIGTERM: waiting for them, and removing unfinished files.
+//! SIGINT and SIGTERM: stopping within a time, and removing unfinished files.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
 
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
+use wireproof::net::firehose::StopSignal;
 
-use crate::failure::INTERRUPTED;
+use crate::failure::{Failure, INTERRUPTED};
 
 /// SIGINT and SIGTERM. From the first value on they no longer end the process.
 pub(crate) struct Signals {
@@ -28,6 +33,43 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Stops a command at the first SIGINT or SIGTERM, and ends the process at the second, or when the stop
+/// takes too long.
+#[derive(Clone, Debug)]
+pub(crate) struct Shutdown(Arc<AtomicBool>);
+
+impl Shutdown {
+    /// Starts to listen, on a thread of its own: it ends the process within `limit` of the first signal
+    /// even if all other threads are blocked. `announce` is called at the first signal.
+    pub(crate) fn listen(
+        stop: StopSignal,
+        limit: Duration,
+        announce: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, Failure> {
+        let requested = Arc::new(AtomicBool::new(false));
+        let of_thread = requested.clone();
+        let started = start_listener(move |runtime, mut signals| {
+            runtime.block_on(signals.next());
+            of_thread.store(true, Relaxed);
+            stop.request();
+            // Standard error may be blocked.
+            let _ = thread::Builder::new().spawn(announce);
+            let _ = runtime.block_on(async { timeout(limit, signals.next()).await });
+            std::process::exit(i32::from(INTERRUPTED));
+        });
+        started.map_err(|error| Failure::Local(format!("listening for signals: {error}")))?;
+        Ok(Self(requested))
+    }
+
+    /// The result of a command that ended without another failure.
+    pub(crate) fn result(&self) -> Result<(), Failure> {
+        match self.0.load(Relaxed) {
+            true => Err(Failure::Interrupted),
+            false => Ok(()),
         }
     }
 }
@@ -61,12 +103,7 @@ fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
 
 /// Starts a thread that waits for a signal, removes the unfinished files and ends the process.
 fn start_cleaner() -> io::Result<()> {
-    let runtime = Builder::new_current_thread().enable_io().build()?;
-    let mut signals = {
-        let _runtime = runtime.enter();
-        Signals::listen()?
-    };
-    let clean = move || {
+    start_listener(|runtime, mut signals| {
         runtime.block_on(signals.next());
         // The lock is held to the end: no file is finished or begun any more.
         let files = unfinished();
@@ -74,6 +111,16 @@ fn start_cleaner() -> io::Result<()> {
             let _ = fs::remove_file(path);
         }
         std::process::exit(i32::from(INTERRUPTED));
+    })
+}
+
+/// Starts a thread with its own runtime that listens for signals.
+fn start_listener(work: impl FnOnce(Runtime, Signals) + Send + 'static) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let signals = {
+        let _runtime = runtime.enter();
+        Signals::listen()?
     };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(clean).map(drop)
+    let work = move || work(runtime, signals);
+    thread::Builder::new().name("signals".to_owned()).spawn(work).map(drop)
 }

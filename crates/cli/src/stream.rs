@@ -32,9 +32,18 @@ pub(crate) struct StreamArgs {
     #[arg(long, env = "WIREPROOF_IDLE_SECONDS", value_name = "SECONDS", default_value_t = 60)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle_seconds: u64,
+    /// Maximum time in which Ctrl-C or SIGTERM ends the command, whatever blocks it.
+    #[arg(long, env = "WIREPROOF_STOP_SECONDS", value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+    stop_seconds: u64,
 }
 
 impl StreamArgs {
+    /// Maximum time of a stop.
+    pub(crate) fn stop_limit(&self) -> Duration {
+        Duration::from_secs(self.stop_seconds)
+    }
+
     pub(crate) fn feed_options(&self, start: Start) -> FeedOptions {
         let default = FeedOptions::default();
         let idle_timeout = Duration::from_secs(self.idle_seconds);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 use wireproof::atproto::event::peek;
 use wireproof::codec::cbor::{KeyOrder, Reader};
-use wireproof::net::firehose::{Feed, FeedItem, FrameKind, Notice, ReceivedFrame};
+use wireproof::net::firehose::{Feed, FeedItem, FrameKind, Notice, ReceivedFrame, StopSignal};
 use wireproof::net::hosts::Jitter;
 use wireproof::net::websocket::Dialer;
 
@@ -16,11 +16,12 @@ use crate::network::Network;
 use crate::progress::ProgressLine;
 use crate::stream::{Hosts, Start, notice_text};
 
-/// Receives frames for the given time from the first event on, or until Ctrl-C.
+/// Receives frames for the given time from the first event on, or until `stop`.
 pub(super) async fn listen(
     args: &CaptureArgs,
     hosts: &Hosts,
     network: &Network,
+    stop: &StopSignal,
     line: &mut ProgressLine,
 ) -> Result<Vec<Bytes>, Failure> {
     let options = args.stream.feed_options(Start::Live);
@@ -31,7 +32,7 @@ pub(super) async fn listen(
     while bytes < args.capture_bytes {
         let item = tokio::select! {
             biased;
-            _ = tokio::signal::ctrl_c() => break,
+            () = stop.requested() => break,
             () = wait_until(deadline) => break,
             item = feed.next() => item?,
         };

@@ -15,10 +15,12 @@ use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Decoder, Options, Values};
 use wireproof::codec::cbor;
 use wireproof::kernels::{hex, sha256};
+use wireproof::net::firehose::StopSignal;
 
 use crate::corpus::CorpusFile;
 use crate::failure::Failure;
 use crate::files;
+use crate::interrupt::Shutdown;
 use crate::network::{self, Network};
 use crate::output::Output;
 use crate::progress::ProgressLine;
@@ -33,6 +35,8 @@ use signed::{CapturedKeys, SignedCommits};
 /// With --sigs the keys of the accounts are looked up and written to accounts.json, and the signed commit
 /// objects to signed-commits.bin, except those without a key or with a wrong signature; their number is
 /// printed.
+///
+/// Ctrl-C ends the capture early: what was received until then is written.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CaptureArgs {
@@ -56,17 +60,27 @@ pub(crate) struct CaptureArgs {
 }
 
 pub(crate) fn run(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
-    network::runtime()?.block_on(capture(args, output))
+    let runtime = network::runtime()?;
+    let result = runtime.block_on(capture(args, output));
+    runtime.shutdown_background();
+    result
 }
 
 async fn capture(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
     let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
     let network = Network::open(&args.stream.network, &hosts.urls)?;
     files::create_folder(&args.out)?;
-    let mut line = ProgressLine::new();
-    let frames = listen::listen(args, &hosts, &network, &mut line).await?;
+    let (mut line, stop, stop_limit) =
+        (ProgressLine::new(), StopSignal::new(), args.stream.stop_limit());
+    let _shutdown = Shutdown::listen(stop.clone(), stop_limit, || ())?;
+    let frames = listen::listen(args, &hosts, &network, &stop, &mut line).await?;
+    // The rest of the time is for the files.
+    let stopped = async {
+        stop.requested().await;
+        tokio::time::sleep(stop_limit / 2).await;
+    };
     let keys = match args.sigs {
-        true => Some(CapturedKeys::look_up(&frames, &network.resolver, &mut line).await),
+        true => Some(CapturedKeys::look_up(&frames, &network.resolver, stopped, &mut line).await),
         false => None,
     };
     line.end();

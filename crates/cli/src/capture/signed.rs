@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -25,10 +26,12 @@ pub(super) struct CapturedKeys {
 }
 
 impl CapturedKeys {
-    /// Looks up the keys of all accounts of the frames, some of them concurrently.
+    /// Looks up the keys of all accounts of the frames, some of them concurrently. Those not found when
+    /// `stopped` completes are missing.
     pub(super) async fn look_up(
         frames: &[Bytes],
         resolver: &Resolver,
+        stopped: impl Future<Output = ()>,
         line: &mut ProgressLine,
     ) -> Self {
         let mut reader = CommitReader::new();
@@ -41,7 +44,13 @@ impl CapturedKeys {
         });
         let mut results = stream::iter(lookups).buffer_unordered(CONCURRENT_LOOKUPS);
         let (mut keys, mut done) = (Self::default(), 0);
-        while let Some((did, key)) = results.next().await {
+        let mut stopped = pin!(stopped);
+        loop {
+            let next = tokio::select! {
+                next = results.next() => next,
+                () = &mut stopped => None,
+            };
+            let Some((did, key)) = next else { break };
             done += 1;
             line.at("looking up keys".to_owned(), done, total);
             match key {
@@ -49,6 +58,7 @@ impl CapturedKeys {
                 None => keys.missing += 1,
             }
         }
+        keys.missing += (total - done) as usize;
         keys
     }
 

@@ -15,7 +15,8 @@ use crate::stream::{Start, StreamArgs};
 /// without their records. No event is dropped, and no line is printed twice: the next run resumes after the
 /// last line of this one. After a crash the last lines may repeat.
 ///
-/// Ctrl-C finishes the events in flight and stores the cursor (exit code 130); a second one ends at once.
+/// Ctrl-C or SIGTERM finishes the events in flight and stores the cursor, within --stop-seconds (exit code
+/// 130); a second one ends at once.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FollowArgs {

@@ -2,12 +2,13 @@
 //!
 //! One task reads and prints in order, so the cursor of the last line written is the one to resume after.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use wireproof::atproto::syntax::DidBuf;
 use wireproof::net::firehose::StopSignal;
 use wireproof::net::hosts::Jitter;
@@ -25,10 +26,11 @@ use super::metrics::{JetstreamCounts, JetstreamSeries, Metrics};
 use super::selection::Selection;
 use super::state;
 use super::stats::RunStats;
-use super::status::{Shutdown, Status};
+use super::status::Status;
 use super::writer::{Acknowledge, LineSender, LineWriter};
 use crate::failure::Failure;
 use crate::files;
+use crate::interrupt::Shutdown;
 use crate::network::Network;
 use crate::stream::Hosts;
 
@@ -53,7 +55,9 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         let (stats, counts) = (Arc::clone(&stats), Arc::clone(&cursors.counts));
         Metrics::new(listener, JetstreamSeries { stats, counts }, &status)
     });
-    let shutdown = Shutdown::listen(stop.clone(), status.clone());
+    let (stop_limit, announcing) = (args.stream.stop_limit(), status.clone());
+    let announce = move || announcing.announce_stop(stop_limit);
+    let shutdown = Shutdown::listen(stop.clone(), stop_limit, announce)?;
     let (lines, writer) = LineWriter::stdout(&stop)?;
     let (cursors, status, limit) = (&cursors, &status, args.events);
     let reader = Reader { stats: &stats, lines, cursors, status, limit };
@@ -62,9 +66,10 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         never = Metrics::serve(metrics) => match never {},
     };
     status.end();
-    // The cursor is stored after all lines are written.
-    writer.finish().map_err(super::writer::failure)?;
-    cursors.store(&store).await?;
+    // The cursor is stored after all lines are written that can be.
+    writer.finish(stop_limit / 10 * 6).await.map_err(super::writer::failure)?;
+    let stored = timeout(stop_limit / 10 * 2, cursors.store(&store)).await;
+    stored.map_err(|_| Failure::Local("the last cursor was not stored in time".to_owned()))??;
     read?;
     shutdown.result()
 }
@@ -88,7 +93,7 @@ impl Reader<'_> {
     ) -> Result<(), Failure> {
         let mut checkpoint = interval_at(Instant::now() + CHECKPOINT_EVERY, CHECKPOINT_EVERY);
         checkpoint.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut line, mut printed) = (Vec::new(), 0);
+        let (mut line, mut printed, mut started) = (Vec::new(), 0, BTreeSet::new());
         while self.limit.is_none_or(|limit| printed < limit) {
             let item = tokio::select! {
                 biased;
@@ -102,6 +107,13 @@ impl Reader<'_> {
             };
             line.clear();
             let Some(cursor) = self.write_line(&item, &mut line) else { continue };
+            if let Some((host, first)) = cursor
+                && started.insert(host)
+            {
+                // Durable before the line, for a run that is killed before its first checkpoint.
+                self.cursors.start(host, first);
+                self.cursors.store(store).await?;
+            }
             // While too many lines are in flight, nothing is read.
             let pending = tokio::select! {
                 pending = self.cursors.start_line(cursor) => pending,
@@ -205,6 +217,13 @@ impl CursorTracker {
     /// Whether the previous run ended with this event: hosts resume with the event at the cursor.
     fn is_resumed_event(&self, (host, cursor): (usize, u64)) -> bool {
         self.stored[host] == Some(cursor)
+    }
+
+    /// Sets the cursor of a host without one to that before its first event.
+    fn start(&self, host: usize, first: u64) {
+        self.update(|counts| {
+            counts.cursors[host].get_or_insert(first.saturating_sub(1));
+        });
     }
 
     /// Registers a line that advances to `cursor`, once fewer than the maximum are in flight.

@@ -32,6 +32,7 @@ use wireproof::store::{Store, StoreState};
 use wireproof::verify::sync::Policy;
 
 use crate::failure::Failure;
+use crate::interrupt::Shutdown;
 use crate::network::{self, Network};
 use crate::stream::{DEFAULT_RELAY, Hosts};
 use keys::StoredKeys;
@@ -40,17 +41,20 @@ use printer::Printer;
 use selection::Selection;
 use state::StateJournal;
 use stats::RunStats;
-use status::{Shutdown, Status};
+use status::Status;
 use writer::LineWriter;
 
 pub(crate) use args::FollowArgs;
 
 pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
     let runtime = network::runtime()?;
-    match args.jetstream {
+    let result = match args.jetstream {
         Some(_) => runtime.block_on(jetstream::follow(args)),
         None => runtime.block_on(follow(args)),
-    }
+    };
+    // A thread that waits for a disk must not delay the end.
+    runtime.shutdown_background();
+    result
 }
 
 async fn follow(args: &FollowArgs) -> Result<(), Failure> {
@@ -77,7 +81,9 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         let series = FirehoseSeries { stats, metrics, resolver: network.resolver, store };
         Metrics::new(listener, series, &status)
     });
-    let shutdown = Shutdown::listen(stop.clone(), status.clone());
+    let (limit, announcing) = (args.stream.stop_limit(), status.clone());
+    let announce = move || announcing.announce_stop(limit);
+    let shutdown = Shutdown::listen(stop.clone(), limit, announce)?;
     let (lines, writer) = LineWriter::stdout(&stop)?;
     let printer = Printer { lines, selection, stats: Arc::clone(&stats), status: status.clone() };
     let initial_cursor = args.cursor.cursor();
@@ -90,8 +96,13 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     };
     status.end();
     // A failed write is reported first: dropped events follow from it.
-    writer.finish().map_err(writer::failure)?;
-    result.map_err(|error| state::failure(error, &stats, &metrics))?;
+    writer.finish(limit / 10).await.map_err(writer::failure)?;
+    let summary = result.map_err(|error| state::failure(error, &stats, &metrics))?;
+    let unacknowledged = summary.unacknowledged;
+    if unacknowledged > 0 {
+        status
+            .print(&format!("{unacknowledged} events were not printed: the next run repeats them"));
+    }
     shutdown.result()
 }
 
@@ -139,5 +150,8 @@ fn options(
     options.feed = args.stream.feed_options(args.cursor);
     options.workers = args.workers.map_or(options.workers, usize::from);
     options.max_events = args.events;
+    options.clock_servers = vec![network.directory.clone()];
+    // The rest is for the writer.
+    options.stop_timeout = args.stream.stop_limit() / 10 * 8;
     options
 }

@@ -1,19 +1,18 @@
-//! Messages for a person on standard error: a status line, notices, and the end after a signal.
+//! Messages for a person on standard error: a status line and notices.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
-use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics, StopSignal};
+use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics};
 
 use super::stats::RunStats;
 use super::warnings::Warnings;
-use crate::failure::{Failure, INTERRUPTED, print_message};
-use crate::interrupt::Signals;
+use crate::failure::print_message;
 use crate::progress::style;
 use crate::stream::notice_text;
 
@@ -78,6 +77,12 @@ impl Status {
         self.warnings.due(Instant::now()).iter().for_each(|line| self.print(line));
     }
 
+    /// Says that a stop was requested.
+    pub(super) fn announce_stop(&self, limit: Duration) {
+        let limit = limit.as_secs();
+        self.print(&format!("finishing within {limit} s; once more to end at once"));
+    }
+
     /// Prints a line above the status line.
     pub(super) fn print(&self, text: &str) {
         self.bar.suspend(|| drop(print_message(text)));
@@ -115,37 +120,6 @@ fn text(stats: &RunStats, metrics: &MetricsSnapshot, rate: f64) -> String {
         }
     }
     text
-}
-
-/// Stops a run at the first SIGINT or SIGTERM, and ends the process at the second.
-#[derive(Clone, Debug)]
-pub(super) struct Shutdown(Arc<AtomicBool>);
-
-impl Shutdown {
-    /// Starts to listen for signals.
-    pub(super) fn listen(stop: StopSignal, status: Status) -> Self {
-        let requested = Arc::new(AtomicBool::new(false));
-        if let Ok(mut signals) = Signals::listen() {
-            let requested = Arc::clone(&requested);
-            tokio::spawn(async move {
-                signals.next().await;
-                requested.store(true, Relaxed);
-                stop.request();
-                status.print("finishing the events in flight; once more to end at once");
-                signals.next().await;
-                std::process::exit(i32::from(INTERRUPTED));
-            });
-        }
-        Self(requested)
-    }
-
-    /// The result of a run that ended without another failure.
-    pub(super) fn result(&self) -> Result<(), Failure> {
-        match self.0.load(Relaxed) {
-            true => Err(Failure::Interrupted),
-            false => Ok(()),
-        }
-    }
 }
 
 const UPDATE_EVERY: Duration = Duration::from_millis(500);

@@ -3,9 +3,9 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
 use wireproof::net::firehose::{Ack, StopSignal};
 
 use super::taken::{LineOutput, LineStdout, WrittenLines};
@@ -30,7 +30,8 @@ pub(super) struct LineSender<A>(Arc<Shared<A>>);
 /// The writing thread.
 pub(super) struct LineWriter<A> {
     shared: Arc<Shared<A>>,
-    thread: JoinHandle<io::Result<()>>,
+    /// The result of the thread.
+    ended: oneshot::Receiver<io::Result<()>>,
 }
 
 #[derive(Debug)]
@@ -108,24 +109,30 @@ impl<A: Acknowledge> LineWriter<A> {
         let (batch, changed, taken) = Default::default();
         let shared = Arc::new(Shared { batch, changed, taken, stop: stop.clone() });
         let of_thread = Arc::clone(&shared);
+        let (end, ended) = oneshot::channel();
         let run = move || {
             let result = write_all(&of_thread, out);
             if result.is_err() {
                 of_thread.lock().has_failed = true;
                 of_thread.stop.request();
             }
-            result
+            // Nobody waits any more if the output was blocked at the end.
+            let _ = end.send(result);
         };
-        let thread = std::thread::Builder::new().name("lines".to_owned()).spawn(run)?;
-        Ok((LineSender(Arc::clone(&shared)), Self { shared, thread }))
+        std::thread::Builder::new().name("lines".to_owned()).spawn(run)?;
+        Ok((LineSender(Arc::clone(&shared)), Self { shared, ended }))
     }
 
-    /// Waits until all lines are written, and a moment for the reader to take them.
-    pub(super) fn finish(self) -> io::Result<()> {
+    /// Waits until all lines are written, and a moment for the reader to take them, up to `limit`. A thread
+    /// whose output is blocked is left behind; its lines are not acked.
+    pub(super) async fn finish(self, limit: Duration) -> io::Result<()> {
         self.shared.lock().is_finished = true;
         self.shared.changed.notify_one();
-        let panicked = |_| Err(io::Error::other("the writing thread panicked"));
-        self.thread.join().unwrap_or_else(panicked)
+        match tokio::time::timeout(limit, self.ended).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(io::Error::other("the writing thread panicked")),
+            Err(_) => Ok(()),
+        }
     }
 }
 
@@ -254,8 +261,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn lines_that_arrive_during_a_write_are_one_batch_and_are_acked_once_flushed() {
+    #[tokio::test]
+    async fn lines_that_arrive_during_a_write_are_one_batch_and_are_acked_once_flushed() {
         let (allow, allowed) = channel();
         let flushed = Arc::new(Mutex::new(Vec::new()));
         let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
@@ -266,14 +273,28 @@ mod tests {
         // At most two writes: the lines that the thread took first, and all others.
         allow.send(Ok(())).unwrap();
         allow.send(Ok(())).unwrap();
-        writer.finish().unwrap();
+        writer.finish(LONG).await.unwrap();
         drop(done);
         assert_eq!(acked.iter().collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
         assert_eq!(*flushed.lock().unwrap(), b"x\n".repeat(100));
     }
 
-    #[test]
-    fn after_a_failed_write_neither_its_lines_nor_later_ones_are_acked() {
+    #[tokio::test]
+    async fn an_output_that_blocks_is_left_behind() {
+        let (allow, allowed) = channel();
+        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
+        let (lines, writer) = LineWriter::start(out, &StopSignal::new()).unwrap();
+        let (done, acked) = channel();
+        lines.push(b"x\n", NumberedAck(0, done));
+        writer.finish(Duration::from_millis(10)).await.unwrap();
+        assert!(acked.try_recv().is_err(), "a line that is not written is not acked");
+        drop(allow);
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn after_a_failed_write_neither_its_lines_nor_later_ones_are_acked() {
         let (allow, allowed) = channel();
         let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
         let stop = StopSignal::new();
@@ -285,13 +306,13 @@ mod tests {
             std::thread::yield_now();
         }
         lines.push(b"y\n", NumberedAck(1, done.clone()));
-        assert_eq!(writer.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(writer.finish(LONG).await.unwrap_err().kind(), io::ErrorKind::StorageFull);
         drop((done, lines));
         assert_eq!(acked.iter().count(), 0);
     }
 
-    #[test]
-    fn pieces_wait_while_too_many_bytes_are_queued_until_the_run_stops() {
+    #[tokio::test]
+    async fn pieces_wait_while_too_many_bytes_are_queued_until_the_run_stops() {
         let (allow, allowed) = channel();
         let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
         let stop = StopSignal::new();
@@ -311,6 +332,6 @@ mod tests {
         stop.request();
         producer.join().unwrap();
         (0..8).for_each(|_| drop(allow.send(Ok(()))));
-        writer.finish().unwrap();
+        writer.finish(LONG).await.unwrap();
     }
 }

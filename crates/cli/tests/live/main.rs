@@ -5,12 +5,14 @@
 //! | `lines` | the lines of events of every kind and verdict |
 //! | `jetstream` | the lines of `follow --jetstream` |
 //! | `resume` | where a run resumes, and how it ends: interrupted, refused, disk full |
+//! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
 //! | `metrics` | the Prometheus endpoint |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
 //! | `files` | the files of `capture`, and those of an interrupted `verify` |
 
 #![forbid(unsafe_code)]
 
+mod clock;
 mod files;
 mod jetstream;
 mod lines;

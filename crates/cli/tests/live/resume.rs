@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 
-use crate::{Running, follow, lines, quiet, seqs, stderr, with_commits};
+use crate::{Running, follow, lines, quiet, seqs, stderr, wireproof, with_commits};
 
 #[test]
 fn a_run_resumes_after_the_last_line_of_the_previous_one() {
@@ -156,12 +156,32 @@ fn a_closed_standard_output_ends_the_run_with_a_message_and_exit_code_4() {
 }
 
 #[test]
-fn a_host_that_refuses_the_stream_is_a_network_error() {
+fn a_host_that_refuses_for_a_while_is_followed_again() {
+    let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
+    sim.faults().enable(Server::Relay(0), Fault::UpgradeForbidden, FaultSchedule::times(4));
+    let mut running = Running::start(follow(&sim, dir.path(), &[]));
+    running.wait_for_stderr("rejected with status 403");
+    running.wait_for_stderr("retrying in");
+    assert_eq!(running.take(10).len(), 10);
+    assert_eq!(running.interrupt().1, Some(130));
+}
+
+#[test]
+fn a_run_that_is_killed_before_its_first_checkpoint_is_resumed_at_its_first_event() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
-    sim.faults().enable(Server::Relay(0), Fault::UpgradeForbidden, FaultSchedule::ALWAYS);
-    let output = follow(&sim, dir.path(), &[]).output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    assert!(stderr(&output).contains("403"), "{}", stderr(&output));
+    let state = dir.path().join("state");
+    let args = ["--cursor", "live", "--workers", "1", "--state", state.to_str().unwrap()];
+    let mut running = Running::start(wireproof(&sim, "follow", &args));
+    running.wait_for_stderr("connected, live");
+    sim.write_commits(1);
+    let first = seqs(&running.take(1))[0];
+    running.kill();
+    sim.write_commits(20);
+    let mut running = Running::start(wireproof(&sim, "follow", &args));
+    running.wait_for_stderr("connected");
+    sim.write_commits(1);
+    let next = seqs(&running.take(1))[0];
+    assert!(next <= first + 1, "resumed at {next}, and {first} was the first event");
 }
 
 #[test]

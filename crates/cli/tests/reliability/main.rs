@@ -13,6 +13,7 @@
 //! | `stalled_resync` | an account with a stalled resync does not delay others |
 //! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
 //! | `false_claims` | nobody mutes an account of another host, and invented accounts take no space |
+//! | `stops` | a stop ends in its time under any load, and the next run loses nothing |
 //! | `full_disk` | a cursor that cannot be stored ends the run |
 //! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |
 //!
@@ -33,6 +34,7 @@ mod misbehaviour;
 mod resync_records;
 mod slow_reader;
 mod stalled_resync;
+mod stops;
 
 /// The first value for short tests, the second for full ones.
 fn scaled<T>(short: T, whole: T) -> T {

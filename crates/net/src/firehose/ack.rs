@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use verify::sync::AccountState;
 
 use super::error::{FirstError, RunError};
+use super::local_clock::LocalClock;
 use crate::hosts::HostId;
 
 /// Acknowledges one event: the cursor may move past it.
@@ -61,6 +62,7 @@ pub(super) struct RunState {
     tracker: Mutex<AckTracker>,
     pub(super) in_flight: InFlightLimit,
     pub(super) failure: FirstError,
+    pub(super) clock: LocalClock,
     /// Acknowledged events of complete batches.
     acked: AtomicUsize,
     /// Events that will not be delivered.
@@ -76,13 +78,14 @@ impl RunState {
         tracker: AckTracker,
         in_flight: InFlightLimit,
     ) -> Arc<Self> {
-        let (failure, checkpoint, progress, acked, abandoned) = Default::default();
+        let (failure, clock, checkpoint, progress, acked, abandoned) = Default::default();
         let tracker = Mutex::new(tracker);
         Arc::new(Self {
             streams,
             tracker,
             in_flight,
             failure,
+            clock,
             acked,
             abandoned,
             checkpoint,
@@ -226,6 +229,8 @@ pub(super) struct Ticket {
 
 #[derive(Debug, Default)]
 struct HostTickets {
+    /// Whether an event with a sequence number has arrived since the run or the sequence began.
+    is_started: bool,
     /// The cursor when no ticket is outstanding.
     newest: Option<u64>,
     outstanding: BTreeMap<u64, Outstanding>,
@@ -249,8 +254,18 @@ impl HostTickets {
 impl AckTracker {
     /// No outstanding tickets, and these cursors.
     pub(super) fn new(cursors: impl IntoIterator<Item = Option<u64>>) -> Self {
-        let host = |newest| HostTickets { newest, outstanding: BTreeMap::new() };
+        let host = |newest| HostTickets { newest, ..HostTickets::default() };
         Self { hosts: cursors.into_iter().map(host).collect(), next_number: 0 }
+    }
+
+    /// Starts a stream with its first event: the cursor is before it unless an earlier run left one.
+    pub(super) fn start(&mut self, host: HostId, seq: u64) {
+        let host = self.host_mut(host);
+        let before = *host.newest.get_or_insert(seq.saturating_sub(1));
+        host.is_started = true;
+        for ticket in host.outstanding.values_mut() {
+            ticket.cursor_before.get_or_insert(before);
+        }
     }
 
     /// The ticket of an event that arrived from `host`; without `seq` it does not move the cursor.
@@ -272,13 +287,18 @@ impl AckTracker {
     /// acknowledged, and all before it.
     pub(super) fn reset(&mut self, host: HostId) {
         let host = self.host_mut(host);
-        host.newest = None;
+        (host.newest, host.is_started) = (None, false);
         host.outstanding.values_mut().for_each(|ticket| ticket.cursor_before = None);
     }
 
     /// The cursor of each host, in order of the hosts.
     pub(super) fn cursors(&self) -> impl Iterator<Item = Option<u64>> {
         self.hosts.iter().map(HostTickets::cursor)
+    }
+
+    /// The cursors of the hosts that have started; `None` for the others.
+    pub(super) fn started_cursors(&self) -> impl Iterator<Item = Option<u64>> {
+        self.hosts.iter().map(|host| host.cursor().filter(|_| host.is_started))
     }
 
     /// The sequence number of an outstanding event.
@@ -376,6 +396,7 @@ impl InFlightLimit {
 pub(super) struct CheckpointSignal {
     state: Mutex<SignalState>,
     changed: Condvar,
+    is_written: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -384,6 +405,18 @@ struct SignalState {
     is_final: bool,
     /// The number of acknowledged events at which a checkpoint is due.
     due_at: usize,
+    /// The number of requests by [`CheckpointSignal::write_now`].
+    requests: u64,
+    /// The requests that a written checkpoint has served.
+    served: u64,
+}
+
+/// Why a checkpoint is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CheckpointRequest {
+    pub(super) is_final: bool,
+    /// The number of requests that it serves.
+    requests: u64,
 }
 
 impl CheckpointSignal {
@@ -397,20 +430,43 @@ impl CheckpointSignal {
         self.change(|state| state.is_final = true);
     }
 
-    /// Waits for the next checkpoint: until `due_at` events are acknowledged, `interval` has passed, or the
-    /// final one is requested. Whether it is final.
-    pub(super) fn wait(&self, due_at: usize, interval: Duration) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Requests a checkpoint, and waits until it is written. For one waiter.
+    pub(super) async fn write_now(&self) {
+        let mut number = 0;
+        self.change(|state| {
+            state.is_due = true;
+            state.requests += 1;
+            number = state.requests;
+        });
+        while self.lock().served < number {
+            self.is_written.notified().await;
+        }
+    }
+
+    /// Reports that the checkpoint is written.
+    pub(super) fn written(&self, request: CheckpointRequest) {
+        self.lock().served = request.requests;
+        self.is_written.notify_one();
+    }
+
+    /// Waits for the next checkpoint: until `due_at` events are acknowledged, `interval` has passed, or one
+    /// is requested.
+    pub(super) fn wait(&self, due_at: usize, interval: Duration) -> CheckpointRequest {
+        let mut state = self.lock();
         state.due_at = due_at;
         let is_idle = |state: &mut SignalState| !state.is_due && !state.is_final;
         let waited = self.changed.wait_timeout_while(state, interval, is_idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         state.is_due = false;
-        state.is_final
+        CheckpointRequest { is_final: state.is_final, requests: state.requests }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SignalState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(&self, change: impl FnOnce(&mut SignalState)) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         change(&mut state);
         if state.is_due || state.is_final {
             self.changed.notify_one();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use verify::sync::AccountState;
 
 use super::ack::{Batch, RunState};
-use super::error::RunError;
+use super::error::{PanicGuard, RunError};
 use super::journal::{Journal, JournalError};
 use super::metrics::RunMetrics;
 use super::options::Options;
@@ -16,7 +16,7 @@ use super::options::Options;
 #[derive(Debug)]
 pub(super) struct Checkpointer<J> {
     journal: J,
-    /// The cursors in the journal.
+    /// The cursors that this run has written.
     written: Vec<Option<u64>>,
     run: Arc<RunState>,
     /// The pending states of each worker.
@@ -28,7 +28,6 @@ pub(super) struct Checkpointer<J> {
 }
 
 impl<J: Journal> Checkpointer<J> {
-    /// A checkpointer whose journal has the cursors that the run starts with.
     pub(super) fn new(
         journal: J,
         run: &Arc<RunState>,
@@ -36,7 +35,7 @@ impl<J: Journal> Checkpointer<J> {
         metrics: &Arc<RunMetrics>,
         options: &Options,
     ) -> Self {
-        let written = run.tracker().cursors().collect();
+        let written = vec![None; run.streams.len()];
         let (interval, max_events) = (options.checkpoint_interval, options.checkpoint_events);
         let (run, metrics) = (run.clone(), metrics.clone());
         Self { journal, written, run, pending_states, metrics, interval, max_events }
@@ -44,13 +43,16 @@ impl<J: Journal> Checkpointer<J> {
 
     /// Writes checkpoints until the final one is written or the journal fails.
     pub(super) fn run(mut self) {
+        let run = self.run.clone();
+        let _guard = PanicGuard(&run.failure);
         loop {
-            let due_at = self.run.acked() + self.max_events;
-            let is_final = self.run.checkpoint.wait(due_at, self.interval);
+            let due_at = run.acked() + self.max_events;
+            let request = run.checkpoint.wait(due_at, self.interval);
             if let Err(error) = self.write() {
-                return self.run.failure.set(RunError::Journal(error));
+                return run.failure.set(RunError::Journal(error));
             }
-            if is_final {
+            run.checkpoint.written(request);
+            if request.is_final {
                 return;
             }
         }
@@ -59,7 +61,7 @@ impl<J: Journal> Checkpointer<J> {
     /// Writes what has changed; if nothing has, the journal only checks that it is still in place. Cursors are
     /// read before account states, so no cursor is ahead of a state.
     fn write(&mut self) -> Result<(), JournalError> {
-        let cursors: Vec<Option<u64>> = self.run.tracker().cursors().collect();
+        let cursors: Vec<Option<u64>> = self.run.tracker().started_cursors().collect();
         let states = self.pending_states.iter().flat_map(|pending| pending.take());
         let accounts: Vec<(Box<str>, AccountState)> = states.collect();
         let streams = self.run.streams.iter().map(String::as_str);

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
@@ -31,6 +32,16 @@ pub enum RunError {
     /// The state of accounts could not be loaded or stored.
     #[error("the account state failed: {0}")]
     State(Box<dyn Error + Send + Sync>),
+    /// The local clock is behind: events with the current time seem to come from the future. No event is
+    /// passed over.
+    #[error(
+        "the local clock is about {} minutes behind the stream: set it; no event was passed over, and the \
+         next run continues where this one ended", .behind.as_secs().div_ceil(60)
+    )]
+    LocalClock {
+        /// How far it is behind.
+        behind: Duration,
+    },
     /// A worker thread panicked: in the handler, or through a bug of this crate.
     #[error("a worker thread panicked")]
     Panicked,
@@ -78,6 +89,17 @@ impl FirstError {
     /// Takes the error out.
     pub(super) fn take(&self) -> Option<RunError> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Fails the run when its thread panics.
+pub(super) struct PanicGuard<'r>(pub(super) &'r FirstError);
+
+impl Drop for PanicGuard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.set(RunError::Panicked);
+        }
     }
 }
 

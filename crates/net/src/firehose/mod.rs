@@ -79,6 +79,7 @@ mod handler;
 mod jobs;
 mod journal;
 mod keys;
+mod local_clock;
 mod metrics;
 mod options;
 mod queue;

@@ -40,9 +40,13 @@ pub struct Options {
     pub checkpoint_interval: Duration,
     /// Number of acknowledged events after which a checkpoint is written earlier. 1,000.
     pub checkpoint_events: usize,
-    /// After a stop, how long to wait for key lookups, and then for acknowledgements. Unacknowledged events
-    /// are received again in the next run. Ten seconds each.
-    pub drain_timeout: Duration,
+    /// Servers besides the hosts, and asked before them, whose time is compared with the local one when
+    /// events come from the future. None.
+    pub clock_servers: Vec<Url>,
+    /// Maximum time in which a stopped run ends, whatever blocks it: seven tenths for deliveries and
+    /// acknowledgements, the rest for the last checkpoint. Events that are not acknowledged by then are
+    /// received again in the next run, and a thread that a handler blocks is left behind. Ten seconds.
+    pub stop_timeout: Duration,
 }
 
 impl Options {
@@ -59,7 +63,8 @@ impl Options {
             max_events: None,
             checkpoint_interval: Duration::from_secs(1),
             checkpoint_events: 1_000,
-            drain_timeout: Duration::from_secs(10),
+            clock_servers: Vec::new(),
+            stop_timeout: Duration::from_secs(10),
         }
     }
 }

@@ -94,8 +94,8 @@ pub(super) enum WorkerMessage {
     Resynced(u64, ResyncResult),
     /// The lookup of the account's status ended.
     StatusLookedUp(u64, Result<bool, StatusError>),
-    /// The drain timed out: deliver what can be delivered, and abandon the rest.
-    DrainTimedOut,
+    /// The time for deliveries is over: abandon what is not delivered.
+    Stop,
 }
 
 /// How long a receive waits.

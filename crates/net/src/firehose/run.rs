@@ -1,14 +1,15 @@
 //! The run of a firehose: reads the feed, distributes events to workers, and drains them at the end.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
 use verify::sync::ChainState;
 
 use super::ack::{AckTracker, InFlightLimit, RunState};
@@ -18,12 +19,12 @@ use super::feed::{Feed, FeedSource, Upstream};
 use super::feed_item::{FeedItem, Notice, ReceivedFrame};
 use super::handler::{Dispatcher, Handler};
 use super::jobs::JobPool;
-use super::journal::Journal;
+use super::journal::{Journal, JournalError};
 use super::metrics::RunMetrics;
 use super::options::{Options, Verification};
 use super::queue::{AccountHasher, Inbox, QueuedEvent, WorkerMessage, worker_of};
 use super::worker::{self, Partition};
-use crate::hosts::Jitter;
+use crate::hosts::{HostId, Jitter};
 use crate::http;
 use crate::websocket::Dialer;
 
@@ -64,7 +65,7 @@ impl Firehose {
     }
 
     /// Runs until `stop` is requested or [`Options::max_events`] events are acknowledged, then finishes the
-    /// events in flight. `states` makes the state of each worker, which only sees its own accounts.
+    /// events in flight within [`Options::stop_timeout`]. `states` makes the state of each worker, which only sees its own accounts.
     ///
     /// Must be called in a Tokio runtime with time and I/O. Dropping the future ends the run without
     /// finishing events.
@@ -119,10 +120,32 @@ impl Firehose {
         let handler = Arc::new(handler);
         let Self { options, metrics, .. } = &self;
         let mut runtime = Runtime::spawn(options, metrics, streams, &handler, journal, states)?;
+        runtime.compare_clocks(self.dialer.client(), options);
         let ended = runtime.read(&mut source, &*handler, &stop).await;
-        source.close().await;
-        let summary = runtime.drain(options.drain_timeout).await?;
+        let deadlines = StopDeadlines::new(options.stop_timeout);
+        // Closing is a courtesy to the host.
+        let _ = timeout_at(deadlines.events, source.close()).await;
+        let summary = runtime.drain(&deadlines).await?;
         ended.map(|()| summary)
+    }
+}
+
+/// When the steps of a stop end, finished or not.
+#[derive(Clone, Copy, Debug)]
+struct StopDeadlines {
+    /// Delivering and acknowledging events.
+    events: Instant,
+    /// Releasing the events that are not delivered.
+    workers: Instant,
+    /// Writing the final checkpoint.
+    checkpoint: Instant,
+}
+
+impl StopDeadlines {
+    fn new(timeout: Duration) -> Self {
+        let now = Instant::now();
+        let at = |tenths| now + timeout.min(MAX_STOP_TIMEOUT) / 10 * tenths;
+        Self { events: at(7), workers: at(8), checkpoint: at(10) }
     }
 }
 
@@ -136,7 +159,8 @@ struct Runtime {
     /// Closed when all workers have ended.
     workers: Receiver<()>,
     jobs: JoinSet<()>,
-    checkpointer: Option<JoinHandle<()>>,
+    /// Closed when the checkpointer has ended.
+    checkpointer: Receiver<()>,
 }
 
 impl Runtime {
@@ -176,8 +200,13 @@ impl Runtime {
         }
         let checkpointer =
             Checkpointer::new(journal, &runtime.run, pending_states, metrics, options);
-        let thread = spawn_thread("wireproof-journal".to_owned(), move || checkpointer.run())?;
-        runtime.checkpointer = Some(thread);
+        let (alive, ended) = mpsc::channel(1);
+        runtime.checkpointer = ended;
+        let work = move || {
+            checkpointer.run();
+            drop::<Sender<()>>(alive);
+        };
+        spawn_thread("wireproof-journal".to_owned(), work)?;
         Ok(runtime)
     }
 
@@ -199,8 +228,15 @@ impl Runtime {
         let inboxes: Arc<[Inbox]> = (0..count).map(|_| Inbox::default()).collect();
         let metrics = metrics.clone();
         let intake = Intake::new(run.clone(), inboxes.clone(), metrics.clone(), hasher.clone());
-        let (jobs, checkpointer) = (JoinSet::new(), None);
+        let (jobs, checkpointer) = (JoinSet::new(), mpsc::channel(1).1);
         Self { run, inboxes, metrics, intake, workers, jobs, checkpointer }
+    }
+
+    /// Starts the task that compares the local clock with those of servers.
+    fn compare_clocks(&mut self, http: &http::Client, options: &Options) {
+        let (run, http) = (self.run.clone(), http.clone());
+        let servers = [&options.clock_servers[..], &options.hosts[..]].concat();
+        self.jobs.spawn(async move { run.clock.compare(&http, &servers).await });
     }
 
     fn spawn_worker<H, S>(
@@ -218,7 +254,7 @@ impl Runtime {
             worker::work(partition, &inboxes[worker]);
             drop(alive);
         };
-        spawn_thread(format!("wireproof-{worker}"), work).map(drop)
+        spawn_thread(format!("wireproof-{worker}"), work)
     }
 
     /// Reads items until a stop is requested, the budget of events is spent, or the run fails.
@@ -273,39 +309,41 @@ impl Runtime {
             // The events before belong to the sequence that is void now.
             self.intake.flush();
             self.run.tracker().reset(*host);
+            self.intake.started.remove(host);
         }
         handler.notice(notice);
     }
 
-    /// Finishes the events in flight and writes the final checkpoint.
-    async fn drain(mut self, timeout: Duration) -> Result<RunSummary, RunError> {
+    /// Finishes the events in flight and writes the final checkpoint. What is not acknowledged in time is
+    /// left to the next run, and a blocked thread to the process.
+    async fn drain(mut self, deadlines: &StopDeadlines) -> Result<RunSummary, RunError> {
         self.inboxes.iter().for_each(Inbox::close);
-        if tokio::time::timeout(timeout, self.workers.recv()).await.is_err() {
-            self.inboxes.iter().for_each(|inbox| inbox.send(WorkerMessage::DrainTimedOut));
-            self.workers.recv().await;
-        }
-        self.jobs.abort_all();
         // Events that are still unacknowledged are counted in the summary.
-        let _ = tokio::time::timeout(timeout, self.all_acknowledged()).await;
-        self.write_final_checkpoint().await;
+        let _ = timeout_at(deadlines.events, self.finish_events()).await;
+        self.jobs.abort_all();
+        self.inboxes.iter().for_each(|inbox| inbox.send(WorkerMessage::Stop));
+        let _ = timeout_at(deadlines.workers, self.workers.recv()).await;
+        self.write_final_checkpoint(deadlines.checkpoint).await;
         match self.run.failure.take() {
             Some(error) => Err(error),
             None => Ok(self.summary()),
         }
     }
 
-    async fn all_acknowledged(&self) {
+    /// Waits until all events are delivered and acknowledged.
+    async fn finish_events(&mut self) {
+        self.workers.recv().await;
         while self.run.outstanding() > 0 && !self.run.failure.is_set() {
             self.run.progress.notified().await;
         }
     }
 
-    async fn write_final_checkpoint(&mut self) {
+    async fn write_final_checkpoint(&mut self, deadline: Instant) {
         self.run.checkpoint.request_final();
-        let Some(checkpointer) = self.checkpointer.take() else { return };
-        let joined = tokio::task::spawn_blocking(move || checkpointer.join()).await;
-        if !matches!(joined, Ok(Ok(()))) {
-            self.run.failure.set(RunError::Panicked);
+        if timeout_at(deadline, self.checkpointer.recv()).await.is_err() {
+            let reason =
+                "the last checkpoint was not written in time: the next run repeats its events";
+            self.run.failure.set(RunError::Journal(JournalError::new(reason)));
         }
     }
 
@@ -338,6 +376,8 @@ struct Intake {
     inboxes: Arc<[Inbox]>,
     metrics: Arc<RunMetrics>,
     hasher: AccountHasher,
+    /// The hosts whose starting cursor is durable.
+    started: BTreeSet<HostId>,
     /// Events with a permit of the in-flight limit, in order.
     group: Vec<ReceivedFrame>,
     /// The events of each worker, while the group is distributed.
@@ -352,7 +392,8 @@ impl Intake {
         hasher: AccountHasher,
     ) -> Self {
         let partitions = inboxes.iter().map(|_| Vec::new()).collect();
-        Self { run, inboxes, metrics, hasher, group: Vec::new(), partitions }
+        let (started, group) = Default::default();
+        Self { run, inboxes, metrics, hasher, started, group, partitions }
     }
 
     /// Adds an event to the group, after waiting for a permit. Cancel-safe for events with a permit.
@@ -363,8 +404,22 @@ impl Intake {
             self.flush();
             self.run.in_flight.acquire(bytes).await;
         }
+        if let Some(seq) = received.seq
+            && !self.started.contains(&received.host)
+        {
+            self.start_stream(received.host, seq).await;
+        }
         self.metrics.count_frame(&received);
         self.group.push(received);
+    }
+
+    /// Makes the cursor before the first event of a stream durable: otherwise a run that is killed before
+    /// its first checkpoint would leave no place to resume at.
+    async fn start_stream(&mut self, host: HostId, seq: u64) {
+        self.flush();
+        self.run.tracker().start(host, seq);
+        self.run.checkpoint.write_now().await;
+        self.started.insert(host);
     }
 
     fn is_full(&self) -> bool {
@@ -396,12 +451,12 @@ impl Intake {
     }
 }
 
-fn spawn_thread<T: Send + 'static>(
-    name: String,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, RunError> {
-    std::thread::Builder::new().name(name).spawn(work).map_err(RunError::Thread)
+fn spawn_thread(name: String, work: impl FnOnce() + Send + 'static) -> Result<(), RunError> {
+    std::thread::Builder::new().name(name).spawn(work).map(drop).map_err(RunError::Thread)
 }
 
 /// Maximum number of events in a group.
 const MAX_GROUP: usize = 256;
+
+/// A year, which keeps deadlines representable.
+const MAX_STOP_TIMEOUT: Duration = Duration::from_secs(365 * 86_400);

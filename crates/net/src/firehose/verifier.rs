@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use atproto::event::{self, Decoder, Event, Frame};
 use atproto::syntax::Did;
@@ -12,10 +12,12 @@ use verify::sync::{
     KeySource, Outcome, SyncEffect, SyncRejection,
 };
 
-use super::ack::ChangedStates;
+use super::ack::{ChangedStates, RunState};
+use super::error::RunError;
 use super::feed_item::FrameKind;
 use super::handler::{Dispatcher, Handler, Verdict};
 use super::keys::{KeyError, KeyProvider};
+use super::local_clock::Future;
 use super::options::{Options, Verification};
 use super::queue::{AccountHasher, LookedUpKey, QueuedEvent};
 use super::status::StatusAnswers;
@@ -65,6 +67,8 @@ pub(super) struct BatchOutcome {
     pub(super) unconfirmed: Vec<UnconfirmedStatus>,
     /// The events of both, in order, which were not delivered.
     pub(super) undelivered: Vec<QueuedEvent>,
+    /// Events, in order, that are to be judged again once the local clock is compared.
+    pub(super) held: Vec<QueuedEvent>,
     /// The accounts that are desynchronized.
     pub(super) desynchronized: Vec<(u64, Box<str>)>,
 }
@@ -123,9 +127,15 @@ impl<S: ChainState> Verifier<S> {
         if keys.checks_host() {
             check_hosts(&mut judged, &batch_keys);
         }
-        let unresolved = unresolved_keys(&events, &judged);
-        let unconfirmed = unconfirmed_statuses(&events, &judged, statuses);
-        let is_resolved = |at: &usize| !is_held(&unresolved, &unconfirmed, &events[*at], *at);
+        let mut unresolved = unresolved_keys(&events, &judged);
+        let mut unconfirmed = unconfirmed_statuses(&events, &judged, statuses);
+        let mut future = future_accounts(&events, &judged, &dispatcher.run);
+        join_waits(&mut future, &mut unresolved, &mut unconfirmed);
+        let is_withheld = |event: &QueuedEvent, at| {
+            is_held(&unresolved, &unconfirmed, event, at)
+                || future.iter().any(|(account, from)| *account == event.account && at >= *from)
+        };
+        let is_resolved = |at: &usize| !is_withheld(&events[*at], *at);
         let resolved = (0..events.len()).filter(is_resolved);
         let (keys, resyncs_new) = (&**keys, *resyncs_new);
         let mut effects = Effects { state, keys, resyncs_new, desynchronized: vec![] };
@@ -139,11 +149,11 @@ impl<S: ChainState> Verifier<S> {
         delivery.finish(state.changed.unwrap_or_default());
         drop(judged);
         dispatcher.metrics.count_cache(&before, &judge.cache().stats());
-        let undelivered = match unresolved.is_empty() && unconfirmed.is_empty() {
-            true => Vec::new(),
-            false => retain(events, |event, at| is_held(&unresolved, &unconfirmed, event, at)),
-        };
-        Ok(BatchOutcome { unresolved, unconfirmed, undelivered, desynchronized })
+        let is_empty = unresolved.is_empty() && unconfirmed.is_empty() && future.is_empty();
+        let withheld = if is_empty { Vec::new() } else { retain(events, is_withheld) };
+        let is_future = |event: &QueuedEvent| future.iter().any(|(of, _)| *of == event.account);
+        let (held, undelivered) = withheld.into_iter().partition(is_future);
+        Ok(BatchOutcome { unresolved, unconfirmed, undelivered, held, desynchronized })
     }
 }
 
@@ -272,6 +282,82 @@ fn check_hosts(judged: &mut [Judged<'_>], keys: &BatchKeys<'_>) {
             AccountKey::Known(_) => {}
             AccountKey::Unknown => judgement.outcome = SyncRejection::NoKey.into(),
             AccountKey::OtherHost => judgement.outcome = SyncRejection::Host.into(),
+        }
+    }
+}
+
+/// The accounts with events from the future that wait until clocks are compared, each from the first one on.
+/// Fails the run if the local clock is behind.
+fn future_accounts(
+    events: &[QueuedEvent],
+    judged: &[Judged<'_>],
+    run: &RunState,
+) -> Vec<(u64, usize)> {
+    let of_future = |judgement: &Judged<'_>| match FutureTime::of(judgement) {
+        Some(_) => Some(true),
+        None => judgement.outcome.is_accepted().then_some(false),
+    };
+    let all = || events.iter().zip(judged);
+    run.clock.record(all().filter_map(|(event, of)| Some((event.account, of_future(of)?))));
+    let mut future: Vec<(u64, usize)> = Vec::new();
+    for (at, (event, judgement)) in all().enumerate() {
+        let account = event.account;
+        let Some(ahead) = FutureTime::of(judgement) else { continue };
+        // An account with a later event of the present has a wrong clock itself.
+        let is_own = all().skip(at).any(|(e, j)| e.account == account && j.outcome.is_accepted());
+        let is_known = future.iter().any(|(of, _)| *of == account);
+        if !is_known && !is_own && ahead.awaits_clock(run) {
+            future.push((account, at));
+        }
+    }
+    future
+}
+
+/// Lets an account wait for the clock alone, from the first event on that it cannot deliver for any reason.
+/// Its events are judged again after that, and may then wait for a lookup.
+fn join_waits(
+    future: &mut [(u64, usize)],
+    unresolved: &mut Vec<UnresolvedKey>,
+    unconfirmed: &mut Vec<UnconfirmedStatus>,
+) {
+    for (account, from) in future {
+        let keys = unresolved.extract_if(.., |key| key.account == *account).map(|key| key.from);
+        *from = keys.fold(*from, usize::min);
+        let statuses = unconfirmed.extract_if(.., |status| status.account == *account);
+        *from = statuses.map(|status| status.from).fold(*from, usize::min);
+    }
+}
+
+/// How far the revision of an event is ahead of the local clock.
+#[derive(Clone, Copy, Debug)]
+struct FutureTime {
+    ahead: Duration,
+    /// The part that the policy does not allow.
+    excess: Duration,
+}
+
+impl FutureTime {
+    /// `None` for an event that was not rejected for its revision.
+    fn of(judgement: &Judged<'_>) -> Option<Self> {
+        let Outcome::Rejected(SyncRejection::FutureRev { rev, now_micros, window_micros }) =
+            judgement.outcome
+        else {
+            return None;
+        };
+        let ahead = Duration::from_micros(rev.micros().saturating_sub(now_micros));
+        let excess = ahead.saturating_sub(Duration::from_micros(window_micros));
+        Some(Self { ahead, excess })
+    }
+
+    /// Whether the event waits until clocks are compared, or the local clock is behind, which fails the run.
+    fn awaits_clock(self, run: &RunState) -> bool {
+        match run.clock.decide(self.ahead, self.excess, Instant::now()) {
+            Future::OfAccount => false,
+            Future::Undecided => true,
+            Future::OfLocalClock(behind) => {
+                run.failure.set(RunError::LocalClock { behind });
+                true
+            }
         }
     }
 }

@@ -7,6 +7,8 @@
 //!          parked <── key unresolved, desynchronized ── job ─ ─ > message
 //! ```
 //!
+//! Events from the future stop the worker for seconds, until the local clock is compared with others.
+//!
 //! The events of an account stay in order: while it is parked, its new events are parked after the others,
 //! and when it is released, its events go before all ready ones. A worker waits neither for time nor for a
 //! socket.
@@ -18,8 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use verify::sync::{ChainState, Head, SyncState};
 
-use super::ack::RunState;
-use super::error::RunError;
+use super::error::{PanicGuard, RunError};
 use super::feed_item::FrameKind;
 use super::handler::{Dispatcher, Handler, Warning};
 use super::jobs::Job;
@@ -35,13 +36,13 @@ use super::verifier::{
     self, BatchOutcome, Processor, RecordingState, UnconfirmedStatus, UnresolvedKey,
 };
 
-/// Runs a worker until its inbox is closed and its events are delivered, or the run has failed.
+/// Runs a worker until its inbox is closed and its events are delivered, it is stopped, or the run has failed.
 pub(super) fn work<H: Handler, S: ChainState>(mut partition: Partition<H, S>, inbox: &Inbox)
 where
     S::Error: std::error::Error + Send + Sync + 'static,
 {
     let run = Arc::clone(&partition.dispatcher.run);
-    let _guard = PanicGuard(&run);
+    let _guard = PanicGuard(&run.failure);
     if let Err(error) = work_loop(&mut partition, inbox) {
         run.failure.set(RunError::State(Box::new(error)));
     }
@@ -51,14 +52,17 @@ fn work_loop<H: Handler, S: ChainState>(
     partition: &mut Partition<H, S>,
     inbox: &Inbox,
 ) -> Result<(), S::Error> {
-    let (mut messages, mut drain_timed_out) = (Vec::new(), false);
+    let (mut messages, mut is_stopped) = (Vec::new(), false);
     let mut last_tick = Instant::now();
     while !partition.dispatcher.run.failure.is_set() {
         let timeout = partition.wait_timeout();
         let is_closed = inbox.receive(&mut partition.ready, &mut messages, timeout);
         for message in messages.drain(..) {
-            drain_timed_out |= matches!(message, WorkerMessage::DrainTimedOut);
+            is_stopped |= matches!(message, WorkerMessage::Stop);
             partition.handle(message)?;
+        }
+        if is_stopped {
+            break;
         }
         if last_tick.elapsed() >= TICK {
             last_tick = Instant::now();
@@ -71,23 +75,12 @@ fn work_loop<H: Handler, S: ChainState>(
         partition.report_parked();
         let is_idle = is_closed && !was_busy && partition.ready.is_empty();
         let awaits_keys = partition.parked.account_count(ParkReason::Key) > 0;
-        if is_idle && (drain_timed_out || !awaits_keys) {
+        if is_idle && !awaits_keys {
             break;
         }
     }
-    partition.dispatcher.run.abandon(partition.parked.len());
+    partition.dispatcher.run.abandon(partition.parked.len() + partition.ready.len());
     Ok(())
-}
-
-/// Fails the run when the worker panics.
-struct PanicGuard<'r>(&'r RunState);
-
-impl Drop for PanicGuard<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.failure.set(RunError::Panicked);
-        }
-    }
 }
 
 /// The accounts of one worker, and their events.
@@ -104,6 +97,8 @@ pub(super) struct Partition<H, S> {
     resyncing: HashMap<u64, Box<str>>,
     /// The accounts whose status is being looked up.
     confirming: HashMap<u64, Box<str>>,
+    /// Whether the first ready event waits until clocks are compared.
+    awaits_clock: bool,
     pub(super) config: WorkerConfig,
     /// Whether the inbox is closed; then no account waits for a repository.
     is_draining: bool,
@@ -138,7 +133,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         };
         let parked = ParkedEvents::new(ParkedLimits::per_worker(limits, options.workers));
         let processor = Processor::new(options, state, hasher);
-        let (ready, resyncing, confirming, is_draining) = Default::default();
+        let (ready, resyncing, confirming, awaits_clock, is_draining) = Default::default();
         Self {
             worker,
             dispatcher,
@@ -148,13 +143,16 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             parked,
             resyncing,
             confirming,
+            awaits_clock,
             config,
             is_draining,
         }
     }
 
     fn wait_timeout(&self) -> WaitTimeout {
-        if !self.ready.is_empty() {
+        if self.awaits_clock {
+            WaitTimeout::After(TICK)
+        } else if !self.ready.is_empty() {
             WaitTimeout::Zero
         } else if self.parked.account_count(ParkReason::Repository) > 0 {
             WaitTimeout::After(TICK)
@@ -165,6 +163,10 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     /// Processes the next batch. Whether there was one.
     pub(super) fn process_batch(&mut self) -> Result<bool, S::Error> {
+        self.awaits_clock &= self.dispatcher.run.clock.is_pending();
+        if self.awaits_clock {
+            return Ok(false);
+        }
         let events = self.next_batch()?;
         if events.is_empty() {
             return Ok(false);
@@ -188,7 +190,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
                 self.finish_confirming(account, result)?;
             }
             // Handled by the work loop.
-            WorkerMessage::DrainTimedOut => {}
+            WorkerMessage::Stop => {}
         }
         Ok(())
     }
@@ -283,7 +285,9 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
 
     /// Parks the accounts whose keys are unresolved or that are desynchronized.
     fn apply(&mut self, outcome: BatchOutcome) -> Result<(), S::Error> {
-        let BatchOutcome { unresolved, unconfirmed, undelivered, desynchronized } = outcome;
+        let BatchOutcome { unresolved, unconfirmed, undelivered, held, desynchronized } = outcome;
+        self.awaits_clock = !held.is_empty();
+        held.into_iter().rev().for_each(|event| self.ready.push_front(event));
         for UnresolvedKey { account, did, refresh, .. } in unresolved {
             self.parked.park(account, ParkReason::Key, Instant::now());
             self.submit(Job::LookUpKey { worker: self.worker, account, did, refresh });

@@ -37,8 +37,9 @@ fn checkpointer(journal: &Arc<TestJournal>, interval: Duration) -> Checkpointer<
     let tracker = AckTracker::new([Some(5), None]);
     let in_flight = InFlightLimit::new(100, 100, None);
     let run = RunState::new(vec!["a".into(), "b".into()], tracker, in_flight);
+    run.tracker().start(HostId(1), 1);
     let (pending_states, metrics) = (vec![Arc::default()], Arc::default());
-    let (journal, written) = (journal.clone(), vec![Some(5), None]);
+    let (journal, written) = (journal.clone(), vec![None, Some(0)]);
     Checkpointer { journal, written, run, pending_states, metrics, interval, max_events: 2 }
 }
 

@@ -1,0 +1,204 @@
+//! The local clock, compared with those of servers when events come from the future.
+//!
+//! An event whose revision is too far ahead of the clock is rejected, and the cursor passes it. With a clock
+//! that is behind, every event would be lost in that way. So such events wait until a server has told its time
+//! in the `Date` of a response: if that explains them, the run fails with the cursor before them; otherwise
+//! they are delivered as rejected. If no server tells the time, most events of the recent ones decide.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::Notify;
+
+use crate::http::{Client, Limits, Url};
+
+/// What is known of the local clock.
+#[derive(Debug, Default)]
+pub(super) struct LocalClock {
+    state: Mutex<ClockState>,
+    asked: Notify,
+}
+
+#[derive(Debug, Default)]
+struct ClockState {
+    reading: Reading,
+    /// The accounts of the latest judged events, hashed, and whether each event came from the future.
+    recent: VecDeque<(u64, bool)>,
+}
+
+/// The result of a comparison.
+#[derive(Clone, Copy, Debug, Default)]
+enum Reading {
+    #[default]
+    None,
+    /// Servers are being asked.
+    Pending,
+    /// How far the clock was behind at this time; `None` if no server told.
+    Taken(Option<Duration>, Instant),
+}
+
+/// Why an event comes from the future.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Future {
+    /// Unknown until servers have told their time.
+    Undecided,
+    /// The clock of its account is ahead.
+    OfAccount,
+    /// The local clock is behind by this time.
+    OfLocalClock(Duration),
+}
+
+impl LocalClock {
+    /// Records judged events: their hashed accounts, and whether they come from the future.
+    pub(super) fn record(&self, judged: impl Iterator<Item = (u64, bool)>) {
+        let mut state = self.lock();
+        for event in judged {
+            if state.recent.len() == MAX_RECENT {
+                state.recent.pop_front();
+            }
+            state.recent.push_back(event);
+        }
+    }
+
+    /// Decides about an event that is `ahead` of the local clock, `excess` more than allowed. Servers are
+    /// asked if there is no recent comparison.
+    pub(super) fn decide(&self, ahead: Duration, excess: Duration, now: Instant) -> Future {
+        let mut state = self.lock();
+        match state.reading {
+            Reading::Taken(behind, at) if now.saturating_duration_since(at) < MAX_AGE => {
+                match behind {
+                    Some(behind) if behind >= excess.max(MIN_BEHIND) => {
+                        Future::OfLocalClock(behind)
+                    }
+                    None if state.is_mostly_future() => Future::OfLocalClock(ahead),
+                    _ => Future::OfAccount,
+                }
+            }
+            Reading::Pending => Future::Undecided,
+            _ => {
+                state.reading = Reading::Pending;
+                self.asked.notify_one();
+                Future::Undecided
+            }
+        }
+    }
+
+    /// Whether servers are being asked.
+    pub(super) fn is_pending(&self) -> bool {
+        matches!(self.lock().reading, Reading::Pending)
+    }
+
+    /// Asks servers for the time whenever that is needed, forever. The first one that tells it is believed.
+    pub(super) async fn compare(&self, http: &Client, servers: &[Url]) {
+        loop {
+            self.asked.notified().await;
+            let behind = tokio::time::timeout(MAX_ASKING, ask(http, servers)).await;
+            self.set(behind.ok().flatten());
+        }
+    }
+
+    fn set(&self, behind: Option<Duration>) {
+        self.lock().reading = Reading::Taken(behind, Instant::now());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ClockState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClockState {
+    /// Whether most of the recent events come from the future, from several accounts.
+    fn is_mostly_future(&self) -> bool {
+        let future = self.recent.iter().filter(|(_, is_future)| *is_future);
+        let accounts: BTreeSet<u64> = future.clone().map(|(account, _)| *account).collect();
+        accounts.len() >= MIN_ACCOUNTS && future.count() * 2 > self.recent.len()
+    }
+}
+
+/// How far the local clock is behind that of the first server that tells the time.
+async fn ask(http: &Client, servers: &[Url]) -> Option<Duration> {
+    for server in servers {
+        let mut url = server.clone();
+        let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
+        // A URL with a host has a scheme that can be replaced.
+        let _ = url.set_scheme(scheme);
+        url.set_path("/");
+        let Ok(response) = http.open_direct(&url, &LIMITS).await else { continue };
+        let date = response.headers().get("date").and_then(|date| date.to_str().ok());
+        if let Some(time) = date.and_then(|date| httpdate::parse_http_date(date).ok()) {
+            return Some(time.duration_since(SystemTime::now()).unwrap_or_default());
+        }
+    }
+    None
+}
+
+/// Differences up to this may be those of honest clocks.
+const MIN_BEHIND: Duration = Duration::from_secs(60);
+
+/// Age at which a comparison is repeated.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// Accounts that must have events from the future, if no server tells the time.
+const MIN_ACCOUNTS: usize = 3;
+
+/// Maximum time for asking all servers, while events wait.
+const MAX_ASKING: Duration = Duration::from_secs(10);
+
+const MAX_RECENT: usize = 256;
+
+/// Only the head of the response is read.
+const LIMITS: Limits = Limits {
+    max_time: Duration::from_secs(5),
+    idle_timeout: Duration::from_secs(5),
+    ..Limits::DOCUMENT
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AHEAD: Duration = Duration::from_secs(600);
+    const EXCESS: Duration = Duration::from_secs(300);
+
+    fn decide(clock: &LocalClock) -> Future {
+        clock.decide(AHEAD, EXCESS, Instant::now())
+    }
+
+    #[test]
+    fn an_event_waits_until_a_server_has_told_its_time() {
+        let clock = LocalClock::default();
+        assert_eq!((decide(&clock), decide(&clock)), (Future::Undecided, Future::Undecided));
+        assert!(clock.is_pending());
+        clock.set(Some(AHEAD));
+        assert_eq!(decide(&clock), Future::OfLocalClock(AHEAD));
+        let later = Instant::now() + MAX_AGE;
+        assert_eq!(clock.decide(AHEAD, EXCESS, later), Future::Undecided);
+    }
+
+    #[test]
+    fn a_clock_that_does_not_explain_the_event_is_not_blamed() {
+        let clock = LocalClock::default();
+        for behind in [Duration::ZERO, MIN_BEHIND, EXCESS - Duration::from_secs(1)] {
+            clock.set(Some(behind));
+            assert_eq!(decide(&clock), Future::OfAccount);
+        }
+        clock.set(Some(Duration::from_secs(1)));
+        let barely = clock.decide(EXCESS, Duration::from_millis(1), Instant::now());
+        assert_eq!(barely, Future::OfAccount, "clocks differ by a second");
+    }
+
+    #[test]
+    fn without_a_server_most_events_of_several_accounts_decide() {
+        let clock = LocalClock::default();
+        clock.set(None);
+        clock.record((0..20).map(|_| (1, true)));
+        assert_eq!(decide(&clock), Future::OfAccount, "one account");
+        clock.record([(2, true), (3, true)].into_iter());
+        assert_eq!(decide(&clock), Future::OfLocalClock(AHEAD));
+        clock.record((0..22).map(|_| (4, false)));
+        assert_eq!(decide(&clock), Future::OfAccount, "half of the events");
+        clock.record((0..MAX_RECENT as u64).map(|account| (account, false)));
+        assert_eq!(clock.lock().recent.len(), MAX_RECENT);
+    }
+}
