@@ -69,7 +69,9 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     // The cursor is stored after all lines are written that can be.
     writer.finish(stop_limit / 10 * 6).await.map_err(super::writer::failure)?;
     let stored = timeout(stop_limit / 10 * 2, cursors.store(&store)).await;
-    stored.map_err(|_| Failure::Local("the last cursor was not stored in time".to_owned()))??;
+    stored
+        .map_err(|_| Failure::Local("the last cursor was not stored in time".to_owned()))?
+        .map_err(|error| state::state_failure(&error, &stats, &lock(&cursors.counts).cursors))?;
     read?;
     shutdown.result()
 }

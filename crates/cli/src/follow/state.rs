@@ -1,7 +1,7 @@
 //! The state file: its path, and its use as the journal of a run.
 
 use std::env;
-use std::fmt::Write as _;
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -33,21 +33,30 @@ fn default_folder() -> Result<PathBuf, Failure> {
 
 /// Why a run failed; if it was the state file, also where the next run continues without it.
 pub(super) fn failure(error: RunError, stats: &RunStats, metrics: &RunMetrics) -> Failure {
-    if !matches!(error, RunError::Journal(_) | RunError::State(_)) {
-        return error.into();
-    }
-    let mut message = error.to_string();
-    for (host, cursor) in metrics.snapshot().cursors.iter().enumerate() {
-        if let Some(cursor) = cursor {
-            let host = stats.host(host);
-            let _ = write!(
-                message,
-                "\nwireproof: every line of {host} up to {cursor} is written: if the state is lost, start \
-                 the next run with --cursor {cursor}"
-            );
+    match error {
+        RunError::Journal(_) | RunError::State(_) => {
+            state_failure(&error, stats, &metrics.snapshot().cursors)
         }
+        other => other.into(),
     }
-    Failure::Local(message)
+}
+
+/// A failure of the state file, after which the lines up to `cursors` of the hosts are written.
+pub(super) fn state_failure(
+    error: &impl Display,
+    stats: &RunStats,
+    cursors: &[Option<u64>],
+) -> Failure {
+    let known = cursors.iter().enumerate().filter_map(|(host, cursor)| Some((host, (*cursor)?)));
+    let hint = |(host, cursor)| {
+        format!(
+            "\nwireproof: every line of {} up to {cursor} is written: if the state is lost, start the next \
+             run with --cursor {cursor}",
+            stats.host(host)
+        )
+    };
+    let hints: String = known.map(hint).collect();
+    Failure::Local(format!("{error}{hints}"))
 }
 
 /// The journal of a run: stores cursors and account states in one transaction, then keys.

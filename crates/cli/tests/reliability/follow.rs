@@ -120,10 +120,20 @@ impl Follow {
     }
 
     /// Waits for the end.
+    ///
+    /// # Panics
+    /// If the process does not end within 3 minutes.
     pub(crate) fn wait(mut self) -> Ended {
         // A slow reader must not delay the end.
         self.read_at(0);
-        let status = self.child.wait().unwrap();
+        let since = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(since.elapsed() < TIMEOUT, "the process does not end\n{}", self.errors());
+            std::thread::sleep(POLL_INTERVAL);
+        };
         let printed = self.take_lines();
         Ended { status, printed, errors: self.errors() }
     }

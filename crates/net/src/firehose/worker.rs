@@ -292,16 +292,17 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             self.parked.park(account, ParkReason::Key, Instant::now());
             self.submit(Job::LookUpKey { worker: self.worker, account, did, refresh });
         }
-        for UnconfirmedStatus { account, did, .. } in &unconfirmed {
+        for UnconfirmedStatus { account, did, is_active, .. } in &unconfirmed {
             self.parked.park(*account, ParkReason::Repository, Instant::now());
-            self.confirming.entry(*account).or_insert_with(|| did.clone());
+            let is_running = self.confirming.insert(*account, did.clone()).is_some();
+            if !is_active && !is_running {
+                let (worker, account, did) = (self.worker, *account, did.clone());
+                self.submit(Job::LookUpStatus { worker, account, did });
+            }
         }
         undelivered.into_iter().try_for_each(|event| self.park_event(event))?;
-        for UnconfirmedStatus { account, did, is_active, .. } in unconfirmed {
-            match is_active {
-                true => self.finish_confirming(account, Ok(true))?,
-                false => self.submit(Job::LookUpStatus { worker: self.worker, account, did }),
-            }
+        for UnconfirmedStatus { account, .. } in unconfirmed.iter().filter(|of| of.is_active) {
+            self.finish_confirming(*account, Ok(true))?;
         }
         for (account, did) in desynchronized {
             self.start_resync(account, did)?;
