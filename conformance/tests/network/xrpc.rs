@@ -206,7 +206,7 @@ async fn a_repository_that_drips_makes_no_progress() {
         ..LIMITS
     };
     let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
-    assert_eq!(error.fault, XrpcFault::Http(HttpFault::TooSlow(100 << 10)));
+    assert!(matches!(error.fault, XrpcFault::Http(HttpFault::TooSlow(_))), "{error}");
     let limits = Limits { max_time: Duration::from_millis(300), ..LIMITS };
     let error = fetch(&sim, PDS, &account, &limits).await.unwrap_err();
     assert!(matches!(error.fault, XrpcFault::Http(HttpFault::Timeout(_))), "{error}");

@@ -131,7 +131,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
 
 /// Writes a record in the form of an operation.
 fn write_record(line: &mut Vec<u8>, record: &Record<'_>) {
-    let RecordPath { collection, rkey } = RecordPath::split(&*record.path);
+    let RecordPath { collection, rkey } = RecordPath::split(&record.path);
     let arena = Bump::new();
     let mut object = Object::begin(line);
     object.text("action", Action::Create.as_str());
