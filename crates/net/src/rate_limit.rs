@@ -1,7 +1,7 @@
 //! Rate limits of hosts: when a host may be asked again.
 //!
-//! A server rejects too many requests with status 429 or 503, with or without `Retry-After`, or announces
-//! its limit with `RateLimit-Remaining: 0` and `RateLimit-Reset`. A [`RateLimiter`] remembers the delay per
+//! A server rejects too many requests with status 429, or 503 with `Retry-After`, or announces its limit with
+//! `RateLimit-Remaining: 0` and `RateLimit-Reset`. A 503 without a time is an outage, which its caller retries. A [`RateLimiter`] remembers the delay per
 //! host, and everyone who shares it waits. A wait beyond its maximum is an error instead.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -61,8 +61,8 @@ impl RateLimiter {
     /// Records what a response of `host` says about the next request. Whether the response is a rejection
     /// for too many requests.
     pub fn record_response(&self, host: &str, status: u16, headers: &HeaderMap) -> bool {
-        let is_rejection = is_rejection(status);
-        let requested = requested_delay(is_rejection, headers, SystemTime::now());
+        let requested = requested_delay(may_reject(status), headers, SystemTime::now());
+        let is_rejection = status == 429 || (status == 503 && requested.is_some());
         let mut delays = self.delays();
         let known = delays.peek(host).copied();
         let (delay, rejections) = match (is_rejection, requested) {
@@ -97,20 +97,20 @@ impl Default for RateLimiter {
 
 /// The delay that a rejection of this status requests.
 pub(crate) fn retry_after(status: u16, headers: &HeaderMap) -> Option<Duration> {
-    requested_delay(is_rejection(status), headers, SystemTime::now())
+    requested_delay(may_reject(status), headers, SystemTime::now())
 }
 
-fn is_rejection(status: u16) -> bool {
+fn may_reject(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
 /// The delay that the headers of a response request.
-fn requested_delay(is_rejection: bool, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+fn requested_delay(may_reject: bool, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let now = unix_seconds(now);
     let is_exhausted = || text("ratelimit-remaining") == Some("0");
-    let retry_after = text("retry-after").filter(|_| is_rejection);
-    let reset = || text("ratelimit-reset").filter(|_| is_rejection || is_exhausted());
+    let retry_after = text("retry-after").filter(|_| may_reject);
+    let reset = || text("ratelimit-reset").filter(|_| may_reject || is_exhausted());
     let seconds = match retry_after.and_then(|text| seconds_until(text, now)) {
         Some(seconds) => seconds,
         None => seconds_until(reset()?, now)?,
@@ -205,15 +205,24 @@ mod tests {
     async fn rejections_without_a_time_double_the_delay() {
         let limiter = RateLimiter::default();
         for seconds in [1, 2, 4, 8, 16, 32, 64, 64] {
-            limiter.record_response("a.test", 503, &HeaderMap::new());
+            limiter.record_response("a.test", 429, &HeaderMap::new());
             assert_eq!(limiter.remaining("a.test"), Duration::from_secs(seconds));
         }
         limiter.record_response("a.test", 200, &HeaderMap::new());
         assert_eq!(limiter.remaining("a.test"), Duration::from_secs(64));
         tokio::time::advance(Duration::from_secs(64)).await;
         limiter.record_response("a.test", 200, &HeaderMap::new());
-        limiter.record_response("a.test", 503, &HeaderMap::new());
+        limiter.record_response("a.test", 429, &HeaderMap::new());
         assert_eq!(limiter.remaining("a.test"), Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_503_without_a_time_is_no_limit() {
+        let limiter = RateLimiter::default();
+        assert!(!limiter.record_response("a.test", 503, &HeaderMap::new()));
+        assert_eq!(limiter.remaining("a.test"), Duration::ZERO);
+        assert!(limiter.record_response("a.test", 503, &headers(&[("retry-after", "7")])));
+        assert_eq!(limiter.remaining("a.test"), Duration::from_secs(7));
     }
 
     #[tokio::test(start_paused = true)]

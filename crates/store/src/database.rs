@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `cursor` | a stream and its last handled `seq` |
 //! | `account` | a DID, its newest commit (`rev`, `data`, `commit`), its `SyncState`, whether it is active |
-//! | `key` | a DID, its key as a `did:key`, and when that was fetched, in microseconds since 1970 |
+//! | `key` | a DID, its key as a `did:key`, when that was fetched, in microseconds since 1970, and the account's host |
 //!
 //! Anyone can name accounts that do not exist. So an account without a commit has a row only while it is
 //! desynchronized, and the number of these rows is bounded.
@@ -122,6 +122,9 @@ pub struct StoredKey {
     pub did_key: String,
     /// When it was fetched, in microseconds since 1970.
     pub fetched_micros: u64,
+    /// The URL of the account's host; empty if its DID document names none, `None` if it was not stored, as by
+    /// earlier versions.
+    pub host: Option<String>,
 }
 
 /// Reads the state of an account, if it has a row.
@@ -337,14 +340,16 @@ CREATE INDEX account_without_head ON account (did) WHERE rev IS NULL;
 CREATE TABLE key (
     did TEXT PRIMARY KEY NOT NULL,
     key TEXT NOT NULL,
-    fetched INTEGER NOT NULL
+    fetched INTEGER NOT NULL,
+    host TEXT
 ) STRICT, WITHOUT ROWID;
 "#;
 
-/// In version 1 every account that an event named had a row.
+/// In version 1 every account that an event named had a row, and keys had no host.
 const MIGRATION_FROM_1: &str = "
 DELETE FROM account WHERE rev IS NULL;
 CREATE INDEX account_without_head ON account (did) WHERE rev IS NULL;
+ALTER TABLE key ADD COLUMN host TEXT;
 ";
 
 /// Application id in the header of the file: `WPst`.

@@ -139,12 +139,12 @@ impl Store {
     /// If the file cannot be read.
     pub fn key(&self, did: &str) -> Result<Option<StoredKey>, StoreError> {
         let key = |row: &Row<'_>| {
-            let (did_key, fetched) = (row.get(0)?, row.get::<_, i64>(1)?);
-            Ok(StoredKey { did_key, fetched_micros: fetched.cast_unsigned() })
+            let (did_key, fetched, host) = (row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?);
+            Ok(StoredKey { did_key, fetched_micros: fetched.cast_unsigned(), host })
         };
         self.read(|reader| {
             let mut select =
-                reader.prepare_cached("SELECT key, fetched FROM key WHERE did = ?1")?;
+                reader.prepare_cached("SELECT key, fetched, host FROM key WHERE did = ?1")?;
             Ok(select.query_row([did], key).optional()?)
         })
     }

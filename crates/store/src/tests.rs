@@ -82,7 +82,11 @@ fn a_cursor_can_be_deleted() {
 fn keys_are_stored_replaced_and_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&file(&dir));
-    let key = |name: &str, at| StoredKey { did_key: format!("did:key:{name}"), fetched_micros: at };
+    let key = |name: &str, at| StoredKey {
+        did_key: format!("did:key:{name}"),
+        fetched_micros: at,
+        host: Some(format!("https://{name}.test/")),
+    };
     let keep = |did: &str, key| store.save_keys(vec![(did.into(), key)]).unwrap();
     keep("did:web:a.test", Some(key("zA", 1)));
     keep("did:web:a.test", Some(key("zB", 2)));
@@ -90,6 +94,21 @@ fn keys_are_stored_replaced_and_deleted() {
     keep("did:web:b.test", None);
     assert_eq!(store.key("did:web:a.test"), Ok(Some(key("zB", 2))));
     assert_eq!(store.key("did:web:b.test"), Ok(None));
+}
+
+#[test]
+fn a_file_of_version_1_is_migrated_with_its_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(&file(&dir)));
+    let old = rusqlite::Connection::open(file(&dir)).unwrap();
+    let row = "INSERT INTO key (did, key, fetched) VALUES ('did:web:a.test', 'did:key:zA', 7)";
+    old.execute_batch(&format!("{TO_VERSION_1} {row};")).unwrap();
+    drop(old);
+    for _ in 0..2 {
+        let key = open(&file(&dir)).key("did:web:a.test").unwrap();
+        let (did_key, fetched_micros) = ("did:key:zA".to_owned(), 7);
+        assert_eq!(key, Some(StoredKey { did_key, fetched_micros, host: None }));
+    }
 }
 
 #[test]
@@ -297,7 +316,7 @@ fn a_file_of_version_1_is_migrated_and_loses_its_accounts_without_a_commit() {
     store.checkpoint(&[(STREAM, 9)], &[(did(0), account(1))]).unwrap();
     drop(store);
     let other = rusqlite::Connection::open(file(&dir)).unwrap();
-    other.execute_batch("DROP INDEX account_without_head; PRAGMA user_version = 1").unwrap();
+    other.execute_batch(TO_VERSION_1).unwrap();
     let invented = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 81000) \
                     INSERT INTO account SELECT 'did:plc:invented' || i, NULL, NULL, NULL, 0, 0 FROM n";
     other.execute(invented, []).unwrap();
@@ -439,3 +458,9 @@ proptest! {
         }
     }
 }
+
+/// Makes a file of version 1 of an empty one of today's.
+const TO_VERSION_1: &str = "
+DROP INDEX account_without_head;
+ALTER TABLE key DROP COLUMN host;
+PRAGMA user_version = 1;";

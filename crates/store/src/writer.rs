@@ -131,7 +131,7 @@ impl Change {
 
 fn write_key(transaction: &Transaction<'_>, did: &str, key: &StoredKey) -> Result<(), StoreFault> {
     let mut upsert = transaction.prepare_cached(UPSERT_KEY)?;
-    upsert.execute(params![did, key.did_key, key.fetched_micros.cast_signed()])?;
+    upsert.execute(params![did, key.did_key, key.fetched_micros.cast_signed(), key.host])?;
     Ok(())
 }
 
@@ -146,8 +146,8 @@ INSERT INTO cursor (stream, seq) VALUES (?1, ?2) ON CONFLICT (stream) DO UPDATE 
 const FORGET_CURSOR: &str = "DELETE FROM cursor WHERE stream = ?1";
 
 const UPSERT_KEY: &str = "
-INSERT INTO key (did, key, fetched) VALUES (?1, ?2, ?3)
-ON CONFLICT (did) DO UPDATE SET key = ?2, fetched = ?3";
+INSERT INTO key (did, key, fetched, host) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (did) DO UPDATE SET key = ?2, fetched = ?3, host = ?4";
 
 const FORGET_KEY: &str = "DELETE FROM key WHERE did = ?1";
 

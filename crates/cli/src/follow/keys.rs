@@ -1,23 +1,64 @@
 //! Signing keys from a resolver, cached in the state file over restarts.
 //!
 //! A stored key is fresh for a day. If the directory is down, an older one is used. A key that failed to
-//! verify a signature is looked up again.
+//! verify a signature is looked up again. The account's host is stored beside the key, so that a run that
+//! follows a single server rejects the accounts of others after a restart too.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use wireproof::crypto::CompressedKey;
-use wireproof::net::firehose::{KeyError, KeyLookup, KeyProvider, ResolverKeys};
+use wireproof::net::firehose::{HostedKey, KeyError, KeyLookup, KeyProvider, ResolverKeys};
+use wireproof::net::http::Url;
 use wireproof::store::{Store, StoreError, StoredKey};
 use wireproof::verify::sync::AccountKey;
 
 use super::stats::micros;
 
-/// The keys of a provider, stored in the state file.
+/// The source of keys that are not stored.
+pub(super) trait HostedKeys: Send + Sync + 'static {
+    /// The cached key and host of an account.
+    fn cached(&self, did: &str) -> Option<HostedKey>;
+
+    /// Looks them up.
+    fn look_up(
+        &self,
+        did: &str,
+        must_refresh: bool,
+    ) -> impl Future<Output = Result<HostedKey, KeyError>> + Send;
+
+    /// Invalidates the cached ones.
+    fn invalidate(&self, did: &str);
+
+    /// As [`KeyProvider::directory_answers`].
+    fn directory_answers(&self) -> u64;
+}
+
+impl HostedKeys for ResolverKeys {
+    fn cached(&self, did: &str) -> Option<HostedKey> {
+        self.cached_hosted(did)
+    }
+
+    async fn look_up(&self, did: &str, must_refresh: bool) -> Result<HostedKey, KeyError> {
+        self.look_up_hosted(did, must_refresh).await
+    }
+
+    fn invalidate(&self, did: &str) {
+        KeyProvider::invalidate(self, did);
+    }
+
+    fn directory_answers(&self) -> u64 {
+        KeyProvider::directory_answers(self)
+    }
+}
+
+/// The keys of a source, stored in the state file.
 #[derive(Debug)]
 pub(super) struct StoredKeys<K = ResolverKeys> {
     source: K,
+    /// The server whose accounts alone are accepted; `None` for a relay.
+    server: Option<Url>,
     store: Store,
     state: Mutex<State>,
 }
@@ -30,18 +71,23 @@ struct State {
     old: HashMap<Box<str>, DatedKey>,
     /// Changes that are not in the file yet; `None` removes a key.
     unwritten: HashMap<Box<str>, Option<StoredKey>>,
+    /// The last lookup of each account with one in progress that was not invalidated since.
+    valid_lookups: HashMap<Box<str>, u64>,
+    /// Number of lookups so far.
+    lookups: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct DatedKey {
-    key: CompressedKey,
+    key: HostedKey,
     fetched_micros: u64,
 }
 
-impl<K: KeyProvider> StoredKeys<K> {
-    /// The keys of `store`, and of `source` for those that it does not have.
-    pub(super) fn new(source: K, store: Store) -> Self {
-        Self { source, store, state: Mutex::default() }
+impl<K: HostedKeys> StoredKeys<K> {
+    /// The keys of `store`, and of `source` for those that it does not have. With `server`, accounts of other
+    /// hosts are [`AccountKey::OtherHost`].
+    pub(super) fn new(source: K, server: Option<Url>, store: Store) -> Self {
+        Self { source, server, store, state: Mutex::default() }
     }
 
     /// Writes the changes since the last call.
@@ -61,57 +107,88 @@ impl<K: KeyProvider> StoredKeys<K> {
         Ok(())
     }
 
-    /// The key in the file, or in the changes to it.
+    /// The key in the file, or in the changes to it. With a server, a key without its host is none.
     fn stored(&self, did: &str) -> Option<DatedKey> {
         let unwritten = self.lock().unwritten.get(did).cloned();
         // A file that cannot be read is an error of the next checkpoint; here the key is unknown.
         let key = unwritten.unwrap_or_else(|| self.store.key(did).ok().flatten())?;
-        let StoredKey { did_key, fetched_micros } = key;
-        Some(DatedKey { key: CompressedKey::from_did_key(&did_key).ok()?, fetched_micros })
+        if self.server.is_some() && key.host.is_none() {
+            return None;
+        }
+        DatedKey::of(&key)
     }
 
-    /// Caches a key from the file.
-    fn cache_stored(&self, did: &str, dated: DatedKey) -> AccountKey {
-        self.lock().insert(did.into(), dated);
-        AccountKey::Known(dated.key)
+    /// The key of a lookup that is answered from the file, if it may be.
+    fn answer_from_file(&self, did: &str, stored: &DatedKey, lookup: &Lookup<'_>) -> bool {
+        let mut state = self.lock();
+        let is_valid = stored.is_fresh() && lookup.is_valid(&state);
+        if is_valid {
+            state.insert(did.into(), stored.clone());
+        }
+        is_valid
+    }
+
+    /// Stores the answer of the source, unless the account was invalidated after it was asked for.
+    fn store_answer(&self, did: &str, key: &HostedKey, lookup: &Lookup<'_>) {
+        let mut state = self.lock();
+        if lookup.is_valid(&state)
+            && let Some(stored) = stored_key(key)
+        {
+            state.remove(did);
+            state.unwritten.insert(did.into(), Some(stored));
+        }
+    }
+
+    /// The stored key that is used in an outage. It is not used instead of a refresh, which a rejected
+    /// signature caused, but still tells that the account is elsewhere.
+    fn usable_in_outage(
+        &self,
+        stored: Option<DatedKey>,
+        must_refresh: bool,
+        lookup: &Lookup<'_>,
+    ) -> Option<AccountKey> {
+        let key = stored.filter(|_| lookup.is_valid(&self.lock()))?.key.at(self.server.as_ref());
+        (!must_refresh || key == AccountKey::OtherHost).then_some(key)
+    }
+
+    fn start_lookup<'k>(&'k self, did: &'k str) -> Lookup<'k> {
+        let mut state = self.lock();
+        state.lookups += 1;
+        let number = state.lookups;
+        state.valid_lookups.insert(did.into(), number);
+        Lookup { state: &self.state, did, number }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 
-impl<K: KeyProvider> KeyProvider for StoredKeys<K> {
+impl<K: HostedKeys> KeyProvider for StoredKeys<K> {
     fn cached(&self, did: &str) -> AccountKey {
-        match self.source.cached(did) {
-            AccountKey::Unknown => {
-                let dated = self.lock().get(did).filter(DatedKey::is_fresh);
-                dated.map(|dated| dated.key).into()
-            }
-            known => known,
-        }
+        let stored = || self.lock().get(did).filter(DatedKey::is_fresh).map(|dated| dated.key);
+        let key = self.source.cached(did).or_else(stored);
+        key.map_or(AccountKey::Unknown, |key| key.at(self.server.as_ref()))
     }
 
     fn look_up<'a>(&'a self, did: &'a str, must_refresh: bool) -> KeyLookup<'a> {
         Box::pin(async move {
-            let stored = if must_refresh { None } else { self.stored(did) };
-            if let Some(dated) = stored.filter(DatedKey::is_fresh) {
-                return Ok(self.cache_stored(did, dated));
+            let lookup = self.start_lookup(did);
+            let stored = self.stored(did);
+            if let Some(dated) = stored.as_ref().filter(|_| !must_refresh)
+                && self.answer_from_file(did, dated, &lookup)
+            {
+                return dated.key.try_at(self.server.as_ref());
             }
             match self.source.look_up(did, must_refresh).await {
-                Ok(AccountKey::Known(key)) => {
-                    let key_now =
-                        StoredKey { did_key: key.to_did_key(), fetched_micros: now_micros() };
-                    let mut state = self.lock();
-                    state.remove(did);
-                    state.unwritten.insert(did.into(), Some(key_now));
-                    Ok(AccountKey::Known(key))
+                Ok(key) => {
+                    self.store_answer(did, &key, &lookup);
+                    key.try_at(self.server.as_ref())
                 }
-                Err(problem) if is_outage(&problem) => match stored {
-                    Some(dated) => Ok(AccountKey::Known(dated.key)),
-                    None => Err(problem),
-                },
-                other => other,
+                Err(error) if error.is_temporary() => {
+                    self.usable_in_outage(stored, must_refresh, &lookup).ok_or(error)
+                }
+                Err(error) => Err(error),
             }
         })
     }
@@ -119,23 +196,50 @@ impl<K: KeyProvider> KeyProvider for StoredKeys<K> {
     fn invalidate(&self, did: &str) {
         let mut state = self.lock();
         state.remove(did);
+        state.valid_lookups.remove(did);
         state.unwritten.insert(did.into(), None);
         drop(state);
         self.source.invalidate(did);
     }
 
     fn checks_host(&self) -> bool {
-        self.source.checks_host()
+        self.server.is_some()
+    }
+
+    fn directory_answers(&self) -> u64 {
+        self.source.directory_answers()
+    }
+}
+
+/// A lookup in progress, whose answer may be stored unless its account is invalidated meanwhile.
+struct Lookup<'k> {
+    state: &'k Mutex<State>,
+    did: &'k str,
+    number: u64,
+}
+
+impl Lookup<'_> {
+    fn is_valid(&self, state: &State) -> bool {
+        state.valid_lookups.get(self.did) == Some(&self.number)
+    }
+}
+
+impl Drop for Lookup<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(self.state);
+        if self.is_valid(&state) {
+            state.valid_lookups.remove(self.did);
+        }
     }
 }
 
 impl State {
     fn get(&mut self, did: &str) -> Option<DatedKey> {
         if let Some(dated) = self.young.get(did) {
-            return Some(*dated);
+            return Some(dated.clone());
         }
         let (did, dated) = self.old.remove_entry(did)?;
-        self.insert(did, dated);
+        self.insert(did, dated.clone());
         Some(dated)
     }
 
@@ -153,14 +257,28 @@ impl State {
 }
 
 impl DatedKey {
+    /// A stored key; `None` if it is damaged.
+    fn of(stored: &StoredKey) -> Option<Self> {
+        let key = Some(CompressedKey::from_did_key(&stored.did_key).ok()?);
+        let host = stored.host.as_ref().and_then(|host| host.parse().ok());
+        Some(Self { key: HostedKey { key, host }, fetched_micros: stored.fetched_micros })
+    }
+
     fn is_fresh(&self) -> bool {
         let age = now_micros().saturating_sub(self.fetched_micros);
         u128::from(age) < FRESH.as_micros()
     }
 }
 
-fn is_outage(problem: &KeyError) -> bool {
-    matches!(problem, KeyError::Identity(error) if error.is_outage())
+/// What is stored of a key that was fetched now.
+fn stored_key(key: &HostedKey) -> Option<StoredKey> {
+    let host = key.host.as_ref().map(|host| host.as_str().to_owned());
+    let (did_key, host) = (key.key?.to_did_key(), Some(host.unwrap_or_default()));
+    Some(StoredKey { did_key, fetched_micros: now_micros(), host })
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn now_micros() -> u64 {
@@ -196,33 +314,47 @@ mod tests {
     struct Directory {
         number: Option<u8>,
         lookups: AtomicUsize,
+        /// Held to delay answers.
+        delay: tokio::sync::Mutex<()>,
     }
 
-    impl KeyProvider for Directory {
-        fn cached(&self, _: &str) -> AccountKey {
-            AccountKey::Unknown
+    impl HostedKeys for Directory {
+        fn cached(&self, _: &str) -> Option<HostedKey> {
+            None
         }
 
-        fn look_up<'a>(&'a self, did: &'a str, _: bool) -> KeyLookup<'a> {
+        async fn look_up(&self, did: &str, _: bool) -> Result<HostedKey, KeyError> {
             self.lookups.fetch_add(1, Relaxed);
+            drop(self.delay.lock().await);
             let down = || IdentityError {
                 subject: did.into(),
                 host: None,
                 fault: IdentityFault::Status(503),
             };
-            let found = match self.number {
-                Some(number) => Ok(AccountKey::Known(key(number))),
+            match self.number {
+                Some(number) => {
+                    let host = Some("https://pds.test".parse().unwrap());
+                    Ok(HostedKey { key: Some(key(number)), host })
+                }
                 None => Err(KeyError::Identity(Box::new(down()))),
-            };
-            Box::pin(async move { found })
+            }
         }
 
         fn invalidate(&self, _: &str) {}
+
+        fn directory_answers(&self) -> u64 {
+            0
+        }
     }
 
     fn keys(dir: &TempDir, number: Option<u8>) -> StoredKeys<Directory> {
+        keys_at(dir, number, None)
+    }
+
+    fn keys_at(dir: &TempDir, number: Option<u8>, server: Option<&str>) -> StoredKeys<Directory> {
         let store = Store::open(&dir.path().join("state.sqlite"), Options::default()).unwrap();
-        StoredKeys::new(Directory { number, ..Directory::default() }, store)
+        let server = server.map(|server| server.parse().unwrap());
+        StoredKeys::new(Directory { number, ..Directory::default() }, server, store)
     }
 
     /// The key, and the number of lookups at the directory.
@@ -271,7 +403,8 @@ mod tests {
     #[tokio::test]
     async fn an_old_key_is_looked_up_again_and_used_in_an_outage() {
         let dir = tempfile::tempdir().unwrap();
-        let old_key = StoredKey { did_key: key(1).to_did_key(), fetched_micros: 7 };
+        let did_key = key(1).to_did_key();
+        let old_key = StoredKey { did_key, fetched_micros: 7, host: None };
         let up = keys(&dir, Some(2));
         up.store.save_keys(vec![(DID.into(), Some(old_key))]).unwrap();
         assert_eq!(look_up(&up, false).await, (known(2), 1));
@@ -292,5 +425,55 @@ mod tests {
         assert_eq!(keys.lock().unwritten.len(), 1);
         keys.flush().unwrap();
         assert_eq!((keys.lock().unwritten.len(), keys.store.key(DID)), (0, Ok(None)));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_was_asked_for_before_an_invalidation_is_not_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = keys(&dir, Some(1));
+        let delay = keys.source.delay.lock().await;
+        let lookup = keys.look_up(DID, false);
+        let invalidation = async {
+            while keys.source.lookups.load(Relaxed) == 0 {
+                tokio::task::yield_now().await;
+            }
+            keys.invalidate(DID);
+            drop(delay);
+        };
+        tokio::join!(lookup, invalidation).0.unwrap();
+        assert_eq!(keys.lock().unwritten.get(DID), Some(&None), "only the removal is written");
+        assert_eq!(keys.lock().valid_lookups.len(), 0);
+        // The next lookup asks again, and its answer is stored.
+        assert_eq!(look_up(&keys, false).await, (known(1), 2));
+        assert!(keys.lock().unwritten[DID].is_some());
+    }
+
+    #[tokio::test]
+    async fn with_a_server_stored_hosts_decide_while_the_directory_is_down() {
+        let dir = tempfile::tempdir().unwrap();
+        let up = keys_at(&dir, Some(1), Some("https://pds.test"));
+        assert_eq!(look_up(&up, false).await, (known(1), 1));
+        up.flush().unwrap();
+        drop(up);
+        let here = keys_at(&dir, None, Some("wss://pds.test"));
+        assert_eq!(look_up(&here, false).await, (known(1), 0));
+        assert_eq!(look_up(&here, true).await, (None, 1));
+        drop(here);
+        let elsewhere = keys_at(&dir, None, Some("https://other.test"));
+        for must_refresh in [false, true] {
+            let key = elsewhere.look_up(DID, must_refresh).await;
+            assert_eq!(key, Ok(AccountKey::OtherHost), "{must_refresh}");
+        }
+        assert_eq!(elsewhere.cached(DID), AccountKey::OtherHost);
+    }
+
+    #[tokio::test]
+    async fn with_a_server_a_key_that_was_stored_without_its_host_is_looked_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = keys_at(&dir, Some(2), Some("https://pds.test"));
+        let (did_key, fetched_micros) = (key(1).to_did_key(), now_micros());
+        let stored = StoredKey { did_key, fetched_micros, host: None };
+        keys.store.save_keys(vec![(DID.into(), Some(stored))]).unwrap();
+        assert_eq!(look_up(&keys, false).await, (known(2), 1));
     }
 }

@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use wireproof::atproto::event::Options as Decoding;
 use wireproof::net::firehose::{
-    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerKeys, ServerStatuses,
-    StopSignal, Verification,
+    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerStatuses, StopSignal,
+    Verification,
 };
 use wireproof::store::{Store, StoreState};
 use wireproof::verify::sync::Policy;
@@ -63,8 +63,8 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let network = Network::open(&args.stream.network, &hosts.urls)?;
     let listener = Metrics::bind(args.metrics).await?;
     let store = state::open(args)?;
-    let (keys, stored_keys) = key_provider(args, &hosts, &network, &store)?;
-    let mut options = options(args, &hosts, &network, keys);
+    let keys = Arc::new(stored_keys(args, &hosts, &network, &store)?);
+    let mut options = options(args, &hosts, &network, keys.clone());
     if let Some(resync) = &mut options.resync {
         let accounts = store.desynchronized(resync.max_queued)?;
         resync.desynchronized = accounts.into_iter().map(Box::from).collect();
@@ -87,7 +87,7 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let (lines, writer) = LineWriter::stdout(&stop)?;
     let printer = Printer { lines, selection, stats: Arc::clone(&stats), status: status.clone() };
     let initial_cursor = args.cursor.cursor();
-    let journal = StateJournal { store, keys: stored_keys, initial_cursor };
+    let journal = StateJournal { store, keys, initial_cursor };
     let run = firehose.run(printer, journal, states, stop);
     let result = tokio::select! {
         result = run => result,
@@ -106,25 +106,19 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     shutdown.result()
 }
 
-/// The provider of keys, and its stored keys if keys are stored.
-type KeysAndStored = (Arc<dyn KeyProvider>, Option<Arc<StoredKeys>>);
-
-/// Keys from the directory, which are stored; with `--pds` with the server, which are not.
-fn key_provider(
+/// Keys from the directory, which are stored; with `--pds` those of the server's accounts.
+fn stored_keys(
     args: &FollowArgs,
     hosts: &Hosts,
     network: &Network,
     store: &Store,
-) -> Result<KeysAndStored, Failure> {
-    let resolver = network.resolver.clone();
-    if !args.pds {
-        let stored = Arc::new(StoredKeys::new(ResolverKeys::new(resolver), store.clone()));
-        return Ok((stored.clone(), Some(stored)));
-    }
-    match (&*args.stream.host, &*hosts.urls) {
-        ([_], [server]) => Ok((Arc::new(ServerKeys::new(resolver, server.clone())), None)),
-        _ => Err(Failure::Usage("--pds: name one server with --host".to_owned())),
-    }
+) -> Result<StoredKeys, Failure> {
+    let server = match (args.pds, &*args.stream.host, &*hosts.urls) {
+        (false, ..) => None,
+        (true, [_], [server]) => Some(server.clone()),
+        _ => return Err(Failure::Usage("--pds: name one server with --host".to_owned())),
+    };
+    Ok(StoredKeys::new(ResolverKeys::new(network.resolver.clone()), server, store.clone()))
 }
 
 fn options(

@@ -59,11 +59,10 @@ pub(super) fn state_failure(
     Failure::Local(format!("{error}{hints}"))
 }
 
-/// The journal of a run: stores cursors and account states in one transaction, then keys.
+/// The journal of a run: stores keys, then cursors and account states in one transaction.
 pub(super) struct StateJournal {
     pub(super) store: Store,
-    /// `None` if keys are not stored.
-    pub(super) keys: Option<Arc<StoredKeys>>,
+    pub(super) keys: Arc<StoredKeys>,
     /// The cursor of a stream without a stored one.
     pub(super) initial_cursor: Option<u64>,
 }
@@ -79,10 +78,8 @@ impl Journal for StateJournal {
         cursors: &[(&str, u64)],
         accounts: &[(Box<str>, AccountState)],
     ) -> Result<(), JournalError> {
-        self.store.checkpoint(cursors, accounts).map_err(JournalError::new)?;
-        match &self.keys {
-            Some(keys) => keys.flush().map_err(JournalError::new),
-            None => Ok(()),
-        }
+        // First: a key must be removed before the cursor passes the `#identity` that invalidated it.
+        self.keys.flush().map_err(JournalError::new)?;
+        self.store.checkpoint(cursors, accounts).map_err(JournalError::new)
     }
 }

@@ -54,9 +54,9 @@ fn a_commit_signed_by_another_key_is_refused_without_its_records() {
 }
 
 #[test]
-fn without_the_directory_the_verdict_is_an_unknown_key_with_the_cause() {
+fn of_accounts_that_the_directory_does_not_have_the_verdict_is_an_unknown_key_with_the_cause() {
     let (sim, dir) = (with_commits(3), tempfile::tempdir().unwrap());
-    sim.stop_server(Server::Plc).unwrap();
+    (0..sim.account_count()).for_each(|account| sim.delete_account(account));
     let printed = lines(follow(&sim, dir.path(), &["--events", "3"]));
     for line in &printed {
         assert_eq!(line["verdict"], "unknown-key", "{line}");

@@ -11,6 +11,7 @@
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
 //! | `stalled_resync` | an account with a stalled resync does not delay others |
+//! | `missing_keys` | events wait for keys that cannot be looked up, others do not, and none is lost |
 //! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
 //! | `false_claims` | nobody mutes an account of another host, and invented accounts take no space |
 //! | `stops` | a stop ends in its time under any load, and the next run loses nothing |
@@ -31,6 +32,7 @@ mod full_disk;
 mod hostile_hosts;
 mod lost_state;
 mod misbehaviour;
+mod missing_keys;
 mod resync_records;
 mod slow_reader;
 mod stalled_resync;

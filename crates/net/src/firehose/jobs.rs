@@ -1,30 +1,36 @@
 //! Jobs that workers do not wait for: lookups of keys and statuses, and resyncs.
 //!
 //! Each job is a task, with a limit on concurrent ones; its result is a message to the worker. There is at
-//! most one job per parked account.
+//! most one job per parked account, and a key lookup ends when its account is released.
+//!
+//! A key lookup that fails temporarily is repeated. At a host of a `did:web` account that ends with a deadline.
+//! At the directory, on which nearly all accounts depend, it ends when the directory answers; only when it
+//! answers others and not this lookup, several times, the lookup is given up.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use verify::sync::{Head, Policy};
+use verify::sync::{AccountKey, Head, Policy};
 
-use super::keys::{FixedKeys, KeyProvider};
+use super::handler::{Handler, Warning};
+use super::keys::{FixedKeys, KeyError, KeyProvider, host_domain};
 use super::metrics::RunMetrics;
 use super::options::{Options, Verification};
-use super::queue::{Inbox, LookedUpKey, WorkerMessage};
+use super::queue::{Inbox, LookedUpKey, LookupHandle, WorkerMessage};
 use super::resync::{ResyncError, ResyncResult, Resyncer};
 use super::status::{StatusError, StatusProvider};
+use crate::concurrency::ConcurrencyLimit;
+use crate::hosts::BackoffOptions;
 
 /// A job for an account of a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Job {
     /// Look up a key.
-    LookUpKey { worker: usize, account: u64, did: Box<str>, refresh: bool },
+    LookUpKey { worker: usize, account: u64, did: Box<str>, refresh: bool, lookup: LookupHandle },
     /// Resync a repository, to the revision of `known` or a later one.
     Resync { worker: usize, account: u64, did: Box<str>, known: Option<Head> },
     /// Ask an account's own server whether the account is active.
@@ -34,11 +40,8 @@ pub(super) enum Job {
 /// Runs jobs.
 pub(super) struct JobPool {
     inboxes: Arc<[Inbox]>,
-    keys: Arc<dyn KeyProvider>,
+    keys: KeyLookups,
     metrics: Arc<RunMetrics>,
-    /// Permits for lookups at the PLC directory, and elsewhere: slow hosts do not delay the directory's
-    /// accounts.
-    lookups: [Semaphore; 2],
     resyncer: Option<Resyncer>,
     statuses: Option<Arc<dyn StatusProvider>>,
     /// Deadline of a status lookup.
@@ -46,17 +49,21 @@ pub(super) struct JobPool {
 }
 
 impl JobPool {
-    pub(super) fn new(options: &Options, inboxes: Arc<[Inbox]>, metrics: Arc<RunMetrics>) -> Self {
-        let (keys, policy) = match &options.verify {
-            Verification::On { keys, policy, .. } => (keys.clone(), *policy),
-            Verification::Off { .. } => {
-                (Arc::new(FixedKeys(|_: &str| None)) as _, Policy::default())
-            }
+    /// A pool that reports to `handler` what an operator should know about.
+    pub(super) fn new(
+        options: &Options,
+        inboxes: Arc<[Inbox]>,
+        metrics: Arc<RunMetrics>,
+        handler: Arc<dyn Handler>,
+    ) -> Self {
+        let keys = KeyLookups::new(options, metrics.clone(), handler);
+        let policy = match &options.verify {
+            Verification::On { policy, .. } => *policy,
+            Verification::Off { .. } => Policy::default(),
         };
-        let lookups = [DIRECTORY_LOOKUPS, OTHER_LOOKUPS].map(Semaphore::new);
         let resyncer = options.resync.clone().map(|resync| Resyncer::new(resync, policy));
         let (statuses, max_hold) = (options.statuses.clone(), options.limits.max_hold);
-        Self { inboxes, keys, metrics, lookups, resyncer, statuses, max_hold }
+        Self { inboxes, keys, metrics, resyncer, statuses, max_hold }
     }
 
     /// Runs jobs until all senders are dropped. Running jobs end with this future.
@@ -76,9 +83,13 @@ impl JobPool {
 
     async fn run_job(self: Arc<Self>, job: Job) {
         match job {
-            Job::LookUpKey { worker, account, did, refresh } => {
-                let key = Arc::new(self.look_up_key(&did, refresh).await);
-                self.inboxes[worker].send(WorkerMessage::KeyLookedUp(account, key));
+            Job::LookUpKey { worker, account, did, refresh, lookup } => {
+                let key = tokio::select! {
+                    key = self.keys.look_up(&did, refresh) => Arc::new(key),
+                    _ = lookup.released => return,
+                };
+                let lookup = lookup.number;
+                self.inboxes[worker].send(WorkerMessage::KeyLookedUp { account, lookup, key });
             }
             Job::Resync { worker, account, did, known } => {
                 let result = self.resync(&did, known).await;
@@ -116,25 +127,259 @@ impl JobPool {
         ended.fetch_add(1, Relaxed);
         result
     }
+}
 
-    async fn look_up_key(&self, did: &str, refresh: bool) -> LookedUpKey {
+/// Looks up keys: with limits on concurrent lookups, and repeated while their source is unavailable.
+struct KeyLookups {
+    provider: Arc<dyn KeyProvider>,
+    handler: Arc<dyn Handler>,
+    metrics: Arc<RunMetrics>,
+    /// Permits for the directory.
+    directory: ConcurrencyLimit,
+    /// Permits for hosts of `did:web` accounts, by registrable domain: one that does not answer delays neither
+    /// others nor the directory.
+    hosts: ConcurrencyLimit,
+    max_wait: Duration,
+}
+
+impl KeyLookups {
+    fn new(options: &Options, metrics: Arc<RunMetrics>, handler: Arc<dyn Handler>) -> Self {
+        let provider = match &options.verify {
+            Verification::On { keys, .. } => keys.clone(),
+            Verification::Off { .. } => Arc::new(FixedKeys(|_: &str| None)),
+        };
+        let directory = ConcurrencyLimit::new(DIRECTORY_LOOKUPS, DIRECTORY_LOOKUPS);
+        let hosts = ConcurrencyLimit::new(DOMAIN_LOOKUPS, HOST_LOOKUPS);
+        let max_wait = options.limits.max_key_wait;
+        Self { provider, handler, metrics, directory, hosts, max_wait }
+    }
+
+    async fn look_up(&self, did: &str, refresh: bool) -> LookedUpKey {
         let metrics = &self.metrics.key_lookups;
         metrics.started.fetch_add(1, Relaxed);
         metrics.refreshes.fetch_add(u64::from(refresh), Relaxed);
-        let source = usize::from(!did.starts_with("did:plc:"));
-        let _permit = self.lookups[source].acquire().await;
-        let started = Instant::now();
-        let key = self.keys.look_up(did, refresh).await;
-        metrics.time.count(started.elapsed());
+        let key = match host_domain(did) {
+            None => self.look_up_in_directory(did, refresh).await,
+            Some(domain) => {
+                let lookup = self.look_up_at_host(&domain, did, refresh);
+                timeout(self.max_wait, lookup)
+                    .await
+                    .unwrap_or(Err(KeyError::TimedOut(self.max_wait)))
+            }
+        };
         metrics.failed.fetch_add(u64::from(key.is_err()), Relaxed);
         LookedUpKey { key, is_final: refresh }
     }
+
+    /// Asks until the host answers; the caller sets the deadline.
+    async fn look_up_at_host(
+        &self,
+        domain: &str,
+        did: &str,
+        refresh: bool,
+    ) -> Result<AccountKey, KeyError> {
+        let mut attempt = 0;
+        loop {
+            let permit = self.hosts.acquire(domain).await;
+            let key = self.ask(did, refresh).await;
+            drop(permit);
+            if !is_temporary(&key) {
+                return key;
+            }
+            sleep(RETRY.bound(attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    /// Asks until the directory answers, or refuses this lookup while it answers others.
+    async fn look_up_in_directory(&self, did: &str, refresh: bool) -> Result<AccountKey, KeyError> {
+        let (mut attempt, mut refusals, mut answers) = (0, 0, self.provider.directory_answers());
+        loop {
+            // Kept during the delay, which so limits the rate of requests to a directory that fails.
+            let _permit = self.directory.acquire("").await;
+            let key = self.ask(did, refresh).await;
+            let Some(error) = key.as_ref().err().filter(|error| error.is_temporary()) else {
+                return key;
+            };
+            let answers_now = self.provider.directory_answers();
+            refusals += u32::from(answers_now > answers && !error.is_rate_limit());
+            if refusals >= MAX_REFUSALS {
+                return key;
+            }
+            answers = answers_now;
+            sleep(RETRY.bound(attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    /// Asks once.
+    async fn ask(&self, did: &str, refresh: bool) -> Result<AccountKey, KeyError> {
+        let started = Instant::now();
+        let key = timeout(self.max_wait, self.provider.look_up(did, refresh)).await;
+        let key = key.unwrap_or(Err(KeyError::TimedOut(self.max_wait)));
+        self.metrics.key_lookups.time.count(started.elapsed());
+        if let Err(error) = &key
+            && error.is_temporary()
+        {
+            self.metrics.key_lookups.retries.fetch_add(1, Relaxed);
+            self.handler.warning(&Warning::KeyUnavailable { did, error });
+        }
+        key
+    }
 }
 
-/// Concurrent key lookups at the PLC directory, and elsewhere.
+fn is_temporary(key: &Result<AccountKey, KeyError>) -> bool {
+    key.as_ref().is_err_and(KeyError::is_temporary)
+}
+
+/// Concurrent lookups at the directory, at the hosts of one registrable domain, and at all hosts.
 const DIRECTORY_LOOKUPS: usize = 64;
-const OTHER_LOOKUPS: usize = 32;
+const DOMAIN_LOOKUPS: usize = 8;
+const HOST_LOOKUPS: usize = 256;
+
+/// Failed attempts of a lookup, while the directory answers others, after which it is given up.
+const MAX_REFUSALS: u32 = 8;
+
+/// Delays before a lookup is repeated, without jitter: the permits spread the requests.
+const RETRY: BackoffOptions = BackoffOptions {
+    initial: Duration::from_secs(1),
+    max: Duration::from_secs(5),
+    reset_after: Duration::MAX,
+    max_requested: Duration::ZERO,
+};
 
 /// Attempts of a status lookup, and the delay after the first; it grows with each.
 const STATUS_ATTEMPTS: u32 = 4;
 const STATUS_RETRY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicU64;
+
+    use futures_util::FutureExt;
+
+    use super::super::ack::Ack;
+    use super::super::handler::DeliveredEvent;
+    use super::super::keys::KeyLookup;
+    use super::*;
+    use crate::identity::{IdentityError, IdentityFault};
+
+    /// A directory and hosts. An account `ok` is found; others are unavailable, `silent` ones without an answer.
+    #[derive(Default)]
+    struct Sources {
+        asked: Mutex<Vec<Box<str>>>,
+        is_back: Mutex<bool>,
+        answers_others: bool,
+        answers: AtomicU64,
+    }
+
+    impl Sources {
+        fn asked(&self) -> usize {
+            self.asked.lock().unwrap().len()
+        }
+    }
+
+    impl KeyProvider for Arc<Sources> {
+        fn cached(&self, _: &str) -> AccountKey {
+            AccountKey::Unknown
+        }
+
+        fn look_up<'a>(&'a self, did: &'a str, _: bool) -> KeyLookup<'a> {
+            self.asked.lock().unwrap().push(did.into());
+            self.answers.fetch_add(u64::from(self.answers_others), Relaxed);
+            let is_back = *self.is_back.lock().unwrap();
+            Box::pin(async move {
+                if did.contains("silent") {
+                    std::future::pending::<()>().await;
+                }
+                let fault = IdentityFault::Status(503);
+                let error = || IdentityError { subject: did.into(), host: None, fault };
+                match is_back || did.contains("ok") {
+                    true => Ok(AccountKey::OtherHost),
+                    false => Err(KeyError::Identity(Box::new(error()))),
+                }
+            })
+        }
+
+        fn invalidate(&self, _: &str) {}
+
+        fn directory_answers(&self) -> u64 {
+            self.answers.load(Relaxed)
+        }
+    }
+
+    #[derive(Default)]
+    struct Warnings(AtomicU64);
+
+    impl Handler for Warnings {
+        fn event(&self, _: &DeliveredEvent<'_>, ack: Ack) {
+            ack.done();
+        }
+
+        fn warning(&self, _: &Warning<'_>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn lookups(sources: &Arc<Sources>) -> (Arc<KeyLookups>, Arc<Warnings>) {
+        let options = Options::new(vec![], Arc::new(sources.clone()));
+        let warnings = Arc::<Warnings>::default();
+        (Arc::new(KeyLookups::new(&options, Arc::default(), warnings.clone())), warnings)
+    }
+
+    const DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_directory_that_is_away_is_asked_until_it_is_back() {
+        let sources = Arc::<Sources>::default();
+        let (lookups, warnings) = lookups(&sources);
+        let asking = lookups.clone();
+        let lookup = tokio::spawn(async move { asking.look_up(DID, false).await.key });
+        sleep(Duration::from_secs(3600)).await;
+        assert!(!lookup.is_finished());
+        let attempts = sources.asked();
+        assert!((720..730).contains(&attempts), "every five seconds: {attempts}");
+        *sources.is_back.lock().unwrap() = true;
+        assert_eq!(lookup.await.unwrap(), Ok(AccountKey::OtherHost));
+        assert_eq!(warnings.0.load(Relaxed), attempts as u64, "one for each failure");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lookup_that_fails_while_the_directory_answers_others_is_given_up() {
+        let sources = Arc::new(Sources { answers_others: true, ..Sources::default() });
+        let (lookups, _) = lookups(&sources);
+        let error = lookups.look_up(DID, false).await.key.unwrap_err();
+        assert!(error.is_temporary(), "{error}");
+        assert_eq!(sources.asked(), MAX_REFUSALS as usize);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_is_asked_until_the_deadline() {
+        let sources = Arc::<Sources>::default();
+        let (lookups, _) = lookups(&sources);
+        let wait = Duration::from_secs(30);
+        for did in ["did:web:silent.test", "did:web:failing.test"] {
+            let start = tokio::time::Instant::now();
+            assert_eq!(lookups.look_up(did, false).await.key, Err(KeyError::TimedOut(wait)));
+            assert_eq!(start.elapsed(), wait);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_domain_delays_neither_other_domains_nor_the_directory() {
+        let sources = Arc::<Sources>::default();
+        let (lookups, _) = lookups(&sources);
+        for number in 0..10_000 {
+            let asking = lookups.clone();
+            let did = format!("did:web:a{number}.silent.test");
+            tokio::spawn(async move { asking.look_up(&did, false).await });
+        }
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(sources.asked(), DOMAIN_LOOKUPS);
+        for did in ["did:web:ok.test", "did:plc:ok"] {
+            let key = lookups.look_up(did, false).now_or_never().map(|looked_up| looked_up.key);
+            assert_eq!(key, Some(Ok(AccountKey::OtherHost)), "{did}");
+        }
+    }
+}

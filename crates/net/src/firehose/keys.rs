@@ -2,13 +2,15 @@
 //! events.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::time::Duration;
 
 use atproto::syntax::{Did, SyntaxError};
+use crypto::CompressedKey;
 use verify::sync::{AccountKey, KeySource};
 
+use crate::concurrency::registrable_domain;
 use crate::http::Url;
-use crate::identity::{Account, IdentityError, Resolver};
+use crate::identity::{Account, IdentityError, IdentityFault, Resolver};
 
 /// Provides the signing keys of accounts.
 pub trait KeyProvider: Send + Sync + 'static {
@@ -17,15 +19,25 @@ pub trait KeyProvider: Send + Sync + 'static {
 
     /// Looks up the key. With `refresh`, the cached key did not verify a signature, and the source should be
     /// asked again; the provider limits how often.
+    ///
+    /// A lookup that fails with a [temporary](KeyError::is_temporary) error is repeated. The future is dropped
+    /// when its result is no longer needed.
     fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a>;
 
-    /// Invalidates the cached key, after an `#identity` event.
+    /// Invalidates the cached key, after an `#identity` event. A lookup that began before must not restore it.
     fn invalidate(&self, did: &str);
 
     /// Whether keys are [`AccountKey::OtherHost`] for accounts of other hosts. Then `#account` and `#identity`,
     /// which are not signed, are rejected too unless the account's key is known. The default is no.
     fn checks_host(&self) -> bool {
         false
+    }
+
+    /// The number of answers of the PLC directory so far. While it rises, the directory as a whole is available,
+    /// and a lookup that fails nevertheless is given up after some attempts; otherwise it is repeated until the
+    /// directory is back. The default is 0.
+    fn directory_answers(&self) -> u64 {
+        0
     }
 }
 
@@ -51,6 +63,81 @@ pub enum KeyError {
     /// Too many events of the account were received during the lookup.
     #[error("too many events of the account were waiting for its key")]
     TooManyEvents,
+    /// Too many events of accounts under one registrable domain were waiting for their keys.
+    #[error("too many events of accounts under {0} were waiting for their keys")]
+    TooManyOfDomain(Box<str>),
+    /// Too many events of `did:web` accounts were waiting for their keys.
+    #[error("too many events of did:web accounts were waiting for their keys")]
+    TooManyOfHosts,
+    /// The lookup took too long.
+    #[error("the key could not be looked up within {} s", .0.as_secs())]
+    TimedOut(Duration),
+}
+
+impl KeyError {
+    /// Whether the key may be found later: its source was unavailable, or a limit on waiting was reached. The
+    /// account's events are then not judged, rather than judged to have no key.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Identity(error) => error.is_outage(),
+            Self::TooManyEvents | Self::TooManyOfDomain(_) => true,
+            Self::TooManyOfHosts | Self::TimedOut(_) => true,
+            Self::InvalidDid(_) | Self::NoKey | Self::UnknownAccount => false,
+        }
+    }
+
+    /// Whether the source asked for fewer requests.
+    pub(super) fn is_rate_limit(&self) -> bool {
+        let Self::Identity(error) = self else { return false };
+        matches!(error.fault, IdentityFault::RateLimited(_) | IdentityFault::Status(429))
+    }
+}
+
+/// The registrable domain of the host that has an account's DID document; `None` for `did:plc`, whose documents
+/// are in the directory.
+pub(super) fn host_domain(did: &str) -> Option<Box<str>> {
+    if did.starts_with("did:plc:") {
+        return None;
+    }
+    let host = did.strip_prefix("did:web:").unwrap_or(did).split(['%', ':']).next();
+    let host = host.unwrap_or_default().to_ascii_lowercase();
+    Some(registrable_domain(&host).into())
+}
+
+/// The key and the host of an account, as its DID document names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostedKey {
+    /// The signing key; `None` if the document has no usable one.
+    pub key: Option<CompressedKey>,
+    /// The URL of the PDS; `None` if the document names none.
+    pub host: Option<Url>,
+}
+
+impl HostedKey {
+    /// The account's key. With `server`, an account that this server does not host is
+    /// [`AccountKey::OtherHost`].
+    pub fn at(&self, server: Option<&Url>) -> AccountKey {
+        let is_at = |server| self.host.as_ref().is_some_and(|host| is_same_server(host, server));
+        if server.is_none_or(is_at) { self.key.into() } else { AccountKey::OtherHost }
+    }
+
+    /// Like [`at`](Self::at).
+    ///
+    /// # Errors
+    /// If the account has no usable key.
+    pub fn try_at(&self, server: Option<&Url>) -> Result<AccountKey, KeyError> {
+        match self.at(server) {
+            AccountKey::Unknown => Err(KeyError::NoKey),
+            key => Ok(key),
+        }
+    }
+}
+
+impl From<&Account> for HostedKey {
+    fn from(account: &Account) -> Self {
+        let key = account.key.as_ref().map(|key| *key.as_compressed());
+        Self { key, host: account.host.clone() }
+    }
 }
 
 /// Keys from DID documents, resolved and cached by a [`Resolver`].
@@ -63,33 +150,44 @@ impl ResolverKeys {
         Self(resolver)
     }
 
-    fn account(&self, did: &str) -> Option<Arc<Account>> {
-        Did::parse(did).ok().and_then(|did| self.0.cached(did))
+    /// The cached key and host of an account.
+    pub fn cached_hosted(&self, did: &str) -> Option<HostedKey> {
+        let account = self.0.cached(Did::parse(did).ok()?)?;
+        Some(HostedKey::from(&*account))
     }
 
-    async fn look_up_account(&self, did: &str, refresh: bool) -> Result<Arc<Account>, KeyError> {
+    /// Looks up the key and host of an account, as [`KeyProvider::look_up`].
+    ///
+    /// # Errors
+    /// If the DID is invalid or cannot be resolved.
+    pub async fn look_up_hosted(&self, did: &str, refresh: bool) -> Result<HostedKey, KeyError> {
         let did = Did::parse(did).map_err(KeyError::InvalidDid)?;
         let account = match refresh {
             true => self.0.refresh(did).await,
             false => self.0.account(did).await,
         };
-        account.map_err(|error| KeyError::Identity(Box::new(error)))
+        let account = account.map_err(|error| KeyError::Identity(Box::new(error)))?;
+        Ok(HostedKey::from(&*account))
     }
 }
 
 impl KeyProvider for ResolverKeys {
     fn cached(&self, did: &str) -> AccountKey {
-        self.account(did).and_then(|account| key(&account)).into()
+        self.cached_hosted(did).map_or(AccountKey::Unknown, |key| key.at(None))
     }
 
     fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a> {
-        Box::pin(async move { known_key(&*self.look_up_account(did, refresh).await?) })
+        Box::pin(async move { self.look_up_hosted(did, refresh).await?.try_at(None) })
     }
 
     fn invalidate(&self, did: &str) {
         if let Ok(did) = Did::parse(did) {
             self.0.purge(did);
         }
+    }
+
+    fn directory_answers(&self) -> u64 {
+        self.0.stats().directory_answers
     }
 }
 
@@ -107,29 +205,18 @@ impl ServerKeys {
     pub fn new(resolver: Resolver, server: Url) -> Self {
         Self { keys: ResolverKeys::new(resolver), server }
     }
-
-    fn is_elsewhere(&self, account: &Account) -> bool {
-        account.host.as_ref().is_none_or(|host| !is_same_server(host, &self.server))
-    }
 }
 
 impl KeyProvider for ServerKeys {
     fn cached(&self, did: &str) -> AccountKey {
-        match self.keys.account(did) {
-            Some(account) if self.is_elsewhere(&account) => AccountKey::OtherHost,
-            account => account.and_then(|account| key(&account)).into(),
-        }
+        let key = self.keys.cached_hosted(did);
+        key.map_or(AccountKey::Unknown, |key| key.at(Some(&self.server)))
     }
 
     fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a> {
-        Box::pin(async move {
-            let account = self.keys.look_up_account(did, refresh).await?;
-            if self.is_elsewhere(&account) {
-                Ok(AccountKey::OtherHost)
-            } else {
-                known_key(&account)
-            }
-        })
+        Box::pin(
+            async move { self.keys.look_up_hosted(did, refresh).await?.try_at(Some(&self.server)) },
+        )
     }
 
     fn invalidate(&self, did: &str) {
@@ -139,20 +226,16 @@ impl KeyProvider for ServerKeys {
     fn checks_host(&self) -> bool {
         true
     }
+
+    fn directory_answers(&self) -> u64 {
+        self.keys.directory_answers()
+    }
 }
 
 /// Whether two URLs have the same host and port, whatever their scheme.
 fn is_same_server(a: &Url, b: &Url) -> bool {
     let authority = |url: &Url| (url.host_str().map(str::to_owned), url.port_or_known_default());
     authority(a) == authority(b)
-}
-
-fn known_key(account: &Account) -> Result<AccountKey, KeyError> {
-    key(account).map(AccountKey::Known).ok_or(KeyError::NoKey)
-}
-
-fn key(account: &Account) -> Option<crypto::CompressedKey> {
-    account.key.as_ref().map(|key| *key.as_compressed())
 }
 
 /// A fixed set of keys, which `#identity` events do not change.

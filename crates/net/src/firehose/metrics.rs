@@ -39,6 +39,7 @@ pub struct RunMetrics {
 pub(super) struct KeyLookupMetrics {
     pub(super) started: AtomicU64,
     pub(super) refreshes: AtomicU64,
+    pub(super) retries: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) time: Histogram,
 }
@@ -84,6 +85,8 @@ pub struct MetricsSnapshot {
     pub key_lookups: u64,
     /// Lookups of keys because a signature was rejected.
     pub key_refreshes: u64,
+    /// Attempts that failed because the source of the key was unavailable, and were or will be repeated.
+    pub key_retries: u64,
     /// Failed lookups of keys.
     pub key_failures: u64,
     /// Signatures whose key was in the verifiers' caches.
@@ -139,6 +142,7 @@ impl RunMetrics {
             dropped: 0,
             key_lookups: load(&self.key_lookups.started),
             key_refreshes: load(&self.key_lookups.refreshes),
+            key_retries: load(&self.key_lookups.retries),
             key_failures: load(&self.key_lookups.failed),
             cache_hits: load(&self.cache_hits),
             cache_misses: load(&self.cache_misses),

@@ -98,7 +98,7 @@ pub use feed::{Feed, FeedError, FeedOptions, SeqStep, SequenceTracker, StartFrom
 pub use feed_item::{FeedItem, FrameKind, Notice, ReceivedFrame};
 pub use handler::{DeliveredEvent, Handler, Verdict, Warning};
 pub use journal::{CursorsOnly, Journal, JournalError};
-pub use keys::{FixedKeys, KeyError, KeyLookup, KeyProvider, ResolverKeys, ServerKeys};
+pub use keys::{FixedKeys, HostedKey, KeyError, KeyLookup, KeyProvider, ResolverKeys, ServerKeys};
 pub use metrics::{DurationHistogram, MetricsSnapshot, RunMetrics};
 pub use options::{FlowLimits, Options, Verification};
 pub use resync::{ResyncError, ResyncOptions, ResyncedRepo};

@@ -107,11 +107,22 @@ pub struct FlowLimits {
     pub max_events: usize,
     /// Maximum size of their frames in bytes. 128 MiB.
     pub max_bytes: usize,
-    /// Maximum number of an account's events that are parked until its key or repository is known. Beyond,
-    /// they are delivered without: with an unknown key, or desynchronized. 2,048.
+    /// Maximum number of an account's events that are parked until its repository or, for `did:web`, its key is
+    /// known. Beyond, they are delivered without: desynchronized, or with an unknown key. 2,048.
     pub max_account_events: usize,
     /// Maximum size of those in bytes. 64 MiB.
     pub max_account_bytes: usize,
+    /// Maximum number of events of all `did:web` accounts that are parked until a key is known. Beyond, events
+    /// are delivered with an unknown key. Events of `did:plc` accounts wait for the directory, up to
+    /// [`max_events`](Self::max_events). 8,192.
+    pub max_host_key_events: usize,
+    /// Maximum size of those in bytes. 32 MiB.
+    pub max_host_key_bytes: usize,
+    /// Maximum number of those whose accounts are under one registrable domain. 2,048.
+    pub max_domain_key_events: usize,
+    /// Maximum time for which events of a `did:web` account are parked until its key is known; meanwhile they
+    /// hold back the cursor. It also bounds a single request to the directory. 30 seconds.
+    pub max_key_wait: Duration,
     /// Maximum number of events of all accounts that are parked until a repository is resynced. 8,192.
     pub max_held_events: usize,
     /// Maximum size of those in bytes. 64 MiB.
@@ -130,6 +141,10 @@ impl Default for FlowLimits {
             max_bytes: 128 << 20,
             max_account_events: 2 << 10,
             max_account_bytes: 64 << 20,
+            max_host_key_events: 8 << 10,
+            max_host_key_bytes: 32 << 20,
+            max_domain_key_events: 2 << 10,
+            max_key_wait: Duration::from_secs(30),
             max_held_events: 8 << 10,
             max_held_bytes: 64 << 20,
             max_hold: Duration::from_secs(60),

@@ -3,16 +3,18 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use tokio::sync::oneshot;
 use verify::sync::AccountKey;
 
 use super::ack::Ticket;
 use super::feed_item::ReceivedFrame;
-use super::keys::KeyError;
+use super::keys::{KeyError, host_domain};
 use super::options::FlowLimits;
 use super::resync::ResyncResult;
 use super::status::StatusError;
@@ -88,8 +90,8 @@ struct InboxState {
 pub(super) enum WorkerMessage {
     /// The account was desynchronized before the run.
     Desynchronized(u64, Box<str>),
-    /// The key of the account was looked up.
-    KeyLookedUp(u64, Arc<LookedUpKey>),
+    /// The lookup of this number, of the account's key, ended.
+    KeyLookedUp { account: u64, lookup: u64, key: Arc<LookedUpKey> },
     /// The resync of the account ended.
     Resynced(u64, ResyncResult),
     /// The lookup of the account's status ended.
@@ -185,17 +187,27 @@ pub(super) struct ParkedEvents {
     awaiting_repo: EventLoad,
     /// Load of the accounts that await a key.
     awaiting_key: EventLoad,
+    /// Load of those whose key is at a host of their own.
+    awaiting_host: EventLoad,
+    /// Number of events of those, by registrable domain of the host.
+    domains: HashMap<Box<str>, usize>,
     /// Number of accounts that await a key.
     key_accounts: usize,
+    /// Number of key lookups so far.
+    lookups: u64,
 }
 
-/// Limits on parked events. Events that await a key are limited in total by the in-flight limit.
+/// Limits on parked events. Events that await a key of the directory are limited by the in-flight limit alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ParkedLimits {
-    /// For one account.
+    /// For one account that awaits a repository, or a key at a host.
     account: EventLoad,
     /// For all accounts that await a repository.
     awaiting_repo: EventLoad,
+    /// For all accounts that await a key at a host.
+    awaiting_host: EventLoad,
+    /// Number of events for all accounts that await a key at hosts of one registrable domain.
+    domain_events: usize,
 }
 
 /// A number of events, and their size in bytes.
@@ -215,10 +227,44 @@ pub(super) enum ParkReason {
 
 #[derive(Debug)]
 struct ParkedAccount {
-    reason: ParkReason,
+    wait: Wait,
     since: Instant,
     events: Vec<QueuedEvent>,
     load: EventLoad,
+}
+
+#[derive(Debug)]
+enum Wait {
+    Key(KeyWait),
+    Repository,
+}
+
+/// The wait for a key lookup.
+#[derive(Debug)]
+struct KeyWait {
+    lookup: u64,
+    /// The registrable domain of the host that is asked; `None` for the directory.
+    domain: Option<Box<str>>,
+    /// Dropped to cancel the lookup.
+    _running: oneshot::Sender<Infallible>,
+}
+
+/// A key lookup to be started.
+#[derive(Debug)]
+pub(super) struct LookupHandle {
+    /// Tells its result from those of earlier lookups of the account.
+    pub(super) number: u64,
+    /// Completes when the account was released, and the result is no longer needed.
+    pub(super) released: oneshot::Receiver<Infallible>,
+}
+
+impl ParkedAccount {
+    fn reason(&self) -> ParkReason {
+        match self.wait {
+            Wait::Key(_) => ParkReason::Key,
+            Wait::Repository => ParkReason::Repository,
+        }
+    }
 }
 
 impl ParkedLimits {
@@ -228,69 +274,130 @@ impl ParkedLimits {
         let (events, bytes) = (limits.max_account_events, limits.max_account_bytes);
         let account = EventLoad { events, bytes };
         let (events, bytes) = (share(limits.max_held_events), share(limits.max_held_bytes));
-        Self { account, awaiting_repo: EventLoad { events, bytes } }
+        let awaiting_repo = EventLoad { events, bytes };
+        let (events, bytes) = (share(limits.max_host_key_events), share(limits.max_host_key_bytes));
+        let awaiting_host = EventLoad { events, bytes };
+        let domain_events = share(limits.max_domain_key_events);
+        Self { account, awaiting_repo, awaiting_host, domain_events }
     }
 }
 
 impl ParkedEvents {
     pub(super) fn new(limits: ParkedLimits) -> Self {
-        let (accounts, awaiting_repo, awaiting_key, key_accounts) = Default::default();
-        Self { limits, accounts, awaiting_repo, awaiting_key, key_accounts }
+        let (accounts, domains, key_accounts, lookups) = Default::default();
+        let (awaiting_repo, awaiting_key, awaiting_host) = Default::default();
+        Self {
+            limits,
+            accounts,
+            awaiting_repo,
+            awaiting_key,
+            awaiting_host,
+            domains,
+            key_accounts,
+            lookups,
+        }
     }
 
     /// What an account waits for, if it is parked.
     pub(super) fn reason(&self, account: u64) -> Option<ParkReason> {
         // Nearly always, no account is parked.
-        if self.accounts.is_empty() { None } else { Some(self.accounts.get(&account)?.reason) }
+        if self.accounts.is_empty() { None } else { Some(self.accounts.get(&account)?.reason()) }
     }
 
-    /// Parks an account. One that is parked already keeps its reason.
-    pub(super) fn park(&mut self, account: u64, reason: ParkReason, now: Instant) {
+    /// Parks an account until its repository is resynced. One that is parked already keeps its reason.
+    pub(super) fn park_for_repo(&mut self, account: u64, now: Instant) {
+        self.park(account, Wait::Repository, now);
+    }
+
+    /// Parks an account, which must not be parked already, until its key is looked up.
+    pub(super) fn park_for_key(&mut self, account: u64, did: &str, now: Instant) -> LookupHandle {
+        let (running, released) = oneshot::channel();
+        self.lookups += 1;
+        let (number, domain) = (self.lookups, host_domain(did));
+        self.park(account, Wait::Key(KeyWait { lookup: number, domain, _running: running }), now);
+        LookupHandle { number, released }
+    }
+
+    fn park(&mut self, account: u64, wait: Wait, now: Instant) {
         if let Entry::Vacant(entry) = self.accounts.entry(account) {
+            self.key_accounts += usize::from(matches!(wait, Wait::Key(_)));
             let (events, load) = Default::default();
-            entry.insert(ParkedAccount { reason, since: now, events, load });
-            self.key_accounts += usize::from(reason == ParkReason::Key);
+            entry.insert(ParkedAccount { wait, since: now, events, load });
         }
     }
 
-    /// Adds an event of a parked account. Whether a limit is exceeded now.
-    pub(super) fn push(&mut self, mut event: QueuedEvent) -> bool {
-        let Some(parked) = self.accounts.get_mut(&event.account) else { return false };
+    /// Whether an account awaits the result of this key lookup.
+    pub(super) fn awaits_lookup(&self, account: u64, lookup: u64) -> bool {
+        let wait = self.accounts.get(&account).map(|parked| &parked.wait);
+        matches!(wait, Some(Wait::Key(wait)) if wait.lookup == lookup)
+    }
+
+    /// Adds an event of a parked account. The exceeded limit if the account must be released now; events that
+    /// are added before it is released come after the others.
+    pub(super) fn push(&mut self, mut event: QueuedEvent) -> Option<KeyError> {
+        let parked = self.accounts.get_mut(&event.account)?;
         // A parked event must not keep the whole receive buffer alive.
         event.received.frame = Bytes::copy_from_slice(&event.received.frame);
         let load = EventLoad { events: 1, bytes: event.len() };
         parked.events.push(event);
         parked.load.add(load);
         let exceeds_account = parked.load.exceeds(self.limits.account);
-        match parked.reason {
-            ParkReason::Key => {
-                self.awaiting_key.add(load);
-                exceeds_account
-            }
-            ParkReason::Repository => {
+        let domain = match &parked.wait {
+            Wait::Repository => {
                 self.awaiting_repo.add(load);
-                exceeds_account || self.awaiting_repo.exceeds(self.limits.awaiting_repo)
+                let exceeds = self.awaiting_repo.exceeds(self.limits.awaiting_repo);
+                return (exceeds_account || exceeds).then_some(KeyError::TooManyEvents);
             }
+            Wait::Key(wait) => wait.domain.as_deref(),
+        };
+        self.awaiting_key.add(load);
+        let domain = domain?;
+        self.awaiting_host.add(load);
+        let of_domain = match self.domains.get_mut(domain) {
+            Some(events) => events,
+            None => self.domains.entry(domain.into()).or_default(),
+        };
+        *of_domain += 1;
+        if exceeds_account {
+            Some(KeyError::TooManyEvents)
+        } else if *of_domain > self.limits.domain_events {
+            Some(KeyError::TooManyOfDomain(domain.into()))
+        } else {
+            let exceeds = self.awaiting_host.exceeds(self.limits.awaiting_host);
+            exceeds.then_some(KeyError::TooManyOfHosts)
         }
     }
 
-    /// Releases an account, and returns its events in order.
+    /// Releases an account, and returns its events in order. A key lookup for it is cancelled.
     pub(super) fn release(&mut self, account: u64) -> Vec<QueuedEvent> {
         let Some(parked) = self.accounts.remove(&account) else { return Vec::new() };
-        match parked.reason {
-            ParkReason::Key => {
+        match parked.wait {
+            Wait::Repository => self.awaiting_repo.subtract(parked.load),
+            Wait::Key(wait) => {
                 self.awaiting_key.subtract(parked.load);
                 self.key_accounts -= 1;
+                if let Some(domain) = wait.domain {
+                    self.awaiting_host.subtract(parked.load);
+                    self.subtract_domain(&domain, parked.load.events);
+                }
             }
-            ParkReason::Repository => self.awaiting_repo.subtract(parked.load),
         }
         parked.events
+    }
+
+    fn subtract_domain(&mut self, domain: &str, events: usize) {
+        if let Some(of_domain) = self.domains.get_mut(domain) {
+            *of_domain -= events;
+            if *of_domain == 0 {
+                self.domains.remove(domain);
+            }
+        }
     }
 
     /// The accounts that have awaited a repository for `max` or longer.
     pub(super) fn overdue(&self, max: Duration, now: Instant) -> Vec<u64> {
         let is_overdue = |parked: &ParkedAccount| {
-            parked.reason == ParkReason::Repository
+            parked.reason() == ParkReason::Repository
                 && now.saturating_duration_since(parked.since) >= max
         };
         let overdue = self.accounts.iter().filter(|(_, parked)| is_overdue(parked));
@@ -310,7 +417,7 @@ impl ParkedEvents {
 
     /// The accounts that are parked for this reason.
     pub(super) fn accounts(&self, reason: ParkReason) -> Vec<u64> {
-        let is_such = |(_, parked): &(&u64, &ParkedAccount)| parked.reason == reason;
+        let is_such = |(_, parked): &(&u64, &ParkedAccount)| parked.reason() == reason;
         self.accounts.iter().filter(is_such).map(|(account, _)| *account).collect()
     }
 
@@ -353,7 +460,14 @@ mod tests {
     fn parked() -> ParkedEvents {
         let account = EventLoad { events: 3, bytes: 100 };
         let awaiting_repo = EventLoad { events: 5, bytes: 1_000 };
-        ParkedEvents::new(ParkedLimits { account, awaiting_repo })
+        let (awaiting_host, domain_events) = (awaiting_repo, 4);
+        let limits = ParkedLimits { account, awaiting_repo, awaiting_host, domain_events };
+        ParkedEvents::new(limits)
+    }
+
+    /// Parks an account of this host until its key is known.
+    fn await_key(parked: &mut ParkedEvents, account: u64, host: &str) -> LookupHandle {
+        parked.park_for_key(account, &format!("did:web:{host}"), Instant::now())
     }
 
     fn event(account: u64, seq: u64, len: usize) -> QueuedEvent {
@@ -371,10 +485,10 @@ mod tests {
     #[test]
     fn parked_events_are_released_in_order_and_once() {
         let (mut parked, now) = (parked(), Instant::now());
-        parked.park(1, ParkReason::Key, now);
-        parked.park(2, ParkReason::Repository, now);
+        let _lookup = await_key(&mut parked, 1, "a.test");
+        parked.park_for_repo(2, now);
         for (account, seq) in [(1, 10), (2, 11), (1, 12)] {
-            assert!(!parked.push(event(account, seq, 1)));
+            assert_eq!(parked.push(event(account, seq, 1)), None);
         }
         assert_eq!((parked.len(), parked.event_counts()), (3, (2, 1)));
         assert_eq!((parked.reason(1), parked.reason(3)), (Some(ParkReason::Key), None));
@@ -386,36 +500,72 @@ mod tests {
 
     #[test]
     fn a_parked_account_keeps_its_reason() {
-        let (mut parked, now) = (parked(), Instant::now());
-        parked.park(1, ParkReason::Key, now);
-        parked.park(1, ParkReason::Repository, now);
+        let mut parked = parked();
+        let _lookup = await_key(&mut parked, 1, "a.test");
+        parked.park_for_repo(1, Instant::now());
         let count = parked.account_count(ParkReason::Key);
         assert_eq!((parked.reason(1), count), (Some(ParkReason::Key), 1));
     }
 
     #[test]
     fn an_account_with_too_many_events_or_bytes_exceeds_its_limit() {
-        let (mut parked, now) = (parked(), Instant::now());
-        (1..=2).for_each(|account| parked.park(account, ParkReason::Key, now));
-        let many: Vec<bool> = (0..4).map(|seq| parked.push(event(1, seq, 1))).collect();
-        assert_eq!(many, [false, false, false, true]);
-        assert!(!parked.push(event(2, 9, 100)) && parked.push(event(2, 10, 1)));
+        let mut parked = parked();
+        let _lookup = await_key(&mut parked, 1, "a.test");
+        let many = [0, 1, 2, 3].map(|seq| parked.push(event(1, seq, 1)));
+        assert_eq!(many, [None, None, None, Some(KeyError::TooManyEvents)]);
+        parked.release(1);
+        let _lookup = await_key(&mut parked, 2, "b.test");
+        assert_eq!(parked.push(event(2, 9, 100)), None);
+        assert_eq!(parked.push(event(2, 10, 1)), Some(KeyError::TooManyEvents));
+    }
+
+    #[test]
+    fn the_events_that_await_keys_at_one_domain_and_at_all_hosts_have_limits() {
+        let mut parked = parked();
+        let hosts = ["a.one.test", "b.one.test", "two.test"];
+        let _lookups: Vec<_> =
+            (1..).zip(hosts).map(|(at, host)| await_key(&mut parked, at, host)).collect();
+        let mut push = |account| parked.push(event(account, 1, 1));
+        assert_eq!([1, 1, 2, 2].map(&mut push), [None, None, None, None]);
+        assert_eq!(push(2), Some(KeyError::TooManyOfDomain("one.test".into())));
+        assert_eq!(push(3), Some(KeyError::TooManyOfHosts), "five are the limit of all hosts");
+        (1..=3).for_each(|account| drop(parked.release(account)));
+        assert_eq!((parked.awaiting_host, parked.domains.len()), (EventLoad::default(), 0));
+    }
+
+    #[test]
+    fn events_that_await_the_directory_are_not_limited_here() {
+        let mut parked = parked();
+        let _lookup = parked.park_for_key(1, "did:plc:ewvi7nxzyoun6zhxrhs64oiz", Instant::now());
+        assert!((0..100).all(|seq| parked.push(event(1, seq, 100)).is_none()));
+    }
+
+    #[test]
+    fn a_lookup_ends_with_the_release_and_is_told_from_the_next_one() {
+        let mut parked = parked();
+        let mut first = await_key(&mut parked, 1, "a.test");
+        assert!(parked.awaits_lookup(1, first.number));
+        assert_eq!(first.released.try_recv(), Err(oneshot::error::TryRecvError::Empty));
+        parked.release(1);
+        assert_eq!(first.released.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        let second = await_key(&mut parked, 1, "a.test");
+        assert!(!parked.awaits_lookup(1, first.number) && parked.awaits_lookup(1, second.number));
     }
 
     #[test]
     fn the_events_that_await_repositories_have_a_limit_together() {
         let (mut parked, now) = (parked(), Instant::now());
-        (1..=3).for_each(|account| parked.park(account, ParkReason::Repository, now));
-        let pushed = [1, 1, 2, 2, 3, 3].map(|account| parked.push(event(account, 1, 1)));
+        (1..=3).for_each(|account| parked.park_for_repo(account, now));
+        let pushed = [1, 1, 2, 2, 3, 3].map(|account| parked.push(event(account, 1, 1)).is_some());
         assert_eq!(pushed, [false, false, false, false, false, true]);
     }
 
     #[test]
     fn only_an_account_that_awaits_a_repository_is_overdue() {
         let (mut parked, now) = (parked(), Instant::now());
-        parked.park(1, ParkReason::Key, now);
-        parked.park(2, ParkReason::Repository, now);
-        parked.park(3, ParkReason::Repository, now + LONG);
+        let _lookup = await_key(&mut parked, 1, "a.test");
+        parked.park_for_repo(2, now);
+        parked.park_for_repo(3, now + LONG);
         assert!(parked.overdue(LONG, now + LONG / 2).is_empty());
         assert_eq!(parked.overdue(LONG, now + LONG), [2]);
     }
@@ -425,7 +575,7 @@ mod tests {
         let (mut parked, mut long) = (parked(), event(1, 1, 100));
         let whole = long.received.frame.clone();
         long.received.frame = whole.slice(10..20);
-        parked.park(1, ParkReason::Key, Instant::now());
+        parked.park_for_repo(1, Instant::now());
         parked.push(long);
         let kept = parked.release(1).remove(0).received.frame;
         assert_eq!(kept.len(), 10);

@@ -182,7 +182,7 @@ impl Runtime {
         let (alive, workers) = mpsc::channel(1);
         let (hasher, mut pending_states) = (AccountHasher::default(), Vec::new());
         let mut runtime = Self::new(options, metrics, streams, &hasher, workers);
-        let pool = JobPool::new(options, runtime.inboxes.clone(), metrics.clone());
+        let pool = JobPool::new(options, runtime.inboxes.clone(), metrics.clone(), handler.clone());
         runtime.jobs.spawn(pool.run(submitted));
         let is_verified = matches!(options.verify, Verification::On { .. });
         let keeps_accounts = is_verified && journal.keeps_accounts();

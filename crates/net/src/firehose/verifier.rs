@@ -9,13 +9,13 @@ use atproto::syntax::Did;
 use crypto::KeyCache;
 use verify::sync::{
     AccountKey, AccountState, Chain, ChainState, FutureWindow, Head, Ignored, Judge, Judged,
-    KeySource, Outcome, SyncEffect, SyncRejection,
+    KeySource, Outcome, SyncEffect, SyncRejection, SyncState,
 };
 
 use super::ack::{ChangedStates, RunState};
 use super::error::RunError;
 use super::feed_item::FrameKind;
-use super::handler::{Dispatcher, Handler, Verdict};
+use super::handler::{Dispatcher, Handler, Verdict, Warning};
 use super::keys::{KeyError, KeyProvider};
 use super::local_clock::Future;
 use super::options::{Options, Verification};
@@ -138,7 +138,8 @@ impl<S: ChainState> Verifier<S> {
         let is_resolved = |at: &usize| !is_withheld(&events[*at], *at);
         let resolved = (0..events.len()).filter(is_resolved);
         let (keys, resyncs_new) = (&**keys, *resyncs_new);
-        let mut effects = Effects { state, keys, resyncs_new, desynchronized: vec![] };
+        let handler: &dyn Handler = &*dispatcher.handler;
+        let mut effects = Effects { state, keys, handler, resyncs_new, desynchronized: vec![] };
         let mut delivery = dispatcher.start(resolved.clone().map(|at| &events[at]));
         for at in resolved {
             let (queued, Judged { event, outcome }) = (&events[at], &judged[at]);
@@ -161,6 +162,7 @@ impl<S: ChainState> Verifier<S> {
 struct Effects<'s, S> {
     state: RecordingState<'s, S>,
     keys: &'s dyn KeyProvider,
+    handler: &'s dyn Handler,
     resyncs_new: bool,
     desynchronized: Vec<(u64, Box<str>)>,
 }
@@ -170,12 +172,7 @@ impl<S: ChainState> Effects<'_, S> {
         match outcome {
             Outcome::Unjudged(Event::Account(event)) => self.state.set_active(event)?,
             Outcome::Unjudged(Event::Identity(event)) => self.keys.invalidate(event.did),
-            // The account is on the right host, or unknown; its document may have a key now.
-            Outcome::Rejected(SyncRejection::NoKey)
-                if queued.received.kind == FrameKind::Identity =>
-            {
-                self.keys.invalidate(queued.received.did().unwrap_or_default());
-            }
+            Outcome::Rejected(rejection) => self.apply_rejection(queued, rejection)?,
             outcome if needs_resync(outcome, self.resyncs_new) => {
                 let did = queued.received.did().unwrap_or_default();
                 self.desynchronized.push((queued.account, did.into()));
@@ -183,6 +180,21 @@ impl<S: ChainState> Effects<'_, S> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn apply_rejection(
+        &mut self,
+        queued: &QueuedEvent,
+        rejection: &SyncRejection<'_>,
+    ) -> Result<(), S::Error> {
+        let did = queued.received.did().unwrap_or_default();
+        if *rejection == SyncRejection::NoKey && queued.received.kind == FrameKind::Identity {
+            // The account is on the right host, or unknown; its document may have a key now.
+            self.keys.invalidate(did);
+        }
+        let Some(error) = passed_over(queued, rejection) else { return Ok(()) };
+        self.handler.warning(&Warning::KeyUnavailable { did, error });
+        self.state.set_desynchronized(did)
     }
 }
 
@@ -382,13 +394,28 @@ fn needs_resync(outcome: &Outcome<'_>, resyncs_new: bool) -> bool {
 }
 
 fn verdict<'a>(outcome: &Outcome<'a>, queued: &'a QueuedEvent) -> Verdict<'a> {
-    match outcome {
-        Outcome::Rejected(SyncRejection::Frame(error)) => Verdict::Undecodable(*error),
-        Outcome::Rejected(SyncRejection::NoKey) => {
-            Verdict::UnknownKey(queued.key_error().unwrap_or(&KeyError::UnknownAccount))
-        }
-        outcome => Verdict::Judged(*outcome),
+    let Outcome::Rejected(rejection) = outcome else { return Verdict::Judged(*outcome) };
+    match (rejection, key_error(queued, rejection)) {
+        (SyncRejection::Frame(error), _) => Verdict::Undecodable(*error),
+        (_, Some(error)) => Verdict::UnknownKey(error),
+        _ => Verdict::Judged(*outcome),
     }
+}
+
+/// Why the key is unknown that an event needs. A rejection by a cached key is none where the key should have
+/// been refreshed and could not.
+fn key_error<'e>(queued: &'e QueuedEvent, rejection: &SyncRejection<'_>) -> Option<&'e KeyError> {
+    match rejection {
+        SyncRejection::NoKey => Some(queued.key_error().unwrap_or(&KeyError::UnknownAccount)),
+        _ if rejection.may_be_stale_key() => queued.key_error().filter(|why| why.is_temporary()),
+        _ => None,
+    }
+}
+
+/// Why an event is delivered without verification although its key may be found later. Its account then misses
+/// the event.
+fn passed_over<'e>(queued: &'e QueuedEvent, rejection: &SyncRejection<'_>) -> Option<&'e KeyError> {
+    key_error(queued, rejection).filter(|error| error.is_temporary())
 }
 
 /// The keys of a batch: those just looked up, then the cached ones.
@@ -441,6 +468,11 @@ impl<S: ChainState> RecordingState<'_, S> {
             }),
             Err(_) => Ok(()),
         }
+    }
+
+    /// Records that the account missed an event.
+    fn set_desynchronized(&mut self, did: &str) -> Result<(), S::Error> {
+        self.update(did, |account| account.sync = SyncState::Desynchronized)
     }
 
     /// Updates the state of one account.

@@ -184,7 +184,12 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     pub(super) fn handle(&mut self, message: WorkerMessage) -> Result<(), S::Error> {
         match message {
             WorkerMessage::Desynchronized(account, did) => self.start_resync(account, did)?,
-            WorkerMessage::KeyLookedUp(account, key) => self.release_with_key(account, &key),
+            WorkerMessage::KeyLookedUp { account, lookup, key } => {
+                // The account may have been released meanwhile, and await another lookup.
+                if self.parked.awaits_lookup(account, lookup) {
+                    self.release_with_key(account, key);
+                }
+            }
             WorkerMessage::Resynced(account, result) => self.finish_resync(account, result)?,
             WorkerMessage::StatusLookedUp(account, result) => {
                 self.finish_confirming(account, result)?;
@@ -241,16 +246,22 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     /// Adds an event to its parked account, which is released if that exceeds a limit.
     fn park_event(&mut self, event: QueuedEvent) -> Result<(), S::Error> {
         let account = event.account;
-        if !self.parked.push(event) {
-            return Ok(());
+        match self.parked.push(event) {
+            Some(exceeded) => self.release_exceeding(account, exceeded),
+            None => Ok(()),
         }
+    }
+
+    /// Releases an account that exceeds this limit.
+    fn release_exceeding(&mut self, account: u64, exceeded: KeyError) -> Result<(), S::Error> {
         match self.parked.reason(account) {
             Some(ParkReason::Key) => {
-                let key = LookedUpKey { key: Err(KeyError::TooManyEvents), is_final: true };
-                self.release_with_key(account, &Arc::new(key));
+                let key = LookedUpKey { key: Err(exceeded), is_final: true };
+                self.release_with_key(account, Arc::new(key));
                 Ok(())
             }
-            _ => self.stop_waiting(account),
+            Some(ParkReason::Repository) => self.stop_waiting(account),
+            None => Ok(()),
         }
     }
 
@@ -272,15 +283,14 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         }
     }
 
-    /// Releases an account that awaits its key, with the result of the lookup.
-    fn release_with_key(&mut self, account: u64, key: &Arc<LookedUpKey>) {
-        if self.parked.reason(account) != Some(ParkReason::Key) {
-            return;
-        }
-        for mut event in self.parked.release(account).into_iter().rev() {
-            event.looked_up = Some(key.clone());
-            self.ready.push_front(event);
-        }
+    /// Releases an account that awaits its key, with the result of the lookup. The result is not used after an
+    /// `#identity`, which may have changed the key since it was asked for; itself it has no signature.
+    fn release_with_key(&mut self, account: u64, key: Arc<LookedUpKey>) {
+        let mut events = self.parked.release(account);
+        let is_identity = |event: &QueuedEvent| event.received.kind == FrameKind::Identity;
+        let end = events.iter().position(is_identity).map_or(events.len(), |at| at + 1);
+        events[..end].iter_mut().for_each(|event| event.looked_up = Some(key.clone()));
+        events.into_iter().rev().for_each(|event| self.ready.push_front(event));
     }
 
     /// Parks the accounts whose keys are unresolved or that are desynchronized.
@@ -289,18 +299,23 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         self.awaits_clock = !held.is_empty();
         held.into_iter().rev().for_each(|event| self.ready.push_front(event));
         for UnresolvedKey { account, did, refresh, .. } in unresolved {
-            self.parked.park(account, ParkReason::Key, Instant::now());
-            self.submit(Job::LookUpKey { worker: self.worker, account, did, refresh });
+            let lookup = self.parked.park_for_key(account, &did, Instant::now());
+            self.submit(Job::LookUpKey { worker: self.worker, account, did, refresh, lookup });
         }
         for UnconfirmedStatus { account, did, is_active, .. } in &unconfirmed {
-            self.parked.park(*account, ParkReason::Repository, Instant::now());
+            self.parked.park_for_repo(*account, Instant::now());
             let is_running = self.confirming.insert(*account, did.clone()).is_some();
             if !is_active && !is_running {
                 let (worker, account, did) = (self.worker, *account, did.clone());
                 self.submit(Job::LookUpStatus { worker, account, did });
             }
         }
-        undelivered.into_iter().try_for_each(|event| self.park_event(event))?;
+        // Accounts are released after all of their events are parked, or later ones would come before.
+        let park = |event: QueuedEvent| Some((event.account, self.parked.push(event)?));
+        let exceeding: Vec<_> = undelivered.into_iter().filter_map(park).collect();
+        for (account, exceeded) in exceeding {
+            self.release_exceeding(account, exceeded)?;
+        }
         for UnconfirmedStatus { account, .. } in unconfirmed.iter().filter(|of| of.is_active) {
             self.finish_confirming(*account, Ok(true))?;
         }
@@ -319,7 +334,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         let known = self.known_head(&did)?;
         self.resyncing.insert(account, did.clone());
         // An account that awaits its key continues to.
-        self.parked.park(account, ParkReason::Repository, Instant::now());
+        self.parked.park_for_repo(account, Instant::now());
         self.submit(Job::Resync { worker: self.worker, account, did, known });
         Ok(())
     }

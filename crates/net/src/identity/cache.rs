@@ -97,14 +97,23 @@ impl<V: Clone> Slot<V> {
         lock(&self.known).as_ref().and_then(|known| known.answer.clone().ok())
     }
 
+    /// The last answer if it may be used in an outage: it is not an error, and was not purged since.
+    pub(super) fn usable_in_outage(&self) -> Option<V> {
+        let known = lock(&self.known);
+        let known = known.as_ref().filter(|known| known.purges == self.purges());
+        known.and_then(|known| known.answer.clone().ok())
+    }
+
     pub(super) fn store(&self, known: CachedAnswer<V>) {
         *lock(&self.known) = Some(known);
     }
 
-    /// Starts a lookup; returns the number of purges, for the answer.
+    /// Starts a lookup; returns the number of purges, for the answer. A deferred purge that is due is made.
     pub(super) fn start_lookup(&self) -> u64 {
         let mut recent = lock(&self.recent);
-        recent.deferred = recent.deferred.filter(|due| *due > Instant::now());
+        if recent.deferred.take_if(|due| *due <= Instant::now()).is_some() {
+            self.purge();
+        }
         self.purges()
     }
 

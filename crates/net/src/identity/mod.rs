@@ -8,7 +8,7 @@
 //!
 //! A handle is verified when it resolves to the DID and the DID document claims it; an account without a
 //! verified handle is still valid. A [`Resolver`] caches answers, coalesces concurrent lookups, and uses
-//! stale answers while a directory is down.
+//! stale answers while a directory is down, but none that was purged.
 //!
 //! DID documents are parsed by [`atproto::did_document`].
 
@@ -45,8 +45,11 @@ pub struct Options {
     pub ttl: Duration,
     /// How long the failure of a handle is fresh. 5 minutes.
     pub invalid_handle_ttl: Duration,
-    /// How long another failure is fresh, and a stale answer that replaces it. 2 minutes.
+    /// How long another failure is fresh, and a stale answer that is used in an outage. 2 minutes.
     pub error_ttl: Duration,
+    /// How long an outage without an earlier answer is fresh: only callers that wait for the same lookup share
+    /// it. Half a second.
+    pub outage_ttl: Duration,
     /// Minimum time between two forced lookups of one DID. 5 minutes.
     pub min_refresh_interval: Duration,
     /// Maximum number of purges of one DID within [`Options::purge_window`]; further ones take effect at the end
@@ -70,6 +73,7 @@ impl Default for Options {
             ttl: Duration::from_secs(24 * 3600),
             invalid_handle_ttl: Duration::from_secs(5 * 60),
             error_ttl: Duration::from_secs(2 * 60),
+            outage_ttl: Duration::from_millis(500),
             min_refresh_interval: Duration::from_secs(5 * 60),
             max_purges: 10,
             purge_window: Duration::from_secs(60),
@@ -218,11 +222,15 @@ impl IdentityError {
     /// Whether the source was unavailable: an earlier answer remains valid, and a retry may succeed.
     pub fn is_outage(&self) -> bool {
         match &self.fault {
-            IdentityFault::RateLimited(_)
-            | IdentityFault::Dns(_)
-            | IdentityFault::DnsTimeout
-            | IdentityFault::Http(_) => true,
-            IdentityFault::Status(status) => *status == 408 || *status == 429 || *status >= 500,
+            IdentityFault::RateLimited(_) | IdentityFault::Dns(_) | IdentityFault::DnsTimeout => {
+                true
+            }
+            IdentityFault::Http(fault) => !matches!(fault, HttpFault::TooLarge(_)),
+            // A source of DID documents answers 404 or 410 for a DID that it does not have; another status
+            // says nothing about the DID. The host of a handle is any website.
+            IdentityFault::Status(status) => {
+                self.subject.starts_with("did:") || matches!(status, 408 | 429 | 500..)
+            }
             _ => false,
         }
     }

@@ -51,6 +51,8 @@ pub struct ResolverStats {
     pub refreshes_refused: u64,
     /// Deferred purges, after many recent ones.
     pub purges_deferred: u64,
+    /// Answers of the PLC directory: documents, and that it has none.
+    pub directory_answers: u64,
 }
 
 struct Inner {
@@ -72,6 +74,7 @@ struct Counters {
     errors: AtomicU64,
     refreshes_refused: AtomicU64,
     purges_deferred: AtomicU64,
+    directory_answers: AtomicU64,
 }
 
 impl Resolver {
@@ -151,7 +154,7 @@ impl Resolver {
     /// time, the answer is that of [`account`](Self::account).
     ///
     /// # Errors
-    /// As [`account`](Self::account).
+    /// As [`account`](Self::account). In an outage the earlier answer is not used.
     pub async fn refresh(&self, did: Did<'_>) -> Result<Arc<Account>, IdentityError> {
         let slot = self.0.accounts.slot(did.as_str());
         match slot.may_force(self.0.options.min_refresh_interval) {
@@ -161,8 +164,8 @@ impl Resolver {
         self.account(did).await
     }
 
-    /// Makes the cached answers of `did` and its handle stale, as after an `#identity` event. They are still
-    /// used while a directory is down.
+    /// Makes the cached answers of `did` and its handle stale, as after an `#identity` event. They are no longer
+    /// used, not even while a directory is down.
     ///
     /// Anyone can cause such events: purges beyond [`Options::max_purges`] take effect later.
     pub fn purge(&self, did: Did<'_>) {
@@ -186,6 +189,7 @@ impl Resolver {
             errors: counters.errors.load(Relaxed),
             refreshes_refused: counters.refreshes_refused.load(Relaxed),
             purges_deferred: counters.purges_deferred.load(Relaxed),
+            directory_answers: counters.directory_answers.load(Relaxed),
         }
     }
 
@@ -261,12 +265,12 @@ impl Inner {
             let ttl = self.error_ttl(&error);
             return (Err(error), ttl);
         }
-        match slot.last() {
+        match slot.usable_in_outage() {
             Some(known) => {
                 count(&self.counters.stale);
                 (Ok(known), self.options.error_ttl)
             }
-            None => (Err(error), self.options.error_ttl),
+            None => (Err(error), self.options.outage_ttl),
         }
     }
 
@@ -298,7 +302,12 @@ impl Inner {
         let response = response.map_err(|error| IdentityError::http(did, error))?;
         self.rate_limiter.record_response(host, response.status, &response.headers);
         let account = self.parse(did, &response);
-        account.map_err(|fault| IdentityError::at(did, host, fault))
+        let account = account.map_err(|fault| IdentityError::at(did, host, fault));
+        let is_answer = account.as_ref().err().is_none_or(|error| !error.is_outage());
+        if is_answer && matches!(location, Location::Directory(_)) {
+            count(&self.counters.directory_answers);
+        }
+        account
     }
 
     async fn get(&self, location: &Location) -> Result<Response, HttpError> {

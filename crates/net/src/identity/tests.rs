@@ -298,6 +298,35 @@ async fn after_a_purge_the_next_one_asks_for_account_and_handle() {
 }
 
 #[tokio::test]
+async fn an_outage_is_forgotten_within_a_second_and_a_missing_account_is_not() {
+    let (world, resolver) = World::start().await;
+    let at = format!("plc.test/{ALICE}");
+    for status in [503, 500, 403] {
+        world.serve(&at, status, "");
+        assert_eq!(fault(&resolver, ALICE).await, IdentityFault::Status(status));
+        pass(Duration::from_secs(1)).await;
+    }
+    world.serve_account(ALICE, "alice.test");
+    assert!(resolver.account(did(ALICE)).await.is_ok());
+    assert_eq!(fault(&resolver, BOB).await, IdentityFault::NotFound);
+    pass(Duration::from_secs(60)).await;
+    world.serve_account(BOB, "bob.test");
+    assert_eq!(fault(&resolver, BOB).await, IdentityFault::NotFound);
+    assert_eq!(resolver.stats().directory_answers, 2);
+}
+
+#[tokio::test]
+async fn a_purged_answer_is_not_used_while_the_directory_is_down() {
+    let (world, resolver) = World::start().await;
+    let at = format!("plc.test/{ALICE}");
+    world.serve_account(ALICE, "alice.test");
+    resolver.account(did(ALICE)).await.unwrap();
+    world.serve(&at, 503, "");
+    resolver.purge(did(ALICE));
+    assert_eq!(fault(&resolver, ALICE).await, IdentityFault::Status(503));
+}
+
+#[tokio::test]
 async fn a_directory_that_wants_to_be_left_alone_is_not_asked_for_anybody() {
     let (world, resolver) = World::start().await;
     let busy = answer_of(429, "retry-after: 60\r\n", "");

@@ -3,14 +3,22 @@
 //! An attack uses names and events that nobody can be prevented from making up. Unlike a fault it has no
 //! injection point: it happens when it is requested.
 
+use atproto::commit::UnsignedCommit;
+use atproto::event::{self, Event};
+use atproto::syntax::Tid;
+use codec::Cid;
+use codec::cid::Codec;
+use hyper::header::HOST;
+
 use super::event::{EventKind, EventSubject, NetworkEvent};
 use super::fault::UNPOISONED;
 use super::hosted_account::GuestAccount;
+use super::http::HttpRequest;
 use super::network::{NetworkState, lock, now};
 use crate::account::{Account, AccountHistory};
+use crate::block::archive;
 use crate::random::Seed;
 use crate::time::{START_MICROS, datetime};
-use atproto::event::{self, Event};
 
 macro_rules! attacks {
     ($($(#[doc = $doc:literal])+ $attack:ident $name:literal,)+) => {
@@ -44,6 +52,9 @@ attacks! {
     /// The first PDS and the relays send the amount of `#identity` events of accounts that do not exist, whose
     /// handles have escape sequences, bidirectional and zero-width characters.
     InvisibleText "invisible-text",
+    /// The first PDS and the relays send a `#sync` of each of the amount of `did:web` accounts below one
+    /// domain, `silent.test`, whose hosts accept connections and never answer.
+    SilentHosts "silent-hosts",
 }
 
 impl Attack {
@@ -70,6 +81,10 @@ impl Attack {
                 let seed = network.spec.seed.wrapping_add(round);
                 let identity = |number| identity(&invented_did(seed, number), INVISIBLE, now());
                 (0..amount).map(identity).collect()
+            }
+            Self::SilentHosts => {
+                let did = |number| format!("did:web:a{number}.r{round}.{SILENT_DOMAIN}");
+                (0..amount).map(|number| unverifiable_sync(&did(number), now())).collect()
             }
         }
     }
@@ -127,5 +142,30 @@ fn identity(did: &str, handle: &str, now: u64) -> NetworkEvent {
 
 /// Text that clears a terminal, and is displayed in another order than it is written.
 const INVISIBLE: &str = "\u{1b}[2J\u{9b}2J\u{202e}tset.ada\u{2066}\u{200b}\u{feff}\u{e0041}";
+
+/// A `#sync` event of an account whose key nobody can look up, so that any signature does.
+fn unverifiable_sync(did: &str, now: u64) -> NetworkEvent {
+    let rev = Tid::new(now, 0).to_string();
+    let data = Cid::of(Codec::DagCbor, b"a tree");
+    let commit = UnsignedCommit { did, rev: &rev, data, prev: None }.with_signature(&[1; 64]);
+    let cid = Cid::of(Codec::DagCbor, &commit);
+    let car = archive(&[cid], [(&cid, &commit[..])]);
+    let (kind, jetstream_events) = (EventKind::Hostile, 0);
+    let subject = EventSubject { did: did.to_owned(), kind, rev: rev.clone(), jetstream_events };
+    let time = datetime(now);
+    NetworkEvent::new(subject, now, |seq| {
+        let (car, rev, time) = (&car, &*rev, &*time);
+        Event::Sync(event::Sync { seq, did, car, root: None, blocks: &[], rev, time }).to_frame()
+    })
+}
+
+/// Whether a request is for a host that never answers.
+pub(super) fn is_for_silent_host(request: &HttpRequest) -> bool {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.split(':').next().unwrap_or_default();
+    name.strip_suffix(SILENT_DOMAIN).is_some_and(|below| below.ends_with('.'))
+}
+
+const SILENT_DOMAIN: &str = "silent.test";
 
 const BASE32: &[u8] = b"abcdefghijklmnopqrstuvwxyz234567";

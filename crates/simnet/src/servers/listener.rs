@@ -28,7 +28,7 @@ use super::http::{self, HttpRequest, HttpResponse, QueryParams, XrpcError, error
 use super::network::{NetworkState, now};
 use super::spec::Server;
 use super::streamer::{self, StreamSetup};
-use super::{jetstream, plc, subscribe_repos, xrpc};
+use super::{attack, jetstream, plc, subscribe_repos, xrpc};
 
 /// An open server; dropping it closes it and every connection to it.
 #[derive(Debug)]
@@ -105,8 +105,14 @@ impl ServerContext {
         let stream = TokioIo::new(LimitedStream::new(stream, limit.clone()));
         let mut closed = self.closed.clone();
         let service = service_fn(move |request| {
+            let is_silent = attack::is_for_silent_host(&request);
             let response = http::dated(self.response(request, &limit), self.network.now());
-            async move { Ok::<HttpResponse, io::Error>(response) }
+            async move {
+                if is_silent {
+                    return std::future::pending().await;
+                }
+                Ok::<HttpResponse, io::Error>(response)
+            }
         });
         let connection = http1::Builder::new().serve_connection(stream, service).with_upgrades();
         tokio::select! {

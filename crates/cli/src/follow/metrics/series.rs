@@ -8,7 +8,7 @@
 //! | `verdicts_total` | `code` |
 //! | `stage_seconds`\* (histogram) | `stage`: judge, deliver, handle, key_lookup, resync, checkpoint |
 //! | `identity_lookups_total`\* | `from`: memory, network, stale |
-//! | `identity_errors_total`\*, `key_lookups_total`\*, `key_doubts_total`\*, `key_failures_total`\* | |
+//! | `identity_errors_total`\*, `key_lookups_total`\*, `key_doubts_total`\*, `key_retries_total`\*, `key_failures_total`\* | |
 //! | `status_lookups_total`\*, `statuses_unconfirmed_total`\* | |
 //! | `key_cache_total`\* | `result`: hit, miss |
 //! | `connections_total`, `reconnects_total`, `backoff_seconds` | `host` |
@@ -88,6 +88,7 @@ impl FirehoseSeries {
         page.counter("identity_errors", "Failed identity lookups", resolver.errors)?;
         page.counter("key_lookups", "Key lookups", metrics.key_lookups)?;
         page.counter("key_doubts", "Keys refreshed after a bad signature", metrics.key_refreshes)?;
+        page.counter("key_retries", "Key lookups to be repeated", metrics.key_retries)?;
         page.counter("key_failures", "Keys not found", metrics.key_failures)?;
         page.counter("status_lookups", "Statuses asked of servers", metrics.status_lookups)?;
         let name = "statuses_unconfirmed";

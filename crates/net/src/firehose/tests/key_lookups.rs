@@ -1,6 +1,6 @@
 //! Keys that are unknown, stale or unavailable.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use crypto::CompressedKey;
@@ -184,16 +184,159 @@ async fn an_identity_event_invalidates_the_key_when_it_is_delivered() {
 }
 
 #[tokio::test]
-async fn an_account_with_too_many_events_does_not_await_its_key() {
-    let mut unknown = Writer::new(0);
+async fn an_account_with_too_many_events_does_not_await_its_host_and_loses_none() {
+    let mut unknown = Writer::at_host(0);
     let directory = Directory::new([&unknown], 0);
-    let frames: Vec<_> = (1..=5).map(|seq| unknown.commit(seq)).collect();
+    let frames: Vec<_> = (1..=12).map(|seq| unknown.commit(seq)).collect();
     let limits = FlowLimits { max_account_events: 4, ..FlowLimits::default() };
     let options = Options { limits, ..options_with(&directory) };
-    let (recorder, journal) = (Recorder::new(5, AckMode::Immediate), Arc::default());
+    let (recorder, journal) = (Recorder::new(12, AckMode::Immediate), Arc::default());
     run(options, Script::new(frames), &recorder, &journal).await.unwrap();
-    assert_eq!(recorder.of(&unknown), [1, 2, 3, 4, 5].map(|seq| (seq, "signature/no-key")));
+    let expected: Vec<_> = (1..=12).map(|seq| (seq, "signature/no-key")).collect();
+    assert_eq!(recorder.of(&unknown), expected);
 }
+
+#[tokio::test]
+async fn events_await_the_directory_beyond_the_limits_of_hosts() {
+    let (mut unknown, mut last) = (Writer::new(0), Writer::new(1));
+    let directory = Directory::new([&unknown, &last], 0);
+    directory.cached.lock().unwrap().insert(last.did.clone(), last.key());
+    let frames: Vec<_> = (1..=12).map(|seq| unknown.commit(seq)).chain([last.commit(13)]).collect();
+    let limits =
+        FlowLimits { max_account_events: 4, max_host_key_events: 4, ..FlowLimits::default() };
+    let options = Options { limits, workers: 1, ..options_with(&directory) };
+    let (recorder, journal) = (Recorder::new(13, AckMode::Immediate), Arc::default());
+    let permits = async {
+        recorded(&recorder, 1).await;
+        assert_eq!(recorder.of(&unknown), []);
+        directory.permits.add_permits(1);
+    };
+    let run = run(options, Script::new(frames), &recorder, &journal);
+    tokio::join!(run, permits).0.unwrap();
+    let expected: Vec<_> = (1..=12).map(|seq| (seq, "verified")).collect();
+    assert_eq!(recorder.of(&unknown), expected);
+}
+
+/// Answers lookups in order, with the keys as they were when they were asked for; `None` never.
+struct Answers {
+    keys: Mutex<VecDeque<Option<CompressedKey>>>,
+    /// The account whose key is cached, and its key.
+    cached: (String, CompressedKey),
+    permits: Semaphore,
+    /// Whether each lookup was a refresh.
+    lookups: Mutex<Vec<bool>>,
+}
+
+impl Answers {
+    fn new(
+        keys: impl IntoIterator<Item = Option<CompressedKey>>,
+        cached: &Writer,
+        permits: usize,
+    ) -> Arc<Self> {
+        let (keys, permits) = (Mutex::new(keys.into_iter().collect()), Semaphore::new(permits));
+        let cached = (cached.did.clone(), cached.key());
+        Arc::new(Self { keys, cached, permits, lookups: Mutex::default() })
+    }
+}
+
+impl KeyProvider for Arc<Answers> {
+    fn cached(&self, did: &str) -> AccountKey {
+        (did == self.cached.0).then_some(self.cached.1).into()
+    }
+
+    fn look_up<'a>(&'a self, _: &'a str, refresh: bool) -> KeyLookup<'a> {
+        self.lookups.lock().unwrap().push(refresh);
+        let key = self.keys.lock().unwrap().pop_front().expect("no further lookup");
+        Box::pin(async move {
+            self.permits.acquire().await.unwrap().forget();
+            match key {
+                Some(key) => Ok(AccountKey::Known(key)),
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn invalidate(&self, _: &str) {}
+}
+
+/// The codes of an account's events and whether its lookups were refreshes, when the first answer arrives after
+/// all of these events.
+async fn codes_after_a_late_answer(
+    writer: &Writer,
+    frames: Vec<Vec<u8>>,
+    answers: Vec<Option<CompressedKey>>,
+) -> (Vec<&'static str>, Vec<bool>) {
+    let mut last = Writer::new(9);
+    let (count, keys) = (frames.len() + 1, Answers::new(answers, &last, 0));
+    let frames = frames.into_iter().chain([last.commit(100)]);
+    let options = Options { workers: 1, ..options(Arc::new(keys.clone())) };
+    let (recorder, journal) = (Recorder::new(count, AckMode::Immediate), Arc::default());
+    let run = run(options, Script::new(frames), &recorder, &journal);
+    let answer = async {
+        recorded(&recorder, 1).await;
+        assert_eq!(recorder.of(&last), [(100, "verified")]);
+        keys.permits.add_permits(10);
+    };
+    tokio::join!(run, answer).0.unwrap();
+    let lookups = keys.lookups.lock().unwrap().clone();
+    (recorder.of(writer).into_iter().map(|(_, code)| code).collect(), lookups)
+}
+
+#[tokio::test]
+async fn a_key_asked_for_before_an_identity_event_does_not_verify_an_event_after_it() {
+    let (mut writer, mut rotated) = (Writer::new(0), Writer::new(0));
+    rotated.rotate();
+    let frames = vec![writer.commit(1), writer.commit(2), writer.identity(3), writer.commit(4)];
+    let answers = [&writer, &rotated, &rotated].map(|asked| Some(asked.key()));
+    let (codes, lookups) = codes_after_a_late_answer(&writer, frames, answers.to_vec()).await;
+    assert_eq!(codes, ["verified", "verified", "unchecked", "signature/wrong"]);
+    assert_eq!(lookups, [false, false, true]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_valid_from_an_identity_event_on_is_asked_for_after_it() {
+    let mut writer = Writer::new(0);
+    let mut answers = vec![Some(writer.key())];
+    let mut frames = vec![writer.commit(1), writer.identity(2)];
+    writer.rotate();
+    answers.push(Some(writer.key()));
+    frames.extend([writer.commit(3), writer.commit(4)]);
+    let (codes, lookups) = codes_after_a_late_answer(&writer, frames, answers).await;
+    assert_eq!(codes, ["verified", "unchecked", "verified", "verified"]);
+    assert_eq!(lookups, [false, false]);
+}
+
+#[tokio::test]
+async fn an_account_that_missed_an_event_for_want_of_its_key_is_desynchronized() {
+    let (mut writer, cached) = (Writer::at_host(0), Writer::new(1));
+    let key = Some(writer.key());
+    let passed = ["signature/no-key", "unchecked"];
+    for (answers, expected) in [
+        (vec![None, key], [&passed[..], &["verified/unmended"]].concat()),
+        (
+            vec![key, None, key],
+            [&["verified", "unchecked"], &passed[..], &["verified/broken"]].concat(),
+        ),
+    ] {
+        // An `#identity` between any two commits: each needs a lookup.
+        let frames = (1..=expected.len() as u64).map(|seq| match seq % 2 {
+            1 => writer.commit(seq),
+            _ => writer.identity(seq),
+        });
+        let script = Script::new(frames);
+        let keys = Answers::new(answers, &cached, 10);
+        let limits = FlowLimits { max_key_wait: TIME_LIMIT, ..FlowLimits::default() };
+        let options = Options { limits, ..options(Arc::new(keys)) };
+        let (recorder, journal) =
+            (Recorder::new(expected.len(), AckMode::Immediate), Arc::default());
+        run(options, script, &recorder, &journal).await.unwrap();
+        let codes: Vec<_> = recorder.of(&writer).into_iter().map(|(_, code)| code).collect();
+        assert_eq!(codes, expected);
+    }
+}
+
+/// Longer than a lookup that is answered at once.
+const TIME_LIMIT: std::time::Duration = std::time::Duration::from_millis(500);
 
 #[tokio::test]
 async fn events_that_await_a_key_after_a_stop_are_left_to_the_next_run() {

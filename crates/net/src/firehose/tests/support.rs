@@ -37,6 +37,11 @@ impl Writer {
         Self { did, key, rev: None, data: Cid::of(Codec::DagCbor, EMPTY_TREE) }
     }
 
+    /// An account whose DID document is at a host of its own.
+    pub(super) fn at_host(number: u8) -> Self {
+        Self { did: format!("did:web:account{number}.test"), ..Self::new(number) }
+    }
+
     pub(super) fn key(&self) -> CompressedKey {
         *self.key.public_key().as_compressed()
     }
