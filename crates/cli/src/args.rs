@@ -78,7 +78,7 @@ pub(crate) enum Command {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 the data was refused, 2 usage, 3 the network or a remote host failed,
-4 a local file or program failed, 130 interrupted.";
+4 a local file or program failed, or the reader of the output of `follow` ended, 130 interrupted.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

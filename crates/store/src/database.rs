@@ -5,6 +5,7 @@
 //! | `cursor` | a stream and its last handled `seq` |
 //! | `account` | a DID, its newest commit (`rev`, `data`, `commit`), its `SyncState`, whether it is active |
 //! | `key` | a DID, its key as a `did:key`, when that was fetched, in microseconds since 1970, and the account's host |
+//! | `printed` | a stream and a `seq` that no printed event of it exceeds |
 //!
 //! Anyone can name accounts that do not exist. So an account without a commit has a row only while it is
 //! desynchronized, and the number of these rows is bounded.
@@ -343,6 +344,11 @@ CREATE TABLE key (
     fetched INTEGER NOT NULL,
     host TEXT
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE printed (
+    stream TEXT PRIMARY KEY NOT NULL,
+    seq INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 "#;
 
 /// In version 1 every account that an event named had a row, and keys had no host.
@@ -350,6 +356,7 @@ const MIGRATION_FROM_1: &str = "
 DELETE FROM account WHERE rev IS NULL;
 CREATE INDEX account_without_head ON account (did) WHERE rev IS NULL;
 ALTER TABLE key ADD COLUMN host TEXT;
+CREATE TABLE printed (stream TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
 /// Application id in the header of the file: `WPst`.

@@ -125,6 +125,26 @@ impl Store {
         self.0.writer.write(Change::ForgetCursor(stream.to_owned()))
     }
 
+    /// The sequence number that no printed event of a stream exceeds, if one is stored.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn printed(&self, stream: &str) -> Result<Option<u64>, StoreError> {
+        self.read(|reader| {
+            let mut select = reader.prepare_cached("SELECT seq FROM printed WHERE stream = ?1")?;
+            let seq = select.query_row([stream], |row| row.get(0)).optional()?;
+            Ok(seq.map(i64::cast_unsigned))
+        })
+    }
+
+    /// Stores the sequence number that no printed event of a stream exceeds.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn set_printed(&self, stream: &str, seq: u64) -> Result<(), StoreError> {
+        self.0.writer.write(Change::Printed(stream.to_owned(), seq))
+    }
+
     /// Stores the keys of accounts, and deletes those that are `None`; all or nothing.
     ///
     /// # Errors

@@ -24,6 +24,8 @@ pub(crate) enum Change {
     },
     /// Deletes the cursor of a stream.
     ForgetCursor(String),
+    /// A stream and the bound of its printed events.
+    Printed(String, u64),
     /// Keys by DID; `None` deletes one.
     Keys(Vec<(Box<str>, Option<StoredKey>)>),
 }
@@ -121,6 +123,11 @@ impl Change {
                 database::write_accounts(transaction, accounts)
             }
             Self::ForgetCursor(stream) => forget(transaction, FORGET_CURSOR, stream),
+            Self::Printed(stream, seq) => {
+                let mut upsert = transaction.prepare_cached(UPSERT_PRINTED)?;
+                upsert.execute(params![stream, seq.cast_signed()])?;
+                Ok(())
+            }
             Self::Keys(keys) => keys.iter().try_for_each(|(did, key)| match key {
                 Some(key) => write_key(transaction, did, key),
                 None => forget(transaction, FORGET_KEY, did),
@@ -142,6 +149,9 @@ fn forget(transaction: &Transaction<'_>, delete: &str, what: &str) -> Result<(),
 
 const UPSERT_CURSOR: &str = "
 INSERT INTO cursor (stream, seq) VALUES (?1, ?2) ON CONFLICT (stream) DO UPDATE SET seq = ?2";
+
+const UPSERT_PRINTED: &str = "
+INSERT INTO printed (stream, seq) VALUES (?1, ?2) ON CONFLICT (stream) DO UPDATE SET seq = ?2";
 
 const FORGET_CURSOR: &str = "DELETE FROM cursor WHERE stream = ?1";
 

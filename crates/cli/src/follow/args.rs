@@ -12,8 +12,9 @@ use crate::stream::{Start, StreamArgs};
 ///
 /// Every event is verified: the account's key signed the commit, the operations are the whole change, and
 /// the commit continues the previous one. Each line has the verdict; events that are not verified come
-/// without their records. No event is dropped, and no line is printed twice: the next run resumes after the
-/// last line of this one. After a crash the last lines may repeat.
+/// without their records. No event is dropped: the next run resumes after the last line that the reader of
+/// the output took. Lines that it may have lost are printed again and marked (`repeated`): after a crash, or
+/// if the reader ended before (exit code 4).
 ///
 /// Ctrl-C or SIGTERM finishes the events in flight and stores the cursor, within --stop-seconds (exit code
 /// 130); a second one ends at once.

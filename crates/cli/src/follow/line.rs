@@ -20,12 +20,14 @@ use wireproof::verify::sync::{Chain, Outcome};
 use super::selection::Selection;
 use crate::json::{self, RecordPath};
 
-/// Writes the line of `event` and returns `true`, if the event is selected.
+/// Writes the line of `event` and returns `true`, if the event is selected. The line of an event that an earlier
+/// run may have printed is marked.
 pub(super) fn write(
     line: &mut Vec<u8>,
     host: &str,
     event: &DeliveredEvent<'_>,
     selection: &Selection,
+    is_repeated: bool,
 ) -> bool {
     if !selection.has_account(event.did) {
         return false;
@@ -41,6 +43,9 @@ pub(super) fn write(
     object.text("host", host);
     if let Some(seq) = event.seq {
         object.number("seq", seq);
+    }
+    if is_repeated {
+        object.json("repeated", &true);
     }
     object.text("kind", event.kind.name());
     if let Some(did) = event.did {

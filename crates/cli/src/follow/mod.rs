@@ -13,6 +13,7 @@ mod keys;
 mod line;
 mod metrics;
 mod printer;
+mod repetition_marks;
 mod selection;
 mod state;
 mod stats;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 
 use wireproof::atproto::event::Options as Decoding;
 use wireproof::net::firehose::{
-    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerStatuses, StopSignal,
+    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerStatuses, StopSignal, Upstream,
     Verification,
 };
 use wireproof::store::{Store, StoreState};
@@ -38,6 +39,7 @@ use crate::stream::{DEFAULT_RELAY, Hosts};
 use keys::StoredKeys;
 use metrics::{FirehoseSeries, Metrics};
 use printer::Printer;
+use repetition_marks::RepetitionMarks;
 use selection::Selection;
 use state::StateJournal;
 use stats::RunStats;
@@ -85,7 +87,10 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let announce = move || announcing.announce_stop(limit);
     let shutdown = Shutdown::listen(stop.clone(), limit, announce)?;
     let (lines, writer) = LineWriter::stdout(&stop)?;
-    let printer = Printer { lines, selection, stats: Arc::clone(&stats), status: status.clone() };
+    let streams = hosts.urls.iter().map(|url| Upstream::new(url.clone()).stream_name());
+    let marks = Arc::new(RepetitionMarks::load(store.clone(), streams)?);
+    let (shown, printed) = (status.clone(), Arc::clone(&marks));
+    let printer = Printer { lines, selection, stats: Arc::clone(&stats), status: shown, marks };
     let initial_cursor = args.cursor.cursor();
     let journal = StateJournal { store, keys, initial_cursor };
     let run = firehose.run(printer, journal, states, stop);
@@ -95,13 +100,16 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         never = status.update(&stats, &metrics) => match never {},
     };
     status.end();
+    let (written, marked) = (writer.finish(limit / 10).await, printed.finish());
     // A failed write is reported first: dropped events follow from it.
-    writer.finish(limit / 10).await.map_err(writer::failure)?;
+    written.map_err(writer::failure)?;
     let summary = result.map_err(|error| state::failure(error, &stats, &metrics))?;
+    marked?;
     let unacknowledged = summary.unacknowledged;
     if unacknowledged > 0 {
-        status
-            .print(&format!("{unacknowledged} events were not printed: the next run repeats them"));
+        status.print(&format!(
+            "{unacknowledged} events were not printed, or not taken by the reader: the next run repeats them"
+        ));
     }
     shutdown.result()
 }

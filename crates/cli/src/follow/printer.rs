@@ -14,6 +14,7 @@ use wireproof::net::firehose::{
 use wireproof::verify::sync::{Chain, Outcome};
 
 use super::line::{self, ResyncLines};
+use super::repetition_marks::RepetitionMarks;
 use super::selection::Selection;
 use super::stats::RunStats;
 use super::status::Status;
@@ -25,6 +26,7 @@ pub(super) struct Printer {
     pub(super) selection: Selection,
     pub(super) stats: Arc<RunStats>,
     pub(super) status: Status,
+    pub(super) marks: Arc<RepetitionMarks>,
 }
 
 impl Handler for Printer {
@@ -34,7 +36,8 @@ impl Handler for Printer {
         if self.selection.has_account(event.did) {
             self.warn_of(host, event);
         }
-        self.print(ack, |line| line::write(line, host, event, &self.selection));
+        let is_repeated = self.is_repeated(event);
+        self.print(ack, |line| line::write(line, host, event, &self.selection, is_repeated));
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
@@ -60,6 +63,7 @@ impl Handler for Printer {
 
     fn notice(&self, notice: &Notice) {
         self.stats.record(notice);
+        self.marks.notice(notice);
         self.status.notice(&self.stats, notice);
     }
 }
@@ -84,6 +88,16 @@ impl Printer {
         self.lines.push(&line, ack);
         self.stats.lines.fetch_add(1, Relaxed);
         Ok(())
+    }
+
+    /// Whether an earlier run may have printed the event.
+    fn is_repeated(&self, event: &DeliveredEvent<'_>) -> bool {
+        let Some(seq) = event.seq else { return false };
+        self.marks.is_repeated(event.host.0, seq).unwrap_or_else(|error| {
+            // The next checkpoint fails for the same reason, and ends the run.
+            self.status.warn("state-file", || error.to_string());
+            true
+        })
     }
 
     /// Warns of an event that is not verified although it should be, or follows a missing one.

@@ -142,8 +142,8 @@ fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl LineOutput) -> io
     while shared.take(&mut bytes, &mut acks, written.poll_interval()) {
         write_batch(&mut out, &mut written, &mut bytes, &mut acks)?;
     }
-    let deadline = Instant::now() + FINISH_TIMEOUT;
-    while !written.is_empty() && Instant::now() < deadline {
+    // Whoever waits for the end has a limit.
+    while !written.is_empty() {
         std::thread::sleep(written.poll_interval());
         written.acknowledge(out.unread()?, Instant::now());
     }
@@ -201,6 +201,7 @@ impl<A> Default for Batch<A> {
 const MAX_QUEUED_BYTES: usize = 8 << 20;
 /// Interval at which a waiting piece looks for a stop.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
 /// The failure of a run whose lines cannot be written.
 pub(super) fn failure(error: io::Error) -> Failure {
     match error.kind() {
@@ -212,9 +213,6 @@ pub(super) fn failure(error: io::Error) -> Failure {
         _ => error.into(),
     }
 }
-
-/// How long the end of a run waits for the reader to take the last lines.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Capacity kept of a large batch for the next one, in bytes.
 const RETAINED_BYTES: usize = 4 << 20;

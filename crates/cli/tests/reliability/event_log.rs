@@ -157,6 +157,7 @@ mod tests {
             rev: subject.rev.into(),
             verdict: "verified".into(),
             code: "verified".into(),
+            repeated: false,
             ops: Vec::new(),
             piece: None,
             delay: None,

@@ -259,6 +259,8 @@ pub(crate) struct PrintedLine {
     pub(crate) verdict: Box<str>,
     /// The stable name of the verdict.
     pub(crate) code: Box<str>,
+    /// Whether an earlier run may have printed it.
+    pub(crate) repeated: bool,
     /// The operations: path, and CID unless it is deleted.
     pub(crate) ops: Vec<(String, Option<String>)>,
     /// Of a resync, the number of this line among its lines, and whether it is the last.
@@ -283,6 +285,8 @@ struct Printed<'a> {
     verdict: Option<&'a str>,
     #[serde(default)]
     code: Option<&'a str>,
+    #[serde(default)]
+    repeated: bool,
     #[serde(default)]
     ops: Vec<PrintedOp>,
     piece: Option<u64>,
@@ -321,6 +325,7 @@ impl PrintedLine {
             rev: printed.rev.unwrap_or_default().into(),
             verdict: printed.verdict.unwrap_or_default().into(),
             code: printed.code.unwrap_or_default().into(),
+            repeated: printed.repeated,
             ops: printed.ops.into_iter().map(PrintedOp::into_path_and_cid).collect(),
             piece: printed.piece.zip(printed.last),
             delay: printed.time.and_then(time_since),
