@@ -53,7 +53,8 @@ impl Plc {
     /// # Panics
     /// If the directory rejects it.
     pub async fn register(&self, did: &str, operation: &Value) {
-        Http::default().post(&format!("{}/{did}", self.url()), None, operation).await;
+        let url = format!("{}/{did}", self.url());
+        assert!(Http::default().try_post(&url, "", operation).await, "{url} takes {operation}");
     }
 }
 

@@ -72,8 +72,10 @@ async fn printed_lines_give_the_records_of_every_account_through_kills_restarts_
     network.create_accounts(scale.accounts).await;
     for number in 0..scale.writes {
         network.fail(&scale, number).await;
-        if (number * 100).is_multiple_of(scale.writes) {
-            network.change_accounts(number * 100 / scale.writes).await;
+        // There are more than a hundred writes: each percentage has a first one.
+        let percent = |number: usize| number * 100 / scale.writes;
+        if number > 0 && percent(number) > percent(number - 1) {
+            network.change_accounts(percent(number)).await;
         }
         network.write(number).await;
         sleep(scale.interval).await;
