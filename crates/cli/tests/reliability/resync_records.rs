@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use simnet::servers::{Server, Simulation, Spec};
+use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 
 use crate::follow::{self, Follow, PrintedLine};
 use crate::report;
@@ -67,8 +67,17 @@ fn the_lines_of_commits_and_resyncs_have_every_record_also_after_a_kill() {
     });
     let mut lines = first.kill();
 
+    let hosts = [Server::Pds(0), Server::Pds(1)];
+    for host in hosts {
+        sim.faults().enable(host, Fault::SlowRepo, FaultSchedule::ALWAYS.with_amount(5));
+    }
     let mut second = spawn(1);
     leave_gaps(&sim);
+    // Some accounts wait for the fetches of others: their repositories cover commits that arrive now.
+    second.wait_until("fetches", |_| {
+        hosts.iter().all(|host| sim.faults().fired(*host, Fault::SlowRepo) > 0)
+    });
+    sim.write_commits(80);
     let (before, expected) = (lines.clone(), expected(&sim));
     second.wait_until("every record", |follow| {
         apply(&[&before[..], &follow.lines_from(0)].concat()) == expected
