@@ -207,7 +207,7 @@ const CONFIG: &str = "config";
 /// The options that a file in the current folder can set: sources and selections of events that are verified
 /// nevertheless, limits, and delays. None of them decides whom to trust, whether to verify, what to run, or
 /// which files and ports to use. An option that is not listed is refused there.
-const UNTRUSTED_OPTIONS: [&str; 17] = [
+const UNTRUSTED_OPTIONS: [&str; 18] = [
     "backoff-first-ms",
     "backoff-max-ms",
     "capture-bytes",
@@ -220,6 +220,7 @@ const UNTRUSTED_OPTIONS: [&str; 17] = [
     "max-bytes",
     "max-seconds",
     "max-silent-seconds",
+    "min-rate",
     "pds",
     "resync",
     "seconds",
