@@ -130,6 +130,7 @@ fn deactivation(did: &str, now: u64) -> NetworkEvent {
 
 /// Number of slow hosts.
 const SLOW_HOSTS: u64 = 8;
+
 /// An `#identity` event with a handle that is none.
 fn identity(did: &str, handle: &str, now: u64) -> NetworkEvent {
     let (kind, rev, jetstream_events) = (EventKind::Identity, String::new(), 1);
