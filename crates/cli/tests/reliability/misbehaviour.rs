@@ -27,7 +27,7 @@ fn silence_for_the_idle_time_is_an_error_and_followed_by_a_reconnection() {
     let ended = follow.interrupt();
     let deliveries = EventLog::of(&sim).check(&ended.printed);
     assert_eq!((deliveries.events, deliveries.repeated), (40, 0));
-    assert!(ended.errors.contains("no byte for 1s"), "{}", ended.errors);
+    assert!(ended.errors.contains("no byte for 1 s"), "{}", ended.errors);
 }
 
 #[test]
