@@ -165,3 +165,30 @@ fn headings(markdown: &str) -> impl Iterator<Item = String> {
         title.chars().filter(kept).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
     })
 }
+
+#[test]
+fn every_test_that_the_security_page_names_exists() {
+    let page = fs::read_to_string(process::root().join("docs/security.md")).unwrap();
+    let names: Vec<&str> = page.split('`').skip(1).step_by(2).flat_map(last_segments).collect();
+    let tests = names.iter().filter(|name| name.contains('_'));
+    let missing: Vec<_> = tests.clone().filter(|name| !is_function(name)).collect();
+    assert!(tests.count() > 15 && missing.is_empty(), "{missing:?}");
+}
+
+/// The last segment of a path in code, `c` of `a::b::c`; of `a::{b, c}` both.
+fn last_segments(code: &str) -> Vec<&str> {
+    match code.rsplit_once("::") {
+        Some((_, list)) if list.ends_with('}') => {
+            list.trim_matches(['{', '}']).split(',').map(str::trim).collect()
+        }
+        Some((_, name)) => vec![name],
+        None => Vec::new(),
+    }
+}
+
+/// Whether a Rust file of the repository has a function or a module of this name.
+fn is_function(name: &str) -> bool {
+    let pattern = format!("(fn|mod) {name}\\b");
+    let mut search = process::command("git", &["grep", "-qE", &pattern, "--", "*.rs"]);
+    search.status().unwrap().success()
+}
