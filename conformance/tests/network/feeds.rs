@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use simnet::servers::{CursorPolicy, Fault, FaultSchedule, Server, Simulation};
 use wireproof::net::egress::EgressPolicy;
-use wireproof::net::firehose::{
-    Feed, FeedError, FeedOptions as Options, FrameKind, Notice, StartFrom, Upstream,
-};
+use wireproof::net::firehose::{Feed, FeedError, FrameKind, Notice, StartFrom, Upstream};
 use wireproof::net::hosts::{HostId, Jitter};
-use wireproof::net::websocket::{SocketError, SocketOptions};
+use wireproof::net::websocket::SocketError;
 
 use crate::setup::{
     BACKOFF, RELAY, Received, dialer, feed, follow_to_the_end, options, sent, sim, sim_with,
@@ -115,7 +113,8 @@ async fn a_stall_is_found_and_the_stream_goes_on() {
 async fn a_server_that_only_answers_pings_is_left_after_a_while() {
     let sim = sim(|_| ());
     let quiet = Duration::from_millis(700);
-    let options = Options { message_timeout: Some(quiet), start: StartFrom::Live, ..options() };
+    let mut options = options();
+    (options.message_timeout, options.start) = (Some(quiet), StartFrom::Live);
     let mut received = Received::default();
     let mut feed = feed(&sim, &[(RELAY, None)], options);
     received.until(&mut feed, |received| received.cursors().len() == 2).await;
@@ -190,9 +189,10 @@ async fn what_is_no_event_is_handed_over_with_its_bytes_and_costs_no_event() {
 #[tokio::test]
 async fn an_oversized_message_ends_the_connection_and_loses_no_event() {
     let sim = sim_with(Fault::OversizedFrame, FaultSchedule::ONCE.after(9).with_amount(200_000));
-    let socket = SocketOptions { max_message_bytes: 150_000, ..options().socket };
+    let mut options = options();
+    options.socket.max_message_bytes = 150_000;
     let mut received = Received::default();
-    let mut feed = feed(&sim, &[(RELAY, None)], Options { socket, ..options() });
+    let mut feed = feed(&sim, &[(RELAY, None)], options);
     received.until(&mut feed, |received| received.arrivals.len() == 40).await;
     assert_complete(&sim, &received);
     let reason = SocketError::TooLarge(150_000);
@@ -250,7 +250,8 @@ async fn a_cursor_ahead_of_the_stream_is_dropped_and_the_stream_is_restarted() {
     for (begin, expected) in [(StartFrom::Oldest, 40), (StartFrom::Live, 1)] {
         let sim = sim(|_| ());
         let ahead = sim.last_seq(RELAY) as u64 + 1_000_000;
-        let options = Options { start_after_reset: Some(begin), ..options() };
+        let mut options = options();
+        options.start_after_reset = Some(begin);
         let (mut received, mut feed) =
             (Received::default(), feed(&sim, &[(RELAY, Some(ahead))], options));
         received.until(&mut feed, |received| received.cursors().len() == 2).await;
@@ -272,7 +273,8 @@ async fn a_cursor_ahead_of_the_stream_is_dropped_and_the_stream_is_restarted() {
 async fn a_cursor_ahead_of_the_stream_is_an_error_if_configured() {
     let sim = sim(|_| ());
     let ahead = sim.last_seq(RELAY) as u64 + 1;
-    let options = Options { start_after_reset: None, ..options() };
+    let mut options = options();
+    options.start_after_reset = None;
     let mut received = Received::default();
     received.until(&mut feed(&sim, &[(RELAY, Some(ahead))], options), |_| false).await;
     let failure = FeedError::FutureCursor { host: "localhost".to_owned(), cursor: ahead };

@@ -232,7 +232,8 @@ pub(crate) fn resync(sim: &Simulation) -> ResyncOptions {
 
 fn resolver(sim: &Simulation, http: &Client) -> Resolver {
     let directory = setup::url(sim, Server::Plc, "");
-    let options = identity::Options { directory, ..identity::Options::default() };
+    let mut options = identity::Options::default();
+    options.directory = directory;
     Resolver::new(http.clone(), Arc::new(LoopbackDns), options)
 }
 

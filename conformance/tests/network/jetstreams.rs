@@ -14,7 +14,7 @@ use wireproof::net::jetstream::{
     Client, Compression, Event, EventBody, EventKind, Filter, FilterError, JetstreamError,
     JetstreamItem, MIN_TIME_CURSOR, Notice, Options, StartFrom, Unrecognized, Upstream, Version,
 };
-use wireproof::net::websocket::{SocketError, SocketOptions};
+use wireproof::net::websocket::SocketError;
 
 use crate::setup::{self, BACKOFF, dialer, url};
 
@@ -27,8 +27,18 @@ fn sim(change: impl FnOnce(&mut Spec)) -> Simulation {
 }
 
 fn options(version: Version) -> Options {
-    let socket = setup::options().socket;
-    Options { version, start: StartFrom::Oldest, backoff: BACKOFF, socket, ..Options::default() }
+    let mut options = Options::default();
+    options.version = version;
+    options.start = StartFrom::Oldest;
+    options.backoff = BACKOFF;
+    options.socket = setup::options().socket;
+    options
+}
+
+fn compressed(version: Version, compression: Compression) -> Options {
+    let mut options = options(version);
+    options.compression = compression;
+    options
 }
 
 fn try_client(
@@ -173,7 +183,7 @@ async fn messages_come_compressed_with_the_dictionary_of_the_host() {
         (Version::V2, Some(V2_DICTIONARY_ID)),
     ] {
         let sim = colourful();
-        let options = Options { compression: Compression::Served(id), ..options(version) };
+        let options = compressed(version, Compression::Served(id));
         assert_complete(&sim, version, &follow_to_the_end(&sim, options).await);
         let dictionary = "/xrpc/network.bsky.jetstream.getZstdDictionary";
         assert_eq!(sim.request_counts(JETSTREAM)[dictionary], 1);
@@ -192,7 +202,7 @@ async fn messages_come_compressed_with_a_dictionary_that_is_given() {
     for (version, id) in [(Version::V1, V1_DICTIONARY_ID), (Version::V2, V2_DICTIONARY_ID)] {
         let sim = colourful();
         let compression = dictionary(&sim, id).await;
-        let options = Options { compression, ..options(version) };
+        let options = compressed(version, compression);
         assert_complete(&sim, version, &follow_to_the_end(&sim, options).await);
     }
 }
@@ -201,7 +211,7 @@ async fn messages_come_compressed_with_a_dictionary_that_is_given() {
 async fn the_wrong_dictionary_is_an_error_that_names_the_right_one() {
     let sim = colourful();
     let compression = dictionary(&sim, V2_DICTIONARY_ID).await;
-    let options = Options { compression, ..options(Version::V1) };
+    let options = compressed(Version::V1, compression);
     let (mut received, mut client) = (Received::default(), client(&sim, options));
     received.until(&mut client, |_| false).await;
     let failure =
@@ -215,7 +225,7 @@ async fn a_dictionary_that_the_host_does_not_know_is_refused_for_good() {
     for compression in
         [dictionary(&sim, V1_DICTIONARY_ID).await, Compression::Served(Some(V1_DICTIONARY_ID))]
     {
-        let options = Options { compression, ..options(Version::V2) };
+        let options = compressed(Version::V2, compression);
         let (mut received, mut client) = (Received::default(), client(&sim, options));
         received.until(&mut client, |_| false).await;
         let Some(JetstreamError::NoHostLeft(error)) = received.failure else {
@@ -224,7 +234,7 @@ async fn a_dictionary_that_the_host_does_not_know_is_refused_for_good() {
         assert_eq!(error.name(), Some("UnknownZstdDictionary"));
     }
     let compression = Compression::Given(Vec::from("no dictionary").into());
-    let options = Options { compression, ..options(Version::V2) };
+    let options = compressed(Version::V2, compression);
     let error = try_client(&sim, &[(JETSTREAM, None)], Filter::default(), options).unwrap_err();
     assert_eq!(error, FilterError::NotADictionary);
 }
@@ -290,7 +300,8 @@ async fn wishes_can_change_while_events_come() {
     for version in BOTH {
         let sim = sim(|_| ());
         let nobody = Filter { dids: strangers(1), ..Filter::default() };
-        let live = Options { start: StartFrom::Live, ..options(version) };
+        let mut live = options(version);
+        live.start = StartFrom::Live;
         let mut client = try_client(&sim, &[(JETSTREAM, None)], nobody, live).unwrap();
         let mut received = Received::default();
         received.until(&mut client, |received| received.cursors().len() == 1).await;
@@ -361,7 +372,7 @@ async fn what_is_no_event_is_handed_over_and_costs_none() {
             let served = Compression::Served(Some(id));
             let compression = if is_packed { served } else { Compression::None };
             let (mut received, mut client) =
-                (Received::default(), client(&sim, Options { compression, ..options(version) }));
+                (Received::default(), client(&sim, compressed(version, compression)));
             let mut expected = sent(&sim, version);
             let is_over =
                 |received: &Received| received.events.last().map(mark) == expected.last().cloned();
@@ -391,8 +402,9 @@ async fn an_oversized_message_ends_the_connection_and_loses_no_event() {
             Fault::OversizedFrame,
             FaultSchedule::ONCE.after(5).with_amount(200_001),
         );
-        let socket = SocketOptions { max_message_bytes: 200_000, ..setup::options().socket };
-        let received = follow_to_the_end(&sim, Options { socket, ..options(version) }).await;
+        let mut options = options(version);
+        options.socket.max_message_bytes = 200_000;
+        let received = follow_to_the_end(&sim, options).await;
         assert_complete(&sim, version, &received);
         let reason = SocketError::TooLarge(200_000);
         let ended = Notice::Disconnected { host: HostId(0), reason };
@@ -527,7 +539,8 @@ async fn a_switch_rewinds_no_further_than_configured() {
     for version in BOTH {
         let sim = sim(|spec| (spec.jetstreams, spec.initial_commits) = (2, 0));
         let servers = [(JETSTREAM, Some(MIN_TIME_CURSOR)), (OTHER, Some(MIN_TIME_CURSOR))];
-        let options = Options { rewind: Duration::ZERO, ..options(version) };
+        let mut options = options(version);
+        options.rewind = Duration::ZERO;
         let mut client = try_client(&sim, &servers, Filter::default(), options).unwrap();
         let mut received = Received::default();
         sim.write_commits(10);

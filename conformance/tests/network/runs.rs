@@ -116,7 +116,8 @@ async fn the_next_run_goes_on_behind_what_was_acknowledged() {
 async fn a_slow_handler_is_felt_by_the_server_and_loses_nothing() {
     const MAX_EVENTS: usize = 50;
     let sim = sim(|spec| spec.initial_commits = 12_000);
-    let bounds = FlowLimits { max_events: MAX_EVENTS, ..FlowLimits::default() };
+    let mut bounds = FlowLimits::default();
+    bounds.max_events = MAX_EVENTS;
     let recorder = Arc::new(EventRecorder::default());
     recorder.shut();
     let change = |options: &mut Options| options.limits = bounds;

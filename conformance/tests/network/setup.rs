@@ -53,7 +53,11 @@ pub(crate) fn options() -> Options {
         ping_interval: Duration::from_millis(150),
         ..SocketOptions::default()
     };
-    Options { start: StartFrom::Oldest, backoff: BACKOFF, socket, ..Options::default() }
+    let mut options = Options::default();
+    options.start = StartFrom::Oldest;
+    options.backoff = BACKOFF;
+    options.socket = socket;
+    options
 }
 
 pub(crate) fn feed(sim: &Simulation, servers: &[(Server, Option<u64>)], options: Options) -> Feed {

@@ -89,16 +89,13 @@ impl Network {
     pub(crate) fn open(args: &NetworkArgs, named: &[Url]) -> Result<Self, Failure> {
         let (egress, dns) = egress(args)?;
         let http = client(args, named, egress, &dns)?;
-        let default = identity::Options::default();
-        let directory = args.plc.clone().unwrap_or_else(|| default.directory.clone());
-        if directory != default.directory {
-            warn_of_directory(&directory, &default.directory);
+        let mut options = identity::Options::default();
+        let directory = args.plc.clone().unwrap_or_else(|| options.directory.clone());
+        if directory != options.directory {
+            warn_of_directory(&directory, &options.directory);
         }
-        let options = identity::Options {
-            directory: directory.clone(),
-            development_port: args.development_port,
-            ..default
-        };
+        options.directory = directory.clone();
+        options.development_port = args.development_port;
         let resolver = identity::Resolver::new(http.clone(), dns, options);
         Ok(Self { xrpc: xrpc::Client::new(http.clone()), http, resolver, directory })
     }

@@ -45,20 +45,19 @@ impl StreamArgs {
     }
 
     pub(crate) fn feed_options(&self, start: Start) -> FeedOptions {
-        let default = FeedOptions::default();
+        let mut options = FeedOptions::default();
+        let (backoff, socket) = (options.backoff, options.socket);
         let idle_timeout = Duration::from_secs(self.idle_seconds);
-        let ping_interval = default.socket.ping_interval.min(idle_timeout / 2);
+        let ping_interval = socket.ping_interval.min(idle_timeout / 2);
         let ms = |given: Option<u64>, default| given.map_or(default, Duration::from_millis);
-        FeedOptions {
-            start: if start == Start::After(0) { StartFrom::Oldest } else { StartFrom::Live },
-            backoff: BackoffOptions {
-                initial: ms(self.backoff_first_ms, default.backoff.initial),
-                max: ms(self.backoff_max_ms, default.backoff.max),
-                ..default.backoff
-            },
-            socket: SocketOptions { idle_timeout, ping_interval, ..default.socket },
-            ..default
-        }
+        options.start = if start == Start::After(0) { StartFrom::Oldest } else { StartFrom::Live };
+        options.backoff = BackoffOptions {
+            initial: ms(self.backoff_first_ms, backoff.initial),
+            max: ms(self.backoff_max_ms, backoff.max),
+            ..backoff
+        };
+        options.socket = SocketOptions { idle_timeout, ping_interval, ..socket };
+        options
     }
 }
 

@@ -36,7 +36,8 @@ pub(crate) fn resolver(plc: &Plc, pds: &Pds) -> (Http, Resolver) {
     let http = Http::new(EgressPolicy::Loopback, names.clone()).expect("a client");
     let directory = plc.url().parse().expect("a URL");
     let development_port = Some(pds.port());
-    let options = identity::Options { directory, development_port, ..Default::default() };
+    let mut options = identity::Options::default();
+    (options.directory, options.development_port) = (directory, development_port);
     (http.clone(), Resolver::new(http, names, options))
 }
 

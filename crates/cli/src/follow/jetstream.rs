@@ -277,15 +277,14 @@ fn options(args: &FollowArgs) -> Result<Options, Failure> {
         }
         (None, false, _) => Compression::None,
     };
-    Ok(Options {
-        version,
-        start: feed.start,
-        compression,
-        backoff: feed.backoff,
-        socket: feed.socket,
-        message_timeout: feed.message_timeout,
-        ..Options::default()
-    })
+    let mut options = Options::default();
+    options.version = version;
+    options.start = feed.start;
+    options.compression = compression;
+    options.backoff = feed.backoff;
+    options.socket = feed.socket;
+    options.message_timeout = feed.message_timeout;
+    Ok(options)
 }
 
 fn filter(selection: &Selection) -> Filter {

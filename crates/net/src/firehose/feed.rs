@@ -51,6 +51,7 @@ pub enum StartFrom {
 
 /// Options of a [`Feed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FeedOptions {
     /// Where the first host starts. [`StartFrom::Live`].
     pub start: StartFrom,

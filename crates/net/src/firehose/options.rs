@@ -102,6 +102,7 @@ impl std::fmt::Debug for Verification {
 /// Limits on events in flight, from arrival to acknowledgement. At a limit reading stops, and the server
 /// has to wait (backpressure); no event is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FlowLimits {
     /// Maximum number of events in flight, at least one. 32,768.
     pub max_events: usize,

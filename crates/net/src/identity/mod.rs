@@ -35,6 +35,7 @@ pub use resolver::{Resolver, ResolverStats};
 
 /// Options of a [`Resolver`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// URL of the PLC directory. `https://plc.directory`.
     pub directory: Url,

@@ -9,6 +9,7 @@ use crate::websocket::SocketOptions;
 
 /// Options of a Jetstream client.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// The version of the protocol. Version 2.
     pub version: Version,

@@ -83,7 +83,8 @@ async fn a_jetstream_over_tls_is_heard() {
     );
     let port = serve(&authority, Speaks::Messages(vec![Message::text(said)])).await;
     let (dialer, chance) = (Dialer::new(trusting(&authority)), Jitter::new());
-    let options = jetstream::Options { version: Version::V1, ..Default::default() };
+    let mut options = jetstream::Options::default();
+    options.version = Version::V1;
     let client = jetstream::Client::new(dialer, &origin(port), Filter::default(), options, chance);
     let mut client = client.unwrap();
     let event = loop {
@@ -159,7 +160,8 @@ async fn documents_and_answers_come_over_tls_and_from_nobody_else() {
     let port = serve_as(&authority, "plc.localhost", NOW, Speaks::Json(document)).await;
     let directory = url(&format!("https://plc.localhost:{port}"));
     let resolver = |http| {
-        let options = identity::Options { directory: directory.clone(), ..Default::default() };
+        let mut options = identity::Options::default();
+        options.directory = directory.clone();
         identity::Resolver::new(http, Arc::new(LoopbackDns), options)
     };
     let did = Did::parse(DID).unwrap();
