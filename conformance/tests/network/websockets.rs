@@ -73,14 +73,19 @@ async fn a_dropped_connection_and_a_closed_port_are_tried_again() {
 async fn an_upgrade_goes_only_where_requests_go() {
     let sim = sim(|_| ());
     let public = dialer(EgressPolicy::Public);
-    let secure = format!("wss://localhost:{}{STREAM}", sim.port(RELAY)).parse().unwrap();
-    let inside = public.dial(&secure, &SocketOptions::default()).await.unwrap_err();
+    let dial_public = |url: String| async {
+        let url = url.parse().unwrap();
+        public.dial(&url, &SocketOptions::default()).await.unwrap_err()
+    };
+    let inside = dial_public(format!("wss://localhost{STREAM}")).await;
     assert!(matches!(
         inside.fault,
         DialFault::Http(HttpFault::Egress(EgressError::SpecialAddress(address, _))) if address.is_loopback()
     ));
-    let plain = public.dial(&url(&sim, RELAY, STREAM), &SocketOptions::default()).await;
-    let plain = plain.unwrap_err();
+    let port = sim.port(RELAY);
+    let by_port = dial_public(format!("wss://localhost:{port}{STREAM}")).await;
+    assert_eq!(by_port.fault, DialFault::Http(HttpFault::Egress(EgressError::Port(port))));
+    let plain = dial_public(url(&sim, RELAY, STREAM).to_string()).await;
     assert_eq!(plain.fault, DialFault::Http(HttpFault::Egress(EgressError::Scheme)));
     let elsewhere = dial(&"ws://10.0.0.1/".parse().unwrap(), &options().socket).await.unwrap_err();
     assert!(matches!(elsewhere.fault, DialFault::Http(HttpFault::Egress(_))), "{elsewhere}");
@@ -129,7 +134,9 @@ async fn a_refusal_without_end_is_read_to_a_bound_and_tamed() {
     let error =
         dial(&answer_with(format!("{head}{body}")).await, &options().socket).await.unwrap_err();
     let DialFault::Refused(refusal) = &error.fault else { panic!("{error}") };
-    assert!(refusal.message.starts_with("[2J [2J") && refusal.message.len() <= 300);
+    assert!(refusal.message.starts_with("\\u{1b}[2J \\u{1b}[2J"), "{}", refusal.message);
+    // Escapes are longer than the at most 300 characters that they stand for.
+    assert!(refusal.message.len() <= 300 * "\\u{1b}".len());
 }
 
 #[tokio::test]

@@ -463,4 +463,5 @@ proptest! {
 const TO_VERSION_1: &str = "
 DROP INDEX account_without_head;
 ALTER TABLE key DROP COLUMN host;
+DROP TABLE printed;
 PRAGMA user_version = 1;";
