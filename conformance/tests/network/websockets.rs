@@ -72,8 +72,8 @@ async fn a_dropped_connection_and_a_closed_port_are_tried_again() {
 #[tokio::test]
 async fn an_upgrade_goes_only_where_requests_go() {
     let sim = sim(|_| ());
-    let public = dialer(EgressPolicy::Public);
-    let dial_public = |url: String| async {
+    let public = &dialer(EgressPolicy::Public);
+    let dial_public = |url: String| async move {
         let url = url.parse().unwrap();
         public.dial(&url, &SocketOptions::default()).await.unwrap_err()
     };
