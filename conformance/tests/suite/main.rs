@@ -5,6 +5,7 @@
 //! | `frames` | captured firehose frames, and forged ones |
 //! | `archives` | repository CARs, CAR vectors, forged repositories |
 //! | `cbor_vectors` | DAG-CBOR blocks with their CIDs and their JSON |
+//! | `cid_digests` | CIDs under SHA-256 with digests of every length, in every layer |
 //! | `json_vectors` | the data model's JSON, and records that another implementation printed |
 //! | `judged_frames` | firehose frames with the keys of their accounts, generated and forged ones |
 //! | `repositories` | real, partial, forged and generated repositories, whole |
@@ -23,6 +24,7 @@
 
 mod archives;
 mod cbor_vectors;
+mod cid_digests;
 mod frames;
 mod hostile;
 mod hostile_set;

@@ -103,6 +103,9 @@ pub enum SyntaxRule {
     /// A number outside the calendar, the clock or the time zones.
     #[error("there is no such date, time or zone")]
     Moment,
+    /// The bytes that the text encodes are not a CID.
+    #[error("the decoded bytes are not a CID")]
+    Cid,
     /// The text is reserved.
     #[error("the text is reserved")]
     Reserved,

@@ -5,12 +5,14 @@
 //! parsed, but must not be empty. At most 8,192 bytes in all.
 //!
 //! CIDs in the schemas' format `cid`: 8 to 256 letters, digits, `+` and `=`, of any version, base, codec
-//! and hash. Version 0, which starts with `Qmb`, is rejected. Where a block of a repository is meant, the
+//! and hash. Version 0, which starts with `Qmb`, is rejected, as is lower-case base32 (`b`) of bytes that are
+//! no CID, such as one of SHA-256 with another length than 32 bytes. Where a block of a repository is meant, the
 //! text must be that of a CID of version 1, DAG-CBOR or raw, SHA-256, in base32:
 //! [`to_cid`](CidText::to_cid).
 
-use codec::Cid;
 use codec::cid::CidTextError;
+use codec::{Cid, CidRef};
+use kernels::base32;
 
 use super::error::{SyntaxError, SyntaxKind, SyntaxRule, fail};
 use super::text::{ALPHANUMERIC, LETTER, text_type};
@@ -114,6 +116,13 @@ fn check_cid_text(text: &str) -> Result<(), SyntaxError> {
             fail(SyntaxKind::CidText, SyntaxRule::TooShort, bytes.len())
         }
         None if bytes.starts_with(b"Qmb") => fail(SyntaxKind::CidText, SyntaxRule::Reserved, 0),
+        None if is_malformed_base32(text) => fail(SyntaxKind::CidText, SyntaxRule::Cid, 0),
         None => Ok(()),
     }
+}
+
+/// Whether a text is in the base of the protocol, and its bytes are not a CID. Other bases are not decoded.
+fn is_malformed_base32(text: &str) -> bool {
+    let bytes = text.strip_prefix('b').and_then(base32::decode);
+    bytes.is_some_and(|bytes| CidRef::from_bytes(&bytes).is_none())
 }

@@ -5,6 +5,9 @@
 //! |---|---|
 //! | version 0 | `12 20` and 32 digest bytes |
 //! | version 1 | varint 1, varint codec, varint hash function, varint digest length, digest |
+//!
+//! A digest of SHA-256 (`12`) has 32 bytes: an identifier with a shorter or longer one is malformed. Of other
+//! hash functions no length is known here.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -99,7 +102,7 @@ struct Shape {
 /// The shape of the identifier at the start of `bytes`, which may be longer or too short.
 fn shape(bytes: &[u8]) -> Option<Shape> {
     if bytes.starts_with(V0_HEAD) {
-        return Some(Shape { hash_function: 0x12, digest_at: 2, len: 34 });
+        return Some(Shape { hash_function: SHA2_256, digest_at: 2, len: 34 });
     }
     let mut at = 0;
     let mut next = || {
@@ -108,15 +111,17 @@ fn shape(bytes: &[u8]) -> Option<Shape> {
         Some(value)
     };
     let (version, _codec, hash_function, digest_len) = (next()?, next()?, next()?, next()?);
-    let len = at.checked_add(usize::try_from(digest_len).ok()?)?;
-    let is_well_formed = version == 1 && len <= CidRef::MAX_LEN;
+    let digest_len = usize::try_from(digest_len).ok()?;
+    let len = at.checked_add(digest_len)?;
+    let is_digest = hash_function != SHA2_256 || digest_len == size_of::<Digest>();
+    let is_well_formed = version == 1 && is_digest && len <= CidRef::MAX_LEN;
     is_well_formed.then_some(Shape { hash_function, digest_at: at, len })
 }
 
 fn foreign_sha256(cid: &[u8]) -> Option<&Digest> {
     let shape = shape(cid)?;
     let digest = cid[shape.digest_at..].try_into().ok()?;
-    (shape.hash_function == 0x12).then_some(digest)
+    (shape.hash_function == SHA2_256).then_some(digest)
 }
 
 impl fmt::Display for CidRef<'_> {
@@ -240,6 +245,9 @@ impl fmt::Debug for AnyCid {
 }
 
 const _: () = assert!(size_of::<AnyCid>() <= 40);
+
+/// The code of SHA-256 among hash functions.
+const SHA2_256: u64 = 0x12;
 
 /// The start of an identifier of version 0: SHA-256, 32 bytes. No later version starts so.
 const V0_HEAD: &[u8] = &[0x12, 0x20];

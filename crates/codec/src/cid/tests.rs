@@ -68,14 +68,28 @@ fn malformed_identifiers_are_rejected() {
     longer.push(0);
     let bad: [&[u8]; 5] = [
         &longer,
-        &[0x02, 0x71, 0x12, 0x00],                   // version 2
-        &[0x81, 0x00, 0x71, 0x12, 0x00],             // version in two bytes
-        &[0x01, 0x71, 0x12, 0xff, 0xff, 0xff, 0x7f], // a digest of 256 MiB
-        &[0x01, 0x71, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+        &[0x02, 0x71, 0x13, 0x00],                   // version 2
+        &[0x81, 0x00, 0x71, 0x13, 0x00],             // version in two bytes
+        &[0x01, 0x71, 0x13, 0xff, 0xff, 0xff, 0x7f], // a digest of 256 MiB
+        &[0x01, 0x71, 0x13, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
     ];
     for bytes in bad {
         assert_eq!(CidRef::from_bytes(bytes), None, "{bytes:x?}");
     }
+}
+
+#[test]
+fn a_digest_of_sha_256_has_32_bytes() {
+    for codec in [0x55, 0x70, 0x71] {
+        for len in (0..=64).filter(|len| *len != 32) {
+            let named = [&[0x01, codec, 0x12, len], &vec![7; usize::from(len)][..]].concat();
+            assert_eq!(CidRef::from_bytes(&named), None, "{len} bytes");
+            assert_eq!(CidRef::from_prefix(&named), None, "{len} bytes");
+            assert_eq!(CidRef::from_prefix(&[&named[..], &[7; 64]].concat()), None, "{len} bytes");
+        }
+    }
+    let of_sha_512 = [&[0x01, 0x71, 0x13, 20][..], &[7; 20]].concat();
+    assert!(CidRef::from_bytes(&of_sha_512).is_some(), "other functions are not judged");
 }
 
 #[test]
@@ -90,7 +104,7 @@ fn reading_a_prefix_returns_the_bytes_after_it() {
 #[test]
 fn an_owned_identifier_is_the_borrowed_one_blessed_or_foreign() {
     let blessed = Cid::of(Codec::Raw, b"blob");
-    let foreign = [0x01, 0x70, 0x12, 0x02, 9, 9];
+    let foreign = [0x01, 0x70, 0x13, 0x02, 9, 9];
     for bytes in [blessed.as_bytes().as_slice(), &foreign] {
         let borrowed = CidRef::from_bytes(bytes).expect("well formed");
         let owned = AnyCid::from(borrowed);

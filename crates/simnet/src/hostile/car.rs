@@ -5,7 +5,7 @@ use codec::cid::Codec;
 
 use super::case::{Case, CaseBuilder, Layer, Rule};
 use super::fixture::{Fixture, ValidRepository, unknown_cid};
-use super::parts::archive::{Archive, Item, Section, delimited, map};
+use super::parts::archive::{Archive, Item, SHORT_SHA_256, Section, delimited, map};
 
 pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
     let valid = ValidRepository::of(fixture.account());
@@ -85,10 +85,16 @@ fn roots(fixture: &Fixture, valid: &ValidRepository) -> Vec<Case> {
     let none = valid.with(|archive| archive.header.get("roots").items().clear()).to_bytes();
     let raw = Item::Link([&[1, 0x55], &valid.commit().as_bytes()[2..]].concat());
     let raw = valid.with(|archive| *archive.header.get("roots").at(0) = raw).to_bytes();
+    let short = valid.with(|archive| {
+        archive.header.get("roots").items().push(Item::short_sha_256());
+    });
+    let short =
+        rejected(fixture, "root-of-sha-256-of-20-bytes", "car/header", SHA_256, short.to_bytes());
     let rejected = |name: &str, code, bytes| rejected(fixture, name, code, ROOT_IS_COMMIT, bytes);
     vec![
         rejected("no-roots", "car/roots", none),
         rejected("root-of-raw-codec", "car/roots", raw),
+        short,
         rejected("root-nobody-has", "commit/missing-block", rooted_at(&unknown_cid())),
         rejected("root-a-node", "commit/missing", rooted_at(&valid.root())),
         rejected("root-a-record", "commit/missing", rooted_at(&valid.records[3])),
@@ -106,6 +112,7 @@ fn lengths(fixture: &Fixture, valid: &ValidRepository) -> Vec<Case> {
     let block = valid.archive.sections[0].to_bytes();
     let padded = [&[block[0] | 0x80, block[1] | 0x80, 0], &block[2..]].concat();
     let ten = [&[0xff; 9], &[0x01][..]].concat();
+    let short = [&SHORT_SHA_256[..], b"\xa0"].concat();
     let mut at_the_end = valid.archive.to_bytes();
     at_the_end.push(0);
     let rejected =
@@ -114,6 +121,7 @@ fn lengths(fixture: &Fixture, valid: &ValidRepository) -> Vec<Case> {
         rejected("zero-length", "car/cid", AT_LEAST_A_CID, with_third(&[0])),
         rejected("zero-at-the-end", "car/cid", AT_LEAST_A_CID, at_the_end),
         rejected("length-35", "car/cid", AT_LEAST_A_CID, with_third(&delimited(&block[2..37]))),
+        rejected("sha-256-of-20-bytes", "car/cid", SHA_256, with_third(&delimited(&short))),
         rejected("padded-varint", "car/varint", MINIMAL_VARINT, with_third(&padded)),
         rejected("ten-byte-varint", "car/varint", MINIMAL_VARINT, with_third(&ten)),
         rejected(
@@ -245,6 +253,7 @@ const CANONICAL: &str = "the header is one item of canonical DAG-CBOR";
 const WHOLE: &str = "every part is as long as its length says";
 const ROOT_IS_COMMIT: &str = "the first root is the commit";
 const AT_LEAST_A_CID: &str = "a block is its CID and its data, so it has 36 bytes at least";
+const SHA_256: &str = "a CID that names SHA-256 has a digest of 32 bytes";
 const MINIMAL_VARINT: &str = "a length is an unsigned varint, minimal and of nine bytes at most";
 const HASHED: &str = "a CID is the SHA-256 of the very bytes that stand beside it";
 const COMPLETE: &str = "every node and record that the commit's tree reaches is in the archive";

@@ -123,6 +123,10 @@ fn encodings(fixture: &Fixture) -> Vec<Case> {
                 object.entries().insert(0, did);
             }),
         ),
+        case(
+            "data-of-sha-256-of-20-bytes",
+            before_signing(fixture, |object| object.set("data", Item::short_sha_256())),
+        ),
         case("indefinite", after_signing(fixture, |object| *object = object.indefinite())),
         case("trailing-byte", bytes(&|bytes| bytes.push(0))),
         case("cut", bytes(&|bytes| bytes.truncate(bytes.len() - 1))),

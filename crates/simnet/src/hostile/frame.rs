@@ -86,6 +86,12 @@ fn fields(fixture: &Fixture) -> Vec<Case> {
         encoding("payload-nested-100000-deep", &|event| {
             event.set("x", Item::Raw([vec![0x81; 100_000], vec![0xf6]].concat()));
         }),
+        encoding("op-cid-of-sha-256-of-20-bytes", &|event| {
+            event.get("ops").at(0).set("cid", Item::short_sha_256());
+        }),
+        encoding("prev-data-of-sha-256-of-20-bytes", &|event| {
+            event.set("prevData", Item::short_sha_256());
+        }),
         encoding("payload-a-float", &|event| {
             event.set("x", Item::Raw(b"\xf9\x3c\x00".to_vec()));
         }),

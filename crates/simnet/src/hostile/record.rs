@@ -112,6 +112,7 @@ fn contents(fixture: &Fixture) -> Vec<Case> {
         case("integer-for-a-key", b"\xa1\x01\x02".to_vec()),
         case("tag-2", with("n", Item::Raw(b"\xc2\x41\x01".to_vec()))),
         case("link-of-35-bytes", with("n", Item::Link(vec![1; 35]))),
+        case("link-of-sha-256-of-20-bytes", with("n", Item::short_sha_256())),
         shape("record-an-array", Item::Array(vec![Item::Null])),
         shape("record-a-text", Item::text("hello")),
         shape("record-null", Item::Null),

@@ -58,7 +58,7 @@ fn every_code_of_a_file_has_a_case() {
 #[test]
 fn the_set_is_small() {
     let bytes: usize = SET.cases().iter().map(|case| case.bytes.len()).sum();
-    assert!((1_000_000..8_000_000).contains(&bytes), "{bytes}");
+    assert!((1_000_000..9_000_000).contains(&bytes), "{bytes}");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn collect(blocks: &BTreeMap<Cid, &[u8]>, node: &Cid, records: &mut Vec<(String,
 }
 
 /// The manifest of [`Spec::default`], on one line. It changes with the cases; a change needs a recorded reason.
-const MANIFEST_SHA256: &str = "0bcf1f3197d23f7afcf901428d1b45fe09f2dd21b2475722d56f5a205a4e692b";
+const MANIFEST_SHA256: &str = "5471066fb7d6e6afe24c8556e4abed5dfd8ea6a89fe8396cb1739055c6277a6e";
 
 /// The codes of rules that a file can break. Three more depend on other knowledge of the account:
 /// `signature/no-key`, `event/host` and `event/inactive`.

@@ -183,6 +183,10 @@ fn encodings(fixture: &Fixture) -> Vec<Case> {
         case("entries-of-2-to-32-less-1", &|node| {
             node.set("e", Item::Raw(b"\x9a\xff\xff\xff\xff".to_vec()));
         }),
+        case("value-of-sha-256-of-20-bytes", &|node| {
+            node.get("e").at(0).set("v", Item::short_sha_256());
+        }),
+        case("left-of-sha-256-of-20-bytes", &|node| node.set("l", Item::short_sha_256())),
         case("tag-24", &|node| node.set("l", Item::Raw(b"\xd8\x18\xf6".to_vec()))),
         bytes("node-wide-head", &|bytes| drop(bytes.splice(..1, [0xb8, 2]))),
         bytes("node-trailing-byte", &|bytes| bytes.push(0)),

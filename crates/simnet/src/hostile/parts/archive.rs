@@ -68,6 +68,13 @@ impl Archive {
     }
 }
 
+/// A malformed CID: a digest of SHA-256 has 32 bytes, this one 20.
+pub(crate) const SHORT_SHA_256: [u8; 24] = {
+    let mut cid = [7; 24];
+    (cid[0], cid[1], cid[2], cid[3]) = (1, 0x71, 0x12, 20);
+    cid
+};
+
 /// `bytes` after their length.
 pub(crate) fn delimited(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -100,6 +107,11 @@ impl Item {
 
     pub(crate) fn link(cid: &Cid) -> Self {
         Self::Link(cid.as_bytes().to_vec())
+    }
+
+    /// A link whose CID has a digest of 20 bytes and says that it is one of SHA-256.
+    pub(crate) fn short_sha_256() -> Self {
+        Self::Link(SHORT_SHA_256.to_vec())
     }
 
     pub(crate) fn link_or_null(cid: Option<&Cid>) -> Self {
