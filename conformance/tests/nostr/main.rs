@@ -5,6 +5,7 @@
 //! | `real` | real events in every format, and the events that a format cannot hold |
 //! | `verified` | real events under their authors' keys, and with one byte changed; strfry's summaries of them |
 //! | `hostile` | truncations and mutations of every encoded form |
+//! | `control_chars` | events whose id depends on the form of control characters |
 //! | `properties` | any event; edge cases of the layouts, with the exact outcome of each format |
 //!
 //! All other tests iterate over [`Format::ALL`](wireproof::nostr::formats::Format::ALL), so they also cover a new format
@@ -12,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod control_chars;
 mod hostile;
 mod made;
 mod properties;

@@ -7,8 +7,9 @@
 //! |---|---|---|---|---|---|---|---|
 //! | written | `\b` | `\t` | `\n` | `\f` | `\r` | `\"` | `\\` |
 //!
-//! NIP-01 requires other control characters to be *included verbatim*; the JSON writers of most clients escape
-//! them as `\u00XX`. No known real event has one. [`ControlChars`] selects the form.
+//! NIP-01 requires other control characters to be *included verbatim*; the JSON writers of the clients in use escape
+//! them as `\u00XX`. Signed events of both kinds exist, so an id of either form is valid. [`ControlChars`] names the
+//! form; events without such characters have one canonical form.
 
 use kernels::append::{Appender, Pieces, append};
 use kernels::{hex, json, prefetch, sha256};
@@ -21,8 +22,18 @@ pub enum ControlChars {
     /// Verbatim, as NIP-01 requires.
     #[default]
     Verbatim,
-    /// Escaped as `\u00XX`, as JSON requires and most clients do.
+    /// Escaped as `\u00XX` with lower-case digits, as JSON requires and the clients in use do.
     Escaped,
+}
+
+impl ControlChars {
+    /// The name in output and on the command line: `verbatim` or `escaped`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Verbatim => "verbatim",
+            Self::Escaped => "escaped",
+        }
+    }
 }
 
 /// Appends the canonical form of `event`.
@@ -66,9 +77,46 @@ impl Pieces for Canonical<'_> {
 
 /// Computes the id of `event`; `scratch` holds the canonical form.
 pub fn id(event: &Event<'_>, controls: ControlChars, scratch: &mut Vec<u8>) -> [u8; 32] {
-    scratch.clear();
+    hash_from(0, event, controls, scratch)
+}
+
+/// Hashes the canonical form, which replaces the bytes of `scratch` from `start` on.
+fn hash_from(
+    start: usize,
+    event: &Event<'_>,
+    controls: ControlChars,
+    scratch: &mut Vec<u8>,
+) -> [u8; 32] {
+    scratch.truncate(start);
     write(event, controls, scratch);
-    sha256::digest(scratch)
+    sha256::digest(&scratch[start..])
+}
+
+/// Finds the form of the control characters whose hash is the id of `event`; `None` if the id is wrong.
+///
+/// [`Verbatim`](ControlChars::Verbatim) if both forms are the same. `scratch` holds the canonical form.
+pub fn id_form(event: &Event<'_>, scratch: &mut Vec<u8>) -> Option<ControlChars> {
+    id_form_from(0, event, scratch)
+}
+
+/// Finds the form as [`id_form`] does; the canonical form replaces the bytes of `scratch` from `start` on.
+pub(crate) fn id_form_from(
+    start: usize,
+    event: &Event<'_>,
+    scratch: &mut Vec<u8>,
+) -> Option<ControlChars> {
+    if hash_from(start, event, ControlChars::Verbatim, scratch) == event.id {
+        return Some(ControlChars::Verbatim);
+    }
+    // The second hash is computed only for a wrong id, and only if the forms differ.
+    let is_escaped = has_control_chars(&scratch[start..])
+        && hash_from(start, event, ControlChars::Escaped, scratch) == event.id;
+    is_escaped.then_some(ControlChars::Escaped)
+}
+
+/// Whether a canonical form with verbatim control characters has any, so that the escaped form differs.
+pub(crate) fn has_control_chars(verbatim: &[u8]) -> bool {
+    verbatim.iter().any(|byte| *byte < b' ')
 }
 
 /// Appends the tags as JSON.

@@ -5,6 +5,7 @@
 //! | [`Event`], [`OwnedEvent`] | an event, borrowed or owned |
 //! | [`canonical`] | the bytes whose SHA-256 is the id |
 //! | [`Event::verify`], [`verify_many`] | checks of id and signature, one by one or in batches |
+//! | [`IdSerialization`] | which forms of control characters an id may have |
 //! | [`formats`] | encoding and decoding in every format |
 //! | [`Limits`] | limits on the size of decoded events |
 //!
@@ -42,7 +43,7 @@ pub use bumpalo::Bump as Arena;
 pub use error::{DecodeError, EncodeError, Field, Reason};
 pub use event::{Event, OwnedEvent, Tag, Value};
 pub use limits::{Limit, Limits};
-pub use verify::{EventFault, verify_many};
+pub use verify::{EventFault, IdSerialization, verify_many, verify_many_with};
 
 /// An event for examples and tests.
 #[doc(hidden)]

@@ -3,13 +3,14 @@
 use std::hint::black_box;
 
 use protocol::{BoxError, CHUNK_UNITS, Loaded, Parts, Proof, Verdict, VerdictCounts, Work};
+use wireproof::nostr::canonical::ControlChars;
 use wireproof::nostr::formats::Format;
-use wireproof::nostr::{DecodeError, Event, EventFault, verify_many};
+use wireproof::nostr::{DecodeError, Event, EventFault, IdSerialization, verify_many};
 
 use super::read::Decoder;
 use super::{ChunkClock, Corpus};
 
-type Outcome = Result<Result<(), EventFault>, DecodeError>;
+type Outcome = Result<Result<ControlChars, EventFault>, DecodeError>;
 
 fn verdict(outcome: Outcome) -> Verdict {
     Verdict::from(&outcome.map(|verified| verified.is_ok()))
@@ -34,7 +35,11 @@ impl Single {
             for bytes in encoded.range(start, end) {
                 arena.reset();
                 let event = format.decode(bytes, arena, limits);
-                visit(event.map(|event| event.verify_in(&mut self.scratch)));
+                visit(
+                    event.map(|event| {
+                        event.verify_in(IdSerialization::default(), &mut self.scratch)
+                    }),
+                );
             }
             clock.lap();
         }

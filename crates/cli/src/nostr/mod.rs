@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use ::bench::nostr::{Input, Layout};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueHint};
+use wireproof::nostr::IdSerialization;
 use wireproof::nostr::formats::Format;
 
 use crate::failure::Failure;
@@ -22,7 +23,8 @@ use crate::output::Output;
 pub(crate) enum NostrCommand {
     /// Verify the id and the signature of every event.
     ///
-    /// Ids and signatures are verified in batches. Exit code 0 if all events are valid.
+    /// Ids and signatures are verified in batches. Exit code 0 if all events are valid. `id: escaped` counts the valid
+    /// events whose id is the hash of the form with escaped control characters.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
     /// Convert events to another format.
@@ -69,6 +71,10 @@ pub(crate) struct VerifyArgs {
     /// Verify each event alone [default: in batches].
     #[arg(long)]
     one_by_one: bool,
+    /// The form of control characters in the hashed event: `verbatim` is the letter of NIP-01, `escaped` as \u00XX is
+    /// what the clients in use write.
+    #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
+    ids: IdSerialization,
     /// Show every refused event [default: the first 10].
     #[arg(long)]
     all: bool,
@@ -153,6 +159,14 @@ impl EventsArgs {
     fn open(&self) -> Result<Input, Failure> {
         Ok(Input::open(&self.file, self.from, self.limit)?)
     }
+}
+
+fn id_serialization() -> impl TypedValueParser<Value = IdSerialization> {
+    let names = PossibleValuesParser::new(IdSerialization::ALL.map(IdSerialization::name));
+    names.map(|name| {
+        let named = IdSerialization::ALL.into_iter().find(|ids| ids.name() == name);
+        named.expect("one of the possible values")
+    })
 }
 
 fn layout() -> impl TypedValueParser<Value = Layout> {

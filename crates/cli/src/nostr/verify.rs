@@ -6,7 +6,8 @@ use std::time::Instant;
 use ::bench::nostr::{Group, InputError};
 use serde::Serialize;
 use wireproof::kernels::hex;
-use wireproof::nostr::{Event, EventFault, verify_many};
+use wireproof::nostr::canonical::ControlChars;
+use wireproof::nostr::{Event, EventFault, verify_many_with};
 
 use super::VerifyArgs;
 use crate::failure::Failure;
@@ -16,7 +17,7 @@ pub(super) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let input = args.events.open()?;
     let mut report = EventsReport::default();
     let read = input.each_group(|group| {
-        report.add(&group, args.one_by_one);
+        report.add(&group, args);
         Ok::<_, InputError>(())
     });
     output.document(&report, args.json, |report| report.to_text(args.all))?;
@@ -32,6 +33,8 @@ pub(super) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
 struct EventsReport {
     events: u64,
     valid: u64,
+    /// Valid events whose id is the hash of the form with escaped control characters.
+    id_escaped: u64,
     /// Events with a wrong id or signature.
     invalid: u64,
     /// Entries that are no event.
@@ -53,10 +56,10 @@ struct EventFinding {
 }
 
 impl EventsReport {
-    fn add(&mut self, group: &Group<'_>, one_by_one: bool) {
+    fn add(&mut self, group: &Group<'_>, args: &VerifyArgs) {
         let events: Vec<Event<'_>> = group.events.iter().filter_map(|event| event.ok()).collect();
         let started = Instant::now();
-        let mut verdicts = verify(&events, one_by_one).into_iter();
+        let mut verdicts = verify(&events, args).into_iter();
         self.seconds += started.elapsed().as_secs_f64();
         self.events += group.events.len() as u64;
         for (at, event) in group.events.iter().enumerate() {
@@ -71,7 +74,10 @@ impl EventsReport {
                     self.unreadable += 1;
                 }
                 Ok(event) => match verdicts.next().expect("one for each readable event") {
-                    Ok(()) => self.valid += 1,
+                    Ok(form) => {
+                        self.valid += 1;
+                        self.id_escaped += u64::from(form == ControlChars::Escaped);
+                    }
                     Err(fault) => {
                         refuse(Some(hex::encode(&event.id)), code(&fault), fault.to_string());
                         self.invalid += 1;
@@ -90,24 +96,30 @@ impl EventsReport {
         }
         text += &and_more(self.findings.len(), shown);
         let Self { events, valid, invalid, unreadable, seconds, .. } = self;
+        let escaped = match self.id_escaped {
+            0 => String::new(),
+            count => format!("    id: escaped  {count}\n"),
+        };
         let per_s = *events as f64 / seconds.max(1e-9);
         text + &format!(
-            "events      {events} in {seconds:.3} s, {per_s:.0} per second\n  valid       {valid}\n  \
-             invalid     {invalid}\n  unreadable  {unreadable}\n"
+            "events      {events} in {seconds:.3} s, {per_s:.0} per second\n  valid       {valid}\n\
+             {escaped}  invalid     {invalid}\n  unreadable  {unreadable}\n"
         )
     }
 }
 
-fn verify(events: &[Event<'_>], one_by_one: bool) -> Vec<Result<(), EventFault>> {
-    match one_by_one {
-        true => events.iter().map(Event::verify).collect(),
-        false => verify_many(events),
+fn verify(events: &[Event<'_>], args: &VerifyArgs) -> Vec<Result<ControlChars, EventFault>> {
+    if !args.one_by_one {
+        return verify_many_with(events, args.ids);
     }
+    let mut scratch = Vec::new();
+    events.iter().map(|event| event.verify_in(args.ids, &mut scratch)).collect()
 }
 
 fn code(fault: &EventFault) -> &'static str {
     match fault {
         EventFault::Id => "event/id",
+        EventFault::IdForm(_) => "event/id-form",
         EventFault::Signature(_) => "signature/wrong",
         _ => "event/refused",
     }

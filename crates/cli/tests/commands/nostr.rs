@@ -92,6 +92,30 @@ fn valid_events_are_exit_code_0_one_by_one_and_together() {
 }
 
 #[test]
+fn an_id_of_escaped_control_characters_is_valid_unless_another_form_is_required() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("control.jsonl");
+    fs::write(&file, ESCAPED_ID).unwrap();
+    for args in [&[][..], &["--one-by-one"], &["--ids", "escaped"]] {
+        let args = [&["verify", text(&file)][..], args].concat();
+        let printed = stdout(&nostr(&args).success());
+        assert!(printed.contains("\n    id: escaped  1\n"), "{printed}");
+        let report = json(&nostr(&[&args[..], &["--json"]].concat()).success());
+        assert_eq!((&report["valid"], &report["id_escaped"]), (&1.into(), &1.into()));
+    }
+    let args = ["verify", text(&file), "--ids", "verbatim"];
+    let printed = stdout(&nostr(&args).code(1));
+    let expected = "the id is the hash of the event with escaped control characters";
+    assert!(printed.contains(expected), "{printed}");
+    let report = json(&nostr(&[&args[..], &["--json"]].concat()).code(1));
+    assert_eq!(report["findings"][0]["code"], "event/id-form");
+    let out = dir.path().join("events.wireproof");
+    nostr(&["convert", text(&file), "--to", "wireproof", "-o", text(&out)]).success();
+    let back = nostr(&["convert", text(&out), "--from", "wireproof", "--to", "jsonl"]).success();
+    assert_eq!(stdout(&back), ESCAPED_ID);
+}
+
+#[test]
 fn a_forged_event_is_exit_code_1_and_reported_with_its_index() {
     let corpus = Corpus::make();
     for (field, code, message) in [
@@ -294,3 +318,9 @@ fn real_events_are_all_valid_and_come_back_from_an_archive() {
     let printed = json(&nostr(&["sizes", text(&archive), "--kind", "7", "--json"]).success());
     assert_eq!(printed["events"], 728);
 }
+
+/// A signed event with U+0001 in its content, whose id is the hash of the JSON with `\u0001`.
+const ESCAPED_ID: &str = concat!(
+    r#"{"id":"6f91552294802bedb75a5dec37da702788443992e6a65eb21acf729e808e64e3","pubkey":"989c0b76cb563971fdc9bef31ec06c3560f3249d6ee9e5d83c57625596e05f6f","created_at":1700000123,"kind":1,"tags":[],"content":"a\u0001b","sig":"a7f425e891816d0c0f569201c8334a378fca584faf1a74fb4eef1928dc253394220ee66d86998bdb80984dae6fc6e707d0e077711b6df2b6fa9190fcf02012b8"}"#,
+    "\n"
+);

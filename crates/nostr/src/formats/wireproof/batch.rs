@@ -15,12 +15,12 @@ use crate::{DecodeError, EncodeError, Event, Limit, Limits, Reason, Value};
 
 pub(super) fn encode(events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
     or_truncate(out, |out| {
-        events.iter().try_for_each(|event| writer::check_id(event, out))?;
         let mut writer = Writer::new(Columns::default());
         let mut previous_time = 0;
         for event in events {
+            let id_form = writer::id_form(event, out)?;
             writer.key(&event.pubkey);
-            writer.event(event, previous_time);
+            writer.event(event, id_form, previous_time);
             writer.sink.number_id(event.id);
             previous_time = event.created_at;
         }

@@ -1,6 +1,7 @@
-//! Heads of values, versions and zigzag integers.
+//! Heads of values, versions, kinds and zigzag integers.
 
-use crate::input::{Input, write_varint};
+use crate::canonical::ControlChars;
+use crate::input::{self, Input, write_varint};
 use crate::{DecodeError, Reason};
 
 /// The form of a value, and its length in bytes or its number.
@@ -92,6 +93,23 @@ pub(super) fn read_version(input: &mut Input<'_>, expected: u8) -> Result<(), De
     }
 }
 
+/// Appends a kind and the form of the control characters whose hash is the id.
+#[inline]
+pub(super) fn write_kind(kind: u16, id_form: ControlChars, out: &mut Vec<u8>) {
+    let flag = if id_form == ControlChars::Escaped { ESCAPED_ID } else { 0 };
+    write_varint(u64::from(kind) | flag, out);
+}
+
+/// Reads what [`write_kind`] appends.
+#[inline]
+pub(super) fn read_kind(input: &mut Input<'_>) -> Result<(u16, ControlChars), DecodeError> {
+    let offset = input.offset();
+    let value = input.varint()?;
+    let id_form =
+        if value & ESCAPED_ID == 0 { ControlChars::Verbatim } else { ControlChars::Escaped };
+    Ok((input::kind(value & !ESCAPED_ID, offset)?, id_form))
+}
+
 pub(super) fn to_zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63) as u64
 }
@@ -105,6 +123,9 @@ pub(super) const VERSION: u8 = 0x01;
 
 /// Version of a batch.
 pub(super) const BATCH_VERSION: u8 = 0x81;
+
+/// Added to the kind of an event whose id is the hash of the form with escaped control characters.
+const ESCAPED_ID: u64 = 1 << 16;
 
 /// Maximum number of keys, and of short values, that have a number.
 pub(super) const MAX_NUMBERS: usize = NEAR + (8 << 16);
@@ -154,6 +175,21 @@ mod tests {
             assert_eq!((Head::read(&mut input), input.end()), (Ok(head), Ok(())), "{bytes:x?}");
             assert!(Head::read(&mut Input::new(&bytes[..bytes.len() - 1])).is_err());
         }
+    }
+
+    #[test]
+    fn a_kind_and_the_form_of_the_id_round_trip_and_larger_integers_are_rejected() {
+        for kind in [0, 1, 127, 128, u16::MAX] {
+            for id_form in [ControlChars::Verbatim, ControlChars::Escaped] {
+                let mut bytes = Vec::new();
+                write_kind(kind, id_form, &mut bytes);
+                assert_eq!(read_kind(&mut Input::new(&bytes)), Ok((kind, id_form)));
+            }
+        }
+        let mut bytes = Vec::new();
+        write_varint(1 << 17, &mut bytes);
+        let error = read_kind(&mut Input::new(&bytes)).unwrap_err();
+        assert_eq!(error.reason, Reason::Range(crate::Field::Kind));
     }
 
     #[test]

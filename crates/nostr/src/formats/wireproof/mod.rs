@@ -1,7 +1,8 @@
 //! The Wireproof format: the smallest, since it leaves out what every reader recomputes. Hand-written.
 //!
 //! The id is left out: it is the SHA-256 of the rest, and the decoder computes it. The id of a decoded event is
-//! therefore always right, and an event with a wrong id cannot be encoded.
+//! therefore always right, and an event with a wrong id cannot be encoded. Of the two [forms](crate::canonical) of an
+//! event with control characters, a flag selects the one whose hash is the id.
 //!
 //! | bytes | an event |
 //! |---|---|
@@ -9,7 +10,7 @@
 //! | 32 | pubkey |
 //! | 64 | sig |
 //! | LEB128 | created_at, zigzag: twice its value, or for a negative one the odd number below that |
-//! | LEB128 | kind |
+//! | LEB128 | kind, plus 65,536 if the id is the hash of the form with escaped control characters |
 //! | LEB128 | number of tags, then each tag |
 //! | … | content, as a value |
 //!
@@ -70,9 +71,9 @@ use bumpalo::Bump;
 
 use super::codec::{Codec, or_truncate};
 use super::fields::ReadFields;
-use crate::input::{self, Input};
+use crate::input::Input;
 use crate::{DecodeError, EncodeError, Event, Limits};
-use head::{VERSION, from_zigzag, read_version};
+use head::{VERSION, from_zigzag, read_kind, read_version};
 use reader::Reader;
 use writer::Writer;
 
@@ -85,11 +86,11 @@ impl Codec for Wireproof {
 
     fn encode(self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         or_truncate(out, |out| {
-            writer::check_id(event, out)?;
+            let id_form = writer::id_form(event, out)?;
             out.push(VERSION);
             out.extend_from_slice(&event.pubkey);
             out.extend_from_slice(&event.sig);
-            Writer::new(writer::Single(out)).event(event, 0);
+            Writer::new(writer::Single(out)).event(event, id_form, 0);
             Ok(())
         })
     }
@@ -163,7 +164,6 @@ impl ReadFields for Fields<'_> {
     fn kind(&self) -> Result<u16, DecodeError> {
         let mut rest = self.rest;
         rest.varint()?;
-        let offset = rest.offset();
-        input::kind(rest.varint()?, offset)
+        read_kind(&mut rest).map(|(kind, _)| kind)
     }
 }

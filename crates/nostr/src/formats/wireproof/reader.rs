@@ -7,10 +7,10 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use kernels::{hex, utf8};
 
-use super::head::{Head, from_zigzag};
+use super::head::{Head, from_zigzag, read_kind};
 use super::{runs, words};
 use crate::canonical::{self, ControlChars};
-use crate::input::{self, Input};
+use crate::input::Input;
 use crate::{DecodeError, Event, Field, Limit, Limits, Reason, Tag, Value};
 
 /// The input: where heads and bytes come from, and earlier keys and values by number.
@@ -84,11 +84,28 @@ impl<'a, 'l, S: Source<'a>> Reader<'a, 'l, S> {
         let heads = self.source.heads();
         let created_at = previous_time.wrapping_add(from_zigzag(heads.varint()?));
         let kind_offset = heads.offset();
-        let kind = input::kind(heads.varint()?, kind_offset)?;
+        let (kind, id_form) = read_kind(heads)?;
         let (tags, content) = (self.tags()?, self.content()?);
         let mut event = Event { id: [0; 32], pubkey, created_at, kind, tags, content, sig };
-        event.id = canonical::id(&event, ControlChars::Verbatim, &mut self.scratch.bytes);
+        event.id = self.id(&event, id_form, kind_offset)?;
         Ok(event)
+    }
+
+    /// Computes the id of `event`, whose form was read at `offset`.
+    fn id(
+        &mut self,
+        event: &Event<'_>,
+        form: ControlChars,
+        offset: usize,
+    ) -> Result<[u8; 32], DecodeError> {
+        let id = canonical::id(event, ControlChars::Verbatim, &mut self.scratch.bytes);
+        match form {
+            ControlChars::Verbatim => Ok(id),
+            ControlChars::Escaped if canonical::has_control_chars(&self.scratch.bytes) => {
+                Ok(canonical::id(event, form, &mut self.scratch.bytes))
+            }
+            ControlChars::Escaped => Err(DecodeError::new(offset, NO_CONTROL_CHARS)),
+        }
     }
 
     /// Reads a key, stored in full or by its number.
@@ -303,4 +320,6 @@ fn is_name(value: &Value<'_>) -> bool {
 /// The check of a length against its limit.
 type CheckLength = fn(&Limits, usize, usize) -> Result<(), DecodeError>;
 
+const NO_CONTROL_CHARS: Reason =
+    Reason::NotCanonical("without control characters the id has one form");
 const EARLIER_NUMBER: &str = "the number of an earlier key or value";

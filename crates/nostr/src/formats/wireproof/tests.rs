@@ -120,6 +120,29 @@ fn malformed_values_are_rejected() {
 }
 
 #[test]
+fn a_flag_of_the_kind_selects_the_form_of_the_id_and_must_make_a_difference() {
+    let (mut verbatim, plain) = (signed(vec![vec!["t", "\u{1}"]], ""), with_content(b"\x01x"));
+    let flagged = |bytes: &[u8], at: usize| {
+        // Kind 1 plus 65,536, in three bytes.
+        [&bytes[..at], &[0x81, 0x80, 0x04], &bytes[at + 1..]].concat()
+    };
+    let bytes = encoded(Wireproof, &verbatim);
+    let escaped = decoded(Wireproof, &flagged(&bytes, 97 + 5)).unwrap();
+    assert_ne!(escaped.id, verbatim.id);
+    assert_eq!(encoded(Wireproof, &escaped), flagged(&bytes, 97 + 5));
+    verbatim.id = escaped.id;
+    assert_eq!(escaped, verbatim);
+    let arena = Bump::new();
+    let events = [escaped.borrow_in(&arena)];
+    let mut batch = Vec::new();
+    Wireproof.encode_batch(&events, &mut batch).unwrap();
+    assert_eq!(Wireproof.decode_batch(&batch, &arena, &Limits::default()), Ok(&events[..]));
+    let error = Wireproof.decode(&flagged(&plain, 98), &arena, &Limits::default()).unwrap_err();
+    assert!(matches!(error.reason, Reason::NotCanonical(_)), "{error}");
+    assert_eq!(error.offset, 98);
+}
+
+#[test]
 fn a_run_of_odd_length_leaves_its_last_digit_as_text() {
     let event = signed(vec![], &format!("x{}y", "a".repeat(33)));
     let bytes = encoded(Wireproof, &event);

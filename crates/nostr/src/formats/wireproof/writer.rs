@@ -1,20 +1,20 @@
 //! Encoding of events as heads and bytes.
 
-use kernels::{hex, sha256};
+use kernels::hex;
 
-use super::head::{Head, KEY_BYTES, to_zigzag};
+use super::head::{Head, KEY_BYTES, to_zigzag, write_kind};
 use super::{runs, words};
 use crate::canonical::{self, ControlChars};
 use crate::input::write_varint;
 use crate::{EncodeError, Event, Value};
 
-/// Rejects an event with a wrong id; `out` is scratch memory and unchanged after the call.
-pub(super) fn check_id(event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+/// The form whose hash is the id; rejects an event with a wrong id. `out` is scratch memory and unchanged after the
+/// call.
+pub(super) fn id_form(event: &Event<'_>, out: &mut Vec<u8>) -> Result<ControlChars, EncodeError> {
     let start = out.len();
-    canonical::write(event, ControlChars::Verbatim, out);
-    let id = sha256::digest(&out[start..]);
+    let form = canonical::id_form_from(start, event, out);
     out.truncate(start);
-    if id == event.id { Ok(()) } else { Err(EncodeError::Id) }
+    form.ok_or(EncodeError::Id)
 }
 
 /// The output: where heads and bytes go, and the numbers of earlier keys and values.
@@ -80,10 +80,10 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Appends the event from `created_at` on.
-    pub(super) fn event(&mut self, event: &Event<'_>, previous_time: i64) {
+    pub(super) fn event(&mut self, event: &Event<'_>, id_form: ControlChars, previous_time: i64) {
         let heads = self.sink.heads();
         write_varint(to_zigzag(event.created_at.wrapping_sub(previous_time)), heads);
-        write_varint(event.kind.into(), heads);
+        write_kind(event.kind, id_form, heads);
         write_varint(event.tags.len() as u64, heads);
         for tag in event.tags {
             self.tag(tag);
