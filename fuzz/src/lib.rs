@@ -1,65 +1,85 @@
-//! What holds of any bytes that are read in a format of Nostr events.
+//! Fuzz targets: functions that take any bytes and panic if a property does not hold.
+//!
+//! [`TARGETS`] has all of them. They run in three ways: under libFuzzer (`cargo xtask fuzz`, nightly toolchain),
+//! under the plain [driver](driver) on any toolchain, and briefly in the tests of this crate.
 
-use bumpalo::Bump;
+#![forbid(unsafe_code)]
+
+mod car;
+mod cbor;
+pub mod driver;
+mod frame;
+mod http_body;
+mod jetstream;
+mod json;
+mod judge;
+mod loopback;
+mod nostr;
+mod plc;
+mod plc_log;
+mod repository;
+pub mod seeds;
+mod signatures;
+mod state_file;
+mod syntax;
+mod tree;
+mod websocket;
+
 use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Limits, example};
 
-/// Reads `bytes` as an event and as a batch, and as a patch of a signed event.
-pub fn events(format: Format, bytes: &[u8]) {
-    alone(format, bytes);
-    batch(format, bytes);
-    alone(format, &patched(format, bytes));
+/// A fuzz target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name.
+    pub name: &'static str,
+    /// Runs the target on one input. Panics if a property does not hold.
+    pub run: fn(&[u8]),
 }
 
-/// What is refused is refused at a place in it; what is accepted comes back as it was.
-fn alone(format: Format, bytes: &[u8]) {
-    let arena = Bump::new();
-    match format.decode(bytes, &arena, &Limits::default()) {
-        Ok(event) => comes_back(format, &event, &arena),
-        Err(error) => assert!(error.offset <= bytes.len(), "{error}"),
+impl Target {
+    const fn new(name: &'static str, run: fn(&[u8])) -> Self {
+        Self { name, run }
     }
-    bounded(bytes, &arena);
-}
 
-fn batch(format: Format, bytes: &[u8]) {
-    let arena = Bump::new();
-    match format.decode_batch(bytes, &arena, &Limits::default()) {
-        Ok(events) => events.iter().for_each(|event| comes_back(format, event, &Bump::new())),
-        Err(error) => assert!(error.offset <= bytes.len(), "{error}"),
+    /// The target of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        TARGETS.iter().copied().find(|target| target.name == name)
     }
-    bounded(bytes, &arena);
 }
 
-fn comes_back(format: Format, event: &Event<'_>, arena: &Bump) {
-    let mut bytes = Vec::new();
-    let written = format.encode(event, &mut bytes);
-    if written.is_err() && matches!(format, Format::CapnpPacked | Format::CapnpSchemaPacked) {
-        return; // What unpacks to much more than its length is not written, but may have been longer.
-    }
-    written.expect("what was read from a format has a place in it");
-    let arena_of_copy = Bump::new();
-    let again = format.decode(&bytes, &arena_of_copy, &Limits::default());
-    assert_eq!(again.as_ref(), Ok(event));
-    let fields = format.fields(&bytes, arena, &Limits::default()).expect("it was just read");
-    assert_eq!((fields.kind(), fields.pubkey()), (Ok(event.kind), Ok(event.pubkey)));
-}
-
-/// Memory is in proportion to the bytes.
-fn bounded(bytes: &[u8], arena: &Bump) {
-    assert!(arena.allocated_bytes() <= 512 * bytes.len() + (64 << 10));
-}
-
-/// An event in which some bytes are replaced: the patch is two bytes for where, one for how many, and
-/// what stands there then.
-fn patched(format: Format, patch: &[u8]) -> Vec<u8> {
-    let (arena, mut bytes) = (Bump::new(), Vec::new());
-    let json = example::JSON.as_bytes();
-    let event = Format::Json.decode(json, &arena, &Limits::default()).expect("an example");
-    format.encode(&event, &mut bytes).expect("every format holds the example");
-    if let [high, low, count, new @ ..] = patch {
-        let start = usize::from(u16::from_be_bytes([*high, *low])) % bytes.len();
-        let end = bytes.len().min(start + usize::from(*count));
-        bytes.splice(start..end, new.iter().copied());
-    }
-    bytes
-}
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target::new("car", car::run),
+    Target::new("cbor", cbor::run),
+    Target::new("frame", frame::run),
+    Target::new("http_body", http_body::run),
+    Target::new("jetstream", jetstream::run),
+    Target::new("json", json::run),
+    Target::new("judge", judge::run),
+    Target::new("plc", plc::run),
+    Target::new("plc_log", plc_log::run),
+    Target::new("repository", repository::run),
+    Target::new("signatures", signatures::run),
+    Target::new("state_file", state_file::run),
+    Target::new("syntax", syntax::run),
+    Target::new("tree", tree::run),
+    Target::new("websocket", websocket::run),
+    Target::new("nostr_capnp", |bytes| nostr::run(Format::Capnp, bytes)),
+    Target::new("nostr_capnp_packed", |bytes| nostr::run(Format::CapnpPacked, bytes)),
+    Target::new("nostr_capnp_schema", |bytes| nostr::run(Format::CapnpSchema, bytes)),
+    Target::new("nostr_capnp_schema_packed", |bytes| nostr::run(Format::CapnpSchemaPacked, bytes)),
+    Target::new("nostr_cbor_intkey", |bytes| nostr::run(Format::CborIntkey, bytes)),
+    Target::new("nostr_cbor_packed", nostr::run_cbor_packed),
+    Target::new("nostr_cbor_schemaless", |bytes| nostr::run(Format::CborSchemaless, bytes)),
+    Target::new("nostr_dannypack", |bytes| nostr::run(Format::Dannypack, bytes)),
+    Target::new("nostr_flatbuffers", |bytes| nostr::run(Format::Flatbuffers, bytes)),
+    Target::new("nostr_json", |bytes| nostr::run(Format::Json, bytes)),
+    Target::new("nostr_msgpack", |bytes| nostr::run(Format::Msgpack, bytes)),
+    Target::new("nostr_ndb_note", |bytes| nostr::run(Format::NdbNote, bytes)),
+    Target::new("nostr_notepack", nostr::run_notepack),
+    Target::new("nostr_packed_event", nostr::run_packed_event),
+    Target::new("nostr_proto_binary", |bytes| nostr::run(Format::ProtoBinary, bytes)),
+    Target::new("nostr_proto_binary_hex", |bytes| nostr::run(Format::ProtoBinaryHex, bytes)),
+    Target::new("nostr_proto_string", |bytes| nostr::run(Format::ProtoString, bytes)),
+    Target::new("nostr_wireproof", |bytes| nostr::run(Format::Wireproof, bytes)),
+];

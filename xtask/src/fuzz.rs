@@ -1,15 +1,14 @@
-//! `cargo xtask fuzz`: runs the targets of `fuzz/fuzz_targets/` on the nightly toolchain.
+//! `cargo xtask fuzz`: runs fuzz targets under libFuzzer, or under the plain driver without a nightly toolchain.
 //!
-//! Corpora are kept in `target/fuzz/corpus/`, seeded with the vectors of `fuzz/vectors/` and, where
-//! `WIREPROOF_FIXTURES` names a folder, with real files from it.
+//! Corpora are kept in `target/fuzz/corpus/`. They begin with the seeds of `fuzz/src/seeds.rs`, real files among
+//! them where `WIREPROOF_FIXTURES` names a folder.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
 
-use crate::process::{self, at};
+use crate::process;
 
 /// Targets and time.
 #[derive(Args, Clone, Debug)]
@@ -17,43 +16,66 @@ pub(crate) struct Options {
     /// Seconds for each target.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
+    /// Use the plain driver, which needs no nightly toolchain and has no coverage.
+    #[arg(long)]
+    plain: bool,
     /// Targets to run; all by default.
     targets: Vec<String>,
 }
 
 /// Runs each target in turn, up to the first finding.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
-    let known = targets()?;
-    if let Some(unknown) = options.targets.iter().find(|target| !known.contains(target)) {
-        return Err(format!("unknown target `{unknown}`; targets are {}", known.join(", ")));
+    if options.plain || !has_nightly() {
+        println!("without libFuzzer: the plain driver");
+        return run_plain(options);
     }
+    let targets = match &options.targets[..] {
+        [] => known_targets()?,
+        chosen => chosen.to_vec(),
+    };
     let tool = tool()?;
-    let chosen = if options.targets.is_empty() { &known } else { &options.targets };
-    for target in chosen {
+    for target in &targets {
         println!("\n=== {target}");
-        let corpus = seeded_corpus(target)?;
-        let limits = [
-            format!("-max_total_time={}", options.seconds),
-            "-timeout=10".to_owned(),
-            "-rss_limit_mb=2048".to_owned(),
-            "-max_len=65536".to_owned(),
-        ];
-        let build = process::target("fuzz");
-        let mut command = nightly(&tool);
-        command.args(["fuzz", "run", "--fuzz-dir", "fuzz", "--target-dir"]).arg(build);
-        process::run(command.arg(target).arg(corpus).arg("--").args(limits))?;
+        run_with_coverage(&tool, target, options.seconds)?;
     }
     Ok(())
 }
 
-fn targets() -> Result<Vec<String>, String> {
-    let folder = process::root().join("fuzz/fuzz_targets");
-    let mut targets: Vec<String> = files(&folder)?
-        .iter()
-        .filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()))
-        .collect();
-    targets.sort();
-    Ok(targets)
+fn run_plain(options: &Options) -> Result<(), String> {
+    let findings = process::target("fuzz/findings");
+    let mut run = driver(&["run", "--seconds", &options.seconds.to_string(), "--findings"]);
+    process::run(run.arg(findings).args(&options.targets))
+}
+
+/// Runs a target under libFuzzer.
+fn run_with_coverage(tool: &Path, target: &str, seconds: u32) -> Result<(), String> {
+    let corpus = process::target("fuzz/corpus").join(target);
+    process::run(driver(&["seeds", target]).arg(&corpus))?;
+    let limits = [
+        format!("-max_total_time={seconds}"),
+        "-timeout=10".to_owned(),
+        "-rss_limit_mb=2048".to_owned(),
+        "-max_len=65536".to_owned(),
+    ];
+    let mut run = nightly(tool);
+    run.args(["fuzz", "run", "--fuzz-dir", "fuzz", "--features", "libfuzzer", "--target-dir"]);
+    run.arg(process::target("fuzz")).arg("target").arg(corpus).arg("--").args(limits);
+    process::run(run.env("WIREPROOF_FUZZ_TARGET", target))
+}
+
+fn known_targets() -> Result<Vec<String>, String> {
+    let output = driver(&["list"]).output().map_err(|error| error.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// The program of `fuzz/src/main.rs`.
+fn driver(arguments: &[&str]) -> Command {
+    let mut command = process::command("cargo", &["run", "-q", "-p", "wireproof-fuzz", "--"]);
+    command.args(arguments);
+    command
 }
 
 /// The installed `cargo-fuzz`, or one installed now under `target/`.
@@ -71,91 +93,21 @@ fn tool() -> Result<PathBuf, String> {
     Ok(own)
 }
 
-/// A command that uses the nightly toolchain instead of the one that built `xtask`.
+fn has_nightly() -> bool {
+    let probe = nightly(Path::new("rustc")).arg("--version").output();
+    probe.is_ok_and(|output| output.status.success())
+}
+
+/// A command that uses the nightly toolchain instead of the one that built `xtask`, and links without
+/// optimisation of the whole program.
 fn nightly(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(process::root()).env("RUSTUP_TOOLCHAIN", "nightly");
+    command
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "CARGO_TARGET_DIR"] {
         command.env_remove(variable);
     }
     command
-}
-
-/// The corpus folder of a target, with all available seeds.
-fn seeded_corpus(target: &str) -> Result<PathBuf, String> {
-    let corpus = process::target("fuzz/corpus").join(target);
-    fs::create_dir_all(&corpus).map_err(|error| at(&corpus, &error))?;
-    let vectors = process::root().join("fuzz/vectors").join(target);
-    let mut seeds = if vectors.is_dir() { files(&vectors)? } else { Vec::new() };
-    if let Some(fixtures) = std::env::var_os("WIREPROOF_FIXTURES") {
-        let found = files(&PathBuf::from(fixtures).join("atproto"))?;
-        seeds.extend(found.into_iter().filter(|path| is_seed(target, path)));
-    }
-    for seed in seeds {
-        let bytes = fs::read(&seed).map_err(|error| at(&seed, &error))?;
-        let name = seed.to_string_lossy().replace(['/', '\\'], "_");
-        let is_short = |(_, part): &(usize, &[u8])| part.len() <= 65_536;
-        for (index, part) in parts(&name, &bytes).into_iter().enumerate().filter(is_short) {
-            let path = corpus.join(format!("{name}.{index}"));
-            fs::write(&path, part).map_err(|error| at(&path, &error))?;
-        }
-    }
-    Ok(corpus)
-}
-
-fn is_seed(target: &str, path: &Path) -> bool {
-    let name = path.to_string_lossy();
-    let endings: &[&str] = match target {
-        "cbor" => &[".cbor", ".dag-cbor"],
-        "json" => &[".dag-json", "data-model-valid.json", "data-model-fixtures.json"],
-        "car" | "repository" => &[".car"],
-        "frame" | "judge" => &[".frame", "_dev.bin"],
-        "syntax" => &["_valid.txt", "_invalid.txt"],
-        "plc" => return ["/plc/", "/did/"].iter().any(|folder| name.contains(folder)),
-        _ => &[],
-    };
-    endings.iter().any(|ending| name.ends_with(ending))
-}
-
-/// The inputs in a file: the frames of a capture, the lines of a list, or the whole file.
-fn parts<'b>(name: &str, bytes: &'b [u8]) -> Vec<&'b [u8]> {
-    match name {
-        _ if name.ends_with("_dev.bin") => captured(bytes),
-        _ if name.ends_with("valid.txt") => bytes.split(|byte| *byte == b'\n').collect(),
-        _ => vec![bytes],
-    }
-}
-
-/// The frames of a capture, each after its length in four bytes, little-endian.
-fn captured(mut file: &[u8]) -> Vec<&[u8]> {
-    let mut frames = Vec::new();
-    while let Some((len, rest)) = file.split_first_chunk() {
-        let Some((frame, after)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
-            break;
-        };
-        frames.push(frame);
-        file = after;
-    }
-    frames
-}
-
-/// The files in a folder and its subfolders.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| at(folder, &error))? {
-        let path = entry.map_err(|error| at(folder, &error))?.path();
-        if path.is_dir() { found.extend(files(&path)?) } else { found.push(path) }
-    }
-    Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_capture_is_split_at_its_lengths() {
-        assert_eq!(captured(b"\x01\0\0\0a\x02\0\0\0bc"), [&b"a"[..], b"bc"]);
-        assert_eq!(captured(b"\x01\0\0\0a\xff\0\0\0bc"), [&b"a"[..]]);
-    }
 }

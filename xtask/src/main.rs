@@ -32,7 +32,7 @@ enum Command {
     Readers,
     /// Check every dependency between our crates against the layer table.
     Layers,
-    /// Run fuzz targets on the nightly toolchain.
+    /// Run fuzz targets under libFuzzer, or under the plain driver without a nightly toolchain.
     Fuzz(fuzz::Options),
     /// Run the reliability tests at full length, or measure `follow`.
     Soak(soak::Options),

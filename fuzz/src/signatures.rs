@@ -4,22 +4,20 @@
 //! a first byte that tells which of the last two are kept and which are made honestly from the secret,
 //! and which bit of all is flipped then.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
 use wireproof::kernels::secp256k1::{
     Backend, EcdsaItem, Key, KeyTable, SchnorrItem, Verdict, verify_ecdsa_many, verify_schnorr_many,
 };
 use wireproof::kernels::sha256;
 
-fuzz_target!(|input: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(input: &[u8]) {
     let claims: Vec<Claim> = input.as_chunks::<LEN>().0.iter().take(17).map(Claim::read).collect();
     let tables: Vec<Option<KeyTable>> =
         claims.iter().map(|claim| KeyTable::new(Key::Compressed(&claim.key))).collect();
     judge_ecdsa(&claims, &tables);
     judge_schnorr(&claims, &tables);
-});
+}
 
 /// First byte, flipped bit, secret, what is signed, signature, key.
 const LEN: usize = 1 + 2 + 32 + 32 + 64 + 33;
@@ -40,7 +38,8 @@ impl Claim {
             schnorr: field(67, 64).try_into().expect("64 bytes"),
             key: field(131, 33).try_into().expect("33 bytes"),
         };
-        if let Ok(secret) = SecretKey::from_secret_bytes(field(3, 32).try_into().expect("32 bytes")) {
+        if let Ok(secret) = SecretKey::from_secret_bytes(field(3, 32).try_into().expect("32 bytes"))
+        {
             claim.make_honest(&secret, bytes[0]);
         }
         if bytes[0] & 4 != 0 {
@@ -74,7 +73,7 @@ impl Claim {
         }
     }
 
-    /// What libsecp256k1 says, high s allowed as in the lanes.
+    /// The verdict of libsecp256k1, with high s allowed as in the lanes.
     fn is_ecdsa(&self) -> bool {
         let Ok(key) = PublicKey::from_byte_array_compressed(self.key) else { return false };
         let Ok(mut signature) = ecdsa::Signature::from_compact(&self.ecdsa) else { return false };

@@ -1,17 +1,15 @@
 //! The readers of archives agree on the blocks, or on the error and its offset.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wireproof::codec::car::{self, Block, CarError, HashProof, Options, OwnedBlock, StreamError};
 
-fuzz_target!(|input: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(input: &[u8]) {
     for trust_hashes in [false, true] {
         let mut options = Options::default();
         options.trust_hashes = trust_hashes;
         assert_readers_agree(input, &options);
     }
-});
+}
 
 fn assert_readers_agree(input: &[u8], options: &Options) {
     let (stepped, fault) = step(input, options);

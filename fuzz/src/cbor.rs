@@ -1,12 +1,10 @@
 //! All walks over DAG-CBOR give the same answer, and what is accepted has one encoding.
 
-#![no_main]
-
 use bumpalo::Bump;
-use libfuzzer_sys::fuzz_target;
 use wireproof::codec::cbor::{self, ItemCounts, Reader};
 
-fuzz_target!(|input: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(input: &[u8]) {
     let arena = Bump::new();
     let decoded = cbor::decode(input, &arena);
     let answer = decoded.map(drop);
@@ -26,4 +24,4 @@ fuzz_target!(|input: &[u8]| {
     }
     let prefix = cbor::decode_prefix(input, &arena);
     assert_eq!(prefix.map(|(_, len)| len), cbor::validate_prefix(input));
-});
+}

@@ -1,16 +1,14 @@
 //! Any graph of blocks is walked to an end, and accepted only if it is the tree of its own records.
 
-#![no_main]
-
 use std::collections::BTreeMap;
 
-use libfuzzer_sys::fuzz_target;
 use wireproof::atproto::mst::canonical::{self, Step, Summary, Walk};
 use wireproof::atproto::mst::{Tree, TreeError, TreeLimits};
 use wireproof::codec::cid::Codec;
 use wireproof::codec::{AnyCid, Cid};
 
-fuzz_target!(|input: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(input: &[u8]) {
     let blocks = blocks(input);
     let Some((root, _)) = blocks.last() else { return };
     let source: BTreeMap<Cid, &[u8]> =
@@ -22,9 +20,9 @@ fuzz_target!(|input: &[u8]| {
         Ok(summary) => assert_is_the_tree_of_its_records(*root, &source, summary),
         Err(_) => assert!(steps(*root, &source) <= 4 * input.len() + 100),
     }
-});
+}
 
-/// Blocks, each a length of two bytes and what it says; in it, `cc n` stands for a link to block `n`.
+/// Blocks, each a length in two bytes and the content, in which `cc n` is replaced by a link to block `n`.
 fn blocks(mut input: &[u8]) -> Vec<(Cid, Vec<u8>)> {
     let mut blocks: Vec<(Cid, Vec<u8>)> = Vec::new();
     while let [low, high, rest @ ..] = input {

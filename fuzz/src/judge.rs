@@ -1,8 +1,5 @@
 //! Frames get the same verdict alone and in a batch, and nothing unsigned is accepted.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wireproof::atproto::commit::{Commit as CommitObject, UnsignedCommit};
 use wireproof::atproto::event::{Block, Commit, Decoder, Event, Options};
 use wireproof::codec::car::Writer;
@@ -10,7 +7,8 @@ use wireproof::codec::cid::{Cid, Codec};
 use wireproof::crypto::{CompressedKey, Curve, KeyCache, SecretKey};
 use wireproof::verify::sync::{Judge, Judged, MemoryState, Outcome, Policy};
 
-fuzz_target!(|input: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(input: &[u8]) {
     let raw: Vec<&[u8]> = split(input);
     let signed: Vec<Vec<u8>> = raw.iter().filter_map(|frame| signed_again(frame)).collect();
     let frames: Vec<&[u8]> = raw.iter().copied().chain(signed.iter().map(Vec::as_slice)).collect();
@@ -19,7 +17,10 @@ fuzz_target!(|input: &[u8]| {
         let mut alone = JudgeFixture::new(policy);
         for (at, judged) in together.judge_batch(&frames).into_iter().enumerate() {
             assert_eq!(alone.judge(frames[at]), judged);
-            assert!(at >= raw.len() || !judged.outcome.is_accepted(), "nobody signed that");
+            assert!(
+                at >= raw.len() || !judged.outcome.is_accepted(),
+                "an unsigned frame is accepted"
+            );
             if let Outcome::Rejected(rejection) = judged.outcome {
                 assert!(!rejection.to_string().is_empty());
                 assert!(rejection.code().contains('/') && (1..=18).contains(&rejection.row()));
@@ -27,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
         }
         assert_eq!(together.state.len(), alone.state.len());
     }
-});
+}
 
 /// The `#commit` in a frame with its blocks under their true CIDs, and a commit object that is
 /// signed: so that what comes after the signature is reached.
@@ -78,7 +79,7 @@ fn lenient() -> Policy {
     policy
 }
 
-/// A judge who takes one key for that of every account.
+/// A judge with one key for all accounts.
 struct JudgeFixture {
     judge: Judge,
     state: MemoryState,

@@ -1,11 +1,9 @@
 //! Frames decode alike alone and in batches, and what is accepted survives being written.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use wireproof::atproto::event::{Decoder, Options, Values, peek};
 
-fuzz_target!(|frame: &[u8]| {
+/// Runs the target on one input.
+pub(crate) fn run(frame: &[u8]) {
     let mut alone = Decoder::new(Options::default());
     let event = alone.decode(frame);
     let mut batch = Decoder::new(Options::default());
@@ -31,4 +29,4 @@ fuzz_target!(|frame: &[u8]| {
         }
         Err(error) => assert!(error.offset <= frame.len()),
     }
-});
+}
