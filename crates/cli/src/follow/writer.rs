@@ -116,7 +116,7 @@ impl<A: Acknowledge> LineWriter<A> {
                 of_thread.lock().has_failed = true;
                 of_thread.stop.request();
             }
-            // Nobody waits any more if the output was blocked at the end.
+            // If the output was blocked at the end, the receiver is gone.
             let _ = end.send(result);
         };
         std::thread::Builder::new().name("lines".to_owned()).spawn(run)?;

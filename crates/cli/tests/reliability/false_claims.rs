@@ -1,4 +1,4 @@
-//! `#account` events are not signed. Nobody mutes an account of another host with them, a real deactivation is
+//! `#account` events are not signed. They do not deactivate an account of another host, a real deactivation is
 //! confirmed by the account's own server, and events about invented accounts take no space.
 
 use std::path::Path;

@@ -13,7 +13,7 @@
 //! | `stalled_resync` | an account with a stalled resync does not delay others |
 //! | `missing_keys` | events wait for keys that cannot be looked up, others do not, and none is lost |
 //! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
-//! | `false_claims` | nobody mutes an account of another host, and invented accounts take no space |
+//! | `false_claims` | a host cannot deactivate an account of another host, and invented accounts take no space |
 //! | `stops` | a stop ends in its time under any load, and the next run loses nothing |
 //! | `full_disk` | a cursor that cannot be stored ends the run |
 //! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |

@@ -379,7 +379,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     }
 
     /// Ends the lookup of a status. An account whose server does not answer counts as active: a claim alone
-    /// mutes nobody.
+    /// does not deactivate it.
     fn finish_confirming(
         &mut self,
         account: u64,

@@ -396,7 +396,7 @@ async fn purges_without_end_are_lookups_without_end_only_as_often_as_is_allowed(
 }
 
 #[tokio::test]
-async fn without_the_dns_the_host_says_who_it_is_and_without_both_nobody_does() {
+async fn without_a_dns_record_the_host_names_the_did_and_without_both_there_is_none() {
     let (world, resolver) = World::start().await;
     world.serve_handle("alice.test", ALICE);
     world.is_dns_down.store(true, Relaxed);
@@ -458,7 +458,7 @@ async fn few_at_once_ask_the_hosts_of_one_domain() {
     while asked() < most {
         tokio::task::yield_now().await;
     }
-    // Nobody else had a turn, and another domain has some of its own.
+    // No other request of this domain was sent; another domain has its own limit.
     world.serve_handle("elsewhere.test", BOB);
     let asker = resolver.clone();
     let elsewhere =

@@ -100,7 +100,7 @@ async fn a_jetstream_over_tls_is_heard() {
 }
 
 #[tokio::test]
-async fn an_authority_that_nobody_trusts_is_refused_by_the_name_of_the_host() {
+async fn a_certificate_of_an_untrusted_authority_is_refused_with_the_host() {
     let (known, unknown) = (Authority::named("known"), Authority::named("another"));
     let port = serve(&unknown, two_frames()).await;
     let error = refused(&known, "localhost", port).await;
@@ -154,7 +154,7 @@ async fn a_feed_says_why_a_certificate_is_not_taken_and_tries_again() {
 }
 
 #[tokio::test]
-async fn documents_and_answers_come_over_tls_and_from_nobody_else() {
+async fn documents_and_answers_come_over_tls_and_not_from_an_impostor() {
     let (authority, other) = (Authority::named("known"), Authority::named("another"));
     let document = format!(r#"{{"id":"{DID}","alsoKnownAs":["at://ada.test"]}}"#);
     let port = serve_as(&authority, "plc.localhost", NOW, Speaks::Json(document)).await;

@@ -1,7 +1,7 @@
 //! Attacks on a follower: what hostile accounts and hosts do, beyond the faults of honest servers.
 //!
-//! An attack uses names and events that nobody can be prevented from making up. Unlike a fault it has no
-//! injection point: it happens when it is requested.
+//! An attack uses names and events that anyone can make up. Unlike a fault it has no injection point: it happens
+//! when it is requested.
 
 use atproto::commit::UnsignedCommit;
 use atproto::event::{self, Event};
@@ -128,9 +128,6 @@ fn deactivation(did: &str, now: u64) -> NetworkEvent {
     })
 }
 
-/// Number of slow hosts.
-const SLOW_HOSTS: u64 = 8;
-
 /// An `#identity` event with a handle that is none.
 fn identity(did: &str, handle: &str, now: u64) -> NetworkEvent {
     let (kind, rev, jetstream_events) = (EventKind::Identity, String::new(), 1);
@@ -141,10 +138,7 @@ fn identity(did: &str, handle: &str, now: u64) -> NetworkEvent {
     })
 }
 
-/// Text that clears a terminal, and is displayed in another order than it is written.
-const INVISIBLE: &str = "\u{1b}[2J\u{9b}2J\u{202e}tset.ada\u{2066}\u{200b}\u{feff}\u{e0041}";
-
-/// A `#sync` event of an account whose key nobody can look up, so that any signature does.
+/// A `#sync` event of an account whose key cannot be looked up, so that its signature need not be valid.
 fn unverifiable_sync(did: &str, now: u64) -> NetworkEvent {
     let rev = Tid::new(now, 0).to_string();
     let data = Cid::of(Codec::DagCbor, b"a tree");
@@ -167,6 +161,9 @@ pub(super) fn is_for_silent_host(request: &HttpRequest) -> bool {
     name.strip_suffix(SILENT_DOMAIN).is_some_and(|below| below.ends_with('.'))
 }
 
+/// Number of slow hosts.
+const SLOW_HOSTS: u64 = 8;
+/// Text that clears a terminal, and is displayed in another order than it is written.
+const INVISIBLE: &str = "\u{1b}[2J\u{9b}2J\u{202e}tset.ada\u{2066}\u{200b}\u{feff}\u{e0041}";
 const SILENT_DOMAIN: &str = "silent.test";
-
 const BASE32: &[u8] = b"abcdefghijklmnopqrstuvwxyz234567";
