@@ -115,7 +115,7 @@ const fn row(layer: u8, name: &'static str, uses: Uses) -> Crate {
     Crate { name, layer, uses }
 }
 
-const TABLE: [Crate; 19] = [
+const TABLE: [Crate; 20] = [
     row(1, "kernels", Uses::Only(&[])),
     row(2, "codec", Uses::Only(&["kernels"])),
     row(2, "crypto", Uses::Only(&["kernels"])),
@@ -131,10 +131,11 @@ const TABLE: [Crate; 19] = [
     row(7, "bench", Uses::AllBelow),
     row(8, "report", Uses::Only(&["wireproof", "bench"])),
     row(9, "cli", Uses::Only(&["wireproof", "simnet", "mapping", "bench", "report"])),
-    // Beside the layers: tests may use all but the command, `xtask` nothing.
+    // Beside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
     row(8, "conformance", Uses::AllBelow),
     row(8, "fuzz", Uses::AllBelow),
     row(8, "interop", Uses::AllBelow),
+    row(8, "mutants", Uses::Only(&[])),
     row(8, "xtask", Uses::Only(&[])),
 ];
 

@@ -7,6 +7,7 @@ mod documents;
 mod fuzz;
 mod interop;
 mod layers;
+mod mutants;
 mod peers;
 mod process;
 mod readers;
@@ -36,6 +37,8 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Run the reliability tests at full length, or measure `follow`.
     Soak(soak::Options),
+    /// Run the tests against every mutant of the crates that decide verdicts.
+    Mutants(mutants::Options),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         Command::Layers => layers::check_workspace(),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Mutants(options) => mutants::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

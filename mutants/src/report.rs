@@ -1,0 +1,110 @@
+//! Results: kept between runs, compared with the survivors that the documentation argues, and printed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::harness::Outcome;
+use crate::tree::{Numbered, at_path};
+
+/// A line of the file of results.
+#[derive(Debug, Deserialize, Serialize)]
+struct Line {
+    key: String,
+    /// Of the source file.
+    hash: u64,
+    outcome: Outcome,
+}
+
+/// Outcomes of this run and of earlier ones.
+#[derive(Debug)]
+pub(crate) struct Results {
+    file: File,
+    known: HashMap<String, (u64, Outcome)>,
+}
+
+impl Results {
+    /// Reads the results of earlier runs, from a file of JSON lines.
+    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        let known = lines.map(|line| (line.key, (line.hash, line.outcome))).collect();
+        let file = File::options().append(true).create(true).open(path);
+        Ok(Self { file: file.map_err(|error| at_path(path, &error))?, known })
+    }
+
+    /// The outcome for the file as it is now.
+    pub(crate) fn get(&self, mutant: &Numbered) -> Option<Outcome> {
+        let (hash, outcome) = self.known.get(&mutant.key)?;
+        (*hash == mutant.hash).then_some(*outcome)
+    }
+
+    /// Whether another run may give another outcome although the source is the same.
+    pub(crate) fn is_open(&self, mutant: &Numbered) -> bool {
+        !matches!(self.get(mutant), Some(Outcome::Caught | Outcome::TimedOut | Outcome::Unviable))
+    }
+
+    pub(crate) fn set(&mut self, mutant: &Numbered, outcome: Outcome) -> Result<(), String> {
+        let line = Line { key: mutant.key.clone(), hash: mutant.hash, outcome };
+        let text = serde_json::to_string(&line).map_err(|error| error.to_string())?;
+        writeln!(self.file, "{text}").map_err(|error| error.to_string())?;
+        self.known.insert(line.key, (line.hash, outcome));
+        Ok(())
+    }
+}
+
+/// Keys of the survivors that a page argues: lines of the form "- `KEY`".
+pub(crate) fn argued(page: &str) -> BTreeSet<String> {
+    let keys = page.lines().filter_map(|line| {
+        let (key, _) = line.trim().strip_prefix("- `")?.rsplit_once('`')?;
+        key.contains(".rs: ").then(|| key.to_owned())
+    });
+    keys.collect()
+}
+
+/// Prints the table and what survives; returns the number of survivors that are not argued.
+pub(crate) fn print(mutants: &[Numbered], results: &Results, argued: &BTreeSet<String>) -> usize {
+    let mut rows = BTreeMap::<&str, [usize; 7]>::new();
+    let mut open = 0;
+    for mutant in mutants {
+        let row = rows.entry(mutant.subject).or_default();
+        row[0] += 1;
+        let Some(outcome) = results.get(mutant) else { continue };
+        row[1 + outcome as usize] += 1;
+        if matches!(outcome, Outcome::Survived | Outcome::Unreached) {
+            if argued.contains(&mutant.key) {
+                row[6] += 1;
+            } else {
+                open += 1;
+                println!("{outcome:?}: {}", mutant.key);
+            }
+        }
+    }
+    println!(
+        "\n| crate | mutants | unviable | viable | caught | timed out | survived | unreached | argued | caught of viable |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for (name, [all, caught, timed_out, survived, unreached, unviable, argued]) in rows {
+        let viable = caught + timed_out + survived + unreached;
+        let part = (caught + timed_out) as f64 * 100.0 / viable.max(1) as f64;
+        println!(
+            "| {name} | {all} | {unviable} | {viable} | {caught} | {timed_out} | {survived} | {unreached} | {argued} | {part:.1} % |"
+        );
+    }
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_argues_the_mutants_of_its_lists() {
+        let page = "# Title\n\n- `src/a.rs: A::f: return 0`: equal.\n- `cargo xtask mutants`\n  - `b.rs: g: replace | with ^ in `a` | b`";
+        let argued: Vec<String> = argued(page).into_iter().collect();
+        assert_eq!(argued, ["b.rs: g: replace | with ^ in `a` | b", "src/a.rs: A::f: return 0"]);
+    }
+}

@@ -1,0 +1,105 @@
+//! What is mutated, and the tests that must notice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use syn::Item;
+
+use crate::configuration::is_compiled;
+
+/// A part of a crate that is mutated.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    /// As arguments and the table name it.
+    pub(crate) name: &'static str,
+    /// The crate's source folder.
+    source: &'static str,
+    /// The part of it that is mutated.
+    part: &'static str,
+    /// Packages whose tests run, the cheapest first: `package` for its unit tests, `package/target` for others.
+    pub(crate) tests: &'static [&'static str],
+}
+
+/// Every subject. Numbers of mutants start at a multiple of `IDS` for each.
+pub(crate) static SUBJECTS: [Subject; 5] = [
+    Subject {
+        name: "codec",
+        source: "crates/codec/src",
+        part: "",
+        tests: &["wireproof-codec", "wireproof-atproto", "wireproof-conformance/suite"],
+    },
+    Subject {
+        name: "verify",
+        source: "crates/verify/src",
+        part: "",
+        tests: &["wireproof-verify", "wireproof-conformance/suite"],
+    },
+    Subject {
+        name: "crypto",
+        source: "crates/crypto/src",
+        part: "",
+        tests: &["wireproof-crypto", "wireproof-crypto/published_vectors", "wireproof-verify"],
+    },
+    Subject {
+        name: "mst",
+        source: "crates/atproto/src",
+        part: "mst",
+        tests: &["wireproof-atproto", "wireproof-verify", "wireproof-conformance/suite"],
+    },
+    Subject {
+        name: "firehose",
+        source: "crates/net/src",
+        part: "firehose",
+        tests: &["wireproof-net", "wireproof-conformance/network"],
+    },
+];
+
+/// The most mutants of a subject, and the switch's room for them.
+pub(crate) const IDS: u32 = 8192;
+
+impl Subject {
+    /// The file that declares the crate's modules.
+    pub(crate) fn root(&self) -> PathBuf {
+        Path::new(self.source).join("lib.rs")
+    }
+
+    /// The module of the switch.
+    pub(crate) fn switch(&self) -> PathBuf {
+        Path::new(self.source).join("__mutants.rs")
+    }
+
+    /// The mutated files, from the root of the repository.
+    pub(crate) fn files(&self, repository: &Path) -> Result<Vec<PathBuf>, String> {
+        let mut files = Vec::new();
+        follow(repository, &self.root(), Path::new(self.source), &mut files)?;
+        let part = Path::new(self.source).join(self.part);
+        files.retain(|file| file.starts_with(&part));
+        files.sort();
+        Ok(files)
+    }
+}
+
+/// Adds a file and those of the modules that it declares. `folder` holds the modules.
+fn follow(
+    repository: &Path,
+    file: &Path,
+    folder: &Path,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), String> {
+    let at = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(repository.join(file)).map_err(|error| at(&error))?;
+    let parsed = syn::parse_file(&text).map_err(|error| at(&error))?;
+    files.push(file.to_owned());
+    for item in parsed.items {
+        let Item::Mod(module) = item else { continue };
+        if module.content.is_some() || !is_compiled(&module.attrs) {
+            continue;
+        }
+        let inner = folder.join(module.ident.to_string());
+        let candidates = [inner.with_extension("rs"), inner.join("mod.rs")];
+        let found = candidates.iter().find(|path| repository.join(path).exists());
+        let found = found.ok_or_else(|| format!("{}: no file", inner.display()))?;
+        follow(repository, found, &inner, files)?;
+    }
+    Ok(())
+}
