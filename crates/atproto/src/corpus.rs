@@ -37,26 +37,64 @@ pub enum CorpusError {
 /// assert_eq!(corpus::read(&file).unwrap(), [b"frame".as_slice(), b""]);
 /// ```
 pub fn read(file: &[u8]) -> Result<Vec<&[u8]>, CorpusError> {
-    let Some((count, mut rest)) = file.split_first_chunk() else {
+    frames(file).map(Frames::collect)
+}
+
+/// Checks that a file consists of the frames that it states, and iterates over them without a list of them
+/// in memory.
+///
+/// # Errors
+/// If the file does not consist of exactly the frames that it states.
+///
+/// ```
+/// use wireproof::atproto::corpus;
+/// let file = corpus::write([b"frame".as_slice(), b""]);
+/// assert!(corpus::frames(&file).unwrap().eq([b"frame".as_slice(), b""]));
+/// assert!(corpus::frames(&file[1..]).is_err());
+/// ```
+pub fn frames(file: &[u8]) -> Result<Frames<'_>, CorpusError> {
+    let Some((count, frames)) = file.split_first_chunk() else {
         return Err(CorpusError::NoCount);
     };
-    let count = u32::from_be_bytes(*count) as usize;
-    // Each frame takes at least the bytes of its length, so the reservation is bounded by the file.
-    let mut frames = Vec::with_capacity(count.min(rest.len() / 4));
+    let (count, mut rest) = (u32::from_be_bytes(*count) as usize, frames);
     for index in 0..count {
         let offset = file.len() - rest.len();
-        let Some((frame, others)) = split_frame(rest) else {
+        let Some((_, others)) = split_frame(rest) else {
             return Err(CorpusError::Truncated { offset, index, count });
         };
-        frames.push(frame);
         rest = others;
     }
-    if rest.is_empty() {
-        Ok(frames)
-    } else {
-        Err(CorpusError::TrailingBytes(file.len() - rest.len()))
+    match rest.is_empty() {
+        true => Ok(Frames { rest: frames, count }),
+        false => Err(CorpusError::TrailingBytes(file.len() - rest.len())),
     }
 }
+
+/// The frames of a file, in order.
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    /// The frames that follow, each after its length.
+    rest: &'a [u8],
+    /// Their number.
+    count: usize,
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (frame, rest) = split_frame(self.rest)?;
+        self.rest = rest;
+        self.count -= 1;
+        Some(frame)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count, Some(self.count))
+    }
+}
+
+impl ExactSizeIterator for Frames<'_> {}
 
 fn split_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk()?;

@@ -10,6 +10,7 @@ mod corpus;
 mod download;
 mod failure;
 mod files;
+mod findings;
 mod follow;
 mod frames;
 mod inspect;

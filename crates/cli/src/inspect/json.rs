@@ -36,12 +36,12 @@ pub(super) fn write(
 }
 
 fn frames_document(bytes: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
-    let frames = corpus::read(bytes)?;
+    let frames = corpus::frames(bytes)?;
     let mut decoder = Decoder::new(Options::default());
     let mut json = format!("{{\"format\":\"frames\",\"frame_count\":{},\"frames\":[", frames.len())
         .into_bytes();
     let mut offset = FIRST_FRAME;
-    for (index, frame) in frames.iter().enumerate() {
+    for (index, frame) in frames.enumerate() {
         let inside = |refusal: Refusal| refusal.inside(format!("frame {index}"), offset);
         let event = decoder.decode(frame).map_err(|error| inside(error.into()))?;
         if index < limit {

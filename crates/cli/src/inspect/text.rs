@@ -33,12 +33,13 @@ pub(super) fn write(
 }
 
 fn write_frames(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), InspectError> {
-    let frames = corpus::read(bytes).map_err(Refusal::from)?;
+    let frames = corpus::frames(bytes).map_err(Refusal::from)?;
+    let count = frames.len();
     let mut decoder = Decoder::new(Options::default());
     let mut kinds: BTreeMap<String, u64> = BTreeMap::new();
     let mut unchecked = 0;
     let mut offset = FIRST_FRAME;
-    for (index, frame) in frames.iter().enumerate() {
+    for (index, frame) in frames.enumerate() {
         let event = decoder
             .decode(frame)
             .map_err(|error| Refusal::from(error).inside(format!("frame {index}"), offset))?;
@@ -51,9 +52,9 @@ fn write_frames(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), I
         }
         offset += frame.len() + LENGTH_BYTES;
     }
-    write_more(frames.len(), limit, "frames", out)?;
+    write_more(count, limit, "frames", out)?;
     let kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    let (count, len) = (counted(frames.len(), "frame"), HumanCount(bytes.len() as u64));
+    let (count, len) = (counted(count, "frame"), HumanCount(bytes.len() as u64));
     writeln!(out, "{count}, {len} bytes, {}: {}", hashes(unchecked), kinds.join(", "))?;
     Ok(())
 }

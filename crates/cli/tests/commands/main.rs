@@ -4,8 +4,9 @@
 //! |---|---|
 //! | `files` | `inspect`, `corpus`, `completions`, `bench`, and usage errors |
 //! | `config` | precedence of flags, environment and files; `config show` |
+//! | `frames` | `frames verify` |
 //! | `keys` | `key`, `sig verify` |
-//! | `proofs` | `verify`, `repo`, `frames verify`, `plc verify` on files |
+//! | `proofs` | `verify`, `repo`, `plc verify` on files |
 //! | `network` | `resolve`, `verify` and `bench verify` of accounts |
 //! | `nostr` | `nostr`, `corpus nostr` |
 //! | `report` | `report`, `bench compare` |
@@ -17,6 +18,7 @@
 mod config;
 mod downloads;
 mod files;
+mod frames;
 mod guide;
 mod keys;
 mod network;
@@ -58,4 +60,23 @@ fn json(assert: &Assert) -> Value {
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// The peak of the command's resident memory in bytes, read while it runs.
+#[cfg(target_os = "linux")]
+fn peak_bytes(args: &[&str]) -> u64 {
+    use std::process::Stdio;
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let mut child = command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let (status, mut peak) = (format!("/proc/{}/status", child.id()), None);
+    while child.try_wait().unwrap().is_none() {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        // A process that has ended has no memory, and no such line.
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes =
+            line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        peak = kilobytes.or(peak);
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    peak.expect("the command ran for some milliseconds") * 1024
 }

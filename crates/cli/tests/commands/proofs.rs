@@ -1,4 +1,4 @@
-//! `verify`, `repo`, `frames verify` and `plc verify` on files: output and exit codes.
+//! `verify`, `repo` and `plc verify` on files: output and exit codes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
 use simnet::firehose;
-use simnet::hostile::{self, CaseSet};
 use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, RepositoryDetails, Spec};
 use tempfile::TempDir;
 use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
@@ -216,75 +215,6 @@ fn the_difference_of_two_states_is_listed_record_by_record() {
     assert_eq!((&line["collection"], &line["rkey"]), (&collection.into(), &rkey.into()));
     assert_eq!(line["action"], "create");
     assert_eq!(stdout(&run(&["repo", "diff", text(&old), text(&old)]).success()), "");
-}
-
-/// A small stream with the keys of its accounts.
-fn stream(folder: &TempDir) -> (PathBuf, PathBuf, Vec<Vec<u8>>) {
-    let spec = firehose::Spec { frames: 40, ..firehose::Spec::quick() };
-    let corpus = firehose::Corpus::generate(&spec, &mut |_, _| {});
-    let [frames, keys] = ["frames.bin", "accounts.json"].map(|name| folder.path().join(name));
-    fs::write(&frames, corpus.to_file()).unwrap();
-    fs::write(&keys, serde_json::to_vec(&corpus.account_keys()).unwrap()).unwrap();
-    (frames, keys, corpus.frames().to_vec())
-}
-
-#[test]
-fn frames_that_their_accounts_signed_are_exit_code_0() {
-    let folder = tempfile::tempdir().unwrap();
-    let (frames, keys, _) = stream(&folder);
-    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
-    assert!(stdout(&run(&args).success()).contains("frames      40"));
-    let report = json(&run(&[&args[..], &["--json"]].concat()).success());
-    assert_eq!((&report["frames"], &report["findings"]), (&40.into(), &Value::Array(vec![])));
-    let counts = report["verdicts"].as_array().unwrap();
-    assert!(counts.iter().all(|of| of["kind"] == "commit" && of["verdict"] == "verified"));
-    let sum: u64 = counts.iter().map(|of| of["count"].as_u64().unwrap()).sum();
-    assert_eq!(sum, 40);
-}
-
-#[test]
-fn one_refused_frame_is_exit_code_1_and_reported_with_its_index_and_rule() {
-    let folder = tempfile::tempdir().unwrap();
-    let (frames, keys, mut bytes) = stream(&folder);
-    let last = bytes[7].len() - 1;
-    bytes[7][last] ^= 1;
-    let file = wireproof::atproto::corpus::write(bytes.iter().map(Vec::as_slice));
-    fs::write(&frames, file).unwrap();
-    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
-    let refused = run(&args).code(1);
-    assert!(stdout(&refused).starts_with("frame 7 "), "{}", stdout(&refused));
-    let report = json(&run(&[&args[..], &["--json"]].concat()).code(1));
-    assert_eq!(report["findings"][0]["index"], 7);
-    assert_eq!(report["findings"][0]["verdict"], "refused");
-}
-
-#[test]
-fn a_record_that_breaks_the_data_model_is_flagged_and_its_frame_is_not_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let set = CaseSet::generate(&hostile::Spec::default());
-    let case = set.cases().iter().find(|case| case.name.ends_with("record-with-a-float")).unwrap();
-    let [frames, keys] = ["frames.bin", "accounts.json"].map(|name| folder.path().join(name));
-    fs::write(&frames, &case.bytes).unwrap();
-    fs::write(&keys, format!(r#"{{"{}": "{}"}}"#, case.did, case.signing_key)).unwrap();
-    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
-    let printed = stdout(&run(&args).success());
-    assert!(printed.contains("flagged     1 that break the data model"), "{printed}");
-    let report = json(&run(&[&args[..], &["--json"]].concat()).success());
-    let (flagged, first) = (&report["flagged"], &report["flagged"]["first"]);
-    assert_eq!((&flagged["records"], &first["pointer"]), (&1.into(), &"/n".into()));
-    assert_eq!(first["code"], "data/float");
-}
-
-#[test]
-fn frames_of_accounts_without_a_key_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let (frames, keys, _) = stream(&folder);
-    fs::write(&keys, "{}").unwrap();
-    let args = ["frames", "verify", text(&frames), "--keys", text(&keys)];
-    let refused = run(&args).code(1);
-    assert!(stdout(&refused).contains("signature/no-key"), "{}", stdout(&refused));
-    fs::write(&keys, "[7]").unwrap();
-    assert!(stderr(&run(&args).code(1)).contains("expected an object of DIDs"));
 }
 
 /// The plain log of an identity of one operation.

@@ -3,9 +3,11 @@
 //! Only [`run_checks`] changes the state, and only after the last check.
 
 use atproto::commit::Commit as CommitObject;
-use atproto::event::{Action, Block, Commit, Event, FrameError, RepoOp, Sync, first_duplicate};
+use atproto::event::{
+    Account, Action, Block, Commit, Event, FrameError, Identity, RepoOp, Sync, first_duplicate,
+};
 use atproto::mst::inversion::Inverter;
-use atproto::syntax::{Datetime, Did, RepoPath, Tid};
+use atproto::syntax::{Datetime, Did, Handle, RepoPath, Tid};
 use codec::car::HashProof;
 use codec::{Cid, CidRef};
 use crypto::{
@@ -69,7 +71,7 @@ pub(super) fn run_checks<'a>(
     run().unwrap_or_else(|outcome: Outcome<'a>| outcome)
 }
 
-// The frame and its fields: rows 1, 3, 8 (the archive itself), 2, 6 (syntax) and 18.
+// The frame and its fields: rows 1, 3, 8 (the archive itself), 2, 6 (syntax) and 18 to 20.
 
 /// Reads the claim of a decoded frame; the outcome of frames that make none.
 pub(super) fn read_claim<'a>(
@@ -81,15 +83,30 @@ pub(super) fn read_claim<'a>(
         Err(error) => return Err(SyncRejection::from(*error).into()),
         Ok(Event::Commit(commit)) => Message::Commit(commit),
         Ok(Event::Sync(sync)) => Message::Sync(sync),
-        Ok(other) => return Err(Outcome::Unjudged(other)),
+        Ok(other) => return Err(check_unsigned(other, policy)),
     };
     Ok(check_fields(message, policy)?)
 }
 
+/// The outcome of an event without a proof: whether the fields that it must have are well formed.
+fn check_unsigned<'a>(event: &'a Event<'a>, policy: &Policy) -> Outcome<'a> {
+    let checked = match event {
+        Event::Identity(Identity { seq, did, time, handle }) => normal_did(did)
+            .and_then(|_| check_handle(*handle))
+            .and_then(|()| check_time(time, policy))
+            .and_then(|()| check_seq(*seq)),
+        Event::Account(Account { seq, did, time, .. }) => {
+            normal_did(did).and_then(|_| check_time(time, policy)).and_then(|()| check_seq(*seq))
+        }
+        _ => Ok(()),
+    };
+    checked.map_or_else(Outcome::from, |()| Outcome::Unjudged(event))
+}
+
 fn check_fields<'a>(message: Message<'a>, policy: &Policy) -> Result<Claim<'a>, SyncRejection<'a>> {
-    let (did, rev, since, time) = match message {
-        Message::Commit(commit) => (commit.repo, commit.rev, commit.since, commit.time),
-        Message::Sync(sync) => (sync.did, sync.rev, None, sync.time),
+    let (seq, did, rev, since, time) = match message {
+        Message::Commit(commit) => (commit.seq, commit.repo, commit.rev, commit.since, commit.time),
+        Message::Sync(sync) => (sync.seq, sync.did, sync.rev, None, sync.time),
     };
     let did = normal_did(did)?;
     if let Message::Sync(sync) = message {
@@ -97,9 +114,8 @@ fn check_fields<'a>(message: Message<'a>, policy: &Policy) -> Result<Claim<'a>, 
     }
     let rev = parse_rev("rev", rev)?;
     let since = since.map(|since| parse_rev("since", since)).transpose()?;
-    if !policy.accept_any_time && Datetime::parse(time).is_err() {
-        return Err(SyncRejection::Time(time));
-    }
+    check_time(time, policy)?;
+    check_seq(seq)?;
     Ok(Claim { message, did, rev, since })
 }
 
@@ -122,6 +138,30 @@ fn check_sync_len<'a>(sync: &Sync<'a>, limit: usize) -> Result<(), SyncRejection
 /// Row 6, the syntax.
 fn parse_rev<'a>(field: &'static str, text: &'a str) -> Result<Tid, SyncRejection<'a>> {
     Tid::parse(text).map_err(|error| SyncRejection::RevSyntax { field, error })
+}
+
+/// Row 18.
+fn check_time<'a>(time: &'a str, policy: &Policy) -> Result<(), SyncRejection<'a>> {
+    match policy.accept_any_time || Datetime::parse(time).is_ok() {
+        true => Ok(()),
+        false => Err(SyncRejection::Time(time)),
+    }
+}
+
+/// Row 19. Beyond 2⁵³ − 1 not every language has the number.
+fn check_seq<'a>(seq: i64) -> Result<(), SyncRejection<'a>> {
+    match seq {
+        1..=MAX_SEQ => Ok(()),
+        _ => Err(SyncRejection::Seq(seq)),
+    }
+}
+
+/// Row 20.
+fn check_handle(handle: Option<&str>) -> Result<(), SyncRejection<'_>> {
+    match handle.map(|text| (text, Handle::parse(text))) {
+        Some((text, Err(error))) => Err(SyncRejection::Handle { text, error }),
+        _ => Ok(()),
+    }
 }
 
 // The account's state and the clock: rows 4 to 7.
@@ -272,7 +312,7 @@ fn check_chain<'a>(
             Err(rejection) => return Err(rejection),
         },
     };
-    proof::check_in_tree(event, opened.object.data)?;
+    proof::check_in_tree(event, opened.object.data, policy)?;
     Ok(if chain == Chain::Intact { Chain::Unproved(leniency) } else { chain })
 }
 
@@ -414,3 +454,6 @@ impl<'a> LazyChecks<'a, '_> {
             .unwrap_or_else(|| proof::invert(event, data, self.inverter))
     }
 }
+
+/// The largest sequence number.
+const MAX_SEQ: i64 = (1 << 53) - 1;

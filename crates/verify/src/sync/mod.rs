@@ -38,6 +38,8 @@
 //! | 2 | the account is a DID in its normal form | rejected |
 //! | 6 | `rev` and `since` are TIDs | rejected |
 //! | 18 | `time` is a datetime | rejected |
+//! | 19 | `seq` is in 1 … 2⁵³ − 1 | rejected |
+//! | 20 | the `handle` of an `#identity` is a handle | rejected |
 //! | 4 | the account is hosted by the sender, if the caller asks for it | rejected |
 //! | 5 | the account is active | ignored |
 //! | 6 | `rev` is later than the stored one | ignored |
@@ -54,7 +56,8 @@
 //! | 14 | `since` is the stored revision | accepted, chain broken |
 //! | 15 | `prevData` is the stored tree | accepted, chain broken |
 //!
-//! Rows 1 to 11 apply to a `#sync`, whose tree then becomes the account's. A valid event with a broken
+//! Rows 1 to 11, 18 and 19 apply to a `#sync`, whose tree then becomes the account's. An `#identity` and an
+//! `#account` contain no proof: only the syntax of their fields is checked (rows 1 to 3, 18 to 20). A valid event with a broken
 //! chain is still valid: relays forward it, and consumers fetch the repository again.
 //!
 //! A stored head that is further ahead of the clock than the window is void ([`AccountState::within`]): the

@@ -43,7 +43,8 @@ pub enum Outcome<'a> {
     Ignored(Ignored),
     /// Invalid, or not provable. No state changed.
     Rejected(SyncRejection<'a>),
-    /// A message that carries no proof: `#identity`, `#account`, `#info`, an error, an unknown one.
+    /// A message that carries no proof: `#identity` and `#account`, whose fields are well formed, `#info`, an
+    /// error, an unknown one.
     Unjudged(&'a Event<'a>),
 }
 

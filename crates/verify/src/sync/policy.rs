@@ -44,6 +44,9 @@ pub struct Policy {
     /// Accepts as continuous a `#commit` whose `since` is not the stored revision, as long as
     /// `prevData` is the stored tree.
     pub accept_since_mismatch: bool,
+    /// Accepts a delete at a path to which the nodes of the CAR slice do not lead: that the record is gone is
+    /// not proved. Slices from before sync 1.1 have only the nodes that changed.
+    pub accept_unproved_deletes: bool,
     /// Accepts a `#commit` that says `tooBig`: what it left out is not known.
     pub accept_too_big: bool,
     /// Accepts a `#commit` that says `rebase`.
@@ -71,6 +74,7 @@ impl Default for Policy {
             accept_ops_without_prev: false,
             accept_failed_inversion: false,
             accept_since_mismatch: false,
+            accept_unproved_deletes: false,
             accept_too_big: false,
             accept_rebase: false,
             accept_any_time: false,
@@ -79,6 +83,26 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// The policy for events from before sync 1.1, which name neither `prevData` nor what an operation
+    /// replaced, have only the changed nodes of the tree, and may be marked `tooBig` or `rebase`. All else is
+    /// strict; what a commit leaves out is not proved.
+    ///
+    /// ```
+    /// use wireproof::verify::sync::Policy;
+    /// let policy = Policy::before_sync_1_1();
+    /// assert!(policy.accept_missing_prev_data && !policy.accept_failed_inversion);
+    /// ```
+    pub fn before_sync_1_1() -> Self {
+        Self {
+            accept_missing_prev_data: true,
+            accept_ops_without_prev: true,
+            accept_unproved_deletes: true,
+            accept_too_big: true,
+            accept_rebase: true,
+            ..Self::default()
+        }
+    }
+
     /// The options of the decoder under this policy. Hashes are always checked.
     pub(super) fn decoding(&self) -> Options {
         let mut options = Options::default();

@@ -2,11 +2,12 @@
 //! them undone, which must lead back to the tree that the commit starts from.
 
 use atproto::event::{BlockIndex, Commit};
-use atproto::mst::canonical;
 use atproto::mst::inversion::{Inversion, InversionError, InversionFault, Inverter, RecordOp};
+use atproto::mst::{TreeError, TreeFault, canonical};
 use codec::Cid;
 use codec::cid::Codec;
 
+use super::policy::Policy;
 use super::rejection::{OpFault, SyncRejection};
 
 /// The root of the tree before the operations, or why they cannot be undone.
@@ -45,10 +46,21 @@ fn rejection<'a>(error: InversionError, event: &'a Commit<'a>) -> SyncRejection<
 }
 
 /// Row 16 alone: the tree at `data` must hold the outcome of each operation at its path.
-pub(super) fn check_in_tree<'a>(event: &'a Commit<'a>, data: Cid) -> Result<(), SyncRejection<'a>> {
+pub(super) fn check_in_tree<'a>(
+    event: &'a Commit<'a>,
+    data: Cid,
+    policy: &Policy,
+) -> Result<(), SyncRejection<'a>> {
     let blocks = BlockIndex::new(event.blocks);
     for op in event.ops {
-        let found = canonical::search(data, &blocks, op.path.as_bytes())?;
+        let found = match canonical::search(data, &blocks, op.path.as_bytes()) {
+            Err(TreeError { fault: TreeFault::Missing, .. })
+                if op.cid.is_none() && policy.accept_unproved_deletes =>
+            {
+                continue;
+            }
+            found => found?,
+        };
         let fault = match (op.cid, found.value) {
             (None, None) => continue,
             (Some(cid), Some(found)) if cid == found => continue,

@@ -138,6 +138,17 @@ pub enum SyncRejection<'a> {
     /// The event's time is not a datetime (row 18).
     #[error("`time` {0:?} is not a datetime")]
     Time(&'a str),
+    /// The event's sequence number is not in 1 … 2⁵³ − 1 (row 19).
+    #[error("`seq` {0} is not in 1 … 2^53 - 1")]
+    Seq(i64),
+    /// The handle of an `#identity` is not a handle (row 20).
+    #[error("`handle` {text:?}: {error}")]
+    Handle {
+        /// The handle of the event.
+        text: &'a str,
+        /// The syntax error.
+        error: SyntaxError,
+    },
 }
 
 /// The rule that an operation breaks.
@@ -197,6 +208,8 @@ impl SyncRejection<'_> {
             Self::Tree(error) => error.fault.code(),
             Self::Inversion { .. } => "event/inversion",
             Self::Time(_) => "event/time",
+            Self::Seq(_) => "event/seq",
+            Self::Handle { .. } => "event/handle",
         }
     }
 
@@ -224,6 +237,8 @@ impl SyncRejection<'_> {
             | Self::Tree(_) => 16,
             Self::Inversion { .. } => 17,
             Self::Time(_) => 18,
+            Self::Seq(_) => 19,
+            Self::Handle { .. } => 20,
         }
     }
 
