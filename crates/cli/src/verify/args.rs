@@ -3,7 +3,9 @@
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use wireproof::atproto::syntax::{AtIdentifier, AtUri, Nsid, RecordKey};
+use wireproof::atproto::syntax::{
+    AtIdentifier, AtUri, Did, Nsid, RecordKey, RepoPath, SyntaxError,
+};
 use wireproof::net::http::Url;
 
 use crate::failure::Failure;
@@ -17,10 +19,14 @@ use crate::resolve;
 /// account's key, the tree must be canonical with all its nodes and records, every key must be a record
 /// path, and every record must be canonical DAG-CBOR.
 ///
-/// A file is verified under the key given with it. A handle or a DID is verified end to end: handle, DID,
-/// key and server by the DID document, repository. For the at:// URI of a record the proof is that the
-/// record is present, or that it is absent. Exit code 0 if all of it holds, 1 if not, 3 if a host did not
-/// respond.
+/// A file is verified under the key given with it. With --record it is the slice of one record, as
+/// com.atproto.sync.getRecord returns it, and proves that the record is present, or that it is absent.
+///
+/// A handle or a DID is verified end to end: handle, DID,
+/// key and server by the DID document, repository. For the at:// URI of a record its slice is downloaded.
+///
+/// Exit code 0 if all of it holds, which for a record is a proof of its presence or of its absence, 1 if
+/// not, 3 if a host did not respond.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
@@ -32,10 +38,14 @@ pub(crate) struct VerifyArgs {
     /// A CAR file of any name.
     #[arg(long, value_name = "FILE.car", conflicts_with = "target", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
+    /// Verify the file as the slice of this record: its at:// URI with the DID of the account, or
+    /// `collection/rkey`.
+    #[arg(long, value_name = "at://DID/…|PATH", help_heading = FILES)]
+    record: Option<String>,
     /// Also rebuild the tree from the records, and compare the roots.
     #[arg(long)]
     pub(super) rebuild: bool,
-    /// Report every fault [default: the first].
+    /// Report every fault as it is found [default: the first].
     #[arg(long)]
     pub(super) all: bool,
     /// Print one JSON document.
@@ -96,6 +106,8 @@ impl SignerArgs {
 pub(super) enum Target<'a> {
     /// A repository in a file.
     File(&'a Path),
+    /// The slice of a record in a file.
+    Slice(&'a Path, SliceRecord<'a>),
     /// The repository of an account.
     Account(AtIdentifier<'a>),
     /// A record of an account's repository.
@@ -109,6 +121,30 @@ pub(super) struct RecordAddress<'a> {
     pub(super) rkey: RecordKey<'a>,
 }
 
+/// The record that a file proves, or whose absence it proves.
+pub(super) struct SliceRecord<'a> {
+    /// The account, if it is named.
+    pub(super) did: Option<Did<'a>>,
+    pub(super) path: RepoPath<'a>,
+}
+
+impl<'a> SliceRecord<'a> {
+    fn parse(text: &'a str) -> Result<Self, Failure> {
+        let usage = |what: &str| Failure::Usage(format!("--record {text}: {what}"));
+        let syntax = |error: SyntaxError| usage(&error.to_string());
+        if !text.starts_with("at://") {
+            return Ok(Self { did: None, path: RepoPath::parse(text).map_err(syntax)? });
+        }
+        let uri = AtUri::parse(text).map_err(syntax)?;
+        let did = uri.authority().as_did();
+        let did = did.ok_or_else(|| usage("name the account by its DID: nothing is resolved"))?;
+        let path = text.splitn(4, '/').nth(3).unwrap_or_default();
+        let path =
+            RepoPath::parse(path).map_err(|_| usage("name a record: at://DID/collection/rkey"))?;
+        Ok(Self { did: Some(did), path })
+    }
+}
+
 impl<'a> Target<'a> {
     /// The target of the arguments. Options for another kind of target are refused.
     pub(super) fn of(args: &'a VerifyArgs) -> Result<Self, Failure> {
@@ -117,9 +153,18 @@ impl<'a> Target<'a> {
             (None, Some(text)) => Self::parse(text)?,
             (None, None) => return Err(Failure::Usage("name a file or an account".to_owned())),
         };
+        let target = match (target, &args.record) {
+            (target, None) => target,
+            (Self::File(file), Some(record)) => Self::Slice(file, SliceRecord::parse(record)?),
+            _ => return Err(Failure::Usage("--record is for a file".to_owned())),
+        };
         match target {
-            Self::File(_) => check_file_options(args)?,
+            Self::File(_) | Self::Slice(..) => check_file_options(args)?,
             Self::Account(_) | Self::Record(_) => check_account_options(args)?,
+        }
+        if matches!(target, Self::Slice(..) | Self::Record(_)) && (args.rebuild || args.all) {
+            let what = "--rebuild and --all are for whole repositories, not for a record";
+            return Err(Failure::Usage(what.to_owned()));
         }
         Ok(target)
     }
@@ -184,5 +229,6 @@ Examples:
   wireproof verify at://atproto.com/app.bsky.actor.profile/self --json | jq .record_proof.record
   wireproof verify repository.car --key did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme
   wireproof verify repository.car --plc-log log.json --rebuild
+  wireproof verify slice.car --did-doc did.json --record app.bsky.actor.profile/self
   wireproof verify repository.car --did-doc did.json --json | jq .repository.records
   wireproof verify broken.car --keys accounts.json --all";

@@ -1,4 +1,4 @@
-//! `wireproof verify`: verifies a repository in a file, that of an account, or one record.
+//! `wireproof verify`: verifies a repository or the slice of a record in a file, or those of an account.
 //!
 //! | file | |
 //! |---|---|
@@ -11,10 +11,12 @@ mod report;
 mod signer;
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use wireproof::atproto::syntax::AtIdentifier;
 use wireproof::codec::printable::Printable;
+use wireproof::crypto::PublicKey;
 use wireproof::net::http::Url;
 use wireproof::net::xrpc::{ErrorName, XrpcError};
 use wireproof::verify::Verified;
@@ -24,36 +26,44 @@ use wireproof::verify::repository::{self, Options, RepositoryRejection, WholeRep
 use crate::download::{self, Target as DownloadTarget};
 use crate::failure::Failure;
 use crate::files;
+use crate::findings::Findings;
 use crate::json::RecordPath;
 use crate::network::{self, Network};
 use crate::output::Output;
 use crate::resolve::ResolvedAccount;
 use crate::stage::{Stage, StageTimer, Stages};
-use args::{RecordAddress, Target};
-use report::{Download, ProofReport};
+use args::{RecordAddress, SliceRecord, Target};
+use report::{Download, Finding, ProofReport};
 use signer::{NoKey, Signer};
 
 pub(crate) use args::VerifyArgs;
 pub(crate) use signer::account_keys;
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
-    let (report, outcome) = match Target::of(args)? {
-        Target::File(path) => verify_file(path, args),
-        Target::Account(who) => verify_account(who, args),
-        Target::Record(address) => verify_record(&address, args),
+    let target = Target::of(args)?;
+    let mut findings = Findings::new(output, args.json, args.all);
+    let (report, outcome) = match target {
+        Target::File(path) => verify_file(path, args, &mut findings),
+        Target::Slice(path, record) => verify_slice(path, &record, args, &mut findings),
+        Target::Account(who) => verify_account(who, args, &mut findings),
+        Target::Record(address) => verify_record(&address, args, &mut findings),
     }?;
-    output.document(&report.with_totals(), args.json, ProofReport::to_text)?;
+    findings.finish(&report.with_totals(), ProofReport::to_text)?;
     outcome
 }
 
 /// A report, and the failure that it reports.
 type Reported = (ProofReport, Result<(), Failure>);
 
-fn verify_file(path: &Path, args: &VerifyArgs) -> Result<Reported, Failure> {
+fn verify_file(
+    path: &Path,
+    args: &VerifyArgs,
+    findings: &mut Findings,
+) -> Result<Reported, Failure> {
     let signer = Signer::of(args)?;
     let archive = files::map(path)?;
     let mut report = ProofReport::of_file(path, archive.len());
-    let outcome = prove(&archive, &signer, args, &mut report)?.map_err(|first| {
+    let outcome = prove(&archive, &signer, args, &mut report, findings)?.map_err(|first| {
         let name = path.display();
         let why = first.to_string();
         Failure::Refused(format!("{name}: refused ({}): {}", first.code(), Printable(&why)))
@@ -61,7 +71,11 @@ fn verify_file(path: &Path, args: &VerifyArgs) -> Result<Reported, Failure> {
     Ok((report, outcome))
 }
 
-fn verify_account(who: AtIdentifier<'_>, args: &VerifyArgs) -> Result<Reported, Failure> {
+fn verify_account(
+    who: AtIdentifier<'_>,
+    args: &VerifyArgs,
+    findings: &mut Findings,
+) -> Result<Reported, Failure> {
     let network = Network::open(&args.network, args.from.as_slice())?;
     let runtime = network::runtime()?;
     let mut stages = Stages::default();
@@ -80,7 +94,7 @@ fn verify_account(who: AtIdentifier<'_>, args: &VerifyArgs) -> Result<Reported, 
     let download = Download { host: fetched.host.into(), bytes: fetched.bytes };
     let from = download.host.clone();
     let mut report = ProofReport::of_account(who, &account, download, stages);
-    let outcome = prove(&archive, &signer, args, &mut report)?.map_err(|first| {
+    let outcome = prove(&archive, &signer, args, &mut report, findings)?.map_err(|first| {
         let why = first.to_string();
         let (code, why) = (first.code(), Printable(&why));
         Failure::Refused(format!("{who}: refused ({code}): {why} (from {from})"))
@@ -94,6 +108,7 @@ fn prove(
     signer: &Signer,
     args: &VerifyArgs,
     report: &mut ProofReport,
+    findings: &mut Findings,
 ) -> Result<Result<(), RepositoryRejection>, Failure> {
     match verify_stages(archive, signer, args.rebuild, &mut report.stages) {
         Ok(whole) => {
@@ -104,7 +119,11 @@ fn prove(
             "the commit is of {did}: --keys has no key of that account"
         ))),
         Err(ProofError::Refused(first)) => {
-            report.refuse(&findings(archive, signer, &first, args.all));
+            if args.all {
+                report_all(archive, signer, &first, findings)?;
+            } else {
+                report_first(&first, args, findings)?;
+            }
             Ok(Err(first))
         }
     }
@@ -150,31 +169,40 @@ fn verify_stages<'a>(
     Ok(whole)
 }
 
-/// The rejections to report: `first`, or all of them.
-fn findings(
+/// Reports the rejection that ended the proof. In text it is the message of the failure.
+fn report_first(
+    first: &RepositoryRejection,
+    args: &VerifyArgs,
+    findings: &mut Findings,
+) -> Result<(), Failure> {
+    if args.json { findings.add(|| Finding::new(first)) } else { Ok(()) }
+}
+
+/// Reports every rejection as it is found, or `first` if there is no other.
+fn report_all(
     archive: &[u8],
     signer: &Signer,
     first: &RepositoryRejection,
-    all: bool,
-) -> Vec<RepositoryRejection> {
+    findings: &mut Findings,
+) -> Result<(), Failure> {
     let options = Options::default();
-    let mut found = Vec::new();
-    if all {
-        let parsed = parse(archive, &options).ok();
-        let did = parsed.map(|parsed| parsed.repository().commit().did);
-        let key = did.and_then(|did| signer.key_of(did).ok().flatten());
-        found = repository::collect_rejections(
-            archive,
-            signer.did(),
-            key.as_ref(),
-            &options,
-            MAX_FINDINGS,
-        );
-    }
-    if found.is_empty() { vec![first.clone()] } else { found }
+    let parsed = parse(archive, &options).ok();
+    let did = parsed.map(|parsed| parsed.repository().commit().did);
+    let key = did.and_then(|did| signer.key_of(did).ok().flatten());
+    let (mut count, mut printed) = (0, Ok(()));
+    repository::visit_rejections(archive, signer.did(), key.as_ref(), &options, |rejection| {
+        count += 1;
+        printed = findings.add(|| Finding::new(rejection));
+        if printed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    if count == 0 { findings.add(|| Finding::new(first)) } else { printed }
 }
 
-fn verify_record(address: &RecordAddress<'_>, args: &VerifyArgs) -> Result<Reported, Failure> {
+fn verify_record(
+    address: &RecordAddress<'_>,
+    args: &VerifyArgs,
+    findings: &mut Findings,
+) -> Result<Reported, Failure> {
     let RecordAddress { who, collection, rkey } = *address;
     let network = Network::open(&args.network, args.from.as_slice())?;
     let runtime = network::runtime()?;
@@ -192,23 +220,61 @@ fn verify_record(address: &RecordAddress<'_>, args: &VerifyArgs) -> Result<Repor
         target.save()?;
     }
 
-    let path = format!("{collection}/{rkey}");
-    let mut timer = StageTimer::start(&mut stages);
-    let options = record::Options::default();
-    let proof = record::verify(&archive, &path, Some(did.as_str()), &key, &options);
-    timer.finish(Stage::Record);
     let (from, bytes) = (network::origin(host), archive.len() as u64);
     let download = Download { host: from.clone(), bytes };
     let mut report = ProofReport::of_account(who, &account, download, stages);
-    let outcome = match proof {
-        Ok(proof) => report.add_record(RecordPath::split(&path), &proof),
+    let path = format!("{collection}/{rkey}");
+    let proved = prove_record(&archive, &path, Some(did.as_str()), &key, &mut report)?;
+    let outcome = match proved {
+        Ok(()) => Ok(()),
         Err(why) => {
+            report_first(&why, args, findings)?;
             let text = format!("{path}: refused ({}): {why} (from {from})", why.code());
-            report.refuse(&[why]);
             Err(Failure::Refused(text))
         }
     };
     Ok((report, outcome))
+}
+
+/// Verifies a file as the proof of a record.
+fn verify_slice(
+    file: &Path,
+    record: &SliceRecord<'_>,
+    args: &VerifyArgs,
+    findings: &mut Findings,
+) -> Result<Reported, Failure> {
+    let signer = Signer::of_record(args, record.did)?;
+    let key = signer.record_key()?;
+    let slice = files::map(file)?;
+    let mut report = ProofReport::of_file(file, slice.len());
+    let path = record.path.as_str();
+    let outcome = match prove_record(&slice, path, signer.did(), &key, &mut report)? {
+        Ok(()) => Ok(()),
+        Err(why) => {
+            report_first(&why, args, findings)?;
+            let (code, text) = (why.code(), why.to_string());
+            let text = format_args!("{path}: refused ({code}): {}", Printable(&text));
+            Err(Failure::refused(file, text))
+        }
+    };
+    Ok((report, outcome))
+}
+
+/// Verifies a slice as the proof of the record at `path`, or of its absence.
+fn prove_record(
+    slice: &[u8],
+    path: &str,
+    did: Option<&str>,
+    key: &PublicKey,
+    report: &mut ProofReport,
+) -> Result<Result<(), RepositoryRejection>, Failure> {
+    let mut timer = StageTimer::start(&mut report.stages);
+    let proof = record::verify(slice, path, did, key, &record::Options::default());
+    timer.finish(Stage::Record);
+    match proof {
+        Ok(proof) => report.add_record(RecordPath::split(path), &proof).map(Ok),
+        Err(why) => Ok(Err(why)),
+    }
 }
 
 /// The server to download from.
@@ -223,6 +289,3 @@ fn record_failure(error: XrpcError) -> Failure {
         _ => error.into(),
     }
 }
-
-/// Maximum number of findings reported with `--all`.
-const MAX_FINDINGS: usize = 10_000;

@@ -1,5 +1,6 @@
 //! The result of `wireproof verify` as text and as JSON.
 
+use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::json::{FlaggedRecords, RecordPath};
 use crate::resolve::{AccountSummary, ResolvedAccount};
 use crate::stage::Stages;
 
-/// A proof, or the findings that prevent it.
+/// A proof, or what is known without one.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ProofReport {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,8 +39,6 @@ pub(super) struct ProofReport {
     repository: Option<RepositorySummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     record_proof: Option<RecordSummary>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    findings: Vec<Finding>,
 }
 
 /// A verified repository.
@@ -80,7 +79,7 @@ struct RecordSummary {
 
 /// A broken rule, and its place.
 #[derive(Debug, Serialize)]
-struct Finding {
+pub(super) struct Finding {
     code: &'static str,
     cid: Option<String>,
     #[serde(flatten)]
@@ -162,10 +161,6 @@ impl ProofReport {
         Ok(())
     }
 
-    pub(super) fn refuse(&mut self, rejections: &[RepositoryRejection]) {
-        self.findings = rejections.iter().map(Finding::new).collect();
-    }
-
     /// Adds the total times, once all stages have run.
     pub(super) fn with_totals(self) -> Self {
         let (network_seconds, compute_seconds) =
@@ -174,15 +169,7 @@ impl ProofReport {
     }
 
     pub(super) fn to_text(&self) -> String {
-        let mut text = String::new();
-        // A single finding is the message of the failure.
-        if self.findings.len() > 1 {
-            for Finding { code, message, .. } in &self.findings {
-                text += &format!("{code}: {message}\n");
-            }
-            text += "\n";
-        }
-        text += &self.stages.to_table();
+        let mut text = self.stages.to_table();
         if let Some(account) = &self.account {
             let (handle, host) = (account.handle_text(), self.host.as_deref().unwrap_or_default());
             let directory = account.directory_text();
@@ -245,7 +232,7 @@ impl RecordSummary {
 }
 
 impl Finding {
-    fn new(rejection: &RepositoryRejection) -> Self {
+    pub(super) fn new(rejection: &RepositoryRejection) -> Self {
         Self {
             code: rejection.code(),
             cid: rejection.cid.map(|cid| cid.to_string()),
@@ -253,5 +240,11 @@ impl Finding {
             offset: rejection.offset,
             message: rejection.to_string(),
         }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
     }
 }

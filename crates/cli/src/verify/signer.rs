@@ -36,6 +36,35 @@ impl Signer {
         Ok(Self { did, keys })
     }
 
+    /// The key for the record of an account, if one is named.
+    pub(super) fn of_record(args: &VerifyArgs, did: Option<Did<'_>>) -> Result<Self, Failure> {
+        let signer = Self::of(args)?;
+        match (did, &signer.did) {
+            (Some(did), Some(other)) if *other != did.to_buf() => Err(Failure::Usage(format!(
+                "--record at://{did}/…: the given key is that of {other}"
+            ))),
+            (Some(did), _) => Ok(Self { did: Some(did.to_buf()), ..signer }),
+            (None, _) => Ok(signer),
+        }
+    }
+
+    /// The key that must have signed the slice of a record.
+    pub(super) fn record_key(&self) -> Result<PublicKey, Failure> {
+        let usage = |what: &str| Err(Failure::Usage(format!("--record: {what}")));
+        let key = match (&self.keys, self.did()) {
+            (Keys::None, _) => return usage("a record is proved under a key: give one"),
+            (Keys::Many(_), None) => return usage("--keys needs the account: at://DID/…"),
+            (_, did) => self.key_of(did.unwrap_or_default()),
+        };
+        match key {
+            Ok(Some(key)) => Ok(key),
+            _ => Err(Failure::Refused(format!(
+                "--keys has no key of {}",
+                self.did().unwrap_or_default()
+            ))),
+        }
+    }
+
     /// The account and the key that its DID document names.
     pub(super) fn of_account(did: DidBuf, key: PublicKey) -> Self {
         Self { did: Some(did), keys: Keys::One(Box::new(key)) }

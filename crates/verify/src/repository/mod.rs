@@ -9,7 +9,7 @@
 //!
 //! Each stage is a type that only the stage before can make, so that a caller can time them and cannot
 //! skip one; [`verify`] runs all. The result is a [`Verified`] [`WholeRepository`], or a rejection for
-//! the first fault; [`collect_rejections`] continues and collects them.
+//! the first fault; [`visit_rejections`] continues and passes on all.
 //!
 //! ```
 //! use wireproof::atproto::commit::UnsignedCommit;
@@ -43,6 +43,8 @@ mod rejection;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tree;
+
+use std::ops::ControlFlow;
 
 use atproto::mst::Tree;
 use atproto::mst::canonical::{Step, Summary};
@@ -291,11 +293,32 @@ impl<'a> WalkedRepository<'a> {
     }
 }
 
-/// The faults of an export in the order in which they are found, at most `max_faults`: none where
-/// [`verify`] accepts, or without `key` where [`verify_without_signature`] does.
+/// Visits the faults of an export in the order in which they are found, until `visit` breaks: none where
+/// [`verify`] accepts, or without `key` where [`verify_without_signature`] does. No list of them is held.
 ///
 /// Each fault costs what depends on it, and the rest is still checked: a block with a wrong hash counts
 /// as missing, a malformed node has no records. Without a commit there is no tree to check.
+pub fn visit_rejections(
+    export: &[u8],
+    did: Option<&str>,
+    key: Option<&PublicKey>,
+    options: &Options,
+    mut visit: impl FnMut(&RepositoryRejection) -> ControlFlow<()>,
+) {
+    let mut is_over = false;
+    let mut sink = |fault: RepositoryRejection| {
+        is_over = visit(&fault).is_break();
+        if is_over { Err(fault) } else { Ok(()) }
+    };
+    // The error is the one at which the visitor broke, or one that leaves nothing more to check.
+    if let Err(last) = collect(export, did, key, options, &mut sink)
+        && !is_over
+    {
+        let _ = visit(&last);
+    }
+}
+
+/// The first faults of an export, at most `max_faults`, as [`visit_rejections`] finds them.
 pub fn collect_rejections(
     export: &[u8],
     did: Option<&str>,
@@ -304,18 +327,12 @@ pub fn collect_rejections(
     max_faults: usize,
 ) -> Vec<RepositoryRejection> {
     let mut found = Vec::new();
-    let mut sink = |fault| {
-        if found.len() + 1 >= max_faults {
-            return Err(fault);
+    visit_rejections(export, did, key, options, |fault| {
+        if found.len() < max_faults {
+            found.push(fault.clone());
         }
-        found.push(fault);
-        Ok(())
-    };
-    // The error is the one that filled the list, or one that leaves nothing more to check.
-    if let Err(last) = collect(export, did, key, options, &mut sink) {
-        found.push(last);
-    }
-    found.truncate(max_faults);
+        if found.len() < max_faults { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
     found
 }
 
