@@ -165,13 +165,10 @@ pub(crate) fn notice_text(host: &str, notice: &Notice) -> String {
         Notice::ServerError { name, message, .. } | Notice::ServerInfo { name, message, .. } => {
             message_text(name, message)
         }
-        Notice::Gap { after, seq, .. } => {
-            let missing = seq.saturating_sub(*after).saturating_sub(1);
-            format!(
-                "{host}: gap of {missing} sequence numbers after {after}: events that the host does not \
-                 forward, or lost ones"
-            )
-        }
+        Notice::Gap { after, .. } => format!(
+            "{host}: sequence numbers skipped after {after}: {}; their events are lost or not forwarded",
+            notice.skipped_seqs()
+        ),
         Notice::Repeated { seq, .. } => {
             format!("{host}: sequence number {seq} again with the same bytes; it is skipped")
         }

@@ -100,6 +100,7 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
         never = status.update(&stats, &metrics) => match never {},
     };
     status.end();
+    status.print_skipped(&stats, &metrics.snapshot());
     let (written, marked) = (writer.finish(limit / 10).await, printed.finish());
     // A failed write is reported first: dropped events follow from it.
     written.map_err(writer::failure)?;

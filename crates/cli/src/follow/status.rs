@@ -88,6 +88,16 @@ impl Status {
         self.bar.suspend(|| drop(print_message(text)));
     }
 
+    /// Prints how many sequence numbers each host skipped.
+    pub(super) fn print_skipped(&self, stats: &RunStats, metrics: &MetricsSnapshot) {
+        for (host, skipped) in metrics.skipped_seqs.iter().enumerate() {
+            if *skipped > 0 {
+                let host = stats.host(host);
+                self.print(&format!("{host}: sequence numbers skipped in this run: {skipped}"));
+            }
+        }
+    }
+
     /// Clears the status line, and prints the warnings that are not printed yet.
     pub(super) fn end(&self) {
         self.warnings.rest().iter().for_each(|line| self.print(line));
@@ -114,9 +124,14 @@ fn text(stats: &RunStats, metrics: &MetricsSnapshot, rate: f64) -> String {
         let _ = write!(text, " · {} {name}", HumanCount(count));
     }
     let _ = write!(text, " · {} lines", HumanCount(stats.lines.load(Relaxed)));
-    for (name, count) in [("in flight", metrics.in_flight), ("in resync", metrics.awaiting_repo)] {
+    let skipped = metrics.skipped_seqs.iter().fold(0, |sum: u64, host| sum.saturating_add(*host));
+    for (name, count) in [
+        ("in flight", metrics.in_flight as u64),
+        ("in resync", metrics.awaiting_repo as u64),
+        ("sequence numbers skipped", skipped),
+    ] {
         if count > 0 {
-            let _ = write!(text, " · {} {name}", HumanCount(count as u64));
+            let _ = write!(text, " · {} {name}", HumanCount(count));
         }
     }
     text

@@ -222,7 +222,7 @@ fn what_a_host_does_wrong_is_on_standard_error_once_for_each_kind_with_the_numbe
     let errors = stderr(&output);
     for text in [
         "cannot be decoded and is printed as it is",
-        " sequence numbers after",
+        "sequence numbers skipped after",
         "again with the same bytes",
         "an event is refused (signature/wrong)",
     ] {

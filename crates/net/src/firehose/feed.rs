@@ -356,8 +356,8 @@ pub struct SequenceTracker {
 pub enum SeqStep {
     /// The first number, or the successor of the last.
     Next,
-    /// Numbers after this one are missing. Relays skip the numbers of events that they do not forward, but
-    /// lost events look the same.
+    /// Numbers after this one are skipped. Relays skip the numbers of events that they do not forward; lost
+    /// events look the same.
     Gap(u64),
     /// The same event was received in this run, or is the event of the cursor, which some servers send
     /// first.

@@ -216,8 +216,9 @@ pub enum Notice {
         /// The reason.
         error: DialError,
     },
-    /// Sequence numbers are missing between two events. Relays skip the numbers of events that they do not
-    /// forward, but lost events look the same.
+    /// The host skipped sequence numbers, in one connection or between two: see
+    /// [`skipped_seqs`](Self::skipped_seqs). Relays skip the numbers of events that they do not forward; lost
+    /// events look the same.
     Gap {
         /// The host.
         host: HostId,
@@ -314,6 +315,14 @@ impl Notice {
             Self::ConsumerTooSlow { .. } => "consumer-too-slow",
             Self::ServerError { .. } => "server-error",
             Self::ServerInfo { .. } => "server-info",
+        }
+    }
+
+    /// Number of skipped sequence numbers: 0 unless this is a [`Gap`](Self::Gap).
+    pub fn skipped_seqs(&self) -> u64 {
+        match self {
+            Self::Gap { after, seq, .. } => seq.saturating_sub(*after).saturating_sub(1),
+            _ => 0,
         }
     }
 

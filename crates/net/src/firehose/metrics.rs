@@ -17,6 +17,7 @@ pub struct RunMetrics {
     bytes: [AtomicU64; KINDS],
     notices: Mutex<BTreeMap<&'static str, u64>>,
     last_seqs: Mutex<Vec<Option<u64>>>,
+    skipped_seqs: Mutex<Vec<u64>>,
     verdicts: Mutex<BTreeMap<&'static str, u64>>,
     pub(super) delivered: AtomicU64,
     pub(super) key_lookups: KeyLookupMetrics,
@@ -59,6 +60,9 @@ pub(super) struct ResyncMetrics {
 pub struct MetricsSnapshot {
     /// Last received sequence number of each host.
     pub last_seqs: Vec<Option<u64>>,
+    /// Number of sequence numbers that each host skipped, between two connections too: events that it does not
+    /// forward, or lost ones. Hosts without any may be missing at the end.
+    pub skipped_seqs: Vec<u64>,
     /// Cursor of each host: every event up to it is acknowledged.
     pub cursors: Vec<Option<u64>>,
     /// Received frames by kind.
@@ -129,6 +133,7 @@ impl RunMetrics {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
         MetricsSnapshot {
             last_seqs: lock(&self.last_seqs).clone(),
+            skipped_seqs: lock(&self.skipped_seqs).clone(),
             cursors: run.map_or(vec![], |run| run.tracker().cursors().collect()),
             events: by_kind(&self.events),
             bytes: by_kind(&self.bytes),
@@ -175,11 +180,17 @@ impl RunMetrics {
 
     /// Sets the last sequence number of a host.
     pub(super) fn set_last_seq(&self, host: usize, seq: u64) {
-        set_at(&mut lock(&self.last_seqs), host, Some(seq));
+        *slot(&mut lock(&self.last_seqs), host) = Some(seq);
     }
 
+    /// Counts a notice, and the sequence numbers that its host skipped.
     pub(super) fn count_notice(&self, notice: &Notice) {
         *lock(&self.notices).entry(notice.name()).or_default() += 1;
+        if notice.skipped_seqs() > 0 {
+            let mut hosts = lock(&self.skipped_seqs);
+            let skipped = slot(&mut hosts, notice.host().0);
+            *skipped = skipped.saturating_add(notice.skipped_seqs());
+        }
     }
 
     /// Counts a lookup of a status.
@@ -204,7 +215,7 @@ impl RunMetrics {
 
     /// Sets the numbers of a worker's events that await a key, and a repository.
     pub(super) fn set_parked(&self, worker: usize, events: (usize, usize)) {
-        set_at(&mut lock(&self.parked), worker, events);
+        *slot(&mut lock(&self.parked), worker) = events;
     }
 
     fn parked(&self) -> (usize, usize) {
@@ -212,11 +223,12 @@ impl RunMetrics {
     }
 }
 
-fn set_at<T: Clone + Default>(values: &mut Vec<T>, at: usize, value: T) {
+/// The value at an index, after defaults where there are none yet.
+fn slot<T: Clone + Default>(values: &mut Vec<T>, at: usize) -> &mut T {
     if values.len() <= at {
         values.resize(at + 1, T::default());
     }
-    values[at] = value;
+    &mut values[at]
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -285,6 +297,21 @@ const KINDS: usize = FrameKind::ALL.len();
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hosts::HostId;
+
+    #[test]
+    fn the_skipped_sequence_numbers_of_each_host_are_added_up() {
+        let metrics = RunMetrics::default();
+        let host = HostId(1);
+        for (after, seq) in [(10, 12), (20, 26)] {
+            metrics.count_notice(&Notice::Gap { host, after, seq });
+        }
+        metrics.count_notice(&Notice::Repeated { host, seq: 26 });
+        let snapshot = metrics.snapshot();
+        assert_eq!((&snapshot.skipped_seqs[..], snapshot.notices["gap"]), (&[0, 6][..], 2));
+        metrics.count_notice(&Notice::Gap { host, after: 0, seq: u64::MAX });
+        assert_eq!(metrics.snapshot().skipped_seqs[1], u64::MAX, "no overflow");
+    }
 
     #[test]
     fn a_duration_is_counted_below_the_next_power_of_two() {

@@ -3,6 +3,7 @@
 //! | series | labels |
 //! |---|---|
 //! | `last_seq`, `cursor`; of a Jetstream its cursor, microseconds in version 1 | `host` |
+//! | `skipped_seqs_total`\* | `host` |
 //! | `lag_seconds` | |
 //! | `events_total`, `event_bytes_total`\* | `kind` |
 //! | `verdicts_total` | `code` |
@@ -51,6 +52,7 @@ impl Collector for FirehoseSeries {
         let metrics = self.metrics.snapshot();
         let mut page = Page { encoder, stats: &self.stats };
         page.stream(&metrics.last_seqs, &metrics.cursors)?;
+        page.skipped_seqs(&metrics.skipped_seqs)?;
         page.counters("events", "Events received", "kind", kinds(&metrics.events))?;
         page.counters("event_bytes", "Bytes of events received", "kind", kinds(&metrics.bytes))?;
         page.counters("verdicts", "Events by verdict", "code", counts(&metrics.verdicts))?;
@@ -168,6 +170,14 @@ impl Page<'_, '_> {
         self.gauges("cursor", "Sequence number up to which all is acked", "host", cursors)?;
         let lag = stats.lag_seconds().unwrap_or_default();
         self.gauge("lag_seconds", "Age of the last event on arrival", lag)
+    }
+
+    /// The sequence numbers that each host skipped.
+    fn skipped_seqs(&mut self, skipped: &[u64]) -> fmt::Result {
+        let stats = self.stats;
+        let skipped = skipped.iter().copied().chain(std::iter::repeat(0));
+        let by_host = stats.hosts.iter().map(String::as_str).zip(skipped);
+        self.counters("skipped_seqs", "Sequence numbers skipped", "host", by_host)
     }
 
     /// Connections, refusals and delays of each host, and the notices.
