@@ -27,6 +27,12 @@ pub enum KeyError {
     /// The multicodec names neither a K-256 nor a P-256 public key.
     #[error("not the multicodec of a K-256 or P-256 public key")]
     Multicodec,
+    /// An Ed25519 public key.
+    #[error("an Ed25519 key, which the AT Protocol does not use: keys are of K-256 or P-256")]
+    Ed25519,
+    /// A legacy type of verification method with a Multikey.
+    #[error("a Multikey in a verification method of a legacy type, whose key has no multicodec")]
+    MultikeyInLegacyType,
     /// The type of the verification method is unknown.
     #[error("not a known type of verification method")]
     MethodType,
@@ -73,8 +79,11 @@ impl CompressedKey {
         let mut buffer = [0; MAX_MULTIBASE_BYTES];
         let bytes = decode_multibase(text, &mut buffer)?;
         let (code, point) = bytes.split_first_chunk().ok_or(KeyError::Multicodec)?;
-        let curve = Curve::of_multicodec(*code).ok_or(KeyError::Multicodec)?;
-        Self::from_bytes(curve, point)
+        match Curve::of_multicodec(*code) {
+            Some(curve) => Self::from_bytes(curve, point),
+            None if *code == ED25519_MULTICODEC => Err(KeyError::Ed25519),
+            None => Err(KeyError::Multicodec),
+        }
     }
 
     /// Reads a compressed point as SEC 1 writes it.
@@ -149,3 +158,6 @@ pub(crate) fn encode_multibase(bytes: &[u8], prefix: &str) -> String {
     text.push_str(&bs58::encode(bytes).into_string());
     text
 }
+
+/// The multicodec of an Ed25519 public key, as a varint.
+const ED25519_MULTICODEC: [u8; 2] = [0xed, 0x01];

@@ -70,7 +70,14 @@ impl PublicKey {
     /// If the text is not multibase, or names no point of the curve.
     pub fn from_legacy(curve: Curve, text: &str) -> Result<Self, KeyError> {
         let mut buffer = [0; MAX_MULTIBASE_BYTES];
-        Self::from_sec1(curve, decode_multibase(text, &mut buffer)?)
+        match decode_multibase(text, &mut buffer)? {
+            [a, b, _, rest @ ..]
+                if rest.len() == 32 && Curve::of_multicodec([*a, *b]).is_some() =>
+            {
+                Err(KeyError::MultikeyInLegacyType)
+            }
+            point => Self::from_sec1(curve, point),
+        }
     }
 
     /// Reads a point as SEC 1 writes it: 33 bytes compressed or 65 bytes uncompressed.

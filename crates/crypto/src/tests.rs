@@ -356,7 +356,8 @@ fn text_that_is_not_a_key_is_rejected_with_the_rule() {
         ("z0".to_owned(), KeyError::Base58),
         (format!("{multikey} "), KeyError::Base58),
         (format!("z{}", "2".repeat(5_000)), KeyError::Base58),
-        (coded(&[0xed, 0x01], &point), KeyError::Multicodec),
+        (coded(&[0xed, 0x01], &point), KeyError::Ed25519),
+        (coded(&[0x85, 0x24], &point), KeyError::Multicodec),
         (coded(&[0xe7], &point), KeyError::Multicodec),
         (coded(&[0xe7, 0x01], &point[..32]), KeyError::Length(32)),
         (coded(&[0xe7, 0x01], &good.to_sec1_uncompressed()), KeyError::Length(65)),
@@ -371,7 +372,7 @@ fn text_that_is_not_a_key_is_rejected_with_the_rule() {
     let unknown = PublicKey::from_verification_method("JsonWebKey2020", &multikey);
     assert_eq!(unknown, Err(KeyError::MethodType));
     let wrong = PublicKey::from_verification_method(Curve::K256.legacy_type(), &multikey);
-    assert_eq!(wrong, Err(KeyError::Length(35)));
+    assert_eq!(wrong, Err(KeyError::MultikeyInLegacyType));
 }
 
 #[test]

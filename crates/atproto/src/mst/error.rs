@@ -32,6 +32,9 @@ pub enum TreeFault {
     /// A key is in another layer than that of its hash.
     #[error("a key is in another layer than that of its hash")]
     Layer,
+    /// A node of layer 0 has a child.
+    #[error("a link leads below layer 0, where no node is allowed")]
+    BelowLeaves,
     /// A child belongs more than one layer below its parent.
     #[error("a child is more than one layer below its parent")]
     SkippedLayer,
@@ -94,7 +97,7 @@ impl TreeFault {
             Self::Node(fault) => fault.code(),
             Self::Missing => "tree/missing-node",
             Self::Order => "tree/order",
-            Self::Layer => "tree/layer",
+            Self::Layer | Self::BelowLeaves => "tree/layer",
             Self::SkippedLayer => "tree/skipped-layer",
             Self::EmptyNode => "tree/empty-node",
             Self::Untrimmed => "tree/untrimmed-root",

@@ -556,13 +556,17 @@ fn a_child_below_the_leaves_is_rejected() {
     let mut forger = Forger::default();
     let below = forger.node(None, &[(&b, None)]);
     let root = forger.node(None, &[(&a, Some(below))]);
-    assert_rejected(&forger, root, &a, TreeFault::Layer);
+    assert_rejected(&forger, root, &a, TreeFault::BelowLeaves);
+    // An empty node there is below layer 0 first of all.
+    let empty = forger.node(None, &[]);
+    let root = forger.node(None, &[(&a, Some(empty))]);
+    assert_rejected(&forger, root, &b, TreeFault::BelowLeaves);
     // Below nodes without keys, too.
     let [top, leaf] = forged_keys([1, 0]);
     let below = forger.node(None, &[(&leaf, None)]);
     let no_keys = forger.node(Some(below), &[]);
     let root = forger.node(None, &[(&top, Some(no_keys))]);
-    assert_rejected(&forger, root, &leaf, TreeFault::Layer);
+    assert_rejected(&forger, root, &leaf, TreeFault::BelowLeaves);
 }
 
 #[test]

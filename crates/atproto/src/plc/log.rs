@@ -47,6 +47,9 @@ impl Log {
     /// If an entry is not of that form, or a limit is exceeded; the error has the index of the entry.
     pub fn parse(json: &[u8], limits: &Limits) -> Result<Self, LogError> {
         at_most(limits.log_bytes, json.len(), "log_bytes").map_err(|fault| at(0, fault))?;
+        if json.trim_ascii_start().first() != Some(&b'[') {
+            return Err(at(0, OperationFault::NotAList));
+        }
         if is_audit_log(json) {
             Ok(Self::Audit(entries::<AuditFields, _>(json, limits)?))
         } else {
@@ -79,7 +82,7 @@ where
     if let Err(error) = read_list(json, &mut fields, limits.operations) {
         let fault = match fields.len() {
             len if len == limits.operations && error.is_data() => {
-                OperationFault::Limit("operations")
+                OperationFault::Limit { name: "operations", limit: len, found: len + 1 }
             }
             _ => error.into(),
         };
@@ -263,5 +266,8 @@ impl Limits {
 }
 
 fn at_most(limit: usize, count: usize, name: &'static str) -> Result<(), OperationFault> {
-    if count > limit { Err(OperationFault::Limit(name)) } else { Ok(()) }
+    if count > limit {
+        return Err(OperationFault::Limit { name, limit, found: count });
+    }
+    Ok(())
 }

@@ -35,7 +35,18 @@ pub struct LogError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OperationFault {
-    /// Not JSON; or a field is unknown, repeated, or not of its kind.
+    /// A log that is not a list.
+    #[error("a log is a JSON list of operations or of audit entries")]
+    NotAList,
+    /// A field that no operation has.
+    #[error("a field that no operation has, before line {line}, column {column}")]
+    UnknownField {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+    },
+    /// Not JSON; or a field is repeated, or not of its kind.
     #[error("not the JSON of an operation, at line {line}, column {column}")]
     Json {
         /// The line, from 1.
@@ -61,14 +72,26 @@ pub enum OperationFault {
     /// The signature is not 64 bytes long.
     #[error("a signature must be 64 bytes long, not {0}")]
     SignatureLength(usize),
-    /// A limit is exceeded: its name in [`Limits`].
-    #[error("the limit {0:?} is exceeded")]
-    Limit(&'static str),
+    /// A limit is exceeded.
+    #[error("the limit `{name}` of {limit} is exceeded: {found}")]
+    Limit {
+        /// The name in [`Limits`].
+        name: &'static str,
+        /// The limit.
+        limit: usize,
+        /// The length or number that exceeds it; of operations the first number that does.
+        found: usize,
+    },
 }
 
 impl From<serde_json::Error> for OperationFault {
     #[cold]
     fn from(error: serde_json::Error) -> Self {
-        Self::Json { line: error.line(), column: error.column() }
+        let (line, column) = (error.line(), error.column());
+        // `serde_json` has no other way to tell.
+        match error.is_data() && error.to_string().starts_with("unknown field") {
+            true => Self::UnknownField { line, column },
+            false => Self::Json { line, column },
+        }
     }
 }

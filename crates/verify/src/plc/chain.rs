@@ -100,7 +100,7 @@ impl<'o> OperationChain<'o> {
             return Err(PlcFault::Cid);
         }
         match &self.did {
-            Some(did) if *did != stated.did => Err(PlcFault::Did),
+            Some(did) if *did != stated.did => Err(PlcFault::EntryDid),
             _ => Ok(()),
         }
     }
@@ -190,7 +190,8 @@ impl<'o> OperationChain<'o> {
 fn rotation_keys(operation: &Operation) -> Result<Vec<PublicKey>, PlcFault> {
     let texts = operation.unsigned().to_data().unwrap_or_default().rotation_keys;
     let key = |(at, text): (usize, &String)| {
-        PublicKey::from_did_key(text).map_err(|_| PlcFault::RotationKey(at))
+        let fault = |error| PlcFault::RotationKey { index: at, error };
+        PublicKey::from_did_key(text).map_err(fault)
     };
     texts.iter().enumerate().map(key).collect()
 }

@@ -1,13 +1,13 @@
 //! The reasons for rejecting a log.
 
 use atproto::plc::{LogError, OperationFault};
-use crypto::SignatureFault;
+use crypto::{KeyError, SignatureFault};
 
 use crate::commit::signature_code;
 
 /// Why a log is rejected, and at which entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("entry {index} of the log: {fault}")]
+#[error("{}{fault}", place(*index, fault))]
 pub struct PlcRejection {
     /// Index of the entry, from 0.
     pub index: usize,
@@ -29,14 +29,22 @@ pub enum PlcFault {
     #[error("the first operation must not have `prev`")]
     Genesis,
     /// The first operation determines another DID than the entry or the caller.
-    #[error("the first operation determines another DID")]
+    #[error("the first operation determines another DID than stated or requested")]
     Did,
+    /// A later entry states another DID than the first operation determines.
+    #[error("the entry is of another DID than the first operation")]
+    EntryDid,
     /// The operation has another CID than the entry states.
     #[error("the operation has another CID than stated")]
     Cid,
     /// A rotation key is not a did:key of a curve that may sign.
-    #[error("rotation key {0} is not a did:key of a supported curve")]
-    RotationKey(usize),
+    #[error("rotation key {index}: {error}")]
+    RotationKey {
+        /// Index among the rotation keys.
+        index: usize,
+        /// Why it is not a key that may sign.
+        error: KeyError,
+    },
     /// The predecessor is not an earlier operation, or in a plain log not the last one.
     #[error("`prev` is not an operation that it can follow")]
     Prev,
@@ -66,6 +74,14 @@ pub enum PlcFault {
     Nullified,
 }
 
+/// The place of a fault, unless it is the log as a whole.
+fn place(index: usize, fault: &PlcFault) -> String {
+    match fault {
+        PlcFault::Empty | PlcFault::Form(OperationFault::NotAList) => String::new(),
+        _ => format!("entry {index} of the log: "),
+    }
+}
+
 impl PlcRejection {
     /// The stable code of the broken rule.
     pub fn code(&self) -> &'static str {
@@ -73,9 +89,9 @@ impl PlcRejection {
             PlcFault::Form(fault) => form_code(fault),
             PlcFault::Empty => "plc/empty",
             PlcFault::Genesis => "plc/genesis",
-            PlcFault::Did => "plc/did",
+            PlcFault::Did | PlcFault::EntryDid => "plc/did",
             PlcFault::Cid => "plc/cid",
-            PlcFault::RotationKey(_) => "plc/rotation-key",
+            PlcFault::RotationKey { .. } => "plc/rotation-key",
             PlcFault::Prev => "plc/prev",
             PlcFault::PrevNullified => "plc/prev-nullified",
             PlcFault::Tombstoned => "plc/tombstoned",
@@ -91,11 +107,13 @@ impl PlcRejection {
 
 fn form_code(fault: OperationFault) -> &'static str {
     match fault {
-        OperationFault::Json { .. } => "plc/json",
+        OperationFault::NotAList
+        | OperationFault::UnknownField { .. }
+        | OperationFault::Json { .. } => "plc/json",
         OperationFault::Type => "plc/type",
         OperationFault::SignatureEncoding => "plc/signature-encoding",
         OperationFault::SignatureLength(_) => "plc/signature-length",
-        OperationFault::Limit(_) => "plc/limit",
+        OperationFault::Limit { .. } => "plc/limit",
         _ => "plc/field",
     }
 }

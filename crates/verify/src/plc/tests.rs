@@ -132,6 +132,25 @@ fn a_log_without_operations_is_rejected() {
 }
 
 #[test]
+fn an_empty_log_and_one_that_is_no_list_are_named_without_an_entry() {
+    let message = |json: &[u8]| verify(json, &Options::default()).unwrap_err().to_string();
+    assert_eq!(message(b"[]"), "the log has no operation");
+    for json in [&b"null"[..], b"{}", b"", b"\xef\xbb\xbf[]"] {
+        assert_eq!(message(json), "a log is a JSON list of operations or of audit entries");
+    }
+}
+
+#[test]
+fn a_field_that_no_operation_has_is_named_as_the_broken_rule() {
+    let operation = signed(update(&[0], None), 0).to_json();
+    let log = format!("[{}]", operation.replacen('{', "{\"extra\": 1,", 1));
+    let rejection = verify(log.as_bytes(), &Options::default()).unwrap_err();
+    assert_eq!(rejection.code(), "plc/json");
+    let text = rejection.to_string();
+    assert!(text.contains("a field that no operation has, before line 1"), "{text}");
+}
+
+#[test]
 fn the_first_operation_determines_the_did_and_is_signed_by_its_own_key() {
     let mut log = AuditLog::new();
     assert!(log.verify().is_ok());
@@ -153,7 +172,7 @@ fn the_first_operation_determines_the_did_and_is_signed_by_its_own_key() {
 fn an_entry_of_another_account_is_rejected() {
     let mut log = AuditLog::new().update(0, 0, 1);
     log.entries[1].did = "did:plc:ewvi7nxzyoun6zhxrhs64oiz".parse().unwrap();
-    assert_eq!(log.fault(), (1, PlcFault::Did));
+    assert_eq!(log.fault(), (1, PlcFault::EntryDid));
 }
 
 #[test]
@@ -204,7 +223,12 @@ fn a_rotation_key_must_be_a_key() {
     data.rotation_keys.push("did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK".to_owned());
     let genesis = signed(UnsignedOperation::Update(Update { data, prev: None }), 0);
     let rejection = verify_plain_log(vec![genesis], &Options::default()).unwrap_err();
-    assert_eq!((rejection.fault, rejection.code()), (PlcFault::RotationKey(1), "plc/rotation-key"));
+    assert_eq!(rejection.code(), "plc/rotation-key");
+    assert_eq!(
+        rejection.to_string(),
+        "entry 0 of the log: rotation key 1: an Ed25519 key, which the AT Protocol does not use: \
+         keys are of K-256 or P-256"
+    );
 }
 
 #[test]
@@ -379,7 +403,10 @@ fn a_limit_is_a_rejection_that_names_it() {
     limits.rotation_keys = 2;
     let options = Options { limits, did: None };
     let rejection = verify_audit_log(AuditLog::new().entries, &options).unwrap_err();
-    assert_eq!(rejection.fault, PlcFault::Form(OperationFault::Limit("rotation_keys")));
     assert_eq!(rejection.code(), "plc/limit");
-    assert!(rejection.to_string().contains("entry 0 of the log: the limit"));
+    let text = "entry 0 of the log: the limit `rotation_keys` of 2 is exceeded: 3";
+    assert_eq!(rejection.to_string(), text);
+    limits.log_bytes = 10;
+    let rejection = verify(b"[           ]", &Options { limits, did: None }).unwrap_err();
+    assert!(rejection.to_string().ends_with("the limit `log_bytes` of 10 is exceeded: 13"));
 }

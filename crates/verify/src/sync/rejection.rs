@@ -4,7 +4,7 @@
 use atproto::commit::CommitError;
 use atproto::event::{FrameError, FrameFault};
 use atproto::mst::{TreeError, TreeFault};
-use atproto::syntax::{SyntaxError, Tid};
+use atproto::syntax::{DatetimeBuf, SyntaxError, Tid};
 use codec::Cid;
 use codec::cbor::Reason;
 use crypto::SignatureFault;
@@ -45,7 +45,10 @@ pub enum SyncRejection<'a> {
     },
     /// The revision is too far in the future (row 7).
     #[error(
-        "revision {rev} is more than {window_micros} µs later than now ({now_micros} µs since 1970)"
+        "revision {rev} is of {}, more than {} s later than now, {}",
+        time(rev.micros()),
+        window_micros / 1_000_000,
+        time(*now_micros)
     )]
     FutureRev {
         /// The revision.
@@ -287,5 +290,28 @@ fn frame_code(error: &FrameError) -> &'static str {
         FrameFault::Car(fault) => fault.code(),
         FrameFault::Block(_) => "frame/block",
         _ => "frame/cbor",
+    }
+}
+
+/// A moment in microseconds since 1970 as a datetime; after the year 9999 as the number.
+fn time(micros: u64) -> String {
+    let datetime = i64::try_from(micros).ok().and_then(DatetimeBuf::from_unix_micros);
+    datetime.map_or_else(|| format!("{micros} µs since 1970"), |datetime| datetime.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_in_the_future_is_reported_with_readable_times() {
+        let rev = Tid::new(1_782_864_600_000_000, 0);
+        let (now_micros, window_micros) = (1_782_864_000_000_000, 300_000_000);
+        let text = SyncRejection::FutureRev { rev, now_micros, window_micros }.to_string();
+        let expected = format!(
+            "revision {rev} is of 2026-07-01T00:10:00.000Z, more than 300 s later than now, \
+             2026-07-01T00:00:00.000Z"
+        );
+        assert_eq!(text, expected);
     }
 }

@@ -237,14 +237,14 @@ impl Arena {
             return match (bounds.is_root(), node.entries.left().is_some()) {
                 (true, true) => reject(TreeFault::Untrimmed),
                 (false, false) => reject(TreeFault::EmptyNode),
-                (false, true) if node.height == 0 => reject(TreeFault::Layer),
+                (false, true) if node.height == 0 => reject(TreeFault::BelowLeaves),
                 _ => Ok(()),
             };
         };
         let has_child =
             node.entries.left().is_some() || node.entries.iter().any(|e| e.right.is_some());
         if node.height == 0 && has_child {
-            return reject(TreeFault::Layer);
+            return reject(TreeFault::BelowLeaves);
         }
         let is_before = |prev| self.key(prev) < self.key_of(&first);
         let is_after = |next| self.key_of(&last) < self.key(next);

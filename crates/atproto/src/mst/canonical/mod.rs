@@ -3,7 +3,7 @@
 //!
 //! | rule | fault |
 //! |---|---|
-//! | every key in the layer of its hash, a child one layer below its parent | [`Layer`](TreeFault::Layer), [`SkippedLayer`](TreeFault::SkippedLayer) |
+//! | every key in the layer of its hash, a child one layer below its parent | [`Layer`](TreeFault::Layer), [`SkippedLayer`](TreeFault::SkippedLayer), [`BelowLeaves`](TreeFault::BelowLeaves) |
 //! | no empty node except the root of an empty tree | [`EmptyNode`](TreeFault::EmptyNode) |
 //! | no root without an entry above a child | [`Untrimmed`](TreeFault::Untrimmed) |
 //! | keys increase over the whole walk | [`Order`](TreeFault::Order) |
@@ -222,7 +222,10 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
             self.queue(None);
         }
         let reject = |fault| Err(TreeError::at(child.cid, 0, fault));
-        if child.layer == Layer::Below || self.frames.len() > MAX_HEIGHT as usize {
+        if child.layer == Layer::Below {
+            return reject(TreeFault::BelowLeaves);
+        }
+        if self.frames.len() > MAX_HEIGHT as usize {
             return reject(TreeFault::Layer);
         }
         if self.summary.nodes == self.options.max_nodes {

@@ -31,7 +31,7 @@ pub fn search<'a>(
     loop {
         let reject = |fault| Err(TreeError::at(child.cid, 0, fault));
         if child.layer == Layer::Below {
-            return reject(TreeFault::Layer);
+            return reject(TreeFault::BelowLeaves);
         }
         let Some(block) = source.block(&child.cid) else { return reject(TreeFault::Missing) };
         let node = Node::parse(block).map_err(|error| TreeError::node(child.cid, error))?;

@@ -192,7 +192,7 @@ fn a_child_of_a_leaf_is_rejected() {
     let [a, b] = keys([0, 0]);
     let child = blocks.node(None, &[(&a, None)]);
     let root = blocks.node(Some(child), &[(&b, None)]);
-    assert_eq!(blocks.only_fault(root), (Some(child), TreeFault::Layer));
+    assert_eq!(blocks.only_fault(root), (Some(child), TreeFault::BelowLeaves));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_search_rejects_the_faults_that_its_nodes_show() {
     let untrimmed = blocks.node(Some(leaf), &[]);
     assert_eq!(fault(&blocks, untrimmed, &c), (untrimmed, TreeFault::Untrimmed));
     let below = blocks.node(None, &[(&a, Some(leaf))]);
-    assert_eq!(fault(&blocks, below, &c), (leaf, TreeFault::Layer));
+    assert_eq!(fault(&blocks, below, &c), (leaf, TreeFault::BelowLeaves));
     let [low, high] = keys([0, 2]);
     let leaf = blocks.node(None, &[(&low, None)]);
     let skipped = blocks.node(Some(leaf), &[(&high, None)]);

@@ -229,8 +229,11 @@ pub enum NodeFault {
     /// The stated prefix is not the whole of what the key shares with the one before it.
     #[error("the prefix must be all that the key shares with the one before it")]
     Prefix,
+    /// The stated length of the prefix is negative.
+    #[error("the length of a prefix must not be negative")]
+    NegativePrefix,
     /// Nothing follows the prefix.
-    #[error("nothing of the key follows its prefix")]
+    #[error("`k` is empty: an entry must add at least one byte to its prefix")]
     EmptyKey,
     /// A key is not greater than the one before it.
     #[error("a key is out of order")]
@@ -247,7 +250,7 @@ impl NodeFault {
             Self::Cbor(_) => "tree/cbor",
             Self::Shape => "tree/shape",
             Self::Link => "tree/link",
-            Self::Prefix => "tree/prefix",
+            Self::Prefix | Self::NegativePrefix => "tree/prefix",
             Self::EmptyKey => "tree/empty-key",
             Self::Order => "tree/order",
             Self::Limit(_) => "tree/limit",

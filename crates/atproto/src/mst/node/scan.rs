@@ -211,7 +211,8 @@ fn field<'a>(
 fn prefix_len(reader: &mut Reader<'_>) -> Result<usize, NodeError> {
     let offset = reader.offset();
     let len = reader.integer()?;
-    usize::try_from(len).map_err(|_| NodeError { offset, fault: NodeFault::Prefix })
+    let fault = if len < 0 { NodeFault::NegativePrefix } else { NodeFault::Prefix };
+    usize::try_from(len).map_err(|_| NodeError { offset, fault })
 }
 
 fn child(reader: &mut Reader<'_>) -> Result<Option<Cid>, NodeError> {
