@@ -8,7 +8,10 @@ use serde_json::Value;
 use simnet::firehose;
 use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, RepositoryDetails, Spec};
 use tempfile::TempDir;
+use wireproof::atproto::mst::canonical;
 use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
+use wireproof::atproto::repo::Repository;
+use wireproof::codec::car;
 use wireproof::crypto::{Curve, SecretKey};
 
 use crate::{json, run, stderr, stdout, text};
@@ -120,7 +123,8 @@ fn a_cut_repository_is_refused_with_the_first_finding_or_all() {
     assert!(stderr(&refused).contains("car/truncated"), "{}", stderr(&refused));
     assert_eq!(stderr(&refused).lines().count(), 1);
 
-    let cut = made.file("cut.car", without_last_blocks(&bytes, 30));
+    // The archive is cut between two blocks.
+    let cut = made.file("cut.car", with_blocks(&bytes, |at, _| at < 80));
     let all = run(&["verify", text(&cut), "--key", key, "--all", "--json"]).code(1);
     let report = json(&all);
     assert_eq!(report["verified"], false);
@@ -132,18 +136,116 @@ fn a_cut_repository_is_refused_with_the_first_finding_or_all() {
     }
 }
 
-/// The archive cut between two blocks, `count` before the end.
-fn without_last_blocks(bytes: &[u8], count: usize) -> Vec<u8> {
-    use wireproof::codec::car;
+#[test]
+fn with_all_every_fault_is_printed_however_many_there_are() {
+    let corpus = Corpus::generate(&Spec { records: 12_000, ..Spec::quick() });
+    let folder = tempfile::tempdir().unwrap();
+    let car = folder.path().join("without-records.car");
+    let is_node = |block: &[u8]| block.starts_with(b"\xa2\x61e");
+    fs::write(&car, with_blocks(&corpus.to_file(), |at, block| at == 0 || is_node(block))).unwrap();
+    let verify = |option: &str| run(&["verify", text(&car), "--without-signature", option]).code(1);
+    let printed = stdout(&verify("--all"));
+    assert_eq!(printed.lines().filter(|line| line.starts_with("record/missing: ")).count(), 12_000);
+    let first = json(&verify("--json"));
+    assert_eq!(first["findings"].as_array().unwrap().len(), 1);
+}
+
+/// The archive with some of its blocks, chosen by number and data.
+fn with_blocks(bytes: &[u8], is_kept: impl Fn(usize, &[u8]) -> bool) -> Vec<u8> {
     let sections = car::read(bytes, &car::Options::default()).unwrap();
-    let kept = &sections.blocks[..sections.blocks.len() - count];
     let roots: Vec<_> = sections.roots.iter().map(|root| root.to_cid().unwrap()).collect();
     let mut writer = car::Writer::new(Vec::new(), &roots).unwrap();
-    for block in kept {
+    let blocks = sections.blocks.iter().enumerate();
+    for (_, block) in blocks.filter(|(at, block)| is_kept(*at, block.data)) {
         writer.block(&block.cid.to_cid().unwrap(), block.data).unwrap();
     }
     writer.into_inner()
 }
+
+/// The slice that proves what is at a path: commit, nodes on the path, and the record if there is one.
+fn slice(made: &Made, path: &str) -> PathBuf {
+    let bytes = fs::read(&made.car).unwrap();
+    let repository = Repository::read(&bytes, &car::Options::default()).unwrap();
+    let data = repository.commit().data;
+    let found = canonical::search(data, &repository, path.as_bytes()).unwrap();
+    let mut blocks = vec![repository.commit_block()];
+    blocks.extend(found.nodes.iter().map(|(_, block)| *block));
+    let record = found.value.and_then(|value| value.to_cid());
+    blocks.extend(record.map(|cid| repository.block(&cid).unwrap()));
+    made.file("slice.car", with_blocks(&bytes, |_, block| blocks.contains(&block)))
+}
+
+#[test]
+fn the_slice_of_a_record_proves_offline_that_it_is_present_or_absent() {
+    let made = made(BlockOrder::Shuffled);
+    let RepositoryDetails { did, signing_key, did_document, .. } = &made.manifest.details;
+    let listed = stdout(&run(&["repo", "ls", text(&made.car)]).success());
+    let (present, cid) = listed.lines().nth(40).unwrap().split_once('\t').unwrap();
+    let document = made.file("did.json", serde_json::to_vec(did_document).unwrap());
+    for (path, expected) in [(present, Some(cid)), ("app.bsky.feed.post/none", None)] {
+        let slice = slice(&made, path);
+        let uri = format!("at://{did}/{path}");
+        for signer in [["--key", signing_key], ["--did-doc", text(&document)]] {
+            for record in [path, &uri] {
+                let args = [&["verify", text(&slice), "--record", record][..], &signer].concat();
+                let printed = stdout(&run(&args).success());
+                let claim = match expected {
+                    Some(cid) => format!("proved   the record at {path}\ncid      {cid}\n"),
+                    None => format!("proved   that there is no record at {path}\n"),
+                };
+                assert!(printed.contains(&claim), "{printed}");
+                let report = json(&run(&[&args[..], &["--json"]].concat()).success());
+                let proof = &report["record_proof"];
+                assert_eq!((&report["verified"], &proof["did"]), (&true.into(), &(**did).into()));
+                assert_eq!(proof["present"], expected.is_some());
+                assert_eq!(proof["cid"].as_str(), expected);
+                assert_eq!(proof["extra_blocks"], 0);
+            }
+        }
+        let other = if expected.is_some() { "app.bsky.feed.post/none" } else { present };
+        let args = ["verify", text(&slice), "--record", other, "--key", signing_key, "--json"];
+        let code = &json(&run(&args).code(1))["findings"][0]["code"];
+        assert!(
+            ["tree/missing-node", "record/missing"].contains(&code.as_str().unwrap()),
+            "{code}"
+        );
+    }
+}
+
+#[test]
+fn the_slice_of_a_record_is_refused_under_another_key_or_for_another_account() {
+    let made = made(BlockOrder::Streamable);
+    let RepositoryDetails { did, signing_key, did_document, .. } = &made.manifest.details;
+    let document = made.file("did.json", serde_json::to_vec(did_document).unwrap());
+    let path = "app.bsky.feed.post/none";
+    let slice = slice(&made, path);
+    let verify = |args: &[&str]| run(&[&["verify", text(&slice), "--record"], args].concat());
+    let stranger = SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap().public_key().to_did_key();
+    assert!(stderr(&verify(&[path, "--key", &stranger]).code(1)).contains("signature/wrong"));
+    let other = format!("at://{OTHER_DID}/{path}");
+    assert!(stderr(&verify(&[&other, "--key", signing_key]).code(1)).contains("commit/did"));
+    let uri = format!("at://{did}/{path}");
+    for (args, what) in [
+        (&[&*other, "--did-doc", text(&document)][..], "the given key is that of"),
+        (&[&*uri, "--key", signing_key, "--did", OTHER_DID], "the given key is that of"),
+        (&["at://ada.example.com/a.b.c/d", "--key", signing_key], "by its DID"),
+        (&["at://did:web:example.com", "--key", signing_key], "name a record"),
+        (&["no path", "--key", signing_key], "--record no path"),
+        (&[&*uri, "--without-signature"], "under a key"),
+        (&[&*uri, "--key", signing_key, "--rebuild"], "whole repositories"),
+        (&[&*uri, "--key", signing_key, "--all"], "whole repositories"),
+        (&[&*uri], "under a key"),
+    ] {
+        let refused = verify(args).code(2);
+        assert!(stderr(&refused).contains(what), "{args:?}: {}", stderr(&refused));
+    }
+    let keys = made.file("accounts.json", format!(r#"{{"{did}": "{signing_key}"}}"#));
+    verify(&[&uri, "--keys", text(&keys)]).success();
+    verify(&[path, "--keys", text(&keys)]).code(2);
+    verify(&[&other, "--keys", text(&keys)]).code(1);
+}
+
+const OTHER_DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
 
 #[test]
 fn records_are_listed_got_and_exported() {
@@ -227,6 +329,24 @@ fn log() -> String {
     let genesis = UnsignedOperation::Update(Update { data, prev: None });
     let sig = key.sign(&genesis.to_bytes());
     format!("[{}]", genesis.with_signature(sig).to_json())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_or_document_beyond_its_limit_is_not_read_into_memory() {
+    let made = made(BlockOrder::Streamable);
+    let long = made.file("long.json", "");
+    let file = fs::File::options().write(true).open(&long).unwrap();
+    file.set_len(512 << 20).unwrap();
+    for args in [
+        &["plc", "verify", text(&long)][..],
+        &["verify", text(&made.car), "--plc-log", text(&long)],
+        &["verify", text(&made.car), "--did-doc", text(&long)],
+    ] {
+        run(args).code(1);
+        let peak = crate::peak_bytes(args);
+        assert!(peak < 100 << 20, "{args:?}: {peak}");
+    }
 }
 
 #[test]

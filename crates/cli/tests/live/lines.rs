@@ -230,6 +230,7 @@ fn what_a_host_does_wrong_is_on_standard_error_once_for_each_kind_with_the_numbe
         // The first at once, the others when the run ends.
         assert_eq!(lines.len(), 2, "{text}: {errors}");
     }
+    assert!(errors.contains("sequence numbers skipped in this run: "), "{errors}");
     let mut garbage = errors.lines().filter(|line| line.contains("cannot be decoded"));
     assert!(garbage.next_back().unwrap().ends_with("… and 2 more of this kind in the last minute"));
 }

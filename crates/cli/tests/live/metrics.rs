@@ -8,7 +8,7 @@ use std::time::Duration;
 use simnet::servers::{Fault, FaultSchedule, Server};
 
 use crate::jetstream::{self, with_jetstream};
-use crate::{Running, follow, with_commits};
+use crate::{Running, follow, lines, seqs, with_commits};
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -44,6 +44,24 @@ fn the_series_of_a_firehose_are_served() {
         assert!(page.contains(&series), "{series} is not in\n{page}");
     }
     assert!(get(&address, "/").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn the_sequence_numbers_that_a_host_skips_are_counted_from_the_cursor_on() {
+    let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
+    let relay = Server::Relay(0);
+    let before = lines(follow(&sim, dir.path(), &["--events", "30", "--workers", "1"]));
+    let cursor = seqs(&before).into_iter().max().unwrap();
+    sim.faults().enable(relay, Fault::Close, FaultSchedule::ONCE.after(10));
+    sim.write_commits(20);
+    let mut running = Running::start(follow(&sim, dir.path(), &["--metrics", "127.0.0.1:0"]));
+    let address = address(&mut running);
+    running.take(20);
+    // The numbers after the cursor are those of the 20 events, and skipped ones.
+    let skipped = sim.last_seq(relay) as u64 - cursor - 20;
+    assert!(skipped > 0);
+    let host = sim.url(relay);
+    page_with(&address, &format!("wireproof_skipped_seqs_total{{host=\"{host}\"}} {skipped}\n"));
 }
 
 #[test]

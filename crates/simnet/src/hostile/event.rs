@@ -17,7 +17,10 @@ use crate::keys::with_high_s;
 use crate::time::{DAY_MICROS, START_MICROS};
 
 pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
-    let parts = [accounts, bounds, revisions, slices, objects, signatures, flags, chains, syncs];
+    let parts = [
+        accounts, bounds, revisions, slices, objects, signatures, flags, chains, syncs, numbers,
+        unsigned,
+    ];
     parts.into_iter().flat_map(|part| part(fixture)).collect()
 }
 
@@ -322,8 +325,44 @@ fn syncs(fixture: &Fixture) -> Vec<Case> {
     ]
 }
 
+fn numbers(fixture: &Fixture) -> Vec<Case> {
+    let case =
+        |name: &str, seq: i64| altered(fixture, name, "event/seq", SEQ, |event| event.seq = seq);
+    vec![case("seq-0", 0), case("seq-negative", -1), case("seq-of-54-bits", 1 << 53)]
+}
+
+/// Events without a signature, after a valid commit.
+fn unsigned(fixture: &Fixture) -> Vec<Case> {
+    let [one, two] = fixture.two_commits();
+    let case = |name: &str, (code, rule), kind: &str, [did, time]: [&str; 2], (key, item)| {
+        let (did, time) = (("did", Item::text(did)), ("time", Item::text(time)));
+        let event = map([did, ("seq", Item::Int(two.seq)), time, (key, item)]);
+        rejected_frames(fixture, name, code, rule, &[one.to_frame(), frame(kind, &event)])
+    };
+    let (did, time) = (fixture.account().did(), &*two.time);
+    let identity = |name: &str, code, [did, time]: [&str; 2], handle: &str| {
+        case(name, code, "#identity", [did, time], ("handle", Item::text(handle)))
+    };
+    let account = |name: &str, code, [did, time]: [&str; 2]| {
+        case(name, code, "#account", [did, time], ("active", Item::Bool(true)))
+    };
+    let (no_did, no_time, no_handle) =
+        (("event/did", DID), ("event/time", TIME), ("event/handle", HANDLE));
+    vec![
+        identity("identity-of-no-did", no_did, [HANDLE_TEXT, time], HANDLE_TEXT),
+        identity("identity-time-a-word", no_time, [did, "yesterday"], HANDLE_TEXT),
+        identity("identity-handle-of-one-label", no_handle, [did, time], "alice"),
+        identity("identity-handle-with-a-space", no_handle, [did, time], "alice example.com"),
+        identity("identity-handle-empty", no_handle, [did, time], ""),
+        account("account-of-no-did", no_did, [HANDLE_TEXT, time]),
+        account("account-time-a-word", no_time, [did, "yesterday"]),
+    ]
+}
+
+const HANDLE_TEXT: &str = "alice.example.com";
+
 const SYNC: &str = "sync: validation";
-const DID: Rule = Rule { section: SYNC, sentence: "repo is a DID in its normal form" };
+const DID: Rule = Rule { section: SYNC, sentence: "the account is a DID in its normal form" };
 const SAME_DID: Rule =
     Rule { section: SYNC, sentence: "the commit's did is the account that the event is about" };
 const SAME_REV: Rule = Rule { section: SYNC, sentence: "the commit's rev is that of the event" };
@@ -365,6 +404,14 @@ const COMPLETE: Rule = Rule {
 const TIME: Rule = Rule {
     section: "sync: #commit",
     sentence: "time is a datetime: RFC 3339 with a zone, and real",
+};
+const SEQ: Rule = Rule {
+    section: "event stream: sequence numbers",
+    sentence: "seq is a positive integer of at most 53 bits",
+};
+const HANDLE: Rule = Rule {
+    section: "sync: #identity",
+    sentence: "handle is a handle: a domain name of two labels or more",
 };
 const CHAIN: Rule = Rule {
     section: SYNC,
