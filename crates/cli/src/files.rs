@@ -12,12 +12,29 @@ use crate::failure::Failure;
 
 /// The name of a file for messages, and its bytes.
 pub(crate) fn read_or_stdin(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+    read_or_stdin_at_most(path, usize::MAX)
+}
+
+/// The same, up to one byte more than `max`: enough to see that it is too long.
+pub(crate) fn read_or_stdin_at_most(path: &Path, max: usize) -> Result<(String, Vec<u8>), Failure> {
     if !is_standard_stream(path) {
-        return Ok((path.display().to_string(), read(path)?));
+        return Ok((path.display().to_string(), read_at_most(path, max)?));
     }
     let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes)?;
+    limited(io::stdin().lock(), max).read_to_end(&mut bytes)?;
     Ok(("standard input".to_owned(), bytes))
+}
+
+/// The bytes of a file, up to one more than `max`.
+pub(crate) fn read_at_most(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(Failure::file(path))?;
+    limited(file, max).read_to_end(&mut bytes).map_err(Failure::file(path))?;
+    Ok(bytes)
+}
+
+fn limited<R: Read>(reader: R, max: usize) -> io::Take<R> {
+    reader.take((max as u64).saturating_add(1))
 }
 
 /// Whether the path is `-`.

@@ -41,8 +41,8 @@ pub(crate) struct PlcVerifyArgs {
 
 pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
     let PlcCommand::Verify(args) = command;
-    let (name, log) = files::read_or_stdin(&args.log)?;
     let mut options = Options::default();
+    let (name, log) = files::read_or_stdin_at_most(&args.log, options.limits.log_bytes)?;
     options.did = did(args)?;
     let history = plc::verify(&log, &options).map_err(|rejection| {
         Failure::Refused(format!("{name}: refused ({}): {rejection}", rejection.code()))

@@ -43,7 +43,7 @@ fn write_frames(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), I
         let event = decoder
             .decode(frame)
             .map_err(|error| Refusal::from(error).inside(format!("frame {index}"), offset))?;
-        *kinds.entry(kind_of(&event)).or_default() += 1;
+        count_kind(&mut kinds, kind_of(&event));
         unchecked += event.blocks().iter().filter(|block| !is_checked(block.proof)).count();
         if index < limit {
             let len = HumanCount(frame.len() as u64);
@@ -65,6 +65,12 @@ fn write_frame(bytes: &[u8], limit: usize, out: &mut dyn Write) -> Result<(), In
     writeln!(out, "frame, {} bytes: {}", HumanCount(bytes.len() as u64), kind_of(&event))?;
     write_event(&event, limit, out)?;
     Ok(())
+}
+
+/// Counts a type of message. Strangers name them: those after the first [`MAX_KINDS`] are counted together.
+fn count_kind(kinds: &mut BTreeMap<String, u64>, kind: String) {
+    let is_listed = kinds.len() < MAX_KINDS || kinds.contains_key(&kind);
+    *kinds.entry(if is_listed { kind } else { "of other types".to_owned() }).or_default() += 1;
 }
 
 /// The type of the message, escaped for a terminal.
@@ -260,6 +266,8 @@ fn optional(out: &mut dyn Write, name: &str, value: Option<impl Display>) -> io:
     value.map_or(Ok(()), |value| field(out, name, value))
 }
 
+/// Maximum number of types of messages that are counted one by one.
+const MAX_KINDS: usize = 100;
 /// Offset of the first frame of a file: after the count and its own length.
 pub(super) const FIRST_FRAME: usize = 4 + LENGTH_BYTES;
 /// Bytes of the length before each frame.

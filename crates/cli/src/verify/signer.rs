@@ -111,8 +111,10 @@ fn keys(args: &VerifyArgs) -> Result<(Option<DidBuf>, Keys), Failure> {
 }
 
 fn of_document(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
-    let document = DidDocument::parse(&files::read(file)?, &did_document::Options::default())
-        .map_err(|error| Failure::refused(file, error))?;
+    let options = did_document::Options::default();
+    let document = files::read_at_most(file, options.max_bytes)?;
+    let document =
+        DidDocument::parse(&document, &options).map_err(|error| Failure::refused(file, error))?;
     match identity::signing_key(&document).map_err(|error| Failure::refused(file, error))? {
         Some(key) => Ok((Some(document.did().to_buf()), Keys::One(Box::new(key)))),
         None => Err(Failure::refused(file, "the DID document has no signing key")),
@@ -120,7 +122,9 @@ fn of_document(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
 }
 
 fn of_log(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
-    let history = plc::verify(&files::read(file)?, &plc::Options::default())
+    let options = plc::Options::default();
+    let log = files::read_at_most(file, options.limits.log_bytes)?;
+    let history = plc::verify(&log, &options)
         .map_err(|error| Failure::refused(file, format_args!("({}) {error}", error.code())))?;
     match history.signing_key() {
         Some(key) => Ok((Some(history.did().to_buf()), Keys::One(Box::new(key)))),

@@ -10,7 +10,7 @@ use assert_cmd::assert::Assert;
 use serde_json::Value;
 use tempfile::TempDir;
 use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Account, Event, Info};
+use wireproof::atproto::event::{Account, Event, Header, Info, Unknown};
 use wireproof::codec::car;
 use wireproof::codec::cid::{Cid, Codec};
 
@@ -136,6 +136,22 @@ fn a_simulated_stream_is_shown_with_the_records_of_its_operations() {
     assert_eq!(document["frames"][0]["kind"], "commit");
     assert!(document["frames"][0]["ops"][0]["collection"].is_string());
     assert_eq!(document["frames"][0]["blocks"][0]["hash"], "checked");
+}
+
+#[test]
+fn types_of_messages_beyond_a_hundred_are_counted_together() {
+    let frame = |number: u32| {
+        let kind = format!("#type-{number}");
+        let header = Header { op: Header::MESSAGE, kind: Some(&kind) };
+        Event::Unknown(Unknown { header, payload: b"\xa0" }).to_frame()
+    };
+    let frames: Vec<Vec<u8>> = (0..500).chain(0..3).map(frame).collect();
+    let printed = stdout(&inspect(&corpus::write(frames.iter().map(Vec::as_slice)), &[]).success());
+    let summary = printed.lines().last().unwrap();
+    assert!(
+        summary.contains("2 \"#type-0\"") && summary.contains("400 of other types"),
+        "{summary}"
+    );
 }
 
 #[test]
