@@ -115,9 +115,14 @@ impl Running {
     }
 
     /// Sends SIGINT, and returns the remaining lines and the exit code.
-    fn interrupt(mut self) -> (Vec<Value>, Option<i32>) {
+    fn interrupt(self) -> (Vec<Value>, Option<i32>) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        self.wait()
+    }
+
+    /// Waits for the end, and returns the remaining lines and the exit code.
+    fn wait(mut self) -> (Vec<Value>, Option<i32>) {
         let mut rest = Vec::new();
         self.out.read_to_end(&mut rest).unwrap();
         (parsed(&rest), self.child.wait().unwrap().code())

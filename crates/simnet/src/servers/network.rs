@@ -1,9 +1,9 @@
 //! The state that all servers share: accounts, event logs, faults and traffic counts.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::event::NetworkEvent;
 use super::event_log::{EventLog, LogEntry, Numbering};
@@ -30,6 +30,8 @@ pub(super) struct NetworkState {
     jetstreams: Vec<EventLog>,
     /// Held while events are published, so that all servers send them in one order.
     clock: Mutex<WriteClock>,
+    /// How far the clocks are ahead of that of this machine, in microseconds.
+    skew: Arc<AtomicI64>,
     /// The dictionaries of the Jetstreams, once they are trained.
     pub(super) dictionaries: OnceLock<Dictionaries>,
 }
@@ -62,8 +64,8 @@ impl Addresses {
 struct WriteClock {
     random: Random,
     micros: u64,
-    /// If set, the time is at least that of this machine and this.
-    skew: Option<Duration>,
+    /// If set, the time is at least that of this machine and this, in microseconds.
+    skew: Option<Arc<AtomicI64>>,
 }
 
 /// A commit to be written.
@@ -89,10 +91,12 @@ impl NetworkState {
                 Server::Jetstream(_) => EventLog::new(0, Numbering::PerJetstreamEvent, retained),
             }
         };
+        let skew = spec.clock_skew.unwrap_or_default().as_micros() as i64;
+        let skew = Arc::new(AtomicI64::new(skew));
         let clock = WriteClock {
             random: Seed::new(spec.seed, "pace").stream(0),
             micros: START_MICROS,
-            skew: spec.clock_skew,
+            skew: spec.clock_skew.map(|_| skew.clone()),
         };
         let network = Self {
             pds: (0..spec.pds).map(|number| log(Server::Pds(number))).collect(),
@@ -104,6 +108,7 @@ impl NetworkState {
             accounts: RwLock::default(),
             guests: RwLock::default(),
             clock: Mutex::new(clock),
+            skew,
             dictionaries: OnceLock::new(),
             addresses,
             spec,
@@ -238,9 +243,13 @@ impl NetworkState {
         events.into_iter().for_each(|event| self.publish(host, event));
     }
 
+    pub(super) fn set_clock_skew(&self, seconds: i64) {
+        self.skew.store(seconds.saturating_mul(1_000_000), Ordering::Relaxed);
+    }
+
     /// The time of the servers in microseconds since 1970.
     pub(super) fn now(&self) -> u64 {
-        now() + self.spec.clock_skew.unwrap_or_default().as_micros() as u64
+        now().saturating_add_signed(self.skew.load(Ordering::Relaxed))
     }
 
     /// The account of this number.
@@ -314,8 +323,9 @@ impl AccountIndex {
 impl WriteClock {
     fn tick(&mut self) -> u64 {
         self.micros += self.random.between(1_000, 13_000);
-        if let Some(skew) = self.skew {
-            self.micros = self.micros.max(now() + skew.as_micros() as u64);
+        if let Some(skew) = &self.skew {
+            let now = now().saturating_add_signed(skew.load(Ordering::Relaxed));
+            self.micros = self.micros.max(now);
         }
         self.micros
     }

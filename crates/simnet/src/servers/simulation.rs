@@ -174,6 +174,12 @@ impl Simulation {
         }
     }
 
+    /// Sets the clocks of all servers ahead of that of this machine, or behind it, as if that one had jumped. The
+    /// revisions of commits follow if the network was started with a [`clock_skew`](Spec::clock_skew).
+    pub fn set_clock_skew(&self, seconds: i64) {
+        self.network.set_clock_skew(seconds);
+    }
+
     /// Writes `commits` commits of random accounts now.
     pub fn write_commits(&self, commits: usize) {
         self.network.write(commits);
