@@ -1,8 +1,8 @@
-//! Measures the time of a checkpoint and of reading accounts from the file.
+//! Measures the time of a checkpoint, of reading accounts from the file, and of opening it.
 //!
 //! `cargo run --release -p wireproof-store --example measure [FOLDER]`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use atproto::syntax::Tid;
@@ -36,9 +36,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("account from the file, {batch:3} at once: {each:?} each");
     }
     drop((state, store));
+    for accounts in [200_000, 600_000] {
+        open(&path, accounts)?;
+    }
     ["", ".lock"]
         .iter()
         .try_for_each(|suffix| std::fs::remove_file(format!("{}{suffix}", path.display())))?;
+    Ok(())
+}
+
+/// Opens a file with this many accounts.
+fn open(path: &Path, accounts: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let store = Store::open(path, Options::default())?;
+    for start in (0..accounts).step_by(50_000) {
+        let handled: Vec<_> = (start..start + 50_000).map(|n| (did(n), account(n))).collect();
+        store.checkpoint(&[("wss://relay.example.com", start)], &handled)?;
+    }
+    drop(store);
+    let mib = std::fs::metadata(path)?.len() >> 20;
+    let start = Instant::now();
+    let store = Store::open(path, Options::default())?;
+    println!("opening {accounts} accounts, {mib} MiB: {:?}", start.elapsed());
+    drop(store);
     Ok(())
 }
 

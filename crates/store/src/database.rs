@@ -6,6 +6,9 @@
 //! | `account` | a DID, its newest commit (`rev`, `data`, `commit`), its `SyncState`, whether it is active |
 //! | `key` | a DID, its key as a `did:key`, when that was fetched, in microseconds since 1970, and the account's host |
 //! | `printed` | a stream and a `seq` that no printed event of it exceeds |
+//! | `stream_checksum` | the one checksum of all rows of `cursor` and `printed` |
+//!
+//! A row of `account` or `key` has its own checksum; those of earlier versions have none until they are written again.
 //!
 //! Anyone can name accounts that do not exist. So an account without a commit has a row only while it is
 //! desynchronized, and the number of these rows is bounded.
@@ -24,7 +27,10 @@ use codec::Cid;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
 use verify::sync::{AccountState, Head, SyncState};
 
+use crate::checksum::Checksum;
+use crate::crash::crash_point;
 use crate::files;
+use crate::streams::{self, Streams};
 
 /// Opens the writing connection of a file that exists.
 pub(crate) fn open_writer(path: &Path, max_bytes: Option<u64>) -> Result<Connection, StoreError> {
@@ -32,13 +38,21 @@ pub(crate) fn open_writer(path: &Path, max_bytes: Option<u64>) -> Result<Connect
     let open = || {
         let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let version = version(&writer)?;
+        let is_small = fs::metadata(path)?.len() <= MAX_CHECKED_BYTES;
+        if is_small {
+            check_pages(&writer)?;
+        }
         writer.pragma_update(None, "synchronous", "FULL")?;
         if let Some(bytes) = max_bytes {
             let pages = (bytes / PAGE_BYTES).max(1);
             writer.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
         }
-        if version == 1 {
-            migrate_from_1(&mut writer)?;
+        if version < VERSION {
+            migrate(&mut writer, version)?;
+        }
+        Streams::read(&writer)?;
+        if is_small {
+            check_accounts(&writer)?;
         }
         writer.pragma_update(None, "journal_mode", "WAL")?;
         writer.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
@@ -56,12 +70,15 @@ pub(crate) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     }
     let temporary = files::with_suffix(path, ".new");
     // Logs of a deleted file would be replayed into this one.
-    let logs = ["-wal", "-shm"].map(|suffix| files::with_suffix(path, suffix));
+    let logs = ["-wal", "-shm", "-journal"].map(|suffix| files::with_suffix(path, suffix));
     for leftover in logs.iter().chain([&temporary]).filter(|path| path.exists()) {
         fs::remove_file(leftover).map_err(StoreError::at(leftover))?;
     }
     create(&temporary).map_err(StoreError::at(path))?;
-    fs::rename(&temporary, path).map_err(StoreError::at(path))
+    crash_point("state/created");
+    fs::rename(&temporary, path).map_err(StoreError::at(path))?;
+    crash_point("state/named");
+    Ok(())
 }
 
 fn create(path: &Path) -> Result<(), StoreFault> {
@@ -69,6 +86,7 @@ fn create(path: &Path) -> Result<(), StoreFault> {
     let mut writer = connect(path, flags)?;
     let transaction = writer.transaction()?;
     transaction.execute_batch(SCHEMA)?;
+    streams::seal(&transaction)?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     Ok(transaction.commit()?)
@@ -83,25 +101,53 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error>
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
     Ok(connection)
 }
 
-/// The schema version of the file, which must have our application id: 1 or [`VERSION`].
+/// The schema version of the file, which must have our application id: 1 to [`VERSION`].
 fn version(connection: &Connection) -> Result<i64, StoreFault> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     match (pragma("application_id")?, pragma("user_version")?) {
-        (APPLICATION_ID, version @ (1 | VERSION)) => Ok(version),
+        (APPLICATION_ID, version @ 1..=VERSION) => Ok(version),
         (APPLICATION_ID, found) => Err(StoreFault::OtherVersion { found, known: VERSION }),
         _ => Err(StoreFault::NotOurs),
     }
 }
 
-/// Brings a file of version 1 to [`VERSION`].
-fn migrate_from_1(writer: &mut Connection) -> Result<(), StoreFault> {
+/// Checks that every page is where it belongs.
+fn check_pages(connection: &Connection) -> Result<(), StoreFault> {
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found == "ok" { Ok(()) } else { Err(StoreFault::Damaged(found)) }
+}
+
+/// Checks every account, and their order: with a wrong name, also others would not be found.
+fn check_accounts(connection: &Connection) -> Result<(), StoreFault> {
+    let mut select = connection.prepare(SELECT_ACCOUNTS)?;
+    let (mut rows, mut last) = (select.query([])?, None);
+    while let Some(row) = rows.next()? {
+        let did: String = row.get(6)?;
+        AccountRow::of(row)?.into_state(&did)?;
+        if last.as_ref().is_some_and(|last| *last >= did) {
+            return Err(StoreFault::Damaged(format!("the order at {did}")));
+        }
+        last = Some(did);
+    }
+    Ok(())
+}
+
+/// Brings a file of an earlier version to [`VERSION`].
+fn migrate(writer: &mut Connection, version: i64) -> Result<(), StoreFault> {
     let transaction = writer.transaction()?;
-    transaction.execute_batch(MIGRATION_FROM_1)?;
+    if version == 1 {
+        transaction.execute_batch(MIGRATION_FROM_1)?;
+    }
+    transaction.execute_batch(MIGRATION_FROM_2)?;
+    streams::seal(&transaction)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
+    crash_point("state/migrating");
     transaction.commit()?;
+    crash_point("state/migrated");
     let pragma = |name| writer.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     if pragma("freelist_count")? > pragma("page_count")? / 2 {
         // Best effort: without space for the copy, the free pages are reused.
@@ -112,20 +158,14 @@ fn migrate_from_1(writer: &mut Connection) -> Result<(), StoreFault> {
 
 /// Marks accounts as desynchronized whose resync ended with the last process.
 fn reset_interrupted_resyncs(writer: &Connection) -> Result<(), StoreFault> {
-    writer.execute("UPDATE account SET sync = 1 WHERE sync = 2", [])?;
+    let mut select = writer.prepare("SELECT did FROM account WHERE sync = 2")?;
+    let dids = select.query_map([], |row| row.get(0))?;
+    for did in dids.collect::<Result<Vec<String>, _>>()? {
+        let account = read_account(writer, &did)?.unwrap_or_default();
+        write_account(writer, &did, &AccountState { sync: SyncState::Desynchronized, ..account })?;
+    }
+    crash_point("state/opened");
     Ok(())
-}
-
-/// The key of an account when it was fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredKey {
-    /// The key as a `did:key`, stored verbatim.
-    pub did_key: String,
-    /// When it was fetched, in microseconds since 1970.
-    pub fetched_micros: u64,
-    /// The URL of the account's host; empty if its DID document names none, `None` if it was not stored, as by
-    /// earlier versions.
-    pub host: Option<String>,
 }
 
 /// Reads the state of an account, if it has a row.
@@ -135,8 +175,7 @@ pub(crate) fn read_account(
 ) -> Result<Option<AccountState>, StoreFault> {
     let mut select = connection.prepare_cached(SELECT_ACCOUNT)?;
     let row = select.query_row([did], AccountRow::of).optional()?;
-    let account = row.map(|row| row.into_state()).transpose();
-    account.map_err(|column| StoreFault::Damaged(format!("{column} of {did}")))
+    row.map(|row| row.into_state(did)).transpose()
 }
 
 /// Writes the states of accounts.
@@ -166,8 +205,20 @@ fn write_account(
     let data = head.as_ref().map(|head| head.data.as_bytes().as_slice());
     let commit = head.as_ref().map(|head| head.commit.as_bytes().as_slice());
     let mut upsert = connection.prepare_cached(UPSERT_ACCOUNT)?;
-    upsert.execute(params![did, rev, data, commit, *sync as u8, is_active])?;
+    let checksum = checksum(did, account);
+    upsert.execute(params![did, rev, data, commit, *sync as u8, is_active, checksum])?;
     Ok(())
+}
+
+/// The checksum of the row of an account.
+fn checksum(did: &str, account: &AccountState) -> i64 {
+    let AccountState { head, sync, is_active } = account;
+    let sum = Checksum::of("account").bytes(Some(did.as_bytes()));
+    let sum = sum.number(*sync as u64).number(u64::from(*is_active));
+    let sum = head.iter().fold(sum, |sum, Head { rev, data, commit }| {
+        sum.bytes(Some(&rev.to_bytes())).bytes(Some(data.as_bytes())).bytes(Some(commit.as_bytes()))
+    });
+    sum.to_integer()
 }
 
 /// Number of accounts without a commit.
@@ -194,6 +245,7 @@ struct AccountRow {
     commit: Option<Vec<u8>>,
     sync: u8,
     is_active: bool,
+    checksum: Option<i64>,
 }
 
 impl AccountRow {
@@ -204,11 +256,18 @@ impl AccountRow {
             commit: row.get(2)?,
             sync: row.get(3)?,
             is_active: row.get(4)?,
+            checksum: row.get(5)?,
         })
     }
 
+    /// The state, if no column has an impossible value.
+    fn into_state(self, did: &str) -> Result<AccountState, StoreFault> {
+        let state = self.try_into_state(did);
+        state.map_err(|column| StoreFault::Damaged(format!("{column} of {did}")))
+    }
+
     /// The state, or the name of a column with an impossible value.
-    fn into_state(self) -> Result<AccountState, &'static str> {
+    fn try_into_state(self, did: &str) -> Result<AccountState, &'static str> {
         let head = match (&self.rev, &self.data, &self.commit) {
             (None, None, None) => None,
             (Some(rev), Some(data), Some(commit)) => Some(Head {
@@ -219,7 +278,11 @@ impl AccountRow {
             _ => return Err("head"),
         };
         let sync = SYNC_STATES.into_iter().find(|state| *state as u8 == self.sync).ok_or("sync")?;
-        Ok(AccountState { head, sync, is_active: self.is_active })
+        let account = AccountState { head, sync, is_active: self.is_active };
+        match self.checksum.is_none_or(|stored| stored == checksum(did, &account)) {
+            true => Ok(account),
+            false => Err("checksum"),
+        }
     }
 }
 
@@ -238,7 +301,9 @@ pub struct StoreError {
 #[non_exhaustive]
 pub enum StoreFault {
     /// Another process uses the file.
-    #[error("another process uses this state file: stop it, or choose another folder")]
+    #[error(
+        "another process uses this state file, and holds the lock file beside it: stop it, or choose another folder"
+    )]
     InUse,
     /// Another program holds an SQLite lock on the file for longer than the timeout.
     #[error("another program keeps this file locked")]
@@ -247,14 +312,20 @@ pub enum StoreFault {
     #[error("the disk is full")]
     Full,
     /// The file is not a state file.
-    #[error("not a state file of wireproof")]
+    #[error(
+        "not a state file of wireproof, or one with a damaged header: choose another folder; or restore the file, \
+         or delete it and start at the last cursor that was reported"
+    )]
     NotOurs,
     /// A state file of another schema version.
-    #[error("state file of version {found}; this program reads version {known}")]
+    #[error(
+        "state file of version {found}; this program reads versions up to {known}: use the program that wrote it, \
+         or choose another folder"
+    )]
     OtherVersion {
         /// The version in the file.
         found: i64,
-        /// The version that this program reads and writes.
+        /// The version that this program writes.
         known: i64,
     },
     /// The file, or its lock file, was deleted or replaced while it was in use.
@@ -267,8 +338,16 @@ pub enum StoreFault {
     )]
     Emptied,
     /// The file has impossible contents.
-    #[error("the file is damaged: {0}")]
+    #[error(
+        "the file is damaged: {0}; restore it, or delete it and start at the last cursor that was reported"
+    )]
     Damaged(String),
+    /// The file, one of its logs or its folder cannot be written.
+    #[error(
+        "the file, or its lock file or log (.lock, -wal, -shm) cannot be written: check the permissions of all of them and of the \
+         folder, or choose another folder ({0})"
+    )]
+    NotWritable(String),
     /// The writer thread has ended.
     #[error("the state file was closed")]
     Closed,
@@ -296,6 +375,9 @@ impl From<io::Error> for StoreFault {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+            io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::IsADirectory => Self::NotWritable(error.to_string()),
             kind => Self::Io(kind, error.to_string()),
         }
     }
@@ -312,7 +394,11 @@ impl From<rusqlite::Error> for StoreFault {
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Locked,
                 ErrorCode::DiskFull => Self::Full,
                 ErrorCode::NotADatabase => Self::NotOurs,
-                ErrorCode::DatabaseCorrupt => Self::Damaged(text),
+                // Our statements are right for our schema.
+                ErrorCode::DatabaseCorrupt | ErrorCode::Unknown => Self::Damaged(text),
+                ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
+                    Self::NotWritable(text)
+                }
                 _ => Self::Sqlite(sqlite.extended_code, text),
             },
         }
@@ -331,7 +417,8 @@ CREATE TABLE account (
     data BLOB,
     "commit" BLOB,
     sync INTEGER NOT NULL,
-    active INTEGER NOT NULL
+    active INTEGER NOT NULL,
+    checksum INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX account_out_of_step ON account (sync) WHERE sync <> 0;
@@ -342,13 +429,19 @@ CREATE TABLE key (
     did TEXT PRIMARY KEY NOT NULL,
     key TEXT NOT NULL,
     fetched INTEGER NOT NULL,
-    host TEXT
+    host TEXT,
+    checksum INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE printed (
     stream TEXT PRIMARY KEY NOT NULL,
     seq INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE stream_checksum (
+    id INTEGER PRIMARY KEY NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
 "#;
 
 /// In version 1 every account that an event named had a row, and keys had no host.
@@ -359,11 +452,21 @@ ALTER TABLE key ADD COLUMN host TEXT;
 CREATE TABLE printed (stream TEXT PRIMARY KEY NOT NULL, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
+/// Version 2 had no checksums.
+const MIGRATION_FROM_2: &str = "
+ALTER TABLE account ADD COLUMN checksum INTEGER;
+ALTER TABLE key ADD COLUMN checksum INTEGER;
+CREATE TABLE stream_checksum (id INTEGER PRIMARY KEY NOT NULL, checksum INTEGER NOT NULL) STRICT;
+";
+
 /// Application id in the header of the file: `WPst`.
 const APPLICATION_ID: i64 = 0x5750_7374;
 
 /// Version of the schema above.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
+
+/// Size of the largest file that is read as a whole at the start, in bytes.
+const MAX_CHECKED_BYTES: u64 = 64 << 20;
 
 /// Maximum number of accounts without a commit.
 pub(crate) const MAX_WITHOUT_HEAD: u32 = 32_768;
@@ -381,11 +484,16 @@ const SYNC_STATES: [SyncState; 3] =
     [SyncState::Synchronized, SyncState::Desynchronized, SyncState::InProgress];
 
 const SELECT_ACCOUNT: &str =
-    r#"SELECT rev, data, "commit", sync, active FROM account WHERE did = ?1"#;
+    r#"SELECT rev, data, "commit", sync, active, checksum FROM account WHERE did = ?1"#;
+
+const SELECT_ACCOUNTS: &str =
+    r#"SELECT rev, data, "commit", sync, active, checksum, did FROM account ORDER BY did"#;
 
 const UPSERT_ACCOUNT: &str = r#"
-INSERT INTO account (did, rev, data, "commit", sync, active) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-ON CONFLICT (did) DO UPDATE SET rev = ?2, data = ?3, "commit" = ?4, sync = ?5, active = ?6
+INSERT INTO account (did, rev, data, "commit", sync, active, checksum)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+ON CONFLICT (did)
+DO UPDATE SET rev = ?2, data = ?3, "commit" = ?4, sync = ?5, active = ?6, checksum = ?7
 "#;
 
 const DELETE_ACCOUNT: &str = "DELETE FROM account WHERE did = ?1";
@@ -426,9 +534,9 @@ mod tests {
         let fault = fault_of_opening(|other| {
             other.execute_batch(SCHEMA).unwrap();
             other.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
-            other.pragma_update(None, "user_version", 3).unwrap();
+            other.pragma_update(None, "user_version", 4).unwrap();
         });
-        assert_eq!(fault, StoreFault::OtherVersion { found: 3, known: 2 });
+        assert_eq!(fault, StoreFault::OtherVersion { found: 4, known: 3 });
     }
 
     #[test]

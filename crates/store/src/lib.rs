@@ -30,15 +30,22 @@
 
 #![forbid(unsafe_code)]
 
+mod checksum;
+mod crash;
 mod database;
 mod files;
+mod keys;
 mod overlay;
 mod store;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use database::{StoreError, StoreFault, StoredKey};
+#[doc(hidden)]
+pub use crash::crash_point;
+pub use database::{StoreError, StoreFault};
+pub use keys::StoredKey;
 pub use store::{Options, Store, StoreState};
 
 /// Both error types can be boxed, sent to another thread and returned from `main`.

@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::Connection;
 use verify::sync::{AccountState, ChainState};
 
-use crate::database::{self, StoreError, StoreFault, StoredKey};
+use crate::database::{self, StoreError, StoreFault};
 use crate::files::{Lock, StateFiles};
+use crate::keys::{self, StoredKey};
 use crate::overlay::Overlay;
+use crate::streams::{Seqs, Streams};
 use crate::writer::{Change, Writer};
 
 /// Limits of a state file.
@@ -46,8 +48,8 @@ impl Store {
     /// Opens the state file at `path`, and creates it and its folder if missing.
     ///
     /// # Errors
-    /// If another process uses the file, if it is empty or not a state file of this version, or if it
-    /// cannot be read or written.
+    /// If another process uses the file, if it is damaged or not a state file of this or an earlier version, or
+    /// if it cannot be read or written.
     pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir).map_err(StoreError::at(dir))?;
@@ -98,11 +100,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be read.
     pub fn cursor(&self, stream: &str) -> Result<Option<u64>, StoreError> {
-        self.read(|reader| {
-            let mut select = reader.prepare_cached("SELECT seq FROM cursor WHERE stream = ?1")?;
-            let seq = select.query_row([stream], |row| row.get(0)).optional()?;
-            Ok(seq.map(i64::cast_unsigned))
-        })
+        Ok(seq_of(stream, self.streams()?.cursors))
     }
 
     /// The cursors of all streams, in the order of their names.
@@ -110,11 +108,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be read.
     pub fn cursors(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        let cursor = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()));
-        self.read(|reader| {
-            let mut select = reader.prepare("SELECT stream, seq FROM cursor ORDER BY stream")?;
-            Ok(select.query_map([], cursor)?.collect::<Result<_, _>>()?)
-        })
+        Ok(self.streams()?.cursors)
     }
 
     /// Deletes the cursor of a stream.
@@ -130,11 +124,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be read.
     pub fn printed(&self, stream: &str) -> Result<Option<u64>, StoreError> {
-        self.read(|reader| {
-            let mut select = reader.prepare_cached("SELECT seq FROM printed WHERE stream = ?1")?;
-            let seq = select.query_row([stream], |row| row.get(0)).optional()?;
-            Ok(seq.map(i64::cast_unsigned))
-        })
+        Ok(seq_of(stream, self.streams()?.printed))
     }
 
     /// Stores the sequence number that no printed event of a stream exceeds.
@@ -153,20 +143,12 @@ impl Store {
         self.0.writer.write(Change::Keys(keys))
     }
 
-    /// The stored key of an account.
+    /// The stored key of an account; `None` also if its row is damaged.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn key(&self, did: &str) -> Result<Option<StoredKey>, StoreError> {
-        let key = |row: &Row<'_>| {
-            let (did_key, fetched, host) = (row.get(0)?, row.get::<_, i64>(1)?, row.get(2)?);
-            Ok(StoredKey { did_key, fetched_micros: fetched.cast_unsigned(), host })
-        };
-        self.read(|reader| {
-            let mut select =
-                reader.prepare_cached("SELECT key, fetched, host FROM key WHERE did = ?1")?;
-            Ok(select.query_row([did], key).optional()?)
-        })
+        self.read(|reader| keys::read(reader, did))
     }
 
     /// Up to `limit` accounts whose repository must be fetched again.
@@ -197,6 +179,11 @@ impl Store {
     /// The file.
     pub fn path(&self) -> &Path {
         self.0.files.path()
+    }
+
+    /// The cursors and printed bounds of all streams, which are as they were stored.
+    fn streams(&self) -> Result<Streams, StoreError> {
+        self.read(|reader| Streams::read(&*reader.unchecked_transaction()?))
     }
 
     fn read<T>(
@@ -273,6 +260,10 @@ impl StoreState {
         }
         Ok(reading.commit()?)
     }
+}
+
+fn seq_of(stream: &str, seqs: Seqs) -> Option<u64> {
+    seqs.into_iter().find_map(|(name, seq)| (name == stream).then_some(seq))
 }
 
 const DESYNCHRONIZED: &str = "SELECT did FROM account WHERE sync <> 0 ORDER BY sync, did LIMIT ?1";

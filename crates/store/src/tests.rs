@@ -96,18 +96,40 @@ fn keys_are_stored_replaced_and_deleted() {
     assert_eq!(store.key("did:web:b.test"), Ok(None));
 }
 
+/// A file that an earlier version has created, with a cursor, an account and a key.
+fn create_version(path: &Path, version: usize) -> rusqlite::Connection {
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let old = rusqlite::Connection::open(path).unwrap();
+    old.pragma_update(None, "journal_mode", "WAL").unwrap();
+    old.execute_batch(EARLIER_VERSIONS[version - 1]).unwrap();
+    old.execute("INSERT INTO cursor VALUES (?1, 9)", [STREAM]).unwrap();
+    let Head { rev, data, commit } = account(1).head.unwrap();
+    let insert = "INSERT INTO account VALUES (?1, ?2, ?3, ?4, 0, 1)";
+    let row = (did(0), rev.to_string(), data.as_bytes(), commit.as_bytes());
+    old.execute(insert, row).unwrap();
+    let key = "INSERT INTO key (did, key, fetched) VALUES ('did:web:a.test', 'did:key:zA', 7)";
+    old.execute(key, []).unwrap();
+    old
+}
+
 #[test]
-fn a_file_of_version_1_is_migrated_with_its_keys() {
-    let dir = tempfile::tempdir().unwrap();
-    drop(open(&file(&dir)));
-    let old = rusqlite::Connection::open(file(&dir)).unwrap();
-    let row = "INSERT INTO key (did, key, fetched) VALUES ('did:web:a.test', 'did:key:zA', 7)";
-    old.execute_batch(&format!("{TO_VERSION_1} {row};")).unwrap();
-    drop(old);
-    for _ in 0..2 {
-        let key = open(&file(&dir)).key("did:web:a.test").unwrap();
-        let (did_key, fetched_micros) = ("did:key:zA".to_owned(), 7);
-        assert_eq!(key, Some(StoredKey { did_key, fetched_micros, host: None }));
+fn a_file_of_an_earlier_version_is_migrated_with_its_cursors_states_and_keys() {
+    for version in 1..=EARLIER_VERSIONS.len() {
+        let dir = tempfile::tempdir().unwrap();
+        create_version(&file(&dir), version).close().unwrap();
+        for _ in 0..2 {
+            let store = open(&file(&dir));
+            let mut accounts = store.chain_state().unwrap();
+            assert_eq!(store.cursors(), Ok(vec![(STREAM.to_owned(), 9)]), "version {version}");
+            assert_eq!(load(&mut accounts, &did(0)), account(1));
+            let (did_key, fetched_micros) = ("did:key:zA".to_owned(), 7);
+            let key = StoredKey { did_key, fetched_micros, host: None };
+            assert_eq!(store.key("did:web:a.test"), Ok(Some(key)));
+            assert_eq!(store.printed(STREAM), Ok((version > 1).then_some(12)));
+        }
+        let store = open(&file(&dir));
+        store.checkpoint(&[(STREAM, 10)], &[(did(0), account(2))]).unwrap();
+        assert_eq!(store.cursor(STREAM), Ok(Some(10)));
     }
 }
 
@@ -171,15 +193,17 @@ fn a_full_disk_leaves_the_file_as_it_was_and_the_accounts_in_memory() {
 #[test]
 fn a_damaged_row_is_an_error_that_names_its_account() {
     let dir = tempfile::tempdir().unwrap();
-    drop(open(&file(&dir)));
+    let store = open(&file(&dir));
     let other = rusqlite::Connection::open(file(&dir)).unwrap();
-    let row = "INSERT INTO account VALUES ('did:web:a.test', 'x', x'00', x'00', 0, 1)";
+    let row = "INSERT INTO account VALUES ('did:web:a.test', 'x', x'00', x'00', 0, 1, NULL)";
     other.execute(row, []).unwrap();
     other.close().unwrap();
-    let store = open(&file(&dir));
     let mut accounts = store.chain_state().unwrap();
-    let fault = fault(accounts.load_many(&["did:web:a.test"], &mut [AccountState::UNKNOWN]));
-    assert_eq!(fault, StoreFault::Damaged("rev of did:web:a.test".to_owned()));
+    let in_use = fault(accounts.load_many(&["did:web:a.test"], &mut [AccountState::UNKNOWN]));
+    drop((store, accounts));
+    let at_the_start = fault(Store::open(&file(&dir), Options::default()));
+    let damaged = StoreFault::Damaged("rev of did:web:a.test".to_owned());
+    assert_eq!([in_use, at_the_start], [damaged.clone(), damaged]);
 }
 
 #[test]
@@ -198,6 +222,137 @@ fn a_damaged_page_is_an_error() {
     };
     assert!(matches!(fault, StoreFault::Damaged(_)), "{fault}");
 }
+
+/// What a file says.
+#[derive(Clone, Debug, PartialEq)]
+struct Contents {
+    cursors: Vec<(String, u64)>,
+    printed: Vec<Option<u64>>,
+    accounts: Vec<AccountState>,
+    keys: Vec<Option<StoredKey>>,
+}
+
+/// Reads everything that [`used_file`] has stored.
+fn read_contents(path: &Path) -> Result<Contents, StoreError> {
+    let store = Store::open(path, Options::default())?;
+    let mut state = store.chain_state()?;
+    let mut accounts = vec![AccountState::UNKNOWN; ACCOUNTS as usize];
+    let dids: Vec<String> = (0..ACCOUNTS).map(did).collect();
+    let dids: Vec<&str> = dids.iter().map(String::as_str).collect();
+    state.load_many(&dids, &mut accounts)?;
+    let printed = STREAMS.iter().map(|stream| store.printed(stream)).collect::<Result<_, _>>()?;
+    let keys = dids.iter().map(|did| store.key(did)).collect::<Result<_, _>>()?;
+    Ok(Contents { cursors: store.cursors()?, printed, accounts, keys })
+}
+
+/// A file as some runs leave it, in order.
+fn used_file() -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    for round in 1..4 {
+        let handled: Vec<_> = (0..ACCOUNTS).map(|number| (did(number), used(number))).collect();
+        let cursors: Vec<_> = STREAMS.iter().map(|stream| (stream, 1_000 * round)).collect();
+        store.checkpoint(&cursors, &handled).unwrap();
+        STREAMS.iter().for_each(|stream| store.set_printed(stream, 1_000 * round + 7).unwrap());
+        let host = Some("https://host.test/".to_owned());
+        let key = StoredKey { did_key: "did:key:zA".to_owned(), fetched_micros: 7 + round, host };
+        store
+            .save_keys(
+                (0..ACCOUNTS).map(|number| (did(number).into(), Some(key.clone()))).collect(),
+            )
+            .unwrap();
+    }
+    drop(store);
+    fs::read(file(&dir)).unwrap()
+}
+
+/// One of some accounts in all states.
+fn used(number: u64) -> AccountState {
+    match number % 5 {
+        0 => AccountState { is_active: false, ..account(number) },
+        1 => AccountState { sync: SyncState::Desynchronized, ..account(number) },
+        2 => DESYNCHRONIZED,
+        _ => account(number),
+    }
+}
+
+/// Opens a copy of the file with these bytes. No panic, and no contents other than those of the original: at most
+/// a key is missing.
+fn check_damaged(bytes: &[u8], original: &Contents) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.sqlite");
+    fs::write(&path, bytes).unwrap();
+    let Ok(mut found) = read_contents(&path) else { return true };
+    for (key, original) in found.keys.iter_mut().zip(&original.keys) {
+        if key.is_none() {
+            key.clone_from(original);
+        }
+    }
+    // Without the contents, which are long.
+    assert!(found == *original, "neither an error nor the contents");
+    false
+}
+
+fn contents_of(bytes: &[u8]) -> Contents {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.sqlite");
+    fs::write(&path, bytes).unwrap();
+    read_contents(&path).unwrap()
+}
+
+#[test]
+fn every_flipped_bit_of_a_cursor_is_an_error() {
+    let bytes = used_file();
+    let original = contents_of(&bytes);
+    let text = STREAMS[1].as_bytes();
+    let places: Vec<usize> =
+        (0..bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text)).collect();
+    assert_eq!(places.len(), 2, "a cursor and a printed bound");
+    for at in places {
+        // The row: its header, the name, the number.
+        for byte in at - 5..at + text.len() + 2 {
+            let mut damaged = bytes.clone();
+            damaged[byte] ^= 1 << (byte % 8);
+            assert!(check_damaged(&damaged, &original), "byte {byte}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_key_is_none_and_can_be_stored_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&file(&dir));
+    let key = StoredKey { did_key: "did:key:zA".into(), fetched_micros: 1, host: None };
+    store.save_keys(vec![("did:web:a.test".into(), Some(key.clone()))]).unwrap();
+    let other = rusqlite::Connection::open(file(&dir)).unwrap();
+    other.execute("UPDATE key SET host = 'https://other.test/'", []).unwrap();
+    other.close().unwrap();
+    assert_eq!(store.key("did:web:a.test"), Ok(None));
+    store.save_keys(vec![("did:web:a.test".into(), Some(key.clone()))]).unwrap();
+    assert_eq!(store.key("did:web:a.test"), Ok(Some(key)));
+}
+
+#[test]
+fn a_cursor_that_is_changed_or_lost_during_a_run_is_never_sealed() {
+    for change in
+        ["UPDATE cursor SET seq = 99", "DELETE FROM cursor", "DELETE FROM stream_checksum"]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(&file(&dir));
+        store.checkpoint(&[(STREAM, 1)], &NOTHING).unwrap();
+        let other = rusqlite::Connection::open(file(&dir)).unwrap();
+        other.execute(change, []).unwrap();
+        other.close().unwrap();
+        let is_damaged = |fault| matches!(fault, StoreFault::Damaged(_));
+        assert!(is_damaged(fault(store.checkpoint(&[(STREAM, 2)], &NOTHING))), "{change}");
+        assert!(is_damaged(fault(store.cursor(STREAM))), "{change}");
+        drop(store);
+        assert!(is_damaged(fault(Store::open(&file(&dir), Options::default()))), "{change}");
+    }
+}
+
+const ACCOUNTS: u64 = 120;
+const STREAMS: [&str; 3] = [STREAM, "wss://a.test/", "wss://b.test/"];
 
 #[test]
 fn a_lock_of_another_program_is_an_error() {
@@ -308,19 +463,15 @@ fn invented_accounts_take_bounded_space_in_the_file_and_none_in_memory() {
     assert!(bytes < 16 << 20, "{bytes} bytes");
 }
 
-/// A file as version 1 had it, with a row for every invented account.
+/// In a file of version 1 every invented account has a row.
 #[test]
-fn a_file_of_version_1_is_migrated_and_loses_its_accounts_without_a_commit() {
+fn a_file_of_version_1_loses_its_accounts_without_a_commit() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(&file(&dir));
-    store.checkpoint(&[(STREAM, 9)], &[(did(0), account(1))]).unwrap();
-    drop(store);
-    let other = rusqlite::Connection::open(file(&dir)).unwrap();
-    other.execute_batch(TO_VERSION_1).unwrap();
+    let old = create_version(&file(&dir), 1);
     let invented = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 81000) \
                     INSERT INTO account SELECT 'did:plc:invented' || i, NULL, NULL, NULL, 0, 0 FROM n";
-    other.execute(invented, []).unwrap();
-    other.close().unwrap();
+    old.execute(invented, []).unwrap();
+    old.close().unwrap();
     let before = fs::metadata(file(&dir)).unwrap().len();
 
     let store = open(&file(&dir));
@@ -335,7 +486,7 @@ fn a_file_of_version_1_is_migrated_and_loses_its_accounts_without_a_commit() {
 
 /// Killed at any moment, even one in which the log was written by half, the file holds one of the
 /// checkpoints, whole. The folder is copied as a kill would leave it; then the copy's log is cut at
-/// many lengths.
+/// many lengths, and damaged at many places.
 #[test]
 fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
     const CHECKPOINTS: u64 = 6;
@@ -347,16 +498,27 @@ fn a_kill_at_any_moment_leaves_a_whole_checkpoint() {
     }
     let main = fs::read(file(&dir)).unwrap();
     let log = fs::read(file(&dir).with_extension("sqlite-wal")).unwrap();
-    let mut seen = Vec::new();
-    for cut in (0..log.len()).step_by(1711).chain([log.len()]) {
-        let copy = tempfile::tempdir().unwrap();
-        let path = copy.path().join("state.sqlite");
-        fs::write(&path, &main).unwrap();
-        fs::write(path.with_extension("sqlite-wal"), &log[..cut]).unwrap();
-        seen.push(checkpoint_of(&open(&path)));
-    }
+    let cuts = (0..log.len()).step_by(1711).chain([log.len()]);
+    let seen: Vec<u64> = cuts.map(|cut| checkpoint_with_log(&main, &log[..cut])).collect();
     assert!(seen.is_sorted(), "{seen:?}");
     assert_eq!((seen[0], *seen.last().unwrap()), (0, CHECKPOINTS));
+    // A flipped bit of the log undoes the checkpoints from there on.
+    let flips = (0..log.len()).step_by(1711).map(|at| {
+        let mut damaged = log.clone();
+        damaged[at] ^= 4;
+        checkpoint_with_log(&main, &damaged)
+    });
+    let seen: std::collections::BTreeSet<u64> = flips.collect();
+    assert!(seen.len() > 2, "{seen:?}");
+}
+
+/// The checkpoint in a copy of the file with this log.
+fn checkpoint_with_log(main: &[u8], log: &[u8]) -> u64 {
+    let copy = tempfile::tempdir().unwrap();
+    let path = copy.path().join("state.sqlite");
+    fs::write(&path, main).unwrap();
+    fs::write(path.with_extension("sqlite-wal"), log).unwrap();
+    checkpoint_of(&open(&path))
 }
 
 /// The checkpoint in the file: that of the cursor, which must be that of every account.
@@ -413,6 +575,64 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What a disk does to a file: places and lengths are fractions of the file in 1/65,536.
+#[derive(Clone, Copy, Debug)]
+enum Damage {
+    Bit(u16, u8),
+    Byte(u16, u8),
+    Zeroes(u16, u8),
+    Cut(u16),
+    /// A page takes the place of another one.
+    Page(u16, u16),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        3 => (any::<u16>(), 0..8u8).prop_map(|(at, bit)| Damage::Bit(at, bit)),
+        3 => (any::<u16>(), any::<u8>()).prop_map(|(at, byte)| Damage::Byte(at, byte)),
+        1 => (any::<u16>(), 1..200u8).prop_map(|(at, len)| Damage::Zeroes(at, len)),
+        1 => any::<u16>().prop_map(Damage::Cut),
+        1 => (any::<u16>(), any::<u16>()).prop_map(|(from, to)| Damage::Page(from, to)),
+    ]
+}
+
+impl Damage {
+    fn apply(self, bytes: &mut Vec<u8>) {
+        let len = bytes.len();
+        let place = |at: u16| usize::from(at) * len / 65_536;
+        match self {
+            Self::Bit(at, bit) => bytes[place(at)] ^= 1 << bit,
+            Self::Byte(at, byte) => bytes[place(at)] = byte,
+            Self::Zeroes(at, count) => {
+                let at = place(at);
+                bytes[at..len.min(at + usize::from(count))].fill(0);
+            }
+            Self::Cut(at) => bytes.truncate(place(at)),
+            Self::Page(from, to) => {
+                let [from, to] = [from, to].map(|at| place(at) / 4096 * 4096);
+                bytes.copy_within(from..from + 4096, to);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// However a file is damaged, it is an error, or the cursors and states are those that were stored.
+    #[test]
+    fn a_damaged_file_is_an_error_or_unchanged(damage in damage()) {
+        static USED: std::sync::LazyLock<(Vec<u8>, Contents)> = std::sync::LazyLock::new(|| {
+            let bytes = used_file();
+            (bytes.clone(), contents_of(&bytes))
+        });
+        let (bytes, original) = &*USED;
+        let mut damaged = bytes.clone();
+        damage.apply(&mut damaged);
+        check_damaged(&damaged, original);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -459,9 +679,5 @@ proptest! {
     }
 }
 
-/// Makes a file of version 1 of an empty one of today's.
-const TO_VERSION_1: &str = "
-DROP INDEX account_without_head;
-ALTER TABLE key DROP COLUMN host;
-DROP TABLE printed;
-PRAGMA user_version = 1;";
+const EARLIER_VERSIONS: [&str; 2] =
+    [include_str!("../fixtures/version-1.sql"), include_str!("../fixtures/version-2.sql")];

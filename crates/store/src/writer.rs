@@ -6,11 +6,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, Transaction};
 use verify::sync::AccountState;
 
-use crate::database::{self, StoreError, StoreFault, StoredKey};
+use crate::crash::crash_point;
+use crate::database::{self, StoreError, StoreFault};
 use crate::files::StateFiles;
+use crate::keys::{self, StoredKey};
+use crate::streams::{self, Streams};
 
 /// A change of the file.
 #[derive(Debug)]
@@ -94,8 +97,10 @@ fn write_all(mut connection: Connection, requests: &Receiver<Request>, files: &S
         // A file that was emptied must not be filled in part from the log.
         let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
+    crash_point("state/closing");
     // Best effort: SQLite replays a remaining log at the next start.
     let _ = connection.close();
+    crash_point("state/closed");
 }
 
 fn write_group(
@@ -106,60 +111,56 @@ fn write_group(
     files.check()?;
     let mut write = || {
         let transaction = connection.transaction()?;
+        // Damaged rows must not get a new checksum.
+        Streams::read(&transaction)?;
         group.iter().try_for_each(|(change, _)| change.write(&transaction))?;
-        Ok(transaction.commit()?)
+        streams::seal(&transaction)?;
+        group.iter().for_each(|(change, _)| change.pass_written());
+        transaction.commit()?;
+        group.iter().for_each(|(change, _)| change.pass_committed());
+        Ok(())
     };
     write().map_err(|fault: StoreFault| StoreError::new(files.path(), fault))
 }
 
 impl Change {
+    /// Passes the crash point before it is committed.
+    fn pass_written(&self) {
+        match self {
+            Self::Checkpoint { .. } | Self::ForgetCursor(_) => crash_point("checkpoint/written"),
+            Self::Printed(..) => crash_point("printed/written"),
+            Self::Keys(_) => crash_point("keys/written"),
+        }
+    }
+
+    /// Passes the crash point after it is committed.
+    fn pass_committed(&self) {
+        match self {
+            Self::Checkpoint { .. } | Self::ForgetCursor(_) => crash_point("checkpoint/committed"),
+            Self::Printed(..) => crash_point("printed/committed"),
+            Self::Keys(_) => crash_point("keys/committed"),
+        }
+    }
+
     fn write(&self, transaction: &Transaction<'_>) -> Result<(), StoreFault> {
         match self {
             Self::Checkpoint { cursors, accounts } => {
-                let mut upsert = transaction.prepare_cached(UPSERT_CURSOR)?;
                 for (stream, seq) in cursors {
-                    upsert.execute(params![stream, seq.cast_signed()])?;
+                    streams::set_cursor(transaction, stream, *seq)?;
                 }
                 database::write_accounts(transaction, accounts)
             }
-            Self::ForgetCursor(stream) => forget(transaction, FORGET_CURSOR, stream),
-            Self::Printed(stream, seq) => {
-                let mut upsert = transaction.prepare_cached(UPSERT_PRINTED)?;
-                upsert.execute(params![stream, seq.cast_signed()])?;
-                Ok(())
+            Self::ForgetCursor(stream) => streams::forget_cursor(transaction, stream),
+            Self::Printed(stream, seq) => streams::set_printed(transaction, stream, *seq),
+            Self::Keys(keys) => {
+                let write = |(did, key): &(Box<str>, Option<StoredKey>)| {
+                    keys::write(transaction, did, key.as_ref())
+                };
+                keys.iter().try_for_each(write)
             }
-            Self::Keys(keys) => keys.iter().try_for_each(|(did, key)| match key {
-                Some(key) => write_key(transaction, did, key),
-                None => forget(transaction, FORGET_KEY, did),
-            }),
         }
     }
 }
-
-fn write_key(transaction: &Transaction<'_>, did: &str, key: &StoredKey) -> Result<(), StoreFault> {
-    let mut upsert = transaction.prepare_cached(UPSERT_KEY)?;
-    upsert.execute(params![did, key.did_key, key.fetched_micros.cast_signed(), key.host])?;
-    Ok(())
-}
-
-fn forget(transaction: &Transaction<'_>, delete: &str, what: &str) -> Result<(), StoreFault> {
-    transaction.prepare_cached(delete)?.execute([what])?;
-    Ok(())
-}
-
-const UPSERT_CURSOR: &str = "
-INSERT INTO cursor (stream, seq) VALUES (?1, ?2) ON CONFLICT (stream) DO UPDATE SET seq = ?2";
-
-const UPSERT_PRINTED: &str = "
-INSERT INTO printed (stream, seq) VALUES (?1, ?2) ON CONFLICT (stream) DO UPDATE SET seq = ?2";
-
-const FORGET_CURSOR: &str = "DELETE FROM cursor WHERE stream = ?1";
-
-const UPSERT_KEY: &str = "
-INSERT INTO key (did, key, fetched, host) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (did) DO UPDATE SET key = ?2, fetched = ?3, host = ?4";
-
-const FORGET_KEY: &str = "DELETE FROM key WHERE did = ?1";
 
 /// Maximum number of waiting requests; further callers block.
 const MAX_WAITING: usize = 1024;
