@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ::bench::corpora::{ACCOUNTS_FILE, FRAMES_FILE};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use serde::Serialize;
-use simnet::corpus::{self, FileError};
+use simnet::corpus;
 use simnet::hostile::{CaseSet, Expect, Spec};
 use simnet::nostr_events::{self, EventCounts};
 use simnet::nostr_sampling::{EventGroup, grouped_lines};
@@ -128,7 +128,7 @@ fn frames(args: &GenerateArgs, output: Output) -> Result<(), Failure> {
     line.end();
     let file = corpus.to_file();
     let manifest = corpus.manifest(&file);
-    files::write_json(&args.common.out.join(ACCOUNTS_FILE), &corpus.account_keys())?;
+    files::replace_json(&args.common.out.join(ACCOUNTS_FILE), &corpus.account_keys())?;
     let content = format!("{} frames", manifest.counts.frames);
     let file = CorpusFile { name: FRAMES_FILE, bytes: &file, sha256: &manifest.sha256, content };
     file.write(&args.common.out, &manifest, output)
@@ -169,7 +169,7 @@ fn hostile(args: &HostileArgs, output: Output) -> Result<(), Failure> {
     let CommonArgs { seed, out } = &args.common;
     let set = CaseSet::generate(&seed.map_or(Spec::default(), |seed| Spec { seed }));
     let path = out.join("hostile.json");
-    set.write(&path).map_err(not_written)?;
+    set.write(&path).map_err(files::not_replaced)?;
     let accepted = set.cases().iter().filter(|case| case.expect == Expect::Accept).count();
     let (path, refused) = (path.display(), set.cases().len() - accepted);
     output.text(&format!("{path}: {refused} cases to refuse, {accepted} to accept\n"))
@@ -223,14 +223,10 @@ impl CorpusFile<'_> {
     ) -> Result<(), Failure> {
         let Self { name, bytes, sha256, content } = self;
         let path = folder.join(name);
-        corpus::write(&path, bytes, description).map_err(not_written)?;
+        corpus::write(&path, bytes, description).map_err(files::not_replaced)?;
         let (path, len) = (path.display(), bytes.len());
         output.text(&format!("{path}: {content}, {len} bytes, SHA-256 {sha256}\n"))
     }
-}
-
-fn not_written(FileError { path, error }: FileError) -> Failure {
-    Failure::file(&path)(error)
 }
 
 const GENERATE_EXAMPLES: &str = "\

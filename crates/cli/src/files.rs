@@ -6,7 +6,9 @@ use std::path::Path;
 
 use mapping::MappedFile;
 use serde::Serialize;
+use simnet::corpus::{self, FileError};
 use tempfile::{Builder, NamedTempFile};
+use wireproof::store::crash_point;
 
 use crate::failure::Failure;
 
@@ -59,6 +61,16 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
     write(path, to_json(value))
 }
 
+/// Replaces the file at `path` by an indented JSON document, as a whole.
+pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    corpus::write_json(path, value).map_err(not_replaced)
+}
+
+/// Names the file that could not be replaced.
+pub(crate) fn not_replaced(FileError { path, error }: FileError) -> Failure {
+    Failure::file(&path)(error)
+}
+
 /// An indented JSON document with a line feed at the end.
 pub(crate) fn to_json(value: &impl Serialize) -> Vec<u8> {
     let mut json = serde_json::to_vec_pretty(value).expect("text, numbers, lists and maps");
@@ -83,5 +95,8 @@ pub(crate) fn create_sibling(path: &Path) -> Result<NamedTempFile, Failure> {
 
 /// Renames a temporary file to `path`.
 pub(crate) fn persist(file: NamedTempFile, path: &Path) -> Result<(), Failure> {
-    file.persist(path).map(drop).map_err(|error| Failure::file(path)(error.error))
+    crash_point("file/complete");
+    file.persist(path).map_err(|error| Failure::file(path)(error.error))?;
+    crash_point("file/named");
+    Ok(())
 }

@@ -16,6 +16,7 @@ use wireproof::atproto::event::{Decoder, Options, Values};
 use wireproof::codec::cbor;
 use wireproof::kernels::{hex, sha256};
 use wireproof::net::firehose::StopSignal;
+use wireproof::store::crash_point;
 
 use crate::corpus::CorpusFile;
 use crate::failure::Failure;
@@ -87,9 +88,11 @@ async fn capture(args: &CaptureArgs, output: Output) -> Result<(), Failure> {
     let file = corpus::write(frames.iter().map(|frame| &frame[..]));
     let content = format!("{} frames", frames.len());
     write(args, &hosts, FRAMES_FILE, &file, count(&frames), content, output)?;
+    crash_point("capture/frames");
     let Some(keys) = keys else { return Ok(()) };
     let path = args.out.join(ACCOUNTS_FILE);
-    files::write_json(&path, &keys.to_did_keys())?;
+    files::replace_json(&path, &keys.to_did_keys())?;
+    crash_point("capture/accounts");
     let (path, found, missing) = (path.display(), keys.found.len(), keys.missing);
     output.text(&format!("{path}: {found} keys, {missing} not found\n"))?;
     let SignedCommits { file, counts, dropped } = signed::read(&frames, &keys);

@@ -17,7 +17,7 @@ use wireproof::net::jetstream::{
     self, Client, Compression, Filter, JetstreamItem, Options, Upstream, Version,
 };
 use wireproof::net::websocket::Dialer;
-use wireproof::store::{Store, StoreError};
+use wireproof::store::{Store, StoreError, crash_point};
 use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;
@@ -68,6 +68,7 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     status.end();
     // The cursor is stored after all lines are written that can be.
     writer.finish(stop_limit / 10 * 6).await.map_err(super::writer::failure)?;
+    crash_point("jetstream/finished");
     let stored = timeout(stop_limit / 10 * 2, cursors.store(&store)).await;
     stored
         .map_err(|_| Failure::Local("the last cursor was not stored in time".to_owned()))?

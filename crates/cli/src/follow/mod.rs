@@ -29,7 +29,7 @@ use wireproof::net::firehose::{
     self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, ServerStatuses, StopSignal, Upstream,
     Verification,
 };
-use wireproof::store::{Store, StoreState};
+use wireproof::store::{Store, StoreState, crash_point};
 use wireproof::verify::sync::Policy;
 
 use crate::failure::Failure;
@@ -101,7 +101,9 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     };
     status.end();
     status.print_skipped(&stats, &metrics.snapshot());
-    let (written, marked) = (writer.finish(limit / 10).await, printed.finish());
+    let written = writer.finish(limit / 10).await;
+    crash_point("run/finished");
+    let marked = printed.finish();
     // A failed write is reported first: dropped events follow from it.
     written.map_err(writer::failure)?;
     let summary = result.map_err(|error| state::failure(error, &stats, &metrics))?;

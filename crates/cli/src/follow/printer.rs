@@ -11,6 +11,7 @@ use wireproof::codec::car;
 use wireproof::net::firehose::{
     Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncedRepo, Verdict, Warning,
 };
+use wireproof::store::crash_point;
 use wireproof::verify::sync::{Chain, Outcome};
 
 use super::line::{self, ResyncLines};
@@ -82,10 +83,12 @@ impl Printer {
                 self.lines.hold(ack);
                 return Ok(());
             }
+            crash_point("resync/piece");
             self.stats.lines.fetch_add(1, Relaxed);
             line.clear();
         }
         self.lines.push(&line, ack);
+        crash_point("resync/last-piece");
         self.stats.lines.fetch_add(1, Relaxed);
         Ok(())
     }

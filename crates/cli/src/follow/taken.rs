@@ -9,18 +9,22 @@
 //! ```
 //!
 //! A reader that has emptied the pipe and waits for more has handled what it took, after a moment.
+//!
+//! A file may end within a line: the last run was killed, or the disk was full. That line is ended first, so that
+//! the next one is not appended to it.
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Stdout, Write};
+use std::io::{self, Seek, Stdout, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
+use wireproof::store::crash_point;
 
 use super::writer::Acknowledge;
 
@@ -44,9 +48,13 @@ pub(super) struct LineStdout {
 impl LineStdout {
     /// Standard output. If it is a pipe, a task of the current runtime notices its end.
     pub(super) fn open() -> io::Result<Self> {
-        let (out, is_closed) = (io::stdout(), Arc::<AtomicBool>::default());
-        let file = File::from(out.as_fd().try_clone_to_owned()?);
-        let is_pipe = file.metadata()?.file_type().is_fifo();
+        let (mut out, is_closed) = (io::stdout(), Arc::<AtomicBool>::default());
+        let mut file = File::from(out.as_fd().try_clone_to_owned()?);
+        let kind = file.metadata()?.file_type();
+        if kind.is_file() && ends_within_a_line(&mut file)? {
+            out.write_all(b"\n")?;
+        }
+        let is_pipe = kind.is_fifo();
         if is_pipe {
             // Only its end is awaited: nothing is written through it.
             let pipe = Sender::from_file_unchecked(file)?;
@@ -58,6 +66,20 @@ impl LineStdout {
         }
         Ok(Self { out, is_pipe, is_closed })
     }
+}
+
+/// Whether the last byte of a file before the next write is other than a line feed.
+fn ends_within_a_line(file: &mut File) -> io::Result<bool> {
+    // The offset of a file that is appended to is 0 before the first write.
+    let end = match file.stream_position()? {
+        0 => file.metadata()?.len(),
+        offset => offset,
+    };
+    let Some(last_at) = end.checked_sub(1) else { return Ok(false) };
+    let mut last = [0];
+    let is_read = File::open("/dev/fd/1").and_then(|file| file.read_exact_at(&mut last, last_at));
+    // Of a file that cannot be read it is assumed: an empty line does no harm.
+    Ok(is_read.is_err() || last != *b"\n")
 }
 
 impl LineOutput for LineStdout {
@@ -106,8 +128,10 @@ impl<A: Acknowledge> WrittenLines<A> {
     /// Acknowledges the lines that were taken, by the [unread](LineOutput::unread) bytes.
     pub(super) fn acknowledge(&mut self, unread: Option<u64>, now: Instant) {
         let handled = self.handled(unread, now);
-        while self.lines.front().is_some_and(|(end, _)| *end <= handled) {
-            self.lines.pop_front().into_iter().for_each(|(_, ack)| ack.done());
+        let count = self.lines.partition_point(|(end, _)| *end <= handled);
+        self.lines.drain(..count).for_each(|(_, ack)| ack.done());
+        if count > 0 {
+            crash_point("lines/acknowledged");
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use wireproof::net::firehose::{Ack, StopSignal};
+use wireproof::store::crash_point;
 
 use super::taken::{LineOutput, LineStdout, WrittenLines};
 use crate::failure::Failure;
@@ -158,8 +159,10 @@ fn write_batch<A: Acknowledge>(
     acks: &mut Vec<(usize, A)>,
 ) -> io::Result<()> {
     if !bytes.is_empty() {
+        crash_point("lines/taken");
         out.write_all(bytes)?;
         out.flush()?;
+        crash_point("lines/written");
         written.add(bytes.len(), acks.drain(..));
         bytes.clear();
         bytes.shrink_to(RETAINED_BYTES);

@@ -115,7 +115,24 @@ impl Follow {
     /// Sends SIGINT, and waits for the end.
     pub(crate) fn interrupt(self) -> Ended {
         let pid = self.pid().to_string();
-        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        // It may have ended since.
+        let _ = Command::new("kill").args(["-s", "INT", &pid]).stderr(Stdio::null()).status();
+        self.wait()
+    }
+
+    /// Sends SIGINT once the condition holds, if the process has not ended before, and waits for the end.
+    ///
+    /// # Panics
+    /// If the process neither ends nor meets the condition within 3 minutes.
+    pub(crate) fn interrupt_when(mut self, mut condition: impl FnMut(&Self) -> bool) -> Ended {
+        let since = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            if condition(&self) {
+                return self.interrupt();
+            }
+            assert!(since.elapsed() < TIMEOUT, "no end in sight\n{}", self.errors());
+            std::thread::sleep(POLL_INTERVAL);
+        }
         self.wait()
     }
 
@@ -345,11 +362,11 @@ fn time_since(time: &str) -> Option<Duration> {
     SystemTime::now().duration_since(then).ok()
 }
 
-/// The stored cursor of a relay. No process may use the state.
-pub(crate) fn stored_cursor(state: &Path, sim: &Simulation, relay: Server) -> Option<i64> {
+/// The stored cursor of a host. No process may use the state.
+pub(crate) fn stored_cursor(state: &Path, sim: &Simulation, host: Server) -> Option<i64> {
     let store = Store::open(&file(state), Options::default()).expect("a state that can be read");
     let cursors = store.cursors().expect("cursors that can be read");
-    let port = format!(":{}/", sim.port(relay));
+    let port = format!(":{}/", sim.port(host));
     let found = cursors.iter().find(|(stream, _)| stream.contains(&port));
     found.map(|(_, cursor)| i64::try_from(*cursor).expect("a number of a relay"))
 }

@@ -16,15 +16,12 @@ fn network() -> Simulation {
     Simulation::start(spec).unwrap()
 }
 
-/// Follows until all events are printed, changes the files of the state while no event arrives, and waits for
+/// Follows until every event is printed, changes the files of the state while no event arrives, and waits for
 /// the end.
 fn ended_after(sim: &Simulation, state: &Path, harm: impl FnOnce(&Path)) -> Ended {
     sim.write_commits(30);
     let mut follow = Follow::spawn(follow::command(sim, state, &[]), 0);
-    let last = sim.last_seq(RELAY);
-    follow.wait_until("the last event", |follow| {
-        follow.lines_from(0).iter().any(|printed| printed.seq == Some(last))
-    });
+    follow.wait_for(sim.sent_count(RELAY));
     harm(&state.join("state.sqlite"));
     follow.wait()
 }
@@ -77,6 +74,9 @@ fn a_second_process_on_the_same_folder_ends_the_first() {
     let ended = ended_after(&sim, folder.path(), |file| {
         let refused = Follow::spawn(second(), 1).wait();
         assert_eq!(refused.status.code(), Some(4), "{}", refused.errors);
+        let message =
+            "state.sqlite: another process uses this state file, and holds the lock file beside it";
+        assert!(refused.errors.contains(message), "{}", refused.errors);
         fs::remove_file(file.with_extension("sqlite.lock")).unwrap();
         started = Some(Follow::spawn(second(), 2));
     });

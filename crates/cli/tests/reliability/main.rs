@@ -5,6 +5,7 @@
 //!
 //! | module | claim |
 //! |---|---|
+//! | `crash_points` | an end between any two durable steps loses nothing and repeats what is not acknowledged |
 //! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
 //! | `dead_reader` | a reader that ends with lines unread loses none of them |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
@@ -15,8 +16,9 @@
 //! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
 //! | `false_claims` | a host cannot deactivate an account of another host, and invented accounts take no space |
 //! | `stops` | a stop ends in its time under any load, and the next run loses nothing |
-//! | `full_disk` | a cursor that cannot be stored ends the run |
+//! | `full_disk` | a cursor or a line that cannot be written ends the run |
 //! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |
+//! | `unusable_state` | a state that cannot be read or written is an error that names the cure, or is recovered |
 //!
 //! The tests are short by default; `WIREPROOF_SOAK=1`, as set by `cargo xtask soak`, runs them in full.
 
@@ -25,6 +27,7 @@
 mod event_log;
 mod follow;
 
+mod crash_points;
 mod dead_reader;
 mod disconnects;
 mod false_claims;
@@ -37,6 +40,7 @@ mod resync_records;
 mod slow_reader;
 mod stalled_resync;
 mod stops;
+mod unusable_state;
 
 /// The first value for short tests, the second for full ones.
 fn scaled<T>(short: T, whole: T) -> T {

@@ -8,10 +8,10 @@ use crate::follow::{self, Follow, PrintedLine};
 use crate::report;
 
 /// The records of each account: CIDs by path.
-type Records = BTreeMap<String, BTreeMap<String, String>>;
+pub(crate) type Records = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The records that follow from lines: the first line of a resync voids what was known of its account.
-fn apply(lines: &[PrintedLine]) -> Records {
+pub(crate) fn apply(lines: &[PrintedLine]) -> Records {
     let mut accounts = Records::new();
     for line in lines {
         let records = accounts.entry(line.did.to_string()).or_default();
@@ -28,7 +28,7 @@ fn apply(lines: &[PrintedLine]) -> Records {
     accounts
 }
 
-fn expected(sim: &Simulation) -> Records {
+pub(crate) fn expected(sim: &Simulation) -> Records {
     let accounts = sim.expected_accounts().into_iter();
     let text = |(path, cid): (String, _)| (path, format!("{cid}"));
     accounts
