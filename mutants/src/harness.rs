@@ -142,13 +142,9 @@ impl<'a> Reaching<'a> {
         Self { recorded, by_mutant }
     }
 
-    /// Runs tests of the named programs with the mutant active until one fails.
-    pub(crate) fn outcome(&self, id: u32, programs: &[&str]) -> Result<Outcome, String> {
-        let wanted = |at: &&(usize, usize)| programs.contains(&self.recorded[at.0].name.as_str());
-        let tests: Vec<_> = self.by_mutant.get(&id).into_iter().flatten().filter(wanted).collect();
-        if tests.is_empty() {
-            return Ok(Outcome::Unreached);
-        }
+    /// Runs tests with the mutant active until one fails.
+    pub(crate) fn outcome(&self, id: u32) -> Result<Outcome, String> {
+        let Some(tests) = self.by_mutant.get(&id) else { return Ok(Outcome::Unreached) };
         // Batches of growing cost: most mutants fail in the first.
         let mut rest = &tests[..];
         for budget in BUDGETS {
@@ -157,7 +153,7 @@ impl<'a> Reaching<'a> {
                 cost += self.recorded[at.0].tests[at.1].seconds;
                 cost <= budget
             });
-            let (batch, later) = rest.split_at(fits.count().max(1).min(rest.len()));
+            let (batch, later) = rest.split_at(fits.count());
             if let Some(outcome) = self.run_batch(id, batch)? {
                 return Ok(outcome);
             }
@@ -167,7 +163,7 @@ impl<'a> Reaching<'a> {
     }
 
     /// `None` where all pass.
-    fn run_batch(&self, id: u32, batch: &[&(usize, usize)]) -> Result<Option<Outcome>, String> {
+    fn run_batch(&self, id: u32, batch: &[(usize, usize)]) -> Result<Option<Outcome>, String> {
         let mut by_program = BTreeMap::<usize, Vec<&Test>>::new();
         for (program, test) in batch {
             by_program.entry(*program).or_default().push(&self.recorded[*program].tests[*test]);
@@ -252,8 +248,8 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Seconds of tests that run before the next batch.
-const BUDGETS: [f64; 5] = [0.1, 0.4, 2.0, 10.0, f64::INFINITY];
+/// Seconds of tests in each batch; tests that exceed the last are not run.
+const BUDGETS: [f64; 4] = [0.1, 0.4, 2.0, 8.0];
 
 /// Times the recorded time that tests may take, and what is added.
 const SLOWER: f64 = 4.0;

@@ -25,7 +25,7 @@ use clap::Parser;
 use harness::{Outcome, Reaching};
 use report::Results;
 use subjects::{SUBJECTS, Subject};
-use tree::{Numbered, Tree};
+use tree::{Numbered, Source, Tree};
 
 /// Run the tests against every mutant of the crates that decide verdicts.
 ///
@@ -74,12 +74,6 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<usize, String> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
     let subjects = chosen(&options.parts)?;
-    let sources = tree::read(repository, &subjects)?;
-    let all = tree::mutants(&sources);
-    if options.list {
-        all.iter().for_each(|mutant| println!("{}", mutant.key));
-        return Ok(0);
-    }
     let folder = repository.join("target/mutants");
     std::fs::create_dir_all(&folder).map_err(|error| tree::at_path(&folder, &error))?;
     let file = folder.join("results.jsonl");
@@ -87,16 +81,19 @@ fn run(options: &Options) -> Result<usize, String> {
         let _ = std::fs::remove_file(&file);
     }
     let mut results = Results::open(&file)?;
-    if !options.report {
-        let tree = Tree::create(repository, folder.join("tree"), &sources)?;
-        let unviable = |mutant: &&Numbered| results.get(mutant) == Some(Outcome::Unviable);
-        let mut dropped = all.iter().filter(unviable).map(|mutant| mutant.id).collect();
-        let programs = tree.build(&sources, &tests(&subjects), &mut dropped)?;
-        note_unviable(&all, &dropped, &mut results)?;
-        let recorded = harness::record(&programs, &folder.join("reached.json"), options.jobs)?;
-        let wanted = selected(&all, options, &results);
-        run_mutants(&wanted, &Reaching::new(&recorded), results, options.jobs)?;
-        results = Results::open(&file)?;
+    let mut all = Vec::new();
+    for subject in subjects {
+        let sources = tree::read(repository, subject)?;
+        let mutants = tree::mutants(&sources);
+        if !options.list && !options.report {
+            let part = Part { subject, sources: &sources, mutants: &mutants };
+            results = part.run(repository, &folder, options, results)?;
+        }
+        all.extend(mutants);
+    }
+    if options.list {
+        all.iter().for_each(|mutant| println!("{}", mutant.key));
+        return Ok(0);
     }
     let page = std::fs::read_to_string(repository.join(PAGE)).unwrap_or_default();
     Ok(report::print(&all, &results, &report::argued(&page)))
@@ -113,35 +110,52 @@ fn chosen(parts: &[String]) -> Result<Vec<&'static Subject>, String> {
     parts.iter().map(find).collect()
 }
 
-/// Tests of the parts, each once.
-fn tests(subjects: &[&Subject]) -> Vec<&'static str> {
-    let mut tests: Vec<&str> = subjects.iter().flat_map(|subject| subject.tests).copied().collect();
-    tests.sort_unstable();
-    tests.dedup();
-    tests
+/// A part and its mutants.
+struct Part<'a> {
+    subject: &'static Subject,
+    sources: &'a [Source],
+    mutants: &'a [Numbered],
 }
 
-fn note_unviable(
-    all: &[Numbered],
-    dropped: &HashSet<u32>,
-    results: &mut Results,
-) -> Result<(), String> {
-    for mutant in all.iter().filter(|mutant| dropped.contains(&mutant.id)) {
-        if results.get(mutant) != Some(Outcome::Unviable) {
-            results.set(mutant, Outcome::Unviable)?;
-        }
+impl Part<'_> {
+    /// Builds the part with its mutants in a copy of its own, and runs them.
+    fn run(
+        &self,
+        repository: &Path,
+        folder: &Path,
+        options: &Options,
+        mut results: Results,
+    ) -> Result<Results, String> {
+        let name = self.subject.name;
+        let tree = Tree::create(repository, folder.join(name), self.sources)?;
+        let is_unviable = |mutant: &&Numbered| results.get(mutant) == Some(Outcome::Unviable);
+        let mut dropped = self.mutants.iter().filter(is_unviable).map(|mutant| mutant.id).collect();
+        let programs = tree.build(self.subject, self.sources, &mut dropped)?;
+        self.note_unviable(&dropped, &mut results)?;
+        let reached = folder.join(format!("{name}-reached.json"));
+        let recorded = harness::record(&programs, &reached, options.jobs)?;
+        let wanted = self.selected(options, &results);
+        run_mutants(&wanted, &Reaching::new(&recorded), results, options.jobs)
     }
-    Ok(())
-}
 
-/// The mutants to run.
-fn selected<'a>(all: &'a [Numbered], options: &Options, results: &Results) -> Vec<&'a Numbered> {
-    let (share, shares) = options.shard.unwrap_or((1, 1));
-    let is_named = |mutant: &&Numbered| {
-        options.only.as_ref().is_none_or(|text| mutant.key.contains(text.as_str()))
-    };
-    let open = all.iter().filter(is_named).filter(|mutant| results.is_open(mutant));
-    open.filter(|mutant| mutant.id as usize % shares == share - 1).collect()
+    fn note_unviable(&self, dropped: &HashSet<u32>, results: &mut Results) -> Result<(), String> {
+        for mutant in self.mutants.iter().filter(|mutant| dropped.contains(&mutant.id)) {
+            if results.get(mutant) != Some(Outcome::Unviable) {
+                results.set(mutant, Outcome::Unviable)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The mutants to run.
+    fn selected(&self, options: &Options, results: &Results) -> Vec<&Numbered> {
+        let (share, shares) = options.shard.unwrap_or((1, 1));
+        let is_named = |mutant: &&Numbered| {
+            options.only.as_ref().is_none_or(|text| mutant.key.contains(text.as_str()))
+        };
+        let open = self.mutants.iter().filter(is_named).filter(|mutant| results.is_open(mutant));
+        open.filter(|mutant| mutant.id as usize % shares == share - 1).collect()
+    }
 }
 
 fn run_mutants(
@@ -149,12 +163,10 @@ fn run_mutants(
     reaching: &Reaching<'_>,
     results: Results,
     jobs: usize,
-) -> Result<(), String> {
+) -> Result<Results, String> {
     let progress = Mutex::new((results, 0));
     let run = |mutant: &&Numbered| -> Result<(), String> {
-        let subject = SUBJECTS.iter().find(|subject| subject.name == mutant.subject);
-        let tests = subject.map_or(&[][..], |subject| subject.tests);
-        let outcome = reaching.outcome(mutant.id, tests)?;
+        let outcome = reaching.outcome(mutant.id)?;
         let mut progress = progress.lock().map_err(|error| error.to_string())?;
         progress.0.set(mutant, outcome)?;
         progress.1 += 1;
@@ -163,7 +175,8 @@ fn run_mutants(
         }
         Ok(())
     };
-    harness::in_parallel(wanted, jobs, run).into_iter().collect()
+    harness::in_parallel(wanted, jobs, run).into_iter().collect::<Result<(), String>>()?;
+    Ok(progress.into_inner().map_err(|error| error.to_string())?.0)
 }
 
 fn parse_shard(text: &str) -> Result<(usize, usize), String> {

@@ -95,7 +95,13 @@ impl Finder<'_> {
     fn body(&mut self, signature: &Signature, block: &Block) {
         let range = block.span().byte_range();
         let now = one_line(&self.source[range.start + 1..range.end - 1]);
-        let differs = |value: &String| now != *value && (value != "()" || !now.is_empty());
+        let differs = |value: &String| match value.as_str() {
+            "()" => !now.is_empty(),
+            "Default::default()" => {
+                !["Self::default()", "Default::default()"].contains(&now.as_str())
+            }
+            value => now != value,
+        };
         let values = values::of_return(&signature.output);
         let mutants = values.into_iter().filter(differs).take(MAX_VALUES);
         let mutants =

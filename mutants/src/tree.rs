@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::schemata::{self, Rendered};
 use crate::sites::{self, Site};
-use crate::subjects::{IDS, SUBJECTS, Subject};
+use crate::subjects::Subject;
 
 /// A source file with its mutants.
 #[derive(Debug)]
@@ -47,25 +47,20 @@ pub(crate) struct Program {
     pub(crate) folder: PathBuf,
 }
 
-/// Reads the files of the subjects.
-pub(crate) fn read(repository: &Path, wanted: &[&Subject]) -> Result<Vec<Source>, String> {
+/// Reads the mutated files of a subject.
+pub(crate) fn read(repository: &Path, subject: &'static Subject) -> Result<Vec<Source>, String> {
     let mut sources = Vec::new();
-    for (at, subject) in SUBJECTS.iter().enumerate() {
-        if !wanted.iter().any(|wanted| wanted.name == subject.name) {
-            continue;
-        }
-        let mut first = at as u32 * IDS + 1;
-        for path in subject.files(repository)? {
-            let text = fs::read_to_string(repository.join(&path))
-                .map_err(|error| at_path(&path, &error))?;
-            let sites = sites::find(&text).map_err(|error| at_path(&path, &error))?;
-            let count: usize = sites.iter().map(|site| site.mutants.len()).sum();
-            sources.push(Source { subject, path, text, sites, first });
-            first += count as u32;
-        }
-        if first > (at as u32 + 1) * IDS {
-            return Err(format!("{} has more than {IDS} mutants", subject.name));
-        }
+    let mut first = 1;
+    for path in subject.files(repository)? {
+        let text = fs::read_to_string(repository.join(&path));
+        let text = text.map_err(|error| at_path(&path, &error))?;
+        let sites = sites::find(&text).map_err(|error| at_path(&path, &error))?;
+        let count: usize = sites.iter().map(|site| site.mutants.len()).sum();
+        sources.push(Source { subject, path, text, sites, first });
+        first += count as u32;
+    }
+    if first > MAX_MUTANTS {
+        return Err(format!("{} has more than {MAX_MUTANTS} mutants", subject.name));
     }
     Ok(sources)
 }
@@ -134,14 +129,16 @@ impl Tree {
     /// Writes the mutants and builds the tests, adding to `dropped` the mutants that do not compile.
     pub(crate) fn build(
         &self,
+        subject: &Subject,
         sources: &[Source],
-        tests: &[&str],
         dropped: &mut HashSet<u32>,
     ) -> Result<Vec<Program>, String> {
-        for round in 1.. {
-            let rendered = self.write_sources(sources, dropped)?;
+        let mut round = 0;
+        loop {
+            round += 1;
+            let rendered = self.write_sources(subject, sources, dropped)?;
             eprintln!("build {round}, without {} mutants that do not compile", dropped.len());
-            let built = self.cargo(tests)?;
+            let built = self.cargo(subject.tests)?;
             if built.succeeded {
                 return Ok(programs(&built.messages));
             }
@@ -155,32 +152,25 @@ impl Tree {
                 return Err(texts.collect::<Vec<_>>().join("\n"));
             }
         }
-        unreachable!("the rounds end with the mutants")
     }
 
     fn write_sources(
         &self,
+        subject: &Subject,
         sources: &[Source],
         dropped: &HashSet<u32>,
     ) -> Result<BTreeMap<PathBuf, Rendered>, String> {
         let mut all = BTreeMap::new();
-        for subject in &SUBJECTS {
-            let mut files =
-                sources.iter().filter(|source| source.subject.name == subject.name).peekable();
-            if files.peek().is_none() {
-                continue;
-            }
-            write(&self.root.join(subject.switch()), include_bytes!("switch.rs"))?;
-            let root = subject.root();
-            if files.all(|source| source.path != root) {
-                let text = fs::read_to_string(self.repository.join(&root));
-                let text = text.map_err(|error| at_path(&root, &error))?;
-                write(&self.root.join(&root), with_switch(&text).as_bytes())?;
-            }
+        write(&self.root.join(subject.switch()), include_bytes!("switch.rs"))?;
+        let root = subject.root();
+        if sources.iter().all(|source| source.path != root) {
+            let text = fs::read_to_string(self.repository.join(&root));
+            let text = text.map_err(|error| at_path(&root, &error))?;
+            write(&self.root.join(&root), with_switch(&text).as_bytes())?;
         }
         for source in sources {
             let mut rendered = schemata::render(&source.text, &source.sites, source.first, dropped);
-            if source.path.ends_with("src/lib.rs") {
+            if source.path == root {
                 rendered.text = with_switch(&rendered.text);
             }
             write(&self.root.join(&source.path), rendered.text.as_bytes())?;
@@ -304,3 +294,6 @@ fn hash(text: &str) -> u64 {
 pub(crate) fn at_path(path: &Path, error: &dyn std::fmt::Display) -> String {
     format!("{}: {error}", path.display())
 }
+
+/// The room of the switch.
+const MAX_MUTANTS: u32 = 1 << 16;

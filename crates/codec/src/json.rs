@@ -135,7 +135,7 @@ impl<'de, 'a> Visitor<'de> for ItemSeed<'a> {
     fn visit_f64<E: de::Error>(self, float: f64) -> Result<Value<'a>, E> {
         // The bounds of i64 that a float can hold; within them the cast is exact.
         const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-        if float.fract() == 0.0 && float.abs() < LIMIT {
+        if float.fract() == 0.0 && (-LIMIT..LIMIT).contains(&float) {
             return Ok(Value::Integer(float as i64));
         }
         if float.fract() == 0.0 {
@@ -256,6 +256,8 @@ mod tests {
         assert_eq!(read("-1e3"), Value::Integer(-1000));
         assert_eq!(read("123.456"), Value::Float(123.456));
         assert_eq!(read("-9223372036854775808"), Value::Integer(i64::MIN));
+        assert_eq!(read("-9223372036854775808.0"), Value::Integer(i64::MIN));
+        assert_eq!(encode(&Value::Float(1.5)).unwrap(), "1.5");
         let wide = Value::WideInteger(WideInteger::Positive(u64::MAX));
         assert_eq!(read("18446744073709551615"), wide);
         assert_eq!(encode(&wide).unwrap(), "18446744073709551615");
@@ -277,11 +279,27 @@ mod tests {
             ("1 2", "trailing"),
             ("", "EOF"),
             ("1e999", "number"),
+            ("9223372036854775808.0", "beyond 64 bits"),
+            ("-9223372036854777856.0", "beyond 64 bits"),
         ];
         for (text, reason) in cases {
             let rejection = rejection(text);
             assert!(rejection.contains(reason), "{text}: {rejection}");
         }
+    }
+
+    #[test]
+    fn what_no_json_holds_is_rejected_from_other_formats() {
+        type Error = de::value::Error;
+        let arena = Arena::new();
+        let seed = ItemSeed { arena: &arena, depth: 0 };
+        let infinite = de::value::F64Deserializer::<Error>::new(f64::INFINITY);
+        assert_eq!(seed.deserialize(infinite).unwrap_err().to_string(), "not a finite number");
+        let bytes = de::value::BytesDeserializer::<Error>::new(b"bytes");
+        let error = seed.deserialize(bytes).unwrap_err().to_string();
+        assert!(error.ends_with("expected a JSON value"), "{error}");
+        let error = JsonKey(&arena).deserialize(bytes).unwrap_err().to_string();
+        assert!(error.ends_with("expected a key"), "{error}");
     }
 
     #[test]

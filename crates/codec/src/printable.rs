@@ -126,6 +126,11 @@ mod tests {
         escape_json(&mut json, 3);
         let expected = "\u{200b}{\n \"a\\udb40\\udc41\": \"\\u007fé\"}";
         assert_eq!(str::from_utf8(&json).unwrap(), expected);
+        for (raw, expected) in [("\u{200b}", "\\u200b"), ("\u{7f}", "\\u007f")] {
+            let mut json = raw.as_bytes().to_vec();
+            escape_json(&mut json, 0);
+            assert_eq!(str::from_utf8(&json).unwrap(), expected);
+        }
     }
 
     proptest! {

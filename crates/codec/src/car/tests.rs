@@ -90,7 +90,7 @@ fn fault_of(bytes: &[u8], options: &Options) -> (u64, CarFault) {
 
 #[test]
 fn blocks_are_read_in_order_with_their_hashes_checked() {
-    let blocks: Vec<_> = (0..300u16).map(|n| block(&vec![n as u8; usize::from(n)])).collect();
+    let blocks: Vec<_> = (0..300).map(|n| block(&vec![n as u8; 2 * n])).collect();
     let bytes = archive(&blocks);
     let (seen, error) = read_by_all(&bytes, &Options::default());
     assert_eq!(error, None);
@@ -101,6 +101,9 @@ fn blocks_are_read_in_order_with_their_hashes_checked() {
         let (len, prefix) = kernels::varint::read(&bytes[*offset as usize..]).unwrap();
         assert_eq!(len as usize, Cid::LEN + data.len());
         assert_eq!(&bytes[*offset as usize + prefix..][..Cid::LEN], cid.as_bytes());
+    }
+    for block in read(&bytes, &Options::default()).unwrap().blocks {
+        assert_eq!(&bytes[block.data_offset()..][..block.data.len()], block.data);
     }
 }
 
@@ -142,12 +145,14 @@ fn a_cut_between_blocks_is_a_shorter_archive_and_any_other_cut_is_rejected() {
 fn headers_are_canonical_version_one_with_any_number_of_roots() {
     let none = archive(&[]);
     assert_eq!(none, b"\x11\xa2\x65roots\x80\x67version\x01");
-    assert!(read(&none, &Options::default()).unwrap().roots.is_empty());
+    let no_roots = read(&none, &Options::default()).unwrap().roots;
+    assert!(no_roots.is_empty() && no_roots.len() == 0 && no_roots.first().is_none());
 
     let roots = [block(b"a").0, block(b"b").0, block(b"c").0];
     let bytes = Writer::new(Vec::new(), &roots).unwrap().into_inner();
     let car = read(&bytes, &Options::default()).unwrap();
     assert!(car.roots.iter().eq(roots.iter().map(Cid::as_cid_ref)));
+    assert!(!car.roots.is_empty() && car.roots.len() == 3);
     let stream = StreamReader::new(&bytes[..], &Options::default()).unwrap();
     assert!(stream.roots().iter().eq(roots.iter().map(Cid::as_cid_ref)));
 
@@ -155,6 +160,10 @@ fn headers_are_canonical_version_one_with_any_number_of_roots() {
     let options = Options::default();
     let version_2 = header(b"\xa2\x65roots\x80\x67version\x02");
     assert_eq!(fault_of(&version_2, &options), (1, CarFault::Version(2)));
+    // A header of more than 127 bytes has a prefix of two.
+    let mut long_version_2 = bytes.clone();
+    long_version_2[bytes.len() - 1] = 2;
+    assert_eq!(fault_of(&long_version_2, &options), (2, CarFault::Version(2)));
     assert_eq!(fault_of(&header(b"\xa1\x67version\x01"), &options), (1, CarFault::HeaderField));
     assert_eq!(fault_of(&header(b"\xa1\x65roots\x80"), &options), (1, CarFault::HeaderField));
     let unsorted = header(b"\xa2\x67version\x01\x65roots\x80");
@@ -198,6 +207,71 @@ fn each_limit_is_reported_by_its_own_error() {
     assert!(
         matches!(stream, Some(Err(StreamError::Car(error))) if matches!(error.fault, CarFault::TotalLimit(_)))
     );
+}
+
+#[test]
+fn each_rule_has_a_code_of_its_kind() {
+    let truncated = cbor::validate(b"").unwrap_err();
+    let codes = [
+        (CarFault::Header(truncated), "car/header"),
+        (CarFault::HeaderField, "car/header"),
+        (CarFault::Version(2), "car/version"),
+        (CarFault::Truncated, "car/truncated"),
+        (CarFault::Varint, "car/varint"),
+        (CarFault::Cid, "car/cid"),
+        (CarFault::HashMismatch, "car/hash"),
+        (CarFault::HeaderLimit(1), "car/limit"),
+        (CarFault::BlockLimit(1), "car/limit"),
+        (CarFault::TotalLimit(1), "car/limit"),
+        (CarFault::BlockCountLimit(1), "car/limit"),
+    ];
+    for (fault, code) in codes {
+        assert_eq!(fault.code(), code);
+    }
+}
+
+#[test]
+fn lengths_and_counts_at_their_limits_are_allowed() {
+    let bytes = archive(&[block(b"one"), block(b"two")]);
+    let options = Options {
+        max_header_bytes: 58,
+        max_block_bytes: Cid::LEN + 3,
+        max_blocks: 2,
+        max_total_bytes: bytes.len() as u64,
+        ..Options::default()
+    };
+    let (seen, error) = read_by_all(&bytes, &options);
+    assert_eq!((seen.len(), error), (2, None));
+}
+
+#[test]
+fn nothing_is_read_after_the_first_error() {
+    let mut blocks = [block(b"one"), block(b"two"), block(b"three")];
+    blocks[1].1[0] ^= 1;
+    let bytes = archive(&blocks);
+    let mut reader = Blocks::new(&bytes, &Options::default()).unwrap();
+    assert!(reader.next().is_some_and(|block| block.is_ok()));
+    assert!(reader.next().is_some_and(|block| block.is_err()));
+    assert!(reader.next().is_none());
+    let cut = &bytes[..bytes.len() - 1];
+    let mut sections = Sections::new(cut, &Options::default()).unwrap();
+    assert_eq!(sections.by_ref().filter(Result::is_ok).count(), 2);
+    assert!(sections.next().is_none());
+    let mut sections = Sections::new(cut, &Options::default()).unwrap();
+    assert!(sections.nth(2).is_some_and(|block| block.is_err()));
+    assert!(sections.next().is_none());
+}
+
+#[test]
+fn a_stream_is_read_ahead_by_one_batch() {
+    let blocks = vec![block(&[7; 10_000]); 30];
+    let bytes = archive(&blocks);
+    let mut rest = bytes.as_slice();
+    let mut reader = StreamReader::new(&mut rest, &Options::default()).unwrap();
+    assert!(reader.next().is_some_and(|block| block.is_ok()));
+    drop(reader);
+    let read = bytes.len() - rest.len();
+    assert!((60_000..90_000).contains(&read), "{read} bytes");
 }
 
 #[test]

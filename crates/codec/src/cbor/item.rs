@@ -35,7 +35,7 @@ pub(super) struct ItemError {
 const _: () = assert!(size_of::<Result<&[u8], ItemError>>() == 16);
 
 impl ItemError {
-    fn new(left: usize, reason: Reason) -> Self {
+    pub(super) fn new(left: usize, reason: Reason) -> Self {
         Self { left_low: left as u32, left_high: (left as u64 >> 32) as u16, reason }
     }
 

@@ -102,12 +102,22 @@ fn canonical_items_are_accepted_and_encoded_back_byte_for_byte() {
     for input in [
         encoder.into_bytes(),
         hex("00"),
+        hex("17"),
+        hex("1818"),
+        hex("18ff"),
+        hex("190100"),
+        hex("19ffff"),
+        hex("1a00010000"),
+        hex("1affffffff"),
+        hex("1b0000000100000000"),
         hex("1b7fffffffffffffff"),
         hex("3b7fffffffffffffff"),
         hex("1bffffffffffffffff"),
         hex("3bffffffffffffffff"),
         hex("fb3ff8000000000000"),
         hex("60"),
+        hex("82 00 81 00"),
+        hex("83 00 00 82 00 00"),
         hex("a1 60 00"),
         hex("a2 60 00 61 61 00"),
         hex("64 f0 9f 92 a9"),
@@ -170,9 +180,24 @@ fn a_reader_that_expects_another_kind_reports_what_it_expected() {
     assert_eq!(Reader::new(b"\xf6").boolean().err(), expected(ItemKind::Boolean));
     assert_eq!(Reader::new(b"\xa0").array().err(), expected(ItemKind::Array));
     assert_eq!(Reader::new(b"\x80").map().err(), expected(ItemKind::Map));
+    let text = Reader::new(b"\x60").integer().unwrap_err().to_string();
+    assert!(text.contains("integer"), "{text}");
     // An item that breaks a rule itself is reported by that rule.
     let broken = Some(DecodeError { offset: 0, reason: Reason::NotMinimal });
     assert_eq!(Reader::new(&hex("1800")).text().err(), broken);
+}
+
+#[test]
+fn a_reader_accepts_keys_in_canonical_order_only() {
+    let input = hex("a3 61 62 00 61 63 00 61 61 00");
+    let (mut reader, mut keys) = (Reader::new(&input), KeyOrder::default());
+    assert_eq!(reader.map(), Ok(3));
+    for expected in ["b", "c"] {
+        assert_eq!(reader.key(&mut keys), Ok(expected));
+        assert_eq!(reader.integer(), Ok(0));
+    }
+    let error = DecodeError { offset: 7, reason: Reason::KeyOrder };
+    assert_eq!(reader.key(&mut keys), Err(error));
 }
 
 #[test]
@@ -205,6 +230,61 @@ fn values_without_canonical_bytes_are_rejected() {
     let nested = |levels| (0..levels).fold(Value::Null, |v, _| Value::Array(arena.alloc([v])));
     assert!(encode(&nested(64)).is_ok());
     assert_eq!(encode(&nested(65)), Err(EncodeError::Depth));
+    let in_map = |value| Value::Map(Map::from_entries(arena.alloc([("a", value)])).unwrap());
+    let nested = |levels| (0..levels).fold(Value::Null, |value, _| in_map(value));
+    assert!(encode(&nested(64)).is_ok());
+    assert_eq!(encode(&nested(65)), Err(EncodeError::Depth));
+}
+
+#[test]
+fn a_link_whose_sha_256_has_another_length_is_rejected() {
+    for (codec, digest_len) in [(0x71, 0x1f), (0x71, 0x21), (0x55, 0x1f), (0x55, 0x00)] {
+        let head = [0xd8, 0x2a, 0x58, 0x25, 0x00, 0x01, codec, 0x12, digest_len];
+        let input = [&head[..], &[7; 32]].concat();
+        assert_eq!(validate(&input), Err(DecodeError { offset: 0, reason: Reason::Link }));
+        assert_matches_reference(&input);
+    }
+}
+
+#[test]
+fn an_error_names_its_place_in_an_input_of_any_length() {
+    for left in [0, 7, 0xffff_ffff, 0x1_0000_0000, 0x1234_5678_9abc] {
+        let error = item::ItemError::new(left, Reason::Truncated).within(left + 5);
+        assert_eq!(error, DecodeError { offset: 5, reason: Reason::Truncated });
+    }
+}
+
+#[test]
+fn a_prefix_is_read_up_to_the_end_of_its_item() {
+    let input = hex("82 00 61 61 ff ff ff");
+    assert_eq!(validate_prefix(&input), Ok(4));
+    let arena = Arena::new();
+    let (value, len) = decode_prefix(&input, &arena).unwrap();
+    assert_eq!((value, len), (decode(&input[..4], &arena).unwrap(), 4));
+    let error = DecodeError { offset: 1, reason: Reason::NotMinimal };
+    assert_eq!(validate_prefix(&hex("81 18 00")), Err(error));
+    assert_eq!(decode_prefix(&hex("81 18 00"), &arena).map(drop), Err(error));
+}
+
+#[test]
+fn an_item_is_taken_as_its_own_kind_only() {
+    let items = [Value::Null];
+    assert_eq!(Value::Array(&items).as_array(), Some(&items[..]));
+    assert_eq!(Value::Null.as_array(), None);
+    assert!(Map::EMPTY.is_empty());
+    let mut entries = [("a", Value::Null)];
+    assert!(!Map::from_entries(&mut entries).unwrap().is_empty());
+}
+
+#[test]
+fn decoding_into_a_value_replaces_it() {
+    let arena = Arena::new();
+    for input in ["f6", "f4", "00", "60", "40", "80", "a0", "fb3ff8000000000000"] {
+        let input = hex(input);
+        let mut value = Value::Text("before");
+        decode_into(&input, &arena, &mut value).unwrap();
+        assert_eq!(value, decode(&input, &arena).unwrap());
+    }
 }
 
 /// Bytes that are mostly canonical: random items.

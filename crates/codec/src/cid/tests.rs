@@ -1,3 +1,5 @@
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use super::*;
 
 const EMPTY_NODE: &str = "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm";
@@ -90,6 +92,35 @@ fn a_digest_of_sha_256_has_32_bytes() {
     }
     let of_sha_512 = [&[0x01, 0x71, 0x13, 20][..], &[7; 20]].concat();
     assert!(CidRef::from_bytes(&of_sha_512).is_some(), "other functions are not judged");
+}
+
+#[test]
+fn an_identifier_has_at_most_a_hundred_bytes() {
+    for (digest_len, is_read) in [(96, true), (97, false)] {
+        let bytes = [&[0x01, 0x55, 0x00, digest_len], &vec![7; digest_len.into()][..]].concat();
+        assert_eq!(CidRef::from_bytes(&bytes).is_some(), is_read);
+    }
+}
+
+#[test]
+fn owned_identifiers_are_told_apart_by_their_hashes() {
+    let hash = |content: &dyn Fn(&mut DefaultHasher)| {
+        let mut hasher = DefaultHasher::new();
+        content(&mut hasher);
+        hasher.finish()
+    };
+    let cids = [b"a", b"b"].map(|block| Cid::of(Codec::Raw, block));
+    let [a, b] = cids.map(|cid| hash(&|hasher| AnyCid::from(cid).hash(hasher)));
+    assert_ne!(a, b);
+    assert_eq!(a, hash(&|hasher| cids[0].as_cid_ref().hash(hasher)));
+}
+
+#[test]
+fn the_digest_of_a_block_is_in_its_identifier() {
+    let digest = kernels::sha256::digest(b"block");
+    let cid = Cid::of(Codec::Raw, b"block");
+    assert_eq!(cid.digest(), &digest);
+    assert_eq!(Cid::from_digest(Codec::Raw, &digest), cid);
 }
 
 #[test]

@@ -106,14 +106,10 @@ impl<'a> Serializer for ToValue<'a> {
         if let Ok(number) = u64::try_from(integer) {
             return self.serialize_u64(number);
         }
-        let number = u64::try_from(-1 - integer.min(-1));
+        let number = u64::try_from(-1 - integer);
         let number = number.map_err(|_| SerdeError::new(SerdeFault::IntegerRange))?;
         let wide = Value::WideInteger(WideInteger::Negative(number));
-        match i64::try_from(number) {
-            _ if integer >= 0 => Err(SerdeError::new(SerdeFault::IntegerRange)),
-            Ok(number) => Ok(Value::Integer(-1 - number)),
-            Err(_) => Ok(wide),
-        }
+        Ok(i64::try_from(number).map_or(wide, |number| Value::Integer(-1 - number)))
     }
     fn serialize_u8(self, number: u8) -> Result<Value<'a>, SerdeError> {
         Ok(Value::Integer(number.into()))

@@ -79,6 +79,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(Tree::Bytes(bytes.to_vec()))
     }
     fn visit_newtype_struct<D: Deserializer<'de>>(self, link: D) -> Result<Tree, D::Error> {
+        assert!(!link.is_human_readable());
         AnyCid::deserialize(link).map(Tree::Link)
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
@@ -162,6 +163,18 @@ enum Tagged {
     Nested { inner: Vec<Tagged> },
 }
 
+/// serde buffers what a tagged enum of this kind writes.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "$type")]
+enum TaggedNewtype {
+    Variant(Content),
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Content {
+    Named { cid: Cid, bytes: ByteBuf },
+}
+
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Untagged {
@@ -182,6 +195,11 @@ fn cid() -> Cid {
     Cid::of(Codec::DagCbor, b"\xa0")
 }
 
+/// The start of a link in the form of bytes.
+fn cid_bytes() -> &'static [u8] {
+    b"\x01\x71\x12\x20"
+}
+
 /// Asserts that `content` survives DAG-CBOR through bytes, values and JSON.
 fn assert_survives<T>(content: &T)
 where
@@ -200,12 +218,15 @@ where
 
 #[test]
 fn enums_in_every_form_survive() {
-    let named = Shape::Named { name: "n".into(), cid: Some(cid()) };
-    for shape in [Shape::Empty, Shape::Circle(7), Shape::Box(1, 2), named] {
+    let named = |cid| Shape::Named { name: "n".into(), cid };
+    let named = [named(Some(cid())), named(None)];
+    for shape in [Shape::Empty, Shape::Circle(7), Shape::Box(1, 2)].into_iter().chain(named) {
         assert_survives(&shape);
     }
     let link = || Tagged::Link { cid: cid(), bytes: ByteBuf(vec![0, 255]) };
     assert_survives(&Tagged::Nested { inner: vec![link(), link()] });
+    let content = Content::Named { cid: cid(), bytes: ByteBuf(vec![0, 255]) };
+    assert_survives(&TaggedNewtype::Variant(content));
     for content in [
         Untagged::Number(1),
         Untagged::Cid(cid().into()),
@@ -336,6 +357,42 @@ fn another_shape_is_rejected_with_the_path() {
 }
 
 #[test]
+fn what_is_no_link_or_byte_string_is_rejected_with_what_was_expected() {
+    #[track_caller]
+    fn assert_expects<T: fmt::Debug, E: fmt::Display>(read: Result<T, E>, expected: &str) {
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let link = to_vec(&cid()).unwrap();
+    assert_expects(from_slice::<ByteBuf>(&link), "invalid type: a link, expected a byte string");
+    let foreign = to_vec(&CidRef::from_bytes(&[1, 0x55, 0, 1, 7]).unwrap()).unwrap();
+    assert_expects(from_slice::<Cid>(&foreign), "another link, expected a link to DAG-CBOR");
+    let two = to_vec(&BTreeMap::from([("Circle", 1), ("Empty", 2)])).unwrap();
+    assert_expects(from_slice::<Shape>(&two), "expected the name of a variant, or a map of one");
+    let other_key = format!(r#"{{"link":"{}"}}"#, cid());
+    assert_expects(serde_json::from_str::<Cid>(&other_key), "expected the key $link");
+    let internal_key = r#"{"$wireproof::link":"x"}"#;
+    assert_expects(serde_json::from_str::<ByteBuf>(internal_key), "expected the key $bytes");
+    assert_expects(serde_json::from_str::<Bytes<'_>>(r#"{"$bytes":"AA"}"#), "use `ByteBuf`");
+}
+
+#[test]
+fn bytes_that_cannot_be_borrowed_are_read_by_the_owning_type_only() {
+    let transient = || serde::de::value::BytesDeserializer::<SerdeError>::new(cid_bytes());
+    assert_eq!(ByteBuf::deserialize(transient()).unwrap().0, cid_bytes());
+    assert!(Bytes::deserialize(transient()).is_err());
+    assert!(Cid::deserialize(transient()).is_err(), "a byte string is never a link");
+}
+
+#[test]
+fn a_type_with_a_compact_form_uses_it() {
+    let address = std::net::Ipv4Addr::LOCALHOST;
+    let bytes = to_vec(&address).unwrap();
+    assert_eq!(bytes, b"\x84\x18\x7f\x00\x00\x01");
+    assert_eq!(from_slice::<std::net::Ipv4Addr>(&bytes), Ok(address));
+}
+
+#[test]
 fn a_type_that_reads_less_than_there_is_is_an_error() {
     let three = to_vec(&[1, 2, 3]).unwrap();
     let error = from_slice::<(u8, u8)>(&three).unwrap_err();
@@ -358,6 +415,11 @@ fn depth_is_bounded_both_ways() {
     let deep = (0..100_000).fold(Value::Array(&[]), |v, _| Value::Array(arena.alloc([v])));
     let error = from_value::<Nested>(&deep).unwrap_err();
     assert_eq!(error.fault(), &SerdeFault::Encode(EncodeError::Depth));
+    let value = to_value(&nested(levels), &arena).unwrap();
+    assert_eq!(from_value::<Nested>(&value), Ok(nested(levels)));
+    let one_more = Value::Array(arena.alloc([value]));
+    assert_eq!(from_value::<Nested>(&one_more), Err(error.clone()));
+    assert_eq!(to_value(&nested(levels + 1), &arena), Err(error));
     let bomb = std::thread::Builder::new().stack_size(1 << 20);
     let bomb = bomb.spawn(|| from_slice::<Tree>(&[0x81].repeat(1_000_000)).unwrap_err()).unwrap();
     let expected = DecodeError { offset: 64, reason: Reason::Depth };
