@@ -71,7 +71,7 @@ fn twenty_thousand_mutations_of_real_events_never_verify() {
             let Ok(read) = read else { continue };
             assert_told_again(*format, &read);
             // Skipped bytes may differ; the event is then the same.
-            assert!(read == *event || turn % 8 > 0 || read.verify().is_err(), "{}", format.name());
+            assert!(read == *event || read.verify().is_err(), "{}", format.name());
         }
     }
 }

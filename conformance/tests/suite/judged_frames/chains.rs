@@ -6,7 +6,9 @@ use wireproof::atproto::commit::UnsignedCommit;
 use wireproof::atproto::event::{Action, Commit, RepoOp};
 use wireproof::atproto::mst::Tree;
 use wireproof::codec::cid::{Cid, Codec};
-use wireproof::verify::sync::{AccountState, Chain, Outcome, Policy, SyncState};
+use wireproof::verify::sync::{
+    AccountState, Chain, OpFault, Outcome, Policy, SyncRejection, SyncState,
+};
 
 use super::fixture::*;
 
@@ -265,6 +267,34 @@ fn no_leniency_accepts_what_the_signed_tree_contradicts() {
         assert_eq!(judge.verdict(&rewritten(&base, delete)), "rejected 16 event/op");
     }
     assert_eq!(judge.account(author.did()), known);
+}
+
+#[test]
+fn no_leniency_accepts_an_operation_that_names_another_record_than_the_signed_tree() {
+    let lenient = policy(|policy| {
+        policy.accept_missing_prev_data = true;
+        policy.accept_failed_inversion = true;
+    });
+    let mut author = Author::on_k256(1);
+    let mut judge = after_first_commit(&mut author, lenient);
+    let paths = [author.new_path(), author.new_path()];
+    let sound = author.commit(&paths.map(|path| RecordWrite { action: Action::Create, path }));
+    for without in [false, true] {
+        let base = rewritten(&sound, |commit| {
+            let prev_data = commit.prev_data.filter(|_| !without);
+            frame(Commit { prev_data, ..commit })
+        });
+        let swapped = rewritten(&base, |commit| {
+            with_ops(commit, |ops| (ops[0].cid, ops[1].cid) = (ops[1].cid, ops[0].cid))
+        });
+        let Outcome::Rejected(SyncRejection::Op { path, fault }) = judge.judge(&swapped).outcome
+        else {
+            panic!("rejected for an operation");
+        };
+        assert_eq!(fault, OpFault::OtherInTree);
+        assert!(paths.iter().any(|of| of.to_key() == path), "{path}");
+    }
+    assert_eq!(judge.verdict(&sound), "intact");
 }
 
 #[test]
