@@ -223,6 +223,21 @@ pub(crate) mod tests {
         assert_eq!(code_of(&long, &key), "commit/signature-length");
     }
 
+    #[test]
+    fn each_fault_of_a_signature_has_a_code() {
+        let codes = [
+            (SignatureFault::Length(63), "commit/signature-length"),
+            (SignatureFault::RRange, "signature/range"),
+            (SignatureFault::SRange, "signature/range"),
+            (SignatureFault::HighS, "signature/high-s"),
+            (SignatureFault::Key, "signature/key"),
+            (SignatureFault::Mismatch, "signature/wrong"),
+        ];
+        for (fault, code) in codes {
+            assert_eq!(CommitRejection::Signature(fault).code(), code);
+        }
+    }
+
     /// The signature r, n − s, which a verifier without the low-s rule accepts as well.
     pub(crate) fn high_s_twin(curve: Curve, mut signature: [u8; 64]) -> [u8; 64] {
         let order: [u8; 32] = match curve {

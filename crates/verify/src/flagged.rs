@@ -131,6 +131,8 @@ mod tests {
         parts.put("app.test.other/self", record("in another collection"));
         let found = flagged(&parts);
         assert_eq!(found.records, 3);
+        assert_eq!(Flagged::of_record(&path(7), &record("typed")), Flagged::default());
+        assert_eq!(Flagged::of_record(&path(5), &with_a_float()).records, 1);
         let first = found.first.unwrap();
         assert_eq!(&*first.path, "app.test.other/self");
         assert_eq!(first.error.fault, DataFault::OtherCollection);

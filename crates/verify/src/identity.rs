@@ -223,6 +223,9 @@ mod tests {
         let keys = read(&format!(r#"{{"{DID}": "{KEY}"}}"#)).unwrap();
         assert_eq!((key_of(&keys).as_deref(), keys.len()), (Some(KEY), 1));
         assert_eq!(KeySource::key(&keys, "did:plc:other"), AccountKey::Unknown);
+        assert!(!keys.is_empty() && keys.without_key() == 0);
+        let none = read("{}").unwrap();
+        assert_eq!((none.is_empty(), none.len()), (true, 0));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub struct Archive<'a> {
     index: Index,
     blocks: u64,
     unique: BlockTotals,
+    /// Whether it was read to its end: after a malformed section or a limit nothing is hashed.
+    is_whole: bool,
 }
 
 /// A number of blocks, and the bytes of data in them.
@@ -86,6 +88,7 @@ impl<'a> Archive<'a> {
         let roots = sections.roots();
         let mut collector = Collector::new(bytes.len(), options.trust_hashes, visit);
         let mut prefetcher = Prefetcher::default();
+        let mut is_whole = true;
         for section in sections {
             match section {
                 Ok(block) => {
@@ -96,13 +99,14 @@ impl<'a> Archive<'a> {
                     // Faults are reported in the order of the archive.
                     collector.flush(on_fault)?;
                     on_fault(error)?;
+                    is_whole = false;
                 }
             }
         }
         collector.flush(on_fault)?;
         let Collector { entries, blocks, mut unique, .. } = collector;
         let index = Index::new(bytes, entries, |again| unique = unique - BlockTotals::of(again));
-        Ok(Self { bytes, roots, index, blocks, unique })
+        Ok(Self { bytes, roots, index, blocks, unique, is_whole })
     }
 
     /// The bytes of the archive.
@@ -131,9 +135,9 @@ impl<'a> Archive<'a> {
         self.index.get(self.bytes, cid)
     }
 
-    /// Whether every block of the archive is found by its CID, and none is repeated.
+    /// Whether the archive was read to its end, every block of it is found by its CID, and none is repeated.
     pub(super) fn is_plain(&self) -> bool {
-        self.index.len() as u64 == self.blocks
+        self.is_whole && self.index.len() as u64 == self.blocks
     }
 
     /// Prefetches blocks that will be looked up next, so that their memory accesses overlap.

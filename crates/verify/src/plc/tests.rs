@@ -98,6 +98,23 @@ fn a_log_of_updates_is_accepted_in_both_forms() {
 }
 
 #[test]
+fn a_fault_of_the_signature_says_more_than_a_mismatch_with_another_key() {
+    // An r beyond the order of P-256, of the key 1, and within that of K-256, of the key 0.
+    let mut sig = [1; 64];
+    sig[..4].fill(0xff);
+    sig[4..8].fill(0);
+    sig[8..32].fill(0xff);
+    let operation = update(&[1, 0], None).with_signature(sig);
+    let rejection = verify_plain_log(vec![operation], &Options::default()).unwrap_err();
+    assert_eq!(rejection.fault, PlcFault::Signature(SignatureFault::RRange));
+}
+
+#[test]
+fn text_that_is_no_json_is_rejected_as_such() {
+    assert_eq!(verify(b"[{", &Options::default()).unwrap_err().code(), "plc/json");
+}
+
+#[test]
 fn both_forms_are_read_from_json() {
     let log = AuditLog::new().update(0, 2, 1);
     let plain: Vec<String> = log.entries.iter().map(|entry| entry.operation.to_json()).collect();

@@ -104,3 +104,34 @@ fn with_path(
 
 /// CBOR major type of a map, in the top three bits of its first byte.
 const MAP: u8 = 5;
+
+#[cfg(test)]
+mod tests {
+    use codec::car;
+
+    use super::*;
+    use crate::repository::tests::{Parts, record};
+
+    #[test]
+    fn records_are_checked_with_their_hashes_and_nodes_and_faulty_records_are_not() {
+        let mut parts = Parts::of(20);
+        parts.put("app.test.record/odd", b"\x01".to_vec());
+        let export = parts.export();
+        let blocks = car::read(&export, &car::Options::default()).unwrap().blocks;
+        let mut prechecked = PrecheckedRecords::new(&export, 1 << 20);
+        blocks.iter().for_each(|block| prechecked.visit(block));
+        let nodes = parts.nodes().1;
+        for block in blocks {
+            let is_node = nodes.iter().any(|(cid, _)| cid.as_cid_ref() == block.cid);
+            let expected = !is_node && block.data != b"\x01";
+            assert_eq!(prechecked.contains(block.data), expected, "{:?}", block.cid);
+        }
+    }
+
+    #[test]
+    fn a_record_may_be_as_long_as_its_limit() {
+        let block = record("text");
+        assert!(check_record(&block, 0, block.len()).is_ok());
+        assert!(check_record(&block, 0, block.len() - 1).is_err());
+    }
+}

@@ -2,7 +2,8 @@
 
 use atproto::commit::UnsignedCommit;
 use atproto::mst::{Tree, TreeFault};
-use codec::cbor::Encoder;
+use atproto::repo::{RepoError, RepoFault};
+use codec::cbor::{Encoder, Reason};
 use codec::cid::Codec;
 use codec::{AnyCid, Cid, car};
 use crypto::{Curve, SecretKey};
@@ -126,7 +127,8 @@ fn a_whole_repository_is_accepted_and_so_is_its_export() {
         assert_eq!(whole.signature(), SignatureProof::Checked);
         assert_eq!(all_faults(&export, &Options::default()), []);
         let walked = parse(&export, &Options::default()).unwrap().without_signature().walk();
-        assert_eq!(walked.unwrap().rebuild(), Ok(()));
+        let walked = walked.unwrap();
+        assert_eq!((walked.rebuild(), walked.tree()), (Ok(()), whole.tree()));
         let again = whole.export(Vec::new()).unwrap();
         let judged = check(&again, &Options::default()).unwrap();
         assert_eq!((judged.root(), judged.tree()), (whole.root(), whole.tree()));
@@ -216,6 +218,12 @@ fn a_record_must_be_a_canonical_map_within_its_bound() {
         let rejection = parts.rejection();
         assert_eq!(rejection.cid, Some(cid));
         assert_eq!(rejection.path.as_deref(), Some("app.test.record/odd"));
+        let at = rejection.offset.unwrap() as usize;
+        let rest = match rejection.fault {
+            RepositoryFault::RecordCbor(Reason::NotMinimal) => &block[3..],
+            _ => block,
+        };
+        assert!(parts.export()[at..].starts_with(rest), "{rejection}");
         rejection.code()
     };
     assert_eq!(code(b"\x65hello"), "record/shape");
@@ -293,6 +301,61 @@ fn paths_can_share_a_record_block() {
     assert_eq!((whole.tree().records, whole.extra().blocks), (50, 0));
     parts.without = vec![cid_of(&record("the same"))];
     assert_eq!(all_faults(&parts.export(), &Options::default()).len(), 50);
+    let mut faulty = Parts::of(0);
+    for number in 0..50 {
+        faulty.put(&path(number), b"\x01".to_vec());
+    }
+    assert_eq!(all_faults(&faulty.export(), &Options::default()).len(), 1);
+}
+
+#[test]
+fn the_limits_of_the_archive_apply_and_its_hashes_are_always_checked() {
+    let mut export = Parts::of(9).export();
+    let mut options = Options::default();
+    options.archive.max_blocks = 3;
+    assert_eq!(rejection_under(&export, &options).code(), "car/limit");
+    let at = export.windows(8).position(|window| window == b"number 7").unwrap();
+    export[at] ^= 1;
+    let mut options = Options::default();
+    options.archive.trust_hashes = true;
+    assert_eq!(rejection_under(&export, &options).code(), "car/hash");
+}
+
+#[test]
+fn a_tree_that_is_not_canonical_has_another_root_when_rebuilt() {
+    let mut parts = Parts::of(3);
+    let mut node = Encoder::new();
+    node.map(2).text("e").array(0).text("l").link(parts.nodes().0.as_cid_ref());
+    parts.extra.push(node.as_bytes().to_vec());
+    let data = cid_of(node.as_bytes());
+    let unsigned = UnsignedCommit { did: DID, rev: REV, data, prev: None };
+    let commit = unsigned.with_signature(&secret().sign(&unsigned.to_bytes()));
+    parts.extra.push(commit.clone());
+    let root = cid_of(&commit);
+    let export = parts.export();
+    let blocks = car::read(&export, &car::Options::default()).unwrap().blocks;
+    let mut writer = car::Writer::new(Vec::new(), &[root]).unwrap();
+    for block in blocks {
+        writer.block(&block.cid.to_cid().unwrap(), block.data).unwrap();
+    }
+    let export = writer.into_inner();
+    let ParsedRepository { repository, options, .. } = parse(&export, &Options::default()).unwrap();
+    let signature = SignatureProof::NotChecked;
+    let walked = WalkResult {
+        tree: Summary::default(),
+        unchecked: Vec::new(),
+        extra: BlockTotals::default(),
+    };
+    let walked = WalkedRepository { repository, options, signature, walked };
+    assert_eq!(walked.rebuild().unwrap_err().code(), "tree/rebuilt");
+}
+
+#[test]
+fn a_fault_of_a_repository_keeps_its_rule_and_its_place() {
+    let of = |fault, offset| RepositoryRejection::from(RepoError { offset, cid: None, fault });
+    let link = of(RepoFault::RecordLink, 7);
+    assert_eq!((link.code(), link.offset), ("record/link", Some(7)));
+    assert_eq!(of(RepoFault::NoRoot, 0).offset, None);
 }
 
 #[test]

@@ -115,3 +115,22 @@ fn number<'a>(dids: &[&'a str]) -> (Vec<&'a str>, Vec<usize>) {
 fn last_bytes(did: &str) -> u64 {
     did.as_bytes().last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_account_of_a_batch_has_one_number() {
+        // All end in the same eight bytes.
+        let [a, b, c] = ["did:web:a.example.com", "did:web:b.example.com", "did:web:c.example.com"];
+        for dids in [[a, b, a, b], [a, a, a, a], [a, b, c, a], [b, a, c, b]] {
+            let (distinct, numbers) = number(&dids);
+            let mut expected = dids.to_vec();
+            expected.sort_unstable();
+            expected.dedup();
+            assert_eq!(distinct, expected);
+            assert!(numbers.iter().zip(dids).all(|(number, did)| distinct[*number] == did));
+        }
+    }
+}

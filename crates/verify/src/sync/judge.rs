@@ -131,9 +131,7 @@ impl Judge {
         let (mut accounts, numbers) = BatchAccounts::load(&dids, keys, state, window)?;
         let mut cases: Vec<Case<'_>> = claims.into_iter().zip(numbers).map(Case::new).collect();
         for tile in cases.chunks_mut(TILE_LEN) {
-            open_all(tile, &accounts, window, policy);
-            verify_all(tile, &accounts, cache);
-            invert_all(tile, inverter);
+            precompute(tile, &accounts, window, policy, cache, inverter);
         }
         for Case { claim, account: number, frame, precomputed } in cases {
             let lazy = LazyChecks { policy, cache, inverter, precomputed };
@@ -250,6 +248,20 @@ fn read_all<'a>(
     (judged, claims)
 }
 
+/// Computes what claims need whatever events precede them, many at a time.
+fn precompute(
+    cases: &mut [Case<'_>],
+    accounts: &BatchAccounts<'_>,
+    window: FutureWindow,
+    policy: &Policy,
+    cache: &mut KeyCache,
+    inverter: &mut Inverter,
+) {
+    open_all(cases, accounts, window, policy);
+    verify_all(cases, accounts, cache);
+    invert_all(cases, inverter);
+}
+
 /// Opens the claims that their accounts' states admit.
 fn open_all(
     cases: &mut [Case<'_>],
@@ -309,6 +321,37 @@ fn invert_all<'a>(cases: &mut [Case<'a>], inverter: &mut Inverter) {
     let cases = cases.iter_mut().filter(|case| case.to_invert().is_some());
     for (case, inverted) in cases.zip(inverted) {
         case.precomputed.inverted = Some(inverted);
+    }
+}
+
+#[cfg(test)]
+impl Judge {
+    /// What a batch of less than a tile has of each frame's claim before it runs the checks: `o` for the opened
+    /// commit, `s` for its signature, `i` for its inversion, each valid.
+    pub(super) fn precompute<S: ChainState<Error: fmt::Debug>>(
+        &mut self,
+        frames: &[&[u8]],
+        keys: &impl KeySource,
+        state: &mut S,
+        now_micros: u64,
+    ) -> Vec<String> {
+        let Self { policy, decoder, cache, inverter } = self;
+        let window = FutureWindow::new(now_micros, policy);
+        let (_, claims) = read_all(decoder.decode_batch(frames), policy);
+        let dids: Vec<&str> = claims.iter().map(|(_, claim)| claim.did).collect();
+        let (accounts, numbers) = BatchAccounts::load(&dids, keys, state, window).unwrap();
+        let mut cases: Vec<Case<'_>> = claims.into_iter().zip(numbers).map(Case::new).collect();
+        precompute(&mut cases, &accounts, window, policy, cache, inverter);
+        let text = |case: &Case<'_>| {
+            let Precomputed { opened, signature, inverted } = &case.precomputed;
+            let has = [
+                ('o', matches!(opened, Some(Ok(_)))),
+                ('s', matches!(signature, Some(Ok(())))),
+                ('i', matches!(inverted, Some(Ok(_)))),
+            ];
+            has.iter().filter(|(_, has)| *has).map(|(letter, _)| *letter).collect()
+        };
+        cases.iter().map(text).collect()
     }
 }
 

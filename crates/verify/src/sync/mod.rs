@@ -81,6 +81,8 @@ mod policy;
 mod proof;
 mod rejection;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use accounts::{AccountKey, KeySource};
 pub use judge::{Judge, JudgeBuilder};

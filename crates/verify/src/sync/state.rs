@@ -280,12 +280,22 @@ mod tests {
     }
 
     #[test]
+    fn a_did_plc_is_kept_in_fifteen_bytes() {
+        assert!(matches!(PackedDid::of("did:plc:ewvi7nxzyoun6zhxrhs64oiz"), PackedDid::Plc(_)));
+        for other in ["did:plc:ewvi7nxzyoun6zhxrhs64oi", "did:plc:EWVI7NXZYOUN6ZHXRHS64OIZ"] {
+            assert_eq!(PackedDid::of(other), PackedDid::Other(other.into()));
+        }
+    }
+
+    #[test]
     fn the_seed_is_not_printed() {
         assert!(!format!("{:?}", MemoryState::new([77; 16])).contains("77"));
     }
 
     #[test]
     fn default_seeds_differ() {
-        assert_ne!(random_seed(), random_seed());
+        let [a, b] = [random_seed(), random_seed()];
+        assert!(a[..8] != b[..8] && a[8..] != b[8..]);
+        assert_eq!(MemoryState::default().len(), 0);
     }
 }

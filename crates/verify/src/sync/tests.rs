@@ -1,0 +1,248 @@
+//! What a batch computes ahead of its verdicts, what it stores, and the boundaries of single checks.
+
+use std::convert::Infallible;
+
+use atproto::event::{Action, Commit, Decoder, Event, RepoOp};
+use atproto::repo::RepositoryWriter;
+use atproto::syntax::{Did, Tid};
+use codec::cbor::Encoder;
+use codec::{Cid, cid::Codec};
+use crypto::{CompressedKey, Curve, KeyCache, SecretKey};
+
+use super::*;
+
+const DIDS: [&str; 3] =
+    ["did:plc:wq4aajammjtxdomz3e23667t", "did:plc:ewvi7nxzyoun6zhxrhs64oiz", "did:web:example.com"];
+const TIME: &str = "2026-01-01T00:00:00Z";
+const NOW_MICROS: u64 = 1_700_000_100_000_000;
+
+fn secret() -> SecretKey {
+    SecretKey::from_bytes(Curve::K256, &[7; 32]).unwrap()
+}
+
+fn keys(_: &str) -> Option<CompressedKey> {
+    Some(*secret().public_key().as_compressed())
+}
+
+fn judge(change: impl FnOnce(&mut Policy)) -> Judge {
+    let mut policy = Policy::default();
+    change(&mut policy);
+    Judge::new(policy, KeyCache::new(1 << 20, [1; 16]))
+}
+
+/// The writer of one account's events.
+struct Author {
+    repository: RepositoryWriter,
+    number: u64,
+}
+
+impl Author {
+    fn of(did: &str) -> Self {
+        Self { repository: RepositoryWriter::new(Did::parse(did).unwrap()), number: 0 }
+    }
+
+    fn path(number: u64) -> String {
+        format!("app.test.note/{}", Tid::new(number, 0))
+    }
+
+    fn commit(&mut self) -> atproto::repo::WrittenCommit {
+        self.number += 1;
+        let rev = Tid::new(1_700_000_000_000_000 + self.number, 0);
+        self.repository.commit(rev, |message| secret().sign(message)).unwrap()
+    }
+
+    /// The frame of a commit that creates a record.
+    fn create(&mut self) -> Vec<u8> {
+        let mut record = Encoder::new();
+        record
+            .map(2)
+            .text("$type")
+            .text("app.test.note")
+            .text("number")
+            .integer(self.number as i64);
+        self.repository.create(&Self::path(self.number), record.as_bytes()).unwrap();
+        self.commit().to_frame(1, TIME).unwrap()
+    }
+
+    /// The frame of a commit that deletes a record.
+    fn delete(&mut self, number: u64) -> Vec<u8> {
+        self.repository.delete(&Self::path(number)).unwrap();
+        self.commit().to_frame(1, TIME).unwrap()
+    }
+
+    /// The frame of a `#sync`.
+    fn sync(&mut self) -> Vec<u8> {
+        self.commit().to_sync_frame(1, TIME)
+    }
+}
+
+fn rewritten(frame: &[u8], change: impl FnOnce(&mut Commit<'_>)) -> Vec<u8> {
+    let mut decoder = Decoder::new(Default::default());
+    let Event::Commit(mut commit) = decoder.decode(frame).unwrap() else { panic!("a #commit") };
+    change(&mut commit);
+    Event::Commit(commit).to_frame()
+}
+
+fn with_op(frame: &[u8], change: impl FnOnce(&mut RepoOp<'_>)) -> Vec<u8> {
+    let mut decoder = Decoder::new(Default::default());
+    let Event::Commit(commit) = decoder.decode(frame).unwrap() else { panic!("a #commit") };
+    let mut op = commit.ops[0];
+    change(&mut op);
+    Event::Commit(Commit { ops: &[op], ..commit }).to_frame()
+}
+
+/// The outcome of a frame for an account in this state.
+fn outcome_in(account: AccountState, frame: &[u8]) -> String {
+    let (mut judge, mut state) = (judge(|_| ()), MemoryState::new([1; 16]));
+    state.put(DIDS[0], account);
+    let judged = judge.judge(frame, &keys, &mut state, NOW_MICROS).unwrap();
+    match judged.outcome {
+        Outcome::Commit(_, chain) => format!("{chain:?}"),
+        Outcome::Sync(_, effect) => format!("{effect:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn fault_of(judge: &mut Judge, frame: &[u8]) -> Option<OpFault> {
+    let judged = judge.judge(frame, &keys, &mut MemoryState::new([1; 16]), NOW_MICROS).unwrap();
+    match judged.outcome {
+        Outcome::Rejected(SyncRejection::Op { fault, .. }) => Some(fault),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_batch_computes_what_its_verdicts_need_and_nothing_for_other_events() {
+    let mut author = Author::of(DIDS[0]);
+    let (first, second) = (author.create(), author.create());
+    let without_origin = rewritten(&author.create(), |commit| commit.prev_data = None);
+    let without_prev = with_op(&author.delete(0), |op| op.prev = None);
+    let inactive = Author::of(DIDS[1]).create();
+    let frames = [&first[..], &second, &without_origin, &without_prev, &inactive];
+    let mut judge = judge(|policy| {
+        policy.accept_missing_prev_data = true;
+        policy.accept_ops_without_prev = true;
+    });
+    let mut state = MemoryState::new([1; 16]);
+    state.put(DIDS[1], AccountState { is_active: false, ..AccountState::UNKNOWN });
+    let precomputed = judge.precompute(&frames, &keys, &mut state, NOW_MICROS);
+    assert_eq!(precomputed, ["osi", "osi", "os", "os", ""]);
+}
+
+#[test]
+fn a_batch_stores_the_accounts_of_accepted_events_only() {
+    #[derive(Default)]
+    struct Stored(Vec<Vec<String>>);
+    impl ChainState for Stored {
+        type Error = Infallible;
+        fn load_many(&mut self, _: &[&str], _: &mut [AccountState]) -> Result<(), Infallible> {
+            Ok(())
+        }
+        fn store_many(&mut self, changed: &[(&str, AccountState)]) -> Result<(), Infallible> {
+            self.0.push(changed.iter().map(|(did, _)| (*did).to_owned()).collect());
+            Ok(())
+        }
+    }
+    let (mut judge, mut stored) = (judge(|_| ()), Stored::default());
+    let sound = Author::of(DIDS[0]).create();
+    let forged = with_op(&Author::of(DIDS[1]).create(), |op| op.cid = None);
+    judge.judge_batch(&[&forged[..], b"no frame"], &keys, &mut stored, NOW_MICROS).unwrap();
+    assert!(stored.0.is_empty());
+    judge.judge_batch(&[&forged[..], &sound], &keys, &mut stored, NOW_MICROS).unwrap();
+    assert_eq!(stored.0, [[DIDS[0]]]);
+}
+
+#[test]
+fn an_operation_is_rejected_for_the_field_that_contradicts_its_action() {
+    let mut author = Author::of(DIDS[0]);
+    let (create, delete) = (author.create(), author.delete(0));
+    let mut judge = judge(|_| ());
+    let mut fault =
+        |frame: &[u8], change: fn(&mut RepoOp<'_>)| fault_of(&mut judge, &with_op(frame, change));
+    assert_eq!(fault(&create, |op| op.cid = None), Some(OpFault::CidMissing));
+    assert_eq!(fault(&create, |op| op.prev = op.cid), Some(OpFault::PrevForbidden));
+    assert_eq!(fault(&create, |op| op.action = Action::Update), Some(OpFault::PrevMissing));
+    assert_eq!(fault(&create, |op| op.action = Action::Delete), Some(OpFault::CidForbidden));
+    assert_eq!(fault(&delete, |op| op.prev = None), Some(OpFault::PrevMissing));
+}
+
+#[test]
+fn operations_need_not_name_what_they_replaced_only_where_the_tree_before_is_missing_too() {
+    let mut author = Author::of(DIDS[0]);
+    author.create();
+    author.create();
+    let without_prev = with_op(&author.delete(0), |op| op.prev = None);
+    let legacy = rewritten(&without_prev, |commit| commit.prev_data = None);
+    let mut lenient = judge(|policy| policy.accept_missing_prev_data = true);
+    assert_eq!(fault_of(&mut lenient, &without_prev), Some(OpFault::PrevMissing));
+    assert_eq!(fault_of(&mut lenient, &legacy), None);
+    assert_eq!(fault_of(&mut judge(|_| ()), &legacy), Some(OpFault::PrevMissing));
+}
+
+#[test]
+fn an_account_without_a_head_stays_desynchronized() {
+    let desynchronized = AccountState { sync: SyncState::Desynchronized, ..AccountState::UNKNOWN };
+    let mut author = Author::of(DIDS[0]);
+    let (create, sync) = (author.create(), author.sync());
+    assert_eq!(outcome_in(desynchronized, &create), "StillDesynchronized");
+    assert_eq!(outcome_in(desynchronized, &sync), "Desynchronized");
+    assert_eq!(outcome_in(AccountState::default(), &create), "FirstSeen");
+    assert_eq!(outcome_in(AccountState::default(), &sync), "FirstSeen");
+}
+
+#[test]
+fn a_stored_head_ahead_of_the_clock_is_void() {
+    let cid = Cid::of(Codec::DagCbor, b"ahead");
+    let window_micros = Policy::default().future_window_micros;
+    let at = |micros| {
+        let head = Head { rev: Tid::new(micros, 0), data: cid, commit: cid };
+        AccountState { head: Some(head), ..AccountState::UNKNOWN }
+    };
+    let frame = Author::of(DIDS[0]).create();
+    let ahead = NOW_MICROS + window_micros + 1;
+    assert_eq!(outcome_in(at(ahead), &frame), "StillDesynchronized");
+    assert!(outcome_in(at(ahead - 1), &frame).contains("Stale"));
+}
+
+#[test]
+fn a_sync_may_be_as_long_as_its_limit() {
+    let commit = Author::of(DIDS[0]).sync();
+    let mut decoder = Decoder::new(Default::default());
+    let Event::Sync(sync) = decoder.decode(&commit).unwrap() else { panic!("a #sync") };
+    let len = sync.car.len();
+    for (limit, is_accepted) in [(len, true), (len - 1, false)] {
+        let mut judge = judge(|policy| policy.max_sync_blocks_bytes = limit);
+        let mut state = MemoryState::default();
+        let judged = judge.judge(&commit, &keys, &mut state, NOW_MICROS).unwrap();
+        assert_eq!(judged.outcome.is_accepted(), is_accepted);
+    }
+}
+
+#[test]
+fn a_judge_keeps_the_policy_it_was_built_with() {
+    assert_eq!(Judge::default().policy(), &Policy::default());
+    let lenient = Policy { accept_any_time: true, ..Policy::default() };
+    assert_eq!(Judge::builder().policy(lenient).seed([1; 16]).build().policy(), &lenient);
+}
+
+#[test]
+fn only_a_missing_or_wrong_key_or_host_may_be_stale() {
+    use crypto::SignatureFault;
+    for stale in [SyncRejection::NoKey, SyncRejection::Host] {
+        assert!(stale.may_be_stale_key());
+    }
+    assert!(SyncRejection::Signature(SignatureFault::Mismatch).may_be_stale_key());
+    assert!(SyncRejection::Signature(SignatureFault::Key).may_be_stale_key());
+    for other in [SyncRejection::TooBig, SyncRejection::Signature(SignatureFault::HighS)] {
+        assert!(!other.may_be_stale_key());
+    }
+}
+
+#[test]
+fn a_break_of_the_chain_names_both_ends() {
+    let stored = Tid::new(1_700_000_000_000_000, 0);
+    let text = |since| ChainBreak::Since { since, stored }.to_string();
+    assert!(text(None).starts_with("the event follows revision none, "), "{}", text(None));
+    let since = Tid::new(1, 0);
+    assert!(text(Some(since)).starts_with(&format!("the event follows revision {since}, ")));
+}
