@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 use wireproof::nostr::canonical::{self, ControlChars};
 use wireproof::nostr::formats::Format;
-use wireproof::nostr::{Event, Limits, Value};
+use wireproof::nostr::{Event, Limits, Value, verify_many};
 use wireproof_conformance::fixtures;
 
 use crate::{MAX_WARM_UP_PASSES, measured};
@@ -22,6 +22,80 @@ fn a_real_event_of_any_format_is_read_into_a_warm_arena_without_allocating() {
     let events: Vec<Event<'_>> = lines.map(decode).collect();
     assert_warm_reading_allocates_nothing(&events);
 }
+
+#[test]
+fn lists_of_tiny_items_take_at_most_16_bytes_for_each_byte_of_any_format() {
+    const SHORT: &[Value<'_>] = &[Value::Text("t"), Value::Text("")];
+    const WORDS: &[Value<'_>] = &[Value::Text("e"), Value::Text("root")];
+    const FOLLOW: &[Value<'_>] = &[Value::Text("p"), Value::Hex(&[7; 32])];
+    const VALUES: &[Value<'_>] = &[Value::Text(""); 9_000];
+    for (name, tags) in [
+        ("empty tags", &[&[][..]; 9_000][..]),
+        ("tags of short values", &[SHORT; 9_000]),
+        ("tags of words", &[WORDS; 9_000]),
+        ("tags of one key", &[FOLLOW; 9_000]),
+        ("empty values", &[VALUES; 10]),
+    ] {
+        for format in Format::ALL {
+            let mut bytes = Vec::new();
+            if format.encode_batch(&[with_tags(tags); 60], &mut bytes).is_err() {
+                continue;
+            }
+            let (_, taken) = measured(|| {
+                let arena = Bump::new();
+                format.decode_batch(&bytes, &arena, &Limits::default()).is_ok()
+            });
+            let max = 16 * bytes.len() + SLACK_BYTES;
+            let peak = taken.peak;
+            assert!(peak <= max, "{} {name}: {peak} for {}", format.name(), bytes.len());
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_a_sender_of_no_encoder_wrote_takes_no_more() {
+    let claim = [&60_000u32.to_le_bytes()[..], &[0; 240_000]].concat();
+    // 400 events whose content names one key 10,000 times, in three bytes each.
+    let mut heads = Vec::new();
+    for event in 0..400 {
+        heads.extend_from_slice(if event == 0 { &[0x70] } else { &[0xc0, 0] });
+        heads.extend_from_slice(&[0, 1, 0, 0x73, 0x90, 0x4e]);
+        heads.extend_from_slice(&[1, 0xc0, 0].repeat(10_000));
+        heads.push(0);
+    }
+    let len = heads.len() as u32;
+    let varint = [0, 7, 14, 21].map(|shift| (len >> shift) as u8 & 0x7f | 0x80);
+    let counts = [&[0x81, 0x90, 0x03, 1][..], &varint[..3], &[varint[3] & 0x7f]].concat();
+    let references = [&counts[..], &[7; 400 * 64 + 32], &heads, &[b'-'; 4_000_000]].concat();
+    for (format, bytes) in [(Format::Notepack, claim), (Format::Wireproof, references)] {
+        let (is_decoded, taken) =
+            measured(|| format.decode_batch(&bytes, &Bump::new(), &Limits::default()).is_ok());
+        assert!(!is_decoded);
+        let max = 16 * bytes.len() + SLACK_BYTES;
+        assert!(taken.peak <= max, "{}: {} for {}", format.name(), taken.peak, bytes.len());
+    }
+}
+
+#[test]
+fn verifying_many_long_events_holds_few_of_their_canonical_forms() {
+    let content = "x".repeat(1 << 20);
+    let events = vec![Event { content: &content, ..with_tags(&[]) }; 100];
+    let (verdicts, taken) = measured(|| verify_many(&events));
+    assert!(verdicts.iter().all(Result::is_err));
+    assert!(taken.peak <= 16 << 20, "{} bytes", taken.peak);
+}
+
+/// An event of these tags, with its id.
+fn with_tags<'a>(tags: &'a [&'a [Value<'a>]]) -> Event<'a> {
+    let (id, pubkey, sig) = ([0; 32], [1; 32], [2; 64]);
+    let mut event =
+        Event { id, pubkey, created_at: 1_700_000_000, kind: 3, tags, content: "", sig };
+    event.id = canonical::id(&event, ControlChars::Verbatim, &mut Vec::new());
+    event
+}
+
+/// Memory that a call may take whatever its input: lists of 1 MiB in an arena whose chunks double.
+const SLACK_BYTES: usize = 2 << 20;
 
 fn assert_warm_reading_allocates_nothing(events: &[Event<'_>]) {
     for format in Format::ALL {

@@ -101,6 +101,7 @@ pub(crate) fn raised_limits() -> Limits {
     limits.tag_values = 100_000;
     limits.value_bytes = 2 << 20;
     limits.events = 10_000;
+    limits.list_bytes = 16 << 20;
     limits
 }
 

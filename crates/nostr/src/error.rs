@@ -37,11 +37,14 @@ pub enum Reason {
     #[error("integer or length is not in its shortest form")]
     NotMinimal,
     /// An integer that its field cannot hold.
-    #[error("`{}` is out of range", .0.name())]
+    #[error("`{}` is out of range: {}", .0.name(), .0.range())]
     Range(Field),
     /// A field of the wrong length.
-    #[error("`{}` has the wrong length", .0.name())]
+    #[error("`{}` has the wrong length: {}", .0.name(), .0.length())]
     Length(Field),
+    /// A number with a fraction, an exponent or needless characters, where an integer is required.
+    #[error("`{}` is an integer: no fraction, no exponent, no `-0`", .0.name())]
+    Integer(Field),
     /// Digits that are not lower-case hexadecimal.
     #[error("`{}` is not lower-case hexadecimal", .0.name())]
     Hex(Field),
@@ -99,6 +102,25 @@ impl Field {
             Self::Tags => "tags",
             Self::Content => "content",
             Self::Sig => "sig",
+        }
+    }
+
+    /// The integers that the field holds.
+    fn range(self) -> &'static str {
+        match self {
+            Self::Kind => "0 to 65,535",
+            Self::CreatedAt => "seconds since 1970 in 64 bits with sign",
+            _ => "no integer",
+        }
+    }
+
+    /// The length that the field has.
+    fn length(self) -> &'static str {
+        match self {
+            Self::Id | Self::Pubkey => "32 bytes, or 64 hexadecimal digits",
+            Self::Sig => "64 bytes, or 128 hexadecimal digits",
+            Self::Tags => "an `e` or `p` has 32 bytes",
+            _ => "another one is stated",
         }
     }
 }

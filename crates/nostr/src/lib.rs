@@ -30,7 +30,6 @@
 
 #![forbid(unsafe_code)]
 
-mod arena_list;
 pub mod canonical;
 mod error;
 mod event;

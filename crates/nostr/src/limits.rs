@@ -1,6 +1,9 @@
 //! Limits on the size of decoded events, and their checks.
 
-use crate::{DecodeError, Reason};
+use std::cell::Cell;
+use std::ops::Deref;
+
+use crate::{DecodeError, Reason, Tag, Value};
 
 /// Limits on what a decoder accepts from an untrusted sender. The defaults hold every real event known.
 ///
@@ -18,10 +21,13 @@ pub struct Limits {
     pub value_bytes: usize,
     /// Maximum number of events in a batch.
     pub events: usize,
+    /// Maximum memory of the lists of tags and values that one call decodes, in bytes beyond six for each byte of
+    /// input. A value takes 24 bytes and a tag 16, but only a byte each in some formats.
+    pub list_bytes: usize,
 }
 
 impl Default for Limits {
-    /// 1 MiB of content, 10,000 tags of 10,000 values of 64 KiB, 1,000,000 events.
+    /// 1 MiB of content, 10,000 tags of 10,000 values of 64 KiB, 1,000,000 events, 1 MiB of lists.
     fn default() -> Self {
         Self {
             content_bytes: 1 << 20,
@@ -29,6 +35,7 @@ impl Default for Limits {
             tag_values: 10_000,
             value_bytes: 64 << 10,
             events: 1_000_000,
+            list_bytes: 1 << 20,
         }
     }
 }
@@ -47,6 +54,11 @@ pub enum Limit {
     ValueBytes,
     /// [`Limits::events`].
     Events,
+    /// [`Limits::list_bytes`].
+    ListBytes,
+    /// Text of an event that the `wireproof` layout stores as numbers of earlier values: 1 MiB and the length of the
+    /// batch.
+    ReferencedBytes,
     /// Nesting depth of a skipped value.
     Depth,
 }
@@ -60,6 +72,8 @@ impl Limit {
             Self::TagValues => "values in a tag",
             Self::ValueBytes => "bytes in a value",
             Self::Events => "events in a batch",
+            Self::ListBytes => "bytes of lists of tags and values for an input of this length",
+            Self::ReferencedBytes => "bytes of values by number in an event",
             Self::Depth => "levels in an unknown field",
         }
     }
@@ -92,6 +106,61 @@ impl Limits {
     }
 }
 
+/// The limits of one decoding call, and the memory that its lists may still take.
+#[derive(Debug)]
+pub(crate) struct Budget<'l> {
+    limits: &'l Limits,
+    left: Cell<usize>,
+}
+
+impl<'l> Budget<'l> {
+    /// The budget of an input of `input_len` bytes.
+    #[inline]
+    pub(crate) fn new(input_len: usize, limits: &'l Limits) -> Self {
+        let left = limits.list_bytes.saturating_add(LIST_RATIO.saturating_mul(input_len));
+        Self { limits, left: Cell::new(left) }
+    }
+
+    /// Checks a number of tags, and takes the memory of their list.
+    #[inline]
+    pub(crate) fn check_tags(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+        self.limits.check_tags(count, offset)?;
+        self.take(size_of::<Tag<'_>>().saturating_mul(count), offset)
+    }
+
+    /// Checks a number of values of a tag, and takes the memory of their list.
+    #[inline]
+    pub(crate) fn check_tag_values(&self, count: usize, offset: usize) -> Result<(), DecodeError> {
+        self.limits.check_tag_values(count, offset)?;
+        self.take(size_of::<Value<'_>>().saturating_mul(count), offset)
+    }
+
+    /// Takes memory for what was read at `offset`.
+    #[inline]
+    pub(crate) fn take(&self, bytes: usize, offset: usize) -> Result<(), DecodeError> {
+        match self.left.get().checked_sub(bytes) {
+            Some(left) => {
+                self.left.set(left);
+                Ok(())
+            }
+            None => Err(DecodeError::new(offset, Reason::Limit(Limit::ListBytes))),
+        }
+    }
+}
+
+impl Deref for Budget<'_> {
+    type Target = Limits;
+
+    fn deref(&self) -> &Limits {
+        self.limits
+    }
+}
+
+/// Memory of the lists of tags and values in bytes.
+pub(crate) fn list_bytes(tags: &[Tag<'_>]) -> usize {
+    size_of_val(tags) + tags.iter().map(|tag| size_of_val(*tag)).sum::<usize>()
+}
+
 /// Rejects a `count`, read at `offset`, of more than `max`.
 #[inline]
 pub(crate) fn check(
@@ -102,3 +171,7 @@ pub(crate) fn check(
 ) -> Result<(), DecodeError> {
     if count > max { Err(DecodeError::new(offset, Reason::Limit(limit))) } else { Ok(()) }
 }
+
+/// Memory that lists may take for each byte of input, in bytes. An arena, whose chunks double, takes up to twice as
+/// much.
+pub(crate) const LIST_RATIO: usize = 6;

@@ -4,8 +4,8 @@ use crypto::SignatureFault;
 use crypto::schnorr::{self, KeyRef, SignatureCheck, XOnlyKey};
 use kernels::sha256;
 
-use crate::Event;
 use crate::canonical::{self, ControlChars};
+use crate::{Event, Value};
 
 /// Why a well-formed event is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,7 +101,7 @@ impl Event<'_> {
 /// Verifies many events; the result of an event has the index of the event.
 ///
 /// Every result is that of [`Event::verify`]. Ids are hashed and signatures verified many at a time, in SIMD lanes
-/// where the CPU has them, in groups of 512 events that bound the memory.
+/// where the CPU has them, in groups of 512 events or 4 MiB of text that bound the memory.
 ///
 /// ```
 /// # use wireproof::nostr::Arena;
@@ -125,10 +125,30 @@ pub fn verify_many_with(
 ) -> Vec<Result<ControlChars, EventFault>> {
     let mut results = Vec::with_capacity(events.len());
     let mut scratch = Scratch::default();
-    for group in events.chunks(GROUP_EVENTS) {
+    let mut rest = events;
+    while !rest.is_empty() {
+        let (group, later) = rest.split_at(group_len(rest));
         scratch.verify(group, ids, &mut results);
+        rest = later;
     }
     results
+}
+
+/// Number of events, at least one, whose canonical forms are in memory together.
+fn group_len(events: &[Event<'_>]) -> usize {
+    let mut bytes = 0;
+    let is_in_group = |event: &&Event<'_>| {
+        let is_in_group = bytes < GROUP_BYTES;
+        bytes += text_len(event);
+        is_in_group
+    };
+    events.iter().take(GROUP_EVENTS).take_while(is_in_group).count()
+}
+
+/// Length of the text of an event in bytes, about that of its canonical form.
+fn text_len(event: &Event<'_>) -> usize {
+    let values = event.tags.iter().flat_map(|tag| tag.iter());
+    event.content.len() + values.map(Value::text_len).sum::<usize>()
 }
 
 /// Memory that is reused from group to group.
@@ -238,5 +258,8 @@ fn check<'e>(event: &'e Event<'_>) -> SignatureCheck<'e> {
     SignatureCheck { message: &event.id, signature: &event.sig, key: KeyRef::Bytes(&event.pubkey) }
 }
 
-/// Number of events whose canonical forms are in memory together.
+/// Maximum number of events whose canonical forms are in memory together.
 const GROUP_EVENTS: usize = 512;
+
+/// Length of their text in bytes after which a group ends.
+const GROUP_BYTES: usize = 4 << 20;

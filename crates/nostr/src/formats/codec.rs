@@ -11,6 +11,7 @@ use bumpalo::collections::Vec as BumpVec;
 
 use super::fields::ReadFields;
 use crate::input::Input;
+use crate::limits::{LIST_RATIO, list_bytes};
 use crate::{DecodeError, EncodeError, Event, Limits, Reason};
 
 /// One format: encodes and decodes events, batches and single fields.
@@ -70,17 +71,20 @@ pub trait Codec: Copy {
         let mut input = Input::new(bytes);
         let count = u32::from_le_bytes(*input.array()?) as usize;
         limits.check_events(count, 0)?;
-        if count > input.rest().len() / 4 {
+        if count > input.rest().len() / (4 + MIN_EVENT_BYTES) {
             return Err(input.error(Reason::Truncated));
         }
-        let mut events = BumpVec::with_capacity_in(count, arena);
+        let (mut events, mut limits) = (BumpVec::with_capacity_in(count, arena), limits.clone());
         for _ in 0..count {
             let len = u32::from_le_bytes(*input.array()?) as usize;
             let start = input.offset();
-            let event = self.decode(input.take(len)?, arena, limits);
+            let event = self.decode(input.take(len)?, arena, &limits);
             let in_batch =
                 |error: DecodeError| DecodeError::new(start + error.offset, error.reason);
-            events.push(event.map_err(in_batch)?);
+            let event = event.map_err(in_batch)?;
+            // The memory beyond that for the length is one for the whole batch.
+            limits.list_bytes -= list_bytes(event.tags).saturating_sub(LIST_RATIO * len);
+            events.push(event);
         }
         input.end()?;
         Ok(events.into_bump_slice())
@@ -106,6 +110,9 @@ pub(super) fn or_truncate(
     let start = out.len();
     write(out).inspect_err(|_| out.truncate(start))
 }
+
+/// Minimum size of an event in bytes, in every format that has no list of its own: id, key and signature.
+const MIN_EVENT_BYTES: usize = 32 + 32 + 64;
 
 fn length(what: &'static str, len: usize) -> Result<[u8; 4], EncodeError> {
     EncodeError::at_most(what, len, u32::MAX as usize)?;

@@ -30,6 +30,7 @@ use super::codec::{Codec, or_truncate};
 use super::fields::ReadFields;
 use super::tags::{self, Form, MIN_DIGITS, TagLayout, Tags};
 use crate::input::{Input, varint_len, write_varint};
+use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Event, Limits, Reason, Tag};
 
 /// The codec. DannyPack holds events whose tags have at most 255 values each.
@@ -133,7 +134,8 @@ fn read_tags<'a>(
     limits: &Limits,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let mut section = tag_section(input)?;
-    let tags = tags::read::<Dannypack>(&mut section, arena, limits)?;
+    let limits = Budget::new(section.rest().len(), limits);
+    let tags = tags::read::<Dannypack>(&mut section, arena, &limits)?;
     section.end()?;
     Ok(tags)
 }

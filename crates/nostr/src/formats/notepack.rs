@@ -27,6 +27,7 @@ use super::codec::Codec;
 use super::fields::ReadFields;
 use super::tags::{self, Form, TagLayout, Tags};
 use crate::input::{self, Input, write_varint};
+use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Event, Limits, Reason};
 
 /// The codec. Notepack holds every event.
@@ -70,7 +71,8 @@ impl Codec for Notepack {
         let created_at = input.varint()? as i64;
         let kind = read_kind(&mut input)?;
         let content = read_content(&mut input, limits)?;
-        let tags = tags::read::<Self>(&mut input, arena, limits)?;
+        let limits = Budget::new(bytes.len(), limits);
+        let tags = tags::read::<Self>(&mut input, arena, &limits)?;
         input.end()?;
         Ok(Event { id, pubkey, created_at, kind, tags, content, sig })
     }

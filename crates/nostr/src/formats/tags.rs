@@ -12,7 +12,8 @@ use bumpalo::Bump;
 use kernels::hex;
 
 use crate::input::Input;
-use crate::{DecodeError, Limits, Reason, Tag, Value};
+use crate::limits::Budget;
+use crate::{DecodeError, Reason, Tag, Value};
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub(crate) trait TagLayout {
 pub(super) fn read<'a, L: TagLayout>(
     input: &mut Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let start = *input;
     let count = check_count(L::tag_count(input)?, start, *input)?;
@@ -58,7 +59,7 @@ pub(super) fn read<'a, L: TagLayout>(
 fn read_tag<'a, L: TagLayout>(
     input: &mut Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Tag<'a>, DecodeError> {
     let start = *input;
     let count = check_count(L::value_count(input)?, start, *input)?;

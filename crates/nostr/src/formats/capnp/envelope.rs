@@ -8,7 +8,8 @@ use super::records::{EnvelopeBuilder, EnvelopeReader};
 use super::stream::{Origin, convert_error};
 use crate::formats::tags::{self, Form, MIN_DIGITS};
 use crate::input::Input;
-use crate::{DecodeError, EncodeError, Event, Limits, Reason, Tag, Value};
+use crate::limits::Budget;
+use crate::{DecodeError, EncodeError, Event, Reason, Tag, Value};
 
 /// Rejects an event with counts or lengths that the blobs cannot hold.
 pub(super) fn check(event: &Event<'_>) -> Result<(), EncodeError> {
@@ -72,7 +73,7 @@ pub(super) fn read<'a>(
     from: EnvelopeReader<'a>,
     origin: Origin<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Event<'a>, DecodeError> {
     let fixed = FixedData::new(from, origin)?;
     let data = from.tag_data().map_err(convert_error)?;
@@ -124,7 +125,7 @@ impl<'a> FixedData<'a> {
 fn read_tags<'a>(
     mut input: Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let count = usize::from(u16::from_le_bytes(*input.array()?));
     limits.check_tags(count, 0)?;
@@ -143,7 +144,7 @@ fn read_tags<'a>(
 fn read_tag<'a>(
     input: &mut Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Tag<'a>, DecodeError> {
     let start = *input;
     let count = usize::from(input.byte()?);

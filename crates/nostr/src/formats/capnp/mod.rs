@@ -15,7 +15,8 @@
 //! may be visited once: the total that is followed is limited to the length of the message.
 //!
 //! Packing removes zero bytes. Two bytes can then stand for 2,048, so encoder and decoder both reject a message
-//! that unpacks to more than 16 times its length plus 4 KiB.
+//! that unpacks to more than 16 times its length plus 4 KiB. The unpacked message counts as memory of
+//! [lists](Limits::list_bytes).
 //!
 //! The schema is `nostr_event.capnp`. The library reports no positions: its errors have offset 0, as have all
 //! errors in packed messages.
@@ -30,6 +31,7 @@ use std::fmt;
 use bumpalo::Bump;
 
 use super::{Codec, ReadFields};
+use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Event, Field, Limits};
 use records::{Envelope, EnvelopeReader, ListBuilder, ListReader};
 use stream::{Message, Origin, convert_error};
@@ -71,7 +73,8 @@ impl Codec for Layout {
         arena: &'a Bump,
         limits: &Limits,
     ) -> Result<Event<'a>, DecodeError> {
-        let message = stream::read(self.is_packed(), bytes, arena)?;
+        let limits = &Budget::new(bytes.len(), limits);
+        let message = stream::read(self.is_packed(), bytes, arena, limits)?;
         let origin = Origin(bytes);
         if self.is_envelope() {
             envelope::read(message.get_root().map_err(convert_error)?, origin, arena, limits)
@@ -109,17 +112,21 @@ impl Codec for Layout {
         arena: &'a Bump,
         limits: &Limits,
     ) -> Result<&'a [Event<'a>], DecodeError> {
-        let message = stream::read(self.is_packed(), bytes, arena)?;
+        let limits = &Budget::new(bytes.len(), limits);
+        let message = stream::read(self.is_packed(), bytes, arena, limits)?;
+        let max_events = stream::len(message) / MIN_EVENT_BYTES;
         let origin = Origin(bytes);
         let root: ListReader<'a> = message.get_root().map_err(convert_error)?;
         if self.is_envelope() {
             let list = root.items::<Envelope>().map_err(convert_error)?;
             limits.check_events(list.len() as usize, 0)?;
-            stream::collect(list, arena, |event| envelope::read(event, origin, arena, limits))
+            let read = |event| envelope::read(event, origin, arena, limits);
+            stream::collect(list, max_events, arena, read)
         } else {
             let list = root.items::<records::Event>().map_err(convert_error)?;
             limits.check_events(list.len() as usize, 0)?;
-            stream::collect(list, arena, |event| schema::read(event, origin, arena, limits))
+            let read = |event| schema::read(event, origin, arena, limits);
+            stream::collect(list, max_events, arena, read)
         }
     }
 
@@ -228,6 +235,9 @@ impl fmt::Debug for Fields<'_> {
         f.debug_struct("Fields").finish_non_exhaustive()
     }
 }
+
+/// Minimum size of an event in a message in bytes: id, key and signature.
+const MIN_EVENT_BYTES: usize = 32 + 32 + 64;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,8 @@ use kernels::{hex, utf8};
 use super::records::{EventBuilder, EventReader, TagValueBuilder, TagValueReader, TextOrHex};
 use super::stream::{Origin, collect, convert_error};
 use crate::formats::tags::MIN_DIGITS;
-use crate::{DecodeError, Event, Field, Limits, Reason, Tag, Value};
+use crate::limits::Budget;
+use crate::{DecodeError, Event, Field, Reason, Tag, Value};
 
 /// Maximum size of the event with its struct in words.
 pub(super) fn max_words(event: &Event<'_>) -> usize {
@@ -49,7 +50,7 @@ pub(super) fn read<'a>(
     from: EventReader<'a>,
     origin: Origin<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Event<'a>, DecodeError> {
     let content = from.content().map_err(convert_error)?.as_bytes();
     limits.check_content(content.len(), origin.offset(content))?;
@@ -79,14 +80,14 @@ fn tags<'a>(
     from: EventReader<'a>,
     origin: Origin<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let tags = from.tags().map_err(convert_error)?;
     limits.check_tags(tags.len() as usize, 0)?;
-    collect(tags, arena, |tag| {
+    collect(tags, usize::MAX, arena, |tag| {
         let values = tag.map_err(convert_error)?;
         limits.check_tag_values(values.len() as usize, 0)?;
-        collect(values, arena, |from| value(from, origin, limits))
+        collect(values, usize::MAX, arena, |from| value(from, origin, limits))
     })
 }
 
@@ -94,7 +95,7 @@ fn tags<'a>(
 fn value<'a>(
     from: TagValueReader<'a>,
     origin: Origin<'a>,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Value<'a>, DecodeError> {
     let unknown = |_| DecodeError::new(0, Reason::Expected("text or bytes of a value"));
     let value = match from.which().map_err(unknown)?.map_err(convert_error)? {

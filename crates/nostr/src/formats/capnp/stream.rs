@@ -8,6 +8,7 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 
 use crate::formats::codec::or_truncate;
+use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Reason};
 
 /// A message that is read in place.
@@ -45,10 +46,19 @@ pub(super) fn read<'a>(
     is_packed: bool,
     bytes: &'a [u8],
     arena: &'a Bump,
+    limits: &Budget<'_>,
 ) -> Result<&'a Message<'a>, DecodeError> {
-    let message =
-        if is_packed { unpack(bytes, arena)? } else { open(bytes, visit_once(bytes.len()))? };
+    let message = if is_packed {
+        unpack(bytes, arena, limits)?
+    } else {
+        open(bytes, visit_once(bytes.len()))?
+    };
     Ok(arena.alloc(message))
+}
+
+/// Length of the segments of a message in bytes.
+pub(super) fn len(message: &Message<'_>) -> usize {
+    8 * message.size_in_words()
 }
 
 /// Reads a message for access to single fields, any number of times.
@@ -66,7 +76,11 @@ fn open(bytes: &[u8], options: ReaderOptions) -> Result<Message<'_>, DecodeError
     check_segments(message, options)
 }
 
-fn unpack<'a>(bytes: &'a [u8], arena: &'a Bump) -> Result<Message<'a>, DecodeError> {
+fn unpack<'a>(
+    bytes: &'a [u8],
+    arena: &'a Bump,
+    limits: &Budget<'_>,
+) -> Result<Message<'a>, DecodeError> {
     let len = unpacked_len(bytes)?;
     if len > max_unpacked(bytes.len()) {
         return Err(DecodeError::new(
@@ -74,6 +88,7 @@ fn unpack<'a>(bytes: &'a [u8], arena: &'a Bump) -> Result<Message<'a>, DecodeErr
             Reason::Expected("a message that unpacks to at most 16 times its length and 4 KiB"),
         ));
     }
+    limits.take(len, 0)?;
     let unpacked = arena.alloc_slice_fill_copy(len, 0);
     let mut rest = bytes;
     let message = serialize_packed::read_message_no_alloc(&mut rest, unpacked, visit_once(len));
@@ -124,11 +139,10 @@ fn visit_once(len: usize) -> ReaderOptions {
     *ReaderOptions::new().traversal_limit_in_words(Some(len / 8)).nesting_limit(MAX_DEPTH)
 }
 
-/// Collects the items of a list in the arena. The library has checked the number of items against the length of
-/// the message, but an item can take much more memory than space in the message, so only a limited capacity is
-/// reserved up front.
+/// Collects the items of a list in the arena, at most `max` of which can be valid: memory is reserved for no more.
 pub(super) fn collect<L, T, E>(
     list: L,
+    max: usize,
     arena: &Bump,
     mut read: impl FnMut(T) -> Result<E, DecodeError>,
 ) -> Result<&[E], DecodeError>
@@ -136,7 +150,7 @@ where
     L: IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
 {
     let list = list.into_iter();
-    let mut items = BumpVec::with_capacity_in(list.len().min(MAX_CAPACITY), arena);
+    let mut items = BumpVec::with_capacity_in(list.len().min(max), arena);
     for item in list {
         items.push(read(item)?);
     }
@@ -178,9 +192,6 @@ pub(super) fn convert_error(error: ::capnp::Error) -> DecodeError {
 
 /// Maximum size of a message in words, so that every length fits its field.
 pub(super) const MAX_WORDS: usize = 1 << 28;
-
-/// Maximum number of items for which memory is reserved before they are read.
-const MAX_CAPACITY: usize = 256;
 
 const INFALLIBLE: &str = "writing to a vector cannot fail";
 

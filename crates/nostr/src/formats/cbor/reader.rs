@@ -5,19 +5,20 @@ use bumpalo::Bump;
 use super::head::{self, ARRAY, BYTES, NEGATIVE, TEXT, UNSIGNED};
 use crate::formats::tags::{self, TagLayout};
 use crate::input::{self, Input};
+use crate::limits::Budget;
 use crate::{DecodeError, Event, Field, Limits, Reason, Tag};
 
 /// CBOR that is read from the front.
 pub(super) struct Reader<'a, 'l> {
     pub(super) input: Input<'a>,
     arena: &'a Bump,
-    limits: &'l Limits,
+    limits: Budget<'l>,
 }
 
 impl<'a, 'l> Reader<'a, 'l> {
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8], arena: &'a Bump, limits: &'l Limits) -> Self {
-        Self { input: Input::new(bytes), arena, limits }
+        Self { input: Input::new(bytes), arena, limits: Budget::new(bytes.len(), limits) }
     }
 
     /// Reads an array of events, up to the end of the input.
@@ -59,7 +60,7 @@ impl<'a, 'l> Reader<'a, 'l> {
 
     #[inline(always)]
     pub(super) fn tags<L: TagLayout>(&mut self) -> Result<&'a [Tag<'a>], DecodeError> {
-        tags::read::<L>(&mut self.input, self.arena, self.limits)
+        tags::read::<L>(&mut self.input, self.arena, &self.limits)
     }
 
     #[inline(always)]

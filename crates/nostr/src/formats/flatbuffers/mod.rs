@@ -47,6 +47,7 @@ use bumpalo::collections::Vec as BumpVec;
 use super::codec::Codec;
 use super::fields::ReadFields;
 use super::tags::MIN_DIGITS;
+use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Event, Field, Limits, Tag, Value};
 use walk::{Table, Walk};
 
@@ -69,7 +70,7 @@ impl Codec for Flatbuffers {
     ) -> Result<Event<'a>, DecodeError> {
         let mut walk = Walk::new(bytes)?;
         let root = walk.root()?;
-        let event = reader::event(&mut walk, root, arena, limits)?;
+        let event = reader::event(&mut walk, root, arena, &Budget::new(bytes.len(), limits))?;
         walk.end()?;
         Ok(event)
     }
@@ -93,10 +94,12 @@ impl Codec for Flatbuffers {
         let root = walk.root()?;
         let list = walk.tables(root, EVENTS)?.unwrap_or_default();
         limits.check_events(list.len(), list.offset())?;
-        let mut events = BumpVec::with_capacity_in(list.len().min(MAX_CAPACITY), arena);
+        let limits = Budget::new(bytes.len(), limits);
+        let capacity = list.len().min(walk::max_visits(bytes, MIN_EVENT_BYTES));
+        let mut events = BumpVec::with_capacity_in(capacity, arena);
         for index in 0..list.len() {
             let table = walk.item(list, index)?;
-            events.push(reader::event(&mut walk, table, arena, limits)?);
+            events.push(reader::event(&mut walk, table, arena, &limits)?);
         }
         walk.end()?;
         Ok(events.into_bump_slice())
@@ -259,9 +262,8 @@ const HEX: u16 = 6;
 /// Offset in the vtable of `EventBatch`.
 const EVENTS: u16 = 4;
 
-/// Maximum number of events for which memory is reserved before they are read: an event takes four bytes in the
-/// list and many in memory.
-const MAX_CAPACITY: usize = 256;
+/// Minimum size of the objects of an event in bytes: id, key and signature.
+const MIN_EVENT_BYTES: usize = 32 + 32 + 64;
 
 /// Half of the range of a distance.
 const MAX_BUFFER_BYTES: usize = 1 << 30;

@@ -5,14 +5,15 @@ use bumpalo::collections::Vec as BumpVec;
 
 use super::walk::{Table, Walk};
 use super::{CONTENT, CREATED_AT, HEX, ID, KIND, PUBKEY, SIG, TAGS, TEXT, VALUES};
-use crate::{DecodeError, Event, Field, Limits, Reason, Tag, Value};
+use crate::limits::Budget;
+use crate::{DecodeError, Event, Field, Reason, Tag, Value};
 
 /// Decodes an `Event` table.
 pub(super) fn event<'a>(
     walk: &mut Walk<'a>,
     table: Table<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Event<'a>, DecodeError> {
     Ok(Event {
         id: fixed(walk, table, ID, Field::Id)?,
@@ -50,7 +51,7 @@ pub(super) fn fixed<'a, const N: usize>(
 fn content<'a>(
     walk: &mut Walk<'a>,
     table: Table<'a>,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<&'a str, DecodeError> {
     let found = walk.text(table, CONTENT)?;
     let (offset, content) = found.ok_or_else(|| missing(table, Field::Content))?;
@@ -62,7 +63,7 @@ fn tags<'a>(
     walk: &mut Walk<'a>,
     event: Table<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let Some(list) = walk.tables(event, TAGS)? else { return Ok(&[]) };
     limits.check_tags(list.len(), list.offset())?;
@@ -79,7 +80,7 @@ fn tag<'a>(
     walk: &mut Walk<'a>,
     tag: Table<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Tag<'a>, DecodeError> {
     let list = walk.tables(tag, VALUES)?.ok_or_else(|| missing(tag, Field::Tags))?;
     limits.check_tag_values(list.len(), list.offset())?;
@@ -95,7 +96,7 @@ fn tag<'a>(
 fn value<'a>(
     walk: &mut Walk<'a>,
     table: Table<'a>,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Value<'a>, DecodeError> {
     let (offset, value) = match (walk.text(table, TEXT)?, walk.vector(table, HEX)?) {
         (Some((offset, text)), None) => (offset, Value::Text(text)),

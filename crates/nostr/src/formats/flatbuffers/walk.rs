@@ -200,6 +200,11 @@ impl Tables<'_> {
     }
 }
 
+/// Maximum number of objects of at least `min_bytes` that can be visited in `bytes`.
+pub(super) fn max_visits(bytes: &[u8], min_bytes: usize) -> usize {
+    MAX_VISIT_RATIO * bytes.len() / min_bytes
+}
+
 #[cold]
 fn outside(offset: usize) -> DecodeError {
     DecodeError::new(offset, Reason::Truncated)

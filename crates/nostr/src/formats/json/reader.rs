@@ -5,7 +5,6 @@ use bumpalo::collections::Vec as BumpVec;
 use kernels::{hex, utf8};
 
 use super::string;
-use crate::arena_list::ArenaList;
 use crate::formats::fields::{self, set_once};
 use crate::{DecodeError, Event, Field, Limit, Limits, Reason, Tag, Value};
 
@@ -16,8 +15,9 @@ pub(super) struct Reader<'a, 'l> {
     offset: usize,
     arena: &'a Bump,
     limits: &'l Limits,
-    // The values of the tag that is being read, before they are copied to the arena.
+    // The values of the tag and the tags of the event that are being read, before they are copied to the arena.
     values: BumpVec<'a, Value<'a>>,
+    tags: BumpVec<'a, Tag<'a>>,
 }
 
 type Draft<'a> = fields::Draft<'a, [u8; 32], [u8; 64]>;
@@ -33,7 +33,8 @@ impl<'a, 'l> Reader<'a, 'l> {
 
     #[inline]
     pub(super) fn of_text(text: &'a str, arena: &'a Bump, limits: &'l Limits) -> Self {
-        Self { text, offset: 0, arena, limits, values: BumpVec::new_in(arena) }
+        let (values, tags) = (BumpVec::new_in(arena), BumpVec::new_in(arena));
+        Self { text, offset: 0, arena, limits, values, tags }
     }
 
     pub(super) fn offset(&self) -> usize {
@@ -142,21 +143,22 @@ impl<'a, 'l> Reader<'a, 'l> {
         let start = self.offset;
         let digits = self.number()?;
         let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        match digits.parse() {
-            Ok(value) if is_whole && digits != "-0" => Ok(value),
-            _ => Err(DecodeError::new(start, Reason::Range(field))),
+        if !is_whole || digits == "-0" {
+            return Err(DecodeError::new(start, Reason::Integer(field)));
         }
+        digits.parse().map_err(|_| DecodeError::new(start, Reason::Range(field)))
     }
 
     fn tags(&mut self) -> Result<&'a [Tag<'a>], DecodeError> {
-        let mut tags = ArenaList::<Tag<'a>, 8>::new(self.arena, &[]);
+        self.tags.clear();
         let mut more = self.open_array()?;
         while more {
-            self.limits.check_tags(tags.len() + 1, self.offset)?;
-            tags.push(self.tag()?);
+            self.limits.check_tags(self.tags.len() + 1, self.offset)?;
+            let tag = self.tag()?;
+            self.tags.push(tag);
             more = self.has_more_items()?;
         }
-        Ok(tags.finish())
+        Ok(self.arena.alloc_slice_copy(&self.tags))
     }
 
     fn tag(&mut self) -> Result<Tag<'a>, DecodeError> {
@@ -194,8 +196,7 @@ impl<'a, 'l> Reader<'a, 'l> {
     /// Reads the characters of a number.
     fn number(&mut self) -> Result<&'a str, DecodeError> {
         let start = self.offset;
-        let len =
-            number_len(self.rest()).ok_or_else(|| self.error(Reason::Expected("a number")))?;
+        let len = number_len(self.rest()).ok_or_else(|| self.unexpected("a number"))?;
         self.offset += len;
         Ok(&self.text[start..self.offset])
     }

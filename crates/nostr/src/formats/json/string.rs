@@ -27,7 +27,12 @@ fn unescape<'a>(
     text.push_str(&rest[..at]);
     loop {
         match rest.as_bytes().get(at) {
-            Some(b'"') => return Ok((text.into_bump_str(), at + 1)),
+            Some(b'"') => {
+                if text.capacity() > 2 * text.len() {
+                    text.shrink_to_fit();
+                }
+                return Ok((text.into_bump_str(), at + 1));
+            }
             Some(b'\\') => {
                 let (character, len) =
                     escaped(&rest[at..]).map_err(|reason| DecodeError::new(at, reason))?;

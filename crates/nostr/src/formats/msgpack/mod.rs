@@ -27,6 +27,7 @@ use super::codec::{Codec, or_truncate};
 use super::fields::{FieldOrder, Keys, SequentialFields};
 use super::tags::{self, Form, MIN_DIGITS, TagLayout};
 use crate::input::Input;
+use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Event, Field, Limits, Reason, Tag, Value};
 
 /// The codec. MessagePack holds every event whose counts and lengths fit 32 bits.
@@ -60,7 +61,7 @@ impl Codec for Msgpack {
         limits: &Limits,
     ) -> Result<Event<'a>, DecodeError> {
         let mut input = Input::new(bytes);
-        let event = read_event(&mut input, arena, limits)?;
+        let event = read_event(&mut input, arena, &Budget::new(bytes.len(), limits))?;
         input.end()?;
         Ok(event)
     }
@@ -84,7 +85,8 @@ impl Codec for Msgpack {
         if count > input.rest().len() / MIN_EVENT_BYTES {
             return Err(DecodeError::new(0, Reason::Truncated));
         }
-        let event = |_| read_event(&mut input, arena, limits);
+        let limits = Budget::new(bytes.len(), limits);
+        let event = |_| read_event(&mut input, arena, &limits);
         let events = arena.alloc_slice_try_fill_with(count, event)?;
         input.end()?;
         Ok(events)
@@ -153,7 +155,7 @@ impl FieldOrder for Msgpack {
 fn read_event<'a>(
     input: &mut Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Event<'a>, DecodeError> {
     let start = *input;
     if items::array_len(input, "an array")? != 7 {

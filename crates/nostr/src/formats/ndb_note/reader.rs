@@ -11,6 +11,7 @@ use super::{
 };
 use crate::formats::fields::ReadFields;
 use crate::input::Input;
+use crate::limits::Budget;
 use crate::{DecodeError, Event, Field, Limits, Reason, Tag, Value};
 
 /// Decodes `bytes`, which must be exactly one note.
@@ -24,7 +25,7 @@ pub(super) fn event<'a>(
         return Err(DecodeError::new(bytes.len(), Reason::Expected("a multiple of 8 bytes")));
     }
     let mut pool = Pool::new(&fields)?;
-    let tags = tags(bytes, &mut pool, arena, limits)?;
+    let tags = tags(bytes, &mut pool, arena, &Budget::new(bytes.len(), limits))?;
     let content = pool.content(&fields, limits)?;
     pool.end()?;
     Ok(Event {
@@ -42,7 +43,7 @@ fn tags<'a>(
     bytes: &'a [u8],
     pool: &mut Pool<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let mut input = Input::new(&bytes[..pool.start]);
     input.take(TAGS)?;
@@ -67,7 +68,7 @@ fn tag<'a>(
     input: &mut Input<'a>,
     pool: &mut Pool<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Tag<'a>, DecodeError> {
     let start = input.offset();
     let count = usize::from(u16::from_le_bytes(*input.array()?));

@@ -45,6 +45,7 @@ use bumpalo::collections::Vec as BumpVec;
 use super::codec::Codec;
 use super::fields::ReadFields;
 use crate::input::{self, Input};
+use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Event, Field, Limits, Reason, Value};
 use wire::Key;
 
@@ -76,7 +77,7 @@ impl Codec for Schema {
         arena: &'a Bump,
         limits: &Limits,
     ) -> Result<Event<'a>, DecodeError> {
-        reader::event(self, Input::new(bytes), arena, limits)
+        reader::event(self, Input::new(bytes), arena, &Budget::new(bytes.len(), limits))
     }
 
     fn encode_batch(self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
@@ -93,6 +94,7 @@ impl Codec for Schema {
         limits: &Limits,
     ) -> Result<&'a [Event<'a>], DecodeError> {
         let mut input = Input::new(bytes);
+        let limits = Budget::new(bytes.len(), limits);
         let mut events = BumpVec::new_in(arena);
         while let Some(key) = wire::key(&mut input)? {
             if key.number() != EVENTS {
@@ -101,7 +103,7 @@ impl Codec for Schema {
             }
             limits.check_events(events.len() + 1, input.offset())?;
             let message = wire::message(key, &mut input)?;
-            events.push(reader::event(self, message, arena, limits)?);
+            events.push(reader::event(self, message, arena, &limits)?);
         }
         Ok(events.into_bump_slice())
     }

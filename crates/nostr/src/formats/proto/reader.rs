@@ -8,7 +8,8 @@ use super::wire::{self, Key};
 use super::{CONTENT, CREATED_AT, ID, KIND, PUBKEY, SIG, Schema, TAGS};
 use crate::formats::fields::{self, set_once};
 use crate::input::{self, Input};
-use crate::{DecodeError, Event, Field, Limits, Reason};
+use crate::limits::Budget;
+use crate::{DecodeError, Event, Field, Reason};
 
 type Draft<'a> = fields::Draft<'a, [u8; 32], [u8; 64]>;
 
@@ -17,7 +18,7 @@ pub(super) fn event<'a>(
     schema: Schema,
     mut input: Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Event<'a>, DecodeError> {
     let start = input;
     let mut draft = Draft::new();
@@ -45,7 +46,7 @@ fn read_field<'a>(
     key: Key,
     draft: &mut Draft<'a>,
     input: &mut Input<'a>,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<(), DecodeError> {
     let start = input.offset();
     match key.number() {
@@ -94,7 +95,11 @@ pub(super) fn fixed<const N: usize>(
     Ok(bytes)
 }
 
-fn content<'a>(key: Key, input: &mut Input<'a>, limits: &Limits) -> Result<&'a str, DecodeError> {
+fn content<'a>(
+    key: Key,
+    input: &mut Input<'a>,
+    limits: &Budget<'_>,
+) -> Result<&'a str, DecodeError> {
     let start = *input;
     let content = wire::text(key, input)?;
     limits.check_content(content.len(), start.offset())?;

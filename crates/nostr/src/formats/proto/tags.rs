@@ -10,10 +10,10 @@ use kernels::utf8;
 
 use super::wire::{self, Key, Type};
 use super::{HEX, Schema, TAGS, TEXT, VALUES, VALUES_V2};
-use crate::arena_list::ArenaList;
 use crate::formats::fields::set_once;
 use crate::input::Input;
-use crate::{DecodeError, Field, Limits, Reason, Tag, Value};
+use crate::limits::Budget;
+use crate::{DecodeError, Field, Reason, Tag, Value};
 
 /// The tags of a message that is being decoded.
 #[derive(Default)]
@@ -32,24 +32,44 @@ impl<'a> DecodedTags<'a> {
         schema: Schema,
         input: &mut Input<'a>,
         arena: &'a Bump,
-        limits: &Limits,
+        limits: &Budget<'_>,
     ) -> Result<(), DecodeError> {
-        let start = input.offset();
         if self.run.is_empty() && self.separate.is_none() {
             self.run = read_run(schema, input, arena, limits)?;
             if !self.run.is_empty() {
                 return Ok(());
             }
         }
-        let all = || BumpVec::from_iter_in(self.run.iter().copied(), arena);
-        let tags = self.separate.get_or_insert_with(all);
+        let tags = match &mut self.separate {
+            Some(tags) => tags,
+            None => self.separate.insert(separate_tags(self.run, *input, arena, limits)?),
+        };
         tags.push(next_tag(schema, input, arena, limits)?);
-        limits.check_tags(tags.len(), start)
+        Ok(())
     }
 
     pub(super) fn finish(self) -> &'a [Tag<'a>] {
         self.separate.map_or(self.run, BumpVec::into_bump_slice)
     }
+}
+
+/// The tags of a run, and memory for all tags from `input` on, which other fields separate.
+#[cold]
+fn separate_tags<'a>(
+    run: &[Tag<'a>],
+    mut input: Input<'a>,
+    arena: &'a Bump,
+    limits: &Budget<'_>,
+) -> Result<BumpVec<'a, Tag<'a>>, DecodeError> {
+    let (start, mut count) = (input.offset(), run.len());
+    while let Some(key) = wire::key(&mut input)? {
+        count += usize::from(key.number() == TAGS);
+        wire::skip(key, &mut input)?;
+    }
+    limits.check_tags(count, start)?;
+    let mut tags = BumpVec::with_capacity_in(count, arena);
+    tags.extend_from_slice_copy(run);
+    Ok(tags)
 }
 
 /// Reads a run of tags; empty, with nothing read, if the first tag is incomplete.
@@ -58,7 +78,7 @@ fn read_run<'a>(
     schema: Schema,
     input: &mut Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     if schema != Schema::BinaryHex
         && let Some((tags, len)) = short_text_tags(input.rest(), arena, limits)
@@ -74,7 +94,7 @@ pub(super) fn read_any_run<'a>(
     schema: Schema,
     input: &mut Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<&'a [Tag<'a>], DecodeError> {
     let (count, _) = wire::run(input.rest());
     limits.check_tags(count, input.offset())?;
@@ -85,7 +105,7 @@ fn next_tag<'a>(
     schema: Schema,
     input: &mut Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Tag<'a>, DecodeError> {
     let key = wire::key(input)?.ok_or_else(|| input.error(Reason::Truncated))?;
     read_tag(schema, wire::message(key, input)?, arena, limits)
@@ -97,7 +117,7 @@ fn read_tag<'a>(
     schema: Schema,
     mut input: Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Tag<'a>, DecodeError> {
     let (count, len) = wire::run(input.rest());
     if len < input.rest().len() || !starts_with_value(schema, input) {
@@ -130,15 +150,18 @@ fn mixed_tag<'a>(
     schema: Schema,
     mut input: Input<'a>,
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Tag<'a>, DecodeError> {
-    let mut values = ArenaList::<Value<'a>, 8>::new(arena, Value::Text(""));
-    let mut list = None;
+    let (start, mut rest, mut count) = (input.offset(), input, 0);
+    while next_value(schema, &mut rest)?.is_some() {
+        count += 1;
+    }
+    limits.check_tag_values(count, start)?;
+    let (mut values, mut list) = (BumpVec::with_capacity_in(count, arena), None);
     while let Some(value) = checked_value(schema, &mut input, &mut list, limits)? {
         values.push(value);
-        limits.check_tag_values(values.len(), input.offset())?;
     }
-    Ok(values.finish())
+    Ok(values.into_bump_slice())
 }
 
 /// Reads a value, which must be in the same list as the first value of the tag.
@@ -147,7 +170,7 @@ fn checked_value<'a>(
     schema: Schema,
     input: &mut Input<'a>,
     list: &mut Option<u32>,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Result<Option<Value<'a>>, DecodeError> {
     let start = input.offset();
     let Some((number, value)) = next_value(schema, input)? else { return Ok(None) };
@@ -218,13 +241,14 @@ fn long_value_v2(mut input: Input<'_>) -> Result<Value<'_>, DecodeError> {
 pub(super) fn short_text_tags<'a>(
     bytes: &'a [u8],
     arena: &'a Bump,
-    limits: &Limits,
+    limits: &Budget<'_>,
 ) -> Option<(&'a [Tag<'a>], usize)> {
     let (count, len) = short_fields(bytes, TAG);
     let is_all = bytes.get(len) != Some(&TAG);
-    if !is_all || count > limits.tags || limits.value_bytes < usize::from(MAX_SHORT_LEN) {
+    if !is_all || limits.value_bytes < usize::from(MAX_SHORT_LEN) {
         return None;
     }
+    limits.check_tags(count, 0).ok()?;
     let mut text = utf8::from_utf8(&bytes[..len])?;
     let next = |_| {
         let (tag, rest) = short_field(text, TAG).ok_or(())?;
@@ -237,11 +261,16 @@ pub(super) fn short_text_tags<'a>(
 
 /// Reads the values of a tag of short text and nothing else.
 #[inline(always)]
-fn short_text_values<'a>(mut tag: &'a str, arena: &'a Bump, limits: &Limits) -> Option<Tag<'a>> {
+fn short_text_values<'a>(
+    mut tag: &'a str,
+    arena: &'a Bump,
+    limits: &Budget<'_>,
+) -> Option<Tag<'a>> {
     let (count, len) = short_fields(tag.as_bytes(), VALUE);
-    if len != tag.len() || count > limits.tag_values {
+    if len != tag.len() {
         return None;
     }
+    limits.check_tag_values(count, 0).ok()?;
     let next = |_| {
         let (value, rest) = short_field(tag, VALUE).ok_or(())?;
         tag = rest;

@@ -130,9 +130,10 @@ fn short_text_tags_are_read_as_other_tags_are() {
         let start = encoded(Schema::Binary, &without).len() - SIG_FIELD_BYTES;
         for limits in [Limits::default(), Limits { tags: 2, tag_values: 2, ..Limits::default() }] {
             let arena = Bump::new();
-            let mut input = Input::new(&bytes[start..]);
-            let at_once = tags::short_text_tags(&bytes[start..], &arena, &limits);
-            let one_by_one = tags::read_any_run(Schema::Binary, &mut input, &arena, &limits);
+            let (mut input, budget) =
+                (Input::new(&bytes[start..]), Budget::new(bytes.len(), &limits));
+            let at_once = tags::short_text_tags(&bytes[start..], &arena, &budget);
+            let one_by_one = tags::read_any_run(Schema::Binary, &mut input, &arena, &budget);
             if let Some((tags, len)) = at_once {
                 assert_eq!((Ok(tags), len), (one_by_one, input.offset()));
                 run_count += 1;

@@ -7,10 +7,11 @@ use bumpalo::collections::Vec as BumpVec;
 use kernels::hex;
 
 use super::head::{BATCH_VERSION, KEY_BYTES, MAX_NUMBERS, read_version};
-use super::reader::{self, Reader, Source};
+use super::reader::{self, EARLIER_NUMBER, Reader, Source};
 use super::writer::{self, FullValue, Sink, Writer};
 use crate::formats::codec::or_truncate;
 use crate::input::{Input, write_varint};
+use crate::limits::{Budget, LIST_RATIO};
 use crate::{DecodeError, EncodeError, Event, Limit, Limits, Reason, Value};
 
 pub(super) fn encode(events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
@@ -21,11 +22,10 @@ pub(super) fn encode(events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), Enco
             let id_form = writer::id_form(event, out)?;
             writer.key(&event.pubkey);
             writer.event(event, id_form, previous_time);
-            writer.sink.number_id(event.id);
+            writer.sink.end_event(event.id);
             previous_time = event.created_at;
         }
-        writer.sink.finish(events, out);
-        Ok(())
+        writer.sink.finish(events, out)
     })
 }
 
@@ -42,8 +42,19 @@ pub(super) fn decode<'a>(
     let keys = input.part(key_count.saturating_mul(KEY_BYTES))?;
     let heads = input.part(head_bytes)?;
     let numbers = BumpVec::with_capacity_in(MAX_NUMBERS.min(key_count + count), arena);
-    let source =
-        EarlierItems { heads, bytes: input, keys, numbers, values: BumpVec::new_in(arena), arena };
+    let max_referenced = bytes.len().saturating_add(MAX_REFERENCED_BYTES);
+    let values = Values(BumpVec::new_in(arena));
+    let source = EarlierItems {
+        heads,
+        bytes: input,
+        keys,
+        numbers,
+        values,
+        referenced: 0,
+        max_referenced,
+        arena,
+    };
+    let limits = Budget::new(bytes.len(), limits);
     reader::with_scratch(|scratch| {
         let mut reader = Reader::new(source, arena, limits, scratch);
         let mut events: BumpVec<'a, Event<'a>> = BumpVec::with_capacity_in(count, arena);
@@ -51,7 +62,7 @@ pub(super) fn decode<'a>(
             let previous_time = events.last().map_or(0, |event| event.created_at);
             let pubkey = *reader.key()?;
             let event = reader.event(pubkey, *sigs.array()?, previous_time)?;
-            reader.source.number_id(event.id);
+            reader.source.end_event(event.id);
             events.push(event);
         }
         reader.source.end()?;
@@ -78,17 +89,39 @@ struct Columns {
     next_value: usize,
     // The text of the value that is looked up.
     lookup: Vec<u8>,
+    events: usize,
+    /// Memory in bytes that the decoder will take for lists, numbered values and assembled text.
+    memory: usize,
+    /// Text of this event in bytes that is stored as numbers of earlier values.
+    referenced: usize,
 }
 
 impl Columns {
-    fn number_id(&mut self, id: [u8; 32]) {
+    fn number_key(&mut self, key: [u8; 32]) {
         if self.next_key < MAX_NUMBERS {
-            self.key_numbers.entry(id).or_insert(self.next_key);
+            self.key_numbers.entry(key).or_insert(self.next_key);
             self.next_key += 1;
         }
     }
 
-    fn finish(&self, events: &[Event<'_>], out: &mut Vec<u8>) {
+    fn end_event(&mut self, id: [u8; 32]) {
+        self.number_key(id);
+        self.events += 1;
+        self.referenced = 0;
+    }
+
+    fn written(&self) -> usize {
+        self.events * SIG_BYTES + self.keys.len() + self.heads.len() + self.bytes.len()
+    }
+
+    /// Whether a number may stand for an earlier item, so that the decoder's memory stays in proportion.
+    fn has_memory(&self) -> bool {
+        self.memory <= MAX_NUMBERED_MEMORY + LIST_RATIO * self.written()
+    }
+
+    fn finish(&self, events: &[Event<'_>], out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let max = Limits::default().list_bytes + LIST_RATIO * self.written();
+        EncodeError::at_most("bytes of lists of tags and values", self.memory, max)?;
         out.push(BATCH_VERSION);
         for count in [events.len(), self.keys.len() / KEY_BYTES, self.heads.len()] {
             write_varint(count as u64, out);
@@ -97,6 +130,7 @@ impl Columns {
         for column in [&self.keys, &self.heads, &self.bytes] {
             out.extend_from_slice(column);
         }
+        Ok(())
     }
 }
 
@@ -114,9 +148,9 @@ impl Sink for Columns {
     }
 
     fn find_key(&mut self, key: &[u8; 32]) -> Option<usize> {
-        let known = self.key_numbers.get(key).copied();
+        let known = self.key_numbers.get(key).copied().filter(|_| self.has_memory());
         if known.is_none() {
-            self.number_id(*key);
+            self.number_key(*key);
         }
         known
     }
@@ -128,11 +162,23 @@ impl Sink for Columns {
         self.lookup.clear();
         value.write_text(&mut self.lookup);
         let known = self.value_numbers.get(&self.lookup).copied();
-        if known.is_none() && self.next_value < MAX_NUMBERS {
-            self.value_numbers.insert(self.lookup.clone(), self.next_value);
-            self.next_value += 1;
+        let referenced = self.referenced + self.lookup.len();
+        if known.is_some() && self.has_memory() && referenced <= MAX_REFERENCED_BYTES {
+            self.referenced = referenced;
+            return known;
         }
-        known
+        if self.next_value < MAX_NUMBERS {
+            if known.is_none() {
+                self.value_numbers.insert(self.lookup.clone(), self.next_value);
+            }
+            self.next_value += 1;
+            self.memory += size_of::<Value<'_>>();
+        }
+        None
+    }
+
+    fn count_memory(&mut self, bytes: usize) {
+        self.memory += bytes;
     }
 }
 
@@ -159,8 +205,36 @@ struct EarlierItems<'a> {
     bytes: Input<'a>,
     keys: Input<'a>,
     numbers: BumpVec<'a, &'a [u8; KEY_BYTES]>,
-    values: BumpVec<'a, Value<'a>>,
+    values: Values<'a>,
+    /// Text of this event in bytes that was stored as numbers of earlier values.
+    referenced: usize,
+    max_referenced: usize,
     arena: &'a Bump,
+}
+
+/// Values by number, in chunks of equal capacity: a list in an arena leaves its old memory behind when it grows.
+struct Values<'a>(BumpVec<'a, BumpVec<'a, Value<'a>>>);
+
+impl<'a> Values<'a> {
+    fn len(&self) -> usize {
+        let full = self.0.len().saturating_sub(1) * CHUNK_VALUES;
+        self.0.last().map_or(0, |last| full + last.len())
+    }
+
+    fn get(&self, number: usize) -> Option<Value<'a>> {
+        self.0.get(number / CHUNK_VALUES)?.get(number % CHUNK_VALUES).copied()
+    }
+
+    fn push(&mut self, value: Value<'a>, arena: &'a Bump) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < CHUNK_VALUES => last.push(value),
+            _ => {
+                let mut chunk = BumpVec::with_capacity_in(CHUNK_VALUES, arena);
+                chunk.push(value);
+                self.0.push(chunk);
+            }
+        }
+    }
 }
 
 impl<'a> EarlierItems<'a> {
@@ -170,9 +244,10 @@ impl<'a> EarlierItems<'a> {
         }
     }
 
-    fn number_id(&mut self, id: [u8; 32]) {
+    fn end_event(&mut self, id: [u8; 32]) {
         let id = self.arena.alloc(id);
         self.number_key(id);
+        self.referenced = 0;
     }
 
     /// Checks that every column is at its end.
@@ -202,14 +277,21 @@ impl<'a> Source<'a> for EarlierItems<'a> {
         self.numbers.get(number).copied()
     }
 
-    fn known_value(&self, number: usize) -> Option<Value<'a>> {
-        self.values.get(number).copied()
+    fn known_value(&mut self, number: usize) -> Result<Value<'a>, Reason> {
+        let value = self.values.get(number).ok_or(Reason::Expected(EARLIER_NUMBER))?;
+        self.referenced += value.text_len();
+        if self.referenced > self.max_referenced {
+            return Err(Reason::Limit(Limit::ReferencedBytes));
+        }
+        Ok(value)
     }
 
-    fn number_value(&mut self, value: Value<'a>) {
-        if has_number(value.text_len()) && self.values.len() < MAX_NUMBERS {
-            self.values.push(value);
+    fn number_value(&mut self, value: Value<'a>) -> usize {
+        if !has_number(value.text_len()) || self.values.len() >= MAX_NUMBERS {
+            return 0;
         }
+        self.values.push(value, self.arena);
+        size_of::<Value<'_>>()
     }
 }
 
@@ -218,6 +300,16 @@ impl<'a> Source<'a> for EarlierItems<'a> {
 fn has_number(text_len: usize) -> bool {
     (4..=64).contains(&text_len)
 }
+
+/// Number of values in a chunk of numbered values.
+const CHUNK_VALUES: usize = 256;
+
+/// Maximum text of an event that may be stored as numbers of earlier values, in bytes; decoding allows as much more as
+/// the batch is long. All of it has to be hashed at once.
+const MAX_REFERENCED_BYTES: usize = 1 << 20;
+
+/// Memory that numbers may always expand to, in bytes: half of what the default limits allow.
+const MAX_NUMBERED_MEMORY: usize = 512 << 10;
 
 /// Length of a signature in bytes.
 const SIG_BYTES: usize = 64;

@@ -56,7 +56,8 @@
 //! number.
 //!
 //! An event has one encoding, and the decoder rejects every other. In a batch the decoder does not check that
-//! earlier keys and values are stored by number: that would need a table of all of them.
+//! earlier keys and values are stored by number: that would need a table of all of them. The encoder stores them in
+//! full where numbers would make a batch expand to more memory than [`Limits`] allow.
 
 mod batch;
 mod head;
@@ -72,6 +73,7 @@ use bumpalo::Bump;
 use super::codec::{Codec, or_truncate};
 use super::fields::ReadFields;
 use crate::input::Input;
+use crate::limits::Budget;
 use crate::{DecodeError, EncodeError, Event, Limits};
 use head::{VERSION, from_zigzag, read_kind, read_version};
 use reader::Reader;
@@ -105,6 +107,7 @@ impl Codec for Wireproof {
         read_version(&mut input, VERSION)?;
         let (pubkey, sig) = (*input.array()?, *input.array()?);
         reader::with_scratch(|scratch| {
+            let limits = Budget::new(bytes.len(), limits);
             let mut reader = Reader::new(reader::Single(input), arena, limits, scratch);
             let event = reader.event(pubkey, sig, 0)?;
             reader.source.0.end()?;

@@ -11,6 +11,7 @@ use super::head::{Head, from_zigzag, read_kind};
 use super::{runs, words};
 use crate::canonical::{self, ControlChars};
 use crate::input::Input;
+use crate::limits::Budget;
 use crate::{DecodeError, Event, Field, Limit, Limits, Reason, Tag, Value};
 
 /// The input: where heads and bytes come from, and earlier keys and values by number.
@@ -20,9 +21,9 @@ pub(super) trait Source<'a> {
     /// Reads a new key.
     fn new_key(&mut self) -> Result<&'a [u8; 32], DecodeError>;
     fn known_key(&self, number: usize) -> Option<&'a [u8; 32]>;
-    fn known_value(&self, number: usize) -> Option<Value<'a>>;
-    /// Numbers a value that was stored in full.
-    fn number_value(&mut self, value: Value<'a>);
+    fn known_value(&mut self, number: usize) -> Result<Value<'a>, Reason>;
+    /// Numbers a value that was stored in full; returns the memory that this takes in bytes.
+    fn number_value(&mut self, value: Value<'a>) -> usize;
 }
 
 /// A single event: bytes follow their heads, and there are no earlier keys or values.
@@ -48,19 +49,21 @@ impl<'a> Source<'a> for Single<'a> {
         None
     }
 
-    fn known_value(&self, _: usize) -> Option<Value<'a>> {
-        None
+    fn known_value(&mut self, _: usize) -> Result<Value<'a>, Reason> {
+        Err(Reason::Expected(EARLIER_NUMBER))
     }
 
     #[inline]
-    fn number_value(&mut self, _: Value<'a>) {}
+    fn number_value(&mut self, _: Value<'a>) -> usize {
+        0
+    }
 }
 
 /// A decoder of one event after the other.
 pub(super) struct Reader<'a, 'l, S> {
     pub(super) source: S,
     arena: &'a Bump,
-    limits: &'l Limits,
+    limits: Budget<'l>,
     scratch: &'l mut Scratch,
 }
 
@@ -68,7 +71,7 @@ impl<'a, 'l, S: Source<'a>> Reader<'a, 'l, S> {
     pub(super) fn new(
         source: S,
         arena: &'a Bump,
-        limits: &'l Limits,
+        limits: Budget<'l>,
         scratch: &'l mut Scratch,
     ) -> Self {
         Self { source, arena, limits, scratch }
@@ -123,7 +126,10 @@ impl<'a, 'l, S: Source<'a>> Reader<'a, 'l, S> {
     }
 
     fn tags(&mut self) -> Result<&'a [Tag<'a>], DecodeError> {
-        let count = self.source.heads().count(1, Limit::Tags, self.limits.tags)?;
+        let heads = self.source.heads();
+        let start = heads.offset();
+        let count = heads.count(1, Limit::Tags, self.limits.tags)?;
+        self.limits.check_tags(count, start)?;
         let mut tags = BumpVec::with_capacity_in(count, self.arena);
         for _ in 0..count {
             tags.push(self.tag()?);
@@ -190,12 +196,12 @@ impl<'a, 'l, S: Source<'a>> Reader<'a, 'l, S> {
             Head::Word(number) => (Value::Text(words::STRINGS[usize::from(number)]), false),
             Head::KnownValue(number) => {
                 let known = self.source.known_value(number);
-                (known.ok_or_else(|| start.error(Reason::Expected(EARLIER_NUMBER)))?, false)
+                (known.map_err(|reason| start.error(reason))?, false)
             }
         };
-        check(self.limits, value.text_len(), start.offset())?;
+        check(&self.limits, value.text_len(), start.offset())?;
         if is_new {
-            self.source.number_value(value);
+            self.limits.take(self.source.number_value(value), start.offset())?;
         }
         Ok(value)
     }
@@ -234,10 +240,11 @@ impl<'a, 'l, S: Source<'a>> Reader<'a, 'l, S> {
         for _ in 0..count {
             self.piece()?;
             self.run()?;
-            check(self.limits, self.scratch.bytes.len(), start.offset())?;
+            check(&self.limits, self.scratch.bytes.len(), start.offset())?;
         }
         self.piece()?;
-        check(self.limits, self.scratch.bytes.len(), start.offset())?;
+        check(&self.limits, self.scratch.bytes.len(), start.offset())?;
+        self.limits.take(self.scratch.bytes.len(), start.offset())?;
         if !self.scratch.has_these_runs_only() {
             return Err(start.error(Reason::NotCanonical("runs of digits must be maximal")));
         }
@@ -322,4 +329,4 @@ type CheckLength = fn(&Limits, usize, usize) -> Result<(), DecodeError>;
 
 const NO_CONTROL_CHARS: Reason =
     Reason::NotCanonical("without control characters the id has one form");
-const EARLIER_NUMBER: &str = "the number of an earlier key or value";
+pub(super) const EARLIER_NUMBER: &str = "the number of an earlier key or value";

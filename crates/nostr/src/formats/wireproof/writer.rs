@@ -6,7 +6,7 @@ use super::head::{Head, KEY_BYTES, to_zigzag, write_kind};
 use super::{runs, words};
 use crate::canonical::{self, ControlChars};
 use crate::input::write_varint;
-use crate::{EncodeError, Event, Value};
+use crate::{EncodeError, Event, Tag, Value};
 
 /// The form whose hash is the id; rejects an event with a wrong id. `out` is scratch memory and unchanged after the
 /// call.
@@ -27,6 +27,8 @@ pub(super) trait Sink {
     fn find_key(&mut self, key: &[u8; 32]) -> Option<usize>;
     /// The number of an earlier value; a new value is numbered.
     fn find_value(&mut self, value: FullValue<'_>) -> Option<usize>;
+    /// Counts memory that the decoder will take for lists and assembled text.
+    fn count_memory(&mut self, bytes: usize);
 }
 
 /// A value that is neither a string of the table nor a key, as it is stored in full.
@@ -67,6 +69,9 @@ impl Sink for Single<'_> {
     fn find_value(&mut self, _: FullValue<'_>) -> Option<usize> {
         None
     }
+
+    #[inline]
+    fn count_memory(&mut self, _: usize) {}
 }
 
 /// An encoder of one event after the other.
@@ -86,6 +91,7 @@ impl<S: Sink> Writer<S> {
         write_kind(event.kind, id_form, heads);
         write_varint(event.tags.len() as u64, heads);
         for tag in event.tags {
+            self.sink.count_memory(size_of::<Tag<'_>>() + size_of_val(*tag));
             self.tag(tag);
         }
         self.value(&Value::Text(event.content));
@@ -187,6 +193,7 @@ impl<S: Sink> Writer<S> {
 
     fn text_with_runs(&mut self, text: &[u8], first: std::ops::Range<usize>) {
         let runs = || std::iter::successors(Some(first.clone()), |run| runs::next(text, run.end));
+        self.sink.count_memory(text.len());
         Head::WithRuns.write(self.sink.heads());
         write_varint(runs().count() as u64, self.sink.heads());
         let mut at = 0;
