@@ -1,5 +1,6 @@
 //! Files by path: reading (`-` is standard input), writing, and replacing a file as a whole.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
@@ -8,6 +9,7 @@ use mapping::MappedFile;
 use serde::Serialize;
 use simnet::corpus::{self, FileError};
 use tempfile::{Builder, NamedTempFile};
+use wireproof::codec::wrapping::Wrapping;
 use wireproof::store::crash_point;
 
 use crate::failure::Failure;
@@ -28,7 +30,7 @@ pub(crate) fn read_or_stdin_at_most(path: &Path, max: usize) -> Result<(String, 
 }
 
 /// The bytes of a file, up to one more than `max`.
-pub(crate) fn read_at_most(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
+fn read_at_most(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(Failure::file(path))?;
     limited(file, max).read_to_end(&mut bytes).map_err(Failure::file(path))?;
@@ -48,8 +50,26 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(Failure::file(path))
 }
 
+/// Reads a JSON document, up to one byte more than `max`.
+pub(crate) fn read_document(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
+    let bytes = read_at_most(path, max)?;
+    refuse_wrapping(path.display(), &bytes)?;
+    Ok(bytes)
+}
+
+/// Maps an archive or a file of frames.
 pub(crate) fn map(path: &Path) -> Result<MappedFile, Failure> {
-    MappedFile::open(path).map_err(Failure::file(path))
+    let file = MappedFile::open(path).map_err(Failure::file(path))?;
+    refuse_wrapping(path.display(), &file)?;
+    Ok(file)
+}
+
+/// Refuses a file with a byte order mark or in compressed form, as no format that the commands read has them.
+pub(crate) fn refuse_wrapping(name: impl Display, bytes: &[u8]) -> Result<(), Failure> {
+    match Wrapping::of(bytes) {
+        Some(wrapping) => Err(Failure::Refused(format!("{name}: the file {wrapping}"))),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {

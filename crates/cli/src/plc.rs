@@ -43,6 +43,7 @@ pub(crate) fn run(command: &PlcCommand, output: Output) -> Result<(), Failure> {
     let PlcCommand::Verify(args) = command;
     let mut options = Options::default();
     let (name, log) = files::read_or_stdin_at_most(&args.log, options.limits.log_bytes)?;
+    files::refuse_wrapping(&name, &log)?;
     options.did = did(args)?;
     let history = plc::verify(&log, &options).map_err(|rejection| {
         Failure::Refused(format!("{name}: refused ({}): {rejection}", rejection.code()))

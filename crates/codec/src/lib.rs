@@ -7,6 +7,7 @@
 //! | [`cbor`] | canonical DAG-CBOR: validation, values, typed records through serde |
 //! | [`json`] | the JSON form of DAG-CBOR values |
 //! | [`printable`] | untrusted text with its invisible characters escaped |
+//! | [`wrapping`] | byte order marks and compression, named in errors |
 //! | [`car`] | archives of blocks, each checked against its CID |
 //!
 //! ```
@@ -35,6 +36,7 @@ pub mod cbor;
 pub mod cid;
 pub mod json;
 pub mod printable;
+pub mod wrapping;
 
 pub use cid::{AnyCid, Cid, CidRef};
 
@@ -47,6 +49,7 @@ const _: () = {
     assert_error::<cbor::SerdeError>();
     assert_error::<json::JsonError>();
     assert_error::<car::CarError>();
+    assert_error::<wrapping::Wrapping>();
     assert_error::<car::StreamError>();
     assert_error::<cid::CidTextError>();
 };

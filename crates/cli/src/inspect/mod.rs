@@ -66,6 +66,7 @@ enum Format {
 
 pub(crate) fn run(args: &InspectArgs, output: Output) -> Result<(), Failure> {
     let (name, bytes) = files::read_or_stdin(&args.file)?;
+    files::refuse_wrapping(&name, &bytes)?;
     let format = args.format.unwrap_or_else(|| detect(&bytes));
     let limit = match args.limit {
         None if !args.json => SHOWN,

@@ -141,9 +141,10 @@ pub(super) fn recommend(args: &RecommendArgs, output: Output) -> Result<(), Fail
     if weights == (Weights { speed: 0, size: 0, validated: 0, tooling: 0 }) {
         return Err(Failure::Usage("every weight is 0: nothing to rank by".to_owned()));
     }
-    let results: Results = serde_json::from_slice(&files::read(path)?).map_err(|error| {
-        Failure::refused(path, format_args!("not the results of a run: {error}"))
-    })?;
+    let results: Results = serde_json::from_slice(&files::read_document(path, usize::MAX)?)
+        .map_err(|error| {
+            Failure::refused(path, format_args!("not the results of a run: {error}"))
+        })?;
     let recommendation = nostr::recommend(&results, weights);
     let recommendation = recommendation.map_err(|fault| Failure::refused(path, fault))?;
     output.document(&recommendation, args.json, recommendation_text)

@@ -112,7 +112,7 @@ fn keys(args: &VerifyArgs) -> Result<(Option<DidBuf>, Keys), Failure> {
 
 fn of_document(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
     let options = did_document::Options::default();
-    let document = files::read_at_most(file, options.max_bytes)?;
+    let document = files::read_document(file, options.max_bytes)?;
     let document =
         DidDocument::parse(&document, &options).map_err(|error| Failure::refused(file, error))?;
     match identity::signing_key(&document).map_err(|error| Failure::refused(file, error))? {
@@ -123,7 +123,7 @@ fn of_document(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
 
 fn of_log(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
     let options = plc::Options::default();
-    let log = files::read_at_most(file, options.limits.log_bytes)?;
+    let log = files::read_document(file, options.limits.log_bytes)?;
     let history = plc::verify(&log, &options)
         .map_err(|error| Failure::refused(file, format_args!("({}) {error}", error.code())))?;
     match history.signing_key() {
@@ -137,7 +137,8 @@ fn of_log(file: &Path) -> Result<(Option<DidBuf>, Keys), Failure> {
 
 /// Reads a file of keys by account.
 pub(crate) fn account_keys(file: &Path) -> Result<AccountKeys, Failure> {
-    AccountKeys::from_json(&files::read(file)?).map_err(|error| Failure::refused(file, error))
+    AccountKeys::from_json(&files::read_document(file, usize::MAX)?)
+        .map_err(|error| Failure::refused(file, error))
 }
 
 /// The account of `--did`, which must be that of the document or log.

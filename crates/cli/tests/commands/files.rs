@@ -403,3 +403,25 @@ fn a_corpus_that_is_none_is_exit_code_1() {
     }
     assert!(stderr(&bench(&[]).code(2)).contains("one file is the corpus of one task"));
 }
+
+#[test]
+fn a_compressed_archive_and_a_document_with_a_byte_order_mark_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let [archive, document] = ["repo.car.gz", "did.json"].map(|name| dir.path().join(name));
+    fs::write(&archive, b"\x1f\x8b\x08\0").unwrap();
+    fs::write(&document, b"\xef\xbb\xbf{}").unwrap();
+    let (archive, document) = (text(&archive), text(&document));
+    let gzip = ": the file is gzip-compressed: decompress it first\n";
+    let mark = ": the file begins with a byte order mark: remove its 3 bytes\n";
+    for (args, expected) in [
+        (&["verify", archive, "--did-doc", document][..], mark),
+        (&["verify", archive, "--without-signature"], gzip),
+        (&["repo", "stats", archive], gzip),
+        (&["inspect", archive], gzip),
+        (&["inspect", document], mark),
+        (&["plc", "verify", document], mark),
+    ] {
+        let message = stderr(&run(args).code(1));
+        assert!(message.ends_with(expected), "{args:?}: {message}");
+    }
+}
