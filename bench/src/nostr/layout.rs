@@ -12,7 +12,7 @@ use wireproof::nostr::{EncodeError, Event};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// JSON, one event a line; a line ends at a line feed only. A line that begins with `#` names the group of the lines
-    /// after it.
+    /// after it. A blank last line is no event.
     Lines,
     /// gzip of events of `nostr.proto`, hexadecimal as text, each prefixed with its length as a LEB128 number.
     Records,

@@ -4,6 +4,8 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use bumpalo::Bump;
 use flate2::bufread::MultiGzDecoder;
+use wireproof::codec::wrapping::Wrapping;
+use wireproof::nostr::formats::Format;
 use wireproof::nostr::{DecodeError, Event, Limits};
 
 use super::layout::Layout;
@@ -15,6 +17,8 @@ pub struct Reader<'r> {
     limits: Limits,
     /// Events read from `input` so far.
     taken: u64,
+    /// Whether the start of `input` is checked.
+    is_started: bool,
     /// Ends the reading after the group that was returned.
     fault: Option<FileFault>,
     item: Vec<u8>,
@@ -55,6 +59,9 @@ pub enum FileFault {
     /// The file is not a list of its format.
     #[error("{0}")]
     Batch(DecodeError),
+    /// A byte order mark or compression before JSON.
+    #[error("the file {0}")]
+    Wrapped(Wrapping),
 }
 
 impl FileFault {
@@ -71,7 +78,8 @@ impl<'r> Reader<'r> {
             Layout::Records => Box::new(BufReader::new(MultiGzDecoder::new(input))),
             Layout::Lines | Layout::Batch(_) => Box::new(input),
         };
-        Self { layout, input, limits: Limits::default(), taken: 0, fault: None, item: Vec::new() }
+        let limits = Limits::default();
+        Self { layout, input, limits, taken: 0, is_started: false, fault: None, item: Vec::new() }
     }
 
     /// Events read so far.
@@ -92,6 +100,9 @@ impl<'r> Reader<'r> {
     ) -> Result<Vec<Result<Event<'a>, DecodeError>>, FileFault> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
+        }
+        if !std::mem::replace(&mut self.is_started, true) {
+            self.check_start()?;
         }
         if let Layout::Batch(_) = self.layout {
             return self.batch(arena, limit);
@@ -115,16 +126,28 @@ impl<'r> Reader<'r> {
         Ok(group)
     }
 
+    /// Rejects JSON after a byte order mark or in compressed form. Other formats may begin with such bytes.
+    fn check_start(&mut self) -> Result<(), FileFault> {
+        if !matches!(self.layout, Layout::Lines | Layout::Batch(Format::Json)) {
+            return Ok(());
+        }
+        let start = self.input.fill_buf().map_err(FileFault::Io)?;
+        Wrapping::of(start).map_or(Ok(()), |wrapping| Err(FileFault::Wrapped(wrapping)))
+    }
+
     fn batch<'a>(
         &mut self,
         arena: &'a Bump,
         limit: u64,
     ) -> Result<Vec<Result<Event<'a>, DecodeError>>, FileFault> {
-        self.item.clear();
-        if self.taken > 0 || self.input.read_to_end(&mut self.item).map_err(FileFault::Io)? == 0 {
+        if self.taken > 0 {
             return Ok(Vec::new());
         }
-        let bytes = arena.alloc_slice_copy(&self.item);
+        let mut item = Vec::new();
+        self.input.read_to_end(&mut item).map_err(FileFault::Io)?;
+        let bytes = arena.alloc_slice_copy(&item);
+        // Decoding takes memory, too.
+        drop(item);
         let events = self.layout.format().decode_batch(bytes, arena, &self.limits);
         let events = events.map_err(FileFault::Batch)?;
         self.taken = events.len() as u64;
@@ -150,10 +173,17 @@ impl<'r> Reader<'r> {
             if self.item.ends_with(b"\n") {
                 self.item.pop();
             }
+            if self.item.trim_ascii().is_empty() && self.is_at_end()? {
+                return Ok(false);
+            }
             if !self.item.starts_with(b"#") {
                 return Ok(true);
             }
         }
+    }
+
+    fn is_at_end(&mut self) -> Result<bool, FileFault> {
+        Ok(self.input.fill_buf().map_err(FileFault::Io)?.is_empty())
     }
 
     fn next_record(&mut self) -> Result<bool, FileFault> {

@@ -64,8 +64,41 @@ fn lines_end_at_a_line_feed_only_and_the_last_may_lack_it() {
     for file in [&file, cut] {
         assert_eq!(read(Layout::Lines, file.as_bytes(), &arena).unwrap().len(), count);
     }
-    let blank = read(Layout::Lines, b"\n", &arena).unwrap_err();
-    assert!(matches!(blank, FileFault::Event { at: 0, .. }), "{blank}");
+}
+
+#[test]
+fn a_blank_last_line_is_no_event_and_every_other_blank_line_is_an_invalid_one() {
+    let arena = Bump::new();
+    for file in ["", "\n", " \t\r\n", " ", "# group\n\n"] {
+        assert_eq!(read(Layout::Lines, file.as_bytes(), &arena).unwrap().len(), 0, "{file:?}");
+    }
+    for file in ["\n\n", "\n \n", "\n# group\n"] {
+        let blank = read(Layout::Lines, file.as_bytes(), &arena).unwrap_err();
+        assert!(matches!(blank, FileFault::Event { at: 0, .. }), "{file:?}: {blank}");
+    }
+}
+
+#[test]
+fn a_file_of_0_bytes_is_an_event_list_only_where_the_format_says_so() {
+    let arena = Bump::new();
+    for format in Format::ALL {
+        let is_list = format.name().starts_with("proto-");
+        let found = read(Layout::Batch(*format), b"", &arena);
+        assert_eq!(found.is_ok(), is_list, "{}", format.name());
+    }
+    assert!(matches!(read(Layout::Records, b"", &arena), Err(FileFault::Gzip { .. })));
+}
+
+#[test]
+fn a_byte_order_mark_and_compression_are_named() {
+    let arena = Bump::new();
+    let message = |layout, bytes: &[u8]| read(layout, bytes, &arena).unwrap_err().to_string();
+    for layout in [Layout::Lines, Layout::Batch(Format::Json)] {
+        let found = message(layout, b"\xef\xbb\xbf{}\n");
+        assert_eq!(found, "the file begins with a byte order mark: remove its 3 bytes");
+        let found = message(layout, &gzip(b"{}\n"));
+        assert_eq!(found, "the file is gzip-compressed: decompress it first");
+    }
 }
 
 #[test]

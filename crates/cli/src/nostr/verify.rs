@@ -1,26 +1,26 @@
 //! `wireproof nostr verify`: verifies the ids and signatures of events.
 
+use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 
-use ::bench::nostr::{Group, InputError};
+use ::bench::nostr::Group;
 use serde::Serialize;
 use wireproof::kernels::hex;
 use wireproof::nostr::canonical::ControlChars;
-use wireproof::nostr::{Event, EventFault, verify_many_with};
+use wireproof::nostr::{DecodeError, Event, EventFault, verify_many_with};
 
 use super::VerifyArgs;
 use crate::failure::Failure;
-use crate::output::{Output, and_more};
+use crate::findings::Findings;
+use crate::output::Output;
 
 pub(super) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let input = args.events.open()?;
     let mut report = EventsReport::default();
-    let read = input.each_group(|group| {
-        report.add(&group, args);
-        Ok::<_, InputError>(())
-    });
-    output.document(&report, args.json, |report| report.to_text(args.all))?;
+    let mut findings = Findings::new(output, args.json, args.all);
+    let read = input.each_group(|group| report.add(&group, args, &mut findings));
+    findings.finish(&report, EventsReport::to_text)?;
     read?;
     match report.invalid + report.unreadable {
         0 => Ok(()),
@@ -28,7 +28,7 @@ pub(super) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// The verdicts on all events, counted, and the refused events.
+/// The verdicts on all events, counted.
 #[derive(Debug, Default, Serialize)]
 struct EventsReport {
     events: u64,
@@ -41,7 +41,6 @@ struct EventsReport {
     unreadable: u64,
     /// Time of hashing and verifying alone.
     seconds: f64,
-    findings: Vec<EventFinding>,
 }
 
 /// A refused event.
@@ -55,53 +54,66 @@ struct EventFinding {
     message: String,
 }
 
+impl fmt::Display for EventFinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, index, id, message, .. } = self;
+        let id = id.as_ref().map_or(String::new(), |id| format!(" {id}"));
+        write!(f, "{file}: event {index}{id}: {message}")
+    }
+}
+
 impl EventsReport {
-    fn add(&mut self, group: &Group<'_>, args: &VerifyArgs) {
+    fn add(
+        &mut self,
+        group: &Group<'_>,
+        args: &VerifyArgs,
+        findings: &mut Findings,
+    ) -> Result<(), Failure> {
         let events: Vec<Event<'_>> = group.events.iter().filter_map(|event| event.ok()).collect();
         let started = Instant::now();
         let mut verdicts = verify(&events, args).into_iter();
         self.seconds += started.elapsed().as_secs_f64();
         self.events += group.events.len() as u64;
-        for (at, event) in group.events.iter().enumerate() {
-            let index = group.first + at as u64;
-            let mut refuse = |id, code, message| {
-                let file = Path::display(group.file).to_string();
-                self.findings.push(EventFinding { file, index, id, code, message });
-            };
-            match event {
-                Err(fault) => {
-                    refuse(None, "event/unreadable", fault.to_string());
-                    self.unreadable += 1;
-                }
-                Ok(event) => match verdicts.next().expect("one for each readable event") {
-                    Ok(form) => {
-                        self.valid += 1;
-                        self.id_escaped += u64::from(form == ControlChars::Escaped);
-                    }
-                    Err(fault) => {
-                        refuse(Some(hex::encode(&event.id)), code(&fault), fault.to_string());
-                        self.invalid += 1;
-                    }
-                },
+        for (index, event) in (group.first..).zip(&group.events) {
+            let verdict = event.map(|_| verdicts.next().expect("one for each readable event"));
+            if let Some(refusal) = self.count(verdict) {
+                let id = event.ok().map(|event| event.id);
+                findings.add(|| refusal.finding(group.file, index, id))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the verdict on an event; returns why it is refused.
+    fn count(
+        &mut self,
+        verdict: Result<Result<ControlChars, EventFault>, DecodeError>,
+    ) -> Option<Refusal> {
+        match verdict {
+            Ok(Ok(form)) => {
+                self.valid += 1;
+                self.id_escaped += u64::from(form == ControlChars::Escaped);
+                None
+            }
+            Ok(Err(fault)) => {
+                self.invalid += 1;
+                Some(Refusal::Invalid(fault))
+            }
+            Err(error) => {
+                self.unreadable += 1;
+                Some(Refusal::Unreadable(error))
             }
         }
     }
 
-    fn to_text(&self, all: bool) -> String {
-        let shown = if all { self.findings.len() } else { SHOWN };
-        let mut text = String::new();
-        for EventFinding { file, index, id, message, .. } in self.findings.iter().take(shown) {
-            let id = id.as_ref().map_or(String::new(), |id| format!(" {id}"));
-            text += &format!("{file}: event {index}{id}: {message}\n");
-        }
-        text += &and_more(self.findings.len(), shown);
+    fn to_text(&self) -> String {
         let Self { events, valid, invalid, unreadable, seconds, .. } = self;
         let escaped = match self.id_escaped {
             0 => String::new(),
             count => format!("    id: escaped  {count}\n"),
         };
         let per_s = *events as f64 / seconds.max(1e-9);
-        text + &format!(
+        format!(
             "events      {events} in {seconds:.3} s, {per_s:.0} per second\n  valid       {valid}\n\
              {escaped}  invalid     {invalid}\n  unreadable  {unreadable}\n"
         )
@@ -116,14 +128,29 @@ fn verify(events: &[Event<'_>], args: &VerifyArgs) -> Vec<Result<ControlChars, E
     events.iter().map(|event| event.verify_in(args.ids, &mut scratch)).collect()
 }
 
-fn code(fault: &EventFault) -> &'static str {
-    match fault {
-        EventFault::Id => "event/id",
-        EventFault::IdForm(_) => "event/id-form",
-        EventFault::Signature(_) => "signature/wrong",
-        _ => "event/refused",
-    }
+/// Why an event is refused.
+enum Refusal {
+    Unreadable(DecodeError),
+    Invalid(EventFault),
 }
 
-/// Findings shown without `--all`.
-const SHOWN: usize = 10;
+impl Refusal {
+    fn finding(&self, file: &Path, index: u64, id: Option<[u8; 32]>) -> EventFinding {
+        let message = match self {
+            Self::Unreadable(error) => error.to_string(),
+            Self::Invalid(fault) => fault.to_string(),
+        };
+        let file = file.display().to_string();
+        EventFinding { file, index, id: id.map(|id| hex::encode(&id)), code: self.code(), message }
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "event/unreadable",
+            Self::Invalid(EventFault::Id) => "event/id",
+            Self::Invalid(EventFault::IdForm(_)) => "event/id-form",
+            Self::Invalid(EventFault::Signature(_)) => "signature/wrong",
+            Self::Invalid(_) => "event/refused",
+        }
+    }
+}

@@ -116,6 +116,46 @@ fn an_id_of_escaped_control_characters_is_valid_unless_another_form_is_required(
 }
 
 #[test]
+fn findings_are_streamed_with_all_and_capped_without_and_the_cap_is_printed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("blank.jsonl");
+    fs::write(&file, "\n".repeat(30_001)).unwrap();
+    let printed = stdout(&nostr(&["verify", text(&file)]).code(1));
+    assert_eq!(printed.matches(": event ").count(), 10);
+    assert!(printed.contains("… and 29990 more: --all or --json shows them\n"), "{printed}");
+    // The blank last line is no event.
+    assert!(printed.contains("unreadable  30000\n"), "{printed}");
+    let printed = stdout(&nostr(&["verify", text(&file), "--all"]).code(1));
+    assert_eq!(printed.matches(": event ").count(), 30_000);
+    let report = json(&nostr(&["verify", text(&file), "--json"]).code(1));
+    assert_eq!(report["findings"].as_array().unwrap().len(), 30_000);
+}
+
+#[test]
+fn wrapped_files_and_broken_rules_of_json_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = |bytes: &[u8]| {
+        let file = dir.path().join("events.jsonl");
+        fs::write(&file, bytes).unwrap();
+        let assert = nostr(&["verify", text(&file)]).code(1);
+        stdout(&assert) + &stderr(&assert)
+    };
+    let event = |field: &str, value: &str| ESCAPED_ID.replacen(field, value, 1).into_bytes();
+    for (bytes, expected) in [
+        (b"\xef\xbb\xbf{}".to_vec(), "the file begins with a byte order mark: remove its 3 bytes"),
+        (b"\x1f\x8b\x08\0".to_vec(), "the file is gzip-compressed: decompress it first"),
+        (event("1700000123", "1700000000.0"), "`created_at` is an integer: no fraction"),
+        (event("1700000123", "1e9"), "`created_at` is an integer: no fraction"),
+        (event("\"kind\":1", "\"kind\":-1"), "`kind` is out of range: 0 to 65,535"),
+        (event("\"id\":\"6f", "\"id\":\""), "`id` has the wrong length: 32 bytes, or 64"),
+        (event("\"id\":\"6f", "\"id\":\"6F"), "`id` is not lower-case hexadecimal"),
+    ] {
+        let found = message(&bytes);
+        assert!(found.contains(expected), "{expected}: {found}");
+    }
+}
+
+#[test]
 fn a_forged_event_is_exit_code_1_and_reported_with_its_index() {
     let corpus = Corpus::make();
     for (field, code, message) in [
