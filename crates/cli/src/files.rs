@@ -31,8 +31,9 @@ pub(crate) fn read_or_stdin_at_most(path: &Path, max: usize) -> Result<(String, 
 
 /// The bytes of a file, up to one more than `max`.
 fn read_at_most(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(Failure::file(path))?;
+    let len = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut bytes = Vec::with_capacity(max.saturating_add(1).min(len as usize));
     limited(file, max).read_to_end(&mut bytes).map_err(Failure::file(path))?;
     Ok(bytes)
 }

@@ -1,11 +1,14 @@
 //! Chains of commits: first commits, `#sync`, lenient options, and frames that must not change any state.
 
+use std::collections::HashSet;
+
 use simnet::keys::{Curve, SigningKey};
 use simnet::repository::RecordWrite;
 use wireproof::atproto::commit::UnsignedCommit;
 use wireproof::atproto::event::{Action, Commit, RepoOp};
 use wireproof::atproto::mst::Tree;
 use wireproof::codec::cid::{Cid, Codec};
+use wireproof::codec::{CidRef, car};
 use wireproof::verify::sync::{
     AccountState, Chain, OpFault, Outcome, Policy, SyncRejection, SyncState,
 };
@@ -236,6 +239,43 @@ fn each_leniency_accepts_what_it_names_and_reports_it() {
     let kept_back = rewritten(&pair, |c| with_ops(c, |ops| ops.truncate(1)));
     assert_eq!(judge.verdict(&kept_back), "unproved FailedInversion");
     assert_eq!(judge.verdict(&author.create()), "intact");
+}
+
+#[test]
+fn events_from_before_sync_1_1_are_accepted_under_their_policy_and_stay_unproved() {
+    let mut author = Author::on_k256(1);
+    let without_deletes = policy(|policy| {
+        *policy = Policy { accept_unproved_deletes: false, ..Policy::before_sync_1_1() };
+    });
+    let policies = [Policy::default(), without_deletes, Policy::before_sync_1_1()];
+    let mut judges = policies.map(|policy| after_first_commit(&mut author.clone(), policy));
+    author.create();
+    let mut partial = 0;
+    for place in (0..40).rev() {
+        let known = author.repository.export_car();
+        let known = car::read(&known, &car::Options::default()).unwrap();
+        let known: HashSet<CidRef<'_>> = known.blocks.iter().map(|block| block.cid).collect();
+        let legacy = rewritten(&author.delete(place), |commit| {
+            let changed: Vec<_> = blocks(&commit).filter(|(cid, _)| !known.contains(cid)).collect();
+            let bare = with_ops(Commit { prev_data: None, ..commit }, |ops| ops[0].prev = None);
+            rewritten(&bare, |commit| with_blocks(commit, changed))
+        });
+        let [strict, without_deletes, legacy] = judges.each_mut().map(|j| j.verdict(&legacy));
+        assert_eq!(strict, "rejected 16 event/op", "place {place}");
+        partial += usize::from(without_deletes == "rejected 16 event/partial-tree");
+        assert_eq!(legacy, "unproved MissingPrevData", "place {place}");
+    }
+    assert!(partial > 0, "a delete leads to a node that did not change");
+    let legacy = &mut judges[2];
+    let too_big = rewritten(&author.create(), |commit| {
+        frame(Commit { prev_data: None, ops: &[], too_big: Some(true), ..commit })
+    });
+    assert_eq!(legacy.verdict(&too_big), "unproved MissingPrevData");
+    let forged = rewritten(&author.create(), |commit| {
+        let object = sign(Author::new(9, 1).key(), unsigned(&object(&commit)));
+        with_object(Commit { prev_data: None, ..commit }, &object)
+    });
+    assert_eq!(legacy.verdict(&forged), "rejected 11 signature/wrong");
 }
 
 #[test]
