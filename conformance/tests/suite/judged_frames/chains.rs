@@ -244,9 +244,8 @@ fn each_leniency_accepts_what_it_names_and_reports_it() {
 #[test]
 fn events_from_before_sync_1_1_are_accepted_under_their_policy_and_stay_unproved() {
     let mut author = Author::on_k256(1);
-    let without_deletes = policy(|policy| {
-        *policy = Policy { accept_unproved_deletes: false, ..Policy::before_sync_1_1() };
-    });
+    let mut without_deletes = Policy::before_sync_1_1();
+    without_deletes.accept_unproved_deletes = false;
     let policies = [Policy::default(), without_deletes, Policy::before_sync_1_1()];
     let mut judges = policies.map(|policy| after_first_commit(&mut author.clone(), policy));
     author.create();

@@ -61,7 +61,8 @@ pub struct MetricsSnapshot {
     /// Last received sequence number of each host.
     pub last_seqs: Vec<Option<u64>>,
     /// Number of sequence numbers that each host skipped, between two connections too: events that it does not
-    /// forward, or lost ones. Hosts without any may be missing at the end.
+    /// forward, or lost ones; those that it sends late are counted, too. Hosts without any may be missing at the
+    /// end.
     pub skipped_seqs: Vec<u64>,
     /// Cursor of each host: every event up to it is acknowledged.
     pub cursors: Vec<Option<u64>>,
