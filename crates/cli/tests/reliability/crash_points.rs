@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,22 +85,30 @@ const POINTS: &[(Scenario, &str, u64)] = &[
 fn an_end_at_any_crash_point_loses_nothing_and_repeats_only_what_is_not_acknowledged() {
     let next = AtomicUsize::new(0);
     let work = || {
-        let mut repeated = 0;
-        while let Some((scenario, name, passage)) = POINTS.get(next.fetch_add(1, Ordering::Relaxed))
-        {
-            println!("{scenario:?}: {name}@{passage}");
-            repeated += scenario.check(&CrashPoint::new(name, *passage));
-        }
-        repeated
+        let taken = || POINTS.get(next.fetch_add(1, Ordering::Relaxed));
+        std::iter::from_fn(taken).map(repetitions_after).collect()
     };
-    let repeated: usize = std::thread::scope(|scope| {
+    let results: Vec<Result<usize, String>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..CONCURRENT).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(|worker| worker.join().expect("a crash without a loss")).sum()
+        let results = workers.into_iter().map(|worker| worker.join().expect("panics are caught"));
+        results.flat_map(|results: Vec<_>| results).collect()
     });
+    let failed: Vec<&String> = results.iter().filter_map(|result| result.as_ref().err()).collect();
+    assert!(failed.is_empty(), "failed, as printed above: {failed:?}");
+    let repeated: usize = results.iter().flatten().sum();
     report(&format!(
         "{} ends at crash points: none lost, {repeated} delivered again",
         POINTS.len()
     ));
+}
+
+/// The number of events that are repeated after an end at this point; its name if a check fails.
+fn repetitions_after(
+    (scenario, name, passage): &(Scenario, &'static str, u64),
+) -> Result<usize, String> {
+    let point = CrashPoint::new(name, *passage);
+    let check = AssertUnwindSafe(|| scenario.check(&point));
+    catch_unwind(check).map_err(|_| format!("{scenario:?}: {name}@{passage}"))
 }
 
 #[test]
