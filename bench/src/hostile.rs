@@ -206,7 +206,7 @@ fn row(
         let is_one = |case: &&CaseOutcome| case.expect == Expect::Refuse && case.outcome == outcome;
         outcomes.iter().filter(is_one).count() as u64
     };
-    let is_rejected = |case: &&CaseOutcome| case.expect == Expect::Accept && !case.is_right();
+    let is_rejected = |case: &&CaseOutcome| case.expect != Expect::Refuse && !case.is_right();
     let is_right = outcomes.iter().all(CaseOutcome::is_right);
     Row {
         language: peer.description.language.clone(),

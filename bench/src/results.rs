@@ -268,7 +268,18 @@ impl CaseOutcome {
     pub fn is_right(&self) -> bool {
         match self.expect {
             Expect::Accept => self.outcome == Outcome::Accepted,
+            Expect::InvalidRecord => matches!(self.outcome, Outcome::Accepted | Outcome::Refused),
             Expect::Refuse => self.outcome == Outcome::Refused,
+        }
+    }
+
+    /// The right outcome in a word. A verifier may accept a case with an invalid record and not deliver the record,
+    /// or, if it is strict about records, refuse it.
+    pub fn must(&self) -> &'static str {
+        match self.expect {
+            Expect::Accept => "accept",
+            Expect::InvalidRecord => "either",
+            Expect::Refuse => "refuse",
         }
     }
 }

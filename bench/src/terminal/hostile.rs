@@ -8,7 +8,7 @@ use crate::{Row, Task};
 
 /// The matrix of cases and peers, and the sums of each peer and path.
 pub(super) fn matrix(rows: &[&Row]) -> String {
-    let (cases, valid) = (cases(rows), |case: &&CaseOutcome| case.expect == Expect::Accept);
+    let (cases, valid) = (cases(rows), |case: &&CaseOutcome| case.expect != Expect::Refuse);
     let amount = speed::amount(Task::Hostile.unit(), cases.len() as u64);
     let valid = cases.iter().copied().filter(valid).count();
     let title = format!("hostile: {amount}, {valid} of them valid, each in a process of its own");
@@ -36,7 +36,7 @@ fn matrix_table(rows: &[&Row], cases: &[&CaseOutcome]) -> String {
             let mut outcomes = of_peer.flat_map(|row| &row.cases);
             outcomes.find(|outcome| outcome.name == case.name).map_or("–".to_owned(), cell)
         });
-        let first = [case.name.clone(), must(case.expect).to_owned()];
+        let first = [case.name.clone(), case.must().to_owned()];
         grid.row(PLAIN, first.into_iter().chain(outcomes));
     }
     grid.render()
@@ -58,13 +58,6 @@ fn cell(case: &CaseOutcome) -> String {
         Outcome::Hung => "hangs",
     };
     if case.is_right() { word.to_owned() } else { format!("**{word}**") }
-}
-
-fn must(expect: Expect) -> &'static str {
-    match expect {
-        Expect::Accept => "accept",
-        Expect::Refuse => "refuse",
-    }
 }
 
 fn sums(rows: &[&Row]) -> String {
@@ -123,5 +116,6 @@ fn faults(rows: &[&&Row]) -> Vec<String> {
 
 const LEGEND: &str = "\
 –: the peer has no such path
+either: a valid repository or event with an invalid record, which a strict verifier may refuse
 the peers' reasons are in results.json
 ";

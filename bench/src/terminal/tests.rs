@@ -412,7 +412,7 @@ fn hostile_row(peer: &str, variant: &str, outcomes: &[(&str, Expect, Outcome)]) 
         outcomes.iter().filter(|case| case.1 == Expect::Refuse && case.2 == wanted).count() as u64
     };
     let refused =
-        outcomes.iter().filter(|case| case.1 == Expect::Accept && case.2 != Outcome::Accepted);
+        outcomes.iter().map(case).filter(|case| case.expect != Expect::Refuse && !case.is_right());
     let counts = [
         ("accepted", of_invalid(Outcome::Accepted)),
         ("refused", of_invalid(Outcome::Refused)),
@@ -432,12 +432,22 @@ fn hostile_row(peer: &str, variant: &str, outcomes: &[(&str, Expect, Outcome)]) 
 
 #[test]
 fn the_hostile_matrix_shows_wrong_outcomes_and_their_sums() {
-    use Expect::{Accept, Refuse};
+    use Expect::{Accept, InvalidRecord, Refuse};
     use Outcome::{Accepted, Crashed, Hung, Refused};
-    let ours =
-        [("plain", Accept, Accepted), ("empty-key", Refuse, Refused), ("loop", Refuse, Refused)];
-    let theirs =
-        [("plain", Accept, Refused), ("empty-key", Refuse, Crashed), ("loop", Refuse, Hung)];
+    let ours = [
+        ("plain", Accept, Accepted),
+        ("unsorted", InvalidRecord, Accepted),
+        ("no-bytes", InvalidRecord, Accepted),
+        ("empty-key", Refuse, Refused),
+        ("loop", Refuse, Refused),
+    ];
+    let theirs = [
+        ("plain", Accept, Refused),
+        ("unsorted", InvalidRecord, Refused),
+        ("no-bytes", InvalidRecord, Crashed),
+        ("empty-key", Refuse, Crashed),
+        ("loop", Refuse, Hung),
+    ];
     let mut rows = vec![
         hostile_row("go-indigo", "repo", &theirs),
         hostile_row("go-indigo", "frames", &[("old-rev", Refuse, Accepted)]),
@@ -448,25 +458,28 @@ fn the_hostile_matrix_shows_wrong_outcomes_and_their_sums() {
     sort(&mut rows);
     let results = Results { rows, unavailable: Vec::new(), ..results() };
     insta::assert_snapshot!(text(&results, None), @r#"
-    hostile: 4 cases, 1 of them valid, each in a process of its own
+    hostile: 6 cases, 3 of them valid, each in a process of its own
 
      case       must    wireproof  go-indigo    rust-rsky
      plain      accept  accepts    **refuses**  accepts
+     unsorted   either  accepts    refuses      accepts
+     no-bytes   either  accepts    **crashes**  accepts
      empty-key  refuse  refuses    **crashes**  refuses
      loop       refuse  refuses    **hangs**    refuses
      old-rev    refuse  refuses    **accepts**  –
 
      peer       path    invalid  refused  accepted  crashed  hung  valid  not accepted
-     go-indigo  repo          2        0         0        1     1      1             1
-     rust-rsky  repo          2        2         0        0     0      1             0
-     wireproof  repo          2        2         0        0     0      1             0
+     go-indigo  repo          2        0         0        1     1      3             2
+     rust-rsky  repo          2        2         0        0     0      3             0
+     wireproof  repo          2        2         0        0     0      3             0
      go-indigo  frames        1        0         1        0     0      0             0
      wireproof  frames        1        1         0        0     0      0             0
 
     –: the peer has no such path
+    either: a valid repository or event with an invalid record, which a strict verifier may refuse
     the peers' reasons are in results.json
 
     wireproof, rust-rsky: right on every case. go-indigo accepts 1 of 3 invalid cases, crashes on 1,
-    hangs on 1, does not accept 1 valid ones.
+    hangs on 1, does not accept 2 valid ones.
     "#);
 }

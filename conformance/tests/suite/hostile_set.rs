@@ -1,10 +1,10 @@
-//! Every case of the hostile set is refused for the rule that it breaks, or accepted if it breaks none.
-//! Records that the data model does not allow are flagged in otherwise valid input, and no valid real record
+//! Every case of the hostile set is refused for the rule that it breaks, or accepted if it breaks none; an invalid
+//! record is reported by its rule, or refused with its repository or event on demand. Records that the data model does not allow are flagged in otherwise valid input, and no valid real record
 //! is flagged.
 
 use std::sync::LazyLock;
 
-use simnet::hostile::{Case, CaseSet, InputKind, Spec};
+use simnet::hostile::{Case, CaseSet, Expect, InputKind, Spec};
 use simnet::{firehose, repository_corpus};
 use wireproof::atproto::event::{Decoder, Event, Options, Values};
 use wireproof::atproto::repo::Repository;
@@ -12,34 +12,67 @@ use wireproof::atproto::syntax::Datetime;
 use wireproof::atproto::{corpus, repo};
 use wireproof::crypto::{CompressedKey, KeyCache, PublicKey};
 use wireproof::verify::sync::{Chain, Judge, MemoryState, Outcome, Policy};
-use wireproof::verify::{Flagged, repository};
+use wireproof::verify::{Flagged, InvalidRecord, InvalidRecords, repository};
 use wireproof_conformance::fixtures;
 
 use crate::frames::{LIVE, split_live};
 
 static SET: LazyLock<CaseSet> = LazyLock::new(|| CaseSet::generate(&Spec::default()));
 
+/// A verifier's result for a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Accepted,
+    /// Accepted with one invalid record, which breaks the rule with this code.
+    InvalidRecord(&'static str),
+    /// Refused, or not applied, by the rule with this code.
+    Refused(&'static str),
+}
+
+impl Verdict {
+    /// Of an accepted input.
+    fn with(invalid: &InvalidRecords) -> Self {
+        match &invalid.first {
+            None => Self::Accepted,
+            Some(InvalidRecord { error, .. }) if invalid.records == 1 => {
+                Self::InvalidRecord(error.code())
+            }
+            Some(_) => Self::InvalidRecord("more than one"),
+        }
+    }
+
+    /// The required one.
+    fn of_case(case: &Case, strict_records: bool) -> Self {
+        match (case.expect, case.code) {
+            (Expect::Accept, _) => Self::Accepted,
+            (Expect::InvalidRecord, Some(code)) if !strict_records => Self::InvalidRecord(code),
+            (_, code) => Self::Refused(code.expect("a broken rule")),
+        }
+    }
+}
+
 #[test]
 fn every_repository_is_judged_for_the_rule_that_it_is_about() {
-    assert_codes(&SET, InputKind::Repo, repository_code);
+    assert_verdicts(&SET, InputKind::Repo, repository_verdict);
 }
 
 #[test]
 fn every_last_frame_is_judged_for_the_rule_that_it_is_about() {
-    assert_codes(&SET, InputKind::Frames, |case| {
-        let mut before = one_by_one(case);
+    assert_verdicts(&SET, InputKind::Frames, |case, strict| {
+        let mut before = one_by_one(case, strict);
         let last = before.pop().expect("the case");
-        assert!(before.iter().all(Option::is_none), "{}: {before:?}", case.name);
+        let is_accepted = |verdict: &Verdict| *verdict == Verdict::Accepted;
+        assert!(before.iter().all(is_accepted), "{}: {before:?}", case.name);
         last
     });
 }
 
 #[test]
 fn frames_are_judged_alike_in_a_batch() {
-    assert_codes(&SET, InputKind::Frames, |case| {
-        let codes = in_a_batch(case);
-        assert_eq!(codes, one_by_one(case), "{}", case.name);
-        *codes.last().expect("the case")
+    assert_verdicts(&SET, InputKind::Frames, |case, strict| {
+        let verdicts = in_a_batch(case, strict);
+        assert_eq!(verdicts, one_by_one(case, strict), "{}", case.name);
+        *verdicts.last().expect("the case")
     });
 }
 
@@ -47,43 +80,58 @@ fn frames_are_judged_alike_in_a_batch() {
 fn what_follows_from_other_seeds_is_judged_the_same() {
     for seed in 1..4 {
         let set = CaseSet::generate(&Spec { seed });
-        assert_codes(&set, InputKind::Repo, repository_code);
-        assert_codes(&set, InputKind::Frames, |case| *in_a_batch(case).last().expect("the case"));
+        assert_verdicts(&set, InputKind::Repo, repository_verdict);
+        assert_verdicts(&set, InputKind::Frames, |case, strict| {
+            *in_a_batch(case, strict).last().expect("the case")
+        });
     }
 }
 
-/// The rule that a repository breaks.
-fn repository_code(case: &Case) -> Option<&'static str> {
-    let key = PublicKey::from_did_key(&case.signing_key).expect("a key of the protocol");
-    let options = repository::Options::default();
-    let verdict = repository::verify(&case.bytes, Some(&case.did), &key, &options);
-    verdict.err().map(|refusal| refusal.code())
+#[test]
+fn events_and_repositories_have_cases_of_invalid_records() {
+    for kind in [InputKind::Repo, InputKind::Frames] {
+        let cases = SET.cases().iter().filter(|case| case.kind == kind);
+        let invalid = cases.filter(|case| case.expect == Expect::InvalidRecord).count();
+        assert!(invalid > 4, "{kind:?}: {invalid}");
+    }
 }
 
-/// The rules that the frames of a case break, each frame verified without the others.
-fn one_by_one(case: &Case) -> Vec<Option<&'static str>> {
-    let (mut judge, mut state) = new_judge();
+fn repository_verdict(case: &Case, strict_records: bool) -> Verdict {
+    let key = PublicKey::from_did_key(&case.signing_key).expect("a key of the protocol");
+    let mut options = repository::Options::default();
+    options.strict_records = strict_records;
+    match repository::verify(&case.bytes, Some(&case.did), &key, &options) {
+        Ok(whole) => Verdict::with(whole.invalid_records()),
+        Err(refusal) => Verdict::Refused(refusal.code()),
+    }
+}
+
+/// The verdicts on the frames of a case, each verified without the others.
+fn one_by_one(case: &Case, strict_records: bool) -> Vec<Verdict> {
+    let (mut judge, mut state) = new_judge(strict_records);
     let key = |_: &str| CompressedKey::from_did_key(&case.signing_key).ok();
     let frames = corpus::read(&case.bytes).expect("a file of frames");
-    let code = |frame| {
+    let verdict = |frame| {
         let judged = judge.judge(frame, &key, &mut state, now_micros(case));
-        code(&judged.expect("memory holds").outcome)
+        verdict(&judged.expect("memory holds").outcome)
     };
-    frames.into_iter().map(code).collect()
+    frames.into_iter().map(verdict).collect()
 }
 
 /// The same in one batch.
-fn in_a_batch(case: &Case) -> Vec<Option<&'static str>> {
-    let (mut judge, mut state) = new_judge();
+fn in_a_batch(case: &Case, strict_records: bool) -> Vec<Verdict> {
+    let (mut judge, mut state) = new_judge(strict_records);
     let key = |_: &str| CompressedKey::from_did_key(&case.signing_key).ok();
     let frames = corpus::read(&case.bytes).expect("a file of frames");
     let judged = judge.judge_batch(&frames, &key, &mut state, now_micros(case));
-    judged.expect("memory holds").iter().map(|judged| code(&judged.outcome)).collect()
+    judged.expect("memory holds").iter().map(|judged| verdict(&judged.outcome)).collect()
 }
 
-fn new_judge() -> (Judge, MemoryState) {
+fn new_judge(strict_records: bool) -> (Judge, MemoryState) {
     let cache = KeyCache::new(1 << 16, [1; 16]);
-    (Judge::new(Policy::default(), cache), MemoryState::new([2; 16]))
+    let mut policy = Policy::default();
+    policy.strict_records = strict_records;
+    (Judge::new(policy, cache), MemoryState::new([2; 16]))
 }
 
 fn now_micros(case: &Case) -> u64 {
@@ -92,27 +140,34 @@ fn now_micros(case: &Case) -> u64 {
     micros.try_into().expect("after 1970")
 }
 
-/// The code of the rule that an event breaks, or of its chain break.
-fn code(outcome: &Outcome<'_>) -> Option<&'static str> {
+/// The verdict that applies the event, or not.
+fn verdict(outcome: &Outcome<'_>) -> Verdict {
     match outcome {
-        Outcome::Commit(_, Chain::Intact | Chain::FirstSeen) | Outcome::Sync(..) => None,
-        Outcome::Commit(_, Chain::Broken(fault)) => Some(fault.code()),
-        Outcome::Commit(..) => Some("not proved in full"),
-        Outcome::Ignored(ignored) => Some(ignored.code()),
-        Outcome::Rejected(rejection) => Some(rejection.code()),
-        Outcome::Unjudged(_) => Some("not judged"),
+        Outcome::Commit(commit, Chain::Intact | Chain::FirstSeen) => {
+            Verdict::with(&InvalidRecords::of_commit(commit))
+        }
+        Outcome::Sync(..) => Verdict::Accepted,
+        Outcome::Commit(_, Chain::Broken(fault)) => Verdict::Refused(fault.code()),
+        Outcome::Commit(..) => Verdict::Refused("not proved in full"),
+        Outcome::Ignored(ignored) => Verdict::Refused(ignored.code()),
+        Outcome::Rejected(rejection) => Verdict::Refused(rejection.code()),
+        Outcome::Unjudged(_) => Verdict::Refused("not judged"),
     }
 }
 
-/// Asserts the code of every case, and reports all differences at once.
-fn assert_codes(set: &CaseSet, kind: InputKind, judge: impl Fn(&Case) -> Option<&'static str>) {
-    let cases = set.cases().iter().filter(|case| case.kind == kind);
-    let wrong = |case: &Case| {
-        let code = judge(case);
-        (code != case.code).then(|| format!("{}: {code:?} instead of {:?}", case.name, case.code))
-    };
-    let wrong: Vec<String> = cases.filter_map(wrong).collect();
-    assert!(wrong.is_empty(), "{} cases:\n{}", wrong.len(), wrong.join("\n"));
+/// Asserts the verdict on every case, strict about records or not, and reports all differences at once.
+fn assert_verdicts(set: &CaseSet, kind: InputKind, judge: impl Fn(&Case, bool) -> Verdict) {
+    let mut wrong = Vec::new();
+    for case in set.cases().iter().filter(|case| case.kind == kind) {
+        for strict in [false, true] {
+            let (verdict, expected) = (judge(case, strict), Verdict::of_case(case, strict));
+            if verdict != expected {
+                wrong
+                    .push(format!("{}, strict {strict}: {verdict:?}, not {expected:?}", case.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} verdicts:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Of all records that these frames bring; the same whether the decoder builds values or not.

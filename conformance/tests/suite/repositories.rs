@@ -262,7 +262,11 @@ fn hostile_repositories_are_refused_by_the_rule_that_they_break_and_odd_ones_pro
             1000,
         );
         match (case.expect, verdict) {
-            (Expect::Accept, Ok(_)) => assert_eq!(all, [], "{}", case.name),
+            (Expect::Accept | Expect::InvalidRecord, Ok(whole)) => {
+                assert_eq!(all, [], "{}", case.name);
+                let first = whole.invalid_records().first.as_ref();
+                assert_eq!(first.map(|invalid| invalid.error.code()), case.code, "{}", case.name);
+            }
             (Expect::Refuse, Err(refusal)) => {
                 assert_eq!(Some(refusal.code()), case.code, "{}: {refusal}", case.name);
                 assert_eq!(all.first(), Some(&refusal), "{}", case.name);

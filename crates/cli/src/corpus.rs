@@ -170,9 +170,13 @@ fn hostile(args: &HostileArgs, output: Output) -> Result<(), Failure> {
     let set = CaseSet::generate(&seed.map_or(Spec::default(), |seed| Spec { seed }));
     let path = out.join("hostile.json");
     set.write(&path).map_err(files::not_replaced)?;
-    let accepted = set.cases().iter().filter(|case| case.expect == Expect::Accept).count();
-    let (path, refused) = (path.display(), set.cases().len() - accepted);
-    output.text(&format!("{path}: {refused} cases to refuse, {accepted} to accept\n"))
+    let count = |expect| set.cases().iter().filter(|case| case.expect == expect).count();
+    let [refused, invalid, accepted] =
+        [Expect::Refuse, Expect::InvalidRecord, Expect::Accept].map(count);
+    output.text(&format!(
+        "{}: {refused} cases to refuse, {invalid} to accept without an invalid record, {accepted} to accept\n",
+        path.display()
+    ))
 }
 
 fn nostr(args: &NostrArgs, output: Output) -> Result<(), Failure> {

@@ -2,7 +2,8 @@
 //!
 //! A float, a link under another hash function or a missing `$type` invalidates neither an event nor a
 //! repository: the account signed it, and relays forward it without looking inside. Readers may still
-//! want to know. No verification calls this module or pays for it.
+//! want to know. No verification calls this module or pays for it. A record that is not canonical, or not a map, is
+//! not flagged: it is an [invalid](super::InvalidRecord) one.
 //!
 //! ```
 //! use wireproof::atproto::event::Event;
@@ -20,7 +21,7 @@
 
 use std::fmt;
 
-use atproto::data_model::{self, DataError};
+use atproto::data_model::{self, DataError, DataFault};
 use atproto::event::{Commit, RepoOp};
 use atproto::repo::Repository;
 
@@ -70,6 +71,9 @@ impl Flagged {
 
     fn add(&mut self, path: &str, checked: Result<(), DataError>) {
         let Err(error) = checked else { return };
+        if matches!(error.fault, DataFault::Cbor(_) | DataFault::Shape) {
+            return;
+        }
         self.records += 1;
         self.first.get_or_insert_with(|| FlaggedRecord { path: path.into(), error });
     }
@@ -115,6 +119,14 @@ mod tests {
 
     fn with_a_float() -> Vec<u8> {
         [&b"\xa2\x61n\xfb\x3f\xf8\0\0\0\0\0\0\x65$type\x6f"[..], b"app.test.record"].concat()
+    }
+
+    #[test]
+    fn an_invalid_record_is_not_flagged() {
+        for block in [&b"\xa1\x61a\x18\x01"[..], b"\x80", b""] {
+            assert_eq!(Flagged::of_record(&path(1), block), Flagged::default());
+        }
+        assert_eq!(Flagged::of_record(&path(1), &untyped()).records, 1);
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! | [`repository`] | an export: the whole repository that its account signed |
 //! | [`sync`] | the events of a firehose against their accounts' keys and stored states |
 //!
-//! What is verified may hold records that the data model forbids: [`Flagged`] counts them.
+//! What is verified may hold records whose bytes no reader can trust, as they are not canonical:
+//! [`InvalidRecord`] names them. Others are records that the data model forbids: [`Flagged`] counts them.
 //!
 //! Every reason (`…Rejection`) has a `code()` for programs, such as `signature/high-s`, which stays the
 //! same across versions; its `Display` is for people.
@@ -40,6 +41,7 @@
 pub mod commit;
 mod flagged;
 pub mod identity;
+mod invalid;
 pub mod plc;
 pub mod record;
 pub mod repository;
@@ -48,6 +50,7 @@ pub mod sync;
 use std::ops::Deref;
 
 pub use flagged::{Flagged, FlaggedRecord};
+pub use invalid::{InvalidRecord, InvalidRecords, RecordError, RecordFault};
 
 /// A value that this crate has verified. Only this crate can construct one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,7 @@ impl<T> Deref for Verified<T> {
 const _: fn() = || {
     fn is_error<E: std::error::Error + Send + Sync + 'static>() {}
     is_error::<commit::CommitRejection<'static>>();
+    is_error::<RecordError>();
     is_error::<identity::AccountKeysError>();
     is_error::<plc::PlcFault>();
     is_error::<plc::PlcRejection>();

@@ -39,19 +39,22 @@ use atproto::repo::{Archive, BlockTotals, Repository};
 use codec::{Cid, car};
 use crypto::PublicKey;
 
-use crate::Verified;
 use crate::repository::{
-    PathChecker, RepositoryRejection, check_commit, check_record, check_signature, record_block,
+    PathChecker, RepositoryRejection, check_commit, check_signature, record_block,
 };
+use crate::{InvalidRecord, Verified};
 
-/// Limits of a slice. Every rule is strict unless a field relaxes it.
+/// Limits of a slice. Every rule is strict unless a field relaxes it, but for the record, whose rules a field
+/// makes strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
     /// Limits of the archive. Hashes are always checked, whatever `trust_hashes` says here.
     pub archive: car::Options,
-    /// Maximum record size in bytes.
+    /// Maximum record size in bytes; a longer record is invalid.
     pub max_record_bytes: usize,
+    /// Rejects an [invalid record](InvalidRecord), which otherwise is proved and reported as invalid.
+    pub strict_records: bool,
     /// Accepts a path that is not a collection and a record key.
     pub allow_any_key: bool,
 }
@@ -61,7 +64,7 @@ impl Default for Options {
     fn default() -> Self {
         let mut archive = car::Options::default();
         archive.max_total_bytes = 64 << 20;
-        Self { archive, max_record_bytes: 1 << 20, allow_any_key: false }
+        Self { archive, max_record_bytes: 1 << 20, strict_records: false, allow_any_key: false }
     }
 }
 
@@ -71,14 +74,20 @@ pub struct RecordProof<'a> {
     commit: Commit<'a>,
     root: Cid,
     record: Option<(Cid, &'a [u8])>,
+    invalid: Option<InvalidRecord>,
     nodes: usize,
     extra: BlockTotals,
 }
 
 impl<'a> RecordProof<'a> {
-    /// The record and its CID; `None` if it is proved to be absent.
+    /// The record's CID and bytes, valid or not; `None` if the record is proved to be absent.
     pub fn record(&self) -> Option<(Cid, &'a [u8])> {
         self.record
+    }
+
+    /// The broken rule, if the record is present and invalid: never under [`Options::strict_records`].
+    pub fn invalid_record(&self) -> Option<&InvalidRecord> {
+        self.invalid.as_ref()
     }
 
     /// The signed commit, whose revision dates the proof.
@@ -107,7 +116,8 @@ impl<'a> RecordProof<'a> {
 /// # Errors
 /// If the slice is not an archive or a hash in it is wrong; if its first root is not a valid commit of
 /// `did`, where one is given, signed by `key`; if a node on the search path is missing or not
-/// canonical; if the record is missing, not a map, not canonical or too long.
+/// canonical; if the record is missing, or, under [`Options::strict_records`], not a map, not canonical or too
+/// long.
 pub fn verify<'a>(
     slice: &'a [u8],
     path: &str,
@@ -126,12 +136,15 @@ pub fn verify<'a>(
     let record = match found.value {
         Some(value) => {
             let block = record_block(archive, value).map_err(|fault| fault.with_path(path))?;
-            check_record(block, archive.offset_of(block), options.max_record_bytes)
-                .map_err(|fault| fault.with_cid(value.to_cid()).with_path(path))?;
             value.to_cid().map(|cid| (cid, block))
         }
         None => None,
     };
+    let invalid = record
+        .and_then(|(cid, block)| InvalidRecord::find(path, cid, block, options.max_record_bytes));
+    if let (true, Some(invalid), Some((_, block))) = (options.strict_records, &invalid, record) {
+        return Err(RepositoryRejection::in_record(invalid.clone(), archive.offset_of(block)));
+    }
     let mut needed = BlockTotals::of(repository.commit_block());
     found.nodes.iter().for_each(|(_, block)| needed += BlockTotals::of(block));
     let is_no_node = |cid: &Cid| found.nodes.iter().all(|(node, _)| node != cid);
@@ -143,6 +156,7 @@ pub fn verify<'a>(
         commit: *repository.commit(),
         root: repository.root(),
         record,
+        invalid,
         nodes: found.nodes.len(),
         extra: archive.distinct() - needed,
     }))
@@ -260,6 +274,29 @@ mod tests {
         let proof = check(&export, &path(7)).unwrap();
         let total = parts.records.len() + parts.nodes().1.len() + 1;
         assert_eq!(proof.extra().blocks as usize, total - proof.nodes() - 2);
+    }
+
+    #[test]
+    fn an_invalid_record_is_proved_and_reported_or_rejected_by_strict_options() {
+        let mut parts = Parts::of(50);
+        let (path, block) = ("app.test.record/odd", b"\xa2\x61b\x01\x61a\x02");
+        let cid = parts.put(path, block.to_vec());
+        let slice = archive(&slice(&parts, path));
+        let proof = check(&slice, path).unwrap();
+        assert_eq!(proof.record(), Some((cid, &block[..])));
+        let invalid = proof.invalid_record().unwrap();
+        assert_eq!((&*invalid.path, invalid.cid, invalid.error.code()), (path, cid, "record/cbor"));
+        let options = Options { strict_records: true, ..Options::default() };
+        let strict = verify(&slice, path, Some(DID), &secret().public_key(), &options);
+        let rejection = strict.unwrap_err();
+        assert_eq!((rejection.code(), rejection.cid), ("record/cbor", Some(cid)));
+        assert_eq!(rejection.path.as_deref(), Some(path));
+    }
+
+    #[test]
+    fn a_valid_record_is_not_reported_as_invalid() {
+        let slice = archive(&slice(&Parts::of(50), &path(7)));
+        assert_eq!(check(&slice, &path(7)).unwrap().invalid_record(), None);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Each row of the table of checks, with an event that fails there and at no earlier row.
 
+use simnet::hostile::{CaseSet, Spec};
 use simnet::keys::{Curve, SigningKey};
 use simnet::repository::RecordWrite;
 use wireproof::atproto::commit::UnsignedCommit;
+use wireproof::atproto::corpus;
 use wireproof::atproto::event::{Action, Commit, RepoOp};
 use wireproof::codec::cid::{Cid, Codec};
 use wireproof::crypto::{CompressedKey, KeyCache, SignatureFault};
@@ -360,6 +362,19 @@ fn row_16_a_missing_record() {
             archive(Some(&commit.commit), blocks(&commit).chain([(raw.as_cid_ref(), &b"raw"[..])]));
         with_ops(Commit { car: &car, ..commit }, |ops| ops[0].cid = Some(raw.as_cid_ref()))
     });
+}
+
+#[test]
+fn row_16_an_invalid_record_under_a_strict_policy() {
+    let set = CaseSet::generate(&Spec::default());
+    let case = set.cases().iter().find(|case| case.name == "record/event-unsorted").unwrap();
+    let frames = corpus::read(&case.bytes).unwrap();
+    for (strict_records, last) in [(false, "intact"), (true, "rejected 16 record/cbor")] {
+        let mut judge = TestJudge::new(policy(|policy| policy.strict_records = strict_records));
+        let key = CompressedKey::from_did_key(&case.signing_key).unwrap();
+        judge.keys.insert(case.did.clone(), key);
+        assert_eq!([0, 1].map(|at| judge.verdict(frames[at])), ["first", last]);
+    }
 }
 
 #[test]

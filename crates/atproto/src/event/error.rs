@@ -23,9 +23,6 @@ pub enum FrameFault {
     /// The CAR slice breaks a rule, or a block's hash is wrong.
     #[error("CAR slice: {0}")]
     Car(CarFault),
-    /// A block is not canonical DAG-CBOR though its CID has that codec.
-    #[error("block: {0}")]
-    Block(Reason),
     /// A field that the message must have is absent.
     #[error("the field {0:?} is missing")]
     Missing(&'static str),
@@ -51,11 +48,6 @@ impl FrameError {
     pub(super) fn in_car(error: CarError, car_at: usize) -> Self {
         let inside = usize::try_from(error.offset).expect("an offset inside a slice");
         Self { offset: car_at + inside, fault: FrameFault::Car(error.fault) }
-    }
-
-    /// The fault of a block whose data starts at `data_at` in the frame.
-    pub(super) fn in_block(error: DecodeError, data_at: usize) -> Self {
-        Self { offset: data_at + error.offset, fault: FrameFault::Block(error.reason) }
     }
 }
 

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! [`Decoder`] reads frames, one or a batch at a time, into memory that it keeps between calls;
-//! blocks are hashed against their CIDs unless the options trust the hashes. [`peek`] reads the kind of a
+//! blocks are hashed against their CIDs unless the options trust the hashes. A block that is not canonical
+//! DAG-CBOR is no fault of its frame: what reads the block decides, a commit or a tree node strictly, and a
+//! block that nothing reads may be anything. [`peek`] reads the kind of a
 //! frame without its payload. [`Event::to_frame`] writes.
 //!
 //! Fields that the protocol has deprecated (`rebase`, `tooBig`, `blobs`) may be absent, as may
@@ -60,10 +62,10 @@ pub struct Options {
     pub max_record_bytes: usize,
 }
 
-/// Whether blocks are decoded into values. They are checked to be canonical either way.
+/// Whether blocks are decoded into values. Whether they are canonical is checked either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Every DAG-CBOR block gets a [`Block::value`].
+    /// Every block of canonical DAG-CBOR gets a [`Block::value`].
     Build,
     /// No block does.
     ValidateOnly,
@@ -251,8 +253,10 @@ pub struct Block<'a> {
     pub cid: CidRef<'a>,
     /// The data.
     pub data: &'a [u8],
-    /// The decoded data, if it is DAG-CBOR and the decoder builds values.
+    /// The decoded data, if it is canonical DAG-CBOR and the decoder builds values.
     pub value: Option<Value<'a>>,
+    /// Whether the CID says DAG-CBOR, and the data is one canonical item of it.
+    pub is_canonical: bool,
     /// Whether the data is proved to be what `cid` names.
     pub proof: HashProof,
 }
@@ -282,6 +286,8 @@ pub enum Action {
     /// The removal of a record.
     Delete,
 }
+
+const _: () = assert!(size_of::<Block<'_>>() <= 64, "a block is a cache line");
 
 impl Action {
     /// The protocol's name of the action.

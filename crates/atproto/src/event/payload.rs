@@ -320,27 +320,32 @@ fn read_car_slice<'a>(
     for section in sections {
         let section = section.map_err(in_car)?;
         let car::Block { cid, data, .. } = section;
-        blocks.push(Block { cid, data, value: None, proof: options.proof_of(cid) });
+        let proof = options.proof_of(cid);
+        blocks.push(Block { cid, data, value: None, is_canonical: false, proof });
         if cid.is_dag_cbor() {
-            let value = &mut blocks.last_mut().expect("just pushed").value;
-            decode_block(data, options.values, arena, value)
-                .map_err(|error| FrameError::in_block(error, car_at + section.data_offset()))?;
+            let block = blocks.last_mut().expect("just pushed");
+            block.is_canonical = decode_block(data, options.values, arena, &mut block.value);
         }
     }
     Ok(CarSlice { car, root, blocks: blocks.into_bump_slice() })
 }
 
+/// Decodes a block, and returns whether it is canonical: only then it has a value.
 #[inline]
 fn decode_block<'a>(
     data: &'a [u8],
     values: Values,
     arena: &'a Bump,
     value: &mut Option<Value<'a>>,
-) -> Result<(), DecodeError> {
-    match values {
+) -> bool {
+    let decoded = match values {
         Values::Build => cbor::decode_into(data, arena, value.insert(Value::Null)),
         Values::ValidateOnly => cbor::validate(data),
+    };
+    if decoded.is_err() {
+        *value = None;
     }
+    decoded.is_ok()
 }
 
 /// An index for this many lookups, in memory of the decoder.

@@ -247,11 +247,18 @@ fn hostile_repositories_are_refused_by_their_rule_and_edge_cases_verified() {
     for case in some {
         network.sim.serve_case(case);
         let outcome = network.run(&["verify", &case.did, "--json"]);
-        let is_odd = case.expect == Expect::Accept;
+        let is_odd = case.expect != Expect::Refuse;
         let outcome = outcome.code(i32::from(!is_odd));
-        assert_eq!(json(&outcome)["verified"], is_odd, "{}", case.name);
-        if let Some(code) = case.code {
-            assert!(stderr(&outcome).contains(code), "{}: {}", case.name, stderr(&outcome));
+        let proof = json(&outcome);
+        assert_eq!(proof["verified"], is_odd, "{}", case.name);
+        match (case.expect, case.code) {
+            (Expect::Refuse, Some(code)) => {
+                assert!(stderr(&outcome).contains(code), "{}: {}", case.name, stderr(&outcome));
+            }
+            (_, code) => {
+                let first = &proof["repository"]["invalid"]["first"]["code"];
+                assert_eq!(first.as_str(), code, "{}", case.name);
+            }
         }
         seen[usize::from(is_odd)] += 1;
     }

@@ -220,6 +220,10 @@ fn tolerated(fixture: &Fixture, valid: &ValidRepository) -> Vec<Case> {
         archive.sections.push(foreign_section(b"of no account"));
     });
     let raw = valid.with(|archive| archive.sections.push(raw_section(b"an image")));
+    let no_cbor = valid.with(|archive| {
+        archive.sections.insert(1, Section::of(b"\xa2\x61b\x01\x61a\x02".to_vec()));
+        archive.sections.push(Section::of(b"\xff no CBOR".to_vec()));
+    });
     let two_roots = valid.with(|archive| {
         archive.header.get("roots").items().push(Item::link(&valid.root()));
     });
@@ -231,6 +235,7 @@ fn tolerated(fixture: &Fixture, valid: &ValidRepository) -> Vec<Case> {
         accepted("backwards", ANY_ORDER, valid.with(|archive| archive.sections.reverse())),
         accepted("extra-blocks", EXTRAS, extra),
         accepted("extra-raw-block", EXTRAS, raw),
+        accepted("extra-blocks-not-canonical", EXTRAS, no_cbor),
         accepted("two-roots", MORE_ROOTS, two_roots),
     ]
 }
@@ -259,5 +264,6 @@ const HASHED: &str = "a CID is the SHA-256 of the very bytes that stand beside i
 const COMPLETE: &str = "every node and record that the commit's tree reaches is in the archive";
 const DUPLICATES: &str = "a block may stand in the archive more than once";
 const ANY_ORDER: &str = "blocks may stand in any order";
-const EXTRAS: &str = "blocks that nothing links to are passed by, whatever their CIDs";
+const EXTRAS: &str =
+    "blocks that nothing links to are passed by, whatever their CIDs and their bytes";
 const MORE_ROOTS: &str = "there may be more roots, which mean nothing";

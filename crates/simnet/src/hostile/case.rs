@@ -18,7 +18,7 @@ pub struct Case {
     pub rule: Rule,
     /// The required result.
     pub expect: Expect,
-    /// The stable code of the broken rule; `None` for a valid case.
+    /// The stable code of the broken rule, by the input or by its invalid record; `None` for a valid case.
     pub code: Option<&'static str>,
     /// The layer that must reject it.
     pub layer: Layer,
@@ -44,10 +44,13 @@ pub enum InputKind {
 
 /// The result that a verifier must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Expect {
     /// Accept the input.
     Accept,
+    /// Accept the input without its one invalid record, which is reported. A verifier that is strict about records
+    /// rejects the input.
+    InvalidRecord,
     /// Reject the input.
     Refuse,
 }
@@ -107,6 +110,11 @@ impl<'a> CaseBuilder<'a> {
     pub(super) fn rejected(self, code: &'static str, rule: Rule) -> Case {
         let layer = Layer::of(code);
         self.case(layer, rule, Expect::Refuse, Some(code))
+    }
+
+    /// A case to be accepted without its invalid record: the record breaks `rule`, whose stable code is `code`.
+    pub(super) fn with_invalid_record(self, code: &'static str, rule: Rule) -> Case {
+        self.case(Layer::Record, rule, Expect::InvalidRecord, Some(code))
     }
 
     /// A case to be accepted: `rule` allows the input.
@@ -195,7 +203,7 @@ pub struct CaseEntry {
     pub expect: Expect,
     /// The stable code of the broken rule.
     pub code: Option<String>,
-    /// The layer that must reject it.
+    /// The layer that must reject it, or report its record.
     pub layer: Layer,
     /// The section of the specification.
     pub section: String,

@@ -152,6 +152,10 @@ fn slices(fixture: &Fixture) -> Vec<Case> {
         case("slice-commit-flipped", "car/hash", HASHED, &|event| flip(event, 0)),
         case("slice-record-flipped", "car/hash", HASHED, &|event| flip(event, 1)),
         case("slice-node-flipped", "car/hash", HASHED, &|event| flip(event, 2)),
+        case("slice-extra-block-flipped", "car/hash", HASHED, &|event| {
+            event.archive.sections.push(Section::of(b"\xa1\x64text\x64text".to_vec()));
+            flip(event, event.archive.sections.len() - 1);
+        }),
         raw_bytes("slice-empty", "car/truncated", SLICE, &|car| car.clear()),
         raw_bytes("slice-cut-in-a-block", "car/truncated", SLICE, &|car| {
             car.truncate(car.len() - 30);

@@ -3,11 +3,11 @@
 use codec::Cid;
 use codec::cid::Codec;
 
-use super::case::{Case, Rule};
+use super::case::{Case, CaseBuilder, Rule};
 use super::fixture::{
     EXISTING_RECORDS, Fixture, altered, altered_writes, rejected_frames, unknown_cid,
 };
-use super::parts::archive::{Item, Section};
+use super::parts::archive::{Item, Section, map};
 use super::parts::commit::{Author, CommitEvent, Op, Write};
 use super::parts::tree::{Leaf, node};
 use crate::time::START_MICROS;
@@ -160,28 +160,30 @@ fn records(fixture: &Fixture) -> Vec<Case> {
     ]
 }
 
-/// Blocks with valid hashes that are not canonical DAG-CBOR.
+/// Blocks with valid hashes that are not canonical DAG-CBOR: records cost themselves, commit objects the event.
 fn blocks(fixture: &Fixture) -> Vec<Case> {
-    let record = |name: &str, record: Vec<u8>| {
-        let leaf = Leaf { record, ..fixture.new_like(1) };
-        let writes = [Write::Create(&leaf)];
-        altered_writes(fixture, name, "frame/block", CANONICAL, &writes, |_| ())
+    let record = |name: &str, code, record: Vec<u8>| {
+        let mut author = fixture.author();
+        let leaves = [fixture.new_like(0), Leaf { record, ..fixture.new_like(1) }];
+        let frames = leaves.each_ref().map(|leaf| author.commit(&[Write::Create(leaf)]).to_frame());
+        CaseBuilder::frames(fixture.account(), name, &frames).with_invalid_record(code, CANONICAL)
     };
     let nested = |levels: usize| [b"\xa1\x65devil", &vec![0x81; levels][..], &[0xf6]].concat();
     let key = fixture.account().key();
     let object = |name: &str, change: &dyn Fn(&mut Item)| {
-        altered(fixture, name, "frame/block", CANONICAL, |event| event.re_sign(key, change))
+        altered(fixture, name, "commit/cbor", CANONICAL, |event| event.re_sign(key, change))
     };
     vec![
-        record("record-nested-1000-deep", nested(1_000)),
-        record("record-nested-100000-deep", nested(100_000)),
-        record("record-of-no-bytes", Vec::new()),
-        record("record-unsorted", b"\xa2\x61b\x01\x61a\x02".to_vec()),
+        record("event-nested-1000-deep", "record/cbor", nested(1_000)),
+        record("event-nested-100000-deep", "record/cbor", nested(100_000)),
+        record("event-no-bytes", "record/cbor", Vec::new()),
+        record("event-unsorted", "record/cbor", b"\xa2\x61b\x01\x61a\x02".to_vec()),
+        record("event-link-of-sha-256-of-20-bytes", "record/cbor", {
+            map([("n", Item::short_sha_256())]).encode()
+        }),
+        record("event-an-array", "record/shape", b"\x80".to_vec()),
         object("object-unsorted", &|object| object.entries().reverse()),
         object("object-version-wide", &|object| object.set("version", Item::wide(3))),
-        altered(fixture, "extra-block-unsorted", "frame/block", CANONICAL, |event| {
-            event.archive.sections.push(Section::of(b"\xa2\x61b\x01\x61a\x02".to_vec()));
-        }),
     ]
 }
 
@@ -230,6 +232,7 @@ fn trees(fixture: &Fixture) -> Vec<Case> {
         node("event-prefix-500", "tree/prefix", &prefix(500)),
         node("event-prefix-minus-5", "tree/prefix", &prefix(-5)),
         node("event-node-without-l", "tree/shape", &|node| node.remove("l")),
+        node("event-node-unsorted", "tree/cbor", &|node| node.entries().reverse()),
         node("event-key-empty", "tree/empty-key", &|node| {
             node.get("e").at(0).set("k", Item::Bytes(Vec::new()));
         }),
@@ -290,7 +293,7 @@ const BLOCKS: Rule = Rule {
 };
 const CANONICAL: Rule = Rule {
     section: "data model",
-    sentence: "a block of DAG-CBOR is one canonical item, nested no deeper than a reader's bound",
+    sentence: "a commit object or record is one canonical item, a map, nested no deeper than a reader's bound",
 };
 const PATH: Rule = Rule {
     section: "repository: paths",

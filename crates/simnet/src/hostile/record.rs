@@ -1,4 +1,4 @@
-//! Malformed records and record paths.
+//! Invalid records, whose repositories are valid, and malformed record paths and CIDs.
 
 use codec::cid::Codec;
 
@@ -69,10 +69,11 @@ fn contents(fixture: &Fixture) -> Vec<Case> {
         let [leaf] = fixture.leaves([0]);
         RepositoryBuilder::one_node(fixture, &[Leaf { record: data, ..leaf }])
     };
-    let case = |name: &str, data: Vec<u8>| {
-        let rule = Rule { section: "data model", sentence: CANONICAL };
-        rejected(fixture, name, "record/cbor", rule, &build(data))
+    let invalid = |name: &str, code, sentence, data: Vec<u8>| {
+        let rule = Rule { section: "data model", sentence };
+        CaseBuilder::repo(fixture.account(), name, &build(data)).with_invalid_record(code, rule)
     };
+    let case = |name: &str, data: Vec<u8>| invalid(name, "record/cbor", CANONICAL, data);
     let record = || map([("text", Item::text("hello")), ("$type", Item::text("a.b.c"))]);
     let with = |key: &str, item: Item| {
         let mut record = record();
@@ -83,11 +84,7 @@ fn contents(fixture: &Fixture) -> Vec<Case> {
         let bomb = [vec![0x81; levels], vec![0xf6]].concat();
         with("devil", Item::Raw(bomb))
     };
-    let shape = |name: &str, item: Item| {
-        let rule = Rule { section: "data model", sentence: MAP };
-        rejected(fixture, name, "record/shape", rule, &build(item.encode()))
-    };
-    let size = Rule { section: "data model", sentence: SIZE };
+    let shape = |name: &str, item: Item| invalid(name, "record/shape", MAP, item.encode());
     let large = with("text", Item::Text("a".repeat(1 << 20)));
     let mut unsorted = record();
     unsorted.entries().reverse();
@@ -116,7 +113,7 @@ fn contents(fixture: &Fixture) -> Vec<Case> {
         shape("record-an-array", Item::Array(vec![Item::Null])),
         shape("record-a-text", Item::text("hello")),
         shape("record-null", Item::Null),
-        rejected(fixture, "record-over-1-mebibyte", "record/size", size, &build(large)),
+        invalid("record-over-1-mebibyte", "record/size", SIZE, large),
     ]
 }
 

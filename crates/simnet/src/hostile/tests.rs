@@ -41,7 +41,7 @@ fn every_case_has_a_unique_name_and_a_complete_manifest_entry() {
         let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         assert!(name.bytes().all(is_plain), "{}", row.name);
         assert!(!row.rule.is_empty() && !row.section.is_empty() && !row.rule.ends_with('.'));
-        assert_eq!(row.code.is_some(), row.expect == Expect::Refuse, "{}", row.name);
+        assert_eq!(row.code.is_some(), row.expect != Expect::Accept, "{}", row.name);
         assert_eq!(row.context.now.is_some(), row.kind == InputKind::Frames, "{}", row.name);
     }
 }
@@ -89,7 +89,7 @@ fn all_frames_but_the_last_are_readable() {
 
 #[test]
 fn accepted_repositories_equal_the_reference_tree_under_a_valid_signature() {
-    let accepted = SET.cases().iter().filter(|case| case.expect == Expect::Accept);
+    let accepted = SET.cases().iter().filter(|case| case.expect != Expect::Refuse);
     for case in accepted.filter(|case| case.kind == InputKind::Repo) {
         let read = car::read(&case.bytes, &car::Options::default()).unwrap();
         let blocks: BTreeMap<Cid, &[u8]> =
@@ -110,7 +110,7 @@ fn accepted_repositories_equal_the_reference_tree_under_a_valid_signature() {
 
 #[test]
 fn the_last_frame_of_an_accepted_case_has_a_valid_signature() {
-    let accepted = SET.cases().iter().filter(|case| case.expect == Expect::Accept);
+    let accepted = SET.cases().iter().filter(|case| case.expect != Expect::Refuse);
     for case in accepted.filter(|case| case.kind == InputKind::Frames) {
         let frames = atproto::corpus::read(&case.bytes).unwrap();
         let mut decoder = Decoder::new(Options::default());
@@ -167,10 +167,9 @@ const MANIFEST_SHA256: &str = "bc9b19505ba210d352c52eaf52ca306c505d195155b15908d
 
 /// The codes of rules that a file can break. Three more depend on other knowledge of the account:
 /// `signature/no-key`, `event/host` and `event/inactive`.
-const CODES: [&str; 64] = [
+const CODES: [&str; 63] = [
     "frame/cbor",
     "frame/field",
-    "frame/block",
     "car/header",
     "car/version",
     "car/roots",

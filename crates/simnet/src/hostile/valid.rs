@@ -2,7 +2,7 @@
 
 use super::case::{Case, CaseBuilder, Layer, NOW_MICROS, Rule};
 use super::fixture::{Fixture, RepositoryBuilder, ValidRepository};
-use super::parts::archive::{Archive, Item};
+use super::parts::archive::{Archive, Item, Section};
 use super::parts::commit::{Author, CommitEvent, Write, frame, sign, unsigned};
 use super::parts::tree::Leaf;
 use crate::account::Account;
@@ -153,10 +153,13 @@ fn beginnings(fixture: &Fixture) -> Vec<Case> {
     let [one, two] = fixture.two_commits();
     let sync = |event: &CommitEvent| frame("#sync", &event.to_sync());
     let next = CommitEvent { seq: two.seq + 1, ..two.clone() };
+    let mut with_extra = one.clone();
+    with_extra.archive.sections.push(Section::of(b"\xff no CBOR".to_vec()));
     vec![
         accepted(fixture, "first-commit", SYNC, &[first.to_frame()]),
         accepted(fixture, "first-commit-without-prev-data", SYNC, &[without_prev_data.to_frame()]),
         accepted(fixture, "sync-first-sighting", SYNC, &[sync(&one)]),
+        accepted(fixture, "sync-with-an-extra-block", UNLINKED, &[sync(&with_extra)]),
         accepted(fixture, "sync-then-the-next-commit", SYNC, &[sync(&one), two.to_frame()]),
         accepted(fixture, "sync-with-another-tree", SYNC, &[one.to_frame(), sync(&next)]),
     ]
@@ -200,6 +203,15 @@ fn oddities(fixture: &Fixture) -> Vec<Case> {
             let twice = event.archive.sections.clone();
             event.archive.sections.extend(twice);
         }),
+        then("extra-block-unsorted", UNLINKED, &|event| {
+            event.archive.sections.push(Section::of(b"\xa2\x61b\x01\x61a\x02".to_vec()));
+        }),
+        then("extra-block-of-no-bytes", UNLINKED, &|event| {
+            event.archive.sections.insert(0, Section::of(Vec::new()));
+        }),
+        then("extra-block-nested-100000-deep", UNLINKED, &|event| {
+            event.archive.sections.push(Section::of(vec![0x81; 100_000]));
+        }),
         then("unknown-field-in-the-commit", SIGNED_AS_IT_STANDS, &|event| {
             event.re_sign(key, |object| object.set("note", Item::text("from a later version")));
         }),
@@ -238,6 +250,10 @@ const CLOCK: Rule = Rule {
 const SLICE: Rule = Rule {
     section: "sync: CAR slices",
     sentence: "blocks may stand in any order, and more than once",
+};
+const UNLINKED: Rule = Rule {
+    section: "sync: CAR slices",
+    sentence: "a block that no tree and no record links to may be anything whose hash is right",
 };
 const SIGNED_AS_IT_STANDS: Rule = Rule {
     section: "repository: commit objects",

@@ -5,7 +5,7 @@
 //! | parse | the archive is well formed, each block has the hash in its CID, the commit is of version 3 with a DID and a revision | [`parse`] |
 //! | signature | the commit is of the expected account, and the key signed it | [`ParsedRepository::verify_signature`] |
 //! | tree | the tree is canonical, all its nodes and records are present, every key is a path | [`SignedRepository::walk`] |
-//! | records | every record is a map in canonical DAG-CBOR, within the size limit | [`WalkedRepository::verify_records`] |
+//! | records | every record is a map in canonical DAG-CBOR, within the size limit, or is counted as invalid | [`WalkedRepository::verify_records`] |
 //!
 //! Each stage is a type that only the stage before can make, so that a caller can time them and cannot
 //! skip one; [`verify`] runs all. The result is a [`Verified`] [`WholeRepository`], or a rejection for
@@ -54,11 +54,10 @@ use codec::AnyCid;
 use crypto::PublicKey;
 
 pub use options::Options;
-pub(crate) use records::check_record;
 pub use rejection::{RepositoryFault, RepositoryRejection};
 pub(crate) use tree::{PathChecker, record_block};
 
-use crate::Verified;
+use crate::{InvalidRecords, Verified};
 use records::PrecheckedRecords;
 use rejection::FaultSink;
 use tree::WalkResult;
@@ -79,6 +78,7 @@ pub struct WholeRepository<'a> {
     signature: SignatureProof,
     tree: Summary,
     extra: BlockTotals,
+    invalid: InvalidRecords,
 }
 
 impl<'a> WholeRepository<'a> {
@@ -95,6 +95,11 @@ impl<'a> WholeRepository<'a> {
     /// The blocks that the commit does not lead to, repeated ones counted once.
     pub fn extra(&self) -> BlockTotals {
         self.extra
+    }
+
+    /// The records that are signed and invalid: none under [`Options::strict_records`].
+    pub fn invalid_records(&self) -> &InvalidRecords {
+        &self.invalid
     }
 }
 
@@ -257,15 +262,16 @@ impl<'a> WalkedRepository<'a> {
         self.walked.tree
     }
 
-    /// The last stage: checks every record.
+    /// The last stage: checks every record. Those that are not a map, not canonical or too long are
+    /// counted as [invalid](WholeRepository::invalid_records).
     ///
     /// # Errors
-    /// At the first record, in key order, that is not a map, not canonical or too long.
+    /// Under [`Options::strict_records`], at the first such record in key order.
     pub fn verify_records(self) -> Result<Verified<WholeRepository<'a>>, RepositoryRejection> {
         let Self { repository, options, signature, walked } = self;
-        records::check(&repository, &walked.unchecked, options.max_record_bytes, &mut Err)?;
+        let invalid = records::check(&repository, &walked.unchecked, &options, &mut Err)?;
         let WalkResult { tree, extra, .. } = walked;
-        Ok(Verified::vouch(WholeRepository { repository, signature, tree, extra }))
+        Ok(Verified::vouch(WholeRepository { repository, signature, tree, extra, invalid }))
     }
 
     /// An optional stage that proves the root a second time: builds the tree of these records from
@@ -355,5 +361,5 @@ fn collect(
         check_signature(&repository, did, key).or_else(&mut *sink)?;
     }
     let walked = tree::walk(&repository, &prechecked, options, sink)?;
-    records::check(&repository, &walked.unchecked, options.max_record_bytes, sink)
+    records::check(&repository, &walked.unchecked, options, sink).map(drop)
 }

@@ -3,7 +3,8 @@
 use atproto::mst::TreeLimits;
 use codec::car;
 
-/// Limits of a repository. Every rule is strict unless a field relaxes it.
+/// Limits of a repository. Every rule is strict unless a field relaxes it, but for records, whose rules a
+/// field makes strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
@@ -11,12 +12,15 @@ pub struct Options {
     pub archive: car::Options,
     /// Limits of the tree.
     pub tree: TreeLimits,
-    /// Maximum record size in bytes.
+    /// Maximum record size in bytes; a longer record is invalid.
     pub max_record_bytes: usize,
     /// Maximum number of blocks that the commit does not lead to. They are always counted.
     pub max_extra_blocks: u64,
     /// Maximum total size of such blocks in bytes.
     pub max_extra_bytes: u64,
+    /// Rejects a repository with an [invalid record](crate::InvalidRecord), which otherwise is verified and
+    /// reports the record.
+    pub strict_records: bool,
     /// Accepts keys of the tree that are not a collection and a record key.
     pub allow_any_key: bool,
 }
@@ -31,6 +35,7 @@ impl Default for Options {
             max_record_bytes: 1 << 20,
             max_extra_blocks: u64::MAX,
             max_extra_bytes: u64::MAX,
+            strict_records: false,
             allow_any_key: false,
         }
     }

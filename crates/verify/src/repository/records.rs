@@ -1,15 +1,19 @@
-//! The last stage: every record is a map in canonical DAG-CBOR, within the size limit.
+//! The last stage: every record is a map in canonical DAG-CBOR, within the size limit. One that is not is reported
+//! with the repository, or rejects it.
 //!
 //! Every block that may be a record is checked right after its hash, while it is in the CPU cache; only
-//! the walk tells which blocks are records. The last stage checks the remaining ones, and reports their
-//! faults.
+//! the walk tells which blocks are records. The last stage checks the remaining ones. If one is invalid, a second
+//! walk finds the paths: keeping all paths would take more memory than everything else.
 
 use atproto::mst::canonical::{BlockSet, Step};
 use atproto::repo::Repository;
+use codec::Cid;
 use codec::car::Block;
-use codec::cbor;
 
-use super::rejection::{FaultSink, RepositoryFault, RepositoryRejection};
+use super::options::Options;
+use super::rejection::{FaultSink, RepositoryRejection};
+use crate::invalid::check_record;
+use crate::{InvalidRecord, InvalidRecords};
 
 /// The blocks of an archive that are valid if they are records, so that the last stage can skip them.
 ///
@@ -29,8 +33,7 @@ impl PrecheckedRecords {
     /// Checks a block, unless it looks like a tree node, which records hardly ever do.
     #[inline]
     pub(super) fn visit(&mut self, block: &Block<'_>) {
-        if !block.data.starts_with(b"\xa2\x61e")
-            && check_record(block.data, 0, self.max_bytes).is_ok()
+        if !block.data.starts_with(b"\xa2\x61e") && check_record(block.data, self.max_bytes).is_ok()
         {
             self.valid.insert(block.data);
         }
@@ -42,68 +45,92 @@ impl PrecheckedRecords {
     }
 }
 
-/// Checks the records at these offsets of the archive, with these lengths.
+/// Checks the records at these offsets of the archive, with these lengths. The invalid ones are counted, or, if the
+/// options are strict, rejections for the sink.
 pub(super) fn check(
     repository: &Repository<'_>,
     records: &[(u32, u32)],
-    max_bytes: usize,
+    options: &Options,
+    sink: FaultSink<'_>,
+) -> Result<InvalidRecords, RepositoryRejection> {
+    let archive = repository.archive().as_bytes();
+    let blocks = records.iter().map(|(at, len)| &archive[*at as usize..][..*len as usize]);
+    let mut invalid =
+        blocks.filter(|block| check_record(block, options.max_record_bytes).is_err()).peekable();
+    if invalid.peek().is_none() {
+        return Ok(InvalidRecords::default());
+    }
+    let mut blocks = BlockSet::for_archive(archive);
+    for block in invalid {
+        blocks.insert(block);
+    }
+    match options.strict_records {
+        true => reject(repository, &blocks, options, sink).map(|()| InvalidRecords::default()),
+        false => Ok(count(repository, &blocks, options)),
+    }
+}
+
+/// Counts the records whose blocks are in `invalid`.
+#[cold]
+fn count(repository: &Repository<'_>, invalid: &BlockSet, options: &Options) -> InvalidRecords {
+    let mut found = InvalidRecords::default();
+    let each = |key: &[u8], cid, block: &[u8]| {
+        if found.first.is_none() {
+            let path = String::from_utf8_lossy(key);
+            found.first = InvalidRecord::find(&path, cid, block, options.max_record_bytes);
+        }
+        found.records += 1;
+        Ok(())
+    };
+    // No call of `each` fails.
+    let _ = for_each_record(repository, invalid, options, each);
+    found
+}
+
+/// Rejects the first record of each block in `invalid`: a block that many paths share is read once, so that the
+/// cost stays linear.
+#[cold]
+fn reject(
+    repository: &Repository<'_>,
+    invalid: &BlockSet,
+    options: &Options,
     sink: FaultSink<'_>,
 ) -> Result<(), RepositoryRejection> {
-    let archive = repository.archive().as_bytes();
-    let block_of = |(at, len): (u32, u32)| &archive[at as usize..][..len as usize];
-    for record in records {
-        let (at, block) = (u64::from(record.0), block_of(*record));
-        if let Err(rejection) = check_record(block, at, max_bytes) {
-            sink(with_path(rejection, repository, block))?;
+    let archive = repository.archive();
+    let mut reported = BlockSet::for_archive(archive.as_bytes());
+    for_each_record(repository, invalid, options, |key, cid, block| {
+        if !reported.insert(block) {
+            return Ok(());
+        }
+        let path = String::from_utf8_lossy(key);
+        match InvalidRecord::find(&path, cid, block, options.max_record_bytes) {
+            Some(invalid) => {
+                sink(RepositoryRejection::in_record(invalid, archive.offset_of(block)))
+            }
+            None => Ok(()),
+        }
+    })
+}
+
+/// Calls `each` with key, CID and block of the records whose blocks are in `blocks`, in key order.
+fn for_each_record(
+    repository: &Repository<'_>,
+    blocks: &BlockSet,
+    options: &Options,
+    mut each: impl FnMut(&[u8], Cid, &[u8]) -> Result<(), RepositoryRejection>,
+) -> Result<(), RepositoryRejection> {
+    let mut walk = repository.walk(&options.tree);
+    while let Some(step) = walk.next() {
+        if let Ok(Step::Record { key, value }) = step
+            && let Some(cid) = value.to_cid()
+            && let Some(block) = repository.block(&cid)
+            && blocks.contains(block)
+        {
+            each(key, cid, block)?;
         }
     }
     Ok(())
 }
-
-/// Checks the block of one record, which starts at `at` in the archive.
-#[inline]
-pub(crate) fn check_record(
-    block: &[u8],
-    at: u64,
-    max_bytes: usize,
-) -> Result<(), RepositoryRejection> {
-    if block.len() > max_bytes {
-        return reject(RepositoryFault::RecordSize(max_bytes), at);
-    }
-    match cbor::validate(block) {
-        Ok(()) if block[0] >> 5 == MAP => Ok(()),
-        Ok(()) => reject(RepositoryFault::RecordShape, at),
-        Err(error) => Err(RepositoryRejection::in_record(error, at)),
-    }
-}
-
-#[cold]
-fn reject(fault: RepositoryFault, at: u64) -> Result<(), RepositoryRejection> {
-    Err(RepositoryRejection::of(fault).at(at))
-}
-
-/// Adds the first path that leads to `block`, found by a second walk: keeping all paths would take more
-/// memory than everything else.
-#[cold]
-fn with_path(
-    rejection: RepositoryRejection,
-    repository: &Repository<'_>,
-    block: &[u8],
-) -> RepositoryRejection {
-    let mut walk = repository.walk(&Default::default());
-    while let Some(step) = walk.next() {
-        if let Ok(Step::Record { key, value }) = step
-            && let Some(cid) = value.to_cid()
-            && repository.block(&cid).is_some_and(|found| found.as_ptr() == block.as_ptr())
-        {
-            return rejection.with_cid(cid).with_key(key);
-        }
-    }
-    rejection
-}
-
-/// CBOR major type of a map, in the top three bits of its first byte.
-const MAP: u8 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -131,7 +158,7 @@ mod tests {
     #[test]
     fn a_record_may_be_as_long_as_its_limit() {
         let block = record("text");
-        assert!(check_record(&block, 0, block.len()).is_ok());
-        assert!(check_record(&block, 0, block.len() - 1).is_err());
+        assert!(check_record(&block, block.len()).is_ok());
+        assert!(check_record(&block, block.len() - 1).is_err());
     }
 }

@@ -8,11 +8,11 @@ use atproto::mst::{BlockSource, TreeError, TreeFault};
 use atproto::repo::{Archive, RepoError, RepoFault};
 use atproto::syntax::SyntaxError;
 use codec::car::{CarError, CarFault};
-use codec::cbor::{DecodeError, Reason};
 use codec::{Cid, CidRef};
 use crypto::SignatureFault;
 
 use crate::commit::{object_code, signature_code};
+use crate::{InvalidRecord, RecordFault};
 
 /// Why a repository, or the proof of a record, is rejected, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,15 +73,9 @@ pub enum RepositoryFault {
     /// The tree names a record by a CID of another kind than DAG-CBOR under SHA-256.
     #[error("a record must be DAG-CBOR under SHA-256")]
     RecordLink,
-    /// A record is not canonical DAG-CBOR.
-    #[error("record: {0}")]
-    RecordCbor(Reason),
-    /// A record is not a map.
-    #[error("a record must be a map")]
-    RecordShape,
-    /// A record exceeds the size limit.
-    #[error("record exceeds the limit of {0} bytes")]
-    RecordSize(usize),
+    /// A record is invalid, and the options are strict about records.
+    #[error("{0}")]
+    Record(RecordFault),
     /// There are more extra blocks than the caller allows.
     #[error("more than {0} blocks that the commit does not lead to")]
     ExtraBlocks(u64),
@@ -106,9 +100,7 @@ impl RepositoryRejection {
             RepositoryFault::Path(_) => "record/path",
             RepositoryFault::RecordMissing => "record/missing",
             RepositoryFault::RecordLink => "record/link",
-            RepositoryFault::RecordCbor(_) => "record/cbor",
-            RepositoryFault::RecordShape => "record/shape",
-            RepositoryFault::RecordSize(_) => "record/size",
+            RepositoryFault::Record(fault) => fault.code(),
             RepositoryFault::ExtraBlocks(_) | RepositoryFault::ExtraBytes(_) => "car/extra",
         }
     }
@@ -166,8 +158,10 @@ impl RepositoryRejection {
 
     /// The fault of a record whose data starts at `data_at` in the archive.
     #[cold]
-    pub(crate) fn in_record(error: DecodeError, data_at: u64) -> Self {
-        Self::of(RepositoryFault::RecordCbor(error.reason)).at(data_at + error.offset as u64)
+    pub(crate) fn in_record(invalid: InvalidRecord, data_at: u64) -> Self {
+        let InvalidRecord { path, cid, error } = invalid;
+        let rejection = Self::of(RepositoryFault::Record(error.fault));
+        rejection.at(data_at + error.offset as u64).with_cid(cid).with_path(&path)
     }
 }
 

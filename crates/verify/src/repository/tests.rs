@@ -3,12 +3,13 @@
 use atproto::commit::UnsignedCommit;
 use atproto::mst::{Tree, TreeFault};
 use atproto::repo::{RepoError, RepoFault};
-use codec::cbor::{Encoder, Reason};
+use codec::cbor::Encoder;
 use codec::cid::Codec;
 use codec::{AnyCid, Cid, car};
 use crypto::{Curve, SecretKey};
 
 use super::*;
+use crate::InvalidRecord;
 
 pub(crate) const DID: &str = "did:plc:wq4aajammjtxdomz3e23667t";
 const REV: &str = "3mptbypluud2a";
@@ -210,26 +211,74 @@ fn a_key_that_is_not_a_path_is_rejected_unless_any_key_is_allowed() {
     }
 }
 
+fn strict() -> Options {
+    Options { strict_records: true, ..Options::default() }
+}
+
+/// Bytes that are no valid record, the code of the rule, and where they break it.
+fn invalid_records() -> [(Vec<u8>, &'static str, usize); 4] {
+    [
+        (b"\x65hello".to_vec(), "record/shape", 0),
+        (b"\xa1\x61a\x18\x01".to_vec(), "record/cbor", 3),
+        (b"".to_vec(), "record/cbor", 0),
+        (record(&"long".repeat(1 << 18)), "record/size", 0),
+    ]
+}
+
 #[test]
-fn a_record_must_be_a_canonical_map_within_its_bound() {
-    let code = |block: &[u8]| {
+fn a_repository_with_an_invalid_record_is_verified_and_reports_it() {
+    for (block, code, offset) in invalid_records() {
         let mut parts = Parts::of(3);
-        let cid = parts.put("app.test.record/odd", block.to_vec());
-        let rejection = parts.rejection();
-        assert_eq!(rejection.cid, Some(cid));
+        let cid = parts.put("app.test.record/odd", block.clone());
+        let export = parts.export();
+        let whole = check(&export, &Options::default()).unwrap();
+        assert_eq!((whole.tree().records, whole.invalid_records().records), (4, 1));
+        let invalid = whole.invalid_records().first.as_ref().unwrap();
+        assert_eq!((&*invalid.path, invalid.cid), ("app.test.record/odd", cid));
+        assert_eq!((invalid.error.code(), invalid.error.offset), (code, offset));
+        let read = whole.records().map(Result::unwrap).find(|record| record.cid == cid).unwrap();
+        assert_eq!(read.block, block, "the bytes are delivered");
+        assert_eq!(InvalidRecord::of_record(&read, 1 << 20).as_ref(), Some(invalid));
+        assert_eq!(all_faults(&export, &Options::default()), []);
+    }
+}
+
+#[test]
+fn a_repository_with_an_invalid_record_is_rejected_under_strict_options() {
+    for (block, code, offset) in invalid_records() {
+        let mut parts = Parts::of(3);
+        let cid = parts.put("app.test.record/odd", block.clone());
+        let export = parts.export();
+        let rejection = rejection_under(&export, &strict());
+        assert_eq!((rejection.code(), rejection.cid), (code, Some(cid)));
         assert_eq!(rejection.path.as_deref(), Some("app.test.record/odd"));
-        let at = rejection.offset.unwrap() as usize;
-        let rest = match rejection.fault {
-            RepositoryFault::RecordCbor(Reason::NotMinimal) => &block[3..],
-            _ => block,
-        };
-        assert!(parts.export()[at..].starts_with(rest), "{rejection}");
-        rejection.code()
-    };
-    assert_eq!(code(b"\x65hello"), "record/shape");
-    assert_eq!(code(b"\xa1\x61a\x18\x01"), "record/cbor");
-    assert_eq!(code(b""), "record/cbor");
-    assert_eq!(code(&record(&"long".repeat(1 << 18))), "record/size");
+        let at = rejection.offset.unwrap() as usize - offset;
+        assert_eq!(export[at..][..block.len()], block);
+    }
+}
+
+#[test]
+fn an_invalid_record_under_many_paths_is_counted_for_each_and_rejected_once() {
+    let mut parts = Parts::of(3);
+    for number in 1000..1050 {
+        parts.put(&path(number), b"\x80".to_vec());
+    }
+    let export = parts.export();
+    let whole = check(&export, &Options::default()).unwrap();
+    let found = whole.invalid_records();
+    assert_eq!((found.records, &*found.first.as_ref().unwrap().path), (50, &*path(1000)));
+    let rejections = all_faults(&export, &strict());
+    assert_eq!(rejections.len(), 1);
+    assert_eq!(rejections[0].path.as_deref(), Some(&*path(1000)));
+}
+
+#[test]
+fn a_block_that_nothing_links_to_may_be_anything() {
+    let mut parts = Parts::of(3);
+    parts.extra = invalid_records().map(|(block, ..)| block).to_vec();
+    let export = parts.export();
+    let whole = check(&export, &strict()).unwrap();
+    assert_eq!((whole.extra().blocks, whole.invalid_records().records), (4, 0));
 }
 
 #[test]
@@ -305,7 +354,7 @@ fn paths_can_share_a_record_block() {
     for number in 0..50 {
         faulty.put(&path(number), b"\x01".to_vec());
     }
-    assert_eq!(all_faults(&faulty.export(), &Options::default()).len(), 1);
+    assert_eq!(all_faults(&faulty.export(), &strict()).len(), 1);
 }
 
 #[test]
@@ -369,7 +418,7 @@ fn faults_are_collected_in_the_order_of_the_stages_up_to_the_maximum() {
     let mut export = parts.export();
     let flipped = export.windows(9).position(|window| window == b"number 20").unwrap();
     export[flipped] ^= 1;
-    let found = all_faults(&export, &Options::default());
+    let found = all_faults(&export, &strict());
     let codes: Vec<_> = found.iter().map(RepositoryRejection::code).collect();
     let expected = [
         "car/hash",
@@ -383,7 +432,7 @@ fn faults_are_collected_in_the_order_of_the_stages_up_to_the_maximum() {
     assert_eq!(found[0].cid, found[3].cid);
     for max in 0..8 {
         let key = secret().public_key();
-        let few = collect_rejections(&export, Some(DID), Some(&key), &Options::default(), max);
+        let few = collect_rejections(&export, Some(DID), Some(&key), &strict(), max);
         assert_eq!(few, found[..max.min(6)]);
     }
 }

@@ -21,7 +21,7 @@ use super::policy::{FutureWindow, Policy};
 use super::proof::{self, Inverted};
 use super::rejection::{OpFault, SyncRejection};
 use super::state::{AccountState, Head, SyncState};
-use crate::Verified;
+use crate::{InvalidRecord, Verified};
 
 /// A message that carries a signed commit object.
 #[derive(Clone, Copy, Debug)]
@@ -249,7 +249,7 @@ fn check_ops<'a>(commit: &Commit<'a>, policy: &Policy) -> Result<(), SyncRejecti
         RepoPath::parse(op.path).map_err(|error| SyncRejection::Path { path: op.path, error })?;
         check_cids(op, may_lack_prev)
             .map_err(|fault| SyncRejection::Op { path: op.path, fault })?;
-        check_record(op)?;
+        check_record(op, policy)?;
     }
     match first_duplicate(commit.ops, |op| op.path) {
         Some(at) => Err(SyncRejection::DuplicatePath(commit.ops[at].path)),
@@ -268,15 +268,20 @@ fn check_cids(op: &RepoOp<'_>, may_lack_prev: bool) -> Result<(), OpFault> {
 }
 
 /// Checks that the written record is present and is what its CID names.
-fn check_record<'a>(op: &RepoOp<'a>) -> Result<(), SyncRejection<'a>> {
+fn check_record<'a>(op: &RepoOp<'a>, policy: &Policy) -> Result<(), SyncRejection<'a>> {
     let Some(cid) = op.cid else { return Ok(()) };
     if !cid.is_dag_cbor() {
         return Err(SyncRejection::RecordCid(op.path));
     }
-    match op.record {
-        Some(Block { proof: HashProof::Checked, .. }) => Ok(()),
-        _ => Err(SyncRejection::RecordMissing(op.path)),
+    let Some(Block { proof: HashProof::Checked, .. }) = op.record else {
+        return Err(SyncRejection::RecordMissing(op.path));
+    };
+    if policy.strict_records
+        && let Some(InvalidRecord { error, .. }) = InvalidRecord::of_op(op)
+    {
+        return Err(SyncRejection::Record { path: op.path, error });
     }
+    Ok(())
 }
 
 // The signature: row 11.

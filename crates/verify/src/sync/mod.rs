@@ -34,7 +34,7 @@
 //! |---|---|---|
 //! | 1 | the frame is a message with its fields, canonical, and nothing else | rejected |
 //! | 3 | frame, CAR slice, records and number of operations are within limits | rejected |
-//! | 8 | the CAR slice is an archive, its blocks are canonical and have their hashes | rejected |
+//! | 8 | the CAR slice is an archive, its blocks have their hashes | rejected |
 //! | 2 | the account is a DID in its normal form | rejected |
 //! | 6 | `rev` and `since` are TIDs | rejected |
 //! | 18 | `time` is a datetime | rejected |
@@ -48,7 +48,7 @@
 //! | 9 | the root is the event's `commit` | rejected |
 //! | 10 | it is a commit object of version 3, of this account and `rev` | rejected |
 //! | 12 | neither `tooBig` nor `rebase` is set | rejected |
-//! | 16 | operations: paths, none twice, CIDs as the action demands, records present | rejected |
+//! | 16 | operations: paths, none twice, CIDs as the action demands, records present; valid, if the policy is strict about them | rejected |
 //! | 11 | the account's key signed the commit object, with a low s | rejected |
 //! | 13 | `prevData` is there, but for the first commit of all | rejected |
 //! | 16 | the signed tree holds the outcome of each operation at its path | rejected |
@@ -67,9 +67,12 @@
 //!
 //! A record may hold what the data model forbids (floats, integers beyond 64 bits, links under other
 //! hash functions) or break its schema; that concerns its readers, and costs neither the event nor
-//! the account. [`Flagged`](crate::Flagged) finds such records. A block that is not canonical DAG-CBOR
-//! although its CID says so is rejected with its frame, a record's too: readers would not agree on its
-//! meaning.
+//! the account. [`Flagged`](crate::Flagged) finds such records. Readers of a record that is not canonical
+//! DAG-CBOR, or not a map, would not agree on its meaning: it is accepted with its event and delivered as an
+//! [invalid record](crate::InvalidRecord), unless [`Policy::strict_records`] rejects the event.
+//!
+//! Commit objects and tree nodes are always read strictly. Other blocks of the CAR slice, which are neither read
+//! nor proved, may be anything whose hash is right.
 //!
 //! Source: the sync specification, version 1.1, and the practice of deployed relays.
 

@@ -4,7 +4,8 @@ use atproto::event::{Options, Values};
 use atproto::syntax::Tid;
 
 /// The limits of a judgement and its leniencies. The default is strict: every leniency is off, and
-/// each is named for what it accepts without proof.
+/// each is named for what it accepts without proof. What is proved either way is stricter on demand:
+/// [`strict_records`](Self::strict_records).
 ///
 /// ```
 /// use wireproof::verify::sync::Policy;
@@ -31,6 +32,9 @@ pub struct Policy {
     pub max_record_bytes: usize,
     /// Whether the blocks of events become values, for callers that read the records.
     pub values: Values,
+    /// Rejects an event with an [invalid record](crate::InvalidRecord), which otherwise is accepted and
+    /// delivered with it.
+    pub strict_records: bool,
     /// Accepts a `#commit` without `prevData`, from before sync 1.1. The operations are still looked
     /// up in the tree, but that there were no others is not proved.
     pub accept_missing_prev_data: bool,
@@ -70,6 +74,7 @@ impl Default for Policy {
             max_ops,
             max_record_bytes,
             values,
+            strict_records: false,
             accept_missing_prev_data: false,
             accept_ops_without_prev: false,
             accept_failed_inversion: false,

@@ -9,6 +9,7 @@ use codec::Cid;
 use codec::cbor::Reason;
 use crypto::SignatureFault;
 
+use crate::RecordError;
 use crate::commit::{object_code, signature_code};
 
 /// Why an event is rejected. Texts are borrowed from the frame.
@@ -58,7 +59,7 @@ pub enum SyncRejection<'a> {
         /// The window of the policy in microseconds.
         window_micros: u64,
     },
-    /// The CAR slice is not an archive of canonical blocks with correct hashes (row 8).
+    /// The CAR slice is not an archive of blocks with correct hashes (row 8).
     #[error("{0}")]
     Archive(FrameError),
     /// The CAR slice has no root, or one that cannot be a commit (row 8).
@@ -124,6 +125,14 @@ pub enum SyncRejection<'a> {
     /// The record's CID is not of DAG-CBOR under SHA-256, so that nothing is proved (row 16).
     #[error("the CID of the record at {0:?} is not of DAG-CBOR under SHA-256")]
     RecordCid(&'a str),
+    /// A record is invalid, and the policy is strict about records (row 16).
+    #[error("operation on {path:?}: {error}")]
+    Record {
+        /// The operation's path.
+        path: &'a str,
+        /// The broken rule, and the place in the record.
+        error: RecordError,
+    },
     /// A required tree node is not in the CAR slice (row 16).
     #[error("the tree node {0} is not in the CAR slice")]
     PartialTree(Cid),
@@ -207,6 +216,7 @@ impl SyncRejection<'_> {
             Self::Op { .. } => "event/op",
             Self::RecordMissing(_) => "event/record-missing",
             Self::RecordCid(_) => "record/link",
+            Self::Record { error, .. } => error.code(),
             Self::PartialTree(_) => "event/partial-tree",
             Self::Tree(error) => error.fault.code(),
             Self::Inversion { .. } => "event/inversion",
@@ -236,6 +246,7 @@ impl SyncRejection<'_> {
             | Self::Op { .. }
             | Self::RecordMissing(_)
             | Self::RecordCid(_)
+            | Self::Record { .. }
             | Self::PartialTree(_)
             | Self::Tree(_) => 16,
             Self::Inversion { .. } => 17,
@@ -272,7 +283,7 @@ impl From<FrameError> for SyncRejection<'_> {
             | FrameFault::BlocksLimit(_)
             | FrameFault::OpsLimit(_)
             | FrameFault::RecordLimit(_) => Self::Limit(error),
-            FrameFault::Car(_) | FrameFault::Block(_) => Self::Archive(error),
+            FrameFault::Car(_) => Self::Archive(error),
             _ => Self::Frame(error),
         }
     }
@@ -288,7 +299,6 @@ fn frame_code(error: &FrameError) -> &'static str {
         FrameFault::BlocksLimit(_) | FrameFault::OpsLimit(_) => "event/limit",
         FrameFault::RecordLimit(_) => "record/size",
         FrameFault::Car(fault) => fault.code(),
-        FrameFault::Block(_) => "frame/block",
         _ => "frame/cbor",
     }
 }
