@@ -249,7 +249,7 @@ const TYPICAL_PEERS: u64 = 14;
 /// Rows of a peer in one task.
 const TYPICAL_ROWS: u64 = 2;
 /// Cases of a peer over both paths.
-const TYPICAL_CASES: u64 = 468;
+const TYPICAL_CASES: u64 = 487;
 const TYPICAL_CORPUS: Duration = Duration::from_secs(3);
 /// Most peers are built already.
 const TYPICAL_BUILD: Duration = Duration::from_secs(2);

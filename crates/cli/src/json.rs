@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use wireproof::atproto::event::Event;
+use wireproof::codec::cbor::Value;
+use wireproof::codec::json::Json;
 use wireproof::verify::sync::Outcome;
-use wireproof::verify::{Flagged, FlaggedRecord};
+use wireproof::verify::{Flagged, FlaggedRecord, InvalidRecord, InvalidRecords, RecordError};
 
 /// The path of a record in its repository, flattened into the object that it belongs to.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -87,6 +89,96 @@ impl fmt::Display for FlaggedRecords {
         };
         let (records, path) = (self.records, path.to_string());
         write!(f, "{records} that break the data model, the first {path:?} ({code}): {message}")
+    }
+}
+
+/// A signed record that is invalid: the broken rule, and the bytes in the place of a value.
+#[derive(Debug, Serialize)]
+pub(crate) struct InvalidBytes {
+    /// The stable name of the rule.
+    code: &'static str,
+    /// Bytes from the start of the record.
+    offset: usize,
+    message: String,
+    #[serde(serialize_with = "bytes_form")]
+    bytes: Vec<u8>,
+}
+
+impl InvalidBytes {
+    pub(crate) fn new(error: &RecordError, bytes: &[u8]) -> Self {
+        let (code, offset, message) = (error.code(), error.offset, error.to_string());
+        Self { code, offset, message, bytes: bytes.to_vec() }
+    }
+}
+
+impl fmt::Display for InvalidBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { code, message, .. } = self;
+        write!(f, "({code}): {message}")
+    }
+}
+
+fn bytes_form<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    Json(&Value::Bytes(bytes)).serialize(serializer)
+}
+
+/// The invalid records of verified data: their number and the first of them.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct InvalidSummary {
+    records: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<FirstInvalid>,
+}
+
+#[derive(Debug, Serialize)]
+struct FirstInvalid {
+    #[serde(flatten)]
+    path: RecordPath,
+    cid: String,
+    /// The stable name of the rule.
+    code: &'static str,
+    /// Bytes from the start of the record.
+    offset: usize,
+    message: String,
+}
+
+impl InvalidSummary {
+    /// Adds the invalid records of a later commit.
+    pub(crate) fn extend(&mut self, later: &InvalidRecords) {
+        self.records += later.records;
+        if self.first.is_none() {
+            self.first = later.first.as_ref().map(FirstInvalid::new);
+        }
+    }
+}
+
+impl From<&InvalidRecords> for InvalidSummary {
+    fn from(invalid: &InvalidRecords) -> Self {
+        let mut summary = Self::default();
+        summary.extend(invalid);
+        summary
+    }
+}
+
+impl FirstInvalid {
+    fn new(InvalidRecord { path, cid, error }: &InvalidRecord) -> Self {
+        Self {
+            path: RecordPath::split(path).to_owned(),
+            cid: cid.to_string(),
+            code: error.code(),
+            offset: error.offset,
+            message: error.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for InvalidSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(FirstInvalid { path, code, message, .. }) = &self.first else {
+            return f.write_str("no record is invalid");
+        };
+        let (records, path) = (self.records, path.to_string());
+        write!(f, "{records} invalid, the first {path:?} ({code}): {message}")
     }
 }
 

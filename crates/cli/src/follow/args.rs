@@ -31,6 +31,10 @@ pub(crate) struct FollowArgs {
     /// Print events unverified.
     #[arg(long, overrides_with = "verify")]
     pub(super) no_verify: bool,
+    /// Refuse commits and repositories with invalid records: not canonical DAG-CBOR, or not a map [default: they are
+    /// verified, and the record is printed as invalid].
+    #[arg(long, env = "WIREPROOF_STRICT_RECORDS", value_parser = FalseyValueParser::new())]
+    pub(super) strict_records: bool,
     /// Print only operations in these collections: app.bsky.feed.post, or app.bsky.graph.* for a prefix
     /// [default: all].
     #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]

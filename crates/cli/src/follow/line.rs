@@ -16,9 +16,10 @@ use wireproof::codec::printable::escape_json;
 use wireproof::net::firehose::{DeliveredEvent, FrameKind, ResyncedRepo, Verdict};
 use wireproof::net::jetstream::{self, EventBody, Operation, Unrecognized};
 use wireproof::verify::sync::{Chain, Outcome};
+use wireproof::verify::{InvalidRecord, repository};
 
 use super::selection::Selection;
-use crate::json::{self, RecordPath};
+use crate::json::{self, InvalidBytes, RecordPath};
 
 /// Writes the line of `event` and returns `true`, if the event is selected. The line of an event that an earlier
 /// run may have printed is marked.
@@ -101,6 +102,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         object.text("verdict", "verified");
         object.text("code", "verified");
         object.number("records", self.resynced.records);
+        object.number("invalid_records", self.resynced.invalid_records);
         object.number("bytes", self.resynced.bytes);
         object.number("piece", self.pieces);
         object.key("ops");
@@ -143,9 +145,11 @@ fn write_record(line: &mut Vec<u8>, record: &Record<'_>) {
     object.text("collection", collection);
     object.text("rkey", rkey);
     object.plain("cid", record.cid);
-    match record.value(&arena) {
-        Ok(value) => object.record(&value),
-        Err(error) => object.text("record_error", &error.to_string()),
+    let max_bytes = repository::Options::default().max_record_bytes;
+    if let Some(invalid) = InvalidRecord::of_record(record, max_bytes) {
+        object.invalid(&invalid, record.block);
+    } else if let Ok(value) = record.value(&arena) {
+        object.record(&value);
     }
     object.close();
 }
@@ -232,8 +236,12 @@ fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
     if let Some(cid) = op.cid.filter(|_| op.action != Action::Delete) {
         object.plain("cid", cid);
     }
-    if let Some(value) = op.record.and_then(|block| block.value.as_ref()) {
-        object.record(value);
+    if let Some(block) = op.record {
+        match (InvalidRecord::of_op(op), &block.value) {
+            (Some(invalid), _) => object.invalid(&invalid, block.data),
+            (None, Some(value)) => object.record(value),
+            (None, None) => {}
+        }
     }
     object.close();
 }
@@ -375,6 +383,11 @@ impl<'l> Object<'l> {
             self.is_first = start.1;
             self.text("record_error", &error.to_string());
         }
+    }
+
+    /// Writes the broken rule and the bytes of a record that is no valid one.
+    fn invalid(&mut self, invalid: &InvalidRecord, bytes: &[u8]) {
+        self.json("invalid", &InvalidBytes::new(&invalid.error, bytes));
     }
 
     fn close(self) {

@@ -140,15 +140,19 @@ fn options(
 ) -> firehose::Options {
     let mut options = firehose::Options::new(hosts.urls.clone(), keys);
     let decoding = Decoding::default();
-    let policy = Policy::default();
+    let mut policy = Policy::default();
+    policy.strict_records = args.strict_records;
     let verify = match (args.verify && !args.no_verify, options.verify) {
         (true, Verification::On { keys, cache_bytes, .. }) => {
             Verification::On { policy, keys, cache_bytes }
         }
         _ => Verification::Off { decoding },
     };
-    options.resync = (args.resync && matches!(verify, Verification::On { .. }))
-        .then(|| ResyncOptions::new(network.xrpc.clone(), network.resolver.clone()));
+    options.resync = (args.resync && matches!(verify, Verification::On { .. })).then(|| {
+        let mut resync = ResyncOptions::new(network.xrpc.clone(), network.resolver.clone());
+        resync.repository.strict_records = args.strict_records;
+        resync
+    });
     let (client, resolver) = (network.xrpc.clone(), network.resolver.clone());
     options.statuses = Some(Arc::new(ServerStatuses::new(client, resolver)));
     options.verify = verify;

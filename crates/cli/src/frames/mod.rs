@@ -46,6 +46,10 @@ pub(crate) struct FramesVerifyArgs {
     /// Also exit with code 1 for these [default: none].
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
+    /// Refuse commits with invalid records: not canonical DAG-CBOR, or not a map [default: they are verified, and
+    /// the records are reported].
+    #[arg(long)]
+    strict_records: bool,
     /// Verify a capture from before sync 1.1: accept commits without prevData, operations without prev, deletes
     /// whose path the nodes do not show, and commits marked tooBig or rebase. Commits count as unproved: they
     /// may leave changes out.
@@ -70,7 +74,9 @@ enum FailOn {
 
 impl FramesVerifyArgs {
     fn policy(&self) -> Policy {
-        if self.legacy { Policy::before_sync_1_1() } else { Policy::default() }
+        let mut policy = if self.legacy { Policy::before_sync_1_1() } else { Policy::default() };
+        policy.strict_records = self.strict_records;
+        policy
     }
 }
 

@@ -5,13 +5,13 @@ use std::fmt::{self, Display};
 
 use serde::Serialize;
 use wireproof::atproto::event::Event;
-use wireproof::verify::Flagged;
 use wireproof::verify::sync::{Chain, Judged, Outcome};
+use wireproof::verify::{Flagged, InvalidRecords};
 
 use super::sequence::{SeqFinding, Sequence};
 use crate::failure::Failure;
 use crate::findings::Findings;
-use crate::json::{self, FlaggedRecords};
+use crate::json::{self, FlaggedRecords, InvalidSummary};
 
 /// The verdicts of a file, counted.
 #[derive(Debug, Default, Serialize)]
@@ -26,6 +26,8 @@ pub(super) struct FramesReport {
     broken_chains: u64,
     /// Operations of the verified commits.
     ops: u64,
+    /// Invalid records of verified commits.
+    invalid: InvalidSummary,
     /// Records of verified commits that break the data model. They are not refused.
     flagged: FlaggedRecords,
     sequence: Sequence,
@@ -88,6 +90,7 @@ impl FramesReport {
             Outcome::Commit(commit, chain) => {
                 self.broken_chains += u64::from(matches!(chain, Chain::Broken(_)));
                 self.ops += commit.ops.len() as u64;
+                self.invalid.extend(&InvalidRecords::of_commit(commit));
                 self.flagged.extend(Flagged::of_commit(commit));
             }
             _ => {}
@@ -133,14 +136,15 @@ impl FramesReport {
     }
 
     pub(super) fn to_text(&self) -> String {
-        let Self { frames, seconds, ops, flagged, sequence, .. } = self;
+        let Self { frames, seconds, ops, invalid, flagged, sequence, .. } = self;
         let per_s = *frames as f64 / seconds.max(1e-9);
         let mut text = format!("frames      {frames} in {seconds:.3} s, {per_s:.0} per second\n");
         for (kind, count) in &self.verdicts {
             text += &format!("  {:<34} {count}\n", kind.to_string());
         }
         text + &format!(
-            "operations  {ops} verified\nflagged     {flagged}\nsequence    {sequence}\n"
+            "operations  {ops} verified\ninvalid     {invalid}\nflagged     {flagged}\n\
+             sequence    {sequence}\n"
         )
     }
 }

@@ -151,14 +151,14 @@ fn write_op(op: &RepoOp<'_>, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     writeln!(out)?;
-    match op.record.and_then(|record| record.value) {
-        Some(value) => tree::write(&value, indent + STEP, out),
-        None if op.cid.is_some() => {
-            let indent = indent + STEP;
-            writeln!(out, "{:indent$}{FAINT}the record is not in the blocks{FAINT:#}", "")
-        }
-        None => Ok(()),
-    }
+    let remark = match op.record {
+        Some(Block { value: Some(value), .. }) => return tree::write(value, indent + STEP, out),
+        Some(_) => "the record is not canonical DAG-CBOR",
+        None if op.cid.is_some() => "the record is not in the blocks",
+        None => return Ok(()),
+    };
+    let indent = indent + STEP;
+    writeln!(out, "{:indent$}{FAINT}{remark}{FAINT:#}", "")
 }
 
 fn write_blocks(

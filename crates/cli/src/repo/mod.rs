@@ -94,7 +94,7 @@ pub(crate) struct ExportArgs {
 enum ExportFormat {
     /// A CAR: the commit, then each node before its records and children, each block once.
     Car,
-    /// One JSON object a line for each record: collection, rkey, cid, record.
+    /// One JSON object a line for each record: collection, rkey, cid, record; of an invalid record its bytes.
     Ndjson,
 }
 

@@ -11,11 +11,12 @@ use wireproof::atproto::repo::{ExportError, Repository};
 use wireproof::atproto::syntax::AtUri;
 use wireproof::codec::AnyCid;
 use wireproof::codec::printable::{Printable, escape_json};
+use wireproof::verify::InvalidRecord;
 
 use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read};
 use crate::failure::Failure;
 use crate::files;
-use crate::json::RecordPath;
+use crate::json::{InvalidBytes, RecordPath};
 use crate::output::{Output, write_json_line};
 
 pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
@@ -62,7 +63,9 @@ pub(super) fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
     if args.raw {
         return Ok(output.stdout().write_all(record.block)?);
     }
-    let no_json = |error| Failure::refused(&args.file, format_args!("{path}: {error}"));
+    let no_json = |error| {
+        Failure::refused(&args.file, format_args!("{path}: {error}; --raw prints the bytes"))
+    };
     let mut json = record.to_json().map_err(no_json)?.into_bytes();
     escape_json(&mut json, 0);
     json.push(b'\n');
@@ -180,16 +183,29 @@ fn write_lines(repository: &Repository<'_>, out: &mut dyn Write) -> Result<(), W
         #[serde(flatten)]
         path: RecordPath<&'a str>,
         cid: String,
-        record: Box<RawValue>,
+        #[serde(flatten)]
+        content: Content,
+    }
+    /// An invalid record has no value.
+    #[derive(Serialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Content {
+        Record(Box<RawValue>),
+        Invalid(InvalidBytes),
     }
     let mut out = BufWriter::new(out);
     for record in repository.records() {
         let record = record.map_err(|error| WriteError::Refused(error.to_string()))?;
         let no_json = |error| WriteError::Refused(format!("{}: {error}", record.path));
-        let json = RawValue::from_string(record.to_json().map_err(no_json)?);
+        let content = match InvalidRecord::of_record(&record, usize::MAX) {
+            Some(invalid) => Content::Invalid(InvalidBytes::new(&invalid.error, record.block)),
+            None => {
+                let json = RawValue::from_string(record.to_json().map_err(no_json)?);
+                Content::Record(json.map_err(io::Error::from)?)
+            }
+        };
         let (path, cid) = (RecordPath::split(&record.path), record.cid.to_string());
-        let record = json.map_err(io::Error::from)?;
-        write_json_line(&mut out, &RecordLine { path, cid, record })?;
+        write_json_line(&mut out, &RecordLine { path, cid, content })?;
     }
     Ok(out.flush()?)
 }

@@ -16,8 +16,8 @@ use crate::resolve;
 /// Verify that an account signed a repository, or what is at a path of one.
 ///
 /// In a repository every block must match its CID, the commit must be of version 3 and signed by the
-/// account's key, the tree must be canonical with all its nodes and records, every key must be a record
-/// path, and every record must be canonical DAG-CBOR.
+/// account's key, the tree must be canonical with all its nodes and records, and every key must be a record
+/// path. A record that is not canonical DAG-CBOR is reported as invalid, or refused with --strict-records.
 ///
 /// A file is verified under the key given with it. With --record it is the slice of one record, as
 /// com.atproto.sync.getRecord returns it, and proves that the record is present, or that it is absent.
@@ -45,6 +45,10 @@ pub(crate) struct VerifyArgs {
     /// Also rebuild the tree from the records, and compare the roots.
     #[arg(long)]
     pub(super) rebuild: bool,
+    /// Refuse invalid records: not canonical DAG-CBOR, not a map, or over 1 MiB [default: the rest is proved, and
+    /// they are reported].
+    #[arg(long)]
+    pub(super) strict_records: bool,
     /// Report every fault as it is found [default: the first].
     #[arg(long)]
     pub(super) all: bool,

@@ -110,7 +110,8 @@ fn prove(
     report: &mut ProofReport,
     findings: &mut Findings,
 ) -> Result<Result<(), RepositoryRejection>, Failure> {
-    match verify_stages(archive, signer, args.rebuild, &mut report.stages) {
+    let options = options(args);
+    match verify_stages(archive, signer, &options, args.rebuild, &mut report.stages) {
         Ok(whole) => {
             report.add_repository(&whole);
             Ok(Ok(()))
@@ -120,13 +121,19 @@ fn prove(
         ))),
         Err(ProofError::Refused(first)) => {
             if args.all {
-                report_all(archive, signer, &first, findings)?;
+                report_all(archive, signer, &options, &first, findings)?;
             } else {
                 report_first(&first, args, findings)?;
             }
             Ok(Err(first))
         }
     }
+}
+
+fn options(args: &VerifyArgs) -> Options {
+    let mut options = Options::default();
+    options.strict_records = args.strict_records;
+    options
 }
 
 /// Why there is no proof.
@@ -146,11 +153,12 @@ impl From<RepositoryRejection> for ProofError {
 fn verify_stages<'a>(
     archive: &'a [u8],
     signer: &Signer,
+    options: &Options,
     rebuild: bool,
     stages: &mut Stages,
 ) -> Result<Verified<WholeRepository<'a>>, ProofError> {
     let mut timer = StageTimer::start(stages);
-    let parsed = parse(archive, &Options::default())?;
+    let parsed = parse(archive, options)?;
     timer.finish(Stage::Parse);
     let did = parsed.repository().commit().did;
     let signed = match signer.key_of(did).map_err(|NoKey| ProofError::NoKey(did.to_owned()))? {
@@ -182,15 +190,15 @@ fn report_first(
 fn report_all(
     archive: &[u8],
     signer: &Signer,
+    options: &Options,
     first: &RepositoryRejection,
     findings: &mut Findings,
 ) -> Result<(), Failure> {
-    let options = Options::default();
-    let parsed = parse(archive, &options).ok();
+    let parsed = parse(archive, options).ok();
     let did = parsed.map(|parsed| parsed.repository().commit().did);
     let key = did.and_then(|did| signer.key_of(did).ok().flatten());
     let (mut count, mut printed) = (0, Ok(()));
-    repository::visit_rejections(archive, signer.did(), key.as_ref(), &options, |rejection| {
+    repository::visit_rejections(archive, signer.did(), key.as_ref(), options, |rejection| {
         count += 1;
         printed = findings.add(|| Finding::new(rejection));
         if printed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -224,7 +232,7 @@ fn verify_record(
     let download = Download { host: from.clone(), bytes };
     let mut report = ProofReport::of_account(who, &account, download, stages);
     let path = format!("{collection}/{rkey}");
-    let proved = prove_record(&archive, &path, Some(did.as_str()), &key, &mut report)?;
+    let proved = prove_record(&archive, &path, Some(did.as_str()), &key, args, &mut report)?;
     let outcome = match proved {
         Ok(()) => Ok(()),
         Err(why) => {
@@ -248,7 +256,7 @@ fn verify_slice(
     let slice = files::map(file)?;
     let mut report = ProofReport::of_file(file, slice.len());
     let path = record.path.as_str();
-    let outcome = match prove_record(&slice, path, signer.did(), &key, &mut report)? {
+    let outcome = match prove_record(&slice, path, signer.did(), &key, args, &mut report)? {
         Ok(()) => Ok(()),
         Err(why) => {
             report_first(&why, args, findings)?;
@@ -266,10 +274,13 @@ fn prove_record(
     path: &str,
     did: Option<&str>,
     key: &PublicKey,
+    args: &VerifyArgs,
     report: &mut ProofReport,
 ) -> Result<Result<(), RepositoryRejection>, Failure> {
     let mut timer = StageTimer::start(&mut report.stages);
-    let proof = record::verify(slice, path, did, key, &record::Options::default());
+    let mut options = record::Options::default();
+    options.strict_records = args.strict_records;
+    let proof = record::verify(slice, path, did, key, &options);
     timer.finish(Stage::Record);
     match proof {
         Ok(proof) => report.add_record(RecordPath::split(path), &proof).map(Ok),

@@ -13,7 +13,7 @@ use wireproof::verify::record::RecordProof as Proof;
 use wireproof::verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
 
 use crate::failure::Failure;
-use crate::json::{FlaggedRecords, RecordPath};
+use crate::json::{FlaggedRecords, InvalidBytes, InvalidSummary, RecordPath};
 use crate::resolve::{AccountSummary, ResolvedAccount};
 use crate::stage::Stages;
 
@@ -53,6 +53,7 @@ struct RepositorySummary {
     nodes: u64,
     height: Option<u8>,
     records: u64,
+    invalid: InvalidSummary,
     flagged: FlaggedRecords,
     extra_blocks: u64,
     extra_bytes: u64,
@@ -69,6 +70,9 @@ struct RecordSummary {
     cid: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     record: Option<Box<RawValue>>,
+    /// The broken rule and the bytes of an invalid record, which has no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invalid: Option<InvalidBytes>,
     flagged: FlaggedRecords,
     rev: String,
     commit: String,
@@ -129,6 +133,7 @@ impl ProofReport {
             nodes: tree.nodes,
             height: tree.height,
             records: tree.records,
+            invalid: whole.invalid_records().into(),
             flagged: Flagged::of_repository(whole).into(),
             extra_blocks: extra.blocks,
             extra_bytes: extra.bytes,
@@ -142,7 +147,10 @@ impl ProofReport {
     ) -> Result<(), Failure> {
         let path = path.to_owned();
         let (commit, extra, text) = (proof.commit(), proof.extra(), path.to_string());
-        let record = proof.record().map(|(cid, block)| to_json(&text, cid, block)).transpose()?;
+        let invalid = proof.invalid_record().zip(proof.record());
+        let valid = proof.record().filter(|_| invalid.is_none());
+        let record = valid.map(|(cid, block)| to_json(&text, cid, block)).transpose()?;
+        let invalid = invalid.map(|(invalid, (_, block))| InvalidBytes::new(&invalid.error, block));
         let flagged = proof.record().map(|(_, block)| Flagged::of_record(&text, block));
         self.verified = true;
         self.record_proof = Some(RecordSummary {
@@ -151,6 +159,7 @@ impl ProofReport {
             present: proof.record().is_some(),
             cid: proof.record().map(|(cid, _)| cid.to_string()),
             record,
+            invalid,
             flagged: flagged.unwrap_or_default().into(),
             rev: commit.rev.to_owned(),
             commit: proof.root().to_string(),
@@ -198,7 +207,7 @@ fn to_json(path: &str, cid: Cid, block: &[u8]) -> Result<Box<RawValue>, Failure>
 impl RepositorySummary {
     fn to_text(&self, bytes: u64) -> String {
         let Self { did, rev, commit, data, blocks, nodes, records, .. } = self;
-        let Self { flagged, extra_blocks, extra_bytes, .. } = self;
+        let Self { invalid, flagged, extra_blocks, extra_bytes, .. } = self;
         let height = self.height.map_or(String::new(), |height| format!(", height {height}"));
         let claim = if self.signature_checked {
             "the whole repository, signed by the account's key"
@@ -209,7 +218,7 @@ impl RepositorySummary {
             "proved   {claim}\naccount  {did}\nrev      {rev}\ncommit   {commit}\ndata     {data}\n\
              archive  {bytes} bytes, {blocks} blocks, {extra_blocks} of them ({extra_bytes} bytes) \
              not part of the repository\n\
-             tree     {nodes} nodes{height}\nrecords  {records}\nflagged  {flagged}\n"
+             tree     {nodes} nodes{height}\nrecords  {records}\ninvalid  {invalid}\nflagged  {flagged}\n"
         )
     }
 }
@@ -217,10 +226,13 @@ impl RepositorySummary {
 impl RecordSummary {
     fn to_text(&self, bytes: u64) -> String {
         let Self { path, flagged, did, rev, commit, nodes, extra_blocks, extra_bytes, .. } = self;
-        let claim = match (&self.cid, &self.record) {
-            (Some(cid), Some(record)) => format!(
+        let claim = match (&self.cid, &self.record, &self.invalid) {
+            (Some(cid), Some(record), _) => format!(
                 "the record at {path}\ncid      {cid}\nrecord   {record}\nflagged  {flagged}"
             ),
+            (Some(cid), None, Some(invalid)) => {
+                format!("the bytes of the record at {path}\ncid      {cid}\ninvalid  {invalid}")
+            }
             _ => format!("that there is no record at {path}"),
         };
         format!(

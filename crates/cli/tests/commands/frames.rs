@@ -344,3 +344,27 @@ fn memory_does_not_grow_with_the_number_of_refused_frames() {
     peaks[1] -= 8_000_000;
     assert!(peaks[1] < peaks[0] + 16_000_000, "{peaks:?}");
 }
+
+#[test]
+fn a_commit_with_an_invalid_record_is_verified_and_refused_with_strict_records() {
+    let set = CaseSet::generate(&hostile::Spec::default());
+    let case = set.cases().iter().find(|case| case.name == "record/event-unsorted").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [frames, keys] = ["frames.bin", "accounts.json"].map(|name| folder.path().join(name));
+    fs::write(&frames, &case.bytes).unwrap();
+    fs::write(&keys, format!(r#"{{"{}": "{}"}}"#, case.did, case.signing_key)).unwrap();
+    let args = ["frames", "verify", text(&frames), "--keys", text(&keys), "--json"];
+    let report = json(&run(&args).success());
+    let invalid = &report["invalid"];
+    assert_eq!(
+        (&invalid["records"], &invalid["first"]["code"]),
+        (&1.into(), &"record/cbor".into())
+    );
+    assert_eq!(report["findings"], Value::Array(vec![]));
+    let report = json(&run(&[&args[..], &["--strict-records"]].concat()).code(1));
+    assert_eq!(
+        (&report["findings"][0]["code"], &report["findings"][0]["row"]),
+        (&"record/cbor".into(), &16.into())
+    );
+    assert_eq!(report["invalid"]["records"], 0);
+}

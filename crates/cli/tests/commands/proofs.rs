@@ -12,6 +12,9 @@ use wireproof::atproto::mst::canonical;
 use wireproof::atproto::plc::{AccountData, UnsignedOperation, Update};
 use wireproof::atproto::repo::Repository;
 use wireproof::codec::car;
+use wireproof::codec::cbor::Arena;
+use wireproof::codec::cid::{Cid, Codec};
+use wireproof::codec::json as codec_json;
 use wireproof::crypto::{Curve, SecretKey};
 
 use crate::{json, run, stderr, stdout, text};
@@ -79,6 +82,63 @@ fn the_proof_as_json_has_the_repository_and_the_time_of_each_stage() {
 
 fn stage(stage: &Value) -> &str {
     stage["stage"].as_str().unwrap()
+}
+
+/// A case of the hostile set.
+fn hostile_case(name: &str) -> hostile::Case {
+    let set = CaseSet::generate(&hostile::Spec::default());
+    let case = set.cases().iter().find(|case| case.name == name);
+    case.expect("a case of this name").clone()
+}
+
+#[test]
+fn a_repository_with_an_invalid_record_is_verified_and_refused_with_strict_records() {
+    let (case, folder) = (hostile_case("record/unsorted"), tempfile::tempdir().unwrap());
+    let car = folder.path().join("repository.car");
+    fs::write(&car, &case.bytes).unwrap();
+    let args = ["verify", text(&car), "--key", &case.signing_key];
+    let proof = json(&run(&[&args[..], &["--json"]].concat()).success());
+    assert_eq!(proof["verified"], true);
+    let invalid = &proof["repository"]["invalid"];
+    assert_eq!(
+        (&invalid["records"], &invalid["first"]["code"]),
+        (&1.into(), &"record/cbor".into())
+    );
+    assert!(invalid["first"]["rkey"].is_string() && invalid["first"]["offset"].is_u64());
+    assert_eq!(proof["repository"]["flagged"]["records"], 0);
+    let printed = stdout(&run(&args).success());
+    assert!(printed.contains("invalid  1 invalid, the first"), "{printed}");
+    let first = &invalid["first"];
+    let path = [&first["collection"], &first["rkey"]].map(|part| part.as_str().unwrap()).join("/");
+    let slice = [&args[..], &["--record", &path, "--json"]].concat();
+    let proof = &json(&run(&slice).success())["record_proof"];
+    assert_eq!((&proof["present"], &proof["cid"]), (&true.into(), &first["cid"]));
+    assert_eq!(proof["invalid"]["bytes"]["$bytes"], "omUkdHlwZWVhLmIuY2R0ZXh0ZWhlbGxv");
+    assert!(proof.get("record").is_none(), "{proof}");
+    run(&[&slice[..], &["--strict-records"]].concat()).code(1);
+    let refused = run(&[&args[..], &["--strict-records"]].concat()).code(1);
+    assert!(stderr(&refused).contains("record/cbor"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("app.bsky.feed.like/"), "{}", stderr(&refused));
+}
+
+#[test]
+fn the_bytes_of_an_invalid_record_are_read_from_its_repository() {
+    let (case, folder) = (hostile_case("record/unsorted"), tempfile::tempdir().unwrap());
+    let car = folder.path().join("repository.car");
+    fs::write(&car, &case.bytes).unwrap();
+    let listed = stdout(&run(&["repo", "ls", text(&car)]).success());
+    let (path, cid) = listed.trim_end().split_once('\t').unwrap();
+    let refused = run(&["repo", "get", text(&car), path]).code(1);
+    assert!(stderr(&refused).contains("--raw"), "{}", stderr(&refused));
+    let raw = run(&["repo", "get", text(&car), path, "--raw"]).success();
+    let bytes = &raw.get_output().stdout;
+    assert_eq!(Cid::of(Codec::DagCbor, bytes).to_string(), cid);
+    let line = json(&run(&["repo", "export", text(&car), "--format", "ndjson"]).success());
+    assert_eq!((&line["cid"], &line["invalid"]["code"]), (&cid.into(), &"record/cbor".into()));
+    let arena = Arena::new();
+    let written = codec_json::decode(&line["invalid"]["bytes"].to_string(), &arena).unwrap();
+    assert_eq!(written.as_bytes(), Some(&bytes[..]));
+    assert!(line.get("record").is_none(), "{line}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
+use simnet::hostile;
 use simnet::servers::{AccountStatus, Attack, Fault, FaultSchedule, Server, Simulation, Spec};
 use wireproof::codec::printable::is_invisible;
 
@@ -116,6 +117,50 @@ fn only_selected_events_are_printed_and_all_events_are_acked() {
         let ops = line["ops"].as_array().unwrap();
         assert!(!ops.is_empty() && ops.iter().all(|op| op["collection"] == "app.bsky.feed.like"));
     }
+}
+
+/// Serves a case of the hostile set.
+fn serve(sim: &Simulation, name: &str) {
+    let set = hostile::CaseSet::generate(&hostile::Spec::default());
+    let case = set.cases().iter().find(|case| case.name == name).expect("a case of this name");
+    sim.serve_case(case);
+}
+
+#[test]
+fn a_commit_with_an_invalid_record_is_verified_and_the_record_printed_as_invalid() {
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    serve(&sim, "record/event-unsorted");
+    let printed = lines(follow(&sim, &dir.path().join("lax"), &["--events", "2"]));
+    let second = &printed[1];
+    assert_eq!((&second["verdict"], &second["code"]), (&"verified".into(), &"verified".into()));
+    let op = &second["ops"][0];
+    assert_eq!((&op["action"], &op["invalid"]["code"]), (&"create".into(), &"record/cbor".into()));
+    assert_eq!(op["invalid"]["bytes"]["$bytes"], "omFiAWFhAg");
+    assert!(op["cid"].is_string() && op["invalid"]["offset"].is_u64(), "{op}");
+    assert!(op.get("record").is_none() && op.get("record_error").is_none(), "{op}");
+    let strict = ["--events", "2", "--strict-records"];
+    let printed = lines(follow(&sim, &dir.path().join("strict"), &strict));
+    let verdict = (&printed[1]["verdict"], &printed[1]["code"]);
+    assert_eq!(verdict, (&"refused".into(), &"record/cbor".into()));
+}
+
+#[test]
+fn an_account_with_an_invalid_record_is_resynced() {
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    // The account leaves out a commit; its repository is later than its events.
+    serve(&sim, "event/an-event-left-out");
+    serve(&sim, "record/unsorted-in-a-later-commit");
+    let mut running = Running::start(follow(&sim, dir.path(), &["--resync"]));
+    let printed = running.take(3);
+    let (broken, resync) = (&printed[1], &printed[2]);
+    assert_eq!(broken["code"], "verified/broken");
+    assert_eq!((&resync["kind"], &resync["verdict"]), (&"resync".into(), &"verified".into()));
+    assert_eq!((&resync["records"], &resync["invalid_records"]), (&1.into(), &1.into()));
+    let op = &resync["ops"][0];
+    assert_eq!(op["invalid"]["code"], "record/cbor", "{op}");
+    assert_eq!(op["invalid"]["bytes"]["$bytes"], "omFiAWFhAg");
+    assert!(op.get("record").is_none() && resync["last"] == true, "{resync}");
+    assert_eq!(running.interrupt().1, Some(130));
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::Duration;
 
+use simnet::hostile;
 use simnet::servers::{Fault, FaultSchedule, Server};
 
 use crate::jetstream::{self, with_jetstream};
-use crate::{Running, follow, lines, seqs, with_commits};
+use crate::{Running, follow, lines, quiet, seqs, with_commits};
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -62,6 +63,22 @@ fn the_sequence_numbers_that_a_host_skips_are_counted_from_the_cursor_on() {
     assert!(skipped > 0);
     let host = sim.url(relay);
     page_with(&address, &format!("wireproof_skipped_seqs_total{{host=\"{host}\"}} {skipped}\n"));
+}
+
+#[test]
+fn invalid_records_of_commits_and_repositories_are_counted() {
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    let set = hostile::CaseSet::generate(&hostile::Spec::default());
+    let names =
+        ["record/event-unsorted", "event/an-event-left-out", "record/unsorted-in-a-later-commit"];
+    for name in names {
+        sim.serve_case(set.cases().iter().find(|case| case.name == name).unwrap());
+    }
+    let args = ["--resync", "--metrics", "127.0.0.1:0"];
+    let mut running = Running::start(follow(&sim, dir.path(), &args));
+    let address = address(&mut running);
+    let page = page_with(&address, "wireproof_invalid_records_total 2");
+    assert!(page.contains("wireproof_resyncs_total{result=\"done\"} 1"), "{page}");
 }
 
 #[test]

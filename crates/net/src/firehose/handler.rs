@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use atproto::event::{Event, FrameError};
 use bytes::Bytes;
+use verify::InvalidRecords;
 use verify::sync::{Chain, Outcome, SyncEffect, SyncRejection};
 
 use super::ack::{Ack, Batch, ChangedStates, RunState, Ticket};
@@ -197,6 +198,7 @@ pub(super) struct BatchDelivery<'d, H> {
     delivered: usize,
     started: Instant,
     verdicts: Vec<(&'static str, u64)>,
+    invalid_records: u64,
     /// Time of arrival of the last event.
     received: Option<SystemTime>,
 }
@@ -220,8 +222,15 @@ impl<H: Handler> Dispatcher<H> {
         let tickets = events.clone().map(|event| event.ticket).collect();
         let bytes = events.clone().map(QueuedEvent::len).sum();
         let batch = self.open(tickets, bytes, events.map(|event| event.account));
-        let (started, verdicts, received) = (Instant::now(), Vec::new(), None);
-        BatchDelivery { dispatcher: self, batch, delivered: 0, started, verdicts, received }
+        BatchDelivery {
+            dispatcher: self,
+            batch,
+            delivered: 0,
+            started: Instant::now(),
+            verdicts: Vec::new(),
+            invalid_records: 0,
+            received: None,
+        }
     }
 
     /// Delivers a resynced repository, and the state that follows from it.
@@ -232,6 +241,7 @@ impl<H: Handler> Dispatcher<H> {
         states: ChangedStates,
     ) {
         let batch = self.open(Box::default(), 0, [account].into_iter());
+        self.metrics.invalid_records.fetch_add(resynced.invalid_records, Relaxed);
         self.handler.resynced(resynced, batch.ack(None));
         batch.close(states);
     }
@@ -269,6 +279,9 @@ impl<H: Handler> BatchDelivery<'_, H> {
             Some((_, count)) => *count += 1,
             None => self.verdicts.push((code, 1)),
         }
+        if let Verdict::Judged(Outcome::Commit(commit, _)) = &verdict {
+            self.invalid_records += InvalidRecords::of_commit(commit).records;
+        }
         let received = &queued.received;
         let delivered = DeliveredEvent {
             host: received.host,
@@ -292,6 +305,7 @@ impl<H: Handler> BatchDelivery<'_, H> {
         let (metrics, delivered) = (&self.dispatcher.metrics, self.delivered as u64);
         metrics.count_verdicts(&self.verdicts);
         metrics.delivered.fetch_add(delivered, Relaxed);
+        metrics.invalid_records.fetch_add(self.invalid_records, Relaxed);
         metrics.handler_time.count(self.started.elapsed());
         let lag = self.received.and_then(|received| received.elapsed().ok());
         metrics.lag.count_many(lag.unwrap_or_default(), delivered);

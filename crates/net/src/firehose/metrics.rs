@@ -20,6 +20,7 @@ pub struct RunMetrics {
     skipped_seqs: Mutex<Vec<u64>>,
     verdicts: Mutex<BTreeMap<&'static str, u64>>,
     pub(super) delivered: AtomicU64,
+    pub(super) invalid_records: AtomicU64,
     pub(super) key_lookups: KeyLookupMetrics,
     pub(super) resyncs: ResyncMetrics,
     status_lookups: AtomicU64,
@@ -76,6 +77,8 @@ pub struct MetricsSnapshot {
     pub verdicts: BTreeMap<&'static str, u64>,
     /// Delivered events.
     pub delivered: u64,
+    /// [Invalid](verify::InvalidRecord) records in verified commits and resynced repositories.
+    pub invalid_records: u64,
     /// Events in flight: received and not acknowledged.
     pub in_flight: usize,
     /// Bytes of the events in flight.
@@ -141,6 +144,7 @@ impl RunMetrics {
             notices: lock(&self.notices).clone(),
             verdicts: lock(&self.verdicts).clone(),
             delivered: load(&self.delivered),
+            invalid_records: load(&self.invalid_records),
             in_flight: run.map_or(0, |run| run.in_flight.events()),
             in_flight_bytes: run.map_or(0, |run| run.in_flight.bytes()),
             awaiting_key,

@@ -92,6 +92,8 @@ pub struct ResyncedRepo {
     pub head: Head,
     /// Number of records.
     pub records: u64,
+    /// Number of [invalid](verify::InvalidRecord) records among them.
+    pub invalid_records: u64,
     /// Size of the archive in bytes.
     pub bytes: u64,
     /// The host that served it.
@@ -112,11 +114,14 @@ impl ResyncedRepo {
     /// A repository without verification.
     #[cfg(test)]
     pub(super) fn new(did: &str, head: Head, path: TempPath) -> Self {
-        Self { did: did.into(), head, records: 0, bytes: 0, host: "pds.test".into(), path }
+        let (records, invalid_records, bytes) = (0, 0, 0);
+        let (did, host) = (did.into(), "pds.test".into());
+        Self { did, head, records, invalid_records, bytes, host, path }
     }
 
-    /// The archive, with all records of the account: they replace what a consumer has of it. The file is removed
-    /// when this value is dropped.
+    /// The archive, with all records of the account: they replace what a consumer has of it. A record can be
+    /// [invalid](verify::InvalidRecord), unless the options are strict about records. The file is removed when this
+    /// value is dropped.
     ///
     /// ```no_run
     /// # fn store(_: &str, _: wireproof::codec::Cid, _: &[u8]) {}
@@ -297,10 +302,10 @@ impl Resyncer {
             }
             verified => verified?,
         };
-        let (Archive { host, bytes, path }, VerifiedArchive { head, records }) =
-            (archive, verified);
+        let Archive { host, bytes, path } = archive;
+        let VerifiedArchive { head, records, invalid_records } = verified;
         let did = did.as_str().into();
-        let resynced = ResyncedRepo { did, head, records, bytes, host, path };
+        let resynced = ResyncedRepo { did, head, records, invalid_records, bytes, host, path };
         resynced.check_window(future_window(&self.policy))?;
         match known {
             Some(Head { rev: known, .. }) if head.rev < known => {
@@ -365,6 +370,7 @@ struct Archive {
 struct VerifiedArchive {
     head: Head,
     records: u64,
+    invalid_records: u64,
 }
 
 fn verify_archive(
@@ -378,7 +384,8 @@ fn verify_archive(
         let commit = whole.commit();
         let rev = Tid::parse(commit.rev).expect("a repository with another rev is rejected");
         let head = Head { rev, data: commit.data, commit: whole.root() };
-        VerifiedArchive { head, records: whole.tree().records }
+        let invalid_records = whole.invalid_records().records;
+        VerifiedArchive { head, records: whole.tree().records, invalid_records }
     }))
 }
 

@@ -5,11 +5,14 @@ use codec::cid::Codec;
 use super::case::{Case, CaseBuilder, Layer, Rule};
 use super::fixture::{Fixture, RepositoryBuilder};
 use super::parts::archive::{Archive, Item, map};
+use super::parts::commit::{sign, unsigned};
 use super::parts::tree::Leaf;
+use crate::time::START_MICROS;
 
 pub(super) fn cases(fixture: &Fixture) -> Vec<Case> {
     let mut cases = paths(fixture);
     cases.extend(contents(fixture));
+    cases.push(in_a_later_commit(fixture));
     cases.extend(values(fixture));
     cases
 }
@@ -115,6 +118,19 @@ fn contents(fixture: &Fixture) -> Vec<Case> {
         shape("record-null", Item::Null),
         invalid("record-over-1-mebibyte", "record/size", SIZE, large),
     ]
+}
+
+/// An invalid record in a repository that is later than every event of its account.
+fn in_a_later_commit(fixture: &Fixture) -> Case {
+    let [leaf] = fixture.leaves([0]);
+    let leaf = Leaf { record: b"\xa2\x61b\x01\x61a\x02".to_vec(), ..leaf };
+    let mut builder = RepositoryBuilder::new(fixture);
+    let data = builder.node(None, &[(&leaf, None)]);
+    let rev = fixture.account().tid(START_MICROS + 60_000_000).to_string();
+    let commit = sign(unsigned(fixture.account().did(), &rev, &data), fixture.account().key());
+    let rule = Rule { section: "data model", sentence: CANONICAL };
+    CaseBuilder::repo(fixture.account(), "unsorted-in-a-later-commit", &builder.committed(commit))
+        .with_invalid_record("record/cbor", rule)
 }
 
 /// Invalid CIDs of records.

@@ -7,6 +7,7 @@
 //! | `lag_seconds` | |
 //! | `events_total`, `event_bytes_total`\* | `kind` |
 //! | `verdicts_total` | `code` |
+//! | `invalid_records_total`\* | |
 //! | `stage_seconds`\* (histogram) | `stage`: judge, deliver, handle, key_lookup, resync, checkpoint |
 //! | `identity_lookups_total`\* | `from`: memory, network, stale |
 //! | `identity_errors_total`\*, `key_lookups_total`\*, `key_doubts_total`\*, `key_retries_total`\*, `key_failures_total`\* | |
@@ -56,6 +57,8 @@ impl Collector for FirehoseSeries {
         page.counters("events", "Events received", "kind", kinds(&metrics.events))?;
         page.counters("event_bytes", "Bytes of events received", "kind", kinds(&metrics.bytes))?;
         page.counters("verdicts", "Events by verdict", "code", counts(&metrics.verdicts))?;
+        let name = "invalid_records";
+        page.counter(name, "Invalid records in verified data", metrics.invalid_records)?;
         self.keys(&mut page, &metrics)?;
         page.hosts(&metrics.notices)?;
         let queue = [
