@@ -88,7 +88,7 @@ fn add(counts: &mut FrameCounts, result: Result<Event<'_>, FrameError>) {
     for block in event.blocks() {
         let mut items = cbor::ItemCounts::default();
         match &block.value {
-            _ if !block.cid.is_dag_cbor() => {}
+            _ if !block.is_canonical => {}
             Some(value) => items.add(value),
             None => cbor::count(block.data, &mut items).expect("the decoder validated this block"),
         }

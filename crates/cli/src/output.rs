@@ -42,6 +42,11 @@ impl Output {
         AutoStream::new(stdout().lock(), self.choice)
     }
 
+    /// Locks standard output for bytes that are no text, of which nothing may be stripped.
+    pub(crate) fn bytes(self) -> StdoutLock<'static> {
+        stdout().lock()
+    }
+
     /// Prints `text`, which may quote strangers.
     pub(crate) fn text(self, text: &str) -> Result<(), Failure> {
         Ok(write!(self.stdout(), "{}", PrintableLines(text))?)

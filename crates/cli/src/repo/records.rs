@@ -61,7 +61,7 @@ pub(super) fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
     let missing = || Failure::refused(&args.file, format_args!("no record at {path}"));
     let record = found.ok_or_else(missing)?;
     if args.raw {
-        return Ok(output.stdout().write_all(record.block)?);
+        return Ok(output.bytes().write_all(record.block)?);
     }
     let no_json = |error| {
         Failure::refused(&args.file, format_args!("{path}: {error}; --raw prints the bytes"))
@@ -146,7 +146,7 @@ pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
     };
     let (written, io_failure): (_, &dyn Fn(io::Error) -> Failure) =
         if files::is_standard_stream(&args.out) {
-            (write(&mut output.stdout()), &Failure::from)
+            (write(&mut output.bytes()), &Failure::from)
         } else {
             let file = File::create(&args.out).map_err(Failure::file(&args.out))?;
             (write(&mut &file), &|error| Failure::file(&args.out)(error))

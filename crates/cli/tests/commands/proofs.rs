@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use assert_cmd::assert::Assert;
 use serde_json::Value;
 use simnet::firehose;
+use simnet::hostile::{self, CaseSet};
 use simnet::repository_corpus::{BlockOrder, Corpus, Manifest, RepositoryDetails, Spec};
 use tempfile::TempDir;
 use wireproof::atproto::mst::canonical;
@@ -133,6 +134,9 @@ fn the_bytes_of_an_invalid_record_are_read_from_its_repository() {
     let raw = run(&["repo", "get", text(&car), path, "--raw"]).success();
     let bytes = &raw.get_output().stdout;
     assert_eq!(Cid::of(Codec::DagCbor, bytes).to_string(), cid);
+    let car_out = run(&["repo", "export", text(&car)]).success();
+    let read = Repository::read(&car_out.get_output().stdout, &car::Options::default()).unwrap();
+    assert_eq!(read.records().next().unwrap().unwrap().block, *bytes);
     let line = json(&run(&["repo", "export", text(&car), "--format", "ndjson"]).success());
     assert_eq!((&line["cid"], &line["invalid"]["code"]), (&cid.into(), &"record/cbor".into()));
     let arena = Arena::new();
