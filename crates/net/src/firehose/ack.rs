@@ -4,7 +4,7 @@
 //! its tickets are returned to the [`AckTracker`] and its permits to the [`InFlightLimit`]. An event that is
 //! never acknowledged holds back the cursor, but no event after it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -212,8 +212,10 @@ impl Batch {
 /// outstanding     ·    ·    ×    ·
 /// ```
 ///
-/// The order is that of arrival, not of `seq`, as a host may reset its sequence. Memory is proportional to
-/// the number of outstanding tickets, whatever came after the oldest.
+/// The order is that of arrival, not of `seq`, as a host may reset its sequence. An event whose number is not
+/// above those of the outstanding ones also holds the cursor below its own number: a host that is asked for what
+/// comes after a higher one would not send it again. Memory is proportional to the number of
+/// outstanding tickets, whatever came after the oldest.
 #[derive(Debug)]
 pub(super) struct AckTracker {
     hosts: Vec<HostTickets>,
@@ -234,6 +236,10 @@ struct HostTickets {
     /// The cursor when no ticket is outstanding.
     newest: Option<u64>,
     outstanding: BTreeMap<u64, Outstanding>,
+    /// The highest sequence number since no ticket was outstanding.
+    highest: Option<u64>,
+    /// The outstanding tickets of events that were not above it.
+    regressed: BTreeSet<u64>,
 }
 
 /// An outstanding ticket.
@@ -247,7 +253,9 @@ struct Outstanding {
 impl HostTickets {
     fn cursor(&self) -> Option<u64> {
         let oldest = self.outstanding.first_key_value();
-        oldest.map_or(self.newest, |(_, oldest)| oldest.cursor_before)
+        let cursor = oldest.map_or(self.newest, |(_, oldest)| oldest.cursor_before);
+        let regressed = self.regressed.iter().filter_map(|number| self.outstanding.get(number));
+        regressed.map(|ticket| ticket.cursor_before).fold(cursor, Option::min)
     }
 }
 
@@ -273,21 +281,32 @@ impl AckTracker {
         let number = self.next_number;
         self.next_number += 1;
         let tickets = self.host_mut(host);
-        tickets.outstanding.insert(number, Outstanding { cursor_before: tickets.newest, seq });
+        let mut cursor_before = tickets.newest;
+        if tickets.outstanding.is_empty() {
+            tickets.highest = tickets.newest;
+        }
+        if seq.is_some() && seq <= tickets.highest {
+            cursor_before = cursor_before.min(seq.map(|seq| seq.saturating_sub(1)));
+            tickets.regressed.insert(number);
+        }
+        tickets.highest = tickets.highest.max(seq);
+        tickets.outstanding.insert(number, Outstanding { cursor_before, seq });
         tickets.newest = seq.or(tickets.newest);
         Ticket { host, number }
     }
 
     /// Acknowledges the event.
     pub(super) fn ack(&mut self, ticket: Ticket) {
-        self.host_mut(ticket.host).outstanding.remove(&ticket.number);
+        let host = self.host_mut(ticket.host);
+        host.outstanding.remove(&ticket.number);
+        host.regressed.remove(&ticket.number);
     }
 
     /// Voids the cursor of a host that has reset its sequence, until an event that arrives from now on is
     /// acknowledged, and all before it.
     pub(super) fn reset(&mut self, host: HostId) {
         let host = self.host_mut(host);
-        (host.newest, host.is_started) = (None, false);
+        (host.newest, host.highest, host.is_started) = (None, None, false);
         host.outstanding.values_mut().for_each(|ticket| ticket.cursor_before = None);
     }
 

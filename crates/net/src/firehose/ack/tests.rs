@@ -153,6 +153,20 @@ fn a_host_whose_numbers_go_back_is_followed() {
 }
 
 #[test]
+fn an_event_that_arrives_late_holds_the_cursor_below_its_number() {
+    let mut tracker = AckTracker::new([Some(4)]);
+    let tickets = track(&mut tracker, &[5, 7, 6, 8]);
+    for (acked, expected) in [(0, 5), (1, 5), (3, 5), (2, 8)] {
+        tracker.ack(tickets[acked]);
+        assert_eq!(cursor(&tracker), Some(expected), "after {acked}");
+    }
+    let tickets = track(&mut tracker, &[12, 3, 6]);
+    assert_eq!(cursor(&tracker), Some(2), "below that before the oldest outstanding event");
+    tracker.ack(tickets[1]);
+    assert_eq!(cursor(&tracker), Some(3), "6 goes back too, from 12");
+}
+
+#[test]
 fn a_reset_host_has_no_cursor_until_a_new_event_is_acknowledged() {
     let mut tracker = AckTracker::new([Some(1_000)]);
     let old = track(&mut tracker, &[1_001, 1_002]);
