@@ -45,17 +45,19 @@ impl<J: Journal> Checkpointer<J> {
     pub(super) fn run(mut self) {
         let run = self.run.clone();
         let _guard = PanicGuard(&run.failure);
-        loop {
-            let due_at = run.acked() + self.max_events;
-            let request = run.checkpoint.wait(due_at, self.interval);
-            if let Err(error) = self.write() {
-                return run.failure.set(RunError::Journal(error));
-            }
-            run.checkpoint.written(request);
-            if request.is_final {
-                return;
-            }
+        while self.step(self.interval) {}
+    }
+
+    /// Writes the next checkpoint, after at most `interval`. Whether more will follow.
+    pub(super) fn step(&mut self, interval: Duration) -> bool {
+        let run = self.run.clone();
+        let request = run.checkpoint.wait(run.acked() + self.max_events, interval);
+        if let Err(error) = self.write() {
+            run.failure.set(RunError::Journal(error));
+            return false;
         }
+        run.checkpoint.written(request);
+        !request.is_final
     }
 
     /// Writes what has changed; if nothing has, the journal only checks that it is still in place. Cursors are

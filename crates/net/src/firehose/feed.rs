@@ -132,7 +132,7 @@ impl FeedSource for Feed {
 pub struct Feed {
     dialer: Dialer,
     socket: ReconnectingSocket,
-    hosts: Vec<FollowedHost>,
+    pub(super) hosts: Vec<FollowedHost>,
     options: FeedOptions,
     /// Whether an event was received or a cursor is known, so that another host must not start live.
     has_history: bool,
@@ -143,7 +143,7 @@ pub struct Feed {
 
 /// A host and its position.
 #[derive(Debug)]
-struct FollowedHost {
+pub(super) struct FollowedHost {
     endpoint: Url,
     sequence: SequenceTracker,
     /// Where to start while there is no cursor.
@@ -180,11 +180,8 @@ impl Feed {
     /// If the feed has ended.
     pub async fn next(&mut self) -> Result<FeedItem, FeedError> {
         loop {
-            if let Some(item) = self.ready.pop_front() {
+            if let Some(item) = self.next_ready()? {
                 return Ok(item);
-            }
-            if let Some(failure) = &self.failure {
-                return Err(failure.clone());
             }
             let (dialer, hosts, options) = (&self.dialer, &mut self.hosts, &self.options);
             let dial = |host: HostId| hosts[host.0].dial(dialer, options);
@@ -200,7 +197,16 @@ impl Feed {
         self.socket.close().await;
     }
 
-    fn handle(&mut self, host: HostId, event: SocketEvent) {
+    /// The next item that needs no socket.
+    pub(super) fn next_ready(&mut self) -> Result<Option<FeedItem>, FeedError> {
+        match (self.ready.pop_front(), &self.failure) {
+            (None, Some(failure)) => Err(failure.clone()),
+            (item, _) => Ok(item),
+        }
+    }
+
+    /// Handles an event of the socket, which may make items ready.
+    pub(super) fn handle(&mut self, host: HostId, event: SocketEvent) {
         match event {
             SocketEvent::Message(SocketMessage::Binary(frame)) => self.receive(host, frame),
             // Text is not a frame: decoding rejects its bytes.
@@ -329,11 +335,16 @@ impl FollowedHost {
         Self { endpoint, sequence, start, was_reset: false, requested_cursor: None }
     }
 
-    fn dial(&mut self, dialer: &Dialer, options: &FeedOptions) -> Dial {
+    /// The cursor of the next connection; `None` for the next live event.
+    pub(super) fn request_cursor(&mut self) -> Option<u64> {
         let oldest = (self.start == StartFrom::Oldest).then_some(0);
         self.requested_cursor = self.sequence.cursor().or(oldest);
+        self.requested_cursor
+    }
+
+    fn dial(&mut self, dialer: &Dialer, options: &FeedOptions) -> Dial {
         let mut url = self.endpoint.clone();
-        if let Some(cursor) = self.requested_cursor {
+        if let Some(cursor) = self.request_cursor() {
             url.query_pairs_mut().append_pair("cursor", &cursor.to_string());
         }
         let (dialer, socket) = (dialer.clone(), options.socket);

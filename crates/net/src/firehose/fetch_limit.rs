@@ -9,9 +9,10 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::bounded_map::BoundedMap;
 use crate::concurrency::registrable_domain;

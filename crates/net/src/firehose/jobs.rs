@@ -42,7 +42,7 @@ pub(super) struct JobPool {
     inboxes: Arc<[Inbox]>,
     keys: KeyLookups,
     metrics: Arc<RunMetrics>,
-    resyncer: Option<Resyncer>,
+    pub(super) resyncer: Option<Resyncer>,
     statuses: Option<Arc<dyn StatusProvider>>,
     /// Deadline of a status lookup.
     max_hold: Duration,
@@ -85,8 +85,9 @@ impl JobPool {
         match job {
             Job::LookUpKey { worker, account, did, refresh, lookup } => {
                 let key = tokio::select! {
-                    key = self.keys.look_up(&did, refresh) => Arc::new(key),
+                    biased;
                     _ = lookup.released => return,
+                    key = self.keys.look_up(&did, refresh) => Arc::new(key),
                 };
                 let lookup = lookup.number;
                 self.inboxes[worker].send(WorkerMessage::KeyLookedUp { account, lookup, key });

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::http::{Client, Limits, Url};
 

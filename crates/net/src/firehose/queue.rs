@@ -6,10 +6,12 @@ use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
+use crypto::SeededState;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use verify::sync::AccountKey;
 
 use super::ack::Ticket;
@@ -52,14 +54,34 @@ impl QueuedEvent {
 
 /// Hashes accounts with a secret of the run: an attacker who chooses DIDs can choose neither their worker
 /// nor a collision. Accounts that collide only wait for each other.
-#[derive(Clone, Debug, Default)]
-pub(super) struct AccountHasher(RandomState);
+#[derive(Clone, Debug)]
+pub(super) struct AccountHasher(SeededState);
+
+impl Default for AccountHasher {
+    fn default() -> Self {
+        Self::new(random_seed())
+    }
+}
 
 impl AccountHasher {
+    /// Hashes with this secret.
+    pub(super) fn new(seed: [u8; 16]) -> Self {
+        Self(SeededState::new(seed))
+    }
+
     /// The hash of an account; one for all events without account.
     pub(super) fn hash(&self, did: Option<&str>) -> u64 {
         did.map_or(0, |did| self.0.hash_one(did))
     }
+}
+
+/// A secret seed for a hash table.
+pub(super) fn random_seed() -> [u8; 16] {
+    let random = RandomState::new();
+    let halves = [random.hash_one(0), random.hash_one(1)].map(u64::to_le_bytes);
+    let mut seed = [0; 16];
+    seed.copy_from_slice(halves.as_flattened());
+    seed
 }
 
 /// The worker of a hashed account.
@@ -400,8 +422,7 @@ impl ParkedEvents {
             parked.reason() == ParkReason::Repository
                 && now.saturating_duration_since(parked.since) >= max
         };
-        let overdue = self.accounts.iter().filter(|(_, parked)| is_overdue(parked));
-        overdue.map(|(account, _)| *account).collect()
+        self.accounts_where(is_overdue)
     }
 
     /// The number of parked events.
@@ -417,8 +438,15 @@ impl ParkedEvents {
 
     /// The accounts that are parked for this reason.
     pub(super) fn accounts(&self, reason: ParkReason) -> Vec<u64> {
-        let is_such = |(_, parked): &(&u64, &ParkedAccount)| parked.reason() == reason;
-        self.accounts.iter().filter(is_such).map(|(account, _)| *account).collect()
+        self.accounts_where(|parked| parked.reason() == reason)
+    }
+
+    /// The accounts that are `such`, in the order in which they were parked.
+    fn accounts_where(&self, such: impl Fn(&ParkedAccount) -> bool) -> Vec<u64> {
+        let found = self.accounts.iter().filter(|(_, parked)| such(parked));
+        let mut found: Vec<_> = found.map(|(account, parked)| (parked.since, *account)).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, account)| account).collect()
     }
 
     /// The number of accounts that are parked for this reason.

@@ -9,16 +9,19 @@
 //!
 //! Source: the sync specification, version 1.1, on recovery.
 
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use atproto::syntax::{Did, SyntaxError, Tid};
 use crypto::PublicKey;
 use tempfile::TempPath;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use verify::repository::{self, RepositoryFault, RepositoryRejection};
 use verify::sync::{FutureWindow, Head, Policy};
 
@@ -29,7 +32,7 @@ use crate::clock::future_window;
 use crate::hosts::{Backoff, BackoffOptions, Jitter};
 use crate::http::{HttpFault, Limits, Url};
 use crate::identity::{Account, IdentityError, Resolver};
-use crate::xrpc::{self, FetchError, XrpcFault};
+use crate::xrpc::{self, FetchError, FetchedRepo, XrpcFault};
 
 /// Options of resyncs. Start from [`ResyncOptions::new`] and assign fields.
 #[derive(Clone, Debug)]
@@ -226,9 +229,56 @@ impl ResyncError {
     }
 }
 
+/// A source of repositories, and of the documents that name their hosts and keys.
+pub(super) trait RepoSource: fmt::Debug + Send + Sync + 'static {
+    /// The account; with `refresh`, as its document is now.
+    fn account<'a>(&'a self, did: Did<'a>, refresh: bool) -> AccountLookup<'a>;
+
+    /// Writes the repository to `out`.
+    fn fetch<'a>(
+        &'a self,
+        host: &'a Url,
+        did: Did<'a>,
+        out: &'a mut (dyn Write + Send),
+    ) -> RepoFetch<'a>;
+}
+
+pub(super) type AccountLookup<'a> =
+    Pin<Box<dyn Future<Output = Result<Arc<Account>, IdentityError>> + Send + 'a>>;
+
+pub(super) type RepoFetch<'a> =
+    Pin<Box<dyn Future<Output = Result<FetchedRepo, FetchError>> + Send + 'a>>;
+
+/// The hosts that DID documents name.
+#[derive(Debug)]
+struct Hosts {
+    client: xrpc::Client,
+    resolver: Resolver,
+    limits: Limits,
+}
+
+impl RepoSource for Hosts {
+    fn account<'a>(&'a self, did: Did<'a>, refresh: bool) -> AccountLookup<'a> {
+        match refresh {
+            true => Box::pin(self.resolver.refresh(did)),
+            false => Box::pin(self.resolver.account(did)),
+        }
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        host: &'a Url,
+        did: Did<'a>,
+        out: &'a mut (dyn Write + Send),
+    ) -> RepoFetch<'a> {
+        Box::pin(self.client.fetch_repo(host, did, out, &self.limits))
+    }
+}
+
 /// Fetches and verifies repositories.
 #[derive(Debug)]
 pub(super) struct Resyncer {
+    source: Box<dyn RepoSource>,
     options: ResyncOptions,
     policy: Policy,
     fetches: FetchLimit,
@@ -239,7 +289,18 @@ pub(super) struct Resyncer {
 }
 
 impl Resyncer {
+    /// Fetches from the hosts that DID documents name.
     pub(super) fn new(options: ResyncOptions, policy: Policy) -> Self {
+        let ResyncOptions { client, resolver, limits, .. } = options.clone();
+        Self::from_source(Box::new(Hosts { client, resolver, limits }), options, policy)
+    }
+
+    /// Fetches from this source.
+    pub(super) fn from_source(
+        source: Box<dyn RepoSource>,
+        options: ResyncOptions,
+        policy: Policy,
+    ) -> Self {
         let fetches = FetchLimit::new(MaxFetches {
             total: options.max_fetches.max(1),
             per_domain: options.max_fetches_per_domain.max(1),
@@ -247,7 +308,7 @@ impl Resyncer {
             waiting_per_domain: options.max_queued / 4,
         });
         let (pacer, queued) = (Mutex::new(AccountPacer::new()), AtomicUsize::new(0));
-        Self { options, policy, fetches, verifications: Semaphore::new(1), pacer, queued }
+        Self { source, options, policy, fetches, verifications: Semaphore::new(1), pacer, queued }
     }
 
     /// Fetches the repository of `did`, at the revision of `known` or a later one.
@@ -292,12 +353,12 @@ impl Resyncer {
         did: Did<'_>,
         known: Option<Head>,
     ) -> Result<ResyncedRepo, ResyncError> {
-        let account = self.options.resolver.account(did).await.map_err(identity)?;
+        let account = self.source.account(did, false).await.map_err(identity)?;
         let host = account.host.as_ref().ok_or(ResyncError::NoHost)?;
         let archive = self.fetch(did, host).await?;
         let verified = match self.verify(&account, &archive).await {
             Err(ResyncError::Rejected { rejection, .. }) if is_wrong_key(&rejection) => {
-                let account = self.options.resolver.refresh(did).await.map_err(identity)?;
+                let account = self.source.account(did, true).await.map_err(identity)?;
                 self.verify(&account, &archive).await?
             }
             verified => verified?,
@@ -326,14 +387,13 @@ impl Resyncer {
     }
 
     async fn download(&self, did: Did<'_>, host: &Url) -> Result<Archive, ResyncError> {
-        let options = &self.options;
         let (file, path) = tempfile::Builder::new()
             .prefix("wireproof-")
             .suffix(".car")
-            .tempfile_in(&options.folder)?
+            .tempfile_in(&self.options.folder)?
             .into_parts();
         let mut out = BufWriter::new(file);
-        let fetched = options.client.fetch_repo(host, did, &mut out, &options.limits).await?;
+        let fetched = self.source.fetch(host, did, &mut out).await?;
         out.flush()?;
         Ok(Archive { host: fetched.host, bytes: fetched.bytes, path })
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use verify::sync::ChainState;
@@ -18,12 +18,12 @@ use super::error::{RunError, StopSignal};
 use super::feed::{Feed, FeedSource, Upstream};
 use super::feed_item::{FeedItem, Notice, ReceivedFrame};
 use super::handler::{Dispatcher, Handler};
-use super::jobs::JobPool;
+use super::jobs::{Job, JobPool};
 use super::journal::{Journal, JournalError};
 use super::metrics::RunMetrics;
 use super::options::{Options, Verification};
 use super::queue::{AccountHasher, Inbox, QueuedEvent, WorkerMessage, worker_of};
-use super::worker::{self, Partition};
+use super::worker::{Partition, Worker};
 use crate::hosts::{HostId, Jitter};
 use crate::http;
 use crate::websocket::Dialer;
@@ -104,7 +104,7 @@ impl Firehose {
     /// Like [`run`](Self::run), with another source of items.
     pub(super) async fn run_source<H, J, S>(
         self,
-        mut source: impl FeedSource,
+        source: impl FeedSource,
         streams: StreamCursors,
         handler: H,
         journal: J,
@@ -119,14 +119,12 @@ impl Firehose {
     {
         let handler = Arc::new(handler);
         let Self { options, metrics, .. } = &self;
-        let mut runtime = Runtime::spawn(options, metrics, streams, &handler, journal, states)?;
+        let hasher = AccountHasher::default();
+        let (mut runtime, parts) =
+            Runtime::assemble(options, metrics, hasher, streams, &handler, journal, states);
+        parts.start(&mut runtime)?;
         runtime.compare_clocks(self.dialer.client(), options);
-        let ended = runtime.read(&mut source, &*handler, &stop).await;
-        let deadlines = StopDeadlines::new(options.stop_timeout);
-        // Closing is a courtesy to the host.
-        let _ = timeout_at(deadlines.events, source.close()).await;
-        let summary = runtime.drain(&deadlines).await?;
-        ended.map(|()| summary)
+        runtime.follow(source, &*handler, &stop, options.stop_timeout).await
     }
 }
 
@@ -151,72 +149,108 @@ impl StopDeadlines {
 
 /// The threads and tasks of a run. Dropping it ends them.
 #[derive(Debug)]
-struct Runtime {
-    run: Arc<RunState>,
+pub(super) struct Runtime {
+    pub(super) run: Arc<RunState>,
     inboxes: Arc<[Inbox]>,
     metrics: Arc<RunMetrics>,
     intake: Intake,
     /// Closed when all workers have ended.
     workers: Receiver<()>,
-    jobs: JoinSet<()>,
+    pub(super) jobs: JoinSet<()>,
     /// Closed when the checkpointer has ended.
     checkpointer: Receiver<()>,
 }
 
+/// What runs beside the reading task, each on a thread or in a task of its own.
+pub(super) struct Parts<H, J, S> {
+    pub(super) workers: Vec<Worker<H, S>>,
+    pub(super) checkpointer: Checkpointer<J>,
+    pub(super) jobs: JobPool,
+    pub(super) submitted: UnboundedReceiver<Job>,
+    /// Dropped when all workers have ended.
+    pub(super) workers_alive: Sender<()>,
+    /// Dropped when the checkpointer has ended.
+    pub(super) checkpointer_alive: Sender<()>,
+}
+
+impl<H, J, S> Parts<H, J, S>
+where
+    H: Handler,
+    J: Journal,
+    S: ChainState + Send + 'static,
+    S::Error: Error + Send + Sync + 'static,
+{
+    /// Starts the threads, and the task of the jobs.
+    fn start(self, runtime: &mut Runtime) -> Result<(), RunError> {
+        let Self { workers, checkpointer, jobs, submitted, .. } = self;
+        runtime.jobs.spawn(jobs.run(submitted));
+        for worker in workers {
+            let (name, alive) =
+                (format!("wireproof-{}", worker.index()), self.workers_alive.clone());
+            spawn_thread(name, move || {
+                worker.run();
+                drop(alive);
+            })?;
+        }
+        let alive = self.checkpointer_alive;
+        spawn_thread("wireproof-journal".to_owned(), move || {
+            checkpointer.run();
+            drop(alive);
+        })
+    }
+}
+
 impl Runtime {
-    fn spawn<H, J, S>(
+    /// The runtime of a run, and its parts, which are not started.
+    pub(super) fn assemble<H, J, S>(
         options: &Options,
         metrics: &Arc<RunMetrics>,
+        hasher: AccountHasher,
         streams: StreamCursors,
         handler: &Arc<H>,
         journal: J,
         mut states: impl FnMut(usize) -> S,
-    ) -> Result<Self, RunError>
+    ) -> (Self, Parts<H, J, S>)
     where
         H: Handler,
         J: Journal,
         S: ChainState + Send + 'static,
         S::Error: Error + Send + Sync + 'static,
     {
-        let (jobs, submitted) = mpsc::unbounded_channel();
-        let (alive, workers) = mpsc::channel(1);
-        let (hasher, mut pending_states) = (AccountHasher::default(), Vec::new());
-        let mut runtime = Self::new(options, metrics, streams, &hasher, workers);
-        let pool = JobPool::new(options, runtime.inboxes.clone(), metrics.clone(), handler.clone());
-        runtime.jobs.spawn(pool.run(submitted));
+        let (submit, submitted) = mpsc::unbounded_channel();
+        let ((workers_alive, workers_ended), (checkpointer_alive, checkpointer_ended)) =
+            (mpsc::channel(1), mpsc::channel(1));
+        let runtime =
+            Self::new(options, metrics, streams, &hasher, [workers_ended, checkpointer_ended]);
+        let (inboxes, run) = (&runtime.inboxes, &runtime.run);
+        let jobs = JobPool::new(options, inboxes.clone(), metrics.clone(), handler.clone());
         let is_verified = matches!(options.verify, Verification::On { .. });
         let keeps_accounts = is_verified && journal.keeps_accounts();
-        for worker in 0..runtime.inboxes.len() {
-            let dispatcher = Dispatcher::new(handler, &runtime.run, metrics, keeps_accounts);
+        let (mut workers, mut pending_states) = (Vec::new(), Vec::new());
+        for worker in 0..inboxes.len() {
+            let dispatcher = Dispatcher::new(handler, run, metrics, keeps_accounts);
             pending_states.push(dispatcher.pending_states.clone());
-            let (state, jobs) = (states(worker), jobs.clone());
+            let (state, jobs) = (states(worker), submit.clone());
             let partition = Partition::new(worker, options, dispatcher, state, jobs, &hasher);
-            runtime.spawn_worker(partition, alive.clone())?;
+            workers.push(Worker::new(partition, inboxes.clone()));
         }
         for did in options.resync.iter().flat_map(|resync| &resync.desynchronized) {
             let account = hasher.hash(Some(did));
-            let inbox = &runtime.inboxes[worker_of(account, runtime.inboxes.len())];
+            let inbox = &inboxes[worker_of(account, inboxes.len())];
             inbox.send(WorkerMessage::Desynchronized(account, did.clone()));
         }
-        let checkpointer =
-            Checkpointer::new(journal, &runtime.run, pending_states, metrics, options);
-        let (alive, ended) = mpsc::channel(1);
-        runtime.checkpointer = ended;
-        let work = move || {
-            checkpointer.run();
-            drop::<Sender<()>>(alive);
-        };
-        spawn_thread("wireproof-journal".to_owned(), work)?;
-        Ok(runtime)
+        let checkpointer = Checkpointer::new(journal, run, pending_states, metrics, options);
+        let parts =
+            Parts { workers, checkpointer, jobs, submitted, workers_alive, checkpointer_alive };
+        (runtime, parts)
     }
 
-    /// A runtime without threads.
     fn new(
         options: &Options,
         metrics: &Arc<RunMetrics>,
         streams: StreamCursors,
         hasher: &AccountHasher,
-        workers: Receiver<()>,
+        [workers, checkpointer]: [Receiver<()>; 2],
     ) -> Self {
         let limits = &options.limits;
         let (streams, cursors): (Vec<String>, Vec<Option<u64>>) = streams.into_iter().unzip();
@@ -228,7 +262,7 @@ impl Runtime {
         let inboxes: Arc<[Inbox]> = (0..count).map(|_| Inbox::default()).collect();
         let metrics = metrics.clone();
         let intake = Intake::new(run.clone(), inboxes.clone(), metrics.clone(), hasher.clone());
-        let (jobs, checkpointer) = (JoinSet::new(), mpsc::channel(1).1);
+        let jobs = JoinSet::new();
         Self { run, inboxes, metrics, intake, workers, jobs, checkpointer }
     }
 
@@ -239,22 +273,20 @@ impl Runtime {
         self.jobs.spawn(async move { run.clock.compare(&http, &servers).await });
     }
 
-    fn spawn_worker<H, S>(
-        &self,
-        partition: Partition<H, S>,
-        alive: Sender<()>,
-    ) -> Result<(), RunError>
-    where
-        H: Handler,
-        S: ChainState + Send + 'static,
-        S::Error: Error + Send + Sync + 'static,
-    {
-        let (inboxes, worker) = (self.inboxes.clone(), partition.worker);
-        let work = move || {
-            worker::work(partition, &inboxes[worker]);
-            drop(alive);
-        };
-        spawn_thread(format!("wireproof-{worker}"), work)
+    /// Reads items until the run ends, and finishes it within `stop_timeout`.
+    pub(super) async fn follow(
+        mut self,
+        mut source: impl FeedSource,
+        handler: &impl Handler,
+        stop: &StopSignal,
+        stop_timeout: Duration,
+    ) -> Result<RunSummary, RunError> {
+        let ended = self.read(&mut source, handler, stop).await;
+        let deadlines = StopDeadlines::new(stop_timeout);
+        // Closing is a courtesy to the host.
+        let _ = timeout_at(deadlines.events, source.close()).await;
+        let summary = self.drain(&deadlines).await?;
+        ended.map(|()| summary)
     }
 
     /// Reads items until a stop is requested, the budget of events is spent, or the run fails.

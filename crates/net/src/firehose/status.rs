@@ -7,9 +7,10 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use atproto::syntax::{Did, SyntaxError};
+use tokio::time::Instant;
 
 use crate::bounded_map::BoundedMap;
 use crate::concurrency::{ConcurrencyLimit, registrable_domain};

@@ -1,12 +1,12 @@
 //! Verifies a batch of events, delivers the verdicts, and reports what must be looked up or resynced.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use atproto::event::{self, Decoder, Event, Frame};
 use atproto::syntax::Did;
 use crypto::KeyCache;
+use tokio::time::Instant;
 use verify::sync::{
     AccountKey, AccountState, Chain, ChainState, FutureWindow, Head, Ignored, Judge, Judged,
     KeySource, Outcome, SyncEffect, SyncRejection, SyncState,
@@ -19,7 +19,7 @@ use super::handler::{Dispatcher, Handler, Verdict, Warning};
 use super::keys::{KeyError, KeyProvider};
 use super::local_clock::Future;
 use super::options::{Options, Verification};
-use super::queue::{AccountHasher, LookedUpKey, QueuedEvent};
+use super::queue::{AccountHasher, LookedUpKey, QueuedEvent, random_seed};
 use super::status::StatusAnswers;
 use crate::clock::{future_window, now_micros};
 
@@ -35,7 +35,7 @@ impl<S> Processor<S> {
         match &options.verify {
             Verification::Off { decoding } => Self::Decode(Decoder::new(*decoding)),
             Verification::On { policy, keys, cache_bytes } => {
-                let cache = KeyCache::new(cache_bytes / options.workers.max(1), seed());
+                let cache = KeyCache::new(cache_bytes / options.workers.max(1), random_seed());
                 let (judge, keys) = (Judge::new(*policy, cache), keys.clone());
                 let resync = options.resync.as_ref();
                 let resyncs_new = resync.is_some_and(|resync| resync.on_first_seen);
@@ -507,13 +507,4 @@ impl<S: ChainState> ChainState for RecordingState<'_, S> {
         }
         Ok(())
     }
-}
-
-/// A secret seed for the key cache.
-fn seed() -> [u8; 16] {
-    let random = RandomState::new();
-    let halves = [random.hash_one(0), random.hash_one(1)].map(u64::to_le_bytes);
-    let mut seed = [0; 16];
-    seed.copy_from_slice(halves.as_flattened());
-    seed
 }

@@ -15,9 +15,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
 use verify::sync::{ChainState, Head, SyncState};
 
 use super::error::{PanicGuard, RunError};
@@ -36,37 +37,61 @@ use super::verifier::{
     self, BatchOutcome, Processor, RecordingState, UnconfirmedStatus, UnresolvedKey,
 };
 
-/// Runs a worker until its inbox is closed and its events are delivered, it is stopped, or the run has failed.
-pub(super) fn work<H: Handler, S: ChainState>(mut partition: Partition<H, S>, inbox: &Inbox)
+/// A worker: its partition, and the inbox that it reads.
+pub(super) struct Worker<H, S> {
+    partition: Partition<H, S>,
+    inboxes: Arc<[Inbox]>,
+    last_tick: Instant,
+}
+
+impl<H: Handler, S: ChainState> Worker<H, S>
 where
     S::Error: std::error::Error + Send + Sync + 'static,
 {
-    let run = Arc::clone(&partition.dispatcher.run);
-    let _guard = PanicGuard(&run.failure);
-    if let Err(error) = work_loop(&mut partition, inbox) {
-        run.failure.set(RunError::State(Box::new(error)));
+    /// The worker of this partition.
+    pub(super) fn new(partition: Partition<H, S>, inboxes: Arc<[Inbox]>) -> Self {
+        Self { partition, inboxes, last_tick: Instant::now() }
     }
-}
 
-fn work_loop<H: Handler, S: ChainState>(
-    partition: &mut Partition<H, S>,
-    inbox: &Inbox,
-) -> Result<(), S::Error> {
-    let (mut messages, mut is_stopped) = (Vec::new(), false);
-    let mut last_tick = Instant::now();
-    while !partition.dispatcher.run.failure.is_set() {
-        let timeout = partition.wait_timeout();
+    /// The index of the worker.
+    pub(super) fn index(&self) -> usize {
+        self.partition.worker
+    }
+
+    /// Works until its inbox is closed and its events are delivered, it is stopped, or the run has failed.
+    pub(super) fn run(mut self) {
+        let run = Arc::clone(&self.partition.dispatcher.run);
+        let _guard = PanicGuard(&run.failure);
+        while self.step(self.partition.wait_timeout()) {}
+    }
+
+    /// Waits up to `timeout` for the inbox, handles its messages, and processes a batch. Whether the worker
+    /// goes on.
+    pub(super) fn step(&mut self, timeout: WaitTimeout) -> bool {
+        let run = Arc::clone(&self.partition.dispatcher.run);
+        let goes_on = !run.failure.is_set()
+            && self.try_step(timeout).unwrap_or_else(|error| {
+                run.failure.set(RunError::State(Box::new(error)));
+                false
+            });
+        if !goes_on {
+            run.abandon(self.partition.parked.len() + self.partition.ready.len());
+        }
+        goes_on
+    }
+
+    fn try_step(&mut self, timeout: WaitTimeout) -> Result<bool, S::Error> {
+        let (partition, mut messages) = (&mut self.partition, Vec::new());
+        let inbox = &self.inboxes[partition.worker];
         let is_closed = inbox.receive(&mut partition.ready, &mut messages, timeout);
-        for message in messages.drain(..) {
-            is_stopped |= matches!(message, WorkerMessage::Stop);
-            partition.handle(message)?;
-        }
+        let is_stopped = messages.iter().any(|of| matches!(of, WorkerMessage::Stop));
+        messages.into_iter().try_for_each(|message| partition.handle(message))?;
         if is_stopped {
-            break;
+            return Ok(false);
         }
-        if last_tick.elapsed() >= TICK {
-            last_tick = Instant::now();
-            partition.release_overdue(last_tick)?;
+        if self.last_tick.elapsed() >= TICK {
+            self.last_tick = Instant::now();
+            partition.release_overdue(self.last_tick)?;
         }
         if is_closed && !partition.is_draining {
             partition.start_draining();
@@ -75,12 +100,8 @@ fn work_loop<H: Handler, S: ChainState>(
         partition.report_parked();
         let is_idle = is_closed && !was_busy && partition.ready.is_empty();
         let awaits_keys = partition.parked.account_count(ParkReason::Key) > 0;
-        if is_idle && !awaits_keys {
-            break;
-        }
+        Ok(!is_idle || awaits_keys)
     }
-    partition.dispatcher.run.abandon(partition.parked.len() + partition.ready.len());
-    Ok(())
 }
 
 /// The accounts of one worker, and their events.

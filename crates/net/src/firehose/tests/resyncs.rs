@@ -1,17 +1,18 @@
 //! Desynchronized accounts, until they are synchronized again.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use atproto::syntax::Tid;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use verify::sync::{AccountState, Head, MemoryState, SyncState};
+use tokio::time::Instant;
+use verify::sync::{AccountKey, AccountState, Head, MemoryState, SyncState};
 
 use super::super::ack::{AckTracker, InFlightLimit, RunState};
 use super::super::checkpoint::PendingStates;
 use super::super::handler::Dispatcher;
 use super::super::jobs::Job;
-use super::super::queue::{AccountHasher, QueuedEvent, WorkerMessage};
+use super::super::queue::{AccountHasher, LookedUpKey, QueuedEvent, WorkerMessage};
 use super::super::worker::Partition;
 use super::super::*;
 use super::support::*;
@@ -53,17 +54,20 @@ impl TestWorker {
 
     /// Receives frames, and processes what is not parked.
     fn receive(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
-        for frame in frames {
+        self.receive_looked_up(frames.into_iter().map(|frame| (frame, None)));
+    }
+
+    /// The same, with the results of key lookups.
+    fn receive_looked_up(
+        &mut self,
+        frames: impl IntoIterator<Item = (Vec<u8>, Option<Arc<LookedUpKey>>)>,
+    ) {
+        for (frame, looked_up) in frames {
             let received = received(frame);
             assert!(self.partition.dispatcher.run.in_flight.try_acquire(received.frame.len()));
             let ticket = self.partition.dispatcher.run.tracker().track(HOST, received.seq);
             let account = self.hasher.hash(received.did());
-            self.partition.ready.push_back(QueuedEvent {
-                received,
-                ticket,
-                account,
-                looked_up: None,
-            });
+            self.partition.ready.push_back(QueuedEvent { received, ticket, account, looked_up });
         }
         self.process();
     }
