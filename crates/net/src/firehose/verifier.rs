@@ -418,7 +418,8 @@ fn passed_over<'e>(queued: &'e QueuedEvent, rejection: &SyncRejection<'_>) -> Op
     key_error(queued, rejection).filter(|error| error.is_temporary())
 }
 
-/// The keys of a batch: those just looked up, then the cached ones.
+/// The keys of a batch: the cached ones, then those just looked up. A cached key is never older: an event may
+/// carry the result of a lookup that another one has replaced since.
 struct BatchKeys<'e> {
     cached: &'e dyn KeyProvider,
     looked_up: Vec<(&'e str, AccountKey)>,
@@ -436,9 +437,9 @@ impl<'e> BatchKeys<'e> {
 
 impl KeySource for BatchKeys<'_> {
     fn key(&self, did: &str) -> AccountKey {
-        match self.looked_up.iter().find(|(of, _)| *of == did) {
-            Some((_, key)) => *key,
-            None => self.cached.cached(did),
+        match (self.cached.cached(did), self.looked_up.iter().find(|(of, _)| *of == did)) {
+            (AccountKey::Unknown, Some((_, key))) => *key,
+            (cached, _) => cached,
         }
     }
 }

@@ -255,7 +255,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
                 self.park_event(event)?;
                 continue;
             }
-            if matches!(event.received.kind, FrameKind::Account | FrameKind::Identity) {
+            if changes_account(&event) {
                 changed.push(event.account);
             }
             bytes += event.len();
@@ -437,6 +437,13 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         // Fails only when the run has ended; then the job's result is not needed.
         let _ = self.jobs.send(job);
     }
+}
+
+/// Whether an event changes how later ones of its account are verified: `#account`, `#identity`, and one that may
+/// be passed over, as its key is unavailable.
+fn changes_account(event: &QueuedEvent) -> bool {
+    matches!(event.received.kind, FrameKind::Account | FrameKind::Identity)
+        || event.key_error().is_some_and(KeyError::is_temporary)
 }
 
 /// Size in bytes at which a batch ends.

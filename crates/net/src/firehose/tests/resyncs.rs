@@ -134,6 +134,34 @@ fn events_after_a_gap_await_the_repository_and_continue_from_there() {
 }
 
 #[test]
+fn an_event_whose_key_is_unavailable_desynchronizes_its_account_before_the_next_event_of_the_batch()
+{
+    let mut writer = Writer::new(0);
+    let mut worker = TestWorker::new(&[&writer]);
+    let mut forger = Writer::new(0);
+    forger.rotate();
+    let unavailable = LookedUpKey { key: Err(KeyError::TooManyEvents), is_final: true };
+    let forged = (forger.commit(1), Some(Arc::new(unavailable)));
+    worker.receive_looked_up([forged, (writer.commit(2), None)]);
+    assert_eq!(worker.recorder.of(&writer), [(1, "signature/no-key"), (2, "verified/unmended")]);
+    assert_eq!(worker.jobs(), [(writer.did.clone(), writer.rev())]);
+}
+
+#[test]
+fn a_key_that_was_looked_up_does_not_replace_a_cached_one_that_is_newer() {
+    let mut writer = Writer::new(0);
+    let replaced = LookedUpKey { key: Ok(AccountKey::Known(writer.key())), is_final: false };
+    let by_old_key = writer.commit(1);
+    writer.rotate();
+    let mut worker = TestWorker::new(&[&writer]);
+    worker.receive_looked_up([(by_old_key, Some(Arc::new(replaced)))]);
+    assert_eq!(worker.recorder.of(&writer), []);
+    let Ok(Job::LookUpKey { refresh: true, .. }) = worker.jobs.try_recv() else {
+        panic!("the cached key may be stale")
+    };
+}
+
+#[test]
 fn a_sync_to_another_tree_starts_a_resync() {
     let mut writer = Writer::new(0);
     let mut worker = TestWorker::new(&[&writer]);
