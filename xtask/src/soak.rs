@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the reliability tests and the longest interop test at full length, and the speed of
-//! `follow --verify`.
+//! `cargo xtask soak`: the reliability tests, the model of the follower and the longest interop test at full length,
+//! and the speed of `follow --verify`.
 //!
 //! The tests are those that `cargo xtask test` runs shortened. The measurement runs a relay and a client
 //! as two processes of the release build: first the relay sends prepared commits as fast as they are read
@@ -24,8 +24,14 @@ pub(crate) struct Options {
     /// Measure the speed of `follow --verify` instead of testing.
     #[arg(long, conflicts_with = "tests")]
     speed: bool,
-    /// Tests to run, by a part of their names; all by default.
+    /// Tests to run, by a part of their names, or `model`; all by default.
     tests: Vec<String>,
+    /// Number of random schedules of `model`.
+    #[arg(long, default_value_t = 100_000)]
+    schedules: u64,
+    /// The first seed of `model`; the others follow it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
 /// Runs the tests one after the other, or measures.
@@ -33,12 +39,33 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     if options.speed {
         return measure();
     }
+    let (of_model, tests): (Vec<&String>, Vec<&String>) =
+        options.tests.iter().partition(|test| *test == "model");
+    let runs_all = options.tests.is_empty();
+    if runs_all || !of_model.is_empty() {
+        model(options)?;
+    }
+    if runs_all || !tests.is_empty() {
+        reliability(&tests)?;
+    }
+    if runs_all { interop() } else { Ok(()) }
+}
+
+/// Holds the follower against its model under random schedules.
+fn model(options: &Options) -> Result<(), String> {
+    let args =
+        ["test", "--profile", "soak", "-p", "wireproof-net", "--lib", MODEL, "--", "--nocapture"];
+    let mut command = process::command("cargo", &args);
+    command.env("WIREPROOF_MODEL_SCHEDULES", options.schedules.to_string());
+    process::run(command.env("WIREPROOF_MODEL_SEED", options.seed.to_string()))
+}
+
+fn reliability(tests: &[&String]) -> Result<(), String> {
     let args = ["test", "--profile", "soak", "-p", "wireproof-cli", "--test", "reliability", "--"];
     let mut command = process::command("cargo", &args);
     // One at a time, so that no test's load shows in the figures of another.
-    command.args(["--test-threads", "1", "--nocapture"]).args(&options.tests);
-    process::run(command.env("WIREPROOF_SOAK", "1"))?;
-    if options.tests.is_empty() { interop() } else { Ok(()) }
+    command.args(["--test-threads", "1", "--nocapture"]).args(tests);
+    process::run(command.env("WIREPROOF_SOAK", "1"))
 }
 
 /// Runs the interop test that depends on its length.
@@ -239,6 +266,9 @@ fn processor_time(pid: u32) -> Duration {
     let ticks: u64 = ticks.filter_map(|number| number.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
+
+const MODEL: &str =
+    "firehose::tests::model::the_follower_does_what_the_model_allows_under_random_schedules";
 
 const PASSES: u32 = 3;
 const COMMITS: u64 = 200_000;

@@ -2,6 +2,7 @@
 
 mod endings;
 mod key_lookups;
+mod model;
 mod order;
 mod resyncs;
 mod statuses;

@@ -1,7 +1,7 @@
 //! Test accounts, a scripted feed, a recording handler, and a journal in memory.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::SystemTime;
 
 use atproto::commit::UnsignedCommit;
@@ -17,7 +17,7 @@ use super::super::*;
 use crate::dns::LoopbackDns;
 use crate::egress::EgressPolicy;
 use crate::hosts::HostId;
-use crate::http;
+use crate::{http, identity, xrpc};
 
 pub(super) const HOST: HostId = HostId(0);
 
@@ -305,8 +305,21 @@ pub(super) fn options(keys: Arc<dyn KeyProvider>) -> Options {
 }
 
 pub(super) fn firehose(options: Options) -> Firehose {
-    let http = http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
-    Firehose::new(&http, options)
+    Firehose::new(&http_client(), options)
+}
+
+/// A client that reaches this machine alone.
+pub(super) fn http_client() -> http::Client {
+    static CLIENT: LazyLock<http::Client> =
+        LazyLock::new(|| http::Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap());
+    CLIENT.clone()
+}
+
+/// Resyncs from this machine.
+pub(super) fn resync_options() -> ResyncOptions {
+    let (http, dns) = (http_client(), Arc::new(LoopbackDns));
+    let resolver = identity::Resolver::new(http.clone(), dns, identity::Options::default());
+    ResyncOptions::new(xrpc::Client::new(http), resolver)
 }
 
 /// Runs until the recorder has recorded its events, or the run fails.
