@@ -151,6 +151,8 @@ impl<'a, 'l> Reader<'a, 'l> {
 
     fn tags(&mut self) -> Result<&'a [Tag<'a>], DecodeError> {
         self.tags.clear();
+        // Most events have fewer: without it the list would move while it grows.
+        self.tags.reserve(FEW_TAGS);
         let mut more = self.open_array()?;
         while more {
             self.limits.check_tags(self.tags.len() + 1, self.offset)?;
@@ -331,6 +333,9 @@ fn number_len(bytes: &[u8]) -> Option<usize> {
     }
     Some(end)
 }
+
+/// Capacity of a list of tags before the first tag is read.
+const FEW_TAGS: usize = 8;
 
 /// Maximum nesting depth of a skipped field.
 const MAX_DEPTH: usize = 64;
