@@ -31,11 +31,15 @@ pub(crate) fn read_or_stdin_at_most(path: &Path, max: usize) -> Result<(String, 
 
 /// The bytes of a file, up to one more than `max`.
 fn read_at_most(path: &Path, max: usize) -> Result<Vec<u8>, Failure> {
-    let file = fs::File::open(path).map_err(Failure::file(path))?;
-    let len = file.metadata().map_or(0, |metadata| metadata.len());
-    let mut bytes = Vec::with_capacity(max.saturating_add(1).min(len as usize));
-    limited(file, max).read_to_end(&mut bytes).map_err(Failure::file(path))?;
-    Ok(bytes)
+    let read = || {
+        let file = fs::File::open(path)?;
+        let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len.min(max.saturating_add(1)))?;
+        limited(file, max).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(Failure::file(path))
 }
 
 fn limited<R: Read>(reader: R, max: usize) -> io::Take<R> {
