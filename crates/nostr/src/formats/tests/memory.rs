@@ -48,7 +48,6 @@ fn the_events_of_a_framed_batch_share_one_allowance_of_lists() {
     let arena = Bump::new();
     let decoded = notepack::Notepack.decode_batch(&bytes, &arena, &Limits::default());
     assert_eq!(decoded.unwrap_err().reason, crate::Reason::Limit(crate::Limit::ListBytes));
-    notepack::Notepack.decode_batch(&bytes[4..4 + 4], &arena, &Limits::default()).unwrap_err();
     let mut few = Vec::new();
     notepack::Notepack.encode_batch(&[one; 4], &mut few).unwrap();
     notepack::Notepack.decode_batch(&few, &arena, &Limits::default()).unwrap();
@@ -155,8 +154,7 @@ fn unlimited_counts() -> Limits {
 
 fn assert_decoding_is_bounded(name: &str, bytes: &[u8], decode: impl FnOnce(&Bump) -> bool) {
     let arena = Bump::new();
-    let is_decoded = decode(&arena);
+    decode(&arena);
     let (taken, max) = (arena.allocated_bytes(), 16 * bytes.len() + (2 << 20));
-    println!("{name}: {is_decoded}, {:.1}", taken as f64 / bytes.len() as f64);
     assert!(taken <= max, "{name}: {taken} bytes for {}", bytes.len());
 }
