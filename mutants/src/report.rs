@@ -59,7 +59,7 @@ impl Results {
 /// Keys of the survivors that a page argues: lines of the form "- `KEY`".
 pub(crate) fn argued(page: &str) -> BTreeSet<String> {
     let keys = page.lines().filter_map(|line| {
-        let (key, _) = line.trim().strip_prefix("- `")?.rsplit_once('`')?;
+        let (key, _) = line.trim().strip_prefix("- `")?.split_once('`')?;
         key.contains(".rs: ").then(|| key.to_owned())
     });
     keys.collect()
@@ -83,19 +83,32 @@ pub(crate) fn print(mutants: &[Numbered], results: &Results, argued: &BTreeSet<S
             }
         }
     }
-    println!(
-        "\n| crate | mutants | unviable | viable | caught | timed out | survived | unreached | argued | caught of viable |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("\n| part | {} |\n|---{}|", COLUMNS.join(" | "), "|---".repeat(COLUMNS.len()));
     for (name, [all, caught, timed_out, survived, unreached, unviable, argued]) in rows {
         let viable = caught + timed_out + survived + unreached;
+        let not_run = all - unviable - viable;
         let part = (caught + timed_out) as f64 * 100.0 / viable.max(1) as f64;
-        println!(
-            "| {name} | {all} | {unviable} | {viable} | {caught} | {timed_out} | {survived} | {unreached} | {argued} | {part:.1} % |"
-        );
+        let numbers =
+            [all, not_run, unviable, viable, caught, timed_out, survived, unreached, argued];
+        let numbers = numbers.map(|number| number.to_string()).join(" | ");
+        println!("| {name} | {numbers} | {part:.1} % |");
     }
     open
 }
+
+/// Columns of the table after the name.
+const COLUMNS: [&str; 10] = [
+    "mutants",
+    "not run",
+    "unviable",
+    "viable",
+    "caught",
+    "timed out",
+    "survived",
+    "unreached",
+    "argued",
+    "caught or timed out, of viable",
+];
 
 #[cfg(test)]
 mod tests {
@@ -103,8 +116,9 @@ mod tests {
 
     #[test]
     fn a_page_argues_the_mutants_of_its_lists() {
-        let page = "# Title\n\n- `src/a.rs: A::f: return 0`: equal.\n- `cargo xtask mutants`\n  - `b.rs: g: replace | with ^ in `a` | b`";
+        let page = "# Title\n\n- `src/a.rs: A::f: return 0`: equal to `A`.\n- `cargo xtask mutants`\n  \
+                    - `b.rs: g: replace | with ^ in a | b`";
         let argued: Vec<String> = argued(page).into_iter().collect();
-        assert_eq!(argued, ["b.rs: g: replace | with ^ in `a` | b", "src/a.rs: A::f: return 0"]);
+        assert_eq!(argued, ["b.rs: g: replace | with ^ in a | b", "src/a.rs: A::f: return 0"]);
     }
 }

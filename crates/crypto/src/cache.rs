@@ -280,7 +280,7 @@ mod tests {
         cache.insert_key(key(1));
         assert!(has(&mut cache, 0) && has(&mut cache, 1) && !has(&mut cache, 2));
         assert_eq!(cache.stats(), CacheStats { hits: 2, misses: 2, evictions: 0 });
-        assert_eq!((cache.len(), cache.capacity()), (2, 4));
+        assert_eq!((cache.len(), cache.is_empty(), cache.capacity()), (2, false, 4));
     }
 
     #[test]

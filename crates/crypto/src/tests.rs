@@ -1,5 +1,7 @@
 //! Keys and signatures against RustCrypto's `k256` and `p256`, and at the edges of every rule.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use k256::elliptic_curve::PrimeField;
 use k256::elliptic_curve::ops::Reduce;
 use k256::elliptic_curve::point::AffineCoordinates;
@@ -373,6 +375,36 @@ fn text_that_is_not_a_key_is_rejected_with_the_rule() {
     assert_eq!(unknown, Err(KeyError::MethodType));
     let wrong = PublicKey::from_verification_method(Curve::K256.legacy_type(), &multikey);
     assert_eq!(wrong, Err(KeyError::MultikeyInLegacyType));
+    let no_multicodec = PublicKey::from_legacy(Curve::K256, &coded(&[1, 2], &point));
+    assert_eq!(no_multicodec, Err(KeyError::Length(35)));
+    let too_short = PublicKey::from_legacy(Curve::K256, &coded(&[0xe7, 0x01], &point[..32]));
+    assert_eq!(too_short, Err(KeyError::Length(34)));
+}
+
+#[test]
+fn keys_of_different_points_are_unequal_and_hash_apart() {
+    fn hash(content: impl Hash) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        content.hash(&mut hasher);
+        hasher.finish()
+    }
+    let mut rng = Rng::new(20);
+    for curve in Curve::ALL {
+        let [a, b] = [(); 2].map(|()| rng.secret(curve).public_key());
+        assert!(a == a.clone() && a != b);
+        assert!(hash(&a) == hash(a.clone()) && hash(&a) != hash(&b));
+    }
+    let x_only = |byte| schnorr::SecretKey::from_bytes(&[byte; 32]).unwrap().public_key();
+    let [a, again, b] = [1, 1, 2].map(x_only);
+    assert!(a == again && a != b);
+    assert!(hash(a) == hash(again) && hash(a) != hash(b));
+    assert_eq!(a.to_string(), kernels::hex::encode(a.as_bytes()));
+}
+
+#[test]
+fn each_curve_has_its_name_in_json_web_tokens() {
+    assert_eq!(Curve::K256.jwt_algorithm(), "ES256K");
+    assert_eq!(Curve::P256.jwt_algorithm(), "ES256");
 }
 
 #[test]
@@ -709,6 +741,9 @@ fn a_schnorr_batch_gets_the_verdicts_of_its_checks_alone() {
         let checks: Vec<schnorr::SignatureCheck<'_>> =
             triples.iter().map(SchnorrTriple::check).collect();
         assert_eq!(schnorr_verified(&checks, &mut cache), expected);
+        let mut verdicts = vec![Err(SignatureFault::HighS); checks.len()];
+        schnorr::verify_many_cached(&checks, &mut cache, &mut verdicts);
+        assert_eq!(verdicts, expected);
         let keys: Vec<_> = triples.iter().map(|triple| XOnlyKey::from_bytes(&triple.key)).collect();
         let parsed: Vec<schnorr::SignatureCheck<'_>> = checks
             .iter()

@@ -435,6 +435,14 @@ fn faults_are_collected_in_the_order_of_the_stages_up_to_the_maximum() {
         let few = collect_rejections(&export, Some(DID), Some(&key), &strict(), max);
         assert_eq!(few, found[..max.min(6)]);
     }
+    for most in 1..8 {
+        let (key, mut visited) = (secret().public_key(), 0);
+        visit_rejections(&export, Some(DID), Some(&key), &Options::default(), |_| {
+            visited += 1;
+            if visited < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        assert_eq!(visited, most.min(6), "a visitor that breaks is not called again");
+    }
 }
 
 #[test]
