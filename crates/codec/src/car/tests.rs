@@ -146,7 +146,7 @@ fn headers_are_canonical_version_one_with_any_number_of_roots() {
     let none = archive(&[]);
     assert_eq!(none, b"\x11\xa2\x65roots\x80\x67version\x01");
     let no_roots = read(&none, &Options::default()).unwrap().roots;
-    assert!(no_roots.is_empty() && no_roots.len() == 0 && no_roots.first().is_none());
+    assert_eq!((no_roots.is_empty(), no_roots.len(), no_roots.first()), (true, 0, None));
 
     let roots = [block(b"a").0, block(b"b").0, block(b"c").0];
     let bytes = Writer::new(Vec::new(), &roots).unwrap().into_inner();
