@@ -437,7 +437,7 @@ fn faults_are_collected_in_the_order_of_the_stages_up_to_the_maximum() {
     }
     for most in 1..8 {
         let (key, mut visited) = (secret().public_key(), 0);
-        visit_rejections(&export, Some(DID), Some(&key), &Options::default(), |_| {
+        visit_rejections(&export, Some(DID), Some(&key), &strict(), |_| {
             visited += 1;
             if visited < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
