@@ -286,7 +286,10 @@ impl World {
 
 /// The public key with this number.
 pub(super) fn public_key(account: usize, key: KeyNumber) -> PublicKey {
-    secret_key(account, key).public_key()
+    static KEYS: Mutex<BTreeMap<(usize, KeyNumber), PublicKey>> = Mutex::new(BTreeMap::new());
+    let mut keys = KEYS.lock().unwrap();
+    let of = || secret_key(account, key).public_key();
+    keys.entry((account, key)).or_insert_with(of).clone()
 }
 
 /// The same, compressed.
