@@ -378,11 +378,15 @@ impl Handler for ScriptedHandler {
         let Some(mut of) = self.lock() else { return };
         let account = event.did.and_then(|did| of.world.account(did));
         let code = event.verdict.code();
-        let is_unavailable =
-            matches!(event.verdict, Verdict::UnknownKey(why) if why.is_temporary());
+        let key_error = match event.verdict {
+            Verdict::UnknownKey(why) => Some(why),
+            _ => None,
+        };
+        let is_unavailable = key_error.is_some_and(KeyError::is_temporary);
+        let is_limit = is_unavailable && !matches!(key_error, Some(KeyError::Identity(_)));
         let cached = account.and_then(|account| of.key_cache.get(&account).copied());
         let (host, seq, frame) = (event.host.0, event.seq, event.frame);
-        let delivery = Delivery { host, seq, frame, code, is_unavailable, cached };
+        let delivery = Delivery { host, seq, frame, code, is_unavailable, is_limit, cached };
         of.count(code);
         let number = of.model.delivered(account, delivery);
         of.deliver(number, ack);

@@ -26,18 +26,20 @@ use schedule::{Schedule, Step, shrink};
 
 /// Plays a schedule, and shrinks it if it breaks a rule.
 fn check(seed: u64, counts: &mut Counts) {
-    check_schedule(seed, &Schedule::new(seed), counts);
+    let repeat = format!("cargo xtask soak model --seed {seed} --schedules 1");
+    check_schedule(&repeat, &Schedule::new(seed), counts);
 }
 
-fn check_schedule(seed: u64, schedule: &Schedule, counts: &mut Counts) {
+fn check_schedule(repeat: &str, schedule: &Schedule, counts: &mut Counts) {
     let Err(violation) = play(schedule, counts) else { return };
     let shortest = shrink(schedule, |shorter| play(shorter, &mut Counts::new()).is_err());
     let shortest_violation = play(&shortest, &mut Counts::new()).err();
     let shortest_violation = shortest_violation.unwrap_or("it breaks no rule again".to_owned());
     let steps: Vec<String> = shortest.steps.iter().map(|step| format!("{step:?}")).collect();
     panic!(
-        "seed {seed}: {violation}\n{} of {} steps are left, with {:?}:\n  {}\n{shortest_violation}\n\
-         repeat with: cargo xtask soak model --seed {seed} --schedules 1",
+        "seed {}: {violation}\n{} of {} steps are left, with {:?}:\n  {}\n{shortest_violation}\n\
+         repeat with: {repeat}",
+        schedule.settings.seed,
         steps.len(),
         schedule.steps.len(),
         shortest.settings,
@@ -66,13 +68,13 @@ fn the_follower_does_what_the_model_allows_under_random_schedules() {
 
 #[test]
 fn a_kill_after_any_step_loses_nothing() {
-    let mut counts = Counts::new();
+    let (mut counts, repeat) = (Counts::new(), "cargo test -p wireproof-net --lib a_kill_after");
     for seed in 0..KILLED_SCHEDULES {
         let schedule = Schedule::new(u64::MAX - seed);
         for at in 0..=schedule.steps.len() {
             let mut killed = schedule.clone();
             killed.steps.insert(at, Step::Kill { keeps_keys: at % 2 == 0 });
-            check_schedule(u64::MAX - seed, &killed, &mut counts);
+            check_schedule(repeat, &killed, &mut counts);
         }
     }
 }

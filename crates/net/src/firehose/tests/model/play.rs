@@ -223,6 +223,11 @@ impl<'s> Player<'s> {
         self.quiesce().await;
         self.follower.stop.request();
         let summary = self.end_run().await;
+        self.check_end(summary, &last);
+    }
+
+    /// Holds the journal against the world.
+    fn check_end(&self, summary: Option<RunSummary>, last: &[(usize, Head)]) {
         let mut of = self.environment.lock();
         for (host, stream) in of.world.streams.clone().iter().enumerate() {
             of.model.check_loss(host, stream);
@@ -240,8 +245,8 @@ impl<'s> Player<'s> {
             of.model.violate("the last cursor is not that of the summary");
         }
         for (account, head) in last {
-            let known = of.model.journaled(account);
-            let expected = Known { head: Some(head), is_synchronized: true, is_active: true };
+            let known = of.model.journaled(*account);
+            let expected = Known { head: Some(*head), is_synchronized: true, is_active: true };
             if known != expected {
                 of.model.violate(format!("account {account} ends as {known:?}, not {expected:?}"));
             }

@@ -119,6 +119,8 @@ pub(super) struct Delivery<'a> {
     pub(super) code: &'static str,
     /// For an event without a key: whether the key may be found later.
     pub(super) is_unavailable: bool,
+    /// Whether a limit on the wait was reached.
+    pub(super) is_limit: bool,
     /// The key in the cache of the provider.
     pub(super) cached: Option<Key>,
 }
@@ -368,52 +370,45 @@ impl Model {
         delivery: Delivery<'_>,
         number: DeliveryNumber,
     ) {
-        let (content, now) = (&arrival.event.content, Instant::now());
+        let content = &arrival.event.content;
         let of = &mut self.accounts[account];
         let keys = if of.key.is_some() { [of.key, delivery.cached] } else { [delivery.cached; 2] };
-        let is_muted = judge(of.known, content, keys[0], self.checks_host).0 == "event/inactive";
-        if is_muted && of.status.is_some_and(|(is_active, until)| is_active && now < until) {
-            of.status = Some((true, now + ACTIVE_VALIDITY));
-            of.known.is_active = true;
-            of.record(number, None, true);
+        if judge(of.known, content, keys[0], self.checks_host).0 == "event/inactive" {
+            of.apply_status(number);
         }
         let allowed = keys.map(|key| judge(of.known, content, key, self.checks_host));
-        let is_lack = |code| matches!(code, "signature/wrong" | "signature/no-key" | "event/host");
-        let expected = allowed.iter().find(|(code, _)| *code == delivery.code);
-        let known = match expected {
-            Some((_, known)) => *known,
-            None if delivery.is_unavailable && allowed.iter().all(|(code, _)| is_lack(code)) => {
-                of.known
-            }
+        let lacks_key = allowed.iter().all(|(code, _)| LACKS_KEY.contains(code));
+        match allowed.iter().find(|(code, _)| *code == delivery.code) {
+            Some((_, known)) => of.known = *known,
+            None if delivery.is_unavailable && lacks_key => {}
             None => {
-                let known = of.known;
-                self.violate(format!(
-                    "account {account}: the verdict is {}, not {} of {known:?} with the keys {keys:?}: {arrival:?}",
-                    delivery.code, allowed[0].0,
-                ));
-                return;
+                let (known, code) = (of.known, delivery.code);
+                let what = format!("{code}, not {} of {known:?} with {keys:?}", allowed[0].0);
+                return self.violate(format!("account {account}: {what}: {arrival:?}"));
             }
-        };
-        of.known = known;
-        if delivery.is_unavailable {
-            of.known.is_synchronized = false;
         }
+        of.known.is_synchronized &= !delivery.is_unavailable;
         of.record(number, delivery.seq.map(|seq| (delivery.host, seq)), false);
-        let is_confirmed = of.status.is_some_and(|(is_active, until)| !is_active && now < until);
-        let needs_refresh = matches!(delivery.code, "signature/wrong" | "event/host");
-        let is_unasked = !delivery.is_unavailable
-            && (needs_refresh && of.refreshed < arrival.at
-                || delivery.code == "signature/no-key" && of.not_found < arrival.at);
+        self.check_lookups(account, arrival, delivery);
         if content == &Content::Identity && delivery.code == "unchecked" {
-            of.key = None;
+            self.accounts[account].key = None;
         }
+    }
+
+    /// A verdict that blames the key or the status follows an answer about it.
+    fn check_lookups(&mut self, account: usize, arrival: &Arrival, delivery: Delivery<'_>) {
+        let of = &self.accounts[account];
+        let is_answered = match delivery.code {
+            "event/inactive" => of.valid_status() == Some(false),
+            _ if delivery.is_unavailable => delivery.is_limit || of.unavailable >= arrival.at,
+            "signature/wrong" | "event/host" => of.refreshed >= arrival.at,
+            "signature/no-key" => of.not_found >= arrival.at,
+            _ => true,
+        };
         if delivery.code.starts_with("verified") {
             self.suspects.retain(|(suspect, _)| *suspect != account);
         }
-        if delivery.code == "event/inactive" && !is_confirmed {
-            self.violate(format!("account {account} was muted, and its server did not confirm it"));
-        }
-        if is_unasked {
+        if !is_answered {
             let what = format!("{}, and no lookup ended since: {arrival:?}", delivery.code);
             self.suspects.push((account, what));
         }
@@ -551,7 +546,7 @@ impl Model {
         let newest = of.history.iter().take_while(|entry| entry.is_acked).count();
         let oldest = self.covered(account, cursors).min(newest);
         // An answer that still holds makes the account active when its commit is judged, which is then delivered.
-        let holds = of.status.is_some_and(|(is_active, until)| is_active && Instant::now() < until);
+        let holds = of.valid_status() == Some(true);
         let is_such = |state: &Known| {
             state == known || (holds && Known { is_active: true, ..*state } == *known)
         };
@@ -627,6 +622,21 @@ impl Host {
 }
 
 impl Account {
+    /// Whether the account is active by an answer that still holds.
+    fn valid_status(&self) -> Option<bool> {
+        let (is_active, until) = self.status?;
+        (Instant::now() < until).then_some(is_active)
+    }
+
+    /// Makes an account active that is so by an answer which still holds.
+    fn apply_status(&mut self, number: DeliveryNumber) {
+        if self.valid_status() == Some(true) {
+            self.status = Some((true, Instant::now() + ACTIVE_VALIDITY));
+            self.known.is_active = true;
+            self.record(number, None, true);
+        }
+    }
+
     /// Records the state after a delivery, or after an answer, which is not acknowledged.
     fn record(&mut self, number: DeliveryNumber, event: Option<(usize, u64)>, is_acked: bool) {
         self.history.push(Entry { known: self.known, number, is_acked, event });
@@ -638,6 +648,9 @@ impl Account {
             .chain(self.history.iter().map(|entry| &entry.known))
     }
 }
+
+/// Verdicts that another key may change.
+const LACKS_KEY: [&str; 3] = ["signature/wrong", "signature/no-key", "event/host"];
 
 /// Number of notes in a report.
 const MAX_TRACE: usize = 60;
