@@ -116,6 +116,7 @@ impl Surroundings {
     /// A new run: what waited is gone.
     pub(super) fn begin_run(&mut self, keeps_keys: bool) {
         self.run += 1;
+        self.count("runs");
         self.forget_waiting();
         self.held.clear();
         self.checkpoint_fault = None;
@@ -188,6 +189,7 @@ impl Surroundings {
 
     pub(super) fn answer_repo(&mut self, at: usize, answer: RepoAnswer) {
         let Request { account, reply, .. } = self.repos.remove(at);
+        self.count(answer.name());
         if let RepoAnswer::New(by) = answer {
             // The host sends these commits later.
             (0..by).for_each(|_| self.world.step(Step::Commit(account)));
@@ -254,6 +256,21 @@ pub(super) enum RepoAnswer {
     OtherAccount,
     CutOff,
     Unavailable,
+}
+
+impl RepoAnswer {
+    /// The name under which it is counted.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Current => "repository: current",
+            Self::Old(_) => "repository: old",
+            Self::New(_) => "repository: new",
+            Self::Forged => "repository: forged",
+            Self::OtherAccount => "repository: of another account",
+            Self::CutOff => "repository: cut off",
+            Self::Unavailable => "repository: unavailable",
+        }
+    }
 }
 
 impl KeyProvider for Environment {
@@ -450,6 +467,9 @@ impl Journal for ScriptedJournal {
         let mut known: Vec<(usize, Known)> = accounts.iter().map(account).collect();
         known.sort_unstable_by_key(|(account, _)| *account);
         let is_stored = fault != Some(false);
+        if fault.is_some() {
+            of.count(if is_stored { "checkpoint failed, stored" } else { "checkpoint failed" });
+        }
         of.model.checkpoint(&by_host, &known, is_stored);
         of.count("checkpoints");
         if is_stored {

@@ -110,6 +110,7 @@ impl<'s> Player<'s> {
                 if !of.held.is_empty() {
                     let at = at % of.held.len();
                     self.expects_failure = true;
+                    of.count("acknowledgement dropped");
                     drop(of.held.remove(at));
                 }
             }
