@@ -130,11 +130,27 @@ impl Schedule {
             seed,
         };
         let count = 20 + random.below(80);
-        Self { settings, steps: (0..count).map(|_| Step::new(&mut random)).collect() }
+        let mut steps = if random.below(2) == 0 { Vec::new() } else { Step::under_way(&settings) };
+        steps.extend((0..count).map(|_| Step::new(&mut random)));
+        Self { settings, steps }
     }
 }
 
 impl Step {
+    /// Brings a run under way: each account is known, and one is desynchronized.
+    fn under_way(settings: &Settings) -> Vec<Self> {
+        let mut steps: Vec<Self> = (0..settings.accounts).map(Self::Commit).collect();
+        let work = (0..settings.workers).map(Self::Work);
+        steps.extend([Self::Send(settings.accounts), Self::Checkpoint]);
+        steps.extend(work.clone().chain(work.clone()));
+        let answer = KeyAnswer::Current;
+        steps.extend([Self::AnswerKey { at: 0, answer }; MAX_ACCOUNTS]);
+        steps.extend(work.clone().chain(work.clone()));
+        steps.extend([Self::MissedCommit(0), Self::Commit(0), Self::Send(1)]);
+        steps.extend(work);
+        steps
+    }
+
     fn new(random: &mut Random) -> Self {
         let (account, host) = (random.below(MAX_ACCOUNTS), random.below(2));
         let (at, yes) = (random.below(8), random.below(2) == 0);
