@@ -24,9 +24,20 @@ use std::time::{Duration, Instant};
 
 use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
+use wireproof::net::firehose::Ack;
 use wireproof::store::crash_point;
 
-use super::writer::Acknowledge;
+/// The acknowledgement of a line.
+pub(super) trait Acknowledge: Send + 'static {
+    /// The line is written, and taken by its reader if there is one.
+    fn done(self);
+}
+
+impl Acknowledge for Ack {
+    fn done(self) {
+        Ack::done(self);
+    }
+}
 
 /// Where lines are written.
 pub(super) trait LineOutput: Write {

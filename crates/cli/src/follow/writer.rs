@@ -6,23 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use wireproof::net::firehose::{Ack, StopSignal};
+use wireproof::net::firehose::StopSignal;
 use wireproof::store::crash_point;
 
-use super::taken::{LineOutput, LineStdout, WrittenLines};
+use super::taken::{Acknowledge, LineOutput, LineStdout, WrittenLines};
 use crate::failure::Failure;
-
-/// The acknowledgement of a line.
-pub(super) trait Acknowledge: Send + 'static {
-    /// The line is written.
-    fn done(self);
-}
-
-impl Acknowledge for Ack {
-    fn done(self) {
-        Ack::done(self);
-    }
-}
 
 /// Sends lines to the writer, from any number of threads.
 #[derive(Debug)]
