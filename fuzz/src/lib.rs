@@ -1,7 +1,7 @@
 //! Fuzz targets: functions that take any bytes and panic if a property does not hold.
 //!
 //! [`TARGETS`] has all of them. They run in three ways: under libFuzzer (`cargo xtask fuzz`, nightly toolchain),
-//! under the plain [driver](driver) on any toolchain, and briefly in the tests of this crate.
+//! under the plain [driver] on any toolchain, and briefly in the tests of this crate.
 
 #![forbid(unsafe_code)]
 
