@@ -452,6 +452,51 @@ proptest! {
 }
 
 #[test]
+fn a_diff_reads_nothing_below_a_node_that_both_trees_have() {
+    let keys = keys_of_heights(&[0, 1, 0, 2]);
+    let (old, new) = (build(&subset(&keys, 0b0111)), build(&subset(&keys, 0b1111)));
+    let root_alone = |root: Cid, mut blocks: BTreeMap<Cid, _>| {
+        blocks.retain(|cid, _| *cid == root);
+        Tree::load_partial(root, blocks)
+    };
+    let mut before = root_alone(old.root(), blocks_of(&old));
+    let mut after = root_alone(new.root(), blocks_of(&new));
+    let found = diff(&mut before, &mut after).unwrap();
+    assert_eq!(found.changes.len(), 1);
+    assert_eq!(found.changes[0].key, keys[3]);
+    assert_eq!(found.created_nodes, [new.root()].into());
+    assert!(found.deleted_nodes.is_empty());
+}
+
+#[test]
+fn an_error_names_the_node_the_byte_and_the_rule() {
+    let cid = Cid::of(Codec::DagCbor, b"a node");
+    let at = |offset| TreeError::at(cid, offset, TreeFault::Order).to_string();
+    assert_eq!(at(0), format!("tree node {cid}: a key is out of order"));
+    assert_eq!(at(1), format!("tree node {cid}, at byte 1: a key is out of order"));
+    assert_eq!(TreeError::of(TreeFault::Missing).to_string(), "the node is missing");
+}
+
+#[test]
+fn each_rule_has_its_code() {
+    let codes = [
+        (TreeFault::Node(node::NodeFault::EmptyKey), node::NodeFault::EmptyKey.code()),
+        (TreeFault::Missing, "tree/missing-node"),
+        (TreeFault::Order, "tree/order"),
+        (TreeFault::Layer, "tree/layer"),
+        (TreeFault::BelowLeaves, "tree/layer"),
+        (TreeFault::SkippedLayer, "tree/skipped-layer"),
+        (TreeFault::EmptyNode, "tree/empty-node"),
+        (TreeFault::Untrimmed, "tree/untrimmed-root"),
+        (TreeFault::Repeated, "tree/repeated-node"),
+        (TreeFault::Limit(Limit::Nodes), "tree/limit"),
+    ];
+    for (fault, code) in codes {
+        assert_eq!(fault.code(), code, "{fault}");
+    }
+}
+
+#[test]
 fn records_out_of_order_or_with_invalid_keys_are_rejected() {
     let sorted = |keys: &[&[u8]]| {
         let records: Vec<_> = keys.iter().map(|key| (*key, value(0))).collect();
@@ -581,6 +626,18 @@ fn a_subtree_on_the_wrong_side_is_rejected() {
     let again = forger.node(None, &[(&a, None), (&c, None)]);
     let overlapping = forger.node(Some(again), &[(&b, None)]);
     assert_rejected(&forger, overlapping, &a, TreeFault::Order);
+}
+
+#[test]
+fn a_child_that_repeats_a_key_beside_it_is_rejected() {
+    let [a, b, c] = forged_keys([0, 1, 0]);
+    let mut forger = Forger::default();
+    let before = forger.node(None, &[(&a, None), (&b, None)]);
+    let root = forger.node(Some(before), &[(&b, None)]);
+    assert_rejected(&forger, root, &a, TreeFault::Order);
+    let after = forger.node(None, &[(&b, None), (&c, None)]);
+    let root = forger.node(None, &[(&b, Some(after))]);
+    assert_rejected(&forger, root, &c, TreeFault::Order);
 }
 
 #[test]

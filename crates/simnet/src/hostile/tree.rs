@@ -120,6 +120,7 @@ fn shapes(fixture: &Fixture) -> Vec<Case> {
         rejected(fixture, name, "tree/shape", ENTRY_FIELDS, &archive)
     };
     vec![
+        malformed_after_many_keys(fixture),
         node("node-without-l", &|node| node.remove("l")),
         node("node-without-e", &|node| node.remove("e")),
         node("node-with-x", &|node| node.set("x", Item::Int(1))),
@@ -140,6 +141,18 @@ fn shapes(fixture: &Fixture) -> Vec<Case> {
         entry("entry-t-false", &|entry| entry.set("t", Item::Bool(false))),
         entry("entry-null", &|entry| *entry = Item::Null),
     ]
+}
+
+/// A malformed child whose keys are in a wrong layer, and more than a verifier may hash together.
+fn malformed_after_many_keys(fixture: &Fixture) -> Case {
+    let [top] = fixture.leaves([2]);
+    let low: Vec<Leaf> = fixture.short_keys().take(600).collect();
+    let entries: Vec<NodeEntry<'_>> = low.iter().map(|leaf| (leaf, None)).collect();
+    let mut builder = RepositoryBuilder::new(fixture);
+    let child = builder.altered_node(None, &entries, |node| node.set("l", Item::Bool(false)));
+    let root = builder.node(Some(child), &[(&top, None)]);
+    let archive = builder.signed(root);
+    rejected(fixture, "node-l-false-after-600-keys", "tree/shape", NODE_FIELDS, &archive)
 }
 
 fn encodings(fixture: &Fixture) -> Vec<Case> {

@@ -135,6 +135,11 @@ fn ascending_keys_make_the_tree_of_their_records_whatever_interrupts_them() {
     }
 }
 
+#[test]
+fn a_default_builder_has_the_empty_tree() {
+    assert_eq!(Builder::default().finish().root(), Tree::empty().root());
+}
+
 /// Nodes below others that close much later, when their layer has enough for a batch.
 #[test]
 fn the_tree_of_every_prefix_of_ascending_keys_equals_the_reference() {

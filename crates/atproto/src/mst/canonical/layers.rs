@@ -130,7 +130,7 @@ impl<'a> LayerChecks<'a> {
             let (own, others) = rest.split_at(span.len);
             rest = others;
             if let Some(at) = own.iter().position(|digest| height_of(digest) != span.layer) {
-                self.faults.push(span.fault(at, own));
+                self.faults.extend(span.fault(at, own));
             }
         }
         self.keys.clear();
@@ -141,17 +141,17 @@ impl<'a> LayerChecks<'a> {
 }
 
 impl Span<'_> {
-    /// The fault of the key at index `at` of the span, given the hashes of its keys.
+    /// The fault of the key at index `at` of the span, given the hashes of its keys. `None` if the block, of
+    /// which a part was read before the batch ended, is not a node: that is its fault.
     #[cold]
-    fn fault(&self, at: usize, digests: &[Digest]) -> TreeError {
+    fn fault(&self, at: usize, digests: &[Digest]) -> Option<TreeError> {
         let index = self.first + at;
         let height = height_of(&digests[0]);
         let is_one_lower_layer =
             height < self.layer && digests.iter().all(|digest| height_of(digest) == height);
         let fault = if is_one_lower_layer { TreeFault::SkippedLayer } else { TreeFault::Layer };
-        let node = Node::parse(self.block).expect("a node that was read before");
-        let entry = node.entries().nth(index).expect("an entry that was read before");
-        TreeError::at(self.cid, key_offset(self.block, entry.suffix), fault)
+        let entry = Node::parse(self.block).ok()?.entries().nth(index)?;
+        Some(TreeError::at(self.cid, key_offset(self.block, entry.suffix), fault))
     }
 }
 

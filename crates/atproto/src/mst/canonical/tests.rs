@@ -242,6 +242,80 @@ fn a_malformed_node_costs_only_its_own_subtree() {
     assert_eq!(faults, [(Some(left), shape), (Some(mid), TreeFault::Order)]);
 }
 
+/// The block of a node whose last byte, the end of field `l`, is another.
+fn malformed(block: &[u8]) -> Vec<u8> {
+    let (_, rest) = block.split_last().expect("a block");
+    [rest, b"\xf5"].concat()
+}
+
+#[test]
+fn a_malformed_node_has_no_fault_but_that_however_many_keys_are_read_before_it() {
+    for count in [1, 2, 255, 256, 257, 600] {
+        let mut blocks = Blocks::default();
+        // In layer 1, where most of them do not belong.
+        let keys: Vec<String> = (0..count).map(|number| format!("b/{number:07}")).collect();
+        let entries: Vec<(&str, Option<Cid>)> = keys.iter().map(|key| (&key[..], None)).collect();
+        let whole = blocks.node(None, &entries);
+        let child = blocks.add(malformed(&blocks.0[&whole].clone()));
+        let [top] = self::keys([2]);
+        let root = blocks.node(Some(child), &[(&top, None)]);
+        let (cid, fault) = blocks.only_fault(root);
+        assert_eq!(cid, Some(child), "{count}");
+        assert!(matches!(fault, TreeFault::Node(_)), "{count}: {fault}");
+    }
+}
+
+#[test]
+fn no_more_faults_are_collected_than_asked_for() {
+    let [a, b, c] = keys([1, 0, 2]);
+    let mut blocks = Blocks::default();
+    let left = blocks.node(None, &[]);
+    let right = blocks.node(None, &[]);
+    let root = blocks.node(Some(left), &[(&a, None), (&b, None), (&c, Some(right))]);
+    let count = |max| faults(root, &blocks, &TreeLimits::default(), max).len();
+    let all = count(usize::MAX);
+    assert!(all >= 2);
+    assert_eq!(
+        (0..=all + 1).map(count).collect::<Vec<_>>(),
+        (0..=all).chain([all]).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn the_fault_of_a_key_is_at_its_field_whatever_the_length_of_the_key() {
+    let [low] = keys([0]);
+    for len in [11, 23, 24, 25, 255, 256, 1000] {
+        let key = (0..).map(|number| format!("d{number:0>width$}", width = len - 1));
+        let key = key.clone().find(|key| key_height(key.as_bytes()) == 1).unwrap();
+        let mut blocks = Blocks::default();
+        let root = blocks.node(None, &[(&low, None), (&key, None)]);
+        let error = check(root, &blocks, &TreeLimits::default()).unwrap_err();
+        assert_eq!(error.fault, TreeFault::Layer);
+        let (before, at) = blocks.0[&root].split_at(error.offset);
+        let head = match len as u16 {
+            len @ 0..24 => vec![0x40 | len as u8],
+            len @ 24..256 => vec![0x58, len as u8],
+            len => [&[0x59][..], &len.to_be_bytes()].concat(),
+        };
+        assert!(before.ends_with(b"\x61k") && at.starts_with(&head), "{len}");
+        assert!(at[head.len()..].starts_with(key.as_bytes()), "{len}");
+    }
+}
+
+#[test]
+fn a_child_that_repeats_a_key_beside_it_is_out_of_order() {
+    let [a, b, c] = keys([0, 1, 0]);
+    let mut blocks = Blocks::default();
+    let before = blocks.node(None, &[(&a, None), (&b, None)]);
+    let after = blocks.node(None, &[(&b, None), (&c, None)]);
+    let left = blocks.node(Some(before), &[(&b, None)]);
+    let right = blocks.node(None, &[(&b, Some(after))]);
+    for (root, child, key) in [(left, before, &a), (right, after, &c)] {
+        let error = search(root, &blocks, key.as_bytes()).unwrap_err();
+        assert_eq!((error.cid, error.fault), (Some(child), TreeFault::Order));
+    }
+}
+
 #[test]
 fn a_search_rejects_the_faults_that_its_nodes_show() {
     let [a, b, c, d] = keys([0, 1, 0, 1]);
