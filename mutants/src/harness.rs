@@ -1,6 +1,8 @@
-//! Runs tests: each once to record the mutants that it reaches, then those that reach a mutant with it active.
+//! Runs tests: first each without a mutant, for its time and the mutants that it reaches; then those that reach a
+//! mutant with it active.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -100,20 +102,31 @@ fn tests(program: &Program, jobs: usize) -> Result<Vec<Test>, String> {
     Ok(tests)
 }
 
+/// Runs a test twice: to record the mutants that it reaches, and without recording, which is many times as fast.
 fn recorded(program: &Program, name: &str) -> Result<Test, String> {
     let file = format!("wireproof-mutants-{}-{}", std::process::id(), name.replace("::", "."));
     let file = std::env::temp_dir().join(file);
     let _ = fs::remove_file(&file);
-    let mut command = limited(&program.path, &program.folder, &[name], RECORDING_SECONDS);
-    command.env("WIREPROOF_MUTANTS_REACHED", &file);
-    let started = Instant::now();
-    let status = finish(&mut command, Duration::from_secs(RECORDING_SECONDS))?;
-    let seconds = started.elapsed().as_secs_f64();
+    let (records, _) = timed(program, name, ("WIREPROOF_MUTANTS_REACHED", file.as_os_str()))?;
     let bytes = fs::read(&file).unwrap_or_default();
     let _ = fs::remove_file(&file);
     let reached = bytes.chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]));
-    let passes = status.is_some_and(|status| status.success());
+    let (passes, seconds) = timed(program, name, ("WIREPROOF_MUTANT", "0".as_ref()))?;
+    let passes = records && passes;
     Ok(Test { name: name.to_owned(), passes, seconds, reached: reached.collect() })
+}
+
+/// Whether a test passes, and its seconds.
+fn timed(
+    program: &Program,
+    name: &str,
+    (variable, value): (&str, &OsStr),
+) -> Result<(bool, f64), String> {
+    let mut command = limited(&program.path, &program.folder, &[name], RECORDING_SECONDS);
+    command.env(variable, value);
+    let started = Instant::now();
+    let status = finish(&mut command, Duration::from_secs(RECORDING_SECONDS))?;
+    Ok((status.is_some_and(|status| status.success()), started.elapsed().as_secs_f64()))
 }
 
 /// The tests that reach each mutant.
@@ -196,6 +209,7 @@ fn limited(program: &Path, folder: &Path, names: &[&str], seconds: u64) -> Comma
     // The same cases for every mutant; a failure is not made smaller.
     command.env("PROPTEST_RNG_SEED", "1").env("PROPTEST_MAX_SHRINK_ITERS", "0");
     command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
+    command.env("WIREPROOF_MODEL_SCHEDULES", MODEL_SCHEDULES);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
@@ -259,6 +273,9 @@ const LEAST_SECONDS: u64 = 2;
 const WAITING_LONGER: u64 = 5;
 
 const RECORDING_SECONDS: u64 = 300;
+
+/// Schedules of the follower's model, so that it takes about a second.
+const MODEL_SCHEDULES: &str = "60";
 const MEMORY_KIB: u64 = 8 << 20;
 
 const SIGKILL: i32 = 9;
