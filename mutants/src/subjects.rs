@@ -44,7 +44,7 @@ pub(crate) static SUBJECTS: [Subject; 5] = [
         name: "mst",
         source: "crates/atproto/src",
         part: "mst",
-        tests: &["wireproof-atproto", "wireproof-verify"],
+        tests: &["wireproof-atproto", "wireproof-verify", "wireproof-conformance/suite"],
     },
     Subject {
         name: "firehose",

@@ -23,7 +23,9 @@ fn while_undecided(id: u32) -> bool {
         ACTIVE.store(active.unwrap_or(0), Relaxed);
         return active == Some(id);
     };
-    if !REACHED[id as usize & 0xffff].swap(true, Relaxed) {
+    let reached = &REACHED[id as usize & 0xffff];
+    // Most are reached often, and a load costs less than a swap.
+    if !reached.load(Relaxed) && !reached.swap(true, Relaxed) {
         // Where a write fails the mutant counts as not reached.
         let _ = file.write_all(&id.to_le_bytes());
     }

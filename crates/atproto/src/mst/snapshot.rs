@@ -279,6 +279,15 @@ mod tests {
     }
 
     #[test]
+    fn long_keys_that_differ_in_their_middle_are_not_the_same() {
+        let key =
+            |middle: char| [&"a".repeat(END), &*middle.to_string(), &"z".repeat(END)].concat();
+        let records = Records::from([(key('m').into_bytes(), value(1))]);
+        let keys = ['m', 'n'].map(|middle| key(middle).into_bytes());
+        assert_eq!(check_lookups(&mut tree_of(&records), &records, &keys), 1);
+    }
+
+    #[test]
     fn a_snapshot_finds_what_the_tree_has_before_and_after_each_change() {
         let keys: Vec<Vec<u8>> = (0..2_000).map(key).collect();
         let mut records: Records =

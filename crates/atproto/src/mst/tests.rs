@@ -452,6 +452,94 @@ proptest! {
 }
 
 #[test]
+fn a_loaded_tree_of_six_keys_is_changed_by_any_removal_and_made_whole_again() {
+    for heights in HEIGHTS {
+        let keys = keys_of_heights(&heights);
+        let built: Vec<Built> = (0..64).map(|bits| build(&subset(&keys, bits))).collect();
+        for bits in 0..64 {
+            for (index, key) in keys.iter().enumerate().filter(|(index, _)| bits >> index & 1 == 1)
+            {
+                let mut tree = loaded(&built[bits]);
+                let stored = value(index as u64);
+                assert_eq!(tree.remove(key), Ok(Some(stored.clone())));
+                assert_eq!(tree.root(), built[bits ^ 1 << index].root(), "{heights:?} {bits:b}");
+                assert_eq!(tree.insert(key, stored), Ok(None));
+                assert_eq!(tree.root(), built[bits].root(), "{heights:?} {bits:b}");
+                assert_eq!(tree.collect_blocks(), [], "no node is new");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_nodes_are_merged_up_to_the_limit_of_entries() {
+    let heights: Vec<u8> = (0..=MAX_NODE_ENTRIES).map(|at| u8::from(at == 5_000)).collect();
+    let keys = keys_of_heights(&heights);
+    let leaf = |keys: &[Vec<u8>], forger: &mut Forger| {
+        let entries: Vec<(&[u8], Option<Cid>)> = keys.iter().map(|key| (&key[..], None)).collect();
+        forger.node(None, &entries)
+    };
+    let (left, rest) = keys.split_at(5_000);
+    let (middle, right) = rest.split_first().unwrap();
+    for (left, is_too_many) in [(left, false), (&[&[b"a".to_vec()], left].concat()[..], true)] {
+        let mut forger = Forger::default();
+        let (left, right) = (leaf(left, &mut forger), leaf(right, &mut forger));
+        let root = forger.node(Some(left), &[(middle, Some(right))]);
+        let source: BTreeMap<Cid, &[u8]> = forger.0.iter().map(|(c, b)| (*c, &b[..])).collect();
+        let removed = Tree::load_partial(root, &source).remove(middle);
+        match removed {
+            Ok(removed) => assert_eq!((removed, is_too_many), (Some(value(0)), false)),
+            Err(error) => {
+                let limit = TreeFault::Limit(Limit::NodeEntries);
+                assert_eq!((error.fault, is_too_many), (limit, true));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_node_that_was_rejected_is_rejected_again() {
+    let [a, b, c] = forged_keys([0, 1, 0]);
+    let mut forger = Forger::default();
+    let flat = forger.node(None, &[(&a, None), (&b, None), (&c, None)]);
+    let wrong_side = forger.node(None, &[(&c, None)]);
+    let swapped = forger.node(Some(wrong_side), &[(&b, None)]);
+    let wrong_layer = forger.node(None, &[(&b, None)]);
+    let [.., d] = forged_keys([0, 1, 0, 1]);
+    let same_layer = forger.node(Some(wrong_layer), &[(&d, None)]);
+    let source: BTreeMap<Cid, &[u8]> = forger.0.iter().map(|(c, b)| (*c, &b[..])).collect();
+    for root in [flat, swapped, same_layer] {
+        let mut tree = Tree::load_partial(root, &source);
+        let first = tree.get(&a).map(|_| ()).unwrap_err();
+        for _ in 0..3 {
+            assert_eq!(tree.get(&a).map(|_| ()), Err(first));
+        }
+        assert_eq!(tree.remove(&a), Err(first));
+    }
+}
+
+#[test]
+fn the_first_of_two_faults_is_reported_whichever_is_found_first() {
+    let [low, high] = forged_keys([0, 2]);
+    let mut forger = Forger::default();
+    let skipped = forger.node(None, &[(&low, None)]);
+    let missing = Cid::of(Codec::DagCbor, b"no node");
+    let root = forger.node(Some(skipped), &[(&high, Some(missing))]);
+    let source: BTreeMap<Cid, &[u8]> = forger.0.iter().map(|(c, b)| (*c, &b[..])).collect();
+    let error = Tree::load_canonical(root, &source, &TreeLimits::default()).unwrap_err();
+    assert_eq!((error.cid, error.fault), (Some(skipped), TreeFault::SkippedLayer));
+}
+
+#[test]
+fn a_hash_map_is_a_source_of_blocks() {
+    let records: Records = [(b"a/1".to_vec(), value(1))].into();
+    let built = build(&records);
+    let source: HashMap<Cid, &[u8]> = blocks_of(&built).into_iter().collect();
+    let mut tree = Tree::load_partial(built.root(), source);
+    assert_eq!(tree.get(b"a/1"), Ok(Some(value(1).as_cid_ref())));
+}
+
+#[test]
 fn a_diff_reads_nothing_below_a_node_that_both_trees_have() {
     let keys = keys_of_heights(&[0, 1, 0, 2]);
     let (old, new) = (build(&subset(&keys, 0b0111)), build(&subset(&keys, 0b1111)));
@@ -475,12 +563,18 @@ fn an_error_names_the_node_the_byte_and_the_rule() {
     assert_eq!(at(0), format!("tree node {cid}: a key is out of order"));
     assert_eq!(at(1), format!("tree node {cid}, at byte 1: a key is out of order"));
     assert_eq!(TreeError::of(TreeFault::Missing).to_string(), "the node is missing");
+    let of_op = |op| inversion::InversionError { op, fault: InversionFault::Absent }.to_string();
+    assert_eq!(of_op(Some(3)), format!("operation 3: {}", of_op(None)));
+    assert_eq!(of_op(None), InversionFault::Absent.to_string());
 }
 
 #[test]
 fn each_rule_has_its_code() {
     let codes = [
-        (TreeFault::Node(node::NodeFault::EmptyKey), node::NodeFault::EmptyKey.code()),
+        (TreeFault::Node(node::NodeFault::EmptyKey), "tree/empty-key"),
+        (TreeFault::Node(node::NodeFault::Shape), "tree/shape"),
+        (TreeFault::Node(node::NodeFault::Link), "tree/link"),
+        (TreeFault::Node(node::NodeFault::Prefix), "tree/prefix"),
         (TreeFault::Missing, "tree/missing-node"),
         (TreeFault::Order, "tree/order"),
         (TreeFault::Layer, "tree/layer"),

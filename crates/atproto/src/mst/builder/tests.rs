@@ -140,6 +140,17 @@ fn a_default_builder_has_the_empty_tree() {
     assert_eq!(Builder::default().finish().root(), Tree::empty().root());
 }
 
+#[test]
+fn the_first_key_may_be_of_any_height() {
+    for height in 0..4 {
+        let key = (0..).map(key).find(|key| key_height(key) == height).unwrap();
+        let mut builder = Builder::new();
+        assert_eq!(builder.insert(&key, value(0)), Ok(None));
+        let records = Records::from([(key, value(0).into())]);
+        assert_eq!(builder.finish().root(), build(&records).root(), "height {height}");
+    }
+}
+
 /// Nodes below others that close much later, when their layer has enough for a batch.
 #[test]
 fn the_tree_of_every_prefix_of_ascending_keys_equals_the_reference() {

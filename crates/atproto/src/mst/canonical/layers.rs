@@ -101,14 +101,6 @@ impl<'a> LayerChecks<'a> {
         self.spans.push(Span { first: last.first + last.len, len: 0, ..last });
     }
 
-    /// Removes the keys of the last node, which turned out not to be one.
-    pub(super) fn drop_last(&mut self) {
-        if let Some(span) = self.spans.pop() {
-            self.ends.truncate(self.ends.len() - span.len);
-            self.keys.truncate(self.ends.last().copied().unwrap_or(0));
-        }
-    }
-
     /// Whether there are enough keys to hash them together.
     pub(super) fn is_ready(&self) -> bool {
         self.ends.len() >= BATCH / 2
@@ -141,8 +133,8 @@ impl<'a> LayerChecks<'a> {
 }
 
 impl Span<'_> {
-    /// The fault of the key at index `at` of the span, given the hashes of its keys. `None` if the block, of
-    /// which a part was read before the batch ended, is not a node: that is its fault.
+    /// The fault of the key at index `at` of the span, given the hashes of its keys. `None` if the block
+    /// is not a node, of which a part was read: that is its fault.
     #[cold]
     fn fault(&self, at: usize, digests: &[Digest]) -> Option<TreeError> {
         let index = self.first + at;

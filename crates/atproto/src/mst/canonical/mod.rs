@@ -251,13 +251,8 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
             children += usize::from(entry.right.is_some());
             self.layer_checks.push(key.as_bytes());
         };
-        let node = match scan(block, key, visit) {
-            Ok(node) => node,
-            Err(error) => {
-                self.layer_checks.drop_last();
-                return Err(TreeError::node(child.cid, error));
-            }
-        };
+        // Of a block that is not a node, the layers of the keys that were read count for nothing.
+        let node = scan(block, key, visit).map_err(|error| TreeError::node(child.cid, error))?;
         key.clear();
         if children > 1 {
             self.source.prefetch(&mut node.entries().filter_map(|entry| entry.right));
