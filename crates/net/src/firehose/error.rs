@@ -143,3 +143,24 @@ impl Default for StopSignal {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{catch_unwind, resume_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_fails_the_run_and_one_that_ends_does_not() {
+        let failure = FirstError::default();
+        drop(PanicGuard(&failure));
+        assert!(!failure.is_set());
+        let guard = std::panic::AssertUnwindSafe(PanicGuard(&failure));
+        let panicked = catch_unwind(move || {
+            let _guard = guard;
+            resume_unwind(Box::new("a handler"))
+        });
+        assert!(panicked.is_err());
+        assert!(matches!(failure.take(), Some(RunError::Panicked)));
+    }
+}

@@ -413,6 +413,24 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_is_named_as_in_its_header() {
+        // {"did": "did:x:y", "seq": 5}
+        let payload = b"\xa2\x63did\x67did:x:y\x63seq\x05";
+        for (kind, name) in [
+            ("#sync", "sync"),
+            ("#identity", "identity"),
+            ("#account", "account"),
+            ("#info", "info"),
+            ("#tombstone", "unknown"),
+        ] {
+            let header = Header { op: Header::MESSAGE, kind: Some(kind) };
+            let frame = received(Event::Unknown(Unknown { header, payload }).to_frame());
+            assert_eq!(frame.kind.name(), name);
+        }
+        assert_eq!(received(b"garbage".to_vec()).kind.name(), "undecodable");
+    }
+
+    #[test]
     fn a_known_kind_without_number_or_account_is_undecodable() {
         let header = Header { op: Header::MESSAGE, kind: Some("#commit") };
         for payload in [&b"\xa0"[..], b"\xa1\x63seq\x05", b"\xa1\x64repo\x61d", b"\xa1\x63seq\x20"]

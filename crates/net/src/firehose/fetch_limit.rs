@@ -283,6 +283,40 @@ mod tests {
         let held: Vec<_> = domains.iter().flat_map(|domain| hold(&limit, domain)).collect();
         assert_eq!(held.len(), 4);
         assert_eq!(hold(&limit, "honest.test").len(), 8);
+        drop(held);
+        let held: Vec<_> = domains.iter().flat_map(|domain| hold(&limit, domain)).collect();
+        assert_eq!(held.len(), 4, "those that were released are free again");
+    }
+
+    #[test]
+    fn the_permits_of_all_domains_together_are_limited() {
+        let limit = FetchLimit::new(MAX);
+        let held: Vec<_> = ["a.test", "b.test"].map(|domain| hold(&limit, domain)).into();
+        assert_eq!(held.iter().map(Vec::len).sum::<usize>(), MAX.total);
+        assert!(acquire_now(&limit, "c.test").is_none());
+    }
+
+    #[test]
+    fn a_fetch_is_slow_after_a_minute_and_a_failure_after_seconds() {
+        let limit = FetchLimit::new(MAX);
+        let permit = acquire_now(&limit, "a.test").unwrap();
+        let is_slow = |elapsed, is_ok| {
+            permit.record(elapsed, is_ok);
+            limit.lock().is_slow("a.test", Instant::now())
+        };
+        assert!(!is_slow(FAST_FETCH, true) && !is_slow(FAST_FAILURE, false));
+        assert!(is_slow(FAST_FAILURE + Duration::from_millis(1), false));
+        assert!(!is_slow(FAST_FETCH, true) && is_slow(FAST_FETCH + Duration::from_millis(1), true));
+    }
+
+    #[test]
+    fn slow_fetches_that_are_long_ago_do_not_count() {
+        let (limit, now) = (FetchLimit::new(MAX), Instant::now());
+        let mut state = limit.lock();
+        let later = now + SLOW_TIME;
+        [now, now, later].iter().for_each(|at| state.record("a.test", true, *at));
+        state.record("a.test", false, later);
+        assert!(!state.is_slow("a.test", later), "of three, one is left, and made good");
     }
 
     #[test]

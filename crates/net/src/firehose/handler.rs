@@ -311,3 +311,51 @@ impl<H: Handler> BatchDelivery<'_, H> {
         metrics.lag.count_many(lag.unwrap_or_default(), delivered);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use verify::sync::AccountState;
+
+    use super::super::ack::{AckTracker, InFlightLimit};
+    use super::*;
+
+    struct Ignore;
+
+    impl Handler for Ignore {
+        fn event(&self, _: &DeliveredEvent<'_>, ack: Ack) {
+            ack.done();
+        }
+    }
+
+    fn dispatcher(keeps_accounts: bool) -> Dispatcher<Ignore> {
+        let in_flight = InFlightLimit::new(10, 10, None);
+        let run = RunState::new(vec!["a".into()], AckTracker::new([None]), in_flight);
+        Dispatcher::new(&Arc::new(Ignore), &run, &Arc::default(), keeps_accounts)
+    }
+
+    fn states() -> ChangedStates {
+        vec![(7, "did:x:y".into(), AccountState::UNKNOWN)]
+    }
+
+    #[test]
+    fn a_state_waits_for_the_events_of_its_account_before_it() {
+        let dispatcher = dispatcher(true);
+        let open = dispatcher.open(Box::default(), 0, [7].into_iter());
+        dispatcher.change_states(7, states());
+        assert!(dispatcher.pending_states.take().is_empty());
+        open.close(vec![]);
+        assert_eq!(dispatcher.pending_states.take().len(), 1);
+    }
+
+    #[test]
+    fn without_a_journal_of_accounts_no_state_is_kept() {
+        let dispatcher = dispatcher(false);
+        dispatcher.change_states(7, states());
+        assert!(dispatcher.pending_states.take().is_empty());
+    }
+
+    #[test]
+    fn what_is_not_judged_is_not_verified() {
+        assert!(!Verdict::NotVerified.is_verified());
+    }
+}

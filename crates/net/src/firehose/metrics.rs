@@ -319,6 +319,26 @@ mod tests {
     }
 
     #[test]
+    fn what_the_workers_report_is_added_up() {
+        let metrics = RunMetrics::default();
+        metrics.set_parked(0, (2, 3));
+        metrics.set_parked(2, (5, 7));
+        metrics.set_parked(0, (4, 1));
+        let cache = |hits, misses| CacheStats { hits, misses, ..CacheStats::default() };
+        metrics.count_cache(&cache(2, 3), &cache(5, 10));
+        metrics.count_cache(&cache(0, 0), &cache(1, 1));
+        metrics.count_status_lookup::<()>(&Ok(true));
+        metrics.count_status_lookup(&Err(()));
+        metrics.count_verdicts(&[("verified", 2), ("unchecked", 1)]);
+        metrics.count_verdicts(&[("verified", 3)]);
+        let snapshot = metrics.snapshot();
+        assert_eq!((snapshot.awaiting_key, snapshot.awaiting_repo), (9, 8));
+        assert_eq!((snapshot.cache_hits, snapshot.cache_misses), (4, 8));
+        assert_eq!((snapshot.status_lookups, snapshot.statuses_unconfirmed), (2, 1));
+        assert_eq!((snapshot.verdicts["verified"], snapshot.verdicts["unchecked"]), (5, 1));
+    }
+
+    #[test]
     fn a_duration_is_counted_below_the_next_power_of_two() {
         let histogram = Histogram::default();
         for (micros, at) in [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (1023, 10), (u64::MAX, 25)] {

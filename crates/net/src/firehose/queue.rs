@@ -485,6 +485,29 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
+    #[test]
+    fn accounts_are_spread_over_the_workers_by_a_hash_that_each_run_has_for_itself() {
+        let (one, other) = (AccountHasher::default(), AccountHasher::default());
+        let dids: Vec<String> = (0..100).map(|number| format!("did:plc:{number}")).collect();
+        let workers = |hasher: &AccountHasher| -> Vec<usize> {
+            dids.iter().map(|did| worker_of(hasher.hash(Some(did)), 4)).collect()
+        };
+        assert!((0..4).all(|worker| workers(&one).contains(&worker)));
+        assert_eq!(workers(&one), workers(&one));
+        assert_ne!(workers(&one), workers(&other));
+    }
+
+    #[test]
+    fn the_workers_share_the_limits_of_parked_events() {
+        let limits = FlowLimits::default();
+        let whole = ParkedLimits::per_worker(&limits, 1);
+        let quarter = ParkedLimits::per_worker(&limits, 4);
+        assert_eq!(whole.awaiting_repo.events, limits.max_held_events);
+        assert_eq!(quarter.awaiting_repo.events, limits.max_held_events / 4);
+        assert_eq!(quarter.awaiting_host.bytes, limits.max_host_key_bytes / 4);
+        assert_eq!(quarter.account.events, whole.account.events, "an account has one worker");
+    }
+
     fn parked() -> ParkedEvents {
         let account = EventLoad { events: 3, bytes: 100 };
         let awaiting_repo = EventLoad { events: 5, bytes: 1_000 };

@@ -87,6 +87,43 @@ fn a_dropped_event_fails_the_run_and_the_cursor_stays() {
     assert_eq!((&*stream, seq), ("a", Some(12)));
 }
 
+#[test]
+fn events_that_will_not_be_delivered_are_not_outstanding() {
+    let run = run_state();
+    let _events = batch(&run, &[11, 12, 13]);
+    assert_eq!(run.outstanding(), 3);
+    run.abandon(2);
+    assert_eq!(run.outstanding(), 1);
+}
+
+#[test]
+fn a_checkpoint_is_due_when_enough_events_of_complete_batches_are_acknowledged() {
+    let run = run_state();
+    run.checkpoint.wait(2, Duration::ZERO);
+    for (seq, is_due) in [(11, false), (12, true)] {
+        let batch = batch(&run, &[seq]);
+        let ack = batch.ack(Some(0));
+        batch.close(vec![]);
+        ack.done();
+        assert_eq!(run.checkpoint.lock().is_due, is_due, "after {seq}");
+    }
+}
+
+#[tokio::test]
+async fn a_requested_checkpoint_is_waited_for() {
+    let signal = CheckpointSignal::default();
+    let requests = async {
+        signal.write_now().await;
+        signal.lock().served
+    };
+    let writes = async {
+        tokio::task::yield_now().await;
+        assert!(signal.lock().is_due);
+        signal.written(signal.wait(usize::MAX, Duration::ZERO));
+    };
+    assert_eq!(tokio::join!(requests, writes).0, 1);
+}
+
 fn track(tracker: &mut AckTracker, seqs: &[u64]) -> Vec<Ticket> {
     seqs.iter().map(|seq| tracker.track(HOST, Some(*seq))).collect()
 }
@@ -150,6 +187,24 @@ fn a_host_whose_numbers_go_back_is_followed() {
     assert_eq!(cursor(&tracker), Some(3));
     tracker.ack(tickets[2]);
     assert_eq!(cursor(&tracker), Some(4));
+}
+
+#[test]
+fn an_event_below_the_cursor_of_an_earlier_run_holds_it_below_its_number() {
+    let mut tracker = AckTracker::new([Some(500)]);
+    let ticket = tracker.track(HOST, Some(3));
+    assert_eq!(cursor(&tracker), Some(2));
+    tracker.ack(ticket);
+    assert_eq!(cursor(&tracker), Some(3));
+}
+
+#[test]
+fn a_host_after_the_known_ones_has_a_cursor_of_its_own() {
+    let mut tracker = AckTracker::new([Some(1)]);
+    let ticket = tracker.track(HostId(2), Some(7));
+    assert!(tracker.cursors().eq([Some(1), None, None]));
+    tracker.ack(ticket);
+    assert!(tracker.cursors().eq([Some(1), None, Some(7)]));
 }
 
 #[test]

@@ -93,6 +93,15 @@ fn a_checkpoint_is_written_after_enough_acknowledgements_and_at_the_end() {
 }
 
 #[test]
+fn fewer_acknowledgements_since_the_last_checkpoint_wait_for_the_interval() {
+    let mut checkpointer = checkpointer(&Arc::default(), LONG);
+    assert!(checkpointer.step(Duration::ZERO));
+    event(&checkpointer, 8).done();
+    let (started, interval) = (Instant::now(), Duration::from_millis(20));
+    assert!(checkpointer.step(interval) && started.elapsed() >= interval);
+}
+
+#[test]
 fn a_full_journal_fails_the_run() {
     let journal = Arc::new(TestJournal { is_full: true, ..TestJournal::default() });
     let checkpointer = checkpointer(&journal, Duration::ZERO);
