@@ -183,6 +183,9 @@ impl<'a> Reaching<'a> {
         }
         for (program, tests) in by_program {
             let program = &self.recorded[program];
+            if built(&program.program)? != program.built {
+                return Err(format!("{}: another build has replaced the tests", program.name));
+            }
             let seconds: f64 = tests.iter().map(|test| test.seconds).sum();
             let limit = (seconds * SLOWER) as u64 + LEAST_SECONDS;
             let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
