@@ -9,7 +9,7 @@ use wireproof::net::firehose::{ReceivedFrame, SeqStep, SequenceTracker};
 use wireproof::net::hosts::HostId;
 use wireproof::verify::sync::{Judged, Outcome, SyncRejection};
 
-/// Tracks the sequence numbers of a file, and counts what is odd.
+/// Tracks the sequence numbers of a file, and counts gaps and numbers out of order.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Sequence {
     #[serde(skip)]
@@ -43,7 +43,7 @@ pub(super) struct SeqFinding {
 }
 
 impl Sequence {
-    /// Tracks the number of a frame, and returns what is odd about it.
+    /// Tracks the number of a frame. Returns a finding if it is not the successor of the last one.
     pub(super) fn observe(&mut self, frame: &[u8], judged: &Judged<'_>) -> Option<SeqFinding> {
         let seq = seq(frame, judged)?;
         self.first.get_or_insert(seq);

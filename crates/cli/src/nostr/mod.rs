@@ -71,7 +71,7 @@ pub(crate) struct VerifyArgs {
     /// Verify each event alone [default: in batches].
     #[arg(long)]
     one_by_one: bool,
-    /// The form of control characters in the hashed event: `verbatim` is the letter of NIP-01, `escaped` as \u00XX is
+    /// The form of control characters in the hashed event: `verbatim` is the text of NIP-01, `escaped` as \u00XX is
     /// what the clients in use write.
     #[arg(long, value_name = "FORM", value_parser = id_serialization(), default_value = "either")]
     ids: IdSerialization,

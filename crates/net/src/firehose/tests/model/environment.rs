@@ -1,5 +1,5 @@
-//! The surroundings of the follower, scripted: lookups that wait for an answer, a handler that acknowledges when
-//! it is told to, a journal in memory, and the connection. All of them report to the model.
+//! The surroundings of the follower, scripted: lookups that wait for an answer, a handler that acknowledges on
+//! request, a journal in memory, and the connection. All of them report to the model.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! The model of the follower: what it may do with each event, by the truth about the events.
 //!
 //! It shares no code with the follower. Of each account it keeps what the follower has to know (head, status,
-//! whether commits are missing, key), of each host the events that arrived, and it is told everything that can
-//! be seen from outside: arrivals, deliveries, acknowledgements, answers of lookups, checkpoints. What breaks a
+//! whether commits are missing, key), of each host the events that arrived. It receives everything that can
+//! be observed from outside: arrivals, deliveries, acknowledgements, answers of lookups, checkpoints. What breaks a
 //! rule is kept as the violation of the schedule.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
