@@ -1,4 +1,4 @@
-//! Builds peers with their own tools, from their own lock files, into the work folder, and only if their sources or
+//! Builds peers with their own tools, from lock files, into the work folder, and only if their sources or
 //! toolchain have changed.
 
 use std::collections::BTreeMap;
@@ -146,12 +146,16 @@ impl Builder {
         }
     }
 
-    /// All Rust runners share one target folder, so that common dependencies are built once.
+    /// All Rust runners share one target folder, and those of this repository one workspace, so that common dependencies
+    /// are resolved and built once. One call builds one runner: with several, Cargo would unify the features of their
+    /// dependencies, and a peer would not be the program that its own users build.
     fn rust(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
         let toolchain = self.tool("rustc", "--version")?;
         let target = self.dir.join("rust");
         let program = target.join("release").join(id);
-        let sources = [dir.to_owned(), sibling(dir, "rust-shell"), sibling(dir, "../protocol")];
+        let shared = ["rust-shell", "../protocol", "Cargo.toml", "Cargo.lock"];
+        let shared = shared.map(|name| sibling(dir, name));
+        let sources: Vec<PathBuf> = [dir.to_owned()].into_iter().chain(shared).collect();
         self.build_if_changed(id, &sources, &toolchain, &program, |build| {
             let mut cargo = clean_command("cargo");
             cargo.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", &target);
