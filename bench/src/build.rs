@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use protocol::{Description, one_line};
 use crate::Task;
 use crate::fingerprint;
 use crate::peers::{Language, Peer, PeerSource};
-use crate::plan::{self, RunnerCommand};
+use crate::plan::RunnerCommand;
 
 /// The command line of a built peer.
 #[derive(Clone, Debug)]
@@ -88,18 +89,25 @@ pub(crate) struct Builder {
     dir: PathBuf,
     build_limit: Duration,
     /// Versions of the tools used so far.
-    toolchains: BTreeMap<String, String>,
+    toolchains: Mutex<BTreeMap<String, String>>,
+}
+
+/// Whether a peer may be built, or only found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Build,
+    Find,
 }
 
 impl Builder {
     /// Builds in `dir`, an absolute path.
     pub(crate) fn new(dir: &Path, build_limit: Duration) -> Self {
-        Self { dir: dir.to_owned(), build_limit, toolchains: BTreeMap::new() }
+        Self { dir: dir.to_owned(), build_limit, toolchains: Mutex::default() }
     }
 
     /// The versions of the tools used.
     pub(crate) fn into_toolchains(self) -> BTreeMap<String, String> {
-        self.toolchains
+        self.toolchains.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The log of `peer`'s standard error.
@@ -119,44 +127,45 @@ impl Builder {
     }
 
     /// Builds `peer` if needed and returns its command line, or a one-line reason why it cannot be built.
-    pub(crate) fn prepare(&mut self, peer: &Peer) -> Result<LaunchCommand, String> {
+    pub(crate) fn prepare(&self, peer: &Peer) -> Result<LaunchCommand, String> {
+        self.runner(peer, Mode::Build)
+    }
+
+    /// The command line of `peer` if it is built from its present sources.
+    pub(crate) fn find(&self, peer: &Peer) -> Option<LaunchCommand> {
+        self.runner(peer, Mode::Find).ok()
+    }
+
+    fn runner(&self, peer: &Peer, mode: Mode) -> Result<LaunchCommand, String> {
+        let id = &peer.id;
         match &peer.source {
             PeerSource::Own(RunnerCommand { program, args }) => {
                 // Only for the record: a binary may run without the tools it was built with.
-                let _ = self.tool("rustc", "--version");
+                let _ = self.tool("rustc", "--version", Path::new("."));
                 let args = args.iter().map(OsString::from).collect();
                 Ok(LaunchCommand { program: program.clone(), args, dir: None })
             }
-            PeerSource::Folder { dir, language } => self.runner(&peer.id, dir, *language),
-        }
-    }
-
-    fn runner(
-        &mut self,
-        id: &str,
-        dir: &Path,
-        language: Language,
-    ) -> Result<LaunchCommand, String> {
-        match language {
-            Language::Rust => self.rust(id, dir),
-            Language::Go => self.go(id, dir),
-            Language::Python => self.python(id, dir),
-            Language::Node => self.node(id, dir),
-            Language::Executable => Ok(LaunchCommand::new(dir.join("runner"), dir)),
+            PeerSource::Folder { dir, language: Language::Rust } => self.rust(id, dir, mode),
+            PeerSource::Folder { dir, language: Language::Go } => self.go(id, dir, mode),
+            PeerSource::Folder { dir, language: Language::Python } => self.python(id, dir, mode),
+            PeerSource::Folder { dir, language: Language::Node } => self.node(id, dir, mode),
+            PeerSource::Folder { dir, language: Language::Executable } => {
+                Ok(LaunchCommand::new(dir.join("runner"), dir))
+            }
         }
     }
 
     /// All Rust runners share one target folder, and those of this repository one workspace, so that common dependencies
     /// are resolved and built once. One call builds one runner: with several, Cargo would unify the features of their
     /// dependencies, and a peer would not be the program that its own users build.
-    fn rust(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
-        let toolchain = self.tool("rustc", "--version")?;
+    fn rust(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("rustc", "--version", dir)?;
         let target = self.dir.join("rust");
         let program = target.join("release").join(id);
         let shared = ["rust-shell", "../protocol", "Cargo.toml", "Cargo.lock"];
         let shared = shared.map(|name| sibling(dir, name));
         let sources: Vec<PathBuf> = [dir.to_owned()].into_iter().chain(shared).collect();
-        self.build_if_changed(id, &sources, &toolchain, &program, |build| {
+        self.build_if_changed(id, mode, &sources, &toolchain, &program, |build| {
             let mut cargo = clean_command("cargo");
             cargo.args(["build", "--release", "--locked"]).env("CARGO_TARGET_DIR", &target);
             build.step(cargo.current_dir(dir))
@@ -164,11 +173,11 @@ impl Builder {
         Ok(LaunchCommand::new(program, dir))
     }
 
-    fn go(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
-        let toolchain = self.tool("go", "version")?;
+    fn go(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("go", "version", dir)?;
         let program = self.dir.join(id).join("runner");
         let sources = [dir.to_owned(), sibling(dir, "go-shell")];
-        self.build_if_changed(id, &sources, &toolchain, &program, |build| {
+        self.build_if_changed(id, mode, &sources, &toolchain, &program, |build| {
             let mut go = clean_command("go");
             // The state of our repository is not part of a peer.
             go.args(["build", "-buildvcs=false", "-o"]);
@@ -178,8 +187,8 @@ impl Builder {
     }
 
     /// Sources run in place; only their requirements are installed.
-    fn python(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
-        let toolchain = self.tool("python3", "--version")?;
+    fn python(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("python3", "--version", dir)?;
         let requirements = dir.join("requirements.txt");
         if !requirements.is_file() {
             return Ok(LaunchCommand::new("python3", dir).arg("runner.py"));
@@ -188,6 +197,7 @@ impl Builder {
         let python = venv.join("bin/python");
         self.build_if_changed(
             id,
+            mode,
             std::slice::from_ref(&requirements),
             &toolchain,
             &python,
@@ -210,11 +220,11 @@ impl Builder {
     }
 
     /// npm installs packages into the folder of the sources, so the sources are copied.
-    fn node(&mut self, id: &str, dir: &Path) -> Result<LaunchCommand, String> {
-        let toolchain = self.tool("node", "--version")?;
+    fn node(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("node", "--version", dir)?;
         let copy = self.dir.join(id);
         let installed = copy.join("node_modules");
-        self.build_if_changed(id, &[dir.to_owned()], &toolchain, &installed, |build| {
+        self.build_if_changed(id, mode, &[dir.to_owned()], &toolchain, &installed, |build| {
             copy_files(dir, &copy).map_err(|error| format!("its sources: {error}"))?;
             let mut npm = clean_command("npm");
             build.step(npm.args(["ci", "--no-audit", "--no-fund"]).current_dir(&copy))
@@ -229,6 +239,7 @@ impl Builder {
     fn build_if_changed(
         &self,
         id: &str,
+        mode: Mode,
         sources: &[PathBuf],
         toolchain: &str,
         product: &Path,
@@ -244,19 +255,23 @@ impl Builder {
         if built_from == fingerprint && product.exists() {
             return Ok(());
         }
+        if mode == Mode::Find {
+            return Err("not built yet".to_owned());
+        }
         let log = self.log_path(id, "build").map_err(fault)?;
         File::create(&log).map_err(fault)?;
         make(&Build { log, limit: self.build_limit })?;
         fs::write(&record, fingerprint).map_err(fault)
     }
 
-    /// The version that the tool `name` prints.
-    fn tool(&mut self, name: &str, flag: &str) -> Result<String, String> {
-        if let Some(version) = self.toolchains.get(name) {
+    /// The version that the tool `name` prints in the folder `dir`.
+    fn tool(&self, name: &str, flag: &str, dir: &Path) -> Result<String, String> {
+        let mut toolchains = self.toolchains.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = toolchains.get(name) {
             return Ok(version.clone());
         }
         let mut command = clean_command(name);
-        let output = command.arg(flag).current_dir(plan::repository_or_here()).output();
+        let output = command.arg(flag).current_dir(dir).output();
         let output = output.map_err(|error| not_started(OsStr::new(name), &error))?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
@@ -266,7 +281,7 @@ impl Builder {
             ));
         }
         let version = one_line(&String::from_utf8_lossy(&output.stdout));
-        self.toolchains.insert(name.to_owned(), version.clone());
+        toolchains.insert(name.to_owned(), version.clone());
         Ok(version)
     }
 }
@@ -422,8 +437,8 @@ mod tests {
     #[test]
     fn a_missing_tool_is_reported_as_not_installed() {
         let dir = tempfile::tempdir().unwrap();
-        let mut builder = Builder::new(dir.path(), Duration::from_secs(60));
-        let reason = builder.tool("a-tool-that-nobody-has", "--version").unwrap_err();
+        let builder = Builder::new(dir.path(), Duration::from_secs(60));
+        let reason = builder.tool("a-tool-that-nobody-has", "--version", dir.path()).unwrap_err();
         assert_eq!(reason, "a-tool-that-nobody-has is not installed");
     }
 

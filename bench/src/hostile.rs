@@ -41,15 +41,12 @@ struct Case {
 }
 
 impl CaseSet {
-    /// The set of the plan; `None` if the plan lacks the task.
+    /// The set of the plan.
     pub(crate) fn open(
         plan: &Plan,
         progress: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<Option<Self>, BenchError> {
-        if !plan.tasks.contains(&Task::Hostile) {
-            return Ok(None);
-        }
-        Self::read(&corpora::hostile_manifest(plan, progress)?, plan.quick).map(Some)
+    ) -> Result<Self, BenchError> {
+        Self::read(&corpora::hostile_manifest(plan, progress)?, plan.quick)
     }
 
     fn read(manifest: &Path, quick: bool) -> Result<Self, BenchError> {

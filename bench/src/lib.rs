@@ -16,6 +16,7 @@ mod error;
 mod fingerprint;
 mod hostile;
 mod machine;
+mod measure;
 pub mod nostr;
 pub mod own;
 mod peers;
@@ -23,6 +24,7 @@ mod plan;
 mod progress;
 mod results;
 mod run;
+mod schedule;
 mod task;
 pub mod terminal;
 

@@ -8,7 +8,7 @@ use crate::Task;
 /// What to measure, with which peers, and how often.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The tasks, in the order of the report.
+    /// The tasks; each is measured once, in the order of the report.
     pub tasks: Vec<Task>,
     /// The peers by name; `None` for all.
     pub peers: Option<Vec<String>>,
@@ -16,12 +16,16 @@ pub struct Plan {
     pub passes: u32,
     /// Unmeasured passes before those.
     pub warmup: u32,
+    /// A row whose proof takes longer makes one measured pass and no other; `None` for all passes of every row.
+    pub one_pass_over: Option<Duration>,
+    /// Whether tasks also use their further default corpora.
+    pub all_corpora: bool,
     /// Whether to make corpora of a tenth of the units, with lower trees.
     pub quick: bool,
     /// The corpus of the plan's one task, or a folder with those of all tasks; `None` makes the default ones.
     pub corpus: Option<PathBuf>,
-    /// The folder with one folder per peer.
-    pub runners: PathBuf,
+    /// The folder with one folder per peer; `None` leaves all but our own runner out.
+    pub runners: Option<PathBuf>,
     /// The folder for corpora, builds and logs, which are kept between runs.
     pub work_dir: PathBuf,
     /// Our own runner; `None` leaves it out.
@@ -44,18 +48,24 @@ pub struct RunnerCommand {
 }
 
 impl Default for Plan {
-    /// Every task, every peer of this repository without our own runner, 2 warm-up and 5 measured passes, two minutes
-    /// for a request, ten seconds for a hostile case and half an hour for a build.
+    /// The default run without our own runner: [`Task::DEFAULT`], 1 warm-up and 3 measured passes or one pass of rows whose proof
+    /// takes over 2 seconds, two minutes for a request, ten seconds for a hostile case and half an hour for a build.
+    ///
+    /// A program that `cargo run` starts, or that lies in the `target` folder of its checkout, has the peers and the work
+    /// folder of that checkout; another one has no peers, and works in the user's cache folder.
     fn default() -> Self {
+        let checkout = checkout();
         Self {
-            tasks: Task::ALL.to_vec(),
+            tasks: Task::DEFAULT.to_vec(),
             peers: None,
-            passes: 5,
-            warmup: 2,
+            passes: 3,
+            warmup: 1,
+            one_pass_over: Some(Duration::from_secs(2)),
+            all_corpora: false,
             quick: false,
             corpus: None,
-            runners: repository().join("bench/runners"),
-            work_dir: repository_or_here().join("target/bench"),
+            runners: checkout.as_ref().map(|checkout| checkout.join(RUNNERS)),
+            work_dir: checkout.map_or_else(cache, |checkout| checkout.join("target/bench")),
             own: None,
             request_limit: Duration::from_secs(120),
             case_limit: Duration::from_secs(10),
@@ -64,12 +74,36 @@ impl Default for Plan {
     }
 }
 
-/// The repository that this program was built from, which may be gone.
-fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("bench/ lies in the repository")
+impl Plan {
+    /// Measures every row with the passes of a published run: all tasks, all corpora, 2 warm-up and 5 measured passes.
+    #[must_use]
+    pub fn all(self) -> Self {
+        let tasks = Task::ALL.to_vec();
+        Self { tasks, passes: 5, warmup: 2, one_pass_over: None, all_corpora: true, ..self }
+    }
 }
 
-/// The repository, or the current folder if it is gone.
-pub(crate) fn repository_or_here() -> &'static Path {
-    if repository().is_dir() { repository() } else { Path::new(".") }
+/// The checkout that this program is run from by `cargo run`, or in whose `target` folder it lies.
+///
+/// The current folder is not searched: the programs in it would be built and run.
+fn checkout() -> Option<PathBuf> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let program = std::env::current_exe().ok();
+    let above_target = program.as_deref().and_then(|program| {
+        let target = program.ancestors().find(|folder| folder.ends_with("target"))?;
+        target.parent().map(Path::to_owned)
+    });
+    let folders = package.iter().flat_map(|package| package.ancestors()).map(Path::to_owned);
+    let has_runners = |folder: &PathBuf| folder.join(RUNNERS).join("tasks.json").is_file();
+    folders.chain(above_target).find(has_runners)
 }
+
+/// The folder of the user for files that can be made again.
+fn cache() -> PathBuf {
+    let variable =
+        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    cache.unwrap_or_default().join("wireproof/bench")
+}
+
+const RUNNERS: &str = "bench/runners";

@@ -40,6 +40,9 @@ pub struct Settings {
     pub passes: u32,
     /// Unmeasured passes before those.
     pub warmup: u32,
+    /// Milliseconds of a proof over which a row made one measured pass and no other; `None` if every row made all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_pass_over_ms: Option<u64>,
     /// Whether small corpora were used.
     pub quick: bool,
     /// The file name of a given corpus; `None` for the default ones.

@@ -55,6 +55,20 @@ impl Task {
         Self::Hostile,
     ];
 
+    /// The tasks of a default run: those whose rows are quoted most, and that together take some minutes.
+    pub const DEFAULT: [Self; 10] = [
+        Self::Decode,
+        Self::Sigs,
+        Self::Schnorr,
+        Self::Mst,
+        Self::Repo,
+        Self::Commit,
+        Self::NostrSerialize,
+        Self::NostrDeserialize,
+        Self::NostrValidated,
+        Self::NostrSize,
+    ];
+
     /// The tasks on Nostr events in their formats.
     pub const NOSTR: [Self; 8] = [
         Self::NostrSerialize,

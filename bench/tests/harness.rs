@@ -79,7 +79,7 @@ impl TestDir {
             passes: 3,
             warmup: 1,
             corpus: Some(self.0.path().to_owned()),
-            runners: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runners"),
+            runners: Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runners")),
             work_dir: self.0.path().join("work"),
             ..Plan::default()
         }
@@ -129,18 +129,47 @@ fn every_step_of_a_run_is_reported_with_its_number() {
     let mut steps = Vec::new();
     run(&dir.plan(&["second", "honest"]), &mut |progress| {
         steps.push(match progress {
-            Progress::Building { done, total, .. } => ("building", done, total),
-            Progress::Known { rows, cases } => ("known", rows, cases),
+            Progress::Planned { builds } => ("planned", builds, 0),
+            Progress::Task { rows, missing, .. } => ("task", rows, missing),
             Progress::Proving { row, rows, .. } => ("proving", row, rows),
             Progress::Pass { done, total, .. } => ("pass", done, total),
+            Progress::Measured { rows, missing } => {
+                ("measured", rows.len() as u64, missing.len() as u64)
+            }
             other => panic!("{other:?}"),
         });
     })
     .unwrap();
-    let before = [("building", 0, 2), ("building", 1, 2), ("known", 2, 0)];
-    let proofs = [("proving", 0, 2), ("proving", 1, 2)];
-    let passes = (0..8).map(|done| ("pass", done, 8));
-    assert_eq!(steps, before.into_iter().chain(proofs).chain(passes).collect::<Vec<_>>());
+    let mut expected =
+        vec![("planned", 0, 0), ("task", 2, 0), ("proving", 0, 2), ("proving", 1, 2)];
+    expected.extend((0..8).map(|done| ("pass", done, 8)));
+    expected.push(("measured", 2, 0));
+    assert_eq!(steps, expected);
+}
+
+#[test]
+fn tasks_are_measured_and_reported_one_after_the_other_in_the_order_of_the_report() {
+    let dir = TestDir::new();
+    dir.add_commits("signed-commits.bin", 2);
+    let tasks = vec![Task::Sigs, Task::Decode, Task::Sigs];
+    let mut reported = Vec::new();
+    let plan = Plan { tasks, ..dir.plan(&["honest", "signer"]) };
+    run(&plan, &mut |progress| {
+        if let Progress::Measured { rows, .. } = progress {
+            reported.push((rows[0].task.clone(), rows.len()));
+        }
+    })
+    .unwrap();
+    assert_eq!(reported, [("decode".to_owned(), 1), ("sigs".to_owned(), 2)]);
+}
+
+#[test]
+fn a_row_with_a_slow_proof_makes_one_pass() {
+    let dir = TestDir::new();
+    let plan = Plan { one_pass_over: Some(Duration::ZERO), ..dir.plan(&["honest"]) };
+    let results = run(&plan, &mut |_| {}).unwrap();
+    assert_eq!(row(&results, "honest").passes_ns, [1_000_000]);
+    assert!(row(&results, "honest").is_ranked());
 }
 
 #[test]
@@ -441,12 +470,13 @@ fn a_peer_without_the_tasks_is_unavailable_only_if_it_was_requested() {
     assert_eq!(requested.unavailable[0].peer, "signer");
     let runners = dir.0.path().join("runners");
     for name in ["honest", "signer"] {
-        let from = dir.plan(&[]).runners;
+        let from = dir.plan(&[]).runners.unwrap();
         fs::create_dir_all(runners.join(name)).unwrap();
         fs::copy(from.join("fake.sh"), runners.join("fake.sh")).unwrap();
         fs::copy(from.join(name).join("runner"), runners.join(name).join("runner")).unwrap();
     }
-    let all = run(&Plan { peers: None, runners, ..dir.plan(&[]) }, &mut |_| {}).unwrap();
+    let all =
+        run(&Plan { peers: None, runners: Some(runners), ..dir.plan(&[]) }, &mut |_| {}).unwrap();
     assert_eq!(all.unavailable, []);
     assert_eq!(all.rows.len(), 1);
 }

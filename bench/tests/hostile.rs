@@ -40,7 +40,7 @@ impl TestDir {
             tasks: vec![Task::Hostile],
             peers: Some(vec!["juror".to_owned()]),
             corpus: Some(self.0.path().to_owned()),
-            runners: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runners"),
+            runners: Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runners")),
             work_dir: self.0.path().join("work"),
             case_limit: Duration::from_millis(1_500),
             ..Plan::default()

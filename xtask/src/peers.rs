@@ -1,6 +1,7 @@
 //! The benchmark's peers: each must build and do the same work as we do. The code that the runners of a
 //! language share must pass its own tests.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -12,14 +13,16 @@ use crate::toolchains::{Toolchain, Without};
 /// Runs each task of each peer once on a small corpus, and checks that the peer was built and that its
 /// counts equal the corpus's.
 pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
-    all_are_expected(&peers_in(&process::root().join("bench/runners"))?)?;
-    let wanted: Vec<_> = expected().filter(|(_, peer)| !without.excludes(peer)).collect();
-    let mut peers: Vec<&str> = wanted.iter().map(|(_, peer)| *peer).collect();
+    let runners = process::root().join("bench/runners");
+    let expected = expected(&runners)?;
+    all_are_expected(&peers_in(&runners)?, &expected)?;
+    let wanted: Vec<_> = expected.iter().filter(|(_, peer)| !without.excludes(peer)).collect();
+    let mut peers: Vec<&str> = wanted.iter().map(|(_, peer)| peer.as_str()).collect();
     peers.sort();
     peers.dedup();
     let results = process::target("smoke.json");
     let (json, peers) = (results.display().to_string(), peers.join(","));
-    let bench = ["run", "--quiet", "--release", "--", "bench", "--quick"];
+    let bench = ["run", "--quiet", "--release", "--", "bench", "--all", "--quick"];
     let once = ["--passes", "1", "--warmup", "0", "--json", &json, "--peers", &peers];
     process::run(process::command("cargo", &bench).args(once))?;
     let text = fs::read_to_string(&results).map_err(|error| format!("{json}: {error}"))?;
@@ -30,15 +33,25 @@ pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-/// Each task with each of its peers.
-fn expected() -> impl Iterator<Item = (&'static str, &'static str)> {
-    EXPECTED.into_iter().flat_map(|(task, peers)| peers.iter().map(move |peer| (task, *peer)))
+/// Each task with each of its peers, by the list of the harness; we have all of these tasks.
+fn expected(runners: &Path) -> Result<Vec<(String, String)>, String> {
+    let path = runners.join("tasks.json");
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let tasks: BTreeMap<String, Vec<String>> =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let of_task = |(task, peers): (String, Vec<String>)| {
+        let peers = peers.into_iter().chain(["wireproof".to_owned()]);
+        peers.map(move |peer| (task.clone(), peer))
+    };
+    Ok(tasks.into_iter().flat_map(of_task).collect())
 }
 
 /// Rejects a peer without an expected task: its failures would go unnoticed.
-fn all_are_expected(folders: &[String]) -> Result<(), String> {
-    match folders.iter().find(|folder| !expected().any(|(_, peer)| peer == **folder)) {
-        Some(folder) => Err(format!("{folder} has no task: give it one in {}", file!())),
+fn all_are_expected(folders: &[String], expected: &[(String, String)]) -> Result<(), String> {
+    match folders.iter().find(|folder| !expected.iter().any(|(_, peer)| peer == *folder)) {
+        Some(folder) => {
+            Err(format!("{folder} has no task: give it one in bench/runners/tasks.json"))
+        }
         None => Ok(()),
     }
 }
@@ -64,7 +77,7 @@ fn peers_in(runners: &Path) -> Result<Vec<String>, String> {
     for entry in fs::read_dir(runners).map_err(fault)? {
         let entry = entry.map_err(fault)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.path().is_dir() && !name.ends_with("-shell") {
+        if entry.path().is_dir() && !name.ends_with("-shell") && name != "target" {
             peers.push(name);
         }
     }
@@ -108,98 +121,6 @@ fn hostile_fault(row: &Value, peer: &str) -> Option<String> {
     }
     None
 }
-
-/// The peers of each task; every folder of runners appears.
-const EXPECTED: [(&str, &[&str]); 14] = [
-    (
-        "decode",
-        &[
-            "wireproof",
-            "go-indigo",
-            "go-raw",
-            "python-atproto",
-            "rust-jacquard",
-            "rust-raw",
-            "rust-rsky",
-            "rust-shrike",
-            "ts-atcute",
-        ],
-    ),
-    (
-        "sigs",
-        &[
-            "wireproof",
-            "go-indigo",
-            "python-atproto",
-            "rust-libsecp256k1",
-            "rust-rsky",
-            "rust-shrike",
-            "ts-atproto",
-        ],
-    ),
-    ("schnorr", &["wireproof", "rust-libsecp256k1", "rust-nostr"]),
-    ("mst", &["wireproof", "go-indigo", "rust-jacquard", "rust-rsky", "rust-shrike", "ts-atproto"]),
-    (
-        "repo",
-        &[
-            "wireproof",
-            "go-indigo",
-            "rust-jacquard",
-            "rust-repo-stream",
-            "rust-rsky",
-            "rust-shrike",
-            "ts-atproto",
-        ],
-    ),
-    ("commit", &["wireproof", "go-indigo", "rust-jacquard", "rust-shrike"]),
-    ("nostr-serialize", NOSTR_PEERS),
-    ("nostr-deserialize", NOSTR_PEERS),
-    ("nostr-validated", &["wireproof", "rust-nostr", "ts-nostr-tools"]),
-    (
-        "nostr-fields",
-        &[
-            "wireproof",
-            "rust-buffa",
-            "rust-minicbor",
-            "rust-notepack",
-            "rust-prost",
-            "rust-serde-json",
-            "rust-sonic-rs",
-            "ts-nostr-tools",
-        ],
-    ),
-    ("nostr-by-kind", NOSTR_PEERS),
-    ("nostr-by-category", NOSTR_PEERS),
-    ("nostr-batch", NOSTR_PEERS),
-    (
-        "hostile",
-        &[
-            "wireproof",
-            "go-indigo",
-            "rust-jacquard",
-            "rust-repo-stream",
-            "rust-rsky",
-            "rust-shrike",
-            "ts-atcute",
-            "ts-atproto",
-        ],
-    ),
-];
-
-/// Peers that read and write Nostr events.
-const NOSTR_PEERS: &[&str] = &[
-    "wireproof",
-    "rust-buffa",
-    "rust-ciborium",
-    "rust-minicbor",
-    "rust-nostr",
-    "rust-notepack",
-    "rust-prost",
-    "rust-rmp-serde",
-    "rust-serde-json",
-    "rust-sonic-rs",
-    "ts-nostr-tools",
-];
 
 #[cfg(test)]
 mod tests {
@@ -253,7 +174,8 @@ mod tests {
     fn a_runner_without_an_expected_task_is_a_fault() {
         let folders =
             |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(all_are_expected(&folders(&["go-indigo", "rust-nostr"])), Ok(()));
-        assert!(all_are_expected(&folders(&["go-indigo", "go-stranger"])).is_err());
+        let expected = expected(&process::root().join("bench/runners")).unwrap();
+        assert_eq!(all_are_expected(&folders(&["go-indigo", "rust-nostr"]), &expected), Ok(()));
+        assert!(all_are_expected(&folders(&["go-indigo", "go-stranger"]), &expected).is_err());
     }
 }

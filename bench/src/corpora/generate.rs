@@ -11,8 +11,8 @@ use simnet::{
 use wireproof::nostr::OwnedEvent;
 
 use super::sidecar::ACCOUNTS_FILE;
-use crate::plan::{self, Plan};
-use crate::{BenchError, Progress, Task, fingerprint};
+use crate::plan::Plan;
+use crate::{BenchError, Progress, Task};
 
 /// The name of a file of frames.
 pub const FRAMES_FILE: &str = "firehose-frames.bin";
@@ -112,9 +112,6 @@ impl Spec {
 
     /// The name of the corpus's folder, one for each specification and version of the generator.
     fn folder(&self) -> String {
-        let generator =
-            fingerprint::of(&[plan::repository_or_here().join("crates/simnet/src")], "");
-        let generator = generator.unwrap_or_else(|_| env!("CARGO_PKG_VERSION").to_owned());
         let name = match self {
             Self::Frames(firehose::Spec { seed, frames, max_height }) => {
                 format!("frames-{seed}-{frames}-{max_height}")
@@ -138,7 +135,7 @@ impl Spec {
             }
             Self::Hostile(hostile::Spec { seed }) => format!("hostile-{seed}"),
         };
-        format!("{name}-{generator:.12}")
+        format!("{name}-{}", corpus::GENERATOR)
     }
 }
 

@@ -73,14 +73,16 @@ struct TaskCorpus {
     is_optional: bool,
 }
 
-/// The corpora of the plan's tasks: those that the plan names, or the default ones.
-pub(crate) fn of_tasks(
+/// The corpora of one of the plan's tasks: those that the plan names, or the default ones.
+pub(crate) fn of_task(
+    task: Task,
     plan: &Plan,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Vec<Corpus>, BenchError> {
-    let chosen = CORPORA.into_iter().filter(|corpus| plan.tasks.contains(&corpus.task));
+    let chosen = CORPORA.into_iter().filter(|corpus| corpus.task == task);
     let open = |corpus, path| open(corpus, path, &plan.work_dir);
     let Some(named) = &plan.corpus else {
+        let chosen = chosen.filter(|corpus| plan.all_corpora || !corpus.is_optional);
         return chosen.map(|corpus| open(corpus, cached(corpus, plan, progress)?)).collect();
     };
     let path = std::path::absolute(named).map_err(BenchError::io(named))?;
@@ -89,10 +91,9 @@ pub(crate) fn of_tasks(
             let paths = chosen.filter_map(|it| Some((it, in_folder(it, &path).transpose()?)));
             paths.map(|(corpus, path)| open(corpus, path?)).collect()
         }
-        (false, [_]) => chosen.take(1).map(|corpus| open(corpus, path.clone())).collect(),
         // All tasks on Nostr events work on the same file.
-        (false, tasks) if tasks.iter().all(|task| Task::NOSTR.contains(task)) => {
-            chosen.map(|corpus| open(corpus, path.clone())).collect()
+        (false, tasks) if tasks.len() == 1 || tasks.iter().all(|it| Task::NOSTR.contains(it)) => {
+            chosen.take(1).map(|corpus| open(corpus, path.clone())).collect()
         }
         (false, _) => Err(BenchError::OneFileForManyTasks(path)),
     }

@@ -11,7 +11,7 @@ mod table;
 
 use protocol::checks::{self, Check};
 
-use crate::{Results, Row, Task};
+use crate::{Results, Row, Task, Unavailable};
 
 pub use baseline::Baseline;
 pub use order::sort;
@@ -28,17 +28,28 @@ pub fn text(results: &Results, baseline: Option<&Baseline>) -> String {
 pub fn styled(results: &Results, baseline: Option<&Baseline>) -> String {
     let mut text = String::new();
     for rows in results.rows.chunk_by(|a, b| a.task == b.task) {
-        let (task, rows) = (rows[0].task.as_str(), rows.iter().collect::<Vec<_>>());
-        text += &match Task::from_name(task) {
-            Some(Task::Hostile) => hostile::matrix(&rows),
-            Some(Task::NostrSize) => sizes::tables(&rows),
-            _ => table::of_task(task, &rows, baseline),
-        };
-        text += &format!("\n{}\n\n", summary::wrapped(task, &rows, baseline));
+        text += &(of_task(rows, baseline) + "\n");
     }
-    text += &table::unavailable(&results.unavailable);
+    text += &unavailable("not available", &results.unavailable);
     text.truncate(text.trim_end().len());
     text + "\n"
+}
+
+/// Table, legend and summary of the sorted `rows` of one task, with escape sequences; empty without rows.
+pub fn of_task(rows: &[Row], baseline: Option<&Baseline>) -> String {
+    let Some(Row { task, .. }) = rows.first() else { return String::new() };
+    let rows: Vec<&Row> = rows.iter().collect();
+    let tables = match Task::from_name(task) {
+        Some(Task::Hostile) => hostile::matrix(&rows),
+        Some(Task::NostrSize) => sizes::tables(&rows),
+        _ => table::of_task(task, &rows, baseline),
+    };
+    format!("{tables}\n{}\n", summary::wrapped(task, &rows, baseline))
+}
+
+/// Peers without rows under a title, each with the reason; empty without peers.
+pub fn unavailable(title: &str, peers: &[Unavailable]) -> String {
+    table::unavailable(title, peers)
 }
 
 /// The summary of a task's rows, in one line.

@@ -25,17 +25,27 @@ pub(super) fn is_nostr(task: &str) -> bool {
     task.starts_with("nostr-") && task != "nostr-size"
 }
 
-/// The peers that were not measured, each with the reason.
-pub(super) fn unavailable(peers: &[Unavailable]) -> String {
-    if peers.is_empty() {
-        return String::new();
+/// Peers that have no rows, those of one reason together.
+pub(super) fn unavailable(title: &str, peers: &[Unavailable]) -> String {
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Unavailable { peer, reason } in peers {
+        match by_reason.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, peers)) => peers.push(peer),
+            None => by_reason.push((reason, vec![peer])),
+        }
     }
-    let line = |Unavailable { peer, reason }: &Unavailable| format!("  {peer}: {reason}\n");
-    format!("not available\n{}", peers.iter().map(line).collect::<String>())
+    let entry = |(reason, peers): &(&str, Vec<&str>)| format!("{}: {reason}", peers.join(", "));
+    let entries = by_reason.iter().map(|of_reason| format!("  {}\n", wrap(&entry(of_reason), 2)));
+    if peers.is_empty() {
+        String::new()
+    } else {
+        format!("{title}\n{}", entries.collect::<String>())
+    }
 }
 
 fn title(task: &str, rows: &[&Row]) -> String {
-    let (bytes, passes) = (rows[0].bytes as f64 / 1e6, rows[0].passes_ns.len());
+    let bytes = rows[0].bytes as f64 / 1e6;
+    let passes = rows.iter().map(|row| row.passes_ns.len()).max().unwrap_or_default();
     let amounts = amounts(rows).join(", ");
     let title = format!("{task}: {amounts}, {bytes:.1} MB, {passes} passes, one core");
     styled(TITLE, &title) + "\n\n"

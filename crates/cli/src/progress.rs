@@ -61,7 +61,12 @@ impl ProgressLine {
 
     /// Prints a line of its own above this one, also where this one is hidden.
     pub(crate) fn print(&self, text: &str) {
-        self.bar.suspend(|| drop(print_message(text)));
+        self.suspend(|| drop(print_message(text)));
+    }
+
+    /// Calls `print`, which writes lines of its own, while this line is cleared.
+    pub(crate) fn suspend(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
     }
 
     /// Clears the line.

@@ -12,6 +12,9 @@ use kernels::{hex, sha256};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+/// A fingerprint of this crate's sources: with the same one, the same specification gives the same bytes.
+pub const GENERATOR: &str = env!("SIMNET_SOURCES");
+
 /// The description of a corpus file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest<S, C, D = NoDetails> {

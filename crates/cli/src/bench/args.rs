@@ -12,9 +12,17 @@ use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 
 /// Measure how fast implementations do the same work.
 ///
-/// Generates a corpus for each task (or takes one), builds the peers whose tools are installed, checks
+/// Task by task: generates a corpus (or takes one), builds the peers of the task whose tools are installed, checks
 /// that each peer's counts equal those of the corpus, measures the peers in turn on one core, and prints
-/// a table for each task. A peer that cannot be built or run is listed with the reason.
+/// the table. A peer that cannot be built or run is listed with the reason.
+///
+/// The default run fits in a quarter of an hour with the builds of all peers, and in some minutes after them: the
+/// tasks decode, sigs, schnorr, mst, repo, commit, nostr-serialize, nostr-deserialize, nostr-validated and
+/// nostr-size, 3 passes after 1 warm-up, and one pass of a row whose first execution takes over 2 seconds.
+/// `--all` measures every task and corpus with 5 passes after 2 warm-ups; published numbers come from
+/// such a run. `--quick` uses small corpora, and takes a minute once the peers are built.
+///
+/// Peers are built from the clone that the command is run from; an installed command needs `--runners`.
 ///
 /// `hostile` measures no time: each peer gets every malformed repository and stream in a process of its
 /// own, and the table says which ones it accepts, refuses, crashes on or hangs on. Exit code 1 if
@@ -24,7 +32,7 @@ use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 pub(crate) struct BenchArgs {
     #[command(subcommand)]
     pub(super) command: Option<BenchCommand>,
-    /// What to measure [default: all tasks].
+    /// What to measure [default: the tasks above, with --all every task].
     #[arg(value_name = "TASK", value_parser = tasks())]
     pub(super) tasks: Vec<Tasks>,
     /// The corpus of the one task, or a folder with those of all [default: generated]. `repo` needs a
@@ -42,10 +50,13 @@ pub(super) struct RunArgs {
     /// Peers to measure: folders of bench/runners, and `wireproof` [default: all].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(super) peers: Option<Vec<String>>,
-    /// Measured passes of each row [default: 5, with --quick 3].
+    /// Measure every task, corpus and row with all passes.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Measured passes of each row [default: 3, with --all 5].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) passes: Option<u32>,
-    /// Unmeasured passes before those [default: 2, with --quick 1].
+    /// Unmeasured passes before those [default: 1, with --all 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=10_000))]
     pub(super) warmup: Option<u32>,
     /// Use corpora a tenth the size and fewer passes, to check that everything works.
@@ -66,10 +77,11 @@ pub(super) struct RunArgs {
     /// not, rust-libsecp256k1 for signatures].
     #[arg(long, value_name = "PEER[/VARIANT]")]
     pub(super) baseline: Option<Baseline>,
-    /// Folder with a folder for each peer [default: bench/runners of this repository].
+    /// Folder with a folder for each peer [default: bench/runners of the clone that the command is run from].
     #[arg(long, value_name = "DIR", env = "WIREPROOF_BENCH_RUNNERS", value_hint = ValueHint::DirPath)]
     pub(super) runners: Option<PathBuf>,
-    /// Folder for corpora, builds and logs [default: target/bench of this repository].
+    /// Folder for corpora, builds and logs [default: target/bench of that clone, else wireproof/bench in
+    /// $XDG_CACHE_HOME or ~/.cache].
     #[arg(long, value_name = "DIR", env = "WIREPROOF_BENCH_WORK_DIR", value_hint = ValueHint::DirPath)]
     pub(super) work_dir: Option<PathBuf>,
 }
@@ -153,7 +165,8 @@ const NOSTR: &str = "nostr";
 
 const EXAMPLES: &str = "\
 Examples:
-  wireproof bench                                   all tasks, all peers
+  wireproof bench                                   the default tasks, all peers
+  wireproof bench --all                             every task, with the passes of a published run
   wireproof bench decode --peers wireproof,go-raw   two peers
   wireproof bench sigs schnorr                      signatures only
   wireproof bench nostr                             Nostr events in every format

@@ -2,13 +2,15 @@
 
 mod args;
 mod progress;
+mod step_log;
+mod tables;
 mod verify;
 
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use ::bench::{Plan, Results, Row, RunnerCommand, Task, own, terminal};
+use ::bench::{Plan, Progress, Results, Row, RunnerCommand, own};
 use ::report::compare::{CompareOptions, compare};
 
 use crate::failure::Failure;
@@ -16,6 +18,7 @@ use crate::files;
 use crate::output::Output;
 use args::{BenchCommand, CompareArgs, RunArgs};
 use progress::RunProgress;
+use tables::Tables;
 
 pub(crate) use args::BenchArgs;
 
@@ -25,9 +28,10 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
         Some(BenchCommand::Compare(args)) => return run_compare(args, output),
         None => {}
     }
-    let tasks = if args.tasks.is_empty() { Task::ALL.to_vec() } else { args.tasks.concat() };
-    let plan = Plan { tasks, corpus: args.corpus.clone(), ..plan(&args.run)? };
-    measure(&plan, &args.run, "", output)
+    let plan = plan(&args.run)?;
+    let tasks = if args.tasks.is_empty() { plan.tasks } else { args.tasks.concat() };
+    let plan = Plan { tasks, corpus: args.corpus.clone(), ..plan };
+    measure(&plan, &args.run, output)
 }
 
 fn run_compare(args: &CompareArgs, output: Output) -> Result<(), Failure> {
@@ -45,21 +49,25 @@ fn run_compare(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// Runs the plan, and prints `before` and the tables, or the JSON.
-fn measure(plan: &Plan, args: &RunArgs, before: &str, output: Output) -> Result<(), Failure> {
+/// Runs the plan, and prints each table as soon as its task was measured, or the JSON at the end.
+fn measure(plan: &Plan, args: &RunArgs, output: Output) -> Result<(), Failure> {
+    let is_stdout_json = args.json.as_deref().is_some_and(files::is_standard_stream);
     let mut progress = RunProgress::new(plan);
-    let results = ::bench::run(plan, &mut |step| progress.show(&step));
+    let mut tables = (!is_stdout_json).then(|| Tables::new(args.baseline.clone(), output));
+    let results = ::bench::run(plan, &mut |step| {
+        progress.show(&step);
+        if let (Progress::Measured { rows, missing }, Some(tables)) = (step, &mut tables) {
+            progress.suspend(|| tables.print(rows, missing));
+        }
+    });
     progress.end();
     let results = results?;
-    match args.json.as_deref() {
-        Some(path) if files::is_standard_stream(path) => {
-            output.stdout().write_all(&files::to_json(&results))?;
-        }
-        path => {
+    match tables {
+        None => output.stdout().write_all(&files::to_json(&results))?,
+        Some(tables) => {
             let default = plan.work_dir.join("results.json");
-            files::write_json(path.unwrap_or(&default), &results)?;
-            let tables = terminal::styled(&results, args.baseline.as_ref());
-            output.styled(&format!("{before}{tables}"))?;
+            files::write_json(args.json.as_deref().unwrap_or(&default), &results)?;
+            tables.finish(&results.unavailable)?;
         }
     }
     write_page(plan, args, &results, output)?;
@@ -89,7 +97,7 @@ fn write_page(
 
 /// The plan without its tasks and corpus.
 fn plan(args: &RunArgs) -> Result<Plan, Failure> {
-    let default = Plan::default();
+    let default = if args.all { Plan::default().all() } else { Plan::default() };
     let (passes, warmup) = if args.quick { (3, 1) } else { (default.passes, default.warmup) };
     let program = std::env::current_exe()
         .map_err(|error| Failure::Local(format!("the file of this program: {error}")))?;
@@ -98,7 +106,7 @@ fn plan(args: &RunArgs) -> Result<Plan, Failure> {
         passes: args.passes.unwrap_or(passes),
         warmup: args.warmup.unwrap_or(warmup),
         quick: args.quick,
-        runners: args.runners.clone().unwrap_or(default.runners),
+        runners: args.runners.clone().or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
         own: Some(RunnerCommand { program, args: vec!["runner".to_owned()] }),

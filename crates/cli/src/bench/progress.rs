@@ -1,64 +1,102 @@
-//! The progress of a benchmark run: the current step, the finished part, and the time left.
+//! The progress of a benchmark run: the current step, the finished part, and the time left. A bar on a terminal, plain
+//! lines elsewhere.
 
+use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
-use ::bench::{Estimate, Forecast, Plan, Progress};
+use ::bench::{Estimate, Forecast, Plan, Progress, Task};
 
+use super::step_log::{Moment, StepLog};
 use crate::progress::ProgressLine;
 
-/// The progress line of a run.
+/// The progress of a run on standard error.
 pub(super) struct RunProgress {
-    line: ProgressLine,
+    view: View,
     forecast: Forecast,
+    /// The task that is being measured.
+    task: Option<Task>,
     since: Instant,
+}
+
+/// How progress is shown.
+enum View {
+    Bar(ProgressLine),
+    Lines(StepLog),
 }
 
 impl RunProgress {
     /// The progress of a run that begins now.
     pub(super) fn new(plan: &Plan) -> Self {
-        Self { line: ProgressLine::new(), forecast: Forecast::of(plan), since: Instant::now() }
+        let view = match io::stderr().is_terminal() {
+            true => View::Bar(ProgressLine::new()),
+            false => View::Lines(StepLog::new(io::stderr(), LINE_INTERVAL)),
+        };
+        Self { view, forecast: Forecast::of(plan), task: None, since: Instant::now() }
     }
 
     /// Shows a step.
     pub(super) fn show(&mut self, progress: &Progress<'_>) {
-        let Some(message) = message(progress) else { return self.observe(progress) };
-        if matches!(progress, Progress::Waiting) {
-            return self.line.step(message);
+        if let Progress::Task { task, .. } = progress {
+            self.task = Some(*task);
         }
-        self.observe(progress);
-        let Estimate { done, left } = self.forecast.estimate(self.since.elapsed());
-        self.line.fraction(format!("{}, {message}", time_left(left)), done);
+        let elapsed = self.since.elapsed();
+        self.forecast.observe(progress, elapsed);
+        let Some((step, detail)) = texts(self.task, progress) else { return };
+        let Estimate { done, left } = self.forecast.estimate(elapsed);
+        match &mut self.view {
+            View::Bar(line) if matches!(progress, Progress::Waiting) => line.step(detail),
+            View::Bar(line) => line.fraction(format!("{}, {detail}", time_left(left)), done),
+            View::Lines(log) => log.show(Moment { step, detail, total: elapsed + left }),
+        }
     }
 
-    /// Clears the line.
+    /// Calls `print`, which writes to standard output, while the bar is cleared.
+    pub(super) fn suspend(&self, print: impl FnOnce()) {
+        match &self.view {
+            View::Bar(line) => line.suspend(print),
+            View::Lines(_) => print(),
+        }
+    }
+
+    /// Clears the bar, or waits until the lines are printed.
     pub(super) fn end(self) {
-        self.line.end();
-    }
-
-    fn observe(&mut self, progress: &Progress<'_>) {
-        self.forecast.observe(progress, self.since.elapsed());
+        match self.view {
+            View::Bar(line) => line.end(),
+            View::Lines(log) => log.end(),
+        }
     }
 }
 
-/// The description of a step; `None` for steps that take no time.
-fn message(progress: &Progress<'_>) -> Option<String> {
+/// A step, and the same with how far it is; `None` for steps that take no time.
+fn texts(task: Option<Task>, progress: &Progress<'_>) -> Option<(String, String)> {
+    let task = task.map_or("", Task::name);
     Some(match progress {
-        Progress::Waiting => "waiting for another run to end".to_owned(),
-        Progress::Corpus { name, .. } => format!("generating {name}"),
-        Progress::Building { peer, done, total } => {
-            format!("building {peer}, {} of {total}", done + 1)
+        Progress::Waiting => same("wait for another run to end".to_owned()),
+        Progress::Corpus { name, done, total } => {
+            (format!("generate {name}"), format!("generate {name}, {done} of {total}"))
         }
-        Progress::Proving { peer, variant, row, rows } => {
-            format!("proving {peer} {variant}, row {} of {rows}", row + 1)
+        Progress::Building { peers, done, total } => {
+            let number = done + peers.len() as u64;
+            same(format!("build {} ({number} of {total})", peers.join(" and ")))
         }
-        Progress::Pass { peer, variant, done, total, .. } => {
-            format!("measuring {peer} {variant}, pass {} of {total}", done + 1)
-        }
-        Progress::Case { peer, case, done, total } => {
-            format!("judging {peer} {case}, {done} of {total}")
-        }
+        Progress::Proving { peer, variant, row, rows } => (
+            format!("{task}: prove {rows} rows"),
+            format!("{task}: prove {peer} {variant}, row {} of {rows}", row + 1),
+        ),
+        Progress::Pass { peer, variant, done, total, .. } => (
+            format!("{task}: measure {total} passes"),
+            format!("{task}: measure {peer} {variant}, pass {} of {total}", done + 1),
+        ),
+        Progress::Case { peer, case, done, total } => (
+            format!("{task}: judge {total} cases"),
+            format!("{task}: judge {peer} {case}, case {done} of {total}"),
+        ),
         _ => return None,
     })
+}
+
+fn same(text: String) -> (String, String) {
+    (text.clone(), text)
 }
 
 /// The time left, rounded to what a forecast can tell.
@@ -71,6 +109,9 @@ fn time_left(left: Duration) -> String {
         _ => format!("{} h {} min left", seconds / 3_600, seconds % 3_600 / 60),
     }
 }
+
+/// Maximum time between two plain lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
@@ -86,11 +127,17 @@ mod tests {
     }
 
     #[test]
-    fn every_step_that_takes_time_is_shown_with_its_number_in_its_stage() {
+    fn passes_of_a_task_are_one_step_and_each_has_its_number() {
         let pass = Progress::Pass { peer: "a", variant: "v", row: 0, done: 2, total: 9 };
-        assert_eq!(message(&pass).unwrap(), "measuring a v, pass 3 of 9");
-        let building = Progress::Building { peer: "a", done: 0, total: 2 };
-        assert_eq!(message(&building).unwrap(), "building a, 1 of 2");
-        assert_eq!(message(&Progress::Known { rows: 1, cases: 0 }), None);
+        let (step, detail) = texts(Some(Task::Decode), &pass).unwrap();
+        assert_eq!(step, "decode: measure 9 passes");
+        assert_eq!(detail, "decode: measure a v, pass 3 of 9");
+    }
+
+    #[test]
+    fn builds_at_once_are_one_step_that_counts_all_of_them() {
+        let building = Progress::Building { peers: &["a", "b"], done: 1, total: 22 };
+        assert_eq!(texts(None, &building).unwrap().0, "build a and b (3 of 22)");
+        assert_eq!(texts(None, &Progress::Planned { builds: 1 }), None);
     }
 }

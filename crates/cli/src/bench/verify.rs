@@ -29,9 +29,11 @@ pub(super) fn run(args: &BenchVerifyArgs, output: Output) -> Result<(), Failure>
     timer.finish(Stage::Fetch);
     check(&corpus, &account)?;
 
-    let before = format!("{}\n", stages.to_table());
+    if !args.run.json.as_deref().is_some_and(files::is_standard_stream) {
+        output.styled(&format!("{}\n", stages.to_table()))?;
+    }
     let plan = Plan { tasks: vec![Task::Repo], corpus: Some(corpus), ..plan };
-    super::measure(&plan, &args.run, &before, output)
+    super::measure(&plan, &args.run, output)
 }
 
 fn corpus_path(work_dir: &Path, did: Did<'_>) -> Result<PathBuf, Failure> {

@@ -111,13 +111,6 @@ fn colour_is_for_terminals_and_on_request() {
     assert!(!is_coloured(&[], Some("NO_COLOR")));
 }
 
-#[test]
-fn no_progress_is_printed_without_a_terminal() {
-    let work_dir = tempfile::tempdir().unwrap();
-    let run = bench(&work_dir, &["repo", "--peers", "shell-command"]).assert().success();
-    assert_eq!(String::from_utf8_lossy(&run.get_output().stderr), "");
-}
-
 fn is_installed(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }

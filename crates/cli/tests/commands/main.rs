@@ -3,6 +3,7 @@
 //! | module | commands |
 //! |---|---|
 //! | `files` | `inspect`, `corpus`, `completions`, `bench`, and usage errors |
+//! | `bench` | `bench` with peers that must be built first, and without a checkout |
 //! | `config` | precedence of flags, environment and files; `config show` |
 //! | `frames` | `frames verify` |
 //! | `keys` | `key`, `sig verify` |
@@ -15,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod config;
 mod downloads;
 mod files;

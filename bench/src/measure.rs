@@ -1,0 +1,242 @@
+//! Measures the rows of one task: proves that each does the same work, then makes passes in turn.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use protocol::{CHUNK_UNITS, CountComparison, Counts, Load, Loaded, Proof, Request, Timing};
+
+use crate::build::{Builder, LaunchCommand, PeerProcess};
+use crate::connection::{Connection, ConnectionError, Core};
+use crate::corpora::{Corpus, Workload};
+use crate::{Chunks, Parity, Plan, Progress, Rate, Row};
+
+/// What measuring needs besides peers and corpora.
+pub(crate) struct Bench<'p> {
+    pub(crate) plan: &'p Plan,
+    pub(crate) builder: &'p Builder,
+    pub(crate) core: Option<Core>,
+}
+
+impl Bench<'_> {
+    /// The rows of `peers` on the corpora of one task.
+    pub(crate) fn rows(
+        &self,
+        peers: &[PeerProcess],
+        corpora: &[Corpus],
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Vec<Row> {
+        let mut measurements = measurements(peers, corpora);
+        self.prove(&mut measurements, progress);
+        self.measure(&mut measurements, progress);
+        measurements.into_iter().map(Measurement::into_row).collect()
+    }
+
+    /// Starts a peer with its standard error going to its log.
+    pub(crate) fn start(
+        &self,
+        peer: &str,
+        command: &LaunchCommand,
+    ) -> Result<Connection, ConnectionError> {
+        let log = self.builder.runner_log(peer).map_err(ConnectionError::Start)?;
+        Connection::start(command.command(), self.core, log, self.plan.request_limit)
+    }
+
+    /// Does each work once and compares its counts with the corpus.
+    fn prove(&self, measurements: &mut [Measurement<'_>], progress: &mut dyn FnMut(Progress<'_>)) {
+        let rows = measurements.len() as u64;
+        for (row, measurement) in measurements.iter_mut().enumerate() {
+            let (peer, variant) = (&measurement.peer.peer, &measurement.name);
+            progress(Progress::Proving { peer, variant, row: row as u64, rows });
+            match self.start(peer, &measurement.peer.command) {
+                Ok(connection) => measurement.prove(connection, self.plan),
+                Err(error) => measurement.fail("start", &error),
+            }
+        }
+    }
+
+    /// Makes passes in turn: first passes of all rows, then second passes of all rows, and so on.
+    fn measure(
+        &self,
+        measurements: &mut [Measurement<'_>],
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) {
+        let total = measurements.iter().map(|measurement| u64::from(measurement.passes_left)).sum();
+        let mut done = 0;
+        for round in (1..=self.plan.warmup + self.plan.passes).rev() {
+            let of_round = |it: &(usize, &mut Measurement<'_>)| it.1.passes_left >= round;
+            for (row, measurement) in measurements.iter_mut().enumerate().filter(of_round) {
+                let (peer, variant) = (&measurement.peer.peer, &measurement.name);
+                progress(Progress::Pass { peer, variant, row: row as u64, done, total });
+                measurement.pass(round <= self.plan.passes);
+                done += 1;
+            }
+        }
+    }
+}
+
+/// The number of rows that `peers` have on the corpora.
+pub(crate) fn row_count(peers: &[PeerProcess], corpora: &[Corpus]) -> u64 {
+    measurements(peers, corpora).len() as u64
+}
+
+/// One variant of one peer on one corpus, with its results so far. Each has a separate process, so passes
+/// can be interleaved without loading again.
+struct Measurement<'p> {
+    peer: &'p PeerProcess,
+    corpus: &'p Corpus,
+    /// The variant by the peer's name for it.
+    variant: &'p str,
+    /// The variant with the corpus's suffix.
+    name: String,
+    checks: &'p [String],
+    /// `None` before the proof and after a failure.
+    connection: Option<Connection>,
+    /// Passes to make, warm-up included.
+    passes_left: u32,
+    passes_ns: Vec<u64>,
+    stages_ns: BTreeMap<String, Vec<u64>>,
+    chunks_ns: Vec<u64>,
+    allocations: Option<u64>,
+    counts: Counts,
+    parity: Parity,
+    notes: Vec<String>,
+    has_failed: bool,
+}
+
+/// A measurement for each variant of each peer on each corpus of a task.
+fn measurements<'p>(peers: &'p [PeerProcess], corpora: &'p [Corpus]) -> Vec<Measurement<'p>> {
+    let of_peer = |peer: &'p PeerProcess| {
+        corpora.iter().flat_map(move |corpus| {
+            let variants = peer.description.tasks.get(corpus.task.name()).into_iter().flatten();
+            variants.map(move |(variant, checks)| Measurement::new(peer, corpus, variant, checks))
+        })
+    };
+    peers.iter().flat_map(of_peer).collect()
+}
+
+impl<'p> Measurement<'p> {
+    fn new(
+        peer: &'p PeerProcess,
+        corpus: &'p Corpus,
+        variant: &'p str,
+        checks: &'p [String],
+    ) -> Self {
+        Self {
+            peer,
+            corpus,
+            variant,
+            name: format!("{variant}{}", corpus.suffix),
+            checks,
+            connection: None,
+            passes_left: 0,
+            passes_ns: Vec::new(),
+            stages_ns: BTreeMap::new(),
+            chunks_ns: Vec::new(),
+            allocations: None,
+            counts: Counts::default(),
+            parity: Parity::Unproven,
+            notes: Vec::new(),
+            has_failed: false,
+        }
+    }
+
+    fn prove(&mut self, mut connection: Connection, plan: &Plan) {
+        let load = Request::Load(Load {
+            task: self.corpus.task.name().to_owned(),
+            variant: self.variant.to_owned(),
+            files: self.corpus.files.clone(),
+        });
+        let loaded: Loaded = match connection.request(&load) {
+            Ok(loaded) => loaded,
+            Err(error) => return self.fail("load", &error),
+        };
+        let began = Instant::now();
+        let proof: Proof = match connection.request(&Request::Prove) {
+            Ok(proof) => proof,
+            Err(error) => return self.fail("prove", &error),
+        };
+        let is_slow = plan.one_pass_over.is_some_and(|limit| began.elapsed() > limit);
+        self.passes_left = if is_slow { plan.passes.min(1) } else { plan.warmup + plan.passes };
+        self.allocations = proof.allocations;
+        self.compare(loaded, proof.counts);
+        self.connection = Some(connection);
+    }
+
+    fn compare(&mut self, loaded: Loaded, counts: Counts) {
+        let workload = self.corpus.workload(self.variant);
+        let expected = Loaded { units: workload.units, bytes: workload.bytes };
+        let comparison = counts.compare(&workload.counts);
+        let is_parity = loaded == expected && comparison.is_parity();
+        self.parity = if is_parity { Parity::Ok } else { Parity::Mismatch };
+        if loaded != expected {
+            let Loaded { units, bytes } = loaded;
+            self.notes.push(format!(
+                "loaded {units} units of {bytes} bytes instead of {} of {}",
+                expected.units, expected.bytes
+            ));
+        }
+        self.notes.extend(notes(&comparison));
+        self.counts = counts;
+    }
+
+    fn pass(&mut self, is_measured: bool) {
+        self.passes_left -= 1;
+        let Some(connection) = &mut self.connection else { return };
+        match connection.request(&Request::Pass) {
+            Ok(timing) if is_measured => self.record(timing),
+            Ok(_) => {}
+            Err(error) => self.fail("pass", &error),
+        }
+    }
+
+    fn record(&mut self, Timing { ns, stages_ns, chunks_ns }: Timing) {
+        self.passes_ns.push(ns);
+        // The last chunk may be shorter.
+        let whole = self.corpus.workload(self.variant).units as usize / CHUNK_UNITS;
+        self.chunks_ns.extend(chunks_ns.into_iter().take(whole));
+        for (stage, ns) in stages_ns {
+            self.stages_ns.entry(stage).or_default().push(ns);
+        }
+    }
+
+    fn fail(&mut self, request: &str, error: &ConnectionError) {
+        self.connection = None;
+        self.has_failed = true;
+        self.notes.push(format!("{request}: {error}"));
+    }
+
+    fn into_row(self) -> Row {
+        let Workload { unit, units, bytes, .. } = *self.corpus.workload(self.variant);
+        let per_s = Rate::of(units, &self.passes_ns).filter(|_| !self.has_failed);
+        let megabytes_per_unit = bytes as f64 / 1e6 / units.max(1) as f64;
+        Row {
+            language: self.peer.description.language.clone(),
+            version: self.peer.description.version.clone(),
+            checks: self.checks.to_vec(),
+            unit: unit.to_owned(),
+            units,
+            bytes,
+            passes_ns: self.passes_ns,
+            stages_ns: self.stages_ns,
+            per_s,
+            mb_per_s: per_s.map(|rate| rate.median * megabytes_per_unit),
+            chunks: Chunks::of(CHUNK_UNITS as u32, self.chunks_ns),
+            allocations: self.allocations.map(|count| count as f64 / units.max(1) as f64),
+            counts: self.counts,
+            parity: self.parity,
+            note: (!self.notes.is_empty()).then(|| self.notes.join("; ")),
+            ..Row::new(self.corpus.task, self.name, &self.peer.peer)
+        }
+    }
+}
+
+fn notes(comparison: &CountComparison) -> Vec<String> {
+    let mut notes: Vec<_> = comparison.differences.iter().map(ToString::to_string).collect();
+    if comparison.equal == 0 && notes.is_empty() {
+        notes.push("no count in common with the corpus".to_owned());
+    }
+    if !comparison.not_given.is_empty() {
+        notes.push(format!("not given: {}", comparison.not_given.join(", ")));
+    }
+    notes
+}

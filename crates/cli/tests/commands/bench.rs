@@ -1,0 +1,146 @@
+//! `wireproof bench` with peers that must be built first, by tools that are shell scripts: what is printed, and when.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+/// A folder of runners with the peers `go-first` and `go-second`, and one that needs no build.
+struct Runners(TempDir);
+
+impl Runners {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let fake = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/tests/runners/fake.sh");
+        fs::create_dir_all(dir.path().join("runners")).unwrap();
+        fs::copy(fake, dir.path().join("runners/fake.sh")).unwrap();
+        for peer in ["go-first", "go-second", "ready"] {
+            let folder = dir.path().join("runners").join(peer);
+            fs::create_dir(&folder).unwrap();
+            let source = if peer == "ready" { "runner" } else { "main.go" };
+            write_script(&folder.join(source), ". ../fake.sh\nserve");
+        }
+        fs::create_dir(dir.path().join("tools")).unwrap();
+        // `go version`, or `go build -buildvcs=false -o PROGRAM .`
+        write_script(
+            &dir.path().join("tools/go"),
+            "case $1 in version) echo go 0 ;; *) echo built >> ../../builds; cp main.go \"$4\" ;; esac",
+        );
+        Self(dir)
+    }
+
+    /// A short run of the task `decode`.
+    fn bench(&self, args: &[&str]) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = crate::command(&["bench", "decode", "--quick", "--passes", "1"]);
+        command.args(["--warmup", "0"]).args(args);
+        command.arg("--runners").arg(self.0.path().join("runners"));
+        command.arg("--work-dir").arg(self.0.path().join("work"));
+        command.env("PATH", format!("{}:{path}", self.0.path().join("tools").display()));
+        command
+    }
+
+    fn builds(&self) -> usize {
+        fs::read_to_string(self.0.path().join("builds")).unwrap_or_default().lines().count()
+    }
+}
+
+fn write_script(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Standard output and standard error.
+fn printed(command: &mut Command) -> [String; 2] {
+    let run = command.assert().success();
+    [&run.get_output().stdout, &run.get_output().stderr]
+        .map(|bytes| String::from_utf8(bytes.clone()).unwrap())
+}
+
+/// The lines of progress without their times.
+fn steps(stderr: &str) -> Vec<&str> {
+    stderr
+        .lines()
+        .map(|line| line.split_once("] ").unwrap_or_else(|| panic!("{stderr}")).1)
+        .collect()
+}
+
+#[test]
+fn the_first_table_does_not_wait_for_builds_and_names_the_peers_that_do() {
+    let runners = Runners::new();
+    let [stdout, _] = printed(&mut runners.bench(&[]));
+    let tables: Vec<&str> = stdout.split("decode: ").collect();
+    let [_, first, second] = tables[..] else { panic!("{stdout}") };
+    assert!(first.contains("ready") && first.contains("wireproof"), "{first}");
+    assert!(first.contains("decode is measured again when all of its peers are built"), "{first}");
+    assert!(first.contains("go-first, go-second: waits for its build"), "{first}");
+    assert!(second.contains("go-first verified: ") && !second.contains("waits"), "{second}");
+    assert_eq!(runners.builds(), 2);
+}
+
+#[test]
+fn a_run_with_all_peers_built_prints_each_table_once_and_builds_nothing() {
+    let runners = Runners::new();
+    let peers = ["--peers", "go-first,ready"];
+    printed(&mut runners.bench(&peers));
+    let [stdout, stderr] = printed(&mut runners.bench(&peers));
+    assert_eq!(stdout.matches("decode: ").count(), 1, "{stdout}");
+    assert!(!stderr.contains("build"), "{stderr}");
+    assert_eq!(runners.builds(), 1);
+}
+
+#[test]
+fn without_a_terminal_each_step_is_a_line_with_elapsed_and_expected_time() {
+    let runners = Runners::new();
+    let [_, stderr] = printed(&mut runners.bench(&["--peers", "go-first,go-second,ready"]));
+    assert!(stderr.starts_with("[ 0:00 of about "), "{stderr}");
+    let expected = [
+        "generate firehose-frames.bin",
+        "decode: prove 1 rows",
+        "decode: measure 1 passes",
+        "build go-first (1 of 2)",
+        "build go-second (2 of 2)",
+        "decode: prove 3 rows",
+        "decode: measure 3 passes",
+    ];
+    assert_eq!(steps(&stderr), expected);
+}
+
+#[test]
+fn results_hold_the_rows_of_the_whole_task_alone() {
+    let runners = Runners::new();
+    let [stdout, _] = printed(&mut runners.bench(&["--peers", "go-first,ready", "--json", "-"]));
+    let results: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let rows = results["rows"].as_array().unwrap();
+    let peers: Vec<_> = rows.iter().map(|row| row["peer"].as_str().unwrap()).collect();
+    assert_eq!(peers.len(), 2);
+    assert!(peers.contains(&"go-first") && peers.contains(&"ready"), "{peers:?}");
+}
+
+#[test]
+fn a_program_without_a_checkout_measures_itself_and_says_where_peers_come_from() {
+    let dir = tempfile::tempdir().unwrap();
+    // Not the program in the target folder of this checkout, which has its peers.
+    let program = dir.path().join("wireproof");
+    let built = env!("CARGO_BIN_EXE_wireproof");
+    fs::hard_link(built, &program).or_else(|_| fs::copy(built, &program).map(drop)).unwrap();
+    let mut command = Command::new(program);
+    command.args(["bench", "commit", "--quick", "--passes", "1", "--warmup", "0"]);
+    command.current_dir(&dir).env("XDG_CACHE_HOME", dir.path().join("cache"));
+    for variable in ["CARGO_MANIFEST_DIR", "WIREPROOF_BENCH_RUNNERS", "WIREPROOF_BENCH_WORK_DIR"] {
+        command.env_remove(variable);
+    }
+    let [stdout, _] = printed(&mut command);
+    assert!(stdout.contains("wireproof") && stdout.contains("commit: "), "{stdout}");
+    let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("not available go-indigo, rust-jacquard, rust-shrike: no source"),
+        "{text}"
+    );
+    assert!(text.contains("--runners"), "{text}");
+    assert!(dir.path().join("cache/wireproof/bench/results.json").is_file());
+}
