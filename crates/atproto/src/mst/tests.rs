@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::inversion::{InversionFault, RecordOp, invert};
 use super::reference::{self, Built, encode_node};
+use super::tree::KEY_BATCH;
 use super::*;
 use crate::event::Action;
 
@@ -528,6 +529,39 @@ fn the_first_of_two_faults_is_reported_whichever_is_found_first() {
     let source: BTreeMap<Cid, &[u8]> = forger.0.iter().map(|(c, b)| (*c, &b[..])).collect();
     let error = Tree::load_canonical(root, &source, &TreeLimits::default()).unwrap_err();
     assert_eq!((error.cid, error.fault), (Some(skipped), TreeFault::SkippedLayer));
+}
+
+/// Heights of keys are checked in batches, and every other rule at once.
+#[test]
+fn the_first_of_two_faults_is_reported_in_a_tree_of_many_batches_of_keys() {
+    const GROUPS: usize = 40;
+    let mut heights = [vec![0; KEY_BATCH / 8], vec![1]].concat().repeat(GROUPS);
+    let group_len = heights.len() / GROUPS;
+    for (wrong, missing) in [(0, 1), (1, 0), (3, 39), (20, 9), (38, 39), (39, 38)] {
+        heights[wrong * group_len + 5] = 1;
+        let keys = keys_of_heights(&heights);
+        heights[wrong * group_len + 5] = 0;
+        let mut forger = Forger::default();
+        let (mut entries, mut low) = (Vec::new(), Vec::new());
+        for group in keys.chunks(group_len) {
+            let (high, below) = group.split_last().unwrap();
+            let below: Vec<(&[u8], _)> = below.iter().map(|key| (&key[..], None)).collect();
+            low.push(forger.node(None, &below));
+            entries.push((&high[..], None));
+        }
+        for (entry, child) in entries.iter_mut().zip(&low[1..]) {
+            entry.1 = Some(*child);
+        }
+        let root = forger.node(Some(low[0]), &entries);
+        forger.0.remove(&low[missing]);
+        let source: BTreeMap<Cid, &[u8]> = forger.0.iter().map(|(c, b)| (*c, &b[..])).collect();
+        let error = Tree::load_canonical(root, &source, &TreeLimits::default()).unwrap_err();
+        let expected = match wrong < missing {
+            true => (Some(low[wrong]), TreeFault::Layer),
+            false => (Some(low[missing]), TreeFault::Missing),
+        };
+        assert_eq!((error.cid, error.fault), expected, "wrong {wrong}, missing {missing}");
+    }
 }
 
 #[test]

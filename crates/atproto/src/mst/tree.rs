@@ -221,6 +221,5 @@ pub(super) fn check_key(key: &[u8]) -> Result<(), TreeError> {
     }
 }
 
-/// Keys that are hashed together: enough to fill the hash lanes, few enough for the cache. Small under
-/// test, so that small trees get there too.
-pub(super) const KEY_BATCH: usize = if cfg!(test) { 24 } else { 512 };
+/// Keys that are hashed together: enough to fill the hash lanes, few enough for the cache.
+pub(super) const KEY_BATCH: usize = 512;

@@ -197,6 +197,5 @@ impl Arena {
     }
 }
 
-/// The fewest nodes of a layer that are hashed together: enough to fill the hash lanes. Small under
-/// test, so that small trees get there too.
-const MIN_HASH_BATCH: usize = if cfg!(test) { 4 } else { 256 };
+/// The fewest nodes of a layer that are hashed together: enough to fill the hash lanes.
+const MIN_HASH_BATCH: usize = 256;

@@ -123,10 +123,11 @@ fn ascending_keys_make_the_tree_of_their_records_whatever_interrupts_them() {
     let none = blocks_of(&Records::new());
     for step in STEPS {
         let mut checked = Checked::of(Records::new(), &none);
-        for at in (0..2_400).step_by(2) {
+        for at in (0..16_000).step_by(2) {
             checked.insert(key(at), value(at));
-            // Less and less often, so that the right edge is opened at many keys.
-            if at > 0 && at.is_power_of_two() || at % 100 == 96 || at % 700 < 40 {
+            let is_early = at < 2_400 && (at % 100 == 96 || at % 700 < 40);
+            // Often at first, so that the right edge is opened at many keys; then after several full batches.
+            if at > 0 && at.is_power_of_two() || is_early || at % 3_300 == 96 {
                 step(&mut checked, &key(at), &key((at / 2) | 1));
             }
         }
@@ -153,16 +154,16 @@ fn the_first_key_may_be_of_any_height() {
 
 /// Nodes below others that close much later, when their layer has enough for a batch.
 #[test]
-fn the_tree_of_every_prefix_of_ascending_keys_equals_the_reference() {
+fn the_trees_of_prefixes_of_ascending_keys_equal_the_reference() {
     let none = blocks_of(&Records::new());
     let mut checked = Checked::of(Records::new(), &none);
-    for at in 0..6_000 {
+    for at in 0..30_000 {
         checked.insert(key(at), value(at));
-        if at < 100 || at % 61 == 0 {
+        if at < 100 || at % 1_501 == 0 {
             checked.check_root_of_copy();
         }
     }
-    assert_eq!(checked.buffered, 6_000 - 1, "all but the first, which loads the root");
+    assert_eq!(checked.buffered, 30_000 - 1, "all but the first, which loads the root");
 }
 
 /// Nodes beside the right edge of an existing tree may not be hashed yet.
@@ -174,7 +175,7 @@ fn a_tree_built_in_no_order_is_continued_in_order() {
         for at in (0..first).map(|at| at * 389 % 1_009) {
             checked.insert(key(at), value(at));
         }
-        for at in 1_009..3_000 {
+        for at in 1_009..6_000 {
             checked.insert(key(at), value(at));
         }
         checked.check_blocks();
@@ -251,7 +252,8 @@ fn any_run() -> impl Strategy<Value = Run> {
         1 => prop::collection::vec(prop_oneof![9 => Just(0), 1 => 2..6u8], 1..20),
         1 => Just(vec![0]),
     ];
-    let len = prop_oneof![2 => 1..12usize, 2 => 12..60usize, 2 => 60..900usize];
+    let len = prop_oneof![2 => 1..12usize, 2 => 12..60usize, 2 => 60..900usize,
+        1 => 900..4_000usize];
     (heights, len, 0..STEPS.len(), any::<prop::sample::Index>())
         .prop_map(|(heights, len, step, there)| Run { heights, len, step, there })
 }
