@@ -11,13 +11,12 @@ use wireproof::kernels::hex;
 use wireproof::nostr::canonical::{self, ControlChars};
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{Event, Limits, OwnedEvent};
+use wireproof_conformance::Source;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (arena, made) = (Bump::new(), made_events());
-    let real = match std::env::var_os("WIREPROOF_FIXTURES") {
-        Some(folder) => std::fs::read(std::path::Path::new(&folder).join("nostr/events.jsonl"))?,
-        None => Vec::new(),
-    };
+    let data = Source::Captures.open("readers in Python: real events");
+    let real = data.map(|data| data.bytes("nostr/events.jsonl")).unwrap_or_default();
     let mut events: Vec<Event<'_>> = made.iter().map(|event| event.borrow_in(&arena)).collect();
     let lines = real.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     for line in lines.step_by(REAL_STEP) {

@@ -1,17 +1,21 @@
-//! Shared test support: the locations of external files, and a log of the tests that had them.
+//! Shared test support: the locations of external files, and a log of the tests that had what they need.
 //!
 //! External data is not stored in this repository. A test that needs it names its [`Source`], an
 //! environment variable that holds a folder:
 //!
 //! - variable set: the test runs, and a missing file is a failure;
-//! - variable unset: the test is *left out*, which is not the same as passed. Both outcomes are
-//!   written to the file that `WIREPROOF_FIXTURE_LOG` names, and the test command sums them up.
+//! - variable unset: the test is *left out*, which is not the same as passed.
+//!
+//! A test that needs a program of another project is left out likewise without it ([`program!`]). Every
+//! such test writes its outcome to the file that `WIREPROOF_FIXTURE_LOG` names ([`record`]), and
+//! `cargo xtask test` prints the tests that were left out, and what they lacked.
 
 #![forbid(unsafe_code)]
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// A source of external files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,33 +35,69 @@ impl Source {
         }
     }
 
-    /// Opens the folder for the test called `test`, and notes that it runs; `None` notes that it is
-    /// left out. Called by [`fixtures!`](crate::fixtures), which knows the test's name.
+    /// Opens the folder for the test called `test` and records whether it runs. Called by
+    /// [`fixtures!`], which knows the test's name.
     pub fn open(self, test: &str) -> Option<Folder> {
         let root = std::env::var_os(self.variable()).filter(|root| !root.is_empty());
-        note(if root.is_some() { "ran" } else { "left out" }, test);
+        record(test, self.variable(), root.is_some());
         Some(Folder { source: self, root: root?.into() })
     }
 }
 
-/// Opens a [`Source`] for the surrounding test, or logs the test as left out and returns from it.
+/// Opens a [`Source`] for the enclosing test, or returns from that test after recording that it is left
+/// out.
 #[macro_export]
 macro_rules! fixtures {
-    ($source:ident) => {{
-        fn here() {}
-        let test = std::any::type_name_of_val(&here).trim_end_matches("::here");
-        match $crate::Source::$source.open(test) {
+    ($source:ident) => {
+        match $crate::Source::$source.open($crate::test_name!()) {
             Some(folder) => folder,
             None => return,
         }
+    };
+}
+
+/// Returns from the enclosing test after recording that it is left out, unless this program is installed.
+#[macro_export]
+macro_rules! program {
+    ($program:literal) => {
+        if !$crate::has_program($program, $crate::test_name!()) {
+            return;
+        }
+    };
+}
+
+/// The path of the enclosing test function.
+#[macro_export]
+macro_rules! test_name {
+    () => {{
+        fn here() {}
+        let path = std::any::type_name_of_val(&here);
+        path.trim_end_matches("::here").trim_end_matches("::{{closure}}")
     }};
 }
 
-fn note(outcome: &str, test: &str) {
+/// Whether a program prints its version; records whether `test` runs. Called by [`program!`].
+pub fn has_program(program: &str, test: &str) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    let is_there = command.status().is_ok_and(|status| status.success());
+    record(test, program, is_there);
+    is_there
+}
+
+/// Records in the log that `test` runs since `need` is there, or that it is left out without it.
+///
+/// # Panics
+/// If the log cannot be written.
+pub fn record(test: &str, need: &str, is_there: bool) {
     let Some(log) = std::env::var_os("WIREPROOF_FIXTURE_LOG") else { return };
+    let line = match is_there {
+        true => format!("ran {test}\n"),
+        false => format!("left out {test}: {need}\n"),
+    };
     let mut log = OpenOptions::new().create(true).append(true).open(log).expect("the fixture log");
     // One write, so that tests that end together do not mix their lines.
-    log.write_all(format!("{outcome} {test}\n").as_bytes()).expect("the fixture log takes a line");
+    log.write_all(line.as_bytes()).expect("the fixture log takes a line");
 }
 
 /// A folder that must have every file that a test asks for.

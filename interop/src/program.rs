@@ -1,8 +1,8 @@
 //! The installed programs of other projects: which of them exist, and how they are started and stopped.
 //!
 //! `cargo xtask test` installs them and names the folder in `WIREPROOF_INTEROP`. A test whose programs are
-//! missing is left out, which is not the same as passed; both outcomes are written to the file that
-//! `WIREPROOF_FIXTURE_LOG` names.
+//! missing is left out, which is not the same as passed; both outcomes are recorded
+//! ([`conformance::record`]).
 //!
 //! A shell runs between the test and the program, in a separate process group. It waits for the end of
 //! its input, which occurs when the [`Program`] is dropped or the test process is killed, and
@@ -13,8 +13,8 @@
 //!                 └─ at the end of the pipe: kill -KILL 0
 //! ```
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -64,7 +64,7 @@ impl Kit {
         let dir = dir.map(PathBuf::from);
         let has_all = |dir: &PathBuf| parts.iter().all(|part| dir.join(part.product()).exists());
         let dir = dir.filter(has_all);
-        note(if dir.is_some() { "ran" } else { "left out" }, test);
+        conformance::record(test, "WIREPROOF_INTEROP", dir.is_some());
         let dir = dir?;
         let logs = dir.join("logs").join(test.replace("::", "."));
         // Remove the logs of an earlier run.
@@ -98,22 +98,15 @@ impl Kit {
 /// out.
 #[macro_export]
 macro_rules! kit {
-    ($($part:ident),+) => {{
-        fn here() {}
-        let test = std::any::type_name_of_val(&here);
-        let test = test.trim_end_matches("::here").trim_end_matches("::{{closure}}");
-        match $crate::program::Kit::open(test, &[$($crate::program::Part::$part),+]) {
+    ($($part:ident),+) => {
+        match $crate::program::Kit::open(
+            ::conformance::test_name!(),
+            &[$($crate::program::Part::$part),+],
+        ) {
             Some(kit) => kit,
             None => return,
         }
-    }};
-}
-
-fn note(outcome: &str, test: &str) {
-    let Some(log) = std::env::var_os("WIREPROOF_FIXTURE_LOG") else { return };
-    let mut log = OpenOptions::new().create(true).append(true).open(log).expect("the fixture log");
-    // One write, so that the lines of concurrent tests do not mix.
-    log.write_all(format!("{outcome} {test}\n").as_bytes()).expect("the fixture log takes a line");
+    };
 }
 
 /// A running program; dropping it kills it.

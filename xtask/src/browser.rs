@@ -25,7 +25,7 @@ pub(crate) fn test() -> Result<(), String> {
 /// Writes the page of these results and returns its path.
 fn page(name: &str, results: &Path) -> Result<PathBuf, String> {
     let folder = process::target("report-pages").join(name);
-    let mut report = process::command("cargo", &["run", "--quiet", "--release", "--", "report"]);
+    let mut report = process::command(&process::program("wireproof")?, &["report"]);
     process::run(report.arg(results).arg("--out").arg(&folder))?;
     Ok(folder.join("index.html"))
 }

@@ -1,8 +1,10 @@
 //! The commands that the documents show, run as tests.
 //!
 //! Each line of a block marked `sh` in `README.md`, `docs/` and `docs/guide/` is a command, run from the root
-//! of the repository. Benchmarks are shortened to one pass over a small corpus with our own rows, since the
-//! peers have just run. A command that serves until Ctrl-C runs beside the following commands of its
+//! of the repository. `cargo run --release --` is replaced by the program that the tests built, and `cargo
+//! install` checks its arguments, the manifest and the lock file without building: a release build has
+//! minutes of its own and no other claim. Benchmarks are shortened to one pass over a small corpus with our
+//! own rows, since the peers have a stage of their own. A command that serves until Ctrl-C runs beside the following commands of its
 //! document. A line that only sets variables sets them for all following lines.
 
 use std::fs;
@@ -18,18 +20,20 @@ mod tests;
 
 /// Runs each command once.
 pub(crate) fn run_commands() -> Result<(), String> {
+    let program = process::program("wireproof")?;
     for path in documents()? {
         let text = fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
         let mut commands = commands_of(&text);
         commands.dedup();
-        run_all(&commands)?;
+        run_all(&commands, &program)?;
     }
     Ok(())
 }
 
-fn run_all(commands: &[String]) -> Result<(), String> {
+/// Runs commands in order, with `program` as the program that they build.
+fn run_all(commands: &[String], program: &str) -> Result<(), String> {
     let (mut server, mut variables) = (None::<Server>, String::new());
-    for command in commands.iter().map(|command| shortened(command)) {
+    for command in commands.iter().map(|command| shortened(&built(command, program))) {
         println!("$ {command}");
         if sets_variables(&command) {
             variables += &format!("{command}\n");
@@ -104,11 +108,16 @@ fn commands_of(markdown: &str) -> Vec<String> {
     commands.filter(is_run).map(str::to_owned).collect()
 }
 
-/// The command with its benchmark shortened, or installing under `target/`; `bench compare` measures nothing and stays as it is.
-fn shortened(command: &str) -> String {
-    if command.starts_with("cargo install") {
-        return format!("{command} --root target/install");
+/// The command with a program that is built already.
+fn built(command: &str, program: &str) -> String {
+    if let Some(arguments) = command.strip_prefix("cargo install") {
+        return format!("{CHECK_INSTALL}{arguments} --root target/install");
     }
+    command.replace("cargo run --release --", program)
+}
+
+/// The command with its benchmark shortened; `bench compare` measures nothing and stays as it is.
+fn shortened(command: &str) -> String {
     let measures = |at: &usize| !command[*at..].starts_with(" bench compare");
     let Some(at) = command.find(" bench").filter(measures) else { return command.to_owned() };
     let options =
@@ -167,6 +176,9 @@ impl Drop for Server {
         let _ = self.child.wait();
     }
 }
+
+/// Every check of an installation, without a build; the option is not stable yet.
+const CHECK_INSTALL: &str = "RUSTC_BOOTSTRAP=1 cargo install --dry-run -Zunstable-options";
 
 /// The last line that `sim serve` prints before it waits.
 const READY: &str = "Ctrl-C ends";

@@ -14,8 +14,7 @@ use crate::toolchains::{Toolchain, Without};
 /// Sets up the programs and runs the interop tests alone.
 pub(crate) fn run(without: &Without) -> Result<(), String> {
     set_up(without)?;
-    // The whole workspace, so that nothing is built twice with different features.
-    process::cargo(&["build", "--workspace", "--bin", "wireproof"])?;
+    process::build_workspace()?;
     let mut test = process::command("cargo", &["test", "--workspace", "--test", "interop"]);
     configure(&mut test, without);
     process::run(&mut test)

@@ -8,10 +8,7 @@ use crate::process;
 
 /// Checks the workspace against the table.
 pub(crate) fn check_workspace() -> Result<(), String> {
-    let args = ["metadata", "--format-version", "1", "--no-deps"];
-    let text = process::output(&mut process::command("cargo", &args))?;
-    let metadata: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let edges = edges(&metadata)?;
+    let edges = edges(&process::metadata()?)?;
     let faults = faults(&edges);
     if faults.is_empty() {
         println!(
@@ -26,18 +23,18 @@ pub(crate) fn check_workspace() -> Result<(), String> {
 
 /// A package of the workspace, and those of the same workspace that it uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Edges {
-    from: String,
-    to: Vec<String>,
+pub(crate) struct Edges {
+    pub(crate) from: String,
+    pub(crate) to: Vec<String>,
 }
 
 fn count(edges: &[Edges]) -> usize {
     edges.iter().map(|edges| edges.to.len()).sum()
 }
 
-fn edges(metadata: &Value) -> Result<Vec<Edges>, String> {
+/// The dependencies between the packages of the workspace.
+pub(crate) fn edges(metadata: &Value) -> Result<Vec<Edges>, String> {
     let packages = metadata["packages"].as_array().ok_or("cargo metadata without packages")?;
-    let name = |value: &Value| short(value["name"].as_str().unwrap_or_default()).to_owned();
     let ours: Vec<String> = packages.iter().map(name).collect();
     let used = |package: &Value| {
         let listed = package["dependencies"].as_array().into_iter().flatten();
@@ -52,8 +49,13 @@ fn edges(metadata: &Value) -> Result<Vec<Edges>, String> {
     Ok(packages.iter().map(|package| Edges { from: name(package), to: used(package) }).collect())
 }
 
+/// The name that the table uses for a package in Cargo's metadata.
+pub(crate) fn name(package: &Value) -> String {
+    short(package["name"].as_str().unwrap_or_default()).to_owned()
+}
+
 /// The name that the table uses.
-fn short(name: &str) -> &str {
+pub(crate) fn short(name: &str) -> &str {
     name.strip_prefix("wireproof-").unwrap_or(name)
 }
 
@@ -130,11 +132,15 @@ const TABLE: [Crate; 20] = [
     row(6, "bench-protocol", Uses::Only(&[])),
     row(7, "bench", Uses::AllBelow),
     row(8, "report", Uses::Only(&["wireproof", "bench"])),
-    row(9, "cli", Uses::Only(&["wireproof", "simnet", "mapping", "bench", "report"])),
+    row(
+        9,
+        "cli",
+        Uses::Only(&["wireproof", "simnet", "mapping", "bench", "report", "conformance"]),
+    ),
     // Beside the layers: tests may use all but the command, `mutants` and `xtask` nothing.
     row(8, "conformance", Uses::AllBelow),
     row(8, "fuzz", Uses::AllBelow),
-    row(8, "interop", Uses::AllBelow),
+    row(9, "interop", Uses::AllBelow),
     row(8, "mutants", Uses::Only(&[])),
     row(8, "xtask", Uses::Only(&[])),
 ];

@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 
 mod browser;
+mod check;
 mod documents;
 mod fuzz;
 mod interop;
 mod layers;
+mod left_out;
 mod mutants;
 mod peers;
 mod process;
@@ -27,6 +29,10 @@ use toolchains::Without;
 enum Command {
     /// Run everything that CI runs.
     Test(Without),
+    /// Run one stage of `test` alone.
+    Stage(stages::Alone),
+    /// Check the format, layers and lints, and run the unit tests of what changed.
+    Check,
     /// Run the tests with other projects' servers and readers.
     Interop(Without),
     /// Have Python libraries read the Nostr events that we write.
@@ -44,8 +50,10 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Test(without) => stages::test(&without),
+        Command::Stage(alone) => stages::run_alone(&alone),
+        Command::Check => check::run(),
         Command::Interop(without) => interop::run(&without),
-        Command::Readers => readers::run(),
+        Command::Readers => process::build_workspace().and_then(|()| readers::run()),
         Command::Layers => layers::check_workspace(),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),

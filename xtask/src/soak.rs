@@ -9,7 +9,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use jiff::Timestamp;
@@ -82,7 +82,8 @@ fn interop() -> Result<(), String> {
 
 fn measure() -> Result<(), String> {
     process::cargo(&["build", "--release", "-p", "wireproof-cli"])?;
-    let program = binary()?;
+    let program = process::target_folder()?.join("release/wireproof");
+    let program = program.to_string_lossy();
     throughput(&program)?;
     latency(&program)
 }
@@ -94,7 +95,7 @@ fn throughput(program: &str) -> Result<(), String> {
         let mut follow = relay.follow()?;
         // The first commits of accounts wait for key lookups; they are not measured.
         follow.read_lines(COMMITS / 10, |_| ())?;
-        let used = || [processor_time(relay.process.id()), processor_time(follow.process.id())];
+        let used = || [relay.process.id(), follow.process.id()].map(process::processor_time);
         let (since, before) = (Instant::now(), used());
         let count = COMMITS - COMMITS / 10;
         let mut verified = 0;
@@ -235,17 +236,6 @@ fn read_lines(
     Ok(())
 }
 
-/// The command of the release build.
-fn binary() -> Result<String, String> {
-    let metadata = process::command("cargo", &["metadata", "--format-version", "1", "--no-deps"])
-        .output()
-        .map_err(|error| error.to_string())?;
-    let metadata: Value =
-        serde_json::from_slice(&metadata.stdout).map_err(|error| error.to_string())?;
-    let target = metadata["target_directory"].as_str().ok_or("cargo metadata without a target")?;
-    Ok(format!("{target}/release/wireproof"))
-}
-
 fn is_verified(line: &str) -> bool {
     line.contains("\"code\":\"verified\"")
 }
@@ -255,16 +245,6 @@ fn delay_ms(line: &str) -> Option<f64> {
     let value: Value = serde_json::from_str(line).ok()?;
     let time: Timestamp = value["time"].as_str()?.parse().ok()?;
     Some(Timestamp::now().duration_since(time).as_secs_f64() * 1000.0)
-}
-
-/// User and system time of a process; zero where there is no `/proc`.
-fn processor_time(pid: u32) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Fields 12 and 13 after the name, which may hold spaces.
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = after_name.split_whitespace().skip(11).take(2);
-    let ticks: u64 = ticks.filter_map(|number| number.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
 }
 
 const MODEL: &str =
@@ -278,16 +258,3 @@ const RATE: u64 = 1_000;
 const SECONDS: u64 = 30;
 
 const READ_LEN: usize = 1 << 20;
-
-/// The unit of `/proc`, whatever the kernel's own clock.
-const TICKS_PER_SECOND: u64 = 100;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_process_has_no_processor_time() {
-        assert_eq!(processor_time(u32::MAX), Duration::ZERO);
-    }
-}

@@ -1,54 +1,174 @@
-//! `cargo xtask test`: every stage that CI runs, in order, up to the first failure.
+//! `cargo xtask test`: every stage that CI runs, two at a time, up to the first failure.
+//!
+//! Stages that build in the same target folder wait for each other, and many stages mostly wait or use one core. So
+//! each phase has two lanes that run side by side:
+//!
+//! ```text
+//! toolchains, format │ build            │ lints, documentation, tests, pure-rust, examples
+//!                    │ servers, runners │ peers, browser, documents, readers
+//! ```
+//!
+//! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
+//! printed when it ends.
 
-use std::fs;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::process::{self, cargo};
+use clap::Args;
+
+use crate::left_out::{self, LeftOut};
+use crate::process::{self, at, cargo};
 use crate::toolchains::{Toolchain, Without};
 use crate::{browser, documents, interop, layers, peers, readers};
 
+/// A part of the test command.
+struct Stage {
+    name: &'static str,
+    /// The toolchain that it cannot run without.
+    needs: Option<Toolchain>,
+    run: fn(&Without) -> Result<(), String>,
+}
+
+const fn stage(name: &'static str, run: fn(&Without) -> Result<(), String>) -> Stage {
+    Stage { name, needs: None, run }
+}
+
+impl Stage {
+    const fn needs(self, toolchain: Toolchain) -> Self {
+        Self { needs: Some(toolchain), ..self }
+    }
+}
+
+/// Stages that run one after the other.
+type Lane = &'static [Stage];
+
+/// Each phase begins when all stages of the one before have passed.
+const PHASES: [[Lane; 2]; 3] = [
+    [&[stage("toolchains", Without::check_others), stage("format", |_| format())], &[]],
+    [
+        &[stage("build", |_| process::build_workspace())],
+        &[
+            stage("servers", interop::set_up).needs(Toolchain::Node),
+            stage("runners", peers::shell_tests),
+        ],
+    ],
+    [
+        &[
+            stage("lints", |_| lints()),
+            stage("documentation", |_| documentation()),
+            stage("tests", workspace_tests),
+            stage("pure-rust", |_| pure_rust()),
+            stage("examples", |_| examples()),
+        ],
+        &[
+            stage("peers", peers::smoke_test),
+            stage("browser", |_| browser::test()).needs(Toolchain::Node),
+            stage("documents", |_| documents::run_commands()),
+            stage("readers", |_| readers::run()).needs(Toolchain::Python),
+        ],
+    ],
+];
+
 /// Runs every stage and prints the summary.
 pub(crate) fn test(without: &Without) -> Result<(), String> {
-    let mut summary = Summary::default();
-    let outcome = run_stages(without, &mut summary);
-    summary.print();
+    left_out::clear()?;
+    let (summary, started) = (Mutex::new(Summary::default()), Instant::now());
+    for lanes in &PHASES {
+        thread::scope(|scope| {
+            for lane in lanes {
+                scope.spawn(|| run_lane(lane, without, &summary));
+            }
+        });
+    }
+    let summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
+    summary.print(started.elapsed());
+    let left_out = LeftOut::read()?;
+    left_out.print();
+    summary.outcome()?;
+    left_out.check()
+}
+
+fn run_lane(lane: Lane, without: &Without, summary: &Mutex<Summary>) {
+    for stage in lane {
+        if lock(summary).outcome().is_err() {
+            return;
+        }
+        let ended = run_stage(stage, without);
+        lock(summary).add(ended);
+    }
+}
+
+fn lock(summary: &Mutex<Summary>) -> MutexGuard<'_, Summary> {
+    summary.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a stage in a process of its own.
+fn run_stage(stage: &Stage, without: &Without) -> Ended {
+    let started = Instant::now();
+    let outcome = match stage.needs {
+        Some(toolchain) if !without.has(toolchain) => left_out::note(stage.name, toolchain.name()),
+        _ => start_stage(stage.name, without),
+    };
+    let time = started.elapsed();
+    let log = fs::read_to_string(log_path(stage.name)).unwrap_or_default();
+    Ended { name: stage.name, time, processor_time: processor_time_in(&log), outcome, log }
+}
+
+fn start_stage(name: &str, without: &Without) -> Result<(), String> {
+    println!("=== {name}: started");
+    let log = log_path(name);
+    let created = log.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| File::create(&log));
+    let (out, program) = (created.map_err(|error| at(&log, &error))?, std::env::current_exe());
+    let program = program.map_err(|error| format!("xtask: {error}"))?;
+    let errors = out.try_clone().map_err(|error| at(&log, &error))?;
+    let mut command = process::command(&program.to_string_lossy(), &["stage", name]);
+    process::run(command.args(without.to_args()).stdout(out).stderr(errors))
+}
+
+fn log_path(name: &str) -> PathBuf {
+    process::target("stages").join(format!("{name}.log"))
+}
+
+/// A stage to run alone.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Alone {
+    /// The stage's name in the summary of `cargo xtask test`.
+    name: String,
+    #[command(flatten)]
+    without: Without,
+}
+
+/// Runs one stage and prints the processor time of its programs.
+pub(crate) fn run_alone(alone: &Alone) -> Result<(), String> {
+    let mut stages = PHASES.iter().flatten().copied().flatten();
+    let stage = stages.find(|stage| stage.name == alone.name);
+    let stage = stage.ok_or_else(|| format!("no stage is called `{}`", alone.name))?;
+    let outcome = (stage.run)(&alone.without);
+    println!("{PROCESSOR_TIME}{:.1}", process::processor_time_of_children().as_secs_f64());
     outcome
 }
 
-fn run_stages(without: &Without, summary: &mut Summary) -> Result<(), String> {
-    summary.stage("toolchains", || without.check_others())?;
-    summary.stage("layers", layers::check_workspace)?;
-    summary.stage("format", || cargo(&["fmt", "--all", "--check"]))?;
-    summary.stage("lints", || {
-        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
-    })?;
-    summary.stage("documentation", || {
-        let mut doc = process::command("cargo", &["doc", "--no-deps", "--workspace"]);
-        process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
-    })?;
-    summary.stage("servers of other projects", || interop::set_up(without))?;
-    summary.stage("tests", || workspace_tests(without))?;
-    summary.fixtures = FixtureLog::read()?;
-    summary.stage("pure Rust signatures", pure_rust)?;
-    summary.stage("examples outside the workspace", examples)?;
-    if without.has(Toolchain::Python) {
-        summary.stage("readers in Python", readers::run)?;
-    }
-    summary.stage("runners", || peers::shell_tests(without))?;
-    summary.stage("peers", || peers::smoke_test(without))?;
-    if without.has(Toolchain::Node) {
-        summary.stage("report in a browser", browser::test)?;
-    }
-    summary.stage("commands in documents", documents::run_commands)
+fn format() -> Result<(), String> {
+    layers::check_workspace()?;
+    cargo(&["fmt", "--all", "--check"])
 }
 
-/// Runs the tests of the workspace. Each test that needs files or programs of other projects notes in a
-/// log whether it had them.
+/// Lints every target of the workspace.
+pub(crate) fn lints() -> Result<(), String> {
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+fn documentation() -> Result<(), String> {
+    let mut doc = process::command("cargo", &["doc", "--no-deps", "--workspace"]);
+    process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
 fn workspace_tests(without: &Without) -> Result<(), String> {
-    let log = process::target(FIXTURE_LOG);
-    fs::write(&log, "").map_err(|error| process::at(&log, &error))?;
     let mut command = process::command("cargo", &["test", "--workspace", "--no-fail-fast"]);
-    command.env("WIREPROOF_FIXTURE_LOG", &log);
+    left_out::configure(&mut command);
     if without.has(Toolchain::Go) {
         command.env("WIREPROOF_INDIGO", interop::fetch_indigo()?);
     } else {
@@ -79,96 +199,97 @@ fn pure_rust() -> Result<(), String> {
 fn examples() -> Result<(), String> {
     let manifest = "conformance/outside/Cargo.toml";
     let mut test = process::command("cargo", &["test", "--locked", "--manifest-path", manifest]);
-    process::run(test.arg("--target-dir").arg(process::target("")))
+    process::run(test.arg("--target-dir").arg(process::target_folder()?))
 }
 
-/// Times of the stages, and tests left out.
+/// The stages that ended, in the order of their ends.
 #[derive(Debug, Default)]
-struct Summary {
-    fixtures: FixtureLog,
-    times: Vec<(&'static str, Duration)>,
+struct Summary(Vec<Ended>);
+
+/// A stage that ended.
+#[derive(Clone, Debug)]
+struct Ended {
+    name: &'static str,
+    time: Duration,
+    /// Seconds of its programs on all cores, where they are known.
+    processor_time: Option<f64>,
+    outcome: Result<(), String>,
+    /// Its output.
+    log: String,
 }
 
 impl Summary {
-    fn stage(
-        &mut self,
-        name: &'static str,
-        work: impl FnOnce() -> Result<(), String>,
-    ) -> Result<(), String> {
-        println!("\n=== {name}");
-        let started = Instant::now();
-        let outcome = work();
-        self.times.push((name, started.elapsed()));
-        outcome.map_err(|fault| format!("{name}: {fault}"))
+    /// Prints the output of a stage.
+    fn add(&mut self, ended: Ended) {
+        println!("\n=== {}\n{}", ended.name, ended.log);
+        self.0.push(ended);
     }
 
-    fn print(&self) {
-        println!("\n=== summary");
-        for (name, time) in &self.times {
-            println!("{:>8.1} s  {name}", time.as_secs_f64());
+    /// The first failure.
+    fn outcome(&self) -> Result<(), String> {
+        let mut failures = self.0.iter().filter_map(|ended| {
+            ended.outcome.as_ref().err().map(|fault| format!("{}: {fault}", ended.name))
+        });
+        failures.next().map_or(Ok(()), Err)
+    }
+
+    fn print(&self, whole: Duration) {
+        println!("\n=== summary\n{:>10}  {:>14}  stage", "time", "processor time");
+        for Ended { name, time, processor_time, outcome, .. } in &self.0 {
+            let processor_time = processor_time.map(|seconds| format!("{seconds:.1} s"));
+            let mark = if outcome.is_ok() { "" } else { ": FAILED" };
+            let (time, processor_time) = (time.as_secs_f64(), processor_time.unwrap_or_default());
+            println!("{time:>8.1} s  {processor_time:>14}  {name}{mark}");
         }
-        let FixtureLog { ran, left_out } = &self.fixtures;
-        let count = left_out.len();
-        println!(
-            "tests that need files or programs of other projects: {ran} ran, {count} left out"
-        );
-        for name in left_out {
-            println!("  left out: {name}");
-        }
+        println!("{:>8.1} s  in all, two stages at a time", whole.as_secs_f64());
     }
 }
 
-/// Tests that need files or programs of other projects.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct FixtureLog {
-    ran: u64,
-    /// Names of the tests that were left out.
-    left_out: Vec<String>,
+/// The processor time in the output of [`run_alone`].
+fn processor_time_in(log: &str) -> Option<f64> {
+    log.lines().rev().find_map(|line| line.strip_prefix(PROCESSOR_TIME)?.parse().ok())
 }
 
-impl FixtureLog {
-    fn read() -> Result<Self, String> {
-        let log = process::target(FIXTURE_LOG);
-        fs::read_to_string(&log)
-            .map(|text| Self::parse(&text))
-            .map_err(|error| process::at(&log, &error))
-    }
-
-    /// Parses a line a test: `ran NAME` or `left out NAME`.
-    fn parse(text: &str) -> Self {
-        let mut log = Self::default();
-        for line in text.lines() {
-            if let Some(name) = line.strip_prefix("left out ") {
-                log.left_out.push(name.to_owned());
-            } else if line.starts_with("ran ") {
-                log.ran += 1;
-            }
-        }
-        log.left_out.sort();
-        log
-    }
-}
-
+const PROCESSOR_TIME: &str = "seconds of processor time: ";
 const WASM: &str = "wasm32-unknown-unknown";
-const FIXTURE_LOG: &str = "fixture-log";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_failed_stage_is_named_and_timed() {
-        let mut summary = Summary::default();
-        assert_eq!(summary.stage("first", || Ok(())), Ok(()));
-        let failed = summary.stage("second", || Err("no".to_owned()));
-        assert_eq!(failed, Err("second: no".to_owned()));
-        let stages: Vec<_> = summary.times.iter().map(|(name, _)| *name).collect();
-        assert_eq!(stages, ["first", "second"]);
+    fn ended(name: &'static str, outcome: Result<(), String>) -> Ended {
+        let log = String::new();
+        Ended { name, time: Duration::ZERO, processor_time: None, outcome, log }
     }
 
     #[test]
-    fn the_fixture_log_counts_tests_that_ran_and_names_the_others() {
-        let log = FixtureLog::parse("ran a::b\nleft out z\nleft out c\nran d\n");
-        assert_eq!(log, FixtureLog { ran: 2, left_out: vec!["c".to_owned(), "z".to_owned()] });
+    fn the_first_failure_is_named_and_no_stage_starts_after_it() {
+        let mut summary = Summary::default();
+        summary.add(ended("first", Ok(())));
+        assert_eq!(summary.outcome(), Ok(()));
+        summary.add(ended("second", Err("no".to_owned())));
+        summary.add(ended("third", Err("nor this".to_owned())));
+        assert_eq!(summary.outcome(), Err("second: no".to_owned()));
+        let summary = Mutex::new(summary);
+        const NEVER: [Stage; 1] = [stage("never", |_| Ok(()))];
+        run_lane(&NEVER, &Without::default(), &summary);
+        assert_eq!(lock(&summary).0.len(), 3);
+    }
+
+    #[test]
+    fn every_stage_has_a_name_of_its_own() {
+        let mut names: Vec<_> =
+            PHASES.iter().flatten().copied().flatten().map(|s| s.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn the_processor_time_is_read_from_the_end_of_the_output() {
+        let log = format!("test result: ok\n{PROCESSOR_TIME}12.5\nerror: after it\n");
+        assert_eq!(processor_time_in(&log), Some(12.5));
+        assert_eq!(processor_time_in("error: killed\n"), None);
     }
 }

@@ -40,13 +40,21 @@ impl Toolchain {
         }
     }
 
+    /// The name in `--without`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Go => "go",
+            Self::Python => "python",
+            Self::Node => "node",
+        }
+    }
+
     fn check(self) -> Result<(), String> {
         let (program, argument, before) = self.probe();
         let (major, minor) = self.minimum();
-        let name = format!("{self:?}");
         let advice = format!(
-            "install {name} {major}.{minor} or newer, or pass `--without {}`",
-            name.to_lowercase()
+            "install {self:?} {major}.{minor} or newer, or pass `--without {}`",
+            self.name()
         );
         let output = process::output(&mut process::command(program, &[argument]))
             .map_err(|error| format!("{error}; {advice}"))?;
@@ -74,6 +82,11 @@ pub(crate) struct Without {
 impl Without {
     pub(crate) fn has(&self, toolchain: Toolchain) -> bool {
         !self.without.contains(&toolchain)
+    }
+
+    /// The arguments that this was parsed from.
+    pub(crate) fn to_args(&self) -> Vec<String> {
+        self.without.iter().map(|toolchain| format!("--without={}", toolchain.name())).collect()
     }
 
     /// Whether the peer of this name needs a toolchain that is left out.
@@ -111,6 +124,9 @@ mod tests {
         for args in [&["--without", "go,node"][..], &["--without=node", "--without=go"]] {
             let without = parse(args).unwrap();
             assert!(!without.has(Toolchain::Go) && without.has(Toolchain::Python));
+            let args = without.to_args();
+            let again = parse(&args.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(again.unwrap().to_args(), args);
             assert!(without.excludes("go-indigo") && without.excludes("ts-atcute"));
             assert!(!without.excludes("python-atproto") && !without.excludes("rust-raw"));
         }

@@ -24,9 +24,9 @@ fn a_line_that_only_sets_variables_is_not_a_command() {
 #[test]
 fn variables_hold_for_the_following_lines_of_a_document() {
     let commands = ["NAME=$(echo a b)", "export OTHER=c", "test \"$NAME$OTHER\" = 'a bc'"];
-    assert_eq!(run_all(&commands.map(str::to_owned)), Ok(()));
+    assert_eq!(run_all(&commands.map(str::to_owned), ""), Ok(()));
     let alone = ["test -n \"$NAME\"".to_owned()];
-    assert!(run_all(&alone).is_err());
+    assert!(run_all(&alone, "").is_err());
 }
 
 #[test]
@@ -37,8 +37,18 @@ fn only_a_simulated_network_serves_until_terminated() {
 }
 
 #[test]
+fn commands_use_the_program_that_is_built() {
+    assert_eq!(built("cargo run --release -- inspect x | head", "/t/w"), "/t/w inspect x | head");
+    assert_eq!(built("curl x", "/t/w"), "curl x");
+    let install = built("cargo install --path x", "/t/w");
+    assert!(
+        install.contains("cargo install --dry-run") && install.contains("--path x"),
+        "{install}"
+    );
+}
+
+#[test]
 fn only_benchmarks_are_shortened() {
-    assert_eq!(shortened("cargo install --path x"), "cargo install --path x --root target/install");
     for command in ["cargo run -- inspect x", "cargo run -- bench compare old.json new.json"] {
         assert_eq!(shortened(command), command);
     }

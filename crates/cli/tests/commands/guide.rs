@@ -1,7 +1,5 @@
 //! The runners of the guide do the claimed work, and the tables of a run are as the guide shows them.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -9,7 +7,6 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const COMMAND: &str = env!("CARGO_BIN_EXE_wireproof");
-const IN_PYTHON: &str = "guide::the_runner_in_python_counts_every_frame_correctly";
 
 /// A short run of the peers in the guide's folder of runners, and of ourselves.
 fn bench(work_dir: &TempDir, args: &[&str]) -> Command {
@@ -39,10 +36,7 @@ fn rows<'r>(results: &'r Value, peer: &str) -> Vec<(&'r str, &'r str, bool)> {
 
 #[test]
 fn the_runner_in_python_counts_every_frame_correctly() {
-    if !is_installed("python3") {
-        return note("left out", IN_PYTHON);
-    }
-    note("ran", IN_PYTHON);
+    conformance::program!("python3");
     let work_dir = tempfile::tempdir().unwrap();
     let results = results(&mut bench(&work_dir, &["decode", "--peers", "python-by-hand"]));
     assert_eq!(results["unavailable"], Value::Array(Vec::new()), "{results}");
@@ -109,15 +103,4 @@ fn colour_is_for_terminals_and_on_request() {
     assert!(is_coloured(&[], Some("CLICOLOR_FORCE")));
     assert!(!is_coloured(&["--color", "never"], Some("CLICOLOR_FORCE")));
     assert!(!is_coloured(&[], Some("NO_COLOR")));
-}
-
-fn is_installed(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
-}
-
-/// Logs whether a test ran: a skipped test has not passed.
-fn note(outcome: &str, test: &str) {
-    let Some(log) = std::env::var_os("WIREPROOF_FIXTURE_LOG") else { return };
-    let mut log = File::options().create(true).append(true).open(log).unwrap();
-    log.write_all(format!("{outcome} {test}\n").as_bytes()).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use assert_cmd::assert::Assert;
 use serde_json::Value;
@@ -344,8 +344,7 @@ fn a_file_without_results_or_without_nostr_rows_is_exit_code_1() {
 
 #[test]
 fn real_events_are_all_valid_and_come_back_from_an_archive() {
-    let Some(fixtures) = std::env::var_os("WIREPROOF_FIXTURES") else { return };
-    let events = Path::new(&fixtures).join("nostr/events.jsonl");
+    let events = conformance::fixtures!(Captures).path("nostr/events.jsonl");
     let report = json(&nostr(&["verify", text(&events), "--json"]).success());
     assert_eq!((&report["events"], &report["valid"]), (&6_232.into(), &6_232.into()));
     let dir = tempfile::tempdir().unwrap();
