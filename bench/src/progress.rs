@@ -216,16 +216,18 @@ impl Forecast {
         if typical.is_zero() { 1.0 } else { actual.div_duration_f64(typical) }
     }
 
-    /// The typical time of a task: its rows start a process each, and its work is done once for the proof and in each pass.
+    /// The typical time of a task: its corpus is made, its rows start a process each, and its work is done once for the proof and
+    /// in each pass.
     fn typical(&self, task: Task) -> Duration {
         let Typical { rows, quick_s, slow_s } = Typical::of(task);
         let executions = f64::from(1 + self.plan.warmup + self.plan.passes);
         let of_slow = if self.plan.one_pass_over.is_some() { 2.0 } else { executions };
         let size = if self.plan.quick { 0.1 } else { 1.0 };
+        let corpus = Duration::from_secs_f64(CORPUS_S * size);
         let work = (quick_s * executions + slow_s * of_slow) * size;
         let peers =
             self.plan.peers.as_ref().map_or(1.0, |peers| peers.len() as f64 / TYPICAL_PEERS);
-        Duration::from_secs_f64((f64::from(rows) * ROW_START_S + work) * peers.min(1.0))
+        corpus + Duration::from_secs_f64((f64::from(rows) * ROW_START_S + work) * peers.min(1.0))
     }
 }
 
@@ -321,6 +323,8 @@ const TYPICAL_EXECUTION: Duration = Duration::from_millis(300);
 const TYPICAL_CASE: Duration = Duration::from_millis(10);
 /// Seconds in which a row's process starts and loads its corpus.
 const ROW_START_S: f64 = 0.2;
+/// Seconds in which a corpus is made.
+const CORPUS_S: f64 = 3.0;
 
 #[cfg(test)]
 mod tests {

@@ -79,6 +79,10 @@ fn texts(task: Option<Task>, progress: &Progress<'_>) -> Option<(String, String)
             let number = done + peers.len() as u64;
             same(format!("build {} ({number} of {total})", peers.join(" and ")))
         }
+        // It has no rows that are proved or measured.
+        Progress::Task { task: Task::NostrSize, .. } => {
+            same(format!("{task}: encode and compress"))
+        }
         Progress::Proving { peer, variant, row, rows } => (
             format!("{task}: prove {rows} rows"),
             format!("{task}: prove {peer} {variant}, row {} of {rows}", row + 1),

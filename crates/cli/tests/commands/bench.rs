@@ -122,8 +122,12 @@ fn results_hold_the_rows_of_the_whole_task_alone() {
 }
 
 #[test]
-fn a_program_without_a_checkout_measures_itself_and_says_where_peers_come_from() {
+fn a_program_without_a_checkout_measures_itself_and_runs_no_peer_of_the_current_folder() {
     let dir = tempfile::tempdir().unwrap();
+    let stranger = dir.path().join("bench/runners/stranger");
+    fs::create_dir_all(&stranger).unwrap();
+    fs::write(dir.path().join("bench/runners/tasks.json"), "{}").unwrap();
+    write_script(&stranger.join("runner"), "touch ../../../run");
     // Not the program in the target folder of this checkout, which has its peers.
     let program = dir.path().join("wireproof");
     let built = env!("CARGO_BIN_EXE_wireproof");
@@ -142,5 +146,6 @@ fn a_program_without_a_checkout_measures_itself_and_says_where_peers_come_from()
         "{text}"
     );
     assert!(text.contains("--runners"), "{text}");
+    assert!(!dir.path().join("run").exists(), "{stdout}");
     assert!(dir.path().join("cache/wireproof/bench/results.json").is_file());
 }
