@@ -93,7 +93,7 @@ pub enum Progress<'a> {
 /// Estimates the remaining time of a run from the steps it reports.
 ///
 /// The rest of a run is the builds that are left, the rest of the current task, and the tasks that have not begun. A build
-/// is expected to take as long as the finished ones on average. A pass is expected to take as long as its row's last
+/// is expected to take as long as the others so far on average, and at first a typical time. A pass is expected to take as long as its row's last
 /// one, or as its proof before there is one. A task that has not begun is expected to take its typical time, corrected
 /// by what the finished tasks took. The caller supplies the time.
 #[derive(Clone, Debug)]
@@ -123,6 +123,8 @@ pub struct Estimate {
 struct Builds {
     total: u64,
     done: u64,
+    /// Builds that run now.
+    running: u64,
     /// Time in which builds ran, up to the last change.
     spent: Duration,
     /// When the last change was, while builds run.
@@ -163,7 +165,9 @@ impl Forecast {
         match *progress {
             Progress::Waiting | Progress::Corpus { .. } => {}
             Progress::Planned { builds } => self.builds.total = builds,
-            Progress::Building { done, total, .. } => return self.builds.observe(done, total, now),
+            Progress::Building { peers, done, total } => {
+                return self.builds.observe(peers.len() as u64, done, total, now);
+            }
             Progress::Task { task, rows, cases, missing } => {
                 self.begin(task, (rows, cases), missing == 0, now);
             }
@@ -232,25 +236,25 @@ impl Forecast {
 }
 
 impl Builds {
-    fn observe(&mut self, done: u64, total: u64, now: Duration) {
+    fn observe(&mut self, running: u64, done: u64, total: u64, now: Duration) {
         self.stop(now);
-        (self.done, self.total, self.running_since) = (done, total, Some(now));
+        (self.running, self.done, self.total) = (running, done, total);
+        self.running_since = Some(now);
     }
 
+    /// Records that the running builds have ended.
     fn stop(&mut self, now: Duration) {
         if let Some(since) = self.running_since.take() {
             self.spent += now.saturating_sub(since);
+            self.done += self.running;
         }
     }
 
     fn left(&self, now: Duration) -> Duration {
-        let builds = self.total.saturating_sub(self.done) as u32;
         let since = self.running_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
-        let mean = match self.done {
-            0 => TYPICAL_BUILD,
-            done => self.spent.div_f64(done as f64),
-        };
-        (mean * builds).saturating_sub(since)
+        let known = self.spent + since + TYPICAL_BUILDS * TYPICAL_BUILD;
+        let mean = known / (self.done as u32 + TYPICAL_BUILDS);
+        mean * self.total.saturating_sub(self.done) as u32
     }
 }
 
@@ -319,6 +323,8 @@ impl Typical {
 // Typical values until the run reports its own.
 const TYPICAL_PEERS: f64 = 22.0;
 const TYPICAL_BUILD: Duration = Duration::from_secs(20);
+/// The weight of the typical time, in builds.
+const TYPICAL_BUILDS: u32 = 4;
 const TYPICAL_EXECUTION: Duration = Duration::from_millis(300);
 const TYPICAL_CASE: Duration = Duration::from_millis(10);
 /// Seconds in which a row's process starts and loads its corpus.
@@ -382,14 +388,28 @@ mod tests {
     }
 
     #[test]
-    fn a_build_is_expected_to_take_as_long_as_the_finished_ones() {
+    fn a_build_is_expected_to_take_as_long_as_the_others_and_at_first_a_typical_time() {
         let mut forecast = forecast(1);
         forecast.observe(&Progress::Planned { builds: 3 }, s(0));
         assert_eq!(forecast.builds.left(s(0)), 3 * TYPICAL_BUILD);
         forecast.observe(&building(0), s(0));
-        forecast.observe(&building(1), s(30));
-        assert_eq!(forecast.builds.left(s(30)), s(60));
-        assert_eq!(forecast.builds.left(s(40)), s(50));
+        forecast.observe(&building(1), s(70));
+        assert_eq!(forecast.builds.left(s(70)), 2 * s(30), "four of 20 s and one of 70 s");
+    }
+
+    #[test]
+    fn a_build_that_takes_long_is_never_expected_to_end_at_once() {
+        let mut forecast = forecast(1);
+        forecast.observe(&building(2), s(0));
+        assert!(forecast.builds.left(s(600)) > s(60));
+    }
+
+    #[test]
+    fn builds_have_ended_when_another_step_begins() {
+        let mut forecast = forecast(1);
+        forecast.observe(&building(2), s(0));
+        forecast.observe(&task(1, 0, 0), s(30));
+        assert_eq!(forecast.builds.left(s(30)), s(0));
     }
 
     #[test]
@@ -399,7 +419,8 @@ mod tests {
         forecast.observe(&building(1), s(30));
         forecast.observe(&task(1, 0, 0), s(50));
         forecast.observe(&building(2), s(500));
-        assert_eq!(forecast.builds.left(s(500)), s(25));
+        let mean = (s(50) + TYPICAL_BUILDS * TYPICAL_BUILD) / (2 + TYPICAL_BUILDS);
+        assert_eq!(forecast.builds.left(s(500)), mean);
     }
 
     #[test]

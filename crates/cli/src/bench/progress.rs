@@ -42,11 +42,13 @@ impl RunProgress {
         let elapsed = self.since.elapsed();
         self.forecast.observe(progress, elapsed);
         let Some((step, detail)) = texts(self.task, progress) else { return };
-        let Estimate { done, left } = self.forecast.estimate(elapsed);
         match &mut self.view {
             View::Bar(line) if matches!(progress, Progress::Waiting) => line.step(detail),
-            View::Bar(line) => line.fraction(format!("{}, {detail}", time_left(left)), done),
-            View::Lines(log) => log.show(Moment { step, detail, total: elapsed + left }),
+            View::Bar(line) => {
+                let Estimate { done, left } = self.forecast.estimate(elapsed);
+                line.fraction(format!("{}, {detail}", time_left(left)), done);
+            }
+            View::Lines(log) => log.show(Moment { step, detail, forecast: self.forecast.clone() }),
         }
     }
 

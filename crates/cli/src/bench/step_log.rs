@@ -5,6 +5,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use ::bench::Forecast;
+
 /// What a run does at a moment.
 #[derive(Clone, Debug)]
 pub(super) struct Moment {
@@ -12,8 +14,8 @@ pub(super) struct Moment {
     pub(super) step: String,
     /// The step with how far it is, for the lines in between.
     pub(super) detail: String,
-    /// Expected time from the start of the run to its end.
-    pub(super) total: Duration,
+    /// The forecast of the run's end.
+    pub(super) forecast: Forecast,
 }
 
 /// A thread that prints the lines.
@@ -67,17 +69,17 @@ impl<W: Write> Printer<W> {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let (Some(text), Some(moment)) = (text, &last) else { continue };
-            if self.print(&text, moment.total).is_err() {
+            let (Some(text), Some(moment)) = (text, &mut last) else { continue };
+            if self.print(&text, &mut moment.forecast).is_err() {
                 return;
             }
             printed = Instant::now();
         }
     }
 
-    fn print(&mut self, text: &str, total: Duration) -> std::io::Result<()> {
+    fn print(&mut self, text: &str, forecast: &mut Forecast) -> std::io::Result<()> {
         let elapsed = self.began.elapsed();
-        let (now, total) = (clock(elapsed), clock(total.max(elapsed)));
+        let (now, total) = (clock(elapsed), clock(elapsed + forecast.estimate(elapsed).left));
         writeln!(self.out, "[{now:>5} of about {total:>5}] {text}")
     }
 }
@@ -96,6 +98,8 @@ fn clock(time: Duration) -> String {
 mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
+
+    use ::bench::{Plan, Progress};
 
     use super::*;
 
@@ -122,7 +126,9 @@ mod tests {
 
     fn moment(step: &str, detail: &str) -> Moment {
         let (step, detail) = (step.to_owned(), detail.to_owned());
-        Moment { step, detail, total: Duration::from_secs(100) }
+        let mut forecast = Forecast::of(&Plan { tasks: Vec::new(), ..Plan::default() });
+        forecast.observe(&Progress::Planned { builds: 5 }, Duration::ZERO);
+        Moment { step, detail, forecast }
     }
 
     #[test]
