@@ -33,8 +33,8 @@ pub use plan::{Plan, RunnerCommand};
 pub use progress::{Estimate, Forecast, Progress};
 pub use protocol::{Count, CountComparison, Counts, Difference};
 pub use results::{
-    CaseOutcome, Chunks, CorpusInfo, Expect, Machine, Outcome, Parity, Rate, Results, Row, SCHEMA,
-    Settings, Sizes, Unavailable,
+    CaseOutcome, Chunks, CorpusInfo, EVEN, Expect, Machine, Outcome, Parity, Rate, Results, Row,
+    SCHEMA, Settings, Sizes, Unavailable, is_uneven,
 };
 pub use run::run;
 pub use task::Task;

@@ -57,6 +57,18 @@ pub struct Machine {
     pub cpu: String,
     /// Available cores. A run measures on one.
     pub cores: usize,
+    /// The product of the virtual machine that this is; `None` for hardware, and in documents of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_machine: Option<String>,
+    /// Memory in bytes, where the system reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The memory limit of the run's control group in bytes; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// The processor limit of the run's control group in thousandths of a core; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_limit: Option<u64>,
     /// Available instruction sets.
     pub features: Vec<String>,
     /// The operating system, its version and architecture.
@@ -178,11 +190,62 @@ impl Row {
         format!("{group}{corpus}")
     }
 
+    /// Whether the row works on many units in a call: a part of its variant begins with `batch`.
+    pub fn is_batch(&self) -> bool {
+        self.way().any(|part| part.starts_with("batch"))
+    }
+
+    /// Whether the row forces a back end instead of the default one. Such rows explain our numbers; they never represent us
+    /// in a sentence or a picture.
+    pub fn is_forced(&self) -> bool {
+        self.way().any(|part| part.starts_with("forced-"))
+    }
+
+    /// The number of threads in the variant's name; other rows use one core.
+    pub fn threads(&self) -> Option<u32> {
+        let parts = self.variant.split(['/', '@']);
+        parts.filter_map(|part| part.strip_prefix("threads-")?.parse().ok()).next()
+    }
+
+    /// The parts of the variant's name before the corpus.
+    fn way(&self) -> impl Iterator<Item = &str> {
+        self.variant.split('@').next().unwrap_or_default().split('/')
+    }
+
+    /// The fastest pass over the slowest, minus one; zero without passes.
+    pub fn spread(&self) -> f64 {
+        self.per_s.map_or(0.0, |rate| rate.max / rate.min - 1.0)
+    }
+
+    /// The distance between the quartiles of the passes' rates over their median; zero without passes.
+    pub fn middle_spread(&self) -> f64 {
+        let mut rates: Vec<f64> =
+            self.passes_ns.iter().map(|ns| 1.0 / (*ns).max(1) as f64).collect();
+        rates.sort_by(f64::total_cmp);
+        let Some(last) = rates.len().checked_sub(1) else { return 0.0 };
+        let quantile = |share: f64| {
+            let at = share * last as f64;
+            let [below, above] = [at.floor(), at.ceil()].map(|at| rates[at as usize]);
+            below + (above - below) * at.fract()
+        };
+        (quantile(0.75) - quantile(0.25)) / quantile(0.5)
+    }
+
     /// The median of units per second, if no pass is missing.
     pub fn median(&self) -> Option<f64> {
         self.per_s.map(|rate| rate.median)
     }
 }
+
+/// Whether more than half of the measured rows spread over [`EVEN`] in the middle half of their passes. A run with such a
+/// task is not published.
+pub fn is_uneven(rows: &[&Row]) -> bool {
+    let measured = rows.iter().filter(|row| row.per_s.is_some());
+    2 * rows.iter().filter(|row| row.middle_spread() > EVEN).count() > measured.count()
+}
+
+/// The greatest [middle spread](Row::middle_spread) of an even row.
+pub const EVEN: f64 = 0.2;
 
 /// Units per second over all measured passes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -325,6 +388,35 @@ pub struct Unavailable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn row(variant: &str) -> Row {
+        Row::new(Task::Decode, variant, crate::own::PEER)
+    }
+
+    #[test]
+    fn rows_of_a_forced_back_end_are_told_from_the_default_ones() {
+        assert!(row("verified/batch/forced-portable").is_forced());
+        assert!(!row("verified/batch").is_forced());
+    }
+
+    #[test]
+    fn batches_and_threads_are_read_from_the_name() {
+        let batches = ["full/batch", "full/batch-cached@mixed", "verified/batch-32"];
+        assert!(batches.iter().all(|name| row(name).is_batch()));
+        assert!(!row("full").is_batch() && !row("full@batch").is_batch());
+        assert_eq!([row("full/threads-4").threads(), row("full").threads()], [Some(4), None]);
+    }
+
+    #[test]
+    fn a_single_slow_pass_widens_the_spread_and_not_its_middle() {
+        let mut row = row("verified");
+        row.passes_ns = vec![100, 100, 100, 100, 200];
+        row.per_s = Rate::of(1, &row.passes_ns);
+        assert_eq!((row.spread(), row.middle_spread()), (1.0, 0.0));
+        row.passes_ns = vec![100, 100, 125, 200, 200];
+        assert_eq!(row.middle_spread(), (1.0 / 100.0 - 1.0 / 200.0) * 125.0);
+        assert_eq!(Row { passes_ns: Vec::new(), ..row }.middle_spread(), 0.0);
+    }
 
     #[test]
     fn chunks_have_a_median_two_percentiles_and_a_maximum() {

@@ -333,6 +333,10 @@ mod tests {
             machine: Machine {
                 cpu: "a processor".to_owned(),
                 cores: 1,
+                virtual_machine: None,
+                memory_bytes: None,
+                memory_limit_bytes: None,
+                cpu_limit: None,
                 features: Vec::new(),
                 os: String::new(),
                 toolchains: BTreeMap::new(),

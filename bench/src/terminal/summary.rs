@@ -218,9 +218,7 @@ fn spread(rows: &[&Row]) -> Option<String> {
 
 /// A warning if most rows are uneven.
 fn busy_machine(rows: &[&Row]) -> Option<String> {
-    let rates: Vec<_> = rows.iter().filter_map(|row| row.per_s).collect();
-    let uneven = rates.iter().filter(|rate| rate.max > UNEVEN * rate.min).count();
-    (2 * uneven > rates.len()).then(|| {
+    crate::is_uneven(rows).then(|| {
         "Most rows are uneven: the machine was busy, which costs long passes more than short \
          ones. Measure again when it is quiet."
             .to_owned()
@@ -230,13 +228,9 @@ fn busy_machine(rows: &[&Row]) -> Option<String> {
 /// Keeps a range on one line.
 const TIED_DASH: &str = "\u{a0}–\u{a0}";
 
-/// The ratio of the fastest to the slowest pass from which a row is uneven.
-const UNEVEN: f64 = 1.4;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rate;
     use crate::terminal::tests::results;
 
     fn summary_after(change: impl Fn(&mut Row)) -> String {
@@ -249,8 +243,8 @@ mod tests {
     #[test]
     fn a_busy_machine_is_reported() {
         assert!(!summary_after(|_| ()).contains("busy"));
-        let uneven = Rate { min: 100.0, median: 180.0, max: 200.0 };
-        assert!(summary_after(|row| row.per_s = Some(uneven)).contains("the machine was busy"));
+        let text = summary_after(|row| row.passes_ns = vec![100, 110, 150, 190, 200]);
+        assert!(text.contains("the machine was busy"), "{text}");
     }
 
     #[test]

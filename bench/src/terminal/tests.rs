@@ -52,6 +52,10 @@ pub(super) fn results() -> Results {
         machine: Machine {
             cpu: "A processor".to_owned(),
             cores: 2,
+            virtual_machine: None,
+            memory_bytes: None,
+            memory_limit_bytes: None,
+            cpu_limit: None,
             features: vec!["sha_ni".to_owned()],
             os: "linux 6.1 x86_64".to_owned(),
             toolchains: [("go".to_owned(), "go version go1.26".to_owned())].into(),

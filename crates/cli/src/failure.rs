@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use ::bench::BenchError;
 use ::bench::nostr::InputError;
+use ::report::publish::PublishError;
 use ::report::{ReadError, ReadFault};
 use wireproof::codec::printable::PrintableLines;
 use wireproof::net::firehose::{FeedError, RunError};
@@ -124,6 +125,15 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         match error.fault {
             ReadFault::Io(_) => Self::Local(error.to_string()),
+            _ => Self::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<PublishError> for Failure {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Io(..) => Self::Local(error.to_string()),
             _ => Self::Refused(error.to_string()),
         }
     }

@@ -14,7 +14,7 @@ use crate::output::Output;
 /// Render results of `wireproof bench` as an HTML page, and as SVG charts for a document.
 ///
 /// The page is one self-contained file. Of several results it shows the newest, and the ratios of all of
-/// them over time. Prints the path of each file written, that of the page last.
+/// them over time. The results lie beside it. Prints the path of each file written, that of the page last.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
@@ -27,6 +27,10 @@ pub(crate) struct ReportArgs {
     /// Folder for the charts: one SVG for each kind of work that several peers did.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     svg: Option<PathBuf>,
+    /// Root of a copy of the repository whose documents and charts get the numbers of the run, which must lie in its
+    /// bench/results/<run>/; a run that is too uneven is refused.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["svg", "out", "baseline"])]
+    publish: Option<PathBuf>,
     /// The peer that ratios are relative to [default: as in `wireproof bench`].
     #[arg(long, value_name = "PEER[/VARIANT]")]
     baseline: Option<Baseline>,
@@ -36,6 +40,9 @@ pub(crate) fn run(args: &ReportArgs, output: Output) -> Result<(), Failure> {
     let runs: Vec<Results> =
         args.results.iter().map(|path| ::report::read(path)).collect::<Result<_, _>>()?;
     let mut written = Vec::new();
+    if let Some(root) = &args.publish {
+        return publish(&runs, &args.results, root, output);
+    }
     if let Some(folder) = &args.svg {
         written.extend(write_charts(&runs, args.baseline.as_ref(), folder)?);
     }
@@ -46,14 +53,57 @@ pub(crate) fn run(args: &ReportArgs, output: Output) -> Result<(), Failure> {
     written.iter().try_for_each(|path| output.text(&format!("{}\n", path.display())))
 }
 
-/// Writes the page into the folder, and returns its path.
+/// Writes the page and the results that it links to into the folder, and returns the page's path.
 pub(crate) fn write_page(
     runs: &[Results],
     baseline: Option<Baseline>,
     folder: &Path,
 ) -> Result<PathBuf, Failure> {
     let page = ::report::page(runs, &Options { baseline }).expect("there is a run");
+    let json = serde_json::to_string(newest(runs)).expect("text, numbers, lists and maps");
+    write(folder, ::report::RAW, &format!("{json}\n"))?;
     write(folder, "index.html", &page)
+}
+
+fn newest(runs: &[Results]) -> &Results {
+    runs.iter().max_by(|a, b| a.started.cmp(&b.started)).expect("there is a run")
+}
+
+/// Writes the documents of a run whose file is `bench/results/<run>/results.json` below the root.
+fn publish(
+    runs: &[Results],
+    paths: &[PathBuf],
+    root: &Path,
+    output: Output,
+) -> Result<(), Failure> {
+    let ([results], [path]) = (runs, paths) else {
+        return Err(Failure::Usage("--publish takes one run".to_owned()));
+    };
+    let name = run_name(root, path)?;
+    if let Some(refusal) = ::report::publish::refusal(results) {
+        return Err(Failure::Refused(refusal.to_string()));
+    }
+    for document in ::report::publish::documents(root, &name, results)? {
+        files::write(&root.join(&document.path), &document.text)?;
+        output.text(&format!("{}\n", document.path))?;
+    }
+    Ok(())
+}
+
+/// The name of the folder of the run.
+fn run_name(root: &Path, path: &Path) -> Result<String, Failure> {
+    let canonical = |path: &Path| path.canonicalize().map_err(Failure::file(path));
+    let folder = canonical(&root.join("bench/results"))?;
+    let path = canonical(path)?;
+    let inside = path.strip_prefix(&folder).ok().and_then(Path::to_str);
+    let name = inside.and_then(|inside| inside.strip_suffix("/results.json"));
+    name.filter(|name| !name.contains('/')).map(str::to_owned).ok_or_else(|| {
+        let folder = folder.display();
+        Failure::Usage(format!(
+            "{}: a published run is {folder}/<run>/results.json",
+            path.display()
+        ))
+    })
 }
 
 fn write_charts(
@@ -61,8 +111,7 @@ fn write_charts(
     baseline: Option<&Baseline>,
     folder: &Path,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let newest = runs.iter().max_by(|a, b| a.started.cmp(&b.started)).expect("there is a run");
-    let charts = ::report::charts(newest, baseline);
+    let charts = ::report::charts(newest(runs), baseline);
     charts.iter().map(|Chart { name, svg }| write(folder, &format!("{name}.svg"), svg)).collect()
 }
 
@@ -78,4 +127,5 @@ Examples:
   wireproof report target/bench/results.json
   wireproof report target/bench/results.json --svg docs/charts
   wireproof report bench/results/*/results.json --out history
-  wireproof report target/bench/results.json --baseline rust-rsky";
+  wireproof report target/bench/results.json --baseline rust-rsky
+  wireproof report bench/results/2026-11-22-zen5/results.json --publish .";

@@ -11,8 +11,8 @@ export async function shoot(browser, file, folder, name) {
   for (const [screen, viewport] of Object.entries(screens)) {
     for (const colorScheme of ["light", "dark"]) {
       const { page, close } = await open(browser, file, { viewport, colorScheme });
-      const place = page.locator(".distribution[data-task]").first();
-      if (await place.count()) await place.locator("summary").click();
+      const place = page.locator("details[data-rows] > summary").first();
+      if (await place.count()) await place.click();
       const button = page.locator("tr[data-row] .more button").first();
       if (await button.count()) await button.click();
       await page.evaluate(() => scrollTo(0, 0));

@@ -1,6 +1,6 @@
 //! Titles and descriptions of tasks and groups of rows.
 
-use bench::Task;
+use bench::{Row, Task};
 
 /// A title and a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,18 @@ pub(crate) fn is_known(name: &str) -> bool {
 pub(crate) fn group(task: &str, group: &str) -> Option<&'static str> {
     let known = GROUPS.into_iter().find(|(of, name, _)| *of == task && *name == group);
     known.map(|(_, _, words)| words)
+}
+
+/// The label of a row that takes many units in a call, as in `bench/METHOD.md`.
+pub(crate) fn batch(row: &Row) -> Option<String> {
+    let part = row.variant.split(['/', '@']).find(|part| part.starts_with("batch"))?;
+    let label = match row.task.as_str() {
+        "decode" => "batch of 32 frames",
+        "nostr-validated" => "512 at a time",
+        _ => "256 at a time",
+    };
+    let kept = if part == "batch-cached" { ", keys cached" } else { "" };
+    Some(format!("{label}{kept}"))
 }
 
 const TASKS: [(&str, &str, &str); 15] = [
@@ -76,7 +88,7 @@ const TASKS: [(&str, &str, &str); 15] = [
     ("nostr-batch", "Nostr events in batches", "Many events in one piece."),
 ];
 
-const GROUPS: [(&str, &str, &str); 18] = [
+const GROUPS: [(&str, &str, &str); 19] = [
     ("decode", "verified", "every hash checked"),
     ("decode", "unverified", "hashes trusted"),
     ("decode", "validate", "checked, no values built"),
@@ -95,8 +107,9 @@ const GROUPS: [(&str, &str, &str); 18] = [
     ),
     ("mst", "insert-root/shuffled", "records in any order"),
     ("mst", "bulk", "all records at once"),
-    ("mst", "lookup/batch", "many keys side by side"),
-    ("mst", "lookup/snapshot", "in an index that each pass builds"),
+    ("mst", "lookup/batch", "256 keys at a time"),
+    ("mst", "lookup/indexed", "in a hash index that each pass builds"),
+    ("mst", "mixed", "inserts, updates, deletes and lookups interleaved"),
     ("repo", "total", "verified as it stands"),
     ("repo", "total/rebuild", "with the tree rebuilt"),
 ];

@@ -68,12 +68,13 @@ const SKELETON: &str = include_str!("../page/page.html");
 const STYLE: &str = include_str!("../page/page.css");
 
 /// In the order of their imports.
-const MODULES: [&str; 6] = [
+const MODULES: [&str; 7] = [
     include_str!("../page/js/model.js"),
-    include_str!("../page/js/filter.js"),
-    include_str!("../page/js/sort.js"),
-    include_str!("../page/js/baseline.js"),
+    include_str!("../page/js/choices.js"),
+    include_str!("../page/js/bars.js"),
     include_str!("../page/js/details.js"),
+    include_str!("../page/js/rows.js"),
+    include_str!("../page/js/tables.js"),
     include_str!("../page/js/main.js"),
 ];
 

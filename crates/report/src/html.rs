@@ -1,7 +1,7 @@
 //! HTML and SVG in which no text can become markup.
 //!
 //! [`Html`] consists of tags named in this program, and of texts and values that are escaped when they are added.
-//! Tables have captions, scoped headings, and roles that survive another layout on a narrow screen.
+//! Tables have captions and scoped headings.
 
 use std::fmt::{Display, Write};
 
@@ -100,11 +100,7 @@ impl Tag {
 
 /// A table with a caption, in a scrollable frame that can be focused by keyboard.
 pub(crate) fn framed(caption: &str, class: &str, inside: impl Into<Html>) -> Tag {
-    let table = tag("table")
-        .attr("role", "table")
-        .class(class)
-        .with(tag("caption").text(caption))
-        .with(inside);
+    let table = tag("table").class(class).with(tag("caption").text(caption)).with(inside);
     tag("div")
         .class("frame")
         .attr("role", "region")
@@ -115,22 +111,22 @@ pub(crate) fn framed(caption: &str, class: &str, inside: impl Into<Html>) -> Tag
 
 /// The row of headings.
 pub(crate) fn head(headings: impl IntoIterator<Item = Tag>) -> Tag {
-    tag("thead").attr("role", "rowgroup").with(row().with_all(headings))
+    tag("thead").with(row().with_all(headings))
 }
 
 /// A body of rows.
 pub(crate) fn body(rows: impl IntoIterator<Item = Tag>) -> Tag {
-    tag("tbody").attr("role", "rowgroup").with_all(rows)
+    tag("tbody").with_all(rows)
 }
 
 /// A row.
 pub(crate) fn row() -> Tag {
-    tag("tr").attr("role", "row")
+    tag("tr")
 }
 
 /// The heading of a column.
 pub(crate) fn heading(text: impl Display) -> Tag {
-    tag("th").attr("scope", "col").attr("role", "columnheader").text(text)
+    tag("th").attr("scope", "col").text(text)
 }
 
 /// The heading of a column of numbers.
@@ -140,12 +136,12 @@ pub(crate) fn number_heading(text: impl Display) -> Tag {
 
 /// The heading of a row.
 pub(crate) fn row_heading() -> Tag {
-    tag("th").attr("scope", "row").attr("role", "rowheader")
+    tag("th").attr("scope", "row")
 }
 
 /// A cell.
 pub(crate) fn cell() -> Tag {
-    tag("td").attr("role", "cell")
+    tag("td")
 }
 
 /// A cell with a number.
@@ -211,8 +207,8 @@ mod tests {
 
     #[test]
     fn classes_are_one_attribute() {
-        let html: Html = tag("td").class("number").attr("role", "cell").class("ratio").into();
-        assert_eq!(html.as_str(), "<td role=\"cell\" class=\"number ratio\"></td>");
+        let html: Html = tag("td").class("number").attr("title", "t").class("ratio").into();
+        assert_eq!(html.as_str(), "<td title=\"t\" class=\"number ratio\"></td>");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Results for readers: a page, charts, and the comparison of two runs.
 //!
 //! [`page()`] writes one self-contained HTML file that shows its tables without scripts too. [`charts()`] writes the same
-//! numbers as SVG files for documents. [`compare`] finds the ratios that changed between two runs. [`read()`] reads result
+//! numbers as SVG files for documents. [`publish`] makes the documents of a run. [`compare`] finds the ratios that changed between two runs. [`read()`] reads result
 //! files, and names the file and field of an invalid one.
 //!
 //! ```
@@ -22,11 +22,14 @@ mod assets;
 mod charts;
 pub mod compare;
 mod html;
+mod machine;
 mod markdown;
 mod page;
 mod picture;
+pub mod publish;
 mod ratios;
 mod read;
+mod standing;
 
 use bench::terminal::Baseline;
 
@@ -34,6 +37,9 @@ pub use charts::{Chart, charts};
 pub use page::page;
 pub use ratios::Ratio;
 pub use read::{ReadError, ReadFault, parse, read};
+
+/// The file of results beside a page, which the page links to.
+pub const RAW: &str = "results.json";
 
 /// Options of a page.
 #[derive(Clone, Debug, Default)]

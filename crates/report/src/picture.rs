@@ -1,5 +1,4 @@
-//! Scales, number formats, and pictures inside tables: bars with a point for every pass, in percent of the available width,
-//! each with its description.
+//! Scales, number formats, and pictures inside tables: bars in percent of the available width, each with its description.
 
 use bench::Row;
 use bench::terminal::speed;
@@ -11,31 +10,16 @@ pub(crate) fn picture(class: &str, words: &str) -> Tag {
     tag("svg").class(class).attr("role", "img").attr("aria-label", words)
 }
 
-/// A row's median as a bar, and each of its passes as a point.
-pub(crate) fn speed_bar(row: &Row, greatest: f64) -> Html {
+/// A row's median as a bar, beside a cell with the number.
+pub(crate) fn speed_bar(row: &Row, scale: &Scale) -> Html {
     let Some(median) = median(row) else { return Html::default() };
     let bar = tag("rect")
         .class("bar")
         .attr("y", BAR_TOP)
         .attr("height", BAR)
         .attr("rx", 2)
-        .attr("width", percent(median, greatest));
-    let points = passes(row).into_iter().map(|pass| {
-        let at = percent(pass, greatest);
-        tag("circle").class("pass").attr("cx", at).attr("cy", MIDDLE).attr("r", "2.5")
-    });
-    picture("speed", &words(row)).with(bar).with_all(points).into()
-}
-
-fn words(row: &Row) -> String {
-    let (Some(rate), passes) = (row.per_s, row.passes_ns.len()) else { return String::new() };
-    let median = speed::sentence(&row.unit, rate.median);
-    match passes {
-        0 | 1 => format!("{median}, one pass"),
-        passes => {
-            format!("median {median}, {passes} passes from {}", speed::range(&row.unit, rate))
-        }
-    }
+        .attr("width", percent(scale.along(median), 1.0));
+    tag("svg").class("speed").attr("aria-hidden", "true").with(bar).into()
 }
 
 /// Stacked parts, each with its name.
@@ -56,33 +40,8 @@ pub(crate) fn stacked_bar(parts: &[(&str, f64)], greatest: f64, words: &str) -> 
     picture("speed", words).with_all(rects).into()
 }
 
-/// Numbers over time, on a scale from zero to the greatest.
-pub(crate) fn line(numbers: &[Option<f64>], words: &str) -> Html {
-    let known = || numbers.iter().flatten().copied();
-    let (least, greatest) = (known().fold(f64::MAX, f64::min), known().fold(f64::MIN, f64::max));
-    let room = (greatest - least).max(0.1 * greatest.abs()).max(f64::MIN_POSITIVE);
-    let last = (numbers.len().max(2) - 1) as f64;
-    let place = |at: usize, number: f64| {
-        let x = 4.0 + 92.0 * at as f64 / last;
-        let y = 20.0 - 16.0 * ((number - least) / room);
-        (format!("{x:.1}%"), format!("{y:.1}"))
-    };
-    let points: Vec<(usize, f64)> =
-        numbers.iter().enumerate().filter_map(|(at, number)| Some((at, (*number)?))).collect();
-    let segments = points.windows(2).map(|pair| {
-        let [(x1, y1), (x2, y2)] = [pair[0], pair[1]].map(|(at, number)| place(at, number));
-        tag("line").class("way").attr("x1", x1).attr("y1", y1).attr("x2", x2).attr("y2", y2)
-    });
-    let dots = points.iter().map(|(at, number)| {
-        let (x, y) = place(*at, *number);
-        tag("circle").class("pass").attr("cx", x).attr("cy", y).attr("r", "2.5")
-    });
-    picture("time", words).with_all(segments).with_all(dots).into()
-}
-
 const BAR_TOP: u32 = 7;
 const BAR: u32 = 10;
-const MIDDLE: u32 = 12;
 
 /// The displayed number of a row with `per_s` units a second: a speed, or a time for long units.
 pub(crate) fn value(unit: &str, per_s: f64) -> f64 {
@@ -100,11 +59,49 @@ pub(crate) fn passes(row: &Row) -> Vec<f64> {
     row.passes_ns.iter().map(|ns| value(&row.unit, per_s(ns))).collect()
 }
 
-/// The greatest number of any pass of these rows that may be ranked; more than zero.
-pub(crate) fn greatest<'r>(rows: impl IntoIterator<Item = &'r Row>) -> f64 {
-    let passes = rows.into_iter().filter(|row| row.is_ranked()).flat_map(passes);
-    passes.fold(f64::MIN_POSITIVE, f64::max)
+/// The scale of bars: from zero to the greatest number, or logarithmic where the numbers span more than [`SPAN`] times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// Where a logarithmic scale begins.
+    least: Option<f64>,
+    greatest: f64,
 }
+
+impl Scale {
+    /// The scale of all passes of the ranked rows among these.
+    pub(crate) fn of<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Self {
+        let passes = rows.into_iter().filter(|row| row.is_ranked()).flat_map(passes);
+        let (least, greatest) = passes
+            .fold((f64::MAX, f64::MIN_POSITIVE), |(least, greatest), pass| {
+                (least.min(pass), greatest.max(pass))
+            });
+        let is_wide = least > 0.0 && greatest > SPAN * least && greatest.is_finite();
+        // A power of ten that leaves the least a visible bar.
+        Self { least: is_wide.then(|| 10f64.powf((least.log10() - 0.3).floor())), greatest }
+    }
+
+    pub(crate) fn is_logarithmic(self) -> bool {
+        self.least.is_some()
+    }
+
+    /// How far along the scale a number is, from 0 to 1.
+    pub(crate) fn along(self, number: f64) -> f64 {
+        match self.least {
+            None => share(number, self.greatest),
+            Some(least) => share((number / least).ln(), (self.greatest / least).ln()),
+        }
+    }
+
+    /// The powers of ten within a logarithmic scale.
+    pub(crate) fn powers(self) -> Vec<f64> {
+        let Some(least) = self.least else { return Vec::new() };
+        let powers = (0..40).map(|power| least * 10f64.powi(power));
+        powers.take_while(|power| *power <= self.greatest).collect()
+    }
+}
+
+/// The span from which a scale is logarithmic.
+const SPAN: f64 = 20.0;
 
 /// A part of the whole as an attribute of SVG, clamped to the whole.
 pub(crate) fn percent(part: f64, whole: f64) -> String {
@@ -175,6 +172,24 @@ mod tests {
         assert_eq!(percent(1.0, 4.0), "25.00%");
         assert_eq!(percent(5.0, 4.0), "100.00%");
         assert_eq!(percent(f64::INFINITY, f64::INFINITY), "0.00%");
+    }
+
+    #[test]
+    fn a_scale_is_logarithmic_where_numbers_span_more_than_twenty_times() {
+        let rows = |least: u64| {
+            let mut results = crate::samples::results();
+            let mut row = results.rows.swap_remove(0);
+            (row.parity, row.units, row.passes_ns) = (bench::Parity::Ok, 1_000, vec![1_000, least]);
+            row.per_s = bench::Rate::of(row.units, &row.passes_ns);
+            row
+        };
+        let linear = Scale::of([&rows(20_000)]);
+        assert!(!linear.is_logarithmic() && linear.powers().is_empty());
+        assert_eq!(linear.along(5e8), 0.5);
+        let wide = Scale::of([&rows(100_000)]);
+        assert!(wide.is_logarithmic());
+        assert_eq!(wide.powers(), [1e6, 1e7, 1e8, 1e9]);
+        assert!((wide.along(1e7) - 1.0 / 3.0).abs() < 1e-9 && wide.along(1e9) == 1.0);
     }
 
     #[test]

@@ -217,6 +217,21 @@ fn text_from_peers_is_escaped_in_pages_charts_and_lines() {
 }
 
 #[test]
+fn a_run_that_may_not_be_published_is_refused_with_the_reason_and_nothing_is_written() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("bench/results/a-run")).unwrap();
+    let run = folder.results("bench/results/a-run/results.json", |all| {
+        all["settings"]["quick"] = true.into();
+    });
+    let refused = folder.report(&[&run, "--publish", "."]).code(1);
+    assert!(stderr(&refused).contains("it is a quick run"), "{}", stderr(&refused));
+    let elsewhere = folder.results("a.json", unchanged);
+    let usage = folder.report(&[&elsewhere, "--publish", "."]).code(2);
+    assert!(stderr(&usage).contains("a published run is"), "{}", stderr(&usage));
+    assert!(!folder.path("docs").exists());
+}
+
+#[test]
 fn a_regression_beyond_the_tolerance_is_exit_code_1_and_listed() {
     let folder = Folder::new();
     let old = folder.results("old.json", unchanged);

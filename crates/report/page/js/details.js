@@ -1,35 +1,25 @@
 // Details of a row: its passes, counts, checks, and the command that repeats it.
-import { element, grouped, lines } from "./model.js";
+import { element, figure, grouped, model } from "./model.js";
+import { baselineOf } from "./choices.js";
 
-/** Gives each row a button that shows the rest of it below. */
-export function makeDetails() {
-  for (const { tr, row } of lines) {
-    const button = element("button", "more");
-    button.type = "button";
-    button.setAttribute("aria-expanded", "false");
-    button.append(element("span", ` of ${row.peer} ${row.variant}`, "unseen"));
-    button.addEventListener("click", () => toggle(tr, row, button));
-    tr.querySelector(".more").append(button);
-  }
+/** The button that opens and closes the details of a row; `show` makes the rows again. */
+export function detailsButton(row, show) {
+  const button = element("button", row.isOpen ? "less" : "more");
+  button.type = "button";
+  button.setAttribute("aria-expanded", String(Boolean(row.isOpen)));
+  button.append(element("span", ` of ${row.owner.name} ${row.variant}`, "unseen"));
+  button.addEventListener("click", () => {
+    row.isOpen = !row.isOpen;
+    show();
+  });
+  return button;
 }
 
-function toggle(tr, row, button) {
-  const next = tr.nextElementSibling;
-  const detail = next?.classList.contains("detail") ? next : tr.insertAdjacentElement("afterend", make(tr, row));
-  const open = !detail.dataset.open;
-  if (open) detail.dataset.open = "yes";
-  else delete detail.dataset.open;
-  detail.hidden = !open;
-  button.setAttribute("aria-expanded", String(open));
-  button.firstChild.textContent = open ? "less" : "more";
-}
-
-function make(tr, row) {
-  const detail = element("tr", "", "detail");
-  detail.setAttribute("role", "row");
+/** The row of the table that holds the details. */
+export function detail(row, columns) {
+  const line = element("tr", "", "detail");
   const cell = element("td");
-  cell.setAttribute("role", "cell");
-  cell.colSpan = tr.cells.length;
+  cell.colSpan = columns;
   const list = element("dl");
   for (const [name, value] of entries(row)) {
     const words = element("dd");
@@ -37,31 +27,39 @@ function make(tr, row) {
     list.append(element("dt", name), words);
   }
   cell.append(list);
-  detail.append(cell);
-  return detail;
+  line.append(cell);
+  return line;
 }
 
 function entries(row) {
-  const passes = row.passes.map((pass) => grouped(pass, row.measure === "ms" ? 2 : 0)).join(", ");
-  const counts = Object.entries(row.counts).map(([name, count]) => `${name} ${typeof count === "number" ? grouped(count) : count}`);
-  const chunks = row.chunks;
+  const { chunks, work, task } = row;
   const all = [
-    ["version", row.version],
-    [`passes, ${row.measure}`, passes],
-    ["checks", row.checks.join(", ") || "none"],
-    ["counts", counts.join(", ")],
-    ["parts of a pass, ns", chunks && `median ${grouped(chunks.p50_ns)}, 99 of 100 ${grouped(chunks.p99_ns)}, slowest ${grouped(chunks.max_ns)}`],
-    ["note", row.note],
+    ["version", `${row.owner.language} ${row.owner.version}`],
+    ["units in a call", row.batch],
+    [`passes, ${work.measure}`, row.values.map((value) => figure(row, value)).join(", ")],
+    ["checks", row.checked.join(", ") || "none"],
+    ["counts", task.texts[row.counts]],
+    ["parts, ms", row.stages?.map(([name, ms]) => `${name} ${grouped(ms, 2)}`).join(", ")],
+    ["parts of a pass, ns", chunks && `median ${grouped(chunks[0])}, 99 of 100 ${grouped(chunks[1])}, slowest ${grouped(chunks[2])}`],
+    ["allocations a unit", row.allocations === undefined ? null : String(row.allocations)],
+    ["note", task.texts[row.note]],
   ];
   return [...all.filter(([, value]) => value), ["reproduce this row", command(row)]];
 }
 
+function commandOf(row) {
+  const against = baselineOf(row.task, row.group, { baseline: "" })?.owner;
+  const peers = [row.owner, against].filter((peer, at) => peer && (at === 0 || peer !== row.owner));
+  const [before, after] = model.command;
+  return `${before} ${row.task.quoted} --peers ${peers.map((peer) => peer.quoted).join(",")} ${after}`.trim();
+}
+
 function command(row) {
   const words = element("span");
-  const code = element("code", row.command, "command");
+  const code = element("code", commandOf(row), "command");
   const copy = element("button", "copy", "copy");
   copy.type = "button";
-  copy.append(element("span", ` the command for ${row.peer} ${row.variant}`, "unseen"));
+  copy.append(element("span", ` the command for ${row.owner.name} ${row.variant}`, "unseen"));
   copy.addEventListener("click", () => copyText(code, copy));
   words.append(code, copy);
   return words;

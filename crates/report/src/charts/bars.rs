@@ -7,14 +7,14 @@ use bench::{Results, Row, own};
 
 use super::{Chart, Drawing, file, file_name, place, short, source};
 use crate::html::tag;
-use crate::picture::{stage_names, stage_times};
-use crate::{about, picture as scale};
+use crate::picture::{Scale, stage_names, stage_times};
+use crate::{about, picture as scale, standing};
 
 /// The picture of the rows of a kind; nothing unless two peers did it.
 pub(super) fn chart(results: &Results, kind: &[Row], baseline: Option<&Baseline>) -> Option<Chart> {
     let mut seen = HashSet::new();
     // Rows are sorted by speed.
-    let ranked = kind.iter().filter(|row| row.is_ranked());
+    let ranked = kind.iter().filter(|row| standing::represents(row));
     let best: Vec<&Row> = ranked.filter(|row| seen.insert(row.peer.as_str())).take(MOST).collect();
     if best.len() < 2 {
         return None;
@@ -38,16 +38,18 @@ fn draw(results: &Results, title: &str, rows: &[&Row], against: Option<&Row>) ->
     let better = if measure == "ms" { ", shorter is better" } else { "" };
     drawing.text("title", LEFT, 26.0, title);
     let passes = if rows[0].passes_ns.len() > 1 { "; points are passes" } else { "" };
-    drawing.text(
-        "soft",
-        LEFT,
-        46.0,
-        &short(&format!("{measure}, median{better}{passes} · {}", source(results)), 110),
-    );
-    let greatest = scale::greatest(rows.iter().copied());
+    let scale = Scale::of(rows.iter().copied());
+    let scaled =
+        if scale.is_logarithmic() { "; logarithmic, a line for each power of ten" } else { "" };
+    let about = format!("{measure}, median{better}{passes}{scaled} · {}", source(results));
+    drawing.text("soft", LEFT, 46.0, &short(&about, 110));
+    for power in scale.powers() {
+        let x = BARS + ROOM * scale.along(power);
+        drawing.line("grid", (x, TOP - 2.0), (x, TOP + LINE * rows.len() as f64));
+    }
     for (at, row) in rows.iter().enumerate() {
         let top = TOP + LINE * at as f64;
-        bar(&mut drawing, row, top, greatest);
+        bar(&mut drawing, row, top, scale);
         let number = row.median().map_or(String::new(), |per_s| speed::number(&row.unit, per_s));
         drawing.text("number", NUMBER, top + 15.0, &number);
         let ratio = row.median().zip(against.and_then(Row::median));
@@ -57,7 +59,7 @@ fn draw(results: &Results, title: &str, rows: &[&Row], against: Option<&Row>) ->
     drawing
 }
 
-fn bar(drawing: &mut Drawing, row: &Row, top: f64, greatest: f64) {
+fn bar(drawing: &mut Drawing, row: &Row, top: f64, scale: Scale) {
     let ours = row.peer == own::PEER;
     drawing.text(
         if ours { "name ours" } else { "name" },
@@ -66,7 +68,7 @@ fn bar(drawing: &mut Drawing, row: &Row, top: f64, greatest: f64) {
         &short(&row.peer, 24),
     );
     let Some(median) = scale::median(row) else { return };
-    let along = |number: f64| ROOM * scale::share(number, greatest);
+    let along = |number: f64| ROOM * scale.along(number);
     drawing.add(
         tag("rect")
             .class(if ours { "bar ours" } else { "bar" })

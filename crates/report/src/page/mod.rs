@@ -1,12 +1,16 @@
 //! The report page: its sections in order.
 
-mod distribution;
+mod controls;
+mod history;
 mod hostile;
 mod model;
+mod nostr;
+mod peers;
+mod ranking;
 mod repeat;
 mod sizes;
-mod speeds;
 mod stages;
+mod summary;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -15,7 +19,7 @@ use bench::{Results, Row};
 
 use crate::html::{Html, Tag, tag};
 use crate::ratios::Ratios;
-use crate::{Options, about, assets, markdown};
+use crate::{Options, RAW, about, assets, machine, markdown};
 
 /// The page of the newest of these runs, with the ratios of all of them over time; `None` without a run.
 ///
@@ -40,52 +44,50 @@ struct View<'r> {
     ratios: Vec<Ratios<'r>>,
 }
 
-/// A row of the newest run, and its place in it.
-type Placed<'r> = (usize, &'r Row);
-
 impl<'r> View<'r> {
     fn newest_ratios(&self) -> &Ratios<'r> {
         self.ratios.last().expect("a page has a run")
     }
 
     /// The rows of each task, in the order of the report.
-    fn tasks(&self) -> Vec<(&'r str, Vec<Placed<'r>>)> {
-        let mut tasks: Vec<(&str, Vec<Placed<'_>>)> = Vec::new();
-        for (at, row) in self.newest.rows.iter().enumerate() {
-            match tasks.last_mut() {
-                Some((task, rows)) if *task == row.task => rows.push((at, row)),
-                _ => tasks.push((&row.task, vec![(at, row)])),
-            }
-        }
-        tasks
+    fn tasks(&self) -> Vec<(&'r str, Vec<&'r Row>)> {
+        let tasks = self.newest.rows.chunk_by(|a, b| a.task == b.task);
+        tasks.map(|rows| (rows[0].task.as_str(), rows.iter().collect())).collect()
     }
 }
 
 fn body(view: &View<'_>) -> Html {
-    let tasks = view.tasks();
+    let (nostr, others): (Vec<_>, Vec<_>) =
+        view.tasks().into_iter().partition(|(task, _)| is_nostr(task));
     let main = tag("main")
         .attr("id", "results")
-        .with(task::overview(view, &tasks))
-        .with(model::controls(view))
-        .with_all(tasks.iter().map(|(name, rows)| task::section(view, name, rows)))
+        .with(summary::of(view.newest))
+        .with(controls::of(view.newest))
+        .with_all(others.iter().map(|(name, rows)| task::section(view, name, rows)))
+        .with(nostr::section(view, &nostr))
         .with(repeat::unavailable(view))
-        .with(speeds::history(view))
+        .with(history::of(view))
+        .with(peers::of(view.newest))
         .with(repeat::machine(view))
-        .with(repeat::of(view, &tasks))
+        .with(repeat::of(view))
         .with(documents());
-    header(view, &tasks).and(main).and(footer())
+    header(view, &others, !nostr.is_empty()).and(main).and(footer())
 }
 
-fn header(view: &View<'_>, tasks: &[(&str, Vec<Placed<'_>>)]) -> Html {
+/// Whether a task is about Nostr events.
+fn is_nostr(task: &str) -> bool {
+    task == "schnorr" || task.starts_with("nostr-")
+}
+
+fn header(view: &View<'_>, tasks: &[(&str, Vec<&Row>)], has_nostr: bool) -> Html {
     let Results { started, machine, .. } = view.newest;
     let when = tag("time").attr("datetime", started).text(moment(started));
-    let line = tag("p").class("where").with(when).text(format!(
-        " · {} · {} {} · {}",
-        machine.cpu,
-        machine.cores,
-        if machine.cores == 1 { "core" } else { "cores" },
-        machine.os
-    ));
+    let raw = tag("a").attr("href", RAW).text("raw results");
+    let line = tag("p")
+        .class("where")
+        .with(when)
+        .text(format!(" · {} · {} · ", machine::words(machine), machine.os))
+        .with(raw);
     let quick = view.newest.settings.as_ref().is_some_and(|settings| settings.quick);
     let quick = quick.then(|| {
         tag("p").class("notice").text(
@@ -93,26 +95,29 @@ fn header(view: &View<'_>, tasks: &[(&str, Vec<Placed<'_>>)]) -> Html {
         )
     });
     let links = tasks.iter().map(|(task, _)| link(&format!("#{}", anchor(task)), title(task)));
-    let others = [
-        ("#machine", "Machine and corpora"),
-        ("#repeat", "Repeat it"),
-        ("#method", "Method"),
-        ("#bias", "Bias"),
-    ];
-    let others = others.map(|(to, name)| link(to, name));
-    let nav =
-        tag("nav").attr("aria-label", "Contents").with(tag("ul").with_all(links).with_all(others));
+    let nostr = has_nostr.then(|| link("#nostr", "Nostr events"));
+    let others = OTHERS.map(|(to, name)| link(to, name));
+    let list = tag("ul").with_all(links).with(nostr).with_all(others);
+    let nav = tag("nav").attr("aria-label", "Contents").with(list);
     let title = tag("h1").text(TITLE);
     tag("header").with(title).with(line).with(quick).with(nav).into()
 }
+
+const OTHERS: [(&str, &str); 5] = [
+    ("#peers", "Peers"),
+    ("#machine", "Machine and corpora"),
+    ("#repeat", "Repeat it"),
+    ("#method", "Method"),
+    ("#bias", "Bias"),
+];
 
 fn link(to: &str, name: &str) -> Html {
     tag("li").with(tag("a").attr("href", to).text(name)).into()
 }
 
 fn footer() -> Html {
-    let text = "This file is self-contained and makes no requests. Numbers are medians; points are passes; no pass is \
-                dropped.";
+    let text = "This file makes no requests; only the raw results lie beside it. Numbers are medians; points are passes; \
+                no pass is dropped.";
     tag("footer").with(tag("p").text(text)).into()
 }
 

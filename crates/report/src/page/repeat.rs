@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use bench::Results;
 use bench::terminal::thousands;
-use bench::{Results, Row};
 
-use super::{Placed, View};
+use super::View;
 use crate::html::{Tag, plain_table, tag};
 use crate::picture;
-use crate::ratios::Name;
 
-pub(super) fn of(view: &View<'_>, tasks: &[(&str, Vec<Placed<'_>>)]) -> Tag {
-    let names: Vec<&str> = tasks.iter().map(|(task, _)| *task).collect();
+pub(super) fn of(view: &View<'_>) -> Tag {
+    let names: Vec<&str> = view.tasks().into_iter().map(|(task, _)| task).collect();
     let all = command(view.newest, &names, &[]);
     let lead = "From a copy of the repository, with the tools of the languages above. Corpora come from a \
                 seed and have the hashes above on every machine; peers that cannot be built are left out \
@@ -36,30 +35,32 @@ pub(super) fn of_task(view: &View<'_>, task: &str) -> String {
     command(view.newest, &[task], &peers.into_iter().collect::<Vec<_>>())
 }
 
-/// The command for a row and its baseline.
-pub(super) fn of_row(view: &View<'_>, row: &Row) -> String {
-    let against = view.newest_ratios().get(Name::of(row)).map(|(_, against)| against.peer.as_str());
-    let mut peers = vec![row.peer.as_str()];
-    peers.extend(against.filter(|against| *against != row.peer));
-    command(view.newest, &[&row.task], &peers)
-}
-
 fn command(results: &Results, tasks: &[&str], peers: &[&str]) -> String {
-    let mut words = vec!["wireproof".to_owned(), "bench".to_owned()];
+    let mut words = vec![PROGRAM.to_owned()];
     words.extend(tasks.iter().map(|task| quoted(task)));
     if !peers.is_empty() {
         words.extend(["--peers".to_owned(), quoted(&peers.join(","))]);
     }
-    if let Some(settings) = &results.settings {
-        words.extend(settings.quick.then(|| "--quick".to_owned()));
-        words.push(format!("--passes {} --warmup {}", settings.passes, settings.warmup));
-        words.extend(settings.corpus.iter().map(|name| format!("--corpus {}", quoted(name))));
-    }
+    words.extend(settings(results));
     words.join(" ")
 }
 
+/// The options that repeat the settings of the run.
+pub(super) fn settings(results: &Results) -> Vec<String> {
+    let Some(settings) = &results.settings else { return Vec::new() };
+    let mut words = Vec::from_iter(settings.quick.then(|| "--quick".to_owned()));
+    let is_whole = !settings.quick && settings.one_pass_over_ms.is_none();
+    words.extend(is_whole.then(|| "--all".to_owned()));
+    words.push(format!("--passes {} --warmup {}", settings.passes, settings.warmup));
+    words.extend(settings.corpus.iter().map(|name| format!("--corpus {}", quoted(name))));
+    words
+}
+
+/// The command before its arguments.
+pub(super) const PROGRAM: &str = "wireproof bench";
+
 /// Quotes a word for a shell: peers choose their names, and readers paste commands.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,@:".contains(letter);
     let word = word.replace(char::is_control, "\u{fffd}");
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
@@ -70,9 +71,13 @@ fn quoted(word: &str) -> String {
 
 pub(super) fn machine(view: &View<'_>) -> Tag {
     let machine = &view.newest.machine;
+    let virtual_machine =
+        machine.virtual_machine.clone().unwrap_or_else(|| "not detected".to_owned());
     let fixed = [
         ("processor".to_owned(), machine.cpu.clone()),
         ("cores".to_owned(), machine.cores.to_string()),
+        ("virtual machine".to_owned(), virtual_machine),
+        ("in short".to_owned(), crate::machine::words(machine)),
         ("instructions".to_owned(), machine.features.join(", ")),
         ("system".to_owned(), machine.os.clone()),
     ];

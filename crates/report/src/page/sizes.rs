@@ -1,8 +1,11 @@
 //! The sizes of events in each format, and sizes against speeds.
 
-use bench::{Row, Sizes};
+use std::collections::BTreeMap;
 
-use super::{Placed, View};
+use bench::{Results, Row, Sizes};
+
+use super::View;
+use super::task::needs_scripts;
 use crate::charts::scatter;
 use crate::html::{
     Html, Tag, body, cell, framed, head, heading, number, number_heading, plain_table, row,
@@ -10,12 +13,28 @@ use crate::html::{
 };
 use crate::picture::{self, per_unit as each};
 
-/// A table of sizes, the smallest first in each corpus; nothing if no row has sizes.
-pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
-    let mut rows: Vec<(&Row, Sizes)> =
-        rows.iter().filter_map(|(_, row)| Some((*row, row.sizes?))).collect();
+/// Bytes per event of each format, over the whole corpus.
+pub(super) fn by_format(results: &Results) -> BTreeMap<&str, f64> {
+    let rows = results.rows.iter().filter(|row| corpus(row).is_none());
+    rows.filter_map(|row| Some((row.variant.as_str(), each(row, row.sizes?.raw)))).collect()
+}
+
+/// A table of sizes over the whole corpus, the smallest first, and the place of the table of its parts; nothing if no row
+/// has sizes.
+pub(super) fn of(rows: &[&Row]) -> Option<Html> {
+    let whole = table(rows.iter().copied().filter(|row| corpus(row).is_none()))?;
+    let parts = rows.iter().any(|row| corpus(row).is_some()).then(|| {
+        let summary = tag("summary").text("Sizes of each part of the corpus");
+        let place = tag("details").class("block").attr("data-sizes", "parts");
+        place.with(summary).with(needs_scripts())
+    });
+    Some(Html::from(whole).and(parts))
+}
+
+fn table<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<Tag> {
+    let mut rows: Vec<(&Row, Sizes)> = rows.filter_map(|row| Some((row, row.sizes?))).collect();
     rows.sort_by(|(a, a_sizes), (b, b_sizes)| {
-        (corpus(a), a_sizes.raw, &a.variant).cmp(&(corpus(b), b_sizes.raw, &b.variant))
+        (a_sizes.raw, &a.variant).cmp(&(b_sizes.raw, &b.variant))
     });
     (!rows.is_empty()).then(|| {
         let numbers = ["raw", "gzip", "zstd", "zstd, framed"].map(number_heading);
@@ -25,32 +44,20 @@ pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
             heading("bytes an event").class("drawn"),
         ];
         let headings = head(headings.into_iter().chain(numbers));
-        let bodies = rows.chunk_by(|(a, _), (b, _)| corpus(a) == corpus(b)).map(of_corpus);
-        framed(CAPTION, "sizes", bodies.fold(Html::from(headings), Html::and))
+        let greatest = rows.iter().map(|(row, sizes)| each(row, sizes.raw));
+        let greatest = greatest.fold(f64::MIN_POSITIVE, f64::max);
+        let lines = body(rows.iter().map(|(row, sizes)| line(row, *sizes, greatest)));
+        framed(CAPTION, "sizes", Html::from(headings).and(lines))
     })
 }
 
-/// The rows of one corpus, after its name if it has one, with a separate scale of the bars.
-fn of_corpus(rows: &[(&Row, Sizes)]) -> Tag {
-    let greatest =
-        rows.iter().map(|(row, sizes)| each(row, sizes.raw)).fold(f64::MIN_POSITIVE, f64::max);
-    let name = rows.first().and_then(|(row, _)| corpus(row));
-    let name = name.map(|name| {
-        let heading =
-            tag("th").attr("colspan", 7).attr("scope", "rowgroup").attr("role", "rowheader");
-        row().class("group").with(heading.text(name))
-    });
-    body(name.into_iter().chain(rows.iter().map(|(row, sizes)| line(row, *sizes, greatest))))
-}
-
 /// The part of the corpus, after the format.
-fn corpus(row: &Row) -> Option<&str> {
+pub(super) fn corpus(row: &Row) -> Option<&str> {
     row.variant.split_once('@').map(|(_, corpus)| corpus)
 }
 
 fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
     let Sizes { raw, gzip6, zstd3, framed_zstd3 } = sizes;
-    let format = of.variant.split_once('@').map_or(&*of.variant, |(format, _)| format);
     let words = format!("{:.1} bytes an event, {:.1} under zstd", each(of, raw), each(of, zstd3));
     let bar = |class, size| {
         tag("rect")
@@ -65,14 +72,14 @@ fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
     let numbers =
         [raw, gzip6, zstd3, framed_zstd3].map(|size| number(format!("{:.1}", each(of, size))));
     row()
-        .with(row_heading().class("variant").text(format))
+        .with(row_heading().class("variant").text(&of.variant))
         .with(cell().class("by").text(&of.peer))
         .with(cell().class("drawn").with(drawn))
         .with_all(numbers)
 }
 
 /// The chart and the same as a table; nothing unless a format has both a size and a speed.
-pub(super) fn against_speed(view: &View<'_>, sized: &[Placed<'_>]) -> Option<Tag> {
+pub(super) fn against_speed(view: &View<'_>, sized: &[&Row]) -> Option<Tag> {
     if sized.is_empty() {
         return None;
     }
@@ -94,13 +101,13 @@ pub(super) fn against_speed(view: &View<'_>, sized: &[Placed<'_>]) -> Option<Tag
             .attr("role", "region")
             .attr("aria-label", "Chart of size against speed")
             .with(scatter::svg(&points));
-        tag("div")
+        tag("details")
             .class("block")
-            .with(tag("h3").text("Size against speed"))
+            .with(tag("summary").text("Size against speed"))
             .with(chart)
             .with(tag("details").with(tag("summary").text("The same as a table")).with(table))
     })
 }
 
-const CAPTION: &str = "Bytes an event, bare and compressed; the dark part of a bar is what zstd leaves, and each part of \
-     the corpus has a scale of its own";
+const CAPTION: &str =
+    "Bytes an event, bare and compressed; the dark part of a bar is what zstd leaves";

@@ -2,16 +2,14 @@
 
 use bench::Row;
 
-use super::Placed;
 use crate::html::{
     Html, Tag, body, cell, framed, head, heading, number, number_heading, row, row_heading, tag,
 };
 use crate::picture::{self, STAGES, stage_names, stage_times};
 
 /// A table of stages with a stacked bar in each row; nothing if no row has stages.
-pub(super) fn of(rows: &[Placed<'_>]) -> Option<Tag> {
-    let staged: Vec<&Row> =
-        rows.iter().map(|(_, row)| *row).filter(|row| !row.stages_ns.is_empty()).collect();
+pub(super) fn of(rows: &[&Row]) -> Option<Tag> {
+    let staged: Vec<&Row> = rows.iter().copied().filter(|row| !row.stages_ns.is_empty()).collect();
     let names = stage_names(&staged);
     let whole = |row: &&Row| stage_times(row, &names).iter().map(|(_, ms)| ms).sum::<f64>();
     let greatest = staged.iter().map(whole).fold(f64::MIN_POSITIVE, f64::max);

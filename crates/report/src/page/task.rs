@@ -1,48 +1,52 @@
-//! The section of a task, and the overview of all tasks.
+//! The section of a task: what it is, its verdict and best rows; and all rows, which a script shows when they are opened.
 
 use bench::terminal::speed;
 use bench::{Parity, Row, Task, terminal};
 
-use super::{Placed, View, anchor, distribution, hostile, repeat, sizes, speeds, stages, title};
+use super::{View, anchor, hostile, ranking, repeat, sizes, stages, title};
 use crate::html::{Html, Tag, tag};
 use crate::{about, picture as scale};
 
-pub(super) fn section(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Tag {
+pub(super) fn section(view: &View<'_>, task: &str, rows: &[&Row]) -> Tag {
     let heading = tag("h2").attr("id", format!("{}-title", anchor(task))).text(title(task));
-    let section = tag("section")
+    tag("section")
         .class("task")
         .attr("id", anchor(task))
         .attr("aria-labelledby", format!("{}-title", anchor(task)))
         .with(heading)
-        .with(lead(task, rows));
-    if Task::from_name(task) == Some(Task::Hostile) {
-        return section.with(verdict(task, rows)).with(hostile::of(rows)).with(command(view, task));
-    }
-    let (sized, timed): (Vec<Placed<'_>>, Vec<_>) =
-        rows.iter().partition(|(_, row)| row.sizes.is_some());
-    let section = section.with(sizes::of(&sized)).with(sizes::against_speed(view, &sized));
-    if timed.is_empty() {
-        return section.with(command(view, task));
-    }
-    section
-        .with(verdict(task, &timed))
-        .with(speeds::of(view, task, &timed))
-        .with(stages::of(&timed))
-        .with(distribution::evenness(&timed))
-        .with(legend(task, &timed))
-        .with(notes(&timed))
-        .with(distribution::passes(task, &timed))
-        .with(command(view, task))
+        .with(content(view, task, rows))
 }
 
-fn lead(task: &str, rows: &[Placed<'_>]) -> Html {
+/// All of a section but its heading.
+pub(super) fn content(view: &View<'_>, task: &str, rows: &[&Row]) -> Html {
+    let lead = Html::from(lead(task, rows));
+    let command = command(view, task);
+    if Task::from_name(task) == Some(Task::Hostile) {
+        return lead.and(verdict(task, rows)).and(hostile::of(rows)).and(command);
+    }
+    let (sized, timed): (Vec<&Row>, Vec<_>) = rows.iter().partition(|row| row.sizes.is_some());
+    let lead = lead.and(sizes::of(&sized)).and(sizes::against_speed(view, &sized));
+    if timed.is_empty() {
+        return lead.and(command);
+    }
+    let is_ranked_here = !task.starts_with("nostr-");
+    lead.and(verdict(task, &timed))
+        .and(is_ranked_here.then(|| ranking::of(view, task, &timed)))
+        .and(is_ranked_here.then(|| stages::of(&timed)).flatten())
+        .and(all_rows(task, timed.len()))
+        .and(legend(task, &timed))
+        .and(notes(&timed))
+        .and(command)
+}
+
+fn lead(task: &str, rows: &[&Row]) -> Tag {
     let name = tag("code").text(task);
     let lead = match about::task(task) {
         Some(about) => about.lead,
         None => "This version does not know the task; its rows are shown as they are.",
     };
-    let row = rows[0].1;
-    let passes = rows.iter().map(|(_, row)| row.passes_ns.len()).max().unwrap_or_default();
+    let row = rows[0];
+    let passes = rows.iter().map(|row| row.passes_ns.len()).max().unwrap_or_default();
     let amount = match passes {
         0 => String::new(),
         passes => {
@@ -52,18 +56,39 @@ fn lead(task: &str, rows: &[Placed<'_>]) -> Html {
             format!(" {units}, {}; {times}, one core.", scale::bytes(row.bytes))
         }
     };
-    tag("p").class("lead").with(name).text(" ").text(lead).text(amount).into()
+    tag("p").class("lead").with(name).text(" ").text(lead).text(amount)
 }
 
-fn verdict(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
-    let rows: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
-    about::is_known(task).then(|| tag("p").class("verdict").text(terminal::summary(task, &rows)))
+fn verdict(task: &str, rows: &[&Row]) -> Option<Tag> {
+    about::is_known(task).then(|| tag("p").class("verdict").text(terminal::summary(task, rows)))
 }
 
-fn legend(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
+/// The place of the table of all rows.
+fn all_rows(task: &str, rows: usize) -> Tag {
+    let summary = match rows {
+        1 => "The row, with every pass".to_owned(),
+        rows => format!("All {rows} rows, with every pass"),
+    };
+    tag("details")
+        .class("block rows")
+        .attr("data-rows", task)
+        .with(tag("summary").text(summary))
+        .with(needs_scripts())
+}
+
+/// What stands in the place of a table that a script makes.
+pub(super) fn needs_scripts() -> Tag {
+    let raw = tag("a").attr("href", crate::RAW).text(crate::RAW);
+    tag("p")
+        .class("lead")
+        .text("A script shows this table from the data of the page; the numbers are in ")
+        .with(raw)
+        .text(".")
+}
+
+fn legend(task: &str, rows: &[&Row]) -> Option<Tag> {
     let checks = terminal::checks_of(task);
-    let made =
-        |check: &str| rows.iter().any(|(_, row)| row.checks.iter().any(|made| made == check));
+    let made = |check: &str| rows.iter().any(|row| row.checks.iter().any(|made| made == check));
     let terms = checks.iter().filter(|(_, check)| made(check)).map(|(letter, check)| {
         tag("li").with(tag("span").class("letter").text(letter)).text(" ").text(check)
     });
@@ -77,9 +102,9 @@ fn legend(task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
 }
 
 /// Each distinct note of a peer once, with the variants it applies to.
-fn notes(rows: &[Placed<'_>]) -> Option<Tag> {
+fn notes(rows: &[&Row]) -> Option<Tag> {
     let mut notes: Vec<(&str, &str, bool, Vec<&str>)> = Vec::new();
-    for (_, row) in rows {
+    for row in rows {
         let Some(note) = &row.note else { continue };
         let is_mismatch = row.parity == Parity::Mismatch;
         match notes.iter_mut().find(|(peer, text, ..)| *peer == row.peer && *text == note) {
@@ -101,52 +126,4 @@ fn notes(rows: &[Placed<'_>]) -> Option<Tag> {
 fn command(view: &View<'_>, task: &str) -> Tag {
     let command = tag("code").class("command").text(repeat::of_task(view, task));
     tag("p").class("again").text("To repeat it: ").with(command)
-}
-
-pub(super) fn overview(view: &View<'_>, tasks: &[(&str, Vec<Placed<'_>>)]) -> Option<Tag> {
-    let cards: Vec<Tag> = tasks.iter().filter_map(|(task, rows)| card(view, task, rows)).collect();
-    (!cards.is_empty()).then(|| {
-        tag("section")
-            .class("overview")
-            .attr("aria-label", "The fastest of each task")
-            .with(tag("ul").class("cards").with_all(cards))
-    })
-}
-
-fn card(view: &View<'_>, task: &str, rows: &[Placed<'_>]) -> Option<Tag> {
-    let first = fastest(task, rows)?;
-    let unit = speed::heading(&[first]);
-    let number = speed::number(&first.unit, first.median()?);
-    let figure =
-        tag("p").class("figure").text(number).text(" ").with(tag("span").class("unit").text(unit));
-    let peer = tag("p").class("who").with(tag("strong").text(&first.peer)).with(work_of(first));
-    let name = tag("a").attr("href", format!("#{}", anchor(task))).text(title(task));
-    let card = tag("li").with(tag("h2").with(name)).with(figure).with(peer);
-    Some(card.with(against(view, first)))
-}
-
-/// The fastest at the first kind of work, which is the one with most checks. Of formats none is the
-/// first: there, the fastest of all, but for batches and parts of the corpus.
-fn fastest<'r>(task: &str, rows: &[Placed<'r>]) -> Option<&'r Row> {
-    let mut ranked = rows.iter().map(|(_, row)| *row).filter(|row| row.is_ranked());
-    if !task.starts_with("nostr-") {
-        // Rows are sorted by speed.
-        return ranked.next();
-    }
-    let whole = ranked.filter(|row| !row.variant.contains(['/', '@']));
-    whole.max_by(|a, b| a.median().unwrap_or(0.0).total_cmp(&b.median().unwrap_or(0.0)))
-}
-
-fn work_of(row: &Row) -> Html {
-    let group = row.group();
-    Html::text(", ").and(Html::text(about::group(&row.task, &group).unwrap_or(&group)))
-}
-
-fn against(view: &View<'_>, row: &Row) -> Option<Tag> {
-    let (ratio, against) = view.newest_ratios().get(crate::ratios::Name::of(row))?;
-    if against.peer == row.peer {
-        return None;
-    }
-    let times = format!("{}× {}", scale::ratio(ratio.median), against.peer);
-    Some(tag("p").class("times").text(times))
 }

@@ -1,4 +1,9 @@
-//! The page of fixed results.
+//! The page of fixed results, and of the published run.
+
+use std::fs;
+use std::path::Path;
+
+use bench::{Parity, Results};
 
 use crate::{Options, page, samples};
 
@@ -6,9 +11,24 @@ fn everything() -> String {
     page(&[samples::results()], &Options::default()).unwrap()
 }
 
+/// The newest published run.
+fn published() -> Results {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
+    let runs =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path().join("results.json"));
+    let runs = runs.filter(|path| path.is_file()).map(|path| crate::read(&path).unwrap());
+    runs.max_by(|a, b| a.started.cmp(&b.started)).unwrap()
+}
+
 /// The page without its data and scripts.
 fn seen(page: &str) -> &str {
     page.split_once("<body>").unwrap().1.split_once("<script type=\"application/json\"").unwrap().0
+}
+
+/// The data of the scripts.
+fn data(page: &str) -> serde_json::Value {
+    let data = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap().1;
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
 }
 
 #[test]
@@ -17,20 +37,99 @@ fn no_run_has_no_page() {
 }
 
 #[test]
-fn every_row_and_every_missing_peer_is_on_the_page_without_scripts() {
+fn the_page_of_the_published_run_is_small() {
+    let page = page(&[published()], &Options::default()).unwrap();
+    assert!(page.len() <= 400_000, "{} bytes", page.len());
+    let elements = seen(&page).matches('<').count() - seen(&page).matches("</").count();
+    assert!(elements <= 6_000, "{elements} elements before anything is opened");
+}
+
+#[test]
+fn every_measured_row_is_in_the_data_with_each_of_its_passes() {
+    let (results, data) = (samples::results(), data(&everything()));
+    let rows = || {
+        data["tasks"].as_array().unwrap().iter().flat_map(|task| task["rows"].as_array().unwrap())
+    };
+    let timed = results.rows.iter().filter(|row| row.cases.is_empty() && row.sizes.is_none());
+    let passes: Vec<u64> = timed.clone().flat_map(|row| row.passes_ns.clone()).collect();
+    assert_eq!(rows().count(), timed.count());
+    let shown = rows().flat_map(|row| row["passes"].as_array().unwrap());
+    assert_eq!(shown.map(|ns| ns.as_u64().unwrap()).collect::<Vec<_>>(), passes);
+}
+
+#[test]
+fn summaries_missing_peers_and_corpora_are_on_the_page_without_scripts() {
     let (results, page) = (samples::results(), everything());
     let page = seen(&page);
-    let rows = page.matches("data-row=").count();
-    let timed = results.rows.iter().filter(|row| row.cases.is_empty() && row.sizes.is_none());
-    assert_eq!(rows, timed.count());
     for corpus in &results.corpora {
         assert!(page.contains(&corpus.sha256));
+    }
+    for row in results.rows.iter().filter(|row| row.is_ranked() && row.task == "decode") {
+        assert!(
+            page.contains(&format!("<span class=\"name\">{}</span>", row.peer)),
+            "{}",
+            row.peer
+        );
     }
     for part in
         ["python3 is not installed", "All ", "The chain of trust", "Size against speed", "juggle"]
     {
         assert!(page.contains(part), "{part}");
     }
+}
+
+#[test]
+fn a_card_compares_one_at_a_time_and_many_in_a_call_with_the_best_other_peer() {
+    let page = page(&[published()], &Options::default()).unwrap();
+    let card = page.split("<li>").find(|card| card.contains("verify a commit frame")).unwrap();
+    let card = card.split_once("</li>").unwrap().0;
+    for part in ["one at a time, ", "256 at a time, ", "next to rust-shrike (full), "] {
+        assert!(card.contains(part), "{part}: {card}");
+    }
+}
+
+#[test]
+fn work_at_which_another_peer_is_faster_is_named_on_top() {
+    let mut results = samples::results();
+    for row in results.rows.iter_mut().filter(|row| row.peer == bench::own::PEER) {
+        for pass in &mut row.passes_ns {
+            *pass *= 1_000;
+        }
+        row.per_s = bench::Rate::of(row.units, &row.passes_ns);
+    }
+    bench::terminal::sort(&mut results.rows);
+    let page = page(&[results], &Options::default()).unwrap();
+    assert!(page.contains("Slower than another peer, one at a time: decode verified"));
+    assert!(page.contains("class=\"figure lost\""));
+    assert!(!seen(&everything()).contains("Slower than another peer, one at a time: decode"));
+}
+
+#[test]
+fn checks_and_counts_are_two_columns_and_no_row_is_called_equal() {
+    let mut results = samples::results();
+    let at = results.rows.iter().position(|row| row.task == "repo" && row.is_ranked()).unwrap();
+    results.rows[at].checks = vec!["cid-sha256".to_owned(), "low-s".to_owned()];
+    assert_eq!(results.rows[at].parity, Parity::Ok);
+    let page = page(&[results], &Options::default()).unwrap();
+    assert!(seen(&page).contains(">2 of 20</td>"));
+    assert!(!seen(&page).contains(">equal<"));
+}
+
+#[test]
+fn a_virtual_machine_is_called_one() {
+    let mut results = samples::results();
+    results.machine.virtual_machine = Some("QEMU".to_owned());
+    let page = page(&[results], &Options::default()).unwrap();
+    assert!(seen(&page).contains("a virtual machine (QEMU) with "));
+}
+
+#[test]
+fn hostile_sums_name_the_version_and_the_call() {
+    let page = page(&[published()], &Options::default()).unwrap();
+    let sums = page.split_once("What each peer does with invalid").unwrap().1;
+    let sums = sums.split_once("</table>").unwrap().0;
+    assert!(sums.contains(">0.8.2<") && sums.contains("Repo::load_car"));
+    assert!(!sums.contains("see bench/BIAS.md"), "a call is not named");
 }
 
 #[test]
@@ -69,31 +168,22 @@ fn ratios_are_held_against_the_peer_that_is_chosen() {
 }
 
 #[test]
-fn sizes_of_a_part_of_the_corpus_stand_behind_its_name_by_a_scale_of_their_own() {
+fn sizes_of_a_part_of_the_corpus_are_in_the_data_and_not_among_those_of_the_whole() {
     let mut results = samples::results();
-    let size = |row: &bench::Row| row.sizes.map(|sizes| sizes.raw / row.units.max(1));
-    let at = (0..results.rows.len()).max_by_key(|at| size(&results.rows[*at])).unwrap();
+    let at = results.rows.iter().position(|row| row.sizes.is_some()).unwrap();
     let mut part = results.rows[at].clone();
     part.variant.push_str("@of-one-kind");
-    part.sizes.as_mut().unwrap().raw /= 2;
     results.rows.insert(at, part);
     let page = page(&[results], &Options::default()).unwrap();
-    let sizes = page.split_once("class=\"sizes\"").unwrap().1.split_once("</table>").unwrap().0;
-    let (all, of_one_kind) = sizes.split_once(">of-one-kind</th>").unwrap();
-    // The longest of each fills the width.
-    for part in [all, of_one_kind] {
-        assert!(
-            part.contains("class=\"bar faint\"") && part.contains("width=\"100.00%\""),
-            "{part}"
-        );
-    }
-    assert!(!sizes.contains("@of-one-kind"));
+    let sizes = data(&page)["sizes"].as_array().unwrap().clone();
+    assert!(sizes.iter().any(|size| size["part"] == "of-one-kind"));
+    assert!(!seen(&page).contains("@of-one-kind"));
 }
 
 #[test]
 fn only_a_proof_is_called_a_chain_of_trust() {
     let mut results = samples::results();
-    results.rows.retain(|row| !row.stages_ns.is_empty());
+    results.rows.retain(|row| !row.stages_ns.is_empty() && row.task == "repo");
     for row in &mut results.rows {
         row.stages_ns = [("kind-1".to_owned(), row.passes_ns.clone())].into();
     }

@@ -1,0 +1,49 @@
+//! The ratios of each row over several runs.
+
+use super::{View, moment, title};
+use crate::html::{
+    Html, Tag, body, cell, framed, head, heading, number, number_heading, row, row_heading, tag,
+};
+use crate::picture::ratio;
+use crate::ratios::Name;
+
+/// A table of each task with a column for each run; empty for a single run.
+pub(super) fn of(view: &View<'_>) -> Option<Tag> {
+    (view.runs.len() > 1).then(|| {
+        let text = "Ratios to the same row of the same run: speeds of different days or machines say \
+                    little, ratios say more.";
+        let tables = view.tasks().into_iter().filter_map(|(task, rows)| {
+            let lines = rows.iter().filter_map(|row| line(view, Name::of(row)));
+            let lines: Vec<Tag> = lines.collect();
+            (!lines.is_empty()).then(|| table(view, task, lines))
+        });
+        tag("section")
+            .attr("id", "history")
+            .attr("aria-labelledby", "history-title")
+            .with(tag("h2").attr("id", "history-title").text("Over time"))
+            .with(tag("p").class("lead").text(text))
+            .with_all(tables)
+    })
+}
+
+fn table(view: &View<'_>, task: &str, lines: Vec<Tag>) -> Tag {
+    let runs = view
+        .runs
+        .iter()
+        .map(|run| number_heading(moment(&run.started)).attr("title", &run.machine.cpu));
+    let headings = [heading("peer"), heading("variant")].into_iter().chain(runs);
+    let caption = format!("{}: ratios of each run", title(task));
+    framed(&caption, "plain", Html::from(head(headings)).and(body(lines)))
+}
+
+fn line(view: &View<'_>, name: Name<'_>) -> Option<Tag> {
+    let ratios: Vec<Option<f64>> =
+        view.ratios.iter().map(|ratios| Some(ratios.get(name)?.0.median)).collect();
+    ratios.iter().any(Option::is_some).then(|| {
+        let numbers = ratios.iter().map(|times| number(times.map_or("–".to_owned(), ratio)));
+        row()
+            .with(row_heading().text(name.peer))
+            .with(cell().class("variant").text(name.variant))
+            .with_all(numbers)
+    })
+}

@@ -1,0 +1,207 @@
+//! The parts of documents that a run fills in, by the names in their markers.
+
+use bench::terminal::{self, speed};
+use bench::{Results, Row, own};
+
+use crate::standing::{self, Headline, Standing};
+use crate::{about, machine, picture};
+
+/// A run, for a document in a folder `depth` below the root.
+pub(super) struct Run<'r> {
+    pub(super) name: &'r str,
+    pub(super) results: &'r Results,
+    pub(super) depth: usize,
+}
+
+impl Run<'_> {
+    /// The part called `name`; `None` if it is unknown or the run lacks it.
+    ///
+    /// | name | content |
+    /// |---|---|
+    /// | `headline` | the table of the README: our rows one at a time and in batches, beside the fastest other peer |
+    /// | `table TASK` | the table, legend and summary of a task, as `wireproof bench` prints them |
+    /// | `example TASK` | the head of that table: the best row of each of three peers |
+    /// | `measured` | when and on what the run was made, and where its file is |
+    /// | `run`, `date`, `machine` | a link to the run's file, its day, the machine |
+    /// | `batch times`, `single times` | the least and greatest ratio of the headline |
+    /// | `hostile cases` | the number of hostile inputs of the run |
+    pub(super) fn part(&self, name: &str) -> Option<String> {
+        match name.split_once(' ').unwrap_or((name, "")) {
+            ("headline", "") => self.headline(),
+            ("table", task) => self.table(task),
+            ("example", task) => self.example(task),
+            ("measured", "") => Some(self.measured()),
+            ("run", "") => Some(self.link()),
+            ("date", "") => Some(self.date()),
+            ("machine", "") => Some(machine::words(&self.results.machine)),
+            ("batch", "times") => self.range(|standing| standing.batch_times()),
+            ("single", "times") => self.range(|standing| Some(standing.single_times())),
+            ("hostile", "cases") => cases(self.results).map(|cases| cases.to_string()),
+            _ => None,
+        }
+    }
+
+    fn link(&self) -> String {
+        let (root, name) = ("../".repeat(self.depth), self.name);
+        format!("[bench/results/{name}]({root}bench/results/{name}/results.json)")
+    }
+
+    /// `21 November 2026`
+    fn date(&self) -> String {
+        let started: Result<jiff::Timestamp, _> = self.results.started.parse();
+        started.map_or_else(
+            |_| self.results.started.clone(),
+            |at| at.strftime("%-d %B %Y").to_string(),
+        )
+    }
+
+    fn measured(&self) -> String {
+        let Results { machine, settings, .. } = self.results;
+        let passes = settings
+            .as_ref()
+            .map_or(String::new(), |settings| format!(" of {} passes", settings.passes));
+        let tools: Vec<String> = machine.toolchains.iter().map(tool).collect();
+        let (date, words, link) = (self.date(), machine::words(machine), self.link());
+        let (features, os) = (machine.features.join(", "), &machine.os);
+        wrapped(&format!(
+            "All numbers are of one run{passes}, {link}, measured on {date} on one core of: {words}; {os}; {}; \
+             instruction sets: {features}.",
+            tools.join(", ")
+        ))
+    }
+
+    /// The least and the greatest of the headline's ratios.
+    fn range(&self, times: fn(&Standing<'_>) -> Option<f64>) -> Option<String> {
+        let headlines = standing::headlines(self.results);
+        let times = || headlines.iter().filter_map(|(_, standing)| times(standing));
+        let (least, greatest) = (times().reduce(f64::min)?, times().reduce(f64::max)?);
+        Some(format!("{least:.1} to {greatest:.1}"))
+    }
+
+    fn headline(&self) -> Option<String> {
+        let lines = standing::headlines(self.results);
+        let mut table = HEADLINE.to_owned();
+        for (headline, standing) in &lines {
+            table += &headline_row(headline, standing);
+        }
+        table += &hostile_row(self.results).unwrap_or_default();
+        (!lines.is_empty()).then_some(table)
+    }
+
+    fn table(&self, task: &str) -> Option<String> {
+        let rows = standing::rows_of(self.results, task);
+        (!rows.is_empty()).then(|| self.text(rows.to_vec()))
+    }
+
+    /// The fastest representing rows of us, of the fastest other peer, and of the slowest one.
+    fn example(&self, task: &str) -> Option<String> {
+        let rows = standing::rows_of(self.results, task);
+        let first = rows.iter().find(|row| standing::represents(row))?;
+        let group =
+            || rows.iter().filter(|row| standing::represents(row) && row.group() == first.group());
+        let mut peers: Vec<&str> = group().map(|row| row.peer.as_str()).collect();
+        let mut seen = std::collections::HashSet::new();
+        peers.retain(|peer| seen.insert(*peer));
+        let kept = [own::PEER, peers.iter().find(|peer| **peer != own::PEER)?, peers.last()?];
+        let best = |peer: &str| group().find(|row| row.peer == peer).cloned();
+        let mut best: Vec<Row> = kept.into_iter().filter_map(best).collect();
+        best.dedup_by(|a, b| a.peer == b.peer);
+        let text = self.text(best);
+        let table: Vec<&str> =
+            text.lines().take_while(|line| !line.starts_with("ratio:")).collect();
+        Some(format!("{}\n```", table.join("\n").trim_end()))
+    }
+
+    /// The rows as `wireproof bench` prints them.
+    fn text(&self, rows: Vec<Row>) -> String {
+        let only = Results { rows, unavailable: Vec::new(), ..self.results.clone() };
+        format!("```text\n{}```", terminal::text(&only, None))
+    }
+}
+
+fn headline_row(headline: &Headline, standing: &Standing<'_>) -> String {
+    let Standing { single, batch, peer } = standing;
+    let times = |times: f64| picture::ratio(times);
+    let (batch, batch_times) = match batch {
+        Some(row) => {
+            let label = about::batch(row).map_or(String::new(), |label| format!(" ({label})"));
+            let times = standing.batch_times().map(times).unwrap_or_default();
+            (format!("{}{label}", figure(row)), times)
+        }
+        None => (String::new(), String::new()),
+    };
+    format!(
+        "| {} | {} {} | {} | {} | {batch} | {batch_times} | `bench {}` |\n",
+        headline.words,
+        peer.peer,
+        figure(peer),
+        figure(single),
+        times(standing.single_times()),
+        headline.task
+    )
+}
+
+/// The speed, as short as can be.
+fn figure(row: &Row) -> String {
+    let Some(median) = row.median() else { return String::new() };
+    let number = speed::number(&row.unit, median);
+    if speed::is_long(&row.unit) { format!("{number} ms") } else { format!("{number}/s") }
+}
+
+/// The peers' refusals of hostile repositories, the best other peer beside us.
+fn hostile_row(results: &Results) -> Option<String> {
+    let rows = || standing::rows_of(results, "hostile").iter().filter(|row| row.variant == "repo");
+    let refused = |row: &Row| row.counts.get("refused").unwrap_or_default();
+    let ours = rows().find(|row| row.peer == own::PEER)?;
+    let best = rows().filter(|row| row.peer != own::PEER).max_by_key(|row| refused(row))?;
+    let invalid = |row: &Row| {
+        let outcomes = ["refused", "accepted", "crashed", "hung"];
+        outcomes.iter().filter_map(|name| row.counts.get(name)).sum::<u64>()
+    };
+    Some(format!(
+        "| refuse malformed repositories, of {} | {} {} | {} | | | | `bench hostile` |\n",
+        invalid(ours),
+        best.peer,
+        refused(best),
+        refused(ours)
+    ))
+}
+
+/// The number of distinct hostile cases of the run.
+fn cases(results: &Results) -> Option<usize> {
+    let rows = standing::rows_of(results, "hostile");
+    let names: std::collections::HashSet<&str> =
+        rows.iter().flat_map(|row| &row.cases).map(|case| case.name.as_str()).collect();
+    (!names.is_empty()).then_some(names.len())
+}
+
+/// The version of a tool, with its name where the version does not begin with it.
+fn tool((name, version): (&String, &String)) -> String {
+    let version = version.replace(char::is_control, " ");
+    let has_name = version
+        .to_lowercase()
+        .starts_with(name.trim_end_matches(|digit: char| digit.is_ascii_digit()));
+    if has_name { version } else { format!("{name} {version}") }
+}
+
+/// The text in lines of the documents' width.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if line.len() + word.len() >= WIDTH && !line.is_empty() {
+            lines.push(word.to_owned());
+        } else {
+            let space = if line.is_empty() { "" } else { " " };
+            *line += &format!("{space}{word}");
+        }
+    }
+    lines.join("\n")
+}
+
+const WIDTH: usize = 120;
+
+const HEADLINE: &str = "\
+| work | fastest other | Wireproof, one at a time | ratio | many in a call | ratio | command |
+|---|---:|---:|---:|---:|---:|---|
+";

@@ -1,0 +1,153 @@
+//! How our rows stand against the fastest other peer at the same work: one unit at a time, many in a call, and the
+//! geometric mean over tasks.
+
+use bench::{Results, Row, own};
+
+/// Our rows of a kind of work, and the fastest row of any other peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing<'r> {
+    /// Our fastest row that takes one unit at a time by a way that users get by default.
+    pub(crate) single: &'r Row,
+    /// Our fastest row that takes many units in a call.
+    pub(crate) batch: Option<&'r Row>,
+    /// The fastest row of another peer.
+    pub(crate) peer: &'r Row,
+}
+
+impl<'r> Standing<'r> {
+    /// The standing at a kind of work, by the rows of its task in the order of the report.
+    pub(crate) fn of(rows: &'r [Row], group: &str) -> Option<Self> {
+        // Rows are sorted by speed.
+        let ranked = || rows.iter().filter(|row| represents(row));
+        let ours = |is_batch: bool| {
+            let is_ours = move |row: &&Row| row.peer == own::PEER && row.is_batch() == is_batch;
+            ranked().filter(is_ours).find(|row| work(row) == group)
+        };
+        let is_other = |row: &&Row| row.peer != own::PEER && work(row) == group;
+        Some(Self { single: ours(false)?, batch: ours(true), peer: ranked().find(is_other)? })
+    }
+
+    /// How many times as fast as the other peer we are with one unit at a time.
+    pub(crate) fn single_times(&self) -> f64 {
+        times(self.single, self.peer)
+    }
+
+    /// The same with many units in a call.
+    pub(crate) fn batch_times(&self) -> Option<f64> {
+        self.batch.map(|batch| times(batch, self.peer))
+    }
+}
+
+/// Whether a row may stand for its peer: ranked, of no forced back end, on one core.
+pub(crate) fn represents(row: &Row) -> bool {
+    row.is_ranked() && !row.is_forced() && row.threads().is_none()
+}
+
+fn times(row: &Row, peer: &Row) -> f64 {
+    row.median().zip(peer.median()).map_or(0.0, |(row, peer)| row / peer)
+}
+
+/// The group of a row, with batches under the group of single units.
+pub(crate) fn work(row: &Row) -> String {
+    let group = row.group();
+    let (way, corpus) = group.split_at(group.find('@').unwrap_or(group.len()));
+    let way = way.find("/batch").map_or(way, |at| &way[..at]);
+    format!("{way}{corpus}")
+}
+
+/// The standings at all kinds of work of a task.
+pub(crate) fn all_of<'r>(rows: &'r [Row]) -> Vec<Standing<'r>> {
+    let mut works: Vec<String> = Vec::new();
+    for work in rows.iter().map(work) {
+        if !works.contains(&work) {
+            works.push(work);
+        }
+    }
+    works.iter().filter_map(|work| Standing::of(rows, work)).collect()
+}
+
+/// The rows of a task of sorted results.
+pub(crate) fn rows_of<'r>(results: &'r Results, task: &str) -> &'r [Row] {
+    let mut tasks = results.rows.chunk_by(|a, b| a.task == b.task);
+    tasks.find(|rows| rows[0].task == task).unwrap_or_default()
+}
+
+/// Geometric means over tasks of the ratios to the fastest other peer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Means {
+    /// Number of tasks.
+    pub(crate) tasks: usize,
+    /// One unit at a time.
+    pub(crate) single: f64,
+    /// Many units in a call, where we offer that; one at a time elsewhere.
+    pub(crate) batch: f64,
+}
+
+impl Means {
+    /// Of the tasks that `counts`: the mean over tasks of each task's mean over its kinds of work. `None` without one.
+    pub(crate) fn of(results: &Results, counts: fn(&str) -> bool) -> Option<Self> {
+        let tasks = results.rows.chunk_by(|a, b| a.task == b.task);
+        let of_tasks = tasks.filter(|rows| counts(&rows[0].task)).map(all_of);
+        let of_tasks: Vec<_> = of_tasks.filter(|standings| !standings.is_empty()).collect();
+        let mean = |ratio: fn(&Standing<'_>) -> f64| {
+            geometric(of_tasks.iter().map(|standings| geometric(standings.iter().map(ratio))))
+        };
+        (!of_tasks.is_empty()).then(|| Self {
+            tasks: of_tasks.len(),
+            single: mean(|standing| standing.single_times()),
+            batch: mean(|standing| standing.batch_times().unwrap_or(standing.single_times())),
+        })
+    }
+}
+
+fn geometric(ratios: impl Iterator<Item = f64>) -> f64 {
+    let logs: Vec<f64> = ratios.map(f64::ln).collect();
+    (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp()
+}
+
+/// A kind of work with a card and a line in the README.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Headline {
+    pub(crate) task: &'static str,
+    pub(crate) group: &'static str,
+    pub(crate) words: &'static str,
+}
+
+/// The headline works that the run has, with our standing at each.
+pub(crate) fn headlines(results: &Results) -> Vec<(Headline, Standing<'_>)> {
+    let standing = |line: &Headline| Standing::of(rows_of(results, line.task), line.group);
+    HEADLINES.iter().filter_map(|line| Some((*line, standing(line)?))).collect()
+}
+
+/// Headline works that the run lacks.
+pub(crate) fn missing(results: &Results) -> Vec<String> {
+    let is_missing =
+        |line: &&Headline| Standing::of(rows_of(results, line.task), line.group).is_none();
+    HEADLINES
+        .iter()
+        .filter(is_missing)
+        .map(|line| format!("{} {}", line.task, line.group))
+        .collect()
+}
+
+const fn headline(task: &'static str, group: &'static str, words: &'static str) -> Headline {
+    Headline { task, group, words }
+}
+
+const HEADLINES: [Headline; 15] = [
+    headline("decode", "verified", "decode a frame, every hash checked"),
+    headline("decode", "unverified", "decode a frame, hashes trusted"),
+    headline("commit", "full", "verify a commit frame by every check"),
+    headline("commit", "full@many-accounts", "the same, 100,000 accounts"),
+    headline("repo", "total", "verify a whole repository"),
+    headline("sigs", "full", "verify the signature of a commit, K-256"),
+    headline("sigs", "full@mixed", "verify the signature of a commit, both curves"),
+    headline("sigs", "full@many-accounts", "the same, 100,000 accounts"),
+    headline("mst", "insert-root/ascending", "insert records into a tree in key order"),
+    headline("mst", "insert-root/shuffled", "insert records into a tree in any order"),
+    headline("mst", "lookup", "look a record up in a tree"),
+    headline("mst", "mixed", "insert, update, delete and look up, interleaved"),
+    headline("schnorr", "verify", "verify the signature of a Nostr event"),
+    headline("nostr-deserialize", "json", "read a Nostr event from JSON"),
+    headline("nostr-validated", "json", "read a Nostr event from JSON and verify it"),
+];
