@@ -124,3 +124,14 @@ impl Task {
         matches!(self, Self::Mst | Self::Repo | Self::NostrFields | Self::Hostile)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_method_names_the_tasks_of_a_default_run() {
+        let tasks = Task::DEFAULT.map(|task| format!("`{}`", task.name())).join(", ");
+        assert!(crate::METHOD.contains(&format!("| default | {tasks} |")), "{tasks}");
+    }
+}

@@ -189,3 +189,19 @@ Examples:
   wireproof bench compare bench/results/2026-11-21-epyc/results.json target/bench/results.json
   wireproof bench compare old.json new.json --tolerance 0.05 --peers wireproof,rust-rsky
   wireproof bench compare old.json new.json --baseline rust-raw";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_the_tasks_of_a_default_run() {
+        let mut command = BenchArgs::augment_args(clap::Command::new("bench"));
+        let help = command.render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let names = Task::DEFAULT.map(Task::name);
+        let [others @ .., last] = &names[..] else { panic!("no task") };
+        let tasks = format!("tasks {} and {last}", others.join(", "));
+        assert!(help.contains(&tasks), "{tasks} is not in {help}");
+    }
+}

@@ -98,14 +98,13 @@ fn write_page(
 /// The plan without its tasks and corpus.
 fn plan(args: &RunArgs) -> Result<Plan, Failure> {
     let default = if args.all { Plan::default().all() } else { Plan::default() };
-    let (passes, warmup) = if args.quick { (3, 1) } else { (default.passes, default.warmup) };
+    let default = if args.quick { default.quick() } else { default };
     let program = std::env::current_exe()
         .map_err(|error| Failure::Local(format!("the file of this program: {error}")))?;
     Ok(Plan {
         peers: args.peers.clone(),
-        passes: args.passes.unwrap_or(passes),
-        warmup: args.warmup.unwrap_or(warmup),
-        quick: args.quick,
+        passes: args.passes.unwrap_or(default.passes),
+        warmup: args.warmup.unwrap_or(default.warmup),
         runners: args.runners.clone().or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
