@@ -887,3 +887,33 @@ fn a_batch_beyond_the_memory_limit_is_processed_in_parts() {
         }
     }
 }
+
+#[test]
+fn of_a_batch_only_the_commit_with_a_key_in_the_wrong_layer_is_rejected() {
+    let keys = || (0u32..).map(|number| format!("k{number:04}").into_bytes());
+    let low: Vec<Vec<u8>> = keys().filter(|key| key_height(key) == 0).take(2).collect();
+    let high = keys().find(|key| *key > low[1] && key_height(key) > 0).unwrap();
+    let mut forger = Forger::default();
+    let before = forger.node(None, &[(&low[1], None)]);
+    let sound = forger.node(None, &[(&low[0], None), (&low[1], None)]);
+    let wrong = forger.node(None, &[(&low[0], None), (&low[1], None), (&high, None)]);
+    let source: BTreeMap<Cid, &[u8]> = forger.0.iter().map(|(c, b)| (*c, &b[..])).collect();
+    let record = Some(value(0));
+    let ops = [undo(&low[0], &record, &None)];
+    for wrong_at in 0..3 {
+        let roots = (0..3).map(|index| if index == wrong_at { wrong } else { sound });
+        let commits: Vec<_> =
+            roots.map(|root| inversion::Inversion { root, source: &source, ops: &ops }).collect();
+        for (index, result) in
+            inversion::Inverter::new().invert_batch(&commits).into_iter().enumerate()
+        {
+            match result {
+                Ok(root) => assert_eq!((root, index == wrong_at), (before, false)),
+                Err(error) => {
+                    assert_eq!((error.op, index), (None, wrong_at));
+                    assert!(matches!(error.fault, InversionFault::Tree(_)), "{error}");
+                }
+            }
+        }
+    }
+}

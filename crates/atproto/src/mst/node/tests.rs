@@ -90,6 +90,31 @@ fn a_prefix_that_is_not_whole_is_rejected_at_its_offset() {
 }
 
 #[test]
+fn the_fault_of_an_entry_is_at_the_field_that_breaks_the_rule_whatever_the_length_of_its_key() {
+    let first = raw(0, b"bb");
+    let entry_at = block(std::slice::from_ref(&first), None).len() - 3;
+    for len in [1, 23, 24, 25, 255, 256, 300] {
+        let prefix_at = 3 + Encoder::new().bytes(&vec![0; len]).as_bytes().len() + 2;
+        let cases = [
+            (raw(0, &vec![b'b'; len]), NodeFault::Prefix, prefix_at),
+            (raw(-1, &vec![b'c'; len]), NodeFault::NegativePrefix, prefix_at),
+            (raw(0, &vec![b'a'; len]), NodeFault::Order, 3),
+        ];
+        for (second, fault, at) in cases {
+            let error = Node::parse(&block(&[first.clone(), second], None)).unwrap_err();
+            assert_eq!(error, NodeError { offset: entry_at + at, fault }, "{len} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_key_in_order_that_is_too_long_exceeds_the_limit() {
+    let too_long = vec![b'b'; MAX_KEY_BYTES + 1];
+    let fault = fault_of(&[raw(0, b"a"), raw(0, &too_long)]);
+    assert_eq!((fault, fault.code()), (NodeFault::Limit(Limit::KeyBytes), "tree/limit"));
+}
+
+#[test]
 fn keys_that_do_not_ascend_are_rejected() {
     assert_eq!(fault_of(&[raw(0, b"b"), raw(0, b"a")]), NodeFault::Order);
     assert_eq!(fault_of(&[raw(0, b"ab"), raw(1, b"a")]), NodeFault::Order);
