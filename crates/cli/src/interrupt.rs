@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: stopping within a time, and removing unfinished files.
+//! SIGINT and SIGTERM, or Ctrl-C and Ctrl-Break on Windows: stopping within a time, and removing unfinished files.
 
 use std::fs;
 use std::io;
@@ -9,23 +9,21 @@ use std::thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 use wireproof::net::firehose::StopSignal;
 
 use crate::failure::{Failure, INTERRUPTED};
 
-/// SIGINT and SIGTERM. From the first value on they no longer end the process.
+/// The two signals. From the first value on they no longer end the process.
 pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
+    interrupt: system::Interrupt,
+    terminate: system::Terminate,
 }
 
 impl Signals {
     /// Starts to listen; needs a Tokio runtime.
     pub(crate) fn listen() -> io::Result<Self> {
-        let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
-        Ok(Self { interrupt: signal(interrupt)?, terminate: signal(terminate)? })
+        Ok(Self { interrupt: system::interrupt()?, terminate: system::terminate()? })
     }
 
     /// Waits for the next signal of either kind.
@@ -35,6 +33,29 @@ impl Signals {
             _ = self.terminate.recv() => {}
         }
     }
+}
+
+#[cfg(unix)]
+mod system {
+    use std::io;
+
+    pub(super) use tokio::signal::unix::{Signal as Interrupt, Signal as Terminate};
+    use tokio::signal::unix::{SignalKind, signal};
+
+    pub(super) fn interrupt() -> io::Result<Interrupt> {
+        signal(SignalKind::interrupt())
+    }
+
+    pub(super) fn terminate() -> io::Result<Terminate> {
+        signal(SignalKind::terminate())
+    }
+}
+
+#[cfg(windows)]
+mod system {
+    pub(super) use tokio::signal::windows::{
+        CtrlBreak as Terminate, CtrlC as Interrupt, ctrl_break as terminate, ctrl_c as interrupt,
+    };
 }
 
 /// Stops a command at the first SIGINT or SIGTERM, and ends the process at the second, or when the stop

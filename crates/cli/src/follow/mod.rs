@@ -18,6 +18,7 @@ mod selection;
 mod state;
 mod stats;
 mod status;
+mod stdout;
 mod taken;
 mod warnings;
 mod writer;

@@ -9,21 +9,11 @@
 //! ```
 //!
 //! A reader that has emptied the pipe and waits for more has handled what it took, after a moment.
-//!
-//! A file may end within a line: the last run was killed, or the disk was full. That line is ended first, so that
-//! the next one is not appended to it.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, Seek, Stdout, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use tokio::io::Interest;
-use tokio::net::unix::pipe::Sender;
 use wireproof::net::firehose::Ack;
 use wireproof::store::crash_point;
 
@@ -46,71 +36,6 @@ pub(super) trait LineOutput: Write {
     /// # Errors
     /// If the reader has closed it.
     fn unread(&self) -> io::Result<Option<u64>>;
-}
-
-/// Standard output, and whether its reader has closed it.
-#[derive(Debug)]
-pub(super) struct LineStdout {
-    out: Stdout,
-    is_pipe: bool,
-    is_closed: Arc<AtomicBool>,
-}
-
-impl LineStdout {
-    /// Standard output. If it is a pipe, a task of the current runtime notices its end.
-    pub(super) fn open() -> io::Result<Self> {
-        let (mut out, is_closed) = (io::stdout(), Arc::<AtomicBool>::default());
-        let mut file = File::from(out.as_fd().try_clone_to_owned()?);
-        let kind = file.metadata()?.file_type();
-        if kind.is_file() && ends_within_a_line(&mut file)? {
-            out.write_all(b"\n")?;
-        }
-        let is_pipe = kind.is_fifo();
-        if is_pipe {
-            // Only its end is awaited: nothing is written through it.
-            let pipe = Sender::from_file_unchecked(file)?;
-            let closed = Arc::clone(&is_closed);
-            tokio::spawn(async move {
-                let has_error = pipe.ready(Interest::ERROR).await.is_ok();
-                closed.store(has_error, Relaxed);
-            });
-        }
-        Ok(Self { out, is_pipe, is_closed })
-    }
-}
-
-/// Whether the last byte of a file before the next write is other than a line feed.
-fn ends_within_a_line(file: &mut File) -> io::Result<bool> {
-    // The offset of a file that is appended to is 0 before the first write.
-    let end = match file.stream_position()? {
-        0 => file.metadata()?.len(),
-        offset => offset,
-    };
-    let Some(last_at) = end.checked_sub(1) else { return Ok(false) };
-    let mut last = [0];
-    let is_read = File::open("/dev/fd/1").and_then(|file| file.read_exact_at(&mut last, last_at));
-    // Of a file that cannot be read it is assumed: an empty line does no harm.
-    Ok(is_read.is_err() || last != *b"\n")
-}
-
-impl LineOutput for LineStdout {
-    fn unread(&self) -> io::Result<Option<u64>> {
-        match self.is_pipe {
-            _ if self.is_closed.load(Relaxed) => Err(io::ErrorKind::BrokenPipe.into()),
-            true => Ok(Some(rustix::io::ioctl_fionread(&self.out)?)),
-            false => Ok(None),
-        }
-    }
-}
-
-impl Write for LineStdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
 }
 
 /// Lines that are written and not acknowledged.

@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 use wireproof::net::firehose::StopSignal;
 use wireproof::store::crash_point;
 
-use super::taken::{Acknowledge, LineOutput, LineStdout, WrittenLines};
+use super::stdout::LineStdout;
+use super::taken::{Acknowledge, LineOutput, WrittenLines};
 use crate::failure::Failure;
 
 /// Sends lines to the writer, from any number of threads.
