@@ -53,15 +53,14 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 
 /// Holds the follower against its model under random schedules.
 fn model(options: &Options) -> Result<(), String> {
-    let args =
-        ["test", "--profile", "soak", "-p", "wireproof-net", "--lib", MODEL, "--", "--nocapture"];
+    let args = ["test", "--release", "-p", "wireproof-net", "--lib", MODEL, "--", "--nocapture"];
     let mut command = process::command("cargo", &args);
     command.env("WIREPROOF_MODEL_SCHEDULES", options.schedules.to_string());
     process::run(command.env("WIREPROOF_MODEL_SEED", options.seed.to_string()))
 }
 
 fn reliability(tests: &[&String]) -> Result<(), String> {
-    let args = ["test", "--profile", "soak", "-p", "wireproof-cli", "--test", "reliability", "--"];
+    let args = ["test", "--release", "-p", "wireproof-cli", "--test", "reliability", "--"];
     let mut command = process::command("cargo", &args);
     // One at a time, so that no test's load shows in the figures of another.
     command.args(["--test-threads", "1", "--nocapture"]).args(tests);
@@ -72,8 +71,8 @@ fn reliability(tests: &[&String]) -> Result<(), String> {
 fn interop() -> Result<(), String> {
     let without = Without::default();
     interop::set_up(&without)?;
-    process::cargo(&["build", "--profile", "soak", "-p", "wireproof-cli", "--bin", "wireproof"])?;
-    let args = ["test", "--profile", "soak", "-p", "wireproof-interop", "--test", "interop", "--"];
+    process::cargo(&["build", "--release", "-p", "wireproof-cli", "--bin", "wireproof"])?;
+    let args = ["test", "--release", "-p", "wireproof-interop", "--test", "interop", "--"];
     let mut command = process::command("cargo", &args);
     command.args(["printed_state", "--nocapture"]);
     interop::configure(&mut command, &without);

@@ -71,6 +71,13 @@ pub(crate) enum Command {
         /// The shell to complete in.
         shell: Shell,
     },
+    /// Write a manual page for each command into a folder.
+    #[command(after_help = MAN_EXAMPLES)]
+    Man {
+        /// The folder; it is created if it is missing.
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
+    },
     /// Serve the benchmark harness: requests on standard input, responses on standard output.
     #[command(hide = true)]
     Runner,
@@ -84,3 +91,8 @@ const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   wireproof completions bash > ~/.local/share/bash-completion/completions/wireproof
   wireproof completions fish > ~/.config/fish/completions/wireproof.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  wireproof man ~/.local/share/man/man1
+  man wireproof-verify";

@@ -17,6 +17,7 @@ mod inspect;
 mod interrupt;
 mod json;
 mod key;
+mod manual;
 mod network;
 mod nostr;
 mod output;
@@ -71,7 +72,8 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Config(command) => {
             config::run(&command, args.config.as_deref(), Args::command(), output)
         }
-        Command::Completions { shell } => output.completions(shell, Args::command()),
+        Command::Completions { shell } => manual::print_completions(shell, output),
+        Command::Man { folder } => manual::write_pages(&folder),
         Command::Runner => {
             Ok(::bench::own::serve(std::io::stdin().lock(), std::io::stdout().lock())?)
         }

@@ -1,10 +1,9 @@
-//! Standard output: colour, JSON documents, text, tables and completion scripts.
+//! Standard output: colour, JSON documents, text and tables.
 
 use std::io::{StdoutLock, Write, stdout};
 
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
-use clap_complete::Shell;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use wireproof::codec::printable::{PrintableLines, escape_json};
@@ -54,7 +53,12 @@ impl Output {
 
     /// Prints text with styles of our own, which quotes no strangers.
     pub(crate) fn styled(self, text: &str) -> Result<(), Failure> {
-        Ok(self.stdout().write_all(text.as_bytes())?)
+        self.raw(text.as_bytes())
+    }
+
+    /// Prints bytes of our own, which quote no strangers.
+    pub(crate) fn raw(self, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.stdout().write_all(bytes)?)
     }
 
     /// Prints `document` as one JSON document if `json` is set, else as text.
@@ -71,18 +75,6 @@ impl Output {
         escape_json(&mut json, 0);
         json.push(b'\n');
         Ok(self.stdout().write_all(&json)?)
-    }
-
-    /// Prints the completion script of `command` for `shell`.
-    pub(crate) fn completions(
-        self,
-        shell: Shell,
-        mut command: clap::Command,
-    ) -> Result<(), Failure> {
-        // Through memory: `generate` panics if standard output is closed.
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut command, "wireproof", &mut script);
-        Ok(self.stdout().write_all(&script)?)
     }
 }
 

@@ -298,11 +298,36 @@ fn a_folder_that_cannot_be_made_is_exit_code_4() {
 }
 
 #[test]
+fn the_repository_among_the_examples_is_the_one_that_the_generator_makes() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&["corpus", "generate", "repository", "--records", "60", "--out", text(dir.path())])
+        .success();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/examples");
+    let read = |path: PathBuf| fs::read(path).unwrap();
+    let example = read(examples.join("repository.car"));
+    assert_eq!(read(dir.path().join("repository.car")), example);
+    let parse = |path| serde_json::from_slice::<Value>(&read(path)).unwrap();
+    let sidecar = parse(dir.path().join("repository.json"));
+    assert_eq!(parse(examples.join("repository.did.json")), sidecar["didDoc"]);
+}
+
+#[test]
 fn every_shell_gets_a_completion_script() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = stdout(&run(&["completions", shell]).success());
         assert!(script.contains("wireproof"), "{shell}");
     }
+}
+
+#[test]
+fn every_command_gets_a_manual_page() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&["man", text(dir.path())]).success();
+    let page = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    assert!(page("wireproof.1").contains("verify"));
+    assert!(page("wireproof-verify.1").contains("did\\-doc"));
+    assert!(page("wireproof-frames-verify.1").contains("fail\\-on"));
+    assert!(!dir.path().join("wireproof-runner.1").exists(), "a hidden command");
 }
 
 #[test]
