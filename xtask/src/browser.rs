@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::interop;
 use crate::process;
+use crate::programs;
 
 /// Writes both pages and tests them in Chromium.
 pub(crate) fn test() -> Result<(), String> {
@@ -32,34 +33,11 @@ fn page(name: &str, results: &Path) -> Result<PathBuf, String> {
 
 /// The browser that `CHROME` names, or one on the path. On Debian, root installs it.
 fn find_or_install() -> Result<PathBuf, String> {
-    if let Some(path) = env::var_os("CHROME") {
-        return Ok(path.into());
+    match env::var_os("CHROME") {
+        Some(path) => Ok(path.into()),
+        None => programs::find_or_install(&NAMES, "chromium")
+            .map_err(|error| format!("{error}, set CHROME to its path, or pass `--without node`")),
     }
-    if let Some(found) = find() {
-        return Ok(found);
-    }
-    if is_root() && on_path("apt-get").is_some() {
-        let install = ["install", "--yes", "--no-install-recommends", "chromium"];
-        process::run(&mut process::command("apt-get", &["update"]))?;
-        process::run(&mut process::command("apt-get", &install))?;
-    }
-    find().ok_or_else(|| ADVICE.to_owned())
-}
-
-fn find() -> Option<PathBuf> {
-    NAMES.into_iter().find_map(on_path)
-}
-
-fn on_path(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
-}
-
-fn is_root() -> bool {
-    let user = process::output(&mut process::command("id", &["-u"]));
-    user.is_ok_and(|id| id.trim() == "0")
 }
 
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-const ADVICE: &str = "no Chromium on the path: install it (Debian: apt-get install chromium), set \
-                      CHROME=/path/to/chromium, or pass `--without node`";

@@ -1,7 +1,7 @@
 //! The commands that the documents show, run as tests.
 //!
 //! Each line of a block marked `sh` in `README.md`, `docs/` and `docs/guide/` is a command, run from the root
-//! of the repository. `cargo run --release --` is replaced by the program that the tests built, and `cargo
+//! of the repository. `cargo run --release --` and `wireproof` are replaced by the program that the tests built, and `cargo
 //! install` checks its arguments, the manifest and the lock file without building: a release build has
 //! minutes of its own and no other claim. Benchmarks are shortened to one pass over a small corpus with our
 //! own rows, since the peers have a stage of their own. A command that serves until Ctrl-C runs beside the following commands of its
@@ -97,13 +97,13 @@ fn blocks(markdown: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The commands in blocks marked `sh`, without comments and without the command that runs this.
+/// The commands in blocks marked `sh`, without comments and without those of `xtask`, one of which runs this.
 fn commands_of(markdown: &str) -> Vec<String> {
     let blocks = blocks(markdown).into_iter().filter(|block| block.mark == "sh");
     let lines = blocks.flat_map(|block| block.lines).map(str::trim);
     let commands = lines.map(|line| line.split(" #").next().unwrap_or_default().trim());
     let is_run = |line: &&str| {
-        !line.is_empty() && !line.starts_with('#') && !line.starts_with("cargo xtask test")
+        !line.is_empty() && !line.starts_with('#') && !line.starts_with("cargo xtask ")
     };
     commands.filter(is_run).map(str::to_owned).collect()
 }
@@ -113,7 +113,10 @@ fn built(command: &str, program: &str) -> String {
     if let Some(arguments) = command.strip_prefix("cargo install") {
         return format!("{CHECK_INSTALL}{arguments} --root target/install");
     }
-    command.replace("cargo run --release --", program)
+    match command.strip_prefix("wireproof ") {
+        Some(arguments) => format!("{program} {arguments}"),
+        None => command.replace("cargo run --release --", program),
+    }
 }
 
 /// The command with its benchmark shortened; `bench compare` measures nothing and stays as it is.

@@ -4,6 +4,7 @@
 
 mod browser;
 mod check;
+mod dist;
 mod documents;
 mod fuzz;
 mod interop;
@@ -12,6 +13,7 @@ mod left_out;
 mod mutants;
 mod peers;
 mod process;
+mod programs;
 mod readers;
 mod soak;
 mod stages;
@@ -43,6 +45,8 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Run the reliability tests at full length, or measure `follow`.
     Soak(soak::Options),
+    /// Build what is distributed: static binaries, archives, a container image.
+    Dist(dist::Options),
     /// Run the tests against every mutant of the crates that decide verdicts.
     Mutants(mutants::Options),
 }
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Layers => layers::check_workspace(),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Dist(options) => dist::run(&options),
         Command::Mutants(options) => mutants::run(&options),
     };
     match outcome {

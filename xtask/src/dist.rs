@@ -1,0 +1,244 @@
+//! `cargo xtask dist`: what is distributed, built into `target/packages/`.
+//!
+//! | step | result |
+//! |---|---|
+//! | binaries | a static binary for each target, stripped, without paths of this machine |
+//! | unit tests | those of the libraries for 64-bit ARM, under qemu |
+//! | archives | binary, manual pages, completion scripts, systemd unit and licences of a target |
+//! | Windows | the command compiles; it is built on Windows by `.github/workflows/release.yml` |
+//! | image | a container image with the binary for x86-64 alone |
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+
+use crate::{process, programs};
+
+/// What to build.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Build for these targets.
+    #[arg(long, value_delimiter = ',', default_values = TARGETS)]
+    targets: Vec<String>,
+    /// Do not run the unit tests for 64-bit ARM.
+    #[arg(long)]
+    no_tests: bool,
+    /// Do not build the container image.
+    #[arg(long)]
+    no_image: bool,
+}
+
+/// Builds, checks and tests everything.
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let tools = Tools::install(&options.targets)?;
+    for target in &options.targets {
+        println!("\n=== {target}");
+        let binary = tools.build(target)?;
+        check(&binary)?;
+        let folder = tools.package(target, &binary)?;
+        println!("{}", archive(&folder)?.display());
+        if target == AARCH64 && !options.no_tests {
+            tools.test(target)?;
+        }
+    }
+    println!("\n=== {WINDOWS}");
+    process::run(tools.cargo("check", WINDOWS)?.args(["-p", "wireproof-cli"]))?;
+    match options.targets.iter().any(|target| target == X86_64) && !options.no_image {
+        true => tools.image(),
+        false => Ok(()),
+    }
+}
+
+/// The compiler wrapper and the emulator.
+struct Tools {
+    /// The folder of `cargo-zigbuild` and its Python.
+    bin: PathBuf,
+}
+
+impl Tools {
+    /// Installs the compiler wrapper under `target/` and the standard library of each target.
+    fn install(targets: &[String]) -> Result<Self, String> {
+        let venv = process::target("packages/tools");
+        let bin = venv.join("bin");
+        let requirements = process::root().join("packaging/requirements.txt");
+        process::run(process::command("python3", &["-m", "venv"]).arg(&venv))?;
+        let mut pip = Command::new(bin.join("python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]);
+        process::run(pip.arg(requirements))?;
+        process::run(process::command("rustup", &["target", "add", WINDOWS]).args(targets))?;
+        Ok(Self { bin })
+    }
+
+    /// `cargo zigbuild` for `target`, without paths of this machine in what it builds.
+    fn cargo(&self, command: &str, target: &str) -> Result<Command, String> {
+        let path = env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(self.bin.clone()).chain(env::split_paths(&path));
+        let mut cargo =
+            process::command("cargo-zigbuild", &[command, "--locked", "--target", target]);
+        cargo.env("PATH", env::join_paths(paths).map_err(|error| error.to_string())?);
+        cargo.env("RUSTFLAGS", remap("--remap-path-prefix="));
+        cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), remap("-ffile-prefix-map="));
+        Ok(cargo)
+    }
+
+    /// Builds the command and returns its path.
+    fn build(&self, target: &str) -> Result<PathBuf, String> {
+        let mut build = self.cargo("zigbuild", target)?;
+        process::run(build.args(["--profile", "dist", "-p", "wireproof-cli"]))?;
+        Ok(process::target(target).join("dist/wireproof"))
+    }
+
+    /// Runs the unit tests of the libraries under the emulator.
+    fn test(&self, target: &str) -> Result<(), String> {
+        let emulator = programs::find_or_install(&EMULATORS, "qemu-user-static")?;
+        let runner = format!("CARGO_TARGET_{}_RUNNER", target.replace('-', "_").to_uppercase());
+        let mut test = self.cargo("test", target)?;
+        test.arg("--lib").args(TESTED.iter().flat_map(|package| ["-p", package]));
+        process::run(test.env(runner, emulator))
+    }
+
+    /// Puts the binary and what belongs to it into one folder.
+    fn package(&self, target: &str, binary: &Path) -> Result<PathBuf, String> {
+        let folder = process::target("packages").join(format!("wireproof-{target}"));
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(|error| process::at(&folder, &error))?;
+        }
+        fs::create_dir_all(folder.join("completions"))
+            .map_err(|error| process::at(&folder, &error))?;
+        copy(binary, &folder.join("wireproof"))?;
+        for file in FILES {
+            let source = process::root().join(file);
+            copy(&source, &folder.join(source.file_name().unwrap_or_default()))?;
+        }
+        let command = || launch(target, binary);
+        process::run(command()?.arg("man").arg(folder.join("man")))?;
+        for (shell, file) in COMPLETIONS {
+            let script = process::output(command()?.args(["completions", shell]))?;
+            let path = folder.join("completions").join(file);
+            fs::write(&path, script).map_err(|error| process::at(&path, &error))?;
+        }
+        Ok(folder)
+    }
+
+    /// Builds the container image and runs its program.
+    fn image(&self) -> Result<(), String> {
+        println!("\n=== container image");
+        let context = process::target("packages/image");
+        fs::create_dir_all(context.join("state")).map_err(|error| process::at(&context, &error))?;
+        copy(&process::target(X86_64).join("dist/wireproof"), &context.join("wireproof"))?;
+        copy(Path::new(CERTIFICATES), &context.join("ca-certificates.crt"))?;
+        copy(&process::root().join("packaging/Containerfile"), &context.join("Containerfile"))?;
+        let buildah = programs::find_or_install(&["buildah"], "buildah")?;
+        let storage = |command: &str| {
+            let mut buildah = Command::new(&buildah);
+            let folder = process::target("packages/containers");
+            buildah.args(["--storage-driver", "vfs", "--root"]).arg(folder.join("root"));
+            buildah.arg("--runroot").arg(folder.join("run")).arg(command);
+            buildah
+        };
+        process::run(
+            storage("build").args(["--isolation", "chroot", "--tag", IMAGE]).arg(&context),
+        )?;
+        let container = process::output(storage("from").arg(IMAGE))?;
+        let run = ["--isolation", "chroot", container.trim(), "/wireproof", "--version"];
+        let outcome = process::run(storage("run").args(run));
+        process::run(storage("rm").arg(container.trim()))?;
+        let file = process::target("packages/wireproof-image.tar");
+        let _ = fs::remove_file(&file);
+        process::run(storage("push").arg(IMAGE).arg(format!("oci-archive:{}", file.display())))?;
+        println!("{}", file.display());
+        outcome
+    }
+}
+
+/// Refuses a binary that is too large, needs a dynamic loader, or names folders of this machine.
+fn check(binary: &Path) -> Result<(), String> {
+    let bytes = fs::read(binary).map_err(|error| process::at(binary, &error))?;
+    let contains = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    println!("{} bytes", bytes.len());
+    if bytes.len() > MAX_BYTES {
+        return Err(format!("{}: more than {MAX_BYTES} bytes", binary.display()));
+    }
+    if contains("/lib/ld-") || contains("/lib64/ld-") {
+        return Err(format!("{}: it needs a dynamic loader", binary.display()));
+    }
+    match folders_of_this_machine().into_iter().find(|(folder, _)| contains(folder)) {
+        Some((folder, _)) => Err(format!("{}: it contains {folder}", binary.display())),
+        None => Ok(()),
+    }
+}
+
+/// The folder as a compressed archive beside it.
+fn archive(folder: &Path) -> Result<PathBuf, String> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file = folder.with_file_name(format!("{name}.tar.gz"));
+    let mut tar = process::command("tar", &["--sort=name", "--owner=0", "--group=0", "-czf"]);
+    tar.arg(&file).arg("-C").arg(process::target("packages")).arg(name);
+    process::run(&mut tar)?;
+    Ok(file)
+}
+
+/// The command that runs `binary` here.
+fn launch(target: &str, binary: &Path) -> Result<Command, String> {
+    if target.starts_with(env::consts::ARCH) {
+        return Ok(Command::new(binary));
+    }
+    let mut command = Command::new(programs::find_or_install(&EMULATORS, "qemu-user-static")?);
+    command.arg(binary);
+    Ok(command)
+}
+
+/// Options that replace the folders of this machine by short names.
+fn remap(option: &str) -> String {
+    let folders = folders_of_this_machine().into_iter();
+    folders.map(|(folder, name)| format!("{option}{folder}={name}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Folders that compilers write into binaries, with the names that replace them.
+fn folders_of_this_machine() -> Vec<(String, &'static str)> {
+    let home = |variable, folder| {
+        let of_user = || env::home_dir().unwrap_or_default().join(folder);
+        env::var_os(variable).map_or_else(of_user, PathBuf::from).display().to_string()
+    };
+    vec![
+        (process::root().display().to_string(), "wireproof"),
+        (home("CARGO_HOME", ".cargo"), "cargo"),
+        (home("RUSTUP_HOME", ".rustup"), "rustup"),
+    ]
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::copy(from, to).map(drop).map_err(|error| process::at(from, &error))
+}
+
+const X86_64: &str = "x86_64-unknown-linux-musl";
+const AARCH64: &str = "aarch64-unknown-linux-musl";
+const WINDOWS: &str = "x86_64-pc-windows-gnu";
+const TARGETS: [&str; 2] = [X86_64, AARCH64];
+const EMULATORS: [&str; 2] = ["qemu-aarch64-static", "qemu-aarch64"];
+/// Packages whose unit tests run under the emulator.
+const TESTED: [&str; 6] = [
+    "wireproof-kernels",
+    "wireproof-codec",
+    "wireproof-crypto",
+    "wireproof-atproto",
+    "wireproof-nostr",
+    "wireproof-verify",
+];
+const MAX_BYTES: usize = 25 << 20;
+const FILES: [&str; 5] =
+    ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "packaging/wireproof.service"];
+/// Each shell with the name that it expects of its script.
+const COMPLETIONS: [(&str, &str); 5] = [
+    ("bash", "wireproof"),
+    ("elvish", "wireproof.elv"),
+    ("fish", "wireproof.fish"),
+    ("powershell", "_wireproof.ps1"),
+    ("zsh", "_wireproof"),
+];
+const IMAGE: &str = "wireproof";
+/// The bundle of certificate authorities of Debian and its relatives.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
