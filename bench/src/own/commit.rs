@@ -65,13 +65,16 @@ fn add(counts: &mut CommitCounts, frame: &[u8], judged: &Judged<'_>) {
         return;
     }
     counts.commits += 1;
-    match (judged.event, rejection(&judged.outcome)) {
-        (Some(Event::Commit(commit)), None) => {
-            counts.accepted += 1;
-            counts.ops += commit.ops.len() as u64;
-        }
-        _ => counts.refused += 1,
-    }
+    let Outcome::Commit(commit, chain) = &judged.outcome else {
+        counts.refused += 1;
+        return;
+    };
+    counts.ops += commit.ops.len() as u64;
+    *match chain {
+        Chain::Intact | Chain::Unproved(_) => &mut counts.accepted,
+        Chain::FirstSeen => &mut counts.first_sighting,
+        Chain::Broken(_) | Chain::StillDesynchronized => &mut counts.chain_broken,
+    } += 1;
 }
 
 /// Why a frame is rejected, beginning with the rule's code; `None` if it is accepted or nothing is verified.

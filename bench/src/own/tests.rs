@@ -10,7 +10,7 @@ use simnet::{
     tree_records,
 };
 use wireproof::atproto::corpus;
-use wireproof::atproto::event::{Event, Info};
+use wireproof::atproto::event::{Decoder, Event, Info, Options};
 
 use super::*;
 
@@ -155,6 +155,28 @@ fn every_variant_of_commit_accepts_the_whole_stream_with_every_pass() {
 }
 
 #[test]
+fn a_gap_and_an_unknown_account_are_counted_apart_from_commits_that_continue() {
+    let made = stream();
+    let accounts = serde_json::to_vec(&made.account_keys()).unwrap();
+    let frames = made.to_file();
+    let mut frames = corpus::read(&frames).unwrap();
+    let did = |frame: &[u8]| match Decoder::new(Options::default()).decode(frame) {
+        Ok(Event::Commit(commit)) => commit.repo.to_owned(),
+        other => panic!("{other:?} is no commit"),
+    };
+    let first = did(frames[0]);
+    let later: Vec<usize> = (1..frames.len()).filter(|at| did(frames[*at]) == first).collect();
+    assert!(later.len() > 1, "the first account commits three times or more");
+    frames.remove(later[0]);
+    let file = corpus::write(frames);
+    for (variant, _, counts) in prove_all_of(Task::Commit, &[&file, &accounts]) {
+        let first_sightings = made.verdicts().first_sighting;
+        assert_eq!(counts["first_sighting"], first_sightings, "{variant}: {counts}");
+        assert_eq!(counts["chain_broken"], later.len() - 1, "{variant}: {counts}");
+    }
+}
+
+#[test]
 fn every_variant_of_commit_rejects_commits_by_other_keys() {
     let made = stream();
     let mut keys = made.account_keys();
@@ -164,7 +186,10 @@ fn every_variant_of_commit_rejects_commits_by_other_keys() {
     let accounts = serde_json::to_vec(&keys).unwrap();
     for (variant, _, counts) in prove_all_of(Task::Commit, &[&made.to_file(), &accounts]) {
         let rejected = counts["refused"].as_u64().unwrap();
-        assert!(rejected > 0 && counts["accepted"] == 60 - rejected, "{variant}: {counts}");
+        let valid =
+            ["accepted", "first_sighting", "chain_broken"].map(|name| counts[name].as_u64());
+        let valid: u64 = valid.into_iter().flatten().sum();
+        assert!(rejected > 0 && valid == 60 - rejected, "{variant}: {counts}");
     }
 }
 

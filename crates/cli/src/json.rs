@@ -7,7 +7,9 @@ use wireproof::atproto::event::Event;
 use wireproof::codec::cbor::Value;
 use wireproof::codec::json::Json;
 use wireproof::verify::sync::Outcome;
-use wireproof::verify::{Flagged, FlaggedRecord, InvalidRecord, InvalidRecords, RecordError};
+use wireproof::verify::{
+    Flagged, FlaggedRecord, InvalidRecord, InvalidRecords, RecordError, RecordFlag,
+};
 
 /// The path of a record in its repository, flattened into the object that it belongs to.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -35,7 +37,7 @@ impl fmt::Display for RecordPath {
     }
 }
 
-/// The records that break the data model: their number and the first of them.
+/// The flagged records: their number and the first of them.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct FlaggedRecords {
     records: u64,
@@ -49,7 +51,7 @@ struct FirstFlagged {
     path: RecordPath,
     /// The stable name of the rule.
     code: &'static str,
-    /// The place in the record, as a JSON Pointer.
+    /// The place in the record, as a JSON Pointer; empty for the record as a whole.
     pointer: String,
     message: String,
 }
@@ -71,24 +73,23 @@ impl From<Flagged> for FlaggedRecords {
 }
 
 impl From<FlaggedRecord> for FirstFlagged {
-    fn from(FlaggedRecord { path, error }: FlaggedRecord) -> Self {
-        let (code, message) = (error.code(), error.to_string());
-        Self {
-            path: RecordPath::split(&path).to_owned(),
-            code,
-            pointer: error.item_path.into(),
-            message,
-        }
+    fn from(FlaggedRecord { path, flag }: FlaggedRecord) -> Self {
+        let (code, message) = (flag.code(), flag.to_string());
+        let pointer = match flag {
+            RecordFlag::DataModel(error) => error.item_path.into(),
+            _ => String::new(),
+        };
+        Self { path: RecordPath::split(&path).to_owned(), code, pointer, message }
     }
 }
 
 impl fmt::Display for FlaggedRecords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(FirstFlagged { path, code, message, .. }) = &self.first else {
-            return f.write_str("no record breaks the data model");
+            return f.write_str("no record");
         };
         let (records, path) = (self.records, path.to_string());
-        write!(f, "{records} that break the data model, the first {path:?} ({code}): {message}")
+        write!(f, "{records}, the first {path:?} ({code}): {message}")
     }
 }
 

@@ -91,6 +91,7 @@ pub fn write(seed: &Seed, did: &str, path: RecordPath, version: u64) -> Unhashed
     let mut record = Record {
         out: BlockWriter::new(),
         random,
+        version,
         did,
         path,
         created_at: datetime(path.tid.micros()),
@@ -112,6 +113,8 @@ pub fn write(seed: &Seed, did: &str, path: RecordPath, version: u64) -> Unhashed
 struct Record<'a> {
     out: BlockWriter,
     random: Random,
+    /// The number of updates before.
+    version: u64,
     did: &'a str,
     path: RecordPath,
     created_at: String,
@@ -240,7 +243,8 @@ impl Record<'_> {
         self.out.text("allow").array(1).map(1);
         self.out.text("$type").text("app.bsky.feed.threadgate#followingRule");
         self.created_at_field();
-        self.out.text("hiddenReplies").array(0);
+        self.out.text("hiddenReplies");
+        self.posts_of_updates();
     }
 
     fn postgate(&mut self) {
@@ -250,7 +254,18 @@ impl Record<'_> {
         self.created_at_field();
         self.out.text("embeddingRules").array(1).map(1);
         self.out.text("$type").text("app.bsky.feed.postgate#disableRule");
-        self.out.text("detachedEmbeddingUris").array(0);
+        self.out.text("detachedEmbeddingUris");
+        self.posts_of_updates();
+    }
+
+    /// A list with the post of another account for each update, so that each update changes the record.
+    fn posts_of_updates(&mut self) {
+        self.out.array(self.version as usize);
+        for _ in 0..self.version {
+            let author = did_plc(&mut self.random);
+            let uri = format!("at://{author}/{}/{}", Collection::Post.nsid(), self.path.tid);
+            self.out.text(&uri);
+        }
     }
 
     /// The post with the same record key as this gate.

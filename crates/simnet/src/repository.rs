@@ -141,8 +141,8 @@ impl Repository {
         let rehashed = self.tree.rehash();
         self.head = sign(&self.account, rev, rehashed.root);
         self.rev = rev;
-        // Undoing an update visits only nodes that the update created, unless it changed nothing.
-        let moved = ops.iter().filter(|op| op.action != Action::Update || op.prev == op.cid);
+        // Undoing an update visits only nodes that the update created.
+        let moved = ops.iter().filter(|op| op.action != Action::Update);
         let mut proof = self.tree.covering_proof(moved.map(|op| op.key.as_str()));
         rehashed.new_nodes.iter().for_each(|node| drop(proof.remove(&node.cid)));
         let commit = Arc::new(self.head.clone());
@@ -183,6 +183,7 @@ impl Repository {
             }
         };
         assert_eq!(prev.is_none(), action == Action::Create, "{} of {key}", action.as_str());
+        assert_ne!(prev, cid, "{} of {key} changes the record", action.as_str());
         RecordOp { action, key, cid, prev }
     }
 
@@ -282,20 +283,22 @@ mod tests {
     use crate::time::START_MICROS;
 
     #[test]
-    fn an_update_that_changes_nothing_carries_its_covering_proof() {
+    fn every_update_changes_its_record_whatever_its_collection() {
         let account =
             Account::new(Seed::new(7, "account"), AccountHistory::Full(300), START_MICROS);
         let mut repository = account.open_repository();
-        let mut gates = repository.tree().entries().iter();
-        let gate = gates.find(|entry| entry.key.starts_with("app.bsky.feed.threadgate/")).unwrap();
-        let path = repository.path(&gate.key).unwrap();
-        let rev = repository.account().tid(START_MICROS + 1_000_000);
-        let committed = repository.commit(&[RecordWrite { action: Action::Update, path }], rev);
-        assert_eq!(
-            (committed.ops[0].cid, committed.prev_data),
-            (committed.ops[0].prev, repository.tree().root(),)
-        );
-        let root = repository.tree().root();
-        assert!(committed.blocks.iter().any(|block| block.cid == root));
+        let mut paths: BTreeMap<Collection, RecordPath> = BTreeMap::new();
+        for entry in repository.tree().entries() {
+            let path = repository.path(&entry.key).unwrap();
+            paths.insert(path.collection, path);
+        }
+        assert!(paths.contains_key(&Collection::Threadgate));
+        for (at, path) in paths.values().chain(paths.values()).enumerate() {
+            let rev = repository.account().tid(START_MICROS + 1_000_000 * (at as u64 + 1));
+            let write = RecordWrite { action: Action::Update, path: *path };
+            let committed = repository.commit(&[write], rev);
+            assert_ne!(committed.ops[0].cid, committed.ops[0].prev, "{path:?}");
+            assert_ne!(repository.tree().root(), committed.prev_data, "{path:?}");
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! Records that break a rule of the data model in otherwise valid repositories and events.
+//! Records that break a rule of the data model, and updates that change nothing, in otherwise valid repositories and events.
 //!
 //! A float, a link under another hash function or a missing `$type` invalidates neither an event nor a
 //! repository: the account signed it, and relays forward it without looking inside. Readers may still
-//! want to know. No verification calls this module or pays for it. A record that is not canonical, or not a map, is
+//! want to know. An update whose record is the one before is valid too, and some verifiers reject it. No verification calls this module or pays for it. A record that is not canonical, or not a map, is
 //! not flagged: it is an [invalid](super::InvalidRecord) one.
 //!
 //! ```
@@ -22,25 +22,45 @@
 use std::fmt;
 
 use atproto::data_model::{self, DataError, DataFault};
-use atproto::event::{Commit, RepoOp};
+use atproto::event::{Action, Commit, RepoOp};
 use atproto::repo::Repository;
 
-/// The number of records that break a rule of the [data model](data_model), and the first of them.
+/// The number of flagged records, and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flagged {
-    /// Number of such records.
+    /// Number of flagged records.
     pub records: u64,
     /// The first, in the order of paths, or of operations.
     pub first: Option<FlaggedRecord>,
 }
 
-/// A record that breaks a rule of the [data model](data_model).
+/// A valid record that readers may reject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlaggedRecord {
     /// Path of the record.
     pub path: Box<str>,
-    /// The broken rule, and the place in the record.
-    pub error: DataError,
+    /// Why it is flagged.
+    pub flag: RecordFlag,
+}
+
+/// Why a record is flagged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecordFlag {
+    /// It breaks a rule of the [data model](data_model): the rule, and the place in the record.
+    DataModel(DataError),
+    /// An update of it does not change it.
+    UnchangedUpdate,
+}
+
+impl RecordFlag {
+    /// The stable name of the rule.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::DataModel(error) => error.code(),
+            Self::UnchangedUpdate => "event/unchanged-update",
+        }
+    }
 }
 
 impl Flagged {
@@ -53,11 +73,14 @@ impl Flagged {
         flagged
     }
 
-    /// Flags the records that an event creates or updates.
+    /// Flags the records that an event creates or updates, and its updates that change nothing.
     pub fn of_commit(commit: &Commit<'_>) -> Self {
         let mut flagged = Self::default();
         for op in commit.ops {
             flagged.add(op.path, check_op(op));
+            if op.action == Action::Update && op.prev.is_some() && op.prev == op.cid {
+                flagged.push(op.path, RecordFlag::UnchangedUpdate);
+            }
         }
         flagged
     }
@@ -74,8 +97,12 @@ impl Flagged {
         if matches!(error.fault, DataFault::Cbor(_) | DataFault::Shape) {
             return;
         }
+        self.push(path, RecordFlag::DataModel(error));
+    }
+
+    fn push(&mut self, path: &str, flag: RecordFlag) {
         self.records += 1;
-        self.first.get_or_insert_with(|| FlaggedRecord { path: path.into(), error });
+        self.first.get_or_insert_with(|| FlaggedRecord { path: path.into(), flag });
     }
 }
 
@@ -97,14 +124,24 @@ fn collection_of(path: &str) -> &str {
 
 impl fmt::Display for FlaggedRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.path, self.error)
+        write!(f, "{:?}: {}", self.path, self.flag)
+    }
+}
+
+impl fmt::Display for RecordFlag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DataModel(error) => error.fmt(f),
+            Self::UnchangedUpdate => f.write_str("an update must change its record"),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use atproto::data_model::DataFault;
+    use codec::Cid;
     use codec::cbor::Encoder;
+    use codec::cid::Codec;
 
     use super::*;
     use crate::repository::tests::{Parts, path, record, secret};
@@ -130,6 +167,38 @@ mod tests {
     }
 
     #[test]
+    fn an_update_is_flagged_if_it_names_the_record_before_and_only_then() {
+        let [one, other] = [1, 2].map(|byte| Cid::from_digest(Codec::DagCbor, &[byte; 32]));
+        let flagged = |action, prev: Option<&Cid>| {
+            let (cid, prev) = (Some(one.as_cid_ref()), prev.map(Cid::as_cid_ref));
+            let ops = [RepoOp { action, path: "app.test.record/1", cid, prev, record: None }];
+            Flagged::of_commit(&Commit {
+                seq: 1,
+                repo: "did:plc:ewvi7nxzyoun6zhxrhs64oiz",
+                commit: other,
+                rev: "3kyz4iq2q2k2a",
+                since: None,
+                car: &[],
+                root: None,
+                blocks: &[],
+                ops: &ops,
+                prev_data: None,
+                time: "2026-11-22T10:00:00Z",
+                blobs: None,
+                rebase: None,
+                too_big: None,
+            })
+        };
+        let found = flagged(Action::Update, Some(&one));
+        assert_eq!((found.records, found.first.unwrap().flag), (1, RecordFlag::UnchangedUpdate));
+        for (action, prev) in
+            [(Action::Update, Some(&other)), (Action::Update, None), (Action::Create, None)]
+        {
+            assert_eq!(flagged(action, prev), Flagged::default(), "{action:?} {prev:?}");
+        }
+    }
+
+    #[test]
     fn a_repository_with_flagged_records_is_valid_and_they_are_counted() {
         let mut parts = Parts::of(3);
         let flagged = |parts: &Parts| {
@@ -147,7 +216,7 @@ mod tests {
         assert_eq!(Flagged::of_record(&path(5), &with_a_float()).records, 1);
         let first = found.first.unwrap();
         assert_eq!(&*first.path, "app.test.other/self");
-        assert_eq!(first.error.fault, DataFault::OtherCollection);
+        assert_eq!(first.flag.code(), "data/record-type");
         assert_eq!(
             first.to_string(),
             r#""app.test.other/self": a record's $type must be its collection, at "/$type""#

@@ -49,7 +49,7 @@ pub mod sync;
 
 use std::ops::Deref;
 
-pub use flagged::{Flagged, FlaggedRecord};
+pub use flagged::{Flagged, FlaggedRecord, RecordFlag};
 pub use invalid::{InvalidRecord, InvalidRecords, RecordError, RecordFault};
 
 /// A value that this crate has verified. Only this crate can construct one.

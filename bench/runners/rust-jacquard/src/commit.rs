@@ -29,6 +29,10 @@ impl Peer for Jacquard {
 
     fn reset(&mut self) {}
 
+    fn has_state(&mut self, _: &[u8]) -> Option<bool> {
+        None
+    }
+
     fn verify(&mut self, frame: &[u8]) -> Outcome {
         match Message::<&str>::decode_framed(frame) {
             Ok(Message::Commit(commit)) => {

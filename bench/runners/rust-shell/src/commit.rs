@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, SystemTime};
 
-use protocol::{Accounts, BoxError, CommitCounts, Loaded, Parts, Proof, Work};
+use protocol::{Accounts, BoxError, CommitCounts, Counts, Loaded, Parts, Proof, Work};
 
 use crate::files::{Frames, read};
 use crate::{Task, Variant, log_error};
@@ -28,6 +28,9 @@ pub trait Peer: Sized + 'static {
 
     /// Clears the state of all accounts, but keeps their keys.
     fn reset(&mut self);
+
+    /// Whether the state of the account of a `#commit` is stored; `None` for a peer that keeps no state.
+    fn has_state(&mut self, frame: &[u8]) -> Option<bool>;
 
     /// Verifies the next frame and updates the state of its account.
     fn verify(&mut self, frame: &[u8]) -> Outcome;
@@ -91,14 +94,24 @@ fn day_after_newest<P: Peer>(frames: &Frames) -> Option<SystemTime> {
 }
 
 impl<P: Peer> Commits<P> {
-    /// Verifies all frames; a panic of the library is a rejection.
-    fn verify_all(&mut self, mut visit: impl FnMut(usize, Outcome)) {
+    /// Verifies all frames; `before` is called for each frame before it is verified, and its result is passed to `visit`.
+    fn verify_all<B>(
+        &mut self,
+        mut before: impl FnMut(&mut P, &[u8]) -> B,
+        mut visit: impl FnMut(usize, B, Outcome),
+    ) {
         self.peer.reset();
         for (number, frame) in self.frames.iter().enumerate() {
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.peer.verify(frame)));
-            visit(number, outcome.unwrap_or_else(|_| Outcome::Rejected("panicked".into())));
+            let known = before(&mut self.peer, frame);
+            visit(number, known, verify(&mut self.peer, frame));
         }
     }
+}
+
+/// Verifies a frame; a panic of the library is a rejection.
+fn verify<P: Peer>(peer: &mut P, frame: &[u8]) -> Outcome {
+    let outcome = catch_unwind(AssertUnwindSafe(|| peer.verify(frame)));
+    outcome.unwrap_or_else(|_| Outcome::Rejected("panicked".into()))
 }
 
 impl<P: Peer> Work for Commits<P> {
@@ -108,9 +121,14 @@ impl<P: Peer> Work for Commits<P> {
 
     fn prove(&mut self) -> Result<Proof, BoxError> {
         let mut counts = CommitCounts { frames: self.loaded().units, ..Default::default() };
-        self.verify_all(|number, outcome| match outcome {
+        let mut keeps_state = true;
+        self.verify_all(P::has_state, |number, has_state, outcome| match outcome {
             Outcome::Accepted { ops } => {
-                counts.accepted += 1;
+                keeps_state &= has_state.is_some();
+                match has_state {
+                    Some(false) => counts.first_sighting += 1,
+                    _ => counts.accepted += 1,
+                }
                 counts.ops += ops as u64;
             }
             Outcome::Rejected(error) => {
@@ -119,31 +137,41 @@ impl<P: Peer> Work for Commits<P> {
             }
             Outcome::Other(_) => {}
         });
-        counts.commits = counts.accepted + counts.refused;
-        Ok(counts.into())
+        counts.commits = counts.accepted + counts.first_sighting + counts.refused;
+        let counts = Counts::from(counts);
+        Ok(if keeps_state { counts } else { CHAIN_COUNTS.iter().fold(counts, without) }.into())
     }
 
     fn pass(&mut self) -> Result<Parts, BoxError> {
-        self.verify_all(|_, outcome| {
-            black_box(outcome);
-        });
+        self.verify_all(
+            |_, _| (),
+            |_, (), outcome| {
+                black_box(outcome);
+            },
+        );
         Ok(Parts::default())
     }
 }
+
+fn without(counts: Counts, name: &&str) -> Counts {
+    counts.without(name)
+}
+
+/// The counts that a peer without state cannot give.
+const CHAIN_COUNTS: [&str; 3] = ["accepted", "first_sighting", "chain_broken"];
 
 /// The age of the newest frame at the time of verification.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[cfg(test)]
 mod tests {
-    use protocol::Counts;
-
     use super::*;
 
     /// A frame is a byte, and good if it is greater than the one before.
     #[derive(Default)]
     struct Rising {
         last: u8,
+        is_stateless: bool,
         now: Option<SystemTime>,
     }
 
@@ -151,7 +179,7 @@ mod tests {
         const VARIANTS: &'static [Variant] = &[];
 
         fn start(_: &[(String, String)], now: Option<SystemTime>) -> Result<Self, BoxError> {
-            Ok(Rising { last: 0, now })
+            Ok(Rising { last: 0, is_stateless: false, now })
         }
 
         fn time(frame: &[u8]) -> Option<String> {
@@ -161,6 +189,10 @@ mod tests {
 
         fn reset(&mut self) {
             self.last = 0;
+        }
+
+        fn has_state(&mut self, _: &[u8]) -> Option<bool> {
+            (!self.is_stateless).then_some(self.last > 0)
         }
 
         fn verify(&mut self, frame: &[u8]) -> Outcome {
@@ -189,10 +221,25 @@ mod tests {
     fn only_commits_are_counted_and_each_proof_starts_with_empty_state() {
         let frames: &[&[u8]] = &[&[1], &[3, 3], &[3], &[2], &[9], &[4]];
         let mut work = Commits { peer: Rising::default(), frames: corpus("counted", frames) };
-        let counts = CommitCounts { frames: 6, commits: 5, accepted: 3, refused: 2, ops: 6 };
-        let counts = Counts::from(counts);
+        let counts = Counts::from(CommitCounts {
+            frames: 6,
+            commits: 5,
+            accepted: 2,
+            first_sighting: 1,
+            chain_broken: 0,
+            refused: 2,
+            ops: 6,
+        });
         assert_eq!(work.prove().unwrap().counts, counts);
         assert_eq!(work.prove().unwrap().counts, counts);
+    }
+
+    #[test]
+    fn a_peer_without_state_gives_no_counts_of_chains() {
+        let peer = Rising { is_stateless: true, ..Rising::default() };
+        let mut work = Commits { peer, frames: corpus("stateless", &[&[1], &[3], &[2]]) };
+        let counts = [("commits", 3), ("frames", 3), ("ops", 4), ("refused", 1)];
+        assert_eq!(work.prove().unwrap().counts, Counts::from_iter(counts));
     }
 
     #[test]

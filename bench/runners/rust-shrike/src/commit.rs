@@ -54,6 +54,17 @@ impl<const STRICT: bool> Peer for Judge<STRICT> {
         self.verifier = verifier::<STRICT>(&self.keys, self.now);
     }
 
+    fn has_state(&mut self, frame: &[u8]) -> Option<bool> {
+        let Ok(RawSyncEvent::Commit(commit)) = parse_raw_sync_frame(frame) else {
+            return Some(false);
+        };
+        let store = self.verifier.state_store();
+        Some(
+            poll_once(store.load_chain(&commit.repo))
+                .is_ok_and(|chain| matches!(chain, Ok(Some(_)))),
+        )
+    }
+
     fn verify(&mut self, frame: &[u8]) -> Outcome {
         match parse_raw_sync_frame(frame) {
             Ok(RawSyncEvent::Commit(commit)) => {

@@ -136,7 +136,7 @@ fn a_record_that_breaks_the_data_model_is_flagged_and_its_frame_is_not_refused()
     stream.frames = corpus::read(&case.bytes).unwrap().into_iter().map(<[u8]>::to_vec).collect();
     fs::write(&stream.keys, format!(r#"{{"{}": "{}"}}"#, case.did, case.signing_key)).unwrap();
     let printed = stdout(&stream.run(&[]).success());
-    assert!(printed.contains("flagged     1 that break the data model"), "{printed}");
+    assert!(printed.contains("flagged     1, the first "), "{printed}");
     let report = stream.report(&[], 0);
     let (flagged, first) = (&report["flagged"], &report["flagged"]["first"]);
     assert_eq!((&flagged["records"], &first["pointer"]), (&1.into(), &"/n".into()));

@@ -114,10 +114,19 @@ impl Corpus {
         &self.counts
     }
 
-    /// The counts that a verifier finds that keeps the state of each account: all commits are valid.
+    /// The counts that a verifier finds that keeps the state of each account: all commits are valid, and the first of each
+    /// account is its first sighting.
     pub fn verdicts(&self) -> VerdictCounts {
-        let commits = self.frames.len() as u64;
-        VerdictCounts { frames: commits, commits, accepted: commits, refused: 0, ops: self.ops }
+        let (commits, accounts) = (self.frames.len() as u64, self.members.len() as u64);
+        VerdictCounts {
+            frames: commits,
+            commits,
+            accepted: commits - accounts,
+            first_sighting: accounts,
+            chain_broken: 0,
+            refused: 0,
+            ops: self.ops,
+        }
     }
 
     /// The accounts that commit in the stream.
@@ -222,8 +231,12 @@ pub struct VerdictCounts {
     pub frames: u64,
     /// Frames that are `#commit`.
     pub commits: u64,
-    /// Valid commits.
+    /// Valid commits that continue the state of their account.
     pub accepted: u64,
+    /// Valid commits of accounts without state.
+    pub first_sighting: u64,
+    /// Valid commits that do not continue the state of their account.
+    pub chain_broken: u64,
     /// Invalid commits.
     pub refused: u64,
     /// Operations of valid commits.

@@ -80,11 +80,23 @@ fn a_decoder_finds_the_written_counts() {
 }
 
 #[test]
-fn verdicts_count_the_operations_of_all_commits() {
+fn verdicts_count_the_operations_of_all_commits_and_the_first_commit_of_each_account() {
     let mut ops = 0;
-    for_each_commit(&QUICK, |commit| ops += commit.ops.len() as u64);
-    let accepted = VerdictCounts { frames: 160, commits: 160, accepted: 160, refused: 0, ops };
-    assert_eq!(QUICK.verdicts(), accepted);
+    let mut accounts = BTreeSet::new();
+    for_each_commit(&QUICK, |commit| {
+        ops += commit.ops.len() as u64;
+        accounts.insert(commit.repo.to_owned());
+    });
+    let first_sighting = accounts.len() as u64;
+    let verdicts = VerdictCounts {
+        frames: 160,
+        commits: 160,
+        accepted: 160 - first_sighting,
+        first_sighting,
+        ops,
+        ..VerdictCounts::default()
+    };
+    assert_eq!(QUICK.verdicts(), verdicts);
 }
 
 #[test]
