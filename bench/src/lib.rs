@@ -27,6 +27,7 @@ mod run;
 mod schedule;
 mod task;
 pub mod terminal;
+mod variant;
 
 pub use error::{BenchError, CorpusFault};
 pub use plan::{Plan, RunnerCommand};

@@ -108,7 +108,8 @@ fn measurements<'p>(peers: &'p [PeerProcess], corpora: &'p [Corpus]) -> Vec<Meas
     let of_peer = |peer: &'p PeerProcess| {
         corpora.iter().flat_map(move |corpus| {
             let variants = peer.description.tasks.get(corpus.task.name()).into_iter().flatten();
-            variants.map(move |(variant, checks)| Measurement::new(peer, corpus, variant, checks))
+            let measured = variants.filter(|(variant, _)| corpus.has_variant(variant));
+            measured.map(move |(variant, checks)| Measurement::new(peer, corpus, variant, checks))
         })
     };
     peers.iter().flat_map(of_peer).collect()

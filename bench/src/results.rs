@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use protocol::Counts;
 
-use crate::Task;
+use crate::{Task, variant};
 
 pub use simnet::hostile::Expect;
 
@@ -192,13 +192,13 @@ impl Row {
 
     /// Whether the row works on many units in a call: a part of its variant begins with `batch`.
     pub fn is_batch(&self) -> bool {
-        self.way().any(|part| part.starts_with("batch"))
+        variant::is_batch(&self.variant)
     }
 
     /// Whether the row forces a back end instead of the default one. Such rows explain our numbers; they never represent us
     /// in a sentence or a picture.
     pub fn is_forced(&self) -> bool {
-        self.way().any(|part| part.starts_with("forced-"))
+        variant::is_forced(&self.variant)
     }
 
     /// The number of threads in the variant's name; other rows use one core.
@@ -207,9 +207,9 @@ impl Row {
         parts.filter_map(|part| part.strip_prefix("threads-")?.parse().ok()).next()
     }
 
-    /// The parts of the variant's name before the corpus.
-    fn way(&self) -> impl Iterator<Item = &str> {
-        self.variant.split('@').next().unwrap_or_default().split('/')
+    /// How the work was done, in words: one at a time or many, which memory, which corpus. Empty if there is one way only.
+    pub fn label(&self) -> String {
+        variant::labels(&self.task, &self.variant).join(", ")
     }
 
     /// The fastest pass over the slowest, minus one; zero without passes.

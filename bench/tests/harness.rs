@@ -46,7 +46,8 @@ impl TestDir {
             file.extend(key.bytes());
             file.extend(Cid::of(Codec::DagCbor, key.as_bytes()).as_bytes());
         }
-        for number in [2u32, 1, 0, 3, 0, 1, 1] {
+        // Two in shuffled order, three lookups, no operations.
+        for number in [2u32, 1, 0, 3, 0, 1, 1, 0] {
             file.extend(number.to_be_bytes());
         }
         let path = self.0.path().join("mst-records.bin");

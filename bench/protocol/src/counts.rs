@@ -70,6 +70,12 @@ impl Counts {
         self
     }
 
+    /// These counts and others, which replace those of the same name.
+    pub fn with_all(mut self, others: Counts) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     /// These counts without one of them.
     pub fn without(mut self, name: &str) -> Self {
         self.0.remove(name);

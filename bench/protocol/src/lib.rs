@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 pub use counts::{Count, CountComparison, Counts, Difference};
 pub use serve::{Parts, Service, Session, StageClock, Work, serve};
 pub use tallies::{
-    CommitCounts, DecodeCounts, EventCounts, EventField, FieldSums, FieldValue, LookupCounts,
-    SignatureCounts, Verdict, VerdictCounts,
+    Checksum, CommitCounts, DecodeCounts, EventCounts, EventField, FieldSums, FieldValue,
+    LookupCounts, SignatureCounts, Verdict, VerdictCounts, operation_counts,
 };
 
 /// An error of a unit of work or of a whole request.

@@ -157,10 +157,45 @@ tally! {
 impl LookupCounts {
     /// Counts a key that was found, by the digest in its CID.
     pub fn add_found(&mut self, digest: &[u8]) {
-        let word = digest.first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
-        self.found += 1;
-        self.lookup_checksum = self.lookup_checksum.wrapping_add(word);
+        let mut checksum = Checksum { count: self.found, sum: self.lookup_checksum };
+        checksum.add(digest);
+        (self.found, self.lookup_checksum) = (checksum.count, checksum.sum);
     }
+}
+
+/// A number of CIDs, and the sum of the first four digest bytes of each, as u32 BE, modulo 2³².
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checksum {
+    /// The number of CIDs.
+    pub count: u64,
+    /// The sum.
+    pub sum: u32,
+}
+
+impl Checksum {
+    /// Adds a CID, by its digest.
+    pub fn add(&mut self, digest: &[u8]) {
+        let word = digest.first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(word);
+    }
+}
+
+/// The counts of interleaved operations in the task `mst`: the records that lookups found, the roots, and the last root as
+/// text.
+pub fn operation_counts(
+    operations: usize,
+    hits: Checksum,
+    roots: Checksum,
+    last_root: String,
+) -> Counts {
+    let numbers = [
+        ("operations", operations as u64),
+        ("root_checksum", roots.sum.into()),
+        ("hits", hits.count),
+        ("hit_checksum", hits.sum.into()),
+    ];
+    Counts::from_iter(numbers).with("last_root", last_root)
 }
 
 tally! {

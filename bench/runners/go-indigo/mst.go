@@ -30,6 +30,19 @@ var trees = shell.Trees[cid.Cid, map[string]cid.Cid, *mst.Tree]{
 		}
 		return value.KeyString(), err
 	},
+	Bytes: func(root fmt.Stringer) []byte { return root.(*cid.Cid).Bytes() },
+	Empty: func() *mst.Tree {
+		tree := mst.NewEmptyTree()
+		return &tree
+	},
+	Put: func(tree *mst.Tree, key []byte, value cid.Cid) error {
+		_, err := tree.Insert(key, value)
+		return err
+	},
+	Remove: func(tree *mst.Tree, key []byte) error {
+		_, err := tree.Remove(key)
+		return err
+	},
 }
 
 func insert(keys [][]byte, values []cid.Cid) (*mst.Tree, error) {

@@ -17,10 +17,18 @@ type Trees[CID, Records, Tree any] struct {
 	Gather func(keys [][]byte, values []CID) Records
 	// Bulk builds a tree of all records at once.
 	Bulk func(records Records) (Tree, error)
+	// Bytes returns the 36 bytes of a CID that Root returned.
+	Bytes func(root fmt.Stringer) []byte
 	// Root returns the CID of the tree.
 	Root func(tree Tree) (fmt.Stringer, error)
 	// Get returns the 36 bytes of the CID at the key, or nil.
 	Get func(tree Tree, key []byte) (cid string, err error)
+	// Empty returns a tree without records.
+	Empty func() Tree
+	// Put inserts a record, or replaces the CID at its key.
+	Put func(tree Tree, key []byte, value CID) error
+	// Remove removes the record at the key.
+	Remove func(tree Tree, key []byte) error
 }
 
 // Variants makes the variants of the task.
@@ -30,6 +38,7 @@ func (t Trees[CID, Records, Tree]) Variants() map[string]Variant {
 		"insert-root/shuffled":  {Load: t.loader(t.shuffled)},
 		"bulk":                  {Load: t.loader(t.bulk)},
 		"lookup":                {Load: t.loader(t.lookup)},
+		"mixed":                 {Load: t.loader(t.mixed)},
 	}
 }
 
@@ -50,11 +59,12 @@ func (t Trees[CID, Records, Tree]) loader(prepare func(recordsFile, []CID) (Work
 }
 
 func (t Trees[CID, Records, Tree]) ascending(records recordsFile, values []CID) (Work, error) {
-	return &treeWork[Tree]{records, func() (Tree, error) { return t.Insert(records.keys, values) }, t.Root}, nil
+	keys := cloned(records.keys)
+	return &treeWork[Tree]{records, func() (Tree, error) { return t.Insert(keys, values) }, t.Root}, nil
 }
 
 func (t Trees[CID, Records, Tree]) shuffled(records recordsFile, values []CID) (Work, error) {
-	keys, values := pick(records.keys, records.shuffled), pick(values, records.shuffled)
+	keys, values := cloned(pick(records.keys, records.shuffled)), pick(values, records.shuffled)
 	return &treeWork[Tree]{records, func() (Tree, error) { return t.Insert(keys, values) }, t.Root}, nil
 }
 
@@ -97,15 +107,20 @@ func (w *treeWork[Tree]) root() (root fmt.Stringer, err error) {
 	return w.rootOf(tree)
 }
 
-// lookup uses copies of the keys: Go compares a string with itself without reading its bytes.
+// lookup has its own copy of the key for each lookup, as every runner: Go compares a string with itself without reading
+// its bytes, and a key that was looked up before would still be in the cache.
 func (t Trees[CID, Records, Tree]) lookup(records recordsFile, values []CID) (Work, error) {
 	tree, err := t.Insert(records.keys, values)
-	own := make([][]byte, len(records.keys))
-	for index, key := range records.keys {
+	get := func(key []byte) (string, error) { return t.Get(tree, key) }
+	return &lookupWork{get, cloned(pick(records.keys, records.asked))}, err
+}
+
+func cloned(keys [][]byte) [][]byte {
+	own := make([][]byte, len(keys))
+	for index, key := range keys {
 		own[index] = bytes.Clone(key)
 	}
-	get := func(key []byte) (string, error) { return t.Get(tree, key) }
-	return &lookupWork{get, pick(own, records.asked)}, err
+	return own
 }
 
 type lookupWork struct {
@@ -144,6 +159,99 @@ func (w *lookupWork) look(found func(cid string)) error {
 	return nil
 }
 
+// mixed makes inserts, updates, deletes and lookups in turn on a tree that is empty before the first.
+func (t Trees[CID, Records, Tree]) mixed(records recordsFile, values []CID) (Work, error) {
+	steps := make([]step[CID], len(records.operations))
+	for index, operation := range records.operations {
+		steps[index] = step[CID]{operation.kind, bytes.Clone(records.keys[operation.key]), values[operation.value]}
+	}
+	return &mixedWork[CID, Records, Tree]{t, steps}, nil
+}
+
+// step is an operation with its key.
+type step[CID any] struct {
+	kind  byte
+	key   []byte
+	value CID
+}
+
+type mixedWork[CID, Records, Tree any] struct {
+	trees Trees[CID, Records, Tree]
+	steps []step[CID]
+}
+
+func (w *mixedWork[CID, Records, Tree]) Size() (units, bytes int) {
+	for _, step := range w.steps {
+		bytes += len(step.key) + cidLen
+	}
+	return len(w.steps), bytes
+}
+
+func (w *mixedWork[CID, Records, Tree]) Prove() (Proof, error) {
+	var hits int
+	var hitChecksum, rootChecksum uint32
+	var last fmt.Stringer
+	err := w.run(func(cid string) {
+		hits++
+		hitChecksum += binary.BigEndian.Uint32([]byte(cid[cidPrefixLen:]))
+	}, func(root fmt.Stringer) {
+		last = root
+		rootChecksum += binary.BigEndian.Uint32(w.trees.Bytes(root)[cidPrefixLen:])
+	})
+	if err != nil || last == nil {
+		return Proof{}, errors.Join(err, errors.New("no root"))
+	}
+	return Proof{Counts: map[string]any{
+		"operations": len(w.steps), "hits": hits, "hit_checksum": hitChecksum,
+		"root_checksum": rootChecksum, "last_root": last.String(),
+	}}, nil
+}
+
+func (w *mixedWork[CID, Records, Tree]) Pass() (Stages, error) {
+	return nil, w.run(func(cid string) { lastFound = cid }, func(root fmt.Stringer) { outcome = root })
+}
+
+// run calls found with each CID that a lookup finds, and seen with each root.
+func (w *mixedWork[CID, Records, Tree]) run(found func(cid string), seen func(root fmt.Stringer)) (err error) {
+	defer refuseAtPanic(&err)
+	tree := w.trees.Empty()
+	for index, step := range w.steps {
+		switch step.kind {
+		case insertion, update:
+			err = w.trees.Put(tree, step.key, step.value)
+		case deletion:
+			err = w.trees.Remove(tree, step.key)
+		default:
+			var cid string
+			if cid, err = w.trees.Get(tree, step.key); cid != "" {
+				found(cid)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if (index+1)%rootEvery == 0 || index+1 == len(w.steps) {
+			root, err := w.trees.Root(tree)
+			if err != nil {
+				return err
+			}
+			seen(root)
+		}
+	}
+	return nil
+}
+
+// The kinds of operations; every other one is a lookup.
+const (
+	insertion = 0
+	update    = 1
+	deletion  = 2
+	lookupKey = 3
+)
+
+// rootEvery is the number of operations from one reading of the root to the next.
+const rootEvery = 100
+
 // The result of a pass, in a package variable so that the compiler cannot remove the work.
 var (
 	outcome   any
@@ -155,6 +263,13 @@ type recordsFile struct {
 	keys, cids [][]byte
 	// The records in shuffled order, and those to look up.
 	shuffled, asked []uint32
+	operations      []operation
+}
+
+// operation has the indices of the records with its key and with its CID.
+type operation struct {
+	kind       byte
+	key, value uint32
 }
 
 // sizeOf counts keys, and the bytes of each with its CID.
@@ -181,7 +296,8 @@ func readRecords(files []string) (recordsFile, error) {
 }
 
 // splitRecords reads [u32 BE n], then [u16 BE length][key][CID] for each; [u32 BE n] and the indices of the
-// shuffled order; [u32 BE m] and the indices of the lookups.
+// shuffled order; [u32 BE m] and the indices of the lookups; [u32 BE o], then [u8 kind][u32 BE key][u32 BE CID] for each
+// operation.
 func splitRecords(file []byte) (records recordsFile, ok bool) {
 	count, rest, ok := cutUint32(file)
 	for ; ok && count > 0; count-- {
@@ -198,6 +314,9 @@ func splitRecords(file []byte) (records recordsFile, ok bool) {
 	if ok {
 		records.asked, rest, ok = cutIndices(rest, len(records.keys))
 	}
+	if ok {
+		records.operations, rest, ok = cutOperations(rest, len(records.keys))
+	}
 	return records, ok && len(rest) == 0 && len(records.shuffled) == len(records.keys)
 }
 
@@ -211,6 +330,23 @@ func cutIndices(bytes []byte, bound int) (indices []uint32, rest []byte, ok bool
 		indices = append(indices, index)
 	}
 	return indices, rest, ok
+}
+
+// cutOperations reads a list of operations on records below `bound`.
+func cutOperations(bytes []byte, bound int) (operations []operation, rest []byte, ok bool) {
+	count, rest, ok := cutUint32(bytes)
+	for ; ok && count > 0; count-- {
+		if ok = len(rest) > 0 && rest[0] <= lookupKey; !ok {
+			break
+		}
+		next := operation{kind: rest[0]}
+		if next.key, rest, ok = cutUint32(rest[1:]); ok {
+			next.value, rest, ok = cutUint32(rest)
+		}
+		ok = ok && uint64(next.key) < uint64(bound) && uint64(next.value) < uint64(bound)
+		operations = append(operations, next)
+	}
+	return operations, rest, ok
 }
 
 func pick[T any](from []T, indices []uint32) []T {

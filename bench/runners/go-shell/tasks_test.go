@@ -16,7 +16,13 @@ func twoRecords() []byte {
 	cid := func(digest string) string { return "\x01\x71\x12\x20" + strings.Repeat(digest, 32) }
 	return []byte("\x00\x00\x00\x02\x00\x01a" + cid("\x05") + "\x00\x01b" + cid("\xff") +
 		"\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x00" +
-		"\x00\x00\x00\x03\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00")
+		"\x00\x00\x00\x03\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00" +
+		"\x00\x00\x00\x06" + operationBytes(0, 1, 1) + operationBytes(1, 1, 0) + operationBytes(2, 1, 1) + operationBytes(3, 1, 1) +
+		operationBytes(0, 0, 0) + operationBytes(3, 0, 0))
+}
+
+func operationBytes(kind, key, value byte) string {
+	return string([]byte{kind, 0, 0, 0, key, 0, 0, 0, value})
 }
 
 func TestAFileOfRecordsThatEndsEarlyOrLateIsRefused(t *testing.T) {
@@ -53,6 +59,16 @@ func TestATreeIsGivenItsRecordsInTheOrderAskedFor(t *testing.T) {
 		Bulk:   func(records map[string]string) (map[string]string, error) { return records, nil },
 		Root:   func(tree map[string]string) (fmt.Stringer, error) { return text(tree["root"]), nil },
 		Get:    func(tree map[string]string, key []byte) (string, error) { return tree[string(key)], nil },
+		Bytes:  func(root fmt.Stringer) []byte { return []byte("\x01\x71\x12\x20" + root.String() + "\x00\x00\x00") },
+		Empty:  func() map[string]string { return map[string]string{"root": "-"} },
+		Put: func(tree map[string]string, key []byte, value string) error {
+			tree[string(key)], tree["root"] = value, string(key)
+			return nil
+		},
+		Remove: func(tree map[string]string, key []byte) error {
+			delete(tree, string(key))
+			return nil
+		},
 	}
 	want := map[string]map[string]any{
 		"insert-root/ascending": {"records": 2, "root": "a"},
@@ -60,6 +76,9 @@ func TestATreeIsGivenItsRecordsInTheOrderAskedFor(t *testing.T) {
 		"bulk":                  {"records": 2, "root": "all"},
 		// 2 × 0xffffffff + 0x05050505
 		"lookup": {"lookups": 3, "found": 3, "lookup_checksum": uint32(0x05050503)},
+		"mixed": {
+			"operations": 6, "hits": 1, "hit_checksum": uint32(0x05050505), "root_checksum": uint32(0x61000000), "last_root": "a",
+		},
 	}
 	for name, variant := range trees.Variants() {
 		work, err := variant.Load([]string{written(t, twoRecords())})

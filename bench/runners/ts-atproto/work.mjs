@@ -29,6 +29,7 @@ export const TASKS = {
 		'insert-root/ascending': { checks: [], load: ascending },
 		'insert-root/shuffled': { checks: [], load: shuffled },
 		lookup: { checks: [], load: lookups },
+		mixed: { checks: [], load: mixed },
 	},
 	repo: { total: { checks: repo.CHECKS, load: repository } },
 	hostile: {
@@ -110,7 +111,8 @@ function tree(records) {
 async function lookups(files) {
 	const { records, asked } = readRecords(files);
 	const tree = await mst.build(records);
-	const keys = asked.map((index) => records[index].key);
+	// A key of its own for each lookup, as in every runner.
+	const keys = asked.map((index) => mst.copyOf(records[index].key));
 	const look = async (found) => {
 		for (const key of keys) {
 			const cid = await tree.get(key);
@@ -132,6 +134,43 @@ async function lookups(files) {
 		bytes: bytesOf(keys),
 		prove: async () => ({ counts: await counts() }),
 		pass: () => look(keep),
+	};
+}
+
+/** Inserts, updates, deletes and lookups in turn, on a tree that is empty before the first. */
+function mixed(files) {
+	const { records, operations } = readRecords(files);
+	const steps = operations.map(({ kind, key, value }) => ({
+		kind,
+		key: mst.copyOf(records[key].key),
+		cid: records[value].cid,
+	}));
+	const run = async (found, seen) => {
+		let tree = await mst.empty();
+		for (const [index, { kind, key, cid }] of steps.entries()) {
+			tree = await mst.apply(tree, KINDS[kind], key, cid, found);
+			if ((index + 1) % ROOT_EVERY === 0 || index + 1 === steps.length) {
+				seen(await tree.getPointer());
+			}
+		}
+	};
+	const counts = async () => {
+		const counts = { operations: steps.length, hits: 0, hit_checksum: 0, root_checksum: 0, last_root: '' };
+		const found = (cid) => {
+			counts.hits += 1;
+			counts.hit_checksum = (counts.hit_checksum + mst.checksumOf(cid)) >>> 0;
+		};
+		await run(found, (root) => {
+			counts.root_checksum = (counts.root_checksum + mst.checksumOf(root)) >>> 0;
+			counts.last_root = String(root);
+		});
+		return counts;
+	};
+	return {
+		units: steps.length,
+		bytes: bytesOf(steps.map(({ key }) => key)),
+		prove: async () => ({ counts: await counts() }),
+		pass: () => run(keep, keep),
 	};
 }
 
@@ -195,13 +234,14 @@ function readCommits(path) {
 
 /**
  * [u32 BE n], then [u16 BE length][key][CID] for each record; [u32 BE n] and the indices of the shuffled order;
- * [u32 BE m] and the indices of the lookups.
+ * [u32 BE m] and the indices of the lookups; [u32 BE o], then [u8 kind][u32 BE key][u32 BE CID] for each operation.
  */
 function readRecords([path]) {
 	return wholly(path, (reader) => ({
 		records: reader.list(() => mst.record(reader.piece(), reader.take(CID_LEN))),
 		shuffled: reader.list(() => reader.u32()),
 		asked: reader.list(() => reader.u32()),
+		operations: reader.list(() => ({ kind: reader.u8(), key: reader.u32(), value: reader.u32() })),
 	}));
 }
 
@@ -263,4 +303,8 @@ function toBytes(buffer) {
 
 const TOLD_REFUSALS = 5;
 const CID_LEN = 36;
+const KINDS = ['insert', 'update', 'delete', 'lookup'];
+
+/** The number of operations from one reading of the root to the next. */
+const ROOT_EVERY = 100;
 const CURVES = ['p256', 'k256'];

@@ -11,6 +11,7 @@ use simnet::{
 use wireproof::nostr::OwnedEvent;
 
 use super::sidecar::ACCOUNTS_FILE;
+use super::{MANY_ACCOUNTS, MIXED};
 use crate::plan::Plan;
 use crate::{BenchError, Progress, Task};
 
@@ -26,11 +27,11 @@ fn write(path: &Path, file: &[u8], manifest: &impl Serialize) -> Result<(), Benc
 pub(super) fn cached(
     task: Task,
     name: &str,
-    is_mixed: bool,
+    suffix: &str,
     plan: &Plan,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<PathBuf, BenchError> {
-    let spec = Spec::of(task, is_mixed, plan.quick);
+    let spec = Spec::of(task, suffix, plan.quick);
     let dir = plan.work_dir.join("corpora").join(spec.folder());
     let path = dir.join(name);
     if !path.with_extension("json").is_file() {
@@ -45,6 +46,7 @@ pub(super) fn cached(
 /// The specification of a default corpus.
 enum Spec {
     Frames(firehose::Spec),
+    ManyAccounts(firehose::many::Spec),
     Commits(signed_commits::Spec),
     Events(schnorr_events::Spec),
     Records(tree_records::Spec),
@@ -54,10 +56,11 @@ enum Spec {
 }
 
 impl Spec {
-    fn of(task: Task, is_mixed: bool, quick: bool) -> Self {
+    fn of(task: Task, suffix: &str, quick: bool) -> Self {
         match task {
+            Task::Commit if suffix == MANY_ACCOUNTS => Self::ManyAccounts(many_accounts(quick)),
             Task::Decode | Task::Commit => Self::Frames(frames(quick)),
-            Task::Sigs => Self::Commits(commits(is_mixed, quick)),
+            Task::Sigs => Self::Commits(commits(suffix, quick)),
             Task::Schnorr => Self::Events(events(quick)),
             Task::Mst => Self::Records(records(quick)),
             Task::Repo => Self::Repository(repository(quick)),
@@ -74,8 +77,15 @@ impl Spec {
                 corpus::write_json(&path.with_file_name(ACCOUNTS_FILE), &corpus.account_keys())?;
                 write(path, &file, &corpus.manifest(&file))
             }
+            Self::ManyAccounts(spec) => {
+                let corpus = firehose::many::Corpus::generate(spec, progress);
+                let file = corpus.to_file();
+                corpus::write_json(&path.with_file_name(ACCOUNTS_FILE), corpus.account_keys())?;
+                write(path, &file, &corpus.manifest(&file))
+            }
             Self::Commits(spec) => {
-                progress(0, spec.accounts * spec.commits_per_account);
+                let of_each = spec.accounts * spec.commits_per_account;
+                progress(0, spec.drawn_commits.unwrap_or(of_each));
                 let corpus = signed_commits::Corpus::generate(spec);
                 let file = corpus.to_file();
                 write(path, &file, &corpus.manifest(&file))
@@ -116,16 +126,26 @@ impl Spec {
             Self::Frames(firehose::Spec { seed, frames, max_height }) => {
                 format!("frames-{seed}-{frames}-{max_height}")
             }
+            Self::ManyAccounts(firehose::many::Spec { stream, accounts, copies, p256_percent }) => {
+                let firehose::Spec { seed, frames, max_height } = stream;
+                format!("many-{seed}-{frames}-{max_height}-{accounts}-{copies}-{p256_percent}")
+            }
             Self::Commits(spec) => {
-                let signed_commits::Spec { seed, accounts, commits_per_account, p256_percent } =
-                    spec;
-                format!("commits-{seed}-{accounts}-{commits_per_account}-{p256_percent}")
+                let signed_commits::Spec {
+                    seed,
+                    accounts,
+                    commits_per_account,
+                    drawn_commits,
+                    p256_percent,
+                } = spec;
+                let commits = drawn_commits.unwrap_or(*commits_per_account);
+                format!("commits-{seed}-{accounts}-{commits}-{p256_percent}")
             }
             Self::Events(schnorr_events::Spec { seed, authors, events }) => {
                 format!("events-{seed}-{authors}-{events}")
             }
-            Self::Records(tree_records::Spec { seed, records, lookups }) => {
-                format!("records-{seed}-{records}-{lookups}")
+            Self::Records(tree_records::Spec { seed, records, lookups, operations }) => {
+                format!("records-{seed}-{records}-{lookups}-{operations}")
             }
             Self::Repository(repository_corpus::Spec { seed, records, order: _ }) => {
                 format!("repository-{seed}-{records}")
@@ -144,10 +164,25 @@ fn frames(quick: bool) -> firehose::Spec {
     if quick { Spec { frames: QUICK_FRAMES, ..Spec::quick() } } else { Spec::default() }
 }
 
-fn commits(mixed: bool, quick: bool) -> signed_commits::Spec {
+fn commits(suffix: &str, quick: bool) -> signed_commits::Spec {
     use signed_commits::Spec;
-    let spec = if mixed { Spec::mixed() } else { Spec::default() };
-    if quick { Spec { accounts: QUICK_ACCOUNTS, ..spec } } else { spec }
+    let spec = match suffix {
+        MIXED => Spec::mixed(),
+        MANY_ACCOUNTS => Spec::many_accounts(),
+        _ => Spec::default(),
+    };
+    match (quick, spec.drawn_commits) {
+        (false, _) => spec,
+        (true, None) => Spec { accounts: QUICK_ACCOUNTS, ..spec },
+        (true, Some(commits)) => {
+            Spec { accounts: spec.accounts / 10, drawn_commits: Some(commits / 10), ..spec }
+        }
+    }
+}
+
+fn many_accounts(quick: bool) -> firehose::many::Spec {
+    use firehose::many::Spec;
+    if quick { Spec::quick() } else { Spec::default() }
 }
 
 fn events(quick: bool) -> schnorr_events::Spec {
@@ -174,7 +209,12 @@ fn of_nostr(task: Task, corpus: &nostr_events::Corpus) -> (String, EventCounts) 
 
 fn records(quick: bool) -> tree_records::Spec {
     use tree_records::Spec;
-    let quick_spec = || Spec { records: QUICK_RECORDS, lookups: QUICK_LOOKUPS, ..Spec::quick() };
+    let quick_spec = || Spec {
+        records: QUICK_RECORDS,
+        lookups: QUICK_LOOKUPS,
+        operations: QUICK_RECORDS,
+        ..Spec::quick()
+    };
     if quick { quick_spec() } else { Spec::default() }
 }
 

@@ -33,9 +33,15 @@ pub(crate) struct Corpus {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) info: CorpusInfo,
     workloads: Workloads,
+    variants: &'static [&'static str],
 }
 
 impl Corpus {
+    /// Whether a variant is measured on this corpus.
+    pub(crate) fn has_variant(&self, variant: &str) -> bool {
+        self.variants.is_empty() || self.variants.contains(&variant)
+    }
+
     /// The work of a variant.
     pub(crate) fn workload(&self, variant: &str) -> &Workload {
         self.workloads.by_variant.get(variant).unwrap_or(&self.workloads.default)
@@ -71,6 +77,8 @@ struct TaskCorpus {
     names: &'static [&'static str],
     /// Whether a corpus folder may lack it.
     is_optional: bool,
+    /// The only variants that are measured on it; empty for all.
+    variants: &'static [&'static str],
 }
 
 /// The corpora of one of the plan's tasks: those that the plan names, or the default ones.
@@ -118,8 +126,7 @@ fn cached(
     plan: &Plan,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<PathBuf, BenchError> {
-    let is_mixed = corpus.suffix == MIXED;
-    generate::cached(corpus.task, corpus.names[0], is_mixed, plan, progress)
+    generate::cached(corpus.task, corpus.names[0], corpus.suffix, plan, progress)
 }
 
 fn in_folder(corpus: TaskCorpus, dir: &Path) -> Result<Option<PathBuf>, BenchError> {
@@ -132,7 +139,7 @@ fn in_folder(corpus: TaskCorpus, dir: &Path) -> Result<Option<PathBuf>, BenchErr
 }
 
 fn open(corpus: TaskCorpus, path: PathBuf, work_dir: &Path) -> Result<Corpus, BenchError> {
-    let TaskCorpus { task, suffix, .. } = corpus;
+    let TaskCorpus { task, suffix, variants, .. } = corpus;
     let mut path = path;
     let mut file = fs::read(&path).map_err(BenchError::io(&path))?;
     let is_grouped = matches!(task, Task::NostrByKind | Task::NostrByCategory);
@@ -152,7 +159,7 @@ fn open(corpus: TaskCorpus, path: PathBuf, work_dir: &Path) -> Result<Corpus, Be
         bytes: file.len() as u64,
         units: workloads.default.units,
     };
-    Ok(Corpus { task, suffix, files: sidecar.files(path, work_dir)?, info, workloads })
+    Ok(Corpus { task, suffix, files: sidecar.files(path, work_dir)?, info, workloads, variants })
 }
 
 /// Samples some events of each kind, or of each class of size and tags, from a file without groups.
@@ -232,7 +239,7 @@ impl Workloads {
         Self { default, by_variant: BTreeMap::new() }
     }
 
-    /// Records to insert by default, and lookups.
+    /// Records to insert by default, lookups, and operations of all kinds.
     fn of_records(file: &tree_records::TreeRecords<'_>, counts: &Counts) -> Self {
         let lens: Vec<u64> =
             file.records.iter().map(|(key, _)| (key.len() + Cid::LEN) as u64).collect();
@@ -248,8 +255,22 @@ impl Workloads {
             bytes: file.lookups.iter().map(|at| lens[*at as usize]).sum(),
             counts: counts.only(&["lookups", "found", "lookup_checksum"]),
         };
+        let operations = Workload {
+            unit: "operation",
+            units: file.operations.len() as u64,
+            bytes: file.operations.iter().map(|it| lens[it.key() as usize]).sum(),
+            counts: counts.only(&[
+                "operations",
+                "last_root",
+                "root_checksum",
+                "hits",
+                "hit_checksum",
+            ]),
+        };
         let lookup = |name: &str| (name.to_owned(), lookups.clone());
-        Self { default: records, by_variant: own::mst::LOOKUP_VARIANTS.map(lookup).into() }
+        let mut by_variant: BTreeMap<_, _> = own::mst::LOOKUP_VARIANTS.map(lookup).into();
+        by_variant.insert(own::mst::MIXED_VARIANT.to_owned(), operations);
+        Self { default: records, by_variant }
     }
 
     /// Events; each format and each field may have separate counts.
@@ -281,11 +302,14 @@ impl Workloads {
 /// The suffix of variants on commits by keys of both curves.
 pub(crate) const MIXED: &str = "@mixed";
 
+/// The suffix of variants on commits of 100,000 accounts.
+pub(crate) const MANY_ACCOUNTS: &str = "@many-accounts";
+
 /// Maximum number of events in a sampled group.
 const GROUP_EVENTS: usize = 100;
 
 const fn corpus_of(task: Task, names: &'static [&'static str]) -> TaskCorpus {
-    TaskCorpus { task, suffix: "", names, is_optional: false }
+    TaskCorpus { task, suffix: "", names, is_optional: false, variants: &[] }
 }
 
 const FRAMES: &[&str] = &[FRAMES_FILE, "frames.bin"];
@@ -294,17 +318,31 @@ const MIXED_COMMITS: TaskCorpus = TaskCorpus {
     is_optional: true,
     ..corpus_of(Task::Sigs, &["signed-commits-mixed.bin"])
 };
+const COMMITS_OF_MANY_ACCOUNTS: TaskCorpus = TaskCorpus {
+    suffix: MANY_ACCOUNTS,
+    is_optional: true,
+    // Parsed keys are not cached, and messages differ from commits by decoding alone.
+    variants: &["full", "full/batch", "full/batch-cached"],
+    ..corpus_of(Task::Sigs, &["signed-commits-many-accounts.bin"])
+};
+const FRAMES_OF_MANY_ACCOUNTS: TaskCorpus = TaskCorpus {
+    suffix: MANY_ACCOUNTS,
+    is_optional: true,
+    ..corpus_of(Task::Commit, &["firehose-frames-many-accounts.bin"])
+};
 const NOSTR_EVENTS: &[&str] = &["nostr-events.jsonl", "events.jsonl"];
 
 /// The corpora of all timed tasks, those of a task together.
-const CORPORA: [TaskCorpus; 15] = [
+const CORPORA: [TaskCorpus; 17] = [
     corpus_of(Task::Decode, FRAMES),
     corpus_of(Task::Sigs, &["signed-commits.bin"]),
     MIXED_COMMITS,
+    COMMITS_OF_MANY_ACCOUNTS,
     corpus_of(Task::Schnorr, &["schnorr-events.jsonl"]),
     corpus_of(Task::Mst, &["mst-records.bin"]),
     corpus_of(Task::Repo, &["repository.car"]),
     corpus_of(Task::Commit, FRAMES),
+    FRAMES_OF_MANY_ACCOUNTS,
     corpus_of(Task::NostrSerialize, NOSTR_EVENTS),
     corpus_of(Task::NostrDeserialize, NOSTR_EVENTS),
     corpus_of(Task::NostrValidated, NOSTR_EVENTS),

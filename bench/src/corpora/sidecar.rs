@@ -1,5 +1,6 @@
 //! The files that accompany a corpus: its description, its owner and the keys of its accounts.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -86,7 +87,9 @@ impl Sidecar {
             Self::None => return Ok(vec![corpus]),
             Self::Owner(_) => path_of(&corpus),
             Self::Accounts(accounts) => {
-                let path = work_dir.join("corpora").join(ACCOUNTS_FILE);
+                let name = corpus.with_extension(ACCOUNTS_FILE);
+                let name = name.file_name().unwrap_or(OsStr::new(ACCOUNTS_FILE));
+                let path = work_dir.join("corpora").join(name);
                 simnet::corpus::write_json(&path, accounts)?;
                 path
             }

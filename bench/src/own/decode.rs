@@ -10,16 +10,20 @@ use wireproof::codec::cbor;
 use wireproof::kernels::sha256::{self, Backend, Digest};
 
 use super::Variants;
+use crate::variant::FORCED;
 
 pub(super) fn variants() -> Variants {
     let [verified, unverified] = [&checks::DECODE[..], &checks::DECODE[1..]].map(checks::names);
     let fixed = [
+        ("verified/batch", verified.clone()),
         ("verified/arena-reuse", verified.clone()),
         ("verified/alloc-per-frame", verified.clone()),
+        ("unverified/batch", unverified.clone()),
         ("unverified/arena-reuse", unverified.clone()),
         ("unverified/alloc-per-frame", unverified.clone()),
-        ("validate", unverified),
-        ("hash-only", Vec::new()),
+        ("validate", unverified.clone()),
+        ("validate/batch", unverified),
+        ("hash-only/batch", Vec::new()),
     ];
     let fixed = fixed.into_iter().map(|(name, checks)| (name.to_owned(), checks));
     let forced = Backend::available().map(|backend| (forced_name(backend), verified.clone()));
@@ -27,7 +31,7 @@ pub(super) fn variants() -> Variants {
 }
 
 fn forced_name(backend: Backend) -> String {
-    format!("verified/{}", backend.name())
+    format!("verified/batch/{FORCED}{}", backend.name())
 }
 
 /// Loads `variant`; `None` if it is unknown.
@@ -42,22 +46,24 @@ pub(super) fn open<'f>(
     let verified = Options::default();
     let mut unverified = verified;
     unverified.trust_hashes = true;
+    let mut validating = unverified;
+    validating.values = Values::ValidateOnly;
     Ok(Some(match variant {
+        "verified/batch" => Box::new(Batched::new(frames, verified)),
         "verified/arena-reuse" => Box::new(Reused::new(frames, verified)),
         "verified/alloc-per-frame" => Box::new(Fresh { frames, options: verified }),
+        "unverified/batch" => Box::new(Batched::new(frames, unverified)),
         "unverified/arena-reuse" => Box::new(Reused::new(frames, unverified)),
         "unverified/alloc-per-frame" => Box::new(Fresh { frames, options: unverified }),
-        "validate" => {
-            unverified.values = Values::ValidateOnly;
-            Box::new(Reused::new(frames, unverified))
-        }
-        "hash-only" => Box::new(HashOnly::new(&frames)),
+        "validate" => Box::new(Reused::new(frames, validating)),
+        "validate/batch" => Box::new(Batched::new(frames, validating)),
+        "hash-only/batch" => Box::new(HashOnly::new(&frames)),
         _ => match Backend::available().find(|backend| forced_name(*backend) == variant) {
             None => return Ok(None),
             backend => {
                 let mut forced = verified;
                 forced.hash_backend = backend;
-                Box::new(Reused::new(frames, forced))
+                Box::new(Batched::new(frames, forced))
             }
         },
     }))
@@ -96,7 +102,7 @@ fn add(counts: &mut FrameCounts, result: Result<Event<'_>, FrameError>) {
     }
 }
 
-/// One decoder for all frames, which are decoded in batches.
+/// One decoder for all frames, which keeps its memory; each frame is decoded alone.
 struct Reused<'f> {
     frames: Vec<&'f [u8]>,
     decoder: Decoder,
@@ -109,6 +115,39 @@ impl<'f> Reused<'f> {
 }
 
 impl Work for Reused<'_> {
+    fn loaded(&self) -> Loaded {
+        Loaded::of(self.frames.iter().map(|frame| frame.len()))
+    }
+
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let mut counts = FrameCounts::default();
+        for frame in &self.frames {
+            add(&mut counts, self.decoder.decode(frame));
+        }
+        Ok(Counts::from_fields(&counts).into())
+    }
+
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        for frame in &self.frames {
+            let _ = black_box(self.decoder.decode(frame));
+        }
+        Ok(Parts::default())
+    }
+}
+
+/// One decoder for all frames, which are decoded in batches.
+struct Batched<'f> {
+    frames: Vec<&'f [u8]>,
+    decoder: Decoder,
+}
+
+impl<'f> Batched<'f> {
+    fn new(frames: Vec<&'f [u8]>, options: Options) -> Self {
+        Self { frames, decoder: Decoder::new(options) }
+    }
+}
+
+impl Work for Batched<'_> {
     fn loaded(&self) -> Loaded {
         Loaded::of(self.frames.iter().map(|frame| frame.len()))
     }
@@ -157,7 +196,7 @@ impl Work for Fresh<'_> {
     }
 }
 
-/// The lower bound: hashes every block in the batches of [`Reused`] and does nothing else.
+/// The lower bound: hashes every block in the batches of [`Batched`] and does nothing else.
 struct HashOnly<'f> {
     loaded: Loaded,
     /// The blocks of each batch of frames.

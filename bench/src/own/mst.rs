@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use protocol::{BoxError, Counts, Loaded, LookupCounts, Parts, Proof, Work};
+use protocol::{BoxError, Checksum, Counts, Loaded, LookupCounts, Parts, Proof, Work};
 use simnet::tree::reference;
-use simnet::tree_records::{self, TreeRecords};
+use simnet::tree_records::{self, Operation, ROOT_EVERY, TreeRecords};
 use wireproof::atproto::mst::{Builder, Tree, TreeError};
 use wireproof::codec::{Cid, CidRef};
 
@@ -14,11 +14,15 @@ use super::Variants;
 pub(super) fn variants() -> Variants {
     let names =
         ["insert-root/ascending", "insert-root/ascending/builder", "insert-root/shuffled", "bulk"];
-    names.into_iter().chain(LOOKUP_VARIANTS).map(|name| (name.to_owned(), Vec::new())).collect()
+    let names = names.into_iter().chain(LOOKUP_VARIANTS).chain([MIXED_VARIANT]);
+    names.map(|name| (name.to_owned(), Vec::new())).collect()
 }
 
 /// The variants whose unit is a lookup.
-pub(crate) const LOOKUP_VARIANTS: [&str; 3] = ["lookup", "lookup/batch", "lookup/snapshot"];
+pub(crate) const LOOKUP_VARIANTS: [&str; 3] = ["lookup", "lookup/batch", "lookup/indexed"];
+
+/// The variant whose unit is an operation.
+pub(crate) const MIXED_VARIANT: &str = "mixed";
 
 /// Loads `variant`; `None` if it is unknown.
 pub(super) fn open<'f>(
@@ -28,18 +32,17 @@ pub(super) fn open<'f>(
     let [file] = files else { return Err("not one file of records".into()) };
     let file = tree_records::read(file).ok_or("not a file of records")?;
     Ok(Some(match variant {
-        "insert-root/ascending" => Box::new(Build { records: file.records, root: insert }),
-        "insert-root/ascending/builder" => {
-            Box::new(Build { records: file.records, root: insert_by_builder })
-        }
+        "insert-root/ascending" => Box::new(Build::new(file.records, insert)),
+        "insert-root/ascending/builder" => Box::new(Build::new(file.records, insert_by_builder)),
         "insert-root/shuffled" => {
             let shuffled = file.shuffled.iter().map(|at| file.records[*at as usize]);
-            Box::new(Build { records: shuffled.collect(), root: insert })
+            Box::new(Build::new(shuffled, insert))
         }
-        "bulk" => Box::new(Build { records: file.records, root: bulk }),
+        "bulk" => Box::new(Build::new(file.records, bulk)),
         "lookup" => Box::new(Lookups::new(&file, LookupMethod::Single)?),
         "lookup/batch" => Box::new(Lookups::new(&file, LookupMethod::Batch)?),
-        "lookup/snapshot" => Box::new(Lookups::new(&file, LookupMethod::Snapshot)?),
+        "lookup/indexed" => Box::new(Lookups::new(&file, LookupMethod::Indexed)?),
+        MIXED_VARIANT => Box::new(Mixed::new(&file)),
         _ => return Ok(None),
     }))
 }
@@ -56,18 +59,21 @@ pub(crate) fn counts(file: &TreeRecords<'_>) -> Option<Counts> {
         entries.push((str::from_utf8(key).ok()?, *cid));
     }
     let root = reference::build(&entries).root().to_string();
-    Some(Counts::from(lookups).with("records", entries.len() as u64).with("root", root))
+    let operations = tree_records::count_operations(&file.records, &file.operations)?;
+    let tree = Counts::from(lookups).with("records", entries.len() as u64).with("root", root);
+    Some(tree.with_all(Counts::from_fields(&operations)))
 }
 
-/// A key and the CID of its record.
-type Record<'f> = (&'f [u8], Cid);
+/// A key, and the CID of its record. Every runner owns each key that it passes to its library, so that all of them read the
+/// same memory.
+type Record = (Box<[u8]>, Cid);
 
-fn loaded<'f>(keys: impl Iterator<Item = &'f [u8]>) -> Loaded {
+fn loaded<'k>(keys: impl Iterator<Item = &'k [u8]>) -> Loaded {
     Loaded::of(keys.map(|key| key.len() + Cid::LEN))
 }
 
 /// Inserts one record after the other.
-fn insert(records: &[Record<'_>]) -> Result<Cid, TreeError> {
+fn insert(records: &[Record]) -> Result<Cid, TreeError> {
     let mut tree = Tree::empty();
     for (key, cid) in records {
         tree.insert(key, *cid)?;
@@ -76,7 +82,7 @@ fn insert(records: &[Record<'_>]) -> Result<Cid, TreeError> {
 }
 
 /// Inserts one record after the other through the append buffer.
-fn insert_by_builder(records: &[Record<'_>]) -> Result<Cid, TreeError> {
+fn insert_by_builder(records: &[Record]) -> Result<Cid, TreeError> {
     let mut builder = Builder::new();
     for (key, cid) in records {
         builder.insert(key, *cid)?;
@@ -85,20 +91,29 @@ fn insert_by_builder(records: &[Record<'_>]) -> Result<Cid, TreeError> {
 }
 
 /// Builds from all records at once.
-fn bulk(records: &[Record<'_>]) -> Result<Cid, TreeError> {
-    Ok(Tree::from_sorted(records.iter().copied())?.root())
+fn bulk(records: &[Record]) -> Result<Cid, TreeError> {
+    Ok(Tree::from_sorted(records.iter().map(|(key, cid)| (key, *cid)))?.root())
 }
 
 /// Builds a tree and requests its root.
-struct Build<'f> {
+struct Build {
     /// In the order of the variant.
-    records: Vec<Record<'f>>,
-    root: fn(&[Record<'_>]) -> Result<Cid, TreeError>,
+    records: Vec<Record>,
+    root: fn(&[Record]) -> Result<Cid, TreeError>,
 }
 
-impl Work for Build<'_> {
+impl Build {
+    fn new<'f>(
+        records: impl IntoIterator<Item = (&'f [u8], Cid)>,
+        root: fn(&[Record]) -> Result<Cid, TreeError>,
+    ) -> Self {
+        Self { records: records.into_iter().map(|(key, cid)| (key.into(), cid)).collect(), root }
+    }
+}
+
+impl Work for Build {
     fn loaded(&self) -> Loaded {
-        loaded(self.records.iter().map(|(key, _)| *key))
+        loaded(self.records.iter().map(|(key, _)| &**key))
     }
 
     fn prove(&mut self) -> Result<Proof, BoxError> {
@@ -114,9 +129,10 @@ impl Work for Build<'_> {
 }
 
 /// Looks keys up in a tree that was built at load.
-struct Lookups<'f> {
+struct Lookups {
     tree: Tree,
-    keys: Vec<&'f [u8]>,
+    /// One for each lookup, as in the other runners.
+    keys: Vec<Box<[u8]>>,
     method: LookupMethod,
 }
 
@@ -126,14 +142,14 @@ enum LookupMethod {
     Single,
     /// Keys in batches.
     Batch,
-    /// One key after the other in a snapshot, which every pass builds.
-    Snapshot,
+    /// One key after the other in a snapshot, a hash index, which every pass builds.
+    Indexed,
 }
 
-impl<'f> Lookups<'f> {
-    fn new(file: &TreeRecords<'f>, method: LookupMethod) -> Result<Self, TreeError> {
+impl Lookups {
+    fn new(file: &TreeRecords<'_>, method: LookupMethod) -> Result<Self, TreeError> {
         let tree = Tree::from_sorted(file.records.iter().copied())?;
-        let keys = file.lookups.iter().map(|at| file.records[*at as usize].0).collect();
+        let keys = file.lookups.iter().map(|at| file.records[*at as usize].0.into()).collect();
         Ok(Self { tree, keys, method })
     }
 
@@ -145,10 +161,11 @@ impl<'f> Lookups<'f> {
             LookupMethod::Single => keys.iter().for_each(|key| visit(tree.get(key).ok().flatten())),
             LookupMethod::Batch => {
                 for keys in keys.chunks(BATCH) {
-                    tree.get_many(keys).into_iter().flatten().for_each(&mut visit);
+                    let keys: Vec<&[u8]> = keys.iter().map(|key| &**key).collect();
+                    tree.get_many(&keys).into_iter().flatten().for_each(&mut visit);
                 }
             }
-            LookupMethod::Snapshot => {
+            LookupMethod::Indexed => {
                 let Ok(snapshot) = tree.snapshot() else { return };
                 keys.iter().for_each(|key| visit(snapshot.get(key)));
             }
@@ -156,9 +173,9 @@ impl<'f> Lookups<'f> {
     }
 }
 
-impl Work for Lookups<'_> {
+impl Work for Lookups {
     fn loaded(&self) -> Loaded {
-        loaded(self.keys.iter().copied())
+        loaded(self.keys.iter().map(|key| &**key))
     }
 
     fn prove(&mut self) -> Result<Proof, BoxError> {
@@ -175,6 +192,91 @@ impl Work for Lookups<'_> {
         self.look_up(|cid| {
             black_box(cid);
         });
+        Ok(Parts::default())
+    }
+}
+
+/// Inserts, updates, deletes and lookups in turn, the root every [`ROOT_EVERY`].
+struct Mixed {
+    steps: Vec<Step>,
+}
+
+/// An operation with its key.
+enum Step {
+    Insert(Box<[u8]>, Cid),
+    Delete(Box<[u8]>),
+    Lookup(Box<[u8]>),
+}
+
+impl Step {
+    fn key(&self) -> &[u8] {
+        match self {
+            Self::Insert(key, _) | Self::Delete(key) | Self::Lookup(key) => key,
+        }
+    }
+}
+
+impl Mixed {
+    fn new(file: &TreeRecords<'_>) -> Self {
+        let record = |at: u32| file.records[at as usize];
+        let step = |operation: &Operation| match *operation {
+            Operation::Insert(at) => Step::Insert(record(at).0.into(), record(at).1),
+            Operation::Update { key, value } => Step::Insert(record(key).0.into(), record(value).1),
+            Operation::Delete(at) => Step::Delete(record(at).0.into()),
+            Operation::Lookup(at) => Step::Lookup(record(at).0.into()),
+        };
+        Self { steps: file.operations.iter().map(step).collect() }
+    }
+
+    /// Calls `found` with each record found, and `root` with each root.
+    #[inline(always)]
+    fn run(
+        &self,
+        mut found: impl FnMut(CidRef<'_>),
+        mut root: impl FnMut(Cid),
+    ) -> Result<(), TreeError> {
+        let mut tree = Tree::empty();
+        for some in self.steps.chunks(ROOT_EVERY) {
+            for step in some {
+                match step {
+                    Step::Insert(key, cid) => drop(tree.insert(key, *cid)?),
+                    Step::Delete(key) => drop(tree.remove(key)?),
+                    Step::Lookup(key) => tree.get(key)?.into_iter().for_each(&mut found),
+                }
+            }
+            root(tree.root());
+        }
+        Ok(())
+    }
+}
+
+impl Work for Mixed {
+    fn loaded(&self) -> Loaded {
+        loaded(self.steps.iter().map(Step::key))
+    }
+
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let (mut hits, mut roots, mut last) = (Checksum::default(), Checksum::default(), None);
+        self.run(
+            |cid| cid.to_cid().into_iter().for_each(|cid| hits.add(cid.digest())),
+            |cid| {
+                roots.add(cid.digest());
+                last = Some(cid);
+            },
+        )?;
+        let last = last.map_or_else(String::new, |root| root.to_string());
+        Ok(protocol::operation_counts(self.steps.len(), hits, roots, last).into())
+    }
+
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        self.run(
+            |cid| {
+                black_box(cid);
+            },
+            |root| {
+                black_box(root);
+            },
+        )?;
         Ok(Parts::default())
     }
 }

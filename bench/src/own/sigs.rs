@@ -354,5 +354,5 @@ impl<'f, P: Prepared<'f>> Work for Batched<P> {
 /// Commits per call, as in a relay that catches up or starts over.
 pub(super) const BATCH: usize = 256;
 
-/// Memory for 13,000 keys; the corpus has some hundreds.
-const CACHE_BYTES: usize = 16 << 20;
+/// Memory for 6,000 keys: more than the default corpus has, and half of those that occur in the corpus of many accounts.
+const CACHE_BYTES: usize = 8 << 20;

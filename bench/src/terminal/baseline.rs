@@ -56,7 +56,9 @@ pub(super) fn of_group<'r>(
         (None, default) => default?,
     };
     // Rows are sorted by speed.
-    rows.iter().find(|row| row.peer == peer && row.group() == group && row.is_ranked()).copied()
+    let is_baseline =
+        |row: &&&Row| row.peer == peer && row.group() == group && !row.is_forced();
+    rows.iter().filter(is_baseline).find(|row| row.is_ranked()).copied()
 }
 
 /// The baseline of a format: the fastest other implementation of it, or of JSON if there is none. The baseline of a field
@@ -79,7 +81,7 @@ fn default_baseline<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g
         ("decode", "verified") => Some(("go-indigo", group)),
         ("decode", "unverified" | "validate") => Some(("rust-raw", "unverified")),
         ("sigs" | "schnorr", _) => Some(("rust-libsecp256k1", group)),
-        ("mst", "lookup/batch" | "lookup/snapshot") => Some(("go-indigo", "lookup")),
+        ("mst", "lookup/batch" | "lookup/indexed") => Some(("go-indigo", "lookup")),
         ("repo", "total/load-car") => Some(("go-indigo", "total")),
         ("mst", "bulk" | "insert-root/ascending/builder") => {
             Some(("go-indigo", "insert-root/ascending"))

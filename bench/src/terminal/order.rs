@@ -32,7 +32,7 @@ pub(super) fn position(name: &str, known: &[&str]) -> (usize, String) {
 
 /// Checked work first, then unchecked, then what only some peers do. Of signatures, the most work first; of trees,
 /// building before lookups.
-const GROUPS: [&str; 19] = [
+const GROUPS: [&str; 20] = [
     "verified",
     "unverified",
     "validate",
@@ -46,7 +46,8 @@ const GROUPS: [&str; 19] = [
     "bulk",
     "lookup",
     "lookup/batch",
-    "lookup/snapshot",
+    "lookup/indexed",
+    "mixed",
     "total",
     "total/load-car",
     "total/rebuild",

@@ -6,8 +6,7 @@ use super::baseline::{self, Baseline};
 use super::order::{STAGES, position};
 use super::speed::{self, milliseconds, thousands};
 use super::style::{FASTEST, Grid, PLAIN, TITLE, mark_wrong, styled, wrap};
-use crate::corpora::MIXED;
-use crate::{Parity, Rate, Row, Unavailable};
+use crate::{Parity, Rate, Row, Unavailable, variant};
 
 /// Title, table, stages, legend and notes.
 pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> String {
@@ -15,7 +14,7 @@ pub(super) fn of_task(task: &str, rows: &[&Row], chosen: Option<&Baseline>) -> S
     let mut text = title(task, rows) + &format!("{}\n\n", table(layout, rows, chosen));
     text += &stages(rows);
     text += &baselines(task, rows, chosen);
-    text += &mixed_legend(rows);
+    text += &names_legend(task, rows);
     text += &checks_legend(task, rows);
     text + &notes(rows)
 }
@@ -260,11 +259,21 @@ fn checks_legend(task: &str, rows: &[&Row]) -> String {
     legend
 }
 
-fn mixed_legend(rows: &[&Row]) -> String {
-    if rows.iter().any(|row| row.variant.ends_with(MIXED)) {
-        format!("{MIXED}: commits by keys of both curves, one of ten accounts on P-256\n")
-    } else {
-        String::new()
+/// The label of each part of the variants' names that has one.
+fn names_legend(task: &str, rows: &[&Row]) -> String {
+    let mut parts: Vec<&str> = rows.iter().flat_map(|row| variant::parts(&row.variant)).collect();
+    parts.sort_unstable();
+    parts.dedup();
+    let named = |part: &str| Some(format!("{part}: {}", variant::label(task, part)?));
+    let is_plain = |part: &&str| !part.starts_with(variant::FORCED);
+    let mut labels: Vec<String> =
+        parts.iter().copied().filter(is_plain).filter_map(named).collect();
+    if !parts.iter().all(|part| is_plain(&part)) {
+        labels.push(format!("{}…: SHA-256 by that back end", variant::FORCED));
+    }
+    match &labels[..] {
+        [] => String::new(),
+        labels => wrap(&format!("names: {}", labels.join("; ")), INDENT) + "\n",
     }
 }
 

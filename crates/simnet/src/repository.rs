@@ -66,6 +66,8 @@ pub struct NewCommit {
     pub since: Tid,
     /// The previous root of the tree.
     pub prev_data: Cid,
+    /// The root of the tree.
+    pub data: Cid,
     /// The operations.
     pub ops: Vec<RecordOp>,
     /// The CID of the commit.
@@ -92,7 +94,7 @@ impl Repository {
         }
         let tree = Tree::new(entries);
         let rev = account.tid(account.joined_micros());
-        let head = sign(&account, rev, tree.root());
+        let head = sign(account.did(), account.key(), rev, tree.root());
         let paths = initial.into_iter().map(|record| (record.key, record.path)).collect();
         Self { account, tree, paths, versions: BTreeMap::new(), head, rev }
     }
@@ -139,7 +141,7 @@ impl Repository {
         let ops: Vec<RecordOp> =
             writes.iter().map(|write| self.apply(*write, &mut records)).collect();
         let rehashed = self.tree.rehash();
-        self.head = sign(&self.account, rev, rehashed.root);
+        self.head = sign(self.account.did(), self.account.key(), rev, rehashed.root);
         self.rev = rev;
         // Undoing an update visits only nodes that the update created.
         let moved = ops.iter().filter(|op| op.action != Action::Update);
@@ -151,7 +153,8 @@ impl Repository {
         blocks.extend(records);
         blocks.extend([commit]);
         blocks.extend(proof.into_values());
-        NewCommit { did, rev, since, prev_data, ops, commit: self.head.cid, blocks }
+        let data = rehashed.root;
+        NewCommit { did, rev, since, prev_data, data, ops, commit: self.head.cid, blocks }
     }
 
     /// Commits the creation of a like at this time.
@@ -255,10 +258,10 @@ impl RecordOp {
 }
 
 /// The signed commit object; the signature is over the same map without `sig`.
-fn sign(account: &Account, rev: Tid, data: Cid) -> Block {
-    let unsigned = commit_object(account.did(), rev, None, data).into_unhashed();
-    let signature = account.key().sign(&unsigned.data);
-    commit_object(account.did(), rev, Some(&signature), data).into_block()
+pub(crate) fn sign(did: &str, key: &SigningKey, rev: Tid, data: Cid) -> Block {
+    let unsigned = commit_object(did, rev, None, data).into_unhashed();
+    let signature = key.sign(&unsigned.data);
+    commit_object(did, rev, Some(&signature), data).into_block()
 }
 
 fn commit_object(did: &str, rev: Tid, signature: Option<&[u8; 64]>, data: Cid) -> BlockWriter {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ipld_core::cid::Cid;
 use jacquard_repo::{MemoryBlockStore, Mst};
-use runner_shell::mst::{Peer, VARIANTS};
+use runner_shell::mst::{Peer, Seen, Step, VARIANTS};
 use runner_shell::{BoxError, Variant, poll_once};
 
 use crate::shared::Runtime;
@@ -42,6 +42,24 @@ impl Peer for Jacquard {
 
     fn get(&self, tree: &mut Tree, key: &str) -> Result<Option<Cid>, BoxError> {
         Ok(poll_once(tree.get(key))??)
+    }
+
+    fn run(&self, steps: &[Step<Cid>], mut seen: impl FnMut(Seen<Cid>)) -> Result<(), BoxError> {
+        self.0.run(async {
+            let mut tree = Mst::new(Arc::new(MemoryBlockStore::new()));
+            for step in steps {
+                match step {
+                    Step::Insert(key, cid) => tree = tree.add(key, *cid).await?,
+                    Step::Update(key, cid) => tree = tree.update(key, *cid).await?,
+                    Step::Delete(key) => tree = tree.delete(key).await?,
+                    Step::Lookup(key) => {
+                        tree.get(key).await?.into_iter().for_each(|cid| seen(Seen::Record(cid)));
+                    }
+                    Step::Root => seen(Seen::Root(tree.root().await?)),
+                }
+            }
+            Ok(())
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipld_core::cid::Cid;
 use rsky_repo::mst::MST;
 use rsky_repo::storage::memory_blockstore::MemoryBlockstore;
-use runner_shell::mst::{Peer, VARIANTS};
+use runner_shell::mst::{Peer, Seen, Step, VARIANTS};
 use runner_shell::{BoxError, Variant, poll_once};
 use tokio::sync::RwLock;
 
@@ -32,8 +32,7 @@ impl Peer for Rsky {
 
     fn insert(&self, records: &[(String, Cid)]) -> Result<MST, BoxError> {
         poll_once(async {
-            let store = Arc::new(RwLock::new(MemoryBlockstore::new(None).await?));
-            let mut tree = MST::create(store, None, None).await?;
+            let mut tree = empty().await?;
             for (key, cid) in records {
                 tree = tree.add(key, *cid, None).await?;
             }
@@ -48,4 +47,27 @@ impl Peer for Rsky {
     fn get(&self, tree: &mut MST, key: &str) -> Result<Option<Cid>, BoxError> {
         Ok(poll_once(tree.get(&key.to_owned()))??)
     }
+
+    fn run(&self, steps: &[Step<Cid>], mut seen: impl FnMut(Seen<Cid>)) -> Result<(), BoxError> {
+        poll_once(async {
+            let mut tree = empty().await?;
+            for step in steps {
+                match step {
+                    Step::Insert(key, cid) => tree = tree.add(key, *cid, None).await?,
+                    Step::Update(key, cid) => tree = tree.update(key, *cid).await?,
+                    Step::Delete(key) => tree = tree.delete(key).await?,
+                    Step::Lookup(key) => {
+                        tree.get(key).await?.into_iter().for_each(|cid| seen(Seen::Record(cid)));
+                    }
+                    Step::Root => seen(Seen::Root(tree.get_pointer().await?)),
+                }
+            }
+            Ok(())
+        })?
+    }
+}
+
+async fn empty() -> Result<MST, BoxError> {
+    let store = Arc::new(RwLock::new(MemoryBlockstore::new(None).await?));
+    Ok(MST::create(store, None, None).await?)
 }

@@ -8,11 +8,14 @@
 //! | 2, …, 36 | length of the key, the key, its CID; in ascending order |
 //! | 4, 4 × that | number of indices, and the records in shuffled order |
 //! | 4, 4 × that | number of indices, and the records to look up |
+//! | 4, 9 × that | number of operations, and for each a byte (0 insert, 1 update, 2 delete, 3 look up), the index of its key and that of its CID |
 
 use std::fmt::Display;
 use std::hint::black_box;
 
-use protocol::{BoxError, Counts, Loaded, LookupCounts, Parts, Proof, Work};
+use protocol::{
+    BoxError, Checksum, Counts, Loaded, LookupCounts, Parts, Proof, Work, operation_counts,
+};
 
 use crate::files::{read, split_prefixed, split_u32};
 use crate::{Task, Variant, catch_panic};
@@ -57,13 +60,43 @@ pub trait Peer: Sized + 'static {
     ///
     /// When the library fails.
     fn get(&self, tree: &mut Self::Tree, key: &str) -> Result<Option<Self::Cid>, BoxError>;
+
+    /// Makes these steps on an empty tree, and calls `seen` with each record found and each root.
+    ///
+    /// # Errors
+    ///
+    /// When the library fails.
+    fn run(
+        &self,
+        steps: &[Step<Self::Cid>],
+        seen: impl FnMut(Seen<Self::Cid>),
+    ) -> Result<(), BoxError>;
+}
+
+/// A step of the variant `mixed`.
+pub enum Step<C> {
+    Insert(String, C),
+    Update(String, C),
+    Delete(String),
+    Lookup(String),
+    /// The root is read.
+    Root,
+}
+
+/// What a step shows.
+pub enum Seen<C> {
+    /// The CID of a record that a lookup found.
+    Record(C),
+    /// The CID of the root.
+    Root(C),
 }
 
 /// The variants of a peer without a call for many records at once.
-pub const VARIANTS: [Variant; 3] = [
+pub const VARIANTS: [Variant; 4] = [
     Variant { name: "insert-root/ascending", checks: &[] },
     Variant { name: "insert-root/shuffled", checks: &[] },
     Variant { name: "lookup", checks: &[] },
+    Variant { name: "mixed", checks: &[] },
 ];
 
 /// The task, done by `P`.
@@ -78,6 +111,15 @@ struct Records {
     shuffled: Vec<usize>,
     /// Indices of `records`.
     lookups: Vec<usize>,
+    operations: Vec<Operation>,
+}
+
+/// An operation; the numbers are indices of the records with its key and with its CID.
+#[derive(Debug, PartialEq, Eq)]
+struct Operation {
+    kind: u8,
+    key: usize,
+    value: usize,
 }
 
 fn split(mut file: &[u8]) -> Option<Records> {
@@ -89,10 +131,12 @@ fn split(mut file: &[u8]) -> Option<Records> {
     }
     let shuffled = indices(rest, records.len())?;
     let lookups = indices(rest, records.len())?;
+    let operations = operations(rest, records.len())?;
     (rest.is_empty() && shuffled.len() == records.len()).then_some(Records {
         records,
         shuffled,
         lookups,
+        operations,
     })
 }
 
@@ -101,6 +145,17 @@ fn indices(rest: &mut &[u8], bound: usize) -> Option<Vec<usize>> {
     let count = split_u32(rest)?;
     let below = |index: &usize| *index < bound;
     (0..count).map(|_| usize::try_from(split_u32(rest)?).ok().filter(below)).collect()
+}
+
+/// A list of operations on records below `bound`.
+fn operations(rest: &mut &[u8], bound: usize) -> Option<Vec<Operation>> {
+    let count = split_u32(rest)?;
+    let mut operation = || {
+        let kind = *rest.split_off_first()?;
+        let mut index = || usize::try_from(split_u32(rest)?).ok().filter(|at| *at < bound);
+        (kind < 4).then_some(Operation { kind, key: index()?, value: index()? })
+    };
+    (0..count).map(|_| operation()).collect()
 }
 
 fn load<P: Peer>(variant: &str, files: &[&str]) -> Result<Box<dyn Work>, BoxError> {
@@ -114,6 +169,7 @@ fn load<P: Peer>(variant: &str, files: &[&str]) -> Result<Box<dyn Work>, BoxErro
             let tree = catch_panic(|| peer.insert(&sorted))?;
             Box::new(Lookups { peer, tree, keys: keys(&sorted, &corpus.lookups) })
         }
+        "mixed" => Box::new(Mixed { peer, steps: steps(&sorted, &corpus.operations) }),
         "insert-root/shuffled" => {
             let records = corpus.shuffled.iter().map(|index| sorted[*index].clone()).collect();
             Box::new(Insertion { peer, records })
@@ -192,6 +248,75 @@ impl<P: Peer> Work for Lookups<P> {
     }
 }
 
+/// The operations with their keys, and a reading of the root after each [`ROOT_EVERY`] and after the last.
+fn steps<C: Clone>(records: &[(String, C)], operations: &[Operation]) -> Vec<Step<C>> {
+    let mut steps = Vec::with_capacity(operations.len() + operations.len().div_ceil(ROOT_EVERY));
+    for some in operations.chunks(ROOT_EVERY) {
+        steps.extend(some.iter().map(|Operation { kind, key, value }| {
+            let (key, cid) = (records[*key].0.clone(), &records[*value].1);
+            match kind {
+                0 => Step::Insert(key, cid.clone()),
+                1 => Step::Update(key, cid.clone()),
+                2 => Step::Delete(key),
+                _ => Step::Lookup(key),
+            }
+        }));
+        steps.push(Step::Root);
+    }
+    steps
+}
+
+/// Inserts, updates, deletes and looks keys up in turn.
+struct Mixed<P: Peer> {
+    peer: P,
+    steps: Vec<Step<P::Cid>>,
+}
+
+impl<P: Peer> Mixed<P> {
+    /// The keys of the operations.
+    fn keys(&self) -> impl Iterator<Item = &String> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Insert(key, _) | Step::Update(key, _) => Some(key),
+            Step::Delete(key) | Step::Lookup(key) => Some(key),
+            Step::Root => None,
+        })
+    }
+}
+
+impl<P: Peer> Work for Mixed<P> {
+    fn loaded(&self) -> Loaded {
+        let lens: Vec<usize> = self.keys().map(|key| key.len() + 36).collect();
+        Loaded::of(lens.into_iter())
+    }
+
+    fn prove(&mut self) -> Result<Proof, BoxError> {
+        let (mut hits, mut roots, mut last) = (Checksum::default(), Checksum::default(), None);
+        catch_panic(|| {
+            self.peer.run(&self.steps, |seen| match seen {
+                Seen::Record(cid) => hits.add(P::digest(&cid)),
+                Seen::Root(cid) => {
+                    roots.add(P::digest(&cid));
+                    last = Some(cid.to_string());
+                }
+            })
+        })?;
+        let operations = self.keys().count();
+        Ok(operation_counts(operations, hits, roots, last.unwrap_or_default()).into())
+    }
+
+    fn pass(&mut self) -> Result<Parts, BoxError> {
+        catch_panic(|| {
+            self.peer.run(&self.steps, |seen| {
+                black_box(seen);
+            })
+        })?;
+        Ok(Parts::default())
+    }
+}
+
+/// The number of operations from one reading of the root to the next.
+const ROOT_EVERY: usize = 100;
+
 /// Each key with its CID.
 fn loaded<'a>(keys: impl Iterator<Item = &'a String>) -> Loaded {
     Loaded::of(keys.map(|key| key.len() + 36))
@@ -204,12 +329,19 @@ mod tests {
 
     use super::*;
 
-    /// Two records, `b` and then `a` in the shuffled order, and three lookups.
+    /// Two records, `b` and then `a` in the shuffled order, three lookups; `b` is inserted, updated, deleted and looked up,
+    /// then `a` inserted and looked up.
     fn two_records() -> Vec<u8> {
         let cid = |digest: u8| [[1, 0x71, 0x12, 0x20].as_slice(), &[digest; 32]].concat();
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
         let (orders, count): (Vec<u8>, Vec<u8>) = (words(&[2, 1, 0, 3, 1, 1, 0]), words(&[2]));
-        [&count, b"\0\x01a".as_slice(), &cid(5), b"\0\x01b", &cid(0xff), &orders].concat()
+        let operations = [(0, 1, 1), (1, 1, 0), (2, 1, 1), (3, 1, 1), (0, 0, 0), (3, 0, 0)];
+        let operations: Vec<u8> = operations
+            .iter()
+            .flat_map(|(kind, key, cid)| [*kind, 0, 0, 0, *key, 0, 0, 0, *cid])
+            .collect();
+        let records = [&count, b"\0\x01a".as_slice(), &cid(5), b"\0\x01b", &cid(0xff)].concat();
+        [&records, orders.as_slice(), &[0, 0, 0, 6], &operations].concat()
     }
 
     #[test]
@@ -219,6 +351,7 @@ mod tests {
         assert_eq!(corpus.records[1].0, "b");
         assert_eq!(corpus.records[1].1[4..], [0xff; 32]);
         assert_eq!((corpus.shuffled, corpus.lookups), (vec![1, 0], vec![1, 1, 0]));
+        assert_eq!(corpus.operations[1], Operation { kind: 1, key: 1, value: 0 });
         assert!((0..file.len()).all(|len| split(&file[..len]).is_none()));
         assert!(split(&[file.as_slice(), &[0]].concat()).is_none());
     }
@@ -271,6 +404,27 @@ mod tests {
         fn get(&self, tree: &mut Self::Tree, key: &str) -> Result<Option<Bytes>, BoxError> {
             Ok(tree.1.get(key).cloned())
         }
+
+        fn run(
+            &self,
+            steps: &[Step<Bytes>],
+            mut seen: impl FnMut(Seen<Bytes>),
+        ) -> Result<(), BoxError> {
+            let mut map: HashMap<&str, &Bytes> = HashMap::new();
+            for step in steps {
+                match step {
+                    Step::Insert(key, cid) => assert!(map.insert(key, cid).is_none()),
+                    Step::Update(key, cid) => assert!(map.insert(key, cid).is_some()),
+                    Step::Delete(key) => assert!(map.remove(&**key).is_some()),
+                    Step::Lookup(key) => map
+                        .get(&**key)
+                        .into_iter()
+                        .for_each(|cid| seen(Seen::Record((*cid).clone()))),
+                    Step::Root => seen(Seen::Root(Bytes([map.len() as u8; 36]))),
+                }
+            }
+            Ok(())
+        }
     }
 
     fn open(variant: &str) -> Box<dyn Work> {
@@ -298,6 +452,18 @@ mod tests {
         let expected =
             [("lookups", 3), ("found", 3), ("lookup_checksum", u64::from(checksum as u32))];
         assert_eq!(counts("lookup"), Counts::from_iter(expected));
+    }
+
+    #[test]
+    fn operations_are_made_in_order_and_the_root_is_read_after_the_last() {
+        let expected = [
+            ("operations", 6),
+            ("hits", 1),
+            ("hit_checksum", 0x0505_0505),
+            ("root_checksum", 0x0101_0101),
+        ];
+        assert_eq!(counts("mixed"), Counts::from_iter(expected).with("last_root", "01"));
+        assert_eq!(open("mixed").loaded(), Loaded { units: 6, bytes: 6 * 37 });
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! It has no call for many records at once. A tree owns the text of its keys and takes it as a `String`, so a copy
 //! of each is made in the measured time.
 
-use runner_shell::mst::{Peer, VARIANTS};
+use runner_shell::mst::{Peer, Seen, Step, VARIANTS};
 use runner_shell::{BoxError, Variant};
 use shrike::cbor::Cid;
 use shrike::mst::{DetachedTree, NoBlocks};
@@ -39,6 +39,25 @@ impl Peer for Shrike {
 
     fn get(&self, tree: &mut DetachedTree, key: &str) -> Result<Option<Cid>, BoxError> {
         Ok(tree.get(&NoBlocks, key)?)
+    }
+
+    fn run(&self, steps: &[Step<Cid>], mut seen: impl FnMut(Seen<Cid>)) -> Result<(), BoxError> {
+        let mut tree = DetachedTree::new();
+        for step in steps {
+            match step {
+                Step::Insert(key, cid) | Step::Update(key, cid) => {
+                    tree.insert(&NoBlocks, key.clone(), *cid)?;
+                }
+                Step::Delete(key) => {
+                    tree.remove(&NoBlocks, key)?;
+                }
+                Step::Lookup(key) => {
+                    tree.get(&NoBlocks, key)?.into_iter().for_each(|cid| seen(Seen::Record(cid)));
+                }
+                Step::Root => seen(Seen::Root(tree.flush()?.root)),
+            }
+        }
+        Ok(())
     }
 }
 

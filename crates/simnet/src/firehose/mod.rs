@@ -15,6 +15,7 @@
 //! assert_eq!(corpus.frames().len(), 160);
 //! ```
 
+pub mod many;
 mod plan;
 #[cfg(test)]
 mod tests;

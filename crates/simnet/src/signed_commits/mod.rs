@@ -18,7 +18,11 @@
 //! assert_eq!(signed_commits::read(&file).unwrap().len(), 192);
 //! ```
 
+use std::collections::BTreeMap;
+
 use atproto::event::Action;
+use codec::Cid;
+use codec::cid::Codec;
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, AccountHistory};
@@ -26,7 +30,7 @@ use crate::corpus::{self, NoDetails};
 use crate::keys::{Curve, POINT_LEN, SigningKey};
 use crate::random::{DEFAULT_SEED, Random, Seed};
 use crate::record::{Collection, RecordPath};
-use crate::repository::{RecordWrite, Repository};
+use crate::repository::{RecordWrite, Repository, sign};
 use crate::time::START_MICROS;
 use crate::tree::Layer;
 
@@ -42,6 +46,9 @@ pub struct Spec {
     pub accounts: usize,
     /// The number of commits of each account.
     pub commits_per_account: usize,
+    /// The number of commits in all, each by a random account; `None` for `commits_per_account` of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn_commits: Option<usize>,
     /// The share of accounts with a P-256 key in percent; the others have a K-256 key.
     pub p256_percent: u64,
 }
@@ -49,7 +56,13 @@ pub struct Spec {
 impl Default for Spec {
     /// 3,072 commits of 384 accounts, all on K-256.
     fn default() -> Self {
-        Self { seed: DEFAULT_SEED, accounts: 384, commits_per_account: 8, p256_percent: 0 }
+        Self {
+            seed: DEFAULT_SEED,
+            accounts: 384,
+            commits_per_account: 8,
+            drawn_commits: None,
+            p256_percent: 0,
+        }
     }
 }
 
@@ -57,6 +70,11 @@ impl Spec {
     /// The default with a tenth of the accounts on P-256.
     pub fn mixed() -> Self {
         Self { p256_percent: 10, ..Self::default() }
+    }
+
+    /// 12,288 commits by random ones of 100,000 accounts, 2 % of them on P-256: nearly every commit is of another account.
+    pub fn many_accounts() -> Self {
+        Self { accounts: 100_000, drawn_commits: Some(12_288), p256_percent: 2, ..Self::default() }
     }
 
     /// A small file for tests: 192 commits of 24 accounts, a quarter of them on P-256.
@@ -88,6 +106,9 @@ impl Corpus {
     /// Generates the commits of `spec`.
     pub fn generate(spec: &Spec) -> Self {
         let mut random = Seed::new(spec.seed, "signed commits").stream(0);
+        if let Some(count) = spec.drawn_commits {
+            return Self::draw(spec, count, &mut random);
+        }
         let accounts = accounts(spec, &mut random);
         let mut repositories: Vec<_> = accounts.iter().map(Account::open_repository).collect();
         let count = spec.accounts * spec.commits_per_account;
@@ -98,6 +119,30 @@ impl Corpus {
             SignedCommit { account, object: commit_like(&mut repositories[account], micros) }
         };
         let commits = order.into_iter().map(&mut commit).collect();
+        Self { spec: spec.clone(), accounts, commits }
+    }
+
+    /// Draws the account of each commit. Only accounts that are drawn are made, and their trees are not: a commit object has
+    /// a random root.
+    fn draw(spec: &Spec, count: usize, random: &mut Random) -> Self {
+        let mut indices = BTreeMap::new();
+        let mut accounts: Vec<Account> = Vec::new();
+        let mut micros = START_MICROS;
+        let mut commit = |_| {
+            let number = random.below(spec.accounts as u64) as usize;
+            let account = *indices.entry(number).or_insert_with(|| {
+                let is_p256 = random.chance(spec.p256_percent, 100);
+                let curve = if is_p256 { Curve::P256 } else { Curve::K256 };
+                accounts.push(account(spec, number, curve));
+                accounts.len() - 1
+            });
+            micros += random.between(1_000, 13_000);
+            let signer = &accounts[account];
+            let data = Cid::from_digest(Codec::DagCbor, &random.bytes32());
+            let object = sign(signer.did(), signer.key(), signer.tid(micros), data).data;
+            SignedCommit { account, object }
+        };
+        let commits = (0..count).map(&mut commit).collect();
         Self { spec: spec.clone(), accounts, commits }
     }
 
@@ -148,13 +193,15 @@ impl Corpus {
 /// Accounts whose keys have the specified curves.
 fn accounts(spec: &Spec, random: &mut Random) -> Vec<Account> {
     let curves = random.apportioned(&[100 - spec.p256_percent, spec.p256_percent], spec.accounts);
-    let account = |(number, curve): (usize, usize)| {
-        let seed = Seed::new(spec.seed, &format!("signing account {number}"));
-        let key =
-            SigningKey::generate([Curve::K256, Curve::P256][curve], &mut seed.stream(KEY_STREAM));
-        Account::new(seed, AccountHistory::Thinned(HEIGHT), START_MICROS).with_key(key)
-    };
-    curves.into_iter().enumerate().map(account).collect()
+    let of_curve =
+        |(number, curve): (usize, usize)| account(spec, number, [Curve::K256, Curve::P256][curve]);
+    curves.into_iter().enumerate().map(of_curve).collect()
+}
+
+fn account(spec: &Spec, number: usize, curve: Curve) -> Account {
+    let seed = Seed::new(spec.seed, &format!("signing account {number}"));
+    let key = SigningKey::generate(curve, &mut seed.stream(KEY_STREAM));
+    Account::new(seed, AccountHistory::Thinned(HEIGHT), START_MICROS).with_key(key)
 }
 
 /// Commits one like and returns the signed object.

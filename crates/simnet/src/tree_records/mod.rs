@@ -1,7 +1,7 @@
 //! Records to insert into a tree and to look up, for tests and benchmarks of Merkle search trees.
 //!
 //! The keys are those of an account that has written for years, in the usual mix of collections. The
-//! file has each key with a CID, a shuffled order of insertion, and the keys to look up:
+//! file has each key with a CID, a shuffled order of insertion, the keys to look up, and operations of all kinds:
 //!
 //! | part | bytes |
 //! |---|---|
@@ -11,6 +11,10 @@
 //! | an index into the records, for each of them, in shuffled order | 4 |
 //! | count of lookups | 4 |
 //! | an index into the records, for each lookup | 4 |
+//! | count of operations | 4 |
+//! | each operation: 0 insert, 1 update, 2 delete or 3 look up; the index of the key; that of the CID | 1, 4, 4 |
+//!
+//! The index of the CID is that of the key, except in an update.
 //!
 //! ```
 //! use wireproof_simnet::tree_records::{self, Corpus, Spec};
@@ -29,8 +33,11 @@ use crate::random::{DEFAULT_SEED, Seed};
 use crate::time::START_MICROS;
 use crate::tree::{Tree, TreeEntry};
 
+mod operations;
 #[cfg(test)]
 mod tests;
+
+pub use operations::{Operation, OperationCounts, ROOT_EVERY, counts as count_operations};
 
 /// The specification of a file of records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,19 +48,21 @@ pub struct Spec {
     pub records: usize,
     /// The number of lookups, each of an existing record.
     pub lookups: usize,
+    /// The number of operations, on a tree that is empty before the first.
+    pub operations: usize,
 }
 
 impl Default for Spec {
-    /// 50,000 records, 500,000 lookups.
+    /// 50,000 records, 500,000 lookups, 50,000 operations.
     fn default() -> Self {
-        Self { seed: DEFAULT_SEED, records: 50_000, lookups: 500_000 }
+        Self { seed: DEFAULT_SEED, records: 50_000, lookups: 500_000, operations: 50_000 }
     }
 }
 
 impl Spec {
-    /// A small file for tests: 2,000 records, 8,000 lookups.
+    /// A small file for tests: 2,000 records, 8,000 lookups, 2,050 operations.
     pub fn quick() -> Self {
-        Self { records: 2_000, lookups: 8_000, ..Self::default() }
+        Self { records: 2_000, lookups: 8_000, operations: 2_050, ..Self::default() }
     }
 }
 
@@ -67,13 +76,14 @@ pub struct Corpus {
     tree: Tree,
     shuffled: Vec<u32>,
     lookups: Vec<u32>,
+    operations: Vec<Operation>,
 }
 
 impl Corpus {
     /// Generates the records of `spec`.
     ///
     /// # Panics
-    /// If there are no records, or 2³² or more.
+    /// If there are fewer than two records, or 2³² or more.
     pub fn generate(spec: &Spec) -> Self {
         let seed = Seed::new(spec.seed, "tree records");
         let mut random = seed.stream(ORDER_STREAM);
@@ -82,7 +92,9 @@ impl Corpus {
         random.shuffle(&mut shuffled);
         let lookup = |_| random.below(u64::from(records)) as u32;
         let lookups = (0..spec.lookups).map(lookup).collect();
-        Self { spec: spec.clone(), tree: tree(&seed, spec.records), shuffled, lookups }
+        let operations =
+            operations::generate(records, spec.operations, &mut seed.stream(OPERATION_STREAM));
+        Self { spec: spec.clone(), tree: tree(&seed, spec.records), shuffled, lookups, operations }
     }
 
     /// The specification.
@@ -97,7 +109,7 @@ impl Corpus {
 
     /// The bytes of the file; [`read`] parses them.
     pub fn to_file(&self) -> Vec<u8> {
-        write(self.records(), &self.shuffled, &self.lookups)
+        write(self.records(), &self.shuffled, &self.lookups, &self.operations)
     }
 
     /// The description of `file`, the bytes of [`Corpus::to_file`].
@@ -108,12 +120,16 @@ impl Corpus {
     /// The counts that a tree of the records gives.
     pub fn counts(&self) -> TreeCounts {
         let found = self.lookups.iter().map(|at| first_four_bytes(self.record(*at)));
+        let records: Vec<Record<'_>> =
+            self.records().iter().map(|entry| (entry.key.as_bytes(), entry.value)).collect();
+        let operations = count_operations(&records, &self.operations).expect("keys are text");
         TreeCounts {
             records: self.records().len() as u64,
             root: self.tree.root().to_string(),
             lookups: self.lookups.len() as u64,
             found: self.lookups.len() as u64,
             lookup_checksum: found.fold(0, u32::wrapping_add),
+            operations,
         }
     }
 
@@ -150,6 +166,9 @@ pub struct TreeCounts {
     pub found: u64,
     /// The sum, modulo 2³², of the first four bytes, big-endian, of each digest found.
     pub lookup_checksum: u32,
+    /// The counts of the operations.
+    #[serde(flatten)]
+    pub operations: OperationCounts,
 }
 
 /// A key and its CID.
@@ -164,10 +183,12 @@ pub struct TreeRecords<'a> {
     pub shuffled: Vec<u32>,
     /// The indices of the records to look up.
     pub lookups: Vec<u32>,
+    /// The operations, on a tree that is empty before the first.
+    pub operations: Vec<Operation>,
 }
 
-/// Parses a file. `None` unless it holds exactly the records and orders it states: keys ascend, the
-/// shuffled order has each record once, each lookup is of a record.
+/// Parses a file. `None` unless it holds exactly the records, orders and operations it states: keys ascend, the
+/// shuffled order has each record once, each lookup and operation is of a record.
 pub fn read(file: &[u8]) -> Option<TreeRecords<'_>> {
     let (count, mut rest) = split_number(file)?;
     let mut records = Vec::new();
@@ -178,10 +199,11 @@ pub fn read(file: &[u8]) -> Option<TreeRecords<'_>> {
     }
     let (shuffled, rest) = split_indices(rest, count)?;
     let (lookups, rest) = split_indices(rest, count)?;
+    let (operations, rest) = operations::split(rest, count)?;
     let is_valid = records.is_sorted_by(|a, b| a.0 < b.0)
         && is_permutation(&shuffled, records.len())
         && rest.is_empty();
-    is_valid.then_some(TreeRecords { records, shuffled, lookups })
+    is_valid.then_some(TreeRecords { records, shuffled, lookups, operations })
 }
 
 fn split_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
@@ -211,7 +233,12 @@ fn is_permutation(indices: &[u32], count: usize) -> bool {
         && indices.iter().all(|index| !std::mem::replace(&mut is_seen[*index as usize], true))
 }
 
-fn write(records: &[TreeEntry], shuffled: &[u32], lookups: &[u32]) -> Vec<u8> {
+fn write(
+    records: &[TreeEntry],
+    shuffled: &[u32],
+    lookups: &[u32],
+    operations: &[Operation],
+) -> Vec<u8> {
     let mut file = Vec::new();
     write_number(&mut file, records.len());
     for TreeEntry { key, value } in records {
@@ -224,6 +251,7 @@ fn write(records: &[TreeEntry], shuffled: &[u32], lookups: &[u32]) -> Vec<u8> {
         write_number(&mut file, indices.len());
         indices.iter().for_each(|index| file.extend(index.to_be_bytes()));
     }
+    operations::write(operations, &mut file);
     file
 }
 
@@ -239,3 +267,6 @@ const ORDER_STREAM: u64 = 1 << 34;
 
 /// The stream number for the CIDs of records.
 const VALUE_STREAM: u64 = 1 << 35;
+
+/// The stream number for the operations.
+const OPERATION_STREAM: u64 = 1 << 36;

@@ -1,0 +1,105 @@
+//! What the parts of a variant's name say: one at a time or many, memory, order, index, corpus, a forced back end.
+//!
+//! `bench/METHOD.md`, "Names of rows", has the same table for readers.
+
+use crate::Task;
+
+/// The labels of the known parts of a variant of `task`, in the order of the name. A variant without a batch is
+/// labelled `one at a time` where other rows of its task have batches.
+pub(crate) fn labels(task: &str, variant: &str) -> Vec<String> {
+    let mut labels: Vec<String> = parts(variant).filter_map(|part| label(task, part)).collect();
+    if has_batches(task) && !is_batch(variant) {
+        labels.insert(0, "one at a time".to_owned());
+    }
+    labels
+}
+
+/// The parts of a variant's name; a corpus begins with `@`.
+pub(crate) fn parts(variant: &str) -> impl Iterator<Item = &str> {
+    let (way, corpus) = match variant.find('@') {
+        Some(at) => variant.split_at(at),
+        None => (variant, ""),
+    };
+    way.split('/').chain([corpus]).filter(|part| !part.is_empty())
+}
+
+/// The label of a part of a variant's name; `None` if the part is the work itself.
+pub(crate) fn label(task: &str, part: &str) -> Option<String> {
+    if let Some(back_end) = part.strip_prefix(FORCED) {
+        return Some(format!("SHA-256 forced to {back_end}"));
+    }
+    let of_task = LABELS.iter().find(|(of, name, _)| *of == task && *name == part);
+    let of_any = || LABELS.iter().find(|(of, name, _)| of.is_empty() && *name == part);
+    of_task.or_else(of_any).map(|(_, _, label)| (*label).to_owned())
+}
+
+/// Whether a call gets many units.
+pub(crate) fn is_batch(variant: &str) -> bool {
+    parts(variant).any(|part| part == "batch" || part == "batch-cached")
+}
+
+/// Whether a back end is forced instead of the one that users get.
+pub(crate) fn is_forced(variant: &str) -> bool {
+    parts(variant).any(|part| part.starts_with(FORCED))
+}
+
+fn has_batches(task: &str) -> bool {
+    use Task::{Commit, Decode, NostrValidated, Schnorr, Sigs};
+    [Decode, Sigs, Schnorr, NostrValidated, Commit].iter().any(|it| it.name() == task)
+}
+
+/// The beginning of the part that names a forced back end.
+pub(crate) const FORCED: &str = "forced-";
+
+/// A task, or none for all others; a part of a name; its label.
+const LABELS: [(&str, &str, &str); 15] = [
+    ("decode", "batch", "batch of 32 frames"),
+    ("commit", "batch", "256 at a time"),
+    ("mst", "batch", "256 at a time"),
+    ("nostr-validated", "batch", "512 at a time, in lanes with AVX-512 IFMA only"),
+    ("", "batch", "256 at a time, in lanes with AVX-512 IFMA only"),
+    ("", "batch-cached", "256 at a time, keys cached, in lanes with AVX-512 IFMA only"),
+    ("", "arena-reuse", "memory kept"),
+    ("", "alloc-per-frame", "new memory for each frame"),
+    ("", "ascending", "in key order"),
+    ("", "shuffled", "in any order"),
+    ("", "builder", "appends buffered"),
+    ("", "bulk", "from a list in key order"),
+    ("", "indexed", "index built"),
+    ("", "@mixed", "keys of both curves, a tenth on P-256"),
+    ("", "@many-accounts", "100,000 accounts, a tenth of that in quick runs, 2 % on P-256"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_says_how_many_at_a_time_in_which_memory_and_of_which_corpus() {
+        let label = |task, variant| labels(task, variant).join(", ");
+        assert_eq!(label("decode", "verified/arena-reuse"), "one at a time, memory kept");
+        assert_eq!(label("decode", "verified/batch"), "batch of 32 frames");
+        assert_eq!(
+            label("decode", "verified/batch/forced-portable"),
+            "batch of 32 frames, SHA-256 forced to portable"
+        );
+        assert!(label("sigs", "full/batch-cached@mixed").starts_with("256 at a time, keys cached"));
+        assert!(label("sigs", "full@mixed").starts_with("one at a time, keys of both curves"));
+        assert_eq!(label("mst", "insert-root/ascending/builder"), "in key order, appends buffered");
+        assert_eq!(label("mst", "lookup"), "");
+    }
+
+    #[test]
+    fn batches_and_forced_back_ends_are_told_by_a_whole_part_of_the_name() {
+        assert!(is_batch("full/batch") && is_batch("full/batch-cached@mixed"));
+        assert!(!is_batch("nostr-batch") && !is_batch("full@batch"));
+        assert!(is_forced("verified/batch/forced-avx512-x16") && !is_forced("verified/batch"));
+    }
+
+    #[test]
+    fn every_label_is_in_the_method() {
+        for (_, part, _) in LABELS {
+            assert!(crate::METHOD.contains(&format!("`{part}`")), "{part}");
+        }
+    }
+}
