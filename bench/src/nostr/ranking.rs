@@ -7,14 +7,16 @@
 //! | validated | its share of the fastest decoding with id and signature, in batches where there are any |
 //! | tooling | our judgement of the available libraries, each with its reason |
 //!
-//! The score is the weighted mean of the points. Only our own codecs are compared, so that the quality of a library does
+//! The score is the weighted mean of the points, with a range: the scores by the slowest and by the fastest passes. Formats
+//! whose ranges overlap are not told apart by the run, so a format's rank counts only the formats whose whole range lies above
+//! its own. Only our own codecs are compared, so that the quality of a library does
 //! not decide; only rows with equal work count.
 
 use serde::Serialize;
 use wireproof::nostr::formats::Format;
 
 use crate::own::PEER;
-use crate::{Results, Row, Task};
+use crate::{Rate, Results, Row, Task};
 
 /// The weight of each criterion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -109,8 +111,14 @@ pub struct Recommendation {
 pub struct Candidate {
     /// The format's name.
     pub format: &'static str,
-    /// The weighted mean of the points.
+    /// One more than the number of formats whose score is higher in every pass; formats with the same rank are tied.
+    pub rank: usize,
+    /// The weighted mean of the points, by the median passes.
     pub score: f64,
+    /// The same by the slowest passes.
+    pub score_min: f64,
+    /// The same by the fastest passes.
+    pub score_max: f64,
     /// Its points, in the order of [`Criterion::ALL`]; `None` where nothing was measured.
     pub points: [Option<f64>; 4],
     /// The reason for its points for tooling.
@@ -150,8 +158,11 @@ pub fn recommend(results: &Results, weights: Weights) -> Result<Recommendation, 
     if weighted.is_empty() {
         return Err(RankingFault::NoWeights);
     }
-    let measured: Vec<Measured> =
-        Format::ALL.iter().filter_map(|format| Measured::of(*format, results)).collect();
+    let by = |pass: fn(Rate) -> f64| -> Vec<Measured> {
+        Format::ALL.iter().filter_map(|format| Measured::of(*format, results, pass)).collect()
+    };
+    let measured = by(|rate| rate.median);
+    let (slowest, fastest) = (by(|rate| rate.min), by(|rate| rate.max));
     if measured.is_empty() {
         return Err(RankingFault::NoRows);
     }
@@ -161,15 +172,22 @@ pub fn recommend(results: &Results, weights: Weights) -> Result<Recommendation, 
     let (measured_criteria, unmeasured): (Vec<_>, Vec<_>) =
         weighted.into_iter().partition(is_measured);
     let (mut candidates, mut incomplete) = (Vec::new(), Vec::new());
-    for format in &measured {
+    for (at, format) in measured.iter().enumerate() {
+        let score = |format: &Measured| format.score(&best, &weights, &measured_criteria);
         let lacks = |it: &Criterion| format.points(*it, &best).is_none();
         let missing: Vec<_> = measured_criteria.iter().copied().filter(lacks).collect();
         match missing.is_empty() {
-            true => candidates.push(format.candidate(&best, &weights, &measured_criteria)),
+            true => candidates.push(Candidate {
+                score: score(format),
+                score_min: score(&slowest[at]),
+                score_max: score(&fastest[at]),
+                ..format.candidate(&best)
+            }),
             false => incomplete.push(Incomplete { format: format.format.name(), missing }),
         }
     }
     candidates.sort_by(|one, other| other.score.total_cmp(&one.score));
+    rank(&mut candidates);
     Ok(Recommendation {
         started: results.started.clone(),
         cpu: results.machine.cpu.clone(),
@@ -178,6 +196,15 @@ pub fn recommend(results: &Results, weights: Weights) -> Result<Recommendation, 
         candidates,
         incomplete,
     })
+}
+
+/// Ranks candidates, best first. The sort is by rank, then by score.
+fn rank(candidates: &mut [Candidate]) {
+    let mins: Vec<f64> = candidates.iter().map(|it| it.score_min).collect();
+    for candidate in candidates.iter_mut() {
+        candidate.rank = 1 + mins.iter().filter(|min| **min > candidate.score_max).count();
+    }
+    candidates.sort_by_key(|candidate| candidate.rank);
 }
 
 /// The measurements of a format.
@@ -191,16 +218,17 @@ struct Measured {
 }
 
 impl Measured {
-    /// `None` without a row of the format.
-    fn of(format: Format, results: &Results) -> Option<Self> {
+    /// The measurements by one pass of each row; `None` without a row of the format.
+    fn of(format: Format, results: &Results, pass: fn(Rate) -> f64) -> Option<Self> {
         let name = format.name();
         let batch = format!("{name}/batch");
-        let validated = |variant| rate(results, Task::NostrValidated, variant);
+        let rate = |task, variant| rate(results, task, variant).map(pass);
+        let validated = |variant| rate(Task::NostrValidated, variant);
         let sizes = row(results, Task::NostrSize, name).and_then(|row| row.sizes);
         let measured = Self {
             format,
-            encoded_per_s: rate(results, Task::NostrSerialize, name),
-            decoded_per_s: rate(results, Task::NostrDeserialize, name),
+            encoded_per_s: rate(Task::NostrSerialize, name),
+            decoded_per_s: rate(Task::NostrDeserialize, name),
             validated_per_s: validated(&batch).or_else(|| validated(name)),
             raw_bytes: sizes.map(|sizes| sizes.raw as f64),
             framed_bytes: sizes.map(|sizes| sizes.framed_zstd3 as f64),
@@ -232,13 +260,22 @@ impl Measured {
         }
     }
 
-    fn candidate(&self, best: &Best, weights: &Weights, criteria: &[Criterion]) -> Candidate {
+    /// The weighted mean of the points.
+    fn score(&self, best: &Best, weights: &Weights, criteria: &[Criterion]) -> f64 {
         let weight = |criterion: &Criterion| f64::from(weights.of(*criterion));
         let total: f64 = criteria.iter().map(weight).sum();
         let part = |it: &Criterion| weight(it) * self.points(*it, best).unwrap_or_default();
+        criteria.iter().map(part).sum::<f64>() / total
+    }
+
+    /// The points, without rank and score.
+    fn candidate(&self, best: &Best) -> Candidate {
         Candidate {
             format: self.format.name(),
-            score: criteria.iter().map(part).sum::<f64>() / total,
+            rank: 0,
+            score: 0.0,
+            score_min: 0.0,
+            score_max: 0.0,
             points: Criterion::ALL.map(|criterion| self.points(criterion, best)),
             tooling: tooling(self.format.name()).1,
         }
@@ -277,8 +314,8 @@ fn row<'r>(results: &'r Results, task: Task, variant: &str) -> Option<&'r Row> {
     results.rows.iter().find(is_it)
 }
 
-fn rate(results: &Results, task: Task, variant: &str) -> Option<f64> {
-    row(results, task, variant).filter(|row| row.is_ranked()).and_then(Row::median)
+fn rate(results: &Results, task: Task, variant: &str) -> Option<Rate> {
+    row(results, task, variant).filter(|row| row.is_ranked()).and_then(|row| row.per_s)
 }
 
 /// Points for the available libraries, with a reason. A judgement, not a measurement.
@@ -315,7 +352,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Machine, Parity, Rate, SCHEMA, Sizes};
+    use crate::{Machine, Parity, SCHEMA, Sizes};
 
     fn row(task: Task, variant: &str, per_s: f64, bytes: Option<u64>) -> Row {
         Row {
@@ -365,6 +402,20 @@ mod tests {
             recommend(&results(both), Weights { tooling: 0, ..Weights::default() }).unwrap();
         let scores: Vec<_> = found.candidates.iter().map(|it| (it.format, it.score)).collect();
         assert_eq!(scores, [("proto-binary", 100.0), ("json", 50.0)]);
+    }
+
+    #[test]
+    fn formats_whose_passes_overlap_are_tied_and_the_next_is_behind_both() {
+        let mut rows =
+            [rows("json", 95.0, 100), rows("capnp", 100.0, 100), rows("msgpack", 50.0, 100)]
+                .concat();
+        for rate in rows.iter_mut().filter_map(|row| row.per_s.as_mut()) {
+            *rate = Rate { min: 0.9 * rate.median, max: 1.1 * rate.median, ..*rate };
+        }
+        let weights = Weights { tooling: 0, ..Weights::default() };
+        let found = recommend(&results(rows), weights).unwrap();
+        let ranks: Vec<_> = found.candidates.iter().map(|it| (it.format, it.rank)).collect();
+        assert_eq!(ranks, [("capnp", 1), ("json", 1), ("msgpack", 3)]);
     }
 
     #[test]

@@ -152,8 +152,13 @@ pub(super) fn recommend(args: &RecommendArgs, output: Output) -> Result<(), Fail
 
 fn recommendation_text(recommendation: &Recommendation) -> String {
     let Recommendation { candidates, weights, started, cpu, .. } = recommendation;
-    let header = ["", "score", "speed", "size", "validated", "tooling"];
+    let header = ["rank", "", "score", "speed", "size", "validated", "tooling"];
     let mut text = table(header, candidates.iter().map(candidate_row));
+    let is_tied = |pair: &[Candidate]| pair[0].rank == pair[1].rank;
+    if candidates.windows(2).any(is_tied) {
+        text +=
+            "\nFormats of the same rank are tied: the passes of the run do not tell them apart.\n";
+    }
     text += "\nPoints out of 100, and their weighted mean:\n";
     for criterion in Criterion::ALL {
         let (weight, name) = (weights.of(criterion), criterion.name());
@@ -178,12 +183,13 @@ fn recommendation_text(recommendation: &Recommendation) -> String {
     text + &format!("\nOur own codecs, measured {started} on {cpu}.\n")
 }
 
-fn candidate_row(candidate: &Candidate) -> [String; 6] {
+fn candidate_row(candidate: &Candidate) -> [String; 7] {
     let points =
         |points: Option<f64>| points.map_or("–".to_owned(), |points| format!("{points:.0}"));
     let [speed, size, validated, tooling] = candidate.points.map(points);
     let score = format!("{:.1}", candidate.score);
-    [candidate.format.to_owned(), score, speed, size, validated, tooling]
+    let rank = candidate.rank.to_string();
+    [rank, candidate.format.to_owned(), score, speed, size, validated, tooling]
 }
 
 fn description(criterion: Criterion) -> &'static str {
