@@ -7,6 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use protocol::Counts;
 use serde::Serialize;
+use wireproof::kernels::hex;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{EncodeError, Event, Limits};
 
@@ -196,21 +197,30 @@ fn of_kinds<'e>(events: &'e [Event<'e>]) -> impl Iterator<Item = Row> + 'e {
 }
 
 fn row(format: Format, variant: String, events: &[Event<'_>]) -> Row {
-    let rejected = events.iter().filter(|event| !round_trips(format, event)).count() as u64;
-    let (sizes, note) = match sizes(format, events) {
-        Ok(sizes) => (Some(sizes), None),
-        Err(error) => (None, Some(error.to_string())),
-    };
-    let units = events.len() as u64;
+    let held: Vec<Event<'_>> =
+        events.iter().filter(|event| round_trips(format, event)).copied().collect();
+    let sizes = sizes(format, &held).ok();
+    let (units, rejected) = (events.len() as u64, (events.len() - held.len()) as u64);
+    let first = events.iter().find(|event| !round_trips(format, event));
     Row {
         units,
         bytes: sizes.map_or(0, |sizes| sizes.raw),
         sizes,
         counts: Counts::from_iter([("events", units), ("errors", rejected)]),
         parity: if rejected == 0 { Parity::Ok } else { Parity::Mismatch },
-        note,
+        note: first.map(|event| unheld(format, rejected, event)),
         ..Row::new(Task::NostrSize, variant, PEER)
     }
+}
+
+/// The note on events that a format cannot hold: their number, the first of them, and the reason.
+fn unheld(format: Format, rejected: u64, first: &Event<'_>) -> String {
+    let error = format.encode(first, &mut Vec::new()).err();
+    let reason = error.map_or_else(|| "decoded to another".to_owned(), |error| error.to_string());
+    let (id, kind) = (hex::encode(&first.id), first.kind);
+    format!(
+        "events it cannot hold, not in the sums: {rejected}, the first {id} of kind {kind}: {reason}"
+    )
 }
 
 /// Whether an event can be encoded, and is equal when it is decoded again.
@@ -273,6 +283,17 @@ mod tests {
         for (found, format) in table.finish().into_iter().zip(formats) {
             assert_eq!(found.sizes, sizes(format, &[short, long]).unwrap());
         }
+    }
+
+    #[test]
+    fn a_row_names_the_event_that_its_format_cannot_hold_and_sums_the_others() {
+        let many = ["x"; 300].map(wireproof::nostr::Value::Text);
+        let events = [event("gm"), Event { tags: &[&many], ..event("") }];
+        let row = row(Format::Capnp, "capnp".to_owned(), &events);
+        assert_eq!(row.sizes.unwrap(), sizes(Format::Capnp, &events[..1]).unwrap());
+        assert_eq!((row.counts.get("errors"), row.parity), (Some(1), Parity::Mismatch));
+        let named = format!("not in the sums: 1, the first {} of kind 1: ", "01".repeat(32));
+        assert!(row.note.unwrap().contains(&named));
     }
 
     #[test]

@@ -182,6 +182,7 @@ fn nostr_winners(rows: &[&Row]) -> Vec<String> {
     if !ratios.is_empty() {
         let ratios = ratios.join(", ");
         sentences.push(format!("{PEER} against the fastest other of the same format: {ratios}."));
+        sentences.extend(ratios.contains("/batch ").then(|| NEEDS_LANES.to_owned()));
     }
     sentences
 }
@@ -233,6 +234,10 @@ fn busy_machine(rows: &[&Row]) -> Option<String> {
     })
 }
 
+/// The condition of the ratios of rows that verify many events at a time.
+const NEEDS_LANES: &str = "Ratios of batches exist only with AVX-512 IFMA; without it events of a batch \
+are verified one by one.";
+
 /// Keeps a range on one line.
 const TIED_DASH: &str = "\u{a0}–\u{a0}";
 
@@ -267,6 +272,19 @@ mod tests {
             text.contains("Every hash checked, batches included, the fastest is go-indigo"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn ratios_of_batches_name_the_instructions_that_they_need() {
+        let of_format = |batch: &'static str| {
+            summary_after(move |row| {
+                row.task = "nostr-validated".to_owned();
+                row.variant =
+                    if row.peer == PEER { format!("json{batch}") } else { "json".to_owned() };
+            })
+        };
+        assert!(of_format("/batch").contains("only with AVX-512 IFMA"));
+        assert!(!of_format("").contains("AVX"));
     }
 
     #[test]
