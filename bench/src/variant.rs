@@ -35,7 +35,7 @@ pub(crate) fn label(task: &str, part: &str) -> Option<String> {
 
 /// Whether a call gets many units.
 pub(crate) fn is_batch(variant: &str) -> bool {
-    parts(variant).any(|part| part == "batch" || part == "batch-cached")
+    parts(variant).any(|part| part.starts_with("batch"))
 }
 
 /// Whether a back end is forced instead of the one that users get.

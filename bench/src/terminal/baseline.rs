@@ -56,8 +56,7 @@ pub(super) fn of_group<'r>(
         (None, default) => default?,
     };
     // Rows are sorted by speed.
-    let is_baseline =
-        |row: &&&Row| row.peer == peer && row.group() == group && !row.is_forced();
+    let is_baseline = |row: &&&Row| row.peer == peer && row.group() == group && !row.is_forced();
     rows.iter().filter(is_baseline).find(|row| row.is_ranked()).copied()
 }
 
