@@ -356,7 +356,7 @@ fn a_reader_that_leaves_early_is_no_failure() {
 fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_only_json() {
     let dir = tempfile::tempdir().unwrap();
     let work_dir = text(dir.path());
-    let bench = ["bench", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
+    let bench = ["bench", "--all", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
     let results = json(&command(&bench).args(["--json", "-"]).assert().success());
     assert_eq!(results["schema"], "wireproof-bench/1");
     let rows = results["rows"].as_array().unwrap();
@@ -370,7 +370,9 @@ fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_
     for (task, unit, variant) in [
         ("decode", "frame", "verified/arena-reuse"),
         ("sigs", "commit", "full/batch-cached"),
-        ("sigs", "commit", "preparsed/batch"),
+        ("sigs", "commit", "preparsed/batch@mixed"),
+        ("sigs", "commit", "full/batch-cached@many-accounts"),
+        ("commit", "frame", "full/batch@many-accounts"),
         ("mst", "operation", "mixed"),
         ("schnorr", "event", "verify/batch"),
         ("nostr-deserialize", "event", "notepack"),
@@ -382,9 +384,9 @@ fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_
         let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("no {variant}"));
         assert_eq!(row["unit"], unit);
     }
-    // Frames are decoded and judged; events stand in one file, and some of them by kind and by class in one each. The other
-    // corpora of signatures and commits are for `--all`.
-    assert_eq!(results["corpora"].as_array().unwrap().len(), 9);
+    // Signatures have three, frames are decoded and judged, those of many accounts judged only; events stand in one file, and
+    // some of them by kind and by class in one each.
+    assert_eq!(results["corpora"].as_array().unwrap().len(), 12);
     assert_eq!(results["unavailable"], Value::Array(Vec::new()));
 }
 
