@@ -22,7 +22,8 @@ func main() {
 		Tasks: map[string]map[string]shell.Variant{
 			"decode": {
 				// go-car's reader hashes every block; it has no option to turn that off.
-				"verified": shell.Decoder{Frame: decodeFrame, Count: count}.Variant(checks, ungiven...),
+				"verified":             decoder(decodeGenericBlocks).Variant(checks, ungiven...),
+				"verified/typed-nodes": decoder(decodeTypedBlocks).Variant(typedChecks, ungiven...),
 			},
 			"sigs":   verifier.Variants(sigsChecks, sigsChecks),
 			"mst":    trees.Variants(),
@@ -36,7 +37,14 @@ func main() {
 	})
 }
 
+func decoder(decode decodeBlocks) shell.Decoder {
+	return shell.Decoder{Frame: decode.frame, Count: count}
+}
+
 var checks = []string{"cid-sha256", "duplicate-keys", "only-tag-42", "link-shape"}
+
+// typedChecks are those that the structs of commits and nodes make as well.
+var typedChecks = []string{"cid-sha256"}
 
 // The data model of atdata has no floats: an integral one becomes an integer, any other is refused.
 var ungiven = []string{"floats"}

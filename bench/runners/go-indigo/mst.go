@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/bluesky-social/indigo/atproto/repo/mst"
@@ -23,13 +24,9 @@ var trees = shell.Trees[cid.Cid, map[string]cid.Cid, *mst.Tree]{
 	},
 	Bulk: mst.LoadTreeFromMap,
 	Root: func(tree *mst.Tree) (fmt.Stringer, error) { return tree.RootCID() },
-	Get: func(tree *mst.Tree, key []byte) (string, error) {
-		value, err := tree.Get(key)
-		if value == nil {
-			return "", err
-		}
-		return value.KeyString(), err
-	},
+	Get:  func(tree *mst.Tree, key []byte) (*cid.Cid, error) { return tree.Get(key) },
+	// A CID begins with four bytes for version, codec, hash function and length.
+	Head:  func(value cid.Cid) uint32 { return binary.BigEndian.Uint32(value.Bytes()[4:]) },
 	Bytes: func(root fmt.Stringer) []byte { return root.(*cid.Cid).Bytes() },
 	Empty: func() *mst.Tree {
 		tree := mst.NewEmptyTree()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 )
 
 // Judge is a peer's implementation of the task `commit`. A Key is a public key in the type of its libraries.
@@ -11,6 +12,9 @@ type Judge[Key any] struct {
 	ParseKey func(didKey string) (Key, error)
 	// Frame verifies a frame and stores the new state of its account if it is accepted.
 	Frame func(frame []byte, accounts Accounts[Key]) (Verdict, error)
+	// Time returns the `time` of an event, and SetNow receives the time of verification; both nil for a peer without a clock.
+	Time   func(frame []byte) string
+	SetNow func(now time.Time)
 }
 
 // Accounts are those whose keys are given, by DID.
@@ -48,8 +52,20 @@ func (j Judge[Key]) load(files []string) (Work, error) {
 	if err := readJSON(files[1], &spelled); err != nil {
 		return nil, err
 	}
+	if j.SetNow != nil {
+		j.SetNow(j.dayAfterNewest(frames))
+	}
 	keys, err := j.parseKeys(spelled)
 	return &commitWork[Key]{j, frames, keys}, err
+}
+
+func (j Judge[Key]) dayAfterNewest(frames [][]byte) (newest time.Time) {
+	for _, frame := range frames {
+		if at, err := time.Parse(time.RFC3339, j.Time(frame)); err == nil && at.After(newest) {
+			newest = at
+		}
+	}
+	return newest.Add(24 * time.Hour)
 }
 
 func (j Judge[Key]) parseKeys(spelled map[string]string) (map[string]Key, error) {

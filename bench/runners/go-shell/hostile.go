@@ -34,6 +34,9 @@ func (j Judge[Key]) Hostile(checks []string) Variant {
 		if !ok || len(frames) == 0 {
 			return nil, errors.New("not a file of frames")
 		}
+		if j.SetNow != nil {
+			j.SetNow(owner.Now)
+		}
 		key, err := j.ParseKey(owner.SigningKey)
 		judge := func() error { return j.last(frames, newAccounts(map[string]Key{owner.DID: key})) }
 		return &caseWork{len(file), judge}, err

@@ -15,14 +15,16 @@ type Trees[CID, Records, Tree any] struct {
 	Insert func(keys [][]byte, values []CID) (Tree, error)
 	// Gather converts the sorted records to the input of Bulk, at load.
 	Gather func(keys [][]byte, values []CID) Records
-	// Bulk builds a tree of all records at once.
+	// Bulk builds a tree of all records at once; nil if the peer has no such call.
 	Bulk func(records Records) (Tree, error)
 	// Bytes returns the 36 bytes of a CID that Root returned.
 	Bytes func(root fmt.Stringer) []byte
 	// Root returns the CID of the tree.
 	Root func(tree Tree) (fmt.Stringer, error)
-	// Get returns the 36 bytes of the CID at the key, or nil.
-	Get func(tree Tree, key []byte) (cid string, err error)
+	// Get returns the CID at the key, or nil.
+	Get func(tree Tree, key []byte) (*CID, error)
+	// Head returns the first four bytes of a digest.
+	Head func(cid CID) uint32
 	// Empty returns a tree without records.
 	Empty func() Tree
 	// Put inserts a record, or replaces the CID at its key.
@@ -33,13 +35,16 @@ type Trees[CID, Records, Tree any] struct {
 
 // Variants makes the variants of the task.
 func (t Trees[CID, Records, Tree]) Variants() map[string]Variant {
-	return map[string]Variant{
+	variants := map[string]Variant{
 		"insert-root/ascending": {Load: t.loader(t.ascending)},
 		"insert-root/shuffled":  {Load: t.loader(t.shuffled)},
-		"bulk":                  {Load: t.loader(t.bulk)},
 		"lookup":                {Load: t.loader(t.lookup)},
 		"mixed":                 {Load: t.loader(t.mixed)},
 	}
+	if t.Bulk != nil {
+		variants["bulk"] = Variant{Load: t.loader(t.bulk)}
+	}
+	return variants
 }
 
 func (t Trees[CID, Records, Tree]) loader(prepare func(recordsFile, []CID) (Work, error)) func([]string) (Work, error) {
@@ -111,8 +116,8 @@ func (w *treeWork[Tree]) root() (root fmt.Stringer, err error) {
 // its bytes, and a key that was looked up before would still be in the cache.
 func (t Trees[CID, Records, Tree]) lookup(records recordsFile, values []CID) (Work, error) {
 	tree, err := t.Insert(records.keys, values)
-	get := func(key []byte) (string, error) { return t.Get(tree, key) }
-	return &lookupWork{get, cloned(pick(records.keys, records.asked))}, err
+	get := func(key []byte) (*CID, error) { return t.Get(tree, key) }
+	return &lookupWork[CID]{get, t.Head, cloned(pick(records.keys, records.asked)), nil}, err
 }
 
 func cloned(keys [][]byte) [][]byte {
@@ -123,36 +128,39 @@ func cloned(keys [][]byte) [][]byte {
 	return own
 }
 
-type lookupWork struct {
-	get   func(key []byte) (cid string, err error)
+type lookupWork[CID any] struct {
+	get   func(key []byte) (*CID, error)
+	head  func(CID) uint32
 	asked [][]byte
+	// Holds the last result, so that the compiler cannot remove the work.
+	last *CID
 }
 
-func (w *lookupWork) Size() (units, bytes int) {
+func (w *lookupWork[CID]) Size() (units, bytes int) {
 	return sizeOf(w.asked)
 }
 
-func (w *lookupWork) Prove() (Proof, error) {
+func (w *lookupWork[CID]) Prove() (Proof, error) {
 	var found int
 	var checksum uint32
-	err := w.look(func(cid string) {
+	err := w.look(func(cid *CID) {
 		found++
-		checksum += binary.BigEndian.Uint32([]byte(cid[cidPrefixLen:]))
+		checksum += w.head(*cid)
 	})
 	return Proof{Counts: map[string]any{"lookups": len(w.asked), "found": found, "lookup_checksum": checksum}}, err
 }
 
-func (w *lookupWork) Pass() (Stages, error) {
-	return nil, w.look(func(cid string) { lastFound = cid })
+func (w *lookupWork[CID]) Pass() (Stages, error) {
+	return nil, w.look(func(cid *CID) { w.last = cid })
 }
 
-func (w *lookupWork) look(found func(cid string)) error {
+func (w *lookupWork[CID]) look(found func(cid *CID)) error {
 	for _, key := range w.asked {
 		cid, err := w.get(key)
 		if err != nil {
 			return err
 		}
-		if cid != "" {
+		if cid != nil {
 			found(cid)
 		}
 	}
@@ -191,9 +199,9 @@ func (w *mixedWork[CID, Records, Tree]) Prove() (Proof, error) {
 	var hits int
 	var hitChecksum, rootChecksum uint32
 	var last fmt.Stringer
-	err := w.run(func(cid string) {
+	err := w.run(func(cid *CID) {
 		hits++
-		hitChecksum += binary.BigEndian.Uint32([]byte(cid[cidPrefixLen:]))
+		hitChecksum += w.trees.Head(*cid)
 	}, func(root fmt.Stringer) {
 		last = root
 		rootChecksum += binary.BigEndian.Uint32(w.trees.Bytes(root)[cidPrefixLen:])
@@ -208,11 +216,11 @@ func (w *mixedWork[CID, Records, Tree]) Prove() (Proof, error) {
 }
 
 func (w *mixedWork[CID, Records, Tree]) Pass() (Stages, error) {
-	return nil, w.run(func(cid string) { lastFound = cid }, func(root fmt.Stringer) { outcome = root })
+	return nil, w.run(func(cid *CID) { outcome = cid }, func(root fmt.Stringer) { outcome = root })
 }
 
 // run calls found with each CID that a lookup finds, and seen with each root.
-func (w *mixedWork[CID, Records, Tree]) run(found func(cid string), seen func(root fmt.Stringer)) (err error) {
+func (w *mixedWork[CID, Records, Tree]) run(found func(cid *CID), seen func(root fmt.Stringer)) (err error) {
 	defer refuseAtPanic(&err)
 	tree := w.trees.Empty()
 	for index, step := range w.steps {
@@ -222,8 +230,8 @@ func (w *mixedWork[CID, Records, Tree]) run(found func(cid string), seen func(ro
 		case deletion:
 			err = w.trees.Remove(tree, step.key)
 		default:
-			var cid string
-			if cid, err = w.trees.Get(tree, step.key); cid != "" {
+			var cid *CID
+			if cid, err = w.trees.Get(tree, step.key); cid != nil {
 				found(cid)
 			}
 		}
@@ -252,11 +260,8 @@ const (
 // rootEvery is the number of operations from one reading of the root to the next.
 const rootEvery = 100
 
-// The result of a pass, in a package variable so that the compiler cannot remove the work.
-var (
-	outcome   any
-	lastFound string
-)
+// outcome is the result of a pass, in a package variable so that the compiler cannot remove the work.
+var outcome any
 
 // recordsFile is the content of an `mst-records.bin`.
 type recordsFile struct {

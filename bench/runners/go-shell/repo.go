@@ -123,6 +123,8 @@ var lastRecord []byte
 type owner struct {
 	DID        string `json:"did"`
 	SigningKey string `json:"signing_key"`
+	// Now is the time of verification of frames.
+	Now time.Time `json:"now"`
 }
 
 // readOwned reads a file and its JSON.

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -58,9 +59,15 @@ func TestATreeIsGivenItsRecordsInTheOrderAskedFor(t *testing.T) {
 		Gather: func(keys [][]byte, values []string) map[string]string { return map[string]string{"root": "all"} },
 		Bulk:   func(records map[string]string) (map[string]string, error) { return records, nil },
 		Root:   func(tree map[string]string) (fmt.Stringer, error) { return text(tree["root"]), nil },
-		Get:    func(tree map[string]string, key []byte) (string, error) { return tree[string(key)], nil },
-		Bytes:  func(root fmt.Stringer) []byte { return []byte("\x01\x71\x12\x20" + root.String() + "\x00\x00\x00") },
-		Empty:  func() map[string]string { return map[string]string{"root": "-"} },
+		Get: func(tree map[string]string, key []byte) (*string, error) {
+			if cid, found := tree[string(key)]; found {
+				return &cid, nil
+			}
+			return nil, nil
+		},
+		Head:  func(cid string) uint32 { return binary.BigEndian.Uint32([]byte(cid[4:])) },
+		Bytes: func(root fmt.Stringer) []byte { return []byte("\x01\x71\x12\x20" + root.String() + "\x00\x00\x00") },
+		Empty: func() map[string]string { return map[string]string{"root": "-"} },
 		Put: func(tree map[string]string, key []byte, value string) error {
 			tree[string(key)], tree["root"] = value, string(key)
 			return nil
