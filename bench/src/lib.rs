@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod claims;
 mod connection;
 pub mod corpora;
 mod error;
@@ -29,6 +30,7 @@ mod task;
 pub mod terminal;
 mod variant;
 
+pub use claims::{Claims, VariantClaims, prove_claims};
 pub use error::{BenchError, CorpusFault};
 pub use plan::{Plan, RunnerCommand};
 pub use progress::{Estimate, Forecast, Progress};

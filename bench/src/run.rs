@@ -76,7 +76,10 @@ fn normalized(plan: &Plan) -> Result<Plan, BenchError> {
 }
 
 /// Locks the work folder. Two runs would disturb each other's builds and times, so the later one waits.
-fn lock(work_dir: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<File, BenchError> {
+pub(crate) fn lock(
+    work_dir: &Path,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<File, BenchError> {
     let path = work_dir.join("lock");
     let file = File::create(&path).map_err(BenchError::io(&path))?;
     if file.try_lock().is_err() {

@@ -2,12 +2,13 @@
 //! language share must pass its own tests.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::process;
+use crate::{left_out, process};
 use crate::toolchains::{Toolchain, Without};
 
 /// Runs each task of each peer once on a small corpus, and checks that the peer was built and that its
@@ -28,11 +29,39 @@ pub(crate) fn smoke_test(without: &Without) -> Result<(), String> {
     process::run(bench.args(["--json", &json, "--peers", &peers]))?;
     let text = fs::read_to_string(&results).map_err(|error| format!("{json}: {error}"))?;
     let document = serde_json::from_str(&text).map_err(|error| format!("{json}: {error}"))?;
+    let (wanted, absent): (Vec<_>, Vec<_>) =
+        wanted.into_iter().partition(|(_, peer)| !lacks_source(&document, peer));
     let faults: Vec<String> =
         wanted.iter().filter_map(|(task, peer)| fault(&document, task, peer)).collect();
     println!("{} of {} tasks of peers are equal", wanted.len() - faults.len(), wanted.len());
+    for (task, peer) in absent {
+        left_out::note(&format!("{task} of {peer}"), "its source")?;
+    }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
+
+/// Proves the checks that peers claim, of those that are built.
+pub(crate) fn prove_claims(without: &Without) -> Result<(), String> {
+    let runners = process::root().join("bench/runners");
+    let peers = peers_in(&runners)?.into_iter().chain(["wireproof".to_owned()]);
+    let peers: Vec<String> = peers.filter(|peer| !without.excludes(peer)).collect();
+    let claims = ["bench", "claims", "--peers", &peers.join(",")];
+    process::run(&mut process::command(&process::program("wireproof")?, &claims))
+}
+
+/// Whether a peer is unavailable because its source is not to be had and no checkout is named. With its source, it is tested
+/// like the others.
+fn lacks_source(results: &Value, peer: &str) -> bool {
+    let Some((_, variable)) = CHECKOUTS.into_iter().find(|(id, _)| *id == peer) else {
+        return false;
+    };
+    let unavailable = results["unavailable"].as_array().into_iter().flatten();
+    env::var_os(variable).is_none() && unavailable.into_iter().any(|item| item["peer"] == peer)
+}
+
+/// Peers whose source may be a checkout that a variable names.
+const CHECKOUTS: [(&str, &str); 2] =
+    [("go-atmos", "WIREPROOF_ATMOS"), ("zig-zat", "WIREPROOF_ZAT")];
 
 /// Each task with each of its peers, by the list of the harness; we have all of these tasks.
 fn expected(runners: &Path) -> Result<Vec<(String, String)>, String> {
@@ -149,6 +178,17 @@ mod tests {
         assert!(fault(&results, "sigs", "c").unwrap().contains("no compiler"));
         assert!(fault(&results, "sigs", "d").is_some());
         assert!(fault(&results, "sigs", "e").unwrap().contains("no row"));
+    }
+
+    #[test]
+    fn a_peer_without_its_source_is_left_out_and_one_that_fails_otherwise_is_not() {
+        let results = serde_json::json!({"unavailable": [
+            {"peer": "zig-zat", "reason": "its source is not available"},
+            {"peer": "go-raw", "reason": "no compiler"},
+        ]});
+        assert_eq!(lacks_source(&results, "zig-zat"), env::var_os("WIREPROOF_ZAT").is_none());
+        assert!(!lacks_source(&results, "go-atmos"));
+        assert!(!lacks_source(&results, "go-raw"));
     }
 
     #[test]

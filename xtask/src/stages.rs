@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! toolchains, format │ build            │ lints, documentation, tests, pure-rust, examples
-//!                    │ servers, runners │ peers, browser, documents, readers
+//!                    │ servers, runners │ peers, claims, browser, documents, readers
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
@@ -65,6 +65,7 @@ const PHASES: [[Lane; 2]; 3] = [
         ],
         &[
             stage("peers", peers::smoke_test),
+            stage("claims", peers::prove_claims),
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
             stage("documents", |_| documents::run_commands()),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),

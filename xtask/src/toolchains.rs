@@ -31,12 +31,12 @@ impl Toolchain {
         }
     }
 
-    /// The prefix in the names of peers in this language.
-    fn peer_prefix(self) -> &'static str {
+    /// The prefixes in the names of peers that need this toolchain. Zig is a Python package.
+    fn peer_prefixes(self) -> &'static [&'static str] {
         match self {
-            Self::Go => "go-",
-            Self::Python => "python-",
-            Self::Node => "ts-",
+            Self::Go => &["go-"],
+            Self::Python => &["python-", "zig-"],
+            Self::Node => &["ts-"],
         }
     }
 
@@ -91,7 +91,8 @@ impl Without {
 
     /// Whether the peer of this name needs a toolchain that is left out.
     pub(crate) fn excludes(&self, peer: &str) -> bool {
-        self.without.iter().any(|toolchain| peer.starts_with(toolchain.peer_prefix()))
+        let prefixes = self.without.iter().flat_map(|toolchain| toolchain.peer_prefixes());
+        prefixes.into_iter().any(|prefix| peer.starts_with(prefix))
     }
 
     /// Checks that every other toolchain is present.

@@ -44,7 +44,7 @@ func decoder(decode decodeBlocks) shell.Decoder {
 var checks = []string{"cid-sha256", "duplicate-keys", "only-tag-42", "link-shape"}
 
 // typedChecks are those that the structs of commits and nodes make as well.
-var typedChecks = []string{"cid-sha256"}
+var typedChecks = []string{"cid-sha256", "link-shape"}
 
 // The data model of atdata has no floats: an integral one becomes an integer, any other is refused.
 var ungiven = []string{"floats"}

@@ -97,6 +97,21 @@ impl<'f> Export<'f> {
     }
 }
 
+impl Export<'_> {
+    /// The counts of a verified repository; records that break a rule of their own are counted beside the others.
+    fn content(&self, whole: &WholeRepository<'_>) -> Counts {
+        let mut counts = content(whole);
+        if self.has_rebuild {
+            // The rebuilt root was compared with that of the commit.
+            counts = counts.with("rebuilt_root", whole.commit().data.to_string());
+        }
+        match whole.invalid_records().records {
+            0 => counts,
+            invalid => counts.with("invalid_records", invalid),
+        }
+    }
+}
+
 impl Work for Export<'_> {
     fn loaded(&self) -> Loaded {
         Loaded::of([self.car.len()])
@@ -105,9 +120,7 @@ impl Work for Export<'_> {
     fn prove(&mut self) -> Result<Proof, BoxError> {
         let counts = match self.verify(&mut StageClock::start()) {
             Err(rejection) => rejected(&rejection),
-            Ok(whole) if !self.has_rebuild => content(&whole),
-            // The rebuilt root was compared with that of the commit.
-            Ok(whole) => content(&whole).with("rebuilt_root", whole.commit().data.to_string()),
+            Ok(whole) => self.content(&whole),
         };
         Ok(counts.into())
     }

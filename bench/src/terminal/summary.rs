@@ -288,6 +288,19 @@ mod tests {
     }
 
     #[test]
+    fn the_ratio_to_a_peer_is_to_its_faster_row() {
+        let mut results = results();
+        let slower = results.rows.iter().find(|row| row.peer == "go-indigo").expect("a row");
+        let mut faster = Row { variant: "verified/typed-nodes".to_owned(), ..slower.clone() };
+        faster.per_s = faster.per_s.map(|rate| crate::Rate { median: 2.0 * rate.median, ..rate });
+        results.rows.push(faster);
+        crate::terminal::sort(&mut results.rows);
+        let rows: Vec<&Row> = results.rows.iter().collect();
+        let against = baseline::of_group(rows[0], &rows, None).expect("a baseline");
+        assert_eq!(against.variant, "verified/typed-nodes");
+    }
+
+    #[test]
     fn an_unknown_task_has_ratios_too() {
         let text = summary_after(|row| row.task = "weave".to_owned());
         assert!(text.starts_with("Of verified, the fastest is wireproof"), "{text}");

@@ -101,6 +101,29 @@ pub(super) enum BenchCommand {
     /// code 1 if a row of wireproof fell by more than the tolerance, or lost its rank.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
+    /// Prove the checks that peers claim: the letters in the tables.
+    ///
+    /// Sends each peer inputs that break the rule of one check and that a peer with this check must reject. Exit code 1 if a
+    /// claim is false, or if a decoder makes a check that it does not claim.
+    #[command(after_help = CLAIMS_EXAMPLES)]
+    Claims(ClaimsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ClaimsArgs {
+    /// Peers to test: folders of bench/runners, and `wireproof` [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(super) peers: Option<Vec<String>>,
+    /// Maximum time of a peer for one input.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub(super) case_limit: u32,
+    /// Folder with a folder for each peer [default: bench/runners of the clone that the command is run from].
+    #[arg(long, value_name = "DIR", env = "WIREPROOF_BENCH_RUNNERS", value_hint = ValueHint::DirPath)]
+    pub(super) runners: Option<PathBuf>,
+    /// Folder for inputs, builds and logs [default: target/bench of this repository].
+    #[arg(long, value_name = "DIR", env = "WIREPROOF_BENCH_WORK_DIR", value_hint = ValueHint::DirPath)]
+    pub(super) work_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -183,6 +206,12 @@ const VERIFY_EXAMPLES: &str = "\
 Examples:
   wireproof bench verify atproto.com --peers wireproof,go-indigo
   wireproof bench verify ada.test --plc http://localhost:4480 --development-port 4481";
+
+const CLAIMS_EXAMPLES: &str = "\
+Examples:
+  wireproof bench claims                        all peers
+  wireproof bench claims --peers wireproof,go-indigo
+  wireproof bench claims --runners docs/guide/examples/runners";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:

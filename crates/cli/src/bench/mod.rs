@@ -1,6 +1,7 @@
 //! `wireproof bench`: runs the benchmark and prints its tables; compares two runs.
 
 mod args;
+mod claims;
 mod progress;
 mod step_log;
 mod tables;
@@ -26,6 +27,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
     match &args.command {
         Some(BenchCommand::Verify(args)) => return verify::run(args, output),
         Some(BenchCommand::Compare(args)) => return run_compare(args, output),
+        Some(BenchCommand::Claims(args)) => return claims::run(args, output),
         None => {}
     }
     let plan = plan(&args.run)?;
@@ -99,8 +101,6 @@ fn write_page(
 fn plan(args: &RunArgs) -> Result<Plan, Failure> {
     let default = if args.all { Plan::default().all() } else { Plan::default() };
     let default = if args.quick { default.quick() } else { default };
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::Local(format!("the file of this program: {error}")))?;
     Ok(Plan {
         peers: args.peers.clone(),
         passes: args.passes.unwrap_or(default.passes),
@@ -108,9 +108,16 @@ fn plan(args: &RunArgs) -> Result<Plan, Failure> {
         runners: args.runners.clone().or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
-        own: Some(RunnerCommand { program, args: vec!["runner".to_owned()] }),
+        own: Some(own_runner()?),
         ..default
     })
+}
+
+/// This program as a runner.
+fn own_runner() -> Result<RunnerCommand, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::Local(format!("the file of this program: {error}")))?;
+    Ok(RunnerCommand { program, args: vec!["runner".to_owned()] })
 }
 
 /// Fails if no peer has a row. A single peer that is missing or differs is a result.

@@ -149,3 +149,27 @@ fn a_program_without_a_checkout_measures_itself_and_runs_no_peer_of_the_current_
     assert!(!dir.path().join("run").exists(), "{stdout}");
     assert!(dir.path().join("cache/wireproof/bench/results.json").is_file());
 }
+
+/// `bench claims` of one peer.
+fn claims(runners: &Runners, peer: &str) -> Command {
+    let mut command = crate::command(&["bench", "claims", "--peers", peer]);
+    command.arg("--runners").arg(runners.0.path().join("runners"));
+    command.arg("--work-dir").arg(runners.0.path().join("work"));
+    command
+}
+
+#[test]
+fn every_check_that_our_own_rows_claim_is_proved() {
+    let [stdout, _] = printed(&mut claims(&Runners::new(), "wireproof"));
+    assert!(!stdout.contains("fault"), "{stdout}");
+    for row in ["decode verified/", "sigs full:", "repo total:", "commit full/batch:"] {
+        assert!(stdout.contains(&format!("wireproof {row}")), "{stdout}");
+    }
+}
+
+#[test]
+fn a_false_claim_is_named_with_the_accepted_input_and_ends_the_command_with_code_1() {
+    let run = claims(&Runners::new(), "ready").assert().code(1);
+    let stdout = String::from_utf8_lossy(&run.get_output().stdout).into_owned();
+    assert!(stdout.contains("fault: utf8 is claimed: frame (decode-"), "{stdout}");
+}

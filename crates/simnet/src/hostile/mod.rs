@@ -18,6 +18,7 @@
 //! assert_eq!(case.code, Some("tree/prefix"));
 //! ```
 
+mod altered;
 mod car;
 mod case;
 mod commit;
@@ -34,6 +35,7 @@ mod valid;
 
 use std::path::Path;
 
+pub use altered::{Addition, AlteredBlocks};
 pub use case::{Case, CaseContext, CaseEntry, Expect, InputKind, Layer, Manifest, Rule};
 
 use crate::corpus::{self, FileError};
