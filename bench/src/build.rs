@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use protocol::{Description, one_line};
 
 use crate::Task;
+use crate::checkout::{self, Checkout};
 use crate::fingerprint;
 use crate::peers::{Language, Peer, PeerSource};
 use crate::plan::RunnerCommand;
@@ -149,6 +150,7 @@ impl Builder {
             PeerSource::Folder { dir, language: Language::Go } => self.go(id, dir, mode),
             PeerSource::Folder { dir, language: Language::Python } => self.python(id, dir, mode),
             PeerSource::Folder { dir, language: Language::Node } => self.node(id, dir, mode),
+            PeerSource::Folder { dir, language: Language::Zig } => self.zig(id, dir, mode),
             PeerSource::Folder { dir, language: Language::Executable } => {
                 Ok(LaunchCommand::new(dir.join("runner"), dir))
             }
@@ -176,13 +178,23 @@ impl Builder {
     fn go(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
         let toolchain = self.tool("go", "version", dir)?;
         let program = self.dir.join(id).join("runner");
-        let sources = [dir.to_owned(), sibling(dir, "go-shell")];
-        self.build_if_changed(id, mode, &sources, &toolchain, &program, |build| {
+        let checkout = Checkout::of(id)?;
+        let source = checkout.as_ref().and_then(|checkout| checkout.dir.clone());
+        let sources: Vec<PathBuf> =
+            [dir.to_owned(), sibling(dir, "go-shell")].into_iter().chain(source.clone()).collect();
+        let built = self.build_if_changed(id, mode, &sources, &toolchain, &program, |build| {
             let mut go = clean_command("go");
+            if let Some(source) = &source {
+                let workspace = program.with_file_name("go.work");
+                checkout::write_go_workspace(&workspace, dir, source)
+                    .map_err(|error| format!("{}: {error}", workspace.display()))?;
+                go.env("GOWORK", workspace);
+            }
             // The state of our repository is not part of a peer.
             go.args(["build", "-buildvcs=false", "-o"]);
             build.step(go.arg(&program).arg(".").current_dir(dir))
-        })?;
+        });
+        built.map_err(|reason| explained(checkout.as_ref(), reason))?;
         Ok(LaunchCommand::new(program, dir))
     }
 
@@ -201,20 +213,7 @@ impl Builder {
             std::slice::from_ref(&requirements),
             &toolchain,
             &python,
-            |build| {
-                let mut make = clean_command("python3");
-                build.step(make.args(["-m", "venv", "--clear"]).arg(&venv))?;
-                let mut pip = clean_command(&python);
-                pip.args([
-                    "-m",
-                    "pip",
-                    "install",
-                    "--disable-pip-version-check",
-                    "--no-input",
-                    "-r",
-                ]);
-                build.step(pip.arg(&requirements))
-            },
+            |build| build.install_requirements(&requirements, &venv),
         )?;
         Ok(LaunchCommand::new(python, dir).arg("runner.py"))
     }
@@ -233,6 +232,30 @@ impl Builder {
         let own = installed.join(".bin/node");
         let node = if own.exists() { own } else { PathBuf::from("node") };
         Ok(LaunchCommand::new(node, &copy).arg("runner.mjs"))
+    }
+
+    /// Zig itself is a Python package among the runner's requirements. It writes into the folder of the sources, so the
+    /// sources are copied.
+    fn zig(&self, id: &str, dir: &Path, mode: Mode) -> Result<LaunchCommand, String> {
+        let toolchain = self.tool("python3", "--version", dir)?;
+        let work = self.dir.join(id);
+        let (venv, copy) = (work.join("venv"), work.join("source"));
+        let program = work.join("bin/runner");
+        let checkout = Checkout::of(id)?;
+        let source = checkout.as_ref().and_then(|checkout| checkout.dir.clone());
+        let sources: Vec<PathBuf> = [dir.to_owned()].into_iter().chain(source.clone()).collect();
+        let built = self.build_if_changed(id, mode, &sources, &toolchain, &program, |build| {
+            build.install_requirements(&dir.join("requirements.txt"), &venv)?;
+            copy_files(dir, &copy).map_err(|error| format!("its sources: {error}"))?;
+            let mut zig = clean_command(venv.join("bin/python"));
+            zig.args(["-m", "ziglang", "build", "-Doptimize=ReleaseFast", "--prefix"]).arg(&work);
+            if let Some(source) = &source {
+                zig.arg(format!("--fork={}", source.display()));
+            }
+            build.step(zig.current_dir(&copy))
+        });
+        built.map_err(|reason| explained(checkout.as_ref(), reason))?;
+        Ok(LaunchCommand::new(program, dir))
     }
 
     /// Calls `make` unless `product` exists and was made from these sources by this toolchain.
@@ -293,6 +316,15 @@ struct Build {
 }
 
 impl Build {
+    /// Makes a virtual environment with the packages of a requirements file.
+    fn install_requirements(&self, requirements: &Path, venv: &Path) -> Result<(), String> {
+        let mut make = clean_command("python3");
+        self.step(make.args(["-m", "venv", "--clear"]).arg(venv))?;
+        let mut pip = clean_command(venv.join("bin/python"));
+        pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-r"]);
+        self.step(pip.arg(requirements))
+    }
+
     /// Runs one command of a build with its output going to the log.
     fn step(&self, command: &mut Command) -> Result<(), String> {
         let name = command.get_program().to_owned();
@@ -335,6 +367,14 @@ impl Build {
         };
         let found = lines().find(is_error).or_else(|| lines().next_back());
         format!("{}; see {}", one_line(found.unwrap_or("failed")), self.log.display())
+    }
+}
+
+/// The reason of a failed build, with the variable of the peer's checkout if it has one.
+fn explained(checkout: Option<&Checkout>, reason: String) -> String {
+    match checkout {
+        Some(checkout) => checkout.explain(reason),
+        None => reason,
     }
 }
 

@@ -29,7 +29,7 @@ fn add(path: &Path, name: &Path, state: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// The names in a folder, in order, without what build tools write there.
+/// The names in a folder, in order, without what tools write there.
 pub(crate) fn sources_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -42,7 +42,8 @@ pub(crate) fn sources_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(names)
 }
 
-const BUILD_FOLDERS: [&str; 4] = ["target", "node_modules", "__pycache__", ".venv"];
+const BUILD_FOLDERS: [&str; 8] =
+    [".git", ".venv", ".zig-cache", "__pycache__", "node_modules", "target", "zig-out", "zig-pkg"];
 
 #[cfg(test)]
 mod tests {

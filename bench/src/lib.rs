@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+mod checkout;
 mod claims;
 mod connection;
 pub mod corpora;

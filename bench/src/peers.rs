@@ -39,6 +39,7 @@ pub(crate) enum Language {
     Go,
     Python,
     Node,
+    Zig,
     /// An executable called `runner` that needs no build.
     Executable,
 }
@@ -52,6 +53,7 @@ impl Language {
             ("main.go", Self::Go),
             ("runner.py", Self::Python),
             ("runner.mjs", Self::Node),
+            ("build.zig", Self::Zig),
             ("runner", Self::Executable),
         ];
         let found = entry_points.into_iter().find(|(file, _)| dir.join(file).is_file());

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{left_out, process};
 use crate::toolchains::{Toolchain, Without};
+use crate::{left_out, process};
 
 /// Runs each task of each peer once on a small corpus, and checks that the peer was built and that its
 /// counts equal the corpus's. The peers are the builds that `bench` measures; our own program is the one
