@@ -95,15 +95,10 @@ VARIANTS = {'unverified': decode_frame, 'unverified/split-by-hand': decode_frame
 
 # Links are read, but bytes after the CID in a link are not detected, hence no `link-shape`; single-precision floats
 # are accepted, hence no `float-canonical`. The bound on depth is Python's own recursion limit.
-CHECKS = [
-    'key-order',
-    'duplicate-keys',
-    'utf8',
-    'indefinite-lengths',
-    'only-tag-42',
-    'trailing-bytes',
-    'depth-bound',
-]
+BLOCK_CHECKS = ['key-order', 'duplicate-keys', 'utf8', 'indefinite-lengths', 'only-tag-42', 'depth-bound']
+
+# In `decode_car` some bytes after the item of a block are not detected.
+CHECKS = {'unverified': BLOCK_CHECKS, 'unverified/split-by-hand': [*BLOCK_CHECKS, 'trailing-bytes']}
 
 VERSION = version('atproto')
 ENGINE = f'libipld {version("libipld")}, the decoder of atproto {VERSION}, called directly'

@@ -62,7 +62,7 @@ def time_pass(loaded):
     return time.monotonic_ns() - start
 
 
-CHECKS = {'decode': dict.fromkeys(decode.VARIANTS, decode.CHECKS), 'sigs': sigs.VARIANTS}
+CHECKS = {'decode': decode.CHECKS, 'sigs': sigs.VARIANTS}
 
 if __name__ == '__main__':
     main()
