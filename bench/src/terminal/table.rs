@@ -268,7 +268,7 @@ fn names_legend(task: &str, rows: &[&Row]) -> String {
     let is_plain = |part: &&str| !part.starts_with(variant::FORCED);
     let mut labels: Vec<String> =
         parts.iter().copied().filter(is_plain).filter_map(named).collect();
-    if !parts.iter().all(|part| is_plain(&part)) {
+    if !parts.iter().all(is_plain) {
         labels.push(format!("{}…: SHA-256 by that back end", variant::FORCED));
     }
     match &labels[..] {
