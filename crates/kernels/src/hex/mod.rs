@@ -85,6 +85,7 @@ mod tests {
     type BackEnd = (&'static str, Encode, Decode, IsLower);
 
     fn back_ends() -> Vec<BackEnd> {
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
         let mut all: Vec<BackEnd> = vec![
             ("portable", portable::encode_into, portable::decode, portable::is_lower),
             ("dispatched", encode_into, decode, is_lower),

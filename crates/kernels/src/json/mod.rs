@@ -56,6 +56,7 @@ mod tests {
 
     #[test]
     fn every_back_end_stops_at_every_special_byte_at_every_position_and_at_no_other() {
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
         let mut back_ends: Vec<(&str, PlainLen)> =
             vec![("portable", portable::plain_len), ("dispatched", plain_len)];
         #[cfg(target_arch = "x86_64")]
@@ -84,6 +85,7 @@ mod tests {
 
     #[test]
     fn every_back_end_appends_the_plain_prefix_and_nothing_after_it() {
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut))]
         let mut back_ends: Vec<(&str, AppendPlain)> =
             vec![("portable", portable::append_plain), ("dispatched", append_plain)];
         #[cfg(target_arch = "x86_64")]
