@@ -49,7 +49,9 @@ func judgeFrame(frame []byte, of accounts) (shell.Verdict, error) {
 		if err := event.UnmarshalCBOR(payload); err != nil {
 			return shell.Verdict{IsCommit: true}, err
 		}
-		return shell.Verdict{IsCommit: true, Ops: len(event.Ops)}, judgeCommit(&event)
+		account := known[event.Repo]
+		isFirst := account != nil && account.Rev == ""
+		return shell.Verdict{IsCommit: true, IsFirst: isFirst, Ops: len(event.Ops)}, judgeCommit(&event)
 	case "#sync":
 		var event comatproto.SyncSubscribeRepos_Sync
 		if err := event.UnmarshalCBOR(payload); err != nil {

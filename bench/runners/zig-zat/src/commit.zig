@@ -54,8 +54,10 @@ pub const Commits = struct {
         switch (event) {
             .commit => |commit| {
                 counts.commits += 1;
+                const account = self.accounts.getPtr(commit.repo);
+                const is_first = if (account) |known| known.rev_len == 0 else false;
                 if (self.verify(allocator, commit)) {
-                    counts.accepted += 1;
+                    if (is_first) counts.first_sighting += 1 else counts.accepted += 1;
                     counts.ops += commit.ops.len;
                 } else |_| counts.refused += 1;
             },
@@ -95,7 +97,7 @@ pub const Commits = struct {
     }
 };
 
-const Counts = struct { commits: u64 = 0, accepted: u64 = 0, refused: u64 = 0, ops: u64 = 0 };
+const Counts = struct { commits: u64 = 0, accepted: u64 = 0, first_sighting: u64 = 0, refused: u64 = 0, ops: u64 = 0 };
 
 /// An account with the state of its newest accepted commit.
 const Account = struct {
