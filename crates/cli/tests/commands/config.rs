@@ -155,7 +155,9 @@ fn a_flag_takes_precedence_over_the_environment_and_a_file() {
         let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
         assert!(message.contains(path), "{message}");
     };
-    let bench = ["bench", "decode", "--peers", "wireproof"];
+    // The folder of the checkout may be locked by another run.
+    let work_dir = dir.path().display().to_string();
+    let bench = ["bench", "decode", "--peers", "wireproof", "--work-dir", &work_dir];
     refused(wireproof(&dir, &bench), "of the file");
     let mut command = wireproof(&dir, &bench);
     command.env("WIREPROOF_BENCH_CORPUS", "of the environment");
