@@ -119,9 +119,10 @@ fn built(command: &str, program: &str) -> String {
     }
 }
 
-/// The command with its benchmark shortened; `bench compare` measures nothing and stays as it is.
+/// The command with its benchmark shortened; `bench compare` and `bench claims` measure nothing and stay as they are.
 fn shortened(command: &str) -> String {
-    let measures = |at: &usize| !command[*at..].starts_with(" bench compare");
+    let others = [" bench compare", " bench claims"];
+    let measures = |at: &usize| !others.iter().any(|other| command[*at..].starts_with(other));
     let Some(at) = command.find(" bench").filter(measures) else { return command.to_owned() };
     let options =
         [("--quick", ""), ("--passes", " 1"), ("--warmup", " 0"), ("--peers", " wireproof")];

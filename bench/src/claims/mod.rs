@@ -281,7 +281,8 @@ fn is_rejected(sample: &Sample, counts: &Counts) -> bool {
         Task::Decode | Task::NostrDeserialize => count("errors") > 0,
         Task::Sigs if sample.check == Some("strict-cbor") => count("errors") > 0,
         Task::Sigs => count("valid_k256") + count("valid_p256") == 0,
-        Task::Repo => count("valid") == 0 || count("invalid_records") > 0,
+        // A peer that verifies no signature gives no count of valid ones, and answers a rejection with an error.
+        Task::Repo => counts.get("valid") == Some(0) || count("invalid_records") > 0,
         Task::NostrValidated => count("valid") == 0,
         _ => count("refused") > 0,
     }

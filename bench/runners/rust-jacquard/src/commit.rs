@@ -50,9 +50,8 @@ impl Peer for Jacquard {
 /// No `inversion`: the operations are inverted and the root compared, but one that cannot be inverted is skipped, such as
 /// a delete of a key that is present. No `event-fields`: the DID is compared and the
 /// commit is found by its CID, `rev` is not looked at. No `op-records`: the block of a record may be
-/// missing.
-pub(crate) const CHECKS: &[&str] =
-    &["duplicate-keys", "utf8", "only-tag-42", "trailing-bytes", "depth-bound"];
+/// missing. No `duplicate-keys`, `utf8` and `only-tag-42`: fields of nodes that it does not know are skipped.
+pub(crate) const CHECKS: &[&str] = &["trailing-bytes", "depth-bound"];
 
 impl Jacquard {
     fn verify_commit(&self, commit: &FirehoseCommit<&str>) -> Result<(), BoxError> {
