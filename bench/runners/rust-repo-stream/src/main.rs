@@ -47,12 +47,10 @@ impl hostile::Peer for RepoStream {
 }
 
 /// No `mst-prefix`: a prefix may be shorter than it could be. No `indefinite-lengths`: the suffix of a key may
-/// have one. A node that is reached twice is refused, because its keys are then repeated.
+/// have one. No `duplicate-keys`, `utf8` and `only-tag-42`: fields of the commit that it does not know are skipped. A node
+/// that is reached twice is refused, because its keys are then repeated.
 const CHECKS: &[&str] = &[
     "cid-sha256",
-    "duplicate-keys",
-    "utf8",
-    "only-tag-42",
     "trailing-bytes",
     "depth-bound",
     "mst-order",
