@@ -478,7 +478,8 @@ mod tests {
     fn a_missing_tool_is_reported_as_not_installed() {
         let dir = tempfile::tempdir().unwrap();
         let builder = Builder::new(dir.path(), Duration::from_secs(60));
-        let reason = builder.tool("a-tool-that-does-not-exist", "--version", dir.path()).unwrap_err();
+        let reason =
+            builder.tool("a-tool-that-does-not-exist", "--version", dir.path()).unwrap_err();
         assert_eq!(reason, "a-tool-that-does-not-exist is not installed");
     }
 
