@@ -1,4 +1,4 @@
-//! The proof of claimed checks with runners that claim too much and nothing: shell scripts in `tests/runners`.
+//! The proof of claimed checks with runners that claim too much, too little and nothing: shell scripts in `tests/runners`.
 
 #![cfg(unix)]
 
@@ -34,4 +34,19 @@ fn a_runner_that_claims_nothing_and_accepts_everything_has_no_fault() {
     let claims = claims_of("modest");
     assert!(!claims.has_faults(), "{claims:?}");
     assert!(claims.unavailable.is_empty(), "{claims:?}");
+}
+
+#[test]
+fn a_strict_decoder_of_commits_that_claims_it_for_another_variant_has_two_faults() {
+    let claims = claims_of("confused");
+    let faults = claims.variants.iter().map(|it| (it.variant.as_str(), &it.faults[..]));
+    let faults: Vec<_> =
+        faults.flat_map(|(name, all)| all.iter().map(move |it| (name, &it[..]))).collect();
+    assert_eq!(
+        faults,
+        [
+            ("crypto", "strict-cbor is claimed and no commit is decoded"),
+            ("full", "strict-cbor is made and not claimed"),
+        ]
+    );
 }

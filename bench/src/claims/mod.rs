@@ -1,8 +1,7 @@
 //! Proves the checks that peers claim: a peer must reject every sample that breaks the rule of a check it claims.
 //!
 //! The samples go through the runner protocol, so that one set of them holds for every language and for our own rows. In
-//! `decode` and for canonical signatures a check that is made must also be claimed, so that no peer looks less strict than
-//! it is.
+//! `decode` and `sigs` a check that is made must also be claimed, so that no peer looks less strict than it is.
 
 mod commits;
 mod items;
@@ -134,6 +133,9 @@ impl Judge<'_> {
         let (mut proved, mut faults) = (0, self.rejected_valid_inputs(runner));
         for (_, check) in checks::of_task(self.task.name()) {
             let is_claimed = self.claimed.iter().any(|claim| claim == check);
+            if is_claimed && self.is_impossible(check) {
+                faults.push(format!("{check} is claimed and no commit is decoded"));
+            }
             if !is_claimed && !self.is_exact(check) || !self.can_be_judged(check) {
                 continue;
             }
@@ -167,7 +169,12 @@ impl Judge<'_> {
 
     /// Whether a check that is made must be claimed.
     fn is_exact(&self, check: &str) -> bool {
-        self.task == Task::Decode || check == "low-s" && self.task == Task::Sigs
+        self.task == Task::Decode || self.task == Task::Sigs && check != "raw-bytes"
+    }
+
+    /// Whether the measured path cannot make a check: signatures are decoded in `full` alone.
+    fn is_impossible(&self, check: &str) -> bool {
+        self.task == Task::Sigs && check != "low-s" && !self.variant.starts_with("full")
     }
 
     /// Whether every check has samples. Those of Nostr formats are proved where the codec is, since a runner encodes the events
@@ -176,11 +183,11 @@ impl Judge<'_> {
         !Task::NOSTR.contains(&self.task)
     }
 
-    /// Whether the samples of a check reach the measured path: signatures are decoded in `full` alone, and lines of JSON are
-    /// what a runner decodes only in the format `json`.
+    /// Whether the samples of a check reach the measured path; lines of JSON are what a runner decodes only in the format
+    /// `json`.
     fn can_be_judged(&self, check: &str) -> bool {
         match self.task {
-            Task::Sigs => check == "low-s" || self.variant.starts_with("full"),
+            Task::Sigs => !self.is_impossible(check),
             Task::NostrDeserialize => self.variant == "json",
             Task::NostrValidated => ["id", "signature"].contains(&check),
             _ => true,

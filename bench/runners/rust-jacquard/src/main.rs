@@ -94,11 +94,3 @@ fn count(value: &Ipld, counts: &mut DecodeCounts) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::decode::claims::assert_claims::<super::Jacquard>();
-    }
-}

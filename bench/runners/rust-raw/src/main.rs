@@ -128,11 +128,3 @@ fn count(value: &Value<'_>, counts: &mut DecodeCounts) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::decode::claims::assert_claims::<super::Raw>();
-    }
-}

@@ -206,11 +206,3 @@ struct Account<'a> {
     active: bool,
     status: Option<&'a str>,
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::decode::claims::assert_claims::<super::Rsky>();
-    }
-}

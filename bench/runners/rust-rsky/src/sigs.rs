@@ -60,11 +60,3 @@ struct Commit<'a> {
     prev: Option<Cid>,
     version: u8,
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::sigs::claims::assert_claims::<super::Rsky>();
-    }
-}

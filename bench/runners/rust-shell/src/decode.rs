@@ -1,8 +1,5 @@
 //! The task `decode`: a unit is a frame of the firehose.
 
-#[cfg(feature = "claims")]
-pub mod claims;
-
 use std::hint::black_box;
 
 use protocol::{BoxError, Loaded, Parts, Proof, Work};

@@ -1,5 +1,5 @@
 //! The shared parts of all Rust runners: a `Peer` trait for each task with its work loop, the corpus readers,
-//! the allocator, and the tests of claimed checks. The protocol is in the crate `protocol`.
+//! the allocator, and the tests of the checks that codecs of Nostr events claim. The protocol is in the crate `protocol`.
 //!
 //! A runner implements the `Peer` trait of each task that it supports, with the calls of its libraries for one unit, and
 //! calls [`run`].

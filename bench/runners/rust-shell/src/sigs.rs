@@ -15,9 +15,6 @@
 //! | 2, … | length, big-endian, and the signed commit |
 //! | 2, 33 | length, big-endian, and the compressed key; then the next curve |
 
-#[cfg(feature = "claims")]
-pub mod claims;
-
 use std::hint::black_box;
 
 use protocol::{BoxError, Loaded, Parts, Proof, SignatureCounts, Verdict, Work};

@@ -30,11 +30,3 @@ impl Peer for Shrike {
         Ok(Commit::from_cbor(commit)?.verify(&*key).is_ok())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_checks_it_claims_are_the_checks_it_makes() {
-        runner_shell::sigs::claims::assert_claims::<super::Shrike>();
-    }
-}
