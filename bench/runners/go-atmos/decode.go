@@ -169,37 +169,12 @@ func children(node any, child func(cbor.CID) error) error {
 
 func count(value any, counts *shell.Counts) {
 	switch value := value.(type) {
-	case map[string]any:
-		counts.Maps++
-		counts.MapEntries += int64(len(value))
-		for key, value := range value {
-			counts.TextBytes += int64(len(key))
-			count(value, counts)
-		}
-	case []any:
-		counts.Arrays++
-		counts.ArrayItems += int64(len(value))
-		for _, item := range value {
-			count(item, counts)
-		}
 	case *repo.Commit:
 		counts.Commit(value.DID, value.Rev, value.Sig, value.Prev != nil)
 	case *mst.NodeData:
 		countNode(value, counts)
-	case string:
-		counts.TextBytes += int64(len(value))
-	case []byte:
-		counts.ByteStringBytes += int64(len(value))
 	case cbor.CID:
 		counts.Links++
-	case int64:
-		counts.Integers++
-	case float64:
-		counts.Floats++
-	case bool:
-		counts.Booleans++
-	case nil:
-		counts.Nulls++
 	}
 }
 

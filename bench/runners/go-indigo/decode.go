@@ -109,37 +109,16 @@ func decodeGenericBlocks(archive *car.CarReader, emit func(shell.Block)) error {
 
 func count(value any, counts *shell.Counts) {
 	switch value := value.(type) {
-	case map[string]any:
-		counts.Maps++
-		counts.MapEntries += int64(len(value))
-		for key, value := range value {
-			counts.TextBytes += int64(len(key))
-			count(value, counts)
-		}
 	case *repo.Commit:
 		counts.Commit(value.DID, value.Rev, value.Sig, value.Prev != nil)
 	case *mst.NodeData:
 		countNode(value, counts)
 	case atdata.Blob:
 		countBlob(value, counts)
-	case []any:
-		counts.Arrays++
-		counts.ArrayItems += int64(len(value))
-		for _, item := range value {
-			count(item, counts)
-		}
-	case string:
-		counts.TextBytes += int64(len(value))
 	case atdata.Bytes:
 		counts.ByteStringBytes += int64(len(value))
 	case atdata.CIDLink:
 		counts.Links++
-	case int64:
-		counts.Integers++
-	case bool:
-		counts.Booleans++
-	case nil:
-		counts.Nulls++
 	}
 }
 

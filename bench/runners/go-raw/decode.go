@@ -117,28 +117,12 @@ func count(value any, counts *shell.Counts) {
 			if key, isText := key.(string); isText {
 				counts.TextBytes += int64(len(key))
 			}
-			count(value, counts)
+			counts.Value(value, count)
 		}
-	case []any:
-		counts.Arrays++
-		counts.ArrayItems += int64(len(value))
-		for _, item := range value {
-			count(item, counts)
-		}
-	case string:
-		counts.TextBytes += int64(len(value))
-	case []byte:
-		counts.ByteStringBytes += int64(len(value))
 	case cbor.Tag:
 		counts.Links++
-	case int64, uint64, big.Int:
+	case big.Int:
 		counts.Integers++
-	case float64:
-		counts.Floats++
-	case bool:
-		counts.Booleans++
-	case nil:
-		counts.Nulls++
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 type Decoder struct {
 	// Frame decodes one frame and passes each CAR block to emit.
 	Frame func(frame []byte, emit func(Block)) error
-	// Count counts the items in the value of a block.
+	// Count counts a value of a type of the peer's library. Values of Go's own types are counted without it.
 	Count func(value any, counts *Counts)
 }
 
@@ -55,7 +55,7 @@ func (w *decodeWork) Prove() (Proof, error) {
 		err := w.decode(frame, func(block Block) {
 			counts.Blocks++
 			if block.Decoded {
-				w.decoder.Count(block.Value, &counts)
+				counts.Value(block.Value, w.decoder.Count)
 			}
 		})
 		if err == nil {
@@ -99,6 +99,39 @@ func barrier(block Block) {
 }
 
 var sink Block
+
+// Value counts a value with all that it contains; those of other types than Go's own are passed to other.
+func (c *Counts) Value(value any, other func(value any, counts *Counts)) {
+	switch value := value.(type) {
+	case map[string]any:
+		c.Maps++
+		c.MapEntries += int64(len(value))
+		for key, value := range value {
+			c.TextBytes += int64(len(key))
+			c.Value(value, other)
+		}
+	case []any:
+		c.Arrays++
+		c.ArrayItems += int64(len(value))
+		for _, item := range value {
+			c.Value(item, other)
+		}
+	case string:
+		c.TextBytes += int64(len(value))
+	case []byte:
+		c.ByteStringBytes += int64(len(value))
+	case int64, uint64:
+		c.Integers++
+	case float64:
+		c.Floats++
+	case bool:
+		c.Booleans++
+	case nil:
+		c.Nulls++
+	default:
+		other(value, c)
+	}
+}
 
 func (c *Counts) add(other *Counts) {
 	mine, theirs := c.fields(), other.fields()
