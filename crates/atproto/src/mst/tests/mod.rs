@@ -1,0 +1,11 @@
+//! Trees against the reference, the specification's examples and forged nodes.
+
+mod diffs;
+mod edits;
+mod faults;
+mod forger;
+mod proofs;
+mod records;
+mod support;
+
+pub(super) use support::{Records, build};
