@@ -47,14 +47,15 @@ pub(super) fn of_group<'r>(
         return of_format(row, rows);
     }
     let group = row.group();
-    let (peer, group) = match (chosen, default_baseline(&row.task, &group)) {
-        (Some(Baseline { peer, variant: Some(variant) }), _) => {
+    let peer = match chosen {
+        Some(Baseline { peer, variant: Some(variant) }) => {
             let is_chosen = |row: &&&Row| row.peer == *peer && row.variant == *variant;
             return rows.iter().filter(is_chosen).find(|row| row.is_ranked()).copied();
         }
-        (Some(Baseline { peer, variant: None }), _) => (peer.as_str(), group.as_str()),
-        (None, default) => default?,
+        Some(Baseline { peer, variant: None }) => peer.as_str(),
+        None => default_peer(&row.task, &group)?,
     };
+    let group = compared_group(&row.task, &group);
     // Rows are sorted by speed.
     let is_baseline = |row: &&&Row| row.peer == peer && row.group() == group && !row.is_forced();
     rows.iter().filter(is_baseline).find(|row| row.is_ranked()).copied()
@@ -74,19 +75,25 @@ fn of_format<'r>(row: &Row, rows: &[&'r Row]) -> Option<&'r Row> {
     fastest(&group).or_else(|| fastest(&json)).or_else(own).copied()
 }
 
-/// The default baseline of a group: a peer, and the group of its row.
-fn default_baseline<'g>(task: &str, group: &'g str) -> Option<(&'static str, &'g str)> {
+/// The peer of the default baseline of a group.
+fn default_peer(task: &str, group: &str) -> Option<&'static str> {
     match (task, group) {
-        ("decode", "verified") => Some(("go-indigo", group)),
-        ("decode", "unverified" | "validate") => Some(("rust-raw", "unverified")),
-        ("sigs" | "schnorr", _) => Some(("rust-libsecp256k1", group)),
-        ("mst", "lookup/batch" | "lookup/indexed") => Some(("go-indigo", "lookup")),
-        ("repo", "total/load-car") => Some(("go-indigo", "total")),
-        ("mst", "bulk" | "insert-root/ascending/builder") => {
-            Some(("go-indigo", "insert-root/ascending"))
-        }
-        ("mst" | "repo" | "commit", _) => Some(("go-indigo", group)),
+        ("decode", "verified") => Some("go-indigo"),
+        ("decode", "unverified" | "validate") => Some("rust-raw"),
+        ("sigs" | "schnorr", _) => Some("rust-libsecp256k1"),
+        ("mst" | "repo" | "commit", _) => Some("go-indigo"),
         _ => None,
+    }
+}
+
+/// The group of the baseline's row: the same, or the plain way to the same result.
+fn compared_group<'g>(task: &str, group: &'g str) -> &'g str {
+    match (task, group) {
+        ("decode", "validate") => "unverified",
+        ("mst", "lookup/batch" | "lookup/indexed") => "lookup",
+        ("mst", "bulk" | "insert-root/ascending/builder") => "insert-root/ascending",
+        ("repo", "total/load-car") => "total",
+        _ => group,
     }
 }
 

@@ -136,6 +136,31 @@ fn ratios_refer_to_the_chosen_baseline() {
     assert_eq!(against("rust-rsky"), "none, rust-rsky has no ranked row here");
 }
 
+/// The rows that ratios of trees refer to, by default and where rust-shrike is chosen.
+#[test]
+fn lookups_in_an_index_refer_to_plain_ones_and_mixed_operations_to_mixed_ones() {
+    let variants = ["bulk", "insert-root/ascending", "lookup", "lookup/indexed", "mixed"];
+    let peers = ["go-indigo", "rust-shrike", "wireproof"];
+    let of_peer = |peer| {
+        variants.map(|variant| Row { task: "mst".to_owned(), ..row(peer, variant, &[], &[1]) })
+    };
+    let mut results = Results { rows: peers.into_iter().flat_map(of_peer).collect(), ..results() };
+    super::sort(&mut results.rows);
+    let rows: Vec<&Row> = results.rows.iter().collect();
+    let chosen = "rust-shrike".parse().unwrap();
+    for (peer, chosen) in [("go-indigo", None), ("rust-shrike", Some(&chosen))] {
+        let against = |variant| {
+            let ours = rows.iter().find(|row| row.peer == "wireproof" && row.variant == variant);
+            let against = super::baseline_row(ours.unwrap(), &rows, chosen).unwrap();
+            assert_eq!(against.peer, peer, "{variant}");
+            against.variant.as_str()
+        };
+        let expected =
+            ["insert-root/ascending", "insert-root/ascending", "lookup", "lookup", "mixed"];
+        assert_eq!(variants.map(against), expected);
+    }
+}
+
 #[test]
 fn the_document_has_the_form_of_its_schema() {
     let results = Results { rows: vec![results().rows[0].clone()], ..results() };
