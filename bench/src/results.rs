@@ -195,6 +195,11 @@ impl Row {
         variant::is_batch(&self.variant)
     }
 
+    /// How many units a call gets and what is kept, in words; `None` for one unit in each call.
+    pub fn batch_label(&self) -> Option<&'static str> {
+        variant::batch_label(&self.task, &self.variant)
+    }
+
     /// Whether the row forces a back end instead of the default one. Such rows explain our numbers; they never represent us
     /// in a sentence or a picture.
     pub fn is_forced(&self) -> bool {

@@ -28,14 +28,25 @@ pub(crate) fn label(task: &str, part: &str) -> Option<String> {
     if let Some(back_end) = part.strip_prefix(FORCED) {
         return Some(format!("SHA-256 forced to {back_end}"));
     }
+    let label = known_label(task, part)?;
+    let in_lanes = if part.starts_with(BATCH) && has_lanes(task) { LANES } else { "" };
+    Some(format!("{label}{in_lanes}"))
+}
+
+/// The label of a variant's batches: how many units a call gets, and what is kept. `None` for a unit in each call.
+pub(crate) fn batch_label(task: &str, variant: &str) -> Option<&'static str> {
+    parts(variant).find(|part| part.starts_with(BATCH)).and_then(|part| known_label(task, part))
+}
+
+fn known_label(task: &str, part: &str) -> Option<&'static str> {
     let of_task = LABELS.iter().find(|(of, name, _)| *of == task && *name == part);
     let of_any = || LABELS.iter().find(|(of, name, _)| of.is_empty() && *name == part);
-    of_task.or_else(of_any).map(|(_, _, label)| (*label).to_owned())
+    of_task.or_else(of_any).map(|(_, _, label)| *label)
 }
 
 /// Whether a call gets many units.
 pub(crate) fn is_batch(variant: &str) -> bool {
-    parts(variant).any(|part| part.starts_with("batch"))
+    parts(variant).any(|part| part.starts_with(BATCH))
 }
 
 /// Whether a back end is forced instead of the one that users get.
@@ -48,17 +59,23 @@ fn has_batches(task: &str) -> bool {
     [Decode, Sigs, Schnorr, NostrValidated, Commit].iter().any(|it| it.name() == task)
 }
 
+/// Whether batches of signatures are verified, in lanes where the processor has them.
+fn has_lanes(task: &str) -> bool {
+    [Task::Sigs, Task::Schnorr, Task::NostrValidated].iter().any(|it| it.name() == task)
+}
+
+/// The beginning of the part that says that a call gets many units.
+const BATCH: &str = "batch";
+
 /// The beginning of the part that names a forced back end.
 pub(crate) const FORCED: &str = "forced-";
 
 /// A task, or none for all others; a part of a name; its label.
-const LABELS: [(&str, &str, &str); 15] = [
+const LABELS: [(&str, &str, &str); 13] = [
     ("decode", "batch", "batch of 32 frames"),
-    ("commit", "batch", "256 at a time"),
-    ("mst", "batch", "256 at a time"),
-    ("nostr-validated", "batch", "512 at a time, in lanes with AVX-512 IFMA only"),
-    ("", "batch", "256 at a time, in lanes with AVX-512 IFMA only"),
-    ("", "batch-cached", "256 at a time, keys cached, in lanes with AVX-512 IFMA only"),
+    ("nostr-validated", "batch", "512 at a time"),
+    ("", "batch", "256 at a time"),
+    ("", "batch-cached", "256 at a time, keys cached"),
     ("", "arena-reuse", "memory kept"),
     ("", "alloc-per-frame", "new memory for each frame"),
     ("", "ascending", "in key order"),
@@ -69,6 +86,9 @@ const LABELS: [(&str, &str, &str); 15] = [
     ("", "@mixed", "keys of both curves, a tenth on P-256"),
     ("", "@many-accounts", "100,000 accounts, a tenth of that in quick runs, 2 % on P-256"),
 ];
+
+/// What the label of a batch of signatures adds.
+const LANES: &str = ", in lanes with AVX-512 IFMA only";
 
 #[cfg(test)]
 mod tests {
@@ -87,6 +107,22 @@ mod tests {
         assert!(label("sigs", "full@mixed").starts_with("one at a time, keys of both curves"));
         assert_eq!(label("mst", "insert-root/ascending/builder"), "in key order, appends buffered");
         assert_eq!(label("mst", "lookup"), "");
+        assert_eq!(label("mst", "lookup/batch"), "256 at a time");
+        assert!(label("schnorr", "verify/batch").ends_with(", in lanes with AVX-512 IFMA only"));
+    }
+
+    #[test]
+    fn the_label_of_a_batch_says_how_many_units_a_call_gets_and_no_more() {
+        assert_eq!(
+            batch_label("decode", "verified/batch/forced-portable"),
+            Some("batch of 32 frames")
+        );
+        assert_eq!(
+            batch_label("sigs", "full/batch-cached@mixed"),
+            Some("256 at a time, keys cached")
+        );
+        assert_eq!(batch_label("nostr-validated", "json/batch"), Some("512 at a time"));
+        assert_eq!(batch_label("sigs", "full@mixed"), None);
     }
 
     #[test]

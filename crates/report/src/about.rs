@@ -1,6 +1,6 @@
 //! Titles and descriptions of tasks and groups of rows.
 
-use bench::{Row, Task};
+use bench::Task;
 
 /// A title and a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +24,6 @@ pub(crate) fn is_known(name: &str) -> bool {
 pub(crate) fn group(task: &str, group: &str) -> Option<&'static str> {
     let known = GROUPS.into_iter().find(|(of, name, _)| *of == task && *name == group);
     known.map(|(_, _, words)| words)
-}
-
-/// The label of a row that takes many units in a call, as in `bench/METHOD.md`.
-pub(crate) fn batch(row: &Row) -> Option<String> {
-    let part = row.variant.split(['/', '@']).find(|part| part.starts_with("batch"))?;
-    let label = match row.task.as_str() {
-        "decode" => "batch of 32 frames",
-        "nostr-validated" => "512 at a time",
-        _ => "256 at a time",
-    };
-    let kept = if part == "batch-cached" { ", keys cached" } else { "" };
-    Some(format!("{label}{kept}"))
 }
 
 const TASKS: [(&str, &str, &str); 15] = [

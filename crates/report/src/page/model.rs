@@ -78,7 +78,7 @@ struct RowModel<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    batch: Option<String>,
+    batch: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -221,7 +221,7 @@ impl<'r> TaskModel<'r> {
             counts,
             note: row.note.as_ref().map(|note| self.text(note.clone())),
             fault: fault(row),
-            batch: about::batch(row),
+            batch: row.batch_label(),
             threads: row.threads(),
             mbs: row
                 .mb_per_s

@@ -90,7 +90,7 @@ fn line(view: &View<'_>, of: &Row, scale: &Scale, most_counts: usize) -> Tag {
 }
 
 fn variant(of: &Row) -> Tag {
-    let chip = about::batch(of).map(|label| tag("span").class("chip").text(label));
+    let chip = of.batch_label().map(|label| tag("span").class("chip").text(label));
     cell().class("variant").with(Html::text(&of.variant)).with(chip)
 }
 

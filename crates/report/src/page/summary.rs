@@ -5,9 +5,9 @@ use bench::{Results, Row};
 
 use super::{anchor, is_nostr};
 use crate::html::{Tag, tag};
+use crate::picture;
 use crate::picture::ratio;
 use crate::standing::{self, Headline, Means, Standing};
-use crate::{about, picture};
 
 /// The means and the cards; nothing without a kind of work that we and another peer did.
 pub(super) fn of(results: &Results) -> Option<Tag> {
@@ -60,9 +60,8 @@ fn card((headline, standing): &(Headline, Standing<'_>)) -> Tag {
     let link = tag("a").attr("href", format!("#{}", anchor(headline.task))).text(headline.words);
     let Standing { single, batch, peer } = *standing;
     let many = batch.zip(standing.batch_times());
-    let many = many.map(|(row, times)| {
-        way(times, &about::batch(row).unwrap_or_else(|| "many in a call".to_owned()), row)
-    });
+    let many =
+        many.map(|(row, times)| way(times, row.batch_label().unwrap_or("many in a call"), row));
     let against = format!("next to {} ({}), {}", peer.peer, peer.variant, figure(peer));
     tag("li")
         .with(tag("h2").with(link))

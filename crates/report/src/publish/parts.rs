@@ -4,7 +4,7 @@ use bench::terminal::{self, speed};
 use bench::{Results, Row, own};
 
 use crate::standing::{self, Headline, Standing};
-use crate::{about, machine, picture};
+use crate::{machine, picture};
 
 /// A run, for a document in a folder `depth` below the root.
 pub(super) struct Run<'r> {
@@ -124,7 +124,7 @@ fn headline_row(headline: &Headline, standing: &Standing<'_>) -> String {
     let times = |times: f64| picture::ratio(times);
     let (batch, batch_times) = match batch {
         Some(row) => {
-            let label = about::batch(row).map_or(String::new(), |label| format!(" ({label})"));
+            let label = row.batch_label().map_or(String::new(), |label| format!(" ({label})"));
             let times = standing.batch_times().map(times).unwrap_or_default();
             (format!("{}{label}", figure(row)), times)
         }
