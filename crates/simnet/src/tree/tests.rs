@@ -3,36 +3,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use codec::Cid;
 use codec::cid::Codec;
 
-use super::reference::{self, Built};
+use super::reference::{self, Built, KNOWN_ROOTS, KNOWN_VALUE};
 use super::*;
 use crate::random::{Random, Seed};
 
-const VALUE: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
-
-/// Record keys, some in the short form `3fo` for `3jqfcqzm3fo2j`, and the root of their tree.
-const KNOWN_ROOTS: [(&str, &str); 11] = [
-    ("", "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm"),
-    ("3fo", "bafyreibj4lsc3aqnrvphp5xmrnfoorvru4wynt6lwidqbm2623a6tatzdu"),
-    ("3fx", "bafyreih7wfei65pxzhauoibu3ls7jgmkju4bspy4t2ha2qdjnzqvoy33ai"),
-    ("3fp 3fr 3fs 3ft 4fc", "bafyreicmahysq4n6wfuxo522m6dpiy7z7qzym3dzs756t5n7nfdgccwq7m"),
-    ("3fn 3fo 3fp 3fs 3ft 3fu", "bafyreifnqrwbk6ffmyaz5qtujqrzf5qmxf7cbxvgzktl4e3gabuxbtatv4"),
-    ("3fn 3fo 3fp 3ft 3fu", "bafyreie4kjuxbwkhzg2i5dljaswcroeih4dgiqq6pazcmunwt2byd725vi"),
-    (
-        "3fo 3fp 3fr 3fs 3ft 3fz 4fc 4fd 4ff 4fg 4fh",
-        "bafyreiettyludka6fpgp33stwxfuwhkzlur6chs4d2v4nkmq2j3ogpdjem",
-    ),
-    (
-        "3fo 3fp 3fr 3fs 3ft 3fx 3fz 4fc 4fd 4ff 4fg 4fh",
-        "bafyreid2x5eqs4w4qxvc5jiwda4cien3gw2q6cshofxwnvv7iucrmfohpm",
-    ),
-    ("3ft 3fz", "bafyreidfcktqnfmykz2ps3dbul35pepleq7kvv526g47xahuz3rqtptmky"),
-    ("3ft 3fx 3fz", "bafyreiavxaxdz7o7rbvr3zg2liox2yww46t7g6hkehx4i4h3lwudly7dhy"),
-    ("3ft 3fx 3fz 4fd", "bafyreig4jv3vuajbsybhyvb7gggvpwh2zszwfyttjrj6qwvcsp24h6popu"),
-];
-
 #[test]
 fn both_implementations_have_the_known_roots() {
-    let value: Cid = VALUE.parse().expect("a CID");
+    let value: Cid = KNOWN_VALUE.parse().expect("a CID");
     for (rkeys, root) in KNOWN_ROOTS {
         let records: BTreeMap<String, Cid> = rkeys
             .split_whitespace()
@@ -77,7 +54,7 @@ fn after_any_edits_the_tree_equals_the_reference() {
 #[test]
 fn a_walk_visits_each_node_and_record_once_in_key_order() {
     let mut random = Seed::new(1, "walk").stream(0);
-    let value: Cid = VALUE.parse().expect("a CID");
+    let value: Cid = KNOWN_VALUE.parse().expect("a CID");
     let keys = keys_of_all_heights(&mut random);
     let records: BTreeMap<String, Cid> = keys.into_iter().map(|key| (key, value)).collect();
     let (mut nodes, mut walked) = (Vec::new(), Vec::new());
@@ -96,7 +73,7 @@ fn a_walk_visits_each_node_and_record_once_in_key_order() {
 #[test]
 #[should_panic(expected = "records are sorted by key")]
 fn records_out_of_order_panic() {
-    let value: Cid = VALUE.parse().expect("a CID");
+    let value: Cid = KNOWN_VALUE.parse().expect("a CID");
     let entry = |key: &str| TreeEntry { key: key.into(), value };
     Tree::new(vec![entry("b/1"), entry("a/1")]);
 }

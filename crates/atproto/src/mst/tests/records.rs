@@ -6,35 +6,12 @@ use codec::{AnyCid, Cid, CidRef};
 use proptest::prelude::*;
 
 use super::support::*;
+use crate::mst::reference::{KNOWN_ROOTS, KNOWN_VALUE};
 use crate::mst::*;
-
-/// The value of all records in the specification's examples.
-const VALUE: &str = "bafyreie5cvv4h45feadgeuwhbcutmh6t2ceseocckahdoe6uat64zmz454";
-
-/// Record keys, in the short form `3fo` for `3jqfcqzm3fo2j`, and the root of their tree.
-const KNOWN_ROOTS: [(&str, &str); 11] = [
-    ("", "bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm"),
-    ("3fo", "bafyreibj4lsc3aqnrvphp5xmrnfoorvru4wynt6lwidqbm2623a6tatzdu"),
-    ("3fx", "bafyreih7wfei65pxzhauoibu3ls7jgmkju4bspy4t2ha2qdjnzqvoy33ai"),
-    ("3fp 3fr 3fs 3ft 4fc", "bafyreicmahysq4n6wfuxo522m6dpiy7z7qzym3dzs756t5n7nfdgccwq7m"),
-    ("3fn 3fo 3fp 3fs 3ft 3fu", "bafyreifnqrwbk6ffmyaz5qtujqrzf5qmxf7cbxvgzktl4e3gabuxbtatv4"),
-    ("3fn 3fo 3fp 3ft 3fu", "bafyreie4kjuxbwkhzg2i5dljaswcroeih4dgiqq6pazcmunwt2byd725vi"),
-    (
-        "3fo 3fp 3fr 3fs 3ft 3fz 4fc 4fd 4ff 4fg 4fh",
-        "bafyreiettyludka6fpgp33stwxfuwhkzlur6chs4d2v4nkmq2j3ogpdjem",
-    ),
-    (
-        "3fo 3fp 3fr 3fs 3ft 3fx 3fz 4fc 4fd 4ff 4fg 4fh",
-        "bafyreid2x5eqs4w4qxvc5jiwda4cien3gw2q6cshofxwnvv7iucrmfohpm",
-    ),
-    ("3ft 3fz", "bafyreidfcktqnfmykz2ps3dbul35pepleq7kvv526g47xahuz3rqtptmky"),
-    ("3ft 3fx 3fz", "bafyreiavxaxdz7o7rbvr3zg2liox2yww46t7g6hkehx4i4h3lwudly7dhy"),
-    ("3ft 3fx 3fz 4fd", "bafyreig4jv3vuajbsybhyvb7gggvpwh2zszwfyttjrj6qwvcsp24h6popu"),
-];
 
 #[test]
 fn known_sets_of_records_have_their_known_roots() {
-    let value: Cid = VALUE.parse().unwrap();
+    let value: Cid = KNOWN_VALUE.parse().unwrap();
     for (rkeys, root) in KNOWN_ROOTS {
         let path = |short| format!("com.example.record/3jqfcqzm{short}2j").into_bytes();
         let records: Records =
@@ -48,7 +25,7 @@ fn known_sets_of_records_have_their_known_roots() {
 /// Several layers of many nodes each, with keys of several lengths.
 #[test]
 fn fifty_thousand_records_make_one_tree_in_order_out_of_order_and_at_once() {
-    let value: Cid = VALUE.parse().unwrap();
+    let value: Cid = KNOWN_VALUE.parse().unwrap();
     let collection = ["app.bsky.feed.like", "app.bsky.feed.post", "app.bsky.graph.follow"];
     let path = |at: u64| format!("{}/3k{:011x}", collection[(at % 3) as usize], at * at * 7);
     let records: Records = (0..50_000).map(|at| (path(at).into_bytes(), value.into())).collect();
