@@ -207,14 +207,17 @@ impl<'p> Measurement<'p> {
     }
 
     fn into_row(self) -> Row {
-        let Workload { unit, units, bytes, .. } = *self.corpus.workload(self.variant);
+        let Workload { unit, units, bytes, unheld, .. } = self.corpus.workload(self.variant);
+        let (units, bytes) = (*units, *bytes);
+        let notes: Vec<String> = self.notes.into_iter().chain(unheld.note()).collect();
         let per_s = Rate::of(units, &self.passes_ns).filter(|_| !self.has_failed);
         let megabytes_per_unit = bytes as f64 / 1e6 / units.max(1) as f64;
         Row {
             language: self.peer.description.language.clone(),
             version: self.peer.description.version.clone(),
             checks: self.checks.to_vec(),
-            unit: unit.to_owned(),
+            unit: (*unit).to_owned(),
+            unheld: unheld.events,
             units,
             bytes,
             passes_ns: self.passes_ns,
@@ -225,7 +228,7 @@ impl<'p> Measurement<'p> {
             allocations: self.allocations.map(|count| count as f64 / units.max(1) as f64),
             counts: self.counts,
             parity: self.parity,
-            note: (!self.notes.is_empty()).then(|| self.notes.join("; ")),
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
             ..Row::new(self.corpus.task, self.name, &self.peer.peer)
         }
     }

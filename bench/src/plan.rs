@@ -24,6 +24,8 @@ pub struct Plan {
     pub quick: bool,
     /// The corpus of the plan's one task, or a folder with those of all tasks; `None` makes the default ones.
     pub corpus: Option<PathBuf>,
+    /// The folder with captured data, whose `nostr/events.jsonl` has real events; `None` leaves their sizes out.
+    pub fixtures: Option<PathBuf>,
     /// The folder with one folder per peer; `None` leaves all but our own runner out.
     pub runners: Option<PathBuf>,
     /// The folder for corpora, builds and logs, which are kept between runs.
@@ -64,6 +66,7 @@ impl Default for Plan {
             all_corpora: false,
             quick: false,
             corpus: None,
+            fixtures: None,
             runners: checkout.as_ref().map(|checkout| checkout.join(RUNNERS)),
             work_dir: checkout.map_or_else(cache, |checkout| checkout.join("target/bench")),
             own: None,

@@ -129,6 +129,12 @@ pub struct Row {
     /// The total size of all units in a format; such a row has no passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes: Option<Sizes>,
+    /// The sizes of the same units as JSON, where the format cannot hold all events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json_sizes: Option<Sizes>,
+    /// Events of the corpus that the format cannot hold: they are not in the row, and the note names them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unheld: u64,
     /// The counts of the work.
     pub counts: Counts,
     /// Valid cases that were not accepted, in the task `hostile`; `counts` covers the invalid ones.
@@ -163,6 +169,8 @@ impl Row {
             chunks: None,
             allocations: None,
             sizes: None,
+            json_sizes: None,
+            unheld: 0,
             counts: Counts::default(),
             valid_refused: None,
             cases: Vec::new(),
@@ -242,6 +250,10 @@ impl Row {
     }
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// Whether more than half of the measured rows spread over [`EVEN`] in the middle half of their passes. A run with such a
 /// task is not published.
 pub fn is_uneven(rows: &[&Row]) -> bool {
@@ -276,7 +288,7 @@ impl Rate {
 }
 
 /// The total size of a row's units in a format, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sizes {
     /// Uncompressed.
     pub raw: u64,

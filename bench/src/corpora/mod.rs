@@ -14,8 +14,10 @@ use simnet::tree_records;
 use wireproof::atproto::corpus;
 use wireproof::codec::Cid;
 use wireproof::kernels::{hex, sha256};
+use wireproof::nostr::formats::Format;
 
 use crate::error::CorpusFault;
+use crate::nostr::Unheld;
 use crate::own::{self, nostr};
 use crate::{BenchError, CorpusInfo, Plan, Progress, Task};
 use sidecar::{Description, Sidecar};
@@ -58,6 +60,8 @@ pub(crate) struct Workload {
     pub(crate) bytes: u64,
     /// The reference counts.
     pub(crate) counts: Counts,
+    /// The events of the corpus that the variant's format cannot hold.
+    pub(crate) unheld: Unheld,
 }
 
 /// The work of all variants of a task on one file.
@@ -81,8 +85,31 @@ struct TaskCorpus {
     variants: &'static [&'static str],
 }
 
-/// The corpora of one of the plan's tasks: those that the plan names, or the default ones.
+/// The corpora of one of the plan's tasks: those that the plan names, or the default ones; and for sizes the real events
+/// of the plan's fixtures.
 pub(crate) fn of_task(
+    task: Task,
+    plan: &Plan,
+    progress: &mut dyn FnMut(Progress<'_>),
+) -> Result<Vec<Corpus>, BenchError> {
+    let mut corpora = named_or_default(task, plan, progress)?;
+    if task == Task::NostrSize {
+        corpora.extend(real_events(plan)?);
+    }
+    Ok(corpora)
+}
+
+/// The events of the fixtures; `None` without fixtures that have events.
+fn real_events(plan: &Plan) -> Result<Option<Corpus>, BenchError> {
+    let path = plan.fixtures.as_ref().map(|fixtures| fixtures.join(REAL_EVENTS_FILE));
+    let Some(path) = path.filter(|path| path.is_file()) else { return Ok(None) };
+    let corpus = TaskCorpus { suffix: REAL, ..corpus_of(Task::NostrSize, &[]) };
+    let corpus = open(corpus, path, &plan.work_dir)?;
+    let info = CorpusInfo { name: "nostr-events-real".to_owned(), ..corpus.info };
+    Ok(Some(Corpus { info, ..corpus }))
+}
+
+fn named_or_default(
     task: Task,
     plan: &Plan,
     progress: &mut dyn FnMut(Progress<'_>),
@@ -235,7 +262,8 @@ impl Workloads {
     /// Units of these lengths, the same for every variant.
     fn of(task: Task, lens: impl ExactSizeIterator<Item = usize>, counts: Counts) -> Self {
         let (units, bytes) = (lens.len() as u64, lens.map(|len| len as u64).sum());
-        let default = Workload { unit: task.unit(), units, bytes, counts };
+        let default =
+            Workload { unit: task.unit(), units, bytes, counts, unheld: Unheld::default() };
         Self { default, by_variant: BTreeMap::new() }
     }
 
@@ -248,12 +276,14 @@ impl Workloads {
             units: lens.len() as u64,
             bytes: lens.iter().sum(),
             counts: counts.only(&["records", "root"]),
+            unheld: Unheld::default(),
         };
         let lookups = Workload {
             unit: "lookup",
             units: file.lookups.len() as u64,
             bytes: file.lookups.iter().map(|at| lens[*at as usize]).sum(),
             counts: counts.only(&["lookups", "found", "lookup_checksum"]),
+            unheld: Unheld::default(),
         };
         let operations = Workload {
             unit: "operation",
@@ -266,6 +296,7 @@ impl Workloads {
                 "hits",
                 "hit_checksum",
             ]),
+            unheld: Unheld::default(),
         };
         let lookup = |name: &str| (name.to_owned(), lookups.clone());
         let mut by_variant: BTreeMap<_, _> = own::mst::LOOKUP_VARIANTS.map(lookup).into();
@@ -273,24 +304,51 @@ impl Workloads {
         Self { default: records, by_variant }
     }
 
-    /// Events; each format and each field may have separate counts.
+    /// Events; each format has those that it can hold, and each format and each field may have separate counts.
     fn of_events(task: Task, file: &[u8]) -> Result<Self, CorpusFault> {
         let arena = Bump::new();
         let groups = nostr::groups(file).ok_or(CorpusFault::Lines)?;
         let events = nostr::events(&groups, &arena)?;
         let lens: Vec<usize> =
             groups.iter().flat_map(|group| &group.lines).map(|line| line.len()).collect();
-        let default = Self::of(task, lens.into_iter(), nostr::counts(task, &events)).default;
-        let other = |(name, counts)| (name, Workload { counts, ..default.clone() });
-        let by_variant = nostr::counts_by_variant(task, &events).into_iter().map(other).collect();
+        let default = Self::of(task, lens.iter().copied(), nostr::counts(task, &events)).default;
+        let mut by_variant = BTreeMap::new();
+        for format in Format::ALL {
+            let held = nostr::held(*format, &events);
+            let units = held.events.len() as u64;
+            let lens = lens.iter().zip(&held.is_held).filter(|(_, is_held)| **is_held);
+            let bytes = lens.map(|(len, _)| *len as u64).sum();
+            let counts = if held.unheld.is_empty() {
+                default.counts.clone()
+            } else {
+                nostr::counts(task, &held.events)
+            };
+            let workload =
+                Workload { units, bytes, counts, unheld: held.unheld, ..default.clone() };
+            let variants = nostr::counts_by_variant(task, *format, &held.events).into_iter();
+            by_variant.extend(variants.map(|(name, counts)| {
+                (
+                    name,
+                    Workload {
+                        counts: counts.unwrap_or_else(|| workload.counts.clone()),
+                        ..workload.clone()
+                    },
+                )
+            }));
+        }
         Ok(Self { default, by_variant })
     }
 
     /// One archive; a variant builds its tree again.
     fn of_repository(len: usize, counts: Counts) -> Self {
         let root = counts.text("root").unwrap_or_default().to_owned();
-        let workload =
-            |counts| Workload { unit: Task::Repo.unit(), units: 1, bytes: len as u64, counts };
+        let workload = |counts| Workload {
+            unit: Task::Repo.unit(),
+            units: 1,
+            bytes: len as u64,
+            counts,
+            unheld: Unheld::default(),
+        };
         let rebuilt = workload(counts.clone().with("rebuilt_root", root));
         Self {
             default: workload(counts.without("rebuilt_root")),
@@ -304,6 +362,12 @@ pub(crate) const MIXED: &str = "@mixed";
 
 /// The suffix of variants on commits of 100,000 accounts.
 pub(crate) const MANY_ACCOUNTS: &str = "@many-accounts";
+
+/// The suffix of variants on real events.
+pub(crate) const REAL: &str = "@real";
+
+/// Real events in the folder of fixtures.
+const REAL_EVENTS_FILE: &str = "nostr/events.jsonl";
 
 /// Maximum number of events in a sampled group.
 const GROUP_EVENTS: usize = 100;

@@ -5,7 +5,8 @@
 //! | [`Layout`] | the layout of events in a file |
 //! | [`Input`] | the events of a file or folder |
 //! | [`Output`] | writing a file of events |
-//! | [`sizes()`], [`SizeTable`] | the sizes of events in each format, bare and compressed |
+//! | [`SizeTable`] | the sizes of events in each format, bare and compressed |
+//! | [`Unheld`] | the events that a format cannot hold |
 //! | [`Analysis`] | statistics of kinds, sizes and tags |
 //! | [`Recommendation`] | a ranking of formats by the results of a run |
 
@@ -17,6 +18,7 @@ mod reader;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod unheld;
 
 pub use analysis::{Analysis, Analyzer, ClassCount, KindSummary, Quantiles, TagNameCount};
 pub use input::{Group, Input, InputError};
@@ -26,4 +28,5 @@ pub use ranking::{
 };
 pub use reader::{FileFault, Reader};
 pub(crate) use sizes::size_rows;
-pub use sizes::{FormatSizes, SizeTable, sizes};
+pub use sizes::{FormatSizes, SizeTable};
+pub use unheld::{Unheld, UnheldEvent};

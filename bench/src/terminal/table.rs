@@ -186,6 +186,7 @@ pub(super) fn nanoseconds(per_s: f64) -> String {
 fn parity(row: &Row) -> String {
     match row.parity {
         Parity::Ok if row.per_s.is_none() => "ok, then failed".to_owned(),
+        Parity::Ok if row.unheld > 0 => without(row),
         Parity::Ok if row.note.is_some() => "ok, some not given".to_owned(),
         Parity::Ok => "ok".to_owned(),
         Parity::Mismatch => MISMATCH.to_owned(),
@@ -193,9 +194,18 @@ fn parity(row: &Row) -> String {
     }
 }
 
-/// The parity of a row of sizes: whether every event was equal after a round trip.
-pub(super) fn parity_of_sizes(row: &Row) -> &'static str {
-    if row.parity == Parity::Ok { "ok" } else { MISMATCH }
+/// The parity of a row without the events that its format cannot hold.
+fn without(row: &Row) -> String {
+    format!("ok, without {}", row.unheld)
+}
+
+/// The parity of a row of sizes: every event in the sums was equal after a round trip.
+pub(super) fn parity_of_sizes(row: &Row) -> String {
+    match row.parity {
+        Parity::Ok if row.unheld > 0 => without(row),
+        Parity::Ok => "ok".to_owned(),
+        _ => MISMATCH.to_owned(),
+    }
 }
 
 /// The letter of each check that is made, a dot for each that is not.

@@ -18,6 +18,7 @@ use wireproof::nostr::{EncodeError, Event, Limits, verify_many};
 use super::Variants;
 use crate::Task;
 use crate::error::CorpusFault;
+use crate::nostr::Unheld;
 
 pub(super) fn variants(task: Task) -> Variants {
     let decode = checks::names(&checks::EVENT);
@@ -27,13 +28,18 @@ pub(super) fn variants(task: Task) -> Variants {
         Task::NostrValidated => [decode, checks::names(&checks::VALIDATED)].concat(),
         _ => decode,
     };
-    let names = |format: &Format| match task {
-        Task::NostrFields => EventField::ALL.map(|field| field_variant(*format, field)).into(),
+    let names = Format::ALL.iter().flat_map(|format| names(task, *format));
+    names.map(|name| (name, checks.clone())).collect()
+}
+
+/// The variants of a task in a format.
+fn names(task: Task, format: Format) -> Vec<String> {
+    match task {
+        Task::NostrFields => EventField::ALL.map(|field| field_variant(format, field)).into(),
         Task::NostrValidated => vec![format.name().to_owned(), format!("{}/batch", format.name())],
         Task::NostrSize => Vec::new(),
         _ => vec![format.name().to_owned()],
-    };
-    Format::ALL.iter().flat_map(names).map(|name| (name, checks.clone())).collect()
+    }
 }
 
 fn field_variant(format: Format, field: EventField) -> String {
@@ -49,7 +55,7 @@ pub(super) fn open<'f>(
 ) -> Result<Option<Box<dyn Work + 'f>>, BoxError> {
     let (name, suffix) = variant.split_once('/').unwrap_or((variant, ""));
     let Some(format) = Format::from_name(name) else { return Ok(None) };
-    let corpus = Corpus::read(files, arena)?;
+    let corpus = Corpus::read(files, arena)?.held_by(format);
     Ok(match (task, suffix) {
         (Task::NostrSerialize, "") => Some(Box::new(write::Encode::new(format, &corpus, arena))),
         (Task::NostrDeserialize, "") => Some(Box::new(read::Decode::new(format, &corpus)?)),
@@ -120,29 +126,56 @@ pub(crate) fn counts(task: Task, events: &[Event<'_>]) -> Counts {
     }
 }
 
-/// The reference counts of `task` by variant, where variants differ.
-pub(crate) fn counts_by_variant(task: Task, events: &[Event<'_>]) -> Vec<(String, Counts)> {
+/// The variants of `task` in a format, each with its reference counts if these are not the counts of the task.
+pub(crate) fn counts_by_variant(
+    task: Task,
+    format: Format,
+    events: &[Event<'_>],
+) -> Vec<(String, Option<Counts>)> {
     match task {
-        Task::NostrSerialize => Format::ALL.iter().map(|format| encoded(*format, events)).collect(),
-        Task::NostrFields => {
-            let fields = |format: &'static Format| EventField::ALL.map(|field| (*format, field));
-            let each = Format::ALL.iter().flat_map(fields);
-            each.map(|(format, field)| (field_variant(format, field), sums(field, events)))
-                .collect()
-        }
-        _ => Vec::new(),
+        Task::NostrSerialize => vec![(format.name().to_owned(), Some(encoded(format, events)))],
+        Task::NostrFields => EventField::ALL
+            .map(|field| (field_variant(format, field), Some(sums(field, events))))
+            .into(),
+        _ => names(task, format).into_iter().map(|name| (name, None)).collect(),
     }
 }
 
-fn encoded(format: Format, events: &[Event<'_>]) -> (String, Counts) {
+/// Events as a format holds them.
+pub(crate) struct Held<'f> {
+    /// Whether the format can hold each event.
+    pub(crate) is_held: Vec<bool>,
+    /// The events that it can hold.
+    pub(crate) events: Vec<Event<'f>>,
+    /// The others.
+    pub(crate) unheld: Unheld,
+}
+
+/// Divides events into those that a format can hold and the others.
+pub(crate) fn held<'f>(format: Format, events: &[Event<'f>]) -> Held<'f> {
+    let (mut held, mut out) = (Vec::with_capacity(events.len()), Vec::new());
+    let mut unheld = Unheld::default();
+    let encode = |event: &Event<'f>| {
+        out.clear();
+        let encoded = format.encode(event, &mut out);
+        match &encoded {
+            Ok(()) => held.push(*event),
+            Err(error) => unheld.add(event, error),
+        }
+        encoded.is_ok()
+    };
+    let is_held = events.iter().map(encode).collect();
+    Held { is_held, events: held, unheld }
+}
+
+fn encoded(format: Format, events: &[Event<'_>]) -> Counts {
     let (mut out, mut bytes, mut errors) = (Vec::new(), 0, 0);
     for event in events {
         out.clear();
         errors += u64::from(format.encode(event, &mut out).is_err());
         bytes += out.len() as u64;
     }
-    let counts = [("events", events.len() as u64), ("errors", errors), ("bytes", bytes)];
-    (format.name().to_owned(), Counts::from_iter(counts))
+    Counts::from_iter([("events", events.len() as u64), ("errors", errors), ("bytes", bytes)])
 }
 
 fn sums(field: EventField, events: &[Event<'_>]) -> Counts {
@@ -177,6 +210,17 @@ impl<'f> Corpus<'f> {
         let groups = groups(file).ok_or("not lines of UTF-8")?;
         let events = events(&groups, arena)?;
         Ok(Self { groups, events })
+    }
+
+    /// The same without the events that a format cannot hold.
+    fn held_by(mut self, format: Format) -> Self {
+        let Held { is_held, events, .. } = held(format, &self.events);
+        let mut is_held = is_held.into_iter();
+        for group in &mut self.groups {
+            group.lines.retain(|_| is_held.next().unwrap_or_default());
+        }
+        self.groups.retain(|group| !group.lines.is_empty());
+        Self { events, ..self }
     }
 
     fn loaded(&self) -> Loaded {

@@ -66,6 +66,9 @@ pub(super) struct RunArgs {
     /// results.json in the work folder].
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(super) json: Option<PathBuf>,
+    /// Folder of captured data: the events of nostr/events.jsonl in it get rows `@real` in nostr-size.
+    #[arg(long, value_name = "DIR", env = "WIREPROOF_FIXTURES", value_hint = ValueHint::DirPath)]
+    pub(super) fixtures: Option<PathBuf>,
     /// Folder for the HTML page [default: report in the work folder; none with `--json -`].
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(super) report: Option<PathBuf>,

@@ -105,6 +105,7 @@ fn plan(args: &RunArgs) -> Result<Plan, Failure> {
         peers: args.peers.clone(),
         passes: args.passes.unwrap_or(default.passes),
         warmup: args.warmup.unwrap_or(default.warmup),
+        fixtures: args.fixtures.clone(),
         runners: args.runners.clone().or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),

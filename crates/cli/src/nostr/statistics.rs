@@ -5,7 +5,7 @@ use std::fmt::Display;
 use ::bench::Results;
 use ::bench::nostr::{
     self, Analysis, Analyzer, Candidate, ClassCount, Criterion, FormatSizes, Quantiles,
-    Recommendation, SizeTable, Weights,
+    Recommendation, SizeTable, UnheldEvent, Weights,
 };
 use serde::Serialize;
 use wireproof::nostr::formats::Format;
@@ -25,46 +25,54 @@ pub(super) fn sizes(args: &SizesArgs, output: Output) -> Result<(), Failure> {
         selected.for_each(|event| sizes.add(event));
         Ok::<_, Failure>(())
     })?;
-    let (events, skipped) = (sizes.events(), sizes.left_out());
-    let summary = SizesSummary { events, skipped, formats: sizes.finish() };
+    let summary = SizesSummary { events: sizes.events(), formats: sizes.finish() };
     output.document(&summary, args.json, SizesSummary::to_text)
 }
 
 #[derive(Serialize)]
 struct SizesSummary {
-    /// Events that every format can hold.
+    /// Events read.
     events: u64,
-    /// Events that one of the formats cannot hold.
-    skipped: u64,
+    /// Each with the events in its sums, and those that it cannot hold.
     formats: Vec<FormatSizes>,
 }
 
 impl SizesSummary {
     fn to_text(&self) -> String {
+        let header =
+            ["format", "raw", "of json", "gzip-6", "zstd-3", "framed zstd-3", "of json", "events"];
         let mut text = format!("{} events, bytes per event\n", self.events);
-        if self.skipped > 0 {
-            text += &format!("{} events skipped, which one format cannot hold\n", self.skipped);
-        }
-        let json = self.formats.iter().find(|sizes| sizes.format == Format::Json.name());
-        let header = ["format", "raw", "of json", "gzip-6", "zstd-3", "framed zstd-3", "of json"];
-        text + &table(header, self.formats.iter().map(|sizes| self.row(sizes, json)))
+        text += &table(header, self.formats.iter().map(sizes_row));
+        let unheld = self.formats.iter().filter(|format| !format.unheld.is_empty());
+        let lines: String = unheld.map(unheld_text).collect();
+        if lines.is_empty() { text } else { format!("{text}\n{lines}{SAME_EVENTS}") }
     }
+}
 
-    fn row(&self, format: &FormatSizes, json: Option<&FormatSizes>) -> [String; 7] {
-        let mean = |bytes: u64| format!("{:.1}", bytes as f64 / self.events.max(1) as f64);
-        let of_json = |bytes: fn(&FormatSizes) -> u64| {
-            json.map_or(String::new(), |json| percent(bytes(format), bytes(json)))
-        };
-        let sizes = &format.sizes;
-        [
-            format.format.to_owned(),
-            mean(sizes.raw),
-            of_json(|format| format.sizes.raw),
-            mean(sizes.gzip6),
-            mean(sizes.zstd3),
-            mean(sizes.framed_zstd3),
-            of_json(|format| format.sizes.framed_zstd3),
-        ]
+fn sizes_row(of: &FormatSizes) -> [String; 8] {
+    let FormatSizes { sizes, json, .. } = of;
+    let mean = |bytes: u64| format!("{:.1}", bytes as f64 / of.events.max(1) as f64);
+    [
+        of.format.to_owned(),
+        mean(sizes.raw),
+        percent(sizes.raw, json.raw),
+        mean(sizes.gzip6),
+        mean(sizes.zstd3),
+        mean(sizes.framed_zstd3),
+        percent(sizes.framed_zstd3, json.framed_zstd3),
+        of.events.to_string(),
+    ]
+}
+
+/// The events that a format cannot hold, the first of them by id.
+fn unheld_text(of: &FormatSizes) -> String {
+    let mut text = format!("{} cannot hold {} of the events:\n", of.format, of.unheld.events);
+    for UnheldEvent { id, kind, reason } in of.unheld.named.iter().take(SHOWN) {
+        text += &format!("  {id} of kind {kind}: {reason}\n");
+    }
+    match of.unheld.events.saturating_sub(SHOWN as u64) {
+        0 => text,
+        more => text + &format!("  and {more} more; --json names the first 100\n"),
     }
 }
 
@@ -202,6 +210,10 @@ fn description(criterion: Criterion) -> &'static str {
         Criterion::Tooling => "available libraries and languages",
     }
 }
+
+/// How the sums of formats that cannot hold every event relate to those of the others.
+const SAME_EVENTS: &str =
+    "Each format's sums are of the events that it can hold; `of json` compares the same events.\n";
 
 /// Rows shown without `--all`.
 const SHOWN: usize = 20;

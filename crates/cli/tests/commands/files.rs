@@ -357,7 +357,9 @@ fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_
     let dir = tempfile::tempdir().unwrap();
     let work_dir = text(dir.path());
     let bench = ["bench", "--all", "--peers", "wireproof", "--quick", "--work-dir", work_dir];
-    let results = json(&command(&bench).args(["--json", "-"]).assert().success());
+    let mut bench = command(&bench);
+    bench.env_remove("WIREPROOF_FIXTURES").args(["--json", "-"]);
+    let results = json(&bench.assert().success());
     assert_eq!(results["schema"], "wireproof-bench/1");
     let rows = results["rows"].as_array().unwrap();
     for row in rows {
@@ -388,6 +390,46 @@ fn a_bench_of_ourselves_proves_equal_work_in_every_row_of_every_task_and_prints_
     // some of them by kind and by class in one each.
     assert_eq!(results["corpora"].as_array().unwrap().len(), 12);
     assert_eq!(results["unavailable"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn sizes_of_real_events_stand_below_the_others_and_are_left_out_without_fixtures() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&["corpus", "nostr", "--events", "40", "--out", text(dir.path())]).success();
+    let events = fs::read_to_string(dir.path().join("nostr-events.jsonl")).unwrap();
+    let fixtures = dir.path().join("fixtures");
+    fs::create_dir_all(fixtures.join("nostr")).unwrap();
+    let first: String = events.split_inclusive('\n').take(7).collect();
+    fs::write(fixtures.join("nostr/events.jsonl"), first).unwrap();
+    let work_dir = dir.path().join("work");
+    let corpus = dir.path().join("nostr-events.jsonl");
+    let bench = |fixtures: &[&str]| {
+        let args = ["bench", "nostr-size", "--peers", "wireproof", "--work-dir", text(&work_dir)];
+        let mut bench = command(&[&args[..], &["--corpus", text(&corpus)], fixtures].concat());
+        bench.env_remove("WIREPROOF_FIXTURES");
+        bench
+    };
+    let with = ["--fixtures", text(&fixtures)];
+    let table = stdout(&bench(&with).assert().success());
+    assert!(table.contains("over 40 events, and 7 real ones (@real)"), "{table}");
+    let variants = table.lines().filter_map(|line| line.split_whitespace().next());
+    let variants: Vec<&str> = variants.filter(|name| name.starts_with("notepack")).collect();
+    assert_eq!(variants[..2], ["notepack", "notepack@real"], "{table}");
+    let results = json(&bench(&with).args(["--json", "-"]).assert().success());
+    let corpora = results["corpora"].as_array().unwrap();
+    assert_eq!(
+        (&corpora[1]["name"], &corpora[1]["units"]),
+        (&"nostr-events-real".into(), &7.into())
+    );
+    let real = results["rows"].as_array().unwrap().iter().find(|row| row["variant"] == "json@real");
+    assert_eq!(real.unwrap()["units"], 7);
+    let missing = ["--fixtures", text(dir.path())];
+    for fixtures in [&[][..], &missing] {
+        let table = stdout(&bench(fixtures).assert().success());
+        let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("real events are left out: --fixtures names no folder"), "{table}");
+        assert!(!table.contains("@real"), "{table}");
+    }
 }
 
 #[test]

@@ -260,11 +260,12 @@ fn sizes_are_those_of_the_same_events_in_every_format() {
     let corpus = Corpus::make();
     let printed = json(&nostr(&["sizes", text(&corpus.events()), "--json"]).success());
     let bytes = fs::read(corpus.events()).unwrap().len() as u64;
-    assert_eq!((&printed["events"], &printed["skipped"]), (&60.into(), &0.into()));
+    assert_eq!(printed["events"], 60);
     assert_eq!(printed["formats"][0]["format"], "json");
     assert_eq!(printed["formats"][0]["raw"], bytes - 60);
     for found in printed["formats"].as_array().unwrap() {
         assert!(found["framed_zstd3"].as_u64() < found["zstd3"].as_u64(), "{found}");
+        assert_eq!((&found["events"], &found["unheld"]["events"]), (&60.into(), &0.into()));
     }
     let args = ["--kind", "3", "--formats", "json,cbor-packed", "--json"];
     let printed =
@@ -273,6 +274,31 @@ fn sizes_are_those_of_the_same_events_in_every_format() {
     assert!(printed["events"].as_u64() < Some(60));
     let table = stdout(&nostr(&["sizes", text(&corpus.events())]).success());
     assert!(table.contains("framed zstd-3") && table.contains("proto-binary"), "{table}");
+}
+
+#[test]
+fn sizes_name_an_event_that_a_format_cannot_hold_and_keep_it_in_the_sums_of_the_others() {
+    let corpus = Corpus::make();
+    let long = format!(r#""tags":[["summary","{}"]],"#, "x".repeat(40_000));
+    let with_long = |line: &str| {
+        let (tags, content) =
+            (line.find(r#""tags":"#).unwrap(), line.find(r#""content":"#).unwrap());
+        format!("{}{long}{}", &line[..tags], &line[content..])
+    };
+    let file = corpus.changed(3, with_long);
+    let line = fs::read_to_string(&file).unwrap().lines().nth(3).unwrap().to_owned();
+    let id = serde_json::from_str::<Value>(&line).unwrap()["id"].as_str().unwrap().to_owned();
+    let args = ["sizes", text(&file), "--formats", "json,capnp,notepack"];
+    let printed = json(&nostr(&[&args[..], &["--json"]].concat()).success());
+    let [json, capnp, notepack] = [0, 1, 2].map(|at| &printed["formats"][at]);
+    assert_eq!([json, capnp, notepack].map(|it| it["events"].as_u64()), [60, 59, 60].map(Some));
+    assert_eq!(capnp["unheld"]["named"][0]["id"], id);
+    assert_eq!(notepack["json"]["raw"], json["raw"]);
+    let without = json["raw"].as_u64().unwrap() - line.len() as u64;
+    assert_eq!(capnp["json"]["raw"], without);
+    let table = stdout(&nostr(&args).success());
+    assert!(table.contains("capnp cannot hold 1 of the events:"), "{table}");
+    assert!(table.contains(&format!("\n  {id} of kind ")), "{table}");
 }
 
 #[test]
@@ -357,6 +383,11 @@ fn real_events_are_all_valid_and_come_back_from_an_archive() {
     assert_eq!(printed["json_bytes"]["max"], 450_386);
     let printed = json(&nostr(&["sizes", text(&archive), "--kind", "7", "--json"]).success());
     assert_eq!(printed["events"], 728);
+    let args = ["sizes", text(&archive), "--kind", "30023", "--formats", "capnp", "--json"];
+    let printed = json(&nostr(&args).success());
+    let unheld = &printed["formats"][0]["unheld"];
+    assert_eq!((&printed["formats"][0]["events"], &unheld["events"]), (&100.into(), &1.into()));
+    assert!(unheld["named"][0]["id"].as_str().unwrap().starts_with("43b392c5423120a4"), "{unheld}");
 }
 
 /// A signed event with U+0001 in its content, whose id is the hash of the JSON with `\u0001`.

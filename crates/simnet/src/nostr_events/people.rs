@@ -104,9 +104,12 @@ pub(super) fn encrypted_draft(event: &mut EventBuilder, writer: &mut Writer<'_>)
     event.set_content(nip44(event.remaining(), writer));
 }
 
-/// Application data (kind 30078), encrypted or as a list of keys and numbers.
+/// Application data (kind 30078), encrypted, as a list of keys and numbers, or as counts.
 pub(super) fn app_data(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     event.tag(&["d", &format!("{}/{}", writer.word(), writer.word())]);
+    if COUNTS_BYTES.contains(&event.remaining()) {
+        return counts_by_minute(event, writer);
+    }
     if writer.random.chance(1, 2) {
         return event.set_content(nip44(event.remaining(), writer));
     }
@@ -124,6 +127,14 @@ pub(super) fn app_data(event: &mut EventBuilder, writer: &mut Writer<'_>) {
         entries.push(entry);
     }
     event.set_content(format!("[{}]", entries.join(",")));
+}
+
+/// The counts of a day: a tag for each minute, named by it.
+fn counts_by_minute(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    for minute in 0..24 * 60 {
+        let name = format!("20260101{:02}{:02}", minute / 60, minute % 60);
+        event.tag(&[&name, &writer.random.below(100).to_string()]);
+    }
 }
 
 /// A NIP-44 payload: base64 that begins with the version.
@@ -198,6 +209,9 @@ fn invoice(writer: &mut Writer<'_>) -> String {
 
 /// The length of a tag with an event id or a key, in bytes.
 const TAG_OF_ID: usize = 73;
+
+/// Application data of about the length of the counts of a day is those counts.
+const COUNTS_BYTES: std::ops::Range<usize> = 24_000..60_000;
 
 /// The maximum number of values of a relays tag.
 const MAX_RELAYS: usize = 40;

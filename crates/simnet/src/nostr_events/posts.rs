@@ -4,6 +4,7 @@ use kernels::hex;
 
 use super::vocabulary::{EMOJI, json_len};
 use super::writer::{EventBuilder, EventRef, Writer};
+use crate::random::Random;
 
 /// Note (kind 1).
 pub(super) fn note(event: &mut EventBuilder, writer: &mut Writer<'_>) {
@@ -13,10 +14,26 @@ pub(super) fn note(event: &mut EventBuilder, writer: &mut Writer<'_>) {
         86..93 => thread(event, writer),
         _ => topics(event, writer),
     }
-    if writer.random.chance(1, 5) {
+    if writer.random.chance(1, 4) {
         extras(event, writer);
     }
-    event.set_content(writer.prose(event.remaining()));
+    let text = match writer.random.chance(1, NOTES_PER_CONTROL) {
+        true => text_with_controls(writer, event.remaining()),
+        false => writer.prose(event.remaining()),
+    };
+    event.set_content(text);
+}
+
+/// Text with control characters before its first words, as pasted from a terminal.
+fn text_with_controls(writer: &mut Writer<'_>, bytes: usize) -> String {
+    let count = writer.random.between(1, 12) as usize;
+    let prose = writer.prose(bytes.saturating_sub(count * "\\u0000".len()));
+    let mut text = String::with_capacity(bytes);
+    for (at, word) in prose.split_inclusive(' ').enumerate() {
+        text.extend((at < count).then(|| *writer.random.pick::<char>(&CONTROLS)));
+        text.push_str(word);
+    }
+    text
 }
 
 /// The tags of a reply.
@@ -52,7 +69,7 @@ fn topics(event: &mut EventBuilder, writer: &mut Writer<'_>) {
 /// Tags that only some clients write.
 fn extras(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     let link = writer.vocabulary.link(&mut writer.random);
-    match writer.random.below(8) {
+    match writer.random.below(10) {
         0 => {
             let [url, hash] = [format!("url {link}"), format!("x {}", writer.hex32())];
             event.tag_if_room(WORDS, &["imeta", &url, "m image/jpeg", "dim 1170x2532", &hash])
@@ -68,6 +85,10 @@ fn extras(event: &mut EventBuilder, writer: &mut Writer<'_>) {
             event.tag_if_room(WORDS, &["q", &id, writer.relay(), &pubkey])
         }
         4 => event.tag_if_room(WORDS, &["client", writer.word()]),
+        5 | 6 => {
+            let name = *writer.random.pick::<&str>(&RARE_NAMES);
+            event.tag_if_room(WORDS, &[name, writer.word()])
+        }
         _ => event.tag_if_room(WORDS, &["r", &link]),
     };
 }
@@ -165,7 +186,8 @@ pub(super) fn labels(event: &mut EventBuilder, writer: &mut Writer<'_>) {
 /// Article (kind 30023).
 pub(super) fn article(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     let (vocabulary, random) = (writer.vocabulary, &mut writer.random);
-    let [title, summary] = [50, 140].map(|bytes| vocabulary.title(random, bytes));
+    let summary_bytes = summary_bytes(event.remaining(), random);
+    let [title, summary] = [50, summary_bytes].map(|bytes| vocabulary.title(random, bytes));
     let image = vocabulary.link(random);
     let published = (writer.now - random.below(10_000_000)).to_string();
     event.tag(&["d", &title.replace(' ', "-")]);
@@ -188,8 +210,110 @@ pub(super) fn article(event: &mut EventBuilder, writer: &mut Writer<'_>) {
     event.set_content(text);
 }
 
+/// The length of an article's summary: some are a large part of the article, and that of the longest is nearly all of it.
+fn summary_bytes(remaining: usize, random: &mut Random) -> usize {
+    match remaining {
+        LONG_ARTICLE.. => remaining - 1_000,
+        _ if random.chance(1, 9) => remaining * random.between(30, 80) as usize / 100,
+        _ => 140,
+    }
+}
+
+/// Repository state (kind 30618): a tag for each branch, named by it.
+pub(super) fn repository_state(event: &mut EventBuilder, writer: &mut Writer<'_>) {
+    event.tag(&["d", writer.word()]);
+    event.tag(&["HEAD", "ref: refs/heads/main"]);
+    let mut branch = "refs/heads/main".to_owned();
+    while event.tag_if_room(0, &[&branch, &writer.hex32()[..40]]) {
+        branch = format!("refs/heads/{}-{}", writer.word(), writer.word());
+    }
+}
+
 /// The bytes reserved for a few words of content.
 const WORDS: usize = 12;
+
+/// The length of an article with the text in its summary, in bytes.
+const LONG_ARTICLE: usize = 36_000;
+
+/// One in this many notes has control characters.
+const NOTES_PER_CONTROL: u64 = 400;
+
+/// The control characters that JSON escapes, without NUL and those that text files have.
+const CONTROLS: [char; 28] = [
+    '\u{1}', '\u{2}', '\u{3}', '\u{4}', '\u{5}', '\u{6}', '\u{7}', '\u{8}', '\u{b}', '\u{c}',
+    '\u{e}', '\u{f}', '\u{10}', '\u{11}', '\u{12}', '\u{13}', '\u{14}', '\u{15}', '\u{16}',
+    '\u{17}', '\u{18}', '\u{19}', '\u{1a}', '\u{1b}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{1f}',
+];
+
+/// Names of tags that occur in a few events in a thousand.
+const RARE_NAMES: [&str; 66] = [
+    "-",
+    "N",
+    "about",
+    "agent",
+    "amt",
+    "banner",
+    "bitcoin",
+    "blossoms",
+    "blurhash",
+    "challenge",
+    "clone",
+    "consensus_threshold",
+    "content-warning",
+    "current_participants",
+    "delegation",
+    "dim",
+    "display_name",
+    "ephemeralKey",
+    "expiration",
+    "f",
+    "fa",
+    "g",
+    "goal",
+    "guid",
+    "i",
+    "lamport",
+    "layer",
+    "lnurl",
+    "location",
+    "lud16",
+    "m",
+    "maintainers",
+    "mostr",
+    "n",
+    "name",
+    "network",
+    "nip05",
+    "nonce",
+    "other",
+    "picture",
+    "pm",
+    "poll_option",
+    "premium",
+    "proxy",
+    "rtt-open",
+    "rtt-read",
+    "s",
+    "server",
+    "service",
+    "sharedSecret",
+    "size",
+    "source",
+    "subject",
+    "thumb",
+    "type",
+    "u",
+    "url",
+    "value_maximum",
+    "value_minimum",
+    "vsk",
+    "web",
+    "website",
+    "x",
+    "y",
+    "z",
+    "zap",
+];
 
 /// The length of the tags of an event and its author, in bytes.
 const EVENT_AND_AUTHOR: usize = 145;

@@ -136,6 +136,12 @@ pub(super) fn rank(count: usize, random: &mut Random) -> usize {
     random.below(below) as usize
 }
 
+/// A number below `count`, the n-th about 1/n as often as the first.
+pub(super) fn log_rank(count: usize, random: &mut Random) -> usize {
+    let magnitude = random.below(u64::from(count.ilog2()) + 1);
+    random.below(1 << magnitude) as usize
+}
+
 /// Random characters of the bech32 alphabet.
 pub(super) fn bech32(random: &mut Random, chars: usize) -> String {
     digits(random, b"qpzry9x8gf2tvdw0s3jn54khce6mua7l", chars)
@@ -172,8 +178,12 @@ fn invent_word(random: &mut Random) -> String {
 
 /// The length of text in JSON in bytes, without quotes.
 pub(super) fn json_len(text: &str) -> usize {
-    let escaped = |byte: &&u8| matches!(byte, b'"' | b'\\' | b'\n' | b'\r' | b'\t');
-    text.len() + text.as_bytes().iter().filter(escaped).count()
+    let escaped = |byte: &u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        ..0x20 => "\\u0000".len(),
+        _ => 1,
+    };
+    text.as_bytes().iter().map(escaped).sum()
 }
 
 const WORDS: usize = 8_000;

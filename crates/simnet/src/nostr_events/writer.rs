@@ -3,7 +3,7 @@
 
 use kernels::hex;
 
-use super::vocabulary::{Vocabulary, json_len, rank};
+use super::vocabulary::{Vocabulary, json_len, log_rank, rank};
 use crate::random::Random;
 use crate::schnorr_events::{Author, SignedEvent, UnsignedEvent};
 
@@ -20,6 +20,9 @@ pub(super) struct Writer<'c> {
     authors: &'c [Author],
     pubkeys: &'c [[u8; 32]],
     earlier: Vec<EarlierEvent>,
+    /// The keys named last, at most [`RECENT_KEYS`], and the place of the next one.
+    recent: Vec<[u8; 32]>,
+    next_recent: usize,
 }
 
 /// An event that later events can refer to.
@@ -46,7 +49,17 @@ impl<'c> Writer<'c> {
         authors: &'c [Author],
         pubkeys: &'c [[u8; 32]],
     ) -> Self {
-        Self { random, vocabulary, now: 0, fill_of, authors, pubkeys, earlier: Vec::new() }
+        Self {
+            random,
+            vocabulary,
+            now: 0,
+            fill_of,
+            authors,
+            pubkeys,
+            earlier: Vec::new(),
+            recent: Vec::with_capacity(RECENT_KEYS),
+            next_recent: 0,
+        }
     }
 
     /// Writes an event of `kind` whose JSON has about `bytes` bytes.
@@ -63,12 +76,12 @@ impl<'c> Writer<'c> {
         self.earlier.push(EarlierEvent { id: *id, pubkey: *pubkey, kind: unsigned.kind });
     }
 
-    /// A reference to an event, two in three times to an earlier one.
+    /// A reference to an event, two in three times to an earlier one, mostly a recent one.
     pub(super) fn event_ref(&mut self) -> EventRef {
         let (count, random) = (self.earlier.len(), &mut self.random);
         let is_earlier = count > 0 && random.chance(2, 3);
         let EarlierEvent { id, pubkey, kind } = match is_earlier {
-            true => self.earlier[count - 1 - rank(count, random)],
+            true => self.earlier[count - 1 - log_rank(count, random)],
             false => {
                 let pubkey = self.pubkeys[rank(self.pubkeys.len(), random)];
                 EarlierEvent { id: random.bytes32(), pubkey, kind: 1 }
@@ -77,9 +90,19 @@ impl<'c> Writer<'c> {
         EventRef { id: hex::encode(&id), pubkey: hex::encode(&pubkey), kind: kind.to_string() }
     }
 
-    /// A random public key in hexadecimal.
+    /// A random public key in hexadecimal, every second time one that was named recently.
     pub(super) fn pubkey(&mut self) -> String {
-        hex::encode(&self.pubkeys[rank(self.pubkeys.len(), &mut self.random)])
+        let random = &mut self.random;
+        if !self.recent.is_empty() && random.chance(1, 2) {
+            return hex::encode(random.pick::<[u8; 32]>(&self.recent));
+        }
+        let pubkey = self.pubkeys[rank(self.pubkeys.len(), random)];
+        match self.recent.get_mut(self.next_recent) {
+            Some(oldest) => *oldest = pubkey,
+            None => self.recent.push(pubkey),
+        }
+        self.next_recent = (self.next_recent + 1) % RECENT_KEYS;
+        hex::encode(&pubkey)
     }
 
     /// A random relay address.
@@ -163,6 +186,9 @@ impl EventBuilder {
 fn tag_len(values: &[&str]) -> usize {
     values.iter().map(|value| json_len(value) + 3).sum::<usize>() + 2
 }
+
+/// The number of keys that count as named recently.
+const RECENT_KEYS: usize = 2_000;
 
 /// The length of an event in JSON without kind, tags and content, in bytes.
 const BARE_BYTES: usize = 341;

@@ -1,7 +1,7 @@
 //! Events of NIP-01: content, id and signature.
 //!
 //! The id is the SHA-256 of `[0,pubkey,created_at,kind,tags,content]` as JSON without spaces, in which
-//! exactly seven characters are escaped.
+//! seven characters are escaped as NIP-01 defines, and other control characters as the clients in use do.
 
 use k256::schnorr::SigningKey;
 use k256::schnorr::signature::hazmat::PrehashSigner;
@@ -67,7 +67,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
-/// `text` in quotes, with the seven escapes of NIP-01.
+/// `text` in quotes, with the seven escapes of NIP-01, and `\u00XX` for other control characters.
 pub(crate) fn to_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
@@ -80,6 +80,7 @@ pub(crate) fn to_json(text: &str) -> String {
             '\t' => json.push_str("\\t"),
             '\u{8}' => json.push_str("\\b"),
             '\u{c}' => json.push_str("\\f"),
+            control @ ..'\u{20}' => json.push_str(&format!("\\u{:04x}", u32::from(control))),
             other => json.push(other),
         }
     }
