@@ -5,6 +5,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use wireproof::kernels::hex;
 use wireproof::nostr::formats::Format;
 use wireproof::nostr::{EncodeError, Event};
 
@@ -73,15 +74,17 @@ pub enum OutputError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The layout cannot represent an event.
-    #[error("event {at}: {fault}")]
+    #[error("event {at}, {id}: {fault}")]
     Event {
         /// Its index.
         at: u64,
+        /// Its id in hexadecimal.
+        id: String,
         /// What cannot be represented.
         fault: EncodeError,
     },
-    /// The list of a format cannot represent one of the events.
-    #[error("an event of the list: {0}")]
+    /// The list of a format cannot represent the events together.
+    #[error("the list of events: {0}")]
     Batch(EncodeError),
 }
 
@@ -106,7 +109,7 @@ impl<W: Write> Output<W> {
     /// If the layout cannot represent it, or the system fails.
     pub fn write(&mut self, event: &Event<'_>) -> Result<(), OutputError> {
         self.item.clear();
-        let fault = |fault| OutputError::Event { at: self.written, fault };
+        let fault = |fault| unheld(self.written, event, fault);
         match &mut self.out {
             Sink::Lines(out) => {
                 Format::Json.encode(event, &mut self.item).map_err(fault)?;
@@ -146,7 +149,8 @@ impl Layout {
             Self::Records => Output::records(out),
             Self::Batch(format) => {
                 let mut bytes = Vec::new();
-                format.encode_batch(events, &mut bytes).map_err(OutputError::Batch)?;
+                let encoded = format.encode_batch(events, &mut bytes);
+                encoded.map_err(|fault| batch_fault(format, events, fault))?;
                 out.write_all(&bytes)?;
                 return Ok(out);
             }
@@ -154,6 +158,20 @@ impl Layout {
         events.iter().try_for_each(|event| file.write(event))?;
         file.finish()
     }
+}
+
+/// The first event that the format cannot hold by itself; `fault` if there is none.
+fn batch_fault(format: Format, events: &[Event<'_>], fault: EncodeError) -> OutputError {
+    let mut bytes = Vec::new();
+    let mut first = events.iter().enumerate().filter_map(|(at, event)| {
+        bytes.clear();
+        Some(unheld(at as u64, event, format.encode(event, &mut bytes).err()?))
+    });
+    first.next().unwrap_or(OutputError::Batch(fault))
+}
+
+fn unheld(at: u64, event: &Event<'_>, fault: EncodeError) -> OutputError {
+    OutputError::Event { at, id: hex::encode(&event.id), fault }
 }
 
 fn leb128(mut value: usize) -> Vec<u8> {

@@ -28,5 +28,5 @@ pub use ranking::{
 };
 pub use reader::{FileFault, Reader};
 pub(crate) use sizes::size_rows;
-pub use sizes::{FormatSizes, SizeTable};
+pub use sizes::{FormatSizes, SizeTable, is_real, percent_of_json};
 pub use unheld::{Unheld, UnheldEvent};

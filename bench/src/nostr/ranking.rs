@@ -457,6 +457,18 @@ mod tests {
     }
 
     #[test]
+    fn sizes_of_real_events_do_not_change_the_ranking() {
+        let simulated = [rows("json", 100.0, 200), rows("capnp", 200.0, 100)].concat();
+        let mut both = simulated.clone();
+        for (variant, bytes) in [("json@real", 100), ("capnp@real", 900)] {
+            both.push(row(Task::NostrSize, variant, 0.0, Some(bytes)));
+        }
+        both.swap(0, 8);
+        let ranked = |rows| recommend(&results(rows), Weights::default()).unwrap();
+        assert_eq!(ranked(both), ranked(simulated));
+    }
+
+    #[test]
     fn every_format_has_points_for_tooling() {
         for format in Format::ALL {
             assert!(tooling(format.name()).0 > 0.0, "{}", format.name());

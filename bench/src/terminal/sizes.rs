@@ -3,7 +3,7 @@
 use super::speed::thousands;
 use super::style::{Grid, PLAIN, TITLE, styled, wrap};
 use super::table::parity_of_sizes;
-use crate::corpora::REAL;
+use crate::nostr::{is_real, percent_of_json};
 use crate::{Row, Sizes};
 
 /// The table of all events, simulated and real, and a table of each kind.
@@ -35,11 +35,8 @@ pub(super) fn paragraph(rows: &[&Row]) -> String {
 /// A sentence for each measure of the same events.
 fn smallest(rows: &[&Row]) -> Vec<String> {
     let smallest = |name: &str, len: fn(&Sizes) -> u64| {
-        let per_event = |row: &Row| Some(len(&row.sizes?) as f64 / row.units.max(1) as f64);
-        let least = rows
-            .iter()
-            .filter_map(|row| Some((row, percent_of_json(row, rows, len)?, per_event(row)?)));
-        let (row, percent, _) = least.min_by(|a, b| a.2.total_cmp(&b.2))?;
+        let percents = rows.iter().filter_map(|row| Some((row, percent_of_json(row, rows, len)?)));
+        let (row, percent) = percents.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
         Some(format!("{name}, the smallest is {}, {percent:.1} % of JSON.", format_of(row)))
     };
     let sentences = [
@@ -106,13 +103,6 @@ fn cells(row: &Row, rows: &[&Row]) -> [String; 8] {
     ]
 }
 
-/// The size as a percentage of the same events as JSON; `None` if the rows lack those.
-fn percent_of_json(row: &Row, rows: &[&Row], len: fn(&Sizes) -> u64) -> Option<f64> {
-    let corpus = row.variant.split_once('@').map(|(_, corpus)| format!("json@{corpus}"));
-    let json = row.json_sizes.or_else(|| sizes_of(rows, corpus.as_deref().unwrap_or("json")))?;
-    Some(100.0 * len(&row.sizes?) as f64 / len(&json).max(1) as f64)
-}
-
 /// A line for each row without some events, which names them; rows of kinds repeat those of all.
 fn unheld(rows: &[&Row]) -> String {
     let rows = rows.iter().filter(|row| row.unheld > 0 && kind_of(row).is_none());
@@ -148,16 +138,8 @@ fn none() -> String {
     "–".to_owned()
 }
 
-fn sizes_of(rows: &[&Row], variant: &str) -> Option<Sizes> {
-    rows.iter().find(|row| row.variant == variant)?.sizes
-}
-
 fn format_of(row: &Row) -> &str {
     row.variant.split('@').next().unwrap_or_default()
-}
-
-fn is_real(row: &Row) -> bool {
-    row.variant.ends_with(REAL)
 }
 
 /// The kind of a row over one kind of events.

@@ -36,7 +36,8 @@ pub(crate) enum NostrCommand {
     /// Show how many bytes events take in each format.
     ///
     /// The sizes are raw, each event alone under gzip at level 6 and under Zstandard at level 3, and all
-    /// events after their 32-bit lengths in one Zstandard frame at level 3.
+    /// events after their 32-bit lengths in one Zstandard frame at level 3. An event that a format cannot hold
+    /// is named, with the reason, and stays in the sums of the other formats.
     #[command(after_help = SIZES_EXAMPLES)]
     Sizes(SizesArgs),
     /// Show the kinds of events, their lengths and their tags.

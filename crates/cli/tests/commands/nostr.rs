@@ -296,6 +296,9 @@ fn sizes_name_an_event_that_a_format_cannot_hold_and_keep_it_in_the_sums_of_the_
     assert_eq!(notepack["json"]["raw"], json["raw"]);
     let without = json["raw"].as_u64().unwrap() - line.len() as u64;
     assert_eq!(capnp["json"]["raw"], without);
+    let out = corpus.path("events.capnp");
+    let refused = nostr(&["convert", text(&file), "--to", "capnp", "-o", text(&out)]).code(1);
+    assert!(stderr(&refused).contains(&format!("event 3, {id}: ")), "{}", stderr(&refused));
     let table = stdout(&nostr(&args).success());
     assert!(table.contains("capnp cannot hold 1 of the events:"), "{table}");
     assert!(table.contains(&format!("\n  {id} of kind ")), "{table}");

@@ -124,7 +124,7 @@ pub(super) fn of<'r>(view: &View<'r>) -> Model<'r> {
     });
     let tasks = tasks.collect();
     let size = |row: &'r Row| {
-        let (sizes, part) = (row.sizes?, sizes::corpus(row)?);
+        let (sizes, part) = (row.sizes?, sizes::part(row)?);
         let format = row.variant.strip_suffix(part)?.strip_suffix('@')?;
         let bytes = [sizes.raw, sizes.gzip6, sizes.zstd3, sizes.framed_zstd3];
         let bytes = bytes.map(|size| rounded(picture::per_unit(row, size)));

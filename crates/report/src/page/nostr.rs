@@ -47,13 +47,20 @@ fn formats(results: &Results) -> Option<Tag> {
             lines.entry(&row.variant).or_default()[at] = Some(row);
         }
     }
-    let (sizes, has_any) = (sizes::by_format(results), !lines.is_empty());
+    let [sizes, real] = [false, true].map(|real| sizes::by_format(results, real));
+    let has_any = !lines.is_empty();
     let lines = lines.into_iter().map(|(format, ours)| {
-        let size = sizes.get(format).map_or("–".to_owned(), |bytes| format!("{bytes:.1}"));
+        let size = |sizes: &BTreeMap<&str, f64>| {
+            number(sizes.get(format).map_or("–".to_owned(), |bytes| format!("{bytes:.1}")))
+        };
         let cells = ours.into_iter().flat_map(|row| speed_and_ratio(results, row));
-        row().with(row_heading().class("variant").text(format)).with(number(size)).with_all(cells)
+        row()
+            .with(row_heading().class("variant").text(format))
+            .with(size(&sizes))
+            .with(size(&real))
+            .with_all(cells)
     });
-    let headings = [heading("format"), number_heading("bytes")].into_iter();
+    let headings = [heading("format"), number_heading("bytes"), number_heading("real")].into_iter();
     let works = WORK.into_iter().flat_map(|(_, name)| [number_heading(name), heading("other")]);
     let table = Html::from(head(headings.chain(works))).and(body(lines));
     has_any.then(|| framed(CAPTION, "plain formats", table))
@@ -76,5 +83,5 @@ const WORK: [(&str, &str); 3] = [
 ];
 
 const LEAD: &str = "The same events in every format: sizes, and the speeds of their codecs.";
-const CAPTION: &str = "Each format: bytes per event, our events per second one at a time, and how many times the fastest other \
-     codec of the format that is";
+const CAPTION: &str = "Each format: bytes per event, of simulated and of real events, our events per second one at a time, and how many \
+     times the fastest other codec of the format that is";

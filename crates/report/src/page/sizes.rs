@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use bench::nostr::{is_real, percent_of_json};
 use bench::{Results, Row, Sizes};
 
 use super::View;
-use super::task::needs_scripts;
+use super::task::{needs_scripts, notes};
 use crate::charts::scatter;
 use crate::html::{
     Html, Tag, body, cell, framed, head, heading, number, number_heading, plain_table, row,
@@ -13,31 +14,39 @@ use crate::html::{
 };
 use crate::picture::{self, per_unit as each};
 
-/// Bytes per event of each format, over the whole corpus.
-pub(super) fn by_format(results: &Results) -> BTreeMap<&str, f64> {
-    let rows = results.rows.iter().filter(|row| corpus(row).is_none());
-    rows.filter_map(|row| Some((row.variant.as_str(), each(row, row.sizes?.raw)))).collect()
+/// Bytes per event of each format, over all simulated or all real events.
+pub(super) fn by_format(results: &Results, real: bool) -> BTreeMap<&str, f64> {
+    let rows = results.rows.iter().filter(|row| part(row).is_none() && is_real(row) == real);
+    rows.filter_map(|row| Some((format(row), each(row, row.sizes?.raw)))).collect()
 }
 
-/// A table of sizes over the whole corpus, the smallest first, and the place of the table of its parts; nothing if no row
-/// has sizes.
+/// A table of sizes over the whole corpus, the smallest format first and real events below the others, the events that
+/// a format cannot hold, and the place of the table of the corpus's parts; nothing if no row has sizes.
 pub(super) fn of(rows: &[&Row]) -> Option<Html> {
-    let whole = table(rows.iter().copied().filter(|row| corpus(row).is_none()))?;
-    let parts = rows.iter().any(|row| corpus(row).is_some()).then(|| {
+    let of_all: Vec<&Row> = rows.iter().copied().filter(|row| part(row).is_none()).collect();
+    let whole = Html::from(table(&of_all)?).and(notes(&of_all));
+    let parts = rows.iter().any(|row| part(row).is_some()).then(|| {
         let summary = tag("summary").text("Sizes of each part of the corpus");
         let place = tag("details").class("block").attr("data-sizes", "parts");
         place.with(summary).with(needs_scripts())
     });
-    Some(Html::from(whole).and(parts))
+    Some(whole.and(parts))
 }
 
-fn table<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<Tag> {
-    let mut rows: Vec<(&Row, Sizes)> = rows.filter_map(|row| Some((row, row.sizes?))).collect();
-    rows.sort_by(|(a, a_sizes), (b, b_sizes)| {
-        (a_sizes.raw, &a.variant).cmp(&(b_sizes.raw, &b.variant))
+fn table(all: &[&Row]) -> Option<Tag> {
+    let mut rows: Vec<(&Row, Sizes)> =
+        all.iter().filter_map(|row| Some((*row, row.sizes?))).collect();
+    let mut of_format = BTreeMap::new();
+    for (row, sizes) in rows.iter().filter(|(row, _)| !is_real(row)) {
+        of_format.entry(format(row)).or_insert(each(row, sizes.raw));
+    }
+    let raw = |row: &Row| of_format.get(format(row)).copied().unwrap_or(f64::MAX);
+    rows.sort_by(|(a, _), (b, _)| {
+        raw(a).total_cmp(&raw(b)).then_with(|| a.variant.cmp(&b.variant))
     });
     (!rows.is_empty()).then(|| {
-        let numbers = ["raw", "gzip", "zstd", "zstd, framed"].map(number_heading);
+        let numbers = ["raw", "of JSON", "gzip", "zstd", "zstd, framed", "of JSON"];
+        let numbers = numbers.map(number_heading);
         let headings = [
             heading("format"),
             heading("peer").class("by"),
@@ -46,17 +55,21 @@ fn table<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<Tag> {
         let headings = head(headings.into_iter().chain(numbers));
         let greatest = rows.iter().map(|(row, sizes)| each(row, sizes.raw));
         let greatest = greatest.fold(f64::MIN_POSITIVE, f64::max);
-        let lines = body(rows.iter().map(|(row, sizes)| line(row, *sizes, greatest)));
+        let lines = body(rows.iter().map(|(row, sizes)| line(row, *sizes, greatest, all)));
         framed(CAPTION, "sizes", Html::from(headings).and(lines))
     })
 }
 
 /// The part of the corpus, after the format.
-pub(super) fn corpus(row: &Row) -> Option<&str> {
-    row.variant.split_once('@').map(|(_, corpus)| corpus)
+pub(super) fn part(row: &Row) -> Option<&str> {
+    row.variant.split_once('@').map(|(_, part)| part).filter(|_| !is_real(row))
 }
 
-fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
+fn format(row: &Row) -> &str {
+    row.variant.split('@').next().unwrap_or_default()
+}
+
+fn line(of: &Row, sizes: Sizes, greatest: f64, rows: &[&Row]) -> Tag {
     let Sizes { raw, gzip6, zstd3, framed_zstd3 } = sizes;
     let words = format!("{:.1} bytes an event, {:.1} under zstd", each(of, raw), each(of, zstd3));
     let bar = |class, size| {
@@ -69,13 +82,24 @@ fn line(of: &Row, sizes: Sizes, greatest: f64) -> Tag {
     };
     let drawn =
         picture::picture("speed", &words).with(bar("bar faint", raw)).with(bar("bar", zstd3));
-    let numbers =
-        [raw, gzip6, zstd3, framed_zstd3].map(|size| number(format!("{:.1}", each(of, size))));
+    let size = |size| format!("{:.1}", each(of, size));
+    let percent = |len| {
+        let percent = percent_of_json(of, rows, len);
+        percent.map_or_else(|| "–".to_owned(), |percent| format!("{percent:.1} %"))
+    };
+    let numbers = [
+        size(raw),
+        percent(|sizes| sizes.raw),
+        size(gzip6),
+        size(zstd3),
+        size(framed_zstd3),
+        percent(|sizes| sizes.framed_zstd3),
+    ];
     row()
         .with(row_heading().class("variant").text(&of.variant))
         .with(cell().class("by").text(&of.peer))
         .with(cell().class("drawn").with(drawn))
-        .with_all(numbers)
+        .with_all(numbers.map(number))
 }
 
 /// The chart and the same as a table; nothing unless a format has both a size and a speed.
@@ -109,5 +133,5 @@ pub(super) fn against_speed(view: &View<'_>, sized: &[&Row]) -> Option<Tag> {
     })
 }
 
-const CAPTION: &str =
-    "Bytes an event, bare and compressed; the dark part of a bar is what zstd leaves";
+const CAPTION: &str = "Bytes an event, bare and compressed, and of the same events as JSON; @real: real events; the dark part of a bar is what \
+     zstd leaves";

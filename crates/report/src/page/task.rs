@@ -102,7 +102,7 @@ fn legend(task: &str, rows: &[&Row]) -> Option<Tag> {
 }
 
 /// Each distinct note of a peer once, with the variants it applies to.
-fn notes(rows: &[&Row]) -> Option<Tag> {
+pub(super) fn notes(rows: &[&Row]) -> Option<Tag> {
     let mut notes: Vec<(&str, &str, bool, Vec<&str>)> = Vec::new();
     for row in rows {
         let Some(note) = &row.note else { continue };

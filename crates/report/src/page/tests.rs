@@ -181,6 +181,28 @@ fn sizes_of_a_part_of_the_corpus_are_in_the_data_and_not_among_those_of_the_whol
 }
 
 #[test]
+fn sizes_of_real_events_stand_below_those_of_their_format_and_name_what_it_cannot_hold() {
+    let mut results = samples::results();
+    let sized: Vec<_> = results.rows.iter().filter(|row| row.sizes.is_some()).cloned().collect();
+    let json = sized.iter().find(|row| row.variant == "json").unwrap().clone();
+    for mut row in sized {
+        row.variant.push_str("@real");
+        row.unheld = 1;
+        row.json_sizes = json.sizes;
+        row.note = Some("without 1 event that it cannot hold: abcdef".to_owned());
+        results.rows.push(row);
+    }
+    results.rows.sort_by(|a, b| a.task.cmp(&b.task));
+    let page = page(&[results], &Options::default()).unwrap();
+    let text = seen(&page);
+    let at = |text: &str, name: &str| text.find(&format!(">{name}<")).unwrap();
+    let table = &text[text.find("class=\"sizes\"").unwrap_or_default()..];
+    assert!(at(table, "json@real") > at(table, "json"));
+    assert!(page.contains("without 1 event that it cannot hold: abcdef"));
+    assert!(!data(&page)["sizes"].to_string().contains("real"));
+}
+
+#[test]
 fn only_a_proof_is_called_a_chain_of_trust() {
     let mut results = samples::results();
     results.rows.retain(|row| !row.stages_ns.is_empty() && row.task == "repo");
