@@ -4,8 +4,8 @@
 //! each phase has two lanes that run side by side:
 //!
 //! ```text
-//! toolchains, format │ build            │ lints, documentation, tests, pure-rust, examples
-//!                    │ servers, runners │ peers, claims, browser, documents, readers
+//! toolchains, format │ build            │ lints, documentation, tests, pure-rust, examples │ claims, documents
+//!                    │ servers, runners │ peers                                            │ browser, readers
 //! ```
 //!
 //! A stage is a process of its own, `cargo xtask stage NAME`. Its output goes to `target/stages/NAME.log` and is
@@ -46,7 +46,7 @@ impl Stage {
 type Lane = &'static [Stage];
 
 /// Each phase begins when all stages of the one before have passed.
-const PHASES: [[Lane; 2]; 3] = [
+const PHASES: [[Lane; 2]; 4] = [
     [&[stage("toolchains", Without::check_others), stage("format", |_| format())], &[]],
     [
         &[stage("build", |_| process::build_workspace())],
@@ -63,11 +63,12 @@ const PHASES: [[Lane; 2]; 3] = [
             stage("pure-rust", |_| pure_rust()),
             stage("examples", |_| examples()),
         ],
+        &[stage("peers", peers::smoke_test)],
+    ],
+    [
+        &[stage("claims", peers::prove_claims), stage("documents", |_| documents::run_commands())],
         &[
-            stage("peers", peers::smoke_test),
-            stage("claims", peers::prove_claims),
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
-            stage("documents", |_| documents::run_commands()),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),
         ],
     ],
