@@ -56,15 +56,13 @@ impl Task {
     ];
 
     /// The tasks of a default run: those whose rows are quoted most, and that together take some minutes.
-    pub const DEFAULT: [Self; 10] = [
+    pub const DEFAULT: [Self; 8] = [
         Self::Decode,
         Self::Sigs,
         Self::Schnorr,
         Self::Mst,
         Self::Repo,
         Self::Commit,
-        Self::NostrSerialize,
-        Self::NostrDeserialize,
         Self::NostrValidated,
         Self::NostrSize,
     ];

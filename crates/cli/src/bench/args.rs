@@ -16,9 +16,9 @@ use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 /// that each peer's counts equal those of the corpus, measures the peers in turn on one core, and prints
 /// the table. A peer that cannot be built or run is listed with the reason.
 ///
-/// The default run fits in a quarter of an hour with the builds of all peers, and in some minutes after them: the
-/// tasks decode, sigs, schnorr, mst, repo, commit, nostr-serialize, nostr-deserialize, nostr-validated and
-/// nostr-size, 3 passes after 1 warm-up, and one pass of a row whose first execution takes over 2 seconds.
+/// The default run fits in a quarter of an hour with the builds of the peers, and in some minutes after them: the
+/// tasks decode, sigs, schnorr, mst, repo, commit, nostr-validated and nostr-size, 3 passes after 1 warm-up, and
+/// one pass of a row whose first execution takes over 2 seconds.
 /// `--all` measures every task and corpus with 5 passes after 2 warm-ups; published numbers come from
 /// such a run. `--quick` uses small corpora, and takes a minute once the peers are built.
 ///
