@@ -51,7 +51,7 @@ pub struct RunnerCommand {
 
 impl Default for Plan {
     /// The default run without our own runner: [`Task::DEFAULT`], 1 warm-up and 3 measured passes or one pass of rows whose proof
-    /// takes over 2 seconds, two minutes for a request, ten seconds for a hostile case and half an hour for a build.
+    /// takes over a second, two minutes for a request, ten seconds for a hostile case and half an hour for a build.
     ///
     /// A program that `cargo run` starts, or that lies in the `target` folder of its checkout, has the peers and the work
     /// folder of that checkout; another one has no peers, and works in the user's cache folder.
@@ -62,7 +62,7 @@ impl Default for Plan {
             peers: None,
             passes: 3,
             warmup: 1,
-            one_pass_over: Some(Duration::from_secs(2)),
+            one_pass_over: Some(Duration::from_secs(1)),
             all_corpora: false,
             quick: false,
             corpus: None,

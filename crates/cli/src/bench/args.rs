@@ -18,7 +18,7 @@ use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 ///
 /// The default run fits in a quarter of an hour with the builds of the peers, and in some minutes after them: the
 /// tasks decode, sigs, schnorr, mst, repo, commit, nostr-validated and nostr-size, 3 passes after 1 warm-up, and
-/// one pass of a row whose first execution takes over 2 seconds.
+/// one pass of a row whose first execution takes over a second.
 /// `--all` measures every task and corpus with 5 passes after 2 warm-ups; published numbers come from
 /// such a run. `--quick` uses small corpora, and takes a minute once the peers are built.
 ///
