@@ -1,7 +1,7 @@
 //! Measures the rows of one task: proves that each does the same work, then makes passes in turn.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use protocol::{CHUNK_UNITS, CountComparison, Counts, Load, Loaded, Proof, Request, Timing};
 
@@ -74,6 +74,19 @@ impl Bench<'_> {
     }
 }
 
+/// How often a pass does work that takes this long once, to last at least `least`.
+fn executions(least: Option<Duration>, once: Duration) -> u32 {
+    let least = least.unwrap_or_default().as_secs_f64();
+    let times = (least / once.as_secs_f64().max(1e-6)).ceil();
+    (times as u32).clamp(1, MOST_EXECUTIONS)
+}
+
+/// The mean, rounded down; 0 of none.
+fn mean(times_ns: impl Iterator<Item = u64>) -> u64 {
+    let (sum, count) = times_ns.fold((0, 0), |(sum, count), ns| (sum + u128::from(ns), count + 1));
+    u64::try_from(sum / u128::from(count.max(1_u64))).unwrap_or(u64::MAX)
+}
+
 /// The number of rows that `peers` have on the corpora.
 pub(crate) fn row_count(peers: &[PeerProcess], corpora: &[Corpus]) -> u64 {
     measurements(peers, corpora).len() as u64
@@ -93,6 +106,8 @@ struct Measurement<'p> {
     connection: Option<Connection>,
     /// Passes to make, warm-up included.
     passes_left: u32,
+    /// How often a pass does the work.
+    executions: u32,
     passes_ns: Vec<u64>,
     stages_ns: BTreeMap<String, Vec<u64>>,
     chunks_ns: Vec<u64>,
@@ -130,6 +145,7 @@ impl<'p> Measurement<'p> {
             checks,
             connection: None,
             passes_left: 0,
+            executions: 1,
             passes_ns: Vec::new(),
             stages_ns: BTreeMap::new(),
             chunks_ns: Vec::new(),
@@ -156,7 +172,9 @@ impl<'p> Measurement<'p> {
             Ok(proof) => proof,
             Err(error) => return self.fail("prove", &error),
         };
-        let is_slow = plan.one_pass_over.is_some_and(|limit| began.elapsed() > limit);
+        let took = began.elapsed();
+        let is_slow = plan.one_pass_over.is_some_and(|limit| took > limit);
+        self.executions = executions(plan.pass_at_least, took);
         self.passes_left = if is_slow { plan.passes.min(1) } else { plan.warmup + plan.passes };
         self.allocations = proof.allocations;
         self.compare(loaded, proof.counts);
@@ -183,21 +201,25 @@ impl<'p> Measurement<'p> {
     fn pass(&mut self, is_measured: bool) {
         self.passes_left -= 1;
         let Some(connection) = &mut self.connection else { return };
-        match connection.request(&Request::Pass) {
-            Ok(timing) if is_measured => self.record(timing),
+        let requests = (0..self.executions).map(|_| connection.request(&Request::Pass));
+        match requests.collect::<Result<Vec<Timing>, ConnectionError>>() {
+            Ok(timings) if is_measured => self.record(timings),
             Ok(_) => {}
             Err(error) => self.fail("pass", &error),
         }
     }
 
-    fn record(&mut self, Timing { ns, stages_ns, chunks_ns }: Timing) {
-        self.passes_ns.push(ns);
+    /// Keeps the mean of the executions of a pass, and the chunks of the last one.
+    fn record(&mut self, timings: Vec<Timing>) {
+        self.passes_ns.push(mean(timings.iter().map(|timing| timing.ns)));
+        let Some(last) = timings.last() else { return };
+        for stage in last.stages_ns.keys() {
+            let of_stage = timings.iter().filter_map(|timing| timing.stages_ns.get(stage).copied());
+            self.stages_ns.entry(stage.clone()).or_default().push(mean(of_stage));
+        }
         // The last chunk may be shorter.
         let whole = self.corpus.workload(self.variant).units as usize / CHUNK_UNITS;
-        self.chunks_ns.extend(chunks_ns.into_iter().take(whole));
-        for (stage, ns) in stages_ns {
-            self.stages_ns.entry(stage).or_default().push(ns);
-        }
+        self.chunks_ns.extend(last.chunks_ns.iter().copied().take(whole));
     }
 
     fn fail(&mut self, request: &str, error: &ConnectionError) {
@@ -243,4 +265,30 @@ fn notes(comparison: &CountComparison) -> Vec<String> {
         notes.push(format!("not given: {}", comparison.not_given.join(", ")));
     }
     notes
+}
+
+/// A proof may take longer than an execution after it, so a pass of very short work is not repeated without limit.
+const MOST_EXECUTIONS: u32 = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_repeats_work_that_is_shorter_than_it() {
+        let (least, ms) = (Some(Duration::from_millis(300)), Duration::from_millis);
+        assert_eq!(executions(None, ms(1)), 1);
+        assert_eq!(
+            [1, 10, 299, 300, 4_000].map(|once| executions(least, ms(once))),
+            [300, 30, 2, 1, 1]
+        );
+        assert_eq!(executions(least, Duration::ZERO), MOST_EXECUTIONS);
+    }
+
+    #[test]
+    fn the_time_of_a_pass_is_the_mean_of_its_executions() {
+        assert_eq!(mean([3, 4, 6].into_iter()), 4);
+        assert_eq!(mean([u64::MAX; 3].into_iter()), u64::MAX);
+        assert_eq!(mean([].into_iter()), 0);
+    }
 }

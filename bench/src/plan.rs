@@ -16,6 +16,8 @@ pub struct Plan {
     pub passes: u32,
     /// Unmeasured passes before those.
     pub warmup: u32,
+    /// A pass repeats the work until it takes about as long, and its time is the mean; `None` for one execution a pass.
+    pub pass_at_least: Option<Duration>,
     /// A row whose proof takes longer makes one measured pass and no other; `None` for all passes of every row.
     pub one_pass_over: Option<Duration>,
     /// Whether tasks also use their further default corpora.
@@ -62,6 +64,7 @@ impl Default for Plan {
             peers: None,
             passes: 3,
             warmup: 1,
+            pass_at_least: None,
             one_pass_over: Some(Duration::from_secs(1)),
             all_corpora: false,
             quick: false,
@@ -78,11 +81,14 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Measures every row with the passes of a published run: all tasks, all corpora, 2 warm-up and 5 measured passes.
+    /// Measures every row with the passes of a published run: all tasks, all corpora, 2 warm-up and 5 measured passes of at
+    /// least 0.3 seconds.
     #[must_use]
     pub fn all(self) -> Self {
         let tasks = Task::ALL.to_vec();
-        Self { tasks, passes: 5, warmup: 2, one_pass_over: None, all_corpora: true, ..self }
+        let pass_at_least = Some(Duration::from_millis(300));
+        let passes = Self { passes: 5, warmup: 2, pass_at_least, one_pass_over: None, ..self };
+        Self { tasks, all_corpora: true, ..passes }
     }
 
     /// Uses small corpora, 1 warm-up and 3 measured passes, or one of rows whose proof takes over half a second unless every row
@@ -90,7 +96,7 @@ impl Plan {
     #[must_use]
     pub fn quick(self) -> Self {
         let one_pass_over = self.one_pass_over.map(|_| Duration::from_millis(500));
-        Self { quick: true, passes: 3, warmup: 1, one_pass_over, ..self }
+        Self { quick: true, passes: 3, warmup: 1, pass_at_least: None, one_pass_over, ..self }
     }
 }
 

@@ -40,6 +40,9 @@ pub struct Settings {
     pub passes: u32,
     /// Unmeasured passes before those.
     pub warmup: u32,
+    /// Milliseconds that a pass lasts at least, by repeating the work; `None` for one execution a pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass_at_least_ms: Option<u64>,
     /// Milliseconds of a proof over which a row made one measured pass and no other; `None` if every row made all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_pass_over_ms: Option<u64>,

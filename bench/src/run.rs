@@ -59,6 +59,7 @@ fn settings(plan: &Plan) -> Settings {
     Settings {
         passes: plan.passes,
         warmup: plan.warmup,
+        pass_at_least_ms: plan.pass_at_least.map(|least| least.as_millis() as u64),
         one_pass_over_ms: plan.one_pass_over.map(|limit| limit.as_millis() as u64),
         quick: plan.quick,
         corpus: plan.corpus.as_ref().and_then(name),
