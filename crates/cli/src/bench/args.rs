@@ -16,11 +16,12 @@ use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
 /// that each peer's counts equal those of the corpus, measures the peers in turn on one core, and prints
 /// the table. A peer that cannot be built or run is listed with the reason.
 ///
-/// The default run fits in a quarter of an hour with the builds of the peers, and in some minutes after them: the
+/// The default run takes less than twenty minutes with the builds of its peers, and some minutes after them: the
 /// tasks decode, sigs, schnorr, mst, repo, commit, nostr-validated and nostr-size, 3 passes after 1 warm-up, and
 /// one pass of a row whose first execution takes over a second.
 /// `--all` measures every task and corpus with 5 passes after 2 warm-ups; published numbers come from
-/// such a run. `--quick` uses small corpora, and takes a minute once the peers are built.
+/// such a run. `--quick` uses small corpora, and takes a minute and a half once the peers are
+/// built.
 ///
 /// Peers are built from the clone that the command is run from; an installed command needs `--runners`.
 ///
