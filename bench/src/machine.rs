@@ -48,9 +48,9 @@ fn product() -> String {
     names.into_iter().flatten().map(|name| name.trim().to_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// The product of a virtual machine, or "unnamed hypervisor"; `None` for hardware, and where nothing tells.
+/// The product of a virtual machine, or "unnamed hypervisor"; `None` for hardware, and where neither is known.
 ///
-/// Every common hypervisor sets the processor flag `hypervisor` on x86-64. Elsewhere only the firmware's product name tells.
+/// Every common hypervisor sets the processor flag `hypervisor` on x86-64. Elsewhere only the firmware's product name shows it.
 fn virtual_machine(info: &str, product: &str) -> Option<String> {
     let has_flag = field(info, "flags").is_some_and(|flags| flags.split(' ').any(is_hypervisor));
     let is_known = PRODUCTS.iter().any(|known| product.contains(known));

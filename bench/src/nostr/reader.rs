@@ -215,7 +215,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Tells errors of the system apart from malformed gzip.
+/// Separates errors of the system from malformed gzip.
 fn gzip(after: u64, fault: io::Error) -> FileFault {
     match fault.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {

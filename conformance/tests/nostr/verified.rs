@@ -142,8 +142,8 @@ fn the_summary_of_every_real_event_has_its_fields_and_its_short_tags() {
         let summary = PackedEvent::new(&bytes).unwrap();
         assert_eq!((*summary.id(), *summary.pubkey()), (event.id, event.pubkey));
         assert_eq!((summary.created_at(), summary.kind()), (event.created_at, event.kind));
-        let told: Vec<_> = summary.tags().filter(|tag| tag.name != b'd').map(text_of).collect();
-        assert_eq!(told, short_tags(event), "{}", hex::encode(&event.id));
+        let listed: Vec<_> = summary.tags().filter(|tag| tag.name != b'd').map(text_of).collect();
+        assert_eq!(listed, short_tags(event), "{}", hex::encode(&event.id));
     }
     let refused: Vec<_> = refused.iter().map(|(id, why)| (&id[..], &why[..])).collect();
     assert_eq!(refused, WITHOUT_A_SUMMARY);

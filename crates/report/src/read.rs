@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn another_schema_is_reported_before_its_fields_are_read() {
-        let told = refusal(r#"{"schema": "wireproof-bench/9", "rows": 7}"#);
-        assert!(told.contains("wireproof-bench/9") && told.contains(SCHEMA), "{told}");
+        let text = refusal(r#"{"schema": "wireproof-bench/9", "rows": 7}"#);
+        assert!(text.contains("wireproof-bench/9") && text.contains(SCHEMA), "{text}");
     }
 
     #[test]
@@ -167,10 +167,10 @@ mod tests {
     #[test]
     fn a_field_that_is_missing_or_of_another_kind_is_named_with_its_path() {
         let json = serde_json::to_string(&samples::results()).unwrap();
-        let told = refusal(&json.replacen("\"units\":320,", "\"units\":\"many\",", 1));
-        assert!(told.starts_with("rows[0].units: invalid type"), "{told}");
-        let told = refusal(&json.replacen("\"cpu\":", "\"processor\":", 1));
-        assert!(told.starts_with("machine: missing field `cpu`"), "{told}");
+        let text = refusal(&json.replacen("\"units\":320,", "\"units\":\"many\",", 1));
+        assert!(text.starts_with("rows[0].units: invalid type"), "{text}");
+        let text = refusal(&json.replacen("\"cpu\":", "\"processor\":", 1));
+        assert!(text.starts_with("machine: missing field `cpu`"), "{text}");
         assert!(refusal("{}").starts_with("schema: missing field"));
         assert!(refusal("[7]").starts_with("schema: "));
         assert!(refusal("no").starts_with("not JSON"));

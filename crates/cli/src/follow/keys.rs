@@ -140,7 +140,7 @@ impl<K: HostedKeys> StoredKeys<K> {
     }
 
     /// The stored key that is used in an outage. It is not used instead of a refresh, which a rejected
-    /// signature caused, but still tells that the account is elsewhere.
+    /// signature caused, but still shows that the account is elsewhere.
     fn usable_in_outage(
         &self,
         stored: Option<DatedKey>,

@@ -132,7 +132,7 @@ fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl LineOutput) -> io
     while shared.take(&mut bytes, &mut acks, written.poll_interval()) {
         write_batch(&mut out, &mut written, &mut bytes, &mut acks)?;
     }
-    // Whoever waits for the end has a limit.
+    // `finish` bounds the wait for this thread.
     while !written.is_empty() {
         std::thread::sleep(written.poll_interval());
         written.acknowledge(out.unread()?, Instant::now());

@@ -26,7 +26,7 @@ impl EventLog {
     pub(crate) fn of(sim: &Simulation) -> Self {
         let mut indexes = HashMap::new();
         let relays = (0..sim.spec().relays).map(Server::Relay);
-        let told: Vec<Vec<SentEvent>> = relays
+        let sent: Vec<Vec<SentEvent>> = relays
             .map(|relay| {
                 let (port, lines) = (sim.port(relay), sim.sent_events(relay));
                 indexes.extend(lines.iter().enumerate().map(|(at, line)| ((port, line.seq), at)));
@@ -35,10 +35,10 @@ impl EventLog {
             .collect();
         let subjects =
             |lines: &[SentEvent]| lines.iter().map(|line| line.subject.clone()).collect::<Vec<_>>();
-        for other in &told[1..] {
-            assert!(subjects(other) == subjects(&told[0]), "all relays send the same events");
+        for other in &sent[1..] {
+            assert!(subjects(other) == subjects(&sent[0]), "all relays send the same events");
         }
-        Self { events: told.into_iter().next().unwrap_or_default(), indexes }
+        Self { events: sent.into_iter().next().unwrap_or_default(), indexes }
     }
 
     /// Compares the lines of one or more processes with the events.
@@ -147,8 +147,8 @@ mod tests {
     /// The lines of a correct reader of a relay.
     fn printed(sim: &Simulation, relay: usize, run: usize) -> Vec<PrintedLine> {
         let port = sim.port(Server::Relay(relay));
-        let told = sim.sent_events(Server::Relay(relay)).into_iter();
-        told.map(|SentEvent { seq, subject }| PrintedLine {
+        let sent = sim.sent_events(Server::Relay(relay)).into_iter();
+        sent.map(|SentEvent { seq, subject }| PrintedLine {
             run,
             port,
             seq: Some(seq),

@@ -75,8 +75,8 @@ fn ten_minutes(sim: &Simulation, follow: &mut Follow) -> Backlog {
         since.elapsed() >= TEN_MINUTES
     });
     sim.set_write_rate(WriteRate::Off);
-    let told = (sim.sent_count(RELAY) - before) as f64 / since.elapsed().as_secs_f64();
-    let what = format!("ten minutes of {told:.0} events/s, read at {} a second", RATE * 4 / 5);
+    let sent_rate = (sim.sent_count(RELAY) - before) as f64 / since.elapsed().as_secs_f64();
+    let what = format!("ten minutes of {sent_rate:.0} events/s, read at {} a second", RATE * 4 / 5);
     Backlog { what, max_backlog }
 }
 

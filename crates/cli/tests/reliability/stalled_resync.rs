@@ -65,8 +65,8 @@ impl Expected {
             .map(|expected| (expected.account.did, expected.rev.to_string()))
             .filter(|(did, _)| did != stalled)
             .collect();
-        let told = sim.sent_events(RELAY);
-        let count = told.iter().filter(|line| line.subject.did != stalled).count();
+        let sent = sim.sent_events(RELAY);
+        let count = sent.iter().filter(|line| line.subject.did != stalled).count();
         Self { newest, count }
     }
 

@@ -41,7 +41,7 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Handles a condition that an operator should know about. Called from any thread, as often as it occurs:
-    /// whoever prints it limits the rate by [`Warning::code`]. The default does nothing.
+    /// limit the rate of what is printed by [`Warning::code`]. The default does nothing.
     fn warning(&self, warning: &Warning<'_>) {
         let _ = warning;
     }

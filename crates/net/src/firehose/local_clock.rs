@@ -1,9 +1,9 @@
 //! The local clock, compared with those of servers when events come from the future.
 //!
 //! An event whose revision is too far ahead of the clock is rejected, and the cursor passes it. With a clock
-//! that is behind, every event would be lost in that way. So such events wait until a server has told its time
-//! in the `Date` of a response: if that explains them, the run fails with the cursor before them; otherwise
-//! they are delivered as rejected. If no server tells the time, most events of the recent ones decide.
+//! that is behind, every event would be lost in that way. So such events wait for the `Date` of a
+//! server's response: if that explains them, the run fails with the cursor before them; otherwise they are
+//! delivered as rejected. If no server reports its time, the majority of recent events decides.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,14 +35,14 @@ enum Reading {
     None,
     /// Servers are being asked.
     Pending,
-    /// How far the clock was behind at this time; `None` if no server told.
+    /// How far the clock was behind at this time; `None` if no server reported its time.
     Taken(Option<Duration>, Instant),
 }
 
 /// Why an event comes from the future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Future {
-    /// Unknown until servers have told their time.
+    /// Unknown until servers have reported their time.
     Undecided,
     /// The clock of its account is ahead.
     OfAccount,
@@ -90,7 +90,7 @@ impl LocalClock {
         matches!(self.lock().reading, Reading::Pending)
     }
 
-    /// Asks servers for the time whenever that is needed, forever. The first one that tells it is believed.
+    /// Asks servers for the time whenever that is needed, forever. The first answer counts.
     pub(super) async fn compare(&self, http: &Client, servers: &[Url]) {
         loop {
             self.asked.notified().await;
@@ -117,7 +117,7 @@ impl ClockState {
     }
 }
 
-/// How far the local clock is behind that of the first server that tells the time.
+/// How far the local clock is behind that of the first server that reports its time.
 async fn ask(http: &Client, servers: &[Url]) -> Option<Duration> {
     for server in servers {
         let mut url = server.clone();
@@ -140,7 +140,7 @@ const MIN_BEHIND: Duration = Duration::from_secs(60);
 /// Age at which a comparison is repeated.
 const MAX_AGE: Duration = Duration::from_secs(60);
 
-/// Accounts that must have events from the future, if no server tells the time.
+/// Accounts that must have events from the future, if no server reports its time.
 const MIN_ACCOUNTS: usize = 3;
 
 /// Maximum time for asking all servers, while events wait.

@@ -274,7 +274,7 @@ struct KeyWait {
 /// A key lookup to be started.
 #[derive(Debug)]
 pub(super) struct LookupHandle {
-    /// Tells its result from those of earlier lookups of the account.
+    /// Distinguishes its result from those of earlier lookups of the account.
     pub(super) number: u64,
     /// Completes when the account was released, and the result is no longer needed.
     pub(super) released: oneshot::Receiver<Infallible>,

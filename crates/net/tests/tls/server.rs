@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_tungstenite::accept_async;
 use tokio_tungstenite::tungstenite::Message;
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -26,7 +26,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(about, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// What whoever trusts it has to know.
+    /// Its certificate, for clients that trust it.
     pub(crate) fn pem(&self) -> Vec<u8> {
         self.0.pem().into_bytes()
     }
@@ -76,7 +76,7 @@ pub(crate) async fn serve_as(
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, speaks) = (acceptor.clone(), speaks.clone());
             tokio::spawn(async move {
-                // Whoever does not take the certificate goes away.
+                // A client that refuses the certificate disconnects.
                 if let Ok(stream) = acceptor.accept(stream).await {
                     speak(stream, speaks).await;
                 }
