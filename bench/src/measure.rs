@@ -8,7 +8,8 @@ use protocol::{CHUNK_UNITS, CountComparison, Counts, Load, Loaded, Proof, Reques
 use crate::build::{Builder, LaunchCommand, PeerProcess};
 use crate::connection::{Connection, ConnectionError, Core};
 use crate::corpora::{Corpus, Workload};
-use crate::{Chunks, Parity, Plan, Progress, Rate, Row};
+use crate::results::middle_spread;
+use crate::{Chunks, EVEN, Parity, Plan, Progress, Rate, Row};
 
 /// What measuring needs besides peers and corpora.
 pub(crate) struct Bench<'p> {
@@ -28,6 +29,7 @@ impl Bench<'_> {
         let mut measurements = measurements(peers, corpora);
         self.prove(&mut measurements, progress);
         self.measure(&mut measurements, progress);
+        self.extend(&mut measurements, progress);
         measurements.into_iter().map(Measurement::into_row).collect()
     }
 
@@ -72,6 +74,30 @@ impl Bench<'_> {
             }
         }
     }
+
+    /// Makes as many passes of each row again while the task is uneven. Every pass counts.
+    fn extend(
+        &self,
+        measurements: &mut [Measurement<'_>],
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) {
+        for _ in 0..self.plan.extensions {
+            if !are_uneven(measurements) {
+                return;
+            }
+            for measurement in measurements.iter_mut() {
+                measurement.passes_left = self.plan.passes;
+            }
+            self.measure(measurements, progress);
+        }
+    }
+}
+
+/// Whether more than half of the measurements without a failure are uneven.
+fn are_uneven(measurements: &[Measurement<'_>]) -> bool {
+    let measured = || measurements.iter().filter(|measurement| measurement.connection.is_some());
+    let is_uneven = |it: &&Measurement<'_>| middle_spread(&it.passes_ns) > EVEN;
+    2 * measured().filter(is_uneven).count() > measured().count()
 }
 
 /// How often a pass does work that takes this long once, to last at least `least`.

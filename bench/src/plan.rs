@@ -16,6 +16,8 @@ pub struct Plan {
     pub passes: u32,
     /// Unmeasured passes before those.
     pub warmup: u32,
+    /// How often a task whose rows are [uneven](crate::is_uneven) gets as many measured passes again.
+    pub extensions: u32,
     /// A pass repeats the work until it takes about as long, and its time is the mean; `None` for one execution a pass.
     pub pass_at_least: Option<Duration>,
     /// A row whose proof takes longer makes one measured pass and no other; `None` for all passes of every row.
@@ -64,6 +66,7 @@ impl Default for Plan {
             peers: None,
             passes: 3,
             warmup: 1,
+            extensions: 0,
             pass_at_least: None,
             one_pass_over: Some(Duration::from_secs(1)),
             all_corpora: false,
@@ -82,13 +85,13 @@ impl Default for Plan {
 
 impl Plan {
     /// Measures every row with the passes of a published run: all tasks, all corpora, 2 warm-up and 5 measured passes of at
-    /// least 0.3 seconds.
+    /// least 0.3 seconds, and up to three times as many again where a task is uneven.
     #[must_use]
     pub fn all(self) -> Self {
         let tasks = Task::ALL.to_vec();
         let pass_at_least = Some(Duration::from_millis(300));
-        let passes = Self { passes: 5, warmup: 2, pass_at_least, one_pass_over: None, ..self };
-        Self { tasks, all_corpora: true, ..passes }
+        let passes = Self { passes: 5, warmup: 2, extensions: 3, pass_at_least, ..self };
+        Self { tasks, all_corpora: true, one_pass_over: None, ..passes }
     }
 
     /// Uses small corpora, 1 warm-up and 3 measured passes, or one of rows whose proof takes over half a second unless every row
@@ -96,7 +99,8 @@ impl Plan {
     #[must_use]
     pub fn quick(self) -> Self {
         let one_pass_over = self.one_pass_over.map(|_| Duration::from_millis(500));
-        Self { quick: true, passes: 3, warmup: 1, pass_at_least: None, one_pass_over, ..self }
+        let passes = Self { passes: 3, warmup: 1, extensions: 0, pass_at_least: None, ..self };
+        Self { quick: true, one_pass_over, ..passes }
     }
 }
 

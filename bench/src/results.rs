@@ -235,22 +235,26 @@ impl Row {
 
     /// The distance between the quartiles of the passes' rates over their median; zero without passes.
     pub fn middle_spread(&self) -> f64 {
-        let mut rates: Vec<f64> =
-            self.passes_ns.iter().map(|ns| 1.0 / (*ns).max(1) as f64).collect();
-        rates.sort_by(f64::total_cmp);
-        let Some(last) = rates.len().checked_sub(1) else { return 0.0 };
-        let quantile = |share: f64| {
-            let at = share * last as f64;
-            let [below, above] = [at.floor(), at.ceil()].map(|at| rates[at as usize]);
-            below + (above - below) * at.fract()
-        };
-        (quantile(0.75) - quantile(0.25)) / quantile(0.5)
+        middle_spread(&self.passes_ns)
     }
 
     /// The median of units per second, if no pass is missing.
     pub fn median(&self) -> Option<f64> {
         self.per_s.map(|rate| rate.median)
     }
+}
+
+/// The distance between the quartiles of the passes' rates over their median; zero without passes.
+pub(crate) fn middle_spread(passes_ns: &[u64]) -> f64 {
+    let mut rates: Vec<f64> = passes_ns.iter().map(|ns| 1.0 / (*ns).max(1) as f64).collect();
+    rates.sort_by(f64::total_cmp);
+    let Some(last) = rates.len().checked_sub(1) else { return 0.0 };
+    let quantile = |share: f64| {
+        let at = share * last as f64;
+        let [below, above] = [at.floor(), at.ceil()].map(|at| rates[at as usize]);
+        below + (above - below) * at.fract()
+    };
+    (quantile(0.75) - quantile(0.25)) / quantile(0.5)
 }
 
 fn is_zero(count: &u64) -> bool {

@@ -174,6 +174,35 @@ fn a_row_with_a_slow_proof_makes_one_pass() {
 }
 
 #[test]
+fn an_uneven_task_gets_as_many_passes_again_up_to_its_limit() {
+    let dir = TestDir::new();
+    let plan = |peers: &[&str]| Plan { extensions: 2, ..dir.plan(peers) };
+    let passes = |results: &Results, peer| row(results, peer).passes_ns.len();
+    let uneven = run(&plan(&["uneven"]), &mut |_| {}).unwrap();
+    assert_eq!(passes(&uneven, "uneven"), 9, "three, and twice as many again");
+    let even = run(&plan(&["honest", "second"]), &mut |_| {}).unwrap();
+    assert_eq!((passes(&even, "honest"), passes(&even, "second")), (3, 3));
+    // One row of three is not more than half.
+    let mixed = run(&plan(&["honest", "second", "uneven"]), &mut |_| {}).unwrap();
+    assert_eq!(passes(&mixed, "uneven"), 3);
+}
+
+#[test]
+fn a_pass_repeats_the_work_and_takes_the_mean() {
+    let dir = TestDir::new();
+    // However fast the proof is, a day holds the greatest number of executions.
+    let day = Some(Duration::from_secs(86_400));
+    let plan = Plan { passes: 1, warmup: 0, pass_at_least: day, ..dir.plan(&["growing"]) };
+    let results = run(&plan, &mut |_| {}).unwrap();
+    let [mean] = row(&results, "growing").passes_ns[..] else { panic!("{results:?}") };
+    let executions = (2 * mean / 1_000).saturating_sub(1);
+    assert!(executions > 100, "the mean {mean} is of {executions} executions");
+    let once = Plan { pass_at_least: None, ..plan };
+    let results = run(&once, &mut |_| {}).unwrap();
+    assert_eq!(row(&results, "growing").passes_ns, [1_000]);
+}
+
+#[test]
 fn a_runner_with_other_counts_is_a_mismatch_and_not_ranked() {
     let results = TestDir::new().measure(&["liar", "second"]);
     assert_eq!(row(&results, "liar").parity, Parity::Mismatch);
