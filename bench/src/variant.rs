@@ -71,7 +71,7 @@ const BATCH: &str = "batch";
 pub(crate) const FORCED: &str = "forced-";
 
 /// A task, or none for all others; a part of a name; its label.
-const LABELS: [(&str, &str, &str); 14] = [
+const LABELS: [(&str, &str, &str); 15] = [
     ("decode", "batch", "batch of 32 frames"),
     ("nostr-validated", "batch", "512 at a time"),
     ("", "batch", "256 at a time"),
@@ -83,6 +83,7 @@ const LABELS: [(&str, &str, &str); 14] = [
     ("", "builder", "appends buffered"),
     ("", "bulk", "from a list in key order"),
     ("", "indexed", "index built"),
+    ("", "changing", "a record replaced every 64"),
     ("nostr-size", "@real", "real events"),
     ("", "@mixed", "keys of both curves, a tenth on P-256"),
     ("", "@many-accounts", "100,000 accounts, a tenth of that in quick runs, 2 % on P-256"),

@@ -19,7 +19,8 @@ pub(super) fn variants() -> Variants {
 }
 
 /// The variants whose unit is a lookup.
-pub(crate) const LOOKUP_VARIANTS: [&str; 3] = ["lookup", "lookup/batch", "lookup/indexed"];
+pub(crate) const LOOKUP_VARIANTS: [&str; 4] =
+    ["lookup", "lookup/batch", "lookup/indexed", "lookup/indexed/changing"];
 
 /// The variant whose unit is an operation.
 pub(crate) const MIXED_VARIANT: &str = "mixed";
@@ -42,6 +43,7 @@ pub(super) fn open<'f>(
         "lookup" => Box::new(Lookups::new(&file, LookupMethod::Single)?),
         "lookup/batch" => Box::new(Lookups::new(&file, LookupMethod::Batch)?),
         "lookup/indexed" => Box::new(Lookups::new(&file, LookupMethod::Indexed)?),
+        "lookup/indexed/changing" => Box::new(Lookups::new(&file, LookupMethod::Changing)?),
         MIXED_VARIANT => Box::new(Mixed::new(&file)),
         _ => return Ok(None),
     }))
@@ -142,8 +144,10 @@ enum LookupMethod {
     Single,
     /// Keys in batches.
     Batch,
-    /// One key after the other in a snapshot, a hash index, which every pass builds.
+    /// One key after the other in an indexed tree. Every pass builds the index.
     Indexed,
+    /// The same, and before every [`CHANGE_EVERY`] lookups a record is removed and put back.
+    Changing,
 }
 
 impl Lookups {
@@ -166,8 +170,21 @@ impl Lookups {
                 }
             }
             LookupMethod::Indexed => {
-                let Ok(snapshot) = tree.snapshot() else { return };
-                keys.iter().for_each(|key| visit(snapshot.get(key)));
+                let Ok(indexed) = std::mem::replace(tree, Tree::empty()).indexed() else { return };
+                keys.iter().for_each(|key| visit(indexed.get(key)));
+                *tree = indexed.into_tree();
+            }
+            LookupMethod::Changing => {
+                let Ok(mut indexed) = std::mem::replace(tree, Tree::empty()).indexed() else {
+                    return;
+                };
+                for keys in keys.chunks(CHANGE_EVERY) {
+                    if let Ok(Some(record)) = indexed.remove(&keys[0]) {
+                        let _ = indexed.insert(&keys[0], record);
+                    }
+                    keys.iter().for_each(|key| visit(indexed.get(key)));
+                }
+                *tree = indexed.into_tree();
             }
         }
     }
@@ -283,3 +300,6 @@ impl Work for Mixed {
 
 /// Keys looked up together.
 const BATCH: usize = 256;
+
+/// Lookups from one change of the tree to the next.
+const CHANGE_EVERY: usize = 64;

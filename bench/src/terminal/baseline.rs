@@ -90,7 +90,7 @@ fn default_peer(task: &str, group: &str) -> Option<&'static str> {
 fn compared_group<'g>(task: &str, group: &'g str) -> &'g str {
     match (task, group) {
         ("decode", "validate") => "unverified",
-        ("mst", "lookup/batch" | "lookup/indexed") => "lookup",
+        ("mst", "lookup/batch" | "lookup/indexed" | "lookup/indexed/changing") => "lookup",
         ("mst", "bulk" | "insert-root/ascending/builder") => "insert-root/ascending",
         ("repo", "total/load-car") => "total",
         _ => group,

@@ -32,7 +32,7 @@ pub(super) fn position(name: &str, known: &[&str]) -> (usize, String) {
 
 /// Checked work first, then unchecked, then what only some peers do. Of signatures, the most work first; of trees,
 /// building before lookups.
-const GROUPS: [&str; 20] = [
+const GROUPS: [&str; 21] = [
     "verified",
     "unverified",
     "validate",
@@ -47,6 +47,7 @@ const GROUPS: [&str; 20] = [
     "lookup",
     "lookup/batch",
     "lookup/indexed",
+    "lookup/indexed/changing",
     "mixed",
     "total",
     "total/load-car",

@@ -97,6 +97,7 @@ const GROUPS: [(&str, &str, &str); 19] = [
     ("mst", "bulk", "all records at once"),
     ("mst", "lookup/batch", "256 keys at a time"),
     ("mst", "lookup/indexed", "in a hash index that each pass builds"),
+    ("mst", "lookup/indexed/changing", "in a hash index, a record replaced every 64 lookups"),
     ("mst", "mixed", "inserts, updates, deletes and lookups interleaved"),
     ("repo", "total", "verified as it stands"),
     ("repo", "total/rebuild", "with the tree rebuilt"),

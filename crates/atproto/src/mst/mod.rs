@@ -16,7 +16,7 @@
 //! |---|---|
 //! | [`Tree`] | records by path and by range, edits and their root, proofs |
 //! | [`Builder`] | a tree from many records in ascending order |
-//! | [`Snapshot`] | many lookups of an unchanging tree |
+//! | [`IndexedTree`] | many lookups, also while the tree changes |
 //! | [`diff`](fn@diff) | the records and nodes that differ between two trees |
 //! | [`inversion`] | the tree before a commit, by undoing its operations |
 //! | [`node`] | the block of a node, read and written |
@@ -38,13 +38,14 @@ pub mod canonical;
 mod diff;
 mod error;
 mod height;
+mod index;
+mod indexed;
 pub mod inversion;
 pub mod node;
 mod proof;
 mod range;
 #[doc(hidden)]
 pub mod reference;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -53,8 +54,8 @@ pub use builder::Builder;
 pub use diff::{Change, Diff, diff};
 pub use error::{Limit, TreeError, TreeFault, TreeLimits};
 pub use height::{key_height, key_heights};
+pub use indexed::IndexedTree;
 pub use range::Range;
-pub use snapshot::Snapshot;
 pub use tree::Tree;
 
 /// Blocks by CID. An implementation vouches that each block has the hash in its CID: trees do not hash

@@ -16,8 +16,8 @@ use super::{
 /// A tree may be partial. An operation that has to read a node the source lacks fails with
 /// [`TreeFault::Missing`] and the node's CID, and leaves the tree as it was.
 ///
-/// Lookups search and inserts take effect at once. For many lookups of an unchanging tree see
-/// [`Snapshot`](super::Snapshot), for many records in ascending order [`Builder`](super::Builder).
+/// Lookups search and inserts take effect at once. For many lookups see
+/// [`IndexedTree`](super::IndexedTree), for many records in ascending order [`Builder`](super::Builder).
 ///
 /// ```
 /// use wireproof::codec::cid::{Cid, Codec};
@@ -151,7 +151,7 @@ impl<'a, S: BlockSource<'a>> Tree<S> {
 
     #[inline]
     pub(super) fn load_root(&mut self) -> Result<(), TreeError> {
-        if self.arena.node(self.root).state != NodeState::Stub {
+        if self.arena.state(self.root) != NodeState::Stub {
             return Ok(());
         }
         self.arena.load_root(self.root, &self.source)?;

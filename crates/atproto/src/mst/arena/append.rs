@@ -59,7 +59,7 @@ impl Arena {
         root: NodeId,
         key: &[u8],
     ) -> Option<RightEdge> {
-        if self.node(root).is_bare() {
+        if self.is_bare(root) {
             self.drop_node(root);
             return Some(RightEdge::default());
         }
@@ -86,10 +86,10 @@ impl Arena {
         let mut nodes = Vec::new();
         let mut next = Some(root);
         while let Some(id) = next {
-            let node = self.node(id);
-            if node.state == NodeState::Stub {
+            if self.state(id) == NodeState::Stub {
                 return None;
             }
+            let node = self.node(id);
             nodes.push(id);
             next = node.child(node.entries.len());
         }

@@ -24,6 +24,11 @@ impl Path {
         *self.steps.last().expect("a path starts with the root")
     }
 
+    /// Makes the next search start as one without a search before it.
+    pub(in crate::mst) fn forget_search(&mut self) {
+        self.is_last = false;
+    }
+
     /// The child in a slot of the last node, and its bounds.
     pub(in crate::mst) fn below(&self, arena: &Arena, slot: usize) -> (Child, KeyBounds) {
         let (id, _) = self.end();
@@ -97,14 +102,17 @@ impl Arena {
         path.shared = SharedPrefix::default();
         let mut id = root;
         loop {
-            if self.node(id).state == NodeState::Stub {
+            if self.state(id) == NodeState::Stub {
                 self.load(id, path.bounds(self), source)?;
             }
             let position = find(self, id, key, &mut path.shared);
             let (Ok(slot) | Err(slot)) = position;
             path.steps.push((id, slot));
             match self.child(id, slot) {
-                Some(next) if position.is_err() && self.node(id).height > min_layer => id = next,
+                Some(next) if position.is_err() && self.node(id).height > min_layer => {
+                    self.prefetch_node(next);
+                    id = next;
+                }
                 _ => return Ok(position),
             }
         }
@@ -131,7 +139,7 @@ impl Arena {
         source: &impl BlockSource<'a>,
         path: &mut Path,
     ) -> Result<Option<AnyCid>, TreeError> {
-        if self.node(*root).is_bare() {
+        if self.is_bare(*root) {
             self.mark_dirty(*root);
             self.node_mut(*root).height = height;
         }
@@ -383,7 +391,7 @@ impl Arena {
     fn drop_bare_nodes(&mut self, path: &Path) {
         for pair in path.steps.windows(2).rev() {
             let [(parent, slot), (id, _)] = *pair else { unreachable!("windows of two") };
-            if !self.node(id).is_bare() {
+            if !self.is_bare(id) {
                 return;
             }
             self.drop_node(id);
@@ -393,15 +401,14 @@ impl Arena {
 
     /// Drops roots without an entry, down to one that has one.
     fn trim_root(&mut self, root: &mut NodeId) {
-        while let Node { entries, state, .. } = self.node(*root)
+        while let Node { entries, .. } = self.node(*root)
             && let Some(left) = entries.left()
             && entries.is_empty()
-            && *state != NodeState::Stub
         {
             self.drop_node(*root);
             *root = left;
         }
-        if self.node(*root).is_bare() {
+        if self.is_bare(*root) {
             self.node_mut(*root).height = 0;
         }
     }

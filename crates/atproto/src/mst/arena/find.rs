@@ -111,6 +111,7 @@ impl Arena {
                 Ok(index) => return Some(self.node(id).entries.get(index)?.record),
                 Err(slot) => id = self.child(id, slot)?,
             }
+            self.prefetch_node(id);
         }
     }
 

@@ -105,7 +105,7 @@ impl Arena {
         bounds: KeyBounds,
         source: &impl BlockSource<'a>,
     ) -> Result<(), TreeError> {
-        if self.node(id).state != NodeState::Stub {
+        if self.state(id) != NodeState::Stub {
             return Ok(());
         }
         let cid = self.cid(id);
@@ -121,7 +121,7 @@ impl Arena {
         }
         self.defer_height_check(id, bytes_before);
         self.reset_skip(id, bounds);
-        self.node_mut(id).state = NodeState::Known;
+        self.set_state(id, NodeState::Known);
         Ok(())
     }
 
@@ -179,8 +179,8 @@ impl Arena {
     /// Makes the node a stub again, and frees its children.
     #[cold]
     fn unload(&mut self, id: NodeId) {
+        self.set_state(id, NodeState::Stub);
         let node = self.node_mut(id);
-        node.state = NodeState::Stub;
         let mut children: Vec<NodeId> = node.entries.iter().filter_map(|e| e.right).collect();
         children.extend(node.entries.left());
         node.entries.clear();

@@ -54,7 +54,7 @@ impl NodeId {
 pub(super) type Child = Option<NodeId>;
 
 /// The offset of a record in the arena's bytes: see [`Arena::store`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordRef(u32);
 
 impl RecordRef {
@@ -82,7 +82,6 @@ pub(super) struct Node {
     /// None in a stub.
     pub(super) entries: Entries,
     pub(super) height: u8,
-    pub(super) state: NodeState,
 }
 
 const _: () = assert!(size_of::<Node>() == 128);
@@ -93,12 +92,6 @@ impl Node {
     pub(super) fn child(&self, slot: usize) -> Child {
         self.entries.child(slot)
     }
-
-    /// Whether the node has neither an entry nor a child, as only the root of an empty tree may.
-    #[inline]
-    pub(super) fn is_bare(&self) -> bool {
-        self.entries.is_empty() && self.entries.left().is_none() && self.state != NodeState::Stub
-    }
 }
 
 /// The memory of one tree, or of many.
@@ -108,6 +101,9 @@ pub(super) struct Arena {
     nodes: Vec<Node>,
     used: usize,
     free: Vec<NodeId>,
+    /// The state of each node, by the same index: those of many nodes fill a cache line, and finding what changed reads
+    /// no others.
+    states: Vec<NodeState>,
     /// The CID of each node, by the same index.
     cids: Vec<Cid>,
     /// Keys, each followed by the CID of its record.
@@ -137,6 +133,7 @@ impl Arena {
     pub(super) fn reserve(&mut self, records: usize) {
         let records = records.min(MAX_RESERVED);
         self.nodes.reserve(records / 3);
+        self.states.reserve(records / 3);
         self.cids.reserve(records / 3);
         self.bytes.reserve(records * 80);
     }
@@ -165,6 +162,24 @@ impl Arena {
         &mut self.nodes[id.index()]
     }
 
+    /// What is known of the node.
+    #[inline(always)]
+    pub(super) fn state(&self, id: NodeId) -> NodeState {
+        self.states[id.index()]
+    }
+
+    #[inline(always)]
+    fn set_state(&mut self, id: NodeId, state: NodeState) {
+        self.states[id.index()] = state;
+    }
+
+    /// Whether the node has neither an entry nor a child, as only the root of an empty tree may.
+    #[inline]
+    pub(super) fn is_bare(&self, id: NodeId) -> bool {
+        let Node { entries, .. } = self.node(id);
+        entries.is_empty() && entries.left().is_none() && self.state(id) != NodeState::Stub
+    }
+
     /// The node's CID, as of its last hash.
     #[inline]
     pub(super) fn cid(&self, id: NodeId) -> Cid {
@@ -175,6 +190,12 @@ impl Arena {
     #[inline(always)]
     pub(super) fn key(&self, record: RecordRef) -> &[u8] {
         key_in(&self.bytes, record)
+    }
+
+    /// Prefetches both cache lines of a node: which part of the second is read shows only after a search of the first.
+    #[inline(always)]
+    fn prefetch_node(&self, id: NodeId) {
+        prefetch::value(self.node(id));
     }
 
     /// Prefetches the record's key.
@@ -201,6 +222,12 @@ impl Arena {
         let (len, value) =
             self.bytes[record.0 as usize + 2 + key_len..].split_first().expect("was stored");
         CidRef::from_bytes(&value[..usize::from(*len)]).expect("a CID was stored")
+    }
+
+    /// The record that was stored last, whose key and value have these lengths.
+    #[inline]
+    pub(super) fn last_record(&self, key_len: usize, value_len: usize) -> RecordRef {
+        RecordRef((self.bytes.len() - (2 + key_len + 1 + value_len)) as u32)
     }
 
     /// A reference to the record at an index of a node.
@@ -250,12 +277,14 @@ impl Arena {
             }
         };
         if id.index() == self.nodes.len() {
-            self.nodes.push(Node { entries: Entries::new(), height, state });
+            self.nodes.push(Node { entries: Entries::new(), height });
+            self.states.push(state);
             self.cids.push(cid);
         } else {
             let node = &mut self.nodes[id.index()];
             node.entries.clear();
-            (node.entries.skip, node.height, node.state) = (0, height, state);
+            (node.entries.skip, node.height) = (0, height);
+            self.states[id.index()] = state;
             self.cids[id.index()] = cid;
         }
         id
@@ -271,13 +300,13 @@ impl Arena {
     #[inline]
     pub(super) fn mark_dirty(&mut self, id: NodeId) {
         self.mark_stale(id);
-        self.node_mut(id).state = NodeState::Dirty;
+        self.set_state(id, NodeState::Dirty);
     }
 
     /// Records the CID of a known node that changes, so that it does not count as new.
     #[inline]
     fn mark_stale(&mut self, id: NodeId) {
-        if matches!(self.node(id).state, NodeState::Known | NodeState::Stub) {
+        if matches!(self.state(id), NodeState::Known | NodeState::Stub) {
             self.stale.push(self.cid(id));
         }
     }

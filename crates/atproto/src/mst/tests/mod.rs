@@ -8,4 +8,4 @@ mod proofs;
 mod records;
 mod support;
 
-pub(super) use support::{Records, build};
+pub(super) use support::{Records, build, value};

@@ -17,7 +17,7 @@ pub(in crate::mst) fn build(records: &Records) -> Built {
     reference::build(&Vec::from_iter(records.iter().map(|(key, value)| (key, value.clone()))))
 }
 
-pub(super) fn value(seed: u64) -> AnyCid {
+pub(in crate::mst) fn value(seed: u64) -> AnyCid {
     Cid::of(Codec::DagCbor, &seed.to_be_bytes()).into()
 }
 
