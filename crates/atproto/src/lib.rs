@@ -36,6 +36,7 @@ pub mod data_model;
 pub mod did_document;
 pub mod event;
 pub mod mst;
+mod node_shape;
 pub mod plc;
 pub mod repo;
 pub mod syntax;

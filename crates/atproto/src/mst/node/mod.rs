@@ -34,13 +34,15 @@ mod scan;
 mod tests;
 mod write;
 
+use codec::Cid;
 use codec::cbor::{DecodeError, Reason};
-use codec::{Cid, CidRef};
 
 use super::{Limit, MAX_KEY_BYTES};
+pub use crate::node_shape::Entry;
 
 pub(super) use scan::{first_key, scan};
 pub use write::Writer;
+pub(super) use write::{write_key, write_null_and_value};
 
 /// A node, borrowed from its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,19 +51,6 @@ pub struct Node<'a> {
     entries: &'a [u8],
     len: usize,
     left: Option<Cid>,
-}
-
-/// A key of a node, with its record and the child after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
-    /// Length of the prefix that the key shares with the one before it in the node.
-    pub prefix_len: usize,
-    /// The rest of the key, never empty.
-    pub suffix: &'a [u8],
-    /// The record.
-    pub value: CidRef<'a>,
-    /// The child after the key.
-    pub right: Option<Cid>,
 }
 
 impl<'a> Node<'a> {

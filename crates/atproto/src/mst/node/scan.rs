@@ -1,13 +1,14 @@
 //! Parsing a node and checking all its rules in one pass.
 //!
-//! Nearly every entry has one of a few shapes, which [`usual_entry`] parses. All others go to [`any_entry`],
+//! Nearly every entry has one of a few shapes, which [`node_shape`] parses. All others go to [`any_entry`],
 //! which parses field by field and reports faults.
 
+use codec::Cid;
 use codec::cbor::{self, KeyOrder, Reader};
-use codec::{Cid, CidRef};
 
 use super::{Entry, KeyBuffer, Node, NodeError, NodeFault, fail};
 use crate::mst::{Limit, MAX_NODE_ENTRIES};
+use crate::node_shape::{self, usual_entry};
 
 /// A parsed item, and the rest of the input.
 type Parsed<'a, T> = Result<(T, &'a [u8]), NodeError>;
@@ -85,9 +86,9 @@ fn fail_entry<T>(
 /// Parses up to the first entry; returns the number of entries.
 #[inline]
 fn head(block: &[u8]) -> Parsed<'_, usize> {
-    match block {
-        [0xa2, 0x61, b'e', count @ 0x80..=0x97, rest @ ..] => Ok((usize::from(count & 0x1f), rest)),
-        _ => any_head(block),
+    match node_shape::usual_head(block) {
+        Some(read) => Ok(read),
+        None => any_head(block),
     }
 }
 
@@ -110,10 +111,9 @@ fn any_head(block: &[u8]) -> Parsed<'_, usize> {
 /// Parses the part after the entries: the child before the first.
 #[inline]
 fn tail(len: usize, rest: &[u8]) -> Result<Option<Cid>, NodeError> {
-    match rest {
-        [0x61, b'l', 0xf6] => Ok(None),
-        [0x61, b'l', child @ ..] if let Some((cid, [])) = usual_child(child) => Ok(Some(cid)),
-        _ => any_tail(len, rest),
+    match node_shape::usual_tail(rest) {
+        Some(left) => Ok(left),
+        None => any_tail(len, rest),
     }
 }
 
@@ -127,44 +127,6 @@ fn any_tail(len: usize, rest: &[u8]) -> Result<Option<Cid>, NodeError> {
         Ok(left)
     };
     read().map_err(|error: NodeError| shifted(len - rest.len(), error))
-}
-
-/// Parses an entry of the usual shape: lengths below 256, links of 36 bytes. `None` for any other.
-#[inline(always)]
-pub(super) fn usual_entry(rest: &[u8]) -> Option<(Entry<'_>, &[u8])> {
-    let (suffix, rest) = match rest {
-        [0xa4, 0x61, b'k', head @ 0x40..=0x57, rest @ ..] => {
-            rest.split_at_checked(usize::from(head & 0x1f))?
-        }
-        [0xa4, 0x61, b'k', 0x58, len @ 24..=255, rest @ ..] => {
-            rest.split_at_checked(usize::from(*len))?
-        }
-        _ => return None,
-    };
-    let (prefix_len, rest) = match rest {
-        [0x61, b'p', len @ 0..=23, 0x61, b't', rest @ ..] => (usize::from(*len), rest),
-        [0x61, b'p', 0x18, len @ 24..=255, 0x61, b't', rest @ ..] => (usize::from(*len), rest),
-        _ => return None,
-    };
-    let (right, rest) = match rest {
-        [0xf6, rest @ ..] => (None, rest),
-        _ => {
-            let (child, rest) = usual_child(rest)?;
-            (Some(child), rest)
-        }
-    };
-    let rest = rest.strip_prefix(b"\x61v\xd8\x2a\x58\x25\x00")?;
-    let (value, rest) = rest.split_first_chunk::<{ Cid::LEN }>()?;
-    let value = CidRef::from_bytes(value)?;
-    Some((Entry { prefix_len, suffix, value, right }, rest))
-}
-
-/// Parses a link to a child.
-#[inline(always)]
-fn usual_child(rest: &[u8]) -> Option<(Cid, &[u8])> {
-    let rest = rest.strip_prefix(b"\xd8\x2a\x58\x25\x00\x01\x71\x12\x20")?;
-    let (digest, rest) = rest.split_first_chunk()?;
-    Some((Cid::from_digest(codec::cid::Codec::DagCbor, digest), rest))
 }
 
 /// Parses an entry of any allowed shape.

@@ -1,3 +1,4 @@
+use codec::CidRef;
 use codec::cbor::{Encoder, Reason};
 use codec::cid::Codec;
 use proptest::prelude::*;
@@ -282,7 +283,7 @@ proptest! {
             let at = at % bytes.len();
             bytes[at] ^= 1u8 << bit;
         }
-        if let Some(usual) = scan::usual_entry(&bytes) {
+        if let Some(usual) = crate::node_shape::usual_entry(&bytes) {
             prop_assert_eq!(Ok(usual), scan::any_entry(bytes.len(), &bytes));
         }
     }

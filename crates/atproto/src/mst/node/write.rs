@@ -38,40 +38,15 @@ impl<'o> Writer<'o> {
         value: CidRef<'_>,
         right: Option<&Cid>,
     ) -> &mut Self {
-        // Adjacent bytes are appended together.
-        match small(suffix.len()) {
-            Small::One(len) => self.out.extend_from_slice(&[0xa4, 0x61, b'k', BYTES | len]),
-            Small::Two(len) => self.out.extend_from_slice(&[0xa4, 0x61, b'k', BYTES | 24, len]),
-            Small::Not => {
-                self.out.extend_from_slice(b"\xa4\x61k");
-                wide_head(self.out, BYTES, suffix.len());
-            }
-        }
-        self.out.extend_from_slice(suffix);
-        match small(prefix_len) {
-            Small::One(len) => self.out.extend_from_slice(&[0x61, b'p', UNSIGNED | len]),
-            Small::Two(len) => self.out.extend_from_slice(&[0x61, b'p', UNSIGNED | 24, len]),
-            Small::Not => {
-                self.out.extend_from_slice(b"\x61p");
-                wide_head(self.out, UNSIGNED, prefix_len);
-            }
-        }
+        write_key(self.out, prefix_len, suffix);
         match (right, value.as_bytes().try_into()) {
-            (None, Ok(cid)) => self.null_and_value(cid),
+            (None, Ok(cid)) => write_null_and_value(self.out, cid),
             (right, _) => {
                 self.child(b't', right);
                 self.value(value);
             }
         }
         self
-    }
-
-    /// Appends no child, and a record whose CID has the usual length.
-    #[inline]
-    fn null_and_value(&mut self, cid: &[u8; Cid::LEN]) {
-        const HEAD: &[u8; 10] = b"\x61t\xf6\x61v\xd8\x2a\x58\x25\x00";
-        self.out.extend_from_slice(HEAD);
-        self.out.extend_from_slice(cid);
     }
 
     /// Ends the node with the child before its first key.
@@ -109,6 +84,36 @@ impl<'o> Writer<'o> {
         self.out.push(0);
         self.out.extend_from_slice(value.as_bytes());
     }
+}
+
+/// Appends the start of an entry: the rest of its key, and the length of the prefix.
+#[inline]
+pub(in crate::mst) fn write_key(out: &mut Vec<u8>, prefix_len: usize, suffix: &[u8]) {
+    // Adjacent bytes are appended together.
+    match small(suffix.len()) {
+        Small::One(len) => out.extend_from_slice(&[0xa4, 0x61, b'k', BYTES | len]),
+        Small::Two(len) => out.extend_from_slice(&[0xa4, 0x61, b'k', BYTES | 24, len]),
+        Small::Not => {
+            out.extend_from_slice(b"\xa4\x61k");
+            wide_head(out, BYTES, suffix.len());
+        }
+    }
+    out.extend_from_slice(suffix);
+    match small(prefix_len) {
+        Small::One(len) => out.extend_from_slice(&[0x61, b'p', UNSIGNED | len]),
+        Small::Two(len) => out.extend_from_slice(&[0x61, b'p', UNSIGNED | 24, len]),
+        Small::Not => {
+            out.extend_from_slice(b"\x61p");
+            wide_head(out, UNSIGNED, prefix_len);
+        }
+    }
+}
+
+/// Appends the rest of an entry without a child, whose record has a CID of the usual length.
+#[inline]
+pub(in crate::mst) fn write_null_and_value(out: &mut Vec<u8>, cid: &[u8; Cid::LEN]) {
+    out.extend_from_slice(b"\x61t\xf6\x61v\xd8\x2a\x58\x25\x00");
+    out.extend_from_slice(cid);
 }
 
 /// Appends the head of an item, in the fewest bytes.

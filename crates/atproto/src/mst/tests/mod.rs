@@ -6,6 +6,7 @@ mod faults;
 mod forger;
 mod proofs;
 mod records;
+mod splices;
 mod support;
 
 pub(super) use support::{Records, build, value};
