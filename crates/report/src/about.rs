@@ -76,7 +76,7 @@ const TASKS: [(&str, &str, &str); 15] = [
     ("nostr-batch", "Nostr events in batches", "Many events in one piece."),
 ];
 
-const GROUPS: [(&str, &str, &str); 19] = [
+const GROUPS: [(&str, &str, &str); 20] = [
     ("decode", "verified", "every hash checked"),
     ("decode", "unverified", "hashes trusted"),
     ("decode", "validate", "checked, no values built"),
