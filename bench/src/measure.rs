@@ -76,11 +76,7 @@ impl Bench<'_> {
     }
 
     /// Makes as many passes of each row again while the task is uneven. Every pass counts.
-    fn extend(
-        &self,
-        measurements: &mut [Measurement<'_>],
-        progress: &mut dyn FnMut(Progress<'_>),
-    ) {
+    fn extend(&self, measurements: &mut [Measurement<'_>], progress: &mut dyn FnMut(Progress<'_>)) {
         for _ in 0..self.plan.extensions {
             if !are_uneven(measurements) {
                 return;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A full bucket takes no more records, and no second bucket is searched. A record that is left out (fewer
-//! than one in fifty, or nearly all where somebody chose keys with equal hashes) is looked up in the tree. A
+//! than one in fifty, or nearly all where the keys were chosen to have equal hashes) is looked up in the tree. A
 //! record counts as found only if its key is the one that was looked up, and as absent only if its bucket had
 //! room for every record.
 
