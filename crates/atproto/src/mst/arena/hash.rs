@@ -1,6 +1,5 @@
 //! Computing the CIDs of changed nodes, layer by layer, the nodes of a layer hashed together.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use codec::Cid;
@@ -23,6 +22,14 @@ pub(super) struct HashScratch {
     digests: Vec<Digest>,
 }
 
+/// Where the nodes to be written are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nodes {
+    /// In the cache: they have just been made.
+    Cached,
+    Anywhere,
+}
+
 impl Arena {
     /// Hashes all changed nodes at and below these roots.
     pub(in crate::mst) fn hash_dirty(&mut self, roots: impl IntoIterator<Item = NodeId>) {
@@ -30,7 +37,7 @@ impl Arena {
         scratch.stack.extend(roots);
         self.collect_changed(&mut scratch);
         for layer in 0..scratch.layers.len() {
-            self.hash_layer(layer, &mut scratch);
+            self.hash_layer(layer, &mut scratch, Nodes::Anywhere);
         }
         self.hash_scratch = scratch;
     }
@@ -53,7 +60,7 @@ impl Arena {
                 0 => {}
                 // Nodes above may have one of these below them.
                 few if few < min_nodes => break,
-                _ => self.hash_layer(layer, &mut scratch),
+                _ => self.hash_layer(layer, &mut scratch, Nodes::Cached),
             }
         }
         self.hash_scratch = scratch;
@@ -64,15 +71,11 @@ impl Arena {
         self.hash_scratch.layers.iter_mut().for_each(Vec::clear);
     }
 
-    fn hash_layer(&mut self, layer: usize, scratch: &mut HashScratch) {
+    fn hash_layer(&mut self, layer: usize, scratch: &mut HashScratch, place: Nodes) {
         let mut nodes = std::mem::take(&mut scratch.layers[layer]);
-        if nodes.len() <= MAX_SORTED {
-            // The longest first: otherwise the last ones keep a few hash lanes busy alone.
-            nodes.sort_unstable_by_key(|id| Reverse(self.node(*id).entries.len()));
-        }
         // Not all at once: blocks that were just written are hashed out of the cache.
         for batch in nodes.chunks(MAX_HASH_BATCH) {
-            self.hash_batch(batch, scratch);
+            self.hash_batch(batch, scratch, place);
         }
         nodes.clear();
         scratch.layers[layer] = nodes;
@@ -96,12 +99,14 @@ impl Arena {
         }
     }
 
-    fn hash_batch(&mut self, nodes: &[NodeId], scratch: &mut HashScratch) {
+    fn hash_batch(&mut self, nodes: &[NodeId], scratch: &mut HashScratch, place: Nodes) {
         let HashScratch { blocks, ends, digests, .. } = scratch;
         blocks.clear();
         ends.clear();
         for (at, id) in nodes.iter().enumerate() {
-            self.prefetch_for_write(&nodes[at..]);
+            if place == Nodes::Anywhere {
+                self.prefetch_for_write(&nodes[at..]);
+            }
             self.write(self.node(*id), blocks);
             ends.push(blocks.len());
         }
@@ -196,9 +201,6 @@ impl Arena {
         writer.finish(cid_of(node.entries.left()));
     }
 }
-
-/// Up to so many nodes of a layer, sorting them costs less than the hash lanes that are idle without it.
-const MAX_SORTED: usize = 128;
 
 /// How far ahead of writing a node its keys are prefetched: half as far as the node itself.
 const PREFETCHED_NODES: usize = 2;
