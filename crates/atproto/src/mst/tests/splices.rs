@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use codec::{AnyCid, Cid, CidRef};
 use proptest::prelude::*;
 
+use super::forger::{Forger, forged_keys};
 use super::support::*;
 use crate::mst::inversion::{Inversion, Inverter, RecordOp};
 
@@ -231,4 +232,26 @@ proptest! {
             check(&[Inversion { root: built.root(), source: &source, ops: &ops }]);
         }
     }
+}
+
+#[test]
+fn what_one_commit_searched_does_not_decide_which_nodes_of_the_next_are_read() {
+    let [a, b, c, d, e] = forged_keys([0, 0, 1, 1, 0]);
+    let mut forger = Forger::default();
+    let left = forger.node(None, &[(&a, None), (&b, None)]);
+    // A key of layer 1 in layer 0, beside the path of the commit.
+    let wrong = forger.node(None, &[(&d, None)]);
+    let root = forger.node(Some(left), &[(&c, Some(wrong))]);
+    let flat = forger.node(None, &[(&a, None), (&b, None)]);
+    let source = forger.source();
+    let record = Some(value(0));
+    let (deletes, creates) = ([undo(&e, &None, &record)], [undo(&a, &record, &None)]);
+    // The first commit deletes a key after all others: searches after it begin at the last slots.
+    let first = Inversion { root: flat, source: &source, ops: &deletes };
+    let second = Inversion { root, source: &source, ops: &creates };
+    let mut inverter = Inverter::new();
+    let results = inverter.invert_in_arena(&[&first, &second]);
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    assert_eq!(inverter.invert_in_arena(&[&second]), results[1..]);
+    check(&[first, second]);
 }
