@@ -12,18 +12,24 @@ use std::time::Instant;
 
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
 use wireproof_kernels::secp256k1::{
-    EcdsaItem, Key, KeyTable, SchnorrItem, Verdict, verify_ecdsa_many, verify_schnorr_many,
+    Backend, EcdsaItem, Key, KeyTable, SchnorrItem, TableSize, Verdict,
 };
 use wireproof_kernels::sha256;
 
 fn main() {
     let signed: Vec<Signed> = (0..COUNT).map(Signed::new).collect();
     let tables: Vec<KeyTable> = signed.iter().map(Signed::table).collect();
+    let sizes = TableSize::ALL
+        .map(|size| -> Vec<KeyTable> { tables.iter().map(|table| table.resized(size)).collect() });
     let keys: Vec<Key<'_>> = signed.iter().map(|s| Key::Compressed(&s.key)).collect();
     let fresh: Vec<EcdsaItem<'_>> =
         signed.iter().map(|s| s.ecdsa(Key::Compressed(&s.key))).collect();
-    let cached: Vec<EcdsaItem<'_>> =
-        signed.iter().zip(&tables).map(|(s, table)| s.ecdsa(Key::Cached(table))).collect();
+    let cached = sizes.each_ref().map(|tables| -> Vec<EcdsaItem<'_>> {
+        signed.iter().zip(tables).map(|(s, table)| s.ecdsa(Key::Cached(table))).collect()
+    });
+    let points: Vec<[u8; 65]> = signed.iter().map(|s| s.parsed.serialize_uncompressed()).collect();
+    let known_y: Vec<EcdsaItem<'_>> =
+        signed.iter().zip(&points).map(|(s, point)| s.ecdsa(key_of(point))).collect();
     let x_only: Vec<[u8; 32]> = signed.iter().map(Signed::x_only).collect();
     let schnorr: Vec<SchnorrItem<'_>> =
         signed.iter().zip(&x_only).map(|(s, x)| s.schnorr(Key::XOnly(x))).collect();
@@ -34,13 +40,20 @@ fn main() {
         ("bip-340, libsecp256k1, key from bytes".into(), Box::new(|| verify_bip340(&signed))),
         ("key tables, one at a time".into(), Box::new(|| make_tables(&signed))),
         ("key tables, lanes".into(), Box::new(|| drop(black_box(KeyTable::new_many(&keys))))),
+        ("a medium table of a small one".into(), Box::new(|| resize(&tables, TableSize::Medium))),
+        ("a large table of a small one".into(), Box::new(|| resize(&tables, TableSize::Large))),
     ];
-    for batch in [COUNT, 256, 64, 16, 8, 1] {
-        let (fresh, cached, schnorr) = (&fresh, &cached, &schnorr);
-        let row = |what: &str| format!("{what}, batches of {batch}");
-        rows.push((row("ecdsa, lanes"), Box::new(move || run_ecdsa(fresh, batch))));
-        rows.push((row("ecdsa, lanes, cached"), Box::new(move || run_ecdsa(cached, batch))));
-        rows.push((row("bip-340, lanes"), Box::new(move || run_schnorr(schnorr, batch))));
+    let lanes = Backend::ALL.into_iter().filter(|b| *b != Backend::Portable && b.is_available());
+    for (backend, batch) in lanes.flat_map(|b| [256, 64, 16, 8, 4, 2, 1].map(|n| (b, n))) {
+        let (fresh, known_y, schnorr) = (&fresh, &known_y, &schnorr);
+        let row = |what: &str| format!("{what}, {}, batches of {batch}", backend.name());
+        rows.push((row("ecdsa"), Box::new(move || run_ecdsa(backend, fresh, batch))));
+        rows.push((row("ecdsa, y known"), Box::new(move || run_ecdsa(backend, known_y, batch))));
+        for (cached, size) in cached.iter().zip(["small", "medium", "large"]) {
+            let name = row(&format!("ecdsa, {size} table"));
+            rows.push((name, Box::new(move || run_ecdsa(backend, cached, batch))));
+        }
+        rows.push((row("bip-340"), Box::new(move || run_schnorr(backend, schnorr, batch))));
     }
     let mut times_ns = vec![Vec::new(); rows.len()];
     for _ in 0..ROUNDS {
@@ -149,18 +162,30 @@ fn make_tables(signed: &[Signed]) {
     }
 }
 
-fn run_ecdsa(items: &[EcdsaItem<'_>], batch: usize) {
+fn resize(tables: &[KeyTable], size: TableSize) {
+    for table in tables {
+        black_box(table.resized(size));
+    }
+}
+
+/// The key of an uncompressed point.
+fn key_of(point: &[u8; 65]) -> Key<'_> {
+    let (halves, _) = point[1..].as_chunks::<32>();
+    Key::Point { x: &halves[0], y: &halves[1] }
+}
+
+fn run_ecdsa(backend: Backend, items: &[EcdsaItem<'_>], batch: usize) {
     let mut verdicts = [Verdict::Undecided; COUNT];
     for (items, verdicts) in items.chunks(batch).zip(verdicts.chunks_mut(batch)) {
-        verify_ecdsa_many(items, verdicts);
+        backend.verify_ecdsa(items, verdicts);
     }
     assert_eq!(verdicts, [Verdict::Valid; COUNT]);
 }
 
-fn run_schnorr(items: &[SchnorrItem<'_>], batch: usize) {
+fn run_schnorr(backend: Backend, items: &[SchnorrItem<'_>], batch: usize) {
     let mut verdicts = [Verdict::Undecided; COUNT];
     for (items, verdicts) in items.chunks(batch).zip(verdicts.chunks_mut(batch)) {
-        verify_schnorr_many(items, verdicts);
+        backend.verify_schnorr(items, verdicts);
     }
     assert_eq!(verdicts, [Verdict::Valid; COUNT]);
 }

@@ -26,10 +26,12 @@
 //! | [`json`] | the prefix of a text that JSON needs no escape for |
 //! | [`append`] | many short pieces appended without a call for each |
 //! | [`prefetch`] | prefetch hints |
+//! | [`cpu`] | the back ends in use, and a limit to them |
 //! | [`varint`] | minimal LEB128 integers |
 
 pub mod append;
 pub mod base32;
+pub mod cpu;
 pub mod hex;
 pub mod json;
 pub mod prefetch;

@@ -201,3 +201,12 @@ const STEP: usize = 64;
 
 #[cfg(test)]
 mod tests;
+
+/// The back end beside the portable one, if it is used.
+pub(crate) fn fast_back_end() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    if x86_avx512::is_available() {
+        return Some("avx512");
+    }
+    None
+}

@@ -1,12 +1,16 @@
 //! Pieces of up to 64 bytes in one masked load and store.
 
 use std::arch::x86_64::*;
+
+use crate::cpu::Level;
 use std::mem::MaybeUninit;
 
 use super::STEP;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("bmi2")
+    Level::Avx512.is_allowed()
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("bmi2")
 }
 
 /// Writes `bytes` to the start of `spare`.

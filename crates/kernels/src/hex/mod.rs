@@ -74,6 +74,15 @@ pub fn decode_into(digits: &[u8], out: &mut Vec<u8>) -> bool {
     is_hex
 }
 
+/// The back end beside the portable one, if it is used.
+pub(crate) fn fast_back_end() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    if x86_avx2::is_available() {
+        return Some("avx2");
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,12 +6,13 @@
 use std::arch::x86_64::*;
 
 use super::portable;
+use crate::cpu::Level;
 
 /// Bytes a step.
 pub(super) const STEP: usize = 16;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
+    Level::Avx2.is_allowed() && is_x86_feature_detected!("avx2")
 }
 
 /// # Panics

@@ -1,6 +1,8 @@
 //! The plain prefix of text, thirty-two bytes a step.
 
 use std::arch::x86_64::*;
+
+use crate::cpu::Level;
 use std::mem::MaybeUninit;
 
 use super::portable;
@@ -9,7 +11,7 @@ use super::portable;
 pub(super) const STEP: usize = 32;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
+    Level::Avx2.is_allowed() && is_x86_feature_detected!("avx2")
 }
 
 /// # Panics

@@ -7,6 +7,7 @@
 //!                        valid if R is not at infinity, x(R) = r and y(R) is even
 //! ```
 
+use super::coordinates::Coordinates;
 use super::modular::{Field, Scalar, Words};
 use super::scalar::Digits;
 use super::{BATCH, Backend, EcdsaItem, Key, SchnorrItem, Verdict};
@@ -16,10 +17,8 @@ pub(super) struct Equation<'a> {
     /// The index of the verdict.
     pub(super) index: usize,
     pub(super) key: Key<'a>,
-    /// For a key that is not cached: its x, a field element but perhaps of no point.
-    pub(super) key_x: Field,
-    /// For a key that is not cached: whether the y of its point is odd.
-    pub(super) key_is_odd: bool,
+    /// Of a key that is not cached.
+    pub(super) coordinates: Coordinates,
     /// The digits of u1 and u2.
     pub(super) digits: Digits,
     /// The signature's r, below p or n.
@@ -43,11 +42,11 @@ impl<'a> Equation<'a> {
         [u1, u2]: [Scalar; 2],
         target: Words,
     ) -> Option<Self> {
-        let (key_x, key_is_odd) = match key {
-            Key::Cached(_) => (Field::ZERO, false),
-            Key::Compressed(_) | Key::XOnly(_) => key.parse()?,
+        let coordinates = match key {
+            Key::Cached(_) => Coordinates::NONE,
+            _ => key.parse()?,
         };
-        Some(Self { index, key, key_x, key_is_odd, digits: Digits::of(u1, u2), target })
+        Some(Self { index, key, coordinates, digits: Digits::of(u1, u2), target })
     }
 }
 
@@ -109,6 +108,7 @@ fn schnorr_equation<'a>((index, item): (usize, &SchnorrItem<'a>)) -> Option<Equa
     // Only x is used: a key given with its odd y stands for the point's opposite.
     let (key, is_opposite) = match item.key {
         Key::Compressed([2 | 3, x @ ..]) => (Key::XOnly(x), false),
+        Key::Point { y, .. } => (item.key, y[31] & 1 == 1),
         Key::Cached(table) => (item.key, table.is_odd()),
         Key::Compressed(_) | Key::XOnly(_) => (item.key, false),
     };

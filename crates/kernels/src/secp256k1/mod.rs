@@ -8,7 +8,7 @@
 //!                u1, u2 → four multipliers of half length → digits   scalar.rs
 //! per 16 lanes   y of each key; its odd multiples with one Z         lanes/table.rs
 //!                the ladder: 125 doublings, 51 additions of the      lanes/ladder.rs, lanes/point.rs
-//!                key's multiples and 20 of the generator's           table.rs
+//!                key's multiples and 26 of the generator's           table.rs
 //!                compare with r                                      lanes/mod.rs
 //! ```
 //!
@@ -26,8 +26,10 @@
 //! assert_eq!(verdicts, [Verdict::Invalid; 3]);
 //! ```
 
+mod coordinates;
 mod equation;
-#[cfg(target_arch = "x86_64")]
+mod inverse;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod lanes;
 mod modular;
 mod portable;
@@ -36,8 +38,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use table::KeyTable;
+pub use table::{KeyTable, TableSize};
 
+use coordinates::{Coordinates, Y};
 use equation::{Equation, Rule};
 use modular::Field;
 
@@ -52,35 +55,42 @@ pub enum Verdict {
     Undecided,
 }
 
-/// A public key in one of three forms.
+/// A public key in one of four forms.
 #[derive(Clone, Copy, Debug)]
 pub enum Key<'a> {
     /// SEC 1 compressed: 2 or 3 for the parity of y, then x.
     Compressed(&'a [u8; 33]),
     /// BIP-340: x, standing for the point with even y.
     XOnly(&'a [u8; 32]),
+    /// Both coordinates. Whether they are those of a point is checked, which is less work than to compute y.
+    Point {
+        /// Big-endian, below p.
+        x: &'a [u8; 32],
+        /// Big-endian, below p.
+        y: &'a [u8; 32],
+    },
     /// A checked key with its multiples.
     Cached(&'a KeyTable),
 }
 
 impl Key<'_> {
-    /// The x of a key in bytes, and whether its y is odd; `None` if the bytes are malformed. (There may
-    /// still be no point with this x.) `None` for a cached key, which needs no parsing.
-    fn parse(self) -> Option<(Field, bool)> {
-        match self {
-            Key::Compressed([prefix @ (2 | 3), x @ ..]) => {
-                Some((Field::from_bytes(x)?, *prefix == 3))
-            }
-            Key::XOnly(x) => Some((Field::from_bytes(x)?, false)),
-            Key::Compressed(_) | Key::Cached(_) => None,
-        }
+    /// The coordinates of a key in bytes; `None` if the bytes are malformed. `None` for a cached key, which needs no
+    /// parsing.
+    fn parse(self) -> Option<Coordinates> {
+        let (x, y) = match self {
+            Key::Compressed([2, x @ ..]) | Key::XOnly(x) => (x, Y::Even),
+            Key::Compressed([3, x @ ..]) => (x, Y::Odd),
+            Key::Point { x, y } => (x, Y::Given(Field::from_bytes(y)?)),
+            Key::Compressed(_) | Key::Cached(_) => return None,
+        };
+        Some(Coordinates { x: Field::from_bytes(x)?, y })
     }
 
     /// A copy of the table of a cached key.
     fn cached(self) -> Option<KeyTable> {
         match self {
             Key::Cached(table) => Some(table.clone()),
-            Key::Compressed(_) | Key::XOnly(_) => None,
+            _ => None,
         }
     }
 }
@@ -110,7 +120,7 @@ pub struct SchnorrItem<'a> {
 /// Whether this machine has the instructions of the SIMD lanes. Without them verification is still
 /// correct, but an optimised library is faster than the portable form.
 pub fn is_available() -> bool {
-    Backend::Ifma.is_available()
+    Backend::best() != Backend::Portable
 }
 
 /// Writes the verdict on each ECDSA signature to `verdicts` at the same index.
@@ -138,19 +148,25 @@ pub fn verify_schnorr_many(items: &[SchnorrItem<'_>], verdicts: &mut [Verdict]) 
 pub enum Backend {
     /// Plain Rust, one signature at a time.
     Portable,
+    /// The double-precision multiplier of AVX2 and FMA, eight signatures at a time.
+    Fma,
     /// AVX-512 IFMA, sixteen signatures at a time.
     Ifma,
+    /// The double-precision multiplier of ARMv8, four signatures at a time.
+    Neon,
 }
 
 impl Backend {
     /// Every back end, the portable one first.
-    pub const ALL: [Self; 2] = [Self::Portable, Self::Ifma];
+    pub const ALL: [Self; 4] = [Self::Portable, Self::Neon, Self::Fma, Self::Ifma];
 
     /// The name in benchmark rows.
     pub fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::Fma => "avx2-fma",
             Self::Ifma => "avx512-ifma",
+            Self::Neon => "neon-fma",
         }
     }
 
@@ -158,16 +174,35 @@ impl Backend {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma => lanes::is_available(),
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Ifma => false,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Neon | Self::Fma | Self::Ifma => lanes::is_available(self),
+            #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+            Self::Neon | Self::Fma | Self::Ifma => false,
         }
     }
 
     /// The fastest back end here.
     pub fn best() -> Self {
-        if Self::Ifma.is_available() { Self::Ifma } else { Self::Portable }
+        let mut fastest_first = Self::ALL.into_iter().rev();
+        fastest_first.find(|backend| backend.is_available()).unwrap_or(Self::Portable)
+    }
+
+    /// From how many signatures on, each under a key of its own, the lanes are faster than libsecp256k1; measured by the
+    /// example `signatures`.
+    pub fn faster_from(self) -> usize {
+        match self {
+            Self::Portable => usize::MAX,
+            Self::Neon | Self::Fma => 3,
+            Self::Ifma => 2,
+        }
+    }
+
+    /// The smallest table of a key with which a signature alone is verified faster than by libsecp256k1.
+    pub fn alone_from(self) -> TableSize {
+        match self {
+            Self::Portable | Self::Neon | Self::Fma => TableSize::Large,
+            Self::Ifma => TableSize::Medium,
+        }
     }
 
     /// Writes the verdict on each ECDSA signature to `verdicts` at the same index.
@@ -195,9 +230,9 @@ impl Backend {
 
     /// Writes the verdict on each equation to `verdicts` at the equation's index.
     fn check(self, equations: &[Equation<'_>], rule: Rule, verdicts: &mut [Verdict]) {
-        #[cfg(target_arch = "x86_64")]
-        if self == Self::Ifma {
-            return lanes::check_many(equations, rule, verdicts);
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if lanes::check_many(self, equations, rule, verdicts) {
+            return;
         }
         for equation in equations {
             verdicts[equation.index] = portable::check(equation, rule);

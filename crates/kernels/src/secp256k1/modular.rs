@@ -6,6 +6,8 @@
 
 use std::marker::PhantomData;
 
+use super::inverse;
+
 /// A number below 2²⁵⁶, least significant word first.
 pub(super) type Words = [u64; 4];
 
@@ -121,9 +123,9 @@ impl<M: Modulus> Residue<M> {
         })
     }
 
-    /// 1/x, and 0 of 0, by Fermat.
+    /// 1/x, and 0 of 0.
     pub(super) fn invert(self) -> Self {
-        self.power(&subtract(&M::VALUE, &[2, 0, 0, 0]))
+        Self::new(inverse::invert(&self.words, &M::VALUE))
     }
 
     /// Replaces each number by its inverse, with one inversion for all (Montgomery's trick).

@@ -8,10 +8,8 @@
 
 use super::equation::{Equation, Rule};
 use super::modular::{Field, Modulus, N, P, Words, add, is_below};
-use super::scalar::{
-    Digits, GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS, index_of_digit,
-};
-use super::table::{KEY_ROWS, KeyTable, Row, generator_tables};
+use super::scalar::{Digits, KEY_WINDOW, KEY_WINDOWS, index_of_digit};
+use super::table::{KeyTable, Row, Window, digits_a_window, generator_tables};
 use super::{Key, Verdict};
 
 /// A point by its two coordinates.
@@ -32,17 +30,15 @@ pub(super) struct Jacobian {
 /// Whether the equation holds.
 pub(super) fn check(equation: &Equation<'_>, rule: Rule) -> Verdict {
     let table;
-    let rows = match equation.key {
-        Key::Cached(cached) => cached.rows(),
-        Key::Compressed(_) | Key::XOnly(_) => {
-            let Some(point) = Affine::on_curve(equation.key_x, equation.key_is_odd) else {
-                return Verdict::Invalid;
-            };
+    let windows = match equation.key {
+        Key::Cached(cached) => cached.windows(),
+        _ => {
+            let Some(point) = equation.coordinates.to_point() else { return Verdict::Invalid };
             table = KeyTable::of_point(point);
-            table.rows()
+            table.windows()
         }
     };
-    let sum = sum_of_multiples(rows, &equation.digits);
+    let sum = sum_of_multiples(windows, &equation.digits);
     if sum.z.is_zero() {
         return Verdict::Undecided;
     }
@@ -55,26 +51,24 @@ pub(super) fn check(equation: &Equation<'_>, rule: Rule) -> Verdict {
     })
 }
 
-/// u1·G + u2·Q for the digits of u1 and u2 and the table of Q.
-fn sum_of_multiples(key: &[Row; KEY_ROWS], digits: &Digits) -> Jacobian {
+/// u1·G + u2·Q for the digits of u1 and u2 and the windows of Q.
+fn sum_of_multiples(windows: &[Window], digits: &Digits) -> Jacobian {
     let mut sum: Option<Jacobian> = None;
-    for bit in (0..KEY_WINDOW * KEY_WINDOWS).rev() {
-        sum = sum.map(Jacobian::double);
-        if bit % KEY_WINDOW == 0 {
-            let [k1, k2] = digits.key.map(|digits| digits[bit / KEY_WINDOW]);
-            let first = pick(key, k1);
-            let second = pick(key, k2).times_lambda();
+    let each = digits_a_window(windows.len());
+    for position in (0..each).rev() {
+        for _ in 0..KEY_WINDOW {
+            sum = sum.map(Jacobian::double);
+        }
+        let digits_here = (position..KEY_WINDOWS).step_by(each);
+        for (window, at) in windows.iter().zip(digits_here) {
+            let [k1, k2] = digits.key.map(|digits| digits[at]);
+            let (first, second) = (pick(window, k1), pick(window, k2).times_lambda());
             sum = Some(sum.map_or(first.into(), |sum| sum.add(first)).add(second));
         }
-        if bit % GENERATOR_WINDOW == 0 && bit / GENERATOR_WINDOW < GENERATOR_WINDOWS {
-            let tables = generator_tables();
-            for (table, digits) in tables.iter().zip(&digits.generator) {
-                let multiple = pick(table.as_slice(), digits[bit / GENERATOR_WINDOW]);
-                sum = sum.map(|sum| sum.add(multiple));
-            }
-        }
     }
-    sum.expect("the first step is a digit of the key")
+    let sum = sum.expect("there is at least one window");
+    let generator = generator_tables().iter().zip(&digits.generator);
+    generator.fold(sum, |sum, (table, digit)| sum.add(pick(table.as_slice(), *digit)))
 }
 
 /// The odd multiple that the digit selects.
@@ -101,20 +95,20 @@ impl Affine {
 
     /// P, 3P, 5P, …
     pub(super) fn odd_multiples(self, count: usize) -> Vec<Self> {
-        let twice = self.double_times(1);
+        let twice = Jacobian::from(self).double().to_affine();
         let mut multiples = vec![Jacobian::from(self)];
         while multiples.len() < count {
             multiples.push(multiples[multiples.len() - 1].add(twice));
         }
-        let mut inverses: Vec<Field> = multiples.iter().map(|point| point.z).collect();
-        Field::invert_all(&mut inverses);
-        multiples.iter().zip(inverses).map(|(point, inverse)| point.scale(inverse)).collect()
+        to_affine_all(&multiples)
     }
+}
 
-    /// 2^`count` · P.
-    pub(super) fn double_times(self, count: usize) -> Self {
-        (0..count).fold(Jacobian::from(self), |point, _| point.double()).to_affine()
-    }
+/// The coordinates of points that are not at infinity, with one inversion.
+pub(super) fn to_affine_all(points: &[Jacobian]) -> Vec<Affine> {
+    let mut inverses: Vec<Field> = points.iter().map(|point| point.z).collect();
+    Field::invert_all(&mut inverses);
+    points.iter().zip(inverses).map(|(point, inverse)| point.scale(inverse)).collect()
 }
 
 impl From<Affine> for Jacobian {
@@ -135,6 +129,11 @@ impl Jacobian {
         let y = e.times(d.minus(x)).minus(c.twice().twice().twice());
         let z = self.y.times(self.z).twice();
         Self { x, y, z }
+    }
+
+    /// 2^`count` · P.
+    pub(super) fn double_times(self, count: usize) -> Self {
+        (0..count).fold(self, |point, _| point.double())
     }
 
     /// Mixed addition: U2 = x·Z², S2 = y·Z³, H = U2 − X, R = S2 − Y.

@@ -1,13 +1,13 @@
 //! The two multipliers of a verification, split into the signed digits that the ladder uses.
 //!
-//! A verification computes u1·G + u2·Q. Four multipliers of about 128 bits share the doublings:
+//! A verification computes u1·G + u2·Q. The generator has a table for every digit of u1. u2 is split into two multipliers
+//! of half its length, which share the doublings:
 //!
 //! ```text
-//! u1 = a + b·2¹²⁸              a·G + b·(2¹²⁸·G)         both points have fixed tables
 //! u2 = k1 + k2·λ  (mod n)      k1·Q + k2·(λ·Q)          λ·(x, y) = (β·x, y)
 //! ```
 //!
-//! The second line is the endomorphism of Gallant, Lambert and Vanstone (CRYPTO 2001), with the
+//! This is the endomorphism of Gallant, Lambert and Vanstone (CRYPTO 2001), with the
 //! lattice constants that libsecp256k1 publishes in `scalar_impl.h`.
 //!
 //! **Every multiplier is made odd**, because an odd k with |k| < 2ᵗ is a sum of t signed bits,
@@ -18,7 +18,7 @@
 //!
 //! and w such bits together are a digit from ±1, ±3, … ±(2ʷ − 1), never zero: all lanes take the
 //! same steps, and no bit pattern is special. An even k becomes odd without an extra addition of
-//! points: u1 may be replaced by u1 + n, one unit of b is 2¹²⁸ units of a, and the pair (k1, k2) may
+//! points: u1 may be replaced by u1 + n, and the pair (k1, k2) may
 //! move by lattice vectors, which are multiples of zero: (a1, b1) is odd in both places, (a2, b2) in
 //! the second only.
 
@@ -30,17 +30,18 @@ pub(super) const KEY_WINDOW: usize = 5;
 /// Digits of k1 and k2. Together they hold [`KEY_BITS`] bits.
 pub(super) const KEY_WINDOWS: usize = 26;
 
-/// Bits of a digit of a and b. Each of the two generator tables has half of 2ʷ rows.
-pub(super) const GENERATOR_WINDOW: usize = 13;
+/// Bits of a digit of u1. Each of the generator's tables has half of 2ʷ rows: with ten bits all of them fit into a second-level
+/// cache of a megabyte, with twelve they would need three.
+pub(super) const GENERATOR_WINDOW: usize = 10;
 
-/// Digits of a and b.
-pub(super) const GENERATOR_WINDOWS: usize = 10;
+/// Digits of u1. Together they hold 260 bits.
+pub(super) const GENERATOR_WINDOWS: usize = 26;
 
 /// The digits of one verification, each as the w bits above: digit value 2·bits − (2ʷ − 1).
 #[derive(Clone, Debug)]
 pub(super) struct Digits {
-    /// Of a and b, least significant first.
-    pub(super) generator: [[u16; GENERATOR_WINDOWS]; 2],
+    /// Of u1, least significant first.
+    pub(super) generator: [u16; GENERATOR_WINDOWS],
     /// Of k1 and k2, least significant first.
     pub(super) key: [[u16; KEY_WINDOWS]; 2],
 }
@@ -48,18 +49,10 @@ pub(super) struct Digits {
 impl Digits {
     /// The digits of u1·G + u2·Q.
     pub(super) fn of(u1: Scalar, u2: Scalar) -> Self {
-        let [a, b] = split_for_generator(u1);
-        let [k1, k2] = split_for_key(u2);
-        Self {
-            generator: [
-                signed_digits::<GENERATOR_WINDOW, GENERATOR_WINDOWS>(a),
-                signed_digits::<GENERATOR_WINDOW, GENERATOR_WINDOWS>(b),
-            ],
-            key: [
-                signed_digits::<KEY_WINDOW, KEY_WINDOWS>(k1),
-                signed_digits::<KEY_WINDOW, KEY_WINDOWS>(k2),
-            ],
-        }
+        let [k1, k2] = split_for_key(u2).map(signed_digits::<KEY_WINDOW, KEY_WINDOWS, 3>);
+        let generator =
+            signed_digits::<GENERATOR_WINDOW, GENERATOR_WINDOWS, 5>(odd_for_generator(u1));
+        Self { generator, key: [k1, k2] }
     }
 }
 
@@ -76,16 +69,11 @@ pub(super) fn index_of_digit(bits: u16, half: u16) -> (usize, bool) {
 /// A signed integer of up to 191 bits, two's complement, least significant word first.
 pub(super) type Signed = [u64; 3];
 
-/// Odd a and b with a + b·2¹²⁸ ≡ u1 (mod n), |a| < 2¹²⁸ and 0 < b < 2¹³⁰.
-pub(super) fn split_for_generator(u1: Scalar) -> [Signed; 2] {
+/// u1 or u1 + n, whichever is odd.
+pub(super) fn odd_for_generator(u1: Scalar) -> [u64; 5] {
     let (words, carry) = if u1.is_odd() { (u1.words(), 0) } else { add(&u1.words(), &N::VALUE) };
-    let mut a = [words[0], words[1], 0];
-    let mut b = [words[2], words[3], carry];
-    if b[0] & 1 == 0 {
-        b[0] |= 1;
-        a[2] = u64::MAX; // a − 2¹²⁸
-    }
-    [a, b]
+    let [w0, w1, w2, w3] = words;
+    [w0, w1, w2, w3, carry]
 }
 
 /// Odd k1 and k2 with k1 + k2·λ ≡ u2 (mod n), both below 2¹²⁹ in magnitude.
@@ -108,19 +96,24 @@ pub(super) fn split_for_key(u2: Scalar) -> [Signed; 2] {
     [k1, k2]
 }
 
-/// The digits of an odd k with |k| < 2^(W·COUNT), as bits (see the top of this file).
-fn signed_digits<const W: usize, const COUNT: usize>(k: Signed) -> [u16; COUNT] {
+/// The digits of an odd k with |k| < 2^(W·COUNT), as bits (see the top of this file). k is in two's complement.
+fn signed_digits<const W: usize, const COUNT: usize, const WORDS: usize>(
+    k: [u64; WORDS],
+) -> [u16; COUNT] {
     debug_assert!(k[0] & 1 == 1, "only odd numbers have digits without zero");
-    let top = [0, 0, 1 << (W * COUNT - 128)];
-    let [w0, w1, w2] = minus(plus(k, top), [1, 0, 0]);
-    let bits = [w0 >> 1 | w1 << 63, w1 >> 1 | w2 << 63, w2 >> 1, 0];
-    let mut digits = [0; COUNT];
-    for (i, digit) in digits.iter_mut().enumerate() {
-        let (word, shift) = (W * i / 64, W * i % 64);
-        let pair = u128::from(bits[word]) | u128::from(bits[word + 1]) << 64;
-        *digit = (pair >> shift) as u16 & ((1 << W) - 1);
+    // (k + 2ᵗ − 1)/2 is k + 2ᵗ without its lowest bit.
+    let (top, mut sum) = (W * COUNT, k);
+    let mut carry;
+    (sum[top / 64], carry) = carrying_add(sum[top / 64], 1 << (top % 64), false);
+    for word in &mut sum[top / 64 + 1..] {
+        (*word, carry) = carrying_add(*word, 0, carry);
     }
-    digits
+    let word = |i: usize| u128::from(sum.get(i).copied().unwrap_or(0));
+    std::array::from_fn(|i| {
+        let start = W * i + 1;
+        let pair = word(start / 64) | word(start / 64 + 1) << 64;
+        (pair >> (start % 64)) as u16 & ((1 << W) - 1)
+    })
 }
 
 /// ⌊(k·g)/2³⁸⁴ + ½⌋, below 2¹²⁸.

@@ -1,18 +1,20 @@
 //! Tables of odd multiples: of a key, which callers may cache, and of the generator.
 //!
-//! A table of a point Q holds Q, 3Q, 5Q, …, one [`Row`] each, so that the digit ±d of a window is
-//! row ⌊d/2⌋ with the sign put on y.
+//! A window of a point Q holds Q, 3Q, 5Q, …, one [`Row`] each, so that the digit ±d of a multiplier is
+//! row ⌊d/2⌋ with the sign put on y. A table is the windows of 2⁰·Q, 2ˢ·Q, 2²ˢ·Q, …: the more it has, the fewer doublings
+//! are left. The generator has a window for each digit.
 
 use std::sync::OnceLock;
 
 use super::Key;
-#[cfg(target_arch = "x86_64")]
+use super::coordinates::Coordinates;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::lanes;
 use super::modular::Field;
-use super::portable::{Affine, G};
-use super::scalar::{GENERATOR_WINDOW, KEY_WINDOW};
+use super::portable::{Affine, G, Jacobian, to_affine_all};
+use super::scalar::{GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS};
 
-/// The rows of a key's table: Q to 31·Q.
+/// The rows of a window: Q to 31·Q.
 pub(super) const KEY_ROWS: usize = 1 << (KEY_WINDOW - 1);
 
 /// Two field elements below 2²⁵⁶ in one cache line: the words of x, then those of y.
@@ -32,8 +34,8 @@ impl Row {
     }
 
     /// The same point with coordinates below p.
-    #[cfg(target_arch = "x86_64")]
-    fn reduce(self) -> Self {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    pub(super) fn reduce(self) -> Self {
         let [x0, x1, x2, x3, y0, y1, y2, y3] = self.0;
         let [x, y] = [[x0, x1, x2, x3], [y0, y1, y2, y3]].map(Field::from_words_reduced);
         Self::of_point(&Affine { x, y })
@@ -46,10 +48,10 @@ impl Row {
     }
 }
 
-/// A checked public key with the odd multiples that a verification needs: 1 KiB.
+/// A checked public key with the multiples that a verification needs.
 ///
 /// Worth caching for a key that will be used again: a verification with it skips computing y and the
-/// table, a fifth of the work.
+/// table, a fifth of the work; and with a [larger one](TableSize) most or all of the doublings.
 ///
 /// ```
 /// use wireproof::kernels::secp256k1::{Key, KeyTable};
@@ -64,70 +66,139 @@ impl Row {
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyTable {
-    /// The multiples in affine coordinates below p.
-    rows: [Row; KEY_ROWS],
+    /// The multiples in affine coordinates below p. As many as a [`TableSize`] has.
+    windows: Box<[Window]>,
+}
+
+/// The odd multiples of a point.
+pub(super) type Window = [Row; KEY_ROWS];
+
+/// How much of a verification a table has computed beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TableSize {
+    /// One window, 1 KiB: 125 doublings are left.
+    Small,
+    /// Four windows, 4 KiB: 30 doublings are left.
+    Medium,
+    /// A window for each digit, 26 KiB: no doubling is left.
+    Large,
+}
+
+impl TableSize {
+    /// The sizes in ascending order.
+    pub const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Large];
+
+    /// The bytes of a table.
+    pub const fn bytes(self) -> usize {
+        self.windows() * size_of::<Window>()
+    }
+
+    const fn windows(self) -> usize {
+        match self {
+            Self::Small => 1,
+            Self::Medium => 4,
+            Self::Large => KEY_WINDOWS,
+        }
+    }
+}
+
+/// The digits that windows of a table share: window q serves the digits from q times this number on.
+pub(super) const fn digits_a_window(windows: usize) -> usize {
+    KEY_WINDOWS.div_ceil(windows)
 }
 
 impl KeyTable {
     /// Checks a key and makes its table; `None` if the bytes are not a key. A cached key is copied.
     pub fn new(key: Key<'_>) -> Option<Self> {
-        let parsed = key.parse().and_then(|(x, is_odd)| Affine::on_curve(x, is_odd));
+        let parsed = key.parse().and_then(Coordinates::to_point);
         key.cached().or_else(|| parsed.map(Self::of_point))
     }
 
     /// [`KeyTable::new`] of each key, in SIMD lanes where this machine has them: 1 µs a key instead of 17.
     pub fn new_many(keys: &[Key<'_>]) -> Vec<Option<Self>> {
-        #[cfg(target_arch = "x86_64")]
-        if lanes::is_available() {
-            return lanes::tables_of(keys);
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if let Some(tables) = lanes::tables_of(keys) {
+            return tables;
         }
         keys.iter().map(|key| Self::new(*key)).collect()
     }
 
-    /// Takes the odd multiples, with coordinates below 2²⁵⁶.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) fn of_rows(rows: &[Row; KEY_ROWS]) -> Self {
-        Self { rows: rows.map(Row::reduce) }
+    /// The same key with a table of another size. A larger one takes as long to make as some fifty verifications in lanes.
+    pub fn resized(&self, size: TableSize) -> Self {
+        let shift = KEY_WINDOW * digits_a_window(size.windows());
+        let mut points = vec![Jacobian::from(self.point())];
+        while points.len() < size.windows() {
+            points.push(points[points.len() - 1].double_times(shift));
+        }
+        let others = windows_of(&to_affine_all(&points[1..]));
+        Self { windows: self.windows[..1].iter().copied().chain(others).collect() }
+    }
+
+    /// How large the table is.
+    pub fn size(&self) -> TableSize {
+        let is_of = |size: &TableSize| size.windows() == self.windows.len();
+        TableSize::ALL.into_iter().find(is_of).expect("made of one of the sizes")
+    }
+
+    pub(super) fn of_window(window: Window) -> Self {
+        Self { windows: Box::new([window]) }
     }
 
     pub(super) fn of_point(point: Affine) -> Self {
-        let mut rows = [Row::ZERO; KEY_ROWS];
-        for (row, multiple) in rows.iter_mut().zip(point.odd_multiples(KEY_ROWS)) {
-            *row = Row::of_point(&multiple);
-        }
-        Self { rows }
+        Self::of_window(window_of(&point))
     }
 
-    pub(super) fn rows(&self) -> &[Row; KEY_ROWS] {
-        &self.rows
+    pub(super) fn windows(&self) -> &[Window] {
+        &self.windows
+    }
+
+    /// The key.
+    pub(super) fn point(&self) -> Affine {
+        self.windows[0][0].to_affine()
     }
 
     /// Whether the key's own y is odd.
     pub(super) fn is_odd(&self) -> bool {
-        self.rows[0].to_affine().y.is_odd()
+        self.point().y.is_odd()
     }
+}
+
+/// The windows of points, in lanes where this machine has them.
+fn windows_of(points: &[Affine]) -> Vec<Window> {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if let Some(windows) = lanes::windows_of(points) {
+        return windows;
+    }
+    points.iter().map(window_of).collect()
+}
+
+fn window_of(point: &Affine) -> Window {
+    let multiples = point.odd_multiples(KEY_ROWS);
+    std::array::from_fn(|i| Row::of_point(&multiples[i]))
 }
 
 impl std::fmt::Debug for KeyTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("KeyTable").field(&self.rows[0].to_affine()).finish()
+        f.debug_struct("KeyTable").field("key", &self.point()).field("size", &self.size()).finish()
     }
 }
 
-/// Rows of each of the generator's two tables.
+/// Rows of each of the generator's tables.
 pub(super) const GENERATOR_ROWS: usize = 1 << (GENERATOR_WINDOW - 1);
 
-/// The odd multiples of the generator, or of 2¹²⁸ times it.
+/// The odd multiples of the generator times a power of two.
 pub(super) type GeneratorTable = Box<[Row; GENERATOR_ROWS]>;
 
-/// The tables of G and of 2¹²⁸·G, 256 KiB each. The first call makes them, which takes some
-/// milliseconds.
-pub(super) fn generator_tables() -> &'static [GeneratorTable; 2] {
-    static TABLES: OnceLock<[GeneratorTable; 2]> = OnceLock::new();
+/// A table for each digit of u1, 32 KiB each. The first call makes them, which takes some
+/// four milliseconds.
+pub(super) fn generator_tables() -> &'static [GeneratorTable; GENERATOR_WINDOWS] {
+    static TABLES: OnceLock<[GeneratorTable; GENERATOR_WINDOWS]> = OnceLock::new();
     TABLES.get_or_init(|| {
-        [G, G.double_times(128)].map(|point| {
-            let rows: Vec<Row> =
-                point.odd_multiples(GENERATOR_ROWS).iter().map(Row::of_point).collect();
+        let mut point = G;
+        std::array::from_fn(|_| {
+            let multiples = point.odd_multiples(GENERATOR_ROWS);
+            point = Jacobian::from(point).double_times(GENERATOR_WINDOW).to_affine();
+            let rows: Vec<Row> = multiples.iter().map(Row::of_point).collect();
             rows.try_into().expect("`odd_multiples` returns as many rows as requested")
         })
     })

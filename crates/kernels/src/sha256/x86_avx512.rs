@@ -13,9 +13,12 @@ use std::arch::x86_64::*;
 use super::lanes::{Engine, Halfway, drive};
 use super::portable::Block;
 use super::{Digest, INITIAL, ROUND, x86_sha_ni};
+use crate::cpu::Level;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
+    Level::Avx512.is_allowed()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
 }
 
 /// Sixteen states in each of `K` vectors, word by word. Made only where [`is_available`] holds.

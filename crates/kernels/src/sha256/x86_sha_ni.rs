@@ -11,9 +11,11 @@ use std::arch::x86_64::*;
 use super::lanes::{Engine, Halfway, drive};
 use super::portable::Block;
 use super::{Digest, INITIAL, ROUND};
+use crate::cpu::Level;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("sha")
+    Level::Avx2.is_allowed()
+        && is_x86_feature_detected!("sha")
         && is_x86_feature_detected!("sse4.1")
         && is_x86_feature_detected!("ssse3")
 }

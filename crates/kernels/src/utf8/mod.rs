@@ -88,6 +88,15 @@ fn high_bits(chunks: &[[u8; 8]]) -> u64 {
 
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
+/// The back end beside the portable one, if it is used.
+pub(crate) fn fast_back_end() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    if x86_ssse3::is_available() {
+        return Some("ssse3");
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

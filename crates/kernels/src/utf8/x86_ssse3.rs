@@ -8,8 +8,10 @@
 
 use std::arch::x86_64::*;
 
+use crate::cpu::Level;
+
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("ssse3")
+    Level::Avx2.is_allowed() && is_x86_feature_detected!("ssse3")
 }
 
 /// Whether `bytes` are UTF-8.

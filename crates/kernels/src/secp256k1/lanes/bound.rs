@@ -5,6 +5,7 @@
 
 #[cfg(debug_assertions)]
 use super::field::{MASK_48, MASK_52};
+use super::vector::Vector;
 
 /// Upper bounds of the limbs of an element. Tracked in debug builds only.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +26,10 @@ impl Bound {
         Self { low, top }
     }
 
-    pub(super) fn times(self, other: Self) -> WideBound {
+    pub(super) fn times<V: Vector>(self, other: Self) -> WideBound {
         let beyond = |top| u128::from(top) + 1;
-        WideBound { terms: 9, value: beyond(self.top) * beyond(other.top) }
+        let start = u128::from(V::SPARE) << 53;
+        WideBound { terms: 9 + V::SPARE, value: beyond(self.top) * beyond(other.top) + start }
     }
 
     pub(super) fn plus(self, other: Self) -> Self {
@@ -63,7 +65,7 @@ impl Bound {
         Self {}
     }
 
-    pub(super) fn times(self, _: Self) -> WideBound {
+    pub(super) fn times<V: Vector>(self, _: Self) -> WideBound {
         WideBound {}
     }
 

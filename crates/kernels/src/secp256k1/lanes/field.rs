@@ -1,11 +1,11 @@
-//! Field elements modulo p = 2²⁵⁶ − 2³² − 977, eight lanes to a vector, in `G` vectors at once.
+//! Field elements modulo p = 2²⁵⁶ − 2³² − 977, one in each lane of a vector, in `G` vectors at once.
 //!
 //! ```text
-//! value = l₀ + l₁·2⁵² + l₂·2¹⁰⁴ + l₃·2¹⁵⁶ + l₄·2²⁰⁸        one vector of eight lanes for each lᵢ
+//! value = l₀ + l₁·2⁵² + l₂·2¹⁰⁴ + l₃·2¹⁵⁶ + l₄·2²⁰⁸        one vector for each lᵢ
 //! ```
 //!
-//! The multiplier (`vpmadd52luq`, `vpmadd52huq`) reads 52 bits of each factor, ignores the rest, and adds
-//! the low or high 52 bits of the product to 64 bits. Hence three types:
+//! The multiplier ([`Vector::multiply`]) reads 52 bits of each factor, ignores the rest, and adds the low and high halves of
+//! the product to two columns of 64 bits. Hence three types:
 //!
 //! * [`Loose`]: limbs may use their 64 bits. The result of multiplications, and the terms of sums.
 //! * [`Factor`]: after [`Loose::carry`], the bits of a limb above bit 51 are in the next one as well. Can be
@@ -26,246 +26,264 @@
 //! `G` groups run through each operation one after the other, so that the processor finds
 //! independent work while a group waits for its own carries.
 
-use std::arch::x86_64::*;
 use std::ops::Deref;
 
 use super::bound::{Bound, WideBound};
+use super::vector::{Vector, Work};
 
-/// The limbs of eight numbers, least significant first.
-pub(super) type Limbs = [__m512i; 5];
+/// The limbs of a number in each lane, least significant first.
+pub(super) type Limbs<V> = [V; 5];
 
 /// Elements to multiply. Bits 52 and up of limbs 0 to 3 are not part of the value: they have been carried,
 /// and the multiplier ignores them.
 #[derive(Clone, Copy)]
-pub(super) struct Factor<const G: usize> {
-    limbs: [Limbs; G],
+pub(super) struct Factor<V, const G: usize> {
+    limbs: [Limbs<V>; G],
     bound: Bound,
 }
 
 /// Elements whose limbs are all below 2⁵²: factors, and terms of sums as well.
 #[derive(Clone, Copy)]
-pub(super) struct Tight<const G: usize>(Factor<G>);
+pub(super) struct Tight<V, const G: usize>(Factor<V, G>);
 
 /// Elements whose limbs may exceed 52 bits.
 #[derive(Clone, Copy)]
-pub(super) struct Loose<const G: usize> {
-    limbs: [Limbs; G],
+pub(super) struct Loose<V, const G: usize> {
+    limbs: [Limbs<V>; G],
     bound: Bound,
 }
 
 /// Ten columns of unreduced products: the value is Σ columnᵢ · 2⁵²ⁱ.
 #[derive(Clone, Copy)]
-pub(super) struct Wide<const G: usize> {
-    columns: [[__m512i; 10]; G],
+pub(super) struct Wide<V, const G: usize> {
+    columns: [[V; 10]; G],
     bound: WideBound,
 }
 
-impl<const G: usize> Factor<G> {
+impl<V: Vector, const G: usize> Factor<V, G> {
     /// The product, unreduced.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn wide_mul(&self, other: &Self) -> Wide<G> {
-        let mut columns = [[_mm512_setzero_si512(); 10]; G];
+    #[inline(always)]
+    pub(super) fn wide_mul(&self, other: &Self) -> Wide<V, G> {
+        let mut columns = [[self.zero(); 10]; G];
         for g in 0..G {
             columns[g] = product_columns(&self.limbs[g], &other.limbs[g]);
         }
-        Wide { columns, bound: self.bound.times(other.bound) }
+        Wide { columns, bound: self.bound.times::<V>(other.bound) }
     }
 
     /// The square, unreduced.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn wide_square(&self) -> Wide<G> {
-        let mut columns = [[_mm512_setzero_si512(); 10]; G];
+    #[inline(always)]
+    pub(super) fn wide_square(&self) -> Wide<V, G> {
+        let mut columns = [[self.zero(); 10]; G];
         for g in 0..G {
             columns[g] = square_columns(&self.limbs[g]);
         }
-        Wide { columns, bound: self.bound.times(self.bound) }
+        Wide { columns, bound: self.bound.times::<V>(self.bound) }
     }
 
     /// The product, of magnitude 1.
-    ///
-    /// Not inlined, as a barrier to the compiler: inlined, the products of an addition are reordered into
-    /// one stretch that takes 1.2 times as long (measured on Zen 5; squares do not mind).
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn mul(&self, other: &Self) -> Loose<G> {
-        let mut limbs = [[_mm512_setzero_si512(); 5]; G];
-        for g in 0..G {
-            limbs[g] = fold(product_columns(&self.limbs[g], &other.limbs[g]));
-        }
-        Loose { limbs, bound: self.bound.times(other.bound).folded() }
+    #[inline(always)]
+    pub(super) fn mul(&self, other: &Self) -> Loose<V, G> {
+        let product = Product(self, other);
+        if V::PRODUCT_APART { self.any_vector().apart(product) } else { product.run() }
     }
 
     /// The square, of magnitude 1.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn square(&self) -> Loose<G> {
-        let mut limbs = [[_mm512_setzero_si512(); 5]; G];
+    #[inline(always)]
+    pub(super) fn square(&self) -> Loose<V, G> {
+        let mut limbs = self.limbs;
         for g in 0..G {
             limbs[g] = fold(square_columns(&self.limbs[g]));
         }
-        Loose { limbs, bound: self.bound.times(self.bound).folded() }
+        Loose { limbs, bound: self.bound.times::<V>(self.bound).folded() }
     }
 
     /// Squares `count` times.
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn square_times(&self, count: usize) -> Self {
-        let mut out = *self;
-        for _ in 0..count {
-            out = out.square().carry();
-        }
-        out
+        self.any_vector().apart(Squares(self, count))
     }
 
     /// The same element, usable in sums.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn tighten(&self) -> Tight<G> {
-        let mask = _mm512_set1_epi64(MASK_52 as i64);
+    #[inline(always)]
+    pub(super) fn tighten(&self) -> Tight<V, G> {
+        let mask = self.zero().splat(MASK_52);
         let mut out = *self;
         for group in &mut out.limbs {
             for limb in &mut group[..4] {
-                *limb = _mm512_and_si512(*limb, mask);
+                *limb = limb.and(mask);
             }
         }
         Tight(out)
     }
 
     /// Checks in debug builds that the data is within the tracked bound.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     fn assert_bound(&self) {
         #[cfg(debug_assertions)]
         for group in &self.limbs {
-            let above = _mm512_cmpgt_epu64_mask(group[4], _mm512_set1_epi64(self.bound.top as i64));
+            // Both are far below 2⁶³, so the difference of one below the bound has its top bit clear.
+            let bound = self.zero().splat(self.bound.top);
+            let above = bound.minus(group[4]).shr::<63>().nonzero_lanes();
             assert_eq!(above, 0, "the top limb is above its bound {:#x}", self.bound.top);
         }
     }
-}
 
-impl<const G: usize> Tight<G> {
-    /// Takes limbs below 2⁵² whose value is below 2²⁵⁶.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn from_limbs(limbs: [Limbs; G]) -> Self {
-        Self(Factor { limbs, bound: Bound::REDUCED })
+    /// One of the vectors, as the proof that there are any.
+    #[inline(always)]
+    pub(super) fn any_vector(&self) -> V {
+        self.limbs[0][0]
     }
 
-    /// The same constant in each lane.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn splat(limbs: [u64; 5]) -> Self {
-        let mut out = [[_mm512_setzero_si512(); 5]; G];
-        for group in &mut out {
-            for i in 0..5 {
-                group[i] = _mm512_set1_epi64(limbs[i] as i64);
-            }
-        }
-        Self::from_limbs(out)
+    /// Zero in each lane of a vector.
+    #[inline(always)]
+    fn zero(&self) -> V {
+        self.any_vector().splat(0)
     }
 
     /// The number one in each lane.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn one() -> Self {
-        Self::splat([1, 0, 0, 0, 0])
+    #[inline(always)]
+    pub(super) fn one(&self) -> Tight<V, G> {
+        self.splat([1, 0, 0, 0, 0])
+    }
+
+    /// The same constant in each lane.
+    #[inline(always)]
+    pub(super) fn splat(&self, limbs: [u64; 5]) -> Tight<V, G> {
+        let mut out = self.limbs;
+        for group in &mut out {
+            for i in 0..5 {
+                group[i] = group[i].splat(limbs[i]);
+            }
+        }
+        Tight::from_limbs(out)
+    }
+}
+
+/// A multiplication.
+struct Product<'a, V, const G: usize>(&'a Factor<V, G>, &'a Factor<V, G>);
+
+impl<V: Vector, const G: usize> Work for Product<'_, V, G> {
+    type Output = Loose<V, G>;
+
+    #[inline(always)]
+    fn run(self) -> Loose<V, G> {
+        let Self(a, b) = self;
+        let mut limbs = a.limbs;
+        for g in 0..G {
+            limbs[g] = fold(product_columns(&a.limbs[g], &b.limbs[g]));
+        }
+        Loose { limbs, bound: a.bound.times::<V>(b.bound).folded() }
+    }
+}
+
+/// Squarings, one after the other.
+struct Squares<'a, V, const G: usize>(&'a Factor<V, G>, usize);
+
+impl<V: Vector, const G: usize> Work for Squares<'_, V, G> {
+    type Output = Factor<V, G>;
+
+    #[inline(always)]
+    fn run(self) -> Factor<V, G> {
+        let Self(factor, count) = self;
+        (0..count).fold(*factor, |power, _| power.square().carry())
+    }
+}
+
+impl<V: Vector, const G: usize> Tight<V, G> {
+    /// Takes limbs below 2⁵² whose value is below 2²⁵⁶.
+    #[inline(always)]
+    pub(super) fn from_limbs(limbs: [Limbs<V>; G]) -> Self {
+        Self(Factor { limbs, bound: Bound::REDUCED })
     }
 
     /// The limbs of each group.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn limbs(&self) -> &[Limbs; G] {
+    #[inline(always)]
+    pub(super) fn limbs(&self) -> &[Limbs<V>; G] {
         &self.0.limbs
     }
 
     /// One of the groups.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn group(&self, g: usize) -> Tight<1> {
-        Tight(Factor { limbs: [self.0.limbs[g]], bound: self.0.bound })
+    #[inline(always)]
+    pub(super) fn group(&self, g: usize) -> Tight<V, 1> {
+        Tight(self.0.group(g))
     }
 
     /// The same element, as a term for sums.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn loose(&self) -> Loose<G> {
+    #[inline(always)]
+    pub(super) fn loose(&self) -> Loose<V, G> {
         Loose { limbs: self.0.limbs, bound: self.0.bound }
     }
 }
 
-impl<const G: usize> Deref for Tight<G> {
-    type Target = Factor<G>;
+impl<V, const G: usize> Deref for Tight<V, G> {
+    type Target = Factor<V, G>;
 
-    fn deref(&self) -> &Factor<G> {
+    fn deref(&self) -> &Factor<V, G> {
         &self.0
     }
 }
 
-impl<const G: usize> Loose<G> {
+impl<V: Vector, const G: usize> Loose<V, G> {
     /// The sum. Magnitudes add.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn plus(&self, other: &Self) -> Self {
         let mut out = *self;
         out.bound = self.bound.plus(other.bound);
         for g in 0..G {
             for i in 0..5 {
-                out.limbs[g][i] = _mm512_add_epi64(self.limbs[g][i], other.limbs[g][i]);
+                out.limbs[g][i] = self.limbs[g][i].plus(other.limbs[g][i]);
             }
         }
         out
     }
 
     /// `self − other + K·p`, for an `other` of magnitude at most K − 1. Adds K to the magnitude.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn minus<const K: u64>(&self, other: &Self) -> Self {
         self.plus(&other.negate::<K>())
     }
 
     /// `K·p − self`, for a `self` of magnitude at most K − 1.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn negate<const K: u64>(&self) -> Self {
         let offset = const { multiple_of_p(K) };
         let mut out = *self;
         out.bound = self.bound.taken_from(offset);
         for g in 0..G {
             for i in 0..5 {
-                let from = _mm512_set1_epi64(offset[i] as i64);
-                out.limbs[g][i] = _mm512_sub_epi64(from, self.limbs[g][i]);
+                let limb = self.limbs[g][i];
+                out.limbs[g][i] = limb.splat(offset[i]).minus(limb);
             }
         }
         out
     }
 
     /// `K·p − self`, or in the lanes of `mask` just `self`.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn negate_unless<const K: u64>(&self, mask: [__mmask8; G]) -> Self {
+    #[inline(always)]
+    pub(super) fn negate_unless<const K: u64>(&self, mask: [u8; G]) -> Self {
         let offset = const { multiple_of_p(K) };
         let mut out = *self;
         out.bound = self.bound.or(self.bound.taken_from(offset));
         for g in 0..G {
             for i in 0..5 {
-                let (from, limb) = (_mm512_set1_epi64(offset[i] as i64), self.limbs[g][i]);
-                out.limbs[g][i] = _mm512_mask_sub_epi64(limb, !mask[g], from, limb);
+                let limb = self.limbs[g][i];
+                let negative = limb.splat(offset[i]).minus(limb);
+                out.limbs[g][i] = negative.or_where(mask[g], limb);
             }
         }
         out
     }
 
     /// Twice the element. Doubles the magnitude.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn twice(&self) -> Self {
         self.plus(self)
     }
 
     /// Carries between the limbs. The value stays.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn carry(&self) -> Factor<G> {
+    #[inline(always)]
+    pub(super) fn carry(&self) -> Factor<V, G> {
         let mut limbs = self.limbs;
         for group in &mut limbs {
             *group = carry(*group);
@@ -276,52 +294,48 @@ impl<const G: usize> Loose<G> {
     }
 
     /// Carries between the limbs, so that each is below 2⁵².
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn tighten(&self) -> Tight<G> {
+    #[inline(always)]
+    pub(super) fn tighten(&self) -> Tight<V, G> {
         self.carry().tighten()
     }
 }
 
-impl<const G: usize> Wide<G> {
+impl<V: Vector, const G: usize> Wide<V, G> {
     /// The sum of two sums of products.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn plus(&self, other: &Self) -> Self {
         let mut out = *self;
         out.bound = self.bound.plus(other.bound);
         for g in 0..G {
             for i in 0..10 {
-                out.columns[g][i] = _mm512_add_epi64(self.columns[g][i], other.columns[g][i]);
+                out.columns[g][i] = self.columns[g][i].plus(other.columns[g][i]);
             }
         }
         out
     }
 
     /// Adds a product.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn plus_product(&self, a: &Factor<G>, b: &Factor<G>) -> Self {
+    #[inline(always)]
+    pub(super) fn plus_product(&self, a: &Factor<V, G>, b: &Factor<V, G>) -> Self {
         let mut out = *self;
-        out.bound = self.bound.plus(a.bound.times(b.bound));
+        out.bound = self.bound.plus(a.bound.times::<V>(b.bound));
         for g in 0..G {
-            out.columns[g] = add_product(out.columns[g], &a.limbs[g], &b.limbs[g]);
+            let columns = add_start(out.columns[g], Start::<V>::PRODUCT);
+            out.columns[g] = add_product(columns, &a.limbs[g], &b.limbs[g]);
         }
         out
     }
 
     /// Twice the sum.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn twice(&self) -> Self {
         self.plus(self)
     }
 
     /// Brings the ten columns down to five limbs and magnitude 1.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn fold(&self) -> Loose<G> {
-        let mut limbs = [[_mm512_setzero_si512(); 5]; G];
+    #[inline(always)]
+    pub(super) fn fold(&self) -> Loose<V, G> {
+        let mut limbs = [[self.columns[0][0]; 5]; G];
         for g in 0..G {
             limbs[g] = fold(self.columns[g]);
         }
@@ -331,10 +345,9 @@ impl<const G: usize> Wide<G> {
 
 // Rare operations: once or twice a signature, so plain rather than fast.
 
-impl<const G: usize> Tight<G> {
+impl<V: Vector, const G: usize> Tight<V, G> {
     /// The same residue below 2²⁵⁶, of an element of magnitude 1.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn below_2_256(&self) -> Self {
         // Below 2²⁵⁶ + 2²²⁸, so either bit 256 is clear, or what is below it is so small that the
         // fold cannot reach it again.
@@ -344,7 +357,7 @@ impl<const G: usize> Tight<G> {
     }
 
     /// The representative below p.
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn normalise(&self) -> Self {
         // The first fold leaves less than 2²⁵⁶ + 2³⁷, the second less than 2²⁵⁶.
         let below_2_256 = fold_top(fold_top(self.0.limbs));
@@ -352,48 +365,77 @@ impl<const G: usize> Tight<G> {
     }
 
     /// The lanes that are zero modulo p.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn zero_lanes(&self) -> [__mmask8; G] {
+    #[inline(always)]
+    pub(super) fn zero_lanes(&self) -> [u8; G] {
         let normal = self.normalise();
         let mut mask = [0; G];
         for g in 0..G {
             let [l0, l1, l2, l3, l4] = normal.0.limbs[g];
-            let any = or3(or3(l0, l1, l2), l3, l4);
-            mask[g] = _mm512_testn_epi64_mask(any, any);
+            mask[g] = V::ALL & !l0.or(l1).or(l2).or(l3).or(l4).nonzero_lanes();
         }
         mask
     }
 
     /// The lanes whose representative below p is odd.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn odd_lanes(&self) -> [__mmask8; G] {
+    #[inline(always)]
+    pub(super) fn odd_lanes(&self) -> [u8; G] {
         let normal = self.normalise();
         let mut mask = [0; G];
         for g in 0..G {
-            mask[g] = _mm512_test_epi64_mask(normal.0.limbs[g][0], _mm512_set1_epi64(1));
+            mask[g] = lanes_with(normal.0.limbs[g][0], 1);
         }
         mask
     }
 
     /// `other` in the lanes of `mask`, `self` elsewhere.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn or_where(&self, mask: [__mmask8; G], other: &Self) -> Self {
-        let mut limbs = self.0.limbs;
-        for g in 0..G {
-            for i in 0..5 {
-                limbs[g][i] = _mm512_mask_mov_epi64(limbs[g][i], mask[g], other.0.limbs[g][i]);
-            }
-        }
-        Self(Factor { limbs, bound: self.0.bound.or(other.0.bound) })
+    #[inline(always)]
+    pub(super) fn or_where(&self, mask: [u8; G], other: &Self) -> Self {
+        Self(self.0.or_where(mask, &other.0))
+    }
+
+    /// Each lane's number from the lane at this distance (see [`Vector::exchange`]).
+    #[inline(always)]
+    pub(super) fn exchange(&self, distance: usize) -> Self {
+        Self(self.0.exchange(distance))
     }
 }
 
-impl<const G: usize> Factor<G> {
+impl<V: Vector, const G: usize> Factor<V, G> {
+    /// One of the groups.
+    #[inline(always)]
+    pub(super) fn group(&self, g: usize) -> Factor<V, 1> {
+        Factor { limbs: [self.limbs[g]], bound: self.bound }
+    }
+
+    /// `other` in the lanes of `mask`, `self` elsewhere.
+    #[inline(always)]
+    pub(super) fn or_where(&self, mask: [u8; G], other: &Self) -> Self {
+        let mut limbs = self.limbs;
+        for g in 0..G {
+            for i in 0..5 {
+                limbs[g][i] = limbs[g][i].or_where(mask[g], other.limbs[g][i]);
+            }
+        }
+        Self { limbs, bound: self.bound.or(other.bound) }
+    }
+
+    /// Each lane's number from the lane at this distance (see [`Vector::exchange`]).
+    #[inline(always)]
+    pub(super) fn exchange(&self, distance: usize) -> Self {
+        let mut out = *self;
+        for group in &mut out.limbs {
+            for limb in group {
+                *limb = limb.exchange(distance);
+            }
+        }
+        out
+    }
+
     /// The 1/x of each lane, and 0 of 0: x to the power p − 2.
     ///
     /// The addition chain is the one libsecp256k1 used in `secp256k1_fe_inv`: runs of ones of the
     /// lengths 2, 22 and 223 in p − 2, 255 squarings and 15 multiplications.
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn invert(&self) -> Self {
         let (x2, x22, x223) = self.runs_of_ones();
         let t = x223.square_times(23).mul(&x22).carry();
@@ -404,7 +446,7 @@ impl<const G: usize> Factor<G> {
 
     /// A root of each lane that has one: x to the power (p + 1)/4 (the chain of `secp256k1_fe_sqrt`, 253
     /// squarings and 13 multiplications). The caller checks whether its square is x.
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn root(&self) -> Self {
         let (x2, x22, x223) = self.runs_of_ones();
         let t = x223.square_times(23).mul(&x22).carry();
@@ -413,7 +455,7 @@ impl<const G: usize> Factor<G> {
     }
 
     /// x to the powers 2² − 1, 2²² − 1 and 2²²³ − 1.
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     fn runs_of_ones(&self) -> (Self, Self, Self) {
         let x2 = self.square_times(1).mul(self).carry();
         let x3 = x2.square_times(1).mul(self).carry();
@@ -431,162 +473,224 @@ impl<const G: usize> Factor<G> {
 }
 
 #[cfg(test)]
-impl<const G: usize> Factor<G> {
-    /// Any limbs below 2⁵², the largest of a factor.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn widest(limbs: [Limbs; G]) -> Self {
-        Self { limbs, bound: Bound::of(MASK_52, MASK_52) }
+impl<V: Vector, const G: usize> Factor<V, G> {
+    /// Any limbs below 2⁵², the top one small enough for the widest product.
+    #[inline(always)]
+    pub(super) fn widest(limbs: [Limbs<V>; G]) -> Self {
+        Self { limbs, bound: Bound::of(MASK_52, MASK_52 - 2 * V::SPARE) }
     }
 
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn limbs_as_they_are(&self) -> &[Limbs; G] {
+    #[inline(always)]
+    pub(super) fn limbs_as_they_are(&self) -> &[Limbs<V>; G] {
         &self.limbs
     }
 }
 
 #[cfg(test)]
-impl<const G: usize> Loose<G> {
+impl<V: Vector, const G: usize> Loose<V, G> {
     /// Any limbs up to these: of limbs 0 to 3, of limb 4.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn up_to(low: u64, top: u64, limbs: [Limbs; G]) -> Self {
+    #[inline(always)]
+    pub(super) fn up_to(low: u64, top: u64, limbs: [Limbs<V>; G]) -> Self {
         Self { limbs, bound: Bound::of(low, top) }
     }
 
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn limbs_as_they_are(&self) -> &[Limbs; G] {
+    #[inline(always)]
+    pub(super) fn limbs_as_they_are(&self) -> &[Limbs<V>; G] {
         &self.limbs
     }
 }
 
-/// 50 multiplier steps. Column k holds the low halves of the lᵢ·mⱼ with i + j = k and the high
+/// 25 multiplications. Column k holds the low halves of the lᵢ·mⱼ with i + j = k and the high
 /// halves of those with i + j = k − 1: nine terms of 52 bits in the fullest.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn product_columns(a: &Limbs, b: &Limbs) -> [__m512i; 10] {
-    add_product([_mm512_setzero_si512(); 10], a, b)
+#[inline(always)]
+fn product_columns<V: Vector>(a: &Limbs<V>, b: &Limbs<V>) -> [V; 10] {
+    add_product(add_start([a[0].splat(0); 10], Start::<V>::PRODUCT), a, b)
 }
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn add_product(mut columns: [__m512i; 10], a: &Limbs, b: &Limbs) -> [__m512i; 10] {
+#[inline(always)]
+fn factors<V: Vector>([l0, l1, l2, l3, l4]: &Limbs<V>) -> [V::Factor; 5] {
+    [l0.factor(), l1.factor(), l2.factor(), l3.factor(), l4.factor()]
+}
+
+#[inline(always)]
+fn add_product<V: Vector>(mut columns: [V; 10], a: &Limbs<V>, b: &Limbs<V>) -> [V; 10] {
+    let (a, b) = (factors(a), factors(b));
     for i in 0..5 {
-        for j in 0..5 {
-            columns[i + j] = _mm512_madd52lo_epu64(columns[i + j], a[i], b[j]);
-        }
-        for j in 0..5 {
-            columns[i + j + 1] = _mm512_madd52hi_epu64(columns[i + j + 1], a[i], b[j]);
-        }
+        V::multiply_row(&mut columns, i, a[i], &b);
     }
     columns
 }
 
-/// 30 multiplier steps: the products of different limbs once, doubled together, then the squares.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn square_columns(a: &Limbs) -> [__m512i; 10] {
-    let mut columns = [_mm512_setzero_si512(); 10];
+/// 15 multiplications: the products of different limbs once, doubled together, then the squares.
+#[inline(always)]
+fn square_columns<V: Vector>(a: &Limbs<V>) -> [V; 10] {
+    let mut columns = [a[0].splat(0); 10];
+    let a = factors(a);
     for i in 0..5 {
         for j in i + 1..5 {
-            columns[i + j] = _mm512_madd52lo_epu64(columns[i + j], a[i], a[j]);
-            columns[i + j + 1] = _mm512_madd52hi_epu64(columns[i + j + 1], a[i], a[j]);
+            let (low, high) = V::multiply(columns[i + j], columns[i + j + 1], a[i], a[j]);
+            (columns[i + j], columns[i + j + 1]) = (low, high);
         }
     }
     for column in &mut columns[1..9] {
-        *column = _mm512_add_epi64(*column, *column);
+        *column = column.plus(*column);
     }
+    columns = add_start(columns, Start::<V>::PRODUCT);
     for i in 0..5 {
-        columns[2 * i] = _mm512_madd52lo_epu64(columns[2 * i], a[i], a[i]);
-        columns[2 * i + 1] = _mm512_madd52hi_epu64(columns[2 * i + 1], a[i], a[i]);
+        let (low, high) = V::multiply(columns[2 * i], columns[2 * i + 1], a[i], a[i]);
+        (columns[2 * i], columns[2 * i + 1]) = (low, high);
+    }
+    columns
+}
+
+#[inline(always)]
+fn add_start<V: Vector, const N: usize>(mut columns: [V; N], start: [u64; N]) -> [V; N] {
+    for i in 0..N {
+        columns[i] = columns[i].plus(columns[i].splat(start[i]));
     }
     columns
 }
 
 /// Ten columns below 2⁶³ of a number below 2⁵²⁰, to five limbs with the same value modulo p, the
-/// top one below 2⁴⁸. 12 multiplier steps.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn fold(columns: [__m512i; 10]) -> Limbs {
+/// top one below 2⁴⁸. 6 multiplications.
+#[inline(always)]
+fn fold<V: Vector>(columns: [V; 10]) -> Limbs<V> {
     let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9] = columns;
     // The upper columns become factors: t9 ends below 2⁵² because the number is below 2⁵²⁰.
-    let [t5, t6, t7, t8, t9] = carry([t5, t6, t7, t8, t9]);
-    let r = _mm512_set1_epi64(FOLD_260 as i64);
-    let mut low = [t0, t1, t2, t3, t4, _mm512_setzero_si512()];
-    for (i, t) in [t5, t6, t7, t8, t9].into_iter().enumerate() {
-        low[i] = _mm512_madd52lo_epu64(low[i], t, r);
-        low[i + 1] = _mm512_madd52hi_epu64(low[i + 1], t, r);
+    let upper = carry([t5, t6, t7, t8, t9]);
+    let r = t0.splat(FOLD_260).factor();
+    let mut low = add_start([t0, t1, t2, t3, t4, t0.splat(0)], Start::<V>::FOLD);
+    for i in 0..5 {
+        (low[i], low[i + 1]) = V::multiply(low[i], low[i + 1], upper[i].factor(), r);
     }
     // What is above bit 256: the top of limb 4, and limb 5 (below 2³⁷), below 2⁴² together.
     let [l0, l1, l2, l3, l4, l5] = low;
-    let above = _mm512_add_epi64(_mm512_srli_epi64::<48>(l4), _mm512_slli_epi64::<4>(l5));
-    let c = _mm512_set1_epi64(FOLD_256 as i64);
-    [
-        _mm512_madd52lo_epu64(l0, above, c),
-        _mm512_madd52hi_epu64(l1, above, c),
-        l2,
-        l3,
-        _mm512_and_si512(l4, _mm512_set1_epi64(MASK_48 as i64)),
-    ]
+    let above = l4.shr::<48>().plus(l5.shl::<4>());
+    let (l0, l1) = V::multiply(l0, l1, above.factor(), t0.splat(FOLD_256).factor());
+    [l0, l1, l2, l3, l4.and(l4.splat(MASK_48))]
+}
+
+/// What the columns of a product start with: a multiple of p, less what [`Vector::multiply`] adds too much.
+struct Start<V>(V);
+
+impl<V: Vector> Start<V> {
+    /// Of a product.
+    const PRODUCT: [u64; 10] = {
+        let multiple = multiple_of_p_in_columns(V::SPARE);
+        let mut start = [0_u64; 10];
+        let mut k = 0;
+        while k < 10 {
+            let lows = if k < 5 { k + 1 } else { 9 - k } as u64;
+            let highs = if k < 6 { k } else { 10 - k } as u64;
+            let too_much =
+                lows.wrapping_mul(V::LOW_EXCESS).wrapping_add(highs.wrapping_mul(V::HIGH_EXCESS));
+            start[k] = multiple[k].wrapping_sub(too_much);
+            k += 1;
+        }
+        start
+    };
+
+    /// Of a reduction: five products into columns 0 to 5, and one into 0 and 1.
+    const FOLD: [u64; 6] = {
+        let low = 0_u64.wrapping_sub(V::LOW_EXCESS);
+        let high = 0_u64.wrapping_sub(V::HIGH_EXCESS);
+        let both = low.wrapping_add(high);
+        [low.wrapping_add(low), both.wrapping_add(high), both, both, both, high]
+    };
+}
+
+/// Columns 0 to 8 of a multiple of p, each from `spare` − 1 to `spare` times 2⁵².
+const fn multiple_of_p_in_columns(spare: u64) -> [u64; 10] {
+    let column = spare << 52;
+    // The number without the last digits, modulo p: 2²⁶⁰ ≡ FOLD_260 moves columns 5 to 8 to 0 to 3.
+    let mut digits = [column as u128; 5];
+    let mut k = 0;
+    while k < 4 {
+        digits[k] += column as u128 * FOLD_260 as u128;
+        k += 1;
+    }
+    // What the last digit carries returns to the first; the third time it carries nothing.
+    let mut round = 0;
+    while round < 3 {
+        let mut carry = 0;
+        let mut k = 0;
+        while k < 5 {
+            let sum = digits[k] + carry;
+            digits[k] = sum & MASK_52 as u128;
+            carry = sum >> 52;
+            k += 1;
+        }
+        digits[0] += carry * FOLD_260 as u128;
+        round += 1;
+    }
+    let mut columns = [column; 10];
+    columns[9] = 0;
+    let mut k = 0;
+    while k < 5 {
+        columns[k] -= digits[k] as u64;
+        k += 1;
+    }
+    columns
 }
 
 /// Adds the bits of limbs 0 to 3 above the 52nd to the next limb, without clearing them.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn carry([l0, l1, l2, l3, l4]: Limbs) -> Limbs {
-    let l1 = _mm512_add_epi64(l1, _mm512_srli_epi64::<52>(l0));
-    let l2 = _mm512_add_epi64(l2, _mm512_srli_epi64::<52>(l1));
-    let l3 = _mm512_add_epi64(l3, _mm512_srli_epi64::<52>(l2));
-    let l4 = _mm512_add_epi64(l4, _mm512_srli_epi64::<52>(l3));
+#[inline(always)]
+fn carry<V: Vector>([l0, l1, l2, l3, l4]: Limbs<V>) -> Limbs<V> {
+    let l1 = l1.plus(l0.shr::<52>());
+    let l2 = l2.plus(l1.shr::<52>());
+    let l3 = l3.plus(l2.shr::<52>());
+    let l4 = l4.plus(l3.shr::<52>());
     [l0, l1, l2, l3, l4]
 }
 
 /// Carries, and clears what was carried.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn carry_and_mask(limbs: Limbs) -> Limbs {
-    let mask = _mm512_set1_epi64(MASK_52 as i64);
+#[inline(always)]
+fn carry_and_mask<V: Vector>(limbs: Limbs<V>) -> Limbs<V> {
+    let mask = limbs[0].splat(MASK_52);
     let mut out = carry(limbs);
     for limb in &mut out[..4] {
-        *limb = _mm512_and_si512(*limb, mask);
+        *limb = limb.and(mask);
     }
     out
 }
 
-/// Of tight limbs: what is above bit 256 replaced by its residue, and carried.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn fold_top<const G: usize>(mut limbs: [Limbs; G]) -> [Limbs; G] {
+/// Of tight limbs: what is above bit 256 (at most four bits) replaced by its residue, and carried.
+#[inline(always)]
+fn fold_top<V: Vector, const G: usize>(mut limbs: [Limbs<V>; G]) -> [Limbs<V>; G] {
     for group in &mut limbs {
-        let above = _mm512_srli_epi64::<48>(group[4]);
-        let c = _mm512_set1_epi64(FOLD_256 as i64);
-        group[0] = _mm512_madd52lo_epu64(group[0], above, c);
-        group[4] = _mm512_and_si512(group[4], _mm512_set1_epi64(MASK_48 as i64));
+        let above = group[4].shr::<48>();
+        // FOLD_256 = 2³² + 977
+        let small = above.shl::<10>().minus(above.shl::<5>()).minus(above.shl::<4>()).plus(above);
+        group[0] = group[0].plus(above.shl::<32>()).plus(small);
+        group[4] = group[4].and(group[4].splat(MASK_48));
         *group = carry_and_mask(*group);
     }
     limbs
 }
 
 /// Of tight limbs with a value below 2²⁵⁶: the value minus p where that is not negative.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn subtract_p_where_not_below<const G: usize>(mut limbs: [Limbs; G]) -> [Limbs; G] {
+#[inline(always)]
+fn subtract_p_where_not_below<V: Vector, const G: usize>(
+    mut limbs: [Limbs<V>; G],
+) -> [Limbs<V>; G] {
     for group in &mut limbs {
         // v ≥ p exactly if v + (2²⁵⁶ − p) reaches bit 256, and the rest of that sum is v − p.
         let mut sum = *group;
-        sum[0] = _mm512_add_epi64(sum[0], _mm512_set1_epi64(FOLD_256 as i64));
+        sum[0] = sum[0].plus(sum[0].splat(FOLD_256));
         sum = carry_and_mask(sum);
-        let reached = _mm512_test_epi64_mask(sum[4], _mm512_set1_epi64(1 << 48));
-        sum[4] = _mm512_and_si512(sum[4], _mm512_set1_epi64(MASK_48 as i64));
+        let reached = lanes_with(sum[4], 1 << 48);
+        sum[4] = sum[4].and(sum[4].splat(MASK_48));
         for i in 0..5 {
-            group[i] = _mm512_mask_mov_epi64(group[i], reached, sum[i]);
+            group[i] = group[i].or_where(reached, sum[i]);
         }
     }
     limbs
 }
 
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn or3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
-    _mm512_ternarylogic_epi64::<0xfe>(a, b, c)
+/// The lanes in which any of these bits is set.
+#[inline(always)]
+fn lanes_with<V: Vector>(limb: V, bits: u64) -> u8 {
+    limb.and(limb.splat(bits)).nonzero_lanes()
 }
 
 /// The limbs of K·p, written so that each is at least [`LIFT`] · 2⁵² (limbs 0–3) or close to

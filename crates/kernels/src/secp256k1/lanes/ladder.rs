@@ -1,126 +1,175 @@
 //! The ladder that computes u1·G + u2·Q in lanes: its steps and their order.
 //!
 //! ```text
-//! for each bit, from the highest:
-//!     double                                          (not before the first digit)
-//!     at every 5th bit:   add the k1 and k2 digits' multiples of Q and λ·Q
-//!     at every 13th bit:  add the a and b digits' multiples of G and 2¹²⁸·G
+//! for each digit that a window serves, from the highest:
+//!     double five times                       (not before the first digit)
+//!     for each window of the key's table:     add the k1 and k2 digits' multiples of its point and λ times it
+//! for each digit of u1:                       add its multiple of the generator
 //! ```
 //!
-//! **One Z for the key's table.** The multiples of Q share a Z, call it S, so their X and Y are
-//! affine coordinates on the isomorphic curve y² = x³ + 7·S⁶, and the whole ladder runs on that one
-//! ("effective affine", as in libsecp256k1). A multiple of the generator, affine on the curve itself,
-//! has the coordinates (x·S², y·S³) there; the addition scales it by taking Z·S for Z. The result returns to
-//! the curve by one multiplication of its Z by S.
+//! **One Z for a table made on the way.** The multiples of Q share a Z, call it S, so their X and Y are
+//! affine coordinates on the isomorphic curve y² = x³ + 7·S⁶, and the first part of the ladder runs on that one
+//! ("effective affine", as in libsecp256k1). The result returns to
+//! the curve by one multiplication of its Z by S, before the generator's multiples are added.
 
-use std::arch::x86_64::__mmask8;
-
-use super::super::scalar::{
-    Digits, GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS, index_of_digit,
-};
-use super::super::table::{GENERATOR_ROWS, GeneratorTable, KEY_ROWS, Row};
-use super::field::{Factor, Tight};
+use super::super::scalar::{Digits, KEY_WINDOW, KEY_WINDOWS, index_of_digit};
+use super::super::table::{GeneratorTable, KEY_ROWS, Row, Window, digits_a_window};
+use super::MOST_LANES;
+use super::field::Factor;
 use super::point::{Affine, Jacobian};
 use super::table::read_rows;
+use super::vector::{Engine, Vector, Work};
+use crate::prefetch;
 
 /// The table and the digits of each lane.
-pub(super) struct Ladder<'a, const G: usize> {
-    /// The odd multiples of each lane's key, X and Y over the Z in `shared_z`.
-    pub(super) key: [[&'a [Row; KEY_ROWS]; 8]; G],
-    pub(super) shared_z: Factor<G>,
-    pub(super) generator: &'a [GeneratorTable; 2],
-    pub(super) digits: [[&'a Digits; 8]; G],
+pub(super) struct Ladder<'a, E: Engine, const G: usize> {
+    pub(super) engine: E,
+    /// The windows of each lane's key, X and Y over the Z in `shared_z`. Equally many in each lane.
+    pub(super) key: &'a [&'a [Window]; MOST_LANES],
+    pub(super) shared_z: Factor<E::Vector, G>,
+    pub(super) generator: &'a [GeneratorTable],
+    pub(super) digits: &'a [&'a Digits; MOST_LANES],
 }
 
-impl<const G: usize> Ladder<'_, G> {
+impl<E: Engine, const G: usize> Ladder<'_, E, G> {
     /// u1·G + u2·Q of each lane; Z = 0 in lanes with an exceptional addition.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn run(&self) -> Jacobian<G> {
-        let mut sum = self.key_multiple(TOP_BIT, 0).with_z_one();
-        self.add_second(&mut sum, TOP_BIT);
-        for bit in (0..TOP_BIT).rev() {
-            sum.double_to_opposite();
-            if bit % KEY_WINDOW == 0 {
-                let first = self.key_multiple(bit, 0);
-                let z = sum.z;
-                sum.add(&first, &z);
-                self.add_second(&mut sum, bit);
+    #[inline(always)]
+    pub(super) fn run(&self) -> Jacobian<E::Vector, G> {
+        let windows = self.key[0].len();
+        let each = digits_a_window(windows);
+        let mut sum = self.key_multiple(0, each - 1, 0).with_z_one();
+        self.add_second(&mut sum, 0, each - 1);
+        for digit in (0..each).rev() {
+            if digit < each - 1 {
+                for _ in 0..KEY_WINDOW {
+                    sum.double_to_opposite();
+                }
             }
-            if bit % GENERATOR_WINDOW == 0 {
-                self.add_generator(&mut sum, bit, 0);
-                self.add_generator(&mut sum, bit, 1);
+            let first = usize::from(digit == each - 1);
+            for window in first..windows {
+                let at = digit + window * each;
+                if at < KEY_WINDOWS {
+                    self.prefetch_key(window + 1, at + each);
+                    sum.add(&self.key_multiple(window, at, 0));
+                    self.add_second(&mut sum, window, at);
+                }
             }
         }
         sum.z = sum.z.mul(&self.shared_z).carry();
+        for digit in 0..self.generator.len() {
+            self.prefetch_generator(digit + 1);
+            sum.add(&self.generator_multiple(digit));
+        }
         sum
     }
 
-    /// Adds the k2 digit's multiple of λ·Q = (β·x, y).
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn add_second(&self, sum: &mut Jacobian<G>, bit: usize) {
-        let mut second = self.key_multiple(bit, 1);
-        second.x = second.x.mul(&Tight::splat(BETA)).tighten();
-        let z = sum.z;
-        sum.add(&second, &z);
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn add_generator(&self, sum: &mut Jacobian<G>, bit: usize, half: usize) {
-        let multiple = self.generator_multiple(bit, half);
-        let z = sum.z.mul(&self.shared_z).carry();
-        sum.add(&multiple, &z);
-    }
-
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn key_multiple(&self, bit: usize, half: usize) -> Affine<G> {
-        let mut negate = [sign_at(bit); G];
-        let mut rows = [[&Row::ZERO; 8]; G];
-        for g in 0..G {
-            for lane in 0..8 {
-                let digit = self.digits[g][lane].key[half][bit / KEY_WINDOW];
-                let (index, negative) = index_of_digit(digit, KEY_ROWS as u16);
-                rows[g][lane] = &self.key[g][lane][index % KEY_ROWS];
-                negate[g] ^= __mmask8::from(negative) << lane;
+    /// Asks for the rows of a digit of k1 and of k2, so that they are there after the next two additions.
+    #[inline(always)]
+    fn prefetch_key(&self, window: usize, at: usize) {
+        if at >= KEY_WINDOWS {
+            return;
+        }
+        for (windows, digits) in self.key.iter().zip(self.digits).take(G * E::Vector::LANES) {
+            for half in &digits.key {
+                let (index, _) = index_of_digit(half[at], KEY_ROWS as u16);
+                prefetch::value(&windows[window][index % KEY_ROWS]);
             }
         }
-        let [x, y] = read_rows(&rows);
-        Affine { x, y, negate }
     }
 
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn generator_multiple(&self, bit: usize, half: usize) -> Affine<G> {
-        let mut negate = [sign_at(bit); G];
-        let mut rows = [[&Row::ZERO; 8]; G];
+    /// Asks for the rows of a digit of u1, so that they are there after the next addition.
+    #[inline(always)]
+    fn prefetch_generator(&self, digit: usize) {
+        let Some(table) = self.generator.get(digit) else { return };
+        for digits in &self.digits[..G * E::Vector::LANES] {
+            let (index, _) = index_of_digit(digits.generator[digit], table.len() as u16);
+            prefetch::value(&table[index % table.len()]);
+        }
+    }
+
+    /// Adds the k2 digit's multiple of λ times the window's point (x, y), which is (β·x, y).
+    #[inline(always)]
+    fn add_second(&self, sum: &mut Jacobian<E::Vector, G>, window: usize, digit: usize) {
+        let mut second = self.key_multiple(window, digit, 1);
+        second.x = second.x.mul(&second.x.splat(BETA)).tighten();
+        sum.add(&second);
+    }
+
+    #[inline(always)]
+    fn key_multiple(&self, window: usize, digit: usize, half: usize) -> Affine<E::Vector, G> {
+        self.engine.run(KeyMultiple { ladder: self, window, digit, half })
+    }
+
+    #[inline(always)]
+    fn generator_multiple(&self, digit: usize) -> Affine<E::Vector, G> {
+        self.engine.run(GeneratorMultiple { ladder: self, digit })
+    }
+
+    /// The multiples that digits select from windows of `ROWS`, all negative where `sign` says so.
+    #[inline(always)]
+    fn multiple<'t, const ROWS: usize>(
+        &self,
+        sign: u8,
+        select: impl Fn(usize) -> (u16, &'t [Row; ROWS]),
+    ) -> Affine<E::Vector, G> {
+        let mut negate = [sign & E::Vector::ALL; G];
+        let mut rows = [&Row::ZERO; MOST_LANES];
+        let lanes = E::Vector::LANES;
         for g in 0..G {
-            for lane in 0..8 {
-                let digit = self.digits[g][lane].generator[half][bit / GENERATOR_WINDOW];
-                let (index, negative) = index_of_digit(digit, GENERATOR_ROWS as u16);
-                rows[g][lane] = &self.generator[half][index % GENERATOR_ROWS];
-                negate[g] ^= __mmask8::from(negative) << lane;
+            for lane in 0..lanes {
+                let (digit, table) = select(g * lanes + lane);
+                let (index, negative) = index_of_digit(digit, ROWS as u16);
+                rows[g * lanes + lane] = &table[index % ROWS];
+                negate[g] ^= u8::from(negative) << lane;
             }
         }
-        let [x, y] = read_rows(&rows);
+        let [x, y] = read_rows(self.engine, &rows);
         Affine { x, y, negate }
     }
 }
 
-/// Every doubling leaves the opposite point, so the sum is negative at odd bits, in all lanes.
-fn sign_at(bit: usize) -> __mmask8 {
-    if bit % 2 == 1 { !0 } else { 0 }
+/// The look-up of a digit of k1 or k2.
+struct KeyMultiple<'l, 'a, E: Engine, const G: usize> {
+    ladder: &'l Ladder<'a, E, G>,
+    window: usize,
+    digit: usize,
+    half: usize,
 }
 
-/// Where the highest digit of the key starts.
-const TOP_BIT: usize = KEY_WINDOW * (KEY_WINDOWS - 1);
+impl<E: Engine, const G: usize> Work for KeyMultiple<'_, '_, E, G> {
+    type Output = Affine<E::Vector, G>;
 
-/// The ladder starts with a digit of the key, so the generator's first digit must not be earlier.
-const _: () = assert!(GENERATOR_WINDOW * (GENERATOR_WINDOWS - 1) < TOP_BIT);
+    #[inline(always)]
+    fn run(self) -> Affine<E::Vector, G> {
+        let Self { ladder, window, digit, half } = self;
+        // Every doubling leaves the opposite point, and those that follow are five a digit.
+        let doublings = KEY_WINDOW * (digit % digits_a_window(ladder.key[0].len()));
+        let sign = if doublings % 2 == 1 { !0 } else { 0 };
+        ladder.multiple(sign, |lane| {
+            (ladder.digits[lane].key[half][digit], &ladder.key[lane][window])
+        })
+    }
+}
+
+/// The look-up of a digit of u1.
+struct GeneratorMultiple<'l, 'a, E: Engine, const G: usize> {
+    ladder: &'l Ladder<'a, E, G>,
+    digit: usize,
+}
+
+impl<E: Engine, const G: usize> Work for GeneratorMultiple<'_, '_, E, G> {
+    type Output = Affine<E::Vector, G>;
+
+    #[inline(always)]
+    fn run(self) -> Affine<E::Vector, G> {
+        let Self { ladder, digit } = self;
+        let table = &*ladder.generator[digit];
+        ladder.multiple(0, |lane| (ladder.digits[lane].generator[digit], table))
+    }
+}
 
 /// The limbs of β: (β·x, y) is λ·(x, y).
-const BETA: [u64; 5] = [
+pub(super) const BETA: [u64; 5] = [
     0x9_6c28_7195_01ee,
     0x7_512f_5899_5c13,
     0xc_3434_e99c_f049,

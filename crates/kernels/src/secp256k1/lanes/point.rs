@@ -7,38 +7,37 @@
 //! An exceptional addition (of the point itself, its opposite, infinity) yields Z = 0, which persists, since
 //! every new Z is a multiple of the old one.
 
-use std::arch::x86_64::__mmask8;
-
-use super::field::{Factor, Tight};
+use super::field::{Factor, Loose, Tight};
+use super::vector::{Vector, Work};
 
 /// Points with x = X/Z² and y = Y/Z³. Magnitudes: X at most 5, Y and Z at most 2.
 #[derive(Clone, Copy)]
-pub(super) struct Jacobian<const G: usize> {
-    pub(super) x: Tight<G>,
-    pub(super) y: Tight<G>,
-    pub(super) z: Factor<G>,
+pub(super) struct Jacobian<V, const G: usize> {
+    pub(super) x: Tight<V, G>,
+    pub(super) y: Tight<V, G>,
+    pub(super) z: Factor<V, G>,
 }
 
 /// Points by two coordinates of magnitude 1, some of them to be negated.
 #[derive(Clone, Copy)]
-pub(super) struct Affine<const G: usize> {
-    pub(super) x: Tight<G>,
-    pub(super) y: Tight<G>,
+pub(super) struct Affine<V, const G: usize> {
+    pub(super) x: Tight<V, G>,
+    pub(super) y: Tight<V, G>,
     /// The lanes whose y is to be taken as −y.
-    pub(super) negate: [__mmask8; G],
+    pub(super) negate: [u8; G],
 }
 
-impl<const G: usize> Affine<G> {
+impl<V: Vector, const G: usize> Affine<V, G> {
     /// The same point with Z = 1.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn with_z_one(&self) -> Jacobian<G> {
+    #[inline(always)]
+    pub(super) fn with_z_one(&self) -> Jacobian<V, G> {
         let minus_y = self.y.loose().negate::<2>().tighten(); // 2
         let y = self.y.or_where(self.negate, &minus_y);
-        Jacobian { x: self.x, y, z: *Tight::one() }
+        Jacobian { x: self.x, y, z: *self.x.one() }
     }
 }
 
-impl<const G: usize> Jacobian<G> {
+impl<V: Vector, const G: usize> Jacobian<V, G> {
     /// −2 times the point: EFD `dbl-2009-l` with 4XY² as a product, 3 multiplications and 4
     /// squarings, 6 reductions. The opposite, because that needs no subtraction from Y; the number of
     /// doublings gives the sign.
@@ -47,9 +46,13 @@ impl<const G: usize> Jacobian<G> {
     /// E = 3X², B = −2Y², D = 2XB (= −4XY²)
     /// X' = E² + 2D, −Y' = E·(X' + D) + 2B², Z' = 2YZ
     /// ```
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
+    #[inline(always)]
     pub(super) fn double_to_opposite(&mut self) {
+        self.x.any_vector().apart(Double(self));
+    }
+
+    #[inline(always)]
+    fn double_in_place(&mut self) {
         let xx = self.x.square();
         let e = xx.twice().plus(&xx).carry(); // 3
         let b = self.y.square().twice().negate::<3>().carry(); // 3
@@ -63,21 +66,30 @@ impl<const G: usize> Jacobian<G> {
     }
 
     /// Adds a point: EFD `madd` in the plain form, 8 multiplications and 3 squarings, 10 reductions.
-    /// `z` is self's Z, times the factor that the other point's coordinates lack (see `ladder.rs`).
     ///
     /// ```text
-    /// H = x·z² − X, R = Y − y·z³, N = −H², V = X·N, J = H·N
+    /// H = x·Z² − X, R = Y − y·Z³, N = −H², V = X·N, J = H·N
     /// X' = R² + J + 2V, Y' = R·(X' + V) + Y·J, Z' = Z·H
     /// ```
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn add(&mut self, other: &Affine<G>, z: &Factor<G>) {
-        let zz = z.square().carry(); // 1
-        let zzz = z.mul(&zz).carry(); // 1
+    #[inline(always)]
+    pub(super) fn add(&mut self, other: &Affine<V, G>) {
+        self.x.any_vector().apart(Add(self, other));
+    }
+
+    #[inline(always)]
+    fn add_in_place(&mut self, other: &Affine<V, G>) {
+        let zz = self.z.square().carry(); // 1
+        let zzz = self.z.mul(&zz).carry(); // 1
         let u = other.x.mul(&zz); // 1
         let minus_s = other.y.mul(&zzz).negate_unless::<2>(other.negate); // 2
+        self.add_over_z(&u, &minus_s);
+    }
+
+    /// Adds the point whose X and −Y over this point's Z are `u` and `minus_s`, of magnitudes 1 and 2.
+    #[inline(always)]
+    fn add_over_z(&mut self, u: &Loose<V, G>, minus_s: &Loose<V, G>) {
         let h = u.minus::<6>(&self.x.loose()).carry(); // 1 + 6
-        let r = self.y.loose().plus(&minus_s).carry(); // 2 + 2
+        let r = self.y.loose().plus(minus_s).carry(); // 2 + 2
         let n = h.square().negate::<2>().carry(); // 2
         self.z = self.z.mul(&h).carry(); // 1
         let v = self.x.mul(&n); // 1
@@ -87,16 +99,77 @@ impl<const G: usize> Jacobian<G> {
         self.x = x.tighten();
         self.y = self.y.wide_mul(&j.carry()).plus_product(&r, &t).fold().tighten(); // 1
     }
+
+    /// Adds a point that has a Z as well: both are brought to the product of their Z, 12 multiplications and 4 squarings.
+    #[inline(always)]
+    pub(super) fn add_jacobian(&mut self, other: &Self) {
+        self.x.any_vector().apart(AddJacobian(self, other));
+    }
+
+    #[inline(always)]
+    fn add_jacobian_in_place(&mut self, other: &Self) {
+        let [zz, other_zz] = [self.z.square().carry(), other.z.square().carry()]; // 1
+        let [zzz, other_zzz] = [self.z.mul(&zz).carry(), other.z.mul(&other_zz).carry()]; // 1
+        let u = other.x.mul(&zz); // 1
+        let minus_s = other.y.mul(&zzz).negate::<2>(); // 2
+        self.x = self.x.mul(&other_zz).tighten(); // 1
+        self.y = self.y.mul(&other_zzz).tighten(); // 1
+        self.z = self.z.mul(&other.z).carry(); // 1
+        self.add_over_z(&u, &minus_s);
+    }
+
+    /// One of the groups.
+    #[inline(always)]
+    pub(super) fn group(&self, g: usize) -> Jacobian<V, 1> {
+        Jacobian { x: self.x.group(g), y: self.y.group(g), z: self.z.group(g) }
+    }
+
+    /// `other` in the lanes of `mask`, `self` elsewhere.
+    #[inline(always)]
+    pub(super) fn or_where(&self, mask: [u8; G], other: &Self) -> Self {
+        Self {
+            x: self.x.or_where(mask, &other.x),
+            y: self.y.or_where(mask, &other.y),
+            z: self.z.or_where(mask, &other.z),
+        }
+    }
+
+    /// Each lane's point from the lane at this distance (see [`Vector::exchange`]).
+    #[inline(always)]
+    pub(super) fn exchange(&self, distance: usize) -> Self {
+        Self {
+            x: self.x.exchange(distance),
+            y: self.y.exchange(distance),
+            z: self.z.exchange(distance),
+        }
+    }
+}
+
+/// The lanes in which (x, y) is a point: y² = x³ + 7. Both are of magnitude 1.
+#[inline(always)]
+pub(super) fn on_curve_lanes<V: Vector, const G: usize>(
+    x: &Tight<V, G>,
+    y: &Tight<V, G>,
+) -> [u8; G] {
+    y.square().minus::<3>(&square_of_y(x).loose()).tighten().zero_lanes()
+}
+
+/// x³ + 7, of magnitude 2.
+#[inline(always)]
+fn square_of_y<V: Vector, const G: usize>(x: &Tight<V, G>) -> Tight<V, G> {
+    let seven = x.splat([7, 0, 0, 0, 0]).loose();
+    x.square().carry().mul(x).plus(&seven).tighten()
 }
 
 /// The y, odd in the lanes of `odd` and even elsewhere, that makes (x, y) a point, and the lanes in
 /// which there is one: a root of x³ + 7. x is of magnitude 1, and y too.
-#[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn y_of<const G: usize>(x: &Tight<G>, odd: [__mmask8; G]) -> (Tight<G>, [__mmask8; G]) {
-    let seven = Tight::splat([7, 0, 0, 0, 0]).loose();
-    let square = x.square().carry().mul(x).plus(&seven).tighten(); // 2
-    let y = square.root().tighten(); // 1
-    let on_curve = y.square().minus::<3>(&square.loose()).tighten().zero_lanes();
+#[inline(always)]
+pub(super) fn y_of<V: Vector, const G: usize>(
+    x: &Tight<V, G>,
+    odd: [u8; G],
+) -> (Tight<V, G>, [u8; G]) {
+    let y = square_of_y(x).root().tighten(); // 1
+    let on_curve = on_curve_lanes(x, &y);
     let mut flip = y.odd_lanes();
     for g in 0..G {
         flip[g] ^= odd[g];
@@ -105,18 +178,18 @@ pub(super) fn y_of<const G: usize>(x: &Tight<G>, odd: [__mmask8; G]) -> (Tight<G
 }
 
 /// A pair of points that share their Z, which is not stored.
-pub(super) struct CoZ<const G: usize> {
+pub(super) struct CoZ<V, const G: usize> {
     /// 2Q, the step of the odd multiples. Magnitudes: at most 6 and 4.
-    step: [Tight<G>; 2],
+    step: [Tight<V, G>; 2],
     /// The current multiple. Magnitudes: at most 4 and 3.
-    pub(super) current: [Tight<G>; 2],
+    pub(super) current: [Tight<V, G>; 2],
 }
 
-impl<const G: usize> CoZ<G> {
+impl<V: Vector, const G: usize> CoZ<V, G> {
     /// 2Q and Q with the Z of 2Q, which is 2y: "DBLU" of Goundar, Joye, Miyaji, Rivain, Venelli,
     /// "Scalar Multiplication on Weierstraß Elliptic Curves from Co-Z Arithmetic" (2011).
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn start(x: &Tight<G>, y: &Tight<G>) -> Self {
+    #[inline(always)]
+    pub(super) fn start(x: &Tight<V, G>, y: &Tight<V, G>) -> Self {
         let xx = x.square();
         let e = xx.twice().plus(&xx).carry(); // 3
         let b = y.square().twice().carry(); // 2
@@ -130,9 +203,13 @@ impl<const G: usize> CoZ<G> {
 
     /// current += 2Q, and 2Q again with the new Z, which is the old one times the returned factor:
     /// "ZADDU" of the same paper (Meloni's addition), 5 multiplications and 2 squarings.
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn advance(&mut self) -> Factor<G> {
+    #[inline(always)]
+    pub(super) fn advance(&mut self) -> Factor<V, G> {
+        self.step[0].any_vector().apart(Advance(self))
+    }
+
+    #[inline(always)]
+    fn advance_in_place(&mut self) -> Factor<V, G> {
         let ([x1, y1], [x2, y2]) = (&self.step, &self.current);
         let h = x1.loose().minus::<5>(&x2.loose()).carry(); // 6 + 5
         let r = y1.loose().minus::<4>(&y2.loose()).carry(); // 4 + 4
@@ -147,5 +224,55 @@ impl<const G: usize> CoZ<G> {
         self.step = [w1, a];
         self.current = [x, y];
         h
+    }
+}
+
+/// A doubling.
+struct Double<'a, V, const G: usize>(&'a mut Jacobian<V, G>);
+
+impl<V: Vector, const G: usize> Work for Double<'_, V, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.0.double_in_place();
+    }
+}
+
+/// An addition.
+struct Add<'a, V, const G: usize>(&'a mut Jacobian<V, G>, &'a Affine<V, G>);
+
+impl<V: Vector, const G: usize> Work for Add<'_, V, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self(sum, other) = self;
+        sum.add_in_place(other);
+    }
+}
+
+/// An addition of a point with a Z.
+struct AddJacobian<'a, V, const G: usize>(&'a mut Jacobian<V, G>, &'a Jacobian<V, G>);
+
+impl<V: Vector, const G: usize> Work for AddJacobian<'_, V, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self(sum, other) = self;
+        sum.add_jacobian_in_place(other);
+    }
+}
+
+/// A co-Z addition.
+struct Advance<'a, V, const G: usize>(&'a mut CoZ<V, G>);
+
+impl<V: Vector, const G: usize> Work for Advance<'_, V, G> {
+    type Output = Factor<V, G>;
+
+    #[inline(always)]
+    fn run(self) -> Factor<V, G> {
+        self.0.advance_in_place()
     }
 }

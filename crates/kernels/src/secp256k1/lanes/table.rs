@@ -1,26 +1,109 @@
-//! The odd multiples of eight keys at once, and the conversion between rows and lanes.
+//! Tables of keys in lanes, and the conversion between rows and lanes.
 //!
-//! A lane reads its own row of its own table: eight loads of a cache line, then a transpose, which
+//! A lane reads its own row of its own table: a load of a cache line for each lane, then a transpose, which
 //! is a third of the instructions of the gathers that would do the same.
 
-use std::arch::x86_64::*;
+use super::super::portable::Affine;
+use super::super::table::{KEY_ROWS, KeyTable, Row, Window};
+use super::super::{Coordinates, Key};
+use super::MOST_LANES;
+use super::field::{Factor, Limbs, MASK_52, Tight};
+use super::point::{self, CoZ};
+use super::vector::{Engine, Vector, Work};
 
-use super::super::table::{KEY_ROWS, Row};
-use super::field::{Factor, Limbs, Tight};
-use super::point::CoZ;
-
-/// The odd multiples of the key in each lane, before they are written as rows.
-pub(super) struct Multiples<const G: usize> {
-    /// X and Y of Q, 3Q, 5Q, …, each with a Z of its own.
-    points: [[Tight<G>; 2]; KEY_ROWS],
-    /// `ratios[i]` is Z of `points[i]`, divided by the one before (for the first: Z itself).
-    ratios: [Factor<G>; KEY_ROWS],
+/// The table of each key; `None` where the bytes are not a key.
+pub(super) fn tables_of<E: Engine>(engine: E, keys: &[Key<'_>]) -> Vec<Option<KeyTable>> {
+    let mut tables: Vec<Option<KeyTable>> = keys.iter().map(|key| key.cached()).collect();
+    let parsed: Vec<(usize, Coordinates)> =
+        keys.iter().enumerate().filter_map(|(i, key)| Some((i, key.parse()?))).collect();
+    for parsed in parsed.chunks(2 * E::Vector::LANES) {
+        engine.run(Tables { engine, parsed, tables: &mut tables });
+    }
+    tables
 }
 
-impl<const G: usize> Multiples<G> {
+/// The tables of up to two vectors of keys, each with its index.
+struct Tables<'a, E> {
+    engine: E,
+    parsed: &'a [(usize, Coordinates)],
+    tables: &'a mut [Option<KeyTable>],
+}
+
+impl<E: Engine> Work for Tables<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { engine, parsed, tables } = self;
+        let mut inputs = [Row::ZERO; MOST_LANES];
+        let mut odd = [false; MOST_LANES];
+        for (i, (_, coordinates)) in parsed.iter().enumerate() {
+            inputs[i] = coordinates.row();
+            odd[i] = coordinates.is_odd();
+        }
+        let lanes = E::Vector::LANES;
+        let [x, _] = read_rows::<E, 2>(engine, &inputs.each_ref());
+        let (y, on_curve) = point::y_of(&x, masks::<E::Vector, 2>(&odd));
+        let windows = affine_windows(&x, &y);
+        for (i, (index, coordinates)) in parsed.iter().enumerate() {
+            let is_point = on_curve[i / lanes] >> (i % lanes) & 1 == 1;
+            let table = is_point.then(|| KeyTable::of_window(windows[i].map(Row::reduce)));
+            tables[*index] = table.filter(|table| coordinates.allow(table.point()));
+        }
+    }
+}
+
+/// The window of each point.
+pub(super) fn windows_of<E: Engine>(engine: E, points: &[Affine]) -> Vec<Window> {
+    let mut windows = Vec::with_capacity(points.len());
+    for points in points.chunks(2 * E::Vector::LANES) {
+        let made = engine.run(Windows { engine, points });
+        windows.extend(made[..points.len()].iter().map(|window| window.map(Row::reduce)));
+    }
+    windows
+}
+
+/// The windows of up to two vectors of points.
+struct Windows<'a, E> {
+    engine: E,
+    points: &'a [Affine],
+}
+
+impl<E: Engine> Work for Windows<'_, E> {
+    type Output = [Window; MOST_LANES];
+
+    #[inline(always)]
+    fn run(self) -> [Window; MOST_LANES] {
+        let mut inputs = [Row::of_point(&self.points[0]); MOST_LANES];
+        for (row, point) in inputs.iter_mut().zip(self.points) {
+            *row = Row::of_point(point);
+        }
+        let [x, y] = read_rows::<E, 2>(self.engine, &inputs.each_ref());
+        affine_windows(&x, &y)
+    }
+}
+
+/// The odd multiples of points, with coordinates below 2²⁵⁶.
+#[inline(always)]
+fn affine_windows<V: Vector>(x: &Tight<V, 2>, y: &Tight<V, 2>) -> [Window; MOST_LANES] {
+    let multiples = Multiples::of(x, y);
+    let mut windows = [[Row::ZERO; KEY_ROWS]; MOST_LANES];
+    multiples.write(&multiples.last_z().invert(), &mut windows[..2 * V::LANES]);
+    windows
+}
+
+/// The odd multiples of the key in each lane, before they are written as rows.
+pub(super) struct Multiples<V, const G: usize> {
+    /// X and Y of Q, 3Q, 5Q, …, each with a Z of its own.
+    points: [[Tight<V, G>; 2]; KEY_ROWS],
+    /// `ratios[i]` is Z of `points[i]`, divided by the one before (for the first: Z itself).
+    ratios: [Factor<V, G>; KEY_ROWS],
+}
+
+impl<V: Vector, const G: usize> Multiples<V, G> {
     /// The odd multiples of the points (x, y).
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn of(x: &Tight<G>, y: &Tight<G>) -> Self {
+    #[inline(always)]
+    pub(super) fn of(x: &Tight<V, G>, y: &Tight<V, G>) -> Self {
         let mut chain = CoZ::start(x, y);
         let mut points = [chain.current; KEY_ROWS];
         let mut ratios = [y.loose().twice().carry(); KEY_ROWS];
@@ -32,8 +115,8 @@ impl<const G: usize> Multiples<G> {
     }
 
     /// The Z of the last multiple.
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn last_z(&self) -> Factor<G> {
+    #[inline(always)]
+    pub(super) fn last_z(&self) -> Factor<V, G> {
         let mut product = self.ratios[0];
         for ratio in &self.ratios[1..] {
             product = product.mul(ratio).carry();
@@ -43,19 +126,18 @@ impl<const G: usize> Multiples<G> {
 
     /// Writes the multiples with the Z that is `scale` times the last one's, which is then the Z of
     /// all rows (for `scale` one), or with Z = 1 (for `scale` 1/Z).
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) fn write(&self, scale: &Factor<G>, rows: &mut [[[Row; KEY_ROWS]; 8]; G]) {
+    #[inline(always)]
+    pub(super) fn write(&self, scale: &Factor<V, G>, tables: &mut [[Row; KEY_ROWS]]) {
         let mut to_shared = *scale;
         for i in (0..KEY_ROWS).rev() {
             let [x, y] = &self.points[i];
             let squared = to_shared.square().carry();
             let x = x.mul(&squared).tighten();
             let y = y.mul(&squared.mul(&to_shared).carry()).tighten();
-            let written = to_rows(&x, &y);
-            for g in 0..G {
-                for lane in 0..8 {
-                    rows[g][lane][i] = written[g][lane];
-                }
+            let mut rows = [Row::ZERO; MOST_LANES];
+            write_rows(&x, &y, &mut rows);
+            for (table, row) in tables.iter_mut().zip(rows) {
+                table[i] = row;
             }
             if i > 0 {
                 to_shared = to_shared.mul(&self.ratios[i]).carry();
@@ -64,126 +146,70 @@ impl<const G: usize> Multiples<G> {
     }
 }
 
+/// The masks of the vectors in which these lanes are set.
+pub(super) fn masks<V: Vector, const G: usize>(set: &[bool; MOST_LANES]) -> [u8; G] {
+    let mut masks = [0; G];
+    for (lane, is_set) in set[..G * V::LANES].iter().enumerate() {
+        masks[lane / V::LANES] |= u8::from(*is_set) << (lane % V::LANES);
+    }
+    masks
+}
+
 /// The two numbers of each lane's row.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn read_rows<const G: usize>(rows: &[[&Row; 8]; G]) -> [Tight<G>; 2] {
-    let mut first = [[_mm512_setzero_si512(); 5]; G];
+#[inline(always)]
+pub(super) fn read_rows<E: Engine, const G: usize>(
+    engine: E,
+    rows: &[&Row],
+) -> [Tight<E::Vector, G>; 2] {
+    let zero = engine.splat(0);
+    let mut first = [[zero; 5]; G];
     let mut second = first;
+    let lanes = E::Vector::LANES;
     for g in 0..G {
-        let mut words = [_mm512_setzero_si512(); 8];
-        for lane in 0..8 {
-            words[lane] = load(rows[g][lane]);
-        }
-        let [x0, x1, x2, x3, y0, y1, y2, y3] = transpose(words);
+        let words = engine.read_rows(&rows[g * lanes..][..lanes]);
+        let [x0, x1, x2, x3, y0, y1, y2, y3] = words;
         first[g] = unpack([x0, x1, x2, x3]);
         second[g] = unpack([y0, y1, y2, y3]);
     }
     [Tight::from_limbs(first), Tight::from_limbs(second)]
 }
 
-/// A row for each lane of two numbers of magnitude 1.
-#[inline]
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn to_rows<const G: usize>(first: &Tight<G>, second: &Tight<G>) -> [[Row; 8]; G] {
+/// Writes a row for each lane of two numbers of magnitude 1.
+#[inline(always)]
+fn write_rows<V: Vector, const G: usize>(
+    first: &Tight<V, G>,
+    second: &Tight<V, G>,
+    rows: &mut [Row],
+) {
     let (first, second) = (first.below_2_256(), second.below_2_256());
-    let mut rows = [[Row::ZERO; 8]; G];
     for g in 0..G {
         let [x0, x1, x2, x3] = pack(first.limbs()[g]);
         let [y0, y1, y2, y3] = pack(second.limbs()[g]);
-        let words = transpose([x0, x1, x2, x3, y0, y1, y2, y3]);
-        for lane in 0..8 {
-            store(&mut rows[g][lane], words[lane]);
-        }
+        let rows = &mut rows[g * V::LANES..][..V::LANES];
+        V::write_rows([x0, x1, x2, x3, y0, y1, y2, y3], rows);
     }
-    rows
 }
 
 /// Five 52-bit limbs of four 64-bit words.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn unpack([w0, w1, w2, w3]: [__m512i; 4]) -> Limbs {
-    let mask = _mm512_set1_epi64((1 << 52) - 1);
+#[inline(always)]
+fn unpack<V: Vector>([w0, w1, w2, w3]: [V; 4]) -> Limbs<V> {
+    let mask = w0.splat(MASK_52);
     [
-        _mm512_and_si512(w0, mask),
-        or_then_and(_mm512_srli_epi64::<52>(w0), _mm512_slli_epi64::<12>(w1), mask),
-        or_then_and(_mm512_srli_epi64::<40>(w1), _mm512_slli_epi64::<24>(w2), mask),
-        or_then_and(_mm512_srli_epi64::<28>(w2), _mm512_slli_epi64::<36>(w3), mask),
-        _mm512_srli_epi64::<16>(w3),
+        w0.and(mask),
+        w0.shr::<52>().or(w1.shl::<12>()).and(mask),
+        w1.shr::<40>().or(w2.shl::<24>()).and(mask),
+        w2.shr::<28>().or(w3.shl::<36>()).and(mask),
+        w3.shr::<16>(),
     ]
-}
-
-/// `(a | b) & c`.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn or_then_and(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
-    _mm512_ternarylogic_epi64::<0xa8>(a, b, c)
 }
 
 /// Four 64-bit words of five 52-bit limbs whose value is below 2²⁵⁶.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn pack([l0, l1, l2, l3, l4]: Limbs) -> [__m512i; 4] {
+#[inline(always)]
+fn pack<V: Vector>([l0, l1, l2, l3, l4]: Limbs<V>) -> [V; 4] {
     [
-        _mm512_or_si512(l0, _mm512_slli_epi64::<52>(l1)),
-        _mm512_or_si512(_mm512_srli_epi64::<12>(l1), _mm512_slli_epi64::<40>(l2)),
-        _mm512_or_si512(_mm512_srli_epi64::<24>(l2), _mm512_slli_epi64::<28>(l3)),
-        _mm512_or_si512(_mm512_srli_epi64::<36>(l3), _mm512_slli_epi64::<16>(l4)),
+        l0.or(l1.shl::<52>()),
+        l1.shr::<12>().or(l2.shl::<40>()),
+        l2.shr::<24>().or(l3.shl::<28>()),
+        l3.shr::<36>().or(l4.shl::<16>()),
     ]
-}
-
-/// Turns eight vectors of eight words about the diagonal.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn transpose([r0, r1, r2, r3, r4, r5, r6, r7]: [__m512i; 8]) -> [__m512i; 8] {
-    let [c0, c2, c4, c6] = transpose_pairs([
-        _mm512_unpacklo_epi64(r0, r1),
-        _mm512_unpacklo_epi64(r2, r3),
-        _mm512_unpacklo_epi64(r4, r5),
-        _mm512_unpacklo_epi64(r6, r7),
-    ]);
-    let [c1, c3, c5, c7] = transpose_pairs([
-        _mm512_unpackhi_epi64(r0, r1),
-        _mm512_unpackhi_epi64(r2, r3),
-        _mm512_unpackhi_epi64(r4, r5),
-        _mm512_unpackhi_epi64(r6, r7),
-    ]);
-    [c0, c1, c2, c3, c4, c5, c6, c7]
-}
-
-/// Turns four vectors of four 128-bit groups about the diagonal.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn transpose_pairs([p0, p1, p2, p3]: [__m512i; 4]) -> [__m512i; 4] {
-    let (even01, odd01) = (evens(p0, p1), odds(p0, p1));
-    let (even23, odd23) = (evens(p2, p3), odds(p2, p3));
-    [evens(even01, even23), evens(odd01, odd23), odds(even01, even23), odds(odd01, odd23)]
-}
-
-/// 128-bit groups 0 and 2 of each.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn evens(a: __m512i, b: __m512i) -> __m512i {
-    _mm512_shuffle_i64x2::<0b10_00_10_00>(a, b)
-}
-
-/// 128-bit groups 1 and 3 of each.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn odds(a: __m512i, b: __m512i) -> __m512i {
-    _mm512_shuffle_i64x2::<0b11_01_11_01>(a, b)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load(row: &Row) -> __m512i {
-    // SAFETY: a row is 64 readable bytes, aligned to 64 by its type.
-    unsafe { _mm512_load_si512(row.0.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn store(row: &mut Row, words: __m512i) {
-    // SAFETY: a row is 64 writable bytes, aligned to 64 by its type.
-    unsafe { _mm512_store_si512(row.0.as_mut_ptr().cast(), words) }
 }

@@ -1,8 +1,6 @@
 //! Each operation in lanes against big integers, points against the portable ones.
 //!
-//! Every test is a function compiled with the features, called on machines that have them.
-
-use std::arch::x86_64::*;
+//! Every test runs with each engine that this machine has.
 
 use num_bigint::BigUint;
 
@@ -11,20 +9,19 @@ use super::super::portable;
 use super::super::table::{KEY_ROWS, Row};
 use super::super::tests::{Noise, big, words};
 use super::field::{Factor, LIFT, Limbs, Loose, MASK_48, MASK_52, Tight, multiple_of_p};
-use super::is_available;
-use super::point::{Affine, Jacobian, y_of};
+use super::point::{Affine, Jacobian, on_curve_lanes, y_of};
 use super::table::{Multiples, read_rows};
+use super::vector::{Engine, Vector};
+use super::*;
 
-/// Declares a test that runs a body with the features on.
+/// Declares tests that run a body with each engine that is here.
 macro_rules! in_lanes {
-    ($($name:ident $body:block)*) => {$(
+    ($($name:ident($engine:ident) $body:block)*) => {$(
         #[test]
         fn $name() {
-            #[target_feature(enable = "avx512f,avx512ifma")]
-            fn body() $body
-            if is_available() {
-                // SAFETY: the line above saw the instructions on this CPU.
-                unsafe { body() }
+            fn body<E: Engine>($engine: E) $body
+            for backend in Backend::ALL {
+                with_engine!(backend, |engine| body(engine));
             }
         }
     )*};
@@ -45,51 +42,43 @@ fn limbs_of(number: &BigUint) -> [u64; 5] {
     [0, 1, 2, 3, 4].map(|i| u64::try_from(limb(i)).expect("52 bits"))
 }
 
-/// Eight numbers, one in each lane.
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn into_lanes(numbers: &[[u64; 5]; 8]) -> Limbs {
-    let mut out = [_mm512_setzero_si512(); 5];
-    for i in 0..5 {
-        let [a, b, c, d, e, f, g, h] = numbers.map(|limbs| limbs[i] as i64);
-        out[i] = _mm512_setr_epi64(a, b, c, d, e, f, g, h);
-    }
-    out
+/// A number in each lane.
+fn into_lanes<E: Engine>(engine: E, numbers: &[[u64; 5]]) -> Limbs<E::Vector> {
+    let row = |[l0, l1, l2, l3, l4]: &[u64; 5]| Row([*l0, *l1, *l2, *l3, *l4, 0, 0, 0]);
+    let rows: Vec<Row> = numbers.iter().map(row).collect();
+    let [l0, l1, l2, l3, l4, ..] = engine.read_rows(&Vec::from_iter(&rows));
+    [l0, l1, l2, l3, l4]
 }
 
 /// The limbs of one lane.
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn lane(limbs: &Limbs, lane: usize) -> [u64; 5] {
-    let mut out = [0; 5];
-    for i in 0..5 {
-        let index = _mm512_set1_epi64(lane as i64);
-        let word = _mm512_permutexvar_epi64(index, limbs[i]);
-        out[i] = _mm_cvtsi128_si64(_mm512_castsi512_si128(word)) as u64;
-    }
-    out
+fn lane<V: Vector>(limbs: &Limbs<V>, lane: usize) -> [u64; 5] {
+    let [l0, l1, l2, l3, l4] = *limbs;
+    let mut rows = vec![Row::ZERO; V::LANES];
+    V::write_rows([l0, l1, l2, l3, l4, l4, l4, l4], &mut rows);
+    *rows[lane].0.first_chunk().expect("eight words")
 }
 
 /// Two groups: the numbers, and the same in reverse.
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn two_groups(numbers: &[[u64; 5]; 8]) -> [Limbs; 2] {
-    let mut backwards = *numbers;
-    backwards.reverse();
-    [into_lanes(numbers), into_lanes(&backwards)]
+fn two_groups<E: Engine>(engine: E, numbers: &[[u64; 5]]) -> [Limbs<E::Vector>; 2] {
+    let backwards: Vec<[u64; 5]> = numbers.iter().rev().copied().collect();
+    [into_lanes(engine, numbers), into_lanes(engine, &backwards)]
 }
 
 /// Checks each lane of both groups against what is expected of the numbers.
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn assert_lanes(limbs: &[Limbs; 2], check: &dyn Fn(usize, [u64; 5])) {
-    for i in 0..8 {
+fn assert_lanes<V: Vector>(limbs: &[Limbs<V>; 2], check: &dyn Fn(usize, [u64; 5])) {
+    for i in 0..V::LANES {
         check(i, lane(&limbs[0], i));
-        check(i, lane(&limbs[1], 7 - i));
+        check(i, lane(&limbs[1], V::LANES - 1 - i));
     }
 }
 
 /// Tight limbs at edges: each limb at 0, 1 and its maximum, multiples of p and their neighbours, and
 /// random numbers up to 2²⁶⁰.
-fn interesting() -> Vec<[u64; 5]> {
+fn interesting<E: Engine>(_: E) -> Vec<[u64; 5]> {
     let ends = [0, 1, MASK_52 - 1, MASK_52];
-    let tops = [0, 1, MASK_48, MASK_48 + 1, MASK_52];
+    // What the columns start with leaves a little less than 52 bits for the top of the widest factor.
+    let widest = MASK_52 - 2 * E::Vector::SPARE;
+    let tops = [0, 1, MASK_48, MASK_48 + 1, widest];
     let mut list = Vec::new();
     for end in ends {
         for top in tops {
@@ -110,29 +99,45 @@ fn interesting() -> Vec<[u64; 5]> {
         list.extend((multiple > 0).then(|| limbs_of(&(&near - 1u8))));
     }
     let mut noise = Noise::new(31);
-    list.extend((0..40).map(|_| [(); 5].map(|()| noise.word() & MASK_52)));
+    list.extend((0..40).map(|_| {
+        let [l0, l1, l2, l3, l4] = [(); 5].map(|()| noise.word() & MASK_52);
+        [l0, l1, l2, l3, l4.min(widest)]
+    }));
     list
 }
 
-/// The list in groups of eight, the last one padded with its first element.
-fn eights(list: &[[u64; 5]]) -> Vec<[[u64; 5]; 8]> {
-    let chunk = |chunk: &[[u64; 5]]| std::array::from_fn(|i| chunk[i % chunk.len()]);
-    list.chunks(8).map(chunk).collect()
+/// The list in groups of as many as there are lanes, the last one padded with its first element.
+fn groups<E: Engine>(_: E, list: &[[u64; 5]]) -> Vec<Vec<[u64; 5]>> {
+    let lanes = E::Vector::LANES;
+    let group = |group: &[[u64; 5]]| (0..lanes).map(|i| group[i % group.len()]).collect();
+    list.chunks(lanes).map(group).collect()
+}
+
+fn each(numbers: &[[u64; 5]], change: impl Fn([u64; 5]) -> [u64; 5]) -> Vec<[u64; 5]> {
+    numbers.iter().copied().map(change).collect()
+}
+
+/// The number of lanes.
+fn lanes<E: Engine>(_: E) -> usize {
+    E::Vector::LANES
 }
 
 in_lanes! {
-    products_match_big_integers {
-        let (prime, list) = (prime(), interesting());
+    products_match_big_integers(engine) {
+        let (prime, list) = (prime(), interesting(engine));
         for rotation in 0..list.len() {
             let mut rotated = list.clone();
             rotated.rotate_left(rotation);
-            for (a, b) in eights(&list).iter().zip(eights(&rotated)) {
-                let (x, y) = (Factor::widest(two_groups(a)), Factor::widest(two_groups(&b)));
+            for (a, b) in groups(engine, &list).iter().zip(&groups(engine, &rotated)) {
+                let (x, y) = (Factor::widest(two_groups(engine, a)), Factor::widest(two_groups(engine, b)));
                 let product = x.mul(&y);
                 let tight = product.tighten();
-                let [half_a, half_b] = [*a, b].map(|numbers| numbers.map(halve));
-                let x = Loose::up_to(MASK_52, MASK_52 / 2, two_groups(&half_a)).carry();
-                let y = Loose::up_to(MASK_52, MASK_52 / 2, two_groups(&half_b)).carry();
+                // A sum of four products stays below 2⁵²⁰.
+                let half = (MASK_52 >> 1) - 4 * E::Vector::SPARE;
+                let halve = |[l0, l1, l2, l3, l4]: [u64; 5]| [l0, l1, l2, l3, (l4 >> 1).min(half)];
+                let [half_a, half_b] = [a, b].map(|numbers| each(numbers, halve));
+                let x = Loose::up_to(MASK_52, half, two_groups(engine, &half_a)).carry();
+                let y = Loose::up_to(MASK_52, half, two_groups(engine, &half_b)).carry();
                 let sum = x.wide_mul(&y).plus_product(&x, &x).plus(&y.wide_square().twice()).fold();
                 assert_lanes(tight.limbs(), &|i, limbs| {
                     let expected = value(a[i]) * value(b[i]) % &prime;
@@ -141,7 +146,8 @@ in_lanes! {
                     assert!(limbs[4] < MASK_48 + 20, "magnitude 1");
                 });
                 assert_lanes(product.limbs_as_they_are(), &|_, limbs| {
-                    assert!(limbs[..4].iter().all(|limb| *limb <= 12 * MASK_52));
+                    let terms = 12 + E::Vector::SPARE;
+                    assert!(limbs[..4].iter().all(|limb| *limb <= terms * MASK_52));
                     assert!(limbs[4] <= MASK_48);
                 });
                 assert_lanes(sum.tighten().limbs(), &|i, limbs| {
@@ -152,15 +158,16 @@ in_lanes! {
         }
     }
 
-    squares_match_big_integers {
+    squares_match_big_integers(engine) {
         let prime = prime();
         let choices = [0, 1, (1 << 51) + 5, MASK_52 - 1, MASK_52];
-        let mut list = interesting();
+        let mut list = interesting(engine);
         for i in 0..5usize.pow(5) {
-            list.push([1, 5, 25, 125, 625].map(|place| choices[i / place % 5]));
+            let [l0, l1, l2, l3, l4] = [1, 5, 25, 125, 625].map(|place| choices[i / place % 5]);
+            list.push([l0, l1, l2, l3, l4.min(MASK_52 - 2 * E::Vector::SPARE)]);
         }
-        for a in eights(&list) {
-            let x = Factor::widest(two_groups(&a));
+        for a in groups(engine, &list) {
+            let x = Factor::widest(two_groups(engine, &a));
             assert_lanes(x.square().tighten().limbs(), &|i, limbs| {
                 assert_eq!(value(limbs) % &prime, value(a[i]).pow(2) % &prime, "{:x?}", a[i]);
                 assert!(limbs[4] < MASK_48 + 20, "magnitude 1");
@@ -171,34 +178,36 @@ in_lanes! {
         }
     }
 
-    what_a_factor_carries_above_its_limbs_does_not_count {
+    what_a_factor_carries_above_its_limbs_does_not_count(engine) {
         let mut noise = Noise::new(32);
         for _ in 0..100 {
-            let a = [(); 8].map(|()| [(); 5].map(|()| noise.word() & MASK_52));
-            let b = [(); 8].map(|()| [(); 5].map(|()| noise.word() & MASK_52));
+            let mut numbers = || -> Vec<[u64; 5]> {
+                (0..lanes(engine)).map(|_| [(); 5].map(|()| noise.word() >> 13)).collect()
+            };
+            let (a, b) = (numbers(), numbers());
             let high = |limbs: [u64; 5]| {
                 let [l0, l1, l2, l3, l4] = limbs;
                 [l0 | 5 << 52, l1 | 1 << 63, l2 | 0xfff << 52, l3 | 1 << 52, l4]
             };
-            let x = Factor::widest(two_groups(&a.map(high)));
-            let y = Factor::widest(two_groups(&b.map(high)));
+            let x = Factor::widest(two_groups(engine, &each(&a, high)));
+            let y = Factor::widest(two_groups(engine, &each(&b, high)));
             let (clean_x, clean_y) = (x.tighten(), y.tighten());
             assert_lanes(clean_x.limbs(), &|i, limbs| assert_eq!(limbs, a[i]));
             let expected = clean_x.mul(&clean_y);
-            for i in 0..8 {
+            for i in 0..lanes(engine) {
                 let product = lane(&x.mul(&y).limbs_as_they_are()[0], i);
                 assert_eq!(product, lane(&expected.limbs_as_they_are()[0], i));
             }
         }
     }
 
-    sums_and_carries_keep_the_value {
-        for list in eights(&interesting()) {
+    sums_and_carries_keep_the_value(engine) {
+        for list in groups(engine, &interesting(engine)) {
             // Limbs 0 to 3 close to 64 bits, the top one as large as the carry allows.
-            let a = list.map(|l| [l[0] << 9 | 511, l[1] << 10, l[2] << 11, l[3] << 12, l[4] >> 2]);
-            let b = list.map(|l| [l[3] << 3, l[1] << 3, l[0] << 2, l[2], l[4] >> 3]);
-            let x = Loose::up_to(u64::MAX - (1 << 61), MASK_52 >> 2, two_groups(&a.map(shorten)));
-            let y = Loose::up_to((1 << 56) - 1, MASK_52 >> 3, two_groups(&b));
+            let a = each(&list, |l| [l[0] << 9 | 511, l[1] << 10, l[2] << 11, l[3] << 12, l[4] >> 2]);
+            let b = each(&list, |l| [l[3] << 3, l[1] << 3, l[0] << 2, l[2], l[4] >> 3]);
+            let x = Loose::up_to(u64::MAX - (1 << 61), MASK_52 >> 2, two_groups(engine, &each(&a, shorten)));
+            let y = Loose::up_to((1 << 56) - 1, MASK_52 >> 3, two_groups(engine, &b));
             let sum = x.plus(&y).tighten();
             assert_lanes(sum.limbs(), &|i, limbs| {
                 assert_eq!(value(limbs), value(shorten(a[i])) + value(b[i]));
@@ -215,26 +224,27 @@ in_lanes! {
         }
     }
 
-    negation_works_up_to_its_stated_bounds {
-        negation_up_to_its_bounds::<2>();
-        negation_up_to_its_bounds::<3>();
-        negation_up_to_its_bounds::<4>();
-        negation_up_to_its_bounds::<5>();
-        negation_up_to_its_bounds::<6>();
-        negation_up_to_its_bounds::<7>();
+    negation_works_up_to_its_stated_bounds(engine) {
+        negation_up_to_its_bounds::<E, 2>(engine);
+        negation_up_to_its_bounds::<E, 3>(engine);
+        negation_up_to_its_bounds::<E, 4>(engine);
+        negation_up_to_its_bounds::<E, 5>(engine);
+        negation_up_to_its_bounds::<E, 6>(engine);
+        negation_up_to_its_bounds::<E, 7>(engine);
     }
 
-    normalising_finds_the_representative_below_p {
+    normalising_finds_the_representative_below_p(engine) {
         let prime = prime();
-        for a in eights(&interesting()) {
-            let x = Factor::widest(two_groups(&a)).tighten();
+        for a in groups(engine, &interesting(engine)) {
+            let x = Factor::widest(two_groups(engine, &a)).tighten();
             assert_lanes(x.normalise().limbs(), &|i, limbs| {
                 assert_eq!(value(limbs), value(a[i]) % &prime, "{:x?}", a[i]);
             });
             let (zero, odd) = (x.zero_lanes(), x.odd_lanes());
-            for i in 0..8 {
+            for i in 0..lanes(engine) {
                 let residue = value(a[i]) % &prime;
-                let both = |mask: [__mmask8; 2]| (mask[0] >> i & 1, mask[1] >> (7 - i) & 1);
+                let last = lanes(engine) - 1;
+                let both = |mask: [u8; 2]| (mask[0] >> i & 1, mask[1] >> (last - i) & 1);
                 let expected_zero = u8::from(residue == BigUint::ZERO);
                 assert_eq!(both(zero), (expected_zero, expected_zero));
                 assert_eq!(both(odd), (u8::from(residue.bit(0)), u8::from(residue.bit(0))));
@@ -242,23 +252,23 @@ in_lanes! {
         }
     }
 
-    magnitude_one_folds_below_2_to_the_256 {
+    magnitude_one_folds_below_2_to_the_256(engine) {
         let top = BigUint::from(1u8) << 256u16;
         let most = &top + (BigUint::from(1u8) << 228u8) - 1u8;
         let list = [&top - 1u8, top.clone(), &top + 1u8, most, prime(), prime() - 1u8];
-        let numbers = std::array::from_fn(|i| limbs_of(&list[i % list.len()]));
-        let x = Loose::up_to(MASK_52, MASK_48 + (1 << 20), two_groups(&numbers)).tighten();
+        let numbers = Vec::from_iter((0..lanes(engine)).map(|i| limbs_of(&list[i % list.len()])));
+        let x = Loose::up_to(MASK_52, MASK_48 + (1 << 20), two_groups(engine, &numbers)).tighten();
         assert_lanes(x.below_2_256().limbs(), &|i, limbs| {
             assert!(value(limbs) < top && limbs.iter().all(|limb| *limb <= MASK_52));
             assert_eq!(value(limbs) % prime(), value(numbers[i]) % prime());
         });
     }
 
-    inverses_and_roots {
+    inverses_and_roots(engine) {
         let prime = prime();
         let quarter = (&prime + 1u8) / 4u8;
-        for a in eights(&interesting()) {
-            let x = Factor::widest(two_groups(&a));
+        for a in groups(engine, &interesting(engine)) {
+            let x = Factor::widest(two_groups(engine, &a));
             assert_lanes(x.invert().tighten().limbs(), &|i, limbs| {
                 let expected = value(a[i]).modpow(&(&prime - 2u8), &prime);
                 assert_eq!(value(limbs) % &prime, expected);
@@ -269,98 +279,140 @@ in_lanes! {
         }
     }
 
-    rows_travel_through_lanes_unchanged {
+    rows_travel_through_lanes_unchanged(engine) {
         let mut noise = Noise::new(33);
-        let rows = [(); 16].map(|()| Row([(); 8].map(|()| noise.word())));
-        let [first, second] = read_rows(&[
-            std::array::from_fn(|i| &rows[i]),
-            std::array::from_fn(|i| &rows[15 - i]),
-        ]);
+        let count = lanes(engine);
+        let rows = Vec::from_iter((0..2 * count).map(|_| Row([(); 8].map(|()| noise.word()))));
+        let [first, second]: [Tight<E::Vector, 2>; 2] =
+            read_rows(engine, &Vec::from_iter(&rows));
         for (number, words) in [(first, 0..4), (second, 4..8)] {
-            assert_lanes(number.limbs(), &|_, limbs| {
+            for (i, row) in rows.iter().enumerate() {
+                let limbs = lane(&number.limbs()[i / count], i % count);
                 assert!(limbs.iter().all(|limb| *limb <= MASK_52));
-            });
-            for i in 0..8 {
-                assert_eq!(value(lane(&number.limbs()[0], i)), big(&rows[i].0[words.clone()]));
-                assert_eq!(value(lane(&number.limbs()[1], i)), big(&rows[15 - i].0[words.clone()]));
+                assert_eq!(value(limbs), big(&row.0[words.clone()]));
             }
         }
     }
 
-    points_double_and_add_like_the_portable_ones {
+    points_double_and_add_like_the_portable_ones(engine) {
         let mut noise = Noise::new(34);
         for _ in 0..30 {
-            let sums = [(); 8].map(|()| point(&mut noise));
-            let others = [(); 8].map(|()| point(&mut noise));
-            let zs = [(); 8].map(|()| Field::from_bytes_reduced(&noise.bytes()));
-            let negative = noise.word() as __mmask8;
-            let mut sum: Jacobian<1> = Jacobian {
-                x: tight(std::array::from_fn(|i| sums[i].x.times(zs[i].square()))),
-                y: tight(std::array::from_fn(|i| sums[i].y.times(zs[i].square()).times(zs[i]))),
-                z: *tight(zs),
-            };
+            let sums = points(engine, &mut noise);
+            let others = points(engine, &mut noise);
+            let negative = noise.word() as u8 & E::Vector::ALL;
+            let mut sum = with_any_z(engine, &sums, &mut noise);
             let other = Affine {
-                x: tight(others.map(|point| point.x)),
-                y: tight(others.map(|point| point.y)),
+                x: tight(engine, others.iter().map(|point| point.x)),
+                y: tight(engine, others.iter().map(|point| point.y)),
                 negate: [negative],
             };
             // Twice, so that outputs at their bounds are inputs too: (4·(−S) … ) and so on.
-            let mut expected = sums.map(portable::Jacobian::from);
+            let mut expected = Vec::from_iter(sums.iter().map(|sum| portable::Jacobian::from(*sum)));
             for _ in 0..2 {
                 sum.double_to_opposite();
                 sum.double_to_opposite();
-                let z = sum.z;
-                sum.add(&other, &z);
+                sum.add(&other);
                 sum.double_to_opposite();
-                for i in 0..8 {
+                for (i, expected) in expected.iter_mut().enumerate() {
                     let other =
                         if negative >> i & 1 == 1 { others[i].negate() } else { others[i] };
-                    let opposite = expected[i].double().double().add(other).double().to_affine();
-                    expected[i] = opposite.negate().into();
+                    let opposite = expected.double().double().add(other).double().to_affine();
+                    *expected = opposite.negate().into();
                 }
             }
-            for i in 0..8 {
-                let [x, y, z] = [sum.x, sum.y, sum.z.tighten()].map(|number| field(&number, i));
-                assert_eq!(portable::Jacobian { x, y, z }.to_affine(), expected[i].to_affine());
+            for (i, expected) in expected.iter().enumerate() {
+                assert_eq!(affine(&sum, i), expected.to_affine());
             }
         }
     }
 
-    an_exceptional_addition_leaves_z_zero_for_good {
-        let mut noise = Noise::new(35);
-        let points = [(); 8].map(|()| point(&mut noise));
-        let (x, y) = (tight(points.map(|point| point.x)), tight(points.map(|point| point.y)));
-        // The point to itself in the even lanes, to its opposite in the odd ones.
-        let same = Affine::<1> { x, y, negate: [0b1010_1010] };
-        let mut sum = Jacobian { x, y, z: *Tight::one() };
-        for _ in 0..20 {
-            let z = sum.z;
-            sum.add(&same, &z);
-            assert_eq!(sum.z.tighten().zero_lanes(), [!0]);
-            sum.double_to_opposite();
-            assert_eq!(sum.z.tighten().zero_lanes(), [!0]);
+    points_with_a_z_add_like_the_portable_ones(engine) {
+        let mut noise = Noise::new(37);
+        for _ in 0..30 {
+            let [first, second] = [points(engine, &mut noise), points(engine, &mut noise)];
+            let [mut sum, other] = [&first, &second].map(|points| with_any_z(engine, points, &mut noise));
+            // Twice, so that outputs at their bounds are inputs too.
+            sum.add_jacobian(&other);
+            sum.add_jacobian(&other);
+            for i in 0..lanes(engine) {
+                let twice = portable::Jacobian::from(second[i]).double().to_affine();
+                let expected = portable::Jacobian::from(first[i]).add(twice).to_affine();
+                assert_eq!(affine(&sum, i), expected);
+            }
+            let same = sum;
+            sum.add_jacobian(&same);
+            assert_eq!(sum.z.tighten().zero_lanes(), [E::Vector::ALL]);
+            sum.add_jacobian(&other);
+            assert_eq!(sum.z.tighten().zero_lanes(), [E::Vector::ALL]);
         }
     }
 
-    tables_hold_the_odd_multiples {
+    lanes_are_exchanged_and_chosen(engine) {
+        let mut noise = Noise::new(38);
+        let [first, second] = [points(engine, &mut noise), points(engine, &mut noise)];
+        let [x, y] = [&first, &second].map(|points| with_any_z(engine, points, &mut noise));
+        let mask = 0b0110_1001 & E::Vector::ALL;
+        let mut distance = lanes(engine) / 2;
+        while distance > 0 {
+            let (exchanged, chosen) = (x.exchange(distance), x.or_where([mask], &y));
+            for i in 0..lanes(engine) {
+                assert_eq!(affine(&exchanged, i), first[i ^ distance]);
+                let expected = if mask >> i & 1 == 1 { second[i] } else { first[i] };
+                assert_eq!(affine(&chosen, i), expected);
+            }
+            distance /= 2;
+        }
+    }
+
+    a_y_of_no_point_is_noticed_in_its_lane(engine) {
+        let points = points(engine, &mut Noise::new(39));
+        let is_wrong = |i: usize| 0b0110_1001 >> i & 1 == 1;
+        let x: Tight<E::Vector, 1> = tight(engine, points.iter().map(|point| point.x));
+        let y = tight(engine, points.iter().enumerate().map(|(i, point)| {
+            if is_wrong(i) { point.y.plus(Field::ONE) } else { point.y }
+        }));
+        let [on_curve] = on_curve_lanes(&x, &y);
+        for i in 0..lanes(engine) {
+            assert_eq!(on_curve >> i & 1 == 1, !is_wrong(i));
+        }
+    }
+
+    an_exceptional_addition_leaves_z_zero_for_good(engine) {
+        let mut noise = Noise::new(35);
+        let points = points(engine, &mut noise);
+        let x = tight(engine, points.iter().map(|point| point.x));
+        let y = tight(engine, points.iter().map(|point| point.y));
+        // The point to itself in the even lanes, to its opposite in the odd ones.
+        let same = Affine::<E::Vector, 1> { x, y, negate: [0b1010_1010 & E::Vector::ALL] };
+        let mut sum = Jacobian { x, y, z: *x.one() };
+        for _ in 0..20 {
+            sum.add(&same);
+            assert_eq!(sum.z.tighten().zero_lanes(), [E::Vector::ALL]);
+            sum.double_to_opposite();
+            assert_eq!(sum.z.tighten().zero_lanes(), [E::Vector::ALL]);
+        }
+    }
+
+    tables_hold_the_odd_multiples(engine) {
         let mut noise = Noise::new(36);
         for _ in 0..5 {
-            let points = [(); 8].map(|()| point(&mut noise));
-            let odd = (0..8).fold(0, |mask, i| mask | __mmask8::from(points[i].y.is_odd()) << i);
-            let x = tight(points.map(|point| point.x));
+            let points = points(engine, &mut noise);
+            let odd_at = |(i, point): (usize, &portable::Affine)| u8::from(point.y.is_odd()) << i;
+            let odd = points.iter().enumerate().map(odd_at).sum();
+            let x: Tight<E::Vector, 1> = tight(engine, points.iter().map(|point| point.x));
             let (y, on_curve) = y_of(&x, [odd]);
-            assert_eq!(on_curve, [!0]);
+            assert_eq!(on_curve, [E::Vector::ALL]);
             let multiples = Multiples::of(&x, &y);
             let z = multiples.last_z();
-            let mut rows = [[[Row::ZERO; KEY_ROWS]; 8]];
+            let mut rows = vec![[Row::ZERO; KEY_ROWS]; points.len()];
             multiples.write(&z.invert(), &mut rows);
-            let mut shared = [[[Row::ZERO; KEY_ROWS]; 8]];
-            multiples.write(&Tight::one(), &mut shared);
-            for i in 0..8 {
+            let mut shared = rows.clone();
+            multiples.write(&x.one(), &mut shared);
+            for (i, point) in points.iter().enumerate() {
                 let z_inverse = field(&z.tighten(), i).invert();
-                for (row, expected) in points[i].odd_multiples(KEY_ROWS).iter().enumerate() {
-                    assert_eq!(reduced(&rows[0][i][row]), *expected);
-                    let portable::Affine { x, y } = reduced(&shared[0][i][row]);
+                for (row, expected) in point.odd_multiples(KEY_ROWS).iter().enumerate() {
+                    assert_eq!(reduced(&rows[i][row]), *expected);
+                    let portable::Affine { x, y } = reduced(&shared[i][row]);
                     let scaled = portable::Jacobian { x, y, z: z_inverse.invert() };
                     assert_eq!(scaled.to_affine(), *expected);
                 }
@@ -368,21 +420,40 @@ in_lanes! {
         }
     }
 
-    an_x_of_no_point_is_noticed_in_its_lane {
+    an_x_of_no_point_is_noticed_in_its_lane(engine) {
         for start in 0..40u64 {
-            let xs: [Field; 8] = std::array::from_fn(|i| Field::new([start + i as u64, 0, 0, 0]));
-            let (_, [on_curve]) = y_of::<1>(&tight(xs), [0b0110_1001]);
-            for i in 0..8 {
-                let expected = portable::Affine::on_curve(xs[i], false).is_some();
+            let x = |i: usize| Field::new([start + i as u64, 0, 0, 0]);
+            let xs: Tight<E::Vector, 1> = tight(engine, (0..lanes(engine)).map(x));
+            let (_, [on_curve]) = y_of(&xs, [0b0110_1001 & E::Vector::ALL]);
+            for i in 0..lanes(engine) {
+                let expected = portable::Affine::on_curve(x(i), false).is_some();
                 assert_eq!(on_curve >> i & 1 == 1, expected);
             }
         }
     }
 }
 
-/// Halves the top limb, so that a sum of four products stays below 2⁵²⁰.
-fn halve([l0, l1, l2, l3, l4]: [u64; 5]) -> [u64; 5] {
-    [l0, l1, l2, l3, l4 >> 1]
+/// The points, each over a random Z.
+fn with_any_z<E: Engine>(
+    engine: E,
+    points: &[portable::Affine],
+    noise: &mut Noise,
+) -> Jacobian<E::Vector, 1> {
+    let zs = Vec::from_iter(points.iter().map(|_| Field::from_bytes_reduced(&noise.bytes())));
+    let scaled = |coordinate: &dyn Fn(&portable::Affine, Field) -> Field| {
+        tight(engine, points.iter().zip(&zs).map(|(point, z)| coordinate(point, *z)))
+    };
+    Jacobian {
+        x: scaled(&|point, z| point.x.times(z.square())),
+        y: scaled(&|point, z| point.y.times(z.square()).times(z)),
+        z: *scaled(&|_, z| z),
+    }
+}
+
+/// The point in a lane.
+fn affine<V: Vector>(point: &Jacobian<V, 1>, i: usize) -> portable::Affine {
+    let [x, y, z] = [point.x, point.y, point.z.tighten()].map(|number| field(&number, i));
+    portable::Jacobian { x, y, z }.to_affine()
 }
 
 /// Halves the low limbs, so that a sum of two stays within 64 bits.
@@ -390,8 +461,7 @@ fn shorten([l0, l1, l2, l3, l4]: [u64; 5]) -> [u64; 5] {
     [l0 >> 1, l1 >> 1, l2 >> 1, l3 >> 1, l4]
 }
 
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn negation_up_to_its_bounds<const K: u64>() {
+fn negation_up_to_its_bounds<E: Engine, const K: u64>(engine: E) {
     let offset = multiple_of_p(K);
     assert_eq!(value(offset), prime() * K);
     let (low, top) = ((LIFT << 52) - LIFT, offset[4]);
@@ -403,20 +473,25 @@ fn negation_up_to_its_bounds<const K: u64>() {
             2 => 1,
             _ => noise.word() % (most + 1),
         };
-        let numbers =
-            [(); 8].map(|()| [choose(low), choose(low), choose(low), choose(low), choose(top)]);
-        let x = Loose::up_to(low, top, two_groups(&numbers));
+        let numbers = Vec::from_iter(
+            (0..lanes(engine))
+                .map(|_| [choose(low), choose(low), choose(low), choose(low), choose(top)]),
+        );
+        let x = Loose::up_to(low, top, two_groups(engine, &numbers));
         assert_lanes(x.negate::<K>().limbs_as_they_are(), &|i, limbs| {
             assert_eq!(value(limbs) + value(numbers[i]), prime() * K);
         });
-        let one = Tight::one().loose();
+        let ones = vec![[1, 0, 0, 0, 0]; lanes(engine)];
+        let one = Loose::up_to(1, 0, two_groups(engine, &ones));
         assert_lanes(one.minus::<K>(&x).limbs_as_they_are(), &|i, limbs| {
             assert_eq!(value(limbs) + value(numbers[i]), prime() * K + 1u8);
         });
-        let kept = x.negate_unless::<K>([0b1111_0000, 0b0000_1111]);
+        // Even lanes of the first group and the same numbers, which are odd lanes there, of the second.
+        let kept =
+            x.negate_unless::<K>([0b0101_0101 & E::Vector::ALL, 0b1010_1010 & E::Vector::ALL]);
         assert_lanes(kept.limbs_as_they_are(), &|i, limbs| {
             let number = value(numbers[i]);
-            let expected = if i >= 4 { number } else { prime() * K - number };
+            let expected = if i % 2 == 0 { number } else { prime() * K - number };
             assert_eq!(value(limbs), expected);
         });
     }
@@ -432,13 +507,17 @@ fn point(noise: &mut Noise) -> portable::Affine {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn tight(numbers: [Field; 8]) -> Tight<1> {
-    Tight::from_limbs([into_lanes(&numbers.map(|number| limbs_of(&big(&number.words()))))])
+/// A random point for each lane.
+fn points<E: Engine>(_: E, noise: &mut Noise) -> Vec<portable::Affine> {
+    (0..E::Vector::LANES).map(|_| point(noise)).collect()
 }
 
-#[target_feature(enable = "avx512f,avx512ifma")]
-fn field(number: &Tight<1>, i: usize) -> Field {
+fn tight<E: Engine>(engine: E, numbers: impl Iterator<Item = Field>) -> Tight<E::Vector, 1> {
+    let limbs = Vec::from_iter(numbers.map(|number| limbs_of(&big(&number.words()))));
+    Tight::from_limbs([into_lanes(engine, &limbs)])
+}
+
+fn field<V: Vector>(number: &Tight<V, 1>, i: usize) -> Field {
     Field::new(words(&(value(lane(&number.limbs()[0], i)) % prime())))
 }
 
@@ -454,47 +533,54 @@ fn reduced(row: &Row) -> portable::Affine {
 mod bounds {
     use super::*;
 
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn subtract_more_than_stated() {
-        let one = Tight::<1>::one().loose();
+    fn one<E: Engine>(engine: E) -> Tight<E::Vector, 1> {
+        Tight::from_limbs([into_lanes(engine, &vec![[1, 0, 0, 0, 0]; E::Vector::LANES])])
+    }
+
+    fn subtract_more_than_stated<E: Engine>(engine: E) {
+        let one = one(engine).loose();
         let three = one.plus(&one).plus(&one);
         one.minus::<3>(&three);
     }
 
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn make_a_factor_too_large() {
-        let mut sum = Tight::<1>::one().loose();
+    fn make_a_factor_too_large<E: Engine>(engine: E) {
+        let mut sum = one(engine).loose();
         for _ in 0..5 {
             sum = sum.twice();
         }
         sum.carry();
     }
 
-    #[target_feature(enable = "avx512f,avx512ifma")]
-    fn sum_products_beyond_2_to_the_520() {
-        let x = Factor::widest([into_lanes(&[[MASK_52; 5]; 8])]);
+    fn sum_products_beyond_2_to_the_520<E: Engine>(engine: E) {
+        let limbs = vec![[MASK_52; 5]; E::Vector::LANES];
+        let x: Factor<E::Vector, 1> = Factor::widest([into_lanes(engine, &limbs)]);
         x.wide_square().twice().fold();
     }
 
-    fn panics(act: unsafe fn()) {
-        if is_available() {
-            // SAFETY: the line above saw the instructions on this CPU.
-            assert!(std::panic::catch_unwind(|| unsafe { act() }).is_err());
-        }
+    fn assert_panics(act: impl Fn()) {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(act)).is_err());
     }
 
     #[test]
     fn a_subtraction_beyond_its_magnitude_panics() {
-        panics(subtract_more_than_stated);
+        for backend in Backend::ALL {
+            with_engine!(backend, |engine| assert_panics(|| subtract_more_than_stated(engine)));
+        }
     }
 
     #[test]
     fn a_factor_beyond_52_bits_panics() {
-        panics(make_a_factor_too_large);
+        for backend in Backend::ALL {
+            with_engine!(backend, |engine| assert_panics(|| make_a_factor_too_large(engine)));
+        }
     }
 
     #[test]
     fn a_sum_of_products_beyond_520_bits_panics() {
-        panics(sum_products_beyond_2_to_the_520);
+        for backend in Backend::ALL {
+            with_engine!(backend, |engine| assert_panics(|| sum_products_beyond_2_to_the_520(
+                engine
+            )));
+        }
     }
 }

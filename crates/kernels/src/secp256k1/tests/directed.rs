@@ -6,8 +6,8 @@ use secp256k1::{PublicKey, SecretKey};
 use super::super::modular::{Modulus, P};
 use super::super::scalar::LAMBDA;
 use super::{
-    Backend, Claim, Key, KeyTable, Noise, Scheme, Verdict, assert_true, big, bytes_of, order,
-    verify,
+    Backend, Claim, EcdsaItem, Form, Key, KeyTable, Noise, Scheme, TableSize, Verdict, assert_true,
+    backends, big, bytes_of, order, verify,
 };
 
 fn prime() -> BigUint {
@@ -55,12 +55,19 @@ fn schnorr_with(s: &BigUint, e: &BigUint, d: &BigUint) -> Claim {
     Claim { hash: bytes_of(e), signature: signature(&r, s), key, valid: !y.bit(0) }
 }
 
-/// Verifies the claims by all back ends and forms of key, which must agree with one another, on undecided
-/// ones too, and with the truth. Returns the number of undecided ones.
+/// Verifies the claims by all back ends with all forms of keys, together and one by one. None may contradict the truth, and
+/// where the same points are added in the same order, the same ones are undecided. Returns their number.
 fn judge_everywhere(scheme: Scheme, claims: &[Claim], what: &str) -> usize {
-    let expected = verify(Backend::Portable, scheme, claims, false);
-    for cached in [false, true] {
-        assert_eq!(verify(Backend::best(), scheme, claims, cached), expected, "{what}");
+    let expected = verify(Backend::Portable, scheme, claims, Form::Compressed);
+    for backend in backends() {
+        for form in [Form::Compressed, Form::Point] {
+            assert_eq!(verify(backend, scheme, claims, form), expected, "{what}, {form:?}");
+        }
+        assert_true(&verify(backend, scheme, claims, Form::Cached), claims, what);
+        // In threes, so that each size of table has its turn, but never more of a size than one.
+        for claims in claims.chunks(3).filter(|_| backend != Backend::Portable) {
+            assert_true(&verify(backend, scheme, claims, Form::Cached), claims, what);
+        }
     }
     assert_true(&expected, claims, what)
 }
@@ -171,7 +178,7 @@ fn an_undecided_lane_affects_no_other() {
                 Scheme::Ecdsa => ecdsa_with(&(&order - &u2 * &d % &order), &u2, &d),
                 Scheme::Schnorr => schnorr_with(&BigUint::ZERO, &BigUint::ZERO, &d),
             };
-            let verdicts = verify(Backend::best(), scheme, &claims, false);
+            let verdicts = verify(Backend::best(), scheme, &claims, Form::Compressed);
             assert_eq!(assert_true(&verdicts, &claims, "one undecided"), 1);
             assert_eq!(verdicts[at], Verdict::Undecided);
         }
@@ -308,7 +315,8 @@ fn digests_and_challenges_count_modulo_the_order() {
         schnorr.extend([Claim { hash: bytes_of(&(&z + &order)), ..claim.clone() }, claim]);
     }
     assert_eq!(judge_everywhere(Scheme::Ecdsa, &ecdsa, "digests"), 0);
-    assert_eq!(judge_everywhere(Scheme::Schnorr, &schnorr, "challenges"), 0);
+    // Zero times the key is at infinity, and no point can be added to that.
+    assert_eq!(judge_everywhere(Scheme::Schnorr, &schnorr, "challenges"), 2);
 }
 
 #[test]
@@ -370,5 +378,39 @@ fn a_table_knows_the_parity_of_its_key() {
         assert!(!x_only.is_odd());
         assert_eq!(KeyTable::new(Key::Cached(&table)), Some(table));
     }
-    assert_eq!(size_of::<KeyTable>(), 1024);
+}
+
+#[test]
+fn a_table_of_another_size_is_of_the_same_key() {
+    let key = times_g(&BigUint::from(7u8)).expect("not zero").serialize();
+    let table = KeyTable::new(Key::Compressed(&key)).expect("a key");
+    assert_eq!(TableSize::ALL.map(TableSize::bytes), [1024, 4096, 26 * 1024]);
+    for size in TableSize::ALL {
+        let other = table.resized(size);
+        assert_eq!((other.size(), other.point()), (size, table.point()));
+        assert_eq!(other.resized(TableSize::Small), table);
+    }
+}
+
+#[test]
+fn a_y_that_is_not_of_the_point_makes_signatures_invalid() {
+    let claim = ecdsa_with(&BigUint::from(5u8), &BigUint::from(7u8), &BigUint::from(11u8));
+    let table = claim.table(TableSize::Small).expect("a key");
+    let y = big(&table.point().y.words());
+    let verdict = |backend: Backend, y: [u8; 32]| {
+        let key = Key::Point { x: claim.x(), y: &y };
+        let item = EcdsaItem { key, ..claim.ecdsa(Key::Cached(&table)) };
+        assert_eq!(KeyTable::new(key).is_some(), KeyTable::new_many(&[key])[0].is_some());
+        let mut verdict = [Verdict::Undecided];
+        backend.verify_ecdsa(&[item], &mut verdict);
+        (verdict[0], KeyTable::new(key).is_some())
+    };
+    for backend in backends() {
+        assert_eq!(verdict(backend, bytes_of(&y)), (Verdict::Valid, true));
+        // The opposite point is a key, but another one.
+        assert_eq!(verdict(backend, bytes_of(&(prime() - &y))), (Verdict::Invalid, true));
+        for wrong in [BigUint::ZERO, &y + 1u8, &y + 2u8, prime(), prime() + 1u8] {
+            assert_eq!(verdict(backend, bytes_of(&wrong)), (Verdict::Invalid, false));
+        }
+    }
 }

@@ -89,6 +89,14 @@ impl Claim {
     fn schnorr<'a>(&'a self, key: Key<'a>) -> SchnorrItem<'a> {
         SchnorrItem { challenge: &self.hash, signature: &self.signature, key }
     }
+
+    fn x(&self) -> &[u8; 32] {
+        self.key.last_chunk().expect("33 bytes end in 32")
+    }
+
+    fn table(&self, size: TableSize) -> Option<KeyTable> {
+        KeyTable::new(Key::Compressed(&self.key)).map(|table| table.resized(size))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,14 +105,43 @@ pub(super) enum Scheme {
     Schnorr,
 }
 
-/// The verdicts of a back end on claims, with keys as bytes or, where that is possible, cached.
-fn verify(backend: Backend, scheme: Scheme, claims: &[Claim], cached: bool) -> Vec<Verdict> {
+/// The back ends that are here.
+fn backends() -> impl Iterator<Item = Backend> {
+    Backend::ALL.into_iter().filter(|backend| backend.is_available())
+}
+
+/// How keys are given. Keys that are of no point are given compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Compressed,
+    Point,
+    /// In tables of all sizes in turn.
+    Cached,
+}
+
+impl Form {
+    const ALL: [Self; 3] = [Self::Compressed, Self::Point, Self::Cached];
+}
+
+/// The verdicts of a back end on claims.
+fn verify(backend: Backend, scheme: Scheme, claims: &[Claim], form: Form) -> Vec<Verdict> {
     let mut verdicts = vec![Verdict::Undecided; claims.len()];
-    let tables: Vec<Option<KeyTable>> = claims
-        .iter()
-        .map(|claim| cached.then(|| KeyTable::new(Key::Compressed(&claim.key))).flatten())
-        .collect();
-    let key = |i: usize| tables[i].as_ref().map_or(Key::Compressed(&claims[i].key), Key::Cached);
+    let sizes = TableSize::ALL.into_iter().cycle();
+    let table = |(claim, size): (&Claim, TableSize)| match form {
+        Form::Compressed => None,
+        Form::Point => claim.table(TableSize::Small),
+        Form::Cached => claim.table(size),
+    };
+    let tables: Vec<Option<KeyTable>> = claims.iter().zip(sizes).map(table).collect();
+    let y = |table: &Option<KeyTable>| {
+        table.as_ref().map_or([0; 32], |table| bytes_of(&big(&table.point().y.words())))
+    };
+    let ys: Vec<[u8; 32]> = tables.iter().map(y).collect();
+    let key = |i: usize| match (form, &tables[i]) {
+        (Form::Cached, Some(table)) => Key::Cached(table),
+        (Form::Point, Some(_)) => Key::Point { x: claims[i].x(), y: &ys[i] },
+        _ => Key::Compressed(&claims[i].key),
+    };
     let keyed = claims.iter().enumerate().map(|(i, claim)| (claim, key(i)));
     match scheme {
         Scheme::Ecdsa => {

@@ -3,7 +3,7 @@
 use secp256k1 as library;
 
 use super::super::modular::Scalar;
-use super::{Backend, Claim, Noise, Scheme, assert_true, big, bytes_of, verify};
+use super::{Backend, Claim, Form, Noise, Scheme, assert_true, backends, big, bytes_of, verify};
 use crate::sha256;
 
 /// The number of claims in the random tests: `SECP256K1_CLAIMS`, or 200,000.
@@ -108,9 +108,11 @@ fn lanes_agree_with_the_library(scheme: Scheme, seed: u64, count: usize) {
     while verified < count {
         let groups = noise.below(150) + 1;
         let claims: Vec<Claim> = (0..groups).flat_map(|_| claims_of(scheme, &mut noise)).collect();
-        let verdicts = verify(Backend::best(), scheme, &claims, false);
-        undecided += assert_true(&verdicts, &claims, "lanes");
-        verified += claims.len();
+        for backend in backends().filter(|backend| *backend != Backend::Portable) {
+            let verdicts = verify(backend, scheme, &claims, Form::Compressed);
+            undecided += assert_true(&verdicts, &claims, "lanes");
+            verified += claims.len();
+        }
     }
     assert!(undecided <= verified / 10_000, "{undecided} of {verified} undecided");
 }
@@ -135,16 +137,12 @@ fn every_back_end_and_form_of_key_gives_the_same_verdict() {
     for scheme in [Scheme::Ecdsa, Scheme::Schnorr] {
         let mut noise = Noise::new(14);
         let claims: Vec<Claim> = (0..60).flat_map(|_| claims_of(scheme, &mut noise)).collect();
-        let expected = verify(Backend::Portable, scheme, &claims, false);
-        assert_true(&expected, &claims, "portable");
-        for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
-            for cached in [false, true] {
-                assert_eq!(
-                    verify(backend, scheme, &claims, cached),
-                    expected,
-                    "{}",
-                    backend.name()
-                );
+        let expected = verify(Backend::Portable, scheme, &claims, Form::Compressed);
+        assert_eq!(assert_true(&expected, &claims, "portable"), 0);
+        for backend in backends() {
+            for form in Form::ALL {
+                let verdicts = verify(backend, scheme, &claims, form);
+                assert_eq!(verdicts, expected, "{} {form:?}", backend.name());
             }
         }
     }
@@ -157,14 +155,14 @@ fn one_bad_signature_is_found_at_each_position_of_each_batch() {
         let good: Vec<Claim> = (0..33).map(|_| claims_of(scheme, &mut noise)[0].clone()).collect();
         let bad = &claims_of(scheme, &mut noise)[2];
         for len in (0..=17).chain([33]) {
-            for cached in [false, true] {
-                let verdicts = verify(Backend::best(), scheme, &good[..len], cached);
+            for form in Form::ALL {
+                let verdicts = verify(Backend::best(), scheme, &good[..len], form);
                 assert_eq!(assert_true(&verdicts, &good[..len], "good"), 0);
             }
             for at in 0..len {
                 let mut claims = good[..len].to_vec();
                 claims[at] = bad.clone();
-                let verdicts = verify(Backend::best(), scheme, &claims, false);
+                let verdicts = verify(Backend::best(), scheme, &claims, Form::Compressed);
                 assert_eq!(assert_true(&verdicts, &claims, "one bad"), 0);
             }
         }
@@ -176,7 +174,7 @@ fn equal_lanes_get_equal_verdicts() {
     for scheme in [Scheme::Ecdsa, Scheme::Schnorr] {
         for claim in claims_of(scheme, &mut Noise::new(16)) {
             let claims = vec![claim; 40];
-            let verdicts = verify(Backend::best(), scheme, &claims, false);
+            let verdicts = verify(Backend::best(), scheme, &claims, Form::Compressed);
             assert_eq!(assert_true(&verdicts, &claims, "equal"), 0);
         }
     }
@@ -188,13 +186,14 @@ fn cached_and_other_keys_may_be_mixed() {
     let claims: Vec<Claim> = (0..40).map(|i| ecdsa_claims(&mut noise)[i % 7].clone()).collect();
     let tables: Vec<_> = claims
         .iter()
-        .map(|claim| super::KeyTable::new(super::Key::Compressed(&claim.key)))
+        .enumerate()
+        .map(|(i, claim)| claim.table(super::TableSize::ALL[i % 3]))
         .collect();
     let items: Vec<_> = claims
         .iter()
         .enumerate()
         .map(|(i, claim)| match &tables[i] {
-            Some(table) if i % 3 > 0 => claim.ecdsa(super::Key::Cached(table)),
+            Some(table) if i % 4 > 0 => claim.ecdsa(super::Key::Cached(table)),
             _ => claim.ecdsa(super::Key::Compressed(&claim.key)),
         })
         .collect();

@@ -1,0 +1,53 @@
+//! The coordinates of a key that was given in bytes.
+
+use super::modular::Field;
+use super::portable::Affine;
+use super::table::Row;
+
+/// Coordinates that may be of no point.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coordinates {
+    pub(super) x: Field,
+    pub(super) y: Y,
+}
+
+/// What is known of a y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Y {
+    Given(Field),
+    Even,
+    Odd,
+}
+
+impl Coordinates {
+    /// Of no point.
+    pub(super) const NONE: Self = Self { x: Field::ZERO, y: Y::Even };
+
+    /// Whether y is odd.
+    pub(super) fn is_odd(self) -> bool {
+        match self.y {
+            Y::Given(y) => y.is_odd(),
+            Y::Even => false,
+            Y::Odd => true,
+        }
+    }
+
+    /// x, and y where it is given.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    pub(super) fn row(self) -> Row {
+        match self.y {
+            Y::Given(y) => Row::new(self.x.words(), y.words()),
+            Y::Even | Y::Odd => Row::new(self.x.words(), [0; 4]),
+        }
+    }
+
+    /// Whether the point with this x and the parity of y has the given y.
+    pub(super) fn allow(self, point: Affine) -> bool {
+        self.y == Y::Given(point.y) || !matches!(self.y, Y::Given(_))
+    }
+
+    /// The point, if there is one.
+    pub(super) fn to_point(self) -> Option<Affine> {
+        Affine::on_curve(self.x, self.is_odd()).filter(|point| self.allow(*point))
+    }
+}

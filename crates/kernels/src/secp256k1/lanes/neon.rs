@@ -1,0 +1,222 @@
+//! Two lanes of Advanced SIMD on ARMv8, multiplied by the fused multiply-add of double-precision numbers (see `doubles.rs`).
+
+use std::arch::aarch64::*;
+
+use super::super::table::Row;
+use super::doubles::{HIGH_EXCESS, LOW_EXCESS, LOW_START, SPARE, TWO_52, TWO_104};
+use super::field::MASK_52;
+use super::vector::{Engine, OnEight, Vector, Work, WorkOnEight};
+use crate::cpu::Level;
+
+/// Proof that this processor has Advanced SIMD.
+#[derive(Clone, Copy)]
+pub(super) struct Neon(());
+
+impl Engine for Neon {
+    type Vector = Lanes;
+
+    fn detect() -> Option<Self> {
+        let is_here = Level::Neon.is_allowed() && std::arch::is_aarch64_feature_detected!("neon");
+        is_here.then_some(Self(()))
+    }
+
+    #[inline(never)]
+    fn run<W: Work>(self, work: W) -> W::Output {
+        // SAFETY: `self` exists only where `detect` saw the instructions.
+        unsafe { with_instructions(work) }
+    }
+
+    fn run_on_eight<W: WorkOnEight>(self, work: W) -> W::Output {
+        self.run(OnEight::<W, 4>(work))
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u64) -> Lanes {
+        // SAFETY: `self` exists only where `detect` saw the instructions.
+        Lanes(unsafe { vdupq_n_u64(word) })
+    }
+
+    #[inline(always)]
+    fn read_rows(self, rows: &[&Row]) -> [Lanes; 8] {
+        let rows: &[&Row; 2] = rows.try_into().expect("a row for each lane");
+        // SAFETY: `self` exists only where `detect` saw the instructions.
+        unsafe { read_rows(rows) }.map(Lanes)
+    }
+}
+
+/// Two words. Made from a [`Neon`] only, so the instructions are here.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes(uint64x2_t);
+
+impl Vector for Lanes {
+    const LANES: usize = 2;
+    const LOW_EXCESS: u64 = LOW_EXCESS;
+    const PRODUCT_APART: bool = false;
+    const HIGH_EXCESS: u64 = HIGH_EXCESS;
+    const SPARE: u64 = SPARE;
+
+    /// The factor as a double.
+    type Factor = float64x2_t;
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: a value of this type exists only where the instructions are.
+        Self(unsafe { vaddq_u64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { vsubq_u64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn and(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { vandq_u64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn or(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { vorrq_u64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn shr<const BITS: u32>(self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { shifted(self.0, -i64::from(BITS)) })
+    }
+
+    #[inline(always)]
+    fn shl<const BITS: u32>(self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { shifted(self.0, i64::from(BITS)) })
+    }
+
+    #[inline(always)]
+    fn splat(self, word: u64) -> Self {
+        Neon(()).splat(word)
+    }
+
+    #[inline(always)]
+    fn or_where(self, mask: u8, other: Self) -> Self {
+        // SAFETY: a value of this type exists only where the instructions are.
+        Self(unsafe { or_where(self.0, mask, other.0) })
+    }
+
+    #[inline(always)]
+    fn nonzero_lanes(self) -> u8 {
+        // SAFETY: as above.
+        unsafe { nonzero_lanes(self.0) }
+    }
+
+    #[inline(always)]
+    fn exchange(self, _distance: usize) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { vextq_u64::<1>(self.0, self.0) })
+    }
+
+    #[inline(always)]
+    fn factor(self) -> float64x2_t {
+        // SAFETY: as above.
+        unsafe { factor(self.0) }
+    }
+
+    #[inline(always)]
+    fn multiply(low: Self, high: Self, a: float64x2_t, b: float64x2_t) -> (Self, Self) {
+        // SAFETY: as above.
+        let (low, high) = unsafe { multiply(low.0, high.0, a, b) };
+        (Self(low), Self(high))
+    }
+
+    #[inline(always)]
+    fn write_rows(words: [Self; 8], rows: &mut [Row]) {
+        let rows: &mut [Row; 2] = rows.try_into().expect("a row for each lane");
+        // SAFETY: as above.
+        unsafe { write_rows(words.map(|lanes| lanes.0), rows) }
+    }
+
+    #[inline(always)]
+    fn apart<W: Work>(self, work: W) -> W::Output {
+        Neon(()).run(work)
+    }
+}
+
+#[target_feature(enable = "neon")]
+fn with_instructions<W: Work>(work: W) -> W::Output {
+    work.run()
+}
+
+/// Shifted to the left, or by a negative number of bits to the right.
+#[inline]
+#[target_feature(enable = "neon")]
+fn shifted(words: uint64x2_t, bits: i64) -> uint64x2_t {
+    vshlq_u64(words, vdupq_n_s64(bits))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn or_where(words: uint64x2_t, mask: u8, other: uint64x2_t) -> uint64x2_t {
+    vbslq_u64(
+        pair([mask & 1, mask >> 1 & 1].map(|bit| 0_u64.wrapping_sub(bit.into()))),
+        other,
+        words,
+    )
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn pair([first, second]: [u64; 2]) -> uint64x2_t {
+    vcombine_u64(vcreate_u64(first), vcreate_u64(second))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn nonzero_lanes(words: uint64x2_t) -> u8 {
+    let (first, second) = (vgetq_lane_u64::<0>(words), vgetq_lane_u64::<1>(words));
+    u8::from(first != 0) | u8::from(second != 0) << 1
+}
+
+/// The doubles of the lowest 52 bits.
+#[inline]
+#[target_feature(enable = "neon")]
+fn factor(limb: uint64x2_t) -> float64x2_t {
+    let fraction = vandq_u64(limb, vdupq_n_u64(MASK_52));
+    let sum = vorrq_u64(fraction, vdupq_n_u64(TWO_52.to_bits()));
+    vsubq_f64(vreinterpretq_f64_u64(sum), vdupq_n_f64(TWO_52))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn multiply(
+    low: uint64x2_t,
+    high: uint64x2_t,
+    a: float64x2_t,
+    b: float64x2_t,
+) -> (uint64x2_t, uint64x2_t) {
+    let top = vfmaq_f64(vdupq_n_f64(TWO_104), a, b);
+    let rest = vaddq_f64(vsubq_f64(vdupq_n_f64(TWO_104), top), vdupq_n_f64(LOW_START));
+    let bottom = vfmaq_f64(rest, a, b);
+    let low = vaddq_u64(low, vreinterpretq_u64_f64(bottom));
+    (low, vaddq_u64(high, vreinterpretq_u64_f64(top)))
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn read_rows([first, second]: &[&Row; 2]) -> [uint64x2_t; 8] {
+    let mut words = [vdupq_n_u64(0); 8];
+    for (i, word) in words.iter_mut().enumerate() {
+        *word = pair([first.0[i], second.0[i]]);
+    }
+    words
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn write_rows(words: [uint64x2_t; 8], [first, second]: &mut [Row; 2]) {
+    for (i, word) in words.into_iter().enumerate() {
+        first.0[i] = vgetq_lane_u64::<0>(word);
+        second.0[i] = vgetq_lane_u64::<1>(word);
+    }
+}

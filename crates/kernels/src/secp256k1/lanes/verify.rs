@@ -1,0 +1,284 @@
+//! Verdicts on equations: distributes them over lanes, and compares the resulting points with r.
+
+use super::super::equation::{Equation, Rule};
+use super::super::portable::plus_order;
+use super::super::table::{KEY_ROWS, Row, Window, generator_tables};
+use super::super::{Key, Verdict};
+use super::MOST_LANES;
+use super::field::{Factor, Tight};
+use super::ladder::Ladder;
+use super::point::{self, Jacobian};
+use super::single::Single;
+use super::table::{Multiples, masks, read_rows};
+use super::vector::{Engine, Vector, Work, WorkOnEight};
+
+/// Writes the verdict on each equation to `verdicts` at the equation's index.
+///
+/// Lanes take the same steps, so keys in different forms share no lanes. Two vectors hide each other's latency; one, used
+/// for the last few, costs more than half as much.
+pub(super) fn check<E: Engine>(
+    engine: E,
+    equations: &[Equation<'_>],
+    rule: Rule,
+    verdicts: &mut [Verdict],
+) {
+    let mut lists: [Vec<&Equation<'_>>; FORMS] = Default::default();
+    for equation in equations {
+        lists[form(equation.key)].push(equation);
+    }
+    let mut checks = Checks { engine, rule, verdicts, parities: Vec::new() };
+    for list in &lists {
+        for equations in list.chunks(2 * E::Vector::LANES) {
+            checks.check(equations);
+        }
+    }
+    engine.run(RejectOdd(&mut checks));
+}
+
+/// Which keys may share lanes: those of the same form.
+fn form(key: Key<'_>) -> usize {
+    match key {
+        Key::Compressed(_) | Key::XOnly(_) => 0,
+        Key::Point { .. } => 1,
+        Key::Cached(table) => 2 + table.size() as usize,
+    }
+}
+
+/// The forms of keys, with three sizes of cached ones.
+const FORMS: usize = 5;
+
+/// Verdicts on their way.
+struct Checks<'v, E: Engine> {
+    engine: E,
+    rule: Rule,
+    verdicts: &'v mut [Verdict],
+    /// What [`Rule::XWithEvenY`] leaves to do.
+    parities: Vec<Parity<E::Vector>>,
+}
+
+impl<E: Engine> Checks<'_, E> {
+    /// Writes the verdicts on up to two vectors of equations whose keys have the same form.
+    fn check(&mut self, equations: &[&Equation<'_>]) {
+        let engine = self.engine;
+        match equations[0].key {
+            Key::Cached(table) if table.windows().len() > 1 && equations.len() <= SINGLES => {
+                for equation in equations {
+                    engine.run_on_eight(Alone { checks: self, equation });
+                }
+            }
+            _ if equations.len() > E::Vector::LANES => {
+                engine.run(Group::<E, 2> { checks: self, equations });
+            }
+            _ => engine.run(Group::<E, 1> { checks: self, equations }),
+        }
+    }
+
+    /// Writes the verdicts on equations, of which each lane has the sum.
+    #[inline(always)]
+    fn conclude<const G: usize>(
+        &mut self,
+        equations: &[&Equation<'_>],
+        sum: &Jacobian<E::Vector, G>,
+        on_curve: [u8; G],
+    ) {
+        let lanes = E::Vector::LANES;
+        let z = sum.z.tighten();
+        let exceptional = z.zero_lanes();
+        let matching = self.x_matches(sum, &spread(equations));
+        for (i, equation) in equations.iter().enumerate() {
+            let is_in = |mask: [u8; G]| mask[i / lanes] >> (i % lanes) & 1 == 1;
+            self.verdicts[equation.index] = match (is_in(on_curve), is_in(exceptional)) {
+                (false, _) => Verdict::Invalid,
+                (true, true) => Verdict::Undecided,
+                (true, false) => Verdict::of(is_in(matching)),
+            };
+        }
+        if self.rule == Rule::XWithEvenY {
+            for (g, equations) in equations.chunks(lanes).enumerate() {
+                let z = z.group(g);
+                let z = *z.or_where([exceptional[g]], &z.one());
+                let indices = equations.iter().map(|equation| equation.index).collect();
+                self.parities.push(Parity { y: sum.y.group(g), z, indices });
+            }
+        }
+    }
+
+    /// The lanes in which x is the target, for ECDSA modulo n. A second x is possible where target + n < p, which holds
+    /// for one random r in 2¹²⁷, or for an r chosen on purpose.
+    #[inline(always)]
+    fn x_matches<const G: usize>(
+        &self,
+        sum: &Jacobian<E::Vector, G>,
+        equations: &[&Equation<'_>; MOST_LANES],
+    ) -> [u8; G] {
+        let target = |equation: &Equation<'_>| Row::new(equation.target, [0; 4]);
+        let [first, _] = numbers_of(self.engine, equations, target);
+        let mut matching = x_is(sum, &first);
+        let second = |equation: &Equation<'_>| plus_order(&equation.target);
+        let possible = equations.map(|equation| second(equation).is_some());
+        if self.rule == Rule::XModuloOrder && possible.contains(&true) {
+            let target =
+                |equation: &Equation<'_>| Row::new(second(equation).unwrap_or_default(), [0; 4]);
+            let [second, _] = numbers_of(self.engine, equations, target);
+            let (second, possible) = (x_is(sum, &second), masks::<E::Vector, G>(&possible));
+            for g in 0..G {
+                matching[g] |= second[g] & possible[g];
+            }
+        }
+        matching
+    }
+}
+
+/// Up to `G` vectors of equations whose keys have the same form.
+struct Group<'g, 'v, 'e, E: Engine, const G: usize> {
+    checks: &'g mut Checks<'v, E>,
+    equations: &'g [&'g Equation<'e>],
+}
+
+impl<E: Engine, const G: usize> Work for Group<'_, '_, '_, E, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { checks, equations } = self;
+        let engine = checks.engine;
+        let spread = spread(equations);
+        let mut made = [[Row::ZERO; KEY_ROWS]; MOST_LANES];
+        let (shared_z, on_curve) = make_windows(engine, &spread, &mut made[..G * E::Vector::LANES]);
+        let ladder = Ladder {
+            engine,
+            key: &windows_in(&spread, &made),
+            shared_z,
+            generator: generator_tables(),
+            digits: &spread.map(|equation| &equation.digits),
+        };
+        checks.conclude::<G>(equations, &ladder.run(), on_curve);
+    }
+}
+
+/// An equation whose cached key has several windows.
+struct Alone<'g, 'v, 'e, E: Engine> {
+    checks: &'g mut Checks<'v, E>,
+    equation: &'g Equation<'e>,
+}
+
+impl<E: Engine> WorkOnEight for Alone<'_, '_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const G: usize>(self) {
+        let Self { checks, equation } = self;
+        if let Key::Cached(table) = equation.key {
+            let (engine, windows) = (checks.engine, table.windows());
+            let sum = Single { engine, windows, digits: &equation.digits }.sum::<G>();
+            checks.conclude::<1>(&[equation], &sum, [E::Vector::ALL]);
+        }
+    }
+}
+
+/// The most signatures under keys with several windows that are faster one after the other, each in all lanes.
+const SINGLES: usize = 2;
+
+/// An equation for every lane that any engine has: the spare ones repeat the last.
+fn spread<'e, 'a>(equations: &[&'e Equation<'a>]) -> [&'e Equation<'a>; MOST_LANES] {
+    let mut lanes = [equations[equations.len() - 1]; MOST_LANES];
+    lanes[..equations.len()].copy_from_slice(equations);
+    lanes
+}
+
+/// Loads two numbers of each equation into lanes.
+#[inline(always)]
+fn numbers_of<E: Engine, const G: usize>(
+    engine: E,
+    equations: &[&Equation<'_>; MOST_LANES],
+    numbers: impl Fn(&Equation<'_>) -> Row,
+) -> [Tight<E::Vector, G>; 2] {
+    let mut rows = [Row::ZERO; MOST_LANES];
+    for (row, equation) in rows.iter_mut().zip(equations) {
+        *row = numbers(equation);
+    }
+    read_rows(engine, &rows.each_ref())
+}
+
+/// Fills the windows with the odd multiples of keys that are not cached. Returns the Z of the rows and the lanes whose key
+/// is a point; the content of the others is meaningless.
+#[inline(always)]
+fn make_windows<E: Engine, const G: usize>(
+    engine: E,
+    equations: &[&Equation<'_>; MOST_LANES],
+    windows: &mut [Window],
+) -> (Factor<E::Vector, G>, [u8; G]) {
+    let [x, given_y] = numbers_of(engine, equations, |equation| equation.coordinates.row());
+    let (y, on_curve) = match equations[0].key {
+        Key::Cached(_) => return (*x.one(), [E::Vector::ALL; G]),
+        Key::Point { .. } => (given_y, point::on_curve_lanes(&x, &given_y)),
+        Key::Compressed(_) | Key::XOnly(_) => {
+            let odd = equations.map(|equation| equation.coordinates.is_odd());
+            point::y_of(&x, masks::<E::Vector, G>(&odd))
+        }
+    };
+    let multiples = Multiples::of(&x, &y);
+    multiples.write(&x.one(), windows);
+    (multiples.last_z(), on_curve)
+}
+
+/// The windows that the ladder reads: of cached tables in place, the others in `made`.
+fn windows_in<'a>(
+    lanes: &[&Equation<'a>; MOST_LANES],
+    made: &'a [Window; MOST_LANES],
+) -> [&'a [Window]; MOST_LANES] {
+    std::array::from_fn(|lane| match lanes[lane].key {
+        Key::Cached(table) => table.windows(),
+        _ => std::slice::from_ref(&made[lane]),
+    })
+}
+
+/// The lanes in which x is the target: X = target·Z².
+#[inline(always)]
+fn x_is<V: Vector, const G: usize>(point: &Jacobian<V, G>, target: &Tight<V, G>) -> [u8; G] {
+    let zz = point.z.square().carry();
+    target.mul(&zz).minus::<6>(&point.x.loose()).tighten().zero_lanes()
+}
+
+/// Rejects the valid signatures whose point has an odd y, with one inversion for all (Montgomery's trick, see
+/// [`super::super::modular::Residue::invert_all`]).
+struct RejectOdd<'g, 'v, E: Engine>(&'g mut Checks<'v, E>);
+
+impl<E: Engine> Work for RejectOdd<'_, '_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Checks { engine, verdicts, parities, .. } = self.0;
+        if parities.is_empty() {
+            return;
+        }
+        let mut before = Vec::with_capacity(parities.len());
+        let mut product = *Tight::from_limbs([[engine.splat(0); 5]]).one();
+        for parity in parities.iter() {
+            before.push(product);
+            product = product.mul(&parity.z).carry();
+        }
+        let mut inverse = product.invert();
+        for (parity, before) in parities.iter().zip(before).rev() {
+            let z_inverse = inverse.mul(&before).carry();
+            inverse = inverse.mul(&parity.z).carry();
+            let cube = z_inverse.square().carry().mul(&z_inverse).carry();
+            let [odd] = parity.y.mul(&cube).tighten().odd_lanes();
+            for (lane, index) in parity.indices.iter().enumerate() {
+                if odd >> lane & 1 == 1 && verdicts[*index] == Verdict::Valid {
+                    verdicts[*index] = Verdict::Invalid;
+                }
+            }
+        }
+    }
+}
+
+/// A point in each lane whose y must be even for the verdict to stay valid.
+struct Parity<V> {
+    y: Tight<V, 1>,
+    /// Not zero in any lane.
+    z: Factor<V, 1>,
+    /// The indices of the verdicts; fewer than the lanes at the end of a batch.
+    indices: Vec<usize>,
+}
