@@ -109,7 +109,7 @@ pub(crate) fn verify_batch(
             }
         }
     }
-    if use_lanes(k256.len()) {
+    if use_lanes(k256.len()) || lanes::are_faster_for(&k256, cache.as_deref()) {
         lanes::verify(&k256, cache.as_deref_mut(), verdicts, verify_in_lanes);
     } else {
         rest.append(&mut k256);
@@ -164,8 +164,10 @@ impl WellFormed<'_> {
     }
 
     fn verify_cached(&self, compressed: CompressedKey, cache: &mut KeyCache) -> SignatureVerdict {
-        if let Some(key) = cache.get_key(&compressed) {
-            return self.verify_by(key);
+        if let Some(verdict) = cache.get_key(&compressed).map(|key| self.verify_by(key)) {
+            verdict?;
+            cache.record_alone(&compressed);
+            return Ok(());
         }
         let key = parse(compressed)?;
         self.verify_by(&key)?;
@@ -188,7 +190,10 @@ impl LaneCheck for WellFormed<'_> {
     }
 
     fn kernel_key(&self) -> kernel::Key<'_> {
-        kernel::Key::Compressed(self.key.as_compressed().as_bytes())
+        match &self.key {
+            KeyRef::Parsed(key) => key.kernel_key(),
+            KeyRef::Compressed(key) => kernel::Key::Compressed(key.as_bytes()),
+        }
     }
 
     fn verify_by_library(&self) -> SignatureVerdict {

@@ -13,7 +13,15 @@ use crate::signature::{SignatureFault, SignatureVerdict};
 
 /// Whether this machine has lanes, and they verify `count` signatures faster than a library.
 pub(crate) fn are_faster(count: usize) -> bool {
-    count >= FASTER_FROM && kernel::is_available()
+    count >= kernel::Backend::best().faster_from()
+}
+
+/// Whether this machine has lanes, and they verify these few signatures faster than a library, each by itself.
+pub(crate) fn are_faster_for<C: LaneCheck>(checks: &[C], cache: Option<&KeyCache>) -> bool {
+    let Some(cache) = cache else { return false };
+    let size = kernel::Backend::best().alone_from();
+    let has_table = |check: &C| cache.table_size(&check.compressed_key()) >= Some(size);
+    !checks.is_empty() && kernel::is_available() && checks.iter().all(has_table)
 }
 
 /// A well-formed signature, ECDSA or BIP-340, with its key.
@@ -50,12 +58,11 @@ pub(crate) fn verify<C: LaneCheck>(
             verdicts[check.index()] = resolve(check, found);
         }
         if let Some(cache) = &mut cache {
-            let is_new = |(check, table): &(&C, &Option<usize>)| {
-                table.is_none() && verdicts[check.index()].is_ok()
-            };
-            let valid =
-                checks.iter().zip(&tables).filter(is_new).map(|(check, _)| check.compressed_key());
-            cache.record_valid(&Vec::from_iter(valid));
+            let is_valid = |(check, _): &(&C, &Option<usize>)| verdicts[check.index()].is_ok();
+            let valid = || checks.iter().zip(&tables).filter(is_valid);
+            cache.record_found(valid().filter_map(|(_, table)| *table));
+            let new = valid().filter(|(_, table)| table.is_none());
+            cache.record_valid(&Vec::from_iter(new.map(|(check, _)| check.compressed_key())));
         }
     }
 }
@@ -75,10 +82,6 @@ fn fault_of_invalid(key: &CompressedKey) -> SignatureFault {
         Err(_) => SignatureFault::Key,
     }
 }
-
-/// Lanes take 33 µs for one signature and hardly more for eight, libsecp256k1 26 µs for each (one
-/// Zen 5 core, keys from bytes; `cargo run --release -p wireproof-kernels --example signatures`).
-const FASTER_FROM: usize = 2;
 
 /// Signatures in a chunk: they share the kernel's inversion, and the core's cache holds their tables.
 const CHUNK: usize = 256;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use kernels::secp256k1 as kernel;
 use kernels::sha256::{self, Digest};
 
 use crate::base58::MAX_BYTES as MAX_MULTIBASE_BYTES;
@@ -23,8 +24,9 @@ use crate::signature::{self, SignatureFault, SignatureVerdict};
 #[derive(Clone)]
 pub struct PublicKey {
     compressed: CompressedKey,
-    // The point that `compressed` encodes.
+    // The point that `compressed` encodes, and its y.
     point: Point,
+    y: [u8; 32],
 }
 
 #[derive(Clone)]
@@ -101,13 +103,21 @@ impl PublicKey {
             Curve::P256 => on_p256::Point::from_sec1(bytes).map(Point::P256),
         };
         let compressed = CompressedKey::from_bytes(curve, &compress(bytes))?;
-        Ok(Self { compressed, point: point.ok_or(KeyError::NotOnCurve)? })
+        Ok(Self::of(compressed, point.ok_or(KeyError::NotOnCurve)?))
+    }
+
+    fn of(compressed: CompressedKey, point: Point) -> Self {
+        let uncompressed = match &point {
+            Point::K256(point) => point.to_uncompressed(),
+            Point::P256(point) => point.to_uncompressed(),
+        };
+        Self { compressed, point, y: *uncompressed.last_chunk().expect("65 bytes") }
     }
 
     #[cfg(feature = "signing")]
     pub(crate) fn of_k256(point: on_k256::Point) -> Self {
         let compressed = CompressedKey::from_bytes(Curve::K256, &point.to_compressed());
-        Self { compressed: compressed.expect("the library's own form"), point: Point::K256(point) }
+        Self::of(compressed.expect("the library's own form"), Point::K256(point))
     }
 }
 
@@ -121,7 +131,7 @@ impl TryFrom<CompressedKey> for PublicKey {
             Curve::K256 => on_k256::Point::from_compressed(bytes).map(Point::K256),
             Curve::P256 => on_p256::Point::from_sec1(bytes).map(Point::P256),
         };
-        Ok(Self { compressed, point: point.ok_or(KeyError::NotOnCurve)? })
+        Ok(Self::of(compressed, point.ok_or(KeyError::NotOnCurve)?))
     }
 }
 
@@ -152,10 +162,19 @@ impl PublicKey {
 
     /// The uncompressed point as SEC 1 writes it.
     pub fn to_sec1_uncompressed(&self) -> [u8; 65] {
-        match &self.point {
-            Point::K256(point) => point.to_uncompressed(),
-            Point::P256(point) => point.to_uncompressed(),
-        }
+        let mut bytes = [4; 65];
+        bytes[1..33].copy_from_slice(self.x());
+        bytes[33..].copy_from_slice(&self.y);
+        bytes
+    }
+
+    /// The key as the kernel of its curve reads it.
+    pub(crate) fn kernel_key(&self) -> kernel::Key<'_> {
+        kernel::Key::Point { x: self.x(), y: &self.y }
+    }
+
+    fn x(&self) -> &[u8; 32] {
+        self.compressed.as_bytes().last_chunk().expect("33 bytes end in 32")
     }
 
     /// The text of a legacy verification method: `z` and base58 of the uncompressed point.

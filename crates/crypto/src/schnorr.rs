@@ -192,7 +192,7 @@ pub(crate) fn verify_batch(
             Ok(signature) => rest.push(WellFormed { index, message, signature, key }),
         }
     }
-    if use_lanes(rest.len()) {
+    if use_lanes(rest.len()) || lanes::are_faster_for(&rest, cache.as_deref()) {
         return lanes::verify(&rest, cache, verdicts, verify_in_lanes);
     }
     for check in &rest {

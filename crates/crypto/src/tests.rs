@@ -640,11 +640,16 @@ fn only_keys_with_a_valid_signature_are_cached() {
 
 #[test]
 fn a_key_is_ready_in_every_way_of_verifying() {
-    let triple = Triple::valid(Curve::K256, &mut Rng::new(20));
-    let (checks, mut cache) = ([triple.compressed_check(); 3], KeyCache::new(1 << 20, [1; 16]));
-    for _ in 0..4 {
+    let (mut rng, mut cache) = (Rng::new(20), KeyCache::new(1 << 20, [1; 16]));
+    let triple = Triple::valid(Curve::K256, &mut rng);
+    let mut bad = triple.clone();
+    bad.digest[0] ^= 1;
+    let checks = [&triple, &bad, &triple].map(Triple::compressed_check);
+    // Long enough for tables of all sizes.
+    for _ in 0..60 {
         verified(&checks, Some(&mut cache));
         verified(&checks[..1], Some(&mut cache));
+        verified(&checks[1..2], Some(&mut cache));
     }
     assert_eq!(cache.len(), 1);
 }

@@ -1,0 +1,132 @@
+//! Larger tables for the busiest keys, within a budget of their own.
+//!
+//! A key's table grows after [`MEDIUM_USES`] and [`LARGE_USES`] valid signatures. Where the budget is used up, a table that
+//! has had no use since the last pass over all of them is made small again; if every one of them has, the key keeps
+//! what it has.
+
+use kernels::secp256k1::{Key, KeyTable, TableSize};
+
+use super::{EntryState, KeyCache};
+
+/// Which entries have larger tables.
+#[derive(Debug)]
+pub(super) struct Enlarged {
+    pub(super) budget_bytes: usize,
+    pub(super) used_bytes: usize,
+    /// Positions of entries.
+    pub(super) members: Vec<usize>,
+    /// The member that is examined next.
+    hand: usize,
+}
+
+/// The place of an entry with a larger table.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The position in `members`.
+    pub(super) at: usize,
+    /// The uses of the key when the hand last passed.
+    uses: u32,
+}
+
+impl Enlarged {
+    pub(super) fn new(budget_bytes: usize) -> Self {
+        Self { budget_bytes, used_bytes: 0, members: Vec::new(), hand: 0 }
+    }
+
+    fn fits(&self, bytes: usize) -> bool {
+        self.used_bytes + bytes <= self.budget_bytes
+    }
+}
+
+/// The size that a table gets after this many uses, if it changes then.
+pub(super) fn size_after(uses: u32) -> Option<TableSize> {
+    match uses {
+        MEDIUM_USES => Some(TableSize::Medium),
+        _ if uses > 0 && uses.is_multiple_of(LARGE_USES) => Some(TableSize::Large),
+        _ => None,
+    }
+}
+
+impl KeyCache {
+    /// Gives the entry a table of this size, if the budget allows it and the present one is smaller.
+    pub(super) fn enlarge(&mut self, at: usize, size: TableSize) {
+        let Some(table) = self.table_to_enlarge(at).filter(|table| table.size() < size) else {
+            return;
+        };
+        let kept = self.forget_enlarged(at);
+        if self.make_room(size.bytes()) {
+            self.entries[at].state = EntryState::Table(table.resized(size));
+            self.remember_enlarged(at, size);
+        } else if let Some(kept) = kept {
+            self.remember_enlarged(at, kept);
+        }
+    }
+
+    /// The table of the entry, made if there is none yet.
+    fn table_to_enlarge(&self, at: usize) -> Option<KeyTable> {
+        match &self.entries[at].state {
+            EntryState::Table(table) => Some(table.clone()),
+            EntryState::TablePending => None,
+            EntryState::Seen | EntryState::Parsed(_) => {
+                KeyTable::new(Key::Compressed(self.entries[at].key.as_bytes()))
+            }
+        }
+    }
+
+    /// Makes tables small again that were not used since the last pass, until there is room. At most one pass.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        for _ in 0..self.enlarged.members.len() {
+            if self.enlarged.fits(bytes) {
+                break;
+            }
+            let hand = self.enlarged.hand % self.enlarged.members.len();
+            let at = self.enlarged.members[hand];
+            if self.was_used_since_the_last_pass(at) {
+                self.enlarged.hand = hand + 1;
+            } else {
+                self.shrink(at);
+            }
+        }
+        self.enlarged.fits(bytes)
+    }
+
+    fn was_used_since_the_last_pass(&mut self, at: usize) -> bool {
+        let entry = &mut self.entries[at];
+        let place = entry.enlarged.as_mut().expect("members have a place");
+        std::mem::replace(&mut place.uses, entry.uses) != entry.uses
+    }
+
+    fn shrink(&mut self, at: usize) {
+        self.forget_enlarged(at);
+        let small = self.table(at).resized(TableSize::Small);
+        let entry = &mut self.entries[at];
+        (entry.state, entry.uses) = (EntryState::Table(small), 0);
+    }
+
+    fn remember_enlarged(&mut self, at: usize, size: TableSize) {
+        let entry = &mut self.entries[at];
+        // A new table counts as used until the hand has passed it once.
+        entry.enlarged = Some(Place { at: self.enlarged.members.len(), uses: entry.uses - 1 });
+        self.enlarged.members.push(at);
+        self.enlarged.used_bytes += size.bytes();
+    }
+
+    /// Takes the entry from the members, before its table changes or goes. Returns the size of its table if it was one.
+    pub(super) fn forget_enlarged(&mut self, at: usize) -> Option<TableSize> {
+        let place = self.entries[at].enlarged.take()?;
+        let size = self.table(at).size();
+        self.enlarged.used_bytes -= size.bytes();
+        self.enlarged.members.swap_remove(place.at);
+        if let Some(moved) = self.enlarged.members.get(place.at) {
+            let moved = self.entries[*moved].enlarged.as_mut().expect("members have a place");
+            moved.at = place.at;
+        }
+        Some(size)
+    }
+}
+
+/// Uses after which a table gets four windows.
+pub(super) const MEDIUM_USES: u32 = 16;
+
+/// Uses after which a table gets all windows, and after which it is tried again.
+pub(super) const LARGE_USES: u32 = 128;
