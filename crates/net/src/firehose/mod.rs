@@ -75,6 +75,7 @@ mod error;
 mod feed;
 mod feed_item;
 mod fetch_limit;
+mod gather;
 mod handler;
 mod jobs;
 mod journal;

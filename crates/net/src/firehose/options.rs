@@ -133,6 +133,9 @@ pub struct FlowLimits {
     pub max_hold: Duration,
     /// Maximum number of events that are verified together. 128.
     pub max_batch: usize,
+    /// Maximum time for which a worker with few events waits for more, to verify them together. It waits only while the
+    /// stream brings several within this time. 2 milliseconds; zero never waits.
+    pub max_gather: Duration,
 }
 
 impl Default for FlowLimits {
@@ -150,6 +153,7 @@ impl Default for FlowLimits {
             max_held_bytes: 64 << 20,
             max_hold: Duration::from_secs(60),
             max_batch: 128,
+            max_gather: Duration::from_millis(2),
         }
     }
 }

@@ -10,8 +10,8 @@
 //! Events from the future stop the worker for seconds, until the local clock is compared with others.
 //!
 //! The events of an account stay in order: while it is parked, its new events are parked after the others,
-//! and when it is released, its events go before all ready ones. A worker waits neither for time nor for a
-//! socket.
+//! and when it is released, its events go before all ready ones. A worker never waits for a socket, and for more
+//! events at most [`max_gather`](super::FlowLimits::max_gather).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,10 +23,11 @@ use verify::sync::{ChainState, Head, SyncState};
 
 use super::error::{PanicGuard, RunError};
 use super::feed_item::FrameKind;
+use super::gather::Gather;
 use super::handler::{Dispatcher, Handler, Warning};
 use super::jobs::Job;
 use super::keys::KeyError;
-use super::options::Options;
+use super::options::{Options, Verification};
 use super::queue::{
     AccountHasher, Inbox, LookedUpKey, ParkReason, ParkedEvents, ParkedLimits, QueuedEvent,
     WaitTimeout, WorkerMessage,
@@ -42,6 +43,7 @@ pub(super) struct Worker<H, S> {
     partition: Partition<H, S>,
     inboxes: Arc<[Inbox]>,
     last_tick: Instant,
+    gather: Gather,
 }
 
 impl<H: Handler, S: ChainState> Worker<H, S>
@@ -50,7 +52,9 @@ where
 {
     /// The worker of this partition.
     pub(super) fn new(partition: Partition<H, S>, inboxes: Arc<[Inbox]>) -> Self {
-        Self { partition, inboxes, last_tick: Instant::now() }
+        let now = Instant::now();
+        let gather = Gather::new(partition.config.max_gather, now);
+        Self { partition, inboxes, last_tick: now, gather }
     }
 
     /// The index of the worker.
@@ -83,7 +87,14 @@ where
     fn try_step(&mut self, timeout: WaitTimeout) -> Result<bool, S::Error> {
         let (partition, mut messages) = (&mut self.partition, Vec::new());
         let inbox = &self.inboxes[partition.worker];
-        let is_closed = inbox.receive(&mut partition.ready, &mut messages, timeout);
+        let left = partition.ready.len();
+        let mut is_closed = inbox.receive(&mut partition.ready, &mut messages, timeout);
+        let wait = self.gather.wait(partition.ready.len());
+        if let Some(wait) = wait.filter(|_| !is_closed && messages.is_empty()) {
+            std::thread::sleep(wait);
+            is_closed = inbox.receive(&mut partition.ready, &mut messages, WaitTimeout::Zero);
+        }
+        self.gather.count(partition.ready.len() - left, Instant::now());
         let is_stopped = messages.iter().any(|of| matches!(of, WorkerMessage::Stop));
         messages.into_iter().try_for_each(|message| partition.handle(message))?;
         if is_stopped {
@@ -130,6 +141,8 @@ pub(super) struct Partition<H, S> {
 pub(super) struct WorkerConfig {
     /// Maximum number of events in a batch.
     max_batch: usize,
+    /// Maximum time for which the first of a batch awaits others.
+    max_gather: Duration,
     /// Maximum time for which events await a repository.
     pub(super) max_hold: Duration,
     /// Whether accounts are resynced.
@@ -149,6 +162,10 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         let limits = &options.limits;
         let config = WorkerConfig {
             max_batch: limits.max_batch.max(1),
+            max_gather: match options.verify {
+                Verification::On { .. } => limits.max_gather,
+                Verification::Off { .. } => Duration::ZERO,
+            },
             max_hold: limits.max_hold,
             resyncs: options.resync.is_some(),
         };

@@ -219,6 +219,8 @@ fn options(environment: &Environment, settings: &Settings) -> Options {
     options.limits.max_events = settings.max_in_flight;
     options.limits.max_account_events = settings.max_parked;
     options.limits.max_batch = settings.max_batch;
+    // It would sleep on the clock of the machine.
+    options.limits.max_gather = Duration::ZERO;
     options
 }
 
