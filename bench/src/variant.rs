@@ -76,6 +76,7 @@ const LABELS: [(&str, &str, &str); 15] = [
     ("nostr-validated", "batch", "512 at a time"),
     ("", "batch", "256 at a time"),
     ("", "batch-cached", "256 at a time, keys cached"),
+    ("", "cached", "keys cached"),
     ("", "arena-reuse", "memory kept"),
     ("", "alloc-per-frame", "new memory for each frame"),
     ("", "ascending", "in key order"),
@@ -90,7 +91,7 @@ const LABELS: [(&str, &str, &str); 15] = [
 ];
 
 /// What the label of a batch of signatures adds.
-const LANES: &str = ", in lanes with AVX-512 IFMA only";
+const LANES: &str = ", in lanes";
 
 #[cfg(test)]
 mod tests {
@@ -110,7 +111,8 @@ mod tests {
         assert_eq!(label("mst", "insert-root/ascending/builder"), "in key order, appends buffered");
         assert_eq!(label("mst", "lookup"), "");
         assert_eq!(label("mst", "lookup/batch"), "256 at a time");
-        assert!(label("schnorr", "verify/batch").ends_with(", in lanes with AVX-512 IFMA only"));
+        assert!(label("schnorr", "verify/batch").ends_with(", in lanes"));
+        assert_eq!(label("sigs", "full/cached"), "one at a time, keys cached");
     }
 
     #[test]

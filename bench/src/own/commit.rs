@@ -201,4 +201,4 @@ const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Memory for 6,000 keys: more than the default corpus has, and about half of those that occur in the corpus of many
 /// accounts.
-const CACHE_BYTES: usize = 8 << 20;
+const CACHE_BYTES: usize = 11 << 20;

@@ -16,13 +16,14 @@ use super::Variants;
 
 pub(super) fn variants() -> Variants {
     let (full, low_s) = (["low-s", "strict-cbor", "raw-bytes"], ["low-s"]);
-    let variants: [(&str, &[&'static str]); 7] = [
+    let variants: [(&str, &[&'static str]); 8] = [
         ("full", &full),
         ("crypto", &low_s),
         ("preparsed", &low_s),
         ("full/batch", &full),
         ("crypto/batch", &low_s),
         ("preparsed/batch", &low_s),
+        ("full/cached", &full),
         ("full/batch-cached", &full),
     ];
     variants.map(|(name, checks)| (name.to_owned(), checks.to_vec())).into()
@@ -41,14 +42,11 @@ pub(super) fn open<'f>(
         "full" => Box::new(Single(Units::<SignedCommit<'f>>::of(all))),
         "crypto" => Box::new(Single(Units::<Message<'f>>::of(all))),
         "preparsed" => Box::new(Single(Units::<KeyedMessage<'f>>::of(all))),
-        "full/batch" => Box::new(Batched::new(Units::<SignedCommit<'f>>::of(all), None)),
-        "crypto/batch" => Box::new(Batched::new(Units::<Message<'f>>::of(all), None)),
-        "preparsed/batch" => Box::new(Batched::new(Units::<KeyedMessage<'f>>::of(all), None)),
-        "full/batch-cached" => {
-            // A fixed seed is fine: no key is chosen to collide.
-            let cache = KeyCache::new(CACHE_BYTES, [0; 16]);
-            Box::new(Batched::new(Units::<SignedCommit<'f>>::of(all), Some(cache)))
-        }
+        "full/batch" => Box::new(Batched::new(Units::<SignedCommit<'f>>::of(all))),
+        "crypto/batch" => Box::new(Batched::new(Units::<Message<'f>>::of(all))),
+        "preparsed/batch" => Box::new(Batched::new(Units::<KeyedMessage<'f>>::of(all))),
+        "full/cached" => Box::new(Batched::cached(Units::<SignedCommit<'f>>::of(all), 1)),
+        "full/batch-cached" => Box::new(Batched::cached(Units::<SignedCommit<'f>>::of(all), BATCH)),
         _ => return Ok(None),
     }))
 }
@@ -297,17 +295,23 @@ impl<'f, P: Prepared<'f>> Work for Single<P> {
 /// One batch after the other.
 struct Batched<P> {
     units: Units<P>,
+    batch: usize,
     /// Kept over batches and passes.
     cache: Option<KeyCache>,
 }
 
 impl<'f, P: Prepared<'f>> Batched<P> {
-    fn new(units: Units<P>, cache: Option<KeyCache>) -> Self {
-        Self { units, cache }
+    fn new(units: Units<P>) -> Self {
+        Self { units, batch: BATCH, cache: None }
+    }
+
+    fn cached(units: Units<P>, batch: usize) -> Self {
+        // A fixed seed is fine: no key is chosen to collide.
+        Self { units, batch, cache: Some(KeyCache::new(CACHE_BYTES, [0; 16])) }
     }
 
     fn each_batch(&mut self, mut visit: impl FnMut(Vec<Outcome>)) {
-        for batch in self.units.prepared.chunks(BATCH) {
+        for batch in self.units.prepared.chunks(self.batch) {
             visit(verify_batch(&P::checks(batch), self.cache.as_mut()));
         }
     }
@@ -354,5 +358,6 @@ impl<'f, P: Prepared<'f>> Work for Batched<P> {
 /// Commits per call, as in a relay that catches up or starts over.
 pub(super) const BATCH: usize = 256;
 
-/// Memory for 6,000 keys: more than the default corpus has, and half of those that occur in the corpus of many accounts.
-const CACHE_BYTES: usize = 8 << 20;
+/// Memory for 6,000 keys, more than the default corpus has and half of those that occur in the corpus of many accounts, and for the
+/// larger tables of 700 or 100 of them.
+const CACHE_BYTES: usize = 11 << 20;

@@ -283,8 +283,7 @@ fn batches_of_signatures_are_ranked_with_single_ones() {
      rust-libsecp256k1  full@mixed           36,644    36,644 – 36,644   1.00  S·R     ok
 
     ratio: full against rust-libsecp256k1 full, full@mixed against rust-libsecp256k1 full@mixed
-    names: @mixed: keys of both curves, a tenth on P-256; batch: 256 at a time, in lanes with AVX-512
-            IFMA only
+    names: @mixed: keys of both curves, a tenth on P-256; batch: 256 at a time, in lanes
     checks: S low-s, C strict-cbor, R raw-bytes
 
     From the commits' bytes, batches included, the fastest is wireproof (full/batch) with 329,800
@@ -303,7 +302,7 @@ fn batches_of_signatures_are_ranked_with_single_ones() {
      rust-libsecp256k1  verify          41,225    41,225 – 41,225   1.00  ok
 
     ratio: verify against rust-libsecp256k1 verify
-    names: batch: 256 at a time, in lanes with AVX-512 IFMA only
+    names: batch: 256 at a time, in lanes
 
     Batches included, the fastest is wireproof (verify/batch) with 329,800 events/s (329,800 – 329,800),
     8.00 times the next, rust-libsecp256k1 (verify). One event at a time, the fastest is

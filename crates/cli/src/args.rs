@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use wireproof::kernels::cpu::Level;
 
 use crate::bench::BenchArgs;
 use crate::capture::CaptureArgs;
 use crate::config::ConfigCommand;
 use crate::corpus::CorpusCommand;
+use crate::doctor::DoctorCommand;
 use crate::follow::FollowArgs;
 use crate::frames::FramesCommand;
 use crate::inspect::InspectArgs;
@@ -35,6 +37,10 @@ pub(crate) struct Args {
     #[arg(long, env = "WIREPROOF_CONFIG", global = true, value_name = "FILE")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    /// Use no kernels beyond portable, neon, avx2 or avx512; results do not depend on it [default: the fastest here].
+    #[arg(long, env = "WIREPROOF_BACKEND", global = true, value_name = "LEVEL")]
+    #[arg(hide_short_help = true)]
+    pub(crate) backend: Option<Level>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -65,6 +71,8 @@ pub(crate) enum Command {
     Capture(Box<CaptureArgs>),
     #[command(subcommand)]
     Config(ConfigCommand),
+    #[command(subcommand)]
+    Doctor(DoctorCommand),
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

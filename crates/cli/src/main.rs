@@ -7,6 +7,7 @@ mod bench;
 mod capture;
 mod config;
 mod corpus;
+mod doctor;
 mod download;
 mod failure;
 mod files;
@@ -35,6 +36,7 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
+use wireproof::kernels::cpu;
 
 use args::{Args, Command};
 use failure::Failure;
@@ -53,6 +55,9 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<(), Failure> {
     let output = Output::new(args.color);
+    if let Some(level) = args.backend {
+        cpu::limit_to(level).map_err(|error| Failure::Usage(format!("--backend: {error}")))?;
+    }
     match args.command {
         Command::Bench(args) => bench::run(&args, output),
         Command::Report(args) => report::run(&args, output),
@@ -72,6 +77,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Config(command) => {
             config::run(&command, args.config.as_deref(), Args::command(), output)
         }
+        Command::Doctor(command) => doctor::run(&command, output),
         Command::Completions { shell } => manual::print_completions(shell, output),
         Command::Man { folder } => manual::write_pages(&folder),
         Command::Runner => {

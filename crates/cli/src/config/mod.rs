@@ -135,7 +135,7 @@ fn find<'f>(
 /// The name of an option in a file, if a file can set it.
 fn name_in_file(arg: &clap::Arg) -> Option<&str> {
     arg.get_env()?;
-    arg.get_long().filter(|name| *name != CONFIG)
+    arg.get_long().filter(|name| ![CONFIG, BACKEND].contains(name))
 }
 
 /// Appends the tables of the command at `path` and of its subcommands.
@@ -203,6 +203,9 @@ const FILE: &str = "wireproof.toml";
 
 /// The flag that names a trusted file. No file can set it.
 const CONFIG: &str = "config";
+
+/// For tests and benchmarks of one process, not for a machine.
+const BACKEND: &str = "backend";
 
 /// The options that a file in the current folder can set: sources and selections of events that are verified
 /// nevertheless, limits, and delays. None of them decides whom to trust, whether to verify, what to run, or

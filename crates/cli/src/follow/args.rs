@@ -79,6 +79,11 @@ pub(crate) struct FollowArgs {
     /// End after the lines of N events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) events: Option<u64>,
+    /// Milliseconds for which a thread with few events waits for more, to verify them together, while the stream brings
+    /// several in that time; 0 never waits.
+    #[arg(long, env = "WIREPROOF_GATHER_MS", value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=1_000))]
+    pub(super) gather_ms: u64,
     /// Number of verifying threads [default: one per core].
     #[arg(long, env = "WIREPROOF_WORKERS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]

@@ -24,6 +24,7 @@ mod warnings;
 mod writer;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use wireproof::atproto::event::Options as Decoding;
 use wireproof::net::firehose::{
@@ -159,6 +160,7 @@ fn options(
     options.verify = verify;
     options.feed = args.stream.feed_options(args.cursor);
     options.workers = args.workers.map_or(options.workers, usize::from);
+    options.limits.max_gather = Duration::from_millis(args.gather_ms);
     options.max_events = args.events;
     options.clock_servers = vec![network.directory.clone()];
     // The rest is for the writer.

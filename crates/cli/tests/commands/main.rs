@@ -5,6 +5,7 @@
 //! | `files` | `inspect`, `corpus`, `completions`, `bench`, and usage errors |
 //! | `bench` | `bench` with peers that must be built first, and without a checkout |
 //! | `config` | precedence of flags, environment and files; `config show` |
+//! | `doctor` | `doctor cpu`, `--backend` |
 //! | `frames` | `frames verify` |
 //! | `keys` | `key`, `sig verify` |
 //! | `proofs` | `verify`, `repo`, `plc verify` on files |
@@ -18,6 +19,7 @@
 
 mod bench;
 mod config;
+mod doctor;
 mod downloads;
 mod files;
 mod frames;
