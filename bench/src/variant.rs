@@ -71,7 +71,7 @@ const BATCH: &str = "batch";
 pub(crate) const FORCED: &str = "forced-";
 
 /// A task, or none for all others; a part of a name; its label.
-const LABELS: [(&str, &str, &str); 15] = [
+const LABELS: [(&str, &str, &str); 16] = [
     ("decode", "batch", "batch of 32 frames"),
     ("nostr-validated", "batch", "512 at a time"),
     ("", "batch", "256 at a time"),
