@@ -32,10 +32,12 @@
 pub mod append;
 pub mod base32;
 pub mod cpu;
+pub mod curve;
 pub mod hex;
 pub mod json;
 pub mod prefetch;
-pub mod secp256k1;
 pub mod sha256;
 pub mod utf8;
 pub mod varint;
+
+pub use curve as secp256k1;
