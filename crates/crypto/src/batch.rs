@@ -1,10 +1,10 @@
 //! Batch verification of ECDSA signatures: in SIMD lanes where the machine has them, else by the
 //! libraries.
 
-use kernels::secp256k1::{self as kernel, EcdsaItem};
+use kernels::curve::{self as kernel, EcdsaItem, P256, Secp256k1};
 use kernels::sha256::{self, Digest};
 
-use crate::cache::KeyCache;
+use crate::cache::{KeyCache, StoredCurve};
 use crate::compressed::CompressedKey;
 use crate::curve::Curve;
 use crate::lanes::{self, LaneCheck};
@@ -88,44 +88,56 @@ pub fn verify_many_cached(
     verify_batch(checks, Some(cache), verdicts, lanes::are_faster);
 }
 
-/// Writes the verdicts on malformed signatures, then verifies the rest: K-256 in lanes if `use_lanes`
-/// returns `true` for their number, everything else by the libraries.
+/// Writes the verdicts on malformed signatures, then verifies the rest: those of a curve in lanes if `use_lanes`
+/// returns `true` for their number, otherwise by its library.
 pub(crate) fn verify_batch(
     checks: &[SignatureCheck<'_>],
     mut cache: Option<&mut KeyCache>,
     verdicts: &mut [SignatureVerdict],
-    use_lanes: impl FnOnce(usize) -> bool,
+    use_lanes: impl Fn(usize) -> bool,
 ) {
     assert_eq!(checks.len(), verdicts.len(), "one verdict for each signature");
     let digests = digests(checks);
-    let (mut k256, mut rest) = (Vec::with_capacity(checks.len()), Vec::new());
+    let (mut k256, mut p256) = (Vec::with_capacity(checks.len()), Vec::new());
     for (index, (check, digest)) in checks.iter().zip(&digests).enumerate() {
         let SignatureCheck { key, .. } = *check;
         match signature::strict(key.curve(), check.signature) {
             Err(fault) => verdicts[index] = Err(fault),
             Ok(signature) => {
-                let list = if key.curve() == Curve::K256 { &mut k256 } else { &mut rest };
+                let list = match key.curve() {
+                    Curve::K256 => &mut k256,
+                    Curve::P256 => &mut p256,
+                };
                 list.push(WellFormed { index, digest, signature, key });
             }
         }
     }
-    if use_lanes(k256.len()) || lanes::are_faster_for(&k256, cache.as_deref()) {
-        lanes::verify(&k256, cache.as_deref_mut(), verdicts, verify_in_lanes);
-    } else {
-        rest.append(&mut k256);
+    verify_on::<Secp256k1>(&k256, cache.as_deref_mut(), verdicts, &use_lanes);
+    verify_on::<P256>(&p256, cache, verdicts, &use_lanes);
+}
+
+/// Verifies signatures of one curve.
+fn verify_on<C: StoredCurve>(
+    checks: &[WellFormed<'_>],
+    mut cache: Option<&mut KeyCache>,
+    verdicts: &mut [SignatureVerdict],
+    use_lanes: &impl Fn(usize) -> bool,
+) {
+    if use_lanes(checks.len()) || lanes::are_faster_for::<C, _>(checks, cache.as_deref()) {
+        return lanes::verify(checks, cache, verdicts, verify_in_lanes::<C>);
     }
-    for check in &rest {
+    for check in checks {
         verdicts[check.index] = check.verify(cache.as_deref_mut());
     }
 }
 
-fn verify_in_lanes(
+fn verify_in_lanes<C: kernel::Curve>(
     checks: &[WellFormed<'_>],
-    keys: &[kernel::Key<'_>],
+    keys: &[kernel::Key<'_, C>],
     found: &mut [kernel::Verdict],
 ) {
     let pairs = checks.iter().zip(keys);
-    let items: Vec<EcdsaItem<'_>> = pairs
+    let items: Vec<EcdsaItem<'_, C>> = pairs
         .map(|(check, key)| EcdsaItem {
             digest: check.digest,
             signature: check.signature,
@@ -180,7 +192,7 @@ impl WellFormed<'_> {
     }
 }
 
-impl LaneCheck for WellFormed<'_> {
+impl<C: kernel::Curve> LaneCheck<C> for WellFormed<'_> {
     fn index(&self) -> usize {
         self.index
     }
@@ -189,7 +201,7 @@ impl LaneCheck for WellFormed<'_> {
         *self.key.as_compressed()
     }
 
-    fn kernel_key(&self) -> kernel::Key<'_> {
+    fn kernel_key(&self) -> kernel::Key<'_, C> {
         match &self.key {
             KeyRef::Parsed(key) => key.kernel_key(),
             KeyRef::Compressed(key) => kernel::Key::Compressed(key.as_bytes()),

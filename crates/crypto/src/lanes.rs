@@ -1,12 +1,12 @@
-//! K-256 and BIP-340 in the SIMD lanes of `kernels::secp256k1`, on machines that have them.
+//! K-256, P-256 and BIP-340 in the SIMD lanes of `kernels::curve`, on machines that have them.
 //!
 //! The kernel returns valid, invalid or undecided. Undecided signatures go to the library, and so does
 //! the question whether the key of an invalid signature is a point, which valid data does not raise. The
 //! one rule that the kernel does not check, a low s, is checked before.
 
-use kernels::secp256k1 as kernel;
+use kernels::curve as kernel;
 
-use crate::cache::KeyCache;
+use crate::cache::{KeyCache, StoredCurve};
 use crate::compressed::CompressedKey;
 use crate::public_key::PublicKey;
 use crate::signature::{SignatureFault, SignatureVerdict};
@@ -17,48 +17,51 @@ pub(crate) fn are_faster(count: usize) -> bool {
 }
 
 /// Whether this machine has lanes, and they verify these few signatures faster than a library, each by itself.
-pub(crate) fn are_faster_for<C: LaneCheck>(checks: &[C], cache: Option<&KeyCache>) -> bool {
+pub(crate) fn are_faster_for<C: StoredCurve, K: LaneCheck<C>>(
+    checks: &[K],
+    cache: Option<&KeyCache>,
+) -> bool {
     let Some(cache) = cache else { return false };
     let size = kernel::Backend::best().alone_from();
-    let has_table = |check: &C| cache.table_size(&check.compressed_key()) >= Some(size);
+    let has_table = |check: &K| cache.table_size(&check.compressed_key()) >= Some(size);
     !checks.is_empty() && kernel::is_available() && checks.iter().all(has_table)
 }
 
-/// A well-formed signature, ECDSA or BIP-340, with its key.
-pub(crate) trait LaneCheck {
+/// A well-formed signature, ECDSA or BIP-340, with its key, which is on the curve `C`.
+pub(crate) trait LaneCheck<C: kernel::Curve> {
     /// The index of its verdict.
     fn index(&self) -> usize;
     /// The key under which a cache files it.
     fn compressed_key(&self) -> CompressedKey;
     /// The key as the kernel reads it.
-    fn kernel_key(&self) -> kernel::Key<'_>;
+    fn kernel_key(&self) -> kernel::Key<'_, C>;
     /// The verdict of the library.
     fn verify_by_library(&self) -> SignatureVerdict;
 }
 
 /// Writes the verdict that `run` finds for each signature to its index, one chunk at a time, with the
 /// keys that the cache has tables of. The keys of valid signatures are recorded in the cache.
-pub(crate) fn verify<C: LaneCheck>(
-    checks: &[C],
+pub(crate) fn verify<C: StoredCurve, K: LaneCheck<C>>(
+    checks: &[K],
     mut cache: Option<&mut KeyCache>,
     verdicts: &mut [SignatureVerdict],
-    run: impl Fn(&[C], &[kernel::Key<'_>], &mut [kernel::Verdict]),
+    run: impl Fn(&[K], &[kernel::Key<'_, C>], &mut [kernel::Verdict]),
 ) {
     let mut found = [kernel::Verdict::Undecided; CHUNK];
     for checks in checks.chunks(CHUNK) {
-        let mut find = |check: &C| cache.as_mut()?.find_table(&check.compressed_key());
+        let mut find = |check: &K| cache.as_mut()?.find_table(&check.compressed_key());
         let tables: Vec<Option<usize>> = checks.iter().map(&mut find).collect();
         let key = |(check, table): (_, &Option<usize>)| match (&cache, table) {
             (Some(cache), Some(at)) => kernel::Key::Cached(cache.table(*at)),
-            _ => C::kernel_key(check),
+            _ => K::kernel_key(check),
         };
-        let keys: Vec<kernel::Key<'_>> = checks.iter().zip(&tables).map(key).collect();
+        let keys: Vec<kernel::Key<'_, C>> = checks.iter().zip(&tables).map(key).collect();
         run(checks, &keys, &mut found[..checks.len()]);
         for (check, found) in checks.iter().zip(found) {
             verdicts[check.index()] = resolve(check, found);
         }
         if let Some(cache) = &mut cache {
-            let is_valid = |(check, _): &(&C, &Option<usize>)| verdicts[check.index()].is_ok();
+            let is_valid = |(check, _): &(&K, &Option<usize>)| verdicts[check.index()].is_ok();
             let valid = || checks.iter().zip(&tables).filter(is_valid);
             cache.record_found(valid().filter_map(|(_, table)| *table));
             let new = valid().filter(|(_, table)| table.is_none());
@@ -67,7 +70,10 @@ pub(crate) fn verify<C: LaneCheck>(
     }
 }
 
-fn resolve(check: &impl LaneCheck, found: kernel::Verdict) -> SignatureVerdict {
+fn resolve<C: kernel::Curve>(
+    check: &impl LaneCheck<C>,
+    found: kernel::Verdict,
+) -> SignatureVerdict {
     match found {
         kernel::Verdict::Valid => Ok(()),
         kernel::Verdict::Invalid => Err(fault_of_invalid(&check.compressed_key())),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use kernels::secp256k1 as kernel;
+use kernels::curve as kernel;
 use kernels::sha256::{self, Digest};
 
 use crate::base58::MAX_BYTES as MAX_MULTIBASE_BYTES;
@@ -169,7 +169,7 @@ impl PublicKey {
     }
 
     /// The key as the kernel of its curve reads it.
-    pub(crate) fn kernel_key(&self) -> kernel::Key<'_> {
+    pub(crate) fn kernel_key<C: kernel::Curve>(&self) -> kernel::Key<'_, C> {
         kernel::Key::Point { x: self.x(), y: &self.y }
     }
 

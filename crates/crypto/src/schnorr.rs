@@ -14,6 +14,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use kernels::curve::Secp256k1;
 use kernels::secp256k1::{self as kernel, SchnorrItem};
 use kernels::sha256::{self, Digest};
 
@@ -247,7 +248,7 @@ struct WellFormed<'a> {
     key: KeyRef<'a>,
 }
 
-impl LaneCheck for WellFormed<'_> {
+impl LaneCheck<Secp256k1> for WellFormed<'_> {
     fn index(&self) -> usize {
         self.index
     }

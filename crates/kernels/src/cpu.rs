@@ -141,7 +141,7 @@ pub fn kernels() -> Vec<Kernel> {
         sha256_of("sha256, one message", 1),
         sha256_of("sha256, many messages", MANY),
         Kernel {
-            name: "secp256k1, many signatures",
+            name: "secp256k1 and p256, many signatures",
             in_use: secp256k1::Backend::best().name(),
             available: lanes.map(secp256k1::Backend::name).collect(),
         },

@@ -20,6 +20,8 @@
 //! |---|---|
 //! | [`sha256`] | SHA-256 of one message and of many |
 //! | [`secp256k1`] | verification of many ECDSA and BIP-340 signatures |
+//! | [`p256`] | verification of many ECDSA signatures |
+//! | [`curve`] | what both have in common |
 //! | [`utf8`] | UTF-8 validation |
 //! | [`base32`] | lower-case base32, both ways |
 //! | [`hex`] | lower-case hexadecimal, both ways |
@@ -35,9 +37,9 @@ pub mod cpu;
 pub mod curve;
 pub mod hex;
 pub mod json;
+pub mod p256;
 pub mod prefetch;
+pub mod secp256k1;
 pub mod sha256;
 pub mod utf8;
 pub mod varint;
-
-pub use curve as secp256k1;

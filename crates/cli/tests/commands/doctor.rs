@@ -27,7 +27,7 @@ fn the_back_ends_in_use_are_listed_and_can_be_limited() {
     let names = |report| kernels(report).into_iter().map(|(name, _)| name);
     assert!(names(&all).eq(names(&portable)));
     let text = stdout(&run(&["--backend", "portable", "doctor", "cpu"]).success());
-    assert!(text.contains("secp256k1, many signatures  portable"), "{text}");
+    assert!(text.contains("secp256k1 and p256, many signatures  portable"), "{text}");
 }
 
 #[test]

@@ -4,8 +4,9 @@
 //! has had no use since the last pass over all of them is made small again; if every one of them has, the key keeps
 //! what it has.
 
-use kernels::secp256k1::{Key, KeyTable, TableSize};
+use kernels::curve::TableSize;
 
+use super::table::Table;
 use super::{EntryState, KeyCache};
 
 /// Which entries have larger tables.
@@ -63,13 +64,11 @@ impl KeyCache {
     }
 
     /// The table of the entry, made if there is none yet.
-    fn table_to_enlarge(&self, at: usize) -> Option<KeyTable> {
+    fn table_to_enlarge(&self, at: usize) -> Option<Table> {
         match &self.entries[at].state {
             EntryState::Table(table) => Some(table.clone()),
             EntryState::TablePending => None,
-            EntryState::Seen | EntryState::Parsed(_) => {
-                KeyTable::new(Key::Compressed(self.entries[at].key.as_bytes()))
-            }
+            EntryState::Seen | EntryState::Parsed(_) => Table::new(&self.entries[at].key),
         }
     }
 
@@ -98,7 +97,7 @@ impl KeyCache {
 
     fn shrink(&mut self, at: usize) {
         self.forget_enlarged(at);
-        let small = self.table(at).resized(TableSize::Small);
+        let small = self.stored(at).resized(TableSize::Small);
         let entry = &mut self.entries[at];
         (entry.state, entry.uses) = (EntryState::Table(small), 0);
     }
@@ -114,7 +113,7 @@ impl KeyCache {
     /// Takes the entry from the members, before its table changes or goes. Returns the size of its table if it was one.
     pub(super) fn forget_enlarged(&mut self, at: usize) -> Option<TableSize> {
         let place = self.entries[at].enlarged.take()?;
-        let size = self.table(at).size();
+        let size = self.stored(at).size();
         self.enlarged.used_bytes -= size.bytes();
         self.enlarged.members.swap_remove(place.at);
         if let Some(moved) = self.enlarged.members.get(place.at) {

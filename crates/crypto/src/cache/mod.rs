@@ -11,18 +11,20 @@
 
 mod enlarged;
 mod seeded;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 
-use kernels::secp256k1::{self as kernel, Key, KeyTable, TableSize};
+use kernels::curve::{self as kernel, KeyTable, TableSize};
 
 use crate::compressed::CompressedKey;
-use crate::curve::Curve;
 use crate::public_key::PublicKey;
 use enlarged::{Enlarged, Place};
 pub use seeded::SeededState;
+pub(crate) use table::StoredCurve;
+use table::Table;
 
 /// Public keys of earlier batches, ready for use: their points, or multiples of them where signatures
 /// are verified in lanes. Used by [`verify_many_cached`](crate::verify_many_cached).
@@ -62,7 +64,7 @@ enum EntryState {
     /// The table is being made.
     TablePending,
     /// The odd multiples, for the lanes.
-    Table(KeyTable),
+    Table(Table),
 }
 
 /// Lookups and evictions of a [`KeyCache`].
@@ -133,8 +135,12 @@ impl KeyCache {
     /// The table that [`find_table`](Self::find_table) found, if nothing was inserted since.
     ///
     /// # Panics
-    /// If there is no table at `at`.
-    pub(crate) fn table(&self, at: usize) -> &KeyTable {
+    /// If there is no table of the curve at `at`.
+    pub(crate) fn table<C: StoredCurve>(&self, at: usize) -> &KeyTable<C> {
+        C::of(self.stored(at)).expect("a key's table is of its curve")
+    }
+
+    fn stored(&self, at: usize) -> &Table {
         match &self.entries[at].state {
             EntryState::Table(table) => table,
             _ => panic!("an index that `find_table` returned"),
@@ -185,25 +191,21 @@ impl KeyCache {
         let entry = &mut self.entries[at];
         entry.uses = entry.uses.saturating_add(1);
         if let Some(size) = enlarged::size_after(entry.uses)
-            && entry.key.curve() == Curve::K256
             && kernel::is_available()
         {
             self.enlarge(at, size);
         }
     }
 
-    /// Records that each of these K-256 keys without a table signed something in lanes, and makes the tables of those
+    /// Records that each of these keys without a table signed something in lanes, and makes the tables of those
     /// that had done so before.
     pub(crate) fn record_valid(&mut self, keys: &[CompressedKey]) {
         let due: Vec<CompressedKey> =
             keys.iter().copied().filter(|key| self.record(*key)).collect();
         for due in due.chunks(TABLE_CHUNK) {
-            let keys: Vec<Key<'_>> =
-                due.iter().map(|key| Key::Compressed(key.as_bytes())).collect();
-            for (key, table) in due.iter().zip(KeyTable::new_many(&keys)) {
-                let table = table.expect("a key with a valid signature is a point");
+            for (key, table) in Table::new_many(due) {
                 // It may have been evicted by keys recorded after it.
-                if let Some(at) = self.index.get(key) {
+                if let Some(at) = self.index.get(&key) {
                     self.entries[*at].state = EntryState::Table(table);
                 }
             }

@@ -1,27 +1,28 @@
 //! The coordinates of a key that was given in bytes.
 
-use super::modular::Field;
+use super::Curve;
+use super::modular::{Field, Residue};
 use super::portable::Affine;
 use super::table::Row;
 
 /// Coordinates that may be of no point.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Coordinates {
-    pub(super) x: Field,
-    pub(super) y: Y,
+pub(super) struct Coordinates<C: Curve> {
+    pub(super) x: Field<C>,
+    pub(super) y: Y<C>,
 }
 
 /// What is known of a y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Y {
-    Given(Field),
+pub(super) enum Y<C: Curve> {
+    Given(Field<C>),
     Even,
     Odd,
 }
 
-impl Coordinates {
+impl<C: Curve> Coordinates<C> {
     /// Of no point.
-    pub(super) const NONE: Self = Self { x: Field::ZERO, y: Y::Even };
+    pub(super) const NONE: Self = Self { x: Residue::ZERO, y: Y::Even };
 
     /// Whether y is odd.
     pub(super) fn is_odd(self) -> bool {
@@ -42,12 +43,12 @@ impl Coordinates {
     }
 
     /// Whether the point with this x and the parity of y has the given y.
-    pub(super) fn allow(self, point: Affine) -> bool {
+    pub(super) fn allow(self, point: Affine<C>) -> bool {
         self.y == Y::Given(point.y) || !matches!(self.y, Y::Given(_))
     }
 
     /// The point, if there is one.
-    pub(super) fn to_point(self) -> Option<Affine> {
+    pub(super) fn to_point(self) -> Option<Affine<C>> {
         Affine::on_curve(self.x, self.is_odd()).filter(|point| self.allow(*point))
     }
 }

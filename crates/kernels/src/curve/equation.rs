@@ -1,24 +1,21 @@
-//! From a signature, ECDSA or BIP-340, to the equation that makes it valid.
+//! From an ECDSA signature to the equation that makes it valid (SEC 1 §4.1.4).
 //!
 //! ```text
-//! ECDSA (SEC 1 §4.1.4)   u1 = z/s, u2 = r/s (mod n), 1 ≤ r, s < n
-//!                        valid if x(u1·G + u2·Q) ≡ r (mod n)
-//! BIP-340                R = s·G − e·P, P the point with the key's x and even y, r < p, s < n
-//!                        valid if R is not at infinity, x(R) = r and y(R) is even
+//! u1 = z/s, u2 = r/s (mod n), 1 ≤ r, s < n      valid if x(u1·G + u2·Q) ≡ r (mod n)
 //! ```
 
 use super::coordinates::Coordinates;
-use super::modular::{Field, Scalar, Words};
-use super::scalar::Digits;
-use super::{BATCH, Backend, EcdsaItem, Key, SchnorrItem, Verdict};
+use super::digits::Digits;
+use super::modular::{Residue, Scalar, Words};
+use super::{BATCH, Backend, Curve, EcdsaItem, Key, Verdict};
 
 /// The equation u1·G + u2·Q = (target, …) of one signature.
-pub(super) struct Equation<'a> {
+pub(super) struct Equation<'a, C: Curve> {
     /// The index of the verdict.
     pub(super) index: usize,
-    pub(super) key: Key<'a>,
+    pub(super) key: Key<'a, C>,
     /// Of a key that is not cached.
-    pub(super) coordinates: Coordinates,
+    pub(super) coordinates: Coordinates<C>,
     /// The digits of u1 and u2.
     pub(super) digits: Digits,
     /// The signature's r, below p or n.
@@ -34,24 +31,28 @@ pub(super) enum Rule {
     XWithEvenY,
 }
 
-impl<'a> Equation<'a> {
+impl<'a, C: Curve> Equation<'a, C> {
     /// The equation of u1·G + u2·Q, unless the key is malformed.
     pub(super) fn new(
         index: usize,
-        key: Key<'a>,
-        [u1, u2]: [Scalar; 2],
+        key: Key<'a, C>,
+        multipliers: [Scalar<C>; 2],
         target: Words,
     ) -> Option<Self> {
         let coordinates = match key {
             Key::Cached(_) => Coordinates::NONE,
             _ => key.parse()?,
         };
-        Some(Self { index, key, coordinates, digits: Digits::of(u1, u2), target })
+        Some(Self { index, key, coordinates, digits: Digits::of::<C>(multipliers), target })
     }
 }
 
 /// Verifies the items, a batch at a time: one inversion serves all s of a batch.
-pub(super) fn verify_ecdsa(backend: Backend, items: &[EcdsaItem<'_>], verdicts: &mut [Verdict]) {
+pub(super) fn verify_ecdsa<C: Curve>(
+    backend: Backend,
+    items: &[EcdsaItem<'_, C>],
+    verdicts: &mut [Verdict],
+) {
     verdicts.fill(Verdict::Invalid);
     for (items, verdicts) in items.chunks(BATCH).zip(verdicts.chunks_mut(BATCH)) {
         backend.check(&ecdsa_equations(items), Rule::XModuloOrder, verdicts);
@@ -59,14 +60,14 @@ pub(super) fn verify_ecdsa(backend: Backend, items: &[EcdsaItem<'_>], verdicts: 
 }
 
 /// The equations of the items that are well formed.
-fn ecdsa_equations<'a>(items: &[EcdsaItem<'a>]) -> Vec<Equation<'a>> {
-    let parsed: Vec<EcdsaNumbers> =
+fn ecdsa_equations<'a, C: Curve>(items: &[EcdsaItem<'a, C>]) -> Vec<Equation<'a, C>> {
+    let parsed: Vec<EcdsaNumbers<C>> =
         items.iter().enumerate().filter_map(EcdsaNumbers::parse).collect();
-    let mut inverses: Vec<Scalar> = parsed.iter().map(|parsed| parsed.s).collect();
-    Scalar::invert_all(&mut inverses);
-    let equation = |(parsed, inverse): (&EcdsaNumbers, Scalar)| {
+    let mut inverses: Vec<Scalar<C>> = parsed.iter().map(|parsed| parsed.s).collect();
+    Residue::invert_all(&mut inverses);
+    let equation = |(parsed, inverse): (&EcdsaNumbers<C>, Scalar<C>)| {
         let item = &items[parsed.index];
-        let z = Scalar::from_bytes_reduced(item.digest);
+        let z = Scalar::<C>::from_bytes_reduced(item.digest);
         let multipliers = [z.times(inverse), parsed.r.times(inverse)];
         Equation::new(parsed.index, item.key, multipliers, parsed.r.words())
     };
@@ -74,50 +75,22 @@ fn ecdsa_equations<'a>(items: &[EcdsaItem<'a>]) -> Vec<Equation<'a>> {
 }
 
 /// The numbers of an ECDSA signature, both in 1..n.
-struct EcdsaNumbers {
+struct EcdsaNumbers<C: Curve> {
     index: usize,
-    r: Scalar,
-    s: Scalar,
+    r: Scalar<C>,
+    s: Scalar<C>,
 }
 
-impl EcdsaNumbers {
-    fn parse((index, item): (usize, &EcdsaItem<'_>)) -> Option<Self> {
+impl<C: Curve> EcdsaNumbers<C> {
+    fn parse((index, item): (usize, &EcdsaItem<'_, C>)) -> Option<Self> {
         let (r, s) = halves(item.signature);
-        let (r, s) = (Scalar::from_bytes(r)?, Scalar::from_bytes(s)?);
+        let (r, s) = (Scalar::<C>::from_bytes(r)?, Scalar::<C>::from_bytes(s)?);
         (!r.is_zero() && !s.is_zero()).then_some(Self { index, r, s })
     }
 }
 
-/// Verifies the items, a batch at a time: one inversion serves all R of a batch.
-pub(super) fn verify_schnorr(
-    backend: Backend,
-    items: &[SchnorrItem<'_>],
-    verdicts: &mut [Verdict],
-) {
-    verdicts.fill(Verdict::Invalid);
-    for (items, verdicts) in items.chunks(BATCH).zip(verdicts.chunks_mut(BATCH)) {
-        let equations: Vec<_> = items.iter().enumerate().filter_map(schnorr_equation).collect();
-        backend.check(&equations, Rule::XWithEvenY, verdicts);
-    }
-}
-
-fn schnorr_equation<'a>((index, item): (usize, &SchnorrItem<'a>)) -> Option<Equation<'a>> {
-    let (r, s) = halves(item.signature);
-    let (r, s) = (Field::from_bytes(r)?, Scalar::from_bytes(s)?);
-    let e = Scalar::from_bytes_reduced(item.challenge);
-    // Only x is used: a key given with its odd y stands for the point's opposite.
-    let (key, is_opposite) = match item.key {
-        Key::Compressed([2 | 3, x @ ..]) => (Key::XOnly(x), false),
-        Key::Point { y, .. } => (item.key, y[31] & 1 == 1),
-        Key::Cached(table) => (item.key, table.is_odd()),
-        Key::Compressed(_) | Key::XOnly(_) => (item.key, false),
-    };
-    let u2 = if is_opposite { e } else { e.negate() };
-    Equation::new(index, key, [s, u2], r.words())
-}
-
 /// The two numbers of a signature.
-fn halves(signature: &[u8; 64]) -> (&[u8; 32], &[u8; 32]) {
+pub(super) fn halves(signature: &[u8; 64]) -> (&[u8; 32], &[u8; 32]) {
     let (halves, _) = signature.as_chunks::<32>();
     (&halves[0], &halves[1])
 }

@@ -1,48 +1,89 @@
-//! Verification of many secp256k1 signatures, ECDSA and BIP-340, eight to a vector.
+//! Verification of many signatures on a curve y² = x³ + a·x + b in lanes, several to a vector.
 //!
 //! Verification compares u1·G + u2·Q with a point. The lanes of a vector take the same steps on
 //! different signatures without communication, so a batch of n costs a fraction of n verifications:
 //!
 //! ```text
-//! per batch      parse r and s; 1/s of all with one inversion        equation.rs, modular.rs
-//!                u1, u2 → four multipliers of half length → digits   scalar.rs
-//! per 16 lanes   y of each key; its odd multiples with one Z         lanes/table.rs
-//!                the ladder: 125 doublings, 51 additions of the      lanes/ladder.rs, lanes/point.rs
-//!                key's multiples and 26 of the generator's           table.rs
-//!                compare with r                                      lanes/mod.rs
+//! per batch        parse r and s; 1/s of all with one inversion        equation.rs, schnorr.rs, modular.rs, inverse.rs
+//!                  u1, u2 → odd multipliers → digits                   digits.rs, endomorphism.rs
+//! per two vectors  y of each key; its odd multiples                    coordinates.rs, lanes/table.rs
+//!                  the ladder: doublings, additions of the key's       lanes/ladder.rs, lanes/point.rs
+//!                  multiples and of the generator's                    table.rs
+//!                  compare with r                                      lanes/verify.rs
 //! ```
+//!
+//! `secp256k1.rs` and `p256.rs` are the curves, `lanes/secp256k1.rs` and `lanes/p256.rs` their fields in lanes.
 //!
 //! The fixed steps do not cover one case: the addition of a point to itself, to its opposite or to
 //! infinity. A signature that leads to one (never by accident, easily on purpose) gets
 //! [`Verdict::Undecided`], and the caller uses a library. All input is public and untrusted: nothing is
 //! constant-time, and no input panics.
-//!
-//! ```
-//! use wireproof::kernels::secp256k1::{EcdsaItem, Key, Verdict, verify_ecdsa_many};
-//!
-//! let item = EcdsaItem { digest: &[7; 32], signature: &[1; 64], key: Key::Compressed(&[2; 33]) };
-//! let mut verdicts = [Verdict::Undecided; 3];
-//! verify_ecdsa_many(&[item; 3], &mut verdicts);
-//! assert_eq!(verdicts, [Verdict::Invalid; 3]);
-//! ```
 
 mod coordinates;
+mod digits;
+mod endomorphism;
 mod equation;
 mod inverse;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod lanes;
 mod modular;
+mod p256;
 mod portable;
-mod scalar;
+mod schnorr;
+mod secp256k1;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use p256::P256;
+pub use schnorr::{SchnorrItem, verify_schnorr_many};
+pub use secp256k1::Secp256k1;
 pub use table::{KeyTable, TableSize};
 
+use std::fmt::Debug;
+use std::sync::OnceLock;
+
 use coordinates::{Coordinates, Y};
+use digits::KEY_DIGITS;
 use equation::{Equation, Rule};
-use modular::Field;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use lanes::Prime;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+use modular::Modulus as Prime;
+use modular::{Field, Modulus, Scalar};
+use portable::Affine;
+use table::GeneratorTables;
+
+/// A curve y² = x³ + a·x + b with a prime number of points, over a prime field with p ≡ 3 (mod 4). Sealed.
+#[expect(private_bounds, reason = "sealed: only this module can name the parameters")]
+pub trait Curve: Parameters {}
+
+/// What the arithmetic has to know of a curve.
+trait Parameters: Copy + Eq + Debug + 'static {
+    /// The prime of the field.
+    type P: Prime;
+
+    /// The number of points.
+    type N: Modulus;
+
+    /// Whether a is −3; otherwise it is 0.
+    const A_IS_MINUS_3: bool;
+
+    /// The b of the equation.
+    const B: Field<Self>;
+
+    /// The generator G.
+    const GENERATOR: Affine<Self>;
+
+    /// The β of an endomorphism (β·x, y) = λ·(x, y), if u2 is split by one.
+    const BETA: Option<Field<Self>>;
+
+    /// The digits of u2.
+    fn key_digits(u2: Scalar<Self>) -> [u16; KEY_DIGITS];
+
+    /// Where the generator's tables are kept.
+    fn generator_tables() -> &'static OnceLock<GeneratorTables>;
+}
 
 /// The kernel's verdict on a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +98,7 @@ pub enum Verdict {
 
 /// A public key in one of four forms.
 #[derive(Clone, Copy, Debug)]
-pub enum Key<'a> {
+pub enum Key<'a, C: Curve> {
     /// SEC 1 compressed: 2 or 3 for the parity of y, then x.
     Compressed(&'a [u8; 33]),
     /// BIP-340: x, standing for the point with even y.
@@ -70,24 +111,24 @@ pub enum Key<'a> {
         y: &'a [u8; 32],
     },
     /// A checked key with its multiples.
-    Cached(&'a KeyTable),
+    Cached(&'a KeyTable<C>),
 }
 
-impl Key<'_> {
+impl<C: Curve> Key<'_, C> {
     /// The coordinates of a key in bytes; `None` if the bytes are malformed. `None` for a cached key, which needs no
     /// parsing.
-    fn parse(self) -> Option<Coordinates> {
+    fn parse(self) -> Option<Coordinates<C>> {
         let (x, y) = match self {
             Key::Compressed([2, x @ ..]) | Key::XOnly(x) => (x, Y::Even),
             Key::Compressed([3, x @ ..]) => (x, Y::Odd),
-            Key::Point { x, y } => (x, Y::Given(Field::from_bytes(y)?)),
+            Key::Point { x, y } => (x, Y::Given(Field::<C>::from_bytes(y)?)),
             Key::Compressed(_) | Key::Cached(_) => return None,
         };
-        Some(Coordinates { x: Field::from_bytes(x)?, y })
+        Some(Coordinates { x: Field::<C>::from_bytes(x)?, y })
     }
 
     /// A copy of the table of a cached key.
-    fn cached(self) -> Option<KeyTable> {
+    fn cached(self) -> Option<KeyTable<C>> {
         match self {
             Key::Cached(table) => Some(table.clone()),
             _ => None,
@@ -97,24 +138,13 @@ impl Key<'_> {
 
 /// An ECDSA signature to verify.
 #[derive(Clone, Copy, Debug)]
-pub struct EcdsaItem<'a> {
+pub struct EcdsaItem<'a, C: Curve> {
     /// The hash of the message; any 32 bytes, taken modulo the group order.
     pub digest: &'a [u8; 32],
     /// r and s, big-endian, each from 1 to n − 1. A high s is accepted.
     pub signature: &'a [u8; 64],
     /// The signer's key.
-    pub key: Key<'a>,
-}
-
-/// A BIP-340 signature to verify.
-#[derive(Clone, Copy, Debug)]
-pub struct SchnorrItem<'a> {
-    /// The tagged hash of r, key and message: the e of BIP-340, not yet reduced.
-    pub challenge: &'a [u8; 32],
-    /// r and s, big-endian.
-    pub signature: &'a [u8; 64],
-    /// The signer's key. Only the x of other forms than [`Key::XOnly`] is used.
-    pub key: Key<'a>,
+    pub key: Key<'a, C>,
 }
 
 /// Whether this machine has the instructions of the SIMD lanes. Without them verification is still
@@ -126,21 +156,12 @@ pub fn is_available() -> bool {
 /// Writes the verdict on each ECDSA signature to `verdicts` at the same index.
 ///
 /// One signature takes as long as eight, and longer than in a library; two are faster together. The first
-/// call makes the generator's tables (half a megabyte, three milliseconds).
+/// call for a curve makes its generator's tables (0.8 megabytes, some four milliseconds).
 ///
 /// # Panics
 /// If the two slices differ in length.
-pub fn verify_ecdsa_many(items: &[EcdsaItem<'_>], verdicts: &mut [Verdict]) {
+pub fn verify_ecdsa_many<C: Curve>(items: &[EcdsaItem<'_, C>], verdicts: &mut [Verdict]) {
     Backend::best().verify_ecdsa(items, verdicts);
-}
-
-/// Writes the verdict on each BIP-340 signature to `verdicts` at the same index. The note on small batches
-/// at [`verify_ecdsa_many`] applies.
-///
-/// # Panics
-/// If the two slices differ in length.
-pub fn verify_schnorr_many(items: &[SchnorrItem<'_>], verdicts: &mut [Verdict]) {
-    Backend::best().verify_schnorr(items, verdicts);
 }
 
 /// An implementation of verification. All give the same result; [`Backend::Portable`] defines it.
@@ -187,8 +208,8 @@ impl Backend {
         fastest_first.find(|backend| backend.is_available()).unwrap_or(Self::Portable)
     }
 
-    /// From how many signatures on, each under a key of its own, the lanes are faster than libsecp256k1; measured by the
-    /// example `signatures`.
+    /// From how many signatures on, each under a key of its own, the lanes are faster than libsecp256k1 and AWS-LC; measured by the
+    /// examples `signatures` and `signatures_p256`.
     pub fn faster_from(self) -> usize {
         match self {
             Self::Portable => usize::MAX,
@@ -197,7 +218,7 @@ impl Backend {
         }
     }
 
-    /// The smallest table of a key with which a signature alone is verified faster than by libsecp256k1.
+    /// The smallest table of a key with which a signature alone is verified faster than by libsecp256k1 or AWS-LC.
     pub fn alone_from(self) -> TableSize {
         match self {
             Self::Portable | Self::Neon | Self::Fma => TableSize::Large,
@@ -209,18 +230,9 @@ impl Backend {
     ///
     /// # Panics
     /// If the two slices differ in length, or the back end is not available on this machine.
-    pub fn verify_ecdsa(self, items: &[EcdsaItem<'_>], verdicts: &mut [Verdict]) {
+    pub fn verify_ecdsa<C: Curve>(self, items: &[EcdsaItem<'_, C>], verdicts: &mut [Verdict]) {
         self.assert_fit(items.len(), verdicts.len());
         equation::verify_ecdsa(self, items, verdicts);
-    }
-
-    /// Writes the verdict on each BIP-340 signature to `verdicts` at the same index.
-    ///
-    /// # Panics
-    /// If the two slices differ in length, or the back end is not available on this machine.
-    pub fn verify_schnorr(self, items: &[SchnorrItem<'_>], verdicts: &mut [Verdict]) {
-        self.assert_fit(items.len(), verdicts.len());
-        equation::verify_schnorr(self, items, verdicts);
     }
 
     fn assert_fit(self, items: usize, verdicts: usize) {
@@ -229,7 +241,7 @@ impl Backend {
     }
 
     /// Writes the verdict on each equation to `verdicts` at the equation's index.
-    fn check(self, equations: &[Equation<'_>], rule: Rule, verdicts: &mut [Verdict]) {
+    fn check<C: Curve>(self, equations: &[Equation<'_, C>], rule: Rule, verdicts: &mut [Verdict]) {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if lanes::check_many(self, equations, rule, verdicts) {
             return;

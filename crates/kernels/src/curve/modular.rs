@@ -1,31 +1,31 @@
-//! Numbers modulo the field prime p and the group order n, one at a time.
+//! Numbers modulo a field prime p or a group order n, one at a time.
 //!
-//! Both moduli are 2²⁵⁶ minus something small, so 2²⁵⁶ may be replaced by that [`Modulus::GAP`]
-//! until the number fits. Four 64-bit words, always the representative below the modulus: the reference
-//! for the lanes, and fast enough for the few scalars of a signature.
+//! Four 64-bit words, always the representative below the modulus: the reference for the lanes, and fast enough for the few
+//! scalars of a signature. How a product is reduced depends on the modulus: [`fold`] for those close to 2²⁵⁶,
+//! [`montgomery`] for any other.
 
+use std::fmt::Debug;
 use std::marker::PhantomData;
 
-use super::inverse;
+use super::{Parameters, inverse};
 
 /// A number below 2²⁵⁶, least significant word first.
 pub(super) type Words = [u64; 4];
 
-/// A modulus of [`Residue`].
-pub(super) trait Modulus: Copy {
+/// A modulus of [`Residue`], odd and above 2²⁵⁵.
+pub(super) trait Modulus: Copy + Eq + Debug + 'static {
     /// The modulus.
     const VALUE: Words;
-    /// 2²⁵⁶ − modulus, below 2¹³⁰.
-    const GAP: [u64; 3];
+
+    /// The factor between a number and what the lanes hold in its place.
+    const TO_LANES: Words = ONE;
+
+    /// 1/[`TO_LANES`](Self::TO_LANES).
+    const FROM_LANES: Words = ONE;
+
+    /// The residue of a product.
+    fn reduce(product: [u64; 8]) -> Words;
 }
-
-/// The field prime, 2²⁵⁶ − 2³² − 977.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct P;
-
-/// The number of points on the curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct N;
 
 /// An integer modulo `M`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +35,15 @@ pub(super) struct Residue<M> {
     modulus: PhantomData<M>,
 }
 
-/// An element of the field of the curve's coordinates.
-pub(super) type Field = Residue<P>;
+/// An element of the field of a curve's coordinates.
+pub(super) type Field<C> = Residue<<C as Parameters>::P>;
 
-/// A multiplier of points.
-pub(super) type Scalar = Residue<N>;
+/// A multiplier of a curve's points.
+pub(super) type Scalar<C> = Residue<<C as Parameters>::N>;
 
 impl<M: Modulus> Residue<M> {
     pub(super) const ZERO: Self = Self::new([0; 4]);
-    pub(super) const ONE: Self = Self::new([1, 0, 0, 0]);
+    pub(super) const ONE: Self = Self::new(ONE);
 
     /// Wraps words that are below the modulus.
     pub(super) const fn new(words: Words) -> Self {
@@ -66,7 +66,7 @@ impl<M: Modulus> Residue<M> {
         Self::reduce_once(words, 0)
     }
 
-    pub(super) fn words(self) -> Words {
+    pub(super) const fn words(self) -> Words {
         self.words
     }
 
@@ -78,7 +78,7 @@ impl<M: Modulus> Residue<M> {
         self.words[0] & 1 == 1
     }
 
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub(super) const fn plus(self, other: Self) -> Self {
         let (sum, carry) = add(&self.words, &other.words);
         Self::reduce_once(sum, carry)
     }
@@ -99,16 +99,32 @@ impl<M: Modulus> Residue<M> {
         self.times(self)
     }
 
-    /// The product: hi·2²⁵⁶ + lo ≡ hi·gap + lo, until nothing is above bit 256.
+    /// The product.
     pub(super) fn times(self, other: Self) -> Self {
-        let [w0, w1, w2, w3, hi @ ..] = product(&self.words, &other.words);
-        // 256-bit hi · 130-bit gap + lo is below 2³⁸⁷.
-        let [w0, w1, w2, w3, h0, h1, h2] = fold::<M, 4, 7>([w0, w1, w2, w3], hi);
-        // 131-bit hi · 130-bit gap + lo is below 2²⁶².
-        let [w0, w1, w2, w3, h0, ..] = fold::<M, 3, 7>([w0, w1, w2, w3], [h0, h1, h2]);
-        // Below 2¹³⁶ + 2²⁵⁶ at last.
-        let [w0, w1, w2, w3, h0] = fold::<M, 1, 5>([w0, w1, w2, w3], [h0]);
-        Self::reduce_once([w0, w1, w2, w3], h0)
+        Self::new(M::reduce(product(&self.words, &other.words)))
+    }
+
+    /// A root of a square, for a prime modulus of which a quarter is three quarters: x to the power (p + 1)/4. Of any other
+    /// number, nothing.
+    pub(super) fn root(self) -> Option<Self> {
+        let [w0, w1, w2, w3] = add(&M::VALUE, &[1, 0, 0, 0]).0;
+        let quarter = [w0 >> 2 | w1 << 62, w1 >> 2 | w2 << 62, w2 >> 2 | w3 << 62, w3 >> 2];
+        let root = self.power(&quarter);
+        (root.square() == self).then_some(root)
+    }
+
+    /// What the lanes hold in place of this number.
+    pub(super) fn to_lanes(self) -> Words {
+        self.scaled(&M::TO_LANES)
+    }
+
+    /// The number in whose place the lanes hold these words, which are below the modulus.
+    pub(super) fn from_lanes(words: Words) -> Self {
+        Self::new(Self::new(words).scaled(&M::FROM_LANES))
+    }
+
+    fn scaled(self, factor: &Words) -> Words {
+        if *factor == ONE { self.words } else { M::reduce(product(&self.words, factor)) }
     }
 
     /// The power, four bits of the exponent at a time.
@@ -152,29 +168,63 @@ impl<M: Modulus> Residue<M> {
     }
 
     /// carry·2²⁵⁶ + words, which is below twice the modulus, as a residue.
-    fn reduce_once(words: Words, carry: u64) -> Self {
-        let (less, reached) = add(&words, &[M::GAP[0], M::GAP[1], M::GAP[2], 0]);
-        Self::new(if carry + reached > 0 { less } else { words })
+    const fn reduce_once(words: Words, carry: u64) -> Self {
+        Self::new(reduce_once::<M>(words, carry))
     }
 }
 
-impl Field {
-    /// A root of a square: x to the power (p + 1)/4. Of any other number, nothing.
-    pub(super) fn root(self) -> Option<Self> {
-        let root = self.power(&ROOT_EXPONENT);
-        (root.square() == self).then_some(root)
+/// The residue of a product, for a modulus that is 2²⁵⁶ minus a gap below 2¹³⁰: hi·2²⁵⁶ + lo ≡ hi·gap + lo, until nothing is
+/// above bit 256.
+pub(super) fn fold<M: Modulus>([w0, w1, w2, w3, hi @ ..]: [u64; 8]) -> Words {
+    // 256-bit hi · 130-bit gap + lo is below 2³⁸⁷.
+    let [w0, w1, w2, w3, h0, h1, h2] = fold_once::<M, 4, 7>([w0, w1, w2, w3], hi);
+    // 131-bit hi · 130-bit gap + lo is below 2²⁶².
+    let [w0, w1, w2, w3, h0, ..] = fold_once::<M, 3, 7>([w0, w1, w2, w3], [h0, h1, h2]);
+    // Below 2¹³⁶ + 2²⁵⁶ at last.
+    let [w0, w1, w2, w3, h0] = fold_once::<M, 1, 5>([w0, w1, w2, w3], [h0]);
+    reduce_once::<M>([w0, w1, w2, w3], h0)
+}
+
+/// The residue of a product, for any modulus M: two of Montgomery's divisions by 2²⁵⁶, with a multiplication by
+/// 2⁵¹² mod M between them.
+///
+/// `negative_inverse` is −1/M mod 2⁶⁴, `square` is 2⁵¹² mod M.
+pub(super) fn montgomery<M: Modulus>(
+    wide: [u64; 8],
+    negative_inverse: u64,
+    square: &Words,
+) -> Words {
+    let divided = divide::<M>(wide, negative_inverse);
+    divide::<M>(product(&divided, square), negative_inverse)
+}
+
+/// A number below 2²⁵⁶·M, divided by 2²⁵⁶ modulo M: multiples of M clear the lower four words one after the other.
+fn divide<M: Modulus>(mut wide: [u64; 8], negative_inverse: u64) -> Words {
+    let mut above = 0;
+    for i in 0..4 {
+        let multiple = wide[i].wrapping_mul(negative_inverse);
+        let mut carry = 0;
+        for j in 0..4 {
+            (wide[i + j], carry) = multiply_add(multiple, M::VALUE[j], wide[i + j], carry);
+        }
+        let sum = u128::from(wide[i + 4]) + u128::from(carry) + u128::from(above);
+        (wide[i + 4], above) = (sum as u64, (sum >> 64) as u64);
     }
+    let [_, _, _, _, w0, w1, w2, w3] = wide;
+    reduce_once::<M>([w0, w1, w2, w3], above)
 }
 
-impl Modulus for P {
-    const VALUE: Words = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
-    const GAP: [u64; 3] = [0x1_0000_03d1, 0, 0];
+/// carry·2²⁵⁶ + words, which is below twice the modulus, less the modulus if that is not negative.
+const fn reduce_once<M: Modulus>(words: Words, carry: u64) -> Words {
+    let (less, reached) = add(&words, &gap::<M>());
+    if carry + reached > 0 { less } else { words }
 }
 
-impl Modulus for N {
-    const VALUE: Words =
-        [0xbfd2_5e8c_d036_4141, 0xbaae_dce6_af48_a03b, 0xffff_ffff_ffff_fffe, u64::MAX];
-    const GAP: [u64; 3] = [0x402d_a173_2fc9_bebf, 0x4551_2319_50b7_5fc4, 1];
+/// 2²⁵⁶ − modulus.
+pub(super) const fn gap<M: Modulus>() -> Words {
+    let [w0, w1, w2, w3] = M::VALUE;
+    // The modulus is odd, so that nothing is carried from the lowest word.
+    [w0.wrapping_neg(), !w1, !w2, !w3]
 }
 
 /// Reads 32 big-endian bytes.
@@ -191,13 +241,15 @@ pub(super) fn is_below(a: &Words, b: &Words) -> bool {
 }
 
 /// The sum's 256 bits, and its carry.
-pub(super) fn add(a: &Words, b: &Words) -> (Words, u64) {
+pub(super) const fn add(a: &Words, b: &Words) -> (Words, u64) {
     let mut sum = [0; 4];
     let mut carry = 0;
-    for i in 0..4 {
-        let total = u128::from(a[i]) + u128::from(b[i]) + u128::from(carry);
+    let mut i = 0;
+    while i < 4 {
+        let total = a[i] as u128 + b[i] as u128 + carry as u128;
         sum[i] = total as u64;
         carry = (total >> 64) as u64;
+        i += 1;
     }
     (sum, carry)
 }
@@ -241,15 +293,16 @@ pub(super) fn product(a: &Words, b: &Words) -> [u64; 8] {
     out
 }
 
-/// `high · gap + low`, in `K` words that hold it.
+/// `high · gap + low`, in `K` words that hold it, for a gap of three words.
 #[inline]
-fn fold<M: Modulus, const H: usize, const K: usize>(low: Words, high: [u64; H]) -> [u64; K] {
+fn fold_once<M: Modulus, const H: usize, const K: usize>(low: Words, high: [u64; H]) -> [u64; K] {
+    let gap = const { gap::<M>() };
     let mut out = [0; K];
     out[..4].copy_from_slice(&low);
     for i in 0..H {
         let mut carry = 0;
         for j in 0..3 {
-            (out[i + j], carry) = multiply_add(high[i], M::GAP[j], out[i + j], carry);
+            (out[i + j], carry) = multiply_add(high[i], gap[j], out[i + j], carry);
         }
         for word in &mut out[i + 3..] {
             let (sum, over) = word.overflowing_add(carry);
@@ -266,5 +319,4 @@ fn multiply_add(a: u64, b: u64, c: u64, d: u64) -> (u64, u64) {
     (total as u64, (total >> 64) as u64)
 }
 
-/// (p + 1)/4.
-const ROOT_EXPONENT: Words = [0xffff_ffff_bfff_ff0c, u64::MAX, u64::MAX, 0x3fff_ffff_ffff_ffff];
+const ONE: Words = [1, 0, 0, 0];

@@ -1,34 +1,34 @@
 //! The reference: the same verification, one signature at a time, in plain Rust.
 //!
-//! Formulas from the Explicit-Formulas Database, short Weierstraß curves with a = 0, Jacobian
-//! coordinates (x = X/Z², y = Y/Z³): doubling `dbl-2009-l`, mixed addition `madd` in the plain form
-//! with 8 multiplications and 3 squarings. Neither treats its exceptions: an addition of equal or
+//! Formulas from the Explicit-Formulas Database, short Weierstraß curves, Jacobian
+//! coordinates (x = X/Z², y = Y/Z³): doubling `dbl-2009-l`, with a·Z⁴ in the slope of the tangent, and mixed addition `madd`
+//! in the plain form with 8 multiplications and 3 squarings. Neither treats its exceptions: an addition of equal or
 //! opposite points, or to the point at infinity, yields Z = 0, and every later step keeps Z = 0. One
 //! check of Z at the end therefore detects all exceptions.
 
+use super::digits::{Digits, KEY_WINDOW, digits_a_part, index_of_digit, parts};
 use super::equation::{Equation, Rule};
-use super::modular::{Field, Modulus, N, P, Words, add, is_below};
-use super::scalar::{Digits, KEY_WINDOW, KEY_WINDOWS, index_of_digit};
+use super::modular::{Field, Modulus, Residue, Words, add, is_below};
 use super::table::{KeyTable, Row, Window, digits_a_window, generator_tables};
-use super::{Key, Verdict};
+use super::{Curve, Key, Parameters, Verdict};
 
 /// A point by its two coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Affine {
-    pub(super) x: Field,
-    pub(super) y: Field,
+pub(super) struct Affine<C: Parameters> {
+    pub(super) x: Field<C>,
+    pub(super) y: Field<C>,
 }
 
 /// A point with x = X/Z² and y = Y/Z³; at infinity if Z = 0.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Jacobian {
-    pub(super) x: Field,
-    pub(super) y: Field,
-    pub(super) z: Field,
+pub(super) struct Jacobian<C: Curve> {
+    pub(super) x: Field<C>,
+    pub(super) y: Field<C>,
+    pub(super) z: Field<C>,
 }
 
 /// Whether the equation holds.
-pub(super) fn check(equation: &Equation<'_>, rule: Rule) -> Verdict {
+pub(super) fn check<C: Curve>(equation: &Equation<'_, C>, rule: Rule) -> Verdict {
     let table;
     let windows = match equation.key {
         Key::Cached(cached) => cached.windows(),
@@ -38,7 +38,7 @@ pub(super) fn check(equation: &Equation<'_>, rule: Rule) -> Verdict {
             table.windows()
         }
     };
-    let sum = sum_of_multiples(windows, &equation.digits);
+    let sum = sum_of_multiples::<C>(windows, &equation.digits);
     if sum.z.is_zero() {
         return Verdict::Undecided;
     }
@@ -52,36 +52,40 @@ pub(super) fn check(equation: &Equation<'_>, rule: Rule) -> Verdict {
 }
 
 /// u1·G + u2·Q for the digits of u1 and u2 and the windows of Q.
-fn sum_of_multiples(windows: &[Window], digits: &Digits) -> Jacobian {
-    let mut sum: Option<Jacobian> = None;
-    let each = digits_a_window(windows.len());
+fn sum_of_multiples<C: Curve>(windows: &[Window], digits: &Digits) -> Jacobian<C> {
+    let mut sum: Option<Jacobian<C>> = None;
+    let each = digits_a_window::<C>(windows.len());
     for position in (0..each).rev() {
         for _ in 0..KEY_WINDOW {
             sum = sum.map(Jacobian::double);
         }
-        let digits_here = (position..KEY_WINDOWS).step_by(each);
+        let digits_here = (position..digits_a_part::<C>()).step_by(each);
         for (window, at) in windows.iter().zip(digits_here) {
-            let [k1, k2] = digits.key.map(|digits| digits[at]);
-            let (first, second) = (pick(window, k1), pick(window, k2).times_lambda());
-            sum = Some(sum.map_or(first.into(), |sum| sum.add(first)).add(second));
+            for part in 0..parts::<C>() {
+                let multiple = pick(window, digits.key[part * digits_a_part::<C>() + at]);
+                let multiple = if part == 1 { multiple.times_lambda() } else { multiple };
+                sum = Some(sum.map_or(multiple.into(), |sum| sum.add(multiple)));
+            }
         }
     }
     let sum = sum.expect("there is at least one window");
-    let generator = generator_tables().iter().zip(&digits.generator);
+    let generator = generator_tables::<C>().iter().zip(&digits.generator);
     generator.fold(sum, |sum, (table, digit)| sum.add(pick(table.as_slice(), *digit)))
 }
 
 /// The odd multiple that the digit selects.
-fn pick(table: &[Row], digit: u16) -> Affine {
+fn pick<C: Curve>(table: &[Row], digit: u16) -> Affine<C> {
     let (index, negative) = index_of_digit(digit, table.len() as u16);
     let point = table[index].to_affine();
     if negative { point.negate() } else { point }
 }
 
-impl Affine {
+impl<C: Curve> Affine<C> {
     /// The point with this x and the given parity of y, if there is one.
-    pub(super) fn on_curve(x: Field, odd: bool) -> Option<Self> {
-        let y = x.square().times(x).plus(SEVEN).root()?;
+    pub(super) fn on_curve(x: Field<C>, odd: bool) -> Option<Self> {
+        let slope =
+            if C::A_IS_MINUS_3 { x.square().minus(Residue::new([3, 0, 0, 0])) } else { x.square() };
+        let y = slope.times(x).plus(C::B).root()?;
         Some(Self { x, y: if y.is_odd() == odd { y } else { y.negate() } })
     }
 
@@ -90,7 +94,7 @@ impl Affine {
     }
 
     fn times_lambda(self) -> Self {
-        Self { x: self.x.times(BETA), ..self }
+        Self { x: C::BETA.map_or(self.x, |beta| self.x.times(beta)), ..self }
     }
 
     /// P, 3P, 5P, …
@@ -105,30 +109,35 @@ impl Affine {
 }
 
 /// The coordinates of points that are not at infinity, with one inversion.
-pub(super) fn to_affine_all(points: &[Jacobian]) -> Vec<Affine> {
-    let mut inverses: Vec<Field> = points.iter().map(|point| point.z).collect();
-    Field::invert_all(&mut inverses);
+pub(super) fn to_affine_all<C: Curve>(points: &[Jacobian<C>]) -> Vec<Affine<C>> {
+    let mut inverses: Vec<Field<C>> = points.iter().map(|point| point.z).collect();
+    Residue::invert_all(&mut inverses);
     points.iter().zip(inverses).map(|(point, inverse)| point.scale(inverse)).collect()
 }
 
-impl From<Affine> for Jacobian {
-    fn from(point: Affine) -> Self {
-        Self { x: point.x, y: point.y, z: Field::ONE }
+impl<C: Curve> From<Affine<C>> for Jacobian<C> {
+    fn from(point: Affine<C>) -> Self {
+        Self { x: point.x, y: point.y, z: Residue::ONE }
     }
 }
 
-impl Jacobian {
-    /// EFD `dbl-2009-l`.
+impl<C: Curve> Jacobian<C> {
+    /// EFD `dbl-2009-l`, with the slope E = 3X² + a·Z⁴.
     pub(super) fn double(self) -> Self {
-        let a = self.x.square();
         let b = self.y.square();
         let c = b.square();
         let d = self.x.times(b).twice().twice();
-        let e = a.twice().plus(a);
+        let squares = self.x.square().minus(self.minus_a_third());
+        let e = squares.twice().plus(squares);
         let x = e.square().minus(d.twice());
         let y = e.times(d.minus(x)).minus(c.twice().twice().twice());
         let z = self.y.times(self.z).twice();
         Self { x, y, z }
+    }
+
+    /// −a·Z⁴/3.
+    fn minus_a_third(self) -> Field<C> {
+        if C::A_IS_MINUS_3 { self.z.square().square() } else { Residue::ZERO }
     }
 
     /// 2^`count` · P.
@@ -137,7 +146,7 @@ impl Jacobian {
     }
 
     /// Mixed addition: U2 = x·Z², S2 = y·Z³, H = U2 − X, R = S2 − Y.
-    pub(super) fn add(self, other: Affine) -> Self {
+    pub(super) fn add(self, other: Affine<C>) -> Self {
         let zz = self.z.square();
         let h = other.x.times(zz).minus(self.x);
         let r = other.y.times(zz).times(self.z).minus(self.y);
@@ -150,11 +159,11 @@ impl Jacobian {
     }
 
     /// The coordinates of a point that is not at infinity.
-    pub(super) fn to_affine(self) -> Affine {
+    pub(super) fn to_affine(self) -> Affine<C> {
         self.scale(self.z.invert())
     }
 
-    fn scale(&self, z_inverse: Field) -> Affine {
+    fn scale(&self, z_inverse: Field<C>) -> Affine<C> {
         let zz = z_inverse.square();
         Affine { x: self.x.times(zz), y: self.y.times(zz).times(z_inverse) }
     }
@@ -163,41 +172,14 @@ impl Jacobian {
     /// X = (r + n)·Z² where r + n is a field element too.
     fn x_matches_modulo_order(&self, r: Words) -> bool {
         let zz = self.z.square();
-        let also = plus_order(&r);
-        self.x == Field::new(r).times(zz)
-            || also.is_some_and(|words| self.x == Field::new(words).times(zz))
+        let also = plus_order::<C>(&r);
+        self.x == Residue::new(r).times(zz)
+            || also.is_some_and(|words| self.x == Residue::new(words).times(zz))
     }
 }
 
 /// r + n, if that is below p.
-pub(super) fn plus_order(r: &Words) -> Option<Words> {
-    let (sum, carry) = add(r, &N::VALUE);
-    (carry == 0 && is_below(&sum, &P::VALUE)).then_some(sum)
+pub(super) fn plus_order<C: Curve>(r: &Words) -> Option<Words> {
+    let (sum, carry) = add(r, &C::N::VALUE);
+    (carry == 0 && is_below(&sum, &C::P::VALUE)).then_some(sum)
 }
-
-/// A cube root of one modulo p: (β·x, y) is λ·(x, y).
-pub(super) const BETA: Field = Field::new([
-    0xc139_6c28_7195_01ee,
-    0x9cf0_4975_12f5_8995,
-    0x6e64_479e_ac34_34e9,
-    0x7ae9_6a2b_657c_0710,
-]);
-
-/// The generator (SEC 2 §2.4.1).
-pub(super) const G: Affine = Affine {
-    x: Field::new([
-        0x59f2_815b_16f8_1798,
-        0x029b_fcdb_2dce_28d9,
-        0x55a0_6295_ce87_0b07,
-        0x79be_667e_f9dc_bbac,
-    ]),
-    y: Field::new([
-        0x9c47_d08f_fb10_d4b8,
-        0xfd17_b448_a685_5419,
-        0x5da4_fbfc_0e11_08a8,
-        0x483a_da77_26a3_c465,
-    ]),
-};
-
-/// The curve is y² = x³ + 7.
-const SEVEN: Field = Field::new([7, 0, 0, 0]);

@@ -4,20 +4,20 @@
 //! row ⌊d/2⌋ with the sign put on y. A table is the windows of 2⁰·Q, 2ˢ·Q, 2²ˢ·Q, …: the more it has, the fewer doublings
 //! are left. The generator has a window for each digit.
 
-use std::sync::OnceLock;
+use std::marker::PhantomData;
 
-use super::Key;
 use super::coordinates::Coordinates;
+use super::digits::{GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_DIGITS, KEY_WINDOW, digits_a_part};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use super::lanes;
-use super::modular::Field;
-use super::portable::{Affine, G, Jacobian, to_affine_all};
-use super::scalar::{GENERATOR_WINDOW, GENERATOR_WINDOWS, KEY_WINDOW, KEY_WINDOWS};
+use super::modular::Residue;
+use super::portable::{Affine, Jacobian, to_affine_all};
+use super::{Curve, Key};
 
 /// The rows of a window: Q to 31·Q.
 pub(super) const KEY_ROWS: usize = 1 << (KEY_WINDOW - 1);
 
-/// Two field elements below 2²⁵⁶ in one cache line: the words of x, then those of y.
+/// Two field elements below 2²⁵⁶ in one cache line: the words of x, then those of y, as the lanes hold them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(super) struct Row(pub(super) [u64; 8]);
@@ -29,22 +29,25 @@ impl Row {
         Self([x0, x1, x2, x3, y0, y1, y2, y3])
     }
 
-    pub(super) fn of_point(point: &Affine) -> Self {
-        Self::new(point.x.words(), point.y.words())
+    pub(super) fn of_point<C: Curve>(point: &Affine<C>) -> Self {
+        Self::new(point.x.to_lanes(), point.y.to_lanes())
     }
 
     /// The same point with coordinates below p.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    pub(super) fn reduce(self) -> Self {
+    pub(super) fn reduce<C: Curve>(self) -> Self {
+        let reduced = |words| Residue::<C::P>::from_words_reduced(words).words();
         let [x0, x1, x2, x3, y0, y1, y2, y3] = self.0;
-        let [x, y] = [[x0, x1, x2, x3], [y0, y1, y2, y3]].map(Field::from_words_reduced);
-        Self::of_point(&Affine { x, y })
+        Self::new(reduced([x0, x1, x2, x3]), reduced([y0, y1, y2, y3]))
     }
 
     /// The point of a row whose coordinates are below p.
-    pub(super) fn to_affine(self) -> Affine {
+    pub(super) fn to_affine<C: Curve>(self) -> Affine<C> {
         let [x0, x1, x2, x3, y0, y1, y2, y3] = self.0;
-        Affine { x: Field::new([x0, x1, x2, x3]), y: Field::new([y0, y1, y2, y3]) }
+        Affine {
+            x: Residue::from_lanes([x0, x1, x2, x3]),
+            y: Residue::from_lanes([y0, y1, y2, y3]),
+        }
     }
 }
 
@@ -65,9 +68,10 @@ impl Row {
 /// assert!(KeyTable::new(Key::XOnly(&[0xff; 32])).is_none());
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct KeyTable {
+pub struct KeyTable<C> {
     /// The multiples in affine coordinates below p. As many as a [`TableSize`] has.
     windows: Box<[Window]>,
+    curve: PhantomData<C>,
 }
 
 /// The odd multiples of a point.
@@ -76,11 +80,11 @@ pub(super) type Window = [Row; KEY_ROWS];
 /// How much of a verification a table has computed beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TableSize {
-    /// One window, 1 KiB: 125 doublings are left.
+    /// One window, 1 KiB: 125 doublings are left, for P-256 255.
     Small,
-    /// Four windows, 4 KiB: 30 doublings are left.
+    /// Four windows, 4 KiB: 30 doublings are left, for P-256 60.
     Medium,
-    /// A window for each digit, 26 KiB: no doubling is left.
+    /// Twenty-six windows, 26 KiB: no doubling is left, for P-256 5.
     Large,
 }
 
@@ -97,25 +101,25 @@ impl TableSize {
         match self {
             Self::Small => 1,
             Self::Medium => 4,
-            Self::Large => KEY_WINDOWS,
+            Self::Large => KEY_DIGITS / 2,
         }
     }
 }
 
 /// The digits that windows of a table share: window q serves the digits from q times this number on.
-pub(super) const fn digits_a_window(windows: usize) -> usize {
-    KEY_WINDOWS.div_ceil(windows)
+pub(super) const fn digits_a_window<C: Curve>(windows: usize) -> usize {
+    digits_a_part::<C>().div_ceil(windows)
 }
 
-impl KeyTable {
+impl<C: Curve> KeyTable<C> {
     /// Checks a key and makes its table; `None` if the bytes are not a key. A cached key is copied.
-    pub fn new(key: Key<'_>) -> Option<Self> {
+    pub fn new(key: Key<'_, C>) -> Option<Self> {
         let parsed = key.parse().and_then(Coordinates::to_point);
         key.cached().or_else(|| parsed.map(Self::of_point))
     }
 
     /// [`KeyTable::new`] of each key, in SIMD lanes where this machine has them: 1 µs a key instead of 17.
-    pub fn new_many(keys: &[Key<'_>]) -> Vec<Option<Self>> {
+    pub fn new_many(keys: &[Key<'_, C>]) -> Vec<Option<Self>> {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         if let Some(tables) = lanes::tables_of(keys) {
             return tables;
@@ -125,13 +129,14 @@ impl KeyTable {
 
     /// The same key with a table of another size. A larger one takes as long to make as some fifty verifications in lanes.
     pub fn resized(&self, size: TableSize) -> Self {
-        let shift = KEY_WINDOW * digits_a_window(size.windows());
+        let shift = KEY_WINDOW * digits_a_window::<C>(size.windows());
         let mut points = vec![Jacobian::from(self.point())];
         while points.len() < size.windows() {
             points.push(points[points.len() - 1].double_times(shift));
         }
         let others = windows_of(&to_affine_all(&points[1..]));
-        Self { windows: self.windows[..1].iter().copied().chain(others).collect() }
+        let windows = self.windows[..1].iter().copied().chain(others).collect();
+        Self { windows, curve: PhantomData }
     }
 
     /// How large the table is.
@@ -141,10 +146,10 @@ impl KeyTable {
     }
 
     pub(super) fn of_window(window: Window) -> Self {
-        Self { windows: Box::new([window]) }
+        Self { windows: Box::new([window]), curve: PhantomData }
     }
 
-    pub(super) fn of_point(point: Affine) -> Self {
+    pub(super) fn of_point(point: Affine<C>) -> Self {
         Self::of_window(window_of(&point))
     }
 
@@ -153,7 +158,7 @@ impl KeyTable {
     }
 
     /// The key.
-    pub(super) fn point(&self) -> Affine {
+    pub(super) fn point(&self) -> Affine<C> {
         self.windows[0][0].to_affine()
     }
 
@@ -164,7 +169,7 @@ impl KeyTable {
 }
 
 /// The windows of points, in lanes where this machine has them.
-fn windows_of(points: &[Affine]) -> Vec<Window> {
+fn windows_of<C: Curve>(points: &[Affine<C>]) -> Vec<Window> {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     if let Some(windows) = lanes::windows_of(points) {
         return windows;
@@ -172,12 +177,12 @@ fn windows_of(points: &[Affine]) -> Vec<Window> {
     points.iter().map(window_of).collect()
 }
 
-fn window_of(point: &Affine) -> Window {
+fn window_of<C: Curve>(point: &Affine<C>) -> Window {
     let multiples = point.odd_multiples(KEY_ROWS);
     std::array::from_fn(|i| Row::of_point(&multiples[i]))
 }
 
-impl std::fmt::Debug for KeyTable {
+impl<C: Curve> std::fmt::Debug for KeyTable<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KeyTable").field("key", &self.point()).field("size", &self.size()).finish()
     }
@@ -189,12 +194,14 @@ pub(super) const GENERATOR_ROWS: usize = 1 << (GENERATOR_WINDOW - 1);
 /// The odd multiples of the generator times a power of two.
 pub(super) type GeneratorTable = Box<[Row; GENERATOR_ROWS]>;
 
+/// The tables of a generator, one for each digit of u1.
+pub(super) type GeneratorTables = [GeneratorTable; GENERATOR_WINDOWS];
+
 /// A table for each digit of u1, 32 KiB each. The first call makes them, which takes some
 /// four milliseconds.
-pub(super) fn generator_tables() -> &'static [GeneratorTable; GENERATOR_WINDOWS] {
-    static TABLES: OnceLock<[GeneratorTable; GENERATOR_WINDOWS]> = OnceLock::new();
-    TABLES.get_or_init(|| {
-        let mut point = G;
+pub(super) fn generator_tables<C: Curve>() -> &'static GeneratorTables {
+    C::generator_tables().get_or_init(|| {
+        let mut point = C::GENERATOR;
         std::array::from_fn(|_| {
             let multiples = point.odd_multiples(GENERATOR_ROWS);
             point = Jacobian::from(point).double_times(GENERATOR_WINDOW).to_affine();

@@ -4,7 +4,7 @@
 //! one run of a formula proves its magnitudes, and a release build has no overhead.
 
 #[cfg(debug_assertions)]
-use super::field::{MASK_48, MASK_52};
+use super::field::{MASK_48, MASK_52, Prime, PrimeOf};
 use super::vector::Vector;
 
 /// Upper bounds of the limbs of an element. Tracked in debug builds only.
@@ -43,9 +43,15 @@ impl Bound {
 
     /// The bound of `offset − x` for x within this bound.
     pub(super) fn taken_from(self, offset: [u64; 5]) -> Self {
-        let (least, most) = (offset[1].min(offset[0]), offset[1].max(offset[0]));
-        assert!(self.low <= least && self.top <= offset[4], "{self:x?} from {offset:x?}");
-        Self { low: most, top: offset[4] }
+        let [low @ .., top] = offset;
+        let least = low.into_iter().min().expect("four limbs");
+        assert!(self.low <= least && self.top <= top, "{self:x?} from {offset:x?}");
+        Self { low: low.into_iter().max().expect("four limbs"), top }
+    }
+
+    pub(super) fn settled<V: Vector>(self) -> Self {
+        let [low, top] = PrimeOf::<V>::settled([self.low, self.top]);
+        Self { low, top }
     }
 
     pub(super) fn carried(self) -> Self {
@@ -81,6 +87,10 @@ impl Bound {
         self
     }
 
+    pub(super) fn settled<V: Vector>(self) -> Self {
+        self
+    }
+
     pub(super) fn carried(self) -> Self {
         self
     }
@@ -103,11 +113,10 @@ impl WideBound {
         Self { terms: self.terms + other.terms, value: self.value + other.value }
     }
 
-    pub(super) fn folded(self) -> Bound {
-        assert!(self.terms < 1 << 11, "columns hold 63 bits");
-        assert!(self.value <= 1 << 104, "the last column becomes a factor, of 52 bits");
-        // A column receives the low and high halves of the fold from 2²⁶⁰ and one of that from 2²⁵⁶.
-        Bound { low: (self.terms + 3) * MASK_52, top: MASK_48 }
+    pub(super) fn folded<V: Vector>(self) -> Bound {
+        let terms = self.terms + PrimeOf::<V>::FOLD_TERMS;
+        assert!(terms < 1 << 11, "columns hold 63 bits");
+        Bound { low: terms * MASK_52, top: PrimeOf::<V>::folded_top(self.value) }
     }
 }
 
@@ -117,7 +126,7 @@ impl WideBound {
         self
     }
 
-    pub(super) fn folded(self) -> Bound {
+    pub(super) fn folded<V: Vector>(self) -> Bound {
         Bound {}
     }
 }

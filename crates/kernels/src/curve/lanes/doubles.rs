@@ -29,6 +29,6 @@ pub(super) const LOW_EXCESS: u64 = LOW_START.to_bits();
 /// The bits of a high half that is zero.
 pub(super) const HIGH_EXCESS: u64 = TWO_104.to_bits();
 
-/// What a column needs at its start to stay positive, in units of 2⁵². Five low halves of a product and two of a
-/// reduction are each at most half a unit below zero; one unit makes the start a multiple of p.
+/// What a column needs at its start to stay positive, in units of 2⁵². Five low halves of a product and at most two of
+/// a reduction are each at most half a unit below zero; one unit makes the start a multiple of p.
 pub(super) const SPARE: u64 = 5;

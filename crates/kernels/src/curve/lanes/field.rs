@@ -1,4 +1,4 @@
-//! Field elements modulo p = 2²⁵⁶ − 2³² − 977, one in each lane of a vector, in `G` vectors at once.
+//! Field elements modulo a curve's prime, one in each lane of a vector, in `G` vectors at once.
 //!
 //! ```text
 //! value = l₀ + l₁·2⁵² + l₂·2¹⁰⁴ + l₃·2¹⁵⁶ + l₄·2²⁰⁸        one vector for each lᵢ
@@ -13,9 +13,8 @@
 //! * [`Tight`]: a factor whose carried bits are cleared. Can be multiplied and added; costs four more
 //!   instructions.
 //!
-//! Multiplication is schoolbook into ten columns, then 2²⁶⁰ ≡ [`FOLD_260`] brings the upper five
-//! columns down, then 2²⁵⁶ ≡ [`FOLD_256`] brings down what is above bit 256. The carries between
-//! the five remaining limbs are done by [`Loose::carry`], so that sums and differences of products cost one
+//! Multiplication is schoolbook into ten columns, which [`Prime::fold`] brings down to five. The carries between
+//! the five limbs are done by [`Loose::carry`], so that sums and differences of products cost one
 //! carry chain, and sums of products one reduction ([`Wide`]).
 //!
 //! In debug builds every element carries the largest value its limbs could have ([`Bound`]), and
@@ -28,23 +27,72 @@
 
 use std::ops::Deref;
 
+use super::super::Parameters;
+use super::super::modular::{Modulus, Residue, Words, gap};
 use super::bound::{Bound, WideBound};
 use super::vector::{Vector, Work};
 
 /// The limbs of a number in each lane, least significant first.
 pub(super) type Limbs<V> = [V; 5];
 
+/// The prime of a vector's curve.
+pub(super) type PrimeOf<V> = <<V as Vector>::Curve as Parameters>::P;
+
+/// A prime modulo which lanes compute: how columns become limbs, and the chains of powers.
+pub(in crate::curve) trait Prime: Modulus {
+    /// [`fold_top`](Self::fold_top) leaves less than 2²⁵⁶ of an element whose top limb is below this.
+    #[cfg(any(test, debug_assertions))]
+    const FOLDABLE_TOP: u64;
+
+    /// What [`fold`](Self::fold) adds to the terms of a column.
+    #[cfg(any(test, debug_assertions))]
+    const FOLD_TERMS: u64;
+
+    /// Whether a reduction is so long that products and squares are functions of their own with any vectors.
+    const FOLD_IS_LONG: bool;
+
+    /// Ten columns below 2⁶³, to five limbs of the same residue (for Montgomery's form, of its quotient by 2²⁶⁰).
+    fn fold<V: Vector>(columns: [V; 10]) -> Limbs<V>;
+
+    /// The largest top limb of what is folded from a number below `value`·2⁴¹⁶.
+    #[cfg(debug_assertions)]
+    fn folded_top(value: u128) -> u64;
+
+    /// The same residue, of magnitude 1, if a product may be of a larger one. The limbs have to be carried before
+    /// anything but sums is made of them.
+    fn settle<V: Vector>(limbs: Limbs<V>) -> Limbs<V>;
+
+    /// The largest limbs (0 to 3, and 4) of what is settled from limbs up to these.
+    #[cfg(debug_assertions)]
+    fn settled(limbs: [u64; 2]) -> [u64; 2];
+
+    /// Of tight limbs: what is above bit 256 (at most four bits) replaced by its residue, and carried.
+    fn fold_top<V: Vector>(limbs: Limbs<V>) -> Limbs<V>;
+
+    /// What lanes hold in place of a number below 2²⁵⁶.
+    fn enter<V: Vector, const G: usize>(number: &Tight<V, G>) -> Tight<V, G>;
+
+    /// The number in whose place lanes hold this.
+    fn leave<V: Vector, const G: usize>(held: &Tight<V, G>) -> Tight<V, G>;
+
+    /// The 1/x of each lane, and 0 of 0: x to the power p − 2.
+    fn invert<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G>;
+
+    /// A root of each lane that has one: x to the power (p + 1)/4.
+    fn root<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G>;
+}
+
 /// Elements to multiply. Bits 52 and up of limbs 0 to 3 are not part of the value: they have been carried,
 /// and the multiplier ignores them.
 #[derive(Clone, Copy)]
-pub(super) struct Factor<V, const G: usize> {
+pub(in crate::curve) struct Factor<V, const G: usize> {
     limbs: [Limbs<V>; G],
     bound: Bound,
 }
 
 /// Elements whose limbs are all below 2⁵²: factors, and terms of sums as well.
 #[derive(Clone, Copy)]
-pub(super) struct Tight<V, const G: usize>(Factor<V, G>);
+pub(in crate::curve) struct Tight<V, const G: usize>(Factor<V, G>);
 
 /// Elements whose limbs may exceed 52 bits.
 #[derive(Clone, Copy)]
@@ -81,21 +129,20 @@ impl<V: Vector, const G: usize> Factor<V, G> {
         Wide { columns, bound: self.bound.times::<V>(self.bound) }
     }
 
-    /// The product, of magnitude 1.
+    /// The product. Modulo the prime of secp256k1 it is of magnitude 1, in Montgomery's form of 1 and a sixteenth of the
+    /// product of the magnitudes.
     #[inline(always)]
     pub(super) fn mul(&self, other: &Self) -> Loose<V, G> {
         let product = Product(self, other);
-        if V::PRODUCT_APART { self.any_vector().apart(product) } else { product.run() }
+        let is_apart = V::PRODUCT_APART || PrimeOf::<V>::FOLD_IS_LONG;
+        if is_apart { self.any_vector().apart(product) } else { product.run() }
     }
 
-    /// The square, of magnitude 1.
+    /// The square, of the magnitude of a product.
     #[inline(always)]
     pub(super) fn square(&self) -> Loose<V, G> {
-        let mut limbs = self.limbs;
-        for g in 0..G {
-            limbs[g] = fold(square_columns(&self.limbs[g]));
-        }
-        Loose { limbs, bound: self.bound.times::<V>(self.bound).folded() }
+        let square = Square(self);
+        if PrimeOf::<V>::FOLD_IS_LONG { self.any_vector().apart(square) } else { square.run() }
     }
 
     /// Squares `count` times.
@@ -144,10 +191,16 @@ impl<V: Vector, const G: usize> Factor<V, G> {
     /// The number one in each lane.
     #[inline(always)]
     pub(super) fn one(&self) -> Tight<V, G> {
-        self.splat([1, 0, 0, 0, 0])
+        self.splat(const { limbs_of(&PrimeOf::<V>::TO_LANES) })
     }
 
-    /// The same constant in each lane.
+    /// The same number in each lane.
+    #[inline(always)]
+    pub(super) fn number(&self, number: Residue<PrimeOf<V>>) -> Tight<V, G> {
+        self.splat(limbs_of(&number.words())).enter()
+    }
+
+    /// The same limbs in each lane.
     #[inline(always)]
     pub(super) fn splat(&self, limbs: [u64; 5]) -> Tight<V, G> {
         let mut out = self.limbs;
@@ -171,9 +224,25 @@ impl<V: Vector, const G: usize> Work for Product<'_, V, G> {
         let Self(a, b) = self;
         let mut limbs = a.limbs;
         for g in 0..G {
-            limbs[g] = fold(product_columns(&a.limbs[g], &b.limbs[g]));
+            limbs[g] = PrimeOf::<V>::fold(product_columns(&a.limbs[g], &b.limbs[g]));
         }
-        Loose { limbs, bound: a.bound.times::<V>(b.bound).folded() }
+        Loose { limbs, bound: a.bound.times::<V>(b.bound).folded::<V>() }
+    }
+}
+
+/// A squaring.
+struct Square<'a, V, const G: usize>(&'a Factor<V, G>);
+
+impl<V: Vector, const G: usize> Work for Square<'_, V, G> {
+    type Output = Loose<V, G>;
+
+    #[inline(always)]
+    fn run(self) -> Loose<V, G> {
+        let mut limbs = self.0.limbs;
+        for g in 0..G {
+            limbs[g] = PrimeOf::<V>::fold(square_columns(&self.0.limbs[g]));
+        }
+        Loose { limbs, bound: self.0.bound.times::<V>(self.0.bound).folded::<V>() }
     }
 }
 
@@ -186,7 +255,7 @@ impl<V: Vector, const G: usize> Work for Squares<'_, V, G> {
     #[inline(always)]
     fn run(self) -> Factor<V, G> {
         let Self(factor, count) = self;
-        (0..count).fold(*factor, |power, _| power.square().carry())
+        (0..count).fold(*factor, |power, _| Square(&power).run().carry())
     }
 }
 
@@ -247,7 +316,7 @@ impl<V: Vector, const G: usize> Loose<V, G> {
     /// `K·p − self`, for a `self` of magnitude at most K − 1.
     #[inline(always)]
     pub(super) fn negate<const K: u64>(&self) -> Self {
-        let offset = const { multiple_of_p(K) };
+        let offset = const { multiple_of_p::<PrimeOf<V>>(K) };
         let mut out = *self;
         out.bound = self.bound.taken_from(offset);
         for g in 0..G {
@@ -262,7 +331,7 @@ impl<V: Vector, const G: usize> Loose<V, G> {
     /// `K·p − self`, or in the lanes of `mask` just `self`.
     #[inline(always)]
     pub(super) fn negate_unless<const K: u64>(&self, mask: [u8; G]) -> Self {
-        let offset = const { multiple_of_p(K) };
+        let offset = const { multiple_of_p::<PrimeOf<V>>(K) };
         let mut out = *self;
         out.bound = self.bound.or(self.bound.taken_from(offset));
         for g in 0..G {
@@ -271,6 +340,18 @@ impl<V: Vector, const G: usize> Loose<V, G> {
                 let negative = limb.splat(offset[i]).minus(limb);
                 out.limbs[g][i] = negative.or_where(mask[g], limb);
             }
+        }
+        out
+    }
+
+    /// The same element, of magnitude 1 where a product may be of a larger one. To be carried next, or added to others
+    /// first.
+    #[inline(always)]
+    pub(super) fn settle(&self) -> Self {
+        let mut out = *self;
+        out.bound = self.bound.settled::<V>();
+        for group in &mut out.limbs {
+            *group = PrimeOf::<V>::settle(*group);
         }
         out
     }
@@ -332,34 +413,38 @@ impl<V: Vector, const G: usize> Wide<V, G> {
         self.plus(self)
     }
 
-    /// Brings the ten columns down to five limbs and magnitude 1.
+    /// Brings the ten columns down to five limbs. The magnitude is that of a product.
     #[inline(always)]
     pub(super) fn fold(&self) -> Loose<V, G> {
         let mut limbs = [[self.columns[0][0]; 5]; G];
         for g in 0..G {
-            limbs[g] = fold(self.columns[g]);
+            limbs[g] = PrimeOf::<V>::fold(self.columns[g]);
         }
-        Loose { limbs, bound: self.bound.folded() }
+        Loose { limbs, bound: self.bound.folded::<V>() }
     }
 }
 
 // Rare operations: once or twice a signature, so plain rather than fast.
 
 impl<V: Vector, const G: usize> Tight<V, G> {
+    /// What lanes hold in place of the number, which is below 2²⁵⁶.
+    #[inline(always)]
+    pub(super) fn enter(&self) -> Self {
+        PrimeOf::<V>::enter(self)
+    }
+
     /// The same residue below 2²⁵⁶, of an element of magnitude 1.
     #[inline(always)]
     pub(super) fn below_2_256(&self) -> Self {
-        // Below 2²⁵⁶ + 2²²⁸, so either bit 256 is clear, or what is below it is so small that the
-        // fold cannot reach it again.
         #[cfg(debug_assertions)]
-        assert!(self.bound.top < (1 << 48) + (1 << 20), "magnitude 1");
+        assert!(self.bound.top < PrimeOf::<V>::FOLDABLE_TOP, "magnitude 1");
         Self::from_limbs(fold_top(self.0.limbs))
     }
 
     /// The representative below p.
     #[inline(always)]
     pub(super) fn normalise(&self) -> Self {
-        // The first fold leaves less than 2²⁵⁶ + 2³⁷, the second less than 2²⁵⁶.
+        // The first fold leaves less than 2²⁵⁶ + 2²²⁸, the second less than 2²⁵⁶.
         let below_2_256 = fold_top(fold_top(self.0.limbs));
         Self::from_limbs(subtract_p_where_not_below(below_2_256))
     }
@@ -379,7 +464,7 @@ impl<V: Vector, const G: usize> Tight<V, G> {
     /// The lanes whose representative below p is odd.
     #[inline(always)]
     pub(super) fn odd_lanes(&self) -> [u8; G] {
-        let normal = self.normalise();
+        let normal = PrimeOf::<V>::leave(self).normalise();
         let mut mask = [0; G];
         for g in 0..G {
             mask[g] = lanes_with(normal.0.limbs[g][0], 1);
@@ -431,44 +516,16 @@ impl<V: Vector, const G: usize> Factor<V, G> {
         out
     }
 
-    /// The 1/x of each lane, and 0 of 0: x to the power p − 2.
-    ///
-    /// The addition chain is the one libsecp256k1 used in `secp256k1_fe_inv`: runs of ones of the
-    /// lengths 2, 22 and 223 in p − 2, 255 squarings and 15 multiplications.
+    /// The 1/x of each lane, and 0 of 0.
     #[inline(always)]
     pub(super) fn invert(&self) -> Self {
-        let (x2, x22, x223) = self.runs_of_ones();
-        let t = x223.square_times(23).mul(&x22).carry();
-        let t = t.square_times(5).mul(self).carry();
-        let t = t.square_times(3).mul(&x2).carry();
-        t.square_times(2).mul(self).carry()
+        PrimeOf::<V>::invert(self)
     }
 
-    /// A root of each lane that has one: x to the power (p + 1)/4 (the chain of `secp256k1_fe_sqrt`, 253
-    /// squarings and 13 multiplications). The caller checks whether its square is x.
+    /// A root of each lane that has one. The caller checks whether its square is x.
     #[inline(always)]
     pub(super) fn root(&self) -> Self {
-        let (x2, x22, x223) = self.runs_of_ones();
-        let t = x223.square_times(23).mul(&x22).carry();
-        let t = t.square_times(6).mul(&x2).carry();
-        t.square_times(2)
-    }
-
-    /// x to the powers 2² − 1, 2²² − 1 and 2²²³ − 1.
-    #[inline(always)]
-    fn runs_of_ones(&self) -> (Self, Self, Self) {
-        let x2 = self.square_times(1).mul(self).carry();
-        let x3 = x2.square_times(1).mul(self).carry();
-        let x6 = x3.square_times(3).mul(&x3).carry();
-        let x9 = x6.square_times(3).mul(&x3).carry();
-        let x11 = x9.square_times(2).mul(&x2).carry();
-        let x22 = x11.square_times(11).mul(&x11).carry();
-        let x44 = x22.square_times(22).mul(&x22).carry();
-        let x88 = x44.square_times(44).mul(&x44).carry();
-        let x176 = x88.square_times(88).mul(&x88).carry();
-        let x220 = x176.square_times(44).mul(&x44).carry();
-        let x223 = x220.square_times(3).mul(&x3).carry();
-        (x2, x22, x223)
+        PrimeOf::<V>::root(self)
     }
 }
 
@@ -477,13 +534,21 @@ impl<V: Vector, const G: usize> Factor<V, G> {
     /// Any limbs below 2⁵², the top one small enough for the widest product.
     #[inline(always)]
     pub(super) fn widest(limbs: [Limbs<V>; G]) -> Self {
-        Self { limbs, bound: Bound::of(MASK_52, MASK_52 - 2 * V::SPARE) }
+        Self { limbs, bound: Bound::of(MASK_52, widest_top::<V>()) }
     }
 
     #[inline(always)]
     pub(super) fn limbs_as_they_are(&self) -> &[Limbs<V>; G] {
         &self.limbs
     }
+}
+
+/// The largest top limb of two factors whose product can be a factor. What the columns start with leaves a little less than
+/// 52 bits, and Montgomery's division adds a sixteenth.
+#[cfg(test)]
+pub(super) fn widest_top<V: Vector>() -> u64 {
+    let widest = MASK_52 - 2 * V::SPARE;
+    if PrimeOf::<V>::TO_LANES == [1, 0, 0, 0] { widest } else { widest / 16 * 15 }
 }
 
 #[cfg(test)]
@@ -544,39 +609,20 @@ fn square_columns<V: Vector>(a: &Limbs<V>) -> [V; 10] {
 }
 
 #[inline(always)]
-fn add_start<V: Vector, const N: usize>(mut columns: [V; N], start: [u64; N]) -> [V; N] {
+pub(super) fn add_start<V: Vector, const N: usize>(mut columns: [V; N], start: [u64; N]) -> [V; N] {
     for i in 0..N {
         columns[i] = columns[i].plus(columns[i].splat(start[i]));
     }
     columns
 }
 
-/// Ten columns below 2⁶³ of a number below 2⁵²⁰, to five limbs with the same value modulo p, the
-/// top one below 2⁴⁸. 6 multiplications.
-#[inline(always)]
-fn fold<V: Vector>(columns: [V; 10]) -> Limbs<V> {
-    let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9] = columns;
-    // The upper columns become factors: t9 ends below 2⁵² because the number is below 2⁵²⁰.
-    let upper = carry([t5, t6, t7, t8, t9]);
-    let r = t0.splat(FOLD_260).factor();
-    let mut low = add_start([t0, t1, t2, t3, t4, t0.splat(0)], Start::<V>::FOLD);
-    for i in 0..5 {
-        (low[i], low[i + 1]) = V::multiply(low[i], low[i + 1], upper[i].factor(), r);
-    }
-    // What is above bit 256: the top of limb 4, and limb 5 (below 2³⁷), below 2⁴² together.
-    let [l0, l1, l2, l3, l4, l5] = low;
-    let above = l4.shr::<48>().plus(l5.shl::<4>());
-    let (l0, l1) = V::multiply(l0, l1, above.factor(), t0.splat(FOLD_256).factor());
-    [l0, l1, l2, l3, l4.and(l4.splat(MASK_48))]
-}
-
-/// What the columns of a product start with: a multiple of p, less what [`Vector::multiply`] adds too much.
+/// What columns start with.
 struct Start<V>(V);
 
 impl<V: Vector> Start<V> {
-    /// Of a product.
+    /// Those of a product: a multiple of p, less what [`Vector::multiply`] adds too much.
     const PRODUCT: [u64; 10] = {
-        let multiple = multiple_of_p_in_columns(V::SPARE);
+        let multiple = multiple_of_p_in_columns::<PrimeOf<V>>(V::SPARE);
         let mut start = [0_u64; 10];
         let mut k = 0;
         while k < 10 {
@@ -589,45 +635,28 @@ impl<V: Vector> Start<V> {
         }
         start
     };
-
-    /// Of a reduction: five products into columns 0 to 5, and one into 0 and 1.
-    const FOLD: [u64; 6] = {
-        let low = 0_u64.wrapping_sub(V::LOW_EXCESS);
-        let high = 0_u64.wrapping_sub(V::HIGH_EXCESS);
-        let both = low.wrapping_add(high);
-        [low.wrapping_add(low), both.wrapping_add(high), both, both, both, high]
-    };
 }
 
 /// Columns 0 to 8 of a multiple of p, each from `spare` − 1 to `spare` times 2⁵².
-const fn multiple_of_p_in_columns(spare: u64) -> [u64; 10] {
-    let column = spare << 52;
-    // The number without the last digits, modulo p: 2²⁶⁰ ≡ FOLD_260 moves columns 5 to 8 to 0 to 3.
-    let mut digits = [column as u128; 5];
-    let mut k = 0;
-    while k < 4 {
-        digits[k] += column as u128 * FOLD_260 as u128;
-        k += 1;
-    }
-    // What the last digit carries returns to the first; the third time it carries nothing.
-    let mut round = 0;
-    while round < 3 {
-        let mut carry = 0;
-        let mut k = 0;
-        while k < 5 {
-            let sum = digits[k] + carry;
-            digits[k] = sum & MASK_52 as u128;
-            carry = sum >> 52;
-            k += 1;
+const fn multiple_of_p_in_columns<P: Prime>(spare: u64) -> [u64; 10] {
+    // The number whose nine columns are `spare`·2⁵², modulo p.
+    let mut residue = Residue::<P>::ZERO;
+    let mut column = 0;
+    while column < 9 {
+        residue = residue.plus(Residue::new([spare, 0, 0, 0]));
+        let mut bit = 0;
+        while bit < 52 {
+            residue = residue.plus(residue);
+            bit += 1;
         }
-        digits[0] += carry * FOLD_260 as u128;
-        round += 1;
+        column += 1;
     }
-    let mut columns = [column; 10];
+    let digits = limbs_of(&residue.words());
+    let mut columns = [spare << 52; 10];
     columns[9] = 0;
     let mut k = 0;
     while k < 5 {
-        columns[k] -= digits[k] as u64;
+        columns[k] -= digits[k];
         k += 1;
     }
     columns
@@ -635,7 +664,7 @@ const fn multiple_of_p_in_columns(spare: u64) -> [u64; 10] {
 
 /// Adds the bits of limbs 0 to 3 above the 52nd to the next limb, without clearing them.
 #[inline(always)]
-fn carry<V: Vector>([l0, l1, l2, l3, l4]: Limbs<V>) -> Limbs<V> {
+pub(super) fn carry<V: Vector>([l0, l1, l2, l3, l4]: Limbs<V>) -> Limbs<V> {
     let l1 = l1.plus(l0.shr::<52>());
     let l2 = l2.plus(l1.shr::<52>());
     let l3 = l3.plus(l2.shr::<52>());
@@ -645,7 +674,7 @@ fn carry<V: Vector>([l0, l1, l2, l3, l4]: Limbs<V>) -> Limbs<V> {
 
 /// Carries, and clears what was carried.
 #[inline(always)]
-fn carry_and_mask<V: Vector>(limbs: Limbs<V>) -> Limbs<V> {
+pub(super) fn carry_and_mask<V: Vector>(limbs: Limbs<V>) -> Limbs<V> {
     let mask = limbs[0].splat(MASK_52);
     let mut out = carry(limbs);
     for limb in &mut out[..4] {
@@ -654,16 +683,10 @@ fn carry_and_mask<V: Vector>(limbs: Limbs<V>) -> Limbs<V> {
     out
 }
 
-/// Of tight limbs: what is above bit 256 (at most four bits) replaced by its residue, and carried.
 #[inline(always)]
 fn fold_top<V: Vector, const G: usize>(mut limbs: [Limbs<V>; G]) -> [Limbs<V>; G] {
     for group in &mut limbs {
-        let above = group[4].shr::<48>();
-        // FOLD_256 = 2³² + 977
-        let small = above.shl::<10>().minus(above.shl::<5>()).minus(above.shl::<4>()).plus(above);
-        group[0] = group[0].plus(above.shl::<32>()).plus(small);
-        group[4] = group[4].and(group[4].splat(MASK_48));
-        *group = carry_and_mask(*group);
+        *group = PrimeOf::<V>::fold_top(*group);
     }
     limbs
 }
@@ -673,11 +696,10 @@ fn fold_top<V: Vector, const G: usize>(mut limbs: [Limbs<V>; G]) -> [Limbs<V>; G
 fn subtract_p_where_not_below<V: Vector, const G: usize>(
     mut limbs: [Limbs<V>; G],
 ) -> [Limbs<V>; G] {
+    let gap = const { limbs_of(&gap::<PrimeOf<V>>()) };
     for group in &mut limbs {
         // v ≥ p exactly if v + (2²⁵⁶ − p) reaches bit 256, and the rest of that sum is v − p.
-        let mut sum = *group;
-        sum[0] = sum[0].plus(sum[0].splat(FOLD_256));
-        sum = carry_and_mask(sum);
+        let mut sum = carry_and_mask(add_start(*group, gap));
         let reached = lanes_with(sum[4], 1 << 48);
         sum[4] = sum[4].and(sum[4].splat(MASK_48));
         for i in 0..5 {
@@ -695,28 +717,31 @@ fn lanes_with<V: Vector>(limb: V, bits: u64) -> u8 {
 
 /// The limbs of K·p, written so that each is at least [`LIFT`] · 2⁵² (limbs 0–3) or close to
 /// K·2⁴⁸ (limb 4): a loose element can be taken from it limb by limb.
-pub(super) const fn multiple_of_p(k: u64) -> [u64; 5] {
+pub(super) const fn multiple_of_p<P: Prime>(k: u64) -> [u64; 5] {
     let lift = LIFT << 52;
+    let p = limbs_of(&P::VALUE);
     [
-        k * P[0] + lift,
-        k * P[1] + lift - LIFT,
-        k * P[2] + lift - LIFT,
-        k * P[3] + lift - LIFT,
-        k * P[4] - LIFT,
+        k * p[0] + lift,
+        k * p[1] + lift - LIFT,
+        k * p[2] + lift - LIFT,
+        k * p[3] + lift - LIFT,
+        k * p[4] - LIFT,
+    ]
+}
+
+/// The limbs of a number.
+pub(super) const fn limbs_of([w0, w1, w2, w3]: &Words) -> [u64; 5] {
+    [
+        *w0 & MASK_52,
+        (*w0 >> 52 | *w1 << 12) & MASK_52,
+        (*w1 >> 40 | *w2 << 24) & MASK_52,
+        (*w2 >> 28 | *w3 << 36) & MASK_52,
+        *w3 >> 16,
     ]
 }
 
 pub(super) const MASK_52: u64 = (1 << 52) - 1;
 pub(super) const MASK_48: u64 = (1 << 48) - 1;
-
-/// 2²⁵⁶ mod p.
-const FOLD_256: u64 = 0x1_0000_03d1;
-
-/// 2²⁶⁰ mod p.
-const FOLD_260: u64 = FOLD_256 << 4;
-
-/// The limbs of p.
-const P: [u64; 5] = [MASK_52 + 1 - FOLD_256, MASK_52, MASK_52, MASK_52, MASK_48];
 
 /// The part of each limb of a [`multiple_of_p`] that is borrowed from the next. Loose elements that are
 /// subtracted have limbs below [`LIFT`] · 2⁵².

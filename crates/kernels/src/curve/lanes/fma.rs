@@ -1,7 +1,9 @@
 //! Four lanes of AVX2, multiplied by the fused multiply-add of double-precision numbers (see `doubles.rs`).
 
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
+use super::super::Curve;
 use super::super::table::Row;
 use super::doubles::{HIGH_EXCESS, LOW_EXCESS, LOW_START, SPARE, TWO_52, TWO_104};
 use super::field::MASK_52;
@@ -10,16 +12,17 @@ use crate::cpu::Level;
 
 /// Proof that this processor has AVX2 and FMA.
 #[derive(Clone, Copy)]
-pub(super) struct Fma(());
+pub(super) struct Fma<C>(PhantomData<C>);
 
-impl Engine for Fma {
-    type Vector = Lanes;
+impl<C: Curve> Engine for Fma<C> {
+    type Curve = C;
+    type Vector = Lanes<C>;
 
     fn detect() -> Option<Self> {
         let is_here = Level::Avx2.is_allowed()
             && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma");
-        is_here.then_some(Self(()))
+        is_here.then_some(Self(PhantomData))
     }
 
     #[inline(never)]
@@ -33,25 +36,35 @@ impl Engine for Fma {
     }
 
     #[inline(always)]
-    fn splat(self, word: u64) -> Lanes {
+    fn splat(self, word: u64) -> Lanes<C> {
         // SAFETY: `self` exists only where `detect` saw the instructions.
-        Lanes(unsafe { _mm256_set1_epi64x(word as i64) })
+        Lanes::new(unsafe { _mm256_set1_epi64x(word as i64) })
     }
 
     #[inline(always)]
-    fn read_rows(self, rows: &[&Row]) -> [Lanes; 8] {
+    fn read_rows(self, rows: &[&Row]) -> [Lanes<C>; 8] {
         let rows: &[&Row; 4] = rows.try_into().expect("a row for each lane");
         // SAFETY: `self` exists only where `detect` saw the instructions.
-        unsafe { read_rows(rows) }.map(Lanes)
+        unsafe { read_rows(rows) }.map(Lanes::new)
     }
 }
 
 /// Four words. Made from an [`Fma`] only, so the instructions are here.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes(__m256i);
+pub(super) struct Lanes<C>(__m256i, PhantomData<C>);
 
-impl Vector for Lanes {
+impl<C> Lanes<C> {
+    #[inline(always)]
+    fn new(words: __m256i) -> Self {
+        Self(words, PhantomData)
+    }
+}
+
+impl<C: Curve> Vector for Lanes<C> {
+    type Curve = C;
+
     const LANES: usize = 4;
+    const AT_ONCE: usize = 1;
     const LOW_EXCESS: u64 = LOW_EXCESS;
     const PRODUCT_APART: bool = false;
     const HIGH_EXCESS: u64 = HIGH_EXCESS;
@@ -63,48 +76,48 @@ impl Vector for Lanes {
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
         // SAFETY: a value of this type exists only where the instructions are.
-        Self(unsafe { _mm256_add_epi64(self.0, other.0) })
+        Self::new(unsafe { _mm256_add_epi64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { _mm256_sub_epi64(self.0, other.0) })
+        Self::new(unsafe { _mm256_sub_epi64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn and(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { _mm256_and_si256(self.0, other.0) })
+        Self::new(unsafe { _mm256_and_si256(self.0, other.0) })
     }
 
     #[inline(always)]
     fn or(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { _mm256_or_si256(self.0, other.0) })
+        Self::new(unsafe { _mm256_or_si256(self.0, other.0) })
     }
 
     #[inline(always)]
     fn shr<const BITS: u32>(self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { shr::<BITS>(self.0) })
+        Self::new(unsafe { shr::<BITS>(self.0) })
     }
 
     #[inline(always)]
     fn shl<const BITS: u32>(self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { shl::<BITS>(self.0) })
+        Self::new(unsafe { shl::<BITS>(self.0) })
     }
 
     #[inline(always)]
     fn splat(self, word: u64) -> Self {
-        Fma(()).splat(word)
+        Fma::<C>(PhantomData).splat(word)
     }
 
     #[inline(always)]
     fn or_where(self, mask: u8, other: Self) -> Self {
         // SAFETY: a value of this type exists only where the instructions are.
-        Self(unsafe { or_where(self.0, mask, other.0) })
+        Self::new(unsafe { or_where(self.0, mask, other.0) })
     }
 
     #[inline(always)]
@@ -116,7 +129,7 @@ impl Vector for Lanes {
     #[inline(always)]
     fn exchange(self, distance: usize) -> Self {
         // SAFETY: as above.
-        Self(unsafe { exchange(self.0, distance) })
+        Self::new(unsafe { exchange(self.0, distance) })
     }
 
     #[inline(always)]
@@ -129,7 +142,7 @@ impl Vector for Lanes {
     fn multiply(low: Self, high: Self, a: __m256d, b: __m256d) -> (Self, Self) {
         // SAFETY: as above.
         let (low, high) = unsafe { multiply(low.0, high.0, a, b) };
-        (Self(low), Self(high))
+        (Self::new(low), Self::new(high))
     }
 
     #[inline(always)]
@@ -141,7 +154,7 @@ impl Vector for Lanes {
 
     #[inline(always)]
     fn apart<W: Work>(self, work: W) -> W::Output {
-        Fma(()).run(work)
+        Fma::<C>(PhantomData).run(work)
     }
 }
 

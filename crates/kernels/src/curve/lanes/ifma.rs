@@ -2,23 +2,26 @@
 //! and add the low or high half of the product to 64 bits.
 
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
+use super::super::Curve;
 use super::super::table::Row;
 use super::vector::{Engine, OnEight, Vector, Work, WorkOnEight};
 use crate::cpu::Level;
 
 /// Proof that this processor has AVX-512 F and IFMA.
 #[derive(Clone, Copy)]
-pub(super) struct Ifma(());
+pub(super) struct Ifma<C>(PhantomData<C>);
 
-impl Engine for Ifma {
-    type Vector = Lanes;
+impl<C: Curve> Engine for Ifma<C> {
+    type Curve = C;
+    type Vector = Lanes<C>;
 
     fn detect() -> Option<Self> {
         let is_here = Level::Avx512.is_allowed()
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512ifma");
-        is_here.then_some(Self(()))
+        is_here.then_some(Self(PhantomData))
     }
 
     #[inline(never)]
@@ -32,25 +35,35 @@ impl Engine for Ifma {
     }
 
     #[inline(always)]
-    fn splat(self, word: u64) -> Lanes {
+    fn splat(self, word: u64) -> Lanes<C> {
         // SAFETY: `self` exists only where `detect` saw the instructions.
-        Lanes(unsafe { _mm512_set1_epi64(word as i64) })
+        Lanes::new(unsafe { _mm512_set1_epi64(word as i64) })
     }
 
     #[inline(always)]
-    fn read_rows(self, rows: &[&Row]) -> [Lanes; 8] {
+    fn read_rows(self, rows: &[&Row]) -> [Lanes<C>; 8] {
         let rows: &[&Row; 8] = rows.try_into().expect("a row for each lane");
         // SAFETY: `self` exists only where `detect` saw the instructions.
-        unsafe { read_rows(rows) }.map(Lanes)
+        unsafe { read_rows(rows) }.map(Lanes::new)
     }
 }
 
 /// Eight words. Made from an [`Ifma`] only, so the instructions are here.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes(__m512i);
+pub(super) struct Lanes<C>(__m512i, PhantomData<C>);
 
-impl Vector for Lanes {
+impl<C> Lanes<C> {
+    #[inline(always)]
+    fn new(words: __m512i) -> Self {
+        Self(words, PhantomData)
+    }
+}
+
+impl<C: Curve> Vector for Lanes<C> {
+    type Curve = C;
+
     const LANES: usize = 8;
+    const AT_ONCE: usize = 2;
     const LOW_EXCESS: u64 = 0;
     const PRODUCT_APART: bool = true;
     const HIGH_EXCESS: u64 = 0;
@@ -62,48 +75,48 @@ impl Vector for Lanes {
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
         // SAFETY: a value of this type exists only where the instructions are.
-        Self(unsafe { _mm512_add_epi64(self.0, other.0) })
+        Self::new(unsafe { _mm512_add_epi64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { _mm512_sub_epi64(self.0, other.0) })
+        Self::new(unsafe { _mm512_sub_epi64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn and(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { _mm512_and_si512(self.0, other.0) })
+        Self::new(unsafe { _mm512_and_si512(self.0, other.0) })
     }
 
     #[inline(always)]
     fn or(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { _mm512_or_si512(self.0, other.0) })
+        Self::new(unsafe { _mm512_or_si512(self.0, other.0) })
     }
 
     #[inline(always)]
     fn shr<const BITS: u32>(self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { _mm512_srli_epi64::<BITS>(self.0) })
+        Self::new(unsafe { _mm512_srli_epi64::<BITS>(self.0) })
     }
 
     #[inline(always)]
     fn shl<const BITS: u32>(self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { _mm512_slli_epi64::<BITS>(self.0) })
+        Self::new(unsafe { _mm512_slli_epi64::<BITS>(self.0) })
     }
 
     #[inline(always)]
     fn splat(self, word: u64) -> Self {
-        Ifma(()).splat(word)
+        Ifma::<C>(PhantomData).splat(word)
     }
 
     #[inline(always)]
     fn or_where(self, mask: u8, other: Self) -> Self {
         // SAFETY: a value of this type exists only where the instructions are.
-        Self(unsafe { _mm512_mask_mov_epi64(self.0, mask, other.0) })
+        Self::new(unsafe { _mm512_mask_mov_epi64(self.0, mask, other.0) })
     }
 
     #[inline(always)]
@@ -115,7 +128,7 @@ impl Vector for Lanes {
     #[inline(always)]
     fn exchange(self, distance: usize) -> Self {
         // SAFETY: as above.
-        Self(unsafe { exchange(self.0, distance) })
+        Self::new(unsafe { exchange(self.0, distance) })
     }
 
     #[inline(always)]
@@ -129,7 +142,7 @@ impl Vector for Lanes {
         let low = unsafe { _mm512_madd52lo_epu64(low.0, a.0, b.0) };
         // SAFETY: as above.
         let high = unsafe { _mm512_madd52hi_epu64(high.0, a.0, b.0) };
-        (Self(low), Self(high))
+        (Self::new(low), Self::new(high))
     }
 
     /// All low halves first, so that no column is added to twice in a row.
@@ -146,6 +159,12 @@ impl Vector for Lanes {
         }
     }
 
+    /// The multiplier's constant costs less than shifts.
+    #[inline(always)]
+    fn add_shifted<const UP: u32, const DOWN: u32>(low: Self, high: Self, q: Self) -> (Self, Self) {
+        Self::multiply(low, high, q, q.splat(1 << UP))
+    }
+
     #[inline(always)]
     fn write_rows(words: [Self; 8], rows: &mut [Row]) {
         let rows: &mut [Row; 8] = rows.try_into().expect("a row for each lane");
@@ -155,7 +174,7 @@ impl Vector for Lanes {
 
     #[inline(always)]
     fn apart<W: Work>(self, work: W) -> W::Output {
-        Ifma(()).run(work)
+        Ifma::<C>(PhantomData).run(work)
     }
 }
 

@@ -3,19 +3,21 @@
 //! ```text
 //! for each digit that a window serves, from the highest:
 //!     double five times                       (not before the first digit)
-//!     for each window of the key's table:     add the k1 and k2 digits' multiples of its point and λ times it
+//!     for each window of the key's table:     add the digit's multiple of its point
+//!                                             (with an endomorphism k1's, and k2's of λ times it)
 //! for each digit of u1:                       add its multiple of the generator
 //! ```
 //!
 //! **One Z for a table made on the way.** The multiples of Q share a Z, call it S, so their X and Y are
-//! affine coordinates on the isomorphic curve y² = x³ + 7·S⁶, and the first part of the ladder runs on that one
-//! ("effective affine", as in libsecp256k1). The result returns to
+//! affine coordinates on the isomorphic curve y² = x³ + a·S⁴·x + b·S⁶, and for a = 0 the first part of the ladder runs on
+//! that one ("effective affine", as in libsecp256k1). The result returns to
 //! the curve by one multiplication of its Z by S, before the generator's multiples are added.
 
-use super::super::scalar::{Digits, KEY_WINDOW, KEY_WINDOWS, index_of_digit};
+use super::super::Parameters;
+use super::super::digits::{Digits, KEY_WINDOW, digits_a_part, index_of_digit, parts};
 use super::super::table::{GeneratorTable, KEY_ROWS, Row, Window, digits_a_window};
 use super::MOST_LANES;
-use super::field::Factor;
+use super::field::{Factor, Tight};
 use super::point::{Affine, Jacobian};
 use super::table::read_rows;
 use super::vector::{Engine, Vector, Work};
@@ -36,9 +38,11 @@ impl<E: Engine, const G: usize> Ladder<'_, E, G> {
     #[inline(always)]
     pub(super) fn run(&self) -> Jacobian<E::Vector, G> {
         let windows = self.key[0].len();
-        let each = digits_a_window(windows);
+        let each = digits_a_window::<E::Curve>(windows);
         let mut sum = self.key_multiple(0, each - 1, 0).with_z_one();
-        self.add_second(&mut sum, 0, each - 1);
+        for part in 1..parts::<E::Curve>() {
+            sum.add(&self.key_multiple(0, each - 1, part));
+        }
         for digit in (0..each).rev() {
             if digit < each - 1 {
                 for _ in 0..KEY_WINDOW {
@@ -48,10 +52,11 @@ impl<E: Engine, const G: usize> Ladder<'_, E, G> {
             let first = usize::from(digit == each - 1);
             for window in first..windows {
                 let at = digit + window * each;
-                if at < KEY_WINDOWS {
+                if at < digits_a_part::<E::Curve>() {
                     self.prefetch_key(window + 1, at + each);
-                    sum.add(&self.key_multiple(window, at, 0));
-                    self.add_second(&mut sum, window, at);
+                    for part in 0..parts::<E::Curve>() {
+                        sum.add(&self.key_multiple(window, at, part));
+                    }
                 }
             }
         }
@@ -63,15 +68,15 @@ impl<E: Engine, const G: usize> Ladder<'_, E, G> {
         sum
     }
 
-    /// Asks for the rows of a digit of k1 and of k2, so that they are there after the next two additions.
+    /// Asks for the rows of a digit of each part of u2, so that they are there after the next additions.
     #[inline(always)]
     fn prefetch_key(&self, window: usize, at: usize) {
-        if at >= KEY_WINDOWS {
+        if at >= digits_a_part::<E::Curve>() {
             return;
         }
         for (windows, digits) in self.key.iter().zip(self.digits).take(G * E::Vector::LANES) {
-            for half in &digits.key {
-                let (index, _) = index_of_digit(half[at], KEY_ROWS as u16);
+            for part in digits.key.chunks(digits_a_part::<E::Curve>()) {
+                let (index, _) = index_of_digit(part[at], KEY_ROWS as u16);
                 prefetch::value(&windows[window][index % KEY_ROWS]);
             }
         }
@@ -87,17 +92,14 @@ impl<E: Engine, const G: usize> Ladder<'_, E, G> {
         }
     }
 
-    /// Adds the k2 digit's multiple of λ times the window's point (x, y), which is (β·x, y).
+    /// The multiple that a digit of a part of u2 selects.
     #[inline(always)]
-    fn add_second(&self, sum: &mut Jacobian<E::Vector, G>, window: usize, digit: usize) {
-        let mut second = self.key_multiple(window, digit, 1);
-        second.x = second.x.mul(&second.x.splat(BETA)).tighten();
-        sum.add(&second);
-    }
-
-    #[inline(always)]
-    fn key_multiple(&self, window: usize, digit: usize, half: usize) -> Affine<E::Vector, G> {
-        self.engine.run(KeyMultiple { ladder: self, window, digit, half })
+    fn key_multiple(&self, window: usize, digit: usize, part: usize) -> Affine<E::Vector, G> {
+        let mut multiple = self.engine.run(KeyMultiple { ladder: self, window, digit, part });
+        if part == 1 {
+            multiple.x = times_beta(&multiple.x);
+        }
+        multiple
     }
 
     #[inline(always)]
@@ -133,7 +135,7 @@ struct KeyMultiple<'l, 'a, E: Engine, const G: usize> {
     ladder: &'l Ladder<'a, E, G>,
     window: usize,
     digit: usize,
-    half: usize,
+    part: usize,
 }
 
 impl<E: Engine, const G: usize> Work for KeyMultiple<'_, '_, E, G> {
@@ -141,13 +143,12 @@ impl<E: Engine, const G: usize> Work for KeyMultiple<'_, '_, E, G> {
 
     #[inline(always)]
     fn run(self) -> Affine<E::Vector, G> {
-        let Self { ladder, window, digit, half } = self;
+        let Self { ladder, window, digit, part } = self;
         // Every doubling leaves the opposite point, and those that follow are five a digit.
-        let doublings = KEY_WINDOW * (digit % digits_a_window(ladder.key[0].len()));
+        let doublings = KEY_WINDOW * (digit % digits_a_window::<E::Curve>(ladder.key[0].len()));
         let sign = if doublings % 2 == 1 { !0 } else { 0 };
-        ladder.multiple(sign, |lane| {
-            (ladder.digits[lane].key[half][digit], &ladder.key[lane][window])
-        })
+        let digit = part * digits_a_part::<E::Curve>() + digit;
+        ladder.multiple(sign, |lane| (ladder.digits[lane].key[digit], &ladder.key[lane][window]))
     }
 }
 
@@ -168,11 +169,11 @@ impl<E: Engine, const G: usize> Work for GeneratorMultiple<'_, '_, E, G> {
     }
 }
 
-/// The limbs of β: (β·x, y) is λ·(x, y).
-pub(super) const BETA: [u64; 5] = [
-    0x9_6c28_7195_01ee,
-    0x7_512f_5899_5c13,
-    0xc_3434_e99c_f049,
-    0x7106_e644_79ea,
-    0x7ae9_6a2b_657c,
-];
+/// β·x, the x of λ times the point, on a curve with an endomorphism.
+#[inline(always)]
+pub(super) fn times_beta<V: Vector, const G: usize>(x: &Tight<V, G>) -> Tight<V, G> {
+    match V::Curve::BETA {
+        Some(beta) => x.mul(&x.number(beta)).tighten(),
+        None => *x,
+    }
+}

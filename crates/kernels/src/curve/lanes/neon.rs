@@ -1,7 +1,9 @@
 //! Two lanes of Advanced SIMD on ARMv8, multiplied by the fused multiply-add of double-precision numbers (see `doubles.rs`).
 
 use std::arch::aarch64::*;
+use std::marker::PhantomData;
 
+use super::super::Curve;
 use super::super::table::Row;
 use super::doubles::{HIGH_EXCESS, LOW_EXCESS, LOW_START, SPARE, TWO_52, TWO_104};
 use super::field::MASK_52;
@@ -10,14 +12,15 @@ use crate::cpu::Level;
 
 /// Proof that this processor has Advanced SIMD.
 #[derive(Clone, Copy)]
-pub(super) struct Neon(());
+pub(super) struct Neon<C>(PhantomData<C>);
 
-impl Engine for Neon {
-    type Vector = Lanes;
+impl<C: Curve> Engine for Neon<C> {
+    type Curve = C;
+    type Vector = Lanes<C>;
 
     fn detect() -> Option<Self> {
         let is_here = Level::Neon.is_allowed() && std::arch::is_aarch64_feature_detected!("neon");
-        is_here.then_some(Self(()))
+        is_here.then_some(Self(PhantomData))
     }
 
     #[inline(never)]
@@ -31,25 +34,35 @@ impl Engine for Neon {
     }
 
     #[inline(always)]
-    fn splat(self, word: u64) -> Lanes {
+    fn splat(self, word: u64) -> Lanes<C> {
         // SAFETY: `self` exists only where `detect` saw the instructions.
-        Lanes(unsafe { vdupq_n_u64(word) })
+        Lanes::new(unsafe { vdupq_n_u64(word) })
     }
 
     #[inline(always)]
-    fn read_rows(self, rows: &[&Row]) -> [Lanes; 8] {
+    fn read_rows(self, rows: &[&Row]) -> [Lanes<C>; 8] {
         let rows: &[&Row; 2] = rows.try_into().expect("a row for each lane");
         // SAFETY: `self` exists only where `detect` saw the instructions.
-        unsafe { read_rows(rows) }.map(Lanes)
+        unsafe { read_rows(rows) }.map(Lanes::new)
     }
 }
 
 /// Two words. Made from a [`Neon`] only, so the instructions are here.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes(uint64x2_t);
+pub(super) struct Lanes<C>(uint64x2_t, PhantomData<C>);
 
-impl Vector for Lanes {
+impl<C> Lanes<C> {
+    #[inline(always)]
+    fn new(words: uint64x2_t) -> Self {
+        Self(words, PhantomData)
+    }
+}
+
+impl<C: Curve> Vector for Lanes<C> {
+    type Curve = C;
+
     const LANES: usize = 2;
+    const AT_ONCE: usize = 2;
     const LOW_EXCESS: u64 = LOW_EXCESS;
     const PRODUCT_APART: bool = false;
     const HIGH_EXCESS: u64 = HIGH_EXCESS;
@@ -61,48 +74,48 @@ impl Vector for Lanes {
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
         // SAFETY: a value of this type exists only where the instructions are.
-        Self(unsafe { vaddq_u64(self.0, other.0) })
+        Self::new(unsafe { vaddq_u64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { vsubq_u64(self.0, other.0) })
+        Self::new(unsafe { vsubq_u64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn and(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { vandq_u64(self.0, other.0) })
+        Self::new(unsafe { vandq_u64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn or(self, other: Self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { vorrq_u64(self.0, other.0) })
+        Self::new(unsafe { vorrq_u64(self.0, other.0) })
     }
 
     #[inline(always)]
     fn shr<const BITS: u32>(self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { shifted(self.0, -i64::from(BITS)) })
+        Self::new(unsafe { shifted(self.0, -i64::from(BITS)) })
     }
 
     #[inline(always)]
     fn shl<const BITS: u32>(self) -> Self {
         // SAFETY: as above.
-        Self(unsafe { shifted(self.0, i64::from(BITS)) })
+        Self::new(unsafe { shifted(self.0, i64::from(BITS)) })
     }
 
     #[inline(always)]
     fn splat(self, word: u64) -> Self {
-        Neon(()).splat(word)
+        Neon::<C>(PhantomData).splat(word)
     }
 
     #[inline(always)]
     fn or_where(self, mask: u8, other: Self) -> Self {
         // SAFETY: a value of this type exists only where the instructions are.
-        Self(unsafe { or_where(self.0, mask, other.0) })
+        Self::new(unsafe { or_where(self.0, mask, other.0) })
     }
 
     #[inline(always)]
@@ -114,7 +127,7 @@ impl Vector for Lanes {
     #[inline(always)]
     fn exchange(self, _distance: usize) -> Self {
         // SAFETY: as above.
-        Self(unsafe { vextq_u64::<1>(self.0, self.0) })
+        Self::new(unsafe { vextq_u64::<1>(self.0, self.0) })
     }
 
     #[inline(always)]
@@ -127,7 +140,7 @@ impl Vector for Lanes {
     fn multiply(low: Self, high: Self, a: float64x2_t, b: float64x2_t) -> (Self, Self) {
         // SAFETY: as above.
         let (low, high) = unsafe { multiply(low.0, high.0, a, b) };
-        (Self(low), Self(high))
+        (Self::new(low), Self::new(high))
     }
 
     #[inline(always)]
@@ -139,7 +152,7 @@ impl Vector for Lanes {
 
     #[inline(always)]
     fn apart<W: Work>(self, work: W) -> W::Output {
-        Neon(()).run(work)
+        Neon::<C>(PhantomData).run(work)
     }
 }
 

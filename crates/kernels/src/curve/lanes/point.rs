@@ -1,16 +1,19 @@
 //! Points in lanes: doubling, mixed addition, and the co-Z additions that tables are made with.
 //!
-//! Jacobian coordinates (x = X/Z², y = Y/Z³) on y² = x³ + b; no formula uses b, so they serve any
+//! Jacobian coordinates (x = X/Z², y = Y/Z³) on y² = x³ + a·x + b; no formula uses b, so for a = 0 they serve any
 //! isomorphic curve as well. The signs are arranged so that most terms add: a sum costs one
-//! instruction a limb, a difference two. Magnitudes (see `field.rs`) are written after the steps.
+//! instruction a limb, a difference two. Magnitudes (see `field.rs`) are written after the steps, where they differ first
+//! for secp256k1, then for P-256.
 //!
 //! An exceptional addition (of the point itself, its opposite, infinity) yields Z = 0, which persists, since
 //! every new Z is a multiple of the old one.
 
+use super::super::Parameters;
+use super::super::modular::Residue;
 use super::field::{Factor, Loose, Tight};
 use super::vector::{Vector, Work};
 
-/// Points with x = X/Z² and y = Y/Z³. Magnitudes: X at most 5, Y and Z at most 2.
+/// Points with x = X/Z² and y = Y/Z³. Magnitudes: X at most 5 or 1, Y at most 2, Z at most 2 or 3.
 #[derive(Clone, Copy)]
 pub(super) struct Jacobian<V, const G: usize> {
     pub(super) x: Tight<V, G>,
@@ -38,12 +41,12 @@ impl<V: Vector, const G: usize> Affine<V, G> {
 }
 
 impl<V: Vector, const G: usize> Jacobian<V, G> {
-    /// −2 times the point: EFD `dbl-2009-l` with 4XY² as a product, 3 multiplications and 4
-    /// squarings, 6 reductions. The opposite, because that needs no subtraction from Y; the number of
-    /// doublings gives the sign.
+    /// −2 times the point: EFD `dbl-2009-l` with 4XY² as a product, for a = 0 3 multiplications and 4
+    /// squarings, 6 reductions; for a = −3 one more multiplication and reduction. The opposite, because that needs no
+    /// subtraction from Y; the number of doublings gives the sign.
     ///
     /// ```text
-    /// E = 3X², B = −2Y², D = 2XB (= −4XY²)
+    /// E = 3X² + aZ⁴, B = −2Y², D = 2XB (= −4XY²)
     /// X' = E² + 2D, −Y' = E·(X' + D) + 2B², Z' = 2YZ
     /// ```
     #[inline(always)]
@@ -53,15 +56,14 @@ impl<V: Vector, const G: usize> Jacobian<V, G> {
 
     #[inline(always)]
     fn double_in_place(&mut self) {
-        let xx = self.x.square();
-        let e = xx.twice().plus(&xx).carry(); // 3
+        let e = slope(&self.x, &self.z); // 3 or 5
         let b = self.y.square().twice().negate::<3>().carry(); // 3
-        let z = self.y.mul(&self.z).twice().carry(); // 2
-        let d = self.x.mul(&b).twice(); // 2
-        let x = e.square().plus(&d.twice()); // 1 + 4
-        let t = x.plus(&d).carry(); // 5 + 2
+        let z = self.y.mul(&self.z).twice().carry(); // 2 or 3
+        let d = self.x.mul(&b).twice(); // 2 or 3
+        let x = e.square().plus(&d.twice()).settle(); // 1 + 4, or 1
+        let t = x.plus(&d).carry(); // 5 + 2, or 1 + 3
         self.x = x.tighten();
-        self.y = b.wide_square().twice().plus_product(&e, &t).fold().tighten(); // 1
+        self.y = b.wide_square().twice().plus_product(&e, &t).fold().settle().tighten(); // 1
         self.z = z;
     }
 
@@ -90,14 +92,14 @@ impl<V: Vector, const G: usize> Jacobian<V, G> {
     fn add_over_z(&mut self, u: &Loose<V, G>, minus_s: &Loose<V, G>) {
         let h = u.minus::<6>(&self.x.loose()).carry(); // 1 + 6
         let r = self.y.loose().plus(minus_s).carry(); // 2 + 2
-        let n = h.square().negate::<2>().carry(); // 2
-        self.z = self.z.mul(&h).carry(); // 1
-        let v = self.x.mul(&n); // 1
-        let j = h.mul(&n); // 1
-        let x = r.square().plus(&j).plus(&v.twice()); // 4
-        let t = x.plus(&v).carry(); // 5
+        let n = h.square().negate::<5>().carry(); // 5
+        self.z = self.z.mul(&h).carry(); // 1 or 2
+        let v = self.x.mul(&n); // 1 or 2
+        let j = h.mul(&n); // 1 or 4
+        let x = r.square().plus(&j).plus(&v.twice()).settle(); // 4, or 1
+        let t = x.plus(&v).carry(); // 5 or 3
         self.x = x.tighten();
-        self.y = self.y.wide_mul(&j.carry()).plus_product(&r, &t).fold().tighten(); // 1
+        self.y = self.y.wide_mul(&j.carry()).plus_product(&r, &t).fold().tighten(); // 1 or 2
     }
 
     /// Adds a point that has a Z as well: both are brought to the product of their Z, 12 multiplications and 4 squarings.
@@ -145,7 +147,7 @@ impl<V: Vector, const G: usize> Jacobian<V, G> {
     }
 }
 
-/// The lanes in which (x, y) is a point: y² = x³ + 7. Both are of magnitude 1.
+/// The lanes in which (x, y) is a point: y² = x³ + a·x + b. Both are of magnitude 1.
 #[inline(always)]
 pub(super) fn on_curve_lanes<V: Vector, const G: usize>(
     x: &Tight<V, G>,
@@ -154,11 +156,27 @@ pub(super) fn on_curve_lanes<V: Vector, const G: usize>(
     y.square().minus::<3>(&square_of_y(x).loose()).tighten().zero_lanes()
 }
 
-/// x³ + 7, of magnitude 2.
+/// x³ + a·x + b, of magnitude 2.
 #[inline(always)]
 fn square_of_y<V: Vector, const G: usize>(x: &Tight<V, G>) -> Tight<V, G> {
-    let seven = x.splat([7, 0, 0, 0, 0]).loose();
-    x.square().carry().mul(x).plus(&seven).tighten()
+    let mut factor = x.square();
+    if V::Curve::A_IS_MINUS_3 {
+        factor = factor.minus::<2>(&x.number(Residue::new([3, 0, 0, 0])).loose());
+    }
+    factor.carry().mul(x).plus(&x.number(V::Curve::B).loose()).tighten()
+}
+
+/// 3X² + aZ⁴, the slope of the tangent times 2YZ. For a = −3 that is 3·(X − Z²)·(X + Z²).
+#[inline(always)]
+fn slope<V: Vector, const G: usize>(x: &Tight<V, G>, z: &Factor<V, G>) -> Factor<V, G> {
+    let third = if V::Curve::A_IS_MINUS_3 {
+        let zz = z.square(); // 2
+        let difference = x.loose().minus::<2>(&zz).carry(); // 1 + 2
+        x.loose().plus(&zz).carry().mul(&difference) // 2
+    } else {
+        x.square()
+    };
+    third.twice().plus(&third).carry()
 }
 
 /// The y, odd in the lanes of `odd` and even elsewhere, that makes (x, y) a point, and the lanes in
@@ -190,14 +208,13 @@ impl<V: Vector, const G: usize> CoZ<V, G> {
     /// "Scalar Multiplication on Weierstraß Elliptic Curves from Co-Z Arithmetic" (2011).
     #[inline(always)]
     pub(super) fn start(x: &Tight<V, G>, y: &Tight<V, G>) -> Self {
-        let xx = x.square();
-        let e = xx.twice().plus(&xx).carry(); // 3
+        let e = slope(x, &x.one()); // 3 or 5
         let b = y.square().twice().carry(); // 2
         let s = x.mul(&b).twice().tighten(); // 2: 4xy²
         let l = b.square().twice().tighten(); // 2: 8y⁴
-        let x2 = e.square().minus::<5>(&s.loose().twice()).tighten(); // 1 + 5
+        let x2 = e.square().minus::<5>(&s.loose().twice()).settle().tighten(); // 1 + 5, or 1
         let t = s.loose().minus::<7>(&x2.loose()).carry(); // 2 + 7
-        let y2 = e.mul(&t).minus::<3>(&l.loose()).tighten(); // 1 + 3
+        let y2 = e.mul(&t).minus::<3>(&l.loose()).settle().tighten(); // 1 + 3, or 1
         Self { step: [x2, y2], current: [s, l] }
     }
 
@@ -217,10 +234,10 @@ impl<V: Vector, const G: usize> CoZ<V, G> {
         let w1 = x1.mul(&c).tighten(); // 1
         let w2 = x2.mul(&c); // 1
         let w = w1.loose().minus::<2>(&w2).carry(); // 1 + 2
-        let x = r.square().minus::<3>(&w1.loose().plus(&w2)).tighten(); // 1 + 3
+        let x = r.square().minus::<3>(&w1.loose().plus(&w2)).settle().tighten(); // 1 + 3, or 1
         let a = y1.mul(&w).tighten(); // 1
         let t = w1.loose().minus::<5>(&x.loose()).carry(); // 1 + 5
-        let y = r.mul(&t).minus::<2>(&a.loose()).tighten(); // 1 + 2
+        let y = r.mul(&t).minus::<2>(&a.loose()).settle().tighten(); // 1 + 2, or 1
         self.step = [w1, a];
         self.current = [x, y];
         h

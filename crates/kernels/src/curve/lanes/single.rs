@@ -10,9 +10,9 @@
 //! for the distances 4, 2, 1: add to each lane the one at this distance
 //! ```
 
-use super::super::scalar::{Digits, KEY_WINDOW, KEY_WINDOWS, index_of_digit};
+use super::super::digits::{Digits, KEY_WINDOW, digits_a_part, index_of_digit, parts};
 use super::super::table::{Row, Window, digits_a_window, generator_tables};
-use super::ladder::BETA;
+use super::ladder::times_beta;
 use super::point::{Affine, Jacobian};
 use super::table::read_rows;
 use super::vector::{Engine, Vector};
@@ -44,7 +44,7 @@ impl<'a, E: Engine> Single<'a, E> {
     /// u1·G + u2·Q in each lane; Z = 0 after an exceptional addition.
     #[inline(always)]
     pub(super) fn sum<const G: usize>(&self) -> Jacobian<E::Vector, 1> {
-        let each = digits_a_window(self.windows.len());
+        let each = digits_a_window::<E::Curve>(self.windows.len());
         let highest = self.terms(each - 1);
         let (first, rest) = highest.split_at(highest.len().min(LANES));
         let (point, started) = self.load::<G>(first);
@@ -63,17 +63,18 @@ impl<'a, E: Engine> Single<'a, E> {
     fn terms(&self, digit: usize) -> Vec<Term<'a>> {
         // Every doubling leaves the opposite point, and those that follow are five a digit.
         let is_opposite = KEY_WINDOW * digit % 2 == 1;
-        let each = digits_a_window(self.windows.len());
+        let each = digits_a_window::<E::Curve>(self.windows.len());
         let mut terms = Vec::with_capacity(2 * self.windows.len() + self.digits.generator.len());
-        for (window, at) in self.windows.iter().zip((digit..KEY_WINDOWS).step_by(each)) {
-            for (half, by_lambda) in [(0, false), (1, true)] {
-                let term = Term::of(window, self.digits.key[half][at]);
+        let a_part = digits_a_part::<E::Curve>();
+        for (window, at) in self.windows.iter().zip((digit..a_part).step_by(each)) {
+            for part in 0..parts::<E::Curve>() {
+                let term = Term::of(window, self.digits.key[part * a_part + at]);
                 let is_negative = term.is_negative != is_opposite;
-                terms.push(Term { is_negative, by_lambda, ..term });
+                terms.push(Term { is_negative, by_lambda: part == 1, ..term });
             }
         }
         if digit == 0 {
-            let generator = generator_tables().iter().zip(&self.digits.generator);
+            let generator = generator_tables::<E::Curve>().iter().zip(&self.digits.generator);
             terms.extend(generator.map(|(table, digit)| Term::of(table.as_slice(), *digit)));
         }
         terms
@@ -100,7 +101,7 @@ impl<'a, E: Engine> Single<'a, E> {
             present[g] |= 1 << lane;
         }
         let [x, y] = read_rows(self.engine, &rows);
-        let x = x.or_where(by_lambda, &x.mul(&x.splat(BETA)).tighten());
+        let x = x.or_where(by_lambda, &times_beta(&x));
         (Affine { x, y, negate }, present)
     }
 }

@@ -12,9 +12,12 @@ use super::point::{self, CoZ};
 use super::vector::{Engine, Vector, Work};
 
 /// The table of each key; `None` where the bytes are not a key.
-pub(super) fn tables_of<E: Engine>(engine: E, keys: &[Key<'_>]) -> Vec<Option<KeyTable>> {
-    let mut tables: Vec<Option<KeyTable>> = keys.iter().map(|key| key.cached()).collect();
-    let parsed: Vec<(usize, Coordinates)> =
+pub(super) fn tables_of<E: Engine>(
+    engine: E,
+    keys: &[Key<'_, E::Curve>],
+) -> Vec<Option<KeyTable<E::Curve>>> {
+    let mut tables: Vec<Option<KeyTable<E::Curve>>> = keys.iter().map(|key| key.cached()).collect();
+    let parsed: Vec<(usize, Coordinates<E::Curve>)> =
         keys.iter().enumerate().filter_map(|(i, key)| Some((i, key.parse()?))).collect();
     for parsed in parsed.chunks(2 * E::Vector::LANES) {
         engine.run(Tables { engine, parsed, tables: &mut tables });
@@ -23,10 +26,10 @@ pub(super) fn tables_of<E: Engine>(engine: E, keys: &[Key<'_>]) -> Vec<Option<Ke
 }
 
 /// The tables of up to two vectors of keys, each with its index.
-struct Tables<'a, E> {
+struct Tables<'a, E: Engine> {
     engine: E,
-    parsed: &'a [(usize, Coordinates)],
-    tables: &'a mut [Option<KeyTable>],
+    parsed: &'a [(usize, Coordinates<E::Curve>)],
+    tables: &'a mut [Option<KeyTable<E::Curve>>],
 }
 
 impl<E: Engine> Work for Tables<'_, E> {
@@ -43,30 +46,33 @@ impl<E: Engine> Work for Tables<'_, E> {
         }
         let lanes = E::Vector::LANES;
         let [x, _] = read_rows::<E, 2>(engine, &inputs.each_ref());
+        let x = x.enter();
         let (y, on_curve) = point::y_of(&x, masks::<E::Vector, 2>(&odd));
         let windows = affine_windows(&x, &y);
         for (i, (index, coordinates)) in parsed.iter().enumerate() {
             let is_point = on_curve[i / lanes] >> (i % lanes) & 1 == 1;
-            let table = is_point.then(|| KeyTable::of_window(windows[i].map(Row::reduce)));
+            let table =
+                is_point.then(|| KeyTable::of_window(windows[i].map(Row::reduce::<E::Curve>)));
             tables[*index] = table.filter(|table| coordinates.allow(table.point()));
         }
     }
 }
 
 /// The window of each point.
-pub(super) fn windows_of<E: Engine>(engine: E, points: &[Affine]) -> Vec<Window> {
+pub(super) fn windows_of<E: Engine>(engine: E, points: &[Affine<E::Curve>]) -> Vec<Window> {
     let mut windows = Vec::with_capacity(points.len());
     for points in points.chunks(2 * E::Vector::LANES) {
         let made = engine.run(Windows { engine, points });
-        windows.extend(made[..points.len()].iter().map(|window| window.map(Row::reduce)));
+        windows
+            .extend(made[..points.len()].iter().map(|window| window.map(Row::reduce::<E::Curve>)));
     }
     windows
 }
 
 /// The windows of up to two vectors of points.
-struct Windows<'a, E> {
+struct Windows<'a, E: Engine> {
     engine: E,
-    points: &'a [Affine],
+    points: &'a [Affine<E::Curve>],
 }
 
 impl<E: Engine> Work for Windows<'_, E> {

@@ -5,12 +5,17 @@
 //! proof that the instructions may be used. [`Engine::run`] and [`Vector::apart`] are compiled with the instructions, and
 //! all that they run must be inlined into them: a function of its own that is not a [`Work`] would be compiled without.
 
+use super::super::Curve;
 use super::super::table::Row;
+use super::field::MASK_52;
 
 /// Proof that this processor has the instructions of the vectors.
 pub(super) trait Engine: Copy {
+    /// The curve whose points the vectors are made for.
+    type Curve: Curve;
+
     /// The vectors.
-    type Vector: Vector;
+    type Vector: Vector<Curve = Self::Curve>;
 
     /// The engine, if this processor has the instructions.
     fn detect() -> Option<Self>;
@@ -30,9 +35,15 @@ pub(super) trait Engine: Copy {
 }
 
 /// A word of 64 bits in each of [`LANES`](Self::LANES) lanes. Masks have a bit for each lane.
-pub(super) trait Vector: Copy {
+pub(in crate::curve) trait Vector: Copy {
+    /// The curve whose numbers the vectors hold.
+    type Curve: Curve;
+
     /// The number of lanes, at most 8.
     const LANES: usize;
+
+    /// How many vectors take a step together, one or two. Two hide each other's latency, where there are registers for both.
+    const AT_ONCE: usize;
 
     /// All lanes.
     const ALL: u8 = ((1 << Self::LANES) - 1) as u8;
@@ -99,6 +110,13 @@ pub(super) trait Vector: Copy {
         }
     }
 
+    /// Adds the halves of `q`·2^`UP` to `low` and `high`, for the lowest 52 bits of `q`. `UP` + `DOWN` is 52.
+    #[inline(always)]
+    fn add_shifted<const UP: u32, const DOWN: u32>(low: Self, high: Self, q: Self) -> (Self, Self) {
+        let mask = q.splat(MASK_52);
+        (low.plus(q.shl::<UP>().and(mask)), high.plus(q.and(mask).shr::<DOWN>()))
+    }
+
     /// Writes a row for each lane: word `i` of it from vector `i`.
     fn write_rows(words: [Self; 8], rows: &mut [Row]);
 
@@ -108,7 +126,7 @@ pub(super) trait Vector: Copy {
 
 /// A piece of work that becomes a function of its own, compiled with the instructions. A closure would not do: the compiler
 /// may leave it a function without them.
-pub(super) trait Work {
+pub(in crate::curve) trait Work {
     /// What it returns.
     type Output;
 

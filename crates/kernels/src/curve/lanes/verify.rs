@@ -3,7 +3,7 @@
 use super::super::equation::{Equation, Rule};
 use super::super::portable::plus_order;
 use super::super::table::{KEY_ROWS, Row, Window, generator_tables};
-use super::super::{Key, Verdict};
+use super::super::{Curve, Key, Parameters, Verdict};
 use super::MOST_LANES;
 use super::field::{Factor, Tight};
 use super::ladder::Ladder;
@@ -18,17 +18,17 @@ use super::vector::{Engine, Vector, Work, WorkOnEight};
 /// for the last few, costs more than half as much.
 pub(super) fn check<E: Engine>(
     engine: E,
-    equations: &[Equation<'_>],
+    equations: &[Equation<'_, E::Curve>],
     rule: Rule,
     verdicts: &mut [Verdict],
 ) {
-    let mut lists: [Vec<&Equation<'_>>; FORMS] = Default::default();
+    let mut lists: [Vec<&Equation<'_, E::Curve>>; FORMS] = Default::default();
     for equation in equations {
         lists[form(equation.key)].push(equation);
     }
     let mut checks = Checks { engine, rule, verdicts, parities: Vec::new() };
     for list in &lists {
-        for equations in list.chunks(2 * E::Vector::LANES) {
+        for equations in list.chunks(E::Vector::AT_ONCE * E::Vector::LANES) {
             checks.check(equations);
         }
     }
@@ -36,7 +36,7 @@ pub(super) fn check<E: Engine>(
 }
 
 /// Which keys may share lanes: those of the same form.
-fn form(key: Key<'_>) -> usize {
+fn form<C: Curve>(key: Key<'_, C>) -> usize {
     match key {
         Key::Compressed(_) | Key::XOnly(_) => 0,
         Key::Point { .. } => 1,
@@ -58,7 +58,7 @@ struct Checks<'v, E: Engine> {
 
 impl<E: Engine> Checks<'_, E> {
     /// Writes the verdicts on up to two vectors of equations whose keys have the same form.
-    fn check(&mut self, equations: &[&Equation<'_>]) {
+    fn check(&mut self, equations: &[&Equation<'_, E::Curve>]) {
         let engine = self.engine;
         match equations[0].key {
             Key::Cached(table) if table.windows().len() > 1 && equations.len() <= SINGLES => {
@@ -77,7 +77,7 @@ impl<E: Engine> Checks<'_, E> {
     #[inline(always)]
     fn conclude<const G: usize>(
         &mut self,
-        equations: &[&Equation<'_>],
+        equations: &[&Equation<'_, E::Curve>],
         sum: &Jacobian<E::Vector, G>,
         on_curve: [u8; G],
     ) {
@@ -109,16 +109,17 @@ impl<E: Engine> Checks<'_, E> {
     fn x_matches<const G: usize>(
         &self,
         sum: &Jacobian<E::Vector, G>,
-        equations: &[&Equation<'_>; MOST_LANES],
+        equations: &[&Equation<'_, E::Curve>; MOST_LANES],
     ) -> [u8; G] {
-        let target = |equation: &Equation<'_>| Row::new(equation.target, [0; 4]);
+        let target = |equation: &Equation<'_, E::Curve>| Row::new(equation.target, [0; 4]);
         let [first, _] = numbers_of(self.engine, equations, target);
         let mut matching = x_is(sum, &first);
-        let second = |equation: &Equation<'_>| plus_order(&equation.target);
+        let second = |equation: &Equation<'_, E::Curve>| plus_order::<E::Curve>(&equation.target);
         let possible = equations.map(|equation| second(equation).is_some());
         if self.rule == Rule::XModuloOrder && possible.contains(&true) {
-            let target =
-                |equation: &Equation<'_>| Row::new(second(equation).unwrap_or_default(), [0; 4]);
+            let target = |equation: &Equation<'_, E::Curve>| {
+                Row::new(second(equation).unwrap_or_default(), [0; 4])
+            };
             let [second, _] = numbers_of(self.engine, equations, target);
             let (second, possible) = (x_is(sum, &second), masks::<E::Vector, G>(&possible));
             for g in 0..G {
@@ -132,7 +133,7 @@ impl<E: Engine> Checks<'_, E> {
 /// Up to `G` vectors of equations whose keys have the same form.
 struct Group<'g, 'v, 'e, E: Engine, const G: usize> {
     checks: &'g mut Checks<'v, E>,
-    equations: &'g [&'g Equation<'e>],
+    equations: &'g [&'g Equation<'e, E::Curve>],
 }
 
 impl<E: Engine, const G: usize> Work for Group<'_, '_, '_, E, G> {
@@ -149,7 +150,7 @@ impl<E: Engine, const G: usize> Work for Group<'_, '_, '_, E, G> {
             engine,
             key: &windows_in(&spread, &made),
             shared_z,
-            generator: generator_tables(),
+            generator: generator_tables::<E::Curve>(),
             digits: &spread.map(|equation| &equation.digits),
         };
         checks.conclude::<G>(equations, &ladder.run(), on_curve);
@@ -159,7 +160,7 @@ impl<E: Engine, const G: usize> Work for Group<'_, '_, '_, E, G> {
 /// An equation whose cached key has several windows.
 struct Alone<'g, 'v, 'e, E: Engine> {
     checks: &'g mut Checks<'v, E>,
-    equation: &'g Equation<'e>,
+    equation: &'g Equation<'e, E::Curve>,
 }
 
 impl<E: Engine> WorkOnEight for Alone<'_, '_, '_, E> {
@@ -180,7 +181,9 @@ impl<E: Engine> WorkOnEight for Alone<'_, '_, '_, E> {
 const SINGLES: usize = 2;
 
 /// An equation for every lane that any engine has: the spare ones repeat the last.
-fn spread<'e, 'a>(equations: &[&'e Equation<'a>]) -> [&'e Equation<'a>; MOST_LANES] {
+fn spread<'e, 'a, C: Curve>(
+    equations: &[&'e Equation<'a, C>],
+) -> [&'e Equation<'a, C>; MOST_LANES] {
     let mut lanes = [equations[equations.len() - 1]; MOST_LANES];
     lanes[..equations.len()].copy_from_slice(equations);
     lanes
@@ -190,14 +193,15 @@ fn spread<'e, 'a>(equations: &[&'e Equation<'a>]) -> [&'e Equation<'a>; MOST_LAN
 #[inline(always)]
 fn numbers_of<E: Engine, const G: usize>(
     engine: E,
-    equations: &[&Equation<'_>; MOST_LANES],
-    numbers: impl Fn(&Equation<'_>) -> Row,
+    equations: &[&Equation<'_, E::Curve>; MOST_LANES],
+    numbers: impl Fn(&Equation<'_, E::Curve>) -> Row,
 ) -> [Tight<E::Vector, G>; 2] {
     let mut rows = [Row::ZERO; MOST_LANES];
     for (row, equation) in rows.iter_mut().zip(equations) {
         *row = numbers(equation);
     }
-    read_rows(engine, &rows.each_ref())
+    let [first, second] = read_rows(engine, &rows.each_ref());
+    [first.enter(), second.enter()]
 }
 
 /// Fills the windows with the odd multiples of keys that are not cached. Returns the Z of the rows and the lanes whose key
@@ -205,7 +209,7 @@ fn numbers_of<E: Engine, const G: usize>(
 #[inline(always)]
 fn make_windows<E: Engine, const G: usize>(
     engine: E,
-    equations: &[&Equation<'_>; MOST_LANES],
+    equations: &[&Equation<'_, E::Curve>; MOST_LANES],
     windows: &mut [Window],
 ) -> (Factor<E::Vector, G>, [u8; G]) {
     let [x, given_y] = numbers_of(engine, equations, |equation| equation.coordinates.row());
@@ -218,13 +222,16 @@ fn make_windows<E: Engine, const G: usize>(
         }
     };
     let multiples = Multiples::of(&x, &y);
-    multiples.write(&x.one(), windows);
-    (multiples.last_z(), on_curve)
+    let (one, z) = (*x.one(), multiples.last_z());
+    // Where a is not 0, doubling holds for the curve itself only.
+    let (scale, shared_z) = if E::Curve::A_IS_MINUS_3 { (z.invert(), one) } else { (one, z) };
+    multiples.write(&scale, windows);
+    (shared_z, on_curve)
 }
 
 /// The windows that the ladder reads: of cached tables in place, the others in `made`.
-fn windows_in<'a>(
-    lanes: &[&Equation<'a>; MOST_LANES],
+fn windows_in<'a, C: Curve>(
+    lanes: &[&Equation<'a, C>; MOST_LANES],
     made: &'a [Window; MOST_LANES],
 ) -> [&'a [Window]; MOST_LANES] {
     std::array::from_fn(|lane| match lanes[lane].key {

@@ -1,13 +1,44 @@
-//! Numbers against a big-integer library, verdicts against libsecp256k1.
+//! Numbers against a big-integer library, verdicts against libsecp256k1, AWS-LC and `p256`.
 
 mod directed;
+mod libraries;
 mod numbers;
+mod schemes;
 mod verdicts;
 
 use num_bigint::BigUint;
 
-use super::modular::{Modulus, N, Words};
+use super::modular::Words;
 use super::*;
+use libraries::Library;
+use schemes::{Ecdsa, Scheme, Schnorr};
+
+/// Declares tests that run a body with each signature scheme.
+macro_rules! with_each_scheme {
+    ($($name:ident<$scheme:ident> $body:block)*) => {$(
+        #[test]
+        fn $name() {
+            fn body<$scheme: Scheme>() $body
+            body::<Ecdsa<Secp256k1>>();
+            body::<Ecdsa<P256>>();
+            body::<Schnorr>();
+        }
+    )*};
+}
+
+/// Declares tests that run a body with each curve.
+macro_rules! on_each_curve {
+    ($($name:ident<$curve:ident> $body:block)*) => {$(
+        #[test]
+        fn $name() {
+            fn body<$curve: Library>() $body
+            body::<Secp256k1>();
+            body::<P256>();
+        }
+    )*};
+}
+
+use {on_each_curve, with_each_scheme};
 
 /// A stream of bytes that is the same in each run.
 pub(super) struct Noise(u64);
@@ -40,12 +71,12 @@ impl Noise {
     }
 
     /// A number from 1 to n − 1, often a small one or one close to n.
-    pub(super) fn scalar(&mut self) -> BigUint {
+    pub(super) fn scalar<C: Curve>(&mut self) -> BigUint {
         let small = BigUint::from(self.below(40) + 1);
         match self.below(10) {
             0 => small,
-            1 => order() - small,
-            _ => BigUint::from_bytes_be(&self.bytes()) % (order() - 1u8) + 1u8,
+            1 => order::<C>() - small,
+            _ => BigUint::from_bytes_be(&self.bytes()) % (order::<C>() - 1u8) + 1u8,
         }
     }
 }
@@ -54,8 +85,12 @@ pub(super) fn big(words: &[u64]) -> BigUint {
     words.iter().rev().fold(BigUint::ZERO, |number, word| (number << 64u8) + *word)
 }
 
-pub(super) fn order() -> BigUint {
-    big(&N::VALUE)
+pub(super) fn prime<C: Curve>() -> BigUint {
+    big(&C::P::VALUE)
+}
+
+pub(super) fn order<C: Curve>() -> BigUint {
+    big(&C::N::VALUE)
 }
 
 /// The number in 32 big-endian bytes.
@@ -70,7 +105,7 @@ pub(super) fn words(number: &BigUint) -> Words {
     modular::words_of(&bytes_of(number))
 }
 
-/// A signature to verify, ECDSA or BIP-340, with its true verdict.
+/// A signature to verify, with its true verdict.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     /// The digest or the challenge.
@@ -82,11 +117,11 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    fn ecdsa<'a>(&'a self, key: Key<'a>) -> EcdsaItem<'a> {
+    fn ecdsa<'a, C: Curve>(&'a self, key: Key<'a, C>) -> EcdsaItem<'a, C> {
         EcdsaItem { digest: &self.hash, signature: &self.signature, key }
     }
 
-    fn schnorr<'a>(&'a self, key: Key<'a>) -> SchnorrItem<'a> {
+    fn schnorr<'a>(&'a self, key: Key<'a, Secp256k1>) -> SchnorrItem<'a> {
         SchnorrItem { challenge: &self.hash, signature: &self.signature, key }
     }
 
@@ -94,15 +129,9 @@ impl Claim {
         self.key.last_chunk().expect("33 bytes end in 32")
     }
 
-    fn table(&self, size: TableSize) -> Option<KeyTable> {
+    fn table<C: Curve>(&self, size: TableSize) -> Option<KeyTable<C>> {
         KeyTable::new(Key::Compressed(&self.key)).map(|table| table.resized(size))
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
-    Ecdsa,
-    Schnorr,
 }
 
 /// The back ends that are here.
@@ -124,7 +153,7 @@ impl Form {
 }
 
 /// The verdicts of a back end on claims.
-fn verify(backend: Backend, scheme: Scheme, claims: &[Claim], form: Form) -> Vec<Verdict> {
+fn verify<S: Scheme>(backend: Backend, claims: &[Claim], form: Form) -> Vec<Verdict> {
     let mut verdicts = vec![Verdict::Undecided; claims.len()];
     let sizes = TableSize::ALL.into_iter().cycle();
     let table = |(claim, size): (&Claim, TableSize)| match form {
@@ -132,8 +161,8 @@ fn verify(backend: Backend, scheme: Scheme, claims: &[Claim], form: Form) -> Vec
         Form::Point => claim.table(TableSize::Small),
         Form::Cached => claim.table(size),
     };
-    let tables: Vec<Option<KeyTable>> = claims.iter().zip(sizes).map(table).collect();
-    let y = |table: &Option<KeyTable>| {
+    let tables: Vec<Option<KeyTable<S::Curve>>> = claims.iter().zip(sizes).map(table).collect();
+    let y = |table: &Option<KeyTable<S::Curve>>| {
         table.as_ref().map_or([0; 32], |table| bytes_of(&big(&table.point().y.words())))
     };
     let ys: Vec<[u8; 32]> = tables.iter().map(y).collect();
@@ -142,17 +171,8 @@ fn verify(backend: Backend, scheme: Scheme, claims: &[Claim], form: Form) -> Vec
         (Form::Point, Some(_)) => Key::Point { x: claims[i].x(), y: &ys[i] },
         _ => Key::Compressed(&claims[i].key),
     };
-    let keyed = claims.iter().enumerate().map(|(i, claim)| (claim, key(i)));
-    match scheme {
-        Scheme::Ecdsa => {
-            let items: Vec<_> = keyed.map(|(claim, key)| claim.ecdsa(key)).collect();
-            backend.verify_ecdsa(&items, &mut verdicts);
-        }
-        Scheme::Schnorr => {
-            let items: Vec<_> = keyed.map(|(claim, key)| claim.schnorr(key)).collect();
-            backend.verify_schnorr(&items, &mut verdicts);
-        }
-    }
+    let keyed: Vec<_> = claims.iter().enumerate().map(|(i, claim)| (claim, key(i))).collect();
+    S::verify(backend, &keyed, &mut verdicts);
     verdicts
 }
 

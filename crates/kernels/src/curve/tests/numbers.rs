@@ -2,14 +2,11 @@
 
 use num_bigint::{BigInt, BigUint};
 
-use super::super::modular::{Field, Modulus, N, P, Residue, Scalar};
-use super::super::portable;
-use super::super::scalar::{
-    Digits, GENERATOR_WINDOW, KEY_WINDOW, LAMBDA, Signed, index_of_digit, odd_for_generator,
-    split_for_key,
-};
+use super::super::digits::{Digits, GENERATOR_WINDOW, KEY_DIGITS, KEY_WINDOW, index_of_digit, odd};
+use super::super::endomorphism::{LAMBDA, Signed, split};
+use super::super::modular::{Modulus, Residue};
 use super::super::table::generator_tables;
-use super::{Noise, big, bytes_of, order, words};
+use super::*;
 
 /// Numbers below 2²⁵⁶ at the edges of carries and reductions, and random ones.
 fn interesting(modulus: &BigUint) -> Vec<BigUint> {
@@ -29,7 +26,6 @@ fn interesting(modulus: &BigUint) -> Vec<BigUint> {
 
 fn residue_matches_big_integers<M: Modulus>() {
     let modulus = big(&M::VALUE);
-    assert_eq!(big(&M::GAP), (BigUint::from(1u8) << 256u16) - &modulus);
     let list = interesting(&modulus);
     for a in &list {
         assert_eq!(Residue::<M>::from_bytes(&bytes_of(a)).is_some(), *a < modulus);
@@ -51,39 +47,77 @@ fn residue_matches_big_integers<M: Modulus>() {
     }
 }
 
-#[test]
-fn residues_modulo_p_match_big_integers() {
-    residue_matches_big_integers::<P>();
-}
+on_each_curve! {
+    residues_match_big_integers<C> {
+        residue_matches_big_integers::<C::P>();
+        residue_matches_big_integers::<C::N>();
+    }
 
-#[test]
-fn residues_modulo_n_match_big_integers() {
-    residue_matches_big_integers::<N>();
-}
+    one_inversion_inverts_all<C> {
+        for count in [0, 1, 2, 17] {
+            let mut noise = Noise::new(2);
+            let numbers: Vec<Residue<C::N>> =
+                (0..count).map(|_| Residue::new(words(&noise.scalar::<C>()))).collect();
+            let mut inverses = numbers.clone();
+            Residue::invert_all(&mut inverses);
+            for (number, inverse) in numbers.iter().zip(inverses) {
+                assert_eq!(number.times(inverse), Residue::ONE);
+            }
+        }
+    }
 
-#[test]
-fn one_inversion_inverts_all() {
-    for count in [0, 1, 2, 17] {
-        let mut noise = Noise::new(2);
-        let numbers: Vec<Scalar> =
-            (0..count).map(|_| Scalar::new(words(&noise.scalar()))).collect();
-        let mut inverses = numbers.clone();
-        Scalar::invert_all(&mut inverses);
-        for (number, inverse) in numbers.iter().zip(inverses) {
-            assert_eq!(number.times(inverse), Scalar::ONE);
+    a_root_exists_exactly_of_squares<C> {
+        let mut noise = Noise::new(3);
+        for _ in 0..50 {
+            let x = Residue::<C::P>::from_bytes_reduced(&noise.bytes());
+            let root = x.square().root().expect("a square");
+            assert!(root == x || root == x.negate());
+            // −1 is not a square modulo p.
+            assert_eq!(x.square().negate().root(), None);
+        }
+    }
+
+    what_lanes_hold_in_place_of_a_number_gives_it_back<C> {
+        for number in interesting(&prime::<C>()) {
+            let number = Residue::<C::P>::from_bytes_reduced(&bytes_of(&number));
+            assert_eq!(Residue::from_lanes(number.to_lanes()), number);
+        }
+    }
+
+    the_generator_tables_hold_the_odd_multiples<C> {
+        for (i, table) in generator_tables::<C>().iter().enumerate() {
+            let base = (BigUint::from(1u8) << (GENERATOR_WINDOW * i)) % order::<C>();
+            let multiples = C::odd_multiples(&base, table.len());
+            for (row, multiple) in table.iter().zip(multiples) {
+                let point = row.to_affine::<C>();
+                let prefix = 2 + u8::from(point.y.is_odd());
+                assert_eq!((prefix, bytes_of(&big(&point.x.words()))), (multiple[0], x_of(&multiple)));
+            }
         }
     }
 }
 
+/// The x of a compressed point.
+fn x_of(key: &[u8; 33]) -> [u8; 32] {
+    *key.last_chunk().expect("33 bytes end in 32")
+}
+
 #[test]
-fn a_root_exists_exactly_of_squares() {
-    let mut noise = Noise::new(3);
-    for _ in 0..50 {
-        let x = Field::from_bytes_reduced(&noise.bytes());
-        let root = x.square().root().expect("a square");
-        assert!(root == x || root == x.negate());
-        // −1 is not a square modulo p.
-        assert_eq!(x.square().negate().root(), None);
+fn digits_of_a_whole_multiplier_encode_it() {
+    let order = order::<P256>();
+    let mut list = interesting(&order);
+    let mut noise = Noise::new(5);
+    list.extend((0..1_000).map(|_| noise.scalar::<P256>()));
+    list.extend((0..40u8).flat_map(|small| [BigUint::from(small), &order - small]));
+    for u in list {
+        let u = u % &order;
+        let scalar = Residue::new(words(&u));
+        let whole = BigInt::from(big(&odd(scalar)));
+        assert!(whole.bit(0));
+        assert_congruent::<P256>(&whole, &u);
+        let digits = Digits::of::<P256>([scalar, scalar]);
+        assert_eq!(value(&digits.generator, GENERATOR_WINDOW), whole);
+        assert_eq!(value(&digits.key, KEY_WINDOW), whole);
     }
 }
 
@@ -92,27 +126,27 @@ fn signed(number: Signed) -> BigInt {
     if number[2] >> 63 == 1 { value - (BigInt::from(1) << 192) } else { value }
 }
 
-fn assert_congruent(left: &BigInt, right: &BigUint) {
-    let order = BigInt::from(order());
+fn assert_congruent<C: Curve>(left: &BigInt, right: &BigUint) {
+    let order = BigInt::from(order::<C>());
     let left = ((left % &order) + &order) % &order;
     assert_eq!(left, BigInt::from(right.clone()));
 }
 
 fn split_is_odd_short_and_right(u: &BigUint) {
-    let scalar = Scalar::new(words(u));
+    let scalar = Residue::new(words(u));
     let bound = BigInt::from(1) << 130;
-    let whole = BigInt::from(big(&odd_for_generator(scalar)));
+    let whole = BigInt::from(big(&odd(scalar)));
     assert!(whole.bit(0));
-    assert_congruent(&whole, u);
-    let [k1, k2] = split_for_key(scalar).map(signed);
-    assert_congruent(&(&k1 + &k2 * BigInt::from(big(&LAMBDA.words()))), u);
+    assert_congruent::<Secp256k1>(&whole, u);
+    let [k1, k2] = split(scalar).map(signed);
+    assert_congruent::<Secp256k1>(&(&k1 + &k2 * BigInt::from(big(&LAMBDA.words()))), u);
     for part in [&k1, &k2] {
         assert!(part.bit(0) && -&bound < *part && *part < bound, "{part:x} of {u:x}");
     }
-    let digits = Digits::of(scalar, scalar);
+    let digits = Digits::of::<Secp256k1>([scalar, scalar]);
     assert_eq!(value(&digits.generator, GENERATOR_WINDOW), whole);
-    assert_eq!(value(&digits.key[0], KEY_WINDOW), k1);
-    assert_eq!(value(&digits.key[1], KEY_WINDOW), k2);
+    let (first, second) = digits.key.split_at(KEY_DIGITS / 2);
+    assert_eq!((value(first, KEY_WINDOW), value(second, KEY_WINDOW)), (k1, k2));
 }
 
 /// The number that the digits encode, by the rows they select.
@@ -127,7 +161,7 @@ fn value(digits: &[u16], window: usize) -> BigInt {
 
 #[test]
 fn a_scalar_splits_into_odd_halves_and_their_digits() {
-    let (order, lambda) = (order(), big(&LAMBDA.words()));
+    let (order, lambda) = (order::<Secp256k1>(), big(&LAMBDA.words()));
     for u in interesting(&order) {
         split_is_odd_short_and_right(&(u % &order));
     }
@@ -143,43 +177,14 @@ fn a_scalar_splits_into_odd_halves_and_their_digits() {
     }
     let mut noise = Noise::new(4);
     for _ in 0..5_000 {
-        split_is_odd_short_and_right(&noise.scalar());
+        split_is_odd_short_and_right(&noise.scalar::<Secp256k1>());
     }
 }
 
 #[test]
 fn the_endomorphism_multiplies_by_lambda() {
-    let product = times_g(&big(&LAMBDA.words()));
-    let by_beta = portable::Affine { x: portable::G.x.times(portable::BETA), ..portable::G };
-    assert_eq!(product, by_beta);
-}
-
-/// A multiple of the generator by libsecp256k1.
-fn times_g(scalar: &BigUint) -> portable::Affine {
-    let secret = secp256k1::SecretKey::from_secret_bytes(bytes_of(scalar)).expect("below n");
-    affine(&secp256k1::PublicKey::from_secret_key(&secret))
-}
-
-fn affine(key: &secp256k1::PublicKey) -> portable::Affine {
-    let bytes = key.serialize_uncompressed();
-    let (halves, _) = bytes[1..].as_chunks::<32>();
-    let coordinate = |bytes| Field::from_bytes(bytes).expect("below p");
-    portable::Affine { x: coordinate(&halves[0]), y: coordinate(&halves[1]) }
-}
-
-#[test]
-fn the_generator_tables_hold_the_odd_multiples() {
-    for (i, table) in generator_tables().iter().enumerate() {
-        let base = (BigUint::from(1u8) << (GENERATOR_WINDOW * i)) % order();
-        let key = |scalar: &BigUint| {
-            let secret =
-                secp256k1::SecretKey::from_secret_bytes(bytes_of(scalar)).expect("below n");
-            secp256k1::PublicKey::from_secret_key(&secret)
-        };
-        let (mut multiple, step) = (key(&base), key(&(&base * 2u8)));
-        for row in table.iter() {
-            assert_eq!(row.to_affine(), affine(&multiple));
-            multiple = multiple.combine(&step).expect("not at infinity");
-        }
-    }
+    let product = Secp256k1::times_g(&big(&LAMBDA.words())).expect("not zero");
+    let (generator, beta) = (Secp256k1::GENERATOR, Secp256k1::BETA.expect("an endomorphism"));
+    assert_eq!(x_of(&product), bytes_of(&big(&generator.x.times(beta).words())));
+    assert_eq!(product[0], 2 + u8::from(generator.y.is_odd()));
 }
