@@ -4,8 +4,8 @@
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
-use super::super::Curve;
 use super::super::table::Row;
+use super::super::{Backend, Curve};
 use super::vector::{Engine, OnEight, Vector, Work, WorkOnEight};
 use crate::cpu::Level;
 
@@ -14,6 +14,8 @@ use crate::cpu::Level;
 pub(super) struct Ifma<C>(PhantomData<C>);
 
 impl<C: Curve> Engine for Ifma<C> {
+    const BACKEND: Backend = Backend::Ifma;
+
     type Curve = C;
     type Vector = Lanes<C>;
 

@@ -3,8 +3,8 @@
 use std::arch::aarch64::*;
 use std::marker::PhantomData;
 
-use super::super::Curve;
 use super::super::table::Row;
+use super::super::{Backend, Curve};
 use super::doubles::{HIGH_EXCESS, LOW_EXCESS, LOW_START, SPARE, TWO_52, TWO_104};
 use super::field::MASK_52;
 use super::vector::{Engine, OnEight, Vector, Work, WorkOnEight};
@@ -15,6 +15,8 @@ use crate::cpu::Level;
 pub(super) struct Neon<C>(PhantomData<C>);
 
 impl<C: Curve> Engine for Neon<C> {
+    const BACKEND: Backend = Backend::Neon;
+
     type Curve = C;
     type Vector = Lanes<C>;
 

@@ -5,12 +5,15 @@
 //! proof that the instructions may be used. [`Engine::run`] and [`Vector::apart`] are compiled with the instructions, and
 //! all that they run must be inlined into them: a function of its own that is not a [`Work`] would be compiled without.
 
-use super::super::Curve;
 use super::super::table::Row;
+use super::super::{Backend, Curve};
 use super::field::MASK_52;
 
 /// Proof that this processor has the instructions of the vectors.
 pub(super) trait Engine: Copy {
+    /// The back end that it is.
+    const BACKEND: Backend;
+
     /// The curve whose points the vectors are made for.
     type Curve: Curve;
 

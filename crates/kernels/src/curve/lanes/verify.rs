@@ -60,8 +60,9 @@ impl<E: Engine> Checks<'_, E> {
     /// Writes the verdicts on up to two vectors of equations whose keys have the same form.
     fn check(&mut self, equations: &[&Equation<'_, E::Curve>]) {
         let engine = self.engine;
+        let is_fast_alone = |size| size >= E::BACKEND.alone_from();
         match equations[0].key {
-            Key::Cached(table) if table.windows().len() > 1 && equations.len() <= SINGLES => {
+            Key::Cached(table) if equations.len() <= SINGLES && is_fast_alone(table.size()) => {
                 for equation in equations {
                     engine.run_on_eight(Alone { checks: self, equation });
                 }
@@ -177,7 +178,7 @@ impl<E: Engine> WorkOnEight for Alone<'_, '_, '_, E> {
     }
 }
 
-/// The most signatures under keys with several windows that are faster one after the other, each in all lanes.
+/// The most signatures under keys with large tables that are faster one after the other, each in all lanes.
 const SINGLES: usize = 2;
 
 /// An equation for every lane that any engine has: the spare ones repeat the last.
