@@ -58,7 +58,7 @@ impl Index {
         index
     }
 
-    /// Whether there are so many records that buckets are often full.
+    /// Whether there are more than [`CROWDED`] records a bucket, so that full buckets are frequent.
     pub(super) fn is_crowded(&self) -> bool {
         self.len > self.buckets.len() * CROWDED
     }

@@ -20,7 +20,7 @@ pub(super) struct Enlarged {
     hand: usize,
 }
 
-/// The place of an entry with a larger table.
+/// An entry with a larger table, as a member.
 #[derive(Debug)]
 pub(super) struct Place {
     /// The position in `members`.
@@ -124,7 +124,8 @@ impl KeyCache {
     }
 }
 
-/// Uses after which a table gets four windows.
+/// Uses after which a table gets four windows. It takes some 31 µs to make, and saves 0.8 µs a signature in batches and 17 µs alone
+/// (Zen 5 with AVX-512, example `signatures` of the kernels).
 pub(super) const MEDIUM_USES: u32 = 16;
 
 /// Uses after which a table gets all windows, and after which it is tried again.

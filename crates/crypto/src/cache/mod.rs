@@ -6,8 +6,8 @@
 //! new keys evicts other new keys first.
 //!
 //! What is stored of a key grows with its valid signatures: nothing, then its point or a small table of multiples, then a
-//! larger table ([`enlarged`]). Each step costs as much as it saves in some of the signatures that led to it, so a key
-//! that appears once costs nothing, and the busiest are verified two to five times as fast.
+//! larger table ([`enlarged`]). A table costs as much time as it saves in some dozens of signatures of a batch, or in two or
+//! three that are verified alone, so a key that appears once gets none.
 
 mod enlarged;
 mod seeded;

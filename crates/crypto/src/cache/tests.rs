@@ -117,7 +117,7 @@ fn sign(cache: &mut KeyCache, number: u8, times: u32) {
     }
 }
 
-/// A cache for a hundred keys, with room for so many bytes of larger tables.
+/// A cache for a hundred keys, and for larger tables of this size in bytes.
 fn cache_with_room(bytes: usize) -> KeyCache {
     KeyCache { enlarged: Enlarged::new(bytes), ..cache_of(100) }
 }

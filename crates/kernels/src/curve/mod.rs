@@ -6,7 +6,7 @@
 //! ```text
 //! per batch        parse r and s; 1/s of all with one inversion        equation.rs, schnorr.rs, modular.rs, inverse.rs
 //!                  u1, u2 → odd multipliers → digits                   digits.rs, endomorphism.rs
-//! per two vectors  y of each key; its odd multiples                    coordinates.rs, lanes/table.rs
+//! per group        y of each key; its odd multiples                    coordinates.rs, lanes/table.rs
 //!                  the ladder: doublings, additions of the key's       lanes/ladder.rs, lanes/point.rs
 //!                  multiples and of the generator's                    table.rs
 //!                  compare with r                                      lanes/verify.rs
@@ -155,8 +155,8 @@ pub fn is_available() -> bool {
 
 /// Writes the verdict on each ECDSA signature to `verdicts` at the same index.
 ///
-/// One signature takes as long as eight, and longer than in a library; two are faster together. The first
-/// call for a curve makes its generator's tables (0.8 megabytes, some four milliseconds).
+/// From [`Backend::faster_from`] signatures on this is faster than a library, and for one signature if its key has a table of
+/// [`Backend::alone_from`] or larger. The first call for a curve makes its generator's tables (0.8 megabytes).
 ///
 /// # Panics
 /// If the two slices differ in length.
@@ -169,7 +169,7 @@ pub fn verify_ecdsa_many<C: Curve>(items: &[EcdsaItem<'_, C>], verdicts: &mut [V
 pub enum Backend {
     /// Plain Rust, one signature at a time.
     Portable,
-    /// The double-precision multiplier of AVX2 and FMA, eight signatures at a time.
+    /// The double-precision multiplier of AVX2 and FMA, four signatures at a time.
     Fma,
     /// AVX-512 IFMA, sixteen signatures at a time.
     Ifma,
@@ -258,5 +258,5 @@ impl Verdict {
     }
 }
 
-/// Signatures that share an inversion. The inversion modulo n costs 7 µs: 27 ns for each.
+/// Signatures that share an inversion modulo n.
 const BATCH: usize = 256;

@@ -35,7 +35,7 @@ impl Gather {
         }
     }
 
-    /// The time to wait with so many events ready, if any.
+    /// The time to wait when `ready` events are ready; `None` to start at once.
     pub(super) fn wait(&self, ready: usize) -> Option<Duration> {
         let expected = self.rate * self.limit.as_secs_f64();
         let missing = ENOUGH.saturating_sub(ready);
