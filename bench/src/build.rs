@@ -357,13 +357,15 @@ impl Build {
         }
     }
 
-    /// The most telling line of the log: the first that begins like an error, else the last.
+    /// The first line of the log that is an error, at its beginning or after a place in a file, else the last line.
     fn error_line(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines = || log.lines().map(str::trim).filter(|line| !line.is_empty());
         let is_error = |line: &&str| {
-            ["error", "ERROR", "npm error", "npm ERR!"].iter().any(|mark| line.starts_with(mark))
+            let begins = |mark: &&str| line.starts_with(*mark);
+            ["error", "ERROR", "npm error", "npm ERR!"].iter().any(begins)
+                || line.contains(": error: ")
         };
         let found = lines().find(is_error).or_else(|| lines().next_back());
         format!("{}; see {}", one_line(found.unwrap_or("failed")), self.log.display())
@@ -463,15 +465,17 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_build_reports_the_first_line_that_begins_like_an_error() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        File::create(&log).unwrap();
-        let build = Build { log, limit: Duration::from_secs(60) };
-        let mut script = Command::new("sh");
-        script.args(["-c", "echo compiling; echo 'error: no such crate' >&2; echo done; exit 3"]);
-        let reason = build.step(&mut script).unwrap_err();
-        assert!(reason.starts_with("sh: error: no such crate; see "), "{reason}");
+    fn a_failed_build_reports_the_first_line_that_is_an_error() {
+        for line in ["error: no such crate", "build.zig.zon:8:20: error: unable to connect"] {
+            let dir = tempfile::tempdir().unwrap();
+            let log = dir.path().join("log");
+            File::create(&log).unwrap();
+            let build = Build { log, limit: Duration::from_secs(60) };
+            let mut script = Command::new("sh");
+            script.args(["-c", "echo compiling; echo \"$0\" >&2; echo '  ^~~~'; exit 3", line]);
+            let reason = build.step(&mut script).unwrap_err();
+            assert!(reason.starts_with(&format!("sh: {line}; see ")), "{reason}");
+        }
     }
 
     #[test]

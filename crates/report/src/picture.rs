@@ -13,12 +13,7 @@ pub(crate) fn picture(class: &str, words: &str) -> Tag {
 /// A row's median as a bar, beside a cell with the number.
 pub(crate) fn speed_bar(row: &Row, scale: &Scale) -> Html {
     let Some(median) = median(row) else { return Html::default() };
-    let bar = tag("rect")
-        .class("bar")
-        .attr("y", BAR_TOP)
-        .attr("height", BAR)
-        .attr("rx", 2)
-        .attr("width", percent(scale.along(median), 1.0));
+    let bar = tag("rect").class("bar").attr("width", percent(scale.along(median), 1.0));
     tag("svg").class("speed").attr("aria-hidden", "true").with(bar).into()
 }
 
@@ -29,8 +24,6 @@ pub(crate) fn stacked_bar(parts: &[(&str, f64)], greatest: f64, words: &str) -> 
         let rect = tag("rect")
             .class(&format!("part part-{at}"))
             .attr("x", percent(start, greatest))
-            .attr("y", BAR_TOP)
-            .attr("height", BAR)
             .attr("width", percent(*size, greatest))
             .with(tag("title").text(name));
         start += size;
@@ -39,9 +32,6 @@ pub(crate) fn stacked_bar(parts: &[(&str, f64)], greatest: f64, words: &str) -> 
     let rects: Vec<Tag> = rects.collect();
     picture("speed", words).with_all(rects).into()
 }
-
-const BAR_TOP: u32 = 7;
-const BAR: u32 = 10;
 
 /// The displayed number of a row with `per_s` units a second: a speed, or a time for long units.
 pub(crate) fn value(unit: &str, per_s: f64) -> f64 {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bench::{Results, SCHEMA, own};
+use bench::{Results, SCHEMA};
 use serde::Deserialize;
 
 /// Reads a file of results, with its rows in the order of the report.
@@ -32,36 +32,9 @@ pub fn parse(bytes: &[u8]) -> Result<Results, ReadFault> {
         ReadFault::Field { field, fault: error.into_inner() }
     })?;
     json.end().map_err(ReadFault::Json)?;
-    rename_old(&mut results);
     bench::terminal::sort(&mut results.rows);
     Ok(results)
 }
-
-/// Gives our rows of a run of before [`RENAMED`] the names that the same work has now: `bench/METHOD.md`, “Names of rows”.
-fn rename_old(results: &mut Results) {
-    if results.started.as_str() >= RENAMED {
-        return;
-    }
-    for row in results.rows.iter_mut().filter(|row| row.peer == own::PEER) {
-        let name = match (row.task.as_str(), row.variant.as_str()) {
-            ("decode", "verified/arena-reuse") => "verified/batch",
-            ("decode", "unverified/arena-reuse") => "unverified/batch",
-            ("decode", "validate") => "validate/batch",
-            ("decode", "hash-only") => "hash-only/batch",
-            ("decode", "verified/portable") => "verified/batch/forced-portable",
-            ("decode", "verified/sha-ni") => "verified/batch/forced-sha-ni",
-            ("decode", "verified/sha-ni-x4") => "verified/batch/forced-sha-ni-x4",
-            ("decode", "verified/avx512-x16") => "verified/batch/forced-avx512-x16",
-            ("mst", "insert-root/ascending") => "insert-root/ascending/builder",
-            ("mst", "lookup" | "lookup/snapshot") => "lookup/indexed",
-            _ => continue,
-        };
-        row.variant = name.to_owned();
-    }
-}
-
-/// When rows were renamed, in RFC 3339.
-const RENAMED: &str = "2026-11-22T12:00:00Z";
 
 /// Parsed first: with another schema, all other fields may differ.
 #[derive(Deserialize)]
@@ -130,24 +103,6 @@ mod tests {
         let mut shuffled = results.clone();
         shuffled.rows.reverse();
         assert_eq!(parse(&serde_json::to_vec(&shuffled).unwrap()).unwrap(), results);
-    }
-
-    #[test]
-    fn rows_of_an_old_run_have_the_names_that_their_work_has_now() {
-        let name_of = |started: &str, peer: &str, variant: &str| {
-            let mut results = samples::results();
-            results.started = started.to_owned();
-            results.rows.truncate(1);
-            let row = &mut results.rows[0];
-            (row.task, row.peer) = ("decode".to_owned(), peer.to_owned());
-            row.variant = variant.to_owned();
-            let read = parse(&serde_json::to_vec(&results).unwrap()).unwrap();
-            read.rows[0].variant.clone()
-        };
-        let (old, new) = ("2026-11-22T03:37:36Z", "2026-11-22T20:00:00Z");
-        assert_eq!(name_of(old, "wireproof", "verified/arena-reuse"), "verified/batch");
-        assert_eq!(name_of(new, "wireproof", "verified/arena-reuse"), "verified/arena-reuse");
-        assert_eq!(name_of(old, "rust-raw", "verified/arena-reuse"), "verified/arena-reuse");
     }
 
     #[test]

@@ -21,7 +21,7 @@ export function bar(row, { along }) {
   svg.setAttribute("aria-label", words(row));
   if (row.median === null) return svg;
   const share = (value) => `${(100 * Math.min(Math.max(along(value), 0), 1)).toFixed(2)}%`;
-  svg.append(shape("rect", { class: "bar", y: 7, height: 10, rx: 2, width: share(valueOf(row, row.median)) }));
+  svg.append(shape("rect", { class: "bar", width: share(valueOf(row, row.median)) }));
   svg.append(...row.values.map((value) => shape("circle", { class: "pass", cx: share(value), cy: 12, r: 2.5 })));
   return svg;
 }

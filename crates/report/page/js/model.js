@@ -4,7 +4,13 @@
 export const model = JSON.parse(document.getElementById("data").textContent);
 
 for (const task of model.tasks) {
+  task.rows = task.rows.map(named);
   task.rows.forEach((row, at) => prepare(task, row, at));
+}
+
+/** A row by names; the page holds it as a list. */
+function named([peer, variant, group, units, passes, counts, extras]) {
+  return { peer, variant, group, units, passes, counts, ...extras };
 }
 
 /** Adds to a row what follows from its passes and its task. */

@@ -60,18 +60,15 @@ struct GroupModel {
     against: Option<usize>,
 }
 
-/// A row; what is missing is false, empty or unknown.
+/// A row as a list, since names would be a third of the data: its peer, variant, group, units, the nanoseconds of each pass, counts,
+/// and what not every row has.
+type RowModel<'r> = (usize, &'r str, usize, u64, &'r [u64], usize, RowExtras<'r>);
+
+/// What is missing is false, empty or unknown.
 #[derive(Debug, Serialize)]
-struct RowModel<'r> {
-    peer: usize,
-    variant: &'r str,
-    group: usize,
-    units: u64,
-    /// Nanoseconds of each pass.
-    passes: &'r [u64],
+struct RowExtras<'r> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     checks: Vec<usize>,
-    counts: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<usize>,
     /// Why it is not ranked.
@@ -211,14 +208,8 @@ impl<'r> TaskModel<'r> {
         let checks = checks.map(|(at, _)| at).collect();
         let counts = self.text(counts(row));
         let stages = stage_times(row, &stage_names(&[row]));
-        RowModel {
-            peer: peers[row.peer.as_str()],
-            variant: &row.variant,
-            group: self.groups.len() - 1,
-            units: row.units,
-            passes: &row.passes_ns,
+        let extras = RowExtras {
             checks,
-            counts,
             note: row.note.as_ref().map(|note| self.text(note.clone())),
             fault: fault(row),
             batch: row.batch_label(),
@@ -230,7 +221,9 @@ impl<'r> TaskModel<'r> {
             stages: stages.into_iter().map(|(name, ms)| (name, (1e2 * ms).round() / 1e2)).collect(),
             chunks: row.chunks.map(whole),
             allocations: row.allocations.map(rounded),
-        }
+        };
+        let peer = peers[row.peer.as_str()];
+        (peer, &row.variant, self.groups.len() - 1, row.units, &row.passes_ns, counts, extras)
     }
 
     /// The index of a text.

@@ -115,10 +115,12 @@ const PEERS: [Known; 24] = [
 ];
 
 /// From `bench/BIAS.md`, “Hostile input”.
-const CALLS: [(&str, &str, &str); 17] = [
+const CALLS: [(&str, &str, &str); 19] = [
     ("wireproof", "repo", "verify::repo::verify"),
     ("wireproof", "frames", "verify::sync::Judge::judge"),
     ("wireproof", "nostr", "nostr::Verifier"),
+    ("go-atmos", "repo", "LoadCompleteFromCAR, then DID and signature"),
+    ("go-atmos", "frames", "Verifier.VerifyCommit, strict options"),
     ("go-indigo", "repo", "Tap’s backfill: repo.LoadRepoFromCAR"),
     ("go-indigo", "frames", "Tap’s consumer: repo.VerifyCommitMessage"),
     ("rust-jacquard", "repo", "parse_car_bytes, Commit::verify, leaves"),

@@ -73,12 +73,7 @@ fn line(of: &Row, sizes: Sizes, greatest: f64, rows: &[&Row]) -> Tag {
     let Sizes { raw, gzip6, zstd3, framed_zstd3 } = sizes;
     let words = format!("{:.1} bytes an event, {:.1} under zstd", each(of, raw), each(of, zstd3));
     let bar = |class, size| {
-        tag("rect")
-            .class(class)
-            .attr("y", 7)
-            .attr("height", 10)
-            .attr("rx", 2)
-            .attr("width", picture::percent(each(of, size), greatest))
+        tag("rect").class(class).attr("width", picture::percent(each(of, size), greatest))
     };
     let drawn =
         picture::picture("speed", &words).with(bar("bar faint", raw)).with(bar("bar", zstd3));

@@ -53,7 +53,7 @@ fn every_measured_row_is_in_the_data_with_each_of_its_passes() {
     let timed = results.rows.iter().filter(|row| row.cases.is_empty() && row.sizes.is_none());
     let passes: Vec<u64> = timed.clone().flat_map(|row| row.passes_ns.clone()).collect();
     assert_eq!(rows().count(), timed.count());
-    let shown = rows().flat_map(|row| row["passes"].as_array().unwrap());
+    let shown = rows().flat_map(|row| row[4].as_array().unwrap());
     assert_eq!(shown.map(|ns| ns.as_u64().unwrap()).collect::<Vec<_>>(), passes);
 }
 

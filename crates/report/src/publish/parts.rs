@@ -20,7 +20,7 @@ impl Run<'_> {
     /// |---|---|
     /// | `headline` | the table of the README: our rows one at a time and in batches, beside the fastest other peer |
     /// | `table TASK` | the table, legend and summary of a task, as `wireproof bench` prints them |
-    /// | `example TASK` | the head of that table: the best row of each of three peers |
+    /// | `example TASK` | the head of that table: our best row, the best other one, and the baseline |
     /// | `measured` | when and on what the run was made, and where its file is |
     /// | `run`, `date`, `machine` | a link to the run's file, its day, the machine |
     /// | `batch times`, `single times` | the least and greatest ratio of the headline |
@@ -93,19 +93,18 @@ impl Run<'_> {
         (!rows.is_empty()).then(|| self.text(rows.to_vec()))
     }
 
-    /// The fastest representing rows of us, of the fastest other peer, and of the slowest one.
+    /// The fastest representing rows of us and of the fastest other peer, and the row that ratios refer to.
     fn example(&self, task: &str) -> Option<String> {
         let rows = standing::rows_of(self.results, task);
         let first = rows.iter().find(|row| standing::represents(row))?;
         let group =
             || rows.iter().filter(|row| standing::represents(row) && row.group() == first.group());
-        let mut peers: Vec<&str> = group().map(|row| row.peer.as_str()).collect();
-        let mut seen = std::collections::HashSet::new();
-        peers.retain(|peer| seen.insert(*peer));
-        let kept = [own::PEER, peers.iter().find(|peer| **peer != own::PEER)?, peers.last()?];
-        let best = |peer: &str| group().find(|row| row.peer == peer).cloned();
-        let mut best: Vec<Row> = kept.into_iter().filter_map(best).collect();
-        best.dedup_by(|a, b| a.peer == b.peer);
+        let ours = group().find(|row| row.peer == own::PEER);
+        let fastest_other = group().find(|row| row.peer != own::PEER)?;
+        let baseline = terminal::baseline_row(first, &rows.iter().collect::<Vec<_>>(), None);
+        let mut best: Vec<Row> =
+            ours.into_iter().chain([fastest_other]).chain(baseline).cloned().collect();
+        best.dedup_by(|a, b| a.peer == b.peer && a.variant == b.variant);
         let text = self.text(best);
         let table: Vec<&str> =
             text.lines().take_while(|line| !line.starts_with("ratio:")).collect();
