@@ -1,8 +1,8 @@
 //! Larger tables for the busiest keys, within a budget of their own.
 //!
-//! A key's table grows after [`MEDIUM_USES`] and [`LARGE_USES`] valid signatures. Where the budget is used up, a table that
-//! has had no use since the last pass over all of them is made small again; if every one of them has, the key keeps
-//! what it has.
+//! A key's table grows after [`MEDIUM_USES`] and [`LARGE_USES`] valid signatures. Where the budget is used up, tables that were
+//! not used for long are made small again; if there are none, the key keeps what it has. Keys that are equally busy do not take
+//! turns: making a table costs as much as it saves in dozens of signatures.
 
 use kernels::curve::TableSize;
 
@@ -25,8 +25,6 @@ pub(super) struct Enlarged {
 pub(super) struct Place {
     /// The position in `members`.
     pub(super) at: usize,
-    /// The uses of the key when the hand last passed.
-    uses: u32,
 }
 
 impl Enlarged {
@@ -72,27 +70,27 @@ impl KeyCache {
         }
     }
 
-    /// Makes tables small again that were not used since the last pass, until there is room. At most one pass.
+    /// Makes tables small again that were not used for long, until there is room. Examines at most [`EXAMINED`].
     fn make_room(&mut self, bytes: usize) -> bool {
-        for _ in 0..self.enlarged.members.len() {
+        for _ in 0..self.enlarged.members.len().min(EXAMINED) {
             if self.enlarged.fits(bytes) {
                 break;
             }
             let hand = self.enlarged.hand % self.enlarged.members.len();
             let at = self.enlarged.members[hand];
-            if self.was_used_since_the_last_pass(at) {
-                self.enlarged.hand = hand + 1;
-            } else {
+            if self.is_idle(at) {
                 self.shrink(at);
+            } else {
+                self.enlarged.hand = hand + 1;
             }
         }
         self.enlarged.fits(bytes)
     }
 
-    fn was_used_since_the_last_pass(&mut self, at: usize) -> bool {
-        let entry = &mut self.entries[at];
-        let place = entry.enlarged.as_mut().expect("members have a place");
-        std::mem::replace(&mut place.uses, entry.uses) != entry.uses
+    /// Whether the key was not used while all together were used so often that each member had [`IDLE_USES`] on average.
+    fn is_idle(&self, at: usize) -> bool {
+        let since = self.uses - self.entries[at].last_use;
+        since > IDLE_USES * self.enlarged.members.len() as u64
     }
 
     fn shrink(&mut self, at: usize) {
@@ -104,8 +102,7 @@ impl KeyCache {
 
     fn remember_enlarged(&mut self, at: usize, size: TableSize) {
         let entry = &mut self.entries[at];
-        // A new table counts as used until the hand has passed it once.
-        entry.enlarged = Some(Place { at: self.enlarged.members.len(), uses: entry.uses - 1 });
+        entry.enlarged = Some(Place { at: self.enlarged.members.len() });
         self.enlarged.members.push(at);
         self.enlarged.used_bytes += size.bytes();
     }
@@ -130,3 +127,10 @@ pub(super) const MEDIUM_USES: u32 = 16;
 
 /// Uses after which a table gets all windows, and after which it is tried again.
 pub(super) const LARGE_USES: u32 = 128;
+
+/// Tables that are examined for one that needs their room.
+const EXAMINED: usize = 16;
+
+/// A table is idle after this many uses of the cache for each larger table in it. A key with the average number of uses is
+/// found idle once in 9 million times.
+const IDLE_USES: u64 = 16;

@@ -39,6 +39,8 @@ pub struct KeyCache {
     hand: usize,
     /// The entries with larger tables.
     enlarged: Enlarged,
+    /// Valid signatures of all keys.
+    uses: u64,
     stats: CacheStats,
 }
 
@@ -50,6 +52,8 @@ struct Entry {
     is_recent: bool,
     /// Valid signatures since the key was inserted or its table shrunk.
     uses: u32,
+    /// The cache's number of uses at the last one of these.
+    last_use: u64,
     /// The place among the entries with larger tables.
     enlarged: Option<Place>,
 }
@@ -90,6 +94,7 @@ impl KeyCache {
             capacity: (budget_bytes - for_tables) / Self::ENTRY_BYTES,
             hand: 0,
             enlarged: Enlarged::new(for_tables),
+            uses: 0,
             stats: CacheStats::default(),
         }
     }
@@ -188,13 +193,20 @@ impl KeyCache {
 
     /// Counts a valid signature, and enlarges the table of a key that has become busy.
     fn count_use(&mut self, at: usize) {
-        let entry = &mut self.entries[at];
-        entry.uses = entry.uses.saturating_add(1);
-        if let Some(size) = enlarged::size_after(entry.uses)
+        if let Some(size) = enlarged::size_after(self.add_use(at))
             && kernel::is_available()
         {
             self.enlarge(at, size);
         }
+    }
+
+    /// Counts a use. Returns how many the entry has.
+    fn add_use(&mut self, at: usize) -> u32 {
+        self.uses += 1;
+        let entry = &mut self.entries[at];
+        entry.last_use = self.uses;
+        entry.uses = entry.uses.saturating_add(1);
+        entry.uses
     }
 
     /// Records that each of these keys without a table signed something in lanes, and makes the tables of those
@@ -216,8 +228,8 @@ impl KeyCache {
     fn record(&mut self, key: CompressedKey) -> bool {
         let is_known = self.index.contains_key(&key);
         let Some(at) = self.entry(key) else { return false };
+        self.add_use(at);
         let entry = &mut self.entries[at];
-        entry.uses = entry.uses.saturating_add(1);
         let is_due = is_known && matches!(entry.state, EntryState::Seen | EntryState::Parsed(_));
         if is_due {
             entry.state = EntryState::TablePending;
@@ -268,7 +280,14 @@ impl KeyCache {
 
 impl Entry {
     fn of(key: CompressedKey) -> Self {
-        Self { key, state: EntryState::Seen, is_recent: false, uses: 0, enlarged: None }
+        Self {
+            key,
+            state: EntryState::Seen,
+            is_recent: false,
+            uses: 0,
+            last_use: 0,
+            enlarged: None,
+        }
     }
 }
 

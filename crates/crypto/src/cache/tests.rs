@@ -181,7 +181,7 @@ fn a_busy_key_takes_the_room_of_one_that_is_no_longer_used() {
     let mut cache = cache_with_room(TableSize::Medium.bytes());
     sign(&mut cache, 0, MEDIUM_USES);
     assert_eq!(size_of_table(&cache, 0), Some(TableSize::Medium));
-    // The first pass finds that the table is new, the next one that it was not used since.
+    // At first its last use is not long ago.
     for number in [2, 4] {
         sign(&mut cache, number, MEDIUM_USES);
         assert_enlarged_is_consistent(&cache);
@@ -207,6 +207,30 @@ fn a_table_in_use_keeps_its_room() {
     // It needs more room than there is, and keeps what it has.
     sign(&mut cache, 0, LARGE_USES);
     assert_eq!(size_of_table(&cache, 0), Some(TableSize::Medium));
+    assert_enlarged_is_consistent(&cache);
+}
+
+#[test]
+fn equally_busy_keys_do_not_take_the_room_of_each_other() {
+    if !kernel::is_available() {
+        return;
+    }
+    // Room for the medium tables of half of them.
+    let mut cache = cache_with_room(8 * TableSize::Medium.bytes());
+    let keys: Vec<u8> = (0..32).step_by(2).collect();
+    let with_medium = |cache: &KeyCache| -> Vec<u8> {
+        let has = |number: &u8| size_of_table(cache, *number) == Some(TableSize::Medium);
+        keys.iter().copied().filter(has).collect()
+    };
+    let mut first = Vec::new();
+    for uses in 1..=3 * LARGE_USES {
+        keys.iter().for_each(|number| sign(&mut cache, *number, 1));
+        if uses == MEDIUM_USES {
+            first = with_medium(&cache);
+            assert_eq!(first.len(), 8);
+        }
+    }
+    assert_eq!(with_medium(&cache), first);
     assert_enlarged_is_consistent(&cache);
 }
 
