@@ -5,7 +5,8 @@
 //! [`EgressPolicy::Public`] allows host names over TLS, at port 443, that resolve to addresses of the public
 //! internet; the check is made on the address that is connected to, for each connection, redirects included.
 //! [`AllowedPorts`] are the exceptions of an operator.
-//! [`EgressPolicy::Loopback`] allows this machine only, for development.
+//! [`EgressPolicy::Loopback`] allows this machine only, for development. [`EgressPolicy::Unrestricted`] is for URLs
+//! that the operator has written, and for nothing that a stranger names.
 //!
 //! The table lists every special-purpose range of the IANA registries: those that must never be connected
 //! to, and those that are reachable but belong to another protocol. IPv6 addresses must also lie in
@@ -38,6 +39,9 @@ pub enum EgressPolicy {
     Public,
     /// This machine only, plain HTTP included: for development.
     Loopback,
+    /// Every host and address, plain HTTP included: for a client that requests nothing but URLs of the operator, such
+    /// as a webhook in a private network.
+    Unrestricted,
 }
 
 /// Why the policy denies a connection.
@@ -50,7 +54,7 @@ pub enum EgressError {
     /// An address of another machine under [`EgressPolicy::Loopback`].
     #[error("{0} is not a loopback address, and the policy allows no other")]
     NotLoopback(IpAddr),
-    /// A URL scheme other than `https`, `wss` or, under [`EgressPolicy::Loopback`], `http`, `ws`.
+    /// A URL scheme other than `https`, `wss` or, under another policy than [`EgressPolicy::Public`], `http`, `ws`.
     #[error("the URL scheme is not allowed: use https or wss")]
     Scheme,
     /// An IP address in place of a host name.
@@ -76,7 +80,7 @@ impl EgressPolicy {
     /// If the policy denies it: the rule.
     pub fn check_address(self, address: IpAddr) -> Result<(), EgressError> {
         match (self, special_range(address)) {
-            (Self::Public, None) => Ok(()),
+            (Self::Public, None) | (Self::Unrestricted, _) => Ok(()),
             (Self::Public, Some(range)) => Err(EgressError::SpecialAddress(address, range)),
             (Self::Loopback, _) if address.is_loopback() => Ok(()),
             (Self::Loopback, _) => Err(EgressError::NotLoopback(address)),
@@ -97,7 +101,7 @@ impl EgressPolicy {
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or(EgressError::NoHost)?;
         match (self, ip_literal(host)) {
             (Self::Public, None) => ports.check(host, url.port()),
-            (Self::Loopback, None) => Ok(()),
+            (Self::Loopback, None) | (Self::Unrestricted, _) => Ok(()),
             (Self::Public, Some(_)) => Err(EgressError::AddressAsHost),
             (Self::Loopback, Some(address)) => self.check_address(address),
         }
@@ -106,7 +110,7 @@ impl EgressPolicy {
     fn schemes(self) -> &'static [&'static str] {
         match self {
             Self::Public => &["https", "wss"],
-            Self::Loopback => &["https", "wss", "http", "ws"],
+            Self::Loopback | Self::Unrestricted => &["https", "wss", "http", "ws"],
         }
     }
 }
@@ -312,6 +316,20 @@ mod tests {
         assert!(matches!(loopback("http://10.0.0.1/"), Err(EgressError::NotLoopback(_))));
         assert!(EgressPolicy::Loopback.check_address("93.184.216.34".parse().unwrap()).is_err());
         assert!(EgressPolicy::Public.check_address("127.0.0.1".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn the_unrestricted_policy_allows_every_address_and_only_schemes_of_http() {
+        let unrestricted = |url| check(EgressPolicy::Unrestricted, url);
+        for url in ["http://10.0.0.1:8080/hook", "http://hook.internal/", "https://[fd00::1]/"] {
+            assert_eq!(unrestricted(url), Ok(()), "{url}");
+        }
+        assert_eq!(unrestricted("file:///etc/passwd"), Err(EgressError::Scheme));
+        assert_eq!(unrestricted("http://me:secret@hook.internal/"), Err(EgressError::UserInfo));
+        for range in &TABLE {
+            let [first, last] = range.ends().map(|at| EgressPolicy::Unrestricted.check_address(at));
+            assert_eq!([first, last], [Ok(()), Ok(())], "{range}");
+        }
     }
 
     fn name(address: &str) -> Option<&'static str> {

@@ -69,7 +69,8 @@ pub mod jetstream;
 pub mod rate_limit;
 #[cfg(feature = "firehose")]
 mod reconnecting_socket;
-mod remote_text;
+#[doc(hidden)]
+pub mod remote_text;
 #[cfg(feature = "firehose")]
 pub mod websocket;
 pub mod xrpc;

@@ -95,8 +95,8 @@ impl Default for RateLimiter {
     }
 }
 
-/// The delay that a rejection of this status requests.
-pub(crate) fn retry_after(status: u16, headers: &HeaderMap) -> Option<Duration> {
+/// The delay that a rejection of this status (429 or 503) requests.
+pub fn retry_after(status: u16, headers: &HeaderMap) -> Option<Duration> {
     requested_delay(may_reject(status), headers, SystemTime::now())
 }
 

@@ -3,17 +3,17 @@
 use codec::printable::Printable;
 
 /// At most `max_chars` characters of `text`.
-pub(crate) fn sanitize(text: &str, max_chars: usize) -> String {
+pub fn sanitize(text: &str, max_chars: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = line.char_indices().nth(max_chars).map_or(line.len(), |(end, _)| end);
     Printable(&line[..end]).to_string()
 }
 
 /// Maximum length of a message in characters.
-pub(crate) const MAX_MESSAGE_CHARS: usize = 300;
+pub const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Maximum length of a name in characters.
-pub(crate) const MAX_NAME_CHARS: usize = 64;
+pub const MAX_NAME_CHARS: usize = 64;
 
 #[cfg(test)]
 mod tests {

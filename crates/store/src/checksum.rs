@@ -5,27 +5,27 @@
 /// Every step is a bijection, so the change of any one byte is always detected, and other faults of a disk almost
 /// always. It is no protection from a person who writes to the file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Checksum(u64);
+pub struct Checksum(u64);
 
 impl Checksum {
     /// The checksum of a row of this table, without fields.
-    pub(crate) fn of(table: &str) -> Self {
+    pub fn of(table: &str) -> Self {
         Self(OFFSET_BASIS).bytes(Some(table.as_bytes()))
     }
 
     /// Adds a field; `None` differs from an empty one.
-    pub(crate) fn bytes(self, field: Option<&[u8]>) -> Self {
+    pub fn bytes(self, field: Option<&[u8]>) -> Self {
         let len = field.map_or(u64::MAX, |bytes| bytes.len() as u64);
         self.number(len).add(field.unwrap_or_default())
     }
 
     /// Adds a number.
-    pub(crate) fn number(self, number: u64) -> Self {
+    pub fn number(self, number: u64) -> Self {
         self.add(&number.to_be_bytes())
     }
 
     /// The checksum as an integer of SQLite.
-    pub(crate) fn to_integer(self) -> i64 {
+    pub fn to_integer(self) -> i64 {
         self.0.cast_signed()
     }
 

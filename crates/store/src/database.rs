@@ -20,105 +20,51 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use atproto::syntax::Tid;
 use codec::Cid;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use verify::sync::{AccountState, Head, SyncState};
 
 use crate::checksum::Checksum;
 use crate::crash::crash_point;
-use crate::files;
+use crate::sqlite_file::{self, FileFormat, MAX_CHECKED_BYTES};
 use crate::streams::{self, Streams};
 
 /// Opens the writing connection of a file that exists.
 pub(crate) fn open_writer(path: &Path, max_bytes: Option<u64>) -> Result<Connection, StoreError> {
-    files::check_not_empty(path)?;
-    let open = || {
-        let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let version = version(&writer)?;
+    let mut writer = sqlite_file::open_writer(path)?;
+    let prepare = || {
+        let version = FORMAT.version_of(&writer)?;
         let is_small = fs::metadata(path)?.len() <= MAX_CHECKED_BYTES;
         if is_small {
-            check_pages(&writer)?;
+            sqlite_file::check_pages(&writer)?;
         }
-        writer.pragma_update(None, "synchronous", "FULL")?;
-        if let Some(bytes) = max_bytes {
-            let pages = (bytes / PAGE_BYTES).max(1);
-            writer.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(()))?;
-        }
-        if version < VERSION {
+        sqlite_file::sync_commits(&writer, max_bytes)?;
+        if version < FORMAT.version {
             migrate(&mut writer, version)?;
         }
         Streams::read(&writer)?;
         if is_small {
             check_accounts(&writer)?;
         }
-        writer.pragma_update(None, "journal_mode", "WAL")?;
-        writer.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+        sqlite_file::use_log(&writer)?;
         reset_interrupted_resyncs(&writer)?;
         Ok(writer)
     };
-    open().map_err(|fault: StoreFault| StoreError::new(path, fault))
+    prepare().map_err(|fault: StoreFault| StoreError::new(path, fault))
 }
 
-/// Creates the file if there is none: complete, under a temporary name, so that an empty file is always a
-/// damaged one.
+/// Creates the file if there is none.
 pub(crate) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     if path.try_exists().map_err(StoreError::at(path))? {
         return Ok(());
     }
-    let temporary = files::with_suffix(path, ".new");
-    // Logs of a deleted file would be replayed into this one.
-    let logs = ["-wal", "-shm", "-journal"].map(|suffix| files::with_suffix(path, suffix));
-    for leftover in logs.iter().chain([&temporary]).filter(|path| path.exists()) {
-        fs::remove_file(leftover).map_err(StoreError::at(leftover))?;
-    }
-    create(&temporary).map_err(StoreError::at(path))?;
+    let temporary = FORMAT.create_temporary(path, streams::seal)?;
     crash_point("state/created");
     fs::rename(&temporary, path).map_err(StoreError::at(path))?;
     crash_point("state/named");
     Ok(())
-}
-
-fn create(path: &Path) -> Result<(), StoreFault> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let mut writer = connect(path, flags)?;
-    let transaction = writer.transaction()?;
-    transaction.execute_batch(SCHEMA)?;
-    streams::seal(&transaction)?;
-    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
-    Ok(transaction.commit()?)
-}
-
-/// Opens a read-only connection.
-pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
-    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(StoreError::at(path))
-}
-
-fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
-    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.pragma_update(None, "cell_size_check", true)?;
-    Ok(connection)
-}
-
-/// The schema version of the file, which must have our application id: 1 to [`VERSION`].
-fn version(connection: &Connection) -> Result<i64, StoreFault> {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    match (pragma("application_id")?, pragma("user_version")?) {
-        (APPLICATION_ID, version @ 1..=VERSION) => Ok(version),
-        (APPLICATION_ID, found) => Err(StoreFault::OtherVersion { found, known: VERSION }),
-        _ => Err(StoreFault::NotOurs),
-    }
-}
-
-/// Checks that every page is where it belongs.
-fn check_pages(connection: &Connection) -> Result<(), StoreFault> {
-    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if found == "ok" { Ok(()) } else { Err(StoreFault::Damaged(found)) }
 }
 
 /// Checks every account, and their order: with a wrong name, also others would not be found.
@@ -136,7 +82,7 @@ fn check_accounts(connection: &Connection) -> Result<(), StoreFault> {
     Ok(())
 }
 
-/// Brings a file of an earlier version to [`VERSION`].
+/// Brings a file of an earlier version to the current one.
 fn migrate(writer: &mut Connection, version: i64) -> Result<(), StoreFault> {
     let transaction = writer.transaction()?;
     if version == 1 {
@@ -144,12 +90,11 @@ fn migrate(writer: &mut Connection, version: i64) -> Result<(), StoreFault> {
     }
     transaction.execute_batch(MIGRATION_FROM_2)?;
     streams::seal(&transaction)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.pragma_update(None, "user_version", FORMAT.version)?;
     crash_point("state/migrating");
     transaction.commit()?;
     crash_point("state/migrated");
-    let pragma = |name| writer.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    if pragma("freelist_count")? > pragma("page_count")? / 2 {
+    if sqlite_file::is_mostly_free(writer)? {
         // Best effort: without space for the copy, the free pages are reused.
         let _ = writer.execute_batch("VACUUM");
     }
@@ -361,12 +306,14 @@ pub enum StoreFault {
 
 impl StoreError {
     /// An error with the file at `path`.
-    pub(crate) fn new(path: &Path, fault: impl Into<StoreFault>) -> Self {
+    #[doc(hidden)]
+    pub fn new(path: &Path, fault: impl Into<StoreFault>) -> Self {
         Self { path: path.to_owned(), fault: fault.into() }
     }
 
     /// [`new`](Self::new), for `map_err`.
-    pub(crate) fn at<F: Into<StoreFault>>(path: &Path) -> impl Fn(F) -> Self {
+    #[doc(hidden)]
+    pub fn at<F: Into<StoreFault>>(path: &Path) -> impl Fn(F) -> Self {
         move |fault| Self::new(path, fault)
     }
 }
@@ -459,26 +406,12 @@ ALTER TABLE key ADD COLUMN checksum INTEGER;
 CREATE TABLE stream_checksum (id INTEGER PRIMARY KEY NOT NULL, checksum INTEGER NOT NULL) STRICT;
 ";
 
-/// Application id in the header of the file: `WPst`.
-const APPLICATION_ID: i64 = 0x5750_7374;
-
-/// Version of the schema above.
-const VERSION: i64 = 3;
-
-/// Size of the largest file that is read as a whole at the start, in bytes.
-const MAX_CHECKED_BYTES: u64 = 64 << 20;
+/// Application id: `WPst`.
+const FORMAT: FileFormat =
+    FileFormat { application_id: 0x5750_7374, version: 3, schema: SCHEMA };
 
 /// Maximum number of accounts without a commit.
 pub(crate) const MAX_WITHOUT_HEAD: u32 = 32_768;
-
-/// How long to wait for another program's lock on the file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Size in bytes to which the write-ahead log is truncated.
-const LOG_BYTES: i64 = 64 << 20;
-
-/// Page size of SQLite in bytes.
-const PAGE_BYTES: u64 = 4096;
 
 const SYNC_STATES: [SyncState; 3] =
     [SyncState::Synchronized, SyncState::Desynchronized, SyncState::InProgress];
@@ -533,7 +466,7 @@ mod tests {
     fn a_file_of_another_version_is_rejected_and_unchanged() {
         let fault = fault_of_opening(|other| {
             other.execute_batch(SCHEMA).unwrap();
-            other.pragma_update(None, "application_id", APPLICATION_ID).unwrap();
+            other.pragma_update(None, "application_id", FORMAT.application_id).unwrap();
             other.pragma_update(None, "user_version", 4).unwrap();
         });
         assert_eq!(fault, StoreFault::OtherVersion { found: 4, known: 3 });

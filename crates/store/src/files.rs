@@ -10,25 +10,25 @@ use crate::database::{StoreError, StoreFault};
 
 /// The open files of a store. The system releases the lock when the process ends, even by a crash.
 #[derive(Debug)]
-pub(crate) struct StateFiles {
+pub struct StateFiles {
     state: OpenFile,
     lock: Lock,
 }
 
 impl StateFiles {
     /// The state file at `path`, which is open, and its lock.
-    pub(crate) fn new(path: &Path, lock: Lock) -> Result<Self, StoreError> {
+    pub fn new(path: &Path, lock: Lock) -> Result<Self, StoreError> {
         let metadata = fs::metadata(path).map_err(StoreError::at(path))?;
         Ok(Self { state: OpenFile::new(path, &metadata), lock })
     }
 
     /// The path of the state file.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.state.path
     }
 
     /// Checks that both paths still name the files that were opened, and that the state file is not empty.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
+    pub fn check(&self) -> Result<(), StoreError> {
         self.state.check()?;
         self.lock.file.check()?;
         check_not_empty(&self.state.path)
@@ -37,7 +37,7 @@ impl StateFiles {
 
 /// An exclusive lock of a state file.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     file: OpenFile,
     _locked: File,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the lock of the state file at `path`: a lock file beside it, because the locks on the file
     /// itself are SQLite's.
-    pub(crate) fn take(path: &Path) -> Result<Self, StoreError> {
+    pub fn take(path: &Path) -> Result<Self, StoreError> {
         let lock_path = with_suffix(path, ".lock");
         let locked = File::create(&lock_path).map_err(StoreError::at(&lock_path))?;
         match locked.try_lock() {
@@ -59,13 +59,13 @@ impl Lock {
 }
 
 /// Rejects a state file of 0 bytes: SQLite would treat it as a new one.
-pub(crate) fn check_not_empty(path: &Path) -> Result<(), StoreError> {
+pub fn check_not_empty(path: &Path) -> Result<(), StoreError> {
     let metadata = fs::metadata(path).map_err(StoreError::at(path))?;
     if metadata.len() == 0 { Err(StoreError::new(path, StoreFault::Emptied)) } else { Ok(()) }
 }
 
 /// The path with a suffix after its extension.
-pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -30,12 +30,16 @@
 
 #![forbid(unsafe_code)]
 
-mod checksum;
+#[doc(hidden)]
+pub mod checksum;
 mod crash;
 mod database;
-mod files;
+#[doc(hidden)]
+pub mod files;
 mod keys;
 mod overlay;
+#[doc(hidden)]
+pub mod sqlite_file;
 mod store;
 mod streams;
 #[cfg(test)]

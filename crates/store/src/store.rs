@@ -10,6 +10,7 @@ use crate::database::{self, StoreError, StoreFault};
 use crate::files::{Lock, StateFiles};
 use crate::keys::{self, StoredKey};
 use crate::overlay::Overlay;
+use crate::sqlite_file;
 use crate::streams::{Seqs, Streams};
 use crate::writer::{Change, Writer};
 
@@ -57,7 +58,7 @@ impl Store {
         let lock = Lock::take(path)?;
         database::create_if_missing(path)?;
         let connection = database::open_writer(path, options.max_bytes)?;
-        let reader = Mutex::new(database::open_reader(path)?);
+        let reader = Mutex::new(sqlite_file::open_reader(path)?);
         let files = Arc::new(StateFiles::new(path, lock)?);
         let overlay = Arc::new(Overlay::new(options.cached_accounts));
         let writer = Writer::start(connection, files.clone())?;
@@ -69,7 +70,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be opened for reading.
     pub fn chain_state(&self) -> Result<StoreState, StoreError> {
-        let (overlay, reader) = (Arc::clone(&self.0.overlay), database::open_reader(self.path())?);
+        let (overlay, reader) = (Arc::clone(&self.0.overlay), sqlite_file::open_reader(self.path())?);
         Ok(StoreState { overlay, reader, store: self.clone() })
     }
 

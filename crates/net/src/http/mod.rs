@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, ClientBuilder, Response as RawResponse};
+use reqwest::{Certificate, ClientBuilder, RequestBuilder, Response as RawResponse};
 
 use crate::dns::DnsResolver;
 use crate::egress::{AllowedPorts, EgressPolicy};
@@ -82,7 +82,7 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// Sends GET requests. Clones share connections.
+/// Sends GET requests, and POST requests without redirects. Clones share connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     following: reqwest::Client,
@@ -187,6 +187,22 @@ impl Client {
         self.send(&self.direct, url, limits).await
     }
 
+    /// Sends `body` with these headers, and waits for the whole response, whatever its status. A redirect is returned
+    /// as it is: its target is not the one that the operator has named.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn post(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Bytes,
+        limits: &Limits,
+    ) -> Result<Response, HttpError> {
+        let request = self.direct.post(url.clone()).headers(headers).body(body);
+        read_body(self.send_request(request, url, limits).await?).await
+    }
+
     /// Requests an upgrade to a WebSocket, and returns any response. The caller limits the time.
     pub(crate) async fn request_upgrade(
         &self,
@@ -210,6 +226,16 @@ impl Client {
         url: &Url,
         limits: &Limits,
     ) -> Result<ResponseBody, HttpError> {
+        self.send_request(client.get(url.clone()), url, limits).await
+    }
+
+    /// Sends a request to `url`.
+    async fn send_request(
+        &self,
+        request: RequestBuilder,
+        url: &Url,
+        limits: &Limits,
+    ) -> Result<ResponseBody, HttpError> {
         let host = url.host_str().unwrap_or_default().to_owned();
         if let Err(denied) = self.policy.check_url(url, &self.ports) {
             return Err(HttpError { host, fault: HttpFault::Egress(denied) });
@@ -217,8 +243,7 @@ impl Client {
         let now = tokio::time::Instant::now();
         let deadline = now + limits.max_time;
         let headers_deadline = deadline.min(now + CONNECT_TIMEOUT + limits.idle_timeout);
-        let request = client.get(url.clone()).send();
-        let fault = match tokio::time::timeout_at(headers_deadline, request).await {
+        let fault = match tokio::time::timeout_at(headers_deadline, request.send()).await {
             Ok(Ok(response)) => return ResponseBody::new(host, response, limits, deadline),
             Ok(Err(error)) => return Err(HttpError::of(&host, &error)),
             Err(_) if headers_deadline < deadline => HttpFault::Idle(limits.idle_timeout),

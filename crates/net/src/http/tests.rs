@@ -59,6 +59,31 @@ async fn a_response_within_limits_is_returned_with_any_status() {
     assert_eq!(response.headers["x-test"], "yes");
 }
 
+/// Sends a body to a server that gives this response, and returns the response.
+async fn post(response: &str, body: &'static [u8]) -> Result<Response, HttpError> {
+    let target = url(&format!("http://{}/hook", serve(response.as_bytes()).await));
+    let headers = [("x-test".parse().unwrap(), "yes".parse().unwrap())].into_iter().collect();
+    let client = client(EgressPolicy::Unrestricted);
+    client.post(&target, headers, Bytes::from_static(body), &SMALL_LIMITS).await
+}
+
+#[tokio::test]
+async fn a_redirect_of_a_post_is_returned_and_not_followed() {
+    let redirect = "HTTP/1.1 307 Over There\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
+    let response = post(redirect, b"events").await.unwrap();
+    assert_eq!(response.status, 307);
+}
+
+#[tokio::test]
+async fn the_response_of_a_post_has_the_limits_of_every_response() {
+    let long = "HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n";
+    assert_eq!(post(long, b"events").await.unwrap_err().fault, HttpFault::TooLarge(1000));
+    let denied = client(EgressPolicy::Public);
+    let target = url("http://127.0.0.1:1/");
+    let sent = denied.post(&target, HeaderMap::new(), Bytes::new(), &SMALL_LIMITS).await;
+    assert_eq!(sent.unwrap_err().fault, HttpFault::Egress(EgressError::Scheme));
+}
+
 #[tokio::test]
 async fn a_stated_length_beyond_the_limit_is_rejected_before_the_body() {
     let at = serve("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n").await;

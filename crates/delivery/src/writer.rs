@@ -1,0 +1,251 @@
+//! The writer thread of an outbox: it stores all events and acknowledgements that arrived during its last transaction in
+//! the next one, and deletes what every consumer has acknowledged.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use store::crash_point;
+use store::files::StateFiles;
+
+use crate::database::{
+    self, Consumers, Contents, MAX_BATCH_BYTES, MAX_BATCH_EVENTS, MAX_REMEMBERED, OutboxIdentity,
+    StoredBatch,
+};
+use crate::error::{OutboxError, OutboxFault};
+use crate::event::{self, Batch, Digest};
+use crate::state::{Extent, Queued, Shared, Work};
+use crate::window::AckWindow;
+
+/// The file, as the writer thread has it.
+pub(crate) struct Writer {
+    connection: Connection,
+    files: Arc<StateFiles>,
+    identity: OutboxIdentity,
+    next: u64,
+    /// The stored batches, the oldest first.
+    stored: VecDeque<StoredBatch>,
+    bytes: u64,
+    /// The consumers in the file.
+    saved: Consumers,
+    repetitions: Repetitions,
+}
+
+/// A batch that is being stored, with the digests of its events.
+type NewBatch = (Batch, Vec<Digest>);
+
+impl Writer {
+    pub(crate) fn new(connection: Connection, files: Arc<StateFiles>, contents: Contents) -> Self {
+        let Contents { identity, next, consumers, stored, digests } = contents;
+        let bytes = stored.iter().map(|batch| batch.bytes).sum();
+        let mut repetitions = Repetitions::default();
+        repetitions.add(&digests);
+        Self { connection, files, identity, next, stored, bytes, saved: consumers, repetitions }
+    }
+
+    pub(crate) fn extent(&self) -> Extent {
+        let oldest = self.stored.front();
+        Extent {
+            oldest: oldest.map_or(self.next, |batch| batch.first),
+            next: self.next,
+            bytes: self.bytes,
+            oldest_micros: oldest.map(|batch| batch.appended_micros),
+        }
+    }
+
+    /// Serves requests until the outbox ends.
+    pub(crate) fn run(mut self, shared: &Shared) {
+        let _abandon = AbandonOnDrop(shared);
+        while let Some(work) = shared.next_work() {
+            let is_ending = work.is_ending;
+            if !self.serve(work, shared) && is_ending {
+                // What is not stored is delivered again.
+                break;
+            }
+        }
+        crash_point("outbox/closing");
+        // Best effort: SQLite replays a remaining log at the next start.
+        let _ = self.connection.close();
+        crash_point("outbox/closed");
+    }
+
+    /// Whether the work is stored.
+    fn serve(&mut self, work: Work, shared: &Shared) -> bool {
+        let Work { events, consumers, replies, .. } = work;
+        crash_point("outbox/taken");
+        let batches = self.encode(&events);
+        let mut result = self.store(&batches, &consumers);
+        if result.is_err() && !events.is_empty() {
+            // Acknowledgements make room, and must not depend on new events.
+            let reclaimed = self.store(&[], &consumers);
+            result = result.or_else(|error| reclaimed.and(Err(error)));
+        }
+        if result.is_ok() {
+            self.publish(batches, shared);
+        }
+        shared.record(self.extent(), &result);
+        let is_stored = result.is_ok();
+        events.into_iter().for_each(|queued| (queued.done)(result.clone()));
+        crash_point("outbox/stored");
+        // A caller that does not wait any more is not an error.
+        replies.into_iter().for_each(|reply| drop(reply.send(result.clone())));
+        is_stored
+    }
+
+    /// The batches of new events, without those that were stored before.
+    fn encode(&self, events: &[Queued]) -> Vec<NewBatch> {
+        let (mut batches, mut rest, mut next) = (Vec::new(), events, self.next);
+        let mut seen = HashSet::new();
+        while !rest.is_empty() {
+            let (chunk, after) = rest.split_at(chunk_len(rest));
+            rest = after;
+            let mut is_new = |digest: &Digest| !self.repetitions.has(digest) && seen.insert(*digest);
+            if let Some(batch) = encode_chunk(chunk, next, &mut is_new) {
+                next += batch.1.len() as u64;
+                batches.push(batch);
+            }
+        }
+        batches
+    }
+
+    /// Stores events and acknowledgements, all or nothing, and deletes what every consumer has.
+    fn store(&mut self, batches: &[NewBatch], consumers: &Consumers) -> Result<(), OutboxError> {
+        self.files.check()?;
+        let next = self.next + batches.iter().map(|(_, digests)| digests.len() as u64).sum::<u64>();
+        let reclaimed = self.reclaimable(consumers);
+        let first_kept = self.stored.get(reclaimed).map_or(self.next, |batch| batch.first);
+        let path = self.files.path();
+        let mut write = || -> Result<(), OutboxFault> {
+            let transaction = self.connection.transaction()?;
+            for (batch, digests) in batches {
+                database::insert_batch(&transaction, batch, digests)?;
+            }
+            write_changes(&transaction, &self.saved, consumers)?;
+            if reclaimed > 0 {
+                database::delete_before(&transaction, first_kept, next)?;
+            }
+            database::seal(&transaction, self.identity, next, consumers)?;
+            crash_point("outbox/written");
+            transaction.commit()?;
+            crash_point("outbox/committed");
+            Ok(())
+        };
+        write().map_err(OutboxError::at(path))?;
+        self.bytes -= self.stored.drain(..reclaimed).map(|batch| batch.bytes).sum::<u64>();
+        for (Batch { first, appended_micros, data }, digests) in batches {
+            let (first, appended_micros, bytes) = (*first, *appended_micros, data.len() as u64);
+            self.stored.push_back(StoredBatch { first, appended_micros, bytes });
+            self.bytes += bytes;
+            self.repetitions.add(digests);
+        }
+        self.next = next;
+        self.saved.clone_from(consumers);
+        Ok(())
+    }
+
+    /// Number of stored batches that every consumer has acknowledged.
+    fn reclaimable(&self, consumers: &Consumers) -> usize {
+        let slowest = consumers.values().map(AckWindow::cursor).min();
+        let keep_from = slowest.map_or(self.next, |cursor| cursor + 1);
+        if keep_from >= self.next {
+            return self.stored.len();
+        }
+        self.stored.partition_point(|batch| batch.first <= keep_from).saturating_sub(1)
+    }
+
+    /// Makes stored events available to consumers.
+    fn publish(&self, batches: Vec<NewBatch>, shared: &Shared) {
+        if batches.is_empty() {
+            return;
+        }
+        for (batch, _) in batches {
+            let events = batch.events().expect("encoded above");
+            shared.keep_recent(batch.data.len(), events);
+        }
+        shared.committed.send_replace(self.next);
+    }
+}
+
+/// Number of events at the start that make one batch.
+fn chunk_len(events: &[Queued]) -> usize {
+    let mut bytes = 0;
+    let fits = |queued: &&Queued| {
+        bytes += queued.event.stored_len();
+        bytes <= MAX_BATCH_BYTES
+    };
+    events.iter().take(MAX_BATCH_EVENTS).take_while(fits).count().max(1)
+}
+
+/// The batch of those events that are new; `None` if there are none.
+fn encode_chunk(
+    chunk: &[Queued],
+    first: u64,
+    is_new: &mut impl FnMut(&Digest) -> bool,
+) -> Option<NewBatch> {
+    let encoded = |keep: &dyn Fn(usize) -> bool| {
+        let mut data = Vec::new();
+        let kept = chunk.iter().enumerate().filter(|(at, _)| keep(*at));
+        kept.for_each(|(_, queued)| queued.event.encode(&mut data));
+        data
+    };
+    let mut data = encoded(&|_| true);
+    let mut digests = event::digests(&data).expect("encoded above");
+    let new: Vec<bool> = digests.iter().map(is_new).collect();
+    if new.contains(&false) {
+        data = encoded(&|at| new[at]);
+        let mut at = new.iter();
+        digests.retain(|_| at.next() == Some(&true));
+    }
+    (!digests.is_empty()).then(|| (database::new_batch(first, data), digests))
+}
+
+/// Writes the consumers that differ from those in the file.
+fn write_changes(
+    transaction: &Connection,
+    saved: &Consumers,
+    consumers: &Consumers,
+) -> Result<(), OutboxFault> {
+    for (name, window) in consumers {
+        if saved.get(name) != Some(window) {
+            database::write_consumer(transaction, name, Some(window))?;
+        }
+    }
+    let removed = saved.keys().filter(|name| !consumers.contains_key(*name));
+    removed.into_iter().try_for_each(|name| database::write_consumer(transaction, name, None))
+}
+
+/// The digests of the last events: a source that was not told of their storage sends them again.
+#[derive(Default)]
+struct Repetitions {
+    order: VecDeque<Digest>,
+    set: HashSet<Digest>,
+}
+
+impl Repetitions {
+    fn has(&self, digest: &Digest) -> bool {
+        self.set.contains(digest)
+    }
+
+    fn add(&mut self, digests: &[Digest]) {
+        for digest in digests {
+            // One that is there already has left the window of one of its two places.
+            if self.set.insert(*digest) {
+                self.order.push_back(*digest);
+            }
+            if self.order.len() as u64 > MAX_REMEMBERED
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.set.remove(&oldest);
+            }
+        }
+    }
+}
+
+/// Answers those who wait for a writer that has ended, or panicked.
+struct AbandonOnDrop<'s>(&'s Shared);
+
+impl Drop for AbandonOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
