@@ -334,7 +334,7 @@ fn each_change_of_a_small_table_or_an_event_is_an_error() {
         "DELETE FROM batch WHERE first = 1",
         "DELETE FROM batch",
         "UPDATE batch SET data = x'00'",
-        "UPDATE batch SET first = 2 WHERE first = 1",
+        "UPDATE batch SET first = 0 WHERE first = 1",
         "DELETE FROM digest",
     ] {
         let dir = tempfile::tempdir().unwrap();
