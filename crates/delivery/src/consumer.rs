@@ -207,7 +207,9 @@ impl Acks {
     /// Acknowledges events that were received.
     pub(crate) fn acknowledge(&self, positions: impl IntoIterator<Item = u64>) {
         self.change(|window| {
-            positions.into_iter().for_each(|position| drop(window.acknowledge(position)));
+            for position in positions {
+                window.acknowledge(position);
+            }
         });
     }
 

@@ -293,7 +293,9 @@ impl Batches {
         if batch.is_empty() {
             return None;
         }
-        batch.iter().for_each(|(account, _)| drop(self.waiting.entry(*account).or_default()));
+        for (account, _) in &batch {
+            self.waiting.entry(*account).or_default();
+        }
         self.in_flight += 1;
         self.events -= batch.len();
         self.bytes -= bytes;

@@ -160,6 +160,15 @@ impl Event {
         &self.bytes[self.id_len + self.account_len..]
     }
 
+    /// An event as it is stored at this position.
+    #[cfg(test)]
+    pub(crate) fn stored(position: u64, event: &NewEvent) -> Self {
+        let mut data = Vec::new();
+        event.encode(&mut data);
+        let batch = Batch { first: position, appended_micros: 1, data: data.into() };
+        batch.events().unwrap().remove(0)
+    }
+
     /// Size of the event in memory and on disk, in bytes, without constant parts.
     pub fn size(&self) -> usize {
         self.bytes.len()

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
+use reqwest::header::ACCEPT_ENCODING;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, ClientBuilder, RequestBuilder, Response as RawResponse};
 
@@ -26,6 +26,7 @@ use egress_checks::CheckedResolver;
 pub(crate) use egress_checks::MAX_REDIRECTS;
 pub use error::{CertificateFault, HttpError, HttpFault};
 pub use reqwest::Url;
+pub use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// Limits of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

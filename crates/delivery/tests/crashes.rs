@@ -1,0 +1,215 @@
+//! An end of the process at any crash point of the outbox, the delivery or the sinks loses no event, and repeats only
+//! events whose acknowledgement was not stored, with the same ids.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use net::firehose::StopSignal;
+use wireproof_delivery::{
+    DeadLetters, Delivery, DeliveryOptions, Event, EventId, FailureKind, FileOptions, FileSink,
+    NewEvent, Options, Outbox, SendFailure, Sink, SinkLimits, StartAt,
+};
+
+/// The points, each with the passage at which the process ends.
+const POINTS: [(&str, u64); 24] = [
+    ("outbox/created", 1),
+    ("outbox/named", 1),
+    ("outbox/taken", 1),
+    ("outbox/taken", 4),
+    ("outbox/written", 1),
+    ("outbox/written", 4),
+    ("outbox/committed", 1),
+    ("outbox/committed", 2),
+    ("outbox/committed", 5),
+    ("outbox/stored", 2),
+    ("outbox/stored", 6),
+    ("outbox/closing", 1),
+    ("outbox/closed", 1),
+    ("delivery/sent", 1),
+    ("delivery/sent", 3),
+    ("delivery/set-aside", 1),
+    ("dead-letters/written", 1),
+    ("files/taken", 1),
+    ("files/written", 1),
+    ("files/written", 3),
+    ("files/synced", 2),
+    ("files/complete", 1),
+    ("files/complete", 2),
+    ("files/named", 1),
+];
+
+#[test]
+fn an_end_at_any_crash_point_loses_nothing_and_repeats_only_what_is_not_acknowledged() {
+    let mut repeated = 0;
+    for (name, passage) in POINTS {
+        let dir = tempfile::tempdir().unwrap();
+        let ended = child(dir.path(), Some((name, passage)));
+        let marker = fs::read_to_string(dir.path().join("marker"));
+        let text = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success(), "{name}@{passage} was not reached\n{text}");
+        assert_eq!(marker.ok().as_deref(), Some(name), "{name}@{passage}\n{text}");
+        let before = acknowledged(dir.path());
+        let ended = child(dir.path(), None);
+        let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+        assert!(ended.status.success(), "after {name}@{passage}\n{text}");
+        repeated += check(dir.path(), before, &format!("{name}@{passage}"));
+    }
+    println!("{} ends at crash points: none lost, {repeated} delivered again", POINTS.len());
+}
+
+#[test]
+fn the_table_has_every_crash_point_of_the_sources() {
+    let mut named = BTreeSet::new();
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap() {
+        let path = entry.unwrap().path();
+        let source = if path.is_file() { fs::read_to_string(path).unwrap() } else { String::new() };
+        let calls = source.match_indices("crash_point(\"").map(|(at, call)| at + call.len());
+        named.extend(calls.map(|at| source[at..].split('"').next().unwrap().to_owned()));
+    }
+    let table: BTreeSet<String> = POINTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(named, table);
+}
+
+/// What the tests run in another process: without a crash point it delivers everything.
+#[test]
+fn a_run_delivers_every_event_to_files_and_sets_the_refused_ones_aside() {
+    let given = std::env::var_os("WIREPROOF_CRASH_FOLDER");
+    let dir = tempfile::tempdir().unwrap();
+    let folder = given.as_ref().map_or(dir.path(), Path::new);
+    run(folder);
+    assert_eq!(check(folder, 0, "a run"), 0, "nothing is repeated");
+}
+
+/// Runs the test above in a process of its own, which ends at the point.
+fn child(folder: &Path, point: Option<(&str, u64)>) -> Output {
+    let name = "a_run_delivers_every_event_to_files_and_sets_the_refused_ones_aside";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", name, "--nocapture"]).env("WIREPROOF_CRASH_FOLDER", folder);
+    if let Some((point, passage)) = point {
+        command.env("WIREPROOF_CRASH_POINT", format!("{point}@{passage}"));
+        command.env("WIREPROOF_CRASH_MARKER", folder.join("marker"));
+    } else {
+        command.env("WIREPROOF_CRASH_REPEATS", "1");
+    }
+    command.output().unwrap()
+}
+
+/// Files that refuse some events.
+struct RefusingFiles(FileSink);
+
+impl Sink for RefusingFiles {
+    fn limits(&self) -> SinkLimits {
+        SinkLimits::new(20, 1 << 20)
+    }
+
+    async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
+        match events.iter().any(|event| event.account() == REFUSED) {
+            true => Err(SendFailure::new(FailureKind::Refused, "this account is refused")),
+            false => self.0.send(events).await,
+        }
+    }
+
+    async fn close(&self) -> Result<(), SendFailure> {
+        self.0.close().await
+    }
+}
+
+/// Appends all events from the source's own cursor on, and delivers them.
+#[tokio::main(flavor = "current_thread")]
+async fn run(folder: &Path) {
+    let options = Options::default();
+    let outbox = Outbox::open(&folder.join("outbox.sqlite"), options).unwrap();
+    outbox.register("files", StartAt::Oldest).unwrap();
+    let mut file_options = FileOptions::default();
+    file_options.max_bytes = 1_000;
+    let sink = FileSink::open(&folder.join("files"), file_options).unwrap();
+    let letters = DeadLetters::open(&folder.join("refused.ndjson"), "files", 1 << 20).unwrap();
+    let consumer = outbox.consumer("files").unwrap();
+    let mut options = DeliveryOptions::default();
+    options.backoff.initial = Duration::from_millis(1);
+    let delivery = Delivery::new(consumer, RefusingFiles(sink), Some(letters), options);
+    let stop = StopSignal::new();
+    let running = tokio::spawn(delivery.run(stop.clone()));
+    let (source, path) = (outbox.clone(), folder.join("source"));
+    tokio::task::spawn_blocking(move || append(&source, &path)).await.unwrap();
+    while outbox.status().consumers[0].behind > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stop.request();
+    running.await.unwrap().unwrap();
+}
+
+/// The source: it stores its cursor after each hundred events.
+fn append(outbox: &Outbox, path: &Path) {
+    let cursor = fs::read_to_string(path).map_or(0, |text| text.parse().unwrap());
+    for first in (cursor..EVENTS).step_by(50) {
+        outbox.append_all((first..first + 50).map(event)).unwrap();
+        fs::write(path, (first + 50).to_string()).unwrap();
+    }
+}
+
+fn account(number: u64) -> String {
+    format!("did:web:{}.test", number % 7)
+}
+
+fn event(number: u64) -> NewEvent {
+    let (did, rev) = (account(number), format!("{number:06}"));
+    let id = EventId::of_commit(&did, &rev);
+    let payload = format!("{{\"id\":\"{id}\",\"n\":{number}}}");
+    NewEvent::new(id, &did, payload).unwrap()
+}
+
+/// Number of events whose acknowledgement is in the file.
+fn acknowledged(folder: &Path) -> usize {
+    let path = folder.join("outbox.sqlite");
+    let Ok(outbox) = Outbox::open(&path, Options::default()) else { panic!("unusable outbox") };
+    let status = outbox.status();
+    status.consumers.first().map_or(0, |consumer| consumer.cursor as usize + consumer.ahead)
+}
+
+/// Checks that each event was delivered or set aside, those of each account in order; returns how many were repeated.
+fn check(folder: &Path, acknowledged: usize, what: &str) -> usize {
+    let mut counts = BTreeMap::<String, usize>::new();
+    let mut last = BTreeMap::<String, u64>::new();
+    for (id, number) in delivered(folder) {
+        assert_eq!(id, event(number).id().as_str(), "{what}: ids are the same");
+        if counts.insert(id.clone(), counts.get(&id).map_or(1, |count| count + 1)).is_none() {
+            let before = last.insert(account(number), number);
+            assert!(before < Some(number), "{what}: {number} of its account");
+        }
+    }
+    for line in fs::read_to_string(folder.join("refused.ndjson")).unwrap().lines() {
+        let letter: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(letter["account"], REFUSED);
+        *counts.entry(letter["id"].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    let missing = (0..EVENTS).find(|number| !counts.contains_key(event(*number).id().as_str()));
+    assert_eq!((missing, counts.len() as u64), (None, EVENTS), "{what}");
+    let repeated = counts.values().sum::<usize>() - counts.len();
+    assert!(repeated + acknowledged <= EVENTS as usize, "{what}: {repeated} repeated");
+    repeated
+}
+
+/// The events of all complete files, in the order of the files.
+fn delivered(folder: &Path) -> Vec<(String, u64)> {
+    let files = fs::read_dir(folder.join("files")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().unwrap() != "lock").collect();
+    files.sort();
+    let line = |line: &str| {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        (value["id"].as_str().unwrap().to_owned(), value["n"].as_u64().unwrap())
+    };
+    let lines = files.iter().flat_map(|path| {
+        assert_eq!(path.extension().unwrap(), "ndjson", "{}", path.display());
+        fs::read_to_string(path).unwrap().lines().map(line).collect::<Vec<_>>()
+    });
+    lines.collect()
+}
+
+const EVENTS: u64 = 400;
+
+/// The account of every seventh event.
+const REFUSED: &str = "did:web:3.test";
