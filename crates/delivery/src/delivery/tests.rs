@@ -111,8 +111,10 @@ async fn run<S: Sink>(
     let (stop, metrics) = (StopSignal::new(), delivery.metrics());
     let mut running = tokio::spawn(delivery.run(stop.clone()));
     let waiting = async {
+        let started = tokio::time::Instant::now();
         while !is_done(&metrics) {
             sleep(Duration::from_millis(1)).await;
+            assert!(started.elapsed() < Duration::from_secs(120), "{metrics:?}");
         }
     };
     tokio::select! {
@@ -256,7 +258,7 @@ async fn a_stop_ends_in_its_time_with_a_sink_that_never_answers() {
     let outbox = outbox(&dir, 10);
     let (sink, _) = sink(SinkLimits::new(10, 1 << 20), |_, _| std::future::pending());
     let delivery = Delivery::new(outbox.consumer("a").unwrap(), sink, None, quick());
-    let summary = run(delivery, |metrics| metrics.in_flight() == 10).await.unwrap();
+    let summary = run(delivery, |metrics| metrics.in_flight() > 0).await.unwrap();
     assert_eq!((summary.cursor, summary.accepted), (0, 0));
 }
 

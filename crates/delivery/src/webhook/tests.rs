@@ -144,7 +144,7 @@ async fn each_response_has_its_consequence() {
         ("HTTP/1.1 429 Slow\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n", temporary(7), "status 429"),
         ("HTTP/1.1 503 Away\r\nretry-after: 9\r\ncontent-length: 0\r\n\r\n", temporary(9), "status 503"),
         ("HTTP/1.1 500 Oh\r\ncontent-length: 3\r\n\r\na\nb", temporary(0), "status 500: a b"),
-        ("HTTP/1.1 422 No\r\ncontent-length: 9\r\n\r\nbad \u{1b}[2J", FailureKind::Refused, "status 422: bad \\u{1b}[2J"),
+        ("HTTP/1.1 422 No\r\ncontent-length: 8\r\n\r\nbad \u{1b}[2J", FailureKind::Refused, "status 422: bad \\u{1b}[2J"),
         ("HTTP/1.1 307 Over\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n", FailureKind::Refused, "status 307"),
     ] {
         let failure = failure(response).await;
