@@ -64,5 +64,6 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates that `wireproof` re-exports, and itself.
-const CRATES: [&str; 9] =
-    ["atproto", "codec", "crypto", "kernels", "net", "nostr", "store", "verify", "wireproof"];
+const CRATES: [&str; 10] = [
+    "atproto", "codec", "crypto", "delivery", "kernels", "net", "nostr", "store", "verify", "wireproof",
+];

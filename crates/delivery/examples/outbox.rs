@@ -29,7 +29,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Time to append events, waiting for each group to be on disk.
-fn append(folder: &Path, together: u64, events: u64) -> Result<Duration, Box<dyn std::error::Error>> {
+fn append(
+    folder: &Path,
+    together: u64,
+    events: u64,
+) -> Result<Duration, Box<dyn std::error::Error>> {
     let outbox = open(folder, Options::default().recent_bytes)?;
     let groups: Vec<Vec<NewEvent>> = (0..events / together)
         .map(|group| (0..together).map(|number| event(group * together + number)).collect())

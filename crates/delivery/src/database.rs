@@ -114,7 +114,11 @@ fn read_contents(connection: &Connection) -> Result<Contents, OutboxFault> {
     let reading = connection.unchecked_transaction()?;
     let select = "SELECT identity, next, checksum FROM outbox WHERE id = 0";
     let row = |row: &rusqlite::Row<'_>| {
-        Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, i64>(1)?.cast_unsigned(), row.get::<_, i64>(2)?))
+        Ok((
+            row.get::<_, [u8; 16]>(0)?,
+            row.get::<_, i64>(1)?.cast_unsigned(),
+            row.get::<_, i64>(2)?,
+        ))
     };
     let found = reading.query_row(select, [], row).optional()?;
     let (identity, next, stored_checksum) = found.ok_or_else(|| damaged("the outbox row"))?;
@@ -246,7 +250,8 @@ pub(crate) fn read_batch(connection: &Connection, position: u64) -> Result<Batch
     let missing = || damaged(&format!("event {position} is missing"));
     let (batch, stored) = found.ok_or_else(missing)?;
     let digests = event::digests(&batch.data).filter(|digests| digests.as_flattened() == stored);
-    let count = digests.ok_or_else(|| damaged(&format!("a digest of batch {}", batch.first)))?.len();
+    let count =
+        digests.ok_or_else(|| damaged(&format!("a digest of batch {}", batch.first)))?.len();
     if position - batch.first < count as u64 { Ok(batch) } else { Err(missing()) }
 }
 

@@ -12,7 +12,6 @@ use store::crash_point;
 use crate::database::now_micros;
 use crate::event::Event;
 
-
 /// A file of refused events, one JSON object a line: `time` in microseconds since 1970, `consumer`, `id`, `account`,
 /// `position`, `attempts`, `reason`, and the payload as `event`, or as `text` where it is not JSON. Clones share it.
 #[derive(Clone, Debug)]
@@ -34,7 +33,9 @@ pub enum DeadLetterError {
     #[error("dead letters {0}: {1}")]
     Io(PathBuf, String),
     /// The file has reached its limit.
-    #[error("dead letters {0}: the file has {1} bytes, which is its limit: move it away and restart")]
+    #[error(
+        "dead letters {0}: the file has {1} bytes, which is its limit: move it away and restart"
+    )]
     Full(PathBuf, u64),
 }
 
@@ -154,7 +155,10 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines.len(), lines[0]), (3, "{\"cut"));
         let letter: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
-        assert_eq!((&letter["event"]["n"], &letter["id"]), (&1.into(), &"did:web:a.test/3k".into()));
+        assert_eq!(
+            (&letter["event"]["n"], &letter["id"]),
+            (&1.into(), &"did:web:a.test/3k".into())
+        );
         assert_eq!((&letter["position"], &letter["reason"]), (&7.into(), &"status 422".into()));
         let letter: serde_json::Value = serde_json::from_str(lines[2]).unwrap();
         assert_eq!(letter["text"], "no JSON");

@@ -383,7 +383,9 @@ impl<S: Sink> Sender<S> {
                     return Ok(Attempted::Refused(events));
                 }
                 refusals += 1;
-                if refusals >= self.options.max_refusals && self.set_aside(&events[0], refusals, &failure).await {
+                if refusals >= self.options.max_refusals
+                    && self.set_aside(&events[0], refusals, &failure).await
+                {
                     return Ok(Attempted::Done);
                 }
             }

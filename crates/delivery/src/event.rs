@@ -281,7 +281,8 @@ mod tests {
         let new = [event(1), event(22)];
         let batch = batch(&new);
         let stored = batch.events().unwrap();
-        let of = |event: &Event| (event.position(), event.id().to_owned(), event.payload().to_vec());
+        let of =
+            |event: &Event| (event.position(), event.id().to_owned(), event.payload().to_vec());
         let expected = [
             (7, "did:web:a.test/1".to_owned(), b"{\"n\":1}".to_vec()),
             (8, "did:web:a.test/22".to_owned(), b"{\"n\":22}".to_vec()),
@@ -316,7 +317,12 @@ mod tests {
         let texts = ids.iter().map(EventId::as_str).collect::<Vec<_>>();
         assert_eq!(
             texts,
-            ["did:web:a.test/3k", "did:web:a.test/3k/0", "did:web:a.test/3k#0", "/https://relay.test#5"]
+            [
+                "did:web:a.test/3k",
+                "did:web:a.test/3k/0",
+                "did:web:a.test/3k#0",
+                "/https://relay.test#5"
+            ]
         );
         let long = "x".repeat(1 << 20);
         let id = EventId::of_message(&long, &long, u64::MAX);

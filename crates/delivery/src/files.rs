@@ -71,7 +71,9 @@ impl FileSink {
             let mut folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut folder).map_err(|error| failure(&folder.path, &error))
         };
-        tokio::task::spawn_blocking(run).await.unwrap_or_else(|error| Err(SendFailure::temporary(error)))
+        tokio::task::spawn_blocking(run)
+            .await
+            .unwrap_or_else(|error| Err(SendFailure::temporary(error)))
     }
 }
 
@@ -86,7 +88,8 @@ impl Sink for FileSink {
 
     async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
         let Some(first) = events.first().map(Event::position) else { return Ok(()) };
-        let mut lines = Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
+        let mut lines =
+            Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
         for event in events {
             lines.extend_from_slice(event.payload());
             lines.push(b'\n');
@@ -300,7 +303,10 @@ mod tests {
         sink.send(&events(2..3)).await.unwrap();
         sink.send(&events(3..4)).await.unwrap();
         let (first, second) = ("{\"n\":1}\n{\"n\":2}\n", "{\"n\":3}\n");
-        assert_eq!(files(dir.path()), [named(1, ".ndjson", first), named(3, ".ndjson.part", second)]);
+        assert_eq!(
+            files(dir.path()),
+            [named(1, ".ndjson", first), named(3, ".ndjson.part", second)]
+        );
         sink.close().await.unwrap();
         assert_eq!(files(dir.path()), [named(1, ".ndjson", first), named(3, ".ndjson", second)]);
     }

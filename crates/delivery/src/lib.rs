@@ -1,4 +1,79 @@
-//! Delivery of events to consumers.
+//! Delivery of events to consumers: at least once, in order for each account, with ids that never change.
+//!
+//! ```text
+//! source ── append ──> Outbox ──> Consumer ──> Delivery ──> Sink ──> receiver
+//!    ▲                 │  ▲  │                    │
+//!    └──── stored ─────┘  │  └──> Consumer ──> …  │
+//!                         └─────── acknowledged ──┘
+//! ```
+//!
+//! [`Outbox`] keeps events on disk until every registered consumer has acknowledged them. It answers the source when an
+//! event is stored, and makes it wait at a bound. A [`Consumer`] receives events from its own cursor on and acknowledges
+//! them in any order. A [`Delivery`] sends the events of a consumer to a [`Sink`] in batches: accounts side by side, each
+//! in its order, repeated until they are accepted. [`FileSink`] and [`WebhookSink`] are sinks; [`DeadLetters`] keeps what
+//! a receiver refuses.
+//!
+//! ```
+//! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+//! use wireproof::delivery::{Delivery, DeliveryOptions, EventId, FileOptions, FileSink, NewEvent};
+//! use wireproof::delivery::{Options, Outbox, StartAt};
+//! use wireproof::net::firehose::StopSignal;
+//!
+//! let outbox = Outbox::open(&folder.join("outbox.sqlite"), Options::default())?;
+//! outbox.register("files", StartAt::Oldest)?;
+//! let sink = FileSink::open(&folder.join("events"), FileOptions::default())?;
+//! let delivery = Delivery::new(outbox.consumer("files")?, sink, None, DeliveryOptions::default());
+//! let stop = StopSignal::new();
+//! let delivered = tokio::spawn(delivery.run(stop.clone()));
+//!
+//! // On a thread of the source, for each verified commit:
+//! let id = EventId::of_commit("did:web:alice.example", "3l3qp7yd2ks2y");
+//! let line = format!(r#"{{"id":"{id}","kind":"commit"}}"#);
+//! let event = NewEvent::new(id, "did:web:alice.example", line)?;
+//! outbox.append(event, |stored| println!("the source may acknowledge: {}", stored.is_ok()));
+//!
+//! stop.request();
+//! println!("{:?}", delivered.await??);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guarantees
+//!
+//! - An event that was answered as stored is delivered, whatever process ends when.
+//! - Positions rise strictly and are never used again while the file exists; [`Outbox::identity`] differs for another file.
+//! - A crash repeats only events whose acknowledgement was not stored, with the same ids and positions. An event that the
+//!   source sends again is not stored again while it is one of the last 65,536.
+//! - Nothing is dropped at a bound: of events, bytes or age. The source waits, and [`Outbox::status`] says at which bound
+//!   and for which consumer.
+//! - Every table has a limit: events and bytes in the file, 64 consumers, 65,536 positions between the cursor of a consumer
+//!   and the last event that it has received, batches in flight.
+//!
+//! # A sink that is exactly once
+//!
+//! A database stores the position in the transaction that stores the events. Its limits have a concurrency of 1, so that
+//! events come in the order of their positions:
+//!
+//! ```text
+//! stored(outbox):  SELECT position FROM cursor WHERE outbox = …
+//! send(events):    BEGIN; COPY …; UPDATE cursor SET position = <last event> WHERE outbox = …; COMMIT
+//! ```
+//!
+//! At its start a delivery asks [`Sink::stored`] and continues after that position, whatever was acknowledged here. Where
+//! the result of a commit is unknown, as the connection was lost, `send` reads the stored position before it repeats the
+//! batch, and skips the events up to it. The row has the outbox's identity, so that the cursor of another outbox, whose
+//! positions begin anew, is never mistaken for this one. A stored position beyond the outbox is an error
+//! ([`OutboxFault::SinkAhead`]): an older copy of the file was restored.
+//!
+//! # A consumer that pulls
+//!
+//! A server, such as of WebSockets with acknowledgements, needs no [`Sink`] and no [`Delivery`]: each connection takes the
+//! [`Consumer`] of its name, waits on [`Consumer::next_events`] while it has fewer than its own limit in flight, and calls
+//! [`Consumer::acknowledge`] for what the client acknowledges. A second connection by the same name is refused while the
+//! first is open. When a connection ends, the `Consumer` is dropped, and the next one starts at the first event that is
+//! not acknowledged. A protocol whose client expects the events of an account one after the other sends the next one of an
+//! account when the last is acknowledged, and other accounts meanwhile: the window of 65,536 positions bounds what it
+//! holds.
 
 #![forbid(unsafe_code)]
 
@@ -19,9 +94,7 @@ mod writer;
 pub use consumer::Consumer;
 pub use database::OutboxIdentity;
 pub use dead_letters::{DeadLetterError, DeadLetters};
-pub use delivery::{
-    Delivery, DeliveryError, DeliveryMetrics, DeliveryOptions, DeliverySummary,
-};
+pub use delivery::{Delivery, DeliveryError, DeliveryMetrics, DeliveryOptions, DeliverySummary};
 pub use error::{OutboxError, OutboxFault};
 pub use event::{Event, EventId, InvalidPayload, MAX_PAYLOAD_BYTES, NewEvent};
 pub use files::{FileOptions, FileSink};

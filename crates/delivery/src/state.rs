@@ -298,7 +298,8 @@ impl State {
 
     /// The age of the oldest event.
     pub(crate) fn age(&self) -> Duration {
-        let micros = self.extent.oldest_micros.map_or(0, |at| database::now_micros().saturating_sub(at));
+        let micros =
+            self.extent.oldest_micros.map_or(0, |at| database::now_micros().saturating_sub(at));
         Duration::from_micros(micros)
     }
 

@@ -41,7 +41,9 @@ impl WebhookSecret {
     /// If the key has fewer than 24 or more than 64 bytes, or is not base64 after `whsec_`.
     pub fn parse(text: &str) -> Result<Self, InvalidSecret> {
         let key = match text.strip_prefix("whsec_") {
-            Some(encoded) => BASE64.decode(encoded.as_bytes()).map_err(|_| InvalidSecret::Base64)?,
+            Some(encoded) => {
+                BASE64.decode(encoded.as_bytes()).map_err(|_| InvalidSecret::Base64)?
+            }
             None => text.as_bytes().to_vec(),
         };
         match key.len() {
@@ -52,7 +54,8 @@ impl WebhookSecret {
 
     /// The signature of a request.
     fn sign(&self, id: &str, timestamp: u64, body: &[u8]) -> String {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length is allowed");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length is allowed");
         mac.update(format!("{id}.{timestamp}.").as_bytes());
         mac.update(body);
         format!("v1,{}", BASE64.encode(&mac.finalize().into_bytes()))

@@ -99,7 +99,8 @@ impl Writer {
         while !rest.is_empty() {
             let (chunk, after) = rest.split_at(chunk_len(rest));
             rest = after;
-            let mut is_new = |digest: &Digest| !self.repetitions.has(digest) && seen.insert(*digest);
+            let mut is_new =
+                |digest: &Digest| !self.repetitions.has(digest) && seen.insert(*digest);
             if let Some(batch) = encode_chunk(chunk, next, &mut is_new) {
                 next += batch.1.len() as u64;
                 batches.push(batch);

@@ -407,8 +407,7 @@ CREATE TABLE stream_checksum (id INTEGER PRIMARY KEY NOT NULL, checksum INTEGER 
 ";
 
 /// Application id: `WPst`.
-const FORMAT: FileFormat =
-    FileFormat { application_id: 0x5750_7374, version: 3, schema: SCHEMA };
+const FORMAT: FileFormat = FileFormat { application_id: 0x5750_7374, version: 3, schema: SCHEMA };
 
 /// Maximum number of accounts without a commit.
 pub(crate) const MAX_WITHOUT_HEAD: u32 = 32_768;

@@ -70,7 +70,8 @@ impl Store {
     /// # Errors
     /// If the file cannot be opened for reading.
     pub fn chain_state(&self) -> Result<StoreState, StoreError> {
-        let (overlay, reader) = (Arc::clone(&self.0.overlay), sqlite_file::open_reader(self.path())?);
+        let (overlay, reader) =
+            (Arc::clone(&self.0.overlay), sqlite_file::open_reader(self.path())?);
         Ok(StoreState { overlay, reader, store: self.clone() })
     }
 

@@ -13,8 +13,9 @@
 //! | [`nostr`] | Nostr events in every format in which they are stored or sent, their ids and signatures | `nostr` |
 //! | `net` | identity, XRPC, firehose and Jetstream clients | `net` |
 //! | `store` | cursors, keys and account states in one SQLite file | `store` |
+//! | `delivery` | a durable outbox with acknowledgements, and sinks: files, webhooks | `delivery` |
 //!
-//! Without `net` and `store` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
+//! Without `net`, `store` and `delivery` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
 //! account and its known state are arguments.
 //!
 //! # Features
@@ -25,7 +26,7 @@
 //! | `secp256k1`, `aws-lc` | yes | signatures by libsecp256k1 (K-256, BIP-340) and AWS-LC (P-256), the fastest |
 //! | `pure-rust` | | signatures by `k256` and `p256`, for targets without a C compiler; same verdicts |
 //! | `signing` | | secret keys |
-//! | `net`, `store` | | the network clients; the state file |
+//! | `net`, `store`, `delivery` | | the network clients; the state file; the outbox and its sinks |
 //! | `capnp`, `flatbuffers` | | these formats of Nostr events |
 //! | `full` | | everything but `pure-rust` |
 //!
@@ -177,6 +178,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "delivery")]
+pub use delivery;
 #[cfg(feature = "net")]
 pub use net;
 #[cfg(feature = "nostr")]

@@ -90,7 +90,11 @@ fn outbox(dir: &TempDir, events: u64) -> Outbox {
     outbox.register("a", StartAt::Oldest).unwrap();
     let event = |number: u64| {
         let did = format!("did:web:{}.test", number % 7);
-        NewEvent::new(EventId::of_commit(&did, &number.to_string()), &did, format!("{{\"n\":{number}}}"))
+        NewEvent::new(
+            EventId::of_commit(&did, &number.to_string()),
+            &did,
+            format!("{{\"n\":{number}}}"),
+        )
     };
     outbox.append_all((1..=events).map(|number| event(number).unwrap())).unwrap();
     outbox
@@ -211,7 +215,9 @@ async fn refused_events_are_found_and_set_aside_after_some_attempts_and_all_othe
     let letters: Vec<serde_json::Value> = letters.collect();
     let positions: Vec<_> = letters.iter().map(|letter| letter["position"].as_u64()).collect();
     assert_eq!(positions, [Some(5), Some(6), Some(77)]);
-    assert!(letters.iter().all(|letter| letter["attempts"] == 5 && letter["reason"] == "status 422"));
+    assert!(
+        letters.iter().all(|letter| letter["attempts"] == 5 && letter["reason"] == "status 422")
+    );
 }
 
 #[tokio::test]

@@ -174,7 +174,10 @@ fn events_without_a_consumer_are_refused() {
     let outbox = open(&dir);
     assert_eq!(fault(outbox.append_all(events(0..1))), OutboxFault::NoConsumer);
     for name in ["", "A", "a b", "../a", &"a".repeat(65)] {
-        assert!(matches!(fault(outbox.register(name, StartAt::Oldest)), OutboxFault::ConsumerName(_)));
+        assert!(matches!(
+            fault(outbox.register(name, StartAt::Oldest)),
+            OutboxFault::ConsumerName(_)
+        ));
     }
 }
 

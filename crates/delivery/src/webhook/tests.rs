@@ -95,7 +95,8 @@ const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 #[test]
 fn a_signature_is_that_of_standard_webhooks() {
     let secret = WebhookSecret::parse(SECRET).unwrap();
-    let signed = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b"{\"test\": 2432232314}");
+    let signed =
+        secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, b"{\"test\": 2432232314}");
     assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     assert!(!format!("{secret:?}").contains("49"), "{secret:?}");
 }
@@ -131,7 +132,8 @@ async fn a_request_has_the_lines_and_a_signature_over_id_timestamp_and_body() {
 /// The failure of a request with this response.
 async fn failure(response: &'static str) -> SendFailure {
     let (address, _) = serve(Box::leak(Box::new([response]))).await;
-    let response = Limits { max_time: Duration::from_millis(500), ..WebhookOptions::default().response };
+    let response =
+        Limits { max_time: Duration::from_millis(500), ..WebhookOptions::default().response };
     let options = WebhookOptions { response, ..WebhookOptions::default() };
     sink(address, options).send(&events(1..=2)).await.unwrap_err()
 }
@@ -141,11 +143,27 @@ async fn each_response_has_its_consequence() {
     let temporary = |seconds| FailureKind::Temporary(Duration::from_secs(seconds));
     for (response, kind, reason) in [
         ("HTTP/1.1 408 Timeout\r\ncontent-length: 0\r\n\r\n", temporary(0), "status 408"),
-        ("HTTP/1.1 429 Slow\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n", temporary(7), "status 429"),
-        ("HTTP/1.1 503 Away\r\nretry-after: 9\r\ncontent-length: 0\r\n\r\n", temporary(9), "status 503"),
+        (
+            "HTTP/1.1 429 Slow\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n",
+            temporary(7),
+            "status 429",
+        ),
+        (
+            "HTTP/1.1 503 Away\r\nretry-after: 9\r\ncontent-length: 0\r\n\r\n",
+            temporary(9),
+            "status 503",
+        ),
         ("HTTP/1.1 500 Oh\r\ncontent-length: 3\r\n\r\na\nb", temporary(0), "status 500: a b"),
-        ("HTTP/1.1 422 No\r\ncontent-length: 8\r\n\r\nbad \u{1b}[2J", FailureKind::Refused, "status 422: bad \\u{1b}[2J"),
-        ("HTTP/1.1 307 Over\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n", FailureKind::Refused, "status 307"),
+        (
+            "HTTP/1.1 422 No\r\ncontent-length: 8\r\n\r\nbad \u{1b}[2J",
+            FailureKind::Refused,
+            "status 422: bad \\u{1b}[2J",
+        ),
+        (
+            "HTTP/1.1 307 Over\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n",
+            FailureKind::Refused,
+            "status 307",
+        ),
     ] {
         let failure = failure(response).await;
         assert_eq!((failure.kind, &*failure.reason), (kind, reason));

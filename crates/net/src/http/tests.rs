@@ -69,7 +69,8 @@ async fn post(response: &str, body: &'static [u8]) -> Result<Response, HttpError
 
 #[tokio::test]
 async fn a_redirect_of_a_post_is_returned_and_not_followed() {
-    let redirect = "HTTP/1.1 307 Over There\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
+    let redirect =
+        "HTTP/1.1 307 Over There\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
     let response = post(redirect, b"events").await.unwrap();
     assert_eq!(response.status, 307);
 }
