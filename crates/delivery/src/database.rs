@@ -232,10 +232,10 @@ pub(crate) fn seal(
 
 fn checksum(identity: OutboxIdentity, next: u64, consumers: &Consumers) -> i64 {
     let sum = Checksum::of("outbox").bytes(Some(&identity.0)).number(next);
-    let add = |sum: Checksum, (name, window): (&Box<str>, &AckWindow)| {
+    let add = |sum: Checksum, (name, window): (&str, &AckWindow)| {
         sum.bytes(Some(name.as_bytes())).number(window.cursor()).bytes(Some(&window.to_bits()))
     };
-    consumers.iter().fold(sum, add).to_integer()
+    consumers.iter().map(|(name, window)| (&**name, window)).fold(sum, add).to_integer()
 }
 
 /// Reads the batch that contains a position, and compares its digests.

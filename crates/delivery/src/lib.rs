@@ -13,7 +13,7 @@
 //! in its order, repeated until they are accepted. [`FileSink`] and [`WebhookSink`] are sinks; [`DeadLetters`] keeps what
 //! a receiver refuses.
 //!
-//! ```
+//! ```no_run
 //! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
 //! use wireproof::delivery::{Delivery, DeliveryOptions, EventId, FileOptions, FileSink, NewEvent};
 //! use wireproof::delivery::{Options, Outbox, StartAt};

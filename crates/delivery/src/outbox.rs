@@ -257,8 +257,8 @@ impl Outbox {
     pub fn status(&self) -> Status {
         let state = self.0.shared.lock();
         let extent = state.extent;
-        let consumer = |(name, window): (&Box<str>, &AckWindow)| ConsumerStatus {
-            name: name.to_string(),
+        let consumer = |name: &str, window: &AckWindow| ConsumerStatus {
+            name: name.to_owned(),
             cursor: window.cursor(),
             ahead: window.ahead(),
             behind: extent.next.saturating_sub(window.cursor() + 1 + window.ahead() as u64),
@@ -270,7 +270,7 @@ impl Outbox {
             age: state.age(),
             next: extent.next,
             reached: state.reached_bound(&self.0.shared.options),
-            consumers: state.consumers.iter().map(consumer).collect(),
+            consumers: state.consumers.iter().map(|(name, at)| consumer(name, at)).collect(),
             last_error: state.last_error.clone(),
         }
     }

@@ -142,9 +142,9 @@ async fn run(folder: &Path) {
     running.await.unwrap().unwrap();
 }
 
-/// The source: it stores its cursor after each hundred events.
+/// The source: it stores its cursor after each fifty events. A cursor that an end has cut off is that of the start.
 fn append(outbox: &Outbox, path: &Path) {
-    let cursor = fs::read_to_string(path).map_or(0, |text| text.parse().unwrap());
+    let cursor = fs::read_to_string(path).map_or(0, |text| text.parse().unwrap_or(0));
     for first in (cursor..EVENTS).step_by(50) {
         outbox.append_all((first..first + 50).map(event)).unwrap();
         fs::write(path, (first + 50).to_string()).unwrap();
