@@ -74,11 +74,10 @@ impl Writer {
         let Work { events, consumers, replies, .. } = work;
         crash_point("outbox/taken");
         let batches = self.encode(&events);
-        let mut result = self.store(&batches, &consumers);
+        let result = self.store(&batches, &consumers);
         if result.is_err() && !events.is_empty() {
-            // Acknowledgements make room, and must not depend on new events.
-            let reclaimed = self.store(&[], &consumers);
-            result = result.or_else(|error| reclaimed.and(Err(error)));
+            // Acknowledgements make room, and must not depend on new events. If this fails too, they are stored later.
+            let _ = self.store(&[], &consumers);
         }
         if result.is_ok() {
             self.publish(batches, shared);
@@ -215,7 +214,7 @@ fn write_changes(
     removed.into_iter().try_for_each(|name| database::write_consumer(transaction, name, None))
 }
 
-/// The digests of the last events: a source that was not told of their storage sends them again.
+/// The digests of the last events: a source that ended before it stored their acknowledgement sends them again.
 #[derive(Default)]
 struct Repetitions {
     order: VecDeque<Digest>,
@@ -229,7 +228,6 @@ impl Repetitions {
 
     fn add(&mut self, digests: &[Digest]) {
         for digest in digests {
-            // One that is there already has left the window of one of its two places.
             if self.set.insert(*digest) {
                 self.order.push_back(*digest);
             }
