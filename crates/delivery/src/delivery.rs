@@ -10,14 +10,15 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use net::firehose::StopSignal;
 use net::hosts::{Backoff, BackoffOptions, Jitter};
 use store::crash_point;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -145,7 +146,9 @@ impl<S: Sink> Delivery<S> {
         options: DeliveryOptions,
     ) -> Self {
         let (acks, metrics, stop) = (consumer.acks(), Arc::default(), StopSignal::new());
-        let sender = Sender { sink, acks, dead_letters, options, metrics, stop };
+        let (permits, parked) =
+            (Semaphore::new(sink.limits().concurrency.max(1)), Parked::default());
+        let sender = Sender { sink, acks, dead_letters, options, metrics, stop, permits, parked };
         Self { consumer, sender: Arc::new(sender) }
     }
 
@@ -204,12 +207,13 @@ impl<S: Sink> Delivery<S> {
         let mut maintenance = interval(MAINTENANCE_INTERVAL);
         maintenance.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            while let Some(batch) = batches.take() {
+            while let Some(batch) = batches.take(self.sender.parked.count()) {
                 sending.spawn(self.sender.clone().send_batch(batch));
             }
             tokio::select! {
                 biased;
                 () = stop.requested() => return Ok(()),
+                () = self.sender.parked.changed.notified() => {}
                 Some(sent) = sending.join_next() => batches.release(&sent_accounts(sent)?),
                 events = self.consumer.next_events(), if batches.has_room() => batches.add(events?),
                 _ = maintenance.tick() => self.sender.maintain().await?,
@@ -270,9 +274,12 @@ impl Batches {
         }
     }
 
-    /// The next batch, if one may be sent.
-    fn take(&mut self) -> Option<HashedEvents> {
-        if self.in_flight >= self.limits.concurrency.max(1) {
+    /// The next batch, if one may be sent beside those in flight, of which `parked` wait for a refused event. With a
+    /// concurrency of 1 none is sent before the refused event, as all events are in order.
+    fn take(&mut self, parked: usize) -> Option<HashedEvents> {
+        let concurrency = self.limits.concurrency.max(1);
+        let beside = if concurrency > 1 { parked.min(MAX_PARKED) } else { 0 };
+        if self.in_flight >= concurrency + beside {
             return None;
         }
         let (mut batch, mut bytes) = (HashedEvents::new(), 0);
@@ -322,6 +329,35 @@ struct Sender<S> {
     metrics: Arc<DeliveryMetrics>,
     /// Ends retries.
     stop: StopSignal,
+    /// One for each batch that may be sent at once.
+    permits: Semaphore,
+    parked: Parked,
+}
+
+/// The batches that wait before a refused event is sent again: others are sent meanwhile, so that events that no receiver
+/// accepts do not take all places.
+#[derive(Debug, Default)]
+struct Parked {
+    count: AtomicUsize,
+    changed: Notify,
+}
+
+impl Parked {
+    fn count(&self) -> usize {
+        self.count.load(Relaxed)
+    }
+
+    /// Counts a batch as parked during this wait.
+    async fn during(
+        &self,
+        wait: impl Future<Output = Result<(), DeliveryError>>,
+    ) -> Result<(), DeliveryError> {
+        self.count.fetch_add(1, Relaxed);
+        self.changed.notify_one();
+        let waited = wait.await;
+        self.count.fetch_sub(1, Relaxed);
+        waited
+    }
 }
 
 /// How the attempts to send some events have ended.
@@ -366,7 +402,7 @@ impl<S: Sink> Sender<S> {
     async fn attempt(&self, mut events: Vec<Event>) -> Result<Attempted, DeliveryError> {
         let (mut backoff, mut refusals) = (self.backoff(), 0);
         while !self.stop.is_requested() {
-            let sent = self.sink.send(&events).await;
+            let sent = self.send(&events).await;
             crash_point("delivery/sent");
             self.metrics.record_failure(sent.as_ref().err());
             let Err(failure) = sent else {
@@ -389,9 +425,20 @@ impl<S: Sink> Sender<S> {
                     return Ok(Attempted::Done);
                 }
             }
-            self.wait_after(&failure, &mut backoff, &self.stop).await?;
+            let wait = self.wait_after(&failure, &mut backoff, &self.stop);
+            match failure.kind {
+                FailureKind::Refused => self.parked.during(wait).await?,
+                _ => wait.await?,
+            }
         }
         Ok(Attempted::Stopped)
+    }
+
+    /// Sends events when fewer batches than allowed are being sent.
+    async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
+        // The semaphore is never closed.
+        let _permit = self.permits.acquire().await;
+        self.sink.send(events).await
     }
 
     /// Acknowledges those of the events that were accepted.
@@ -453,6 +500,9 @@ impl<S: Sink> Sender<S> {
         Backoff::new(self.options.backoff, Jitter::new())
     }
 }
+
+/// Maximum number of parked batches beside which others are sent.
+const MAX_PARKED: usize = 64;
 
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 

@@ -235,6 +235,20 @@ async fn without_dead_letters_a_refused_event_holds_its_account_and_no_other() {
 }
 
 #[tokio::test]
+async fn refused_events_of_more_accounts_than_places_delay_no_other_account() {
+    let dir = tempfile::tempdir().unwrap();
+    let outbox = outbox(&dir, 70);
+    // The first event of five of the seven accounts.
+    let limits = SinkLimits::new(1, 1 << 20).with_concurrency(2);
+    let (sink, seen) = sink(limits, refusing(&[1, 2, 3, 4, 5]));
+    let delivery = Delivery::new(outbox.consumer("a").unwrap(), sink, None, quick());
+    run(delivery, |metrics| metrics.accepted() == 20).await.unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(seen.accepted.iter().all(|position| matches!(position % 7, 6 | 0)));
+    assert!(seen.max_concurrent <= 2, "{}", seen.max_concurrent);
+}
+
+#[tokio::test]
 async fn a_stop_leaves_what_is_not_accepted_to_the_next_run() {
     let dir = tempfile::tempdir().unwrap();
     let outbox = outbox(&dir, 100);
