@@ -259,11 +259,13 @@ impl Batches {
         Self { limits, hasher, ready, waiting, events: 0, bytes: 0, in_flight: 0 }
     }
 
-    /// Whether more events may be read.
+    /// Whether more events may be read: enough to fill the next batches, beside those that wait for their accounts.
     fn has_room(&self) -> bool {
         let batches = self.limits.concurrency.max(1) + 1;
-        let max_events = self.limits.max_events.max(1).saturating_mul(batches);
-        self.events < max_events && self.bytes < self.limits.max_bytes.saturating_mul(batches)
+        let max_ready = self.limits.max_events.max(1).saturating_mul(batches);
+        self.ready.len() < max_ready
+            && self.events < max_ready.saturating_add(MAX_WAITING_EVENTS)
+            && self.bytes < self.limits.max_bytes.saturating_mul(batches).max(MAX_WAITING_BYTES)
     }
 
     fn add(&mut self, events: Vec<Event>) {
@@ -500,6 +502,10 @@ impl<S: Sink> Sender<S> {
         Backoff::new(self.options.backoff, Jitter::new())
     }
 }
+
+/// Number, and size in bytes, of the events at which none is read although the next batches are not full.
+const MAX_WAITING_EVENTS: usize = 16_384;
+const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// Maximum number of parked batches beside which others are sent.
 const MAX_PARKED: usize = 64;
