@@ -104,5 +104,5 @@ pub use metrics::{DurationHistogram, MetricsSnapshot, RunMetrics};
 pub use options::{FlowLimits, Options, Verification};
 pub use resync::{ResyncError, ResyncOptions, ResyncedRepo};
 pub use run::{Firehose, RunSummary};
-pub use status::{ServerStatuses, StatusError, StatusLookup, StatusProvider};
+pub use status::{ServerStatus, ServerStatuses, StatusError, StatusLookup, StatusProvider};
 pub use stream::{StreamItem, StreamedEvent, VerdictStream};

@@ -9,6 +9,7 @@
 //!
 //! Source: the sync specification, version 1.1, on recovery.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,8 @@ pub struct ResyncOptions {
     /// Accounts that were desynchronized at the end of an earlier run: they are fetched at the start, as
     /// their next event may be far away. None.
     pub desynchronized: Vec<Box<str>>,
+    /// The only accounts whose repositories are fetched; others stay desynchronized. `None` for all accounts.
+    pub accounts: Option<Arc<HashSet<String>>>,
 }
 
 impl ResyncOptions {
@@ -82,6 +85,7 @@ impl ResyncOptions {
             attempts: 3,
             on_first_seen: false,
             desynchronized: Vec::new(),
+            accounts: None,
         }
     }
 }

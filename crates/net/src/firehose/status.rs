@@ -81,34 +81,56 @@ impl ServerStatuses {
         Self { client, resolver, limit: ConcurrencyLimit::new(DOMAIN_LOOKUPS, LOOKUPS) }
     }
 
-    async fn is_active(&self, did: Did<'_>) -> Result<bool, StatusError> {
-        let Some(host) = host_of(self.resolver.account(did).await)? else { return Ok(false) };
-        if self.ask(&host, did).await? {
-            return Ok(true);
+    /// Asks the account's own server for the status of the account. An account whose DID is deleted is too.
+    ///
+    /// # Errors
+    /// If the server cannot be found, or does not answer.
+    pub async fn status(&self, did: &str) -> Result<ServerStatus, StatusError> {
+        let did = Did::parse(did).map_err(StatusError::InvalidDid)?;
+        let Some(host) = host_of(self.resolver.account(did).await)? else {
+            return Ok(ServerStatus::inactive("deleted"));
+        };
+        let status = self.ask(&host, did).await?;
+        if status.is_active {
+            return Ok(status);
         }
         // The document may be older than a migration: its server no longer has the account.
         match host_of(self.resolver.refresh(did).await)? {
             Some(current) if current != host => self.ask(&current, did).await,
-            _ => Ok(false),
+            Some(_) => Ok(status),
+            None => Ok(ServerStatus::inactive("deleted")),
         }
     }
 
-    async fn ask(&self, host: &Url, did: Did<'_>) -> Result<bool, StatusError> {
+    async fn ask(&self, host: &Url, did: Did<'_>) -> Result<ServerStatus, StatusError> {
         let domain = registrable_domain(host.host_str().unwrap_or_default());
         let _permit = self.limit.acquire(domain).await;
         match self.client.get_repo_status(host, did).await {
-            Ok(status) => Ok(status.active),
-            Err(error) if is_inactive(&error) => Ok(false),
-            Err(error) => Err(StatusError::Server(error.into())),
+            Ok(found) => Ok(ServerStatus { is_active: found.active, status: found.status }),
+            Err(error) => inactive_by(&error).ok_or_else(|| StatusError::Server(error.into())),
         }
+    }
+}
+
+/// The status of an account at its own server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerStatus {
+    /// Whether the server serves the account's repository.
+    pub is_active: bool,
+    /// The reason if it does not and names one, such as `deleted` or `takendown`.
+    pub status: Option<Box<str>>,
+}
+
+impl ServerStatus {
+    fn inactive(status: &str) -> Self {
+        Self { is_active: false, status: Some(status.into()) }
     }
 }
 
 impl StatusProvider for ServerStatuses {
     fn look_up<'a>(&'a self, did: &'a str) -> StatusLookup<'a> {
-        Box::pin(
-            async move { self.is_active(Did::parse(did).map_err(StatusError::InvalidDid)?).await },
-        )
+        Box::pin(async move { Ok(self.status(did).await?.is_active) })
     }
 }
 
@@ -121,18 +143,20 @@ fn host_of(account: Result<Arc<Account>, IdentityError>) -> Result<Option<Url>, 
     }
 }
 
-/// Whether a server says by an error that it does not serve the account.
-fn is_inactive(error: &XrpcError) -> bool {
-    let XrpcFault::Named(named) = &error.fault else { return false };
-    matches!(
-        named.name,
-        ErrorName::RepoNotFound
-            | ErrorName::RepoTakendown
-            | ErrorName::RepoSuspended
-            | ErrorName::RepoDeactivated
-            | ErrorName::RepoDeleted
-            | ErrorName::RepoInactive
-    )
+/// The status of an account if its server says by an error that it does not serve the account.
+fn inactive_by(error: &XrpcError) -> Option<ServerStatus> {
+    let XrpcFault::Named(named) = &error.fault else { return None };
+    let status = match named.name {
+        ErrorName::RepoDeleted => "deleted",
+        ErrorName::RepoTakendown => "takendown",
+        ErrorName::RepoSuspended => "suspended",
+        ErrorName::RepoDeactivated => "deactivated",
+        ErrorName::RepoNotFound | ErrorName::RepoInactive => {
+            return Some(ServerStatus { is_active: false, status: None });
+        }
+        _ => return None,
+    };
+    Some(ServerStatus::inactive(status))
 }
 
 /// Answers that still hold, by hashed account.

@@ -13,7 +13,7 @@
 //! and when it is released, its events go before all ready ones. A worker never waits for a socket, and for more
 //! events at most [`max_gather`](super::FlowLimits::max_gather).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,6 +125,8 @@ pub(super) struct Partition<H, S> {
     /// Events to process next, in order.
     pub(super) ready: VecDeque<QueuedEvent>,
     parked: ParkedEvents,
+    /// The only accounts that may be resynced, if not all.
+    pub(super) resync_accounts: Option<Arc<HashSet<String>>>,
     /// The accounts that are being resynced.
     resyncing: HashMap<u64, Box<str>>,
     /// The accounts whose status is being looked up.
@@ -171,6 +173,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         };
         let parked = ParkedEvents::new(ParkedLimits::per_worker(limits, options.workers));
         let processor = Processor::new(options, state, hasher);
+        let resync_accounts = options.resync.as_ref().and_then(|resync| resync.accounts.clone());
         let (ready, resyncing, confirming, awaits_clock, is_draining) = Default::default();
         Self {
             worker,
@@ -179,6 +182,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
             jobs,
             ready,
             parked,
+            resync_accounts,
             resyncing,
             confirming,
             awaits_clock,
@@ -366,7 +370,9 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     /// Submits a resync of an account unless one is running, and parks the account.
     fn start_resync(&mut self, account: u64, did: Box<str>) -> Result<(), S::Error> {
         let is_running = self.resyncing.contains_key(&account);
-        if !self.config.resyncs || self.is_draining || is_running {
+        let is_selected =
+            self.resync_accounts.as_ref().is_none_or(|accounts| accounts.contains(&*did));
+        if !self.config.resyncs || self.is_draining || is_running || !is_selected {
             return Ok(());
         }
         let known = self.known_head(&did)?;

@@ -241,6 +241,21 @@ fn an_account_desynchronized_before_the_run_is_resynced_at_the_start() {
 }
 
 #[test]
+fn only_the_selected_accounts_are_resynced_and_the_others_are_not_parked() {
+    let (mut selected, mut other) = (Writer::new(0), Writer::new(1));
+    let mut worker = TestWorker::new(&[&selected, &other]);
+    worker.partition.resync_accounts = Some(Arc::new([selected.did.clone()].into()));
+    for (writer, seq) in [(&mut selected, 1), (&mut other, 3)] {
+        worker.receive([writer.commit(seq), writer.skip().commit(seq + 1)]);
+    }
+    assert_eq!(worker.jobs(), [(selected.did.clone(), selected.rev())]);
+    worker.receive([selected.commit(5), other.commit(6)]);
+    assert_eq!(worker.recorder.of(&selected).len(), 2, "parked");
+    assert_eq!(worker.recorder.of(&other).last(), Some(&(6, "verified/unmended")));
+    assert_eq!(worker.jobs(), []);
+}
+
+#[test]
 fn an_account_found_desynchronized_is_resynced_at_its_next_event() {
     let mut writer = Writer::new(0);
     let mut worker = TestWorker::new(&[&writer]);
