@@ -175,11 +175,14 @@ impl Consumer {
     /// Acknowledges every event up to a position that the receiver has stored itself, and continues after it.
     ///
     /// # Errors
-    /// If the outbox has no such event.
+    /// If the outbox has no such event, or a later one is acknowledged: the receiver has lost what it had stored.
     pub fn skip_through(&mut self, position: u64) -> Result<(), OutboxError> {
-        let last = *self.committed.borrow() - 1;
+        let (cursor, last) = (self.cursor(), *self.committed.borrow() - 1);
         if position > last {
             return Err(self.acks.error(OutboxFault::SinkAhead { stored: position, last }));
+        }
+        if position < cursor {
+            return Err(self.acks.error(OutboxFault::SinkBehind { stored: position, cursor }));
         }
         self.acks.change(|window| window.acknowledge_through(position));
         self.next = self.next.max(position + 1);

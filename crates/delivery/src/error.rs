@@ -78,6 +78,18 @@ pub enum OutboxFault {
         /// The position of the last event.
         last: u64,
     },
+    /// The sink has stored an earlier position than it acknowledged.
+    #[error(
+        "the sink has stored position {stored}, but position {cursor} was acknowledged: an older copy of its data was \
+         restored, and the events between are gone; restore the newer copy, or begin with an empty sink and the \
+         history of the accounts"
+    )]
+    SinkBehind {
+        /// The position in the sink.
+        stored: u64,
+        /// The position up to which every event was acknowledged.
+        cursor: u64,
+    },
     /// The outbox stores no further events, as it is closing.
     #[error("the outbox was closed")]
     Closed,

@@ -25,7 +25,8 @@ pub trait Sink: Send + Sync + 'static {
     fn send(&self, events: &[Event]) -> impl Future<Output = Result<(), SendFailure>> + Send;
 
     /// The position that the sink has stored with its data, for an outbox of this identity. The delivery continues
-    /// after it, whatever was acknowledged. The default has none.
+    /// after it, whatever was acknowledged later; one before the last acknowledged event is an error. So a sink that
+    /// stores positions must not refuse events. The default has none.
     ///
     /// # Errors
     /// If the sink cannot tell: the delivery tries again.

@@ -75,6 +75,8 @@ pub(crate) struct State {
     pub(crate) last_error: Option<OutboxError>,
     pub(crate) is_closed: bool,
     is_ending: bool,
+    /// Whether the writer has ended: nothing is stored any more.
+    is_abandoned: bool,
 }
 
 #[derive(Default)]
@@ -108,6 +110,7 @@ impl Shared {
             last_error: None,
             is_closed: false,
             is_ending: false,
+            is_abandoned: false,
         };
         let (state, committed) = (Mutex::new(state), watch::Sender::new(extent.next));
         let (work, room, recent) = Default::default();
@@ -223,7 +226,12 @@ impl Shared {
     /// Waits until everything that was queued and acknowledged before is in the file.
     pub(crate) fn flush(&self) -> Result<(), OutboxError> {
         let (reply, stored) = std::sync::mpsc::sync_channel(1);
-        self.lock().replies.push(reply);
+        let mut state = self.lock();
+        if state.is_abandoned {
+            return Err(self.error(OutboxFault::Closed));
+        }
+        state.replies.push(reply);
+        drop(state);
         self.work.notify_one();
         stored.recv().unwrap_or_else(|_| Err(self.error(OutboxFault::Closed)))
     }
@@ -246,7 +254,7 @@ impl Shared {
     /// Drops the requests that a writer that has ended will not serve.
     pub(crate) fn abandon(&self) {
         let mut state = self.lock();
-        state.is_closed = true;
+        (state.is_closed, state.is_abandoned) = (true, true);
         let (queue, replies) =
             (std::mem::take(&mut state.queue), std::mem::take(&mut state.replies));
         drop(state);

@@ -236,6 +236,8 @@ fn a_receiver_that_knows_its_position_skips_to_it_and_not_beyond_the_outbox() {
     assert_eq!(drain(&mut consumer), [(4, 3), (5, 4)]);
     let ahead = OutboxFault::SinkAhead { stored: 6, last: 5 };
     assert_eq!(fault(consumer.skip_through(6)), ahead);
+    let behind = OutboxFault::SinkBehind { stored: 2, cursor: 3 };
+    assert_eq!(fault(consumer.skip_through(2)), behind);
 }
 
 #[test]
