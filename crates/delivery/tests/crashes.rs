@@ -8,13 +8,15 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use net::firehose::StopSignal;
+use tokio::task::JoinHandle;
 use wireproof_delivery::{
-    DeadLetters, Delivery, DeliveryOptions, Event, EventId, FailureKind, FileOptions, FileSink,
-    NewEvent, Options, Outbox, SendFailure, Sink, SinkLimits, StartAt,
+    DeadLetters, Delivery, DeliveryError, DeliveryOptions, DeliverySummary, Event, EventId,
+    FailureKind, FileOptions, FileSink, NewEvent, Options, Outbox, SendFailure, Sink, SinkLimits,
+    SqliteOptions, SqliteSink, StartAt,
 };
 
 /// The points, each with the passage at which the process ends.
-const POINTS: [(&str, u64); 24] = [
+const POINTS: [(&str, u64); 29] = [
     ("outbox/created", 1),
     ("outbox/named", 1),
     ("outbox/taken", 1),
@@ -39,6 +41,11 @@ const POINTS: [(&str, u64); 24] = [
     ("files/complete", 1),
     ("files/complete", 2),
     ("files/named", 1),
+    ("sqlite/created", 1),
+    ("sqlite/named", 1),
+    ("sqlite/written", 2),
+    ("sqlite/committed", 1),
+    ("sqlite/committed", 2),
 ];
 
 #[test]
@@ -117,12 +124,30 @@ impl Sink for RefusingFiles {
     }
 }
 
-/// Appends all events from the source's own cursor on, and delivers them.
+/// Appends all events from the source's own cursor on, and delivers them to files and to tables.
 #[tokio::main(flavor = "current_thread")]
 async fn run(folder: &Path) {
     let options = Options::default();
     let outbox = Outbox::open(&folder.join("outbox.sqlite"), options).unwrap();
     outbox.register("files", StartAt::Oldest).unwrap();
+    outbox.register("tables", StartAt::Oldest).unwrap();
+    let stop = StopSignal::new();
+    let running =
+        [deliver_to_files(&outbox, folder, &stop), deliver_to_tables(&outbox, folder, &stop)];
+    let (source, path) = (outbox.clone(), folder.join("source"));
+    tokio::task::spawn_blocking(move || append(&source, &path)).await.unwrap();
+    while outbox.status().consumers.iter().any(|consumer| consumer.behind > 0) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stop.request();
+    for delivery in running {
+        delivery.await.unwrap().unwrap();
+    }
+}
+
+type Running = JoinHandle<Result<DeliverySummary, DeliveryError>>;
+
+fn deliver_to_files(outbox: &Outbox, folder: &Path, stop: &StopSignal) -> Running {
     let mut file_options = FileOptions::default();
     file_options.max_bytes = 1_000;
     let sink = FileSink::open(&folder.join("files"), file_options).unwrap();
@@ -131,15 +156,15 @@ async fn run(folder: &Path) {
     let mut options = DeliveryOptions::default();
     options.backoff.initial = Duration::from_millis(1);
     let delivery = Delivery::new(consumer, RefusingFiles(sink), Some(letters), options);
-    let stop = StopSignal::new();
-    let running = tokio::spawn(delivery.run(stop.clone()));
-    let (source, path) = (outbox.clone(), folder.join("source"));
-    tokio::task::spawn_blocking(move || append(&source, &path)).await.unwrap();
-    while outbox.status().consumers[0].behind > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    stop.request();
-    running.await.unwrap().unwrap();
+    tokio::spawn(delivery.run(stop.clone()))
+}
+
+fn deliver_to_tables(outbox: &Outbox, folder: &Path, stop: &StopSignal) -> Running {
+    let path = folder.join("tables.db");
+    let sink = SqliteSink::open(&path, outbox.identity(), SqliteOptions::default()).unwrap();
+    let consumer = outbox.consumer("tables").unwrap();
+    let delivery = Delivery::new(consumer, sink, None, DeliveryOptions::default());
+    tokio::spawn(delivery.run(stop.clone()))
 }
 
 /// The source: it stores its cursor after each fifty events. A cursor that an end has cut off is that of the start.
@@ -158,7 +183,9 @@ fn account(number: u64) -> String {
 fn event(number: u64) -> NewEvent {
     let (did, rev) = (account(number), format!("{number:06}"));
     let id = EventId::of_commit(&did, &rev);
-    let payload = format!("{{\"id\":\"{id}\",\"n\":{number}}}");
+    let payload = format!(
+        r#"{{"id":"{id}","n":{number},"kind":"commit","verdict":"verified","did":"{did}","rev":"{rev}","ops":[{{"action":"create","collection":"a.b.c","rkey":"{number}"}}]}}"#
+    );
     NewEvent::new(id, &did, payload).unwrap()
 }
 
@@ -187,10 +214,22 @@ fn check(folder: &Path, cursor: u64, what: &str) -> usize {
     }
     let missing = (0..EVENTS).find(|number| !counts.contains_key(event(*number).id().as_str()));
     assert_eq!((missing, counts.len() as u64), (None, EVENTS), "{what}");
+    check_tables(folder, what);
     let is_repeated = |number: &u64| counts[event(*number).id().as_str()] > 1;
     let first = (0..EVENTS).find(is_repeated);
     assert!(first.is_none_or(|number| number >= cursor), "{what}: {first:?} before {cursor}");
     counts.values().sum::<usize>() - counts.len()
+}
+
+/// Checks that each event has changed the tables exactly once.
+fn check_tables(folder: &Path, what: &str) {
+    let tables = rusqlite::Connection::open(folder.join("tables.db")).unwrap();
+    let count = |table: &str| {
+        let select = format!("SELECT count(*) FROM {table}");
+        tables.query_row(&select, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let all = EVENTS.cast_signed();
+    assert_eq!((count("event"), count("record")), (all, all), "{what}");
 }
 
 /// The events of all complete files, in the order of the files.

@@ -1,0 +1,219 @@
+//! The sink of SQLite: the records of accounts as tables, and the position in the same transaction.
+//!
+//! The payloads are lines of `wireproof follow`. The file has these tables and nothing else:
+//!
+//! | table | row |
+//! |---|---|
+//! | `record` | a record that an account has: `did`, `collection`, `rkey`; `cid`; `rev`, the revision that brought it; `live`, whether that was an event of the stream; `record` as JSON, or `invalid` for bytes that are no valid record |
+//! | `account` | an account with a verified commit: `did`, `rev`, `claimed_handle`, `active`, `status`, and `complete`, whether `record` has all of its selected records |
+//! | `event` | the last events in the order in which they came: `number`, `id`, `did`, `kind`, `rev`, `verdict`, `code`, `live`, and the whole `line`, except of a repository |
+//! | `cursor` | an outbox, and the position of its last event in these tables |
+//!
+//! The view `active_record` has the columns of `record`, for accounts that are active.
+//!
+//! Only verified events change `record`. `claimed_handle`, `active` and `status` come from the stream, which does not sign
+//! them; a verified commit shows that its account is active, and a line of kind `status` that its own server has deleted
+//! it, and so its records. The pieces of a repository replace the records of their
+//! account: a record that is not among them is deleted with the last piece, so that a reader never misses one that exists.
+
+mod line;
+mod tables;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, TransactionBehavior};
+use store::files::{Lock, StateFiles};
+use store::sqlite_file::{self, MAX_CHECKED_BYTES};
+use store::{StoreError, StoreFault, crash_point};
+
+use crate::database::OutboxIdentity;
+use crate::event::Event;
+use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+
+/// Options of a [`SqliteSink`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SqliteOptions {
+    /// Number of rows of `event` that are kept. Default: 100,000.
+    pub max_events: u64,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self { max_events: 100_000 }
+    }
+}
+
+/// Writes the records of accounts to a SQLite file. Each event has its effect exactly once.
+#[derive(Debug)]
+pub struct SqliteSink(Arc<Mutex<Tables>>);
+
+/// The open file.
+#[derive(Debug)]
+struct Tables {
+    connection: Connection,
+    path: PathBuf,
+    /// The outbox from which events come.
+    outbox: OutboxIdentity,
+    options: SqliteOptions,
+    // Dropped last, with the lock.
+    files: StateFiles,
+}
+
+impl SqliteSink {
+    /// Opens the file, and creates it and its folder if missing. `outbox` is the one from which the events will come.
+    ///
+    /// # Errors
+    /// If another process writes to the file, it has other tables or those of a later version, or it cannot be written.
+    pub fn open(
+        path: &Path,
+        outbox: OutboxIdentity,
+        options: SqliteOptions,
+    ) -> Result<Self, SendFailure> {
+        let failed = |error: StoreError| failure(&error.path, error.fault);
+        Tables::open(path, outbox, options)
+            .map(|tables| Self(Arc::new(Mutex::new(tables))))
+            .map_err(failed)
+    }
+
+    /// The position that is stored for the outbox; `None` for one of which the tables have no event.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn position(&self) -> Result<Option<u64>, SendFailure> {
+        let tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = tables::position(&tables.connection, tables.outbox);
+        position.map_err(|fault| failure(&tables.path, fault))
+    }
+
+    /// Runs on a thread for blocking work.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Tables) -> Result<T, StoreFault> + Send + 'static,
+    ) -> Result<T, SendFailure> {
+        let tables = self.0.clone();
+        let run = move || {
+            let mut tables = tables.lock().unwrap_or_else(PoisonError::into_inner);
+            work(&mut tables).map_err(|fault| failure(&tables.path, fault))
+        };
+        tokio::task::spawn_blocking(run)
+            .await
+            .unwrap_or_else(|error| Err(SendFailure::temporary(error)))
+    }
+}
+
+impl Sink for SqliteSink {
+    fn limits(&self) -> SinkLimits {
+        SinkLimits::new(4096, 4 << 20)
+    }
+
+    async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
+        let events = events.to_vec();
+        self.run(move |tables| tables.apply(&events)).await
+    }
+
+    async fn stored(&self, outbox: OutboxIdentity) -> Result<Option<u64>, SendFailure> {
+        self.run(move |tables| tables::position(&tables.connection, outbox)).await
+    }
+}
+
+impl Tables {
+    fn open(
+        path: &Path,
+        outbox: OutboxIdentity,
+        options: SqliteOptions,
+    ) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(StoreError::at(folder))?;
+        }
+        let lock = Lock::take(path)?;
+        create_if_missing(path)?;
+        let connection = sqlite_file::open_writer(path)?;
+        prepare(&connection, path).map_err(StoreError::at(path))?;
+        let files = StateFiles::new(path, lock)?;
+        Ok(Self { connection, path: path.to_owned(), outbox, options, files })
+    }
+
+    /// Applies the events that are not applied yet, all or none.
+    fn apply(&mut self, events: &[Event]) -> Result<(), StoreFault> {
+        // A file that was deleted or replaced would lose the events.
+        self.files.check().map_err(|error| error.fault)?;
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let applied = tables::position(&transaction, self.outbox)?.unwrap_or(0);
+        let new = events.iter().filter(|event| event.position() > applied);
+        new.clone().try_for_each(|event| tables::apply(&transaction, event))?;
+        if let Some(last) = new.last() {
+            tables::set_position(&transaction, self.outbox, last.position())?;
+            tables::delete_old_events(&transaction, self.options.max_events)?;
+        }
+        crash_point("sqlite/written");
+        transaction.commit()?;
+        crash_point("sqlite/committed");
+        Ok(())
+    }
+}
+
+fn create_if_missing(path: &Path) -> Result<(), StoreError> {
+    if path.try_exists().map_err(StoreError::at(path))? {
+        return Ok(());
+    }
+    let temporary = tables::FORMAT.create_temporary(path, |_| Ok(()))?;
+    crash_point("sqlite/created");
+    fs::rename(&temporary, path).map_err(StoreError::at(path))?;
+    crash_point("sqlite/named");
+    Ok(())
+}
+
+/// Checks the file, and lets other programs read it while it is written.
+fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreFault> {
+    tables::FORMAT.version_of(connection)?;
+    if fs::metadata(path)?.len() <= MAX_CHECKED_BYTES {
+        sqlite_file::check_pages(connection)?;
+    }
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    sqlite_file::sync_commits(connection, None)?;
+    sqlite_file::use_log(connection)
+}
+
+/// What follows from a fault: only those pass by themselves that do not concern the content of the file.
+#[cold]
+fn failure(path: &Path, fault: StoreFault) -> SendFailure {
+    let (kind, reason) = match fault {
+        StoreFault::InUse => (FailureKind::Fatal, IN_USE.to_owned()),
+        StoreFault::NotOurs => (FailureKind::Fatal, NOT_OURS.to_owned()),
+        StoreFault::OtherVersion { found, known } => (
+            FailureKind::Fatal,
+            format!(
+                "tables of version {found}; this program writes version {known}: use the program that wrote them, or \
+                 {START_ANEW}"
+            ),
+        ),
+        StoreFault::Replaced => {
+            (FailureKind::Fatal, format!("the file was deleted or replaced: {START_ANEW}"))
+        }
+        StoreFault::Emptied => (FailureKind::Fatal, format!("the file has 0 bytes: {START_ANEW}")),
+        StoreFault::Damaged(what) => (
+            FailureKind::Fatal,
+            format!(
+                "the file is damaged ({what}): restore a copy and the outbox of the same time, or {START_ANEW}"
+            ),
+        ),
+        other => (FailureKind::Temporary(std::time::Duration::ZERO), other.to_string()),
+    };
+    SendFailure::new(kind, format!("{}: {reason}", path.display()))
+}
+
+const IN_USE: &str = "another process writes to this database: stop it, or name another file";
+const NOT_OURS: &str =
+    "not a database of wireproof: name a new file, which is created with the tables";
+const START_ANEW: &str =
+    "name a new file and fetch the history of the accounts (`follow --backfill`)";
+
+/// Number of prepared statements that are kept.
+const STATEMENTS: usize = 32;
+
+#[cfg(test)]
+mod tests;

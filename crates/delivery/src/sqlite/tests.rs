@@ -1,0 +1,277 @@
+//! Lines of `follow` and the tables that follow from them; files that cannot be used.
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::event::{EventId, NewEvent};
+
+const DID: &str = "did:web:a.test";
+const OUTBOX: OutboxIdentity = OutboxIdentity([7; 16]);
+
+/// A sink with a file of its own, and the position of the last event.
+struct Fixture {
+    dir: TempDir,
+    sink: SqliteSink,
+    position: u64,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let sink = open(&dir).unwrap();
+        Self { dir, sink, position: 0 }
+    }
+
+    /// Sends lines as the next events.
+    async fn send(&mut self, lines: &[String]) {
+        let events: Vec<Event> = lines.iter().map(|line| self.next(line)).collect();
+        self.sink.send(&events).await.unwrap();
+    }
+
+    fn next(&mut self, line: &str) -> Event {
+        self.position += 1;
+        event(self.position, line)
+    }
+
+    /// The rows of a query, with the values of a row separated by spaces.
+    fn rows(&self, query: &str) -> Vec<String> {
+        let file = Connection::open(self.dir.path().join("events.db")).unwrap();
+        let mut select = file.prepare(query).unwrap();
+        let columns = select.column_count();
+        let text = |row: &rusqlite::Row<'_>| {
+            let value = |at| match row.get_ref(at).unwrap() {
+                rusqlite::types::ValueRef::Null => "-".to_owned(),
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                other => other.as_str().unwrap().to_owned(),
+            };
+            Ok((0..columns).map(value).collect::<Vec<_>>().join(" "))
+        };
+        select.query_map([], text).unwrap().map(Result::unwrap).collect()
+    }
+
+    fn records(&self) -> Vec<String> {
+        self.rows("SELECT rkey, cid, rev, live, record FROM record ORDER BY did, collection, rkey")
+    }
+
+    fn account(&self) -> Vec<String> {
+        self.rows("SELECT rev, active, status, complete FROM account WHERE did = 'did:web:a.test'")
+    }
+}
+
+fn open(dir: &TempDir) -> Result<SqliteSink, SendFailure> {
+    SqliteSink::open(&dir.path().join("events.db"), OUTBOX, SqliteOptions::default())
+}
+
+fn event(position: u64, line: &str) -> Event {
+    let id = EventId::of_message(DID, "relay.test", position);
+    Event::stored(position, &NewEvent::new(id, DID, line.to_owned()).unwrap())
+}
+
+fn line(kind: &str, rev: &str, code: &str, more: &str) -> String {
+    let verdict = if code.starts_with("verified") { "verified" } else { "unchecked" };
+    format!(
+        r#"{{"id":"x","live":{live},"kind":"{kind}","did":"{DID}","rev":"{rev}","verdict":"{verdict}","code":"{code}"{more}}}"#,
+        live = kind != "resync"
+    )
+}
+
+fn put(rkey: &str, cid: &str) -> String {
+    format!(
+        r#"{{"action":"create","collection":"a.b.c","rkey":"{rkey}","cid":"{cid}","record":{{"text":"\u0007{cid}"}}}}"#
+    )
+}
+
+fn delete(rkey: &str) -> String {
+    format!(r#"{{"action":"delete","collection":"a.b.c","rkey":"{rkey}"}}"#)
+}
+
+fn commit(rev: &str, ops: &[String]) -> String {
+    line("commit", rev, "verified", &format!(r#","ops":[{}]"#, ops.join(",")))
+}
+
+fn piece(rev: &str, piece: u64, last: bool, ops: &[String]) -> String {
+    let more = format!(r#","piece":{piece},"ops":[{}],"last":{last}"#, ops.join(","));
+    line("resync", rev, "verified", &more)
+}
+
+fn record(rkey: &str, cid: &str, rev: &str, live: u8) -> String {
+    format!(r#"{rkey} {cid} {rev} {live} {{"text":"\u0007{cid}"}}"#)
+}
+
+#[tokio::test]
+async fn the_operations_of_verified_commits_are_applied_and_of_no_other_event() {
+    let mut all = Fixture::new();
+    all.send(&[
+        commit("3a", &[put("one", "c1"), put("two", "c2"), put("three", "c3")]),
+        commit("3b", &[put("two", "c4"), delete("one")]),
+        commit("3c", &[]).replace("verified", "refused"),
+        line("commit", "3d", "not-asked", &format!(r#","ops":[{}]"#, delete("two"))),
+    ])
+    .await;
+    assert_eq!(all.records(), [record("three", "c3", "3a", 1), record("two", "c4", "3b", 1)]);
+    assert_eq!(all.account(), ["3b 1 - 0"]);
+    let events = all.rows("SELECT number, kind, rev, verdict FROM event");
+    assert_eq!(events.len(), 4);
+    assert_eq!(events[2], "3 commit 3c refused");
+}
+
+#[tokio::test]
+async fn an_event_has_its_effect_once_however_often_it_is_sent() {
+    let mut all = Fixture::new();
+    let events = [
+        all.next(&commit("3a", &[put("one", "c1")])),
+        all.next(&commit("3b", &[delete("one"), put("two", "c2")])),
+    ];
+    all.sink.send(&events[..1]).await.unwrap();
+    all.sink.send(&events).await.unwrap();
+    all.sink.send(&events).await.unwrap();
+    assert_eq!(all.records(), [record("two", "c2", "3b", 1)]);
+    assert_eq!(all.rows("SELECT count(*) FROM event"), ["2"]);
+    assert_eq!(all.sink.stored(OUTBOX).await.unwrap(), Some(2));
+    assert_eq!(all.sink.stored(OutboxIdentity([8; 16])).await.unwrap(), None);
+    // Another outbox, whose source began before: what was deleted does not come back.
+    drop(all.sink);
+    let path = all.dir.path().join("events.db");
+    let other = SqliteSink::open(&path, OutboxIdentity([8; 16]), SqliteOptions::default()).unwrap();
+    other.send(&events).await.unwrap();
+    all.sink = other;
+    assert_eq!(all.records(), [record("two", "c2", "3b", 1)]);
+}
+
+#[tokio::test]
+async fn a_repository_replaces_the_records_of_its_account_with_its_last_piece() {
+    let mut all = Fixture::new();
+    all.send(&[
+        commit("3a", &[put("gone", "c1"), put("same", "c2"), put("new", "c3")]),
+        piece("3c", 0, false, &[put("new", "c4"), put("other", "c5")]),
+    ])
+    .await;
+    assert_eq!(all.records().len(), 4, "until the last piece nothing is missing");
+    assert_eq!(all.account(), ["3a 1 - 0"]);
+    all.send(&[piece("3c", 1, true, &[put("same", "c2")])]).await;
+    let expected = [
+        record("new", "c4", "3c", 0),
+        record("other", "c5", "3c", 0),
+        record("same", "c2", "3a", 1),
+    ];
+    assert_eq!(all.records(), expected);
+    assert_eq!(all.account(), ["3c 1 - 1"]);
+    assert_eq!(all.rows("SELECT count(*) FROM event WHERE line IS NULL"), ["2"]);
+    // A commit that the repository covers is not applied again; the next one is.
+    all.send(&[commit("3b", &[delete("same")]), commit("3d", &[delete("new")])]).await;
+    assert_eq!(all.records(), expected[1..]);
+    assert_eq!(all.account(), ["3d 1 - 1"]);
+    all.send(&[line("sync", "3e", "verified/broken", "")]).await;
+    assert_eq!(all.account(), ["3d 1 - 0"]);
+}
+
+#[tokio::test]
+async fn a_repository_that_began_anew_counts_from_its_first_piece() {
+    let mut all = Fixture::new();
+    all.send(&[
+        piece("3a", 0, false, &[put("one", "c1")]),
+        piece("3b", 0, false, &[put("two", "c2")]),
+        piece("3b", 1, true, &[put("three", "c3")]),
+    ])
+    .await;
+    assert_eq!(all.records(), [record("three", "c3", "3b", 0), record("two", "c2", "3b", 0)]);
+    assert_eq!(all.account(), ["3b 1 - 1"]);
+}
+
+#[tokio::test]
+async fn a_repository_with_a_missing_piece_deletes_nothing_and_completes_nothing() {
+    let mut all = Fixture::new();
+    all.send(&[
+        commit("3a", &[put("kept", "c1")]),
+        piece("3b", 0, false, &[put("one", "c2")]),
+        piece("3b", 2, true, &[put("three", "c3")]),
+    ])
+    .await;
+    assert_eq!(all.records().len(), 3);
+    assert_eq!(all.account(), ["3a 1 - 0"]);
+}
+
+#[tokio::test]
+async fn a_status_hides_the_records_of_its_account_until_a_verified_commit() {
+    let mut all = Fixture::new();
+    let status = line("account", "", "unchecked", r#","active":false,"status":"takendown""#);
+    let handle = line("identity", "", "unchecked", r#","handle":"a.test""#);
+    all.send(&[status.clone(), commit("3a", &[put("one", "c1")])]).await;
+    assert_eq!(all.account(), ["3a 1 - 0"], "an account without a commit has no row");
+    all.send(&[status, handle]).await;
+    assert_eq!(all.account(), ["3a 0 takendown 0"]);
+    assert_eq!(all.rows("SELECT claimed_handle FROM account"), ["a.test"]);
+    let active = "SELECT rkey FROM active_record";
+    assert_eq!((all.rows(active).len(), all.records().len()), (0, 1));
+    all.send(&[commit("3b", &[])]).await;
+    assert_eq!((all.rows(active).len(), all.account()), (1, vec!["3b 1 - 0".to_owned()]));
+}
+
+#[tokio::test]
+async fn the_records_of_a_deleted_account_are_deleted_once_its_server_confirms_that() {
+    let mut all = Fixture::new();
+    let claim = line("account", "", "unchecked", r#","active":false,"status":"deleted""#);
+    let confirmed = |status: &str| {
+        let more = format!(r#","active":false,"status":"{status}""#);
+        line("status", "", "status/confirmed", &more)
+    };
+    all.send(&[piece("3a", 0, true, &[put("one", "c1")]), confirmed("deleted")]).await;
+    assert_eq!((all.records().len(), all.account()), (1, vec!["3a 1 - 1".to_owned()]), "active");
+    all.send(&[claim, confirmed("takendown")]).await;
+    assert_eq!((all.records().len(), all.account()), (1, vec!["3a 0 takendown 1".to_owned()]));
+    all.send(&[confirmed("deleted")]).await;
+    assert_eq!((all.records().len(), all.account()), (0, vec!["3a 0 deleted 0".to_owned()]));
+}
+
+#[tokio::test]
+async fn an_invalid_record_and_a_payload_that_is_no_line_are_kept() {
+    let mut all = Fixture::new();
+    let invalid = r#"{"action":"create","collection":"a.b.c","rkey":"x","cid":"c1","invalid":{"code":"record/cbor"}}"#;
+    all.send(&[commit("3a", &[invalid.to_owned()]), "[1]".to_owned()]).await;
+    let rows = all.rows("SELECT rkey, record, invalid FROM record");
+    assert_eq!(rows, [r#"x - {"code":"record/cbor"}"#]);
+    assert_eq!(all.rows("SELECT kind, line FROM event WHERE number = 2"), [" [1]"]);
+}
+
+#[tokio::test]
+async fn the_last_events_are_kept_and_numbers_are_never_used_again() {
+    let mut all = Fixture::new();
+    all.sink.0.lock().unwrap().options.max_events = 2;
+    for _ in 0..5 {
+        all.send(&["{}".to_owned()]).await;
+    }
+    assert_eq!(all.rows("SELECT number FROM event"), ["4", "5"]);
+    all.sink.0.lock().unwrap().options.max_events = 0;
+    all.send(&["{}".to_owned()]).await;
+    assert!(all.rows("SELECT number FROM event").is_empty());
+    all.sink.0.lock().unwrap().options.max_events = 2;
+    all.send(&["{}".to_owned()]).await;
+    assert_eq!(all.rows("SELECT number FROM event"), ["7"]);
+}
+
+#[tokio::test]
+async fn a_file_that_is_used_replaced_or_of_another_kind_is_refused_with_the_cure() {
+    let mut all = Fixture::new();
+    let text = |failure: SendFailure| (failure.kind, failure.reason);
+    let (kind, reason) = text(open(&all.dir).unwrap_err());
+    assert!(kind == FailureKind::Fatal && reason.contains("another process writes"), "{reason}");
+
+    let path = all.dir.path().join("events.db");
+    fs::remove_file(&path).unwrap();
+    let event = all.next("{}");
+    let (kind, reason) = text(all.sink.send(&[event]).await.unwrap_err());
+    assert!(kind == FailureKind::Fatal && reason.contains("deleted or replaced"), "{reason}");
+
+    let change = |name: &str, statement: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        drop(SqliteSink::open(&path, OUTBOX, SqliteOptions::default()).unwrap());
+        Connection::open(&path).unwrap().execute_batch(statement).unwrap();
+        text(SqliteSink::open(&path, OUTBOX, SqliteOptions::default()).unwrap_err())
+    };
+    let (kind, reason) = change("later.db", "PRAGMA user_version = 2");
+    assert!(kind == FailureKind::Fatal && reason.contains("tables of version 2"), "{reason}");
+    assert!(reason.contains("follow --backfill"), "{reason}");
+    let (_, reason) = change("other.db", "PRAGMA application_id = 1");
+    assert!(reason.contains("not a database of wireproof"), "{reason}");
+}
