@@ -8,6 +8,7 @@ use ::bench::nostr::InputError;
 use ::report::publish::PublishError;
 use ::report::{ReadError, ReadFault};
 use wireproof::codec::printable::PrintableLines;
+use wireproof::delivery::OutboxError;
 use wireproof::net::firehose::{FeedError, RunError};
 use wireproof::net::http::HttpError;
 use wireproof::net::identity::{IdentityError, IdentityFault};
@@ -89,6 +90,7 @@ failures! {
     XrpcError => Network,
     FeedError => Network,
     StoreError => Local,
+    OutboxError => Local,
 }
 
 impl From<IdentityError> for Failure {

@@ -131,6 +131,15 @@ fn client(
     })
 }
 
+/// A client for URLs that the operator has written, which may be in a private network: nothing that a stranger names is
+/// requested with it. For development it connects to this machine only, as every other client.
+pub(crate) fn operator_client(args: &NetworkArgs) -> Result<http::Client, Failure> {
+    match egress(args)? {
+        (EgressPolicy::Public, dns) => Ok(http::Client::new(EgressPolicy::Unrestricted, dns)?),
+        (egress, dns) => client(args, &[], egress, &dns),
+    }
+}
+
 fn egress(args: &NetworkArgs) -> Result<(EgressPolicy, Arc<dyn DnsResolver>), Failure> {
     let is_development = args.development
         || args.development_port.is_some()

@@ -110,7 +110,7 @@ fn blocks_are_the_lines_between_fences() {
     assert_eq!(found, [("sh", "b||c".to_owned()), ("", "e".to_owned())]);
 }
 
-/// `sh` runs here, `rust` in `conformance/outside`; lines of `python` and `shell` are copies from the
+/// `sh` runs here, `rust` in `conformance/outside`, `sql` in the tests of deliveries (`crates/cli/tests/live`); lines of `python` and `shell` are copies from the
 /// examples, which the tests of the command run.
 #[test]
 fn every_block_of_the_documents_is_run_by_a_test() {
@@ -121,7 +121,7 @@ fn every_block_of_the_documents_is_run_by_a_test() {
         let name = path.strip_prefix(process::root()).unwrap().display().to_string();
         for Block { mark, lines } in blocks(&text) {
             match mark {
-                "sh" | "text" | "toml" => {}
+                "sh" | "text" | "toml" | "sql" => {}
                 "rust" | "rust,no_run" => {
                     let is_included =
                         outside.contains(&format!("include_str!(\"../../../{name}\")"));

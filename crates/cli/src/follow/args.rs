@@ -6,15 +6,18 @@ use std::path::PathBuf;
 use clap::builder::{BoolishValueParser, FalseyValueParser};
 use clap::{ArgAction, Args, ValueHint};
 
+use super::delivery_args::DeliveryArgs;
+use crate::failure::Failure;
 use crate::stream::{Start, StreamArgs};
 
-/// Follow an event stream, and print one JSON object a line for each event.
+/// Follow an event stream, and print or deliver one JSON object a line for each event.
 ///
 /// Every event is verified: the account's key signed the commit, the operations are the whole change, and
 /// the commit continues the previous one. Each line has the verdict; events that are not verified come
 /// without their records. No event is dropped: the next run resumes after the last line that the reader of
 /// the output took. Lines that it may have lost are printed again and marked (`repeated`): after a crash, or
-/// if the reader ended before (exit code 4).
+/// if the reader ended before (exit code 4). With --to, events go to an outbox on disk, and from there to each
+/// destination until it has acknowledged them.
 ///
 /// Ctrl-C or SIGTERM finishes the events in flight and stores the cursor, within --stop-seconds (exit code
 /// 130); a second one ends at once.
@@ -88,6 +91,41 @@ pub(crate) struct FollowArgs {
     #[arg(long, env = "WIREPROOF_WORKERS", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) workers: Option<u16>,
+    #[command(flatten)]
+    pub(super) delivery: DeliveryArgs,
+}
+
+impl FollowArgs {
+    /// Whether events are verified.
+    pub(super) fn verifies(&self) -> bool {
+        self.verify && !self.no_verify
+    }
+
+    /// Whether the repositories of accounts with a broken chain are fetched.
+    pub(super) fn resyncs(&self) -> bool {
+        self.resync || self.delivery.uses_outbox()
+    }
+
+    /// Checks that the options of the delivery fit the others. A file of options can set any of them.
+    pub(super) fn check_delivery(&self) -> Result<(), Failure> {
+        let uses_outbox = self.delivery.uses_outbox();
+        let is_unused =
+            (self.delivery.backfill || !self.delivery.forget.is_empty()) && !uses_outbox;
+        let fault = match () {
+            () if is_unused => "--backfill and --forget need --to or --ack-stdin",
+            () if uses_outbox && self.jetstream.is_some() => {
+                "--to and --ack-stdin deliver verified events: leave out --jetstream"
+            }
+            () if uses_outbox && !self.verifies() => {
+                "--to and --ack-stdin deliver verified events: leave out --no-verify"
+            }
+            () if self.delivery.backfill && self.dids.is_empty() => {
+                "--backfill: name the accounts with --dids"
+            }
+            () => return Ok(()),
+        };
+        Err(Failure::Usage(fault.to_owned()))
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -96,5 +134,6 @@ Examples:
   wireproof follow --collections app.bsky.feed.post | jq -r '.ops[].record.text'
   wireproof follow --host https://one.example.com --host https://two.example.com --resync
   wireproof follow --dids @dids.txt --cursor oldest --state state --metrics 127.0.0.1:9464
+  wireproof follow --dids did:plc:… --collections app.bsky.feed.post --backfill --to sqlite:posts.db
 
 Every option can be set in the environment (WIREPROOF_HOST, …) and in wireproof.toml: `wireproof config show`.";

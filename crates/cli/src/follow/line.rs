@@ -13,6 +13,7 @@ use wireproof::atproto::syntax::DatetimeBuf;
 use wireproof::codec::cbor::Value;
 use wireproof::codec::json::Json;
 use wireproof::codec::printable::escape_json;
+use wireproof::delivery::EventId;
 use wireproof::net::firehose::{DeliveredEvent, FrameKind, ResyncedRepo, Verdict};
 use wireproof::net::jetstream::{self, EventBody, Operation, Unrecognized};
 use wireproof::verify::sync::{Chain, Outcome};
@@ -21,51 +22,103 @@ use wireproof::verify::{InvalidRecord, repository};
 use super::selection::Selection;
 use crate::json::{self, InvalidBytes, RecordPath};
 
-/// Writes the line of `event` and returns `true`, if the event is selected. The line of an event that an earlier
-/// run may have printed is marked.
-pub(super) fn write(
-    line: &mut Vec<u8>,
-    host: &str,
-    event: &DeliveredEvent<'_>,
-    selection: &Selection,
-    is_repeated: bool,
-) -> bool {
-    if !selection.has_account(event.did) {
-        return false;
+/// What a line has beside its event or repository.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LineHeader<'h> {
+    /// Straight to standard output: marked if an earlier run may have printed it.
+    Printed { is_repeated: bool },
+    /// An event for the outbox.
+    Live { id: &'h EventId },
+    /// A part of a repository for the outbox, and when it was fetched, in microseconds since 1970: it is another line
+    /// when the same repository is fetched again for a new destination.
+    History { id: &'h EventId, fetched_micros: u64 },
+}
+
+impl LineHeader<'_> {
+    fn write(self, object: &mut Object<'_>) {
+        match self {
+            Self::Printed { .. } => {}
+            Self::Live { id } => {
+                object.text("id", id.as_str());
+                object.json("live", &true);
+            }
+            Self::History { id, fetched_micros } => {
+                object.text("id", id.as_str());
+                object.json("live", &false);
+                let time =
+                    i64::try_from(fetched_micros).ok().and_then(DatetimeBuf::from_unix_micros);
+                object.optional("time", time.as_ref().map(|time| time.as_str()));
+            }
+        }
     }
-    let commit = match event.event {
-        Some(Event::Commit(commit)) => Some(commit),
-        _ => None,
-    };
-    if commit.is_some_and(|commit| !selection.has_any(commit.ops.iter().map(|op| op.path))) {
-        return false;
+}
+
+/// The line of an event.
+pub(super) struct EventLine<'e, 'a> {
+    pub(super) host: &'e str,
+    pub(super) event: &'e DeliveredEvent<'a>,
+    pub(super) selection: &'e Selection,
+}
+
+impl<'a> EventLine<'_, 'a> {
+    /// Whether the event is selected: others have no line.
+    pub(super) fn is_selected(&self) -> bool {
+        let has_any =
+            |commit: &Commit<'_>| self.selection.has_any(commit.ops.iter().map(|op| op.path));
+        self.selection.has_account(self.event.did) && self.commit().is_none_or(has_any)
     }
+
+    /// Appends the line.
+    pub(super) fn write(&self, line: &mut Vec<u8>, header: LineHeader<'_>) {
+        let event = self.event;
+        let mut object = Object::begin(line);
+        header.write(&mut object);
+        object.text("host", self.host);
+        if let Some(seq) = event.seq {
+            object.number("seq", seq);
+        }
+        if matches!(header, LineHeader::Printed { is_repeated: true }) {
+            object.json("repeated", &true);
+        }
+        object.text("kind", event.kind.name());
+        if let Some(did) = event.did {
+            object.text("did", did);
+        }
+        if let Some(claimed) = event.event {
+            claims(&mut object, claimed);
+        }
+        verdict(&mut object, event);
+        if let Some(commit) = self.commit().filter(|_| has_ops(&event.verdict)) {
+            ops(&mut object, commit, self.selection);
+        }
+        if matches!(event.kind, FrameKind::Unknown | FrameKind::Undecodable)
+            || matches!(event.verdict, Verdict::Undecodable(_))
+        {
+            object.bytes("frame", event.frame);
+        }
+        object.end();
+    }
+
+    fn commit(&self) -> Option<&'a Commit<'a>> {
+        match self.event.event {
+            Some(Event::Commit(commit)) => Some(commit),
+            _ => None,
+        }
+    }
+}
+
+/// Writes the line of an account that its own server calls inactive.
+pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: Option<&str>) {
     let mut object = Object::begin(line);
-    object.text("host", host);
-    if let Some(seq) = event.seq {
-        object.number("seq", seq);
-    }
-    if is_repeated {
-        object.json("repeated", &true);
-    }
-    object.text("kind", event.kind.name());
-    if let Some(did) = event.did {
-        object.text("did", did);
-    }
-    if let Some(claimed) = event.event {
-        claims(&mut object, claimed);
-    }
-    verdict(&mut object, event);
-    if let Some(commit) = commit.filter(|_| has_ops(&event.verdict)) {
-        ops(&mut object, commit, selection);
-    }
-    if matches!(event.kind, FrameKind::Unknown | FrameKind::Undecodable)
-        || matches!(event.verdict, Verdict::Undecodable(_))
-    {
-        object.bytes("frame", event.frame);
-    }
+    object.text("id", id.as_str());
+    object.json("live", &false);
+    object.text("kind", "status");
+    object.text("did", did);
+    object.json("active", &false);
+    object.optional("status", status);
+    object.text("verdict", "unchecked");
+    object.text("code", "status/confirmed");
     object.end();
-    true
 }
 
 /// The lines of a resynced repository: its selected records in pieces, in order of their paths.
@@ -90,10 +143,25 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         Ok(lines)
     }
 
+    /// The repository.
+    pub(super) fn repository(&self) -> &'r ResyncedRepo {
+        self.resynced
+    }
+
+    /// Number of the next line.
+    pub(super) fn next_piece(&self) -> u64 {
+        self.pieces
+    }
+
     /// Writes the next line. Whether it is the last; there is at least one, also without records.
-    pub(super) fn write_next(&mut self, line: &mut Vec<u8>) -> Result<bool, RepoError> {
+    pub(super) fn write_next(
+        &mut self,
+        line: &mut Vec<u8>,
+        header: LineHeader<'_>,
+    ) -> Result<bool, RepoError> {
         let start = line.len();
         let mut object = Object::begin(line);
+        header.write(&mut object);
         object.text("host", &self.resynced.host);
         object.text("kind", "resync");
         object.text("did", &self.resynced.did);

@@ -1,9 +1,8 @@
-//! The handler of `follow`: prints events as lines, which ack the events once they are written.
+//! The handler of `follow`: writes events as lines for a recipient, which acknowledges them.
 
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use mapping::MappedFile;
 use wireproof::atproto::repo::Repository;
@@ -11,42 +10,63 @@ use wireproof::codec::car;
 use wireproof::net::firehose::{
     Ack, DeliveredEvent, Handler, Notice, ResyncError, ResyncedRepo, Verdict, Warning,
 };
-use wireproof::store::crash_point;
 use wireproof::verify::sync::{Chain, Outcome};
 
-use super::line::{self, ResyncLines};
-use super::repetition_marks::RepetitionMarks;
+use super::line::{EventLine, ResyncLines};
 use super::selection::Selection;
 use super::stats::RunStats;
 use super::status::Status;
-use super::writer::LineSender;
 
-/// Prints the events of a run.
-pub(super) struct Printer {
-    pub(super) lines: LineSender<Ack>,
+/// Where the lines of a run go.
+pub(super) trait LineRecipient: Send + Sync + 'static {
+    /// Takes the line of an event, which it writes into the buffer.
+    fn event(&self, event: &EventLine<'_, '_>, buffer: &mut Vec<u8>, ack: Ack);
+
+    /// Takes the lines of a repository.
+    ///
+    /// # Errors
+    /// If the repository cannot be read. The acknowledgement is dropped, which ends the run: without these lines the
+    /// account would miss records.
+    fn repository(&self, lines: &mut ResyncLines<'_, '_>, ack: Ack) -> io::Result<()>;
+
+    /// Learns of a condition of the connection.
+    fn notice(&self, notice: &Notice) {
+        let _ = notice;
+    }
+}
+
+/// Writes the lines of the selected events of a run, and reports conditions to the operator.
+pub(super) struct Printer<R> {
+    pub(super) recipient: R,
     pub(super) selection: Selection,
     pub(super) stats: Arc<RunStats>,
     pub(super) status: Status,
-    pub(super) marks: Arc<RepetitionMarks>,
 }
 
-impl Handler for Printer {
+impl<R: LineRecipient> Handler for Printer<R> {
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         self.stats.sample_lag(event.event, event.received);
         let host = self.stats.host(event.host.0);
         if self.selection.has_account(event.did) {
             self.warn_of(host, event);
         }
-        let is_repeated = self.is_repeated(event);
-        self.print(ack, |line| line::write(line, host, event, &self.selection, is_repeated));
+        let line = EventLine { host, event, selection: &self.selection };
+        if !line.is_selected() {
+            // It does not count towards `--events`.
+            return ack.skip();
+        }
+        BUFFER.with_borrow_mut(|buffer| {
+            buffer.clear();
+            buffer.shrink_to(RETAINED_BYTES);
+            self.recipient.event(&line, buffer, ack);
+        });
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
         if !self.selection.has_account(Some(&resynced.did)) {
             return ack.skip();
         }
-        // A dropped acknowledgement ends the run: without these lines the account would miss records.
-        if let Err(error) = self.print_records(resynced, ack) {
+        if let Err(error) = self.write_records(resynced, ack) {
             let did = &resynced.did;
             self.status.warn("resync-unreadable", || {
                 format!("{did}: cannot read the fetched repository: {error}")
@@ -64,43 +84,19 @@ impl Handler for Printer {
 
     fn notice(&self, notice: &Notice) {
         self.stats.record(notice);
-        self.marks.notice(notice);
+        self.recipient.notice(notice);
         self.status.notice(&self.stats, notice);
     }
 }
 
-impl Printer {
-    /// Prints the records of a repository. The last line has the acknowledgement, so the account is resynced
-    /// again if the run ends before.
-    fn print_records(&self, resynced: &ResyncedRepo, ack: Ack) -> io::Result<()> {
+impl<R: LineRecipient> Printer<R> {
+    /// Writes the records of a repository.
+    fn write_records(&self, resynced: &ResyncedRepo, ack: Ack) -> io::Result<()> {
         let archive = MappedFile::open(resynced.path())?;
         let options = car::Options::default();
         let repository = Repository::read(&archive, &options).map_err(io::Error::other)?;
         let lines = ResyncLines::new(resynced, &repository, &self.selection);
-        let (mut lines, mut line) = (lines.map_err(io::Error::other)?, Vec::new());
-        while !lines.write_next(&mut line).map_err(io::Error::other)? {
-            if !self.lines.push_piece(&line) {
-                self.lines.hold(ack);
-                return Ok(());
-            }
-            crash_point("resync/piece");
-            self.stats.lines.fetch_add(1, Relaxed);
-            line.clear();
-        }
-        self.lines.push(&line, ack);
-        crash_point("resync/last-piece");
-        self.stats.lines.fetch_add(1, Relaxed);
-        Ok(())
-    }
-
-    /// Whether an earlier run may have printed the event.
-    fn is_repeated(&self, event: &DeliveredEvent<'_>) -> bool {
-        let Some(seq) = event.seq else { return false };
-        self.marks.is_repeated(event.host.0, seq).unwrap_or_else(|error| {
-            // The next checkpoint fails for the same reason, and ends the run.
-            self.status.warn("state-file", || error.to_string());
-            true
-        })
+        self.recipient.repository(&mut lines.map_err(io::Error::other)?, ack)
     }
 
     /// Warns of an event that is not verified although it should be, or follows a missing one.
@@ -123,24 +119,11 @@ impl Printer {
             _ => {}
         }
     }
-
-    /// Prints the line of `write` if it writes one; other events do not count towards `--events`.
-    fn print(&self, ack: Ack, write: impl FnOnce(&mut Vec<u8>) -> bool) {
-        LINE.with_borrow_mut(|line| {
-            line.clear();
-            line.shrink_to(RETAINED_BYTES);
-            if !write(line) {
-                return ack.skip();
-            }
-            self.lines.push(line, ack);
-            self.stats.lines.fetch_add(1, Relaxed);
-        });
-    }
 }
 
 thread_local! {
     /// The line buffer of this thread.
-    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Capacity kept of a long line for the next one, in bytes.

@@ -16,10 +16,14 @@ use crate::failure::Failure;
 
 /// Opens the state file in the given folder, or in the default one.
 pub(super) fn open(args: &FollowArgs) -> Result<Store, Failure> {
-    let folder = args.state.clone().map_or_else(default_folder, Ok)?;
     let mut options = Options::default();
     options.max_bytes = args.state_bytes;
-    Ok(Store::open(&folder.join("state.sqlite"), options)?)
+    Ok(Store::open(&folder(args)?.join("state.sqlite"), options)?)
+}
+
+/// The state folder.
+pub(super) fn folder(args: &FollowArgs) -> Result<PathBuf, Failure> {
+    args.state.clone().map_or_else(default_folder, Ok)
 }
 
 fn default_folder() -> Result<PathBuf, Failure> {

@@ -5,6 +5,7 @@
 //! | `lines` | the lines of events of every kind and verdict |
 //! | `jetstream` | the lines of `follow --jetstream` |
 //! | `resume` | where a run resumes, and how it ends: interrupted, refused, disk full |
+//! | `deliveries` | `follow --to` and `--ack-stdin`: the outbox and its destinations |
 //! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
 //! | `metrics` | the Prometheus endpoint |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod deliveries;
 mod files;
 mod jetstream;
 mod lines;

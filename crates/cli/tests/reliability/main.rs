@@ -6,6 +6,7 @@
 //! | module | claim |
 //! |---|---|
 //! | `crash_points` | an end between any two durable steps loses nothing and repeats what is not acknowledged |
+//! | `delivered_tables` | a delivery to SQLite has every record and no event twice, through kills at any moment |
 //! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
 //! | `dead_reader` | a reader that ends with lines unread loses none of them |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
@@ -31,6 +32,7 @@ mod follow;
 #[cfg(debug_assertions)]
 mod crash_points;
 mod dead_reader;
+mod delivered_tables;
 mod disconnects;
 mod false_claims;
 mod full_disk;

@@ -1,0 +1,139 @@
+//! Standard output with acknowledgements: events from the outbox, and their ids back on standard input.
+//!
+//! A line of standard input acknowledges the event with this id and all that were printed before it. What is not
+//! acknowledged is printed again by the next run.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read, Write};
+use std::thread;
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use wireproof::delivery::{Consumer, Event, OutboxError};
+use wireproof::net::firehose::StopSignal;
+
+use super::status::Status;
+use crate::failure::Failure;
+
+/// Prints the events of a consumer until a stop is requested or the reader ends, and acknowledges those whose ids come
+/// back.
+pub(super) async fn deliver(
+    mut consumer: Consumer,
+    stop: StopSignal,
+    status: Status,
+) -> Result<(), Failure> {
+    let (mut ids, output) = start_threads()?;
+    let mut printed = PrintedEvents::default();
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.requested() => return Ok(()),
+            id = ids.recv() => match id {
+                Some(id) => printed.acknowledge(&id, &consumer, &status)?,
+                None => break,
+            },
+            () = output.closed() => break,
+            batch = next_batch(&mut consumer, &output), if printed.has_room() => {
+                let Some(events) = batch? else { break };
+                printed.add(&events);
+            }
+        }
+    }
+    stop.request();
+    let unacknowledged = unacknowledged(&consumer);
+    match unacknowledged {
+        0 => Ok(()),
+        count => Err(Failure::Local(format!(
+            "standard input or output was closed, and {count} events are not acknowledged: the next run prints them \
+             again"
+        ))),
+    }
+}
+
+fn unacknowledged(consumer: &Consumer) -> u64 {
+    let consumers = consumer.outbox().status().consumers;
+    consumers.iter().find(|of| of.name == consumer.name()).map_or(0, |of| of.behind)
+}
+
+/// Passes the next events to the writing thread; `None` if it has ended. Cancel-safe.
+async fn next_batch(
+    consumer: &mut Consumer,
+    output: &Sender<Vec<u8>>,
+) -> Result<Option<Vec<Event>>, OutboxError> {
+    let Ok(permit) = output.reserve().await else { return Ok(None) };
+    let events = consumer.next_events().await?;
+    let mut lines = Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
+    for event in &events {
+        lines.extend_from_slice(event.payload());
+        lines.push(b'\n');
+    }
+    permit.send(lines);
+    Ok(Some(events))
+}
+
+/// Printed events that are not acknowledged, in the order of their positions.
+#[derive(Debug, Default)]
+struct PrintedEvents(VecDeque<(u64, Box<str>)>);
+
+impl PrintedEvents {
+    fn has_room(&self) -> bool {
+        self.0.len() < MAX_UNACKNOWLEDGED
+    }
+
+    fn add(&mut self, events: &[Event]) {
+        self.0.extend(events.iter().map(|event| (event.position(), event.id().into())));
+    }
+
+    /// Acknowledges the first event with this id, and those before it.
+    fn acknowledge(
+        &mut self,
+        id: &str,
+        consumer: &Consumer,
+        status: &Status,
+    ) -> Result<(), OutboxError> {
+        let Some(at) = self.0.iter().position(|(_, known)| **known == *id) else {
+            status.warn("unknown-acknowledgement", || {
+                format!("standard input: `{id}` is not the id of an event that awaits an acknowledgement")
+            });
+            return Ok(());
+        };
+        let positions: Vec<u64> = self.0.drain(..=at).map(|(position, _)| position).collect();
+        consumer.acknowledge(positions)
+    }
+}
+
+/// Starts the threads that read ids and write lines. Each ends when its stream is closed.
+fn start_threads() -> io::Result<(Receiver<String>, Sender<Vec<u8>>)> {
+    let (send_id, ids) = channel(MAX_QUEUED_IDS);
+    let (output, lines) = channel(1);
+    let start = |name: &str| thread::Builder::new().name(name.to_owned());
+    start("acknowledgements").spawn(move || read_ids(io::stdin().lock(), &send_id))?;
+    start("lines").spawn(move || write_lines(lines))?;
+    Ok((ids, output))
+}
+
+fn read_ids(mut input: impl BufRead, ids: &Sender<String>) {
+    let mut line = Vec::new();
+    while input.by_ref().take(MAX_ID_BYTES).read_until(b'\n', &mut line).is_ok_and(|len| len > 0) {
+        let id = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        if !id.is_empty() && ids.blocking_send(id).is_err() {
+            return;
+        }
+        line.clear();
+    }
+}
+
+fn write_lines(mut lines: Receiver<Vec<u8>>) {
+    let mut output = io::stdout();
+    while let Some(bytes) = lines.blocking_recv() {
+        if output.write_all(&bytes).and_then(|()| output.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Number of printed events without an acknowledgement at which no more are printed.
+const MAX_UNACKNOWLEDGED: usize = 8192;
+
+/// Number of ids that are read in advance, and the maximum length of one in bytes.
+const MAX_QUEUED_IDS: usize = 1024;
+const MAX_ID_BYTES: u64 = 16 << 10;

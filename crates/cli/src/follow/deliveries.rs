@@ -1,0 +1,335 @@
+//! The deliveries of a run: the outbox, and a task for each destination.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use wireproof::delivery::{
+    Bound, DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FileSink, Outbox, Sink,
+    SqliteOptions, SqliteSink, StartAt, WebhookOptions, WebhookSecret, WebhookSink,
+};
+use wireproof::net::firehose::StopSignal;
+
+use super::args::FollowArgs;
+use super::destination::Destination;
+use super::lines_to_outbox::LinesToOutbox;
+use super::outbox_acks::Unstored;
+use super::run::{Run, Setup};
+use super::status::Status;
+use super::status_checks::{StatusChecker, StatusChecks};
+use super::{ack_stdin, backfill, state};
+use crate::failure::Failure;
+use crate::{files, network};
+
+/// The outbox of a run, and its destinations.
+pub(super) struct Deliveries {
+    outbox: Outbox,
+    destinations: Vec<OpenDestination>,
+    options: DeliveryOptions,
+}
+
+/// A destination and the name of its consumer.
+struct OpenDestination {
+    consumer: String,
+    output: Output,
+}
+
+enum Output {
+    Files(FileSink),
+    Webhook(Box<WebhookSink>, DeadLetters),
+    Sqlite(SqliteSink),
+    /// Standard output, with acknowledgements on standard input.
+    Stdout,
+}
+
+impl Deliveries {
+    /// Opens the outbox and the destinations, registers those that are new, and marks the accounts whose history is to
+    /// be delivered.
+    pub(super) fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
+        let args = setup.args;
+        let folder = match &args.delivery.outbox {
+            Some(folder) => folder.clone(),
+            None => state::folder(args)?.join("outbox"),
+        };
+        let outbox = Outbox::open(&folder.join("outbox.sqlite"), args.delivery.outbox_options())?;
+        args.delivery.forget.iter().try_for_each(|name| outbox.remove(name))?;
+        let destinations = open_destinations(args, &outbox, &folder)?;
+        let has_new = check_consumers(&outbox, &destinations)?;
+        if args.delivery.backfill {
+            let list = folder.join("backfilled");
+            backfill::mark(&setup.selection.dids, &setup.store, &list, has_new)?;
+        }
+        for destination in &destinations {
+            outbox.register(&destination.consumer, StartAt::Oldest)?;
+        }
+        let mut options = DeliveryOptions::default();
+        options.stop_timeout = args.stream.stop_limit() / 10;
+        Ok(Self { outbox, destinations, options })
+    }
+
+    /// Stores the lines of a run, and delivers them. A run that ends by itself waits until every destination has
+    /// acknowledged all of them.
+    pub(super) async fn run(self, run: Run<'_>) -> Result<(), Failure> {
+        let (outbox, stop, status) = (self.outbox.clone(), run.stop.clone(), run.status.clone());
+        let unstored = Unstored::new(stop.clone());
+        let (checks, queue) = StatusChecks::new(status.clone());
+        let statuses = run.statuses.clone();
+        let checker =
+            StatusChecker { queue, statuses, outbox: outbox.clone(), status: status.clone() };
+        let checker = tokio::spawn(checker.run(stop.clone()));
+        let (stats, of_lines) = (run.stats.clone(), unstored.clone());
+        let recipient = LinesToOutbox { outbox: outbox.clone(), stats, unstored: of_lines, checks };
+        let stop_limit = run.args.stream.stop_limit();
+        let mut tasks = self.start(&stop, &status)?;
+        let release = tokio::spawn(stop_appends(outbox.clone(), stop.clone(), stop_limit / 10 * 4));
+        let followed = run.follow(recipient).await;
+        if followed.is_orderly() {
+            drain(&outbox, &stop, &status).await;
+        }
+        stop.request();
+        let delivered = tasks.join().await;
+        [release, checker].iter().for_each(JoinHandle::abort);
+        let flushed = outbox.flush();
+        report_undelivered(&outbox, &status);
+        if let Some(error) = unstored.error() {
+            return Err(Failure::Local(error));
+        }
+        delivered?;
+        flushed?;
+        followed.check("stored in the outbox")?.result()
+    }
+
+    /// Starts a task for each destination, and one that reports their failures.
+    fn start(self, stop: &StopSignal, status: &Status) -> Result<Tasks, Failure> {
+        let (mut tasks, mut watched) = (JoinSet::new(), Vec::new());
+        for OpenDestination { consumer: name, output } in self.destinations {
+            let consumer = self.outbox.consumer(&name)?;
+            let (options, stop) = (self.options, stop.clone());
+            let metrics = match output {
+                Output::Stdout => {
+                    tasks.spawn(ack_stdin::deliver(consumer, stop, status.clone()));
+                    continue;
+                }
+                Output::Files(sink) => {
+                    start(&mut tasks, &name, Delivery::new(consumer, sink, None, options), stop)
+                }
+                Output::Sqlite(sink) => {
+                    start(&mut tasks, &name, Delivery::new(consumer, sink, None, options), stop)
+                }
+                Output::Webhook(sink, letters) => {
+                    let delivery = Delivery::new(consumer, *sink, Some(letters), options);
+                    start(&mut tasks, &name, delivery, stop)
+                }
+            };
+            watched.push((name, metrics));
+        }
+        let watch = tokio::spawn(watch(self.outbox, watched, status.clone()));
+        Ok(Tasks { tasks, watch })
+    }
+}
+
+/// The tasks of all destinations.
+struct Tasks {
+    tasks: JoinSet<Result<(), Failure>>,
+    watch: JoinHandle<()>,
+}
+
+impl Tasks {
+    /// Waits until all have ended; the first failure, if one failed.
+    async fn join(&mut self) -> Result<(), Failure> {
+        let mut result = Ok(());
+        while let Some(ended) = self.tasks.join_next().await {
+            let ended =
+                ended.unwrap_or_else(|error| Err(Failure::Local(format!("a delivery: {error}"))));
+            result = result.and(ended);
+        }
+        self.watch.abort();
+        result
+    }
+}
+
+/// Starts a delivery. When it ends, the run stops: without the destination the outbox would only fill.
+fn start<S: Sink>(
+    tasks: &mut JoinSet<Result<(), Failure>>,
+    name: &str,
+    delivery: Delivery<S>,
+    stop: StopSignal,
+) -> Arc<DeliveryMetrics> {
+    let (metrics, name) = (delivery.metrics(), name.to_owned());
+    tasks.spawn(async move {
+        let result = delivery.run(stop.clone()).await;
+        stop.request();
+        result.map(drop).map_err(|error| Failure::Local(format!("{name}: {error}")))
+    });
+    metrics
+}
+
+/// Opens the destinations of `--to` and `--ack-stdin`.
+fn open_destinations(
+    args: &FollowArgs,
+    outbox: &Outbox,
+    folder: &Path,
+) -> Result<Vec<OpenDestination>, Failure> {
+    let mut all: Vec<OpenDestination> = Vec::new();
+    for destination in &args.delivery.to {
+        let consumer = destination.consumer();
+        if all.iter().any(|known| known.consumer == consumer) {
+            return Err(Failure::Usage(format!("--to: {consumer} is named twice")));
+        }
+        let output = open_output(args, outbox, folder, destination)?;
+        all.push(OpenDestination { consumer, output });
+    }
+    if args.delivery.ack_stdin {
+        all.push(OpenDestination { consumer: "stdout".to_owned(), output: Output::Stdout });
+    }
+    Ok(all)
+}
+
+fn open_output(
+    args: &FollowArgs,
+    outbox: &Outbox,
+    folder: &Path,
+    destination: &Destination,
+) -> Result<Output, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Local(error.to_string());
+    match destination {
+        Destination::Files(folder) => FileSink::open(folder, args.delivery.file_options())
+            .map(Output::Files)
+            .map_err(|error| failed(&error)),
+        Destination::Sqlite(path) => {
+            SqliteSink::open(path, outbox.identity(), SqliteOptions::default())
+                .map(Output::Sqlite)
+                .map_err(|error| failed(&error))
+        }
+        Destination::Webhook(url) => {
+            let client = network::operator_client(&args.stream.network)?;
+            let (secret, options) = (webhook_secret(args)?, WebhookOptions::default());
+            let consumer = destination.consumer();
+            let letters = folder.join(format!("refused-{consumer}.ndjson"));
+            let letters = DeadLetters::open(&letters, &consumer, MAX_LETTERS_BYTES);
+            let sink = WebhookSink::new(client, url.clone(), secret, options);
+            Ok(Output::Webhook(Box::new(sink), letters.map_err(|error| failed(&error))?))
+        }
+    }
+}
+
+fn webhook_secret(args: &FollowArgs) -> Result<WebhookSecret, Failure> {
+    let Some(path) = &args.delivery.webhook_secret_file else {
+        let text = "--to: a webhook needs --webhook-secret-file, to sign its requests";
+        return Err(Failure::Usage(text.to_owned()));
+    };
+    let bytes = files::read(path)?;
+    let text = String::from_utf8_lossy(bytes.trim_ascii());
+    WebhookSecret::parse(&text)
+        .map_err(|error| Failure::Usage(format!("--webhook-secret-file: {error}")))
+}
+
+/// Whether a destination is new to the outbox, or has lost what it had. One of an earlier run that is not named any
+/// more would keep its events until the outbox is full.
+fn check_consumers(outbox: &Outbox, destinations: &[OpenDestination]) -> Result<bool, Failure> {
+    let known = outbox.status().consumers;
+    let is_named = |name: &str| destinations.iter().any(|of| of.consumer == name);
+    if let Some(left) = known.iter().find(|consumer| !is_named(&consumer.name)) {
+        let (name, events) = (&left.name, left.behind);
+        return Err(Failure::Usage(format!(
+            "the outbox has {events} events for {name}, a destination of an earlier run: name it again, or remove it \
+             with --forget {name}"
+        )));
+    }
+    let mut has_new = false;
+    for OpenDestination { consumer, output } in destinations {
+        has_new |= !known.iter().any(|of| of.name == *consumer);
+        if let Output::Sqlite(sink) = output {
+            let position = sink.position().map_err(|error| Failure::Local(error.to_string()))?;
+            has_new |= position.is_none();
+        }
+    }
+    Ok(has_new)
+}
+
+/// Waits until every destination has acknowledged all events, or a stop is requested.
+async fn drain(outbox: &Outbox, stop: &StopSignal, status: &Status) {
+    let undelivered = || outbox.status().consumers.iter().map(|of| of.behind).max().unwrap_or(0);
+    let mut waited = Duration::ZERO;
+    while undelivered() > 0 && !stop.is_requested() {
+        sleep(DRAIN_INTERVAL).await;
+        waited += DRAIN_INTERVAL;
+        if waited == ANNOUNCE_DRAIN_AFTER {
+            let count = undelivered();
+            status.print(&format!(
+                "delivering the last {count} events; Ctrl-C leaves them to the next run"
+            ));
+        }
+    }
+}
+
+/// Ends the wait of the stream for room in the outbox: at once if it waits when the stop is requested, else after a time
+/// in which the events in flight are stored.
+async fn stop_appends(outbox: Outbox, stop: StopSignal, limit: Duration) {
+    stop.requested().await;
+    for _ in 0..STOP_POLLS {
+        if outbox.status().reached.is_some() {
+            break;
+        }
+        sleep(limit / STOP_POLLS).await;
+    }
+    outbox.stop_appends();
+}
+
+/// Reports deliveries that fail and an outbox at its bound, for ever.
+async fn watch(outbox: Outbox, deliveries: Vec<(String, Arc<DeliveryMetrics>)>, status: Status) {
+    let mut tick = interval(WATCH_INTERVAL);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut set_aside = vec![0; deliveries.len()];
+    loop {
+        tick.tick().await;
+        for ((name, metrics), reported) in deliveries.iter().zip(&mut set_aside) {
+            if let Some(failure) = metrics.last_failure() {
+                status.warn("delivery-failed", || format!("{name}: {failure}; it is retried"));
+            }
+            let count = metrics.set_aside();
+            if count > std::mem::replace(reported, count) {
+                status.warn("delivery-refused", || {
+                    format!("{name}: {count} refused events are in the file of dead letters")
+                });
+            }
+        }
+        report_bound(&outbox, &status);
+    }
+}
+
+fn report_bound(outbox: &Outbox, status: &Status) {
+    let state = outbox.status();
+    let Some(bound) = state.reached else { return };
+    let bound = match bound {
+        Bound::Events => "number of events (--outbox-events)",
+        Bound::Bytes => "size (--outbox-bytes)",
+        Bound::Age => "age (--outbox-hours)",
+        _ => "bound",
+    };
+    let slowest = state.consumers.iter().min_by_key(|consumer| consumer.cursor);
+    let name = slowest.map_or("", |consumer| consumer.name.as_str());
+    status.warn("outbox-full", || {
+        format!("the outbox is at its maximum {bound}: the stream waits for {name}")
+    });
+}
+
+/// Says what the next run delivers.
+fn report_undelivered(outbox: &Outbox, status: &Status) {
+    for consumer in outbox.status().consumers.iter().filter(|consumer| consumer.behind > 0) {
+        let (name, count) = (&consumer.name, consumer.behind);
+        status.print(&format!(
+            "{name}: {count} stored events are not delivered: the next run delivers them"
+        ));
+    }
+}
+
+/// Maximum size of a file of dead letters in bytes.
+const MAX_LETTERS_BYTES: u64 = 256 << 20;
+
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+const ANNOUNCE_DRAIN_AFTER: Duration = Duration::from_secs(1);
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+const STOP_POLLS: u32 = 20;

@@ -1,0 +1,87 @@
+//! Arguments of the delivery of events.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::FalseyValueParser;
+use clap::{Args, ValueHint};
+use wireproof::delivery::{FileOptions, Options};
+
+use super::destination::Destination;
+
+/// Where events are delivered, and what is stored until they are.
+#[derive(Debug, Args)]
+pub(crate) struct DeliveryArgs {
+    /// Deliver events here instead of printing them, from an outbox on disk until each is acknowledged:
+    /// file:///FOLDER (files of lines), sqlite:///FILE (tables), or https://… (signed webhook). Implies --resync.
+    #[arg(long, env = "WIREPROOF_TO", value_name = "URI", value_delimiter = ',')]
+    #[arg(help_heading = DELIVERY)]
+    pub(super) to: Vec<Destination>,
+    /// Print events from the outbox, and read acknowledgements from standard input: a line with the `id` of an event
+    /// acknowledges it and all events printed before it.
+    #[arg(long, env = "WIREPROOF_ACK_STDIN", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = DELIVERY)]
+    pub(super) ack_stdin: bool,
+    /// Deliver all records of the accounts of --dids before their new events: each repository is fetched and
+    /// verified once for every destination.
+    #[arg(long, env = "WIREPROOF_BACKFILL", value_parser = FalseyValueParser::new())]
+    #[arg(help_heading = DELIVERY)]
+    pub(super) backfill: bool,
+    /// Folder for the outbox and for refused events [default: outbox in the state folder].
+    #[arg(long, env = "WIREPROOF_OUTBOX", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(help_heading = DELIVERY)]
+    pub(super) outbox: Option<PathBuf>,
+    /// Number of undelivered events at which the stream waits.
+    #[arg(long, env = "WIREPROOF_OUTBOX_EVENTS", value_name = "N", default_value_t = 1_000_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
+    outbox_events: u64,
+    /// Size of undelivered events in bytes at which the stream waits.
+    #[arg(long, env = "WIREPROOF_OUTBOX_BYTES", value_name = "N", default_value_t = 1 << 30)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
+    outbox_bytes: u64,
+    /// Age of the oldest undelivered event in hours at which the stream waits.
+    #[arg(long, env = "WIREPROOF_OUTBOX_HOURS", value_name = "N", default_value_t = 72)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=87_600), help_heading = DELIVERY)]
+    outbox_hours: u64,
+    /// Remove this destination of an earlier run from the outbox, with the events that only it awaits.
+    #[arg(long, value_name = "NAME", help_heading = DELIVERY)]
+    pub(super) forget: Vec<String>,
+    /// File with the secret that signs webhooks: `whsec_` and base64, or 24 to 64 bytes of text.
+    #[arg(long, env = "WIREPROOF_WEBHOOK_SECRET_FILE", value_name = "FILE")]
+    #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
+    pub(super) webhook_secret_file: Option<PathBuf>,
+    /// Size in bytes at which a file of events is complete.
+    #[arg(long, env = "WIREPROOF_FILE_BYTES", value_name = "N", default_value_t = 256 << 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]
+    file_bytes: u64,
+    /// Age in seconds at which a file of events is complete.
+    #[arg(long, env = "WIREPROOF_FILE_SECONDS", value_name = "N", default_value_t = 3600)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=31_536_000), help_heading = DELIVERY)]
+    file_seconds: u64,
+}
+
+impl DeliveryArgs {
+    /// Whether events go through the outbox.
+    pub(super) fn uses_outbox(&self) -> bool {
+        self.ack_stdin || !self.to.is_empty()
+    }
+
+    /// The bounds of the outbox.
+    pub(super) fn outbox_options(&self) -> Options {
+        let mut options = Options::default();
+        options.max_events = self.outbox_events;
+        options.max_bytes = self.outbox_bytes;
+        options.max_age = Duration::from_secs(self.outbox_hours * 3600);
+        options
+    }
+
+    pub(super) fn file_options(&self) -> FileOptions {
+        let mut options = FileOptions::default();
+        options.max_bytes = self.file_bytes;
+        options.max_age = Duration::from_secs(self.file_seconds);
+        options
+    }
+}
+
+/// The heading of these arguments in the help.
+const DELIVERY: &str = "Delivery";

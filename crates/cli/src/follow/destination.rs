@@ -1,0 +1,122 @@
+//! Destinations of events: the URIs of `--to`, and the names of their consumers.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use wireproof::kernels::sha256;
+use wireproof::net::http::Url;
+
+/// Where events are delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// Files of lines in a folder.
+    Files(PathBuf),
+    /// Signed requests to a URL.
+    Webhook(Url),
+    /// Tables in a SQLite file.
+    Sqlite(PathBuf),
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown =
+            || "expected file:///FOLDER, sqlite:///FILE, or a URL of https or http".to_owned();
+        let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
+        match scheme {
+            "file" => path(rest).map(Self::Files),
+            "sqlite" => path(rest).map(Self::Sqlite),
+            "http" | "https" => webhook(text).map(Self::Webhook),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl Destination {
+    /// The name of the consumer: the same in every run, whatever the current folder, and another one for another
+    /// destination. It ends with a hash, since the readable part is shortened.
+    pub(super) fn consumer(&self) -> String {
+        let file_name = |path: &Path| {
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        };
+        let (kind, name, whole) = match self {
+            Self::Files(path) => ("file", file_name(path), path.as_os_str().as_encoded_bytes()),
+            Self::Sqlite(path) => ("sqlite", file_name(path), path.as_os_str().as_encoded_bytes()),
+            Self::Webhook(url) => {
+                let host = url.host_str().unwrap_or_default().to_owned();
+                ("webhook", host, url.as_str().as_bytes())
+            }
+        };
+        let allowed = |letter: char| match letter.to_ascii_lowercase() {
+            letter if letter.is_ascii_alphanumeric() || ".-".contains(letter) => letter,
+            _ => '_',
+        };
+        let name: String = name.chars().take(MAX_NAME_CHARS).map(allowed).collect();
+        let digest = sha256::digest(whole);
+        let hash: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{kind}-{name}-{hash}")
+    }
+}
+
+/// The absolute path after the scheme. Unlike in other URIs nothing is escaped, and no part of it names a host.
+fn path(rest: &str) -> Result<PathBuf, String> {
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    if path.is_empty() {
+        return Err("expected a path after the scheme".to_owned());
+    }
+    std::path::absolute(path).map_err(|error| error.to_string())
+}
+
+fn webhook(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    match url.username().is_empty() && url.password().is_none() {
+        true => Ok(url),
+        false => Err("expected a URL without a user: requests are signed instead".to_owned()),
+    }
+}
+
+const MAX_NAME_CHARS: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Destination, String> {
+        text.parse()
+    }
+
+    #[test]
+    fn a_uri_names_a_folder_a_file_or_a_url() {
+        let current = std::env::current_dir().unwrap();
+        assert_eq!(parse("file:///var/events"), Ok(Destination::Files("/var/events".into())));
+        assert_eq!(parse("sqlite:///var/a.db"), Ok(Destination::Sqlite("/var/a.db".into())));
+        assert_eq!(parse("sqlite://a.db"), Ok(Destination::Sqlite(current.join("a.db"))));
+        assert_eq!(parse("sqlite:b/a.db"), Ok(Destination::Sqlite(current.join("b/a.db"))));
+        let url = Url::parse("https://hook.test/in").unwrap();
+        assert_eq!(parse("https://hook.test/in"), Ok(Destination::Webhook(url)));
+        for wrong in ["", "events", "sqlite:", "file://", "kafka://a/b", "https://me:x@hook.test/"]
+        {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_consumer_has_the_same_name_in_every_run_and_no_two_destinations_share_one() {
+        let name = |text: &str| parse(text).unwrap().consumer();
+        assert!(name("sqlite:///var/Posts of ada.db").starts_with("sqlite-posts_of_ada.db-"));
+        let current = std::env::current_dir().unwrap();
+        assert_eq!(name("sqlite:a.db"), name(&format!("sqlite://{}/a.db", current.display())));
+        let long = "x".repeat(300);
+        let names = [
+            name("sqlite:///a/posts.db"),
+            name("sqlite:///b/posts.db"),
+            name("file:///b/posts.db"),
+            name(&format!("file:///{long}")),
+            name(&format!("https://hook.test/{long}")),
+        ];
+        assert!(names.iter().all(|name| name.len() <= 64), "{names:?}");
+        let different: std::collections::BTreeSet<&String> = names.iter().collect();
+        assert_eq!(different.len(), names.len());
+    }
+}

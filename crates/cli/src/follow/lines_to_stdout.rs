@@ -1,0 +1,67 @@
+//! Lines that go straight to standard output: marked where an earlier run may have printed them, acknowledged once the
+//! reader has taken them.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use wireproof::net::firehose::{Ack, DeliveredEvent, Notice};
+use wireproof::store::crash_point;
+
+use super::line::{EventLine, LineHeader, ResyncLines};
+use super::printer::LineRecipient;
+use super::repetition_marks::RepetitionMarks;
+use super::stats::RunStats;
+use super::status::Status;
+use super::writer::LineSender;
+
+/// Prints lines.
+pub(super) struct LinesToStdout {
+    pub(super) lines: LineSender<Ack>,
+    pub(super) marks: Arc<RepetitionMarks>,
+    pub(super) stats: Arc<RunStats>,
+    pub(super) status: Status,
+}
+
+impl LineRecipient for LinesToStdout {
+    fn event(&self, event: &EventLine<'_, '_>, buffer: &mut Vec<u8>, ack: Ack) {
+        event.write(buffer, LineHeader::Printed { is_repeated: self.is_repeated(event.event) });
+        self.lines.push(buffer, ack);
+        self.stats.lines.fetch_add(1, Relaxed);
+    }
+
+    /// The last line has the acknowledgement, so the account is resynced again unless all lines were printed.
+    fn repository(&self, lines: &mut ResyncLines<'_, '_>, ack: Ack) -> io::Result<()> {
+        let mut line = Vec::new();
+        let header = LineHeader::Printed { is_repeated: false };
+        while !lines.write_next(&mut line, header).map_err(io::Error::other)? {
+            if !self.lines.push_piece(&line) {
+                self.lines.hold(ack);
+                return Ok(());
+            }
+            crash_point("resync/piece");
+            self.stats.lines.fetch_add(1, Relaxed);
+            line.clear();
+        }
+        self.lines.push(&line, ack);
+        crash_point("resync/last-piece");
+        self.stats.lines.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    fn notice(&self, notice: &Notice) {
+        self.marks.notice(notice);
+    }
+}
+
+impl LinesToStdout {
+    /// Whether an earlier run may have printed the event.
+    fn is_repeated(&self, event: &DeliveredEvent<'_>) -> bool {
+        let Some(seq) = event.seq else { return false };
+        self.marks.is_repeated(event.host.0, seq).unwrap_or_else(|error| {
+            // The next checkpoint fails for the same reason, and ends the run.
+            self.status.warn("state-file", || error.to_string());
+            true
+        })
+    }
+}

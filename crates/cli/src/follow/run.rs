@@ -1,0 +1,219 @@
+//! A run on a firehose: its parts, and the events of the run as lines for a recipient.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use wireproof::atproto::event::Options as Decoding;
+use wireproof::net::firehose::{
+    self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, RunError, RunMetrics, RunSummary,
+    ServerStatuses, StopSignal, Upstream, Verification,
+};
+use wireproof::store::{Store, StoreState};
+use wireproof::verify::sync::Policy;
+
+use super::args::FollowArgs;
+use super::keys::StoredKeys;
+use super::metrics::{FirehoseSeries, Metrics};
+use super::printer::{LineRecipient, Printer};
+use super::selection::Selection;
+use super::state::{self, StateJournal};
+use super::stats::RunStats;
+use super::status::Status;
+use crate::failure::Failure;
+use crate::interrupt::Shutdown;
+use crate::network::Network;
+use crate::stream::{DEFAULT_RELAY, Hosts};
+
+/// What a run needs from outside: files, sockets and arguments.
+pub(super) struct Setup<'a> {
+    pub(super) args: &'a FollowArgs,
+    pub(super) selection: Selection,
+    pub(super) store: Store,
+    hosts: Hosts,
+    network: Network,
+    listener: Option<TcpListener>,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) async fn new(args: &'a FollowArgs) -> Result<Self, Failure> {
+        let selection = Selection::new(&args.dids, &args.collections)?;
+        let hosts = Hosts::new(&args.stream.host, DEFAULT_RELAY)?;
+        let network = Network::open(&args.stream.network, &hosts.urls)?;
+        let listener = Metrics::bind(args.metrics).await?;
+        let store = state::open(args)?;
+        Ok(Self { args, selection, store, hosts, network, listener })
+    }
+}
+
+/// A run that has not started yet.
+pub(super) struct Run<'a> {
+    pub(super) args: &'a FollowArgs,
+    pub(super) store: Store,
+    pub(super) stats: Arc<RunStats>,
+    pub(super) status: Status,
+    pub(super) stop: StopSignal,
+    pub(super) shutdown: Shutdown,
+    /// The names of the hosts' streams.
+    pub(super) streams: Vec<String>,
+    /// Asks accounts' own servers.
+    pub(super) statuses: ServerStatuses,
+    selection: Selection,
+    keys: Arc<StoredKeys>,
+    firehose: Firehose,
+    states: Vec<StoreState>,
+    endpoint: Option<Metrics>,
+    metrics: Arc<RunMetrics>,
+}
+
+impl<'a> Run<'a> {
+    /// A run with these parts. From now on SIGINT and SIGTERM stop it.
+    pub(super) fn new(setup: Setup<'a>) -> Result<Self, Failure> {
+        let Setup { args, selection, store, hosts, network, listener } = setup;
+        let keys = Arc::new(stored_keys(args, &hosts, &network, &store)?);
+        let statuses = ServerStatuses::new(network.xrpc.clone(), network.resolver.clone());
+        let mut options = options(args, &hosts, &network, keys.clone());
+        options.statuses = Some(Arc::new(statuses.clone()));
+        if let Some(resync) = &mut options.resync {
+            let accounts = store.desynchronized(resync.max_queued)?;
+            resync.desynchronized = accounts.into_iter().map(Box::from).collect();
+            let selected = &selection.dids;
+            resync.accounts = (!selected.is_empty()).then(|| Arc::new(selected.clone()));
+        }
+        let states = (0..options.workers).map(|_| store.chain_state()).collect::<Result<_, _>>()?;
+        let streams = hosts.urls.iter().map(|url| Upstream::new(url.clone()).stream_name());
+        let streams = streams.collect();
+        let firehose = Firehose::new(&network.http, options);
+        let (stats, metrics) = (Arc::new(RunStats::new(hosts.names)), firehose.metrics());
+        let (status, stop) = (Status::new(), StopSignal::new());
+        let endpoint = listener.map(|listener| {
+            let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
+            let series = FirehoseSeries { stats, metrics, resolver: network.resolver, store };
+            Metrics::new(listener, series, &status)
+        });
+        let (limit, announcing) = (args.stream.stop_limit(), status.clone());
+        let announce = move || announcing.announce_stop(limit);
+        let shutdown = Shutdown::listen(stop.clone(), limit, announce)?;
+        Ok(Self {
+            args,
+            store,
+            stats,
+            status,
+            stop,
+            shutdown,
+            streams,
+            statuses,
+            selection,
+            keys,
+            firehose,
+            states,
+            endpoint,
+            metrics,
+        })
+    }
+
+    /// Hands the lines of all events to `recipient`, until a stop is requested or `--events` is reached.
+    pub(super) async fn follow(self, recipient: impl LineRecipient) -> Followed {
+        let Self { args, store, stats, status, stop, mut states, .. } = self;
+        let states = move |_| -> StoreState { states.pop().expect("one for each worker") };
+        let printer = Printer {
+            recipient,
+            selection: self.selection,
+            stats: stats.clone(),
+            status: status.clone(),
+        };
+        let initial_cursor = args.cursor.cursor();
+        let journal = StateJournal { store, keys: self.keys, initial_cursor };
+        let run = self.firehose.run(printer, journal, states, stop);
+        let result = tokio::select! {
+            result = run => result,
+            never = Metrics::serve(self.endpoint) => match never {},
+            never = status.update(&stats, &self.metrics) => match never {},
+        };
+        status.end();
+        status.print_skipped(&stats, &self.metrics.snapshot());
+        Followed { result, status, stats, metrics: self.metrics, shutdown: self.shutdown }
+    }
+}
+
+/// A run that has ended, unless its recipient still has lines.
+pub(super) struct Followed {
+    result: Result<RunSummary, RunError>,
+    pub(super) status: Status,
+    stats: Arc<RunStats>,
+    metrics: Arc<RunMetrics>,
+    shutdown: Shutdown,
+}
+
+impl Followed {
+    /// Whether the run has ended because it had received all events, or was stopped.
+    pub(super) fn is_orderly(&self) -> bool {
+        self.result.is_ok()
+    }
+
+    /// The failure of the run, if it failed. Reports events that were not acknowledged: `what` is missing for them.
+    pub(super) fn check(self, what: &str) -> Result<Shutdown, Failure> {
+        let failed = |error| state::failure(error, &self.stats, &self.metrics);
+        let unacknowledged = self.result.map_err(failed)?.unacknowledged;
+        if unacknowledged > 0 {
+            self.status.print(&format!(
+                "{unacknowledged} events were not {what}: the next run repeats them"
+            ));
+        }
+        Ok(self.shutdown)
+    }
+}
+
+/// Keys from the directory, which are stored; with `--pds` those of the server's accounts.
+fn stored_keys(
+    args: &FollowArgs,
+    hosts: &Hosts,
+    network: &Network,
+    store: &Store,
+) -> Result<StoredKeys, Failure> {
+    let server = match (args.pds, &*args.stream.host, &*hosts.urls) {
+        (false, ..) => None,
+        (true, [_], [server]) => Some(server.clone()),
+        _ => return Err(Failure::Usage("--pds: name one server with --host".to_owned())),
+    };
+    Ok(StoredKeys::new(ResolverKeys::new(network.resolver.clone()), server, store.clone()))
+}
+
+fn options(
+    args: &FollowArgs,
+    hosts: &Hosts,
+    network: &Network,
+    keys: Arc<dyn KeyProvider>,
+) -> firehose::Options {
+    let mut options = firehose::Options::new(hosts.urls.clone(), keys);
+    let decoding = Decoding::default();
+    let mut policy = Policy::default();
+    policy.strict_records = args.strict_records;
+    let verify = match (args.verifies(), options.verify) {
+        (true, Verification::On { keys, cache_bytes, .. }) => {
+            Verification::On { policy, keys, cache_bytes }
+        }
+        _ => Verification::Off { decoding },
+    };
+    options.resync = (args.resyncs() && matches!(verify, Verification::On { .. })).then(|| {
+        let mut resync = ResyncOptions::new(network.xrpc.clone(), network.resolver.clone());
+        resync.repository.strict_records = args.strict_records;
+        resync
+    });
+    options.verify = verify;
+    options.feed = args.stream.feed_options(args.cursor);
+    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.limits.max_gather = Duration::from_millis(args.gather_ms);
+    options.max_events = args.events;
+    options.clock_servers = vec![network.directory.clone()];
+    if args.delivery.backfill {
+        options.limits.max_hold = MAX_BACKFILL_HOLD;
+    }
+    // The rest is for the recipient of the lines.
+    options.stop_timeout = args.stream.stop_limit() / 10 * 8;
+    options
+}
+
+/// Maximum time for which events of an account wait until its history is delivered: repositories are fetched one after
+/// the other, each within five minutes.
+const MAX_BACKFILL_HOLD: Duration = Duration::from_secs(600);

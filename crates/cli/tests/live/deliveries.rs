@@ -1,0 +1,310 @@
+//! `follow --to` and `--ack-stdin`: the outbox, its destinations, and what is refused.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value;
+use simnet::servers::{AccountStatus, Server};
+
+use crate::{Running, follow, parsed, stderr, with_commits};
+
+fn ids(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["id"].as_str().expect("an id")).collect()
+}
+
+/// The lines of all complete files in a folder, in their order.
+fn file_lines(folder: &Path) -> Vec<Value> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|name| name == "ndjson")).collect();
+    files.sort();
+    files.iter().flat_map(|path| parsed(&fs::read(path).unwrap())).collect()
+}
+
+/// Runs a command that is expected to fail; its exit code and messages.
+fn refused(mut command: Command) -> (Option<i32>, String) {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), stderr(&output))
+}
+
+fn to_files(folder: &Path) -> String {
+    format!("file://{}", folder.display())
+}
+
+#[test]
+fn files_have_each_event_once_over_several_runs_and_nothing_is_printed() {
+    let (sim, dir) = (with_commits(60), tempfile::tempdir().unwrap());
+    let (folder, mut total) = (dir.path().join("events"), 0);
+    for count in ["1", "9", "50"] {
+        let to = to_files(&folder);
+        let args = ["--to", &to, "--events", count, "--file-bytes", "4000"];
+        let output = follow(&sim, dir.path(), &args).output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty(), "{}", stderr(&output));
+        total += count.parse::<usize>().unwrap();
+        assert_eq!(file_lines(&folder).len(), total);
+    }
+    let lines = file_lines(&folder);
+    let different: BTreeSet<&str> = ids(&lines).into_iter().collect();
+    assert_eq!(different.len(), total);
+    assert!(lines.iter().all(|line| line["live"] == true && line.get("repeated").is_none()));
+    let first = &lines[0];
+    let id = format!("{}/{}", first["did"].as_str().unwrap(), first["rev"].as_str().unwrap());
+    assert_eq!(first["id"], *id, "of a verified commit");
+}
+
+#[test]
+fn the_history_of_an_account_is_in_the_table_before_its_events_and_once() {
+    let (sim, dir) = (with_commits(40), tempfile::tempdir().unwrap());
+    let (did, tables) = (sim.account(1).did, dir.path().join("posts.db"));
+    let to = format!("sqlite:{}", tables.display());
+    let select = ["--dids", &*did, "--backfill", "--to", &*to];
+    let run = |count: &str| {
+        let args = [&select[..], &["--events", count]].concat();
+        let output = follow(&sim, dir.path(), &args).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    run("1");
+    let query = |select: &str| -> i64 {
+        Connection::open(&tables).unwrap().query_row(select, [], |row| row.get(0)).unwrap()
+    };
+    let expected = &sim.expected_accounts()[1];
+    let expected_count = i64::try_from(expected.records.len()).unwrap();
+    assert_eq!(query("SELECT count(*) FROM active_record"), expected_count);
+    assert_eq!(query("SELECT complete FROM account"), 1);
+    assert_eq!(query("SELECT count(*) FROM event WHERE kind = 'resync' AND number = 1"), 1);
+    assert_eq!(query("SELECT count(*) FROM event WHERE kind = 'resync'"), 1);
+    assert_eq!(query("SELECT count(*) FROM record WHERE NOT json_valid(record)"), 0);
+    let page = include_str!("../../../../docs/guide/into-your-system.md");
+    let statement = page.split("```").find_map(|block| block.strip_prefix("sql\n"));
+    let file = Connection::open(&tables).unwrap();
+    let mut posts = file.prepare(statement.expect("the statement of the guide")).unwrap();
+    let texts = posts.query_map([], |row| row.get::<_, Option<String>>(1)).unwrap();
+    assert!(texts.flatten().flatten().count() > 0, "texts of posts");
+    drop(posts);
+    for _ in 0..3 {
+        sim.write_commit_as(1);
+    }
+    // The others of the stream, of which the repository covers all but three.
+    let sent = sim.sent_events(Server::Relay(0));
+    let others = sent.iter().filter(|event| *event.subject.did == *did).count() - 1;
+    run(&others.to_string());
+    let applied = "SELECT count(*) FROM event WHERE live AND verdict = 'verified'";
+    assert_eq!(query(applied), 3);
+    assert_eq!(query("SELECT count(*) FROM event WHERE kind = 'resync'"), 1, "fetched once");
+    let expected = &sim.expected_accounts()[1];
+    assert_eq!(
+        query("SELECT count(*) FROM record"),
+        i64::try_from(expected.records.len()).unwrap()
+    );
+
+    // Another destination: the history is delivered again, to both.
+    let other = format!("sqlite:{}", dir.path().join("other.db").display());
+    sim.write_commit_as(1);
+    let args = [&select[..], &["--to", &other, "--events", "1"]].concat();
+    let output = follow(&sim, dir.path(), &args).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let other = Connection::open(dir.path().join("other.db")).unwrap();
+    let count: i64 = other.query_row("SELECT count(*) FROM record", [], |row| row.get(0)).unwrap();
+    let expected = &sim.expected_accounts()[1];
+    assert_eq!(count, i64::try_from(expected.records.len()).unwrap());
+    assert_eq!(query("SELECT count(*) FROM event WHERE kind = 'resync'"), 2);
+}
+
+#[test]
+fn a_reader_with_acknowledgements_gets_again_what_it_did_not_acknowledge() {
+    let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
+    let start = || {
+        let mut command = follow(&sim, dir.path(), &["--ack-stdin", "--events", "30"]);
+        command.stdin(Stdio::piped());
+        Running::start(command)
+    };
+    let mut first = start();
+    let printed = first.take(30);
+    let mut input = first.child.stdin.take().unwrap();
+    // The tenth acknowledges those before it too; an unknown id is reported.
+    writeln!(input, "{}\nunknown", ids(&printed)[9]).unwrap();
+    let warning = first.wait_for_stderr("unknown");
+    assert!(warning.contains("is not the id of an event"), "{warning}");
+    drop(input);
+    let (rest, code) = first.wait();
+    assert_eq!((rest.len(), code), (0, Some(4)));
+
+    let mut second = follow(&sim, dir.path(), &["--ack-stdin"]);
+    second.stdin(Stdio::piped());
+    let mut second = Running::start(second);
+    let again = second.take(20);
+    assert_eq!(ids(&again), ids(&printed)[10..]);
+    let mut input = second.child.stdin.take().unwrap();
+    writeln!(input, "{}", ids(&again)[19]).unwrap();
+    drop(input);
+    let (rest, code) = second.wait();
+    assert_eq!((rest.len(), code), (0, Some(0)), "nothing is unacknowledged");
+}
+
+#[test]
+fn the_records_of_a_deleted_account_are_deleted_and_those_of_a_deactivated_one_hidden() {
+    let (sim, dir) = (with_commits(40), tempfile::tempdir().unwrap());
+    let dids: Vec<String> = (0..3).map(|number| sim.account(number).did).collect();
+    let tables = dir.path().join("tables.db");
+    let (select, to) = (dids.join(","), format!("sqlite:{}", tables.display()));
+    let args = ["--dids", &*select, "--backfill", "--to", &*to];
+    let running = Running::start(follow(&sim, dir.path(), &args));
+    let query = |select: &str| -> Option<i64> {
+        let file = Connection::open_with_flags(&tables, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+        file.query_row(select, [], |row| row.get(0)).ok()
+    };
+    let wait = |what: &str, select: &str, expected: i64| {
+        let since = Instant::now();
+        while query(select) != Some(expected) {
+            assert!(since.elapsed() < Duration::from_secs(60), "{what}: {:?}", query(select));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    wait("the history", "SELECT count(*) FROM account WHERE complete", 3);
+    sim.set_account_status(1, AccountStatus::Deactivated);
+    sim.delete_account(0);
+    let confirmed = "SELECT count(*) FROM event WHERE code = 'status/confirmed'";
+    wait("both are confirmed", confirmed, 2);
+    let with_records = "SELECT count(DISTINCT did) FROM record";
+    wait("the records of the deleted account are gone", with_records, 2);
+    assert_eq!(query("SELECT count(DISTINCT did) FROM active_record"), Some(1));
+    assert_eq!(query("SELECT count(*) FROM account WHERE status = 'deleted'"), Some(1));
+    let (_, code) = running.interrupt();
+    assert_eq!(code, Some(130));
+}
+
+/// The headers and the body of a request.
+type Request = (Vec<String>, Vec<u8>);
+
+/// A receiver that answers the first request with 503, and the others with 200; it passes on their bodies.
+fn receiver() -> (String, Receiver<Request>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (send, requests) = channel();
+    std::thread::spawn(move || {
+        let mut is_first = true;
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let headers: Vec<String> = stream
+                .by_ref()
+                .lines()
+                .map(Result::unwrap)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            let len = headers.iter().find_map(|line| {
+                line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok()
+            });
+            let mut body = vec![0; len.unwrap_or(0)];
+            stream.read_exact(&mut body).unwrap();
+            let status = if std::mem::take(&mut is_first) { "503 Busy" } else { "200 OK" };
+            let response =
+                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            if status.starts_with("200") && send.send((headers, body)).is_err() {
+                return;
+            }
+            stream.get_mut().write_all(response.as_bytes()).unwrap();
+        }
+    });
+    (url, requests)
+}
+
+#[test]
+fn a_webhook_gets_signed_requests_until_it_accepts_every_event() {
+    let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
+    let (url, requests) = receiver();
+    let secret = dir.path().join("secret");
+    fs::write(&secret, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap();
+    let secret = secret.to_str().unwrap();
+    let args = ["--to", &url, "--webhook-secret-file", secret, "--events", "30"];
+    let output = follow(&sim, dir.path(), &args).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let requests: Vec<_> = requests.try_iter().collect();
+    let lines: Vec<Value> = requests.iter().flat_map(|(_, body)| parsed(body)).collect();
+    let different: BTreeSet<&str> = ids(&lines).into_iter().collect();
+    assert_eq!((lines.len(), different.len()), (30, 30));
+    let is_signed = |headers: &[String]| {
+        headers.iter().any(|line| line.to_ascii_lowercase().starts_with("webhook-signature: v1,"))
+    };
+    assert!(requests.iter().all(|(headers, _)| is_signed(headers)));
+}
+
+#[test]
+fn events_are_stored_while_a_destination_is_away_and_delivered_when_it_is_back() {
+    let (sim, dir) = (with_commits(30), tempfile::tempdir().unwrap());
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", free.local_addr().unwrap());
+    drop(free);
+    let secret = dir.path().join("secret");
+    fs::write(&secret, "a secret of twenty-four bytes").unwrap();
+    let folder = dir.path().join("events");
+    let (secret, to) = (secret.to_str().unwrap(), to_files(&folder));
+    let args = ["--to", &*to, "--to", &*url, "--webhook-secret-file", secret, "--events", "30"];
+    let mut away = Running::start(follow(&sim, dir.path(), &args));
+    let message = away.wait_for_stderr("delivering the last");
+    assert!(message.contains("30 events"), "{message}");
+    let (_, code) = away.interrupt();
+    assert_eq!(code, Some(130));
+    assert_eq!(file_lines(&folder).len(), 30, "the other destination has them");
+
+    // A destination that is not named any more is refused until it is forgotten.
+    let (code, message) = refused(follow(&sim, dir.path(), &["--to", &to, "--events", "1"]));
+    assert_eq!(code, Some(2), "{message}");
+    let name = message.split("--forget ").nth(1).expect("the command").trim().to_owned();
+    sim.write_commits(1);
+    let args = ["--to", &to, "--events", "1", "--forget", &name];
+    let output = follow(&sim, dir.path(), &args).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(file_lines(&folder).len(), 31);
+}
+
+#[test]
+fn at_the_bound_of_the_outbox_the_stream_waits_and_a_stop_ends_in_its_time() {
+    let (sim, dir) = (with_commits(200), tempfile::tempdir().unwrap());
+    let args = ["--ack-stdin", "--outbox-events", "50", "--stop-seconds", "3"];
+    let mut command = follow(&sim, dir.path(), &args);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    let printed = running.take(50);
+    let message = running.wait_for_stderr("--outbox-events");
+    assert!(message.contains("the stream waits for stdout"), "{message}");
+    let mut input = running.child.stdin.take().unwrap();
+    writeln!(input, "{}", ids(&printed)[49]).unwrap();
+    let more = running.take(50);
+    let (rest, code) = running.interrupt();
+    assert_eq!((rest.len(), code), (0, Some(130)));
+
+    let mut command = follow(&sim, dir.path(), &["--ack-stdin"]);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    let all = running.take(150);
+    assert_eq!(ids(&all[..50]), ids(&more), "printed again");
+    let different: BTreeSet<&str> = ids(&printed).into_iter().chain(ids(&all)).collect();
+    assert_eq!(different.len(), 200, "no event is lost, and no id changes");
+    drop(input);
+}
+
+#[test]
+fn options_that_do_not_fit_are_refused_with_the_reason() {
+    let (sim, dir) = (with_commits(1), tempfile::tempdir().unwrap());
+    let (did, to) = (sim.account(0).did, to_files(&dir.path().join("events")));
+    for (args, expected) in [
+        (&["--backfill", "--dids", &*did][..], "need --to"),
+        (&["--forget", "x"], "need --to"),
+        (&["--to", &to, "--backfill"], "name the accounts with --dids"),
+        (&["--to", &to, "--no-verify"], "leave out --no-verify"),
+        (&["--ack-stdin", "--jetstream"], "leave out --jetstream"),
+        (&["--to", &to, "--to", &to], "is named twice"),
+        (&["--to", "kafka://broker/topic"], "expected file:///FOLDER"),
+        (&["--to", "https://hook.test/"], "needs --webhook-secret-file"),
+    ] {
+        let (code, message) = refused(follow(&sim, dir.path(), args));
+        assert!(code == Some(2) && message.contains(expected), "{args:?}: {message}");
+    }
+}
