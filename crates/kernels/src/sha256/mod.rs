@@ -11,6 +11,7 @@
 
 mod arm_sha2;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", test))]
+#[cfg_attr(target_arch = "aarch64", allow(dead_code, reason = "one stream needs no scheduler"))]
 mod lanes;
 mod portable;
 #[cfg(test)]
@@ -161,20 +162,21 @@ impl Backend {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => lanes::run::<8, x86_avx2::Lanes>(messages, digests),
             #[cfg(target_arch = "x86_64")]
-            Self::ShaNi => lanes::run::<1, x86_sha_ni::Streams<1>>(messages, digests),
+            Self::ShaNi => one_by_one(messages, digests, lanes::digest::<x86_sha_ni::Streams<1>>),
             #[cfg(target_arch = "x86_64")]
             Self::ShaNiInterleaved => lanes::run::<4, x86_sha_ni::Streams<4>>(messages, digests),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 if messages.len() < TWO_VECTORS_PAY_FROM => {
-                lanes::run::<16, x86_avx512::Lanes<1>>(messages, digests);
+                let done = x86_avx512::digest_short::<1>(messages, digests);
+                lanes::run::<16, x86_avx512::Lanes<1>>(&messages[done..], &mut digests[done..]);
             }
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
-                let done = x86_avx512::digest_short(messages, digests);
+                let done = x86_avx512::digest_short::<2>(messages, digests);
                 lanes::run::<32, x86_avx512::Lanes<2>>(&messages[done..], &mut digests[done..]);
             }
             #[cfg(target_arch = "aarch64")]
-            Self::ArmSha2 => lanes::run::<1, arm_sha2::Stream>(messages, digests),
+            Self::ArmSha2 => one_by_one(messages, digests, lanes::digest::<arm_sha2::Stream>),
             #[allow(unreachable_patterns, reason = "complete on no architecture alone")]
             _ => unreachable!("an unavailable back end was rejected above"),
         }

@@ -93,22 +93,18 @@ impl<const K: usize, const N: usize> Engine<N> for Lanes<K> {
 /// Writes the digests of the messages at the beginning that are one block each, padded; returns how many
 /// they were. Such messages start and end together, so they need no scheduler, and no memory for their
 /// state. Tree keys, hashed by the thousand for their heights, are such messages.
-pub(super) fn digest_short(messages: &[&[u8]], digests: &mut [Digest]) -> usize {
-    const TOGETHER: usize = 32;
+pub(super) fn digest_short<const K: usize>(messages: &[&[u8]], digests: &mut [Digest]) -> usize {
     assert!(is_available(), "the dispatcher checked before");
-    let (groups, _) = messages.as_chunks::<TOGETHER>();
-    let (targets, _) = digests.as_chunks_mut::<TOGETHER>();
-    let is_short = |group: &&[&[u8]; TOGETHER]| group.iter().all(|message| message.len() < 56);
+    let groups = messages.as_chunks().0.as_chunks::<K>().0;
+    let targets = digests.as_chunks_mut().0.as_chunks_mut::<K>().0;
+    let is_short =
+        |group: &&[[&[u8]; 16]; K]| group.as_flattened().iter().all(|message| message.len() < 56);
     let short = groups.iter().take_while(is_short);
     let done = short.zip(targets).map(|(group, targets)| {
-        let (messages, _) = group.as_chunks();
-        let (targets, _) = targets.as_chunks_mut();
-        let messages = messages.try_into().expect("two halves");
-        let targets = targets.try_into().expect("two halves");
         // SAFETY: the assertion saw the instructions on this CPU.
-        unsafe { digest_one_block::<2>(messages, targets) }
+        unsafe { digest_one_block(group, targets) }
     });
-    done.count() * TOGETHER
+    done.count() * 16 * K
 }
 
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -134,7 +130,7 @@ fn digest_one_block<const K: usize>(messages: &[[&[u8]; 16]; K], digests: &mut [
 /// memory cannot be read as a whole until all have reached the cache.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
+pub(super) fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
     let ended = ended(tail);
     let has_room = tail.len() < 56;
     let last = if has_room { ended } else { _mm512_setzero_si512() };

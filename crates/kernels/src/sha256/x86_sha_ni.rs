@@ -9,8 +9,8 @@
 use std::arch::x86_64::*;
 
 use super::lanes::{Engine, Halfway, drive};
-use super::portable::Block;
-use super::{Digest, INITIAL, ROUND};
+use super::portable::{self, Block};
+use super::{Digest, INITIAL, ROUND, x86_avx512};
 use crate::cpu::Level;
 
 pub(super) fn is_available() -> bool {
@@ -52,6 +52,16 @@ impl<const N: usize> Engine<N> for Streams<N> {
     fn compress(&mut self, blocks: &[&Block; N]) {
         // SAFETY: `new` saw the instructions on this CPU, and no `Streams` comes from elsewhere.
         unsafe { compress(&mut self.abef, &mut self.cdgh, blocks) }
+    }
+
+    /// In registers where the processor has the instructions: see [`x86_avx512::pad_into`].
+    #[inline]
+    fn pad_into(blocks: &mut [Block; 2], tail: &[u8], message_len: usize) -> usize {
+        if x86_avx512::is_available() {
+            // SAFETY: the line above saw the instructions on this CPU.
+            return unsafe { x86_avx512::pad_into(blocks, tail, message_len) };
+        }
+        portable::pad_into(blocks, tail, message_len)
     }
 
     fn narrow_below() -> usize {
