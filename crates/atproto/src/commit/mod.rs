@@ -35,6 +35,7 @@ mod tests;
 
 use codec::Cid;
 use codec::cbor::{DecodeError, Encoder, KeyOrder, Reader, Reason};
+use codec::cid::Codec;
 
 pub use signing::{SigningBytes, digest_many};
 
@@ -60,7 +61,7 @@ impl<'a> Commit<'a> {
     /// # Errors
     /// If the bytes are not canonical DAG-CBOR, or not a commit of version 3.
     pub fn parse(block: &'a [u8]) -> Result<Self, CommitError> {
-        parse(block)
+        usual(block).map_or_else(|| parse(block), Ok)
     }
 
     /// The signed bytes: the block without the entry `sig`.
@@ -152,6 +153,34 @@ impl From<DecodeError> for CommitError {
 #[inline(never)]
 fn fail<T>(offset: usize, fault: CommitFault) -> Result<T, CommitError> {
     Err(CommitError { offset, fault })
+}
+
+/// Whether a block has the shape of nearly all commits, and so is canonical DAG-CBOR.
+#[inline]
+pub(crate) fn is_usual(block: &[u8]) -> bool {
+    usual(block).is_some()
+}
+
+/// Reads a commit with the six entries of [`UnsignedCommit::with_signature`], of a `did:plc` and without `prev`, by
+/// comparing bytes. Every other block is left to [`parse`].
+#[inline]
+fn usual(block: &[u8]) -> Option<Commit<'_>> {
+    let (did, rest) = block.strip_prefix(b"\xa6\x63did\x78\x20")?.split_first_chunk::<32>()?;
+    let (rev, rest) = rest.strip_prefix(b"\x63rev\x6d")?.split_first_chunk::<13>()?;
+    let sig_at = block.len() - rest.len();
+    let (sig, rest) = rest.strip_prefix(b"\x63sig\x58\x40")?.split_first_chunk::<64>()?;
+    let sig_end = block.len() - rest.len();
+    let rest = rest.strip_prefix(b"\x64data\xd8\x2a\x58\x25\x00\x01\x71\x12\x20")?;
+    let (data, rest) = rest.split_first_chunk()?;
+    let (did, rev) = (str::from_utf8(did).ok()?, str::from_utf8(rev).ok()?);
+    (rest == b"\x64prev\xf6\x67version\x03").then(|| Commit {
+        did,
+        rev,
+        sig,
+        data: Cid::from_digest(Codec::DagCbor, data),
+        prev: None,
+        signing_bytes: SigningBytes::cut(block, 6, 1, sig_at..sig_end),
+    })
 }
 
 /// Reads the fields in one pass, and the position of the signature.

@@ -81,6 +81,28 @@ fn what_is_written_reads_back() {
 }
 
 #[test]
+fn a_commit_of_the_usual_shape_is_read_as_any_is_and_is_canonical_whatever_byte_is_changed() {
+    let block = unsigned().with_signature(&SIG);
+    assert!(is_usual(&block));
+    for at in 0..block.len() {
+        assert_eq!(usual(&block[..at]), None);
+        for byte in [0, 1, 0x20, 0x40, 0x7f, 0x80, 0xc0, 0xff, block[at] ^ 1, block[at] ^ 0x20] {
+            let mut changed = block.clone();
+            changed[at] = byte;
+            if let Some(commit) = usual(&changed) {
+                assert_eq!(parse(&changed), Ok(commit), "{byte:02x} at {at}");
+                cbor::validate(&changed).unwrap();
+            }
+        }
+    }
+    assert!(!is_usual(&[&block[..], b"\x00"].concat()));
+    for did in ["did:web:bob.example", "did:plc:wq4aajammjtxdomz3e23667"] {
+        let block = UnsignedCommit { did, ..unsigned() }.with_signature(&SIG);
+        assert!(!is_usual(&block) && Commit::parse(&block).is_ok());
+    }
+}
+
+#[test]
 fn unknown_entries_are_ignored_and_signed() {
     let unknown: [(&str, Write); 5] = [
         ("a", |out| out.integer(1)),

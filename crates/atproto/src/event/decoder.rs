@@ -82,6 +82,8 @@ fn check_hashes<'a>(
     let blocks = || batch.iter().flatten().flat_map(|event| event.blocks());
     let mut messages = ArenaVec::with_capacity_in(blocks().count(), arena);
     messages.extend(blocks().map(|block| block.data));
+    #[cfg(test)]
+    HASHED_BLOCKS.set(HASHED_BLOCKS.get() + messages.len());
     let digests = arena.alloc_slice_fill_copy(messages.len(), [0; 32]);
     let backend = backend.unwrap_or_else(|| sha256::Backend::for_batch(messages.len()));
     backend.digest_into(&messages, digests);
@@ -95,6 +97,12 @@ fn check_hashes<'a>(
             *result = mismatch(frame(at), block);
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Blocks that were hashed on this thread.
+    pub(super) static HASHED_BLOCKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Whether a block's CID has another SHA-256 than its data.

@@ -4,6 +4,7 @@ use codec::cid::Codec;
 use codec::{Cid, car};
 use proptest::prelude::*;
 
+use super::decoder::HASHED_BLOCKS;
 use super::*;
 
 const DID: &str = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa";
@@ -94,6 +95,20 @@ fn a_commit_is_decoded_with_each_operation_beside_its_record() {
         assert_eq!(op.path, format!("com.example.record/{}", n - 1));
     }
     assert_eq!(Event::Commit(commit).to_frame(), frame);
+}
+
+#[test]
+fn each_block_of_a_batch_is_hashed_once_and_none_where_hashes_are_trusted() {
+    let frames: Vec<Vec<u8>> = [1, 9, 0, 60].map(frame_of).into();
+    let headers = frames.iter().map(|frame| ParsedHeader::read(frame).ok());
+    let frames: Vec<Frame<'_>> =
+        frames.iter().zip(headers).map(|(frame, header)| Frame::new(frame, header)).collect();
+    for (trust_hashes, expected) in [(false, 2 + 10 + 1 + 61), (true, 0)] {
+        let mut decoder = Decoder::new(Options { trust_hashes, ..Options::default() });
+        let before = HASHED_BLOCKS.get();
+        assert!(decoder.decode_batch(&frames).iter().all(Result::is_ok));
+        assert_eq!(HASHED_BLOCKS.get() - before, expected);
+    }
 }
 
 #[test]

@@ -262,6 +262,7 @@ fn section(
 /// The root links of an archive, in order; possibly none.
 #[derive(Clone, Copy, Debug)]
 pub struct Roots<'a> {
+    first: Option<CidRef<'a>>,
     /// The items of the root array, each checked to be a link.
     items: &'a [u8],
     len: usize,
@@ -280,7 +281,7 @@ impl<'a> Roots<'a> {
 
     /// The first root: the commit, in a repository's archive.
     pub fn first(&self) -> Option<CidRef<'a>> {
-        self.iter().next()
+        self.first
     }
 
     /// The roots in order.
@@ -292,12 +293,25 @@ impl<'a> Roots<'a> {
 
 /// Reads the header, which is at `offset` of the archive.
 pub(super) fn read_header(header: &[u8], offset: u64) -> Result<Roots<'_>, CarError> {
+    if let Some(roots) = usual_header(header) {
+        return Ok(roots);
+    }
     match header_fields(header) {
         Ok((Some(roots), Some(1))) => Ok(roots),
         Ok((_, Some(version))) if version != 1 => fail(offset, CarFault::Version(version)),
         Ok(_) => fail(offset, CarFault::HeaderField),
         Err(error) => fail(offset, CarFault::Header(error)),
     }
+}
+
+/// A header with one root, as nearly all archives have it, by comparing bytes.
+#[inline]
+fn usual_header(header: &[u8]) -> Option<Roots<'_>> {
+    let items = header.strip_prefix(b"\xa2\x65roots\x81")?;
+    let mut reader = Reader::new(items);
+    let first = reader.link().ok()?;
+    let is_usual = reader.rest() == b"\x67version\x01";
+    is_usual.then_some(Roots { first: Some(first), items, len: 1 })
 }
 
 type HeaderFields<'a> = (Option<Roots<'a>>, Option<i64>);
@@ -320,8 +334,38 @@ fn header_fields(header: &[u8]) -> Result<HeaderFields<'_>, DecodeError> {
 fn read_roots<'a>(reader: &mut Reader<'a>) -> Result<Roots<'a>, DecodeError> {
     let len = reader.array()?;
     let items = reader.rest();
+    let mut first = None;
     for _ in 0..len {
-        reader.link()?;
+        let link = reader.link()?;
+        first.get_or_insert(link);
     }
-    Ok(Roots { items, len })
+    Ok(Roots { first, items, len })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cid;
+    use crate::cid::Codec;
+
+    #[test]
+    fn a_header_with_one_root_is_read_as_any_is_whatever_byte_is_changed() {
+        let root = Cid::of(Codec::DagCbor, b"\xa0");
+        let link = [b"\xd8\x2a\x58\x25\x00".as_slice(), root.as_bytes()].concat();
+        let header = [b"\xa2\x65roots\x81", &link[..], b"\x67version\x01"].concat();
+        assert_eq!(usual_header(&header).and_then(|roots| roots.first()), Some(root.as_cid_ref()));
+        for at in 0..header.len() {
+            assert!(usual_header(&header[..at]).is_none());
+            for byte in 0..=255 {
+                let mut changed = header.clone();
+                changed[at] = byte;
+                let Some(usual) = usual_header(&changed) else { continue };
+                let (any, version) = header_fields(&changed).unwrap();
+                let any = any.unwrap();
+                assert_eq!((usual.first(), usual.len()), (any.first(), any.len()));
+                assert!(usual.iter().eq(any.iter()) && version == Some(1), "{byte:02x} at {at}");
+            }
+        }
+        assert!(usual_header(&[&header[..], b"\x00"].concat()).is_none());
+    }
 }
