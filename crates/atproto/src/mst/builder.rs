@@ -3,7 +3,8 @@
 use codec::{AnyCid, CidRef};
 
 use super::arena::{Arena, Entry, NodeId, RecordRef, RightEdge, is_less, shared_len};
-use super::tree::{KEY_BATCH, check_key};
+use super::height::KEY_BATCH;
+use super::tree::check_key;
 use super::{BlockSource, Tree, TreeError, TreeFault};
 
 impl Tree {

@@ -16,7 +16,14 @@ pub fn key_height(key: &[u8]) -> u8 {
 
 /// The layer of each key, in order, hashed together.
 pub fn key_heights(keys: &[&[u8]]) -> Vec<u8> {
-    sha256::digest_many(keys).iter().map(height_of).collect()
+    let mut heights = Vec::with_capacity(keys.len());
+    let mut digests = vec![[0; 32]; keys.len().min(KEY_BATCH)];
+    for keys in keys.chunks(KEY_BATCH) {
+        let digests = &mut digests[..keys.len()];
+        sha256::digest_many_into(keys, digests);
+        heights.extend(digests.iter().map(height_of));
+    }
+    heights
 }
 
 /// The layer of a key with this SHA-256; at most [`MAX_HEIGHT`](super::MAX_HEIGHT).
@@ -33,6 +40,9 @@ pub(super) fn height_of(digest: &Digest) -> u8 {
     }
     (zeros / 2) as u8
 }
+
+/// Keys that are hashed together: enough to fill the hash lanes, few enough for the cache.
+pub(super) const KEY_BATCH: usize = 512;
 
 #[cfg(test)]
 mod tests {

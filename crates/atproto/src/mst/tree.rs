@@ -6,8 +6,8 @@ use codec::{AnyCid, Cid, CidRef};
 
 use super::arena::{Arena, KeyBounds, NodeId, NodeState, Path, RecordRef};
 use super::{
-    BlockSource, Limit, MAX_KEY_BYTES, TreeError, TreeFault, TreeLimits, key_height,
-    node::NodeFault,
+    BlockSource, Limit, MAX_KEY_BYTES, TreeError, TreeFault, TreeLimits, height::KEY_BATCH,
+    key_height, node::NodeFault,
 };
 
 /// A tree of records. Nodes are loaded on demand from a [`BlockSource`]; changed nodes are hashed when
@@ -220,6 +220,3 @@ pub(super) fn check_key(key: &[u8]) -> Result<(), TreeError> {
         _ => Err(TreeError::of(TreeFault::Limit(Limit::KeyBytes))),
     }
 }
-
-/// Keys that are hashed together: enough to fill the hash lanes, few enough for the cache.
-pub(super) const KEY_BATCH: usize = 512;

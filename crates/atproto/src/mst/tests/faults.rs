@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::forger::{Forger, forged_keys};
 use super::support::*;
+use crate::mst::height::KEY_BATCH;
 use crate::mst::inversion::InversionFault;
-use crate::mst::tree::KEY_BATCH;
 use crate::mst::*;
 
 #[test]
