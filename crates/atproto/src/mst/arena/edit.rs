@@ -240,9 +240,8 @@ impl Arena {
         if old.as_cid_ref() == value {
             return Ok(old);
         }
-        let key = self.key_of(&entry).to_vec();
-        let stored = self.store(&key, value)?;
-        self.node_mut(id).entries.set_record(index, stored.record);
+        let record = self.store_value(entry.record, value)?;
+        self.node_mut(id).entries.set_record(index, record);
         path.nodes().for_each(|node| self.mark_dirty(node));
         Ok(old)
     }

@@ -15,7 +15,6 @@ use crate::mst::node::Writer;
 pub(super) struct HashScratch {
     /// The changed nodes of each layer.
     layers: Vec<Vec<NodeId>>,
-    stack: Vec<NodeId>,
     /// The blocks of a batch of nodes, concatenated, and where each ends.
     blocks: Vec<u8>,
     ends: Vec<usize>,
@@ -34,8 +33,7 @@ impl Arena {
     /// Hashes all changed nodes at and below these roots.
     pub(in crate::mst) fn hash_dirty(&mut self, roots: impl IntoIterator<Item = NodeId>) {
         let mut scratch = std::mem::take(&mut self.hash_scratch);
-        scratch.stack.extend(roots);
-        self.collect_changed(&mut scratch);
+        self.collect_changed(roots, &mut scratch.layers);
         for layer in 0..scratch.layers.len() {
             self.hash_layer(layer, &mut scratch, Nodes::Anywhere);
         }
@@ -45,11 +43,7 @@ impl Arena {
     /// Queues a new, complete node for [`hash_closed`](Self::hash_closed); children come before parents.
     #[inline]
     pub(super) fn note_closed(&mut self, id: NodeId, height: u8) {
-        let (layers, layer) = (&mut self.hash_scratch.layers, usize::from(height));
-        if layers.len() <= layer {
-            layers.resize_with(layer + 1, Vec::new);
-        }
-        layers[layer].push(id);
+        push_in_layer(&mut self.hash_scratch.layers, height, id);
     }
 
     /// Hashes the queued nodes of the lowest layers, as far up as each layer has `min_nodes` of them.
@@ -81,20 +75,26 @@ impl Arena {
         scratch.layers[layer] = nodes;
     }
 
-    fn collect_changed(&self, HashScratch { layers, stack, .. }: &mut HashScratch) {
-        while let Some(id) = stack.pop() {
-            if self.state(id) != NodeState::Dirty {
-                continue;
-            }
-            let node = self.node(id);
-            let layer = usize::from(node.height);
-            if layers.len() <= layer {
-                layers.resize_with(layer + 1, Vec::new);
-            }
-            layers[layer].push(id);
-            if layer > 0 {
-                stack.extend(node.entries.left());
-                stack.extend(node.entries.iter().filter_map(|entry| entry.right));
+    /// Finds the changed nodes at and below these roots, from the highest layer down: a node that is found is prefetched,
+    /// and read when all nodes of its layer are found.
+    fn collect_changed(
+        &self,
+        roots: impl IntoIterator<Item = NodeId>,
+        layers: &mut Vec<Vec<NodeId>>,
+    ) {
+        let is_changed = |id: &NodeId| self.state(*id) == NodeState::Dirty;
+        for root in roots.into_iter().filter(is_changed) {
+            push_in_layer(layers, self.node(root).height, root);
+        }
+        for layer in (1..layers.len()).rev() {
+            let (below, above) = layers.split_at_mut(layer);
+            for id in &above[0] {
+                let entries = &self.node(*id).entries;
+                let children = entries.iter().filter_map(|entry| entry.right);
+                for child in entries.left().into_iter().chain(children).filter(is_changed) {
+                    self.prefetch_node(child);
+                    below[layer - 1].push(child);
+                }
             }
         }
     }
@@ -202,8 +202,17 @@ impl Arena {
     }
 }
 
+#[inline]
+fn push_in_layer(layers: &mut Vec<Vec<NodeId>>, height: u8, id: NodeId) {
+    let layer = usize::from(height);
+    if layers.len() <= layer {
+        layers.resize_with(layer + 1, Vec::new);
+    }
+    layers[layer].push(id);
+}
+
 /// How far ahead of writing a node its keys are prefetched: half as far as the node itself.
-const PREFETCHED_NODES: usize = 2;
+const PREFETCHED_NODES: usize = 4;
 
 /// Nodes that are written before they are hashed: enough to fill the hash lanes, few enough for the cache.
 const MAX_HASH_BATCH: usize = 512;

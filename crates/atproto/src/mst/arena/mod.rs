@@ -329,6 +329,22 @@ impl Arena {
         self.bytes.extend_from_slice(value);
         Ok(Entry { word: 0, record: RecordRef(at as u32), right: None })
     }
+
+    /// Stores another CID for the key of a record: in its place, or with the key again if it has another length.
+    fn store_value(
+        &mut self,
+        record: RecordRef,
+        value: CidRef<'_>,
+    ) -> Result<RecordRef, TreeError> {
+        let len_at = record.0 as usize + 2 + self.key(record).len();
+        let new = value.as_bytes();
+        if usize::from(self.bytes[len_at]) != new.len() {
+            let key = self.key(record).to_vec();
+            return Ok(self.store(&key, value)?.record);
+        }
+        self.bytes[len_at + 1..][..new.len()].copy_from_slice(new);
+        Ok(record)
+    }
 }
 
 /// The record's key in the bytes of an arena.

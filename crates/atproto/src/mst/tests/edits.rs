@@ -97,8 +97,9 @@ proptest! {
             if *what < 4 {
                 prop_assert_eq!(tree.remove(key).unwrap(), records.remove(key));
             } else {
-                let before = records.insert(key.clone(), value(*what));
-                prop_assert_eq!(tree.insert(key, value(*what)).unwrap(), before);
+                let value = value_of_any_length(*what);
+                let before = records.insert(key.clone(), value.clone());
+                prop_assert_eq!(tree.insert(key, value).unwrap(), before);
             }
             if step % every == 0 {
                 let after = build(&records);
@@ -131,8 +132,9 @@ proptest! {
             if *what < 5 {
                 prop_assert_eq!(tree.remove(key).unwrap(), records.remove(key));
             } else {
-                let before = records.insert(key.clone(), value(*what));
-                prop_assert_eq!(tree.insert(key, value(*what)).unwrap(), before);
+                let value = value_of_any_length(*what);
+                let before = records.insert(key.clone(), value.clone());
+                prop_assert_eq!(tree.insert(key, value).unwrap(), before);
             }
         }
         let after = build(&records);

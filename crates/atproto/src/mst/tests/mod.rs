@@ -9,4 +9,4 @@ mod records;
 mod splices;
 mod support;
 
-pub(super) use support::{Records, build, value};
+pub(super) use support::{Records, build, value, value_of_any_length};

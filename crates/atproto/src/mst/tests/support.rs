@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use codec::cid::Codec;
-use codec::{AnyCid, Cid};
+use codec::{AnyCid, Cid, CidRef};
 use proptest::prelude::*;
 
 use crate::event::Action;
@@ -19,6 +19,15 @@ pub(in crate::mst) fn build(records: &Records) -> Built {
 
 pub(in crate::mst) fn value(seed: u64) -> AnyCid {
     Cid::of(Codec::DagCbor, &seed.to_be_bytes()).into()
+}
+
+/// CIDs of the usual length, and for odd seeds shorter ones.
+pub(in crate::mst) fn value_of_any_length(seed: u64) -> AnyCid {
+    if seed.is_multiple_of(2) {
+        return value(seed);
+    }
+    let identity = [&[0x01, 0x55, 0x00, seed as u8][..], &vec![7; seed as usize]].concat();
+    CidRef::from_bytes(&identity).expect("well formed").into()
 }
 
 pub(super) fn inserted<'r>(records: impl Iterator<Item = (&'r Vec<u8>, &'r AnyCid)>) -> Tree {
