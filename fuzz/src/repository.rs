@@ -1,7 +1,9 @@
-//! An accepted repository is accepted again when it is written anew, and no input does harm.
+//! An accepted repository is accepted again when it is written anew, a stream gets the verdict of the whole, and no
+//! input does harm.
 
 use wireproof::atproto::repo::{Archive, Options as CarOptions, Repository};
-use wireproof::verify::repository::{self, Options};
+use wireproof::verify::repository::stream::{self, StreamFailure, StreamOptions};
+use wireproof::verify::repository::{self, Options, RepositoryRejection, WholeRepository};
 
 /// Runs the target on one input.
 pub(crate) fn run(input: &[u8]) {
@@ -9,6 +11,7 @@ pub(crate) fn run(input: &[u8]) {
     let verdict = repository::verify_without_signature(input, &options);
     let faults = repository::collect_rejections(input, None, None, &options, 100);
     assert_eq!(faults.first(), verdict.as_ref().err());
+    assert_stream_agrees(input, verdict.as_deref());
     if let Ok(whole) = verdict {
         let again = whole.export(Vec::new()).expect("proved to be whole");
         let judged = repository::verify_without_signature(&again, &options).expect("the same");
@@ -16,6 +19,19 @@ pub(crate) fn run(input: &[u8]) {
         assert_eq!(judged.extra().blocks, 0);
     }
     assert_trusted_blocks_do_no_harm(input);
+}
+
+fn assert_stream_agrees(input: &[u8], whole: Result<&WholeRepository<'_>, &RepositoryRejection>) {
+    let streamed = stream::open(input, &StreamOptions::default());
+    match (streamed.and_then(|opened| opened.without_signature().verify()), whole) {
+        (Ok(streamed), Ok(whole)) => {
+            assert_eq!((streamed.root(), streamed.tree()), (whole.root(), whole.tree()));
+            assert_eq!(streamed.invalid_records(), whole.invalid_records());
+            assert_eq!(streamed.extra(), whole.extra());
+        }
+        (Err(StreamFailure::Rejected(streamed)), Err(whole)) => assert_eq!(*streamed, *whole),
+        (streamed, whole) => panic!("{:?} {:?}", streamed.map(|_| ()), whole.map(|_| ())),
+    }
 }
 
 /// Without hash checks there are graphs that no hash permits: cycles, and blocks under the CIDs of others.

@@ -16,6 +16,7 @@ use wireproof::atproto::event::{Decoder, Event, Identity, Options, Sync};
 use wireproof::codec::{Cid, car, cbor, cid::Codec, json};
 use wireproof::crypto::PublicKey;
 use wireproof::verify::repository;
+use wireproof::verify::repository::stream::{self, StreamOptions};
 use wireproof_conformance::fixtures;
 
 #[test]
@@ -139,6 +140,38 @@ fn proving_a_mapped_repository_takes_less_than_half_of_its_length_in_any_order()
         let len = mapped.len();
         assert!(taken.peak <= len / 2, "{order:?}: {} bytes for {len}", taken.peak);
     }
+}
+
+#[test]
+fn proving_a_streamed_repository_takes_memory_for_its_index_alone() {
+    let corpus = Corpus::generate(&Spec::quick());
+    let export = corpus.to_file();
+    let account = corpus.repository().account();
+    let key = PublicKey::from_did_key(&account.key().did_key()).unwrap();
+    let (blocks, taken) = measured(|| {
+        let options = StreamOptions::default();
+        let whole = stream::verify(&export[..], Some(account.did()), &key, &options).unwrap();
+        whole.blocks()
+    });
+    // Tables double when they are full, and both are there meanwhile.
+    let bound = 80 * blocks as usize + STREAM_BYTES;
+    assert!(taken.peak <= bound, "{} bytes for {blocks} blocks", taken.peak);
+}
+
+#[test]
+fn a_streamed_repository_in_another_order_takes_no_more_memory_than_may_be_held() {
+    let corpus = Corpus::generate(&Spec { order: BlockOrder::Shuffled, ..Spec::quick() });
+    let export = corpus.to_file();
+    let mut options = StreamOptions::default();
+    options.max_held_bytes = 100_000;
+    options.spill = Some(|| Ok(Box::new(tempfile::tempfile()?)));
+    let (blocks, taken) = measured(|| {
+        let opened = stream::open(&export[..], &options).unwrap();
+        opened.without_signature().verify().unwrap().blocks()
+    });
+    let bound = options.max_held_bytes + 240 * blocks as usize + STREAM_BYTES;
+    assert!(taken.peak <= bound, "{} bytes for {blocks} blocks", taken.peak);
+    assert!(taken.peak <= export.len(), "{} bytes for {}", taken.peak, export.len());
 }
 
 #[test]
@@ -307,6 +340,9 @@ const ARENA_BYTES: usize = 2 * 24;
 const JSON_BYTES: usize = 4 * 24;
 
 const SLACK_BYTES: usize = 64 << 10;
+
+/// Bytes that a stream takes beside its index: two batches of blocks, and a spill file's last ones.
+const STREAM_BYTES: usize = 640 << 10;
 
 /// The decoder's arena doubles until a batch fits; that takes a few passes.
 const MAX_WARM_UP_PASSES: usize = 8;

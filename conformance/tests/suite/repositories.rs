@@ -2,6 +2,7 @@
 //! are rejected with the matching error.
 
 use std::collections::HashMap;
+use std::io::{self, Read};
 
 use serde_json::Value as Json;
 use simnet::hostile::{CaseSet, Expect, InputKind, Spec as HostileSpec};
@@ -13,16 +14,18 @@ use wireproof::atproto::repo::{self, Archive, RepoFault, Repository};
 use wireproof::codec::car::{self, CarFault};
 use wireproof::codec::{AnyCid, Cid};
 use wireproof::crypto::PublicKey;
-use wireproof::verify::identity;
+use wireproof::verify::repository::stream::{self, StreamFailure, StreamOptions};
 use wireproof::verify::repository::{
     self, Options, RepositoryRejection, SignatureProof, WholeRepository,
 };
+use wireproof::verify::{Flagged, identity};
 use wireproof_conformance::{Folder, Manifest, fact, fixtures};
 
-/// Verifies a whole repository with any of these keys, or without one; the repository exported from it must verify
-/// with the same result.
+/// Verifies a whole repository with any of these keys, or without one; the repository exported from it, and both as
+/// streams, must verify with the same result.
 fn prove(export: &[u8], did: Option<&str>, keys: &[String]) -> Result<(), RepositoryRejection> {
     let options = Options::default();
+    assert_stream_agrees(export, &options);
     let whole = under_any(export, did, keys, &options)?;
     assert_eq!(repository::collect_rejections(export, did, None, &options, 100), []);
     let again = whole.export(Vec::new()).unwrap();
@@ -30,8 +33,46 @@ fn prove(export: &[u8], did: Option<&str>, keys: &[String]) -> Result<(), Reposi
     assert_eq!((judged.root(), judged.tree()), (whole.root(), whole.tree()));
     assert_eq!((judged.signature(), judged.extra().blocks), (whole.signature(), 0));
     assert_eq!(judged.export(Vec::new()).unwrap(), again);
+    assert_stream_agrees(&again, &options);
     let walked = repository::parse(export, &options)?.without_signature().walk()?;
     walked.rebuild()
+}
+
+/// Asserts that an export that is received in pieces gets the verdict of the whole, without a key.
+fn assert_stream_agrees(export: &[u8], options: &Options) {
+    let whole = repository::verify_without_signature(export, options);
+    let mut stream_options = StreamOptions::default();
+    stream_options.repository = *options;
+    stream_options.flag_records = true;
+    let source = Pieces { rest: export, len: 1 };
+    let opened = stream::open(source, &stream_options);
+    match (opened.and_then(|opened| opened.without_signature().verify()), whole) {
+        (Ok(streamed), Ok(whole)) => {
+            assert_eq!((streamed.root(), streamed.tree()), (whole.root(), whole.tree()));
+            assert_eq!(streamed.commit(), *whole.commit());
+            assert_eq!(streamed.invalid_records(), whole.invalid_records());
+            assert_eq!(streamed.extra(), whole.extra());
+            assert_eq!(streamed.blocks(), whole.archive().block_count());
+            assert_eq!(streamed.bytes(), export.len() as u64);
+            assert_eq!(*streamed.flagged_records(), Flagged::of_repository(&whole));
+        }
+        (Err(StreamFailure::Rejected(streamed)), Err(whole)) => assert_eq!(*streamed, whole),
+        (streamed, whole) => panic!("{:?}, {:?}", streamed.map(|_| ()), whole.map(|_| ())),
+    }
+}
+
+/// A reader whose reads have the lengths 1, 2, 4 and so on up to 64 KiB, again and again.
+struct Pieces<'a> {
+    rest: &'a [u8],
+    len: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let len = self.len.min(out.len());
+        self.len = if self.len < 1 << 16 { 2 * self.len } else { 1 };
+        self.rest.read(&mut out[..len])
+    }
 }
 
 fn under_any<'a>(
@@ -121,6 +162,7 @@ fn partial_repositories_are_refused_for_what_is_missing_and_old_ones_for_their_v
     let data = fixtures!(Captures);
     let code = |name: &str| {
         let export = data.bytes(&format!("atproto/cars/{name}"));
+        assert_stream_agrees(&export, &Options::default());
         repository::verify_without_signature(&export, &Options::default()).unwrap_err().code()
     };
     assert_eq!(code("attie_partial.car"), "tree/missing-node");
@@ -252,7 +294,11 @@ fn hostile_repositories_are_refused_by_the_rule_that_they_break_and_odd_ones_pro
     let mut judged = 0;
     for case in set.cases().iter().filter(|case| case.kind == InputKind::Repo) {
         let key = PublicKey::from_did_key(&case.signing_key).unwrap();
+        let mut options = Options::default();
+        options.strict_records = true;
+        assert_stream_agrees(&case.bytes, &options);
         let options = Options::default();
+        assert_stream_agrees(&case.bytes, &options);
         let verdict = repository::verify(&case.bytes, Some(&case.did), &key, &options);
         let all = repository::collect_rejections(
             &case.bytes,

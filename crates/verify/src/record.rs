@@ -129,7 +129,7 @@ pub fn verify<'a>(
         PathChecker::default().check(path.as_bytes())?;
     }
     let repository = read(slice, options)?;
-    check_signature(&repository, did, key)?;
+    check_signature(repository.root(), repository.commit(), did, key)?;
     let archive = repository.archive();
     let found = canonical::search(repository.commit().data, archive, path.as_bytes())
         .map_err(|error| RepositoryRejection::in_tree(error, archive))?;
@@ -168,7 +168,7 @@ fn read<'a>(slice: &'a [u8], options: &Options) -> Result<Repository<'a>, Reposi
     let archive = Archive::read(slice, &checked)
         .map_err(|error| RepositoryRejection::in_archive(slice, error))?;
     let repository = Repository::at_first_root(archive)?;
-    check_commit(&repository)?;
+    check_commit(repository.root(), repository.commit())?;
     Ok(repository)
 }
 

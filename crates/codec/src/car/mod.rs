@@ -20,7 +20,7 @@ mod tests;
 mod writer;
 
 pub use slice::{Block, Blocks, Car, HashProof, Roots, Sections, check_hashes, read};
-pub use stream::{OwnedBlock, StreamError, StreamReader};
+pub use stream::{BlockBatch, OwnedBlock, StreamError, StreamReader};
 pub use writer::Writer;
 
 use crate::cbor;

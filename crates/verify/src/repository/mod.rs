@@ -11,6 +11,8 @@
 //! skip one; [`verify`] runs all. The result is a [`Verified`] [`WholeRepository`], or a rejection for
 //! the first fault; [`visit_rejections`] continues and passes on all.
 //!
+//! The export is a slice, in memory or mapped. [`stream`] verifies one that is received, with the same verdict.
+//!
 //! ```
 //! use wireproof::atproto::commit::UnsignedCommit;
 //! use wireproof::codec::{Cid, car, cid::Codec};
@@ -40,17 +42,19 @@
 mod options;
 mod records;
 mod rejection;
+pub mod stream;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tree;
 
 use std::ops::ControlFlow;
 
+use atproto::commit::Commit;
 use atproto::mst::Tree;
 use atproto::mst::canonical::{Step, Summary};
 use atproto::repo::{Archive, BlockTotals, Repository};
 use atproto::syntax::{Did, Tid};
-use codec::AnyCid;
+use codec::{AnyCid, Cid};
 use crypto::PublicKey;
 
 pub use options::Options;
@@ -176,29 +180,28 @@ pub fn parse<'a>(
     let archive = Archive::read_visiting(export, &checked, &mut visit, &mut Err)
         .map_err(|error| RepositoryRejection::in_archive(export, error))?;
     let repository = Repository::at_first_root(archive)?;
-    check_commit(&repository)?;
+    check_commit(repository.root(), repository.commit())?;
     Ok(ParsedRepository { repository, options: *options, prechecked })
 }
 
 /// Checks the fields of a commit that its parser leaves unchecked.
-pub(crate) fn check_commit(repository: &Repository<'_>) -> Result<(), RepositoryRejection> {
-    let commit = repository.commit();
+pub(crate) fn check_commit(root: Cid, commit: &Commit<'_>) -> Result<(), RepositoryRejection> {
     let did = Did::parse(commit.did).err().map(RepositoryFault::Did);
     let rev = || Tid::parse(commit.rev).err().map(RepositoryFault::Rev);
     match did.or_else(rev) {
-        Some(fault) => Err(RepositoryRejection::of(fault).with_cid(repository.root())),
+        Some(fault) => Err(RepositoryRejection::of(fault).with_cid(root)),
         None => Ok(()),
     }
 }
 
 /// Checks the account of a commit, if one is given, and the signature.
 pub(crate) fn check_signature(
-    repository: &Repository<'_>,
+    root: Cid,
+    commit: &Commit<'_>,
     did: Option<&str>,
     key: &PublicKey,
 ) -> Result<(), RepositoryRejection> {
-    let commit = repository.commit();
-    let reject = |fault| Err(RepositoryRejection::of(fault).with_cid(repository.root()));
+    let reject = |fault| Err(RepositoryRejection::of(fault).with_cid(root));
     if did.is_some_and(|did| did != commit.did) {
         return reject(RepositoryFault::OtherAccount);
     }
@@ -223,7 +226,7 @@ impl<'a> ParsedRepository<'a> {
         did: Option<&str>,
         key: &PublicKey,
     ) -> Result<SignedRepository<'a>, RepositoryRejection> {
-        check_signature(&self.repository, did, key)?;
+        check_signature(self.repository.root(), self.repository.commit(), did, key)?;
         Ok(self.into_signed(SignatureProof::Checked))
     }
 
@@ -356,9 +359,10 @@ fn collect(
     });
     let archive = archive.map_err(|error| RepositoryRejection::in_archive(export, error))?;
     let repository = Repository::at_first_root(archive)?;
-    check_commit(&repository).or_else(&mut *sink)?;
+    let (root, commit) = (repository.root(), repository.commit());
+    check_commit(root, commit).or_else(&mut *sink)?;
     if let Some(key) = key {
-        check_signature(&repository, did, key).or_else(&mut *sink)?;
+        check_signature(root, commit, did, key).or_else(&mut *sink)?;
     }
     let walked = tree::walk(&repository, &prechecked, options, sink)?;
     records::check(&repository, &walked.unchecked, options, sink).map(drop)

@@ -33,16 +33,27 @@ impl PrecheckedRecords {
     /// Checks a block, unless it looks like a tree node, which records hardly ever do.
     #[inline]
     pub(super) fn visit(&mut self, block: &Block<'_>) {
-        if !block.data.starts_with(b"\xa2\x61e") && check_record(block.data, self.max_bytes).is_ok()
-        {
-            self.valid.insert(block.data);
+        if is_prechecked(block.data, self.max_bytes) {
+            self.insert(block.data);
         }
+    }
+
+    /// Adds a block that was prechecked elsewhere.
+    #[inline]
+    pub(super) fn insert(&mut self, block: &[u8]) {
+        self.valid.insert(block);
     }
 
     #[inline]
     pub(super) fn contains(&self, block: &[u8]) -> bool {
         self.valid.contains(block)
     }
+}
+
+/// Whether a block is valid if it is a record, and does not look like a tree node.
+#[inline]
+pub(super) fn is_prechecked(block: &[u8], max_bytes: usize) -> bool {
+    !block.starts_with(NODE_START) && check_record(block, max_bytes).is_ok()
 }
 
 /// Checks the records at these offsets of the archive, with these lengths. The invalid ones are counted, or, if the
@@ -131,6 +142,9 @@ fn for_each_record(
     }
     Ok(())
 }
+
+/// How every tree node begins: a map of two fields, the first of them `e`.
+pub(super) const NODE_START: &[u8] = b"\xa2\x61e";
 
 #[cfg(test)]
 mod tests {

@@ -139,18 +139,30 @@ impl RepositoryRejection {
             (CarFault::HashMismatch, Ok((_, prefix))) => CidRef::from_prefix(&section[prefix..]),
             _ => None,
         };
-        Self::from(RepoError::from(error))
-            .at(error.offset)
-            .with_cid(cid.and_then(|(cid, _)| cid.to_cid()))
+        Self::in_section(error, cid.map(|(cid, _)| cid))
+    }
+
+    /// The fault of a section of an archive, with its CID if the hash is wrong.
+    #[cold]
+    pub(super) fn in_section(error: CarError, cid: Option<CidRef<'_>>) -> Self {
+        let rejection = Self::from(RepoError::from(error)).at(error.offset);
+        rejection.with_cid(cid.and_then(CidRef::to_cid))
     }
 
     /// The fault of a tree node, with the key where it was found.
     #[cold]
     pub(crate) fn in_tree(error: TreeError, archive: &Archive<'_>) -> Self {
         let block = error.cid.and_then(|cid| BlockSource::block(archive, &cid));
-        let key = block.and_then(|block| key_of(block, error.offset));
-        let rejection = Self::from(RepoError::in_tree(error, archive));
-        match key {
+        Self::in_node(error, block.map(|block| archive.offset_of(block)), block)
+    }
+
+    /// The same, where the data of the node starts at `data_at`, and `block` is the node if it is known to be one.
+    #[cold]
+    pub(super) fn in_node(error: TreeError, data_at: Option<u64>, block: Option<&[u8]>) -> Self {
+        let TreeError { cid, offset, fault } = error;
+        let at = data_at.map_or(0, |data_at| data_at + offset as u64);
+        let rejection = Self::from(RepoError { offset: at, cid, fault: RepoFault::Tree(fault) });
+        match block.and_then(|block| key_of(block, offset)) {
             Some(key) => rejection.with_key(&key),
             None => rejection,
         }

@@ -42,10 +42,16 @@ pub(super) fn walk(
                     pending.flush(&mut reachable, sink)?;
                     sink(rejection)?;
                 }
-                if blocks.is_sequential() {
-                    reachable.record(&blocks, key, value, sink)?;
-                } else if pending.push(key, value) {
-                    pending.flush(&mut reachable, sink)?;
+                match record_cid(value) {
+                    Ok(cid) if blocks.is_sequential() => {
+                        reachable.record(&blocks, key, &cid, sink)?;
+                    }
+                    Ok(cid) if !pending.push(key, cid) => {}
+                    Ok(_) => pending.flush(&mut reachable, sink)?,
+                    Err(rejection) => {
+                        pending.flush(&mut reachable, sink)?;
+                        sink(rejection.with_key(key))?;
+                    }
                 }
             }
             Err(error) => {
@@ -62,17 +68,18 @@ pub(super) fn walk(
 
 /// Records of an archive in arbitrary order, collected to be looked up together.
 #[derive(Default)]
-struct PendingLookups<'a> {
+struct PendingLookups {
     keys: Vec<u8>,
-    records: Vec<(usize, CidRef<'a>)>,
+    /// The end of each key, and the CID.
+    records: Vec<(usize, Cid)>,
 }
 
-impl<'a> PendingLookups<'a> {
+impl PendingLookups {
     /// Adds a record, and returns whether the batch is full.
     #[inline]
-    fn push(&mut self, key: &[u8], value: CidRef<'a>) -> bool {
+    fn push(&mut self, key: &[u8], cid: Cid) -> bool {
         self.keys.extend_from_slice(key);
-        self.records.push((self.keys.len(), value));
+        self.records.push((self.keys.len(), cid));
         self.records.len() == LOOKUP_BATCH
     }
 
@@ -82,11 +89,11 @@ impl<'a> PendingLookups<'a> {
         reachable: &mut ReachableBlocks<'_, '_>,
         sink: FaultSink<'_>,
     ) -> Result<(), RepositoryRejection> {
-        let cids: Vec<Cid> = self.records.iter().filter_map(|(_, cid)| cid.to_cid()).collect();
+        let cids: Vec<Cid> = self.records.iter().map(|(_, cid)| *cid).collect();
         reachable.archive.prefetch(&cids);
         let mut start = 0;
-        for (end, value) in self.records.drain(..) {
-            reachable.record(reachable.archive, &self.keys[start..end], value, sink)?;
+        for (end, cid) in self.records.drain(..) {
+            reachable.record(reachable.archive, &self.keys[start..end], &cid, sink)?;
             start = end;
         }
         self.keys.clear();
@@ -100,17 +107,31 @@ pub(crate) fn record_block<'a>(
     blocks: &impl BlockSource<'a>,
     value: CidRef<'_>,
 ) -> Result<&'a [u8], RepositoryRejection> {
-    let cid = match value.to_cid() {
-        Some(cid) if value.is_dag_cbor() => cid,
-        cid => return Err(RepositoryRejection::of(RepositoryFault::RecordLink).with_cid(cid)),
-    };
-    match blocks.block(&cid) {
-        Some(block) => Ok(block),
-        None => Err(RepositoryRejection::of(RepositoryFault::RecordMissing).with_cid(cid)),
+    find_record(blocks, &record_cid(value)?)
+}
+
+/// The CID of a record that the tree names.
+#[inline]
+pub(super) fn record_cid(value: CidRef<'_>) -> Result<Cid, RepositoryRejection> {
+    match value.to_cid() {
+        Some(cid) if value.is_dag_cbor() => Ok(cid),
+        cid => Err(RepositoryRejection::of(RepositoryFault::RecordLink).with_cid(cid)),
     }
 }
 
-fn check_extra(
+#[inline]
+fn find_record<'a>(
+    blocks: &impl BlockSource<'a>,
+    cid: &Cid,
+) -> Result<&'a [u8], RepositoryRejection> {
+    match blocks.block(cid) {
+        Some(block) => Ok(block),
+        None => Err(RepositoryRejection::of(RepositoryFault::RecordMissing).with_cid(*cid)),
+    }
+}
+
+/// Counts the blocks to which the commit does not lead, against the limits.
+pub(super) fn check_extra(
     extra: BlockTotals,
     options: &Options,
     sink: FaultSink<'_>,
@@ -159,10 +180,10 @@ impl<'r, 'a> ReachableBlocks<'r, 'a> {
         &mut self,
         blocks: &impl BlockSource<'b>,
         key: &[u8],
-        value: CidRef<'_>,
+        cid: &Cid,
         sink: FaultSink<'_>,
     ) -> Result<(), RepositoryRejection> {
-        match record_block(blocks, value) {
+        match find_record(blocks, cid) {
             Ok(block) if self.insert(block) && !self.prechecked.contains(block) => {
                 let at = self.archive.offset_of(block);
                 self.unchecked.push((at as u32, block.len() as u32));

@@ -1,5 +1,7 @@
 //! The layer of each node, and the check that keys are in the layers of their hashes, for many keys together.
 
+use std::ops::Deref;
+
 use codec::Cid;
 use kernels::sha256::{self, Digest};
 
@@ -53,32 +55,45 @@ impl Layer {
 }
 
 /// Keys to be hashed together, each with the layer in which it was found.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LayerChecks<'a> {
+#[derive(Clone, Debug)]
+pub(super) struct LayerChecks<B> {
     /// The keys, concatenated.
     keys: Vec<u8>,
     /// The end of each key.
     ends: Vec<usize>,
     /// The nodes of the keys, in order.
-    spans: Vec<Span<'a>>,
+    spans: Vec<Span<B>>,
     /// The faults found, in order.
-    faults: Vec<TreeError>,
+    faults: Vec<LocatedFault<B>>,
+}
+
+/// A fault, and the block of its node if it was read.
+#[derive(Clone, Debug)]
+pub(super) struct LocatedFault<B> {
+    pub(super) error: TreeError,
+    pub(super) block: Option<B>,
 }
 
 /// Consecutive keys of one node.
-#[derive(Clone, Copy, Debug)]
-struct Span<'a> {
+#[derive(Clone, Debug)]
+struct Span<B> {
     cid: Cid,
-    block: &'a [u8],
+    block: B,
     layer: u8,
     /// Index of the first key in the node.
     first: usize,
     len: usize,
 }
 
-impl<'a> LayerChecks<'a> {
+impl<B> Default for LayerChecks<B> {
+    fn default() -> Self {
+        Self { keys: Vec::new(), ends: Vec::new(), spans: Vec::new(), faults: Vec::new() }
+    }
+}
+
+impl<B: Clone + Deref<Target = [u8]>> LayerChecks<B> {
     /// Begins the keys of the node `cid`, which is in `layer`.
-    pub(super) fn begin(&mut self, cid: Cid, block: &'a [u8], layer: u8) {
+    pub(super) fn begin(&mut self, cid: Cid, block: B, layer: u8) {
         self.spans.push(Span { cid, block, layer, first: 0, len: 0 });
     }
 
@@ -96,7 +111,7 @@ impl<'a> LayerChecks<'a> {
     /// Hashes a batch that ends inside a node.
     #[cold]
     fn split(&mut self) {
-        let last = *self.spans.last().expect("a node was begun");
+        let last = self.spans.last().expect("a node was begun").clone();
         self.check();
         self.spans.push(Span { first: last.first + last.len, len: 0, ..last });
     }
@@ -107,7 +122,7 @@ impl<'a> LayerChecks<'a> {
     }
 
     /// Hashes the pending keys; returns the faults found since the last call, in order.
-    pub(super) fn check(&mut self) -> &mut Vec<TreeError> {
+    pub(super) fn check(&mut self) -> &mut Vec<LocatedFault<B>> {
         let mut messages: [&[u8]; BATCH] = [&[]; BATCH];
         let mut digests: [Digest; BATCH] = [[0; 32]; BATCH];
         let mut start = 0;
@@ -122,7 +137,8 @@ impl<'a> LayerChecks<'a> {
             let (own, others) = rest.split_at(span.len);
             rest = others;
             if let Some(at) = own.iter().position(|digest| height_of(digest) != span.layer) {
-                self.faults.extend(span.fault(at, own));
+                let block = Some(span.block.clone());
+                self.faults.extend(span.fault(at, own).map(|error| LocatedFault { error, block }));
             }
         }
         self.keys.clear();
@@ -132,7 +148,7 @@ impl<'a> LayerChecks<'a> {
     }
 }
 
-impl Span<'_> {
+impl<B: Deref<Target = [u8]>> Span<B> {
     /// The fault of the key at index `at` of the span, given the hashes of its keys. `None` if the block
     /// is not a node, of which a part was read: that is its fault.
     #[cold]
@@ -142,8 +158,8 @@ impl Span<'_> {
         let is_one_lower_layer =
             height < self.layer && digests.iter().all(|digest| height_of(digest) == height);
         let fault = if is_one_lower_layer { TreeFault::SkippedLayer } else { TreeFault::Layer };
-        let entry = Node::parse(self.block).ok()?.entries().nth(index)?;
-        Some(TreeError::at(self.cid, key_offset(self.block, entry.suffix), fault))
+        let entry = Node::parse(&self.block).ok()?.entries().nth(index)?;
+        Some(TreeError::at(self.cid, key_offset(&self.block, entry.suffix), fault))
     }
 }
 
@@ -151,7 +167,13 @@ impl Span<'_> {
 #[cold]
 pub(super) fn key_offset(block: &[u8], suffix: &[u8]) -> usize {
     let head_len = 1 + usize::from(suffix.len() >= 24) + usize::from(suffix.len() > 255);
-    suffix.as_ptr() as usize - block.as_ptr() as usize - head_len
+    offset_in(block, suffix) - head_len
+}
+
+/// Bytes from the start of `block` to `part`, a part of it.
+#[inline]
+pub(super) fn offset_in(block: &[u8], part: &[u8]) -> usize {
+    part.as_ptr() as usize - block.as_ptr() as usize
 }
 
 /// The key of the entry whose field `k` is at `offset` of a node's block, if there is one.

@@ -13,7 +13,8 @@
 //!
 //! A [`Walk`] is a lending iterator: its items are provisional until its end, and the tree is proved when
 //! the walk has ended without a fault. It may be continued after a fault: it skips the subtree at fault and
-//! continues beside it, so that a walk to the end finds all faults.
+//! continues beside it, so that a walk to the end finds all faults. Its nodes come from a [`BlockSource`], whose
+//! blocks stay in memory, or as a [`Walker`] from any [`NodeSource`], which may drop a node when the walk has left it.
 //!
 //! A node is read when it is first reached and rejected when it is reached again, so the cost is linear in
 //! the bytes of the blocks, whatever graph they form. There is no recursion; the stack has at most
@@ -34,18 +35,23 @@
 
 mod layers;
 mod search;
+mod source;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::ops::Range;
 
 use codec::{Cid, CidRef};
 
 pub use search::{SearchResult, search};
+pub use source::{BlockNodes, BlockSet, NodeSource};
 
-use super::node::{Entries, Entry, KeyBuffer, Node, scan};
+use super::node::{Entry, KeyBuffer, Node, reread, scan};
 use super::{BlockSource, Limit, MAX_HEIGHT, TreeError, TreeFault, TreeLimits};
-use layers::{Child, Layer, LayerChecks, fault_of_empty, key_at, key_offset, layer_of};
+use layers::{
+    Child, Layer, LayerChecks, LocatedFault, fault_of_empty, key_at, key_offset, layer_of,
+    offset_in,
+};
 
 /// The size of a walked tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,31 +105,33 @@ pub fn key_of(block: &[u8], offset: usize) -> Option<Vec<u8>> {
 
 /// An item of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<'w, 'a> {
+pub enum Step<'w, B> {
     /// A node, before everything below it.
     Node {
         /// The CID of the node.
         cid: Cid,
         /// The block of the node.
-        block: &'a [u8],
+        block: B,
     },
     /// A record, in key order.
     Record {
         /// The key: the record's path.
         key: &'w [u8],
         /// The record's CID.
-        value: CidRef<'a>,
+        value: CidRef<'w>,
     },
 }
 
+/// A walk over a whole tree whose blocks are in memory.
+pub type Walk<'a, S> = Walker<BlockNodes<'a, S>>;
+
 /// A walk over a whole tree.
 #[derive(Clone, Debug)]
-pub struct Walk<'a, S> {
-    source: S,
+pub struct Walker<N: NodeSource> {
+    source: N,
     options: TreeLimits,
-    visited: BlockSet,
     /// The nodes from the root to the current one.
-    frames: Vec<Frame<'a>>,
+    frames: Vec<Frame<N::Block>>,
     /// The key of the last entry of each frame. Buffers of former frames are kept for reuse.
     // frames.len() <= keys.len()
     keys: Vec<KeyBuffer>,
@@ -131,19 +139,24 @@ pub struct Walk<'a, S> {
     next: Option<Child>,
     /// The last key where the walk left one node for another.
     last_key: Vec<u8>,
-    layer_checks: LayerChecks<'a>,
+    layer_checks: LayerChecks<N::Block>,
     /// Faults that are not yet returned, the last one first.
-    faults: Vec<TreeError>,
+    faults: Vec<LocatedFault<N::Block>>,
+    /// The block of the node of the fault that was returned last.
+    faulty: Option<N::Block>,
     summary: Summary,
 }
 
 /// A node on the path from the root.
 #[derive(Clone, Debug)]
-struct Frame<'a> {
+struct Frame<B> {
     cid: Cid,
-    block: &'a [u8],
+    block: B,
     layer: Layer,
-    entries: Entries<'a>,
+    /// Bytes from the start of the block to the next entry.
+    at: usize,
+    /// Number of entries from the next one on.
+    entries: usize,
     /// Whether the walk comes from another node, so that the next key must be compared with the last key of
     /// that node. Within a node the scanner has compared them.
     is_edge: bool,
@@ -158,16 +171,23 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
     /// A walk over the tree of `root`, whose blocks are in `archive`, a CAR: visited blocks then take one bit
     /// each.
     pub fn in_archive(root: Cid, source: S, archive: &[u8], options: &TreeLimits) -> Self {
+        Self::over(root, BlockNodes::new(source, archive), options)
+    }
+}
+
+impl<N: NodeSource> Walker<N> {
+    /// A walk over the tree of `root`.
+    pub fn over(root: Cid, source: N, options: &TreeLimits) -> Self {
         Self {
             source,
             options: *options,
-            visited: BlockSet::for_archive(archive),
             frames: Vec::new(),
             keys: Vec::new(),
             next: Some(Child { cid: root, layer: Layer::Unknown }),
             last_key: Vec::new(),
             layer_checks: LayerChecks::default(),
             faults: Vec::new(),
+            faulty: None,
             summary: Summary::default(),
         }
     }
@@ -177,47 +197,62 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         self.summary
     }
 
+    /// The block of the node of the fault that was returned last, if it is a node.
+    pub fn faulty_node(&self) -> Option<&N::Block> {
+        self.faulty.as_ref()
+    }
+
     /// Advances to the next node, record or fault. `None` is the end: if there was no fault, the tree is
     /// canonical and complete.
     #[expect(clippy::should_implement_trait, reason = "an `Iterator` cannot lend")]
-    pub fn next(&mut self) -> Option<Result<Step<'_, 'a>, TreeError>> {
+    pub fn next(&mut self) -> Option<Result<Step<'_, N::Block>, TreeError>> {
         loop {
-            if let Some(fault) = self.faults.pop() {
-                return Some(Err(fault));
+            if !self.faults.is_empty() {
+                return self.next_fault().map(Err);
             }
             if let Some(child) = self.next.take() {
                 match self.enter(child) {
                     Ok(block) => return Some(Ok(Step::Node { cid: child.cid, block })),
-                    Err(fault) => self.queue(Some(fault)),
+                    Err(error) => self.queue(Some(LocatedFault { error, block: None })),
                 }
                 continue;
             }
-            let Some(frame) = self.frames.last_mut() else {
+            if self.frames.is_empty() {
                 self.queue(None);
-                return self.faults.pop().map(Err);
-            };
-            let Some(entry) = frame.entries.next() else {
-                self.leave();
-                continue;
-            };
-            match self.advance(&entry) {
-                Ok(()) => {
-                    let key = self.keys[self.frames.len() - 1].as_bytes();
-                    return Some(Ok(Step::Record { key, value: entry.value }));
-                }
-                Err(fault) => self.queue(Some(fault)),
+                return self.next_fault().map(Err);
+            }
+            match self.advance() {
+                None => self.leave(),
+                Some(Ok(value)) => return Some(Ok(self.record(value))),
+                Some(Err(fault)) => self.queue(Some(fault)),
             }
         }
     }
 
+    #[cold]
+    fn next_fault(&mut self) -> Option<TreeError> {
+        let LocatedFault { error, block } = self.faults.pop()?;
+        self.faulty = block;
+        Some(error)
+    }
+
+    /// The current record, whose CID is at `value` of the current node.
+    #[inline]
+    fn record(&self, value: Range<usize>) -> Step<'_, N::Block> {
+        let depth = self.frames.len() - 1;
+        let key = self.keys[depth].as_bytes();
+        let value = CidRef::from_bytes(&self.frames[depth].block[value]);
+        Step::Record { key, value: value.expect("checked when the node was read") }
+    }
+
     /// Queues the faults of the pending keys, and then `fault`, which comes after them.
-    fn queue(&mut self, fault: Option<TreeError>) {
+    fn queue(&mut self, fault: Option<LocatedFault<N::Block>>) {
         self.faults.extend(fault);
         self.faults.extend(self.layer_checks.check().drain(..).rev());
     }
 
     /// Reads the next node.
-    fn enter(&mut self, child: Child) -> Result<&'a [u8], TreeError> {
+    fn enter(&mut self, child: Child) -> Result<N::Block, TreeError> {
         if self.layer_checks.is_ready() {
             self.queue(None);
         }
@@ -232,15 +267,15 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
             self.frames.clear();
             return reject(TreeFault::Limit(Limit::Nodes));
         }
-        let Some(block) = self.source.block(&child.cid) else {
+        let Some(block) = self.source.node(&child.cid) else {
             return reject(TreeFault::Missing);
         };
-        if !self.visited.insert(block) {
+        if !self.source.reach(&child.cid, &block) {
             return reject(TreeFault::Repeated);
         }
-        let layer = self.layer_of(child, block)?;
+        let layer = self.layer_of(child, &block)?;
         if let Layer::At(layer) = layer {
-            self.layer_checks.begin(child.cid, block, layer);
+            self.layer_checks.begin(child.cid, block.clone(), layer);
         }
         if self.keys.len() == self.frames.len() {
             self.keys.push(KeyBuffer::new());
@@ -252,7 +287,7 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
             self.layer_checks.push(key.as_bytes());
         };
         // Of a block that is not a node, the layers of the keys that were read count for nothing.
-        let node = scan(block, key, visit).map_err(|error| TreeError::node(child.cid, error))?;
+        let node = scan(&block, key, visit).map_err(|error| TreeError::node(child.cid, error))?;
         key.clear();
         if children > 1 {
             self.source.prefetch(&mut node.entries().filter_map(|entry| entry.right));
@@ -261,10 +296,12 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         if node.is_empty()
             && let Some(fault) = fault_of_empty(self.frames.is_empty(), node.left())
         {
-            self.faults.push(TreeError::at(child.cid, 0, fault));
+            let error = TreeError::at(child.cid, 0, fault);
+            self.faults.push(LocatedFault { error, block: None });
         }
-        let (cid, entries) = (child.cid, node.entries());
-        self.frames.push(Frame { cid, block, layer, entries, is_edge: true });
+        let (at, entries) = (offset_in(&block, node.entry_bytes()), node.len());
+        let (cid, frame) = (child.cid, block.clone());
+        self.frames.push(Frame { cid, block: frame, layer, at, entries, is_edge: true });
         self.summary.nodes += 1;
         Ok(block)
     }
@@ -283,32 +320,36 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         Ok(layer)
     }
 
-    /// Advances to an entry of the current node.
+    /// Advances to the next entry of the current node; returns the place of its value. `None` after the last.
     #[inline]
-    fn advance(&mut self, entry: &Entry<'a>) -> Result<(), TreeError> {
+    fn advance(&mut self) -> Option<Result<Range<usize>, LocatedFault<N::Block>>> {
         let depth = self.frames.len() - 1;
-        let frame = &mut self.frames[depth];
-        let key = self.keys[depth].advance(entry);
-        let is_in_order = !frame.is_edge || key > self.last_key.as_slice();
-        frame.is_edge = false;
+        let Frame { cid, block, layer, at, entries, is_edge } = &mut self.frames[depth];
+        *entries = entries.checked_sub(1)?;
+        let (entry, rest) = reread(&block[*at..]);
+        *at = block.len() - rest.len();
+        let key = self.keys[depth].advance(&entry);
+        let is_in_order = !*is_edge || key > self.last_key.as_slice();
+        *is_edge = false;
         if let Some(cid) = entry.right {
-            self.next = Some(Child { cid, layer: frame.layer.below() });
+            self.next = Some(Child { cid, layer: layer.below() });
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
         }
-        if !is_in_order {
-            let offset = key_offset(frame.block, entry.suffix);
-            return Err(TreeError::at(frame.cid, offset, TreeFault::Order));
+        if is_in_order && self.summary.records < self.options.max_records {
+            self.summary.records += 1;
+            let value = entry.value.as_bytes();
+            let start = offset_in(block, value);
+            return Some(Ok(start..start + value.len()));
         }
-        if self.summary.records == self.options.max_records {
-            let offset = key_offset(frame.block, entry.suffix);
-            let fault = TreeError::at(frame.cid, offset, TreeFault::Limit(Limit::Records));
+        let fault = if is_in_order { TreeFault::Limit(Limit::Records) } else { TreeFault::Order };
+        let error = TreeError::at(*cid, key_offset(block, entry.suffix), fault);
+        let block = Some(block.clone());
+        if is_in_order {
             self.frames.clear();
             self.next = None;
-            return Err(fault);
         }
-        self.summary.records += 1;
-        Ok(())
+        Some(Err(LocatedFault { error, block }))
     }
 
     /// Returns to the parent of a node whose entries are exhausted.
@@ -324,54 +365,3 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
         }
     }
 }
-
-/// A set of blocks, identified by their addresses: one bit for each block of an archive, in which two blocks
-/// start more than 32 bytes apart, because each follows its own CID.
-#[derive(Clone, Debug)]
-pub struct BlockSet {
-    /// Address of the archive.
-    start: usize,
-    /// One bit for every [`BYTES_PER_BIT`] bytes of the archive.
-    bits: Vec<u64>,
-    /// Addresses of blocks outside the archive.
-    others: BTreeSet<usize>,
-}
-
-impl BlockSet {
-    /// The empty set. Blocks of `archive`, a CAR, cost a 256th of its length whatever their number; others
-    /// cost an entry in a set each.
-    pub fn for_archive(archive: &[u8]) -> Self {
-        let bits = vec![0; archive.len().div_ceil(64 * BYTES_PER_BIT)];
-        Self { start: archive.as_ptr() as usize, bits, others: BTreeSet::new() }
-    }
-
-    /// Whether the set has a block.
-    #[inline]
-    pub fn contains(&self, block: &[u8]) -> bool {
-        let address = block.as_ptr() as usize;
-        let bit = address.wrapping_sub(self.start) / BYTES_PER_BIT;
-        match self.bits.get(bit / 64) {
-            Some(word) => *word >> (bit % 64) & 1 != 0,
-            None => self.others.contains(&address),
-        }
-    }
-
-    /// Adds a block; returns whether it is new. Only the address counts, also of an empty block.
-    #[inline]
-    pub fn insert(&mut self, block: &[u8]) -> bool {
-        let address = block.as_ptr() as usize;
-        let bit = address.wrapping_sub(self.start) / BYTES_PER_BIT;
-        match self.bits.get_mut(bit / 64) {
-            Some(word) => {
-                let mask = 1 << (bit % 64);
-                let is_new = *word & mask == 0;
-                *word |= mask;
-                is_new
-            }
-            None => self.others.insert(address),
-        }
-    }
-}
-
-/// Blocks start farther apart than this: each has 36 bytes of CID before it.
-const BYTES_PER_BIT: usize = 32;

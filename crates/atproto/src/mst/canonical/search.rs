@@ -97,7 +97,7 @@ fn find<'a>(
         }
     }
     match layer_checks.check().first() {
-        Some(fault) => Err(*fault),
+        Some(fault) => Err(fault.error),
         None => Ok(position),
     }
 }

@@ -40,7 +40,7 @@ use codec::cbor::{DecodeError, Reason};
 use super::{Limit, MAX_KEY_BYTES};
 pub use crate::node_shape::Entry;
 
-pub(super) use scan::{first_key, scan};
+pub(super) use scan::{first_key, reread, scan};
 pub use write::Writer;
 pub(super) use write::{write_key, write_null_and_value};
 
@@ -84,6 +84,12 @@ impl<'a> Node<'a> {
     #[inline]
     pub fn entries(&self) -> Entries<'a> {
         Entries { rest: self.entries, len: self.len }
+    }
+
+    /// The bytes of the entries.
+    #[inline]
+    pub(super) fn entry_bytes(&self) -> &'a [u8] {
+        self.entries
     }
 }
 

@@ -196,7 +196,7 @@ fn shifted(by: usize, error: NodeError) -> NodeError {
 
 /// Parses the entry at the start of `rest`, which is already checked.
 #[inline]
-pub(super) fn reread(rest: &[u8]) -> (Entry<'_>, &[u8]) {
+pub(in crate::mst) fn reread(rest: &[u8]) -> (Entry<'_>, &[u8]) {
     match usual_entry(rest) {
         Some(read) => read,
         None => any_entry(rest.len(), rest).expect("a checked entry"),

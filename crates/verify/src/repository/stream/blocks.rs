@@ -1,0 +1,367 @@
+//! The blocks of a stream in the order of a walk over the tree: each is taken where it arrives, or held until the
+//! walk asks for it, and dropped when it was read.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use atproto::mst::canonical::NodeSource;
+use atproto::repo::BlockTotals;
+use codec::Cid;
+use codec::car::{BlockBatch, StreamError, StreamReader};
+
+use super::held::{HeldBlocks, HoldError, TakenBlock};
+use super::records::{RecordChecks, References};
+use super::{StreamFailure, StreamOptions};
+use crate::repository::rejection::{RepositoryFault, RepositoryRejection};
+
+/// The blocks of an archive that is read from `R`.
+pub(super) struct StreamedBlocks<R> {
+    reader: StreamReader<R>,
+    batch: BlockBatch,
+    /// Index in `batch` of the next block.
+    next: usize,
+    /// Whether nothing more is read.
+    is_over: bool,
+    /// Why reading ended early.
+    failure: Option<StreamFailure>,
+    commit: CommitBlock,
+    /// Where the data of each node starts that the walk has reached.
+    nodes: HashMap<Cid, u64>,
+    /// Whether the node that was asked for last had been reached before.
+    is_repeated: bool,
+    /// Number of references to records so far.
+    references: u64,
+    records: RecordChecks,
+    /// Records that the tree names and that have not arrived since.
+    wanted: HashMap<Cid, References<Box<[u8]>>>,
+    /// Blocks that have arrived and that the walk has not asked for.
+    held: HeldBlocks,
+    /// Whether the walk may still ask for held blocks.
+    is_walking: bool,
+    /// Blocks that are not found by CID.
+    foreign: BlockTotals,
+    /// Number of blocks so far.
+    blocks: u64,
+}
+
+/// The block of the commit.
+#[derive(Clone, Debug)]
+pub(super) struct CommitBlock {
+    pub(super) cid: Cid,
+    /// Where its data starts in the archive.
+    pub(super) offset: u64,
+    pub(super) data: Arc<[u8]>,
+}
+
+/// Size and content of an archive that was read to its end.
+pub(super) struct StreamTotals {
+    pub(super) blocks: u64,
+    pub(super) bytes: u64,
+    pub(super) extra: BlockTotals,
+    pub(super) records: RecordChecks,
+}
+
+impl<R: Read> StreamedBlocks<R> {
+    /// Reads up to the commit `root`.
+    pub(super) fn open(
+        reader: StreamReader<R>,
+        root: Cid,
+        options: &StreamOptions,
+    ) -> Result<Self, StreamFailure> {
+        let repository = &options.repository;
+        let mut blocks = Self {
+            reader,
+            batch: BlockBatch::default(),
+            next: 0,
+            is_over: false,
+            failure: None,
+            commit: CommitBlock { cid: root, offset: 0, data: Arc::from(&[][..]) },
+            nodes: HashMap::new(),
+            is_repeated: false,
+            references: 0,
+            records: RecordChecks::new(repository.max_record_bytes, options.flag_records),
+            wanted: HashMap::new(),
+            held: HeldBlocks::new(options.max_held_bytes, options.spill),
+            is_walking: true,
+            foreign: BlockTotals::default(),
+            blocks: 0,
+        };
+        if !blocks.hold_up_to(&root) {
+            let missing = RepositoryRejection::of(RepositoryFault::MissingCommit).with_cid(root);
+            return Err(blocks.refuse(missing));
+        }
+        if let Some((offset, data)) = blocks.take_next() {
+            blocks.commit = CommitBlock { cid: root, offset, data };
+        }
+        Ok(blocks)
+    }
+
+    pub(super) fn commit(&self) -> &CommitBlock {
+        &self.commit
+    }
+
+    /// Whether reading ended early: nothing more is decided.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// The failure of a stream that is rejected for `rejection`: a fault of the archive takes precedence.
+    #[cold]
+    pub(super) fn refuse(&mut self, rejection: RepositoryRejection) -> StreamFailure {
+        match self.read_to_end() {
+            Ok(()) => rejection.into(),
+            Err(failure) => failure,
+        }
+    }
+
+    /// Reads the rest of the archive, of which the walk needs nothing.
+    pub(super) fn read_to_end(&mut self) -> Result<(), StreamFailure> {
+        self.is_walking = false;
+        while self.hold_next() {}
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+
+    /// The first record that the tree names and the archive lacks, after the end of the archive.
+    pub(super) fn missing_record(&mut self) -> Option<RepositoryRejection> {
+        self.settle();
+        let (cid, references) = self.wanted.iter().min_by_key(|(_, wanted)| wanted.first)?;
+        let missing = RepositoryRejection::of(RepositoryFault::RecordMissing).with_cid(*cid);
+        Some(missing.with_key(&references.path))
+    }
+
+    /// Removes what has arrived from the wanted records, and what was read from the held blocks.
+    fn settle(&mut self) {
+        if self.wanted.is_empty() && self.held.is_empty() {
+            return;
+        }
+        self.held.remove(&self.commit.cid);
+        for cid in self.nodes.keys().copied().chain(self.records.cids()) {
+            self.wanted.remove(&cid);
+            self.held.remove(&cid);
+        }
+    }
+
+    /// The totals of the archive, after [`missing_record`](Self::missing_record).
+    pub(super) fn into_totals(self) -> StreamTotals {
+        let mut extra = self.held.totals();
+        extra += self.foreign;
+        let (blocks, bytes, records) = (self.blocks, self.reader.position(), self.records);
+        StreamTotals { blocks, bytes, extra, records }
+    }
+
+    /// Where the data of a block starts in the archive, of its first copy, if it has arrived.
+    #[cold]
+    pub(super) fn offset_of(&self, cid: &Cid) -> Option<u64> {
+        if *cid == self.commit.cid {
+            return Some(self.commit.offset);
+        }
+        let record = self.records.find(cid).map(|(offset, _)| offset);
+        let copies = [self.nodes.get(cid).copied(), self.held.offset_of(cid), record];
+        copies.into_iter().flatten().min()
+    }
+
+    /// A reference of the tree to the record `cid`, in the order of the walk.
+    #[inline]
+    pub(super) fn record(&mut self, path: &[u8], cid: Cid) {
+        let references = References { first: self.references, path, count: 1 };
+        self.references += 1;
+        if cid == self.commit.cid {
+            return;
+        }
+        if self.is_next(&cid) {
+            self.check_next(&cid, Some(&references));
+        } else if !self.records.count_again(&cid) {
+            self.find_record(&references, cid);
+        }
+    }
+
+    /// A reference to a record that is not the next block: it was held, or it has arrived before, or it is wanted.
+    fn find_record(&mut self, references: &References<&[u8]>, cid: Cid) {
+        match self.held.take(&cid) {
+            Ok(Some(TakenBlock { offset, data })) => {
+                if self.records.check(references, &cid, offset, &data)
+                    && let Err(error) = self.held.insert(cid, offset, &data)
+                {
+                    self.fail_to_hold(error);
+                }
+            }
+            Ok(None) => {
+                let References { first, path, count } = *references;
+                let wanted = self.wanted.entry(cid);
+                wanted.and_modify(|wanted| wanted.count += count).or_insert_with(|| References {
+                    first,
+                    path: path.into(),
+                    count,
+                });
+            }
+            Err(error) => self.fail(error.into()),
+        }
+    }
+
+    /// Checks the next block as the record of `references`, and of those that wanted it.
+    #[inline]
+    fn check_next(&mut self, cid: &Cid, references: Option<&References<&[u8]>>) {
+        let Some(block) = self.batch.get(self.next) else { return };
+        let (offset, data) = (block.data_offset() as u64, block.data);
+        let mut is_kept = false;
+        if !self.wanted.is_empty()
+            && let Some(References { first, path, count }) = self.wanted.remove(cid)
+        {
+            let wanted = References { first, path: &*path, count };
+            is_kept |= self.records.check(&wanted, cid, offset, data);
+        }
+        if let Some(references) = references {
+            is_kept |= self.records.check(references, cid, offset, data);
+        }
+        let held = if is_kept { self.held.insert(*cid, offset, data) } else { Ok(()) };
+        self.advance();
+        if let Err(error) = held {
+            self.fail_to_hold(error);
+        }
+    }
+
+    /// Whether the next block is `cid`.
+    #[inline]
+    fn is_next(&mut self, cid: &Cid) -> bool {
+        while self.next == self.batch.len() && !self.is_over {
+            self.read_batch();
+        }
+        let next = self.batch.get(self.next);
+        next.is_some_and(|block| block.cid.as_bytes() == cid.as_bytes())
+    }
+
+    fn read_batch(&mut self) {
+        match self.reader.next_batch() {
+            Ok(Some(batch)) => (self.batch, self.next) = (batch, 0),
+            Ok(None) => self.is_over = true,
+            Err(StreamError::Car(error)) => {
+                let cid = self.reader.mismatched_cid();
+                let rejection = RepositoryRejection::in_section(error, cid);
+                self.fail(rejection.into());
+            }
+            Err(StreamError::Io(error)) => self.fail(error.into()),
+            Err(other) => self.fail(io::Error::other(other).into()),
+        }
+    }
+
+    /// Takes the next block: where its data starts in the archive, and the data.
+    fn take_next(&mut self) -> Option<(u64, Arc<[u8]>)> {
+        let block = self.batch.get(self.next)?;
+        let taken = (block.data_offset() as u64, Arc::from(block.data));
+        self.advance();
+        Some(taken)
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.next += 1;
+        self.blocks += 1;
+    }
+
+    /// Holds all blocks before `cid`; returns whether it arrives.
+    fn hold_up_to(&mut self, cid: &Cid) -> bool {
+        while !self.is_next(cid) {
+            if !self.hold_next() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Holds the next block, unless it is a wanted record; returns whether there was one.
+    fn hold_next(&mut self) -> bool {
+        while self.next == self.batch.len() && !self.is_over {
+            self.read_batch();
+        }
+        let Some(block) = self.batch.get(self.next) else { return false };
+        let Some(cid) = block.cid.to_cid() else {
+            self.foreign += BlockTotals::of(block.data);
+            self.advance();
+            return true;
+        };
+        if self.wanted.contains_key(&cid) {
+            self.check_next(&cid, None);
+            return true;
+        }
+        let (offset, data) = (block.data_offset() as u64, block.data);
+        if !self.is_walking {
+            self.held.insert_dropped(cid, offset, data.len());
+        } else if let Err(error) = self.held.insert(cid, offset, data) {
+            self.fail_to_hold(error);
+            return false;
+        }
+        self.advance();
+        true
+    }
+
+    #[cold]
+    fn fail_to_hold(&mut self, error: HoldError) {
+        self.fail(match error {
+            HoldError::Io(error) => error.into(),
+            HoldError::Limit => StreamFailure::Unordered,
+        });
+    }
+
+    /// Ends the reading: neither the walk nor the rest of the archive gets another block.
+    #[cold]
+    fn fail(&mut self, failure: StreamFailure) {
+        self.failure.get_or_insert(failure);
+        self.is_over = true;
+        (self.batch, self.next) = (BlockBatch::default(), 0);
+    }
+
+    /// A node that the tree names.
+    fn node(&mut self, cid: &Cid) -> Option<Arc<[u8]>> {
+        if *cid == self.commit.cid {
+            return Some(self.commit.data.clone());
+        }
+        self.is_repeated = self.nodes.contains_key(cid);
+        if self.is_repeated {
+            return Some(Arc::from(&[][..]));
+        }
+        let (offset, data) = match self.is_next(cid) {
+            true => self.take_next(),
+            false => self.find_node(cid),
+        }?;
+        self.nodes.insert(*cid, offset);
+        Some(data)
+    }
+
+    /// A node that is not the next block.
+    fn find_node(&mut self, cid: &Cid) -> Option<(u64, Arc<[u8]>)> {
+        match self.held.take(cid) {
+            Ok(Some(TakenBlock { offset, data })) => return Some((offset, data)),
+            Ok(None) => {}
+            Err(error) => {
+                self.fail(error.into());
+                return None;
+            }
+        }
+        if self.hold_up_to(cid) {
+            return self.take_next();
+        }
+        // Otherwise it is missing, or a record that was dropped as it cannot be a node.
+        let (offset, record) = self.records.find(cid)?;
+        Some((offset, Arc::from(record)))
+    }
+}
+
+/// The nodes of a tree in a stream, beside its records.
+pub(super) struct StreamedNodes<'b, R>(pub(super) &'b RefCell<StreamedBlocks<R>>);
+
+impl<R: Read> NodeSource for StreamedNodes<'_, R> {
+    type Block = Arc<[u8]>;
+
+    fn node(&mut self, cid: &Cid) -> Option<Arc<[u8]>> {
+        self.0.borrow_mut().node(cid)
+    }
+
+    fn reach(&mut self, _cid: &Cid, _block: &Arc<[u8]>) -> bool {
+        !self.0.borrow().is_repeated
+    }
+}
