@@ -1,16 +1,20 @@
-//! Downloads of repositories into files that exist only whole, and that an interrupt removes.
+//! Downloads of repositories: into files that exist only whole, and that an interrupt removes, or as readers.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use bytes::{Buf, Bytes};
 use tempfile::NamedTempFile;
+use tokio::runtime::Runtime;
 use wireproof::atproto::syntax::Did;
 use wireproof::net::http::{HttpFault, Limits, Url};
-use wireproof::net::xrpc::{self, FetchError, FetchedRepo, XrpcError, XrpcFault};
+use wireproof::net::xrpc::{self, FetchError, FetchedRepo, RepoStream, XrpcError, XrpcFault};
 
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt::UnfinishedFile;
+use crate::network::Online;
 use crate::progress::ProgressLine;
 
 /// The file that a download is written to.
@@ -69,15 +73,15 @@ impl Write for Target {
     }
 }
 
-/// Downloads a repository, and shows the progress.
+/// Downloads a repository, and shows the progress on `line`.
 pub(crate) async fn repository(
     client: &xrpc::Client,
     host: &Url,
     did: Did<'_>,
     into: &mut impl Write,
     limits: &Limits,
+    mut line: ProgressLine,
 ) -> Result<FetchedRepo, Failure> {
-    let mut line = ProgressLine::new();
     line.step(format!("requesting from {}", host.host_str().unwrap_or_default()));
     let mut stream = client.get_repo(host, did, None, limits).await.map_err(with_cure)?;
     while let Some(piece) = stream.next().await.map_err(with_cure)? {
@@ -87,6 +91,80 @@ pub(crate) async fn repository(
     into.flush().map_err(FetchError::Local)?;
     line.end();
     Ok(FetchedRepo { host: stream.origin().into(), bytes: stream.received() })
+}
+
+/// A repository that is read while it is downloaded, with its progress shown.
+pub(crate) struct DownloadReader<'r> {
+    runtime: &'r Runtime,
+    stream: RepoStream,
+    line: ProgressLine,
+    /// Received and not yet read.
+    piece: Bytes,
+    waited: Duration,
+    /// Why the download ended early.
+    failure: Option<XrpcError>,
+}
+
+impl<'r> DownloadReader<'r> {
+    /// Requests a repository.
+    pub(crate) fn start(
+        online: &'r Online,
+        host: &Url,
+        did: Did<'_>,
+        limits: &Limits,
+    ) -> Result<Self, Failure> {
+        let Online { network, runtime, .. } = online;
+        let (mut line, since) = (online.progress_line(), Instant::now());
+        line.step(format!("requesting from {}", host.host_str().unwrap_or_default()));
+        let request = network.xrpc.get_repo(host, did, None, limits);
+        let stream = runtime.block_on(request).map_err(with_cure)?;
+        let (piece, waited) = (Bytes::new(), since.elapsed());
+        Ok(Self { runtime, stream, line, piece, waited, failure: None })
+    }
+
+    /// Time spent waiting for the network.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// The host and size of what was read.
+    ///
+    /// # Errors
+    /// If the download ended early.
+    pub(crate) fn finish(self) -> Result<FetchedRepo, Failure> {
+        let Self { stream, line, failure, .. } = self;
+        line.end();
+        match failure {
+            Some(error) => Err(with_cure(error)),
+            None => Ok(FetchedRepo { host: stream.origin().into(), bytes: stream.received() }),
+        }
+    }
+
+    fn next_piece(&mut self) -> io::Result<Option<Bytes>> {
+        let since = Instant::now();
+        let piece = self.runtime.block_on(self.stream.next());
+        self.waited += since.elapsed();
+        let Self { stream, line, .. } = self;
+        line.bytes(stream.host(), stream.received(), stream.stated_bytes());
+        piece.map_err(|error| {
+            self.failure = Some(error);
+            io::Error::other("the download ended early")
+        })
+    }
+}
+
+impl Read for DownloadReader<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            match self.next_piece()? {
+                Some(piece) => self.piece = piece,
+                None => return Ok(0),
+            }
+        }
+        let len = self.piece.len().min(out.len());
+        self.piece.copy_to_slice(&mut out[..len]);
+        Ok(len)
+    }
 }
 
 /// The failure of a download, with the option that changes the exceeded limit.

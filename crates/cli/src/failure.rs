@@ -35,17 +35,43 @@ pub(crate) enum Failure {
 impl Failure {
     /// Prints the message, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
-        let (code, message) = match self {
-            Self::Refused(message) => (1, message),
-            Self::Usage(message) => (2, message),
-            Self::Network(message) => (3, message),
-            Self::Local(message) => (4, message),
-            Self::Interrupted => return ExitCode::from(INTERRUPTED),
-            Self::OutputClosed => return ExitCode::SUCCESS,
-        };
         // If standard error is closed, the exit code remains.
-        let _ = print_message(&message);
-        ExitCode::from(code)
+        let _ = self.message().map(print_message);
+        ExitCode::from(self.code())
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Refused(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Network(_) => 3,
+            Self::Local(_) => 4,
+            Self::Interrupted => INTERRUPTED,
+            Self::OutputClosed => 0,
+        }
+    }
+
+    /// The message for a person. An orderly end has none.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match self {
+            Self::Refused(message)
+            | Self::Usage(message)
+            | Self::Network(message)
+            | Self::Local(message) => Some(message),
+            Self::Interrupted | Self::OutputClosed => None,
+        }
+    }
+
+    /// The failure with text before its message.
+    pub(crate) fn after(self, text: &str) -> Self {
+        match self {
+            Self::Refused(message) => Self::Refused(format!("{text}{message}")),
+            Self::Usage(message) => Self::Usage(format!("{text}{message}")),
+            Self::Network(message) => Self::Network(format!("{text}{message}")),
+            Self::Local(message) => Self::Local(format!("{text}{message}")),
+            other => other,
+        }
     }
 
     /// Names the file or folder that could not be read or written.

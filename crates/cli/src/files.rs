@@ -26,7 +26,7 @@ pub(crate) fn read_or_stdin_at_most(path: &Path, max: usize) -> Result<(String, 
     }
     let mut bytes = Vec::new();
     limited(io::stdin().lock(), max).read_to_end(&mut bytes)?;
-    Ok(("standard input".to_owned(), bytes))
+    Ok((name(path), bytes))
 }
 
 /// The bytes of a file, up to one more than `max`.
@@ -62,11 +62,38 @@ pub(crate) fn read_document(path: &Path, max: usize) -> Result<Vec<u8>, Failure>
     Ok(bytes)
 }
 
-/// Maps an archive or a file of frames.
+/// Maps an archive or a file of frames; standard input is read.
 pub(crate) fn map(path: &Path) -> Result<MappedFile, Failure> {
-    let file = MappedFile::open(path).map_err(Failure::file(path))?;
+    let file = match is_standard_stream(path) {
+        true => read_or_stdin_at_most(path, MAX_ARCHIVE_BYTES)?.1.into(),
+        false => MappedFile::open(path).map_err(Failure::file(path))?,
+    };
     refuse_wrapping(path.display(), &file)?;
     Ok(file)
+}
+
+/// Opens an archive that is read as it comes: standard input, a pipe, a device. `None` for any other file, which
+/// can be mapped.
+pub(crate) fn open_stream(path: &Path) -> Result<Option<Box<dyn Read>>, Failure> {
+    if is_standard_stream(path) {
+        return Ok(Some(Box::new(io::stdin().lock())));
+    }
+    let open = || {
+        let file = fs::File::open(path)?;
+        Ok(match file.metadata()?.is_file() {
+            true => None,
+            false => Some(Box::new(file) as Box<dyn Read>),
+        })
+    };
+    open().map_err(Failure::file(path))
+}
+
+/// The name of a file for messages.
+pub(crate) fn name(path: &Path) -> String {
+    match is_standard_stream(path) {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    }
 }
 
 /// Refuses a file with a byte order mark or in compressed form, as no format that the commands read has them.
@@ -125,3 +152,7 @@ pub(crate) fn persist(file: NamedTempFile, path: &Path) -> Result<(), Failure> {
     crash_point("file/named");
     Ok(())
 }
+
+/// Maximum length of an archive on standard input, where one that needs to be in memory as a whole is read: the limit
+/// of archives.
+const MAX_ARCHIVE_BYTES: usize = 4 << 30;

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | text | one a line: the first 10, with `--all` every one | the number of the others, the report |
 //! | JSON | every one, in the array `findings` of one document | the fields of the report |
+//! | line, of one input among many | JSON: every one, in the array `findings` of one line; text: none | the report |
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
@@ -31,6 +32,16 @@ enum Form {
     Text { shown: usize },
     /// One JSON document.
     Json,
+    /// One JSON document on one line.
+    JsonLine,
+}
+
+impl Findings<Vec<u8>> {
+    /// Prints one input of many to memory: a line of JSON if `json` is set, else the text of the report alone.
+    pub(crate) fn of_one(json: bool) -> Self {
+        let form = if json { Form::JsonLine } else { Form::Text { shown: 0 } };
+        Self { out: Vec::new(), form, count: 0 }
+    }
 }
 
 impl Findings {
@@ -53,8 +64,9 @@ impl<W: Write> Findings<W> {
         match self.form {
             Form::Text { shown } if index >= shown => {}
             Form::Text { .. } => writeln!(self.out, "{}", PrintableLines(&finding().to_string()))?,
-            Form::Json => {
-                self.out.write_all(if index == 0 { FIRST } else { NEXT })?;
+            Form::Json | Form::JsonLine => {
+                let [first, next, ..] = self.form.punctuation();
+                self.out.write_all(if index == 0 { first } else { next })?;
                 write_json(&mut self.out, serde_json::to_vec(&finding()))?;
             }
         }
@@ -62,26 +74,40 @@ impl<W: Write> Findings<W> {
     }
 
     /// Ends the findings, and prints the report: in JSON its fields, which must not have `findings` among them.
+    /// Returns what was printed to.
     pub(crate) fn finish<R: Serialize>(
         mut self,
         report: &R,
         to_text: impl FnOnce(&R) -> String,
-    ) -> Result<(), Failure> {
-        match self.form {
+    ) -> Result<W, Failure> {
+        let json = match self.form {
             Form::Text { shown } => {
-                let text = and_more(self.count, shown) + &to_text(report);
+                let more = if shown == 0 { String::new() } else { and_more(self.count, shown) };
+                let text = more + &to_text(report);
                 write!(self.out, "{}", PrintableLines(&text))?;
+                self.out.flush()?;
+                return Ok(self.out);
             }
-            Form::Json => {
-                let end: &[u8] = if self.count == 0 { NONE } else { LAST };
-                self.out.write_all(end)?;
-                let json = serde_json::to_vec_pretty(report);
-                // The brace that opens the report opened the document.
-                write_json(&mut self.out, json.map(|json| json[1..].to_vec()))?;
-                self.out.write_all(b"\n")?;
-            }
+            Form::Json => serde_json::to_vec_pretty(report),
+            Form::JsonLine => serde_json::to_vec(report),
+        };
+        let [.., none, last] = self.form.punctuation();
+        self.out.write_all(if self.count == 0 { none } else { last })?;
+        // The brace that opens the report opened the document.
+        write_json(&mut self.out, json.map(|json| json[1..].to_vec()))?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+impl Form {
+    /// What is printed before the first finding, before each other, instead of findings, and after the last.
+    fn punctuation(self) -> [&'static [u8]; 4] {
+        match self {
+            Self::JsonLine => [b"{\"findings\":[", b",", b"{\"findings\":[],", b"],"],
+            _ => [FIRST, NEXT, NONE, LAST],
         }
-        Ok(self.out.flush()?)
     }
 }
 
@@ -125,6 +151,18 @@ mod tests {
         assert_eq!(text, expected);
         assert_eq!(printed(Form::Text { shown: usize::MAX }, 300).lines().count(), 301);
         assert_eq!(printed(Form::Text { shown: 2 }, 0), "{\"frames\":7}\n");
+    }
+
+    #[test]
+    fn one_input_of_many_is_a_line_with_every_finding_or_its_report_alone() {
+        for count in [0, 1, 2] {
+            let text = printed(Form::JsonLine, count);
+            let document: Value = serde_json::from_str(&text).unwrap();
+            let findings: Vec<_> = (0..count).map(|n| format!("finding {n}\u{1b}")).collect();
+            assert_eq!(document, json!({ "findings": findings, "frames": 7 }));
+            assert_eq!((text.lines().count(), text.ends_with("}\n")), (1, true));
+            assert_eq!(printed(Form::Text { shown: 0 }, count), "{\"frames\":7}\n");
+        }
     }
 
     #[test]

@@ -144,6 +144,11 @@ struct FirstInvalid {
 }
 
 impl InvalidSummary {
+    /// Number of invalid records.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
+    }
+
     /// Adds the invalid records of a later commit.
     pub(crate) fn extend(&mut self, later: &InvalidRecords) {
         self.records += later.records;

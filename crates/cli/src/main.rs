@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod batch;
 mod bench;
 mod capture;
 mod config;
@@ -14,6 +15,7 @@ mod files;
 mod findings;
 mod follow;
 mod frames;
+mod inputs;
 mod inspect;
 mod interrupt;
 mod json;

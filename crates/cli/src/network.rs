@@ -1,7 +1,7 @@
 //! The network clients of a command, and the arguments that configure them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
@@ -14,6 +14,7 @@ use wireproof::net::{http, identity, xrpc};
 
 use crate::failure::{Failure, print_message};
 use crate::files;
+use crate::progress::ProgressLine;
 
 /// The directory to ask, and where connections may go.
 #[derive(Clone, Debug, Args)]
@@ -98,6 +99,46 @@ impl Network {
         options.development_port = args.development_port;
         let resolver = identity::Resolver::new(http.clone(), dns, options);
         Ok(Self { xrpc: xrpc::Client::new(http.clone()), http, resolver, directory })
+    }
+}
+
+/// The clients of a command and the runtime that they work on, opened when they are first needed. Threads may share it.
+pub(crate) struct LazyNetwork<'a> {
+    args: &'a NetworkArgs,
+    named: &'a [Url],
+    shows_downloads: bool,
+    opened: Mutex<Option<Arc<Online>>>,
+}
+
+/// Clients and their runtime.
+pub(crate) struct Online {
+    pub(crate) network: Network,
+    pub(crate) runtime: Runtime,
+    shows_downloads: bool,
+}
+
+impl<'a> LazyNetwork<'a> {
+    /// As [`Network::open`], later. One download at a time can show its progress.
+    pub(crate) fn new(args: &'a NetworkArgs, named: &'a [Url], shows_downloads: bool) -> Self {
+        Self { args, named, shows_downloads, opened: Mutex::new(None) }
+    }
+
+    /// The clients, which are opened by the first call.
+    pub(crate) fn open(&self) -> Result<Arc<Online>, Failure> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(online) = &*opened {
+            return Ok(online.clone());
+        }
+        let network = Network::open(self.args, self.named)?;
+        let (runtime, shows_downloads) = (runtime()?, self.shows_downloads);
+        Ok(opened.insert(Arc::new(Online { network, runtime, shows_downloads })).clone())
+    }
+}
+
+impl Online {
+    /// The line for the progress of a download.
+    pub(crate) fn progress_line(&self) -> ProgressLine {
+        if self.shows_downloads { ProgressLine::new() } else { ProgressLine::silent() }
     }
 }
 

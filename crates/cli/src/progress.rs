@@ -14,6 +14,7 @@ pub(crate) struct ProgressLine {
     since: Instant,
     /// When the last plain line was printed.
     printed: Instant,
+    is_silent: bool,
 }
 
 impl ProgressLine {
@@ -21,7 +22,12 @@ impl ProgressLine {
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let now = Instant::now();
-        Self { bar, since: now, printed: now }
+        Self { bar, since: now, printed: now, is_silent: false }
+    }
+
+    /// A line that is never shown.
+    pub(crate) fn silent() -> Self {
+        Self { is_silent: true, ..Self::new() }
     }
 
     /// Shows work without a known end.
@@ -38,6 +44,9 @@ impl ProgressLine {
 
     /// Shows the received bytes of a download, and their rate.
     pub(crate) fn bytes(&mut self, host: &str, received: u64, stated: Option<u64>) {
+        if self.is_silent {
+            return;
+        }
         self.bar.set_position(received);
         match stated {
             Some(total) => self.bar.set_length(total),
@@ -75,6 +84,9 @@ impl ProgressLine {
     }
 
     fn show(&mut self, template: &str, message: String) {
+        if self.is_silent {
+            return;
+        }
         if self.bar.is_hidden() && self.since.elapsed() >= HIDDEN_FOR {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.bar.enable_steady_tick(TICK);

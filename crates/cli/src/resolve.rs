@@ -1,19 +1,23 @@
 //! `wireproof resolve`, and the account lookup that `verify` and `bench verify` begin with.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 use wireproof::atproto::syntax::{AtIdentifier, Did, Handle, HandleBuf};
+use wireproof::codec::printable::PrintableLines;
 use wireproof::crypto::PublicKey;
 use wireproof::net::http::Url;
 use wireproof::net::identity::{Account, IdentityError, IdentityFault};
 use wireproof::verify::identity;
 
+use crate::batch::{self, JobsArgs, Outcome};
 use crate::failure::Failure;
-use crate::network::{self, Network, NetworkArgs};
-use crate::output::Output;
+use crate::inputs::{InputKind, Inputs};
+use crate::network::{self, LazyNetwork, Network, NetworkArgs};
+use crate::output::{Output, write_json_line};
 use crate::stage::{Stage, StageTimer, Stages};
 
 /// Resolve a handle or a DID to the account: DID, handle, server, signing key.
@@ -25,33 +29,78 @@ use crate::stage::{Stage, StageTimer, Stages};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ResolveArgs {
-    /// The account.
-    #[arg(value_name = "HANDLE|DID")]
-    who: String,
-    /// Print one JSON document.
+    /// The accounts; @LIST names one a line, - is a list on standard input.
+    #[arg(value_name = "HANDLE|DID|@LIST|-", required = true)]
+    who: Vec<String>,
+    /// Print one JSON document; of several accounts one a line.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    jobs: JobsArgs,
     #[command(flatten)]
     network: NetworkArgs,
 }
 
 pub(crate) fn run(args: &ResolveArgs, output: Output) -> Result<(), Failure> {
+    let inputs = Inputs::new(&args.who, InputKind::Names);
+    let network = LazyNetwork::new(&args.network, &[], false);
+    let Some(who) = inputs.single() else {
+        return batch::run(inputs, &args.jobs, "resolved", args.json, output, |who| {
+            resolve_one(who, &network, args.json)
+        });
+    };
+    let (resolution, claims) = Resolution::of(who, &network)?;
+    output.document(&resolution, args.json, Resolution::to_text)?;
+    claims
+}
+
+/// Resolves one account among others.
+fn resolve_one(who: &str, network: &LazyNetwork<'_>, json: bool) -> Result<Outcome, Failure> {
     #[derive(Serialize)]
-    struct Resolution {
+    struct ResolutionLine<'a> {
+        target: &'a str,
         #[serde(flatten)]
-        account: AccountSummary,
-        stages: Stages,
+        resolution: Option<&'a Resolution>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a str>,
     }
-    let who = identifier(&args.who)?;
-    let network = Network::open(&args.network, &[])?;
-    let mut stages = Stages::default();
-    let lookup = ResolvedAccount::find(&network, who, &mut stages);
-    let account = network::runtime()?.block_on(lookup)?;
-    let resolution = Resolution { account: AccountSummary::new(&account), stages };
-    output.document(&resolution, args.json, |Resolution { account, stages }| {
-        format!("{}\n{}", account.to_text(), stages.to_table())
-    })?;
-    account.check_claims(who)
+    let (resolution, result) = match Resolution::of(who, network) {
+        Ok((resolution, claims)) => (Some(resolution), claims),
+        Err(failure) => (None, Err(failure)),
+    };
+    let mut printed = Vec::new();
+    if json {
+        let error = result.as_ref().err().and_then(Failure::message);
+        let resolution = resolution.as_ref();
+        write_json_line(&mut printed, &ResolutionLine { target: who, resolution, error })?;
+    } else if let Some(resolution) = resolution {
+        write!(printed, "{}", PrintableLines(&format!("{}\n", resolution.account.to_text())))?;
+    }
+    Ok(Outcome { printed, result })
+}
+
+/// An account and the time that each stage took.
+#[derive(Serialize)]
+struct Resolution {
+    #[serde(flatten)]
+    account: AccountSummary,
+    stages: Stages,
+}
+
+impl Resolution {
+    /// Resolves an account, and whether it claims the given handle.
+    fn of(who: &str, network: &LazyNetwork<'_>) -> Result<(Self, Result<(), Failure>), Failure> {
+        let (who, mut stages) = (identifier(who)?, Stages::default());
+        let online = network.open()?;
+        let lookup = ResolvedAccount::find(&online.network, who, &mut stages);
+        let account = online.runtime.block_on(lookup)?;
+        let claims = account.check_claims(who);
+        Ok((Self { account: AccountSummary::new(&account), stages }, claims))
+    }
+
+    fn to_text(&self) -> String {
+        format!("{}\n{}", self.account.to_text(), self.stages.to_table())
+    }
 }
 
 /// Parses a handle or a DID.
@@ -218,4 +267,5 @@ const EXAMPLES: &str = "\
 Examples:
   wireproof resolve atproto.com
   wireproof resolve did:plc:ewvi7nxzyoun6zhxrhs64oiz --json | jq -r .signing_key
+  wireproof resolve @handles.txt --json | jq -r 'select(.error == null) | .did'
   wireproof resolve ada.test --plc http://localhost:4480 --development-port 4481";

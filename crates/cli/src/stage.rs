@@ -20,6 +20,8 @@ pub(crate) enum Stage {
     Rebuild,
     Records,
     Record,
+    /// Archive, tree and records of a stream, in one pass.
+    Stream,
 }
 
 /// The stages that have run, in their order.
@@ -104,6 +106,7 @@ impl Stage {
             Self::Rebuild => "rebuild",
             Self::Records => "records",
             Self::Record => "record",
+            Self::Stream => "CAR, tree, records",
         }
     }
 }
@@ -121,6 +124,14 @@ pub(crate) struct StageTimer<'s> {
 impl<'s> StageTimer<'s> {
     pub(crate) fn start(stages: &'s mut Stages) -> Self {
         Self { stages, since: Instant::now() }
+    }
+
+    /// Records `of_first`, a part of the time since the last stage, as that of `first`, and the rest as that of
+    /// `second`.
+    pub(crate) fn finish_both(&mut self, first: Stage, of_first: Duration, second: Stage) {
+        self.stages.add(first, of_first);
+        self.stages.add(second, self.since.elapsed().saturating_sub(of_first));
+        self.since = Instant::now();
     }
 
     /// Records the time since the last stage as that of `stage`.

@@ -55,6 +55,13 @@ impl MappedFile {
     }
 }
 
+impl From<Vec<u8>> for MappedFile {
+    /// Bytes that were read from something other than a file, such as standard input.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Bytes::Read(bytes))
+    }
+}
+
 /// Maps a regular file that is not empty.
 #[expect(unsafe_code, reason = "mapping a file is unsafe, and this is the only call")]
 fn map(file: &File) -> Option<Mmap> {

@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::network::{self, Network};
 use crate::output::Output;
+use crate::progress::ProgressLine;
 use crate::resolve::{self, ResolvedAccount};
 use crate::stage::{Stage, StageTimer, Stages};
 
@@ -52,7 +53,8 @@ async fn save(
     let host = args.from.as_ref().map_or_else(|| account.host(), Ok)?;
     let (did, limits) = (account.did(), args.download.limits());
     let mut target = Target::new(Some(corpus))?;
-    download::repository(&network.xrpc, host, did, &mut target, &limits).await?;
+    let line = ProgressLine::new();
+    download::repository(&network.xrpc, host, did, &mut target, &limits, line).await?;
     target.save()?;
     let owner = json!({ "did": did, "signing_key": account.key()?.to_did_key() });
     files::write_json(&corpus.with_extension("json"), &owner)

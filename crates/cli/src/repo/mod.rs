@@ -9,13 +9,14 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use mapping::MappedFile;
 use wireproof::atproto::repo::{Options, Repository};
 
+use crate::batch::JobsArgs;
 use crate::failure::Failure;
 use crate::output::Output;
 
 /// Read repositories in CAR files.
 ///
 /// Every hash is checked, and the tree must be canonical and complete. Signatures are not checked: use
-/// `wireproof verify`.
+/// `wireproof verify`. Of a file, - is standard input.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RepoCommand {
     /// List records: path, tab, CID, in the order of the paths.
@@ -100,12 +101,14 @@ enum ExportFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
-    /// The CAR file.
-    #[arg(value_name = "FILE.car", value_hint = ValueHint::FilePath)]
-    file: PathBuf,
-    /// Print one JSON document.
+    /// CAR files; a folder is all of its .car files, @LIST names one a line, - is standard input.
+    #[arg(value_name = "FILE.car|FOLDER|@LIST|-", required = true, value_hint = ValueHint::FilePath)]
+    files: Vec<String>,
+    /// Print one JSON document; of several files one a line.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    jobs: JobsArgs,
 }
 
 pub(crate) fn run(command: &RepoCommand, output: Output) -> Result<(), Failure> {
@@ -145,4 +148,5 @@ Examples:
 
 const STATS_EXAMPLES: &str = "\
 Examples:
-  wireproof repo stats repository.car --json | jq '.collections[] | {collection, records}'";
+  wireproof repo stats repository.car --json | jq '.collections[] | {collection, records}'
+  wireproof repo stats archives/ --json | jq -s 'map(.records) | add'";

@@ -1,24 +1,54 @@
 //! `wireproof repo stats`: counts records, nodes and bytes of a repository.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
 
 use serde::Serialize;
 use wireproof::atproto::mst::TreeLimits;
 use wireproof::atproto::mst::canonical::Step;
 use wireproof::atproto::repo::{RepoError, Repository};
+use wireproof::codec::printable::PrintableLines;
 
 use super::{StatsArgs, read};
+use crate::batch::{self, Outcome};
 use crate::failure::Failure;
 use crate::files;
+use crate::inputs::{InputKind, Inputs};
 use crate::json::RecordPath;
-use crate::output::{Output, table};
+use crate::output::{Output, table, write_json_line};
 
 pub(super) fn run(args: &StatsArgs, output: Output) -> Result<(), Failure> {
-    let bytes = files::map(&args.file)?;
-    let repository = read(&args.file, &bytes)?;
-    let stats = Stats::new(&repository, bytes.len());
-    let stats = stats.map_err(|error| Failure::refused(&args.file, error))?;
-    output.document(&stats, args.json, Stats::to_text)
+    let inputs = Inputs::new(&args.files, InputKind::Archives);
+    match inputs.single() {
+        Some(file) => output.document(&Stats::of_file(Path::new(file))?, args.json, Stats::to_text),
+        None => batch::run(inputs, &args.jobs, "read", args.json, output, |file| {
+            count_one(file, args.json)
+        }),
+    }
+}
+
+/// Counts one archive among others.
+fn count_one(file: &str, json: bool) -> Result<Outcome, Failure> {
+    #[derive(Serialize)]
+    struct StatsLine<'a> {
+        file: &'a str,
+        #[serde(flatten)]
+        stats: Option<&'a Stats>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<&'a str>,
+    }
+    let counted = Stats::of_file(Path::new(file));
+    let (stats, failure) = (counted.as_ref().ok(), counted.as_ref().err());
+    let mut printed = Vec::new();
+    if json {
+        let error = failure.and_then(Failure::message);
+        write_json_line(&mut printed, &StatsLine { file, stats, error })?;
+    } else if let Some(stats) = stats {
+        let text = format!("{file}:\n{}\n", stats.to_text());
+        write!(printed, "{}", PrintableLines(&text))?;
+    }
+    Ok(Outcome { printed, result: counted.map(drop) })
 }
 
 #[derive(Serialize)]
@@ -58,6 +88,12 @@ impl RecordCounts {
 }
 
 impl Stats {
+    fn of_file(file: &Path) -> Result<Self, Failure> {
+        let bytes = files::map(file)?;
+        let repository = read(file, &bytes)?;
+        Self::new(&repository, bytes.len()).map_err(|error| Failure::refused(file, error))
+    }
+
     fn new(repository: &Repository<'_>, bytes: usize) -> Result<Self, RepoError> {
         let commit = repository.commit();
         let (nodes, node_bytes, height) = nodes(repository)?;

@@ -8,10 +8,11 @@ use wireproof::atproto::syntax::{
 };
 use wireproof::net::http::Url;
 
+use crate::batch::JobsArgs;
 use crate::failure::Failure;
 use crate::key::KeyCurve;
 use crate::network::{DownloadArgs, NETWORK, NetworkArgs};
-use crate::resolve;
+use crate::{files, resolve};
 
 /// Verify that an account signed a repository, or what is at a path of one.
 ///
@@ -22,8 +23,13 @@ use crate::resolve;
 /// A file is verified under the key given with it. With --record it is the slice of one record, as
 /// com.atproto.sync.getRecord returns it, and proves that the record is present, or that it is absent.
 ///
+/// Standard input (-) and pipes are verified as they are read, and so is a download that is not saved.
+///
 /// A handle or a DID is verified end to end: handle, DID,
 /// key and server by the DID document, repository. For the at:// URI of a record its slice is downloaded.
+///
+/// Several arguments, a folder (all its .car files) and a list (@FILE, one argument a line) are verified on all cores.
+/// Each prints one line, in their order.
 ///
 /// Exit code 0 if all of it holds, which for a record is a proof of its presence or of its absence, 1 if
 /// not, 3 if a host did not respond.
@@ -31,13 +37,16 @@ use crate::resolve;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct VerifyArgs {
     /// What to verify. An existing path, and text that ends in .car or has a slash, is a file, except
-    /// at:// URIs.
-    #[arg(value_name = "FILE.car|HANDLE|DID|at://…", required_unless_present = "file")]
+    /// at:// URIs; - is standard input.
+    #[arg(
+        value_name = "FILE.car|FOLDER|HANDLE|DID|at://…|@LIST|-",
+        required_unless_present = "file"
+    )]
     #[arg(value_hint = ValueHint::FilePath)]
-    target: Option<String>,
+    pub(super) targets: Vec<String>,
     /// A CAR file of any name.
-    #[arg(long, value_name = "FILE.car", conflicts_with = "target", value_hint = ValueHint::FilePath)]
-    file: Option<PathBuf>,
+    #[arg(long, value_name = "FILE.car", conflicts_with = "targets", value_hint = ValueHint::FilePath)]
+    pub(super) file: Option<PathBuf>,
     /// Verify the file as the slice of this record: its at:// URI with the DID of the account, or
     /// `collection/rkey`.
     #[arg(long, value_name = "at://DID/…|PATH", help_heading = FILES)]
@@ -52,9 +61,11 @@ pub(crate) struct VerifyArgs {
     /// Report every fault as it is found [default: the first].
     #[arg(long)]
     pub(super) all: bool,
-    /// Print one JSON document.
+    /// Print one JSON document; of several arguments one a line.
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) jobs: JobsArgs,
     #[command(flatten)]
     pub(super) signer: SignerArgs,
     /// The curve of a --key that does not name it.
@@ -99,7 +110,7 @@ pub(super) struct SignerArgs {
 }
 
 impl SignerArgs {
-    fn is_given(&self) -> bool {
+    pub(super) fn is_given(&self) -> bool {
         let Self { key, did_doc, plc_log, keys, without_signature } = self;
         let files = [did_doc, plc_log, keys];
         key.is_some() || *without_signature || files.iter().any(|file| file.is_some())
@@ -150,14 +161,19 @@ impl<'a> SliceRecord<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// The target of the arguments. Options for another kind of target are refused.
-    pub(super) fn of(args: &'a VerifyArgs) -> Result<Self, Failure> {
-        let target = match (&args.file, &args.target) {
-            (Some(file), _) => Self::File(file),
-            (None, Some(text)) => Self::parse(text)?,
-            (None, None) => return Err(Failure::Usage("name a file or an account".to_owned())),
-        };
-        let target = match (target, &args.record) {
+    /// The target of `--file`.
+    pub(super) fn of_file(file: &'a Path, args: &'a VerifyArgs) -> Result<Self, Failure> {
+        Self::File(file).checked(args)
+    }
+
+    /// The target of an argument.
+    pub(super) fn of(text: &'a str, args: &'a VerifyArgs) -> Result<Self, Failure> {
+        Self::parse(text)?.checked(args)
+    }
+
+    /// The target under the options. Options for another kind of target are refused.
+    fn checked(self, args: &'a VerifyArgs) -> Result<Self, Failure> {
+        let target = match (self, &args.record) {
             (target, None) => target,
             (Self::File(file), Some(record)) => Self::Slice(file, SliceRecord::parse(record)?),
             _ => return Err(Failure::Usage("--record is for a file".to_owned())),
@@ -178,7 +194,9 @@ impl<'a> Target<'a> {
         let is_file = || text.ends_with(".car") || text.contains(['/', MAIN_SEPARATOR]);
         match text {
             _ if text.starts_with("at://") => Self::parse_uri(text),
-            _ if path.exists() || is_file() => Ok(Self::File(path)),
+            _ if files::is_standard_stream(path) || path.exists() || is_file() => {
+                Ok(Self::File(path))
+            }
             _ => resolve::identifier(text).map(Self::Account),
         }
     }
@@ -200,19 +218,34 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A file contains no statement about its owner that can be trusted: a key is required.
+/// Options for one argument are refused for several.
+pub(super) fn check_batch_options(args: &VerifyArgs) -> Result<(), Failure> {
+    let what = match args {
+        VerifyArgs { all: true, .. } => "--all",
+        VerifyArgs { record: Some(_), .. } => "--record",
+        VerifyArgs { save: Some(_), .. } => "--save",
+        _ => return Ok(()),
+    };
+    Err(Failure::Usage(format!("{what} is for one argument: verify it by itself")))
+}
+
 fn check_file_options(args: &VerifyArgs) -> Result<(), Failure> {
-    let usage = |what: &str| Err(Failure::Usage(what.to_owned()));
     if !args.signer.is_given() {
-        return usage(
-            "a file is verified under a key: give one of --key, --did-doc, --plc-log, --keys, or \
-             --without-signature",
-        );
+        return Err(no_signer());
     }
     match args.save.is_some() || args.from.is_some() {
-        true => usage("--save and --from are for downloads, not for a file"),
+        true => {
+            Err(Failure::Usage("--save and --from are for downloads, not for a file".to_owned()))
+        }
         false => Ok(()),
     }
+}
+
+/// The failure of a file without a key.
+pub(super) fn no_signer() -> Failure {
+    let what = "a file is verified under a key: give one of --key, --did-doc, --plc-log, --keys, or \
+                --without-signature";
+    Failure::Usage(what.to_owned())
 }
 
 fn check_account_options(args: &VerifyArgs) -> Result<(), Failure> {
@@ -235,4 +268,6 @@ Examples:
   wireproof verify repository.car --plc-log log.json --rebuild
   wireproof verify slice.car --did-doc did.json --record app.bsky.actor.profile/self
   wireproof verify repository.car --did-doc did.json --json | jq .repository.records
-  wireproof verify broken.car --keys accounts.json --all";
+  wireproof verify broken.car --keys accounts.json --all
+  curl -s \"$URL\" | wireproof verify - --did-doc did.json
+  wireproof verify archives/ @more.txt --keys accounts.json --json | jq 'select(.verified | not)'";

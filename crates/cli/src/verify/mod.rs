@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `args` | the arguments, and what they name: a file, an account or a record |
 //! | `signer` | the key that must have signed |
+//! | `stream` | the proof of an archive that is read as it comes |
 //! | `report` | the result as text and as JSON |
 
 mod args;
 mod report;
 mod signer;
+mod stream;
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -23,12 +25,14 @@ use wireproof::verify::Verified;
 use wireproof::verify::record;
 use wireproof::verify::repository::{self, Options, RepositoryRejection, WholeRepository, parse};
 
-use crate::download::{self, Target as DownloadTarget};
+use crate::batch::{self, Outcome};
+use crate::download::{self, DownloadReader, Target as DownloadTarget};
 use crate::failure::Failure;
 use crate::files;
 use crate::findings::Findings;
+use crate::inputs::{InputKind, Inputs};
 use crate::json::RecordPath;
-use crate::network::{self, Network};
+use crate::network::{self, LazyNetwork, Online};
 use crate::output::Output;
 use crate::resolve::ResolvedAccount;
 use crate::stage::{Stage, StageTimer, Stages};
@@ -40,75 +44,178 @@ pub(crate) use args::VerifyArgs;
 pub(crate) use signer::account_keys;
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
-    let target = Target::of(args)?;
+    let inputs = Inputs::new(&args.targets, InputKind::Archives);
+    let target = match (&args.file, inputs.single()) {
+        (Some(file), _) => Target::of_file(file, args)?,
+        (None, Some(target)) => Target::of(target, args)?,
+        (None, None) => return verify_many(inputs, args, output),
+    };
+    let session = Session::new(args, true)?;
     let mut findings = Findings::new(output, args.json, args.all);
-    let (report, outcome) = match target {
-        Target::File(path) => verify_file(path, args, &mut findings),
-        Target::Slice(path, record) => verify_slice(path, &record, args, &mut findings),
-        Target::Account(who) => verify_account(who, args, &mut findings),
-        Target::Record(address) => verify_record(&address, args, &mut findings),
-    }?;
+    let (report, outcome) = verify_target(target, &session, &mut findings)?;
     findings.finish(&report.with_totals(), ProofReport::to_text)?;
     outcome
+}
+
+/// What the proofs of all inputs share.
+struct Session<'a> {
+    args: &'a VerifyArgs,
+    /// The key for files, if one is given.
+    signer: Option<Signer>,
+    network: LazyNetwork<'a>,
+}
+
+impl<'a> Session<'a> {
+    /// For one input or for many.
+    fn new(args: &'a VerifyArgs, is_alone: bool) -> Result<Self, Failure> {
+        let signer = args.signer.is_given().then(|| Signer::of(args)).transpose()?;
+        let network = LazyNetwork::new(&args.network, args.from.as_slice(), is_alone);
+        Ok(Self { args, signer, network })
+    }
+
+    /// A file contains no statement about its owner that can be trusted: a key is required.
+    fn file_signer(&self) -> Result<&Signer, Failure> {
+        self.signer.as_ref().ok_or_else(args::no_signer)
+    }
+}
+
+/// Verifies every input, each on a thread of several.
+fn verify_many(inputs: Inputs<'_>, args: &VerifyArgs, output: Output) -> Result<(), Failure> {
+    args::check_batch_options(args)?;
+    let session = Session::new(args, false)?;
+    batch::run(inputs, &args.jobs, "proved", args.json, output, |named| {
+        let mut findings = Findings::of_one(args.json);
+        let verified = Target::of(named, args)
+            .and_then(|target| verify_target(target, &session, &mut findings));
+        let (report, result) = match verified {
+            Ok((report, Ok(()))) => (report.with_totals(), Ok(())),
+            Ok((report, Err(failure))) => (report.with_totals().with_error(&failure), Err(failure)),
+            Err(failure) => (ProofReport::of_failure(named, &failure), Err(failure)),
+        };
+        let printed = findings.finish(&report, |report| report.to_line(named))?;
+        Ok(Outcome { printed, result })
+    })
 }
 
 /// A report, and the failure that it reports.
 type Reported = (ProofReport, Result<(), Failure>);
 
-fn verify_file(
-    path: &Path,
-    args: &VerifyArgs,
-    findings: &mut Findings,
+fn verify_target<W: Write>(
+    target: Target<'_>,
+    session: &Session<'_>,
+    findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
-    let signer = Signer::of(args)?;
-    let archive = files::map(path)?;
-    let mut report = ProofReport::of_file(path, archive.len());
-    let outcome = prove(&archive, &signer, args, &mut report, findings)?.map_err(|first| {
-        let name = path.display();
-        let why = first.to_string();
+    let (args, network) = (session.args, &session.network);
+    match target {
+        Target::File(path) => verify_file(path, session.file_signer()?, args, findings),
+        Target::Slice(path, record) => verify_slice(path, &record, args, findings),
+        Target::Account(who) => verify_account(who, args, &*network.open()?, findings),
+        Target::Record(address) => verify_record(&address, args, &*network.open()?, findings),
+    }
+}
+
+/// Whether the proof needs the archive as a whole: to find every fault, or to read the records again.
+fn needs_whole_archive(args: &VerifyArgs) -> bool {
+    args.all || args.rebuild
+}
+
+fn verify_file<W: Write>(
+    path: &Path,
+    signer: &Signer,
+    args: &VerifyArgs,
+    findings: &mut Findings<W>,
+) -> Result<Reported, Failure> {
+    let mut report = ProofReport::of_file(path);
+    let stream = if needs_whole_archive(args) { None } else { files::open_stream(path)? };
+    let proved = match stream {
+        Some(stream) => stream::prove_file(path, stream, signer, args, &mut report, findings),
+        None => {
+            let archive = files::map(path)?;
+            report.bytes = archive.len() as u64;
+            prove(&archive, signer, args, &mut report, findings)
+        }
+    };
+    let outcome = proved?.map_err(|first| {
+        let (name, why) = (files::name(path), first.to_string());
         Failure::Refused(format!("{name}: refused ({}): {}", first.code(), Printable(&why)))
     });
     Ok((report, outcome))
 }
 
-fn verify_account(
+fn verify_account<W: Write>(
     who: AtIdentifier<'_>,
     args: &VerifyArgs,
-    findings: &mut Findings,
+    online: &Online,
+    findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
-    let network = Network::open(&args.network, args.from.as_slice())?;
-    let runtime = network::runtime()?;
+    let Online { network, runtime, .. } = online;
     let mut stages = Stages::default();
-    let account = ResolvedAccount::look_up(&network, &runtime, who, &mut stages)?;
+    let account = ResolvedAccount::look_up(network, runtime, who, &mut stages)?;
     let signer = Signer::of_account(account.did().to_buf(), account.key()?);
-    let host = server(args, &account)?;
-    let mut target = DownloadTarget::new(args.save.as_deref())?;
-    let limits = args.download.limits();
-    let mut timer = StageTimer::start(&mut stages);
-    let download = download::repository(&network.xrpc, host, account.did(), &mut target, &limits);
-    let fetched = runtime.block_on(download)?;
-    timer.finish(Stage::Fetch);
-    let saved = target.save()?;
-    let archive = files::map(saved.path())?;
-
-    let download = Download { host: fetched.host.into(), bytes: fetched.bytes };
-    let from = download.host.clone();
-    let mut report = ProofReport::of_account(who, &account, download, stages);
-    let outcome = prove(&archive, &signer, args, &mut report, findings)?.map_err(|first| {
-        let why = first.to_string();
+    let is_streamed = args.save.is_none() && !needs_whole_archive(args);
+    let mut report = ProofReport::of_account(who, &account, stages);
+    let proved = match is_streamed {
+        true => prove_download(&account, &signer, args, online, &mut report, findings),
+        false => prove_saved(&account, &signer, args, online, &mut report, findings),
+    };
+    let outcome = proved?.map_err(|first| {
+        let (why, from) = (first.to_string(), report.host());
         let (code, why) = (first.code(), Printable(&why));
         Failure::Refused(format!("{who}: refused ({code}): {why} (from {from})"))
     });
     Ok((report, outcome))
 }
 
+/// Verifies a repository while it is downloaded.
+fn prove_download<W: Write>(
+    account: &ResolvedAccount,
+    signer: &Signer,
+    args: &VerifyArgs,
+    online: &Online,
+    report: &mut ProofReport,
+    findings: &mut Findings<W>,
+) -> Result<Result<(), RepositoryRejection>, Failure> {
+    let (host, limits) = (server(args, account)?, args.download.limits());
+    let mut timer = StageTimer::start(&mut report.stages);
+    let mut download = DownloadReader::start(online, host, account.did(), &limits)?;
+    let proof = stream::prove(&mut download, signer, args);
+    timer.finish_both(Stage::Fetch, download.waited(), Stage::Stream);
+    let fetched = download.finish()?;
+    report.add_download(Download { host: fetched.host.into(), bytes: fetched.bytes });
+    let spill_failure = |error| Failure::Local(format!("a temporary file: {error}"));
+    stream::report(proof, spill_failure, args, report, findings)
+}
+
+/// Downloads a repository, saves it if an option says so, and verifies it.
+fn prove_saved<W: Write>(
+    account: &ResolvedAccount,
+    signer: &Signer,
+    args: &VerifyArgs,
+    online: &Online,
+    report: &mut ProofReport,
+    findings: &mut Findings<W>,
+) -> Result<Result<(), RepositoryRejection>, Failure> {
+    let (host, limits) = (server(args, account)?, args.download.limits());
+    let mut target = DownloadTarget::new(args.save.as_deref())?;
+    let mut timer = StageTimer::start(&mut report.stages);
+    let Online { network, runtime, .. } = online;
+    let (xrpc, line) = (&network.xrpc, online.progress_line());
+    let download = download::repository(xrpc, host, account.did(), &mut target, &limits, line);
+    let fetched = runtime.block_on(download)?;
+    timer.finish(Stage::Fetch);
+    let saved = target.save()?;
+    let archive = files::map(saved.path())?;
+    report.add_download(Download { host: fetched.host.into(), bytes: fetched.bytes });
+    prove(&archive, signer, args, report, findings)
+}
+
 /// Verifies an archive, and reports the proof or the findings.
-fn prove(
+fn prove<W: Write>(
     archive: &[u8],
     signer: &Signer,
     args: &VerifyArgs,
     report: &mut ProofReport,
-    findings: &mut Findings,
+    findings: &mut Findings<W>,
 ) -> Result<Result<(), RepositoryRejection>, Failure> {
     let options = options(args);
     match verify_stages(archive, signer, &options, args.rebuild, &mut report.stages) {
@@ -116,9 +223,7 @@ fn prove(
             report.add_repository(&whole);
             Ok(Ok(()))
         }
-        Err(ProofError::NoKey(did)) => Err(Failure::Refused(format!(
-            "the commit is of {did}: --keys has no key of that account"
-        ))),
+        Err(ProofError::NoKey(did)) => Err(no_key(&did)),
         Err(ProofError::Refused(first)) => {
             if args.all {
                 report_all(archive, signer, &options, &first, findings)?;
@@ -128,6 +233,10 @@ fn prove(
             Ok(Err(first))
         }
     }
+}
+
+fn no_key(did: &str) -> Failure {
+    Failure::Refused(format!("the commit is of {did}: --keys has no key of that account"))
 }
 
 fn options(args: &VerifyArgs) -> Options {
@@ -178,21 +287,21 @@ fn verify_stages<'a>(
 }
 
 /// Reports the rejection that ended the proof. In text it is the message of the failure.
-fn report_first(
+fn report_first<W: Write>(
     first: &RepositoryRejection,
     args: &VerifyArgs,
-    findings: &mut Findings,
+    findings: &mut Findings<W>,
 ) -> Result<(), Failure> {
     if args.json { findings.add(|| Finding::new(first)) } else { Ok(()) }
 }
 
 /// Reports every rejection as it is found, or `first` if there is no other.
-fn report_all(
+fn report_all<W: Write>(
     archive: &[u8],
     signer: &Signer,
     options: &Options,
     first: &RepositoryRejection,
-    findings: &mut Findings,
+    findings: &mut Findings<W>,
 ) -> Result<(), Failure> {
     let parsed = parse(archive, options).ok();
     let did = parsed.map(|parsed| parsed.repository().commit().did);
@@ -206,16 +315,15 @@ fn report_all(
     if count == 0 { findings.add(|| Finding::new(first)) } else { printed }
 }
 
-fn verify_record(
+fn verify_record<W: Write>(
     address: &RecordAddress<'_>,
     args: &VerifyArgs,
-    findings: &mut Findings,
+    Online { network, runtime, .. }: &Online,
+    findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
     let RecordAddress { who, collection, rkey } = *address;
-    let network = Network::open(&args.network, args.from.as_slice())?;
-    let runtime = network::runtime()?;
     let mut stages = Stages::default();
-    let account = ResolvedAccount::look_up(&network, &runtime, who, &mut stages)?;
+    let account = ResolvedAccount::look_up(network, runtime, who, &mut stages)?;
     let (did, key) = (account.did(), account.key()?);
     let host = server(args, &account)?;
     let mut timer = StageTimer::start(&mut stages);
@@ -230,7 +338,8 @@ fn verify_record(
 
     let (from, bytes) = (network::origin(host), archive.len() as u64);
     let download = Download { host: from.clone(), bytes };
-    let mut report = ProofReport::of_account(who, &account, download, stages);
+    let mut report = ProofReport::of_account(who, &account, stages);
+    report.add_download(download);
     let path = format!("{collection}/{rkey}");
     let proved = prove_record(&archive, &path, Some(did.as_str()), &key, args, &mut report)?;
     let outcome = match proved {
@@ -245,16 +354,17 @@ fn verify_record(
 }
 
 /// Verifies a file as the proof of a record.
-fn verify_slice(
+fn verify_slice<W: Write>(
     file: &Path,
     record: &SliceRecord<'_>,
     args: &VerifyArgs,
-    findings: &mut Findings,
+    findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
     let signer = Signer::of_record(args, record.did)?;
     let key = signer.record_key()?;
     let slice = files::map(file)?;
-    let mut report = ProofReport::of_file(file, slice.len());
+    let mut report = ProofReport::of_file(file);
+    report.bytes = slice.len() as u64;
     let path = record.path.as_str();
     let outcome = match prove_record(&slice, path, signer.did(), &key, args, &mut report)? {
         Ok(()) => Ok(()),

@@ -5,12 +5,15 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use wireproof::atproto::repo;
+use wireproof::atproto::commit::Commit;
+use wireproof::atproto::mst::canonical::Summary;
+use wireproof::atproto::repo::{self, BlockTotals};
 use wireproof::atproto::syntax::AtIdentifier;
 use wireproof::codec::Cid;
-use wireproof::verify::Flagged;
 use wireproof::verify::record::RecordProof as Proof;
+use wireproof::verify::repository::stream::StreamedRepository;
 use wireproof::verify::repository::{RepositoryRejection, SignatureProof, WholeRepository};
+use wireproof::verify::{Flagged, InvalidRecords};
 
 use crate::failure::Failure;
 use crate::json::{FlaggedRecords, InvalidBytes, InvalidSummary, RecordPath};
@@ -30,8 +33,11 @@ pub(super) struct ProofReport {
     /// The server of the download.
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<String>,
-    bytes: u64,
+    pub(super) bytes: u64,
     verified: bool,
+    /// Why there is no proof, of one input among many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
     pub(super) stages: Stages,
     network_seconds: f64,
     compute_seconds: f64,
@@ -100,44 +106,67 @@ pub(super) struct Download {
 }
 
 impl ProofReport {
-    pub(super) fn of_file(file: &Path, bytes: usize) -> Self {
-        Self { file: Some(file.display().to_string()), bytes: bytes as u64, ..Self::default() }
+    pub(super) fn of_file(file: &Path) -> Self {
+        Self { file: Some(file.display().to_string()), ..Self::default() }
     }
 
     pub(super) fn of_account(
         who: AtIdentifier<'_>,
         account: &ResolvedAccount,
-        Download { host, bytes }: Download,
         stages: Stages,
     ) -> Self {
         Self {
             target: Some(who.to_string()),
             account: Some(AccountSummary::new(account)),
-            host: Some(host),
-            bytes,
             stages,
             ..Self::default()
         }
     }
 
+    pub(super) fn add_download(&mut self, Download { host, bytes }: Download) {
+        (self.host, self.bytes) = (Some(host), bytes);
+    }
+
+    /// The server of the download.
+    pub(super) fn host(&self) -> &str {
+        self.host.as_deref().unwrap_or_default()
+    }
+
+    /// Without a proof: the input `named`, and why.
+    pub(super) fn of_failure(named: &str, failure: &Failure) -> Self {
+        Self { target: Some(named.to_owned()), ..Self::default() }.with_error(failure)
+    }
+
+    pub(super) fn with_error(self, failure: &Failure) -> Self {
+        Self { error: failure.message().map(str::to_owned), ..self }
+    }
+
     pub(super) fn add_repository(&mut self, whole: &WholeRepository<'_>) {
-        let (commit, tree, extra) = (whole.commit(), whole.tree(), whole.extra());
         self.verified = true;
-        self.repository = Some(RepositorySummary {
-            did: commit.did.to_owned(),
-            rev: commit.rev.to_owned(),
-            commit: whole.root().to_string(),
-            data: commit.data.to_string(),
-            signature_checked: whole.signature() == SignatureProof::Checked,
+        self.repository = Some(RepositorySummary::of(Proved {
+            commit: whole.commit(),
+            root: whole.root(),
+            signature: whole.signature(),
             blocks: whole.archive().block_count(),
-            nodes: tree.nodes,
-            height: tree.height,
-            records: tree.records,
-            invalid: whole.invalid_records().into(),
-            flagged: Flagged::of_repository(whole).into(),
-            extra_blocks: extra.blocks,
-            extra_bytes: extra.bytes,
-        });
+            tree: whole.tree(),
+            invalid: whole.invalid_records(),
+            flagged: Flagged::of_repository(whole),
+            extra: whole.extra(),
+        }));
+    }
+
+    pub(super) fn add_stream(&mut self, whole: &StreamedRepository) {
+        self.verified = true;
+        self.repository = Some(RepositorySummary::of(Proved {
+            commit: &whole.commit(),
+            root: whole.root(),
+            signature: whole.signature(),
+            blocks: whole.blocks(),
+            tree: whole.tree(),
+            invalid: whole.invalid_records(),
+            flagged: whole.flagged_records().clone(),
+            extra: whole.extra(),
+        }));
     }
 
     pub(super) fn add_record(
@@ -177,10 +206,28 @@ impl ProofReport {
         Self { network_seconds, compute_seconds, ..self }
     }
 
+    /// One line for the input `named`, among others.
+    pub(super) fn to_line(&self, named: &str) -> String {
+        if let Some(RepositorySummary { did, rev, records, invalid, .. }) = &self.repository {
+            let invalid = match invalid.records() {
+                0 => String::new(),
+                records => format!(", {records} invalid"),
+            };
+            return format!("{named}: proved: {did}, rev {rev}, {records} records{invalid}\n");
+        }
+        match &self.record_proof {
+            Some(RecordSummary { did, present, .. }) => {
+                let presence = if *present { "present" } else { "absent" };
+                format!("{named}: proved: {presence}, {did}\n")
+            }
+            None => String::new(),
+        }
+    }
+
     pub(super) fn to_text(&self) -> String {
         let mut text = self.stages.to_table();
         if let Some(account) = &self.account {
-            let (handle, host) = (account.handle_text(), self.host.as_deref().unwrap_or_default());
+            let (handle, host) = (account.handle_text(), self.host());
             let directory = account.directory_text();
             text += &format!("\nhandle   {handle}\nplc      {directory}\nfetched  from {host}\n");
         } else if self.verified {
@@ -204,7 +251,38 @@ fn to_json(path: &str, cid: Cid, block: &[u8]) -> Result<Box<RawValue>, Failure>
     json.map_err(|error| Failure::Refused(format!("{path}: {error}")))
 }
 
+/// What was proved of a repository, in memory or as a stream.
+struct Proved<'p> {
+    commit: &'p Commit<'p>,
+    root: Cid,
+    signature: SignatureProof,
+    blocks: u64,
+    tree: Summary,
+    invalid: &'p InvalidRecords,
+    flagged: Flagged,
+    extra: BlockTotals,
+}
+
 impl RepositorySummary {
+    fn of(proved: Proved<'_>) -> Self {
+        let Proved { commit, root, signature, blocks, tree, invalid, flagged, extra } = proved;
+        Self {
+            did: commit.did.to_owned(),
+            rev: commit.rev.to_owned(),
+            commit: root.to_string(),
+            data: commit.data.to_string(),
+            signature_checked: signature == SignatureProof::Checked,
+            blocks,
+            nodes: tree.nodes,
+            height: tree.height,
+            records: tree.records,
+            invalid: invalid.into(),
+            flagged: flagged.into(),
+            extra_blocks: extra.blocks,
+            extra_bytes: extra.bytes,
+        }
+    }
+
     fn to_text(&self, bytes: u64) -> String {
         let Self { did, rev, commit, data, blocks, nodes, records, .. } = self;
         let Self { invalid, flagged, extra_blocks, extra_bytes, .. } = self;

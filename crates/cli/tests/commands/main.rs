@@ -9,6 +9,7 @@
 //! | `frames` | `frames verify` |
 //! | `keys` | `key`, `sig verify` |
 //! | `proofs` | `verify`, `repo`, `plc verify` on files |
+//! | `many` | `verify`, `repo stats` and `resolve` of many inputs and of standard input |
 //! | `network` | `resolve`, `verify` and `bench verify` of accounts |
 //! | `nostr` | `nostr`, `corpus nostr` |
 //! | `report` | `report`, `bench compare` |
@@ -25,6 +26,7 @@ mod files;
 mod frames;
 mod guide;
 mod keys;
+mod many;
 mod network;
 mod nostr;
 mod proofs;

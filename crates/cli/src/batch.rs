@@ -1,0 +1,227 @@
+//! A command over many inputs: on several threads, with the output in the order of the inputs.
+//!
+//! A failed input does not end the others. The exit code is that of the first kind that occurs: 1 if data was refused,
+//! 2 for a mistyped input, 3 for the network, 4 for a local file.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use clap::Args;
+use wireproof::codec::printable::PrintableLines;
+
+use crate::failure::{Failure, print_message};
+use crate::inputs::{Input, NamedInput};
+use crate::output::{Output, write_json_line};
+use crate::progress::ProgressLine;
+
+/// How many inputs are worked on at once.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct JobsArgs {
+    /// Work on this many arguments at once, each with the memory of one [default: the number of cores].
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+impl JobsArgs {
+    fn count(self) -> usize {
+        let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        self.jobs.unwrap_or_else(cores).get().min(MAX_JOBS)
+    }
+}
+
+/// What an input gave.
+pub(crate) struct Outcome {
+    /// The output: in JSON of every input, in text of one that did not fail.
+    pub(crate) printed: Vec<u8>,
+    pub(crate) result: Result<(), Failure>,
+}
+
+/// Calls `work` with the name of each input, prints the outcomes in the order of the inputs, and in the end how many
+/// are `done`, such as \"proved\".
+///
+/// # Errors
+/// The failure with the lowest exit code, with the summary as its message.
+pub(crate) fn run(
+    inputs: impl Iterator<Item = Input> + Send,
+    jobs: &JobsArgs,
+    done: &str,
+    json: bool,
+    output: Output,
+    work: impl Fn(&str) -> Result<Outcome, Failure> + Sync,
+) -> Result<(), Failure> {
+    let jobs = jobs.count();
+    let queue = Queue::new(inputs, WINDOW * jobs);
+    let mut printer = Printer { done, json, output, line: ProgressLine::new(), counts: [0; 5] };
+    thread::scope(|scope| -> Result<(), Failure> {
+        let (sender, outcomes) = mpsc::channel();
+        for _ in 0..jobs {
+            let (sender, queue, work) = (sender.clone(), &queue, &work);
+            scope.spawn(move || work_off(queue, work, json, &sender));
+        }
+        drop(sender);
+        // However this ends, the threads do.
+        let _end = EndOnDrop(&queue);
+        let (mut waiting, mut next) = (BTreeMap::new(), 0);
+        for (number, outcome) in outcomes {
+            waiting.insert(number, outcome);
+            while let Some(outcome) = waiting.remove(&next) {
+                printer.print(outcome?)?;
+                next += 1;
+                queue.printed(next);
+            }
+        }
+        Ok(())
+    })?;
+    printer.finish()
+}
+
+/// Works on inputs until there are no more.
+fn work_off<I: Iterator<Item = Input>>(
+    queue: &Queue<I>,
+    work: &impl Fn(&str) -> Result<Outcome, Failure>,
+    json: bool,
+    sender: &Sender<(usize, Result<Outcome, Failure>)>,
+) {
+    while let Some((number, input)) = queue.next() {
+        let outcome = match input {
+            Ok(NamedInput { name, origin }) => work(&name).map(|Outcome { printed, result }| {
+                Outcome { printed, result: result.map_err(|failure| failure.after(&origin)) }
+            }),
+            Err(failure) => Ok(not_named(failure, json)),
+        };
+        if sender.send((number, outcome)).is_err() {
+            return;
+        }
+    }
+}
+
+/// The outcome of an argument that names no input.
+fn not_named(failure: Failure, json: bool) -> Outcome {
+    let mut printed = Vec::new();
+    if json {
+        let line = serde_json::json!({ "error": failure.message() });
+        // Writing to memory does not fail.
+        let _ = write_json_line(&mut printed, &line);
+    }
+    Outcome { printed, result: Err(failure) }
+}
+
+/// Inputs with their numbers. None is given out far ahead of the printed ones, so that few outcomes wait.
+struct Queue<I> {
+    state: Mutex<QueueState<I>>,
+    moved: Condvar,
+    window: usize,
+}
+
+struct QueueState<I> {
+    inputs: I,
+    given: usize,
+    printed: usize,
+    is_over: bool,
+}
+
+impl<I: Iterator<Item = Input>> Queue<I> {
+    fn new(inputs: I, window: usize) -> Self {
+        let state = QueueState { inputs, given: 0, printed: 0, is_over: false };
+        Self { state: Mutex::new(state), moved: Condvar::new(), window }
+    }
+
+    /// The next input; waits while too many before it are not printed.
+    fn next(&self) -> Option<(usize, Input)> {
+        let mut state = self.lock();
+        while !state.is_over && state.given - state.printed >= self.window {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.is_over {
+            return None;
+        }
+        let input = state.inputs.next();
+        let number = state.given;
+        state.given += 1;
+        state.is_over = input.is_none();
+        if state.is_over {
+            self.moved.notify_all();
+        }
+        Some((number, input?))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState<I>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<I> Queue<I> {
+    fn printed(&self, count: usize) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).printed = count;
+        self.moved.notify_all();
+    }
+
+    fn end(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        self.moved.notify_all();
+    }
+}
+
+/// Ends a queue when the thread that prints stops.
+struct EndOnDrop<'q, I>(&'q Queue<I>);
+
+impl<I> Drop for EndOnDrop<'_, I> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Prints outcomes, and counts them.
+struct Printer<'d> {
+    done: &'d str,
+    json: bool,
+    output: Output,
+    line: ProgressLine,
+    /// Outcomes by exit code: done, refused, usage, network, local.
+    counts: [u64; 5],
+}
+
+impl Printer<'_> {
+    fn print(&mut self, Outcome { printed, result }: Outcome) -> Result<(), Failure> {
+        let mut text = printed;
+        if let Err(failure) = &result
+            && let (false, Some(message)) = (self.json, failure.message())
+        {
+            text = format!("{}\n", PrintableLines(message)).into_bytes();
+        }
+        let code = result.map_or_else(|failure| failure.code(), |()| 0);
+        self.counts[usize::from(code).min(4)] += 1;
+        let output = self.output;
+        let mut written = Ok(());
+        self.line.suspend(|| written = output.stdout().write_all(&text));
+        let all: u64 = self.counts.iter().sum();
+        self.line.step(format!("{} of {all} {}", self.counts[0], self.done));
+        Ok(written?)
+    }
+
+    /// Prints the summary, or returns it as the failure.
+    fn finish(self) -> Result<(), Failure> {
+        let Self { done, line, counts: [good, refused, usage, network, local], .. } = self;
+        line.end();
+        let failed = usage + network + local;
+        let all = good + refused + failed;
+        let summary = format!("{good} of {all} {done}, {refused} refused, {failed} failed");
+        match (refused, usage, network) {
+            _ if good == all => Ok(print_message(&summary)?),
+            (1.., ..) => Err(Failure::Refused(summary)),
+            (0, 1.., _) => Err(Failure::Usage(summary)),
+            (0, 0, 1..) => Err(Failure::Network(summary)),
+            _ => Err(Failure::Local(summary)),
+        }
+    }
+}
+
+/// Inputs that may be given out for each job before the first of them is printed.
+const WINDOW: usize = 4;
+
+/// Maximum number of jobs.
+const MAX_JOBS: usize = 256;
