@@ -12,7 +12,7 @@ use codec::Cid;
 use codec::car::{BlockBatch, StreamError, StreamReader};
 
 use super::held::{HeldBlocks, HoldError, TakenBlock};
-use super::records::{RecordChecks, References};
+use super::records::{RecordChecks, References, WantedRecords};
 use super::{StreamFailure, StreamOptions};
 use crate::repository::rejection::{RepositoryFault, RepositoryRejection};
 
@@ -34,8 +34,7 @@ pub(super) struct StreamedBlocks<R> {
     /// Number of references to records so far.
     references: u64,
     records: RecordChecks,
-    /// Records that the tree names and that have not arrived since.
-    wanted: HashMap<Cid, References<Box<[u8]>>>,
+    wanted: WantedRecords,
     /// Blocks that have arrived and that the walk has not asked for.
     held: HeldBlocks,
     /// Whether the walk may still ask for held blocks.
@@ -82,7 +81,7 @@ impl<R: Read> StreamedBlocks<R> {
             is_repeated: false,
             references: 0,
             records: RecordChecks::new(repository.max_record_bytes, options.flag_records),
-            wanted: HashMap::new(),
+            wanted: WantedRecords::default(),
             held: HeldBlocks::new(options.max_held_bytes, options.spill),
             is_walking: true,
             foreign: BlockTotals::default(),
@@ -129,7 +128,7 @@ impl<R: Read> StreamedBlocks<R> {
     /// The first record that the tree names and the archive lacks, after the end of the archive.
     pub(super) fn missing_record(&mut self) -> Option<RepositoryRejection> {
         self.settle();
-        let (cid, references) = self.wanted.iter().min_by_key(|(_, wanted)| wanted.first)?;
+        let (cid, references) = self.wanted.first()?;
         let missing = RepositoryRejection::of(RepositoryFault::RecordMissing).with_cid(*cid);
         Some(missing.with_key(&references.path))
     }
@@ -140,10 +139,13 @@ impl<R: Read> StreamedBlocks<R> {
             return;
         }
         self.held.remove(&self.commit.cid);
-        for cid in self.nodes.keys().copied().chain(self.records.cids()) {
-            self.wanted.remove(&cid);
-            self.held.remove(&cid);
+        for cid in self.nodes.keys() {
+            self.held.remove(cid);
+            for references in self.wanted.remove(cid) {
+                self.records.flag(&references.borrowed(), UNTYPED);
+            }
         }
+        self.records.settle(&mut self.wanted, &mut self.held);
     }
 
     /// The totals of the archive, after [`missing_record`](Self::missing_record).
@@ -171,11 +173,10 @@ impl<R: Read> StreamedBlocks<R> {
         let references = References { first: self.references, path, count: 1 };
         self.references += 1;
         if cid == self.commit.cid {
-            return;
-        }
-        if self.is_next(&cid) {
+            self.records.flag(&references, UNTYPED);
+        } else if self.is_next(&cid) {
             self.check_next(&cid, Some(&references));
-        } else if !self.records.count_again(&cid) {
+        } else {
             self.find_record(&references, cid);
         }
     }
@@ -190,15 +191,7 @@ impl<R: Read> StreamedBlocks<R> {
                     self.fail_to_hold(error);
                 }
             }
-            Ok(None) => {
-                let References { first, path, count } = *references;
-                let wanted = self.wanted.entry(cid);
-                wanted.and_modify(|wanted| wanted.count += count).or_insert_with(|| References {
-                    first,
-                    path: path.into(),
-                    count,
-                });
-            }
+            Ok(None) => self.wanted.insert(cid, references),
             Err(error) => self.fail(error.into()),
         }
     }
@@ -209,11 +202,8 @@ impl<R: Read> StreamedBlocks<R> {
         let Some(block) = self.batch.get(self.next) else { return };
         let (offset, data) = (block.data_offset() as u64, block.data);
         let mut is_kept = false;
-        if !self.wanted.is_empty()
-            && let Some(References { first, path, count }) = self.wanted.remove(cid)
-        {
-            let wanted = References { first, path: &*path, count };
-            is_kept |= self.records.check(&wanted, cid, offset, data);
+        for wanted in self.wanted.remove(cid) {
+            is_kept |= self.records.check(&wanted.borrowed(), cid, offset, data);
         }
         if let Some(references) = references {
             is_kept |= self.records.check(references, cid, offset, data);
@@ -284,7 +274,7 @@ impl<R: Read> StreamedBlocks<R> {
             self.advance();
             return true;
         };
-        if self.wanted.contains_key(&cid) {
+        if self.wanted.contains(&cid) {
             self.check_next(&cid, None);
             return true;
         }
@@ -350,6 +340,9 @@ impl<R: Read> StreamedBlocks<R> {
         Some((offset, Arc::from(record)))
     }
 }
+
+/// A record that is flagged for what a node or a commit is, if the tree names it as a record: a map without a type.
+const UNTYPED: &[u8] = b"\xa0";
 
 /// The nodes of a tree in a stream, beside its records.
 pub(super) struct StreamedNodes<'b, R>(pub(super) &'b RefCell<StreamedBlocks<R>>);

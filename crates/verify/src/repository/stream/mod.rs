@@ -8,7 +8,7 @@
 //! [`max_held_bytes`](StreamOptions::max_held_bytes), then in a file that the caller provides.
 //!
 //! An archive over its limit of bytes is rejected at the section that exceeds it, and not at its start, because its
-//! length is not known before. A record that several collections share is flagged for the first of them only.
+//! length is not known before.
 //!
 //! ```
 //! use wireproof::verify::repository::stream::{self, StreamOptions};

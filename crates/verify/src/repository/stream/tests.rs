@@ -254,6 +254,21 @@ fn invalid_shared_and_odd_records_are_counted_alike() {
 }
 
 #[test]
+fn a_record_that_collections_share_is_flagged_for_each_that_is_not_its_type() {
+    let mut parts = Parts::of(30);
+    for (collection, number) in [("aaa", 3), ("zzz", 4), ("zzz", 5), ("zzy", 4)] {
+        let path = format!("app.test.{collection}/{number}");
+        parts.put(&path, record(&format!("number {number}")));
+    }
+    let mut blocks = split(&streamable(&parts));
+    let root = blocks[0].0;
+    let proof = assert_same(&join(root, &blocks)).unwrap();
+    assert_eq!(proof.flagged.records, 4);
+    blocks[1..].reverse();
+    assert_same(&join(root, &blocks)).unwrap();
+}
+
+#[test]
 fn a_block_may_be_node_record_and_commit_at_once() {
     let mut parts = Parts::of(200);
     let (tree, nodes) = parts.nodes();
