@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
     Bound, DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FileSink, Outbox, Sink,
@@ -69,33 +69,30 @@ impl Deliveries {
         Ok(Self { outbox, destinations, options })
     }
 
+    /// The outbox.
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
     /// Stores the lines of a run, and delivers them. A run that ends by itself waits until every destination has
     /// acknowledged all of them.
     pub(super) async fn run(self, run: Run<'_>) -> Result<(), Failure> {
         let (outbox, stop, status) = (self.outbox.clone(), run.stop.clone(), run.status.clone());
         let unstored = Unstored::new(stop.clone());
-        let (checks, queue) = StatusChecks::new(status.clone());
-        let statuses = run.statuses.clone();
-        let checker =
-            StatusChecker { queue, statuses, outbox: outbox.clone(), status: status.clone() };
-        let checker = tokio::spawn(checker.run(stop.clone()));
-        let (stats, of_lines) = (run.stats.clone(), unstored.clone());
-        let recipient = LinesToOutbox { outbox: outbox.clone(), stats, unstored: of_lines, checks };
-        let stop_limit = run.args.stream.stop_limit();
+        let (recipient, checker) = recipient_of(&run, &outbox, &unstored);
+        let room_limit = run.args.stream.stop_limit() / 10 * 4;
         let mut tasks = self.start(&stop, &status)?;
-        let release = tokio::spawn(stop_appends(outbox.clone(), stop.clone(), stop_limit / 10 * 4));
+        tasks.helpers.spawn(checker.run(stop.clone()));
+        tasks.helpers.spawn(stop_appends(outbox.clone(), stop.clone(), room_limit));
         let followed = run.follow(recipient).await;
         if followed.is_orderly() {
             drain(&outbox, &stop, &status).await;
         }
         stop.request();
         let delivered = tasks.join().await;
-        [release, checker].iter().for_each(JoinHandle::abort);
         let flushed = outbox.flush();
         report_undelivered(&outbox, &status);
-        if let Some(error) = unstored.error() {
-            return Err(Failure::Local(error));
-        }
+        unstored.error().map_or(Ok(()), |error| Err(Failure::Local(error)))?;
         delivered?;
         flushed?;
         followed.check("stored in the outbox")?.result()
@@ -103,13 +100,13 @@ impl Deliveries {
 
     /// Starts a task for each destination, and one that reports their failures.
     fn start(self, stop: &StopSignal, status: &Status) -> Result<Tasks, Failure> {
-        let (mut tasks, mut watched) = (JoinSet::new(), Vec::new());
+        let (mut tasks, mut watched) = (Tasks::default(), Vec::new());
         for OpenDestination { consumer: name, output } in self.destinations {
             let consumer = self.outbox.consumer(&name)?;
             let (options, stop) = (self.options, stop.clone());
             let metrics = match output {
                 Output::Stdout => {
-                    tasks.spawn(ack_stdin::deliver(consumer, stop, status.clone()));
+                    tasks.deliveries.spawn(ack_stdin::deliver(consumer, stop, status.clone()));
                     continue;
                 }
                 Output::Files(sink) => {
@@ -125,40 +122,56 @@ impl Deliveries {
             };
             watched.push((name, metrics));
         }
-        let watch = tokio::spawn(watch(self.outbox, watched, status.clone()));
-        Ok(Tasks { tasks, watch })
+        tasks.helpers.spawn(watch(self.outbox, watched, status.clone()));
+        Ok(tasks)
     }
 }
 
-/// The tasks of all destinations.
+/// Where the lines of a run go, and what checks the statuses among them.
+fn recipient_of(
+    run: &Run<'_>,
+    outbox: &Outbox,
+    unstored: &Arc<Unstored>,
+) -> (LinesToOutbox, StatusChecker) {
+    let status = || run.status.clone();
+    let (checks, queue) = StatusChecks::new(status());
+    let (outbox, stats, unstored) = (outbox.clone(), run.stats.clone(), unstored.clone());
+    let statuses = run.statuses.clone();
+    let checker = StatusChecker { queue, statuses, outbox: outbox.clone(), status: status() };
+    (LinesToOutbox { outbox, stats, unstored, checks }, checker)
+}
+
+/// The tasks of a run.
+#[derive(Default)]
 struct Tasks {
-    tasks: JoinSet<Result<(), Failure>>,
-    watch: JoinHandle<()>,
+    /// One for each destination.
+    deliveries: JoinSet<Result<(), Failure>>,
+    /// What runs beside them; it ends when this value is dropped.
+    helpers: JoinSet<()>,
 }
 
 impl Tasks {
-    /// Waits until all have ended; the first failure, if one failed.
-    async fn join(&mut self) -> Result<(), Failure> {
+    /// Waits until all deliveries have ended; the first failure, if one failed.
+    async fn join(mut self) -> Result<(), Failure> {
         let mut result = Ok(());
-        while let Some(ended) = self.tasks.join_next().await {
+        while let Some(ended) = self.deliveries.join_next().await {
             let ended =
                 ended.unwrap_or_else(|error| Err(Failure::Local(format!("a delivery: {error}"))));
             result = result.and(ended);
         }
-        self.watch.abort();
         result
     }
 }
 
 /// Starts a delivery. When it ends, the run stops: without the destination the outbox would only fill.
 fn start<S: Sink>(
-    tasks: &mut JoinSet<Result<(), Failure>>,
+    tasks: &mut Tasks,
     name: &str,
     delivery: Delivery<S>,
     stop: StopSignal,
 ) -> Arc<DeliveryMetrics> {
     let (metrics, name) = (delivery.metrics(), name.to_owned());
-    tasks.spawn(async move {
+    tasks.deliveries.spawn(async move {
         let result = delivery.run(stop.clone()).await;
         stop.request();
         result.map(drop).map_err(|error| Failure::Local(format!("{name}: {error}")))

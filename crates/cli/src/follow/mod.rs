@@ -61,10 +61,12 @@ pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
 
 async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let setup = Setup::new(args).await?;
-    match args.delivery.uses_outbox() {
-        true => Deliveries::open(&setup)?.run(Run::new(setup)?).await,
-        false => print(Run::new(setup)?).await,
+    if !args.delivery.uses_outbox() {
+        return print(Run::new(setup, None)?).await;
     }
+    let deliveries = Deliveries::open(&setup)?;
+    let run = Run::new(setup, Some(deliveries.outbox().clone()))?;
+    deliveries.run(run).await
 }
 
 /// Prints the events of a run to standard output.

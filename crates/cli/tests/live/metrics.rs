@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -79,6 +80,23 @@ fn invalid_records_of_commits_and_repositories_are_counted() {
     let address = address(&mut running);
     let page = page_with(&address, "wireproof_invalid_records_total 2");
     assert!(page.contains("wireproof_resyncs_total{result=\"done\"} 1"), "{page}");
+}
+
+#[test]
+fn what_a_destination_has_not_acknowledged_is_counted() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let args = ["--ack-stdin", "--outbox-events", "15", "--metrics", "127.0.0.1:0"];
+    let mut command = follow(&sim, dir.path(), &args);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    let address = address(&mut running);
+    let printed = running.take(15);
+    page_with(&address, "wireproof_outbox_full 1");
+    page_with(&address, "wireproof_undelivered_events{destination=\"stdout\"} 15");
+    let id = printed[14]["id"].as_str().unwrap();
+    writeln!(running.child.stdin.as_mut().unwrap(), "{id}").unwrap();
+    let page = page_with(&address, "wireproof_undelivered_events{destination=\"stdout\"} 5");
+    assert!(page.contains("wireproof_outbox_full 0"), "{page}");
 }
 
 #[test]

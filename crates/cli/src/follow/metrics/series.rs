@@ -22,6 +22,8 @@
 //! | `resyncs_running`\* | |
 //! | `accounts_in_memory`\* | `state`: saved, unsaved |
 //! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
+//! | `outbox_events`\*, `outbox_bytes`\*, `outbox_age_seconds`\*, `outbox_full`\*, with an outbox | |
+//! | `undelivered_events`\*, with an outbox | `destination` |
 //!
 //! \* not of a Jetstream, where nothing is verified.
 
@@ -33,6 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
+use wireproof::delivery::Outbox;
 use wireproof::net::firehose::{DurationHistogram, FrameKind, MetricsSnapshot, RunMetrics};
 use wireproof::net::identity::Resolver;
 use wireproof::store::Store;
@@ -46,6 +49,7 @@ pub(in super::super) struct FirehoseSeries {
     pub(in super::super) metrics: Arc<RunMetrics>,
     pub(in super::super) resolver: Resolver,
     pub(in super::super) store: Store,
+    pub(in super::super) outbox: Option<Outbox>,
 }
 
 impl Collector for FirehoseSeries {
@@ -69,6 +73,7 @@ impl Collector for FirehoseSeries {
         page.queue(&queue, metrics.dropped)?;
         page.gauge("queue_bytes", "Bytes of those", metrics.in_flight_bytes as f64)?;
         self.accounts(&mut page, &metrics)?;
+        self.outbox(&mut page)?;
         page.histograms("stage_seconds", "Duration of a stage", &stages(&metrics))
     }
 }
@@ -116,6 +121,24 @@ impl FirehoseSeries {
         page.gauge(name, "Stored accounts of which no commit is known", count.into())?;
         let name = "accounts_without_commit_limit";
         page.gauge(name, "Maximum number of those; more are dropped", limit.into())
+    }
+
+    fn outbox(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let Some(outbox) = &self.outbox else { return Ok(()) };
+        let status = outbox.status();
+        page.gauge("outbox_events", "Events in the outbox", status.events as f64)?;
+        page.gauge("outbox_bytes", "Bytes of those", status.bytes as f64)?;
+        page.gauge("outbox_age_seconds", "Age of the oldest of those", status.age.as_secs_f64())?;
+        let is_full = f64::from(u8::from(status.reached.is_some()));
+        page.gauge("outbox_full", "Whether the stream waits for room in the outbox", is_full)?;
+        let undelivered = status.consumers.iter().map(|of| (&of.name, of.behind as f64));
+        let name = "undelivered_events";
+        page.gauges(
+            name,
+            "Events that a destination has not acknowledged",
+            "destination",
+            undelivered,
+        )
     }
 }
 
