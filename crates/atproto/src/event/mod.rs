@@ -325,7 +325,10 @@ impl<'a, R: AsRef<[&'a Block<'a>]>> BlockIndex<'a, R> {
     /// The block named `cid`.
     #[inline]
     pub fn get(&self, cid: CidRef<'_>) -> Option<&'a Block<'a>> {
-        self.find(cid, |block| block.cid == cid)
+        match cid.to_cid() {
+            Some(cid) => self.get_sha256(&cid),
+            None => self.find(cid, |block| block.cid == cid),
+        }
     }
 
     /// The block named `cid`, as [`get`](Self::get) without a call for each comparison.

@@ -68,6 +68,7 @@ impl Cid {
     }
 
     /// The identifier of the block whose SHA-256 is `digest`.
+    #[inline]
     pub fn from_digest(codec: Codec, digest: &Digest) -> Self {
         let mut bytes = [0; Self::LEN];
         bytes[..4].copy_from_slice(&[0x01, codec.byte(), 0x12, 0x20]);

@@ -291,7 +291,7 @@ impl Splicer {
         for layer in layers {
             layer.iter().for_each(|id| nodes.update_links(*id));
             // The longest first: otherwise the last ones keep a few hash lanes busy alone.
-            layer.sort_unstable_by_key(|id| Reverse(nodes.block(*id).len()));
+            layer.sort_by_cached_key(|id| Reverse(nodes.block(*id).len()));
             let blocks: Vec<&[u8]> = layer.iter().map(|id| nodes.block(*id)).collect();
             digests.resize(layer.len(), [0; 32]);
             sha256::digest_many_into(&blocks, digests);
