@@ -28,7 +28,9 @@ pub(super) fn invert(number: &Words, modulus: &Words) -> Words {
         (d, e) = steps.apply_modulo(&d, &e, &modulo);
         (f, g) = steps.apply(&f, &g);
     }
-    let signed = if f[4] < 0 { negate(&modulo.lift(&d)) } else { d };
+    // d is from −2M to M, so one M may not be enough.
+    let lifted = modulo.lift(&d);
+    let signed = if f[4] < 0 { negate(&lifted) } else { lifted };
     words_of(&modulo.lift(&signed))
 }
 

@@ -66,6 +66,22 @@ on_each_curve! {
         }
     }
 
+    every_number_has_an_inverse<C> {
+        // Modulo the prime of secp256k1, these end more than one modulus below zero, as one number in 25,000 does.
+        let rare = [
+            [0xc5bd_3e05_b925_ddb2, 0x86df_f31e_3584_ba89, 0xe3c6_b2e5_9ce8_31bc, 0x2f82_f157_3b2a_076f],
+            [0xd30e_c935_d456_3e88, 0x4c8c_f818_0c4a_30f5, 0x1eec_37e2_1b68_39d4, 0x18f6_2859_1d92_0e53],
+            [0xf921_2c09_3bc8_8b47, 0x4bd4_de8c_9dd7_2b91, 0x5efd_6f04_9758_4186, 0x3f69_a35c_70ae_2842],
+        ];
+        let mut noise = Noise::new(4);
+        let random = (0..150_000).map(|_| modular::words_of(&noise.bytes()));
+        for words in rare.into_iter().chain(random) {
+            let (field, scalar) = (Residue::<C::P>::from_words_reduced(words), Residue::<C::N>::from_words_reduced(words));
+            assert_eq!(field.times(field.invert()), Residue::ONE, "{words:x?}");
+            assert_eq!(scalar.times(scalar.invert()), Residue::ONE, "{words:x?}");
+        }
+    }
+
     a_root_exists_exactly_of_squares<C> {
         let mut noise = Noise::new(3);
         for _ in 0..50 {
