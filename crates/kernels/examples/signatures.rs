@@ -3,13 +3,12 @@
 //! ```text
 //! cargo run --release -p wireproof-kernels --example signatures
 //! ```
-//!
-//! The rows run interleaved, so that other load on the machine affects all of them; medians and bests of
-//! the rounds.
+
+mod interleaved;
 
 use std::hint::black_box;
-use std::time::Instant;
 
+use interleaved::Rows;
 use secp256k1::{Keypair, Message, PublicKey, SecretKey, XOnlyPublicKey, ecdsa, schnorr};
 use wireproof_kernels::secp256k1::{
     Backend, EcdsaItem, Key, KeyTable, SchnorrItem, TableSize, Verdict,
@@ -34,52 +33,32 @@ fn main() {
     let schnorr: Vec<SchnorrItem<'_>> =
         signed.iter().zip(&x_only).map(|(s, x)| s.schnorr(Key::XOnly(x))).collect();
 
-    let mut rows: Vec<(String, Box<dyn FnMut() + '_>)> = vec![
-        ("ecdsa, libsecp256k1, key parsed before".into(), Box::new(|| verify_parsed(&signed))),
-        ("ecdsa, libsecp256k1, key from bytes".into(), Box::new(|| verify_bytes(&signed))),
-        ("bip-340, libsecp256k1, key from bytes".into(), Box::new(|| verify_bip340(&signed))),
-        ("key tables, one at a time".into(), Box::new(|| make_tables(&signed))),
-        ("key tables, lanes".into(), Box::new(|| drop(black_box(KeyTable::new_many(&keys))))),
-        ("a medium table of a small one".into(), Box::new(|| resize(&tables, TableSize::Medium))),
-        ("a large table of a small one".into(), Box::new(|| resize(&tables, TableSize::Large))),
-    ];
+    let mut rows = Rows::new(COUNT);
+    rows.push("ecdsa, libsecp256k1, key parsed before", ECDSA, || verify_parsed(&signed));
+    rows.push("bip-340, libsecp256k1, key from bytes", SCHNORR, || verify_bip340(&signed));
+    rows.push("ecdsa, libsecp256k1, key from bytes", ECDSA, || verify_bytes(&signed));
+    rows.push("key tables, one at a time", ECDSA, || make_tables(&signed));
+    rows.push("key tables, lanes", ECDSA, || drop(black_box(KeyTable::new_many(&keys))));
+    rows.push("a medium table of a small one", ECDSA, || resize(&tables, TableSize::Medium));
+    rows.push("a large table of a small one", ECDSA, || resize(&tables, TableSize::Large));
     let lanes = Backend::ALL.into_iter().filter(|b| *b != Backend::Portable && b.is_available());
     for (backend, batch) in lanes.flat_map(|b| [256, 64, 16, 8, 4, 2, 1].map(|n| (b, n))) {
         let (fresh, known_y, schnorr) = (&fresh, &known_y, &schnorr);
-        let row = |what: &str| format!("{what}, {}, batches of {batch}", backend.name());
-        rows.push((row("ecdsa"), Box::new(move || run_ecdsa(backend, fresh, batch))));
-        rows.push((row("ecdsa, y known"), Box::new(move || run_ecdsa(backend, known_y, batch))));
+        let name = |what: &str| format!("{what}, {}, batches of {batch}", backend.name());
+        rows.push(name("ecdsa"), ECDSA, move || run_ecdsa(backend, fresh, batch));
+        rows.push(name("ecdsa, y known"), ECDSA, move || run_ecdsa(backend, known_y, batch));
         for (cached, size) in cached.iter().zip(["small", "medium", "large"]) {
-            let name = row(&format!("ecdsa, {size} table"));
-            rows.push((name, Box::new(move || run_ecdsa(backend, cached, batch))));
+            let name = name(&format!("ecdsa, {size} table"));
+            rows.push(name, ECDSA, move || run_ecdsa(backend, cached, batch));
         }
-        rows.push((row("bip-340"), Box::new(move || run_schnorr(backend, schnorr, batch))));
+        rows.push(name("bip-340"), SCHNORR, move || run_schnorr(backend, schnorr, batch));
     }
-    let mut times_ns = vec![Vec::new(); rows.len()];
-    for _ in 0..ROUNDS {
-        for ((_, run), times) in rows.iter_mut().zip(&mut times_ns) {
-            let start = Instant::now();
-            run();
-            times.push(start.elapsed().as_nanos() as f64 / COUNT as f64);
-        }
-    }
-    for times in &mut times_ns {
-        times.sort_by(f64::total_cmp);
-    }
-    println!(
-        "{:45} {:>9} {:>9} {:>9}   median and best against libsecp256k1",
-        "", "median", "best", "/s"
-    );
-    for ((name, _), times) in rows.iter().zip(&times_ns) {
-        let theirs = &times_ns[if name.starts_with("bip") { 2 } else { 0 }];
-        let (median, best) = (times[ROUNDS / 2], times[0]);
-        let (by_median, by_best) = (theirs[ROUNDS / 2] / median, theirs[0] / best);
-        let rate = 1e9 / median;
-        println!(
-            "{name:45} {median:6.0} ns {best:6.0} ns {rate:9.0}   {by_median:5.2} x {by_best:5.2} x"
-        );
-    }
+    rows.print(ROUNDS);
 }
+
+/// The rows that others are compared with.
+const ECDSA: usize = 0;
+const SCHNORR: usize = 1;
 
 /// A message signed both ways.
 struct Signed {

@@ -3,15 +3,14 @@
 //! ```text
 //! cargo run --release -p wireproof-kernels --example signatures_p256
 //! ```
-//!
-//! The rows run interleaved, so that other load on the machine affects all of them; medians and bests of
-//! the rounds, in CPU time where the system tells it.
+
+mod interleaved;
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use aws_lc_rs::digest::{Digest, SHA256};
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
+use interleaved::Rows;
 use p256::ecdsa::signature::hazmat::PrehashSigner;
 use p256::ecdsa::{Signature, SigningKey};
 use wireproof_kernels::p256::{Backend, EcdsaItem, Key, KeyTable, TableSize, Verdict};
@@ -24,11 +23,10 @@ fn main() {
     let tables = TableSize::ALL.map(|size| tables(&signed, size));
     let cached = tables.each_ref().map(|tables| tables.iter().map(Key::Cached).collect());
 
-    let mut rows: Vec<(String, Box<dyn FnMut() + '_>)> = vec![
-        ("AWS-LC, key parsed before".into(), Box::new(|| verify_parsed(&signed))),
-        ("AWS-LC, key from bytes".into(), Box::new(|| verify_bytes(&signed))),
-        ("key tables, lanes".into(), Box::new(|| drop(black_box(KeyTable::new_many(&keys))))),
-    ];
+    let mut rows = Rows::new(COUNT);
+    rows.push("AWS-LC, key parsed before", AWS_LC, || verify_parsed(&signed));
+    rows.push("AWS-LC, key from bytes", AWS_LC, || verify_bytes(&signed));
+    rows.push("key tables, lanes", AWS_LC, || drop(black_box(KeyTable::new_many(&keys))));
     let lanes = Backend::ALL.into_iter().filter(|b| *b != Backend::Portable && b.is_available());
     let [small, medium, large]: &[Vec<Key<'_>>; 3] = &cached;
     let forms = [
@@ -42,66 +40,15 @@ fn main() {
         for (form, keys) in forms {
             let items: Vec<EcdsaItem<'_>> =
                 signed.iter().zip(keys).map(|(s, key)| s.item(*key)).collect();
-            let row = format!("{form}, {}, batches of {batch}", backend.name());
-            rows.push((row, Box::new(move || verify(backend, &items, batch))));
+            let name = format!("{form}, {}, batches of {batch}", backend.name());
+            rows.push(name, AWS_LC, move || verify(backend, &items, batch));
         }
     }
-    print(rows);
+    rows.print(ROUNDS);
 }
 
-/// Runs the rows and prints their times a signature, and their ratio to the first row's.
-fn print(mut rows: Vec<(String, Box<dyn FnMut() + '_>)>) {
-    let mut times_ns = vec![Vec::new(); rows.len()];
-    for _ in 0..ROUNDS {
-        for ((_, run), times) in rows.iter_mut().zip(&mut times_ns) {
-            let start = Clock::now();
-            run();
-            times.push(start.elapsed_ns() / COUNT as f64);
-        }
-    }
-    for times in &mut times_ns {
-        times.sort_by(f64::total_cmp);
-    }
-    let [theirs_median, theirs_best] = [times_ns[0][ROUNDS / 2], times_ns[0][0]];
-    println!(
-        "{:45} {:>9} {:>9} {:>9}   median and best against AWS-LC",
-        "", "median", "best", "/s"
-    );
-    for ((name, _), times) in rows.iter().zip(&times_ns) {
-        let (median, best) = (times[ROUNDS / 2], times[0]);
-        let (by_median, by_best) = (theirs_median / median, theirs_best / best);
-        let rate = 1e9 / median;
-        println!(
-            "{name:45} {median:6.0} ns {best:6.0} ns {rate:9.0}   {by_median:5.2} x {by_best:5.2} x"
-        );
-    }
-}
-
-/// The CPU time of this thread, or where the system does not tell it, the time.
-enum Clock {
-    Cpu(f64),
-    Wall(Instant),
-}
-
-impl Clock {
-    fn now() -> Self {
-        cpu_ns().map_or_else(|| Self::Wall(Instant::now()), Self::Cpu)
-    }
-
-    fn elapsed_ns(&self) -> f64 {
-        match self {
-            Self::Cpu(start) => cpu_ns().unwrap_or(f64::NAN) - start,
-            Self::Wall(start) => start.elapsed().as_nanos() as f64,
-        }
-    }
-}
-
-fn cpu_ns() -> Option<f64> {
-    // The scheduler counts when it runs.
-    std::thread::yield_now();
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split(' ').next()?.parse().ok()
-}
+/// The row that others are compared with.
+const AWS_LC: usize = 0;
 
 /// A signed digest.
 struct Signed {
