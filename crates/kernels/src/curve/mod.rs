@@ -6,9 +6,9 @@
 //! ```text
 //! per batch        parse r and s; 1/s of all with one inversion        equation.rs, schnorr.rs, modular.rs, inverse.rs
 //!                  u1, u2 → odd multipliers → digits                   digits.rs, endomorphism.rs
+//!                  sums of multiples of key and generator, in rounds   plan.rs, table.rs, lanes/rounds.rs
 //! per group        y of each key; its odd multiples                    coordinates.rs, lanes/table.rs
-//!                  the ladder: doublings, additions of the key's       lanes/ladder.rs, lanes/point.rs
-//!                  multiples and of the generator's                    table.rs
+//!                  the ladder: doublings, additions of the sums        lanes/ladder.rs, lanes/point.rs
 //!                  compare with r                                      lanes/verify.rs
 //! ```
 //!
@@ -28,6 +28,7 @@ mod inverse;
 mod lanes;
 mod modular;
 mod p256;
+mod plan;
 mod portable;
 mod schnorr;
 mod secp256k1;
@@ -51,6 +52,7 @@ use lanes::Prime;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 use modular::Modulus as Prime;
 use modular::{Field, Modulus, Scalar};
+use plan::{Order, Plans};
 use portable::Affine;
 use table::GeneratorTables;
 
@@ -83,6 +85,9 @@ trait Parameters: Copy + Eq + Debug + 'static {
 
     /// Where the generator's tables are kept.
     fn generator_tables() -> &'static OnceLock<GeneratorTables>;
+
+    /// Where the plans of its verifications are kept.
+    fn plans() -> &'static OnceLock<Plans>;
 }
 
 /// The kernel's verdict on a signature.
@@ -246,8 +251,9 @@ impl Backend {
         if lanes::check_many(self, equations, rule, verdicts) {
             return;
         }
+        let order = if equations.len() > 1 { Order::Rounds } else { Order::Sequence };
         for equation in equations {
-            verdicts[equation.index] = portable::check(equation, rule);
+            verdicts[equation.index] = portable::check(equation, rule, order);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use super::digits::{self, KEY_DIGITS, KEY_WINDOW, signed_digits};
 use super::modular::{self, Field, Modulus, Residue, Scalar, Words};
+use super::plan::Plans;
 use super::portable::Affine;
 use super::table::GeneratorTables;
 use super::{Curve, Parameters};
@@ -56,6 +57,11 @@ impl Parameters for P256 {
     fn generator_tables() -> &'static OnceLock<GeneratorTables> {
         static TABLES: OnceLock<GeneratorTables> = OnceLock::new();
         &TABLES
+    }
+
+    fn plans() -> &'static OnceLock<Plans> {
+        static PLANS: OnceLock<Plans> = OnceLock::new();
+        &PLANS
     }
 }
 

@@ -1,15 +1,16 @@
 //! The reference: the same verification, one signature at a time, in plain Rust.
 //!
 //! Formulas from the Explicit-Formulas Database, short Weierstraß curves, Jacobian
-//! coordinates (x = X/Z², y = Y/Z³): doubling `dbl-2009-l`, with a·Z⁴ in the slope of the tangent, and mixed addition `madd`
-//! in the plain form with 8 multiplications and 3 squarings. Neither treats its exceptions: an addition of equal or
+//! coordinates (x = X/Z², y = Y/Z³): doubling `dbl-2009-l`, with a·Z⁴ in the slope of the tangent, and additions `madd` and `add`
+//! in the plain form. None treats its exceptions: an addition of equal or
 //! opposite points, or to the point at infinity, yields Z = 0, and every later step keeps Z = 0. One
 //! check of Z at the end therefore detects all exceptions.
 
-use super::digits::{Digits, KEY_WINDOW, digits_a_part, index_of_digit, parts};
+use super::digits::{Digits, KEY_WINDOW, digits_a_part, index_of_digit};
 use super::equation::{Equation, Rule};
 use super::modular::{Field, Modulus, Residue, Words, add, is_below};
-use super::table::{KeyTable, Row, Window, digits_a_window, generator_tables};
+use super::plan::{Operand, Order, Plan, Source, Term};
+use super::table::{KeyTable, Row, generator_tables};
 use super::{Curve, Key, Parameters, Verdict};
 
 /// A point by its two coordinates.
@@ -27,18 +28,19 @@ pub(super) struct Jacobian<C: Curve> {
     pub(super) z: Field<C>,
 }
 
-/// Whether the equation holds.
-pub(super) fn check<C: Curve>(equation: &Equation<'_, C>, rule: Rule) -> Verdict {
+/// Whether the equation holds, by additions in this order.
+pub(super) fn check<C: Curve>(equation: &Equation<'_, C>, rule: Rule, order: Order) -> Verdict {
     let table;
-    let windows = match equation.key {
-        Key::Cached(cached) => cached.windows(),
+    let table = match equation.key {
+        Key::Cached(cached) => cached,
         _ => {
             let Some(point) = equation.coordinates.to_point() else { return Verdict::Invalid };
             table = KeyTable::of_point(point);
-            table.windows()
+            &table
         }
     };
-    let sum = sum_of_multiples::<C>(windows, &equation.digits);
+    let plan = Plan::of::<C>(table.size(), order);
+    let sum = SumOfMultiples { plan, table, digits: &equation.digits }.run();
     if sum.z.is_zero() {
         return Verdict::Undecided;
     }
@@ -51,26 +53,56 @@ pub(super) fn check<C: Curve>(equation: &Equation<'_, C>, rule: Rule) -> Verdict
     })
 }
 
-/// u1·G + u2·Q for the digits of u1 and u2 and the windows of Q.
-fn sum_of_multiples<C: Curve>(windows: &[Window], digits: &Digits) -> Jacobian<C> {
-    let mut sum: Option<Jacobian<C>> = None;
-    let each = digits_a_window::<C>(windows.len());
-    for position in (0..each).rev() {
-        for _ in 0..KEY_WINDOW {
-            sum = sum.map(Jacobian::double);
+/// u1·G + u2·Q for the digits of u1 and u2 and the table of Q.
+pub(super) struct SumOfMultiples<'a, C: Curve> {
+    pub(super) plan: &'a Plan,
+    pub(super) table: &'a KeyTable<C>,
+    pub(super) digits: &'a Digits,
+}
+
+impl<C: Curve> SumOfMultiples<'_, C> {
+    fn run(&self) -> Jacobian<C> {
+        let sums = self.after_rounds(self.plan.rounds.len());
+        let (highest, lower) = self.plan.key.split_last().expect("a window serves a digit or more");
+        let add = |sum: Jacobian<C>, operand: &Operand| sum.add_any(self.point(*operand, &sums));
+        let first = self.point(highest[0], &sums);
+        let mut sum = highest[1..].iter().fold(first, add);
+        for operands in lower.iter().rev() {
+            sum = operands.iter().fold(sum.double_times(KEY_WINDOW), add);
         }
-        let digits_here = (position..digits_a_part::<C>()).step_by(each);
-        for (window, at) in windows.iter().zip(digits_here) {
-            for part in 0..parts::<C>() {
-                let multiple = pick(window, digits.key[part * digits_a_part::<C>() + at]);
-                let multiple = if part == 1 { multiple.times_lambda() } else { multiple };
-                sum = Some(sum.map_or(multiple.into(), |sum| sum.add(multiple)));
+        self.plan.generator.iter().fold(sum, add)
+    }
+
+    /// The sums of the plan after some of its rounds.
+    pub(super) fn after_rounds(&self, rounds: usize) -> Vec<Jacobian<C>> {
+        let mut sums: Vec<Jacobian<C>> =
+            self.plan.sums.iter().map(|term| self.multiple(*term).into()).collect();
+        for addition in self.plan.rounds[..rounds].iter().flatten() {
+            let point = self.point(addition.operand, &sums);
+            sums[addition.sum] = sums[addition.sum].add_any(point);
+        }
+        sums
+    }
+
+    fn point(&self, operand: Operand, sums: &[Jacobian<C>]) -> Jacobian<C> {
+        let point = match operand.source {
+            Source::Term(term) => self.multiple(term).into(),
+            Source::Sum(index) => sums[index],
+        };
+        if operand.times_lambda { point.times_lambda() } else { point }
+    }
+
+    pub(super) fn multiple(&self, term: Term) -> Affine<C> {
+        match term {
+            Term::Generator { digit } => {
+                pick(generator_tables::<C>()[digit].as_slice(), self.digits.generator[digit])
+            }
+            Term::Key { window, part, digit } => {
+                let digit = self.digits.key[part * digits_a_part::<C>() + digit];
+                pick(&self.table.windows()[window], digit)
             }
         }
     }
-    let sum = sum.expect("there is at least one window");
-    let generator = generator_tables::<C>().iter().zip(&digits.generator);
-    generator.fold(sum, |sum, (table, digit)| sum.add(pick(table.as_slice(), *digit)))
 }
 
 /// The odd multiple that the digit selects.
@@ -91,10 +123,6 @@ impl<C: Curve> Affine<C> {
 
     pub(super) fn negate(self) -> Self {
         Self { y: self.y.negate(), ..self }
-    }
-
-    fn times_lambda(self) -> Self {
-        Self { x: C::BETA.map_or(self.x, |beta| self.x.times(beta)), ..self }
     }
 
     /// P, 3P, 5P, …
@@ -135,6 +163,11 @@ impl<C: Curve> Jacobian<C> {
         Self { x, y, z }
     }
 
+    /// λ times the point, on a curve with an endomorphism.
+    pub(super) fn times_lambda(self) -> Self {
+        Self { x: C::BETA.map_or(self.x, |beta| self.x.times(beta)), ..self }
+    }
+
     /// −a·Z⁴/3.
     fn minus_a_third(self) -> Field<C> {
         if C::A_IS_MINUS_3 { self.z.square().square() } else { Residue::ZERO }
@@ -156,6 +189,20 @@ impl<C: Curve> Jacobian<C> {
         let x = r.square().minus(hhh).minus(v.twice());
         let y = r.times(v.minus(x)).minus(self.y.times(hhh));
         Self { x, y, z: self.z.times(h) }
+    }
+
+    /// Addition of a point with a Z: `add` after bringing both to the product of their Z.
+    pub(super) fn add_any(self, other: Self) -> Self {
+        let (zz, other_zz) = (self.z.square(), other.z.square());
+        let u = self.x.times(other_zz);
+        let s = self.y.times(other_zz).times(other.z);
+        let h = other.x.times(zz).minus(u);
+        let r = other.y.times(zz).times(self.z).minus(s);
+        let hh = h.square();
+        let (hhh, v) = (h.times(hh), u.times(hh));
+        let x = r.square().minus(hhh).minus(v.twice());
+        let y = r.times(v.minus(x)).minus(s.times(hhh));
+        Self { x, y, z: self.z.times(other.z).times(h) }
     }
 
     /// The coordinates of a point that is not at infinity.

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use super::digits::{KEY_DIGITS, KEY_WINDOW, signed_digits};
 use super::endomorphism;
 use super::modular::{self, Field, Modulus, Residue, Scalar, Words};
+use super::plan::Plans;
 use super::portable::Affine;
 use super::table::GeneratorTables;
 use super::{Curve, Parameters};
@@ -57,6 +58,11 @@ impl Parameters for Secp256k1 {
     fn generator_tables() -> &'static OnceLock<GeneratorTables> {
         static TABLES: OnceLock<GeneratorTables> = OnceLock::new();
         &TABLES
+    }
+
+    fn plans() -> &'static OnceLock<Plans> {
+        static PLANS: OnceLock<Plans> = OnceLock::new();
+        &PLANS
     }
 }
 

@@ -97,7 +97,7 @@ impl TableSize {
         self.windows() * size_of::<Window>()
     }
 
-    const fn windows(self) -> usize {
+    pub(super) const fn windows(self) -> usize {
         match self {
             Self::Small => 1,
             Self::Medium => 4,
@@ -155,6 +155,14 @@ impl<C: Curve> KeyTable<C> {
 
     pub(super) fn windows(&self) -> &[Window] {
         &self.windows
+    }
+
+    /// A copy with another row in a window.
+    #[cfg(test)]
+    pub(super) fn with_row(&self, window: usize, index: usize, row: Row) -> Self {
+        let mut copy = self.clone();
+        copy.windows[window][index] = row;
+        copy
     }
 
     /// The key.

@@ -113,6 +113,12 @@ impl WideBound {
         Self { terms: self.terms + other.terms, value: self.value + other.value }
     }
 
+    /// With limbs added to the lower five columns.
+    pub(super) fn with_low(self, limbs: Bound) -> Self {
+        let terms = limbs.low.max(limbs.top).div_ceil(MASK_52);
+        Self { terms: self.terms + terms, value: self.value + 1 }
+    }
+
     pub(super) fn folded<V: Vector>(self) -> Bound {
         let terms = self.terms + PrimeOf::<V>::FOLD_TERMS;
         assert!(terms < 1 << 11, "columns hold 63 bits");
@@ -123,6 +129,10 @@ impl WideBound {
 #[cfg(not(debug_assertions))]
 impl WideBound {
     pub(super) fn plus(self, _: Self) -> Self {
+        self
+    }
+
+    pub(super) fn with_low(self, _: Bound) -> Self {
         self
     }
 

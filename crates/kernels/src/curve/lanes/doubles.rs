@@ -5,8 +5,14 @@
 //!
 //! ```text
 //! high = a·b + 2¹⁰⁴                       rounded to a multiple of 2⁵²: the bits below the exponent are the high half
-//! low  = a·b + (2¹⁰⁴ − high) + 1.5·2⁵²    exact: the bits below the exponent are the low half, plus 2⁵¹
+//! low  = a·b + (2¹⁰⁴ + 1.5·2⁵² − high)    exact: the bits below the exponent are the low half, plus 2⁵¹
 //! ```
+//!
+//! What is in parentheses is a third fused multiply-add, since no double has the value 2¹⁰⁴ + 1.5·2⁵², but it is the
+//! product of two ([`START`]).
+//!
+//! A product with a constant c needs less: x + 2⁵² in place of x, which saves a subtraction, for 2¹⁰⁴ − 2⁵²·c in place of 2¹⁰⁴
+//! ([`start_by`]). That plus 1.5·2⁵² is a double.
 //!
 //! The bits of both are added up as integers, exponents included; what the exponents add is known beforehand and
 //! subtracted once a column. A low half lies between −2⁵¹ and 2⁵¹, because the high one was rounded and not cut off, so
@@ -20,11 +26,16 @@ pub(super) const TWO_52: f64 = (1_u64 << 52) as f64;
 /// What the high half is added to.
 pub(super) const TWO_104: f64 = TWO_52 * TWO_52;
 
+/// Two factors of 2¹⁰⁴ + 1.5·2⁵².
+pub(super) const START: [f64; 2] = [5.0 * (1_u64 << 51) as f64, 1_801_439_850_948_199.0];
+
+/// What the high half of (2⁵² + x)·`number` is added to, to be that of x·`number`.
+pub(super) const fn start_by(number: u64) -> f64 {
+    TWO_104 - TWO_52 * number as f64
+}
+
 /// What the low half is added to.
 pub(super) const LOW_START: f64 = 1.5 * TWO_52;
-
-/// The bits of a low half that is zero.
-pub(super) const LOW_EXCESS: u64 = LOW_START.to_bits();
 
 /// The bits of a high half that is zero.
 pub(super) const HIGH_EXCESS: u64 = TWO_104.to_bits();

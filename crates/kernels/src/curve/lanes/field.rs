@@ -51,6 +51,9 @@ pub(in crate::curve) trait Prime: Modulus {
     /// Whether a reduction is so long that products and squares are functions of their own with any vectors.
     const FOLD_IS_LONG: bool;
 
+    /// Whether [`fold`](Self::fold) leaves a magnitude of 1 whatever is added to the lower five columns.
+    const SHRINKS_SUMS: bool;
+
     /// Ten columns below 2⁶³, to five limbs of the same residue (for Montgomery's form, of its quotient by 2²⁶⁰).
     fn fold<V: Vector>(columns: [V; 10]) -> Limbs<V>;
 
@@ -74,9 +77,6 @@ pub(in crate::curve) trait Prime: Modulus {
 
     /// The number in whose place lanes hold this.
     fn leave<V: Vector, const G: usize>(held: &Tight<V, G>) -> Tight<V, G>;
-
-    /// The 1/x of each lane, and 0 of 0: x to the power p − 2.
-    fn invert<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G>;
 
     /// A root of each lane that has one: x to the power (p + 1)/4.
     fn root<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G>;
@@ -413,6 +413,22 @@ impl<V: Vector, const G: usize> Wide<V, G> {
         self.plus(self)
     }
 
+    /// The sum of the products and another element, of magnitude 1.
+    #[inline(always)]
+    pub(super) fn fold_with(&self, other: &Loose<V, G>) -> Loose<V, G> {
+        if !PrimeOf::<V>::SHRINKS_SUMS {
+            return self.fold().plus(other).settle();
+        }
+        let mut out = *self;
+        out.bound = self.bound.with_low(other.bound);
+        for g in 0..G {
+            for i in 0..5 {
+                out.columns[g][i] = self.columns[g][i].plus(other.limbs[g][i]);
+            }
+        }
+        out.fold()
+    }
+
     /// Brings the ten columns down to five limbs. The magnitude is that of a product.
     #[inline(always)]
     pub(super) fn fold(&self) -> Loose<V, G> {
@@ -486,6 +502,17 @@ impl<V: Vector, const G: usize> Tight<V, G> {
 }
 
 impl<V: Vector, const G: usize> Factor<V, G> {
+    /// All groups together.
+    #[inline(always)]
+    pub(super) fn of_groups(groups: &[Factor<V, 1>; G]) -> Self {
+        let (mut limbs, mut bound) = ([groups[0].limbs[0]; G], groups[0].bound);
+        for g in 0..G {
+            limbs[g] = groups[g].limbs[0];
+            bound = bound.or(groups[g].bound);
+        }
+        Self { limbs, bound }
+    }
+
     /// One of the groups.
     #[inline(always)]
     pub(super) fn group(&self, g: usize) -> Factor<V, 1> {
@@ -514,12 +541,6 @@ impl<V: Vector, const G: usize> Factor<V, G> {
             }
         }
         out
-    }
-
-    /// The 1/x of each lane, and 0 of 0.
-    #[inline(always)]
-    pub(super) fn invert(&self) -> Self {
-        PrimeOf::<V>::invert(self)
     }
 
     /// A root of each lane that has one. The caller checks whether its square is x.

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::super::table::Row;
 use super::super::{Backend, Curve};
-use super::doubles::{HIGH_EXCESS, LOW_EXCESS, LOW_START, SPARE, TWO_52, TWO_104};
+use super::doubles::{HIGH_EXCESS, LOW_START, SPARE, START, TWO_52, TWO_104, start_by};
 use super::field::MASK_52;
 use super::vector::{Engine, OnEight, Vector, Work, WorkOnEight};
 use crate::cpu::Level;
@@ -67,7 +67,9 @@ impl<C: Curve> Vector for Lanes<C> {
 
     const LANES: usize = 4;
     const AT_ONCE: usize = 1;
-    const LOW_EXCESS: u64 = LOW_EXCESS;
+    const ROUNDS_FROM: usize = 16;
+    const ROUNDS_FOR_NEW_KEYS: bool = true;
+    const LOW_EXCESS: u64 = LOW_START.to_bits();
     const PRODUCT_APART: bool = false;
     const HIGH_EXCESS: u64 = HIGH_EXCESS;
     const SPARE: u64 = SPARE;
@@ -148,6 +150,13 @@ impl<C: Curve> Vector for Lanes<C> {
     }
 
     #[inline(always)]
+    fn multiply_by<const NUMBER: u64>(low: Self, high: Self, limb: Self) -> (Self, Self) {
+        // SAFETY: as above.
+        let (low, high) = unsafe { multiply_by::<NUMBER>(low.0, high.0, limb.0) };
+        (Self::new(low), Self::new(high))
+    }
+
+    #[inline(always)]
     fn write_rows(words: [Self; 8], rows: &mut [Row]) {
         let rows: &mut [Row; 4] = rows.try_into().expect("a row for each lane");
         // SAFETY: as above.
@@ -165,23 +174,48 @@ fn with_instructions<W: Work>(work: W) -> W::Output {
     work.run()
 }
 
-/// The doubles of the lowest 52 bits: as the fraction of a number from 2⁵² on, less 2⁵².
+/// 2⁵² and the lowest 52 bits.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn above_two_52(limb: __m256i) -> __m256d {
+    let fraction = _mm256_and_si256(limb, _mm256_set1_epi64x(MASK_52 as i64));
+    let exponent = _mm256_castpd_si256(_mm256_set1_pd(TWO_52));
+    _mm256_castsi256_pd(_mm256_or_si256(fraction, exponent))
+}
+
+/// The doubles of the lowest 52 bits.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn factor(limb: __m256i) -> __m256d {
-    let fraction = _mm256_and_si256(limb, _mm256_set1_epi64x(MASK_52 as i64));
-    let exponent = _mm256_castpd_si256(_mm256_set1_pd(TWO_52));
-    let sum = _mm256_castsi256_pd(_mm256_or_si256(fraction, exponent));
-    _mm256_sub_pd(sum, _mm256_set1_pd(TWO_52))
+    _mm256_sub_pd(above_two_52(limb), _mm256_set1_pd(TWO_52))
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn multiply(low: __m256i, high: __m256i, a: __m256d, b: __m256d) -> (__m256i, __m256i) {
     let top = _mm256_fmadd_pd(a, b, _mm256_set1_pd(TWO_104));
-    let rest =
-        _mm256_add_pd(_mm256_sub_pd(_mm256_set1_pd(TWO_104), top), _mm256_set1_pd(LOW_START));
+    let rest = _mm256_fmsub_pd(_mm256_set1_pd(START[0]), _mm256_set1_pd(START[1]), top);
     let bottom = _mm256_fmadd_pd(a, b, rest);
+    add(low, high, bottom, top)
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn multiply_by<const NUMBER: u64>(
+    low: __m256i,
+    high: __m256i,
+    limb: __m256i,
+) -> (__m256i, __m256i) {
+    let (a, b) = (above_two_52(limb), _mm256_set1_pd(NUMBER as f64));
+    let top = _mm256_fmadd_pd(a, b, _mm256_set1_pd(const { start_by(NUMBER) }));
+    let rest = _mm256_sub_pd(_mm256_set1_pd(const { start_by(NUMBER) + LOW_START }), top);
+    let bottom = _mm256_fmadd_pd(a, b, rest);
+    add(low, high, bottom, top)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add(low: __m256i, high: __m256i, bottom: __m256d, top: __m256d) -> (__m256i, __m256i) {
     let low = _mm256_add_epi64(low, _mm256_castpd_si256(bottom));
     (low, _mm256_add_epi64(high, _mm256_castpd_si256(top)))
 }

@@ -66,6 +66,8 @@ impl<C: Curve> Vector for Lanes<C> {
 
     const LANES: usize = 8;
     const AT_ONCE: usize = 2;
+    const ROUNDS_FROM: usize = 96;
+    const ROUNDS_FOR_NEW_KEYS: bool = false;
     const LOW_EXCESS: u64 = 0;
     const PRODUCT_APART: bool = true;
     const HIGH_EXCESS: u64 = 0;

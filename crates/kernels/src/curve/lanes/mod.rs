@@ -13,14 +13,18 @@ mod field;
 mod fma;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
+mod inverse;
 mod ladder;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod p256;
 mod point;
+mod rounds;
+mod rows;
 mod secp256k1;
 mod single;
 mod table;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod vector;

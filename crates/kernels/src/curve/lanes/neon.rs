@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use super::super::table::Row;
 use super::super::{Backend, Curve};
-use super::doubles::{HIGH_EXCESS, LOW_EXCESS, LOW_START, SPARE, TWO_52, TWO_104};
+use super::doubles::{HIGH_EXCESS, LOW_START, SPARE, START, TWO_52, TWO_104, start_by};
 use super::field::MASK_52;
 use super::vector::{Engine, OnEight, Vector, Work, WorkOnEight};
 use crate::cpu::Level;
@@ -65,7 +65,11 @@ impl<C: Curve> Vector for Lanes<C> {
 
     const LANES: usize = 2;
     const AT_ONCE: usize = 2;
-    const LOW_EXCESS: u64 = LOW_EXCESS;
+    const ROUNDS_FROM: usize = 16;
+    const ROUNDS_FOR_NEW_KEYS: bool = true;
+
+    /// The instructions subtract products, so that the low half is that of a negative number.
+    const LOW_EXCESS: u64 = (-LOW_START).to_bits();
     const PRODUCT_APART: bool = false;
     const HIGH_EXCESS: u64 = HIGH_EXCESS;
     const SPARE: u64 = SPARE;
@@ -146,6 +150,13 @@ impl<C: Curve> Vector for Lanes<C> {
     }
 
     #[inline(always)]
+    fn multiply_by<const NUMBER: u64>(low: Self, high: Self, limb: Self) -> (Self, Self) {
+        // SAFETY: as above.
+        let (low, high) = unsafe { multiply_by::<NUMBER>(low.0, high.0, limb.0) };
+        (Self::new(low), Self::new(high))
+    }
+
+    #[inline(always)]
     fn write_rows(words: [Self; 8], rows: &mut [Row]) {
         let rows: &mut [Row; 2] = rows.try_into().expect("a row for each lane");
         // SAFETY: as above.
@@ -193,13 +204,19 @@ fn nonzero_lanes(words: uint64x2_t) -> u8 {
     u8::from(first != 0) | u8::from(second != 0) << 1
 }
 
+/// 2⁵² and the lowest 52 bits.
+#[inline]
+#[target_feature(enable = "neon")]
+fn above_two_52(limb: uint64x2_t) -> float64x2_t {
+    let fraction = vandq_u64(limb, vdupq_n_u64(MASK_52));
+    vreinterpretq_f64_u64(vorrq_u64(fraction, vdupq_n_u64(TWO_52.to_bits())))
+}
+
 /// The doubles of the lowest 52 bits.
 #[inline]
 #[target_feature(enable = "neon")]
 fn factor(limb: uint64x2_t) -> float64x2_t {
-    let fraction = vandq_u64(limb, vdupq_n_u64(MASK_52));
-    let sum = vorrq_u64(fraction, vdupq_n_u64(TWO_52.to_bits()));
-    vsubq_f64(vreinterpretq_f64_u64(sum), vdupq_n_f64(TWO_52))
+    vsubq_f64(above_two_52(limb), vdupq_n_f64(TWO_52))
 }
 
 #[inline]
@@ -211,8 +228,33 @@ fn multiply(
     b: float64x2_t,
 ) -> (uint64x2_t, uint64x2_t) {
     let top = vfmaq_f64(vdupq_n_f64(TWO_104), a, b);
-    let rest = vaddq_f64(vsubq_f64(vdupq_n_f64(TWO_104), top), vdupq_n_f64(LOW_START));
-    let bottom = vfmaq_f64(rest, a, b);
+    let minus_rest = vfmsq_f64(top, vdupq_n_f64(START[0]), vdupq_n_f64(START[1]));
+    let minus_bottom = vfmsq_f64(minus_rest, a, b);
+    add(low, high, minus_bottom, top)
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn multiply_by<const NUMBER: u64>(
+    low: uint64x2_t,
+    high: uint64x2_t,
+    limb: uint64x2_t,
+) -> (uint64x2_t, uint64x2_t) {
+    let (a, b) = (above_two_52(limb), vdupq_n_f64(NUMBER as f64));
+    let top = vfmaq_f64(vdupq_n_f64(const { start_by(NUMBER) }), a, b);
+    let minus_rest = vsubq_f64(top, vdupq_n_f64(const { start_by(NUMBER) + LOW_START }));
+    let minus_bottom = vfmsq_f64(minus_rest, a, b);
+    add(low, high, minus_bottom, top)
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn add(
+    low: uint64x2_t,
+    high: uint64x2_t,
+    bottom: float64x2_t,
+    top: float64x2_t,
+) -> (uint64x2_t, uint64x2_t) {
     let low = vaddq_u64(low, vreinterpretq_u64_f64(bottom));
     (low, vaddq_u64(high, vreinterpretq_u64_f64(top)))
 }

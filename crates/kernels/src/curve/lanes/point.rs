@@ -31,12 +31,26 @@ pub(super) struct Affine<V, const G: usize> {
 }
 
 impl<V: Vector, const G: usize> Affine<V, G> {
+    /// The y of the point, negated where it is to be.
+    #[inline(always)]
+    pub(super) fn signed_y(&self) -> Loose<V, G> {
+        let mut keep = self.negate;
+        for g in 0..G {
+            keep[g] = !keep[g];
+        }
+        self.y.loose().negate_unless::<2>(keep) // 2
+    }
+
+    /// The same point with no y to be negated.
+    #[inline(always)]
+    pub(super) fn signed(&self) -> Self {
+        Self { x: self.x, y: self.signed_y().tighten(), negate: [0; G] }
+    }
+
     /// The same point with Z = 1.
     #[inline(always)]
     pub(super) fn with_z_one(&self) -> Jacobian<V, G> {
-        let minus_y = self.y.loose().negate::<2>().tighten(); // 2
-        let y = self.y.or_where(self.negate, &minus_y);
-        Jacobian { x: self.x, y, z: *self.x.one() }
+        Jacobian { x: self.x, y: self.signed_y().tighten(), z: *self.x.one() }
     }
 }
 

@@ -16,21 +16,22 @@ impl Prime for P {
 
     const FOLD_IS_LONG: bool = false;
 
+    const SHRINKS_SUMS: bool = true;
+
     /// Of a number below 2⁵²⁰. 6 multiplications.
     #[inline(always)]
     fn fold<V: Vector>(columns: [V; 10]) -> Limbs<V> {
         let [t0, t1, t2, t3, t4, t5, t6, t7, t8, t9] = columns;
         // The upper columns become factors: t9 ends below 2⁵² because the number is below 2⁵²⁰.
         let upper = carry([t5, t6, t7, t8, t9]);
-        let r = t0.splat(FOLD_260).factor();
         let mut low = add_start([t0, t1, t2, t3, t4, t0.splat(0)], Start::<V>::FOLD);
         for i in 0..5 {
-            (low[i], low[i + 1]) = V::multiply(low[i], low[i + 1], upper[i].factor(), r);
+            (low[i], low[i + 1]) = V::multiply_by::<FOLD_260>(low[i], low[i + 1], upper[i]);
         }
         // What is above bit 256: the top of limb 4, and limb 5 (below 2³⁷), below 2⁴² together.
         let [l0, l1, l2, l3, l4, l5] = low;
         let above = l4.shr::<48>().plus(l5.shl::<4>());
-        let (l0, l1) = V::multiply(l0, l1, above.factor(), t0.splat(FOLD_256).factor());
+        let (l0, l1) = V::multiply_by::<FOLD_256>(l0, l1, above);
         [l0, l1, l2, l3, l4.and(l4.splat(MASK_48))]
     }
 
@@ -69,18 +70,8 @@ impl Prime for P {
         *held
     }
 
-    /// The addition chain is the one libsecp256k1 used in `secp256k1_fe_inv`: runs of ones of the
-    /// lengths 2, 22 and 223 in p − 2, 255 squarings and 15 multiplications.
-    #[inline(always)]
-    fn invert<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G> {
-        let (x2, x22, x223) = runs_of_ones(x);
-        let t = x223.square_times(23).mul(&x22).carry();
-        let t = t.square_times(5).mul(x).carry();
-        let t = t.square_times(3).mul(&x2).carry();
-        t.square_times(2).mul(x).carry()
-    }
-
-    /// The chain of `secp256k1_fe_sqrt`, 253 squarings and 13 multiplications.
+    /// The addition chain is that of `secp256k1_fe_sqrt` in libsecp256k1: runs of ones of the lengths 2, 22 and 223 in
+    /// (p + 1)/4, 253 squarings and 13 multiplications.
     #[inline(always)]
     fn root<V: Vector, const G: usize>(x: &Factor<V, G>) -> Factor<V, G> {
         let (x2, x22, x223) = runs_of_ones(x);

@@ -12,9 +12,9 @@
 
 use super::super::digits::{Digits, KEY_WINDOW, digits_a_part, index_of_digit, parts};
 use super::super::table::{Row, Window, digits_a_window, generator_tables};
-use super::ladder::times_beta;
 use super::point::{Affine, Jacobian};
-use super::table::read_rows;
+use super::rows::read_rows;
+use super::terms::times_beta;
 use super::vector::{Engine, Vector};
 
 /// The windows and the digits of a signature.
@@ -26,7 +26,7 @@ pub(super) struct Single<'a, E> {
 }
 
 /// A multiple to add.
-struct Term<'a> {
+struct Selected<'a> {
     row: &'a Row,
     is_negative: bool,
     /// Whether the row stands for λ times its point.
@@ -60,7 +60,7 @@ impl<'a, E: Engine> Single<'a, E> {
     }
 
     /// The multiples to add at this digit of each window.
-    fn terms(&self, digit: usize) -> Vec<Term<'a>> {
+    fn terms(&self, digit: usize) -> Vec<Selected<'a>> {
         // Every doubling leaves the opposite point, and those that follow are five a digit.
         let is_opposite = KEY_WINDOW * digit % 2 == 1;
         let each = digits_a_window::<E::Curve>(self.windows.len());
@@ -68,20 +68,20 @@ impl<'a, E: Engine> Single<'a, E> {
         let a_part = digits_a_part::<E::Curve>();
         for (window, at) in self.windows.iter().zip((digit..a_part).step_by(each)) {
             for part in 0..parts::<E::Curve>() {
-                let term = Term::of(window, self.digits.key[part * a_part + at]);
+                let term = Selected::of(window, self.digits.key[part * a_part + at]);
                 let is_negative = term.is_negative != is_opposite;
-                terms.push(Term { is_negative, by_lambda: part == 1, ..term });
+                terms.push(Selected { is_negative, by_lambda: part == 1, ..term });
             }
         }
         if digit == 0 {
             let generator = generator_tables::<E::Curve>().iter().zip(&self.digits.generator);
-            terms.extend(generator.map(|(table, digit)| Term::of(table.as_slice(), *digit)));
+            terms.extend(generator.map(|(table, digit)| Selected::of(table.as_slice(), *digit)));
         }
         terms
     }
 
     #[inline(always)]
-    fn add<const G: usize>(&self, shares: &mut Shares<E::Vector, G>, terms: &[Term<'_>]) {
+    fn add<const G: usize>(&self, shares: &mut Shares<E::Vector, G>, terms: &[Selected<'_>]) {
         for terms in terms.chunks(LANES) {
             let (point, present) = self.load(terms);
             shares.add(&point, present);
@@ -90,7 +90,7 @@ impl<'a, E: Engine> Single<'a, E> {
 
     /// Up to eight multiples, and the lanes that have one.
     #[inline(always)]
-    fn load<const G: usize>(&self, terms: &[Term<'_>]) -> (Affine<E::Vector, G>, [u8; G]) {
+    fn load<const G: usize>(&self, terms: &[Selected<'_>]) -> (Affine<E::Vector, G>, [u8; G]) {
         let mut rows = [terms[0].row; LANES];
         let [mut negate, mut by_lambda, mut present] = [[0; G]; 3];
         for (i, term) in terms.iter().enumerate() {
@@ -106,7 +106,7 @@ impl<'a, E: Engine> Single<'a, E> {
     }
 }
 
-impl<'a> Term<'a> {
+impl<'a> Selected<'a> {
     /// The multiple that the digit selects.
     fn of(rows: &'a [Row], digit: u16) -> Self {
         let (index, is_negative) = index_of_digit(digit, rows.len() as u16);

@@ -12,7 +12,8 @@ use super::field::{
     Factor, LIFT, Limbs, Loose, MASK_48, MASK_52, Prime, PrimeOf, Tight, multiple_of_p, widest_top,
 };
 use super::point::{Affine, Jacobian, on_curve_lanes, y_of};
-use super::table::{Multiples, read_rows};
+use super::rows::read_rows;
+use super::table::Multiples;
 use super::vector::{Engine, Vector};
 use super::*;
 
@@ -161,6 +162,29 @@ in_lanes! {
                     assert_eq!(value(limbs) % &prime, expected);
                 });
             }
+        }
+    }
+
+    a_product_and_a_number_are_added_to_magnitude_one(engine) {
+        let (prime, list) = (prime::<E::Curve>(), interesting(engine));
+        let [_, from_lanes] = form::<E::Curve>();
+        let mut others = list.clone();
+        others.rotate_left(7);
+        for (a, b) in groups(engine, &list).iter().zip(&groups(engine, &others)) {
+            let quarter = each(a, |[l0, l1, l2, l3, l4]| [l0, l1, l2, l3, l4 >> 2]);
+            let top = widest_top::<E::Vector>() >> 2;
+            let x = Loose::up_to(MASK_52, top, two_groups(engine, &quarter)).carry();
+            // As large as the negative of a sum of two numbers.
+            let y = Loose::up_to(MASK_52, MASK_52 >> 2, two_groups(engine, &each(b, |[l0, l1, l2, l3, l4]| [l0, l1, l2, l3, l4 >> 2])));
+            let y = y.plus(&y.negate::<5>().twice());
+            let sum = x.wide_square().fold_with(&y).tighten();
+            let offset = BigUint::from(10u8) * &prime;
+            assert_lanes(sum.limbs(), &|i, limbs| {
+                let (a, b) = (value(quarter[i]), value(each(&[b[i]], |[l0, l1, l2, l3, l4]| [l0, l1, l2, l3, l4 >> 2])[0]));
+                let expected = (&a * &a * &from_lanes + &offset - b) % &prime;
+                assert_eq!(value(limbs) % &prime, expected);
+                assert!(limbs[4] < PrimeOf::<E::Vector>::FOLDABLE_TOP);
+            });
         }
     }
 
@@ -572,6 +596,13 @@ fn top_of_product<E: Engine>(product: &BigUint) -> u64 {
     // What the columns of a product start with adds a little to its quotient.
     let start = if is_montgomery { 2 * E::Vector::SPARE + 2 } else { 0 };
     u64::try_from(quotient).expect("a limb") + MASK_48 + start
+}
+
+#[test]
+fn the_factors_of_the_start_of_a_low_half_have_its_value() {
+    let product: u128 = doubles::START.map(|factor| factor as u128).iter().product();
+    assert_eq!(product, (1 << 104) + (3 << 51));
+    assert!(doubles::START.iter().all(|factor| *factor as u128 as f64 == *factor));
 }
 
 /// The bounds that debug builds track: an operation that could overflow is rejected for any data.

@@ -38,7 +38,7 @@ pub(super) trait Engine: Copy {
 }
 
 /// A word of 64 bits in each of [`LANES`](Self::LANES) lanes. Masks have a bit for each lane.
-pub(in crate::curve) trait Vector: Copy {
+pub(in crate::curve) trait Vector: Copy + 'static {
     /// The curve whose numbers the vectors hold.
     type Curve: Curve;
 
@@ -47,6 +47,12 @@ pub(in crate::curve) trait Vector: Copy {
 
     /// How many vectors take a step together, one or two. Two hide each other's latency, where there are registers for both.
     const AT_ONCE: usize;
+
+    /// From how many signatures under keys of the same form on rounds (see `rounds.rs`) are faster than additions in sequence.
+    const ROUNDS_FROM: usize;
+
+    /// Whether rounds are faster for keys without tables, too.
+    const ROUNDS_FOR_NEW_KEYS: bool;
 
     /// All lanes.
     const ALL: u8 = ((1 << Self::LANES) - 1) as u8;
@@ -103,6 +109,12 @@ pub(in crate::curve) trait Vector: Copy {
     /// Adds the halves of the product of two factors to `low` and `high`, with their excess. A low half may be
     /// negative, down to −2⁵¹.
     fn multiply(low: Self, high: Self, a: Self::Factor, b: Self::Factor) -> (Self, Self);
+
+    /// Adds the halves of the product of the lowest 52 bits of `limb` and a number from 2 to 2⁵² − 1.
+    #[inline(always)]
+    fn multiply_by<const NUMBER: u64>(low: Self, high: Self, limb: Self) -> (Self, Self) {
+        Self::multiply(low, high, limb.factor(), limb.splat(NUMBER).factor())
+    }
 
     /// Adds the products of a factor with five others to the columns from `at` on.
     #[inline(always)]

@@ -1,21 +1,29 @@
 //! Verdicts on equations: distributes them over lanes, and compares the resulting points with r.
 
+use std::any::Any;
+use std::cell::RefCell;
+use std::slice::ChunksExactMut;
+
 use super::super::equation::{Equation, Rule};
+use super::super::plan::{Order, Plan};
 use super::super::portable::plus_order;
-use super::super::table::{KEY_ROWS, Row, Window, generator_tables};
+use super::super::table::{KEY_ROWS, Row, TableSize, Window};
 use super::super::{Curve, Key, Parameters, Verdict};
 use super::MOST_LANES;
 use super::field::{Factor, Tight};
 use super::ladder::Ladder;
 use super::point::{self, Jacobian};
+use super::rounds::{Rest, Rounds, Start, Sums};
+use super::rows::read_rows;
 use super::single::Single;
-use super::table::{Multiples, masks, read_rows};
+use super::table::{Multiples, masks};
+use super::terms::Terms;
 use super::vector::{Engine, Vector, Work, WorkOnEight};
 
 /// Writes the verdict on each equation to `verdicts` at the equation's index.
 ///
-/// Lanes take the same steps, so keys in different forms share no lanes. Two vectors hide each other's latency; one, used
-/// for the last few, costs more than half as much.
+/// Lanes take the same steps, so keys in different forms share no lanes. Many signatures are added up in rounds, a few in
+/// sequence.
 pub(super) fn check<E: Engine>(
     engine: E,
     equations: &[Equation<'_, E::Curve>],
@@ -28,7 +36,7 @@ pub(super) fn check<E: Engine>(
     }
     let mut checks = Checks { engine, rule, verdicts, parities: Vec::new() };
     for list in &lists {
-        for equations in list.chunks(E::Vector::AT_ONCE * E::Vector::LANES) {
+        for equations in list.chunks(CHUNK) {
             checks.check(equations);
         }
     }
@@ -41,6 +49,14 @@ fn form<C: Curve>(key: Key<'_, C>) -> usize {
         Key::Compressed(_) | Key::XOnly(_) => 0,
         Key::Point { .. } => 1,
         Key::Cached(table) => 2 + table.size() as usize,
+    }
+}
+
+/// The size of the table of keys of the same form, cached or made on the way.
+fn table_size<C: Curve>(key: Key<'_, C>) -> TableSize {
+    match key {
+        Key::Cached(table) => table.size(),
+        _ => TableSize::Small,
     }
 }
 
@@ -57,8 +73,25 @@ struct Checks<'v, E: Engine> {
 }
 
 impl<E: Engine> Checks<'_, E> {
-    /// Writes the verdicts on up to two vectors of equations whose keys have the same form.
+    /// Writes the verdicts on equations whose keys have the same form.
     fn check(&mut self, equations: &[&Equation<'_, E::Curve>]) {
+        let engine = self.engine;
+        let is_cached = matches!(equations[0].key, Key::Cached(_));
+        let is_worth_rounds = is_cached || E::Vector::ROUNDS_FOR_NEW_KEYS;
+        if equations.len() < E::Vector::ROUNDS_FROM || !is_worth_rounds {
+            for equations in equations.chunks(E::Vector::AT_ONCE * E::Vector::LANES) {
+                self.check_in_sequence(equations);
+            }
+        } else if E::Vector::AT_ONCE == 2 {
+            engine.run(Chunk::<E, 2> { checks: self, equations });
+        } else {
+            engine.run(Chunk::<E, 1> { checks: self, equations });
+        }
+    }
+
+    /// Writes the verdicts on up to two vectors of equations. Two hide each other's latency; one, used for the last few,
+    /// costs more than half as much.
+    fn check_in_sequence(&mut self, equations: &[&Equation<'_, E::Curve>]) {
         let engine = self.engine;
         let is_fast_alone = |size| size >= E::BACKEND.alone_from();
         match equations[0].key {
@@ -143,18 +176,95 @@ impl<E: Engine, const G: usize> Work for Group<'_, '_, '_, E, G> {
     #[inline(always)]
     fn run(self) {
         let Self { checks, equations } = self;
-        let engine = checks.engine;
-        let spread = spread(equations);
+        let (engine, spread) = (checks.engine, spread(equations));
         let mut made = [[Row::ZERO; KEY_ROWS]; MOST_LANES];
         let (shared_z, on_curve) = make_windows(engine, &spread, &mut made[..G * E::Vector::LANES]);
-        let ladder = Ladder {
-            engine,
-            key: &windows_in(&spread, &made),
-            shared_z,
-            generator: generator_tables::<E::Curve>(),
-            digits: &spread.map(|equation| &equation.digits),
-        };
+        let plan = Plan::of::<E::Curve>(table_size(equations[0].key), Order::Sequence);
+        let terms = Terms::of(engine, &spread, &made);
+        let ladder = Ladder { plan, terms: &terms, sums: &[], shared_z };
         checks.conclude::<G>(equations, &ladder.run(), on_curve);
+    }
+}
+
+/// Many equations whose keys have the same form.
+struct Chunk<'g, 'v, 'e, E: Engine, const G: usize> {
+    checks: &'g mut Checks<'v, E>,
+    equations: &'g [&'g Equation<'e, E::Curve>],
+}
+
+impl<E: Engine, const G: usize> Work for Chunk<'_, '_, '_, E, G> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { checks, equations } = self;
+        let (engine, lanes) = (checks.engine, G * E::Vector::LANES);
+        let mut memory = Memory::<E::Vector, G>::take();
+        let Memory { made, sums } = &mut *memory;
+        let plan = Plan::of::<E::Curve>(table_size(equations[0].key), Order::Rounds);
+        let spreads: Vec<_> = equations.chunks(lanes).map(spread).collect();
+        let mut rounds = Rounds::of(engine, plan, spreads.len(), sums);
+        let (mut keys, mut groups) = (Vec::new(), Vec::with_capacity(spreads.len()));
+        let mut made = room_for_windows(made, equations, 2 * E::Vector::LANES);
+        // The chain of squarings to a y is so long that one vector would wait for itself.
+        for equations in equations.chunks(2 * E::Vector::LANES) {
+            let made = made.next().unwrap_or_default();
+            let (z, on_curve) = make_windows::<E, 2>(engine, &spread(equations), made);
+            for g in 0..2 {
+                keys.push((z.group(g), on_curve[g]));
+            }
+            let mut made = made.chunks(lanes);
+            for _ in equations.chunks(lanes) {
+                let group = groups.len();
+                let terms = Terms::of(engine, &spreads[group], made.next().unwrap_or_default());
+                let next = spreads.get(group + 1).map(|next| Terms::of(engine, next, &[]));
+                let rounds = &mut rounds;
+                engine.run(Start { rounds, group, terms: &terms, next: next.as_ref() });
+                groups.push(terms);
+            }
+        }
+        engine.run(Rest { rounds, groups: &groups });
+        for (i, equations) in equations.chunks(lanes).enumerate() {
+            let (mut z, mut on_curve) = ([keys[i * G].0; G], [0; G]);
+            for g in 0..G {
+                (z[g], on_curve[g]) = keys[i * G + g];
+            }
+            let shared_z = Factor::of_groups(&z);
+            let ladder = Ladder { plan, terms: &groups[i], sums: sums.of_group(i), shared_z };
+            let mut sum = ladder.run();
+            sum.z = sum.z.or_where(sums.exceptional_lanes(i), &sum.z.splat([0; 5]));
+            checks.conclude::<G>(equations, &sum, on_curve);
+        }
+        memory.keep();
+    }
+}
+
+/// What a chunk of signatures needs memory for, a megabyte at most.
+struct Memory<V, const G: usize> {
+    /// The windows of keys that are not cached.
+    made: Vec<Window>,
+    sums: Sums<V, G>,
+}
+
+thread_local! {
+    /// The memory of this thread for each kind of vectors: to have it from the system anew for each batch takes longer
+    /// than rounds save.
+    static MEMORIES: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl<V: Vector, const G: usize> Memory<V, G> {
+    /// The memory of this thread, or new memory.
+    fn take() -> Box<Self> {
+        let kept = MEMORIES.with_borrow_mut(|memories| {
+            let at = memories.iter().position(|memory| memory.is::<Self>())?;
+            memories.swap_remove(at).downcast().ok()
+        });
+        kept.unwrap_or_else(|| Box::new(Self { made: Vec::new(), sums: Sums::default() }))
+    }
+
+    /// Keeps the memory for the next chunk.
+    fn keep(self: Box<Self>) {
+        MEMORIES.with_borrow_mut(|memories| memories.push(self));
     }
 }
 
@@ -177,6 +287,9 @@ impl<E: Engine> WorkOnEight for Alone<'_, '_, '_, E> {
         }
     }
 }
+
+/// Signatures whose additions share inversions. The more, the less an inversion costs each, and the more memory is in use.
+const CHUNK: usize = 128;
 
 /// The most signatures under keys with large tables that are faster one after the other, each in all lanes.
 const SINGLES: usize = 2;
@@ -230,15 +343,16 @@ fn make_windows<E: Engine, const G: usize>(
     (shared_z, on_curve)
 }
 
-/// The windows that the ladder reads: of cached tables in place, the others in `made`.
-fn windows_in<'a, C: Curve>(
-    lanes: &[&Equation<'a, C>; MOST_LANES],
-    made: &'a [Window; MOST_LANES],
-) -> [&'a [Window]; MOST_LANES] {
-    std::array::from_fn(|lane| match lanes[lane].key {
-        Key::Cached(table) => table.windows(),
-        _ => std::slice::from_ref(&made[lane]),
-    })
+/// Room for the windows of equations whose keys have the same form, in pieces for so many at once; none if they are cached.
+fn room_for_windows<'m, C: Curve>(
+    made: &'m mut Vec<Window>,
+    equations: &[&Equation<'_, C>],
+    at_once: usize,
+) -> ChunksExactMut<'m, Window> {
+    let is_cached = matches!(equations[0].key, Key::Cached(_));
+    let count = if is_cached { 0 } else { equations.len().next_multiple_of(at_once) };
+    made.resize(made.len().max(count), [Row::ZERO; KEY_ROWS]);
+    made[..count].chunks_exact_mut(at_once)
 }
 
 /// The lanes in which x is the target: X = target·Z².
@@ -257,12 +371,12 @@ impl<E: Engine> Work for RejectOdd<'_, '_, E> {
 
     #[inline(always)]
     fn run(self) {
-        let Checks { engine, verdicts, parities, .. } = self.0;
+        let Checks { verdicts, parities, .. } = self.0;
         if parities.is_empty() {
             return;
         }
         let mut before = Vec::with_capacity(parities.len());
-        let mut product = *Tight::from_limbs([[engine.splat(0); 5]]).one();
+        let mut product = *parities[0].z.one();
         for parity in parities.iter() {
             before.push(product);
             product = product.mul(&parity.z).carry();

@@ -2,28 +2,44 @@
 
 use num_bigint::BigUint;
 
-use super::super::digits::{GENERATOR_WINDOW, index_of_digit, odd, signed_digits};
-use super::super::digits::{GENERATOR_WINDOWS, KEY_WINDOW};
+use super::super::digits::{Digits, GENERATOR_WINDOW, KEY_WINDOW, digits_a_part, index_of_digit};
 use super::super::endomorphism::LAMBDA;
 use super::super::modular::Residue;
+use super::super::plan::{Addition, Order, Plan, Source, Term};
+use super::super::portable::{Jacobian, SumOfMultiples};
+use super::super::table::{KEY_ROWS, Row};
 use super::schemes::{inverse, signature, x_of};
 use super::*;
 
-/// Verifies the claims by all back ends with all forms of keys, together and one by one. None may contradict the truth, and
-/// where the same points are added in the same order, the same ones are undecided. Returns their number.
+/// Verifies the claims by all back ends with all forms of keys, together, in a few and one by one. None may contradict the truth, and
+/// where the same points are added in the same order, the same ones are undecided. Returns their number, in sequence.
 fn judge_everywhere<S: Scheme>(claims: &[Claim], what: &str) -> usize {
-    let expected = verify::<S>(Backend::Portable, claims, Form::Compressed);
+    let portable = |claims: &[Claim]| verify::<S>(Backend::Portable, claims, Form::Compressed);
+    let in_sequence: Vec<Verdict> = claims.chunks(1).flat_map(portable).collect();
+    let in_rounds = portable(claims);
     for backend in backends() {
         for form in [Form::Compressed, Form::Point] {
-            assert_eq!(verify::<S>(backend, claims, form), expected, "{what}, {form:?}");
+            let verdicts = verify::<S>(backend, claims, form);
+            for (i, verdict) in verdicts.iter().enumerate() {
+                let expected = [in_sequence[i], in_rounds[i]];
+                assert!(expected.contains(verdict), "{what}, {form:?}: {verdict:?} at {i}");
+            }
         }
         assert_true(&verify::<S>(backend, claims, Form::Cached), claims, what);
+    }
+    for backend in backends().filter(|backend| *backend != Backend::Portable) {
+        for form in [Form::Compressed, Form::Point] {
+            let few = claims.chunks(7).flat_map(|claims| verify::<S>(backend, claims, form));
+            assert_eq!(Vec::from_iter(few), in_sequence, "{what}, {form:?}");
+        }
         // In threes, so that each size of table has its turn, but never more of a size than one.
-        for claims in claims.chunks(3).filter(|_| backend != Backend::Portable) {
-            assert_true(&verify::<S>(backend, claims, Form::Cached), claims, what);
+        for claims in claims.chunks(3) {
+            let what = format!("{what} in threes, {}", backend.name());
+            assert_true(&verify::<S>(backend, claims, Form::Cached), claims, &what);
         }
     }
-    assert_true(&expected, claims, what)
+    assert_true(&in_rounds, claims, what);
+    assert_true(&in_sequence, claims, what)
 }
 
 /// Scalars likely to hit exceptions: small ones, powers of the base of the windows, halves, multiples of
@@ -111,29 +127,186 @@ fn digit_modulo_order<C: Curve>(bits: u16, window: usize) -> BigUint {
     if negative { order::<C>() - number } else { number }
 }
 
+fn digits_of<C: Curve>([u1, u2]: [&BigUint; 2]) -> Digits {
+    Digits::of::<C>([u1, u2].map(|number| Residue::new(words(number))))
+}
+
+/// What the ladder adds for u1, in multiples of the generator.
+fn generator_operands<C: Curve>(plan: &Plan, digits: &Digits) -> Vec<BigUint> {
+    let order = order::<C>();
+    let multiple = |term: Term| match term {
+        Term::Generator { digit } => {
+            digit_modulo_order::<C>(digits.generator[digit], GENERATOR_WINDOW)
+                << (GENERATOR_WINDOW * digit)
+        }
+        Term::Key { .. } => BigUint::ZERO,
+    };
+    let number = |source: Source, sums: &[BigUint]| match source {
+        Source::Term(term) => multiple(term),
+        Source::Sum(index) => sums[index].clone(),
+    };
+    let mut sums: Vec<BigUint> = plan.sums.iter().map(|term| multiple(*term)).collect();
+    for addition in plan.rounds.iter().flatten() {
+        let number = number(addition.operand.source, &sums);
+        sums[addition.sum] += number;
+    }
+    plan.generator.iter().map(|operand| number(operand.source, &sums) % &order).collect()
+}
+
+/// Two claims for each addition of the ladder for u1: u2·d and the additions before come to the same point as is added, or to its
+/// opposite.
+fn claims_with_exceptional_generator<C: Library>(plan: &Plan, noise: &mut Noise) -> Vec<Claim> {
+    let (order, mut claims) = (order::<C>(), Vec::new());
+    for at in 0..plan.generator.len() {
+        let (u1, u2) = (noise.scalar::<C>(), noise.scalar::<C>());
+        let operands = generator_operands::<C>(plan, &digits_of::<C>([&u1, &u2]));
+        let before = operands[..at].iter().sum::<BigUint>() % &order;
+        for target in [operands[at].clone(), &order - &operands[at]] {
+            let d = (target + &order - &before) * inverse::<C>(&u2) % &order;
+            claims.push(Ecdsa::<C>::with([&u1, &u2], &d));
+        }
+    }
+    claims
+}
+
+/// A claim and a table of which one row is wrong, so that the sum and the point of an addition have the same x; `None` if the
+/// addition is one of the generator's.
+fn colliding<C: Library>(
+    (size, round): (TableSize, usize),
+    addition: Addition,
+    noise: &mut Noise,
+) -> Option<(Claim, KeyTable<C>)> {
+    let plan = Plan::of::<C>(size, Order::Rounds);
+    let changed = match addition.operand.source {
+        Source::Term(term) => term,
+        Source::Sum(index) => plan.sums[index],
+    };
+    let Term::Key { window, part, digit } = changed else { return None };
+    let lambda = |point: Jacobian<C>| {
+        if addition.operand.times_lambda { point.times_lambda() } else { point }
+    };
+    // A row may serve several digits, so an attempt may fail.
+    for _ in 0..100 {
+        let (u1, u2, d) = (noise.scalar::<C>(), noise.scalar::<C>(), noise.scalar::<C>());
+        let claim = Ecdsa::<C>::with([&u1, &u2], &d);
+        let (digits, table) = (digits_of::<C>([&u1, &u2]), claim.table(size).expect("a key"));
+        let points = |table: &KeyTable<C>| {
+            let multiples = SumOfMultiples { plan, table, digits: &digits };
+            let sums = multiples.after_rounds(round);
+            let changed = Jacobian::from(multiples.multiple(changed));
+            let source = match addition.operand.source {
+                Source::Term(_) => changed,
+                Source::Sum(index) => sums[index],
+            };
+            [sums[addition.sum], source, changed]
+        };
+        let [sum, source, old] = points(&table);
+        let target = if noise.word() & 1 == 1 { sum } else { opposite(sum) };
+        // λ² is 1/λ.
+        let target = lambda(lambda(target));
+        let new = match addition.operand.source {
+            Source::Term(_) => target,
+            Source::Sum(_) => target.add_any(opposite(source)).add_any(old),
+        };
+        let digit = digits.key[part * digits_a_part::<C>() + digit];
+        let (index, is_negative) = index_of_digit(digit, KEY_ROWS as u16);
+        let row = if is_negative { opposite(new) } else { new };
+        let table = table.with_row(window, index, Row::of_point(&row.to_affine()));
+        let [sum, source, _] = points(&table);
+        if sum.to_affine().x == lambda(source).to_affine().x
+            && !sum.z.is_zero()
+            && !source.z.is_zero()
+        {
+            return Some((claim, table));
+        }
+    }
+    panic!("a table could be made for no addition")
+}
+
+fn opposite<C: Curve>(point: Jacobian<C>) -> Jacobian<C> {
+    Jacobian { y: point.y.negate(), ..point }
+}
+
 on_each_curve! {
     each_addition_of_the_generator_may_be_exceptional<C> {
         let mut noise = Noise::new(42);
-        let order = order::<C>();
-        let mut claims = Vec::new();
-        for at in 0..GENERATOR_WINDOWS {
-            let (u1, u2) = (noise.scalar::<C>(), noise.scalar::<C>());
-            let digits = signed_digits::<GENERATOR_WINDOW, GENERATOR_WINDOWS, 5>(odd(
-                Residue::<C::N>::new(words(&u1)),
-            ));
-            let multiple = |i: usize| {
-                digit_modulo_order::<C>(digits[i], GENERATOR_WINDOW) << (GENERATOR_WINDOW * i)
-            };
-            let before = (0..at).fold(BigUint::ZERO, |sum, i| sum + multiple(i)) % &order;
-            // u2·d and the additions before come to the same point as is added, or to its opposite.
-            let same = multiple(at) % &order;
-            for target in [same.clone(), &order - same] {
-                let d = (target + &order - &before) * inverse::<C>(&u2) % &order;
-                claims.push(Ecdsa::<C>::with([&u1, &u2], &d));
-            }
-        }
+        let plan = Plan::of::<C>(TableSize::Small, Order::Sequence);
+        let claims = claims_with_exceptional_generator::<C>(plan, &mut noise);
         let undecided = judge_everywhere::<Ecdsa<C>>(&claims, "generator's additions");
         assert_eq!(undecided, claims.len());
+    }
+
+    each_addition_of_a_sum_of_the_generators_multiples_may_be_exceptional<C> {
+        let mut noise = Noise::new(45);
+        let plan = Plan::of::<C>(TableSize::Small, Order::Rounds);
+        let claims = claims_with_exceptional_generator::<C>(plan, &mut noise);
+        let table = |claim: &Claim| claim.table(TableSize::Small).expect("a key");
+        let tables: Vec<KeyTable<C>> = claims.iter().map(table).collect();
+        let pairs = claims.iter().zip(&tables).cycle().take(MANY);
+        let items: Vec<EcdsaItem<'_, C>> =
+            pairs.map(|(claim, table)| claim.ecdsa(Key::Cached(table))).collect();
+        for backend in backends() {
+            let mut verdicts = [Verdict::Valid; MANY];
+            backend.verify_ecdsa(&items, &mut verdicts);
+            assert_eq!(verdicts, [Verdict::Undecided; MANY], "{}", backend.name());
+        }
+    }
+
+    a_zero_difference_in_any_round_affects_only_its_own_signature<C> {
+        let mut noise = Noise::new(44);
+        for size in TableSize::ALL {
+            let (mut cases, mut expected) = (Vec::new(), Vec::new());
+            for (round, additions) in Plan::of::<C>(size, Order::Rounds).rounds.iter().enumerate() {
+                for addition in additions {
+                    if let Some(case) = colliding::<C>((size, round), *addition, &mut noise) {
+                        cases.push(case);
+                        expected.push(Verdict::Undecided);
+                    }
+                    let [u1, u2, d] = [(); 3].map(|()| noise.scalar::<C>());
+                    let claim = Ecdsa::<C>::with([&u1, &u2], &d);
+                    let table = claim.table(size).expect("a key");
+                    cases.push((claim, table));
+                    expected.push(Verdict::Valid);
+                }
+            }
+            let items: Vec<EcdsaItem<'_, C>> =
+                cases.iter().map(|(claim, table)| claim.ecdsa(Key::Cached(table))).collect();
+            let items: Vec<EcdsaItem<'_, C>> = items.iter().cycle().take(MANY).copied().collect();
+            let expected: Vec<Verdict> = expected.iter().cycle().take(MANY).copied().collect();
+            for backend in backends() {
+                let mut verdicts = vec![Verdict::Invalid; MANY];
+                backend.verify_ecdsa(&items, &mut verdicts);
+                assert_eq!(verdicts, expected, "{size:?}, {}", backend.name());
+            }
+        }
+    }
+
+    keys_of_no_point_affect_no_other_signature<C> {
+        let mut noise = Noise::new(46);
+        let mut claim = || {
+            let [u1, u2, d] = [(); 3].map(|()| BigUint::from_bytes_be(&noise.bytes()[1..]));
+            Ecdsa::<C>::with([&u1, &u2], &d)
+        };
+        let claims: Vec<Claim> = (0..MANY).map(|_| claim()).collect();
+        let y = |(i, claim): (usize, &Claim)| {
+            let table: KeyTable<C> = claim.table(TableSize::Small).expect("a key");
+            let y = big(&table.point().y.words());
+            bytes_of(&[BigUint::ZERO, y.clone() + 1u8, y.clone(), y.clone(), y][i % 5])
+        };
+        let ys: Vec<[u8; 32]> = claims.iter().enumerate().map(y).collect();
+        let items: Vec<EcdsaItem<'_, C>> = claims
+            .iter()
+            .zip(&ys)
+            .map(|(claim, y)| claim.ecdsa(Key::Point { x: claim.x(), y }))
+            .collect();
+        for backend in backends() {
+            let mut verdicts = [Verdict::Undecided; MANY];
+            backend.verify_ecdsa(&items, &mut verdicts);
+            for (i, verdict) in verdicts.into_iter().enumerate() {
+                let expected = if i % 5 < 2 { Verdict::Invalid } else { Verdict::Valid };
+                assert_eq!(verdict, expected, "{i}, {}", backend.name());
+            }
+        }
     }
 
     an_x_between_the_order_and_the_prime_counts_by_its_residue<C> {
@@ -399,3 +572,6 @@ fn schnorr_challenges_count_modulo_the_order() {
     // Zero times the key is at infinity, and no point can be added to that.
     assert_eq!(judge_everywhere::<Schnorr>(&claims, "challenges"), 2);
 }
+
+/// So many signatures are verified in rounds by every back end.
+const MANY: usize = 256;

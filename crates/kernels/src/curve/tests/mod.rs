@@ -3,6 +3,7 @@
 mod directed;
 mod libraries;
 mod numbers;
+mod plans;
 mod schemes;
 mod verdicts;
 
