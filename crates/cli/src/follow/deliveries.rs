@@ -19,7 +19,7 @@ use super::outbox_acks::Unstored;
 use super::run::{Run, Setup};
 use super::status::Status;
 use super::status_checks::{StatusChecker, StatusChecks};
-use super::{ack_stdin, backfill, state};
+use super::{ack_stdin, backfill, outbox_binding, state};
 use crate::failure::Failure;
 use crate::{files, network};
 
@@ -49,11 +49,10 @@ impl Deliveries {
     /// be delivered.
     pub(super) fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
         let args = setup.args;
-        let folder = match &args.delivery.outbox {
-            Some(folder) => folder.clone(),
-            None => state::folder(args)?.join("outbox"),
-        };
+        let state = state::folder(args)?;
+        let folder = args.delivery.outbox.clone().unwrap_or_else(|| state.join("outbox"));
         let outbox = Outbox::open(&folder.join("outbox.sqlite"), args.delivery.outbox_options())?;
+        outbox_binding::check(&state, &outbox)?;
         args.delivery.forget.iter().try_for_each(|name| outbox.remove(name))?;
         let destinations = open_destinations(args, &outbox, &folder)?;
         let has_new = check_consumers(&outbox, &destinations)?;

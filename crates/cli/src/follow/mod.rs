@@ -20,6 +20,7 @@ mod lines_to_outbox;
 mod lines_to_stdout;
 mod metrics;
 mod outbox_acks;
+mod outbox_binding;
 mod printer;
 mod repetition_marks;
 mod run;

@@ -291,6 +291,20 @@ fn at_the_bound_of_the_outbox_the_stream_waits_and_a_stop_ends_in_its_time() {
 }
 
 #[test]
+fn an_outbox_that_was_deleted_is_reported_and_no_event_is_passed_over() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let mut command = follow(&sim, dir.path(), &["--ack-stdin"]);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    running.take(20);
+    assert_eq!(running.interrupt().1, Some(130));
+    fs::remove_dir_all(dir.path().join("state/outbox")).unwrap();
+    let (code, message) = refused(follow(&sim, dir.path(), &["--ack-stdin"]));
+    assert!(code == Some(4) && message.contains("another outbox"), "{message}");
+    assert!(message.contains("--backfill"), "{message}");
+}
+
+#[test]
 fn options_that_do_not_fit_are_refused_with_the_reason() {
     let (sim, dir) = (with_commits(1), tempfile::tempdir().unwrap());
     let (did, to) = (sim.account(0).did, to_files(&dir.path().join("events")));
