@@ -20,7 +20,7 @@ use super::run::{Run, Setup};
 use super::status::Status;
 use super::status_checks::{StatusChecker, StatusChecks};
 use super::{ack_stdin, backfill, outbox_binding, state};
-use crate::failure::Failure;
+use crate::failure::{Failure, print_message};
 use crate::{files, network};
 
 /// The outbox of a run, and its destinations.
@@ -252,13 +252,25 @@ fn check_consumers(outbox: &Outbox, destinations: &[OpenDestination]) -> Result<
     }
     let mut has_new = false;
     for OpenDestination { consumer, output } in destinations {
-        has_new |= !known.iter().any(|of| of.name == *consumer);
-        if let Output::Sqlite(sink) = output {
-            let position = sink.position().map_err(|error| Failure::Local(error.to_string()))?;
-            has_new |= position.is_none();
+        let cursor = known.iter().find(|of| of.name == *consumer).map(|of| of.cursor);
+        let is_empty = output.is_empty()?;
+        if is_empty && cursor.is_some_and(|cursor| cursor > 0) {
+            let text = "the tables have no event of this outbox: those before are missing in them";
+            // If standard error is closed, the column `complete` remains.
+            let _ = print_message(&format!("{consumer}: {text}; --backfill delivers the records"));
         }
+        has_new |= is_empty || cursor.is_none();
     }
     Ok(has_new)
+}
+
+impl Output {
+    /// Whether the destination knows that it has no event of the outbox.
+    fn is_empty(&self) -> Result<bool, Failure> {
+        let Self::Sqlite(sink) = self else { return Ok(false) };
+        let position = sink.position().map_err(|error| Failure::Local(error.to_string()))?;
+        Ok(position.is_none())
+    }
 }
 
 /// Waits until every destination has acknowledged all events, or a stop is requested.

@@ -104,6 +104,18 @@ fn the_history_of_an_account_is_in_the_table_before_its_events_and_once() {
         i64::try_from(expected.records.len()).unwrap()
     );
 
+    // Tables that were deleted: what is missing is said, and delivered again with the history.
+    fs::remove_file(&tables).unwrap();
+    sim.write_commit_as(1);
+    let output = follow(&sim, dir.path(), &["--dids", &*did, "--to", &*to, "--events", "1"]);
+    let message = stderr(&{ output }.output().unwrap());
+    assert!(message.contains("those before are missing"), "{message}");
+    assert_eq!(query("SELECT complete FROM account"), 0);
+    fs::remove_file(&tables).unwrap();
+    sim.write_commit_as(1);
+    run("1");
+    assert_eq!(query("SELECT complete FROM account"), 1);
+
     // Another destination: the history is delivered again, to both.
     let other = format!("sqlite:{}", dir.path().join("other.db").display());
     sim.write_commit_as(1);
