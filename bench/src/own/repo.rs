@@ -75,8 +75,8 @@ struct Export<'f> {
 }
 
 impl<'f> Export<'f> {
-    /// All stages. Records are validated while they are hashed, so their time is in `parse`; records that this left
-    /// undecided are read again, which counts as `walk`.
+    /// All stages. Records are validated while they are hashed, so their time is in `parse`, and so is the
+    /// walk of an archive in streamable order; records that this left undecided are read again, which counts as `walk`.
     fn verify(
         &self,
         clock: &mut StageClock,

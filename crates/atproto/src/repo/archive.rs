@@ -82,31 +82,30 @@ impl<'a> Archive<'a> {
         visit: &mut impl FnMut(&Block<'a>),
         on_fault: &mut dyn FnMut(CarError) -> Result<(), CarError>,
     ) -> Result<Self, CarError> {
-        let mut limits = *options;
-        limits.max_total_bytes = options.max_total_bytes.min(MAX_BYTES);
-        let sections = Sections::new(bytes, &limits)?;
-        let roots = sections.roots();
-        let mut collector = Collector::new(bytes.len(), options.trust_hashes, visit);
-        let mut prefetcher = Prefetcher::default();
-        let mut is_whole = true;
-        for section in sections {
-            match section {
-                Ok(block) => {
-                    prefetcher.advance(bytes, block.offset as usize);
-                    collector.add(block, on_fault)?;
-                }
-                Err(error) => {
-                    // Faults are reported in the order of the archive.
-                    collector.flush(on_fault)?;
+        let mut splitter = ArchiveSplitter::new(bytes, options)?;
+        let mut builder = ArchiveBuilder::new(&splitter);
+        let mut batch = Vec::new();
+        loop {
+            let end = splitter.split(&mut batch);
+            builder.count(&batch);
+            if !options.trust_hashes {
+                check_batch(&mut batch, on_fault)?;
+                // A block with a wrong hash is left without a proof.
+                batch.retain(|block| block.proof != HashProof::Trusted);
+            }
+            batch.iter().for_each(&mut *visit);
+            builder.index(&batch);
+            match end {
+                None => {}
+                Some(Ok(())) => return Ok(builder.finish()),
+                // Faults are reported in the order of the archive.
+                Some(Err(error)) => {
                     on_fault(error)?;
-                    is_whole = false;
+                    builder.is_whole = false;
+                    return Ok(builder.finish());
                 }
             }
         }
-        collector.flush(on_fault)?;
-        let Collector { entries, blocks, mut unique, .. } = collector;
-        let index = Index::new(bytes, entries, |again| unique = unique - BlockTotals::of(again));
-        Ok(Self { bytes, roots, index, blocks, unique, is_whole })
     }
 
     /// The bytes of the archive.
@@ -182,56 +181,104 @@ impl BlockTotals {
     }
 }
 
-/// Collects blocks into batches to be hashed.
-struct Collector<'a, 's, F> {
-    visit: &'s mut F,
-    batch: Vec<Block<'a>>,
-    trust_hashes: bool,
-    entries: Vec<u64>,
-    blocks: u64,
-    unique: BlockTotals,
+/// Splits an archive into batches of blocks, to be hashed together while they are cached.
+#[derive(Clone, Debug)]
+pub struct ArchiveSplitter<'a> {
+    bytes: &'a [u8],
+    sections: Sections<'a>,
+    prefetcher: Prefetcher,
 }
 
-type OnFault<'n> = &'n mut dyn FnMut(CarError) -> Result<(), CarError>;
+/// The end of an archive: a fault if the rest of it cannot be read.
+pub type ArchiveEnd = Result<(), CarError>;
 
-impl<'a, 's, F: FnMut(&Block<'a>)> Collector<'a, 's, F> {
-    /// For an archive of `len` bytes.
-    fn new(len: usize, trust_hashes: bool, visit: &'s mut F) -> Self {
-        Self {
-            visit,
-            batch: Vec::with_capacity(BATCH),
-            trust_hashes,
-            entries: Vec::with_capacity(len / TYPICAL_BLOCK_BYTES),
-            blocks: 0,
-            unique: BlockTotals::default(),
-        }
+impl<'a> ArchiveSplitter<'a> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// If the header breaks a rule or a limit of `options`; and if the archive is over 4 GiB.
+    pub fn new(bytes: &'a [u8], options: &Options) -> Result<Self, CarError> {
+        let mut limits = *options;
+        limits.max_total_bytes = options.max_total_bytes.min(MAX_BYTES);
+        let sections = Sections::new(bytes, &limits)?;
+        Ok(Self { bytes, sections, prefetcher: Prefetcher::default() })
     }
 
-    #[inline]
-    fn add(&mut self, block: Block<'a>, on_fault: OnFault<'_>) -> Result<(), CarError> {
-        self.batch.push(block);
-        if self.batch.len() == BATCH { self.flush(on_fault) } else { Ok(()) }
+    /// The roots that the header names.
+    pub fn roots(&self) -> Roots<'a> {
+        self.sections.roots()
     }
 
-    fn flush(&mut self, on_fault: OnFault<'_>) -> Result<(), CarError> {
-        if !self.trust_hashes {
-            check_batch(&mut self.batch, on_fault)?;
-        }
-        for block in self.batch.drain(..) {
-            self.blocks += 1;
-            // A block with a wrong hash is left without a proof.
-            if block.proof == HashProof::Trusted && !self.trust_hashes {
-                continue;
+    /// Replaces `batch` by the next blocks, which are not hashed yet; returns the end of the archive after them.
+    pub fn split(&mut self, batch: &mut Vec<Block<'a>>) -> Option<ArchiveEnd> {
+        batch.clear();
+        while batch.len() < BATCH {
+            match self.sections.next() {
+                Some(Ok(block)) => {
+                    self.prefetcher.advance(self.bytes, block.offset as usize);
+                    batch.push(block);
+                }
+                Some(Err(error)) => return Some(Err(error)),
+                None => return Some(Ok(())),
             }
-            (self.visit)(&block);
+        }
+        None
+    }
+}
+
+/// Indexes the blocks of an archive, batch by batch.
+#[derive(Clone, Debug)]
+pub struct ArchiveBuilder<'a> {
+    bytes: &'a [u8],
+    roots: Roots<'a>,
+    entries: Vec<IndexEntry>,
+    blocks: u64,
+    unique: BlockTotals,
+    is_whole: bool,
+}
+
+impl<'a> ArchiveBuilder<'a> {
+    /// No block of the archive yet.
+    pub fn new(archive: &ArchiveSplitter<'a>) -> Self {
+        let entries = Vec::with_capacity(archive.bytes.len() / TYPICAL_BLOCK_BYTES);
+        let (blocks, unique) = (0, BlockTotals::default());
+        let (bytes, roots) = (archive.bytes, archive.roots());
+        Self { bytes, roots, entries, blocks, unique, is_whole: true }
+    }
+
+    /// The roots that the header names.
+    pub fn roots(&self) -> Roots<'a> {
+        self.roots
+    }
+
+    /// Adds a batch whose hashes are right.
+    pub fn add(&mut self, batch: &[Block<'a>]) {
+        self.count(batch);
+        self.index(batch);
+    }
+
+    fn count(&mut self, batch: &[Block<'a>]) {
+        self.blocks += batch.len() as u64;
+    }
+
+    fn index(&mut self, batch: &[Block<'a>]) {
+        for block in batch {
             self.unique += BlockTotals::of(block.data);
             if let Some(cid) = block.cid.to_cid() {
                 self.entries.push(index_entry(&cid, block.offset));
             }
         }
-        Ok(())
+    }
+
+    /// The archive, after its last batch.
+    pub fn finish(self) -> Archive<'a> {
+        let Self { bytes, roots, entries, blocks, mut unique, is_whole } = self;
+        let index = Index::new(bytes, entries, |again| unique = unique - BlockTotals::of(again));
+        Archive { bytes, roots, index, blocks, unique, is_whole }
     }
 }
+
+type OnFault<'n> = &'n mut dyn FnMut(CarError) -> Result<(), CarError>;
 
 /// Checks the hashes of a batch, past the faults that `on_fault` accepts.
 fn check_batch(mut batch: &mut [Block<'_>], on_fault: OnFault<'_>) -> Result<(), CarError> {

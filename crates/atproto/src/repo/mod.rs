@@ -43,7 +43,7 @@ mod writer;
 
 use codec::Cid;
 
-pub use archive::{Archive, BlockTotals};
+pub use archive::{Archive, ArchiveBuilder, ArchiveEnd, ArchiveSplitter, BlockTotals};
 pub use codec::car::Options;
 pub use error::{RepoError, RepoFault};
 pub use locality::SequentialBlocks;

@@ -39,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod follow;
 mod options;
 mod records;
 mod rejection;
@@ -62,9 +63,10 @@ pub use rejection::{RepositoryFault, RepositoryRejection};
 pub(crate) use tree::{PathChecker, record_block};
 
 use crate::{InvalidRecords, Verified};
+use follow::ReadArchive;
 use records::PrecheckedRecords;
 use rejection::FaultSink;
-use tree::WalkResult;
+use tree::{WalkResult, check_extra};
 
 /// Whether the signature of a repository was verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +148,8 @@ pub struct ParsedRepository<'a> {
     repository: Repository<'a>,
     options: Options,
     prechecked: PrecheckedRecords,
+    /// The result of the walk, if the archive is in streamable order and without fault.
+    walked: Option<WalkResult>,
 }
 
 /// A repository whose signature was verified, or skipped by the caller.
@@ -154,6 +158,7 @@ pub struct SignedRepository<'a> {
     repository: Repository<'a>,
     options: Options,
     prechecked: PrecheckedRecords,
+    walked: Option<WalkResult>,
     signature: SignatureProof,
 }
 
@@ -166,7 +171,8 @@ pub struct WalkedRepository<'a> {
     walked: WalkResult,
 }
 
-/// The first stage: reads the archive, checks every hash, and reads the commit.
+/// The first stage: reads the archive, checks every hash, and reads the commit. In streamable order the walk of the
+/// third stage is part of it, so that the archive is read once from memory.
 ///
 /// # Errors
 /// If the archive breaks a rule or exceeds a limit, or its first root is not a valid commit of
@@ -175,13 +181,12 @@ pub fn parse<'a>(
     export: &'a [u8],
     options: &Options,
 ) -> Result<ParsedRepository<'a>, RepositoryRejection> {
-    let mut prechecked = PrecheckedRecords::new(export, options.max_record_bytes);
-    let (checked, mut visit) = (options.checked_archive(), |block: &_| prechecked.visit(block));
-    let archive = Archive::read_visiting(export, &checked, &mut visit, &mut Err)
+    let read = follow::read(export, options)
         .map_err(|error| RepositoryRejection::in_archive(export, error))?;
+    let ReadArchive { archive, prechecked, walked } = read;
     let repository = Repository::at_first_root(archive)?;
     check_commit(repository.root(), repository.commit())?;
-    Ok(ParsedRepository { repository, options: *options, prechecked })
+    Ok(ParsedRepository { repository, options: *options, prechecked, walked })
 }
 
 /// Checks the fields of a commit that its parser leaves unchecked.
@@ -236,8 +241,8 @@ impl<'a> ParsedRepository<'a> {
     }
 
     fn into_signed(self, signature: SignatureProof) -> SignedRepository<'a> {
-        let Self { repository, options, prechecked } = self;
-        SignedRepository { repository, options, prechecked, signature }
+        let Self { repository, options, prechecked, walked } = self;
+        SignedRepository { repository, options, prechecked, walked, signature }
     }
 }
 
@@ -248,8 +253,14 @@ impl<'a> SignedRepository<'a> {
     /// # Errors
     /// At the first fault in key order, or if there are more extra blocks than allowed.
     pub fn walk(self) -> Result<WalkedRepository<'a>, RepositoryRejection> {
-        let Self { repository, options, prechecked, signature } = self;
-        let walked = tree::walk(&repository, &prechecked, &options, &mut Err)?;
+        let Self { repository, options, prechecked, walked, signature } = self;
+        let walked = match walked {
+            Some(walked) => {
+                check_extra(walked.extra, &options, &mut Err)?;
+                walked
+            }
+            None => tree::walk(&repository, &prechecked, &options, &mut Err)?,
+        };
         Ok(WalkedRepository { repository, options, signature, walked })
     }
 }

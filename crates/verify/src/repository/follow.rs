@@ -1,0 +1,277 @@
+//! The third stage in the pass of the first: where an archive is in streamable order, the walk takes each block right
+//! after its hash, so that the archive is read once from memory.
+//!
+//! It is given up at the first block in another order and at the first fault: then the stages run one after the other,
+//! and find what there is to find.
+
+use std::cell::RefCell;
+
+use atproto::commit::Commit;
+use atproto::mst::canonical::{BlockSet, NodeSource, Step, Summary, Walker};
+use atproto::repo::{Archive, ArchiveBuilder, ArchiveEnd, ArchiveSplitter, BlockTotals};
+use codec::Cid;
+use codec::car::{self, Block, CarError};
+
+use super::options::Options;
+use super::records::{NODE_START, PrecheckedRecords};
+use super::tree::{PathChecker, WalkResult, record_cid};
+
+/// An archive that was read, and the result of the walk if it was in streamable order and free of faults.
+pub(super) struct ReadArchive<'a> {
+    pub(super) archive: Archive<'a>,
+    pub(super) prechecked: PrecheckedRecords,
+    pub(super) walked: Option<WalkResult>,
+}
+
+/// Reads an archive, and walks the tree of its first root meanwhile.
+pub(super) fn read<'a>(export: &'a [u8], options: &Options) -> Result<ReadArchive<'a>, CarError> {
+    let splitter = ArchiveSplitter::new(export, &options.checked_archive())?;
+    let root = splitter.roots().first().and_then(|root| root.to_cid());
+    let blocks = RefCell::new(FollowedBlocks::new(export, splitter, options));
+    let tree = root.and_then(|root| walk(&blocks, root, options));
+    blocks.into_inner().finish(tree)
+}
+
+/// The blocks of an archive as it is read.
+struct FollowedBlocks<'a> {
+    splitter: ArchiveSplitter<'a>,
+    builder: ArchiveBuilder<'a>,
+    /// Hashed blocks, of which `next` is the index of the first that the walk has not taken.
+    batch: Vec<Block<'a>>,
+    next: usize,
+    /// The end of the archive, or the first fault.
+    end: Option<ArchiveEnd>,
+    prechecked: PrecheckedRecords,
+    reached: ReachedBlocks,
+    /// Records that are not the next block, probably because an earlier path shares them.
+    shared: Vec<Cid>,
+}
+
+/// The blocks that the commit leads to.
+struct ReachedBlocks {
+    /// Address of the archive.
+    start: usize,
+    blocks: BlockSet,
+    totals: BlockTotals,
+    /// Records that are not prechecked: offset in the archive, and length.
+    unchecked: Vec<(u32, u32)>,
+}
+
+impl<'a> FollowedBlocks<'a> {
+    fn new(export: &'a [u8], splitter: ArchiveSplitter<'a>, options: &Options) -> Self {
+        Self {
+            builder: ArchiveBuilder::new(&splitter),
+            splitter,
+            batch: Vec::new(),
+            next: 0,
+            end: None,
+            prechecked: PrecheckedRecords::new(export, options.max_record_bytes),
+            reached: ReachedBlocks {
+                start: export.as_ptr() as usize,
+                blocks: BlockSet::for_archive(export),
+                totals: BlockTotals::default(),
+                unchecked: Vec::new(),
+            },
+            shared: Vec::new(),
+        }
+    }
+
+    /// Takes the next block, if it is `cid`.
+    #[inline]
+    fn take(&mut self, cid: &Cid) -> Option<&'a [u8]> {
+        while self.next == self.batch.len() && self.read_batch() {}
+        let block = self.batch.get(self.next)?;
+        if block.cid.as_bytes() != cid.as_bytes() {
+            return None;
+        }
+        self.next += 1;
+        Some(block.data)
+    }
+
+    /// Takes a node or the commit.
+    #[inline]
+    fn node(&mut self, cid: &Cid) -> Option<&'a [u8]> {
+        let data = self.take(cid)?;
+        self.reached.insert(data);
+        Some(data)
+    }
+
+    /// Takes the record `cid`; returns whether it may be there.
+    #[inline]
+    fn record(&mut self, cid: Cid) -> bool {
+        match self.take(&cid) {
+            Some(data) => self.reached.insert_record(data, &self.prechecked),
+            None if self.shared.len() == MAX_SHARED => return false,
+            None => self.shared.push(cid),
+        }
+        true
+    }
+
+    /// Reads the next batch; returns whether there was one.
+    fn read_batch(&mut self) -> bool {
+        if self.end.is_some() {
+            return false;
+        }
+        self.next = 0;
+        self.end = self.splitter.split(&mut self.batch);
+        if let Err(fault) = car::check_hashes(&mut self.batch) {
+            self.end = Some(Err(fault));
+            self.batch.clear();
+            return false;
+        }
+        self.batch.iter().for_each(|block| self.prechecked.visit(block));
+        self.builder.add(&self.batch);
+        true
+    }
+
+    /// Reads the rest of the archive, and completes the result of a walk.
+    fn finish(mut self, tree: Option<Summary>) -> Result<ReadArchive<'a>, CarError> {
+        while self.read_batch() {}
+        let Self { builder, end, prechecked, mut reached, shared, .. } = self;
+        end.unwrap_or(Ok(()))?;
+        let archive = builder.finish();
+        let distinct = archive.distinct();
+        // Of a repeated block both copies could have been taken.
+        let is_plain = distinct.blocks == archive.block_count();
+        let tree =
+            tree.filter(|_| is_plain && reached.insert_shared(&shared, &archive, &prechecked));
+        let ReachedBlocks { totals, unchecked, .. } = reached;
+        let walked = tree.map(|tree| WalkResult { tree, unchecked, extra: distinct - totals });
+        Ok(ReadArchive { archive, prechecked, walked })
+    }
+}
+
+impl ReachedBlocks {
+    /// Adds a block; returns whether it is new.
+    #[inline]
+    fn insert(&mut self, data: &[u8]) -> bool {
+        let is_new = self.blocks.insert(data);
+        if is_new {
+            self.totals += BlockTotals::of(data);
+        }
+        is_new
+    }
+
+    #[inline]
+    fn insert_record(&mut self, data: &[u8], prechecked: &PrecheckedRecords) {
+        if self.insert(data) && !prechecked.contains(data) {
+            let at = data.as_ptr() as usize - self.start;
+            self.unchecked.push((at as u32, data.len() as u32));
+        }
+    }
+
+    /// Adds records that were not in their order; returns whether all are in the archive.
+    fn insert_shared(
+        &mut self,
+        shared: &[Cid],
+        archive: &Archive<'_>,
+        prechecked: &PrecheckedRecords,
+    ) -> bool {
+        shared.iter().all(|cid| match archive.block(cid) {
+            // Whether such a record is checked depends on the order.
+            Some(data) if !data.starts_with(NODE_START) => {
+                self.insert_record(data, prechecked);
+                true
+            }
+            _ => false,
+        })
+    }
+}
+
+/// The nodes among the blocks.
+struct FollowedNodes<'b, 'a>(&'b RefCell<FollowedBlocks<'a>>);
+
+impl<'a> NodeSource for FollowedNodes<'_, 'a> {
+    type Block = &'a [u8];
+
+    #[inline]
+    fn node(&mut self, cid: &Cid) -> Option<&'a [u8]> {
+        self.0.borrow_mut().node(cid)
+    }
+
+    #[inline]
+    fn reach(&mut self, _cid: &Cid, _block: &&'a [u8]) -> bool {
+        // A block is taken once.
+        true
+    }
+}
+
+/// Walks the tree; `None` if it is given up.
+fn walk(blocks: &RefCell<FollowedBlocks<'_>>, root: Cid, options: &Options) -> Option<Summary> {
+    let commit = blocks.borrow_mut().node(&root)?;
+    let root = Commit::parse(commit).ok()?.data;
+    let mut walk = Walker::over(root, FollowedNodes(blocks), &options.tree);
+    let mut paths = PathChecker::default();
+    while let Some(step) = walk.next() {
+        if let Step::Record { key, value } = step.ok()? {
+            if !options.allow_any_key {
+                paths.check(key).ok()?;
+            }
+            if !blocks.borrow_mut().record(record_cid(value).ok()?) {
+                return None;
+            }
+        }
+    }
+    Some(walk.summary())
+}
+
+/// Maximum number of records that are looked up when the archive was read: with more the order is another one.
+const MAX_SHARED: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use codec::car;
+
+    use super::*;
+    use crate::repository::tests::{Parts, path, record};
+    use crate::repository::{tree, verify_without_signature};
+
+    type Blocks = Vec<(Cid, Vec<u8>)>;
+
+    /// The export of some records in streamable order, two of them the same, with its blocks changed.
+    fn export(change: impl FnOnce(&mut Blocks)) -> Vec<u8> {
+        let mut parts = Parts::of(300);
+        parts.put(&path(1_000), record("number 7"));
+        parts.put(&path(1_001), b"\x80".to_vec());
+        let whole = parts.export();
+        let whole = verify_without_signature(&whole, &Options::default()).unwrap();
+        let whole = whole.export(Vec::new()).unwrap();
+        let blocks = car::read(&whole, &car::Options::default()).unwrap().blocks;
+        let owned = blocks.iter().map(|block| (block.cid.to_cid().unwrap(), block.data.to_vec()));
+        let mut blocks: Blocks = owned.collect();
+        let root = blocks[0].0;
+        change(&mut blocks);
+        let mut writer = car::Writer::new(Vec::new(), &[root]).unwrap();
+        blocks.iter().for_each(|(cid, data)| writer.block(cid, data).unwrap());
+        writer.into_inner()
+    }
+
+    #[test]
+    fn an_archive_in_streamable_order_is_walked_while_it_is_read_with_the_same_result() {
+        let extra = record("extra");
+        let extra = (Cid::of(codec::cid::Codec::DagCbor, &extra), extra);
+        for export in [export(|_| ()), export(|blocks| blocks.push(extra))] {
+            let options = Options::default();
+            let ReadArchive { archive, prechecked, walked } = read(&export, &options).unwrap();
+            let repository = atproto::repo::Repository::at_first_root(archive).unwrap();
+            let expected = tree::walk(&repository, &prechecked, &options, &mut Err).unwrap();
+            let walked = walked.expect("in streamable order");
+            assert_eq!((walked.tree, walked.extra), (expected.tree, expected.extra));
+            assert_eq!(walked.unchecked, expected.unchecked);
+        }
+    }
+
+    #[test]
+    fn the_walk_is_given_up_at_another_order_a_repeated_block_and_a_fault() {
+        let changed: [fn(&mut Blocks); 4] = [
+            |blocks| blocks.reverse(),
+            |blocks| blocks[1..].rotate_left(1),
+            |blocks| blocks.push(blocks[5].clone()),
+            |blocks| drop(blocks.pop()),
+        ];
+        for change in changed {
+            let export = export(change);
+            assert!(read(&export, &Options::default()).unwrap().walked.is_none());
+        }
+    }
+}
