@@ -6,11 +6,12 @@
 //! read with or without padding, and written without. A number with a zero fraction is an integer, and
 //! must fit 64 bits with a sign.
 //!
-//! JSON itself is read and written by `serde_json`.
+//! JSON itself is read and written by `serde_json`, except for the structure and the texts that [`append`] writes.
 
 use std::fmt;
 
 use bumpalo::collections::Vec as ArenaVec;
+use kernels::json::plain_len;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 
@@ -34,6 +35,62 @@ pub struct JsonError(#[from] serde_json::Error);
 /// ```
 pub fn encode(value: &Value<'_>) -> Result<String, JsonError> {
     Ok(serde_json::to_string(&Json(value))?)
+}
+
+/// Appends the JSON of `value` to `out`, as [`encode`]; faster where most of it is text without escapes, as in records.
+///
+/// # Errors
+/// As [`encode`]; `out` then ends with a part of the JSON.
+///
+/// ```
+/// use wireproof::codec::{cbor::Value, json};
+/// let mut line = b"record: ".to_vec();
+/// json::append(&mut line, &Value::Text("plain"))?;
+/// assert_eq!(line, b"record: \"plain\"");
+/// # Ok::<(), json::JsonError>(())
+/// ```
+pub fn append(out: &mut Vec<u8>, value: &Value<'_>) -> Result<(), JsonError> {
+    match value {
+        Value::Text(text) => append_text(out, text),
+        Value::Array(items) => {
+            out.push(b'[');
+            for (at, item) in items.iter().enumerate() {
+                append_comma(out, at);
+                append(out, item)?;
+            }
+            out.push(b']');
+        }
+        Value::Map(map) => {
+            check_keys::<serde_json::Error>(*map)?;
+            out.push(b'{');
+            for (at, (key, item)) in map.iter().enumerate() {
+                append_comma(out, at);
+                append_text(out, key);
+                out.push(b':');
+                append(out, item)?;
+            }
+            out.push(b'}');
+        }
+        other => serde_json::to_writer(out, &Json(other))?,
+    }
+    Ok(())
+}
+
+/// Appends a text as a JSON string.
+pub fn append_text(out: &mut Vec<u8>, text: &str) {
+    if plain_len(text.as_bytes()) < text.len() {
+        return serde_json::to_writer(out, text)
+            .expect("text has a JSON form, and memory is written");
+    }
+    out.push(b'"');
+    out.extend_from_slice(text.as_bytes());
+    out.push(b'"');
+}
+
+fn append_comma(out: &mut Vec<u8>, at: usize) {
+    if at > 0 {
+        out.push(b',');
+    }
 }
 
 /// Reads the JSON form of a value into `arena`.
@@ -77,10 +134,16 @@ impl Serialize for Json<'_, '_> {
 }
 
 fn write_map<S: Serializer>(serializer: S, map: Map<'_>) -> Result<S::Ok, S::Error> {
-    if map.get(LINK).is_some() || map.get(BYTES).is_some() {
-        return Err(S::Error::custom("a map with the key $link or $bytes has no JSON form"));
-    }
+    check_keys::<S::Error>(map)?;
     serializer.collect_map(map.iter().map(|(key, value)| (key, Json(value))))
+}
+
+/// Rejects a map that would read back as a link or as bytes.
+fn check_keys<E: serde::ser::Error>(map: Map<'_>) -> Result<(), E> {
+    match map.get(LINK).or_else(|| map.get(BYTES)) {
+        None => Ok(()),
+        Some(_) => Err(E::custom("a map with the key $link or $bytes has no JSON form")),
+    }
 }
 
 /// Reads one item of the text into the arena.
@@ -318,8 +381,23 @@ mod tests {
         let link = [("$link", Value::Null)];
         let arena = Arena::new();
         let map = Map::from_entries(arena.alloc_slice_copy(&link)).unwrap();
-        assert!(encode(&Value::Map(map)).is_err());
-        assert!(encode(&Value::Float(f64::NAN)).is_err());
+        for value in [Value::Map(map), Value::Float(f64::NAN), Value::Array(&[Value::Map(map)])] {
+            let appended = append(&mut Vec::new(), &value).unwrap_err();
+            assert_eq!(encode(&value).unwrap_err().to_string(), appended.to_string());
+        }
+    }
+
+    #[test]
+    fn every_value_is_appended_as_it_is_encoded() {
+        let arena = Arena::new();
+        let cid = Cid::of(Codec::Raw, b"blob");
+        let text = format!(
+            r#"[{{}},[],{{"a":{{"b":[null,true,-7,1.5,18446744073709551615]}},"c\"\u0001":"\\n\u0000é\u2028"}},{{"$link":"{cid}"}}]"#
+        );
+        let value = decode(&text, &arena).unwrap();
+        let mut appended = Vec::new();
+        append(&mut appended, &value).unwrap();
+        assert_eq!(String::from_utf8(appended).unwrap(), encode(&value).unwrap());
     }
 
     proptest! {
@@ -340,6 +418,9 @@ mod tests {
             ];
             let value = Value::Map(Map::from_entries(&mut entries).unwrap());
             let json = encode(&value).unwrap();
+            let mut appended = b"before".to_vec();
+            append(&mut appended, &value).unwrap();
+            prop_assert_eq!(appended, [b"before", json.as_bytes()].concat());
             prop_assert_eq!(decode(&json, &arena).unwrap(), value);
             let written = cbor::encode(&value).unwrap();
             let read = cbor::decode(&written, &arena).unwrap();

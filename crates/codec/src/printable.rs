@@ -59,22 +59,72 @@ pub fn is_invisible(letter: char) -> bool {
 /// # Panics
 /// If `start` is beyond the end.
 pub fn escape_json(json: &mut Vec<u8>, start: usize) {
-    let is_visible = |byte: &u8| *byte < 0x7F;
-    if json[start..].iter().all(is_visible) {
-        return;
-    }
-    let Ok(text) = str::from_utf8(&json[start..]) else { return };
-    // Raw ASCII control characters occur only between the tokens of JSON, as white space.
-    let is_escaped = |letter: char| letter >= '\u{7f}' && is_invisible(letter);
-    let Some(first) = text.find(is_escaped) else { return };
-    let tail = text[first..].to_owned();
-    json.truncate(start + first);
+    let Some(first) = first_escaped(json, start) else { return };
+    let Ok(tail) = str::from_utf8(&json[first..]).map(str::to_owned) else { return };
+    json.truncate(first);
     for letter in tail.chars() {
         match is_escaped(letter) {
             true => push_escape(json, letter),
             false => json.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
+}
+
+/// Whether a character is escaped in JSON. Raw ASCII control characters occur only between its tokens, as white space.
+fn is_escaped(letter: char) -> bool {
+    letter >= '\u{7f}' && is_invisible(letter)
+}
+
+/// The offset of the first escaped character from the byte `at` on. Few characters are decoded: those with the first byte
+/// of an invisible one.
+fn first_escaped(json: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += plain_ascii_len(&json[at..]);
+        let first = *json.get(at)?;
+        let len = if first < 0xC0 { 1 } else { first.leading_ones() as usize };
+        if LEADS_INVISIBLE[usize::from(first)] {
+            let text = str::from_utf8(json.get(at..at + len)?).ok()?;
+            if text.chars().any(is_escaped) {
+                return Some(at);
+            }
+        }
+        at += len;
+    }
+}
+
+/// The length of the longest prefix of bytes below 0x7F.
+fn plain_ascii_len(bytes: &[u8]) -> usize {
+    // The largest byte of a block, unlike the first one above a value, is found with vector instructions.
+    let is_plain = |block: &[u8]| block.iter().fold(0, |max, byte| max.max(*byte)) < 0x7F;
+    let blocks = bytes.chunks_exact(BLOCK_LEN).take_while(|block| is_plain(block)).count();
+    let rest = &bytes[blocks * BLOCK_LEN..];
+    let in_rest = rest.iter().position(|byte| *byte >= 0x7F).unwrap_or(rest.len());
+    blocks * BLOCK_LEN + in_rest
+}
+
+/// Bytes that are examined together.
+const BLOCK_LEN: usize = 32;
+
+/// The first bytes of the invisible characters in UTF-8.
+static LEADS_INVISIBLE: [bool; 256] = leads_invisible();
+
+const fn leads_invisible() -> [bool; 256] {
+    let (mut leads, mut at) = ([false; 256], 0);
+    while at < INVISIBLE.len() {
+        let (first, last) = INVISIBLE[at];
+        let (mut lead, last) = (lead(first), lead(last));
+        while lead <= last {
+            leads[lead as usize] = true;
+            lead += 1;
+        }
+        at += 1;
+    }
+    leads
+}
+
+/// The first byte of a character in UTF-8.
+const fn lead(letter: char) -> u8 {
+    letter.encode_utf8(&mut [0; 4]).as_bytes()[0]
 }
 
 /// The escape of JSON: one for each unit of UTF-16.
@@ -88,7 +138,7 @@ fn push_escape(json: &mut Vec<u8>, letter: char) {
 
 /// The general categories Cc, Cf, Zl and Zp, and the property `Default_Ignorable_Code_Point`, of Unicode 14.
 #[rustfmt::skip]
-static INVISIBLE: [(char, char); 27] = [
+const INVISIBLE: [(char, char); 27] = [
     ('\0', '\u{1f}'), ('\u{7f}', '\u{9f}'), ('\u{ad}', '\u{ad}'), ('\u{34f}', '\u{34f}'),
     ('\u{600}', '\u{605}'), ('\u{61c}', '\u{61c}'), ('\u{6dd}', '\u{6dd}'), ('\u{70f}', '\u{70f}'),
     ('\u{890}', '\u{891}'), ('\u{8e2}', '\u{8e2}'), ('\u{115f}', '\u{1160}'),
@@ -130,6 +180,19 @@ mod tests {
             let mut json = raw.as_bytes().to_vec();
             escape_json(&mut json, 0);
             assert_eq!(str::from_utf8(&json).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_character_is_escaped_at_every_offset_of_a_block() {
+        for before in 0..2 * BLOCK_LEN + 2 {
+            let start = "x".repeat(before);
+            for (raw, escaped) in [("\u{7f}", "\\u007f"), ("é\u{200b}", "é\\u200b"), ("é", "é")]
+            {
+                let mut json = format!("{start}{raw}y").into_bytes();
+                escape_json(&mut json, 0);
+                assert_eq!(String::from_utf8(json).unwrap(), format!("{start}{escaped}y"));
+            }
         }
     }
 
