@@ -10,7 +10,7 @@ use kernels::sha256::{self, Digest};
 use super::error::{FrameError, FrameFault, fail};
 use super::{Block, Event, Header, Options, payload};
 
-/// Decodes frames, and keeps its memory for the next ones: after the first few, no call allocates.
+/// Decodes frames, and keeps its memory for the next ones, up to 16 MiB: after the first few, no call allocates.
 ///
 /// The blocks of a batch of frames are hashed together, which makes checking nearly as fast as trusting:
 /// a consumer that has several frames should pass them together.
@@ -46,7 +46,7 @@ impl Decoder {
         &'d mut self,
         frames: &[impl Into<Frame<'d>> + Copy],
     ) -> &'d [Result<Event<'d>, FrameError>] {
-        self.arena.reset();
+        self.clear();
         let arena = &self.arena;
         let options = &self.options;
         let events = frames.iter().map(|frame| decode_unhashed((*frame).into(), options, arena));
@@ -58,7 +58,24 @@ impl Decoder {
         }
         batch.into_bump_slice()
     }
+
+    /// The memory that is kept, in bytes.
+    #[cfg(test)]
+    pub(super) fn retained_bytes(&self) -> usize {
+        self.arena.allocated_bytes()
+    }
+
+    /// Empties the arena, and returns the memory that an unusually large batch took.
+    fn clear(&mut self) {
+        self.arena.reset();
+        if self.arena.allocated_bytes() > MAX_RETAINED_BYTES {
+            self.arena = Bump::new();
+        }
+    }
 }
+
+/// Maximum size of an arena that is kept for the next batch, in bytes.
+pub(super) const MAX_RETAINED_BYTES: usize = 16 << 20;
 
 fn decode_unhashed<'a>(
     frame: Frame<'a>,

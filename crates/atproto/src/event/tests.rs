@@ -377,3 +377,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_memory_of_a_large_frame_is_not_kept() {
+    let numbers = 1_500_000_u32;
+    let block = [&[0x9a], &numbers.to_be_bytes()[..], &vec![0; numbers as usize]].concat();
+    let car = slice(&[(Cid::of(Codec::DagCbor, &block), block)]);
+    let (root, blocks) = (None, &[][..]);
+    let sync = Sync { seq: 7, did: DID, car: &car, root, blocks, rev: REV, time: TIME };
+    let large = Event::Sync(sync).to_frame();
+    let mut decoder = Decoder::new(Options::default());
+    assert!(decoder.decode(&large).is_ok());
+    assert!(decoder.retained_bytes() > decoder::MAX_RETAINED_BYTES);
+    assert!(decoder.decode(&frame_of(3)).is_ok());
+    assert!(decoder.retained_bytes() < decoder::MAX_RETAINED_BYTES);
+}
