@@ -91,7 +91,10 @@ impl Store {
     ) -> Result<(), StoreError> {
         let cursors = cursors.iter().map(|(stream, seq)| (stream.as_ref().to_owned(), *seq));
         let rows = accounts.iter().map(|(did, account)| (did.as_ref().into(), *account));
-        let (cursors, rows) = (cursors.collect(), rows.collect());
+        let (cursors, mut rows): (_, Vec<(Box<str>, AccountState)>) =
+            (cursors.collect(), rows.collect());
+        // In the order of the table, each of its pages is read and changed once.
+        rows.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         self.0.writer.write(Change::Checkpoint { cursors, accounts: rows })?;
         accounts.iter().for_each(|(did, account)| self.0.overlay.mark_saved(did.as_ref(), account));
         Ok(())
