@@ -84,25 +84,64 @@ pub(crate) fn terminate(child: &mut Child) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("process {pid}: {status}")) }
 }
 
-/// User and system time of a process; zero where there is no `/proc`.
-pub(crate) fn processor_time(pid: u32) -> Duration {
-    ticks_in(&pid.to_string(), 11)
+/// What a process has used so far; zero where there is no `/proc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
+    /// Number of pages that were mapped on first use.
+    pub(crate) page_faults: u64,
+    pub(crate) resident_bytes: u64,
+    pub(crate) peak_bytes: u64,
+}
+
+impl Usage {
+    /// The usage of a process.
+    pub(crate) fn of(pid: u32) -> Self {
+        let process = pid.to_string();
+        let stat = numbers_in_stat(&process);
+        let number = |at: usize| stat.get(at).copied().unwrap_or_default();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+            kilobytes.unwrap_or(0_u64) << 10
+        };
+        Self {
+            user: ticks(number(USER_TIME)),
+            system: ticks(number(USER_TIME + 1)),
+            page_faults: number(MINOR_FAULTS),
+            resident_bytes: bytes("VmRSS:"),
+            peak_bytes: bytes("VmHWM:"),
+        }
+    }
+
+    /// User and system time.
+    pub(crate) fn processor_time(&self) -> Duration {
+        self.user + self.system
+    }
 }
 
 /// User and system time of the ended processes that this process has started, and of theirs.
 pub(crate) fn processor_time_of_children() -> Duration {
-    ticks_in("self", 13)
+    ticks(numbers_in_stat("self").iter().skip(USER_TIME + 2).take(2).sum())
 }
 
-/// The sum of two fields of `/proc/…/stat`, the first of them `skipped` fields after the name.
-fn ticks_in(process: &str, skipped: usize) -> Duration {
+/// The fields of `/proc/…/stat` after the name; those that are no numbers are 0.
+fn numbers_in_stat(process: &str) -> Vec<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The name may hold spaces.
     let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let ticks = after_name.split_whitespace().skip(skipped).take(2);
-    let ticks: u64 = ticks.filter_map(|number| number.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND)
+    after_name.split_whitespace().map(|field| field.parse().unwrap_or_default()).collect()
 }
+
+fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count * 1000 / TICKS_PER_SECOND)
+}
+
+/// Fields of `/proc/…/stat` after the name: system time follows user time, and both times of ended children.
+const MINOR_FAULTS: usize = 7;
+const USER_TIME: usize = 11;
 
 /// The unit of `/proc`, whatever the kernel's own clock.
 const TICKS_PER_SECOND: u64 = 100;
@@ -131,7 +170,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_process_has_no_processor_time() {
-        assert_eq!(processor_time(u32::MAX), Duration::ZERO);
+    fn a_missing_process_has_used_nothing() {
+        assert_eq!(Usage::of(u32::MAX), Usage::default());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_process_uses_memory_and_time() {
+        let usage = Usage::of(std::process::id());
+        assert!(usage.resident_bytes > 0 && usage.peak_bytes >= usage.resident_bytes, "{usage:?}");
+        assert!(usage.page_faults > 0, "{usage:?}");
     }
 }
