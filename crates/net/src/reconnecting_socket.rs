@@ -217,6 +217,10 @@ impl Open {
         &mut self,
         message_timeout: Option<Duration>,
     ) -> Result<SocketMessage, SocketError> {
+        if let Some(message) = self.socket.next_ready() {
+            self.waiting = None;
+            return message;
+        }
         let waiting = *self.waiting.get_or_insert_with(Instant::now);
         let message = match message_timeout {
             None => self.socket.next().await?,

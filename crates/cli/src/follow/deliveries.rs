@@ -83,7 +83,7 @@ impl Deliveries {
         let mut tasks = self.start(&stop, &status)?;
         tasks.helpers.spawn(checker.run(stop.clone()));
         tasks.helpers.spawn(stop_appends(outbox.clone(), stop.clone(), room_limit));
-        let followed = run.follow(recipient).await;
+        let followed = run.follow(recipient, None).await;
         if followed.is_orderly() {
             drain(&outbox, &stop, &status).await;
         }

@@ -18,8 +18,8 @@ use super::stats::micros;
 
 /// The source of keys that are not stored.
 pub(super) trait HostedKeys: Send + Sync + 'static {
-    /// The cached key and host of an account.
-    fn cached(&self, did: &str) -> Option<HostedKey>;
+    /// The cached key of an account, with `server` as [`HostedKey::at`]; `None` if nothing is cached.
+    fn cached_at(&self, did: &str, server: Option<&Url>) -> Option<AccountKey>;
 
     /// Looks them up.
     fn look_up(
@@ -36,8 +36,8 @@ pub(super) trait HostedKeys: Send + Sync + 'static {
 }
 
 impl HostedKeys for ResolverKeys {
-    fn cached(&self, did: &str) -> Option<HostedKey> {
-        self.cached_hosted(did)
+    fn cached_at(&self, did: &str, server: Option<&Url>) -> Option<AccountKey> {
+        ResolverKeys::cached_at(self, did, server)
     }
 
     async fn look_up(&self, did: &str, must_refresh: bool) -> Result<HostedKey, KeyError> {
@@ -166,9 +166,12 @@ impl<K: HostedKeys> StoredKeys<K> {
 
 impl<K: HostedKeys> KeyProvider for StoredKeys<K> {
     fn cached(&self, did: &str) -> AccountKey {
-        let stored = || self.lock().get(did).filter(DatedKey::is_fresh).map(|dated| dated.key);
-        let key = self.source.cached(did).or_else(stored);
-        key.map_or(AccountKey::Unknown, |key| key.at(self.server.as_ref()))
+        let server = self.server.as_ref();
+        let stored = || {
+            let mut state = self.lock();
+            Some(state.get(did).filter(|dated| dated.is_fresh())?.key.at(server))
+        };
+        self.source.cached_at(did, server).or_else(stored).unwrap_or(AccountKey::Unknown)
     }
 
     fn look_up<'a>(&'a self, did: &'a str, must_refresh: bool) -> KeyLookup<'a> {
@@ -234,13 +237,12 @@ impl Drop for Lookup<'_> {
 }
 
 impl State {
-    fn get(&mut self, did: &str) -> Option<DatedKey> {
-        if let Some(dated) = self.young.get(did) {
-            return Some(dated.clone());
+    fn get(&mut self, did: &str) -> Option<&DatedKey> {
+        if !self.young.contains_key(did) {
+            let (did, dated) = self.old.remove_entry(did)?;
+            self.insert(did, dated);
         }
-        let (did, dated) = self.old.remove_entry(did)?;
-        self.insert(did, dated.clone());
-        Some(dated)
+        self.young.get(did)
     }
 
     fn insert(&mut self, did: Box<str>, dated: DatedKey) {
@@ -319,7 +321,7 @@ mod tests {
     }
 
     impl HostedKeys for Directory {
-        fn cached(&self, _: &str) -> Option<HostedKey> {
+        fn cached_at(&self, _: &str, _: Option<&Url>) -> Option<AccountKey> {
             None
         }
 

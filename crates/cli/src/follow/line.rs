@@ -11,7 +11,7 @@ use wireproof::atproto::event::{Action, Commit, Event, RepoOp};
 use wireproof::atproto::repo::{Record, Records, RepoError, Repository};
 use wireproof::atproto::syntax::DatetimeBuf;
 use wireproof::codec::cbor::Value;
-use wireproof::codec::json::Json;
+use wireproof::codec::json::{Json, append, append_text};
 use wireproof::codec::printable::escape_json;
 use wireproof::delivery::EventId;
 use wireproof::net::firehose::{DeliveredEvent, FrameKind, ResyncedRepo, Verdict};
@@ -159,7 +159,6 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         line: &mut Vec<u8>,
         header: LineHeader<'_>,
     ) -> Result<bool, RepoError> {
-        let start = line.len();
         let mut object = Object::begin(line);
         header.write(&mut object);
         object.text("host", &self.resynced.host);
@@ -177,7 +176,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         object.line.push(b'[');
         let mut count = 0;
         while count < MAX_PIECE_RECORDS
-            && object.line.len() - start < MAX_PIECE_BYTES
+            && object.line.len() - object.start < MAX_PIECE_BYTES
             && let Some(record) = self.next.take()
         {
             if count > 0 {
@@ -388,13 +387,16 @@ pub(super) fn write_unrecognized(line: &mut Vec<u8>, host: &str, message: &Unrec
 /// A JSON object that is being written.
 struct Object<'l> {
     line: &'l mut Vec<u8>,
+    /// The offset of its brace: other lines may be before it.
+    start: usize,
     is_first: bool,
 }
 
 impl<'l> Object<'l> {
     fn begin(line: &'l mut Vec<u8>) -> Self {
+        let start = line.len();
         line.push(b'{');
-        Self { line, is_first: true }
+        Self { line, start, is_first: true }
     }
 
     /// Writes a key, which needs no escapes, and its colon.
@@ -408,7 +410,8 @@ impl<'l> Object<'l> {
     }
 
     fn text(&mut self, key: &str, text: &str) {
-        self.json(key, text);
+        self.key(key);
+        append_text(self.line, text);
     }
 
     fn optional(&mut self, key: &str, text: Option<&str>) {
@@ -446,7 +449,7 @@ impl<'l> Object<'l> {
     fn record(&mut self, value: &Value<'_>) {
         let start = (self.line.len(), self.is_first);
         self.key("record");
-        if let Err(error) = serde_json::to_writer(&mut *self.line, &Json(value)) {
+        if let Err(error) = append(self.line, value) {
             self.line.truncate(start.0);
             self.is_first = start.1;
             self.text("record_error", &error.to_string());
@@ -464,7 +467,7 @@ impl<'l> Object<'l> {
 
     /// Ends the line, with the invisible characters of all its texts escaped.
     fn end(self) {
-        escape_json(self.line, 0);
+        escape_json(self.line, self.start);
         self.line.extend_from_slice(b"}\n");
     }
 }

@@ -1,6 +1,7 @@
 //! Lines that go straight to standard output: marked where an earlier run may have printed them, acknowledged once the
-//! reader has taken them.
+//! reader has taken them. A worker collects the lines of a batch, and passes them on together.
 
+use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +14,7 @@ use super::printer::LineRecipient;
 use super::repetition_marks::RepetitionMarks;
 use super::stats::RunStats;
 use super::status::Status;
-use super::writer::LineSender;
+use super::writer::{LineSender, Lines};
 
 /// Prints lines.
 pub(super) struct LinesToStdout {
@@ -26,8 +27,16 @@ pub(super) struct LinesToStdout {
 impl LineRecipient for LinesToStdout {
     fn event(&self, event: &EventLine<'_, '_>, buffer: &mut Vec<u8>, ack: Ack) {
         event.write(buffer, LineHeader::Printed { is_repeated: self.is_repeated(event.event) });
-        self.lines.push(buffer, ack);
-        self.stats.lines.fetch_add(1, Relaxed);
+        COLLECTED.with_borrow_mut(|lines| {
+            lines.add(buffer, ack);
+            if lines.byte_len() >= MAX_COLLECTED_BYTES {
+                self.pass_on(lines);
+            }
+        });
+    }
+
+    fn batch_end(&self) {
+        COLLECTED.with_borrow_mut(|lines| self.pass_on(lines));
     }
 
     /// The last line has the acknowledgement, so the account is resynced again unless all lines were printed.
@@ -55,6 +64,12 @@ impl LineRecipient for LinesToStdout {
 }
 
 impl LinesToStdout {
+    /// Passes the collected lines on to the writer.
+    fn pass_on(&self, lines: &mut Lines<Ack>) {
+        self.stats.lines.fetch_add(lines.len() as u64, Relaxed);
+        self.lines.push_all(lines);
+    }
+
     /// Whether an earlier run may have printed the event.
     fn is_repeated(&self, event: &DeliveredEvent<'_>) -> bool {
         let Some(seq) = event.seq else { return false };
@@ -65,3 +80,11 @@ impl LinesToStdout {
         })
     }
 }
+
+thread_local! {
+    /// The lines of the batch that this worker delivers.
+    static COLLECTED: RefCell<Lines<Ack>> = const { RefCell::new(Lines::new()) };
+}
+
+/// Size of the collected lines at which they are passed on before the end of the batch, in bytes.
+const MAX_COLLECTED_BYTES: usize = 1 << 20;

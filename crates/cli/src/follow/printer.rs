@@ -22,6 +22,9 @@ pub(super) trait LineRecipient: Send + Sync + 'static {
     /// Takes the line of an event, which it writes into the buffer.
     fn event(&self, event: &EventLine<'_, '_>, buffer: &mut Vec<u8>, ack: Ack);
 
+    /// Learns that a batch of events ends, as [`Handler::batch_end`].
+    fn batch_end(&self) {}
+
     /// Takes the lines of a repository.
     ///
     /// # Errors
@@ -60,6 +63,10 @@ impl<R: LineRecipient> Handler for Printer<R> {
             buffer.shrink_to(RETAINED_BYTES);
             self.recipient.event(&line, buffer, ack);
         });
+    }
+
+    fn batch_end(&self) {
+        self.recipient.batch_end();
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {

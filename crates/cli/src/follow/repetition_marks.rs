@@ -3,7 +3,10 @@
 //! Before an event is printed, the state file has a sequence number of its stream that is not lower: the last
 //! printed one, or one reserved in advance. So after any end of a run, the next one can mark every event that
 //! the output may have had. After an orderly end, no event is marked; after a reader that ended, those that are
-//! printed again; after a crash, up to [`RESERVED`] numbers more.
+//! printed again; after a crash, up to [`RESERVED`] numbers more, and twice those between two checkpoints.
+//!
+//! A worker waits for the state file where nothing is reserved, as for the first event. Each checkpoint reserves enough
+//! for the time until the next.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -25,6 +28,8 @@ struct StreamMarks {
     earlier: AtomicU64,
     /// The last sequence number that this run has printed.
     printed: AtomicU64,
+    /// The last one at the last checkpoint.
+    checkpointed: AtomicU64,
     /// The sequence number in the state file; 0 if there is none.
     stored: AtomicU64,
     /// Held while the number in the state file is raised.
@@ -46,6 +51,7 @@ impl RepetitionMarks {
                 name,
                 earlier: stored.into(),
                 printed: AtomicU64::new(0),
+                checkpointed: AtomicU64::new(0),
                 stored: stored.into(),
                 raising: Mutex::new(()),
             })
@@ -60,11 +66,22 @@ impl RepetitionMarks {
     /// If the state file cannot be written.
     pub(super) fn is_repeated(&self, host: usize, seq: u64) -> Result<bool, StoreError> {
         let Some(stream) = self.streams.get(host) else { return Ok(false) };
-        stream.printed.fetch_max(seq, Relaxed);
+        // Other workers print later events: most need no write, which would take the line from their caches.
+        if seq > stream.printed.load(Relaxed) {
+            stream.printed.fetch_max(seq, Relaxed);
+        }
         if seq > stream.stored.load(Relaxed) {
             stream.raise(&self.store, seq)?;
         }
         Ok(seq <= stream.earlier.load(Relaxed))
+    }
+
+    /// Reserves the numbers until the next checkpoint, so that no worker waits for the state file.
+    ///
+    /// # Errors
+    /// If the state file cannot be written.
+    pub(super) fn reserve(&self) -> Result<(), StoreError> {
+        self.streams.iter().try_for_each(|stream| stream.reserve(&self.store))
     }
 
     /// Voids the marks of a host that has reset its sequence.
@@ -73,9 +90,8 @@ impl RepetitionMarks {
             && let Some(stream) = self.streams.get(host.0)
         {
             let _guard = stream.raising.lock().unwrap_or_else(PoisonError::into_inner);
-            for seq in [&stream.earlier, &stream.printed, &stream.stored] {
-                seq.store(0, Relaxed);
-            }
+            let seqs = [&stream.earlier, &stream.printed, &stream.checkpointed, &stream.stored];
+            seqs.iter().for_each(|seq| seq.store(0, Relaxed));
         }
     }
 
@@ -97,6 +113,18 @@ impl RepetitionMarks {
 }
 
 impl StreamMarks {
+    /// Reserves twice as many numbers as were printed since the last call.
+    fn reserve(&self, store: &Store) -> Result<(), StoreError> {
+        let printed = self.printed.load(Relaxed);
+        let before = self.checkpointed.swap(printed, Relaxed);
+        // The first number of a stream says nothing of its rate.
+        if before == 0 {
+            return Ok(());
+        }
+        let until = printed.saturating_add(printed.saturating_sub(before).saturating_mul(2));
+        if until > self.stored.load(Relaxed) { self.raise(store, until) } else { Ok(()) }
+    }
+
     /// Raises the stored number above `seq`, in advance of the events after it.
     #[cold]
     fn raise(&self, store: &Store, seq: u64) -> Result<(), StoreError> {
@@ -110,7 +138,7 @@ impl StreamMarks {
     }
 }
 
-/// Sequence numbers that are reserved at a time: one write for as many events.
+/// Sequence numbers that are reserved at a time, at least: one write for as many events.
 const RESERVED: u64 = 10_000;
 
 #[cfg(test)]
@@ -146,6 +174,36 @@ mod tests {
         let second = marks(&dir);
         assert!((1..=last).all(|seq| second.is_repeated(0, seq).unwrap()));
         assert!(!second.is_repeated(0, last + RESERVED + 1).unwrap());
+    }
+
+    #[test]
+    fn a_checkpoint_reserves_the_numbers_until_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let marks = marks(&dir);
+        let print = |seq| assert!(!marks.is_repeated(0, seq).unwrap());
+        let stored = || marks.streams[0].stored.load(Relaxed);
+        print(1);
+        marks.reserve().unwrap();
+        assert_eq!(stored(), 1 + RESERVED, "nothing is known of the rate");
+        print(RESERVED);
+        marks.reserve().unwrap();
+        let until = RESERVED + 2 * (RESERVED - 1) + RESERVED;
+        assert_eq!((stored(), marks.store.printed("a")), (until, Ok(Some(until))));
+        (2..until).step_by(100).for_each(print);
+        assert_eq!(stored(), until, "no worker has written");
+        print(until + 1);
+        assert_eq!(stored(), until + 1 + RESERVED);
+    }
+
+    #[test]
+    fn a_slow_stream_reserves_nothing_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let marks = marks(&dir);
+        for seq in 1..100 {
+            assert!(!marks.is_repeated(0, seq).unwrap());
+            marks.reserve().unwrap();
+        }
+        assert_eq!(marks.store.printed("a"), Ok(Some(1 + RESERVED)));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::args::FollowArgs;
 use super::keys::StoredKeys;
 use super::metrics::{FirehoseSeries, Metrics};
 use super::printer::{LineRecipient, Printer};
+use super::repetition_marks::RepetitionMarks;
 use super::selection::Selection;
 use super::state::{self, StateJournal};
 use super::stats::RunStats;
@@ -114,8 +115,13 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Hands the lines of all events to `recipient`, until a stop is requested or `--events` is reached.
-    pub(super) async fn follow(self, recipient: impl LineRecipient) -> Followed {
+    /// Hands the lines of all events to `recipient`, until a stop is requested or `--events` is reached. Each checkpoint
+    /// reserves numbers of `marks`.
+    pub(super) async fn follow(
+        self,
+        recipient: impl LineRecipient,
+        marks: Option<Arc<RepetitionMarks>>,
+    ) -> Followed {
         let Self { args, store, stats, status, stop, mut states, .. } = self;
         let states = move |_| -> StoreState { states.pop().expect("one for each worker") };
         let printer = Printer {
@@ -125,7 +131,7 @@ impl<'a> Run<'a> {
             status: status.clone(),
         };
         let initial_cursor = args.cursor.cursor();
-        let journal = StateJournal { store, keys: self.keys, initial_cursor };
+        let journal = StateJournal { store, keys: self.keys, marks, initial_cursor };
         let run = self.firehose.run(printer, journal, states, stop);
         let result = tokio::select! {
             result = run => result,

@@ -11,6 +11,7 @@ use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;
 use super::keys::StoredKeys;
+use super::repetition_marks::RepetitionMarks;
 use super::stats::RunStats;
 use crate::failure::Failure;
 
@@ -63,10 +64,13 @@ pub(super) fn state_failure(
     Failure::Local(format!("{error}{hints}"))
 }
 
-/// The journal of a run: stores keys, then cursors and account states in one transaction.
+/// The journal of a run: stores keys, reserves numbers of events to print, then stores cursors and account states in one
+/// transaction.
 pub(super) struct StateJournal {
     pub(super) store: Store,
     pub(super) keys: Arc<StoredKeys>,
+    /// The marks of printed lines; `None` for lines that are stored.
+    pub(super) marks: Option<Arc<RepetitionMarks>>,
     /// The cursor of a stream without a stored one.
     pub(super) initial_cursor: Option<u64>,
 }
@@ -84,6 +88,9 @@ impl Journal for StateJournal {
     ) -> Result<(), JournalError> {
         // First: a key must be removed before the cursor passes the `#identity` that invalidated it.
         self.keys.flush().map_err(JournalError::new)?;
+        if let Some(marks) = &self.marks {
+            marks.reserve().map_err(JournalError::new)?;
+        }
         self.store.checkpoint(cursors, accounts).map_err(JournalError::new)
     }
 }

@@ -33,15 +33,60 @@ struct Shared<A> {
     stop: StopSignal,
 }
 
+/// Lines that are passed on together, with their acks. Its memory is used again.
 #[derive(Debug)]
-struct Batch<A> {
+pub(super) struct Lines<A> {
     bytes: Vec<u8>,
     /// The end of each line in `bytes`, with its ack.
     acks: Vec<(usize, A)>,
+}
+
+#[derive(Debug)]
+struct Batch<A> {
+    lines: Lines<A>,
     /// Acknowledgements of lines that will not be written.
     held: Vec<A>,
     is_finished: bool,
     has_failed: bool,
+}
+
+impl<A> Lines<A> {
+    pub(super) const fn new() -> Self {
+        Self { bytes: Vec::new(), acks: Vec::new() }
+    }
+
+    /// Appends a line, which ends with a line feed, and its ack.
+    pub(super) fn add(&mut self, line: &[u8], ack: A) {
+        self.bytes.extend_from_slice(line);
+        self.acks.push((self.bytes.len(), ack));
+    }
+
+    /// The number of lines.
+    pub(super) fn len(&self) -> usize {
+        self.acks.len()
+    }
+
+    /// The size in bytes.
+    pub(super) fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Moves all lines of `others` to the end. Memory moves instead of bytes where it can.
+    fn append(&mut self, others: &mut Self) {
+        if self.bytes.is_empty() {
+            return std::mem::swap(self, others);
+        }
+        let start = self.bytes.len();
+        self.bytes.append(&mut others.bytes);
+        self.acks.extend(others.acks.drain(..).map(|(end, ack)| (start + end, ack)));
+    }
+
+    /// Drops the lines, and the memory of many.
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.acks.clear();
+        self.bytes.shrink_to(RETAINED_BYTES);
+    }
 }
 
 impl<A: Acknowledge> LineSender<A> {
@@ -51,11 +96,26 @@ impl<A: Acknowledge> LineSender<A> {
         if batch.has_failed {
             return;
         }
-        let is_first = batch.bytes.is_empty();
-        batch.bytes.extend_from_slice(line);
-        let end = batch.bytes.len();
-        batch.acks.push((end, ack));
+        let is_first = batch.lines.bytes.is_empty();
+        batch.lines.add(line, ack);
         drop(batch);
+        if is_first {
+            self.0.changed.notify_one();
+        }
+    }
+
+    /// Adds lines, and leaves `lines` empty. Waits while too many bytes are queued, unless the run stops.
+    pub(super) fn push_all(&self, lines: &mut Lines<A>) {
+        if lines.len() == 0 {
+            return;
+        }
+        let mut batch = self.0.wait_for_room();
+        let is_first = batch.lines.bytes.is_empty();
+        if !batch.has_failed {
+            batch.lines.append(lines);
+        }
+        drop(batch);
+        lines.clear();
         if is_first {
             self.0.changed.notify_one();
         }
@@ -64,15 +124,11 @@ impl<A: Acknowledge> LineSender<A> {
     /// Adds a line that others follow before the ack. Waits while too many bytes are queued; `false` if that
     /// is no use, as the run stops or the writer has failed.
     pub(super) fn push_piece(&self, line: &[u8]) -> bool {
-        let mut batch = self.0.lock();
-        while batch.bytes.len() >= MAX_QUEUED_BYTES && !self.0.is_ending(&batch) {
-            let waited = self.0.taken.wait_timeout(batch, STOP_POLL_INTERVAL);
-            batch = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let mut batch = self.0.wait_for_room();
         if self.0.is_ending(&batch) {
             return false;
         }
-        batch.bytes.extend_from_slice(line);
+        batch.lines.bytes.extend_from_slice(line);
         drop(batch);
         self.0.changed.notify_one();
         true
@@ -127,10 +183,9 @@ impl<A: Acknowledge> LineWriter<A> {
 }
 
 fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl LineOutput) -> io::Result<()> {
-    let (mut bytes, mut acks) = (Vec::new(), Vec::new());
-    let mut written = WrittenLines::new();
-    while shared.take(&mut bytes, &mut acks, written.poll_interval()) {
-        write_batch(&mut out, &mut written, &mut bytes, &mut acks)?;
+    let (mut lines, mut written) = (Lines::new(), WrittenLines::new());
+    while shared.take(&mut lines, written.poll_interval()) {
+        write_lines(&mut out, &mut written, &mut lines)?;
     }
     // `finish` bounds the wait for this thread.
     while !written.is_empty() {
@@ -141,35 +196,45 @@ fn write_all<A: Acknowledge>(shared: &Shared<A>, mut out: impl LineOutput) -> io
 }
 
 /// Writes the lines, if there are any, and acknowledges those that the reader has taken.
-fn write_batch<A: Acknowledge>(
+fn write_lines<A: Acknowledge>(
     out: &mut impl LineOutput,
     written: &mut WrittenLines<A>,
-    bytes: &mut Vec<u8>,
-    acks: &mut Vec<(usize, A)>,
+    lines: &mut Lines<A>,
 ) -> io::Result<()> {
-    if !bytes.is_empty() {
+    if !lines.bytes.is_empty() {
         crash_point("lines/taken");
-        out.write_all(bytes)?;
+        out.write_all(&lines.bytes)?;
         out.flush()?;
         crash_point("lines/written");
-        written.add(bytes.len(), acks.drain(..));
-        bytes.clear();
-        bytes.shrink_to(RETAINED_BYTES);
+        written.add(lines.bytes.len(), lines.acks.drain(..));
+        lines.clear();
     }
     written.acknowledge(out.unread()?, Instant::now());
     Ok(())
 }
 
 impl<A> Shared<A> {
-    /// Waits for lines, up to `timeout`, and takes all of them. `false` if there are none and none will come.
-    fn take(&self, bytes: &mut Vec<u8>, acks: &mut Vec<(usize, A)>, timeout: Duration) -> bool {
-        let is_idle = |batch: &mut Batch<A>| batch.bytes.is_empty() && !batch.is_finished;
+    /// Waits for lines, up to `timeout`, and takes all of them; `lines` must be empty. `false` if there are none and none
+    /// will come.
+    fn take(&self, lines: &mut Lines<A>, timeout: Duration) -> bool {
+        let is_idle = |batch: &mut Batch<A>| batch.lines.bytes.is_empty() && !batch.is_finished;
         let batch = self.changed.wait_timeout_while(self.lock(), timeout, is_idle);
         let mut batch = batch.unwrap_or_else(PoisonError::into_inner).0;
-        std::mem::swap(&mut batch.bytes, bytes);
-        std::mem::swap(&mut batch.acks, acks);
-        self.taken.notify_all();
-        !bytes.is_empty() || !batch.is_finished
+        std::mem::swap(&mut batch.lines, lines);
+        if lines.bytes.len() >= MAX_QUEUED_BYTES {
+            self.taken.notify_all();
+        }
+        !lines.bytes.is_empty() || !batch.is_finished
+    }
+
+    /// The batch, once few enough bytes are queued or the run ends.
+    fn wait_for_room(&self) -> MutexGuard<'_, Batch<A>> {
+        let mut batch = self.lock();
+        while batch.lines.bytes.len() >= MAX_QUEUED_BYTES && !self.is_ending(&batch) {
+            let waited = self.taken.wait_timeout(batch, STOP_POLL_INTERVAL);
+            batch = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        batch
     }
 
     /// Whether a line that cannot be queued now need not be written.
@@ -184,14 +249,13 @@ impl<A> Shared<A> {
 
 impl<A> Default for Batch<A> {
     fn default() -> Self {
-        let (bytes, acks, held) = Default::default();
-        Self { bytes, acks, held, is_finished: false, has_failed: false }
+        Self { lines: Lines::new(), held: Vec::new(), is_finished: false, has_failed: false }
     }
 }
 
-/// Size of the queued lines at which pieces wait, in bytes.
-const MAX_QUEUED_BYTES: usize = 8 << 20;
-/// Interval at which a waiting piece looks for a stop.
+/// Size of the queued lines at which workers wait, in bytes.
+const MAX_QUEUED_BYTES: usize = 4 << 20;
+/// Interval at which a waiting worker looks for a stop.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The failure of a run whose lines cannot be written.
@@ -207,7 +271,7 @@ pub(super) fn failure(error: io::Error) -> Failure {
 }
 
 /// Capacity kept of a large batch for the next one, in bytes.
-const RETAINED_BYTES: usize = 4 << 20;
+const RETAINED_BYTES: usize = 2 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -267,6 +331,64 @@ mod tests {
         drop(done);
         assert_eq!(acked.iter().collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
         assert_eq!(*flushed.lock().unwrap(), b"x\n".repeat(100));
+    }
+
+    /// Lines of the numbers, each with its ack.
+    fn collected(
+        numbers: std::ops::Range<u32>,
+        done: &Sender<u32>,
+        text: &[u8],
+    ) -> Lines<NumberedAck> {
+        let mut lines = Lines::new();
+        numbers.for_each(|number| lines.add(text, NumberedAck(number, done.clone())));
+        lines
+    }
+
+    #[tokio::test]
+    async fn collected_lines_are_written_in_order_and_each_is_acked() {
+        let (allow, allowed) = channel();
+        let flushed = Arc::new(Mutex::new(Vec::new()));
+        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
+        let (lines, writer) = LineWriter::start(out, &StopSignal::new()).unwrap();
+        let (done, acked) = channel();
+        for (numbers, text) in [(0..10, b"a\n"), (10..30, b"b\n"), (30..31, b"c\n")] {
+            let mut batch = collected(numbers, &done, text);
+            lines.push_all(&mut batch);
+            assert_eq!((batch.len(), batch.byte_len()), (0, 0));
+        }
+        (0..3).for_each(|_| drop(allow.send(Ok(()))));
+        writer.finish(LONG).await.unwrap();
+        drop(done);
+        assert_eq!(acked.iter().collect::<Vec<_>>(), (0..31).collect::<Vec<_>>());
+        let expected = [&b"a\n".repeat(10)[..], &b"b\n".repeat(20), b"c\n"].concat();
+        assert_eq!(*flushed.lock().unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn collected_lines_wait_while_too_many_bytes_are_queued_and_none_is_lost_by_a_stop() {
+        let (allow, allowed) = channel();
+        let flushed = Arc::new(Mutex::new(Vec::new()));
+        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
+        let stop = StopSignal::new();
+        let (lines, writer) = LineWriter::start(out, &stop).unwrap();
+        let ((pushed, pushes), (done, acked)) = (channel(), channel());
+        let text = vec![b'x'; MAX_QUEUED_BYTES / 4];
+        let producer = std::thread::spawn(move || {
+            for number in 0..20 {
+                lines.push_all(&mut collected(number..number + 1, &done, &text));
+                pushed.send(()).unwrap();
+            }
+        });
+        let before = pushes.iter().take(4).count();
+        std::thread::sleep(STOP_POLL_INTERVAL);
+        let queued = before + pushes.try_iter().count();
+        assert!((4..=8).contains(&queued), "{queued}");
+        stop.request();
+        producer.join().unwrap();
+        (0..20).for_each(|_| drop(allow.send(Ok(()))));
+        writer.finish(LONG).await.unwrap();
+        assert_eq!(acked.iter().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+        assert_eq!(flushed.lock().unwrap().len(), 5 * MAX_QUEUED_BYTES);
     }
 
     #[tokio::test]

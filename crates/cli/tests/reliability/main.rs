@@ -10,6 +10,7 @@
 //! | `disconnects` | every event is delivered through disconnects, host switches and a kill |
 //! | `dead_reader` | a reader that ends with lines unread loses none of them |
 //! | `slow_reader` | a slow reader slows the server down, in bounded memory |
+//! | `memory` | what waits is bounded in bytes, and so is what an account takes |
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
 //! | `stalled_resync` | an account with a stalled resync does not delay others |
@@ -38,6 +39,7 @@ mod false_claims;
 mod full_disk;
 mod hostile_hosts;
 mod lost_state;
+mod memory;
 mod misbehaviour;
 mod missing_keys;
 mod resync_records;

@@ -25,6 +25,11 @@ pub trait Handler: Send + Sync + 'static {
     /// other accounts of the worker and, at the limits, the server.
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack);
 
+    /// Handles the end of a batch: [`event`](Self::event) was called on this thread for each of its events, and was not
+    /// called for others meanwhile. A handler that collects what it writes passes it on here, so that it takes a lock or
+    /// wakes a thread once a batch; a batch is never delayed. The default does nothing.
+    fn batch_end(&self) {}
+
     /// Handles a resynced repository, which comes between the account's events before and after it; events up
     /// to its revision that arrive later are ignored as stale, as [its records](ResyncedRepo::path) cover them.
     /// Until it is acknowledged, the state of the account is not journaled, and a later run resyncs it again.
@@ -56,6 +61,10 @@ pub trait Handler: Send + Sync + 'static {
 impl<H: Handler> Handler for Arc<H> {
     fn event(&self, event: &DeliveredEvent<'_>, ack: Ack) {
         H::event(self, event, ack);
+    }
+
+    fn batch_end(&self) {
+        H::batch_end(self);
     }
 
     fn resynced(&self, resynced: &Arc<ResyncedRepo>, ack: Ack) {
@@ -301,6 +310,7 @@ impl<H: Handler> BatchDelivery<'_, H> {
 
     /// Ends the delivery, with the states that follow from the events.
     pub(super) fn finish(self, states: ChangedStates) {
+        self.dispatcher.handler.batch_end();
         self.batch.close(states);
         let (metrics, delivered) = (&self.dispatcher.metrics, self.delivered as u64);
         metrics.count_verdicts(&self.verdicts);

@@ -117,8 +117,7 @@ impl HostedKey {
     /// The account's key. With `server`, an account that this server does not host is
     /// [`AccountKey::OtherHost`].
     pub fn at(&self, server: Option<&Url>) -> AccountKey {
-        let is_at = |server| self.host.as_ref().is_some_and(|host| is_same_server(host, server));
-        if server.is_none_or(is_at) { self.key.into() } else { AccountKey::OtherHost }
+        key_at(self.key, self.host.as_ref(), server)
     }
 
     /// Like [`at`](Self::at).
@@ -131,6 +130,12 @@ impl HostedKey {
             key => Ok(key),
         }
     }
+}
+
+/// The key of an account at `host`, as [`HostedKey::at`].
+fn key_at(key: Option<CompressedKey>, host: Option<&Url>, server: Option<&Url>) -> AccountKey {
+    let is_at = |server| host.is_some_and(|host| is_same_server(host, server));
+    if server.is_none_or(is_at) { key.into() } else { AccountKey::OtherHost }
 }
 
 impl From<&Account> for HostedKey {
@@ -150,10 +155,11 @@ impl ResolverKeys {
         Self(resolver)
     }
 
-    /// The cached key and host of an account.
-    pub fn cached_hosted(&self, did: &str) -> Option<HostedKey> {
+    /// The cached key of an account, as [`HostedKey::at`]; `None` if nothing is cached.
+    pub fn cached_at(&self, did: &str, server: Option<&Url>) -> Option<AccountKey> {
         let account = self.0.cached(Did::parse(did).ok()?)?;
-        Some(HostedKey::from(&*account))
+        let key = account.key.as_ref().map(|key| *key.as_compressed());
+        Some(key_at(key, account.host.as_ref(), server))
     }
 
     /// Looks up the key and host of an account, as [`KeyProvider::look_up`].
@@ -173,7 +179,7 @@ impl ResolverKeys {
 
 impl KeyProvider for ResolverKeys {
     fn cached(&self, did: &str) -> AccountKey {
-        self.cached_hosted(did).map_or(AccountKey::Unknown, |key| key.at(None))
+        self.cached_at(did, None).unwrap_or(AccountKey::Unknown)
     }
 
     fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a> {
@@ -209,8 +215,7 @@ impl ServerKeys {
 
 impl KeyProvider for ServerKeys {
     fn cached(&self, did: &str) -> AccountKey {
-        let key = self.keys.cached_hosted(did);
-        key.map_or(AccountKey::Unknown, |key| key.at(Some(&self.server)))
+        self.keys.cached_at(did, Some(&self.server)).unwrap_or(AccountKey::Unknown)
     }
 
     fn look_up<'a>(&'a self, did: &'a str, refresh: bool) -> KeyLookup<'a> {

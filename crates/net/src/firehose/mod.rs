@@ -31,8 +31,8 @@
 //! cost per event of a batch. An account whose key is unknown, or that is desynchronized, is parked with its
 //! later events while a job looks up the key or resyncs the repository; other accounts continue.
 //!
-//! An event is in flight until it is acknowledged. In-flight events and bytes are bounded; at the bound
-//! reading stops (backpressure). No event is dropped. The journaled cursor is the last one before the oldest
+//! An event is in flight until it is acknowledged. In-flight events and bytes are bounded, and so are the bytes in
+//! inboxes; at a bound reading stops (backpressure). No event is dropped. The journaled cursor is the last one before the oldest
 //! event in flight, and an account state is journaled when every event up to it is acknowledged. So after a
 //! crash some events are received again, and none is lost or ignored as old.
 //!

@@ -38,7 +38,7 @@ pub struct Options {
     pub max_events: Option<u64>,
     /// Maximum time between checkpoints. One second.
     pub checkpoint_interval: Duration,
-    /// Number of acknowledged events after which a checkpoint is written earlier. 1,000.
+    /// Number of acknowledged events after which a checkpoint is written earlier. 10,000.
     pub checkpoint_events: usize,
     /// Servers besides the hosts, and asked before them, whose time is compared with the local one when
     /// events come from the future. None.
@@ -62,7 +62,7 @@ impl Options {
             limits: FlowLimits::default(),
             max_events: None,
             checkpoint_interval: Duration::from_secs(1),
-            checkpoint_events: 1_000,
+            checkpoint_events: 10_000,
             clock_servers: Vec::new(),
             stop_timeout: Duration::from_secs(10),
         }
@@ -108,6 +108,9 @@ pub struct FlowLimits {
     pub max_events: usize,
     /// Maximum size of their frames in bytes. 128 MiB.
     pub max_bytes: usize,
+    /// Size in bytes, for each worker, of the events in all inboxes at which nothing more is read until half of them are
+    /// taken: more would take memory and not be verified sooner. 2 MiB.
+    pub max_queued_bytes: usize,
     /// Maximum number of an account's events that are parked until its repository or, for `did:web`, its key is
     /// known. Beyond, they are delivered without: desynchronized, or with an unknown key. 2,048.
     pub max_account_events: usize,
@@ -115,11 +118,14 @@ pub struct FlowLimits {
     pub max_account_bytes: usize,
     /// Maximum number of events of all `did:web` accounts that are parked until a key is known. Beyond, events
     /// are delivered with an unknown key. Events of `did:plc` accounts wait for the directory, up to
-    /// [`max_events`](Self::max_events). 8,192.
+    /// [`max_directory_key_bytes`](Self::max_directory_key_bytes). 8,192.
     pub max_host_key_events: usize,
     /// Maximum size of those in bytes. 32 MiB.
     pub max_host_key_bytes: usize,
-    /// Maximum number of those whose accounts are under one registrable domain. 2,048.
+    /// Size in bytes of the events of `did:plc` accounts that are parked until a key is known, at which nothing more is read
+    /// until half of them are released. 32 MiB.
+    pub max_directory_key_bytes: usize,
+    /// Maximum number of the parked events of `did:web` accounts under one registrable domain. 2,048.
     pub max_domain_key_events: usize,
     /// Maximum time for which events of a `did:web` account are parked until its key is known; meanwhile they
     /// hold back the cursor. It also bounds a single request to the directory. 30 seconds.
@@ -143,10 +149,12 @@ impl Default for FlowLimits {
         Self {
             max_events: 32 << 10,
             max_bytes: 128 << 20,
+            max_queued_bytes: 2 << 20,
             max_account_events: 2 << 10,
             max_account_bytes: 64 << 20,
             max_host_key_events: 8 << 10,
             max_host_key_bytes: 32 << 20,
+            max_directory_key_bytes: 32 << 20,
             max_domain_key_events: 2 << 10,
             max_key_wait: Duration::from_secs(30),
             max_held_events: 8 << 10,

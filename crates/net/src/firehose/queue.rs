@@ -1,16 +1,17 @@
-//! Queues of a worker: the inbox of events and messages, and the events parked until a key is known or a
-//! repository is resynced.
+//! Queues of a worker: the inbox of events and messages, the bound on all inboxes, and the events parked until a key is
+//! known or a repository is resynced.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use crypto::SeededState;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use verify::sync::AccountKey;
 
@@ -89,11 +90,72 @@ pub(super) fn worker_of(account: u64, workers: usize) -> usize {
     (account % workers as u64) as usize
 }
 
-/// The inbox of a worker. Many send, one receives; the in-flight limit bounds its length.
-#[derive(Debug, Default)]
+/// Bounds how far reading is ahead of delivery, in bytes: of the events in all inboxes, and of those that await keys of the
+/// directory. One task waits, workers take and park.
+#[derive(Debug)]
+pub(super) struct ReadAhead {
+    queued: BoundedBytes,
+    awaiting_directory: BoundedBytes,
+    /// Notified when half of a bound is free again.
+    drained: Notify,
+}
+
+#[derive(Debug)]
+struct BoundedBytes {
+    max: usize,
+    bytes: AtomicUsize,
+}
+
+impl ReadAhead {
+    /// The bounds of a run with so many workers.
+    pub(super) fn new(limits: &FlowLimits, workers: usize) -> Self {
+        let bound = |max: usize| BoundedBytes { max: max.max(1), bytes: AtomicUsize::new(0) };
+        Self {
+            queued: bound(limits.max_queued_bytes.saturating_mul(workers)),
+            awaiting_directory: bound(limits.max_directory_key_bytes),
+            drained: Notify::new(),
+        }
+    }
+
+    /// At a bound, waits until half of it is free, so that a wakeup is worth its cost.
+    pub(super) async fn wait(&self) {
+        for bound in [&self.queued, &self.awaiting_directory] {
+            if bound.bytes() < bound.max {
+                continue;
+            }
+            while bound.bytes() > bound.max / 2 {
+                // If half became free since the comparison, `Notify` has a permit.
+                self.drained.notified().await;
+            }
+        }
+    }
+
+    fn subtract(&self, bound: &BoundedBytes, bytes: usize) {
+        let (before, half) = (bound.bytes.fetch_sub(bytes, Relaxed), bound.max / 2);
+        if before > half && before - bytes <= half {
+            self.drained.notify_one();
+        }
+    }
+}
+
+impl BoundedBytes {
+    fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+}
+
+/// The inbox of a worker. Many send, one receives; [`ReadAhead`] bounds its length.
+#[derive(Debug)]
 pub(super) struct Inbox {
     state: Mutex<InboxState>,
     changed: Condvar,
+    read_ahead: Arc<ReadAhead>,
+    /// Bytes of the worker's events that await keys of the directory.
+    awaiting_directory: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -131,12 +193,33 @@ pub(super) enum WaitTimeout {
     Never,
 }
 
+/// An inbox after a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InboxStatus {
+    /// Whether it is closed for events.
+    pub(super) is_closed: bool,
+    /// Whether it has no more events.
+    pub(super) is_empty: bool,
+}
+
 impl Inbox {
+    /// An empty inbox under this bound.
+    pub(super) fn new(read_ahead: Arc<ReadAhead>) -> Self {
+        let (state, changed, awaiting_directory) = Default::default();
+        Self { state, changed, read_ahead, awaiting_directory }
+    }
+
     /// Appends events, in order.
     pub(super) fn push(&self, events: &mut Vec<QueuedEvent>) {
         if !events.is_empty() {
+            self.read_ahead.queued.add(events.iter().map(QueuedEvent::len).sum());
             self.change(|state| state.events.extend(events.drain(..)));
         }
+    }
+
+    /// The number of events.
+    pub(super) fn len(&self) -> usize {
+        self.lock().events.len()
     }
 
     /// Sends a message.
@@ -149,21 +232,40 @@ impl Inbox {
         self.change(|state| state.is_closed = true);
     }
 
-    /// Takes everything out; waits if there is nothing. Whether the inbox is closed.
+    /// Takes all messages out, and events until there are `max_events`; waits if there is nothing.
     pub(super) fn receive(
         &self,
         events: &mut VecDeque<QueuedEvent>,
         messages: &mut Vec<WorkerMessage>,
+        max_events: usize,
         timeout: WaitTimeout,
-    ) -> bool {
+    ) -> InboxStatus {
         let mut state = self.lock();
         if timeout != WaitTimeout::Zero && !state.is_changed {
             state = self.wait(state, timeout);
         }
-        state.is_changed = false;
-        events.append(&mut state.events);
+        let before = events.len();
+        let count = max_events.saturating_sub(before).min(state.events.len());
+        events.extend(state.events.drain(..count));
         messages.append(&mut state.messages);
-        state.is_closed
+        let is_empty = state.events.is_empty();
+        // What is left is not waited for.
+        state.is_changed = !is_empty;
+        let status = InboxStatus { is_closed: state.is_closed, is_empty };
+        drop(state);
+        let taken = events.range(before..).map(QueuedEvent::len).sum();
+        self.read_ahead.subtract(&self.read_ahead.queued, taken);
+        status
+    }
+
+    /// Reports the bytes of the worker's events that await keys of the directory. Called by the worker alone.
+    pub(super) fn set_awaiting_directory(&self, bytes: usize) {
+        let (before, bound) =
+            (self.awaiting_directory.swap(bytes, Relaxed), &self.read_ahead.awaiting_directory);
+        match bytes.checked_sub(before) {
+            Some(more) => bound.add(more),
+            None => self.read_ahead.subtract(bound, before - bytes),
+        }
     }
 
     /// Waits once: after a spurious wakeup the worker loop waits again.
@@ -219,7 +321,7 @@ pub(super) struct ParkedEvents {
     lookups: u64,
 }
 
-/// Limits on parked events. Events that await a key of the directory are limited by the in-flight limit alone.
+/// Limits on parked events. Those that await a key of the directory are not released at a limit: [`ReadAhead`] stops reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ParkedLimits {
     /// For one account that awaits a repository, or a key at a host.
@@ -431,6 +533,11 @@ impl ParkedEvents {
         awaiting_key + awaiting_repo
     }
 
+    /// Size in bytes of the events that await keys of the directory.
+    pub(super) fn directory_bytes(&self) -> usize {
+        self.awaiting_key.bytes - self.awaiting_host.bytes
+    }
+
     /// The numbers of events that await a key, and a repository.
     pub(super) fn event_counts(&self) -> (usize, usize) {
         (self.awaiting_key.events, self.awaiting_repo.events)
@@ -477,7 +584,10 @@ impl EventLoad {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::time::SystemTime;
+
+    use futures_util::FutureExt;
 
     use super::super::ack::AckTracker;
     use super::*;
@@ -495,6 +605,99 @@ mod tests {
         assert!((0..4).all(|worker| workers(&one).contains(&worker)));
         assert_eq!(workers(&one), workers(&one));
         assert_ne!(workers(&one), workers(&other));
+    }
+
+    /// An inbox at whose bound, or with as many bytes that await the directory, nothing is read.
+    fn inbox(max_bytes: usize) -> (Inbox, Arc<ReadAhead>) {
+        let (max_queued_bytes, max_directory_key_bytes) = (max_bytes, max_bytes);
+        let limits =
+            FlowLimits { max_queued_bytes, max_directory_key_bytes, ..FlowLimits::default() };
+        let read_ahead = Arc::new(ReadAhead::new(&limits, 1));
+        (Inbox::new(Arc::clone(&read_ahead)), read_ahead)
+    }
+
+    /// Takes up to `max_events` out: their sequence numbers, and the status.
+    fn take(inbox: &Inbox, max_events: usize) -> (Vec<u64>, InboxStatus) {
+        let mut events = VecDeque::new();
+        let status = inbox.receive(&mut events, &mut Vec::new(), max_events, WaitTimeout::Never);
+        (seqs(events.into()), status)
+    }
+
+    #[test]
+    fn what_is_left_in_an_inbox_is_received_in_order_and_without_a_wait() {
+        let (inbox, _) = inbox(100);
+        inbox.push(&mut (1..=3).map(|seq| event(1, seq, 1)).collect());
+        inbox.close();
+        let status = |is_empty| InboxStatus { is_closed: true, is_empty };
+        assert_eq!(take(&inbox, 2), (vec![1, 2], status(false)));
+        assert_eq!((inbox.len(), take(&inbox, 2)), (1, (vec![3], status(true))));
+    }
+
+    #[test]
+    fn reading_waits_at_the_bound_until_half_of_it_is_free() {
+        let (inbox, read_ahead) = inbox(100);
+        inbox.push(&mut vec![event(1, 1, 49), event(1, 2, 50)]);
+        assert!(read_ahead.wait().now_or_never().is_some(), "below the bound");
+        inbox.push(&mut vec![event(1, 3, 1)]);
+        let mut waiting = pin!(read_ahead.wait());
+        let mut goes_on = || waiting.as_mut().now_or_never().is_some();
+        assert!(!goes_on());
+        take(&inbox, 1);
+        assert!(!goes_on(), "half of the bound and a byte");
+        take(&inbox, 2);
+        assert!(goes_on());
+    }
+
+    #[test]
+    fn reading_waits_while_too_many_events_await_the_directory() {
+        let (inbox, read_ahead) = inbox(100);
+        inbox.set_awaiting_directory(99);
+        assert!(read_ahead.wait().now_or_never().is_some(), "below the bound");
+        inbox.set_awaiting_directory(100);
+        let mut waiting = pin!(read_ahead.wait());
+        let mut goes_on = || waiting.as_mut().now_or_never().is_some();
+        assert!(!goes_on());
+        inbox.push(&mut vec![event(1, 1, 100)]);
+        take(&inbox, 1);
+        assert!(!goes_on(), "room in the inbox is not enough");
+        inbox.set_awaiting_directory(51);
+        assert!(!goes_on(), "half of the bound and a byte");
+        inbox.set_awaiting_directory(50);
+        assert!(goes_on());
+    }
+
+    #[test]
+    fn the_events_that_await_the_directory_are_those_of_no_host() {
+        let mut parked = parked();
+        let _lookup = parked.park_for_key(1, "did:plc:ewvi7nxzyoun6zhxrhs64oiz", Instant::now());
+        let _other = await_key(&mut parked, 2, "a.test");
+        for (account, len) in [(1, 7), (2, 20), (1, 3)] {
+            parked.push(event(account, 1, len));
+        }
+        assert_eq!(parked.directory_bytes(), 10);
+        parked.release(2);
+        assert_eq!(parked.directory_bytes(), 10);
+        parked.release(1);
+        assert_eq!(parked.directory_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_waits_is_woken() {
+        let (inbox, read_ahead) = inbox(10);
+        inbox.push(&mut vec![event(1, 1, 10)]);
+        let waiting = tokio::spawn(async move { read_ahead.wait().await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        take(&inbox, 1);
+        waiting.await.unwrap();
+    }
+
+    #[test]
+    fn an_event_that_is_longer_than_the_bound_passes() {
+        let (inbox, read_ahead) = inbox(10);
+        inbox.push(&mut vec![event(1, 1, 1_000)]);
+        assert_eq!(take(&inbox, 1).0, [1]);
+        assert!(read_ahead.wait().now_or_never().is_some());
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::jobs::{Job, JobPool};
 use super::journal::{Journal, JournalError};
 use super::metrics::RunMetrics;
 use super::options::{Options, Verification};
-use super::queue::{AccountHasher, Inbox, QueuedEvent, WorkerMessage, worker_of};
+use super::queue::{AccountHasher, Inbox, QueuedEvent, ReadAhead, WorkerMessage, worker_of};
 use super::worker::{Partition, Worker};
 use crate::hosts::{HostId, Jitter};
 use crate::http;
@@ -259,9 +259,11 @@ impl Runtime {
         let run = RunState::new(streams, AckTracker::new(cursors), in_flight);
         metrics.attach(run.clone());
         let count = options.workers.max(1);
-        let inboxes: Arc<[Inbox]> = (0..count).map(|_| Inbox::default()).collect();
+        let read_ahead = Arc::new(ReadAhead::new(limits, count));
+        let inboxes: Arc<[Inbox]> = (0..count).map(|_| Inbox::new(read_ahead.clone())).collect();
         let metrics = metrics.clone();
-        let intake = Intake::new(run.clone(), inboxes.clone(), metrics.clone(), hasher.clone());
+        let intake =
+            Intake::new(run.clone(), inboxes.clone(), read_ahead, metrics.clone(), hasher.clone());
         let jobs = JoinSet::new();
         Self { run, inboxes, metrics, intake, workers, jobs, checkpointer }
     }
@@ -315,12 +317,13 @@ impl Runtime {
         Ok(())
     }
 
-    /// Waits for an item, and reads as many as are ready.
+    /// Waits until the workers need events, then for an item, and reads as many as are ready.
     async fn read_group(
         &mut self,
         source: &mut impl FeedSource,
         handler: &impl Handler,
     ) -> Result<(), RunError> {
+        self.intake.read_ahead.wait().await;
         let mut next = Some(source.next().await?);
         while let Some(item) = next.take() {
             match item {
@@ -406,12 +409,15 @@ impl Drop for Runtime {
 struct Intake {
     run: Arc<RunState>,
     inboxes: Arc<[Inbox]>,
+    read_ahead: Arc<ReadAhead>,
     metrics: Arc<RunMetrics>,
     hasher: AccountHasher,
     /// The hosts whose starting cursor is durable.
     started: BTreeSet<HostId>,
     /// Events with a permit of the in-flight limit, in order.
     group: Vec<ReceivedFrame>,
+    /// The size of the group in bytes.
+    group_bytes: usize,
     /// The events of each worker, while the group is distributed.
     partitions: Vec<Vec<QueuedEvent>>,
 }
@@ -420,12 +426,13 @@ impl Intake {
     fn new(
         run: Arc<RunState>,
         inboxes: Arc<[Inbox]>,
+        read_ahead: Arc<ReadAhead>,
         metrics: Arc<RunMetrics>,
         hasher: AccountHasher,
     ) -> Self {
         let partitions = inboxes.iter().map(|_| Vec::new()).collect();
-        let (started, group) = Default::default();
-        Self { run, inboxes, metrics, hasher, started, group, partitions }
+        let (started, group, group_bytes) = Default::default();
+        Self { run, inboxes, read_ahead, metrics, hasher, started, group, group_bytes, partitions }
     }
 
     /// Adds an event to the group, after waiting for a permit. Cancel-safe for events with a permit.
@@ -442,6 +449,7 @@ impl Intake {
             self.start_stream(received.host, seq).await;
         }
         self.metrics.count_frame(&received);
+        self.group_bytes += bytes;
         self.group.push(received);
     }
 
@@ -455,7 +463,7 @@ impl Intake {
     }
 
     fn is_full(&self) -> bool {
-        self.group.len() >= MAX_GROUP
+        self.group.len() >= MAX_GROUP || self.group_bytes >= MAX_GROUP_BYTES
     }
 
     /// Moves the group to the inboxes.
@@ -463,6 +471,7 @@ impl Intake {
         if self.group.is_empty() {
             return;
         }
+        self.group_bytes = 0;
         let mut tracker = self.run.tracker();
         let mut last = None;
         for received in self.group.drain(..) {
@@ -487,8 +496,9 @@ fn spawn_thread(name: String, work: impl FnOnce() + Send + 'static) -> Result<()
     std::thread::Builder::new().name(name).spawn(work).map(drop).map_err(RunError::Thread)
 }
 
-/// Maximum number of events in a group.
+/// Number of events, and size in bytes, at which a group ends.
 const MAX_GROUP: usize = 256;
+const MAX_GROUP_BYTES: usize = 512 << 10;
 
 /// A year, which keeps deadlines representable.
 const MAX_STOP_TIMEOUT: Duration = Duration::from_secs(365 * 86_400);

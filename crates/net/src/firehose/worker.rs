@@ -79,7 +79,8 @@ where
                 false
             });
         if !goes_on {
-            run.abandon(self.partition.parked.len() + self.partition.ready.len());
+            let Partition { worker, parked, ready, .. } = &self.partition;
+            run.abandon(parked.len() + ready.len() + self.inboxes[*worker].len());
         }
         goes_on
     }
@@ -87,12 +88,13 @@ where
     fn try_step(&mut self, timeout: WaitTimeout) -> Result<bool, S::Error> {
         let (partition, mut messages) = (&mut self.partition, Vec::new());
         let inbox = &self.inboxes[partition.worker];
-        let left = partition.ready.len();
-        let mut is_closed = inbox.receive(&mut partition.ready, &mut messages, timeout);
+        let (left, max) = (partition.ready.len(), partition.max_ready());
+        let mut received = inbox.receive(&mut partition.ready, &mut messages, max, timeout);
         let wait = self.gather.wait(partition.ready.len());
-        if let Some(wait) = wait.filter(|_| !is_closed && messages.is_empty()) {
+        if let Some(wait) = wait.filter(|_| !received.is_closed && messages.is_empty()) {
             std::thread::sleep(wait);
-            is_closed = inbox.receive(&mut partition.ready, &mut messages, WaitTimeout::Zero);
+            let zero = WaitTimeout::Zero;
+            received = inbox.receive(&mut partition.ready, &mut messages, max, zero);
         }
         self.gather.count(partition.ready.len() - left, Instant::now());
         let is_stopped = messages.iter().any(|of| matches!(of, WorkerMessage::Stop));
@@ -104,12 +106,14 @@ where
             self.last_tick = Instant::now();
             partition.release_overdue(self.last_tick)?;
         }
-        if is_closed && !partition.is_draining {
+        if received.is_closed && !partition.is_draining {
             partition.start_draining();
         }
         let was_busy = partition.process_batch()?;
         partition.report_parked();
-        let is_idle = is_closed && !was_busy && partition.ready.is_empty();
+        inbox.set_awaiting_directory(partition.parked.directory_bytes());
+        let has_events = !received.is_empty || !partition.ready.is_empty();
+        let is_idle = received.is_closed && !was_busy && !has_events;
         let awaits_keys = partition.parked.account_count(ParkReason::Key) > 0;
         Ok(!is_idle || awaits_keys)
     }
@@ -201,6 +205,12 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
         } else {
             WaitTimeout::Never
         }
+    }
+
+    /// Number of ready events up to which more are taken from the inbox: a batch. While this worker awaits the clock, it
+    /// takes all, so that the events of others are read.
+    fn max_ready(&self) -> usize {
+        if self.awaits_clock { usize::MAX } else { self.config.max_batch }
     }
 
     /// Processes the next batch. Whether there was one.

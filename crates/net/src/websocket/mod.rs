@@ -43,7 +43,7 @@ pub struct SocketOptions<'a> {
     pub ping_interval: Duration,
     /// Maximum time without a byte. 60 seconds.
     pub idle_timeout: Duration,
-    /// Size of the read buffer in bytes. 256 KiB.
+    /// Size of the read buffer in bytes, which is cleared for every read. 64 KiB.
     pub read_buffer_bytes: usize,
 }
 
@@ -55,7 +55,7 @@ impl Default for SocketOptions<'_> {
             max_message_bytes: 16 << 20,
             ping_interval: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
-            read_buffer_bytes: 256 << 10,
+            read_buffer_bytes: 64 << 10,
         }
     }
 }

@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt};
 use reqwest::Upgraded;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Message as Raw, Utf8Bytes};
+use tokio_tungstenite::tungstenite::{Error, Message as Raw, Utf8Bytes};
 
 use super::SocketOptions;
 use super::error::{NO_CODE, SocketError};
@@ -80,6 +80,20 @@ impl Socket {
         Ok(message)
     }
 
+    /// The next message, if one is ready: then no timer is needed.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub(crate) fn next_ready(&mut self) -> Option<Result<SocketMessage, SocketError>> {
+        loop {
+            let received = self.stream.next().now_or_never()?;
+            if let Some(message) = self.message(received).transpose() {
+                self.is_paused = true;
+                return Some(message);
+            }
+        }
+    }
+
     async fn wait(&mut self) -> Result<SocketMessage, SocketError> {
         loop {
             let wake =
@@ -93,17 +107,27 @@ impl Socket {
                 }
             };
             self.record_bytes();
-            match received {
-                // Copied, as a slice would keep the whole read buffer allocated.
-                Some(Ok(Raw::Binary(bytes))) => {
-                    return Ok(SocketMessage::Binary(Bytes::copy_from_slice(&bytes)));
-                }
-                Some(Ok(Raw::Text(text))) => return Ok(SocketMessage::Text(text)),
-                Some(Ok(Raw::Close(frame))) => return Err(closed(frame)),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(SocketError::of(error, self.max_message_bytes)),
-                None => return Err(closed(None)),
+            if let Some(message) = self.message(received)? {
+                return Ok(message);
             }
+        }
+    }
+
+    /// The message, unless it is one of the protocol.
+    fn message(
+        &self,
+        received: Option<Result<Raw, Error>>,
+    ) -> Result<Option<SocketMessage>, SocketError> {
+        match received {
+            // Copied, as a slice would keep the whole read buffer allocated.
+            Some(Ok(Raw::Binary(bytes))) => {
+                Ok(Some(SocketMessage::Binary(Bytes::copy_from_slice(&bytes))))
+            }
+            Some(Ok(Raw::Text(text))) => Ok(Some(SocketMessage::Text(text))),
+            Some(Ok(Raw::Close(frame))) => Err(closed(frame)),
+            Some(Ok(_)) => Ok(None),
+            Some(Err(error)) => Err(SocketError::of(error, self.max_message_bytes)),
+            None => Err(closed(None)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Each event once, in order for each account, within the in-flight limit.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::super::*;
@@ -63,6 +63,55 @@ async fn bytes_that_are_not_a_frame_are_delivered_as_received() {
     let mut codes: Vec<_> = recorder.events().iter().map(|event| event.code).collect();
     codes.sort_unstable();
     assert_eq!(codes, ["frame/cbor", "frame/cbor", "verified"]);
+}
+
+#[tokio::test]
+async fn inboxes_that_hold_one_event_deliver_every_event_in_order() {
+    let mut writers = writers(5);
+    let keys = keys(&writers);
+    let frames = rounds(&mut writers, 20);
+    let mut options = options(keys);
+    (options.limits.max_queued_bytes, options.limits.max_batch, options.workers) = (1, 2, 2);
+    let (recorder, journal) = (Recorder::new(100, AckMode::Immediate), Arc::default());
+    run(options, Script::new(frames), &recorder, &journal).await.unwrap();
+    for (number, writer) in (1..).zip(&writers) {
+        let expected: Vec<_> = (0..20).map(|round| (round * 5 + number, "verified")).collect();
+        assert_eq!(recorder.of(writer), expected);
+    }
+}
+
+/// The number of events since the last end of a batch, and those of each batch before.
+#[derive(Default)]
+struct Batches(Mutex<(usize, Vec<usize>)>);
+
+impl Handler for Batches {
+    fn event(&self, _: &DeliveredEvent<'_>, ack: Ack) {
+        self.0.lock().unwrap().0 += 1;
+        ack.done();
+    }
+
+    fn batch_end(&self) {
+        let mut counts = self.0.lock().unwrap();
+        let events = std::mem::take(&mut counts.0);
+        counts.1.push(events);
+    }
+}
+
+#[tokio::test]
+async fn the_handler_is_called_at_the_end_of_each_batch() {
+    let mut writers = writers(3);
+    let mut options = options(keys(&writers));
+    (options.limits.max_batch, options.workers, options.max_events) = (4, 1, Some(30));
+    let script = Script::new(rounds(&mut writers, 10));
+    let (batches, journal) = (Arc::<Batches>::default(), Arc::<TestJournal>::default());
+    let (streams, states) =
+        (vec![(STREAM.to_owned(), None)], |_| verify::sync::MemoryState::new([7; 16]));
+    let (handler, stop) = (batches.clone(), StopSignal::new());
+    let run = firehose(options).run_source(script, streams, handler, journal, states, stop);
+    assert_eq!(run.await.unwrap().delivered, 30);
+    let (pending, ended) = &*batches.0.lock().unwrap();
+    assert_eq!((*pending, ended.iter().sum::<usize>()), (0, 30));
+    assert!(ended.iter().all(|events| (1..=4).contains(events)), "{ended:?}");
 }
 
 #[tokio::test]
