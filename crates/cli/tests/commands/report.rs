@@ -75,8 +75,8 @@ fn slow_down(results: &mut Value, [task, peer, variant]: [&str; 3], times: f64) 
 
 /// A row that is no baseline.
 const OURS: [&str; 3] = ["decode", "wireproof", "verified/arena-reuse"];
-/// The same row, as a run of its age is shown.
-const SHOWN: &str = "decode wireproof verified/batch";
+/// The same row, as a comparison names it.
+const SHOWN: &str = "decode wireproof verified/arena-reuse";
 
 #[test]
 fn a_page_is_written_and_its_path_is_the_last_line() {
