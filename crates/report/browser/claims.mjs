@@ -220,7 +220,8 @@ const patience = 3;
 function firstTask(page) {
   return page.evaluate(() => {
     const { rows } = JSON.parse(document.getElementById("data").textContent).tasks[0];
-    return { rows: rows.length, passes: rows.flatMap((row) => (row.fault === "failed in a pass" ? [] : row.passes)).length };
+    const passes = rows.flatMap(([, , , , passes, , { fault }]) => (fault === "failed in a pass" ? [] : passes));
+    return { rows: rows.length, passes: passes.length };
   });
 }
 
