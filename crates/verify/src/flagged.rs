@@ -19,11 +19,13 @@
 //! }
 //! ```
 
+use std::collections::HashMap;
 use std::fmt;
 
-use atproto::data_model::{self, DataError, DataFault};
+use atproto::data_model::{self, CheckedRecord, DataError, DataFault};
 use atproto::event::{Action, Commit, RepoOp};
-use atproto::repo::Repository;
+use atproto::repo::{Record, Repository};
+use codec::Cid;
 
 /// The number of flagged records, and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +56,12 @@ pub enum RecordFlag {
 }
 
 impl RecordFlag {
+    /// A broken rule of the data model, unless the record is an invalid one.
+    pub(crate) fn of(error: DataError) -> Option<Self> {
+        let is_invalid = matches!(error.fault, DataFault::Cbor(_) | DataFault::Shape);
+        (!is_invalid).then_some(Self::DataModel(error))
+    }
+
     /// The stable name of the rule.
     pub fn code(&self) -> &'static str {
         match self {
@@ -67,8 +75,17 @@ impl Flagged {
     /// Flags the records of a repository, as far as its tree can be walked: all, if it is whole.
     pub fn of_repository(repository: &Repository<'_>) -> Self {
         let mut flagged = Self::default();
-        for record in repository.records().flatten() {
-            flagged.add(&record.path, check_block(record.block, &record.path));
+        // Any number of paths can have the same record, so a long one is read once.
+        let mut long: HashMap<Cid, CheckedRecord> = HashMap::new();
+        for Record { path, cid, block } in repository.records().flatten() {
+            let checked = match block.len() {
+                LONG_BYTES.. => {
+                    let checked = long.entry(cid).or_insert_with(|| CheckedRecord::of_block(block));
+                    checked.in_collection(collection_of(&path))
+                }
+                _ => check_block(block, &path),
+            };
+            flagged.add(&path, checked);
         }
         flagged
     }
@@ -93,11 +110,9 @@ impl Flagged {
     }
 
     fn add(&mut self, path: &str, checked: Result<(), DataError>) {
-        let Err(error) = checked else { return };
-        if matches!(error.fault, DataFault::Cbor(_) | DataFault::Shape) {
-            return;
+        if let Some(flag) = checked.err().and_then(RecordFlag::of) {
+            self.push(path, flag);
         }
-        self.push(path, RecordFlag::DataModel(error));
     }
 
     fn push(&mut self, path: &str, flag: RecordFlag) {
@@ -122,6 +137,9 @@ fn collection_of(path: &str) -> &str {
     path.split_once('/').map_or(path, |(collection, _)| collection)
 }
 
+/// Size in bytes from which the result of reading a record is kept.
+const LONG_BYTES: usize = 1_024;
+
 impl fmt::Display for FlaggedRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.path, self.flag)
@@ -139,7 +157,6 @@ impl fmt::Display for RecordFlag {
 
 #[cfg(test)]
 mod tests {
-    use codec::Cid;
     use codec::cbor::Encoder;
     use codec::cid::Codec;
 

@@ -143,8 +143,7 @@ pub fn check(data: &Value<'_>) -> Result<(), DataError> {
 /// At the first item that breaks a rule, in the order of the encoding, or else if its `$type` is not
 /// the collection.
 pub fn check_record(record: &Value<'_>, collection: &str) -> Result<(), DataError> {
-    check(record)?;
-    check_record_type(record.get(TYPE), collection)
+    check_type(record_type(record)?, collection)
 }
 
 /// Checks the bytes of a record of `collection`.
@@ -152,22 +151,59 @@ pub fn check_record(record: &Value<'_>, collection: &str) -> Result<(), DataErro
 /// # Errors
 /// As [`check_record`], or if the bytes are not canonical DAG-CBOR.
 pub fn check_block(block: &[u8], collection: &str) -> Result<(), DataError> {
-    let arena = Bump::new();
-    match cbor::decode(block, &arena) {
-        Ok(record) => check_record(&record, collection),
-        Err(error) => ItemPath::WHOLE.flag(DataFault::Cbor(error.reason)),
+    with_record_type(block, |found| check_type(found?, collection))
+}
+
+/// The result of checking a record apart from its collection, for a block that is the record of many paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedRecord(Result<Box<str>, DataError>);
+
+impl CheckedRecord {
+    /// Checks the bytes of a record.
+    pub fn of_block(block: &[u8]) -> Self {
+        with_record_type(block, |found| Self(found.map(Into::into)))
+    }
+
+    /// The result of a record of this type that breaks no rule.
+    pub fn of_type(collection: &str) -> Self {
+        Self(Ok(collection.into()))
+    }
+
+    /// Checks the record as one of `collection`.
+    ///
+    /// # Errors
+    /// As [`check_block`].
+    pub fn in_collection(&self, collection: &str) -> Result<(), DataError> {
+        check_type(self.0.as_deref().map_err(Clone::clone)?, collection)
     }
 }
 
-fn check_record_type(found: Option<&Value<'_>>, collection: &str) -> Result<(), DataError> {
-    let Some(found) = found.and_then(Value::as_text) else {
-        return ItemPath::WHOLE.flag(DataFault::NoRecordType);
-    };
-    if found == collection && Nsid::parse(found).is_ok() {
-        return Ok(());
+fn with_record_type<T>(block: &[u8], then: impl FnOnce(Result<&str, DataError>) -> T) -> T {
+    let arena = Bump::new();
+    match cbor::decode(block, &arena) {
+        Ok(record) => then(record_type(&record)),
+        Err(error) => then(Err(ItemPath::WHOLE.error(DataFault::Cbor(error.reason)))),
     }
-    let fault = Nsid::parse(found).err().map_or(DataFault::OtherCollection, DataFault::RecordType);
-    ItemPath::WHOLE.below(PathSegment::Key(TYPE)).flag(fault)
+}
+
+/// The `$type` of a record, which is an NSID, and so short.
+fn record_type<'a>(record: &Value<'a>) -> Result<&'a str, DataError> {
+    check(record)?;
+    let found = record.get(TYPE).and_then(Value::as_text);
+    let found = found.ok_or_else(|| ItemPath::WHOLE.error(DataFault::NoRecordType))?;
+    match Nsid::parse(found) {
+        Ok(_) => Ok(found),
+        Err(error) => Err(type_error(DataFault::RecordType(error))),
+    }
+}
+
+fn check_type(found: &str, collection: &str) -> Result<(), DataError> {
+    if found == collection { Ok(()) } else { Err(type_error(DataFault::OtherCollection)) }
+}
+
+#[cold]
+fn type_error(fault: DataFault) -> DataError {
+    ItemPath::WHOLE.below(PathSegment::Key(TYPE)).error(fault)
 }
 
 /// Checks an item. Its depth is limited by the codec.
@@ -244,10 +280,15 @@ impl<'p> ItemPath<'p> {
 
     /// The error of a fault at this path.
     #[cold]
-    fn flag(&self, fault: DataFault) -> Result<(), DataError> {
+    fn error(&self, fault: DataFault) -> DataError {
         let mut item_path = String::new();
         self.write(&mut item_path);
-        Err(DataError { fault, item_path: item_path.into() })
+        DataError { fault, item_path: item_path.into() }
+    }
+
+    #[cold]
+    fn flag(&self, fault: DataFault) -> Result<(), DataError> {
+        Err(self.error(fault))
     }
 
     fn write(&self, out: &mut String) {

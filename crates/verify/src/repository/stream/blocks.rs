@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{self, Read};
+use std::iter;
 use std::sync::Arc;
 
 use atproto::mst::canonical::NodeSource;
@@ -37,6 +38,7 @@ pub(super) struct StreamedBlocks<R> {
     wanted: WantedRecords,
     /// Blocks that have arrived and that the walk has not asked for.
     held: HeldBlocks,
+    max_held_bytes: usize,
     /// Whether the walk may still ask for held blocks.
     is_walking: bool,
     /// Blocks that are not found by CID.
@@ -83,6 +85,7 @@ impl<R: Read> StreamedBlocks<R> {
             records: RecordChecks::new(repository.max_record_bytes, options.flag_records),
             wanted: WantedRecords::default(),
             held: HeldBlocks::new(options.max_held_bytes, options.spill),
+            max_held_bytes: options.max_held_bytes,
             is_walking: true,
             foreign: BlockTotals::default(),
             blocks: 0,
@@ -142,7 +145,7 @@ impl<R: Read> StreamedBlocks<R> {
         for cid in self.nodes.keys() {
             self.held.remove(cid);
             for references in self.wanted.remove(cid) {
-                self.records.flag(&references.borrowed(), UNTYPED);
+                self.records.flag_untyped(&references.borrowed());
             }
         }
         self.records.settle(&mut self.wanted, &mut self.held);
@@ -173,41 +176,46 @@ impl<R: Read> StreamedBlocks<R> {
         let references = References { first: self.references, path, count: 1 };
         self.references += 1;
         if cid == self.commit.cid {
-            self.records.flag(&references, UNTYPED);
+            self.records.flag_untyped(&references);
         } else if self.is_next(&cid) {
-            self.check_next(&cid, Some(&references));
-        } else {
-            self.find_record(&references, cid);
+            self.check_next(&cid, Some(references));
+        } else if !self.records.count_again(&cid, &references) {
+            self.find_record(cid, references);
         }
     }
 
-    /// A reference to a record that is not the next block: it was held, or it has arrived before, or it is wanted.
-    fn find_record(&mut self, references: &References<&[u8]>, cid: Cid) {
+    /// The first reference to a record that is not the next block: it was held, or it is wanted; or a further one to a
+    /// record that was dropped.
+    fn find_record(&mut self, cid: Cid, references: References<&[u8]>) {
         match self.held.take(&cid) {
             Ok(Some(TakenBlock { offset, data })) => {
-                if self.records.check(references, &cid, offset, &data)
+                if self.records.add(&cid, offset, &data, iter::once(references))
                     && let Err(error) = self.held.insert(cid, offset, &data)
                 {
                     self.fail_to_hold(error);
                 }
             }
-            Ok(None) => self.wanted.insert(cid, references),
+            Ok(None) => self.want(cid, references),
             Err(error) => self.fail(error.into()),
+        }
+    }
+
+    fn want(&mut self, cid: Cid, references: References<&[u8]>) {
+        self.wanted.insert(cid, references);
+        let max_path_bytes = self.reader.position().saturating_add(self.max_held_bytes as u64);
+        if self.wanted.path_bytes() > max_path_bytes {
+            self.fail(StreamFailure::Unordered);
         }
     }
 
     /// Checks the next block as the record of `references`, and of those that wanted it.
     #[inline]
-    fn check_next(&mut self, cid: &Cid, references: Option<&References<&[u8]>>) {
+    fn check_next(&mut self, cid: &Cid, references: Option<References<&[u8]>>) {
         let Some(block) = self.batch.get(self.next) else { return };
         let (offset, data) = (block.data_offset() as u64, block.data);
-        let mut is_kept = false;
-        for wanted in self.wanted.remove(cid) {
-            is_kept |= self.records.check(&wanted.borrowed(), cid, offset, data);
-        }
-        if let Some(references) = references {
-            is_kept |= self.records.check(references, cid, offset, data);
-        }
+        let wanted = self.wanted.remove(cid);
+        let all = wanted.iter().map(References::borrowed).chain(references);
+        let is_kept = self.records.add(cid, offset, data, all);
         let held = if is_kept { self.held.insert(*cid, offset, data) } else { Ok(()) };
         self.advance();
         if let Err(error) = held {
@@ -340,9 +348,6 @@ impl<R: Read> StreamedBlocks<R> {
         Some((offset, Arc::from(record)))
     }
 }
-
-/// A record that is flagged for what a node or a commit is, if the tree names it as a record: a map without a type.
-const UNTYPED: &[u8] = b"\xa0";
 
 /// The nodes of a tree in a stream, beside its records.
 pub(super) struct StreamedNodes<'b, R>(pub(super) &'b RefCell<StreamedBlocks<R>>);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use atproto::repo::BlockTotals;
 use codec::Cid;
 
-/// A file for blocks beyond the limit of memory. Nobody else reads or writes it.
+/// A file for blocks beyond the limit of memory, of this process alone.
 pub trait Spill: Read + Write + Seek {}
 
 impl<T: Read + Write + Seek> Spill for T {}

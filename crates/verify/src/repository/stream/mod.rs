@@ -4,8 +4,11 @@
 //! export is never held as a whole. In streamable order (the commit, then each node before its records and children)
 //! every block is hashed, checked and dropped as it arrives, and memory grows with the number of blocks alone: 37
 //! bytes a record, some 60 a node, 64 KiB of blocks that are read ahead and the nodes on the path to the current one.
+//! A record that is invalid or flagged takes some 150 bytes more, and at most its own size.
+//!
 //! In another order blocks that come before a link to them are held: in memory up to
-//! [`max_held_bytes`](StreamOptions::max_held_bytes), then in a file that the caller provides.
+//! [`max_held_bytes`](StreamOptions::max_held_bytes), then in a file that the caller provides. Of records that come after
+//! other blocks the paths are held, which may exceed what was read by that limit.
 //!
 //! An archive over its limit of bytes is rejected at the section that exceeds it, and not at its start, because its
 //! length is not known before.
@@ -65,7 +68,7 @@ use blocks::{CommitBlock, StreamTotals, StreamedBlocks, StreamedNodes};
 pub struct StreamOptions {
     /// Limits of the repository.
     pub repository: Options,
-    /// Maximum bytes in memory of blocks that arrive before a link to them.
+    /// Maximum bytes in memory of blocks that arrive before a link to them, and of paths beyond the bytes that were read.
     pub max_held_bytes: usize,
     /// Opens the file for such blocks beyond that limit; without one the limit is an
     /// [error](StreamFailure::Unordered).
@@ -90,7 +93,7 @@ pub enum StreamFailure {
     Rejected(Box<RepositoryRejection>),
     /// The stream or the spill file failed.
     Io(io::Error),
-    /// More blocks arrive before a link to them than may be held.
+    /// More blocks arrive before a link to them than may be held, or paths of more records that arrive later.
     Unordered,
 }
 
@@ -116,8 +119,8 @@ impl fmt::Display for StreamFailure {
             Self::Rejected(rejection) => rejection.fmt(f),
             Self::Io(error) => error.fmt(f),
             Self::Unordered => f.write_str(
-                "more blocks arrive before a link to them than may be held: raise the limit, provide a \
-                 spill file, or verify the archive as a whole",
+                "more blocks or paths of records than may be held, as the archive is not in streamable order: raise the \
+                 limit, provide a spill file for blocks, or verify the archive as a whole",
             ),
         }
     }

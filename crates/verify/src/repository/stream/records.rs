@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
+use atproto::data_model::CheckedRecord;
 use codec::Cid;
-use codec::cbor::Encoder;
 use codec::cid::Codec;
 
 use super::held::HeldBlocks;
 
+use crate::flagged::{FlaggedRecord, RecordFlag};
 use crate::invalid::check_record;
 use crate::repository::records::NODE_START;
 use crate::repository::rejection::RepositoryRejection;
-use crate::{Flagged, InvalidRecord, InvalidRecords};
+use crate::{Flagged, InvalidRecord, InvalidRecords, RecordError};
 
 /// One or more references of the tree to a record.
 #[derive(Clone, Debug)]
@@ -25,38 +26,55 @@ pub(super) struct References<P> {
 
 /// Records that the tree names and that have not arrived since, with their references by collection.
 #[derive(Default)]
-pub(super) struct WantedRecords(HashMap<Cid, Vec<References<Box<[u8]>>>>);
+pub(super) struct WantedRecords {
+    records: HashMap<Cid, Vec<References<Box<[u8]>>>>,
+    /// Total length of the paths.
+    path_bytes: u64,
+}
 
 impl WantedRecords {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.records.is_empty()
     }
 
     pub(super) fn contains(&self, cid: &Cid) -> bool {
-        self.0.contains_key(cid)
+        self.records.contains_key(cid)
     }
 
-    /// Adds a reference.
-    pub(super) fn insert(&mut self, cid: Cid, references: &References<&[u8]>) {
-        let known = self.0.entry(cid).or_default();
-        let collection = collection_of(references.path);
-        match known.iter_mut().find(|known| collection_of(&known.path) == collection) {
-            Some(known) => known.count += references.count,
-            None => {
-                let path = references.path.into();
-                known.push(References { path, first: references.first, count: references.count });
+    /// Total length of the paths in bytes: in the tree they are compressed, and can be a twentieth of that.
+    pub(super) fn path_bytes(&self) -> u64 {
+        self.path_bytes
+    }
+
+    /// Adds a reference. References come in the order of paths, so those of one collection come together.
+    pub(super) fn insert(
+        &mut self,
+        cid: Cid,
+        References { first, path, count }: References<&[u8]>,
+    ) {
+        let known = self.records.entry(cid).or_default();
+        match known.last_mut() {
+            Some(last) if collection_of(&last.path) == collection_of(path) => last.count += count,
+            _ => {
+                self.path_bytes += path.len() as u64;
+                known.push(References { first, path: path.into(), count });
             }
         }
     }
 
     /// Removes a record that has arrived, with its references.
     pub(super) fn remove(&mut self, cid: &Cid) -> Vec<References<Box<[u8]>>> {
-        if self.0.is_empty() { Vec::new() } else { self.0.remove(cid).unwrap_or_default() }
+        if self.records.is_empty() {
+            return Vec::new();
+        }
+        let known = self.records.remove(cid).unwrap_or_default();
+        self.path_bytes -= known.iter().map(|known| known.path.len() as u64).sum::<u64>();
+        known
     }
 
     /// The record that the tree names first.
     pub(super) fn first(&self) -> Option<(&Cid, &References<Box<[u8]>>)> {
-        let firsts = self.0.iter().filter_map(|(cid, known)| Some((cid, known.first()?)));
+        let firsts = self.records.iter().filter_map(|(cid, known)| Some((cid, known.first()?)));
         firsts.min_by_key(|(_, references)| references.first)
     }
 }
@@ -67,6 +85,16 @@ impl References<Box<[u8]>> {
     }
 }
 
+/// A record whose block was read.
+pub(super) struct RecordOutcome {
+    /// Where its data starts in the archive.
+    offset: u64,
+    /// The rule of records that it breaks.
+    error: Option<RecordError>,
+    /// What the data model says of it, if that is wanted.
+    model: Option<CheckedRecord>,
+}
+
 /// What is known of the records whose blocks have arrived.
 pub(super) struct RecordChecks {
     max_bytes: usize,
@@ -74,6 +102,13 @@ pub(super) struct RecordChecks {
     flags: bool,
     log: RecordLog,
     collections: Collections,
+    /// Records of which each further reference counts, or whose block must be kept.
+    outcomes: HashMap<Cid, RecordOutcome>,
+    findings: Findings,
+}
+
+/// Invalid and flagged records, by their references so far.
+struct Findings {
     invalid: InvalidRecords,
     /// The number of the first reference to an invalid record, and where its data starts.
     first_invalid: (u64, u64),
@@ -89,58 +124,58 @@ impl RecordChecks {
             flags,
             log: RecordLog::default(),
             collections: Collections::default(),
-            invalid: InvalidRecords::default(),
-            first_invalid: (u64::MAX, 0),
-            flagged: Flagged::default(),
-            first_flagged: u64::MAX,
+            outcomes: HashMap::new(),
+            findings: Findings {
+                invalid: InvalidRecords::default(),
+                first_invalid: (u64::MAX, 0),
+                flagged: Flagged::default(),
+                first_flagged: u64::MAX,
+            },
         }
     }
 
-    /// Checks the block of a record, whose data starts at `offset` of the archive. Returns whether the block must be
-    /// kept: if it looks like a tree node the tree may name it again as one, and if it is invalid or flagged each
-    /// reference to it counts.
+    /// Reads the block of a record, whose data starts at `offset` of the archive, once for all `references`. Returns
+    /// whether the block must be kept, as the tree may also name it as a node: if it looks like one, or is invalid.
     #[inline]
-    pub(super) fn check(
+    pub(super) fn add<'r>(
         &mut self,
-        references: &References<&[u8]>,
         cid: &Cid,
         offset: u64,
         data: &[u8],
+        references: impl Iterator<Item = References<&'r [u8]>>,
     ) -> bool {
-        if self.flags {
-            self.collections.set(self.log.len(), collection_of(references.path));
+        let error = check_record(data, self.max_bytes).err();
+        let model = self.flags.then(|| CheckedRecord::of_block(data));
+        let outcome = RecordOutcome { offset, error, model };
+        let (mut is_flagged, mut collection) = (false, None);
+        for references in references {
+            is_flagged |= self.findings.count(cid, &outcome, &references);
+            collection = Some(collection_of(references.path));
+        }
+        let is_kept = outcome.error.is_some() || data.starts_with(NODE_START);
+        if is_kept || is_flagged {
+            self.outcomes.entry(*cid).or_insert(outcome);
+        } else if self.flags
+            && let Some(collection) = collection
+        {
+            self.collections.set(self.log.len(), collection);
         }
         self.log.push(cid, offset, data);
-        let is_invalid = check_record(data, self.max_bytes).is_err();
-        if is_invalid {
-            self.add_invalid(references, cid, offset, data);
-        }
-        self.flag(references, data) || is_invalid || data.starts_with(NODE_START)
+        is_kept
     }
 
-    #[cold]
-    fn add_invalid(&mut self, references: &References<&[u8]>, cid: &Cid, offset: u64, data: &[u8]) {
-        self.invalid.records += references.count;
-        if references.first < self.first_invalid.0 {
-            let path = String::from_utf8_lossy(references.path);
-            self.first_invalid = (references.first, offset);
-            self.invalid.first = InvalidRecord::find(&path, *cid, data, self.max_bytes);
-        }
+    /// Counts a further reference to a record, if each counts; returns whether that is so.
+    pub(super) fn count_again(&mut self, cid: &Cid, references: &References<&[u8]>) -> bool {
+        let outcome = self.outcomes.get(cid);
+        let counted = outcome.map(|outcome| self.findings.count(cid, outcome, references));
+        counted.is_some()
     }
 
-    /// Checks a record against the data model, if that is wanted; returns whether it is flagged.
-    pub(super) fn flag(&mut self, references: &References<&[u8]>, data: &[u8]) -> bool {
-        if !self.flags {
-            return false;
+    /// Counts references to a commit or a tree node as those to a record without a type.
+    pub(super) fn flag_untyped(&mut self, references: &References<&[u8]>) {
+        if self.flags {
+            self.findings.flag(&CheckedRecord::of_block(UNTYPED), references);
         }
-        let path = String::from_utf8_lossy(references.path);
-        let Some(found) = Flagged::of_record(&path, data).first else { return false };
-        self.flagged.records += references.count;
-        if references.first < self.first_flagged {
-            self.first_flagged = references.first;
-            self.flagged.first = Some(found);
-        }
-        true
     }
 
     /// Removes what has arrived from the wanted records, and from the held blocks.
@@ -152,11 +187,11 @@ impl RecordChecks {
             shared.extend(wanted.remove(&cid).into_iter().map(|references| (index, references)));
         }
         for (index, references) in shared {
+            // The collection that the record was not flagged for, which is its type.
             let Some(collection) = self.collections.at(index) else { continue };
-            // It was not flagged for its first collection, which then is its type.
             if collection_of(&references.path) != collection {
-                let record = of_type(collection);
-                self.flag(&references.borrowed(), &record);
+                let model = CheckedRecord::of_type(&String::from_utf8_lossy(collection));
+                self.findings.flag(&model, &references.borrowed());
             }
         }
     }
@@ -170,12 +205,58 @@ impl RecordChecks {
 
     /// The rejection of the first invalid record.
     pub(super) fn rejection(&self) -> Option<RepositoryRejection> {
-        let first = self.invalid.first.clone()?;
-        Some(RepositoryRejection::in_record(first, self.first_invalid.1))
+        let first = self.findings.invalid.first.clone()?;
+        Some(RepositoryRejection::in_record(first, self.findings.first_invalid.1))
     }
 
     pub(super) fn into_findings(self) -> (InvalidRecords, Flagged) {
-        (self.invalid, self.flagged)
+        (self.findings.invalid, self.findings.flagged)
+    }
+}
+
+impl Findings {
+    /// Counts references to a record; returns whether it is flagged for them.
+    #[inline]
+    fn count(
+        &mut self,
+        cid: &Cid,
+        outcome: &RecordOutcome,
+        references: &References<&[u8]>,
+    ) -> bool {
+        if let Some(error) = outcome.error {
+            self.add_invalid(*cid, error, outcome.offset, references);
+        }
+        outcome.model.as_ref().is_some_and(|model| self.flag(model, references))
+    }
+
+    #[cold]
+    fn add_invalid(
+        &mut self,
+        cid: Cid,
+        error: RecordError,
+        offset: u64,
+        references: &References<&[u8]>,
+    ) {
+        self.invalid.records += references.count;
+        if references.first < self.first_invalid.0 {
+            let path = String::from_utf8_lossy(references.path).into();
+            self.first_invalid = (references.first, offset);
+            self.invalid.first = Some(InvalidRecord { path, cid, error });
+        }
+    }
+
+    /// Counts references to a record if it is flagged for them; returns whether it is.
+    fn flag(&mut self, model: &CheckedRecord, references: &References<&[u8]>) -> bool {
+        let collection = String::from_utf8_lossy(collection_of(references.path));
+        let checked = model.in_collection(&collection);
+        let Some(flag) = checked.err().and_then(RecordFlag::of) else { return false };
+        self.flagged.records += references.count;
+        if references.first < self.first_flagged {
+            let path = String::from_utf8_lossy(references.path).into();
+            self.first_flagged = references.first;
+            self.flagged.first = Some(FlaggedRecord { path, flag });
+        }
+        true
     }
 }
 
@@ -220,7 +301,7 @@ impl RecordLog {
     }
 }
 
-/// The collections of the records in a log, whose neighbors mostly have the same.
+/// The collections of those records in a log that have no outcome, whose neighbors mostly have the same.
 #[derive(Default)]
 struct Collections {
     names: Vec<Box<[u8]>>,
@@ -266,14 +347,6 @@ fn collection_of(path: &[u8]) -> &[u8] {
     path.split(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// A record of this type that is valid otherwise.
-#[cold]
-fn of_type(collection: &[u8]) -> Vec<u8> {
-    let mut record = Encoder::new();
-    record.map(1).text("$type").text(&String::from_utf8_lossy(collection));
-    record.into_bytes()
-}
-
 impl LogEntry {
     fn number(&self) -> u64 {
         let mut bytes = [0; 8];
@@ -289,6 +362,9 @@ impl LogEntry {
         self.number() > OFFSET_MASK
     }
 }
+
+/// A record that is flagged for what a node or a commit is, if the tree names it as a record: a map without a type.
+const UNTYPED: &[u8] = b"\xa0";
 
 /// A map of two fields that is no tree node because of the name of the first.
 const TWO_FIELDS: &[u8] = b"\xa2\x61a\xf6\x61b\xf6";

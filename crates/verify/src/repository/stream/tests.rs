@@ -1,6 +1,7 @@
 //! A stream gets the verdict of the whole export, in any order of blocks and at any size of reads.
 
-use std::io::{Cursor, Error, ErrorKind};
+use std::cell::Cell;
+use std::io::{Cursor, Error, ErrorKind, Seek, SeekFrom, Write};
 
 use atproto::mst::node::Writer as NodeWriter;
 use codec::car;
@@ -64,7 +65,7 @@ fn options(repository: &Options, max_held_bytes: usize) -> StreamOptions {
     StreamOptions { repository, max_held_bytes, spill, flag_records: true }
 }
 
-/// A reader that gives at most so many bytes at a time.
+/// A reader that gives at most `len` bytes at a time.
 struct Pieces<'a> {
     rest: &'a [u8],
     len: usize,
@@ -266,6 +267,89 @@ fn a_record_that_collections_share_is_flagged_for_each_that_is_not_its_type() {
     assert_eq!(proof.flagged.records, 4);
     blocks[1..].reverse();
     assert_same(&join(root, &blocks)).unwrap();
+}
+
+/// A spill file that counts what is written to it.
+struct CountingSpill(Cursor<Vec<u8>>);
+
+thread_local!(static SPILLED: Cell<usize> = const { Cell::new(0) });
+
+impl Read for CountingSpill {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.0.read(out)
+    }
+}
+
+impl Write for CountingSpill {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        SPILLED.set(SPILLED.get() + bytes.len());
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for CountingSpill {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+fn open_counting_spill() -> io::Result<Box<dyn Spill>> {
+    Ok(Box::new(CountingSpill(Cursor::new(Vec::new()))))
+}
+
+#[test]
+fn a_record_of_many_collections_is_spilled_at_most_twice() {
+    let long = "x".repeat(300_000);
+    let mut of_other_type = codec::cbor::Encoder::new();
+    of_other_type.map(2).text("text").text(&long).text("$type").text("app.test.other");
+    let mut node_like = codec::cbor::Encoder::new();
+    node_like.map(2).text("e").text(&long).text("l").integer(1);
+    let invalid = [&b"\x81"[..], &vec![b'a'; 300_000]].concat();
+    for shared in [of_other_type.into_bytes(), node_like.into_bytes(), invalid] {
+        let mut parts = Parts::of(3);
+        for number in 0..50 {
+            parts.put(&format!("app.test.collection{number}/self"), shared.clone());
+        }
+        let mut blocks = split(&streamable(&parts));
+        let root = blocks[0].0;
+        for is_first in [false, true] {
+            let at = blocks.iter().position(|(_, block)| *block == shared).unwrap();
+            let block = blocks.remove(at);
+            blocks.insert(if is_first { 0 } else { blocks.len() }, block);
+            let export = join(root, &blocks);
+            assert_same(&export).unwrap();
+            SPILLED.set(0);
+            let counting = Some(open_counting_spill as OpenSpill);
+            let limits = StreamOptions { spill: counting, ..options(&Options::default(), 0) };
+            let proof = of_stream(&*export, &limits).unwrap();
+            assert_eq!(proof.invalid.records.max(proof.flagged.records), 50);
+            assert!(SPILLED.get() < 700_000, "{} bytes", SPILLED.get());
+        }
+    }
+}
+
+#[test]
+fn paths_of_records_that_arrive_late_are_bounded_by_what_was_read() {
+    let mut parts = Parts::of(3);
+    let part = "long".repeat(15);
+    for number in 0..2_000 {
+        let path = format!("app.{part}.{part}.{part}.record/{number}");
+        parts.put(&path, record(&number.to_string()));
+    }
+    let (nodes, records): (Vec<_>, Vec<_>) = split(&streamable(&parts))
+        .into_iter()
+        .partition(|(_, block)| !block.windows(6).any(|window| window == b"app.te"));
+    assert!(records.len() > 1_900, "{}", records.len());
+    let root = nodes[0].0;
+    let late = join(root, &[nodes, records].concat());
+    let with_limit = |limit| of_stream(&*late, &options(&Options::default(), limit));
+    assert_eq!(with_limit(1 << 20).unwrap(), of_export(&late, &Options::default()).unwrap());
+    let failed = with_limit(0);
+    assert!(matches!(failed, Err(StreamFailure::Unordered)), "{failed:?}");
 }
 
 #[test]
