@@ -140,7 +140,7 @@ impl Builder {
     fn runner(&self, peer: &Peer, mode: Mode) -> Result<LaunchCommand, String> {
         let id = &peer.id;
         match &peer.source {
-            PeerSource::Own(RunnerCommand { program, args }) => {
+            PeerSource::Own(RunnerCommand { program, args, .. }) => {
                 // Only for the record: a binary may run without the tools it was built with.
                 let _ = self.tool("rustc", "--version", Path::new("."));
                 let args = args.iter().map(OsString::from).collect();

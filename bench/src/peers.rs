@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn without_runners_our_own_is_left_and_the_others_are_named_with_the_cure() {
-        let own = RunnerCommand { program: PathBuf::from("wireproof"), args: Vec::new() };
+        let own =
+            RunnerCommand { program: PathBuf::from("wireproof"), args: Vec::new(), backend: None };
         let plan = Plan { runners: None, own: Some(own), ..Plan::default() };
         let chosen = choose(&plan, &[Task::Commit]).unwrap();
         let ids: Vec<_> = chosen.peers.iter().map(|(_, peer)| peer.id.as_str()).collect();

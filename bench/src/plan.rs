@@ -51,6 +51,8 @@ pub struct RunnerCommand {
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
+    /// The instruction sets that its arguments keep it to; `None` for all that the processor has.
+    pub backend: Option<String>,
 }
 
 impl Default for Plan {

@@ -51,6 +51,9 @@ pub struct Settings {
     /// The file name of a given corpus; `None` for the default ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corpus: Option<String>,
+    /// The instruction sets that our own runner was kept to; `None` for all that the processor has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
 }
 
 /// The machine of a run.

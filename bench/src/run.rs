@@ -63,6 +63,7 @@ fn settings(plan: &Plan) -> Settings {
         one_pass_over_ms: plan.one_pass_over.map(|limit| limit.as_millis() as u64),
         quick: plan.quick,
         corpus: plan.corpus.as_ref().and_then(name),
+        backend: plan.own.as_ref().and_then(|own| own.backend.clone()),
     }
 }
 

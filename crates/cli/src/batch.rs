@@ -41,7 +41,7 @@ pub(crate) struct Outcome {
 }
 
 /// Calls `work` with the name of each input, prints the outcomes in the order of the inputs, and in the end how many
-/// are `done`, such as \"proved\".
+/// are `done`, such as "proved".
 ///
 /// # Errors
 /// The failure with the lowest exit code, with the summary as its message.
@@ -148,20 +148,20 @@ impl<I: Iterator<Item = Input>> Queue<I> {
         }
         Some((number, input?))
     }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState<I>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<I> Queue<I> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<I>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn printed(&self, count: usize) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).printed = count;
+        self.lock().printed = count;
         self.moved.notify_all();
     }
 
     fn end(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        self.lock().is_over = true;
         self.moved.notify_all();
     }
 }

@@ -57,11 +57,12 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<(), Failure> {
     let output = Output::new(args.color);
-    if let Some(level) = args.backend {
+    let backend = args.backend;
+    if let Some(level) = backend {
         cpu::limit_to(level).map_err(|error| Failure::Usage(format!("--backend: {error}")))?;
     }
     match args.command {
-        Command::Bench(args) => bench::run(&args, output),
+        Command::Bench(args) => bench::run(&args, backend, output),
         Command::Report(args) => report::run(&args, output),
         Command::Corpus(command) => corpus::run(&command, output),
         Command::Inspect(args) => inspect::run(&args, output),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ::bench::{Claims, Plan, VariantClaims, prove_claims};
+use wireproof::kernels::cpu::Level;
 
 use super::args::ClaimsArgs;
 use super::own_runner;
@@ -10,8 +11,12 @@ use super::progress::RunProgress;
 use crate::failure::Failure;
 use crate::output::Output;
 
-pub(super) fn run(args: &ClaimsArgs, output: Output) -> Result<(), Failure> {
-    let plan = plan(args)?;
+pub(super) fn run(
+    args: &ClaimsArgs,
+    backend: Option<Level>,
+    output: Output,
+) -> Result<(), Failure> {
+    let plan = plan(args, backend)?;
     let mut progress = RunProgress::new(&plan);
     let claims = prove_claims(&plan, &mut |step| progress.show(&step));
     progress.end();
@@ -23,14 +28,14 @@ pub(super) fn run(args: &ClaimsArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn plan(args: &ClaimsArgs) -> Result<Plan, Failure> {
+fn plan(args: &ClaimsArgs, backend: Option<Level>) -> Result<Plan, Failure> {
     let default = Plan::default();
     Ok(Plan {
         peers: args.peers.clone(),
         runners: args.runners.clone().or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
-        own: Some(own_runner()?),
+        own: Some(own_runner(backend)?),
         ..default
     })
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use ::bench::{Plan, Progress, Results, Row, RunnerCommand, own};
 use ::report::compare::{CompareOptions, compare};
+use wireproof::kernels::cpu::Level;
 
 use crate::failure::Failure;
 use crate::files;
@@ -23,14 +24,15 @@ use tables::Tables;
 
 pub(crate) use args::BenchArgs;
 
-pub(crate) fn run(args: &BenchArgs, output: Output) -> Result<(), Failure> {
+/// `backend` is the limit that the command was given.
+pub(crate) fn run(args: &BenchArgs, backend: Option<Level>, output: Output) -> Result<(), Failure> {
     match &args.command {
-        Some(BenchCommand::Verify(args)) => return verify::run(args, output),
+        Some(BenchCommand::Verify(args)) => return verify::run(args, backend, output),
         Some(BenchCommand::Compare(args)) => return run_compare(args, output),
-        Some(BenchCommand::Claims(args)) => return claims::run(args, output),
+        Some(BenchCommand::Claims(args)) => return claims::run(args, backend, output),
         None => {}
     }
-    let plan = plan(&args.run)?;
+    let plan = plan(&args.run, backend)?;
     let tasks = if args.tasks.is_empty() { plan.tasks } else { args.tasks.concat() };
     let plan = Plan { tasks, corpus: args.corpus.clone(), ..plan };
     measure(&plan, &args.run, output)
@@ -98,7 +100,7 @@ fn write_page(
 }
 
 /// The plan without its tasks and corpus.
-fn plan(args: &RunArgs) -> Result<Plan, Failure> {
+fn plan(args: &RunArgs, backend: Option<Level>) -> Result<Plan, Failure> {
     let default = if args.all { Plan::default().all() } else { Plan::default() };
     let default = if args.quick { default.quick() } else { default };
     Ok(Plan {
@@ -109,16 +111,19 @@ fn plan(args: &RunArgs) -> Result<Plan, Failure> {
         runners: args.runners.clone().or(default.runners),
         work_dir: args.work_dir.clone().unwrap_or(default.work_dir),
         case_limit: Duration::from_secs(args.case_limit.into()),
-        own: Some(own_runner()?),
+        own: Some(own_runner(backend)?),
         ..default
     })
 }
 
-/// This program as a runner.
-fn own_runner() -> Result<RunnerCommand, Failure> {
+/// This program as a runner, with the limit of this process.
+fn own_runner(backend: Option<Level>) -> Result<RunnerCommand, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::Local(format!("the file of this program: {error}")))?;
-    Ok(RunnerCommand { program, args: vec!["runner".to_owned()] })
+    let backend = backend.map(|level| level.name().to_owned());
+    let limit = backend.iter().flat_map(|level| ["--backend".to_owned(), level.clone()]);
+    let args = limit.chain(["runner".to_owned()]).collect();
+    Ok(RunnerCommand { program, args, backend })
 }
 
 /// Fails if no peer has a row. A single peer that is missing or differs is a result.
@@ -143,4 +148,16 @@ fn check_our_cases(results: &Results) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Refused(format!("{} is wrong about {}", own::PEER, wrong.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_rows_are_measured_under_the_limit_of_the_command() {
+        let arguments = |backend| own_runner(backend).unwrap().args;
+        assert_eq!(arguments(None), ["runner"]);
+        assert_eq!(arguments(Some(Level::Avx2)), ["--backend", "avx2", "runner"]);
+    }
 }

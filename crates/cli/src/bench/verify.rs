@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ::bench::{Plan, Task};
 use serde_json::json;
 use wireproof::atproto::syntax::Did;
+use wireproof::kernels::cpu::Level;
 use wireproof::verify::repository::{self, Options, RepositoryRejection};
 
 use super::args::BenchVerifyArgs;
@@ -17,9 +18,13 @@ use crate::progress::ProgressLine;
 use crate::resolve::{self, ResolvedAccount};
 use crate::stage::{Stage, StageTimer, Stages};
 
-pub(super) fn run(args: &BenchVerifyArgs, output: Output) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &BenchVerifyArgs,
+    backend: Option<Level>,
+    output: Output,
+) -> Result<(), Failure> {
     let who = resolve::identifier(&args.who)?;
-    let plan = super::plan(&args.run)?;
+    let plan = super::plan(&args.run, backend)?;
     let network = Network::open(&args.network, args.from.as_slice())?;
     let runtime = network::runtime()?;
     let mut stages = Stages::default();

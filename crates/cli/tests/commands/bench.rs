@@ -122,6 +122,16 @@ fn results_hold_the_rows_of_the_whole_task_alone() {
 }
 
 #[test]
+fn a_run_under_a_limit_of_instruction_sets_says_so_and_measures_our_rows_under_it() {
+    let mut command = crate::command(&["--backend", "portable", "bench", "commit", "--quick"]);
+    command.args(["--passes", "1", "--warmup", "0", "--peers", "wireproof", "--json", "-"]);
+    let [stdout, _] = printed(&mut command);
+    let results: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(results["settings"]["backend"], "portable");
+    assert!(!results["rows"].as_array().unwrap().is_empty(), "{results}");
+}
+
+#[test]
 fn a_program_without_a_checkout_measures_itself_and_runs_no_peer_of_the_current_folder() {
     let dir = tempfile::tempdir().unwrap();
     let stranger = dir.path().join("bench/runners/stranger");

@@ -107,7 +107,7 @@ struct BoundedBytes {
 }
 
 impl ReadAhead {
-    /// The bounds of a run with so many workers.
+    /// The bounds of a run with this number of workers.
     pub(super) fn new(limits: &FlowLimits, workers: usize) -> Self {
         let bound = |max: usize| BoundedBytes { max: max.max(1), bytes: AtomicUsize::new(0) };
         Self {

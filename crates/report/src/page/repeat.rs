@@ -53,6 +53,7 @@ pub(super) fn settings(results: &Results) -> Vec<String> {
     words.extend(is_whole.then(|| "--all".to_owned()));
     words.push(format!("--passes {} --warmup {}", settings.passes, settings.warmup));
     words.extend(settings.corpus.iter().map(|name| format!("--corpus {}", quoted(name))));
+    words.extend(settings.backend.iter().map(|level| format!("--backend {}", quoted(level))));
     words
 }
 

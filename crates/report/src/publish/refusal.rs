@@ -48,6 +48,8 @@ fn faults(results: &Results) -> Vec<String> {
             faults.extend(
                 settings.corpus.as_ref().map(|name| format!("it measures another corpus, {name}")),
             );
+            let limited = settings.backend.as_ref();
+            faults.extend(limited.map(|level| format!("our rows were kept to {level}")));
         }
     }
     let missing = standing::missing(results).into_iter();
@@ -138,13 +140,15 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_run_one_of_few_passes_and_one_without_a_headline_are_refused() {
+    fn a_quick_run_one_of_few_passes_one_on_less_of_the_processor_and_one_without_a_headline_are_refused()
+     {
         let mut results = samples::results();
         let settings = results.settings.as_mut().expect("the sample has settings");
         (settings.passes, settings.quick) = (3, true);
+        settings.backend = Some("avx2".to_owned());
         results.rows.retain(|row| row.task != "repo");
         let text = refusal(&results).unwrap().to_string();
-        for part in ["a quick run", "fewer than 5 passes", "`repo total`"] {
+        for part in ["a quick run", "fewer than 5 passes", "kept to avx2", "`repo total`"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -343,7 +343,7 @@ fn make_windows<E: Engine, const G: usize>(
     (shared_z, on_curve)
 }
 
-/// Room for the windows of equations whose keys have the same form, in pieces for so many at once; none if they are cached.
+/// Room for the windows of equations whose keys have the same form, in pieces for `at_once` of them; none if they are cached.
 fn room_for_windows<'m, C: Curve>(
     made: &'m mut Vec<Window>,
     equations: &[&Equation<'_, C>],

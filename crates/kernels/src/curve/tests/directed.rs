@@ -573,5 +573,5 @@ fn schnorr_challenges_count_modulo_the_order() {
     assert_eq!(judge_everywhere::<Schnorr>(&claims, "challenges"), 2);
 }
 
-/// So many signatures are verified in rounds by every back end.
+/// A number of signatures that every back end verifies in rounds.
 const MANY: usize = 256;
