@@ -37,11 +37,11 @@ impl Enlarged {
     }
 }
 
-/// The size that a table gets after this many uses, if it changes then.
+/// The size that a table gets after this many uses, at least one, if it changes then.
 pub(super) fn size_after(uses: u32) -> Option<TableSize> {
     match uses {
         MEDIUM_USES => Some(TableSize::Medium),
-        _ if uses > 0 && uses.is_multiple_of(LARGE_USES) => Some(TableSize::Large),
+        _ if uses.is_multiple_of(LARGE_USES) => Some(TableSize::Large),
         _ => None,
     }
 }

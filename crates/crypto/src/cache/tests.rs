@@ -192,6 +192,42 @@ fn a_busy_key_takes_the_room_of_one_that_is_no_longer_used() {
 }
 
 #[test]
+fn a_busy_key_takes_the_room_of_one_idle_key_and_passes_over_those_in_use() {
+    if !kernel::is_available() {
+        return;
+    }
+    let mut cache = cache_with_room(3 * TableSize::Medium.bytes());
+    for number in [0, 2, 4] {
+        sign(&mut cache, number, MEDIUM_USES);
+    }
+    // Longer than three tables may be unused.
+    sign(&mut cache, 0, 100 - MEDIUM_USES);
+    sign(&mut cache, 6, MEDIUM_USES);
+    let sizes = [0, 2, 4, 6].map(|number| size_of_table(&cache, number));
+    let [small, medium, _] = TableSize::ALL.map(Some);
+    assert_eq!(sizes, [medium, small, medium, medium]);
+    assert_enlarged_is_consistent(&cache);
+}
+
+#[test]
+fn the_more_larger_tables_there_are_the_longer_each_may_be_unused() {
+    if !kernel::is_available() {
+        return;
+    }
+    let mut cache = cache_with_room(4 * TableSize::Medium.bytes());
+    for number in [0, 2, 4, 6] {
+        sign(&mut cache, number, MEDIUM_USES);
+    }
+    // With this key, there were 64 uses since the first: sixteen for each table.
+    sign(&mut cache, 8, MEDIUM_USES);
+    assert_eq!(size_of_table(&cache, 8), Some(TableSize::Small));
+    sign(&mut cache, 10, MEDIUM_USES);
+    assert_eq!(size_of_table(&cache, 10), Some(TableSize::Medium));
+    assert_eq!(size_of_table(&cache, 0), Some(TableSize::Small));
+    assert_enlarged_is_consistent(&cache);
+}
+
+#[test]
 fn a_table_in_use_keeps_its_room() {
     if !kernel::is_available() {
         return;
