@@ -14,8 +14,8 @@ pub(crate) struct Subject {
     pub(crate) name: &'static str,
     /// The crate's source folder.
     source: &'static str,
-    /// The part of it that is mutated.
-    part: &'static str,
+    /// The files and folders of it that are mutated.
+    parts: &'static [&'static str],
     /// Tests that run: `package` for its unit tests, `package/target` for others.
     pub(crate) tests: &'static [&'static str],
 }
@@ -25,31 +25,31 @@ pub(crate) static SUBJECTS: [Subject; 5] = [
     Subject {
         name: "codec",
         source: "crates/codec/src",
-        part: "",
+        parts: &[""],
         tests: &["wireproof-codec", "wireproof-atproto"],
     },
     Subject {
         name: "verify",
         source: "crates/verify/src",
-        part: "",
+        parts: &[""],
         tests: &["wireproof-verify", "wireproof-conformance/suite"],
     },
     Subject {
         name: "crypto",
         source: "crates/crypto/src",
-        part: "",
+        parts: &[""],
         tests: &["wireproof-crypto", "wireproof-crypto/published_vectors", "wireproof-verify"],
     },
     Subject {
         name: "mst",
         source: "crates/atproto/src",
-        part: "mst",
+        parts: &["mst", "node_shape.rs"],
         tests: &["wireproof-atproto", "wireproof-verify", "wireproof-conformance/suite"],
     },
     Subject {
         name: "firehose",
         source: "crates/net/src",
-        part: "firehose",
+        parts: &["firehose"],
         tests: &["wireproof-net", "wireproof-conformance/network"],
     },
 ];
@@ -69,8 +69,9 @@ impl Subject {
     pub(crate) fn files(&self, repository: &Path) -> Result<Vec<PathBuf>, String> {
         let mut files = Vec::new();
         follow(repository, &self.root(), Path::new(self.source), &mut files)?;
-        let part = Path::new(self.source).join(self.part);
-        files.retain(|file| file.starts_with(&part));
+        let parts = self.parts.iter().map(|part| Path::new(self.source).join(part));
+        let parts: Vec<PathBuf> = parts.collect();
+        files.retain(|file| parts.iter().any(|part| file.starts_with(part)));
         files.sort();
         Ok(files)
     }
