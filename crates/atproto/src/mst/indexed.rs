@@ -203,8 +203,10 @@ mod tests {
                 }
                 check_lookups(&tree, &records, &keys);
             }
-            prop_assert_eq!(tree.root(), build(&records).root());
-            prop_assert_eq!(tree.into_tree().root(), build(&records).root());
+            let built = build(&records);
+            prop_assert_eq!(tree.root(), built.root());
+            prop_assert_eq!(&BTreeMap::from_iter(tree.collect_blocks()), built.nodes());
+            prop_assert_eq!(tree.into_tree().root(), built.root());
         }
     }
 
@@ -215,6 +217,7 @@ mod tests {
         let mut tree = indexed(&records);
         for (number, key) in (0..).zip(&keys) {
             tree.insert(key, value(number)).unwrap();
+            assert_eq!(tree.remove(b"absent"), Ok(None));
             records.insert(key.clone(), value(number));
         }
         let indexed = check_lookups(&tree, &records, &keys);

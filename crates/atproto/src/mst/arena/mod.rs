@@ -319,15 +319,14 @@ impl Arena {
     #[inline]
     pub(super) fn store(&mut self, key: &[u8], value: CidRef<'_>) -> Result<Entry, TreeError> {
         let value = value.as_bytes();
-        let at = self.bytes.len();
-        if at + 2 + key.len() + 1 + value.len() > u32::MAX as usize {
+        let Ok(at) = u32::try_from(self.bytes.len()) else {
             return Err(TreeError::of(TreeFault::Limit(Limit::Bytes)));
-        }
+        };
         self.bytes.extend_from_slice(&(key.len() as u16).to_le_bytes());
         self.bytes.extend_from_slice(key);
         self.bytes.push(value.len() as u8);
         self.bytes.extend_from_slice(value);
-        Ok(Entry { word: 0, record: RecordRef(at as u32), right: None })
+        Ok(Entry { word: 0, record: RecordRef(at), right: None })
     }
 
     /// Stores another CID for the key of a record: in its place, or with the key again if it has another length.

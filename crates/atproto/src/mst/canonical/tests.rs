@@ -314,6 +314,9 @@ fn a_child_that_repeats_a_key_beside_it_is_out_of_order() {
         let error = search(root, &blocks, key.as_bytes()).unwrap_err();
         assert_eq!((error.cid, error.fault), (Some(child), TreeFault::Order));
     }
+    // The key also has another layer than one of the two nodes.
+    let [in_child, out_of_order] = [TreeFault::Layer, TreeFault::Order];
+    assert_eq!(blocks.faults(left), [(Some(before), in_child), (Some(left), out_of_order)]);
 }
 
 #[test]
@@ -395,6 +398,26 @@ fn limits_end_the_walk() {
     let records = limit(TreeLimits { max_records: 2, ..options });
     assert_eq!(records, TreeFault::Limit(Limit::Records));
     assert!(check(root, &blocks, &TreeLimits { max_nodes: 3, max_records: 3 }).is_ok());
+    // Not one fault for each record, or node, beyond the limit.
+    for few in [TreeLimits { max_records: 1, ..options }, TreeLimits { max_nodes: 1, ..options }] {
+        assert_eq!(faults(root, &blocks, &few, 1000).len(), 1);
+    }
+}
+
+#[test]
+fn nodes_without_keys_are_walked_no_deeper_than_there_are_layers() {
+    let mut blocks = Blocks::default();
+    let mut root = blocks.node(None, &[]);
+    for _ in 0..2 * MAX_HEIGHT {
+        root = blocks.node(Some(root), &[]);
+    }
+    let mut walk = Walk::new(root, &blocks, &TreeLimits::default());
+    let mut faults = Vec::new();
+    while let Some(step) = walk.next() {
+        faults.extend(step.err().map(|error| error.fault));
+    }
+    assert_eq!(faults, [TreeFault::Untrimmed, TreeFault::Layer]);
+    assert_eq!(walk.summary().nodes, u64::from(MAX_HEIGHT) + 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use codec::cid::Codec;
 use kernels::sha256::Digest;
 
 use crate::mst::arena::shared_len;
-use crate::mst::{MAX_KEY_BYTES, key_heights, node};
+use crate::mst::{key_heights, node};
 use crate::node_shape::{self, MAX_USUAL_ENTRIES};
 
 /// The nodes of many trees, their blocks and their keys.
@@ -387,7 +387,7 @@ impl Nodes {
         let moved = others.into_iter().map(|entry| Entry { at: entry.at - from + to, ..entry });
         let entries = Some(first).into_iter().chain(moved);
         self.replace_entries(left, len..len, entries);
-        self.adopt(left, len + 1);
+        self.adopt(left, len);
         self.nodes[left].bounds.next = self.nodes[right].bounds.next;
         Some(())
     }
@@ -520,7 +520,8 @@ impl Keys {
         self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
-    /// Adds the key of the entry after `prev`. `None` if it breaks a rule of nodes.
+    /// Adds the key of the entry after `prev`. `None` if it breaks a rule of nodes. Its length does not: both parts
+    /// together are shorter than the longest key.
     #[inline]
     fn push_after(
         &mut self,
@@ -535,7 +536,7 @@ impl Keys {
             Some(other) => other < first,
             None => prefix_len == prev.len(),
         };
-        if !is_greater || prefix_len + suffix.len() > MAX_KEY_BYTES {
+        if !is_greater {
             return None;
         }
         self.bytes.extend_from_within(prev.start..prev.start + prefix_len);

@@ -117,6 +117,14 @@ fn a_child_below_the_leaves_is_rejected() {
     let below = forger.node(None, &[(&b, None)]);
     let root = forger.node(None, &[(&a, Some(below))]);
     assert_rejected(&forger, root, &a, TreeFault::BelowLeaves);
+    // Beside other keys, and before them.
+    let [a, b, c] = forged_keys([0, 0, 0]);
+    let below = forger.node(None, &[(&c, None)]);
+    let root = forger.node(None, &[(&a, None), (&b, Some(below))]);
+    assert_rejected(&forger, root, &a, TreeFault::BelowLeaves);
+    let below = forger.node(None, &[(&a, None)]);
+    let root = forger.node(Some(below), &[(&b, None), (&c, None)]);
+    assert_rejected(&forger, root, &c, TreeFault::BelowLeaves);
     // An empty node there is below layer 0 first of all.
     let empty = forger.node(None, &[]);
     let root = forger.node(None, &[(&a, Some(empty))]);
@@ -141,6 +149,21 @@ fn a_subtree_on_the_wrong_side_is_rejected() {
     let again = forger.node(None, &[(&a, None), (&c, None)]);
     let overlapping = forger.node(Some(again), &[(&b, None)]);
     assert_rejected(&forger, overlapping, &a, TreeFault::Order);
+}
+
+#[test]
+fn a_subtree_on_the_wrong_side_of_a_key_farther_up_is_rejected() {
+    let [c, d, m, z] = forged_keys([1, 0, 2, 0]);
+    let mut forger = Forger::default();
+    let leaf = forger.node(None, &[(&d, None), (&z, None)]);
+    let left = forger.node(None, &[(&c, Some(leaf))]);
+    let root = forger.node(Some(left), &[(&m, None)]);
+    assert_rejected(&forger, root, &d, TreeFault::Order);
+    let [a, m, n, p] = forged_keys([0, 2, 0, 1]);
+    let leaf = forger.node(None, &[(&a, None), (&n, None)]);
+    let right = forger.node(Some(leaf), &[(&p, None)]);
+    let root = forger.node(None, &[(&m, Some(right))]);
+    assert_rejected(&forger, root, &n, TreeFault::Order);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod edits;
 mod faults;
 mod forger;
 mod proofs;
+mod reads;
 mod records;
 mod splices;
 mod support;

@@ -109,6 +109,29 @@ fn operations_that_disagree_with_the_tree_are_rejected_by_their_index() {
 }
 
 #[test]
+fn operations_are_undone_in_any_order_even_if_each_has_to_wait_for_the_next() {
+    // The nodes beside `a` have one entry too many to be merged before `b` is removed, and those beside `b` before
+    // `c` is removed.
+    let (half, low) = (MAX_NODE_ENTRIES / 2, MAX_NODE_ENTRIES / 2);
+    let heights =
+        [&vec![1; half][..], &[2], &vec![0; low], &[1], &vec![0; low + 1], &vec![1; half]];
+    let keys = keys_of_heights(&heights.concat());
+    let (a, b) = (half, half + 1 + low);
+    let c = b + 1;
+    let tree = |is_left: &dyn Fn(&usize) -> bool| {
+        let left = (0..keys.len()).filter(is_left);
+        build(&left.map(|index| (keys[index].clone(), value(0))).collect())
+    };
+    let (after, before) = (tree(&|_| true), tree(&|index| ![a, b, c].contains(index)));
+    let source = blocks_of(&after);
+    let record = Some(value(0));
+    for order in [[a, b, c], [c, b, a]] {
+        let ops = order.map(|index| undo(&keys[index], &record, &None));
+        assert_eq!(invert(after.root(), &source, &ops), Ok(before.root()));
+    }
+}
+
+#[test]
 fn a_batch_beyond_the_memory_limit_is_processed_in_parts() {
     // Without shared prefixes the keys of each commit take 9 MB; two reach the limit.
     let mut keys: Vec<Vec<u8>> = (0u32..)
@@ -156,9 +179,10 @@ fn of_a_batch_only_the_commit_with_a_key_in_the_wrong_layer_is_rejected() {
         let roots = (0..3).map(|index| if index == wrong_at { wrong } else { sound });
         let commits: Vec<_> =
             roots.map(|root| inversion::Inversion { root, source: &source, ops: &ops }).collect();
-        for (index, result) in
-            inversion::Inverter::new().invert_batch(&commits).into_iter().enumerate()
-        {
+        let mut inverter = inversion::Inverter::default();
+        let results = inverter.invert_batch(&commits);
+        assert_eq!(inverter.invert_in_arena(&Vec::from_iter(&commits)), results);
+        for (index, result) in results.into_iter().enumerate() {
             match result {
                 Ok(root) => assert_eq!((root, index == wrong_at), (before, false)),
                 Err(error) => {

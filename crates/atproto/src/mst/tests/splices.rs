@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use codec::cid::Codec;
 use codec::{AnyCid, Cid, CidRef};
 use proptest::prelude::*;
 
 use super::forger::{Forger, forged_keys};
 use super::support::*;
 use crate::mst::inversion::{Inversion, Inverter, RecordOp};
+use crate::mst::key_height;
+use crate::mst::node::Writer;
+use crate::mst::reference::Built;
 
 type Source<'b> = BTreeMap<Cid, &'b [u8]>;
 
@@ -97,6 +101,114 @@ fn a_node_with_more_entries_than_are_usual_is_left_to_the_arena() {
         assert_eq!(is_spliced(&before, &after), len <= 23, "a create, {len}");
         assert_eq!(is_spliced(&after, &before), len <= 23, "a delete, {len}");
     }
+}
+
+#[test]
+fn two_nodes_are_joined_up_to_the_usual_number_of_entries() {
+    for (left, right) in [(11, 12), (1, 22), (22, 1), (12, 12), (1, 23), (23, 1), (23, 0), (0, 23)]
+    {
+        let heights = [&[1][..], &vec![0; left], &[1], &vec![0; right]].concat();
+        let keys = keys_of_heights(&heights);
+        let after: Records = keys.iter().map(|key| (key.clone(), value(0))).collect();
+        let mut before = after.clone();
+        before.remove(&keys[1 + left]);
+        assert_eq!(is_spliced(&before, &after), left + right <= 23, "{left} and {right}");
+    }
+}
+
+#[test]
+fn a_deleted_key_is_put_back_between_keys_without_a_child_in_any_layer() {
+    for layer in 0..4 {
+        let keys = keys_of_heights(&[layer; 5]);
+        let before = subset(&keys, 0b11111);
+        for gone in 0..5 {
+            let after = subset(&keys, 0b11111 ^ 1 << gone);
+            assert!(is_spliced(&before, &after), "key {gone} in layer {layer}");
+        }
+    }
+}
+
+#[test]
+fn creates_before_long_keys_are_undone_one_after_the_other() {
+    let is_leaf = |key: &Vec<u8>| key_height(key) == 0;
+    let start = (b'a'..).map(|letter| vec![letter; 100]).find(is_leaf).unwrap();
+    for len in 250..260 {
+        let end = vec![b'x'; len - 106];
+        let numbered = |number| [&start[..], format!("{number:06}").as_bytes(), &end].concat();
+        let mut keys = vec![start.clone()];
+        keys.extend((0..).map(numbered).filter(is_leaf).take(4));
+        // The first key has shortened the one after it, and that the next.
+        for (a, b) in [(0, 1), (0, 2), (1, 2), (2, 4)] {
+            let built = build(&subset(&keys, 0b11111));
+            let before = build(&subset(&keys, 0b11111 ^ 1 << a ^ 1 << b));
+            let records = [a, b].map(|index| Some(value(index as u64)));
+            let ops = [undo(&keys[a], &records[0], &None), undo(&keys[b], &records[1], &None)];
+            let source = blocks_of(&built);
+            let spliced = check(&[Inversion { root: built.root(), source: &source, ops: &ops }]);
+            assert_eq!(spliced, [Some(before.root())], "{len} bytes, keys {a} and {b}");
+        }
+    }
+}
+
+#[test]
+fn a_node_whose_prefixes_or_keys_break_a_rule_is_left_to_the_arena() {
+    let [a, b] = forged_keys([0, 0]);
+    let shared = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    let record = value(0);
+    let inverted = |first: &[u8], prefix_len: usize, second: &[u8]| {
+        let mut block = Vec::new();
+        let mut writer = Writer::new(&mut block, 2);
+        writer.entry(0, first, record.as_cid_ref(), None);
+        writer.entry(prefix_len, &second[prefix_len..], record.as_cid_ref(), None);
+        writer.finish(None);
+        let root = Cid::of(Codec::DagCbor, &block);
+        let (source, cid) = (Source::from([(root, &block[..])]), Some(record.clone()));
+        let ops = [undo(first, &cid, &None)];
+        check(&[Inversion { root, source: &source, ops: &ops }])[0].is_some()
+    };
+    assert!(inverted(&a, shared, &b));
+    assert!(!inverted(&a, shared - 1, &b), "the prefix is not whole");
+    assert!(!inverted(&b, shared, &a), "the keys descend");
+}
+
+/// A tree of two nodes whose keys take many times as much memory as its blocks, and a key of the lower one.
+fn tree_of_long_keys() -> (Built, Vec<u8>) {
+    let mut numbered =
+        (0u32..).map(|number| [&[b'k'; 240][..], format!("{number:08}").as_bytes()].concat());
+    let heights = [vec![0; 20], vec![1; 3]].concat();
+    let of_height = |height| numbered.find(|key| key_height(key) == height).unwrap();
+    let keys: Vec<Vec<u8>> = heights.into_iter().map(of_height).collect();
+    let records: Records = keys.iter().map(|key| (key.clone(), value(0))).collect();
+    (build(&records), keys[0].clone())
+}
+
+/// Commits that take more memory than the bound.
+const MANY: usize = 3_000;
+
+#[test]
+fn commits_beyond_the_memory_bound_are_left_to_the_arena_until_the_next_batch() {
+    let (built, key) = tree_of_long_keys();
+    let (source, record) = (blocks_of(&built), Some(value(0)));
+    let ops = [undo(&key, &record, &None)];
+    let commits = vec![Inversion { root: built.root(), source: &source, ops: &ops }; MANY];
+    let mut inverter = Inverter::new();
+    for _ in 0..2 {
+        let spliced = inverter.splice(&commits);
+        let first_left = spliced.iter().position(Option::is_none).unwrap();
+        assert!((MANY / 4..MANY).contains(&first_left), "{first_left}");
+        assert!(spliced[first_left..].iter().all(Option::is_none));
+    }
+}
+
+#[test]
+fn a_commit_that_is_left_to_the_arena_takes_no_memory_from_those_after_it() {
+    let (built, key) = tree_of_long_keys();
+    let (source, [record, other]) = (blocks_of(&built), [0, 1].map(|seed| Some(value(seed))));
+    let (sound, wrong) = ([undo(&key, &record, &None)], [undo(&key, &other, &None)]);
+    let mut commits = vec![Inversion { root: built.root(), source: &source, ops: &wrong }; MANY];
+    commits.push(Inversion { ops: &sound, ..commits[0] });
+    let spliced = Inverter::new().splice(&commits);
+    assert!(spliced[..MANY].iter().all(Option::is_none) && spliced[MANY].is_some());
 }
 
 /// What is wrong with a commit.
@@ -225,7 +337,7 @@ proptest! {
         let source = blocks_of(&built);
         let foreign = [&[0x01, 0x55, 0x1b, 0x20][..], &digest].concat();
         let short = [&[0x01, 0x55, 0x00, 0x08][..], &digest[..8]].concat();
-        for prev in [&foreign, &short] {
+        for prev in [&foreign[..], &short, cid.as_bytes()] {
             let prev = Some(AnyCid::from(CidRef::from_bytes(prev).unwrap()));
             let cid = Some(cid.clone());
             let ops = [undo(key, &cid, &prev)];
