@@ -18,19 +18,24 @@ use crate::inputs::{Input, NamedInput};
 use crate::output::{Output, write_json_line};
 use crate::progress::ProgressLine;
 
-/// How many inputs are worked on at once.
+/// How many inputs are worked on at once, or threads on a single one.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct JobsArgs {
-    /// Work on this many arguments at once, each with the memory of one [default: the number of cores].
+    /// Work on this many arguments at once, each with the memory of one, or with this many threads on a single large file
+    /// [default: the number of cores].
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
 
 impl JobsArgs {
-    fn count(self) -> usize {
-        let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        self.jobs.unwrap_or_else(cores).get().min(MAX_JOBS)
+    pub(crate) fn count(self) -> NonZeroUsize {
+        self.jobs.unwrap_or_else(cores).min(MAX_JOBS)
     }
+}
+
+/// The number of cores that this process may use.
+pub(crate) fn cores() -> NonZeroUsize {
+    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN).min(MAX_JOBS)
 }
 
 /// What an input gave.
@@ -53,7 +58,7 @@ pub(crate) fn run(
     output: Output,
     work: impl Fn(&str) -> Result<Outcome, Failure> + Sync,
 ) -> Result<(), Failure> {
-    let jobs = jobs.count();
+    let jobs = jobs.count().get();
     let queue = Queue::new(inputs, WINDOW * jobs);
     let mut printer = Printer { done, json, output, line: ProgressLine::new(), counts: [0; 5] };
     thread::scope(|scope| -> Result<(), Failure> {
@@ -224,4 +229,4 @@ impl Printer<'_> {
 const WINDOW: usize = 4;
 
 /// Maximum number of jobs.
-const MAX_JOBS: usize = 256;
+const MAX_JOBS: NonZeroUsize = NonZeroUsize::new(256).expect("not 0");

@@ -14,12 +14,14 @@
 //! A hash table would be as fast, but digests can be mined: a peer that gives all its blocks the same slot
 //! would make every lookup scan all of them. Here such a peer causes a binary search.
 
+use std::num::NonZeroUsize;
 use std::ops::{AddAssign, Sub};
 
 use codec::car::{self, Block, CarError, HashProof, Options, Roots, Sections};
 use codec::{Cid, CidRef};
 use kernels::{prefetch, varint};
 
+use super::hashed::HashedBatch;
 use super::prefetch::Prefetcher;
 
 /// The blocks of a CAR by CID: hashed, indexed, and not copied.
@@ -55,6 +57,37 @@ impl<'a> Archive<'a> {
     /// archive is over 4 GiB, regardless of the options, because offsets are stored in four bytes.
     pub fn read(bytes: &'a [u8], options: &Options) -> Result<Self, CarError> {
         Self::read_with(bytes, options, &mut Err)
+    }
+
+    /// Reads an archive as [`read`](Self::read) does, and hashes one from 4 MiB on up to this number of threads.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_on_threads(
+        bytes: &'a [u8],
+        options: &Options,
+        threads: NonZeroUsize,
+    ) -> Result<Self, CarError> {
+        if options.trust_hashes {
+            return Self::read(bytes, options);
+        }
+        let splitter = ArchiveSplitter::new(bytes, options)?;
+        let mut builder = ArchiveBuilder::new(&splitter);
+        let end = splitter.with_hashed(
+            threads,
+            |_| true,
+            |next| {
+                let mut batch = HashedBatch::default();
+                loop {
+                    next(&mut batch);
+                    builder.add(&batch.blocks);
+                    if let Some(end) = batch.end {
+                        return end;
+                    }
+                }
+            },
+        );
+        end.map(|()| builder.finish())
     }
 
     /// Reads the sound part of an archive, and reports faults to `on_fault`: a block with a wrong hash is
@@ -207,6 +240,11 @@ impl<'a> ArchiveSplitter<'a> {
     /// The roots that the header names.
     pub fn roots(&self) -> Roots<'a> {
         self.sections.roots()
+    }
+
+    /// The length of the archive in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Replaces `batch` by the next blocks, which are not hashed yet; returns the end of the archive after them.

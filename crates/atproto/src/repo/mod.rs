@@ -34,6 +34,7 @@
 
 mod archive;
 mod error;
+mod hashed;
 mod locality;
 mod prefetch;
 mod records;
@@ -41,11 +42,14 @@ mod records;
 mod tests;
 mod writer;
 
+use std::num::NonZeroUsize;
+
 use codec::Cid;
 
 pub use archive::{Archive, ArchiveBuilder, ArchiveEnd, ArchiveSplitter, BlockTotals};
 pub use codec::car::Options;
 pub use error::{RepoError, RepoFault};
+pub use hashed::{HashedBatch, NextBatch};
 pub use locality::SequentialBlocks;
 pub use records::{ExportError, Record, RecordJsonError, Records};
 pub use writer::{
@@ -75,6 +79,19 @@ impl<'a> Repository<'a> {
     /// of the first root is missing or not a commit of version 3.
     pub fn read(export: &'a [u8], options: &Options) -> Result<Self, RepoError> {
         let archive = Archive::read(export, options)?;
+        Self::at_first_root(archive)
+    }
+
+    /// Reads an export as [`read`](Self::read) does, and hashes a large one on up to this number of threads.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_on_threads(
+        export: &'a [u8],
+        options: &Options,
+        threads: NonZeroUsize,
+    ) -> Result<Self, RepoError> {
+        let archive = Archive::read_on_threads(export, options, threads)?;
         Self::at_first_root(archive)
     }
 

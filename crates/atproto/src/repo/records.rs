@@ -11,8 +11,8 @@ use codec::{Cid, CidRef};
 
 use super::error::{RepoError, RepoFault, fail};
 use super::{Archive, Repository, SequentialBlocks};
-use crate::mst::TreeLimits;
 use crate::mst::canonical::{BlockSet, Step, Walk};
+use crate::mst::{BlockSource, TreeLimits};
 
 /// A record of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,39 +77,42 @@ impl<'a> Iterator for Records<'_, 'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            match self.walk.next()? {
-                Ok(Step::Node { .. }) => {}
-                Ok(Step::Record { key, value }) => return Some(record(self.archive, key, value)),
+            let (key, cid) = match self.walk.next()? {
+                Ok(Step::Node { .. }) => continue,
+                Ok(Step::Record { key, value }) => (key.to_vec(), record_cid(value)),
                 Err(error) => return Some(Err(RepoError::in_tree(error, self.archive))),
-            }
+            };
+            return Some(cid.and_then(|cid| record(self.walk.blocks(), key, cid)));
         }
     }
 }
 
 fn record<'a>(
-    archive: &Archive<'a>,
-    key: &[u8],
-    value: CidRef<'_>,
+    blocks: &impl BlockSource<'a>,
+    key: Vec<u8>,
+    cid: Cid,
 ) -> Result<Record<'a>, RepoError> {
-    let (cid, block) = record_block(archive, value)?;
-    match String::from_utf8(key.to_vec()) {
+    let block = record_block(blocks, &cid)?;
+    match String::from_utf8(key) {
         Ok(path) => Ok(Record { path, cid, block }),
         Err(_) => fail(Some(cid), RepoFault::Key),
     }
 }
 
-/// The block of a record that the tree names.
+/// The CID of a record that the tree names.
 #[inline]
-pub(super) fn record_block<'a>(
-    archive: &Archive<'a>,
-    value: CidRef<'_>,
-) -> Result<(Cid, &'a [u8]), RepoError> {
-    let Some(cid) = value.to_cid().filter(|_| value.is_dag_cbor()) else {
-        return fail(value.to_cid(), RepoFault::RecordLink);
-    };
-    match archive.block(&cid) {
-        Some(block) => Ok((cid, block)),
-        None => fail(Some(cid), RepoFault::MissingRecord),
+fn record_cid(value: CidRef<'_>) -> Result<Cid, RepoError> {
+    match value.to_cid() {
+        Some(cid) if value.is_dag_cbor() => Ok(cid),
+        cid => fail(cid, RepoFault::RecordLink),
+    }
+}
+
+#[inline]
+fn record_block<'a>(blocks: &impl BlockSource<'a>, cid: &Cid) -> Result<&'a [u8], RepoError> {
+    match blocks.block(cid) {
+        Some(block) => Ok(block),
+        None => fail(Some(*cid), RepoFault::MissingRecord),
     }
 }
 
@@ -149,11 +152,12 @@ impl Repository<'_> {
         let mut written = BlockSet::for_archive(self.archive.as_bytes());
         let mut walk = self.walk(&TreeLimits::default());
         while let Some(step) = walk.next() {
-            let (cid, block) =
+            let (cid, node) =
                 match step.map_err(|error| RepoError::in_tree(error, &self.archive))? {
-                    Step::Node { cid, block } => (cid, block),
-                    Step::Record { value, .. } => record_block(&self.archive, value)?,
+                    Step::Node { cid, block } => (cid, Some(block)),
+                    Step::Record { value, .. } => (record_cid(value)?, None),
                 };
+            let block = node.map_or_else(|| record_block(walk.blocks(), &cid), Ok)?;
             if written.insert(block) {
                 visit(&cid, block)?;
             }

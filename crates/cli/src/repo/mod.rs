@@ -3,6 +3,7 @@
 mod records;
 mod stats;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -122,8 +123,13 @@ pub(crate) fn run(command: &RepoCommand, output: Output) -> Result<(), Failure> 
 }
 
 /// Reads the repository in the bytes of `file`, and checks every hash.
-fn read<'a>(file: &Path, bytes: &'a MappedFile) -> Result<Repository<'a>, Failure> {
-    Repository::read(bytes, &Options::default()).map_err(|error| Failure::refused(file, error))
+fn read<'a>(
+    file: &Path,
+    bytes: &'a MappedFile,
+    threads: NonZeroUsize,
+) -> Result<Repository<'a>, Failure> {
+    Repository::read_on_threads(bytes, &Options::default(), threads)
+        .map_err(|error| Failure::refused(file, error))
 }
 
 const LS_EXAMPLES: &str = "\

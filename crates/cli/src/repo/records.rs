@@ -14,6 +14,7 @@ use wireproof::codec::printable::{Printable, escape_json};
 use wireproof::verify::InvalidRecord;
 
 use super::{DiffArgs, ExportArgs, ExportFormat, GetArgs, LsArgs, read};
+use crate::batch::cores;
 use crate::failure::Failure;
 use crate::files;
 use crate::json::{InvalidBytes, RecordPath};
@@ -28,7 +29,7 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
         bytes: usize,
     }
     let bytes = files::map(&args.file)?;
-    let repository = read(&args.file, &bytes)?;
+    let repository = read(&args.file, &bytes, cores())?;
     let mut out = BufWriter::new(output.stdout());
     for record in repository.records() {
         let record = record.map_err(|error| Failure::refused(&args.file, error))?;
@@ -48,7 +49,7 @@ pub(super) fn ls(args: &LsArgs, output: Output) -> Result<(), Failure> {
 
 pub(super) fn get(args: &GetArgs, output: Output) -> Result<(), Failure> {
     let bytes = files::map(&args.file)?;
-    let repository = read(&args.file, &bytes)?;
+    let repository = read(&args.file, &bytes, cores())?;
     let path = path_in(&args.path, &repository)?;
     let mut found = None;
     // The iteration goes to the end: only then is the whole tree checked.
@@ -90,7 +91,7 @@ fn path_in<'a>(argument: &'a str, repository: &Repository<'_>) -> Result<&'a str
 
 pub(super) fn diff(args: &DiffArgs, output: Output) -> Result<(), Failure> {
     let (old_bytes, new_bytes) = (files::map(&args.old)?, files::map(&args.new)?);
-    let (old, new) = (read(&args.old, &old_bytes)?, read(&args.new, &new_bytes)?);
+    let (old, new) = (read(&args.old, &old_bytes, cores())?, read(&args.new, &new_bytes, cores())?);
     let (old_did, new_did) = (old.commit().did, new.commit().did);
     if old_did != new_did {
         let what = format!("repositories of two accounts, {old_did} and {new_did}");
@@ -139,7 +140,7 @@ fn write_change(out: &mut impl Write, change: &Change, json: bool) -> io::Result
 
 pub(super) fn export(args: &ExportArgs, output: Output) -> Result<(), Failure> {
     let bytes = files::map(&args.file)?;
-    let repository = read(&args.file, &bytes)?;
+    let repository = read(&args.file, &bytes, cores())?;
     let write = |out: &mut dyn Write| match args.format {
         ExportFormat::Car => write_car(&repository, out),
         ExportFormat::Ndjson => write_lines(&repository, out),

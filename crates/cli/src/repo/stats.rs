@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use serde::Serialize;
@@ -21,7 +22,10 @@ use crate::output::{Output, table, write_json_line};
 pub(super) fn run(args: &StatsArgs, output: Output) -> Result<(), Failure> {
     let inputs = Inputs::new(&args.files, InputKind::Archives);
     match inputs.single() {
-        Some(file) => output.document(&Stats::of_file(Path::new(file))?, args.json, Stats::to_text),
+        Some(file) => {
+            let stats = Stats::of_file(Path::new(file), args.jobs.count())?;
+            output.document(&stats, args.json, Stats::to_text)
+        }
         None => batch::run(inputs, &args.jobs, "read", args.json, output, |file| {
             count_one(file, args.json)
         }),
@@ -38,7 +42,7 @@ fn count_one(file: &str, json: bool) -> Result<Outcome, Failure> {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<&'a str>,
     }
-    let counted = Stats::of_file(Path::new(file));
+    let counted = Stats::of_file(Path::new(file), NonZeroUsize::MIN);
     let (stats, failure) = (counted.as_ref().ok(), counted.as_ref().err());
     let mut printed = Vec::new();
     if json {
@@ -88,9 +92,9 @@ impl RecordCounts {
 }
 
 impl Stats {
-    fn of_file(file: &Path) -> Result<Self, Failure> {
+    fn of_file(file: &Path, threads: NonZeroUsize) -> Result<Self, Failure> {
         let bytes = files::map(file)?;
-        let repository = read(file, &bytes)?;
+        let repository = read(file, &bytes, threads)?;
         Self::new(&repository, bytes.len()).map_err(|error| Failure::refused(file, error))
     }
 

@@ -13,6 +13,7 @@ mod signer;
 mod stream;
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -63,6 +64,8 @@ struct Session<'a> {
     /// The key for files, if one is given.
     signer: Option<Signer>,
     network: LazyNetwork<'a>,
+    /// Threads that hash an archive.
+    threads: NonZeroUsize,
 }
 
 impl<'a> Session<'a> {
@@ -70,12 +73,19 @@ impl<'a> Session<'a> {
     fn new(args: &'a VerifyArgs, is_alone: bool) -> Result<Self, Failure> {
         let signer = args.signer.is_given().then(|| Signer::of(args)).transpose()?;
         let network = LazyNetwork::new(&args.network, args.from.as_slice(), is_alone);
-        Ok(Self { args, signer, network })
+        let threads = if is_alone { args.jobs.count() } else { NonZeroUsize::MIN };
+        Ok(Self { args, signer, network, threads })
     }
 
     /// A file contains no statement about its owner that can be trusted: a key is required.
     fn file_signer(&self) -> Result<&Signer, Failure> {
         self.signer.as_ref().ok_or_else(args::no_signer)
+    }
+
+    fn options(&self) -> Options {
+        let mut options = options(self.args);
+        options.threads = self.threads;
+        options
     }
 }
 
@@ -107,9 +117,9 @@ fn verify_target<W: Write>(
 ) -> Result<Reported, Failure> {
     let (args, network) = (session.args, &session.network);
     match target {
-        Target::File(path) => verify_file(path, session.file_signer()?, args, findings),
+        Target::File(path) => verify_file(path, session, findings),
         Target::Slice(path, record) => verify_slice(path, &record, args, findings),
-        Target::Account(who) => verify_account(who, args, &*network.open()?, findings),
+        Target::Account(who) => verify_account(who, session, &*network.open()?, findings),
         Target::Record(address) => verify_record(&address, args, &*network.open()?, findings),
     }
 }
@@ -121,10 +131,10 @@ fn needs_whole_archive(args: &VerifyArgs) -> bool {
 
 fn verify_file<W: Write>(
     path: &Path,
-    signer: &Signer,
-    args: &VerifyArgs,
+    session: &Session<'_>,
     findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
+    let (args, signer) = (session.args, session.file_signer()?);
     let mut report = ProofReport::of_file(path);
     let stream = if needs_whole_archive(args) { None } else { files::open_stream(path)? };
     let proved = match stream {
@@ -132,7 +142,7 @@ fn verify_file<W: Write>(
         None => {
             let archive = files::map(path)?;
             report.bytes = archive.len() as u64;
-            prove(&archive, signer, args, &mut report, findings)
+            prove(&archive, signer, session, &mut report, findings)
         }
     };
     let outcome = proved?.map_err(|first| {
@@ -144,10 +154,11 @@ fn verify_file<W: Write>(
 
 fn verify_account<W: Write>(
     who: AtIdentifier<'_>,
-    args: &VerifyArgs,
+    session: &Session<'_>,
     online: &Online,
     findings: &mut Findings<W>,
 ) -> Result<Reported, Failure> {
+    let args = session.args;
     let Online { network, runtime, .. } = online;
     let mut stages = Stages::default();
     let account = ResolvedAccount::look_up(network, runtime, who, &mut stages)?;
@@ -156,7 +167,7 @@ fn verify_account<W: Write>(
     let mut report = ProofReport::of_account(who, &account, stages);
     let proved = match is_streamed {
         true => prove_download(&account, &signer, args, online, &mut report, findings),
-        false => prove_saved(&account, &signer, args, online, &mut report, findings),
+        false => prove_saved(&account, &signer, session, online, &mut report, findings),
     };
     let outcome = proved?.map_err(|first| {
         let (why, from) = (first.to_string(), report.host());
@@ -190,11 +201,12 @@ fn prove_download<W: Write>(
 fn prove_saved<W: Write>(
     account: &ResolvedAccount,
     signer: &Signer,
-    args: &VerifyArgs,
+    session: &Session<'_>,
     online: &Online,
     report: &mut ProofReport,
     findings: &mut Findings<W>,
 ) -> Result<Result<(), RepositoryRejection>, Failure> {
+    let args = session.args;
     let (host, limits) = (server(args, account)?, args.download.limits());
     let mut target = DownloadTarget::new(args.save.as_deref())?;
     let mut timer = StageTimer::start(&mut report.stages);
@@ -206,18 +218,18 @@ fn prove_saved<W: Write>(
     let saved = target.save()?;
     let archive = files::map(saved.path())?;
     report.add_download(Download { host: fetched.host.into(), bytes: fetched.bytes });
-    prove(&archive, signer, args, report, findings)
+    prove(&archive, signer, session, report, findings)
 }
 
 /// Verifies an archive, and reports the proof or the findings.
 fn prove<W: Write>(
     archive: &[u8],
     signer: &Signer,
-    args: &VerifyArgs,
+    session: &Session<'_>,
     report: &mut ProofReport,
     findings: &mut Findings<W>,
 ) -> Result<Result<(), RepositoryRejection>, Failure> {
-    let options = options(args);
+    let (args, options) = (session.args, session.options());
     match verify_stages(archive, signer, &options, args.rebuild, &mut report.stages) {
         Ok(whole) => {
             report.add_repository(&whole);

@@ -8,12 +8,14 @@ use std::cell::RefCell;
 
 use atproto::commit::Commit;
 use atproto::mst::canonical::{BlockSet, NodeSource, Step, Summary, Walker};
-use atproto::repo::{Archive, ArchiveBuilder, ArchiveEnd, ArchiveSplitter, BlockTotals};
+use atproto::repo::{
+    Archive, ArchiveBuilder, ArchiveSplitter, BlockTotals, HashedBatch, NextBatch,
+};
 use codec::Cid;
-use codec::car::{self, Block, CarError};
+use codec::car::{Block, CarError};
 
 use super::options::Options;
-use super::records::{NODE_START, PrecheckedRecords};
+use super::records::{NODE_START, PrecheckedRecords, is_prechecked};
 use super::tree::{PathChecker, WalkResult, record_cid};
 
 /// An archive that was read, and the result of the walk if it was in streamable order and free of faults.
@@ -27,20 +29,23 @@ pub(super) struct ReadArchive<'a> {
 pub(super) fn read<'a>(export: &'a [u8], options: &Options) -> Result<ReadArchive<'a>, CarError> {
     let splitter = ArchiveSplitter::new(export, &options.checked_archive())?;
     let root = splitter.roots().first().and_then(|root| root.to_cid());
-    let blocks = RefCell::new(FollowedBlocks::new(export, splitter, options));
-    let tree = root.and_then(|root| walk(&blocks, root, options));
-    blocks.into_inner().finish(tree)
+    let builder = ArchiveBuilder::new(&splitter);
+    let max_bytes = options.max_record_bytes;
+    let check = |block: &Block<'a>| is_prechecked(block.data, max_bytes);
+    splitter.with_hashed(options.threads, check, |next| {
+        let blocks = RefCell::new(FollowedBlocks::new(export, next, builder, options));
+        let tree = root.and_then(|root| walk(&blocks, root, options));
+        blocks.into_inner().finish(tree)
+    })
 }
 
 /// The blocks of an archive as it is read.
-struct FollowedBlocks<'a> {
-    splitter: ArchiveSplitter<'a>,
+struct FollowedBlocks<'n, 'a> {
+    next_batch: NextBatch<'n, 'a>,
     builder: ArchiveBuilder<'a>,
-    /// Hashed blocks, of which `next` is the index of the first that the walk has not taken.
-    batch: Vec<Block<'a>>,
+    batch: HashedBatch<'a>,
+    /// The index in the batch of the first block that the walk has not taken.
     next: usize,
-    /// The end of the archive, or the first fault.
-    end: Option<ArchiveEnd>,
     prechecked: PrecheckedRecords,
     reached: ReachedBlocks,
     /// Records that are not the next block, probably because an earlier path shares them.
@@ -57,14 +62,18 @@ struct ReachedBlocks {
     unchecked: Vec<(u32, u32)>,
 }
 
-impl<'a> FollowedBlocks<'a> {
-    fn new(export: &'a [u8], splitter: ArchiveSplitter<'a>, options: &Options) -> Self {
+impl<'n, 'a> FollowedBlocks<'n, 'a> {
+    fn new(
+        export: &'a [u8],
+        next_batch: NextBatch<'n, 'a>,
+        builder: ArchiveBuilder<'a>,
+        options: &Options,
+    ) -> Self {
         Self {
-            builder: ArchiveBuilder::new(&splitter),
-            splitter,
-            batch: Vec::new(),
+            next_batch,
+            builder,
+            batch: HashedBatch::default(),
             next: 0,
-            end: None,
             prechecked: PrecheckedRecords::new(export, options.max_record_bytes),
             reached: ReachedBlocks {
                 start: export.as_ptr() as usize,
@@ -79,8 +88,8 @@ impl<'a> FollowedBlocks<'a> {
     /// Takes the next block, if it is `cid`.
     #[inline]
     fn take(&mut self, cid: &Cid) -> Option<&'a [u8]> {
-        while self.next == self.batch.len() && self.read_batch() {}
-        let block = self.batch.get(self.next)?;
+        while self.next == self.batch.blocks.len() && self.read_batch() {}
+        let block = self.batch.blocks.get(self.next)?;
         if block.cid.as_bytes() != cid.as_bytes() {
             return None;
         }
@@ -109,26 +118,23 @@ impl<'a> FollowedBlocks<'a> {
 
     /// Reads the next batch; returns whether there was one.
     fn read_batch(&mut self) -> bool {
-        if self.end.is_some() {
+        if self.batch.end.is_some() {
             return false;
         }
         self.next = 0;
-        self.end = self.splitter.split(&mut self.batch);
-        if let Err(fault) = car::check_hashes(&mut self.batch) {
-            self.end = Some(Err(fault));
-            self.batch.clear();
-            return false;
-        }
-        self.batch.iter().for_each(|block| self.prechecked.visit(block));
-        self.builder.add(&self.batch);
+        (self.next_batch)(&mut self.batch);
+        let HashedBatch { blocks, passed, .. } = &self.batch;
+        let passed = blocks.iter().zip(passed).filter(|(_, passed)| **passed);
+        passed.for_each(|(block, _)| self.prechecked.insert(block.data));
+        self.builder.add(blocks);
         true
     }
 
     /// Reads the rest of the archive, and completes the result of a walk.
     fn finish(mut self, tree: Option<Summary>) -> Result<ReadArchive<'a>, CarError> {
         while self.read_batch() {}
-        let Self { builder, end, prechecked, mut reached, shared, .. } = self;
-        end.unwrap_or(Ok(()))?;
+        let Self { builder, batch, prechecked, mut reached, shared, .. } = self;
+        batch.end.unwrap_or(Ok(()))?;
         let archive = builder.finish();
         let distinct = archive.distinct();
         // Of a repeated block both copies could have been taken.
@@ -179,9 +185,9 @@ impl ReachedBlocks {
 }
 
 /// The nodes among the blocks.
-struct FollowedNodes<'b, 'a>(&'b RefCell<FollowedBlocks<'a>>);
+struct FollowedNodes<'b, 'n, 'a>(&'b RefCell<FollowedBlocks<'n, 'a>>);
 
-impl<'a> NodeSource for FollowedNodes<'_, 'a> {
+impl<'a> NodeSource for FollowedNodes<'_, '_, 'a> {
     type Block = &'a [u8];
 
     #[inline]
@@ -197,7 +203,7 @@ impl<'a> NodeSource for FollowedNodes<'_, 'a> {
 }
 
 /// Walks the tree; `None` if it is given up.
-fn walk(blocks: &RefCell<FollowedBlocks<'_>>, root: Cid, options: &Options) -> Option<Summary> {
+fn walk(blocks: &RefCell<FollowedBlocks<'_, '_>>, root: Cid, options: &Options) -> Option<Summary> {
     let commit = blocks.borrow_mut().node(&root)?;
     let root = Commit::parse(commit).ok()?.data;
     let mut walk = Walker::over(root, FollowedNodes(blocks), &options.tree);
@@ -220,9 +226,12 @@ const MAX_SHARED: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use codec::car;
 
     use super::*;
+    use crate::repository::RepositoryRejection;
     use crate::repository::tests::{Parts, path, record};
     use crate::repository::{tree, verify_without_signature};
 
@@ -258,6 +267,30 @@ mod tests {
             let walked = walked.expect("in streamable order");
             assert_eq!((walked.tree, walked.extra), (expected.tree, expected.extra));
             assert_eq!(walked.unchecked, expected.unchecked);
+        }
+    }
+
+    #[test]
+    fn a_large_archive_has_the_same_proof_on_any_number_of_threads() {
+        let mut parts = Parts::of(300);
+        for number in 0..300 {
+            parts.put(&path(2_000 + number), record(&format!("{number} {}", "long".repeat(5_000))));
+        }
+        parts.put(&path(3_000), b"\x80".to_vec());
+        let sound = parts.export();
+        let ordered = verify_without_signature(&sound, &Options::default()).unwrap();
+        let ordered = ordered.export(Vec::new()).unwrap();
+        let mut wrong = ordered.clone();
+        wrong[ordered.len() / 3] ^= 1;
+        for export in [sound, ordered, wrong] {
+            let proof = |threads: usize| {
+                let threads = NonZeroUsize::new(threads).unwrap();
+                let options = Options { threads, ..Options::default() };
+                let whole = verify_without_signature(&export, &options)?;
+                Ok((whole.tree(), whole.extra(), whole.invalid_records().clone()))
+            };
+            let alone: Result<_, RepositoryRejection> = proof(1);
+            assert_eq!([proof(2), proof(5)], [alone.clone(), alone]);
         }
     }
 

@@ -1,5 +1,7 @@
 //! The limits of a repository's verification.
 
+use std::num::NonZeroUsize;
+
 use atproto::mst::TreeLimits;
 use codec::car;
 
@@ -23,11 +25,14 @@ pub struct Options {
     pub strict_records: bool,
     /// Accepts keys of the tree that are not a collection and a record key.
     pub allow_any_key: bool,
+    /// Maximum number of threads that hash an archive from 4 MiB, the caller's among them. A [stream](super::stream) is
+    /// hashed on the caller's.
+    pub threads: NonZeroUsize,
 }
 
 impl Default for Options {
     /// The default limits of archives and trees, records of up to 1 MiB, any number of extra blocks,
-    /// and only record paths as keys.
+    /// only record paths as keys, and one thread.
     fn default() -> Self {
         Self {
             archive: car::Options::default(),
@@ -37,6 +42,7 @@ impl Default for Options {
             max_extra_bytes: u64::MAX,
             strict_records: false,
             allow_any_key: false,
+            threads: NonZeroUsize::MIN,
         }
     }
 }

@@ -173,6 +173,11 @@ impl<'a, S: BlockSource<'a>> Walk<'a, S> {
     pub fn in_archive(root: Cid, source: S, archive: &[u8], options: &TreeLimits) -> Self {
         Self::over(root, BlockNodes::new(source, archive), options)
     }
+
+    /// The blocks, in which a caller finds the records of the walk.
+    pub fn blocks(&self) -> &S {
+        self.source.blocks()
+    }
 }
 
 impl<N: NodeSource> Walker<N> {

@@ -40,6 +40,10 @@ impl<'a, S: BlockSource<'a>> BlockNodes<'a, S> {
     pub(super) fn new(blocks: S, archive: &[u8]) -> Self {
         Self { blocks, reached: BlockSet::for_archive(archive), lifetime: PhantomData }
     }
+
+    pub(super) fn blocks(&self) -> &S {
+        &self.blocks
+    }
 }
 
 impl<'a, S: BlockSource<'a>> NodeSource for BlockNodes<'a, S> {

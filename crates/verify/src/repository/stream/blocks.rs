@@ -212,8 +212,9 @@ impl<R: Read> StreamedBlocks<R> {
     #[inline]
     fn check_next(&mut self, cid: &Cid, references: Option<References<&[u8]>>) {
         let Some(block) = self.batch.get(self.next) else { return };
-        let (offset, data) = (block.data_offset() as u64, block.data);
-        let wanted = self.wanted.remove(cid);
+        // An earlier copy may be held.
+        let offset = self.held.offset_of(cid).unwrap_or(block.data_offset() as u64);
+        let (data, wanted) = (block.data, self.wanted.remove(cid));
         let all = wanted.iter().map(References::borrowed).chain(references);
         let is_kept = self.records.add(cid, offset, data, all);
         let held = if is_kept { self.held.insert(*cid, offset, data) } else { Ok(()) };

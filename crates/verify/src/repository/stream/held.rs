@@ -130,6 +130,9 @@ impl HeldBlocks {
 
     /// Where the data of a held block starts in the archive.
     pub(super) fn offset_of(&self, cid: &Cid) -> Option<u64> {
+        if self.blocks.is_empty() {
+            return None;
+        }
         self.blocks.get(cid).map(|block| block.offset)
     }
 

@@ -302,6 +302,21 @@ fn open_counting_spill() -> io::Result<Box<dyn Spill>> {
 }
 
 #[test]
+fn an_invalid_record_is_at_its_first_copy() {
+    let mut parts = Parts::of(9);
+    parts.put(&path(7_000), b"\x80".to_vec());
+    let mut blocks = split(&streamable(&parts));
+    let root = blocks[0].0;
+    let invalid = blocks.iter().find(|(_, block)| block == b"\x80").unwrap().clone();
+    for at in [0, 1, blocks.len()] {
+        blocks.insert(at, invalid.clone());
+        let rejection = assert_same_under(&join(root, &blocks), &strict()).unwrap_err();
+        assert_eq!(rejection.code(), "record/shape");
+        blocks.remove(at);
+    }
+}
+
+#[test]
 fn a_record_of_many_collections_is_spilled_at_most_twice() {
     let long = "x".repeat(300_000);
     let mut of_other_type = codec::cbor::Encoder::new();
