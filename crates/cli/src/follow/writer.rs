@@ -296,6 +296,15 @@ mod tests {
         flushed: Arc<Mutex<Vec<u8>>>,
     }
 
+    impl StepOutput {
+        /// An output, the permissions of its writes, and what it has flushed.
+        fn new() -> (Self, Sender<io::Result<()>>, Arc<Mutex<Vec<u8>>>) {
+            let ((allow, allowed), flushed) = (channel(), Arc::default());
+            let out = Self { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
+            (out, allow, flushed)
+        }
+    }
+
     impl LineOutput for StepOutput {
         fn unread(&self) -> io::Result<Option<u64>> {
             Ok(None)
@@ -317,9 +326,7 @@ mod tests {
 
     #[tokio::test]
     async fn lines_that_arrive_during_a_write_are_one_batch_and_are_acked_once_flushed() {
-        let (allow, allowed) = channel();
-        let flushed = Arc::new(Mutex::new(Vec::new()));
-        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
+        let (out, allow, flushed) = StepOutput::new();
         let (lines, writer) = LineWriter::start(out, &StopSignal::new()).unwrap();
         let (done, acked) = channel();
         (0..100).for_each(|number| lines.push(b"x\n", NumberedAck(number, done.clone())));
@@ -346,9 +353,7 @@ mod tests {
 
     #[tokio::test]
     async fn collected_lines_are_written_in_order_and_each_is_acked() {
-        let (allow, allowed) = channel();
-        let flushed = Arc::new(Mutex::new(Vec::new()));
-        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
+        let (out, allow, flushed) = StepOutput::new();
         let (lines, writer) = LineWriter::start(out, &StopSignal::new()).unwrap();
         let (done, acked) = channel();
         for (numbers, text) in [(0..10, b"a\n"), (10..30, b"b\n"), (30..31, b"c\n")] {
@@ -366,9 +371,7 @@ mod tests {
 
     #[tokio::test]
     async fn collected_lines_wait_while_too_many_bytes_are_queued_and_none_is_lost_by_a_stop() {
-        let (allow, allowed) = channel();
-        let flushed = Arc::new(Mutex::new(Vec::new()));
-        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
+        let (out, allow, flushed) = StepOutput::new();
         let stop = StopSignal::new();
         let (lines, writer) = LineWriter::start(out, &stop).unwrap();
         let ((pushed, pushes), (done, acked)) = (channel(), channel());
@@ -393,8 +396,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_output_that_blocks_is_left_behind() {
-        let (allow, allowed) = channel();
-        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
+        let (out, allow, _) = StepOutput::new();
         let (lines, writer) = LineWriter::start(out, &StopSignal::new()).unwrap();
         let (done, acked) = channel();
         lines.push(b"x\n", NumberedAck(0, done));
@@ -407,8 +409,7 @@ mod tests {
 
     #[tokio::test]
     async fn after_a_failed_write_neither_its_lines_nor_later_ones_are_acked() {
-        let (allow, allowed) = channel();
-        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
+        let (out, allow, _) = StepOutput::new();
         let stop = StopSignal::new();
         let (lines, writer) = LineWriter::start(out, &stop).unwrap();
         let (done, acked) = channel();
@@ -425,8 +426,7 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_wait_while_too_many_bytes_are_queued_until_the_run_stops() {
-        let (allow, allowed) = channel();
-        let out = StepOutput { allowed, written: Vec::new(), flushed: Arc::default() };
+        let (out, allow, _) = StepOutput::new();
         let stop = StopSignal::new();
         let (lines, writer) = LineWriter::<NumberedAck>::start(out, &stop).unwrap();
         let (pushed, pushes) = channel();
