@@ -90,6 +90,7 @@ mod sink;
 mod sqlite;
 mod state;
 mod webhook;
+mod websocket;
 mod window;
 mod writer;
 
@@ -104,3 +105,6 @@ pub use outbox::{Bound, ConsumerStatus, Options, Outbox, StartAt, Status};
 pub use sink::{FailureKind, SendFailure, Sink, SinkLimits};
 pub use sqlite::{SqliteOptions, SqliteSink};
 pub use webhook::{InvalidSecret, WebhookOptions, WebhookSecret, WebhookSink};
+pub use websocket::{
+    InvalidToken, WebSocketMetrics, WebSocketOptions, WebSocketServer, WebSocketToken,
+};

@@ -17,6 +17,7 @@
 //! account: a record that is not among them is deleted with the last piece, so that a reader never misses one that exists.
 
 mod line;
+pub(crate) use line::{Line, Op};
 mod tables;
 
 use std::fs;

@@ -1,0 +1,181 @@
+//! The requests to a WebSocket server: which of them are upgraded, and the answers to the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN,
+    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE,
+};
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use super::messages::Protocol;
+use super::options::{WebSocketMetrics, WebSocketOptions};
+use crate::consumer::Consumer;
+use crate::error::OutboxFault;
+use crate::outbox::Outbox;
+
+/// What the connections of a server share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) outbox: Outbox,
+    /// The consumers, each locked by its connection.
+    pub(super) consumers: BTreeMap<Box<str>, Arc<Mutex<()>>>,
+    pub(super) options: Arc<WebSocketOptions>,
+    pub(super) metrics: Arc<WebSocketMetrics>,
+}
+
+/// A request that is to be upgraded.
+pub(super) struct Accepted {
+    pub(super) protocol: Protocol,
+    pub(super) upgrade: OnUpgrade,
+    // Before the lock, so that the next connection finds it free.
+    pub(super) consumer: Consumer,
+    pub(super) lock: OwnedMutexGuard<()>,
+}
+
+/// The key of a handshake.
+type Key = Vec<u8>;
+
+/// A consumer, and its lock.
+type Locked = (Consumer, OwnedMutexGuard<()>);
+
+/// The answer to a request that is not upgraded.
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    reason: String,
+}
+
+impl Shared {
+    /// Answers a request. With the answer of an upgrade comes what to do after it.
+    pub(super) async fn respond(
+        &self,
+        mut request: Request<Incoming>,
+    ) -> (Response<Full<Bytes>>, Option<Accepted>) {
+        match self.accept(&request).await {
+            Ok((protocol, key, (consumer, lock))) => {
+                let upgrade = hyper::upgrade::on(&mut request);
+                (switching(&key), Some(Accepted { protocol, upgrade, consumer, lock }))
+            }
+            Err(refusal) => {
+                self.metrics.refused.fetch_add(1, Relaxed);
+                (refusal.into_response(), None)
+            }
+        }
+    }
+
+    /// The protocol, the key and the consumer of a request.
+    async fn accept(
+        &self,
+        request: &Request<Incoming>,
+    ) -> Result<(Protocol, Key, Locked), Refusal> {
+        self.check_sender(request.headers())?;
+        let protocol = Protocol::at(request.uri().path()).ok_or_else(|| {
+            refuse(StatusCode::NOT_FOUND, "WebSockets are at /lines and /channel")
+        })?;
+        let name = self.consumer_of(request.uri().query().unwrap_or_default())?;
+        let key = upgrade_key(request).ok_or_else(|| {
+            refuse(StatusCode::UPGRADE_REQUIRED, "expected a WebSocket handshake of version 13")
+        })?;
+        Ok((protocol, key, self.attach(name).await?))
+    }
+
+    /// Checks the token and the origin. Every browser sends an origin, and lets any page connect to a loopback address.
+    fn check_sender(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        if let Some(origin) = text(ORIGIN)
+            && !self.options.origins.iter().any(|allowed| allowed == origin)
+        {
+            return Err(refuse(StatusCode::FORBIDDEN, "web pages of this origin may not connect"));
+        }
+        match &self.options.token {
+            Some(token) if !token.is_in(text(AUTHORIZATION).unwrap_or_default()) => {
+                Err(refuse(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The consumer that a query names; without `consumer` the only one.
+    fn consumer_of(&self, query: &str) -> Result<&str, Refusal> {
+        let mut pairs = form_urlencoded::parse(query.as_bytes());
+        let named = pairs.find(|(key, _)| key == "consumer").map(|(_, name)| name);
+        let mut names = self.consumers.keys();
+        match (named, names.next(), names.next()) {
+            (Some(named), ..) => self.consumers.get_key_value(&*named).map(|(name, _)| &**name),
+            (None, Some(only), None) => return Ok(only),
+            _ => {
+                let reason = "this server has several consumers: add ?consumer=NAME";
+                return Err(refuse(StatusCode::BAD_REQUEST, reason));
+            }
+        }
+        .ok_or_else(|| refuse(StatusCode::NOT_FOUND, "this server has no such consumer"))
+    }
+
+    /// Attaches to a consumer, after a wait for the end of another connection of it.
+    async fn attach(&self, name: &str) -> Result<Locked, Refusal> {
+        let in_use =
+            || refuse(StatusCode::CONFLICT, "another client is connected as this consumer");
+        let lock = self.consumers.get(name).ok_or_else(in_use)?.clone();
+        let locked = timeout(self.options.takeover_timeout, lock.lock_owned()).await;
+        let lock = locked.map_err(|_| in_use())?;
+        let consumer = self.outbox.consumer(name).map_err(|error| match error.fault {
+            OutboxFault::ConsumerInUse(_) => in_use(),
+            _ => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the consumer is not registered"),
+        })?;
+        Ok((consumer, lock))
+    }
+}
+
+/// The key of a handshake by RFC 6455, section 4.2.1.
+fn upgrade_key(request: &Request<Incoming>) -> Option<Key> {
+    let headers = request.headers();
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let has = |name, token: &str| {
+        let value = text(name).unwrap_or_default();
+        value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token))
+    };
+    let is_upgrade = *request.method() == Method::GET
+        && has(CONNECTION, "upgrade")
+        && has(UPGRADE, "websocket")
+        && text(SEC_WEBSOCKET_VERSION) == Some("13");
+    is_upgrade.then(|| headers.get(SEC_WEBSOCKET_KEY).map(|key| key.as_bytes().to_vec())).flatten()
+}
+
+fn switching(key: &[u8]) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key)) {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    response
+}
+
+fn refuse(status: StatusCode, reason: &str) -> Refusal {
+    Refusal { status, reason: format!("{reason}\n") }
+}
+
+impl Refusal {
+    fn into_response(self) -> Response<Full<Bytes>> {
+        let mut response = Response::new(Full::from(self.reason));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,179 @@
+//! A WebSocket server: clients receive the events of consumers, and acknowledge each.
+//!
+//! ```text
+//! Outbox ── Consumer ── Schedule ── Socket ──> client      one connection for each consumer
+//!    ▲                                 │
+//!    └────────── acknowledged ─────────┘
+//! ```
+//!
+//! | path | a message | acknowledged with |
+//! |---|---|---|
+//! | `/lines?consumer=NAME` | the payload of an event | its id; several are lines of one message |
+//! | `/channel?consumer=NAME` | an event of tap | `{"type":"ack","id":NUMBER}` |
+//!
+//! An event of an account is sent when the one before it is acknowledged, and other accounts continue meanwhile. What is
+//! not acknowledged is sent again after a timeout, and to the next connection.
+
+mod channel;
+mod connection;
+mod handshake;
+mod messages;
+mod options;
+mod schedule;
+mod socket;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use net::firehose::StopSignal;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::error::OutboxError;
+use crate::outbox::Outbox;
+use connection::Connection;
+use handshake::{Accepted, Shared};
+use socket::Socket;
+
+pub use options::{InvalidToken, WebSocketMetrics, WebSocketOptions, WebSocketToken};
+
+/// Serves the events of consumers to WebSocket clients.
+#[derive(Debug)]
+pub struct WebSocketServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl WebSocketServer {
+    /// Binds an address, and no other, for clients of these registered consumers. Call it in a Tokio runtime.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub fn bind<N: AsRef<str>>(
+        outbox: Outbox,
+        address: SocketAddr,
+        consumers: impl IntoIterator<Item = N>,
+        options: WebSocketOptions,
+    ) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let listener = TcpListener::from_std(listener)?;
+        let locks = consumers.into_iter().map(|name| (name.as_ref().into(), Arc::default()));
+        let (consumers, options) = (locks.collect(), Arc::new(options));
+        let shared = Arc::new(Shared { outbox, consumers, options, metrics: Arc::default() });
+        Ok(Self { listener, address, shared })
+    }
+
+    /// The bound address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> Arc<WebSocketMetrics> {
+        self.shared.metrics.clone()
+    }
+
+    /// Serves clients until a stop is requested. Then those that are connected have a moment to acknowledge what they
+    /// have received.
+    ///
+    /// # Errors
+    /// If the outbox fails.
+    pub async fn run(self, stop: StopSignal) -> Result<(), OutboxError> {
+        let handshakes = Arc::new(Semaphore::new(self.shared.options.max_handshakes.max(1)));
+        let mut connections = JoinSet::new();
+        let mut result = Ok(());
+        while result.is_ok() {
+            tokio::select! {
+                () = stop.requested() => break,
+                Some(ended) = connections.join_next() => result = ended.unwrap_or(Ok(())),
+                (stream, permit) = accept(&self.listener, &handshakes) => {
+                    connections.spawn(serve(self.shared.clone(), stream, permit, stop.clone()));
+                }
+            }
+        }
+        drop(self.listener);
+        stop.request();
+        while let Some(ended) = connections.join_next().await {
+            result = result.and(ended.unwrap_or(Ok(())));
+        }
+        result
+    }
+}
+
+/// Accepts a connection when one more may be in its handshake. Cancel-safe.
+async fn accept(
+    listener: &TcpListener,
+    handshakes: &Arc<Semaphore>,
+) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    // The semaphore is never closed.
+    let permit = handshakes.clone().acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, permit),
+            // Without file descriptors, for example, a later attempt may succeed.
+            Err(_) => tokio::time::sleep(ACCEPT_DELAY).await,
+        }
+    }
+}
+
+/// Serves a connection: its request, and its WebSocket if it is upgraded.
+async fn serve(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    permit: Option<OwnedSemaphorePermit>,
+    stop: StopSignal,
+) -> Result<(), OutboxError> {
+    // It only delays small messages.
+    let _ = stream.set_nodelay(true);
+    let shaking = shake_hands(&shared, stream);
+    let accepted = tokio::select! {
+        () = stop.requested() => None,
+        accepted = shaking => accepted,
+    };
+    let Some(Accepted { protocol, upgrade, consumer, lock }) = accepted else { return Ok(()) };
+    let Ok(upgraded) = upgrade.await else { return Ok(()) };
+    drop(permit);
+    let (options, metrics) = (shared.options.clone(), shared.metrics.clone());
+    metrics.connections.fetch_add(1, Relaxed);
+    let socket = Socket::new(upgraded, options.max_message_bytes).await;
+    let ended = Connection::new(socket, protocol, consumer, options, metrics).run(&stop).await;
+    drop(lock);
+    ended
+}
+
+/// Answers one request; what to do with its connection if it is to be upgraded.
+async fn shake_hands(shared: &Arc<Shared>, stream: TcpStream) -> Option<Accepted> {
+    let accepted = Mutex::new(None);
+    let service = service_fn(async |request| {
+        let (response, upgrade) = shared.respond(request).await;
+        *accepted.lock().unwrap_or_else(PoisonError::into_inner) = upgrade;
+        Ok::<_, Infallible>(response)
+    });
+    let options = &shared.options;
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(options.handshake_timeout);
+    server.max_buf_size(MAX_REQUEST_BYTES).max_headers(MAX_HEADERS);
+    let connection = server.serve_connection(TokioIo::new(stream), service).with_upgrades();
+    // A request that is late, malformed or refused needs no more.
+    let _ = timeout(options.handshake_timeout + options.takeover_timeout, connection).await;
+    accepted.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+const MAX_REQUEST_BYTES: usize = 16 << 10;
+const MAX_HEADERS: usize = 64;
+const ACCEPT_DELAY: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests;
