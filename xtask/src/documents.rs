@@ -13,18 +13,24 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
+use crate::left_out;
 use crate::process::{self, at};
+use crate::toolchains::{Toolchain, Without};
 
 #[cfg(test)]
 mod tests;
 
-/// Runs each command once.
-pub(crate) fn run_commands() -> Result<(), String> {
+/// Runs each command once. Those that begin with `node` are left out without it.
+pub(crate) fn run_commands(without: &Without) -> Result<(), String> {
     let program = process::program("wireproof")?;
     for path in documents()? {
         let text = fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
         let mut commands = commands_of(&text);
         commands.dedup();
+        if !without.has(Toolchain::Node) {
+            let of_node = commands.extract_if(.., |command| command.starts_with("node "));
+            of_node.into_iter().try_for_each(|command| left_out::note(&command, "Node"))?;
+        }
         run_all(&commands, &program)?;
     }
     Ok(())

@@ -66,7 +66,7 @@ const PHASES: [[Lane; 2]; 4] = [
         &[stage("peers", peers::smoke_test)],
     ],
     [
-        &[stage("claims", peers::prove_claims), stage("documents", |_| documents::run_commands())],
+        &[stage("claims", peers::prove_claims), stage("documents", documents::run_commands)],
         &[
             stage("browser", |_| browser::test()).needs(Toolchain::Node),
             stage("readers", |_| readers::run()).needs(Toolchain::Python),

@@ -135,5 +135,6 @@ Examples:
   wireproof follow --host https://one.example.com --host https://two.example.com --resync
   wireproof follow --dids @dids.txt --cursor oldest --state state --metrics 127.0.0.1:9464
   wireproof follow --dids did:plc:… --collections app.bsky.feed.post --backfill --to sqlite:posts.db
+  wireproof follow --collections app.bsky.feed.post --to ws://127.0.0.1:2480
 
 Every option can be set in the environment (WIREPROOF_HOST, …) and in wireproof.toml: `wireproof config show`.";

@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
     Bound, DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FileSink, Outbox, Sink,
-    SqliteOptions, SqliteSink, StartAt, WebhookOptions, WebhookSecret, WebhookSink,
+    SqliteOptions, SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions,
+    WebhookSecret, WebhookSink,
 };
 use wireproof::net::firehose::StopSignal;
 
@@ -19,7 +20,7 @@ use super::outbox_acks::Unstored;
 use super::run::{Run, Setup};
 use super::status::Status;
 use super::status_checks::{StatusChecker, StatusChecks};
-use super::{ack_stdin, backfill, outbox_binding, state};
+use super::{ack_stdin, backfill, outbox_binding, state, websocket};
 use crate::failure::{Failure, print_message};
 use crate::{files, network};
 
@@ -27,6 +28,7 @@ use crate::{files, network};
 pub(super) struct Deliveries {
     outbox: Outbox,
     destinations: Vec<OpenDestination>,
+    server: Option<WebSocketServer>,
     options: DeliveryOptions,
 }
 
@@ -42,6 +44,8 @@ enum Output {
     Sqlite(SqliteSink),
     /// Standard output, with acknowledgements on standard input.
     Stdout,
+    /// A client of the WebSocket server.
+    WebSocketClient,
 }
 
 impl Deliveries {
@@ -55,6 +59,7 @@ impl Deliveries {
         outbox_binding::check(&state, &outbox)?;
         args.delivery.forget.iter().try_for_each(|name| outbox.remove(name))?;
         let destinations = open_destinations(args, &outbox, &folder)?;
+        let server = websocket::bind(args, &outbox)?;
         let has_new = check_consumers(&outbox, &destinations)?;
         if args.delivery.backfill {
             let list = folder.join("backfilled");
@@ -65,12 +70,17 @@ impl Deliveries {
         }
         let mut options = DeliveryOptions::default();
         options.stop_timeout = args.stream.stop_limit() / 10;
-        Ok(Self { outbox, destinations, options })
+        Ok(Self { outbox, destinations, server, options })
     }
 
     /// The outbox.
     pub(super) fn outbox(&self) -> &Outbox {
         &self.outbox
+    }
+
+    /// The counters of the WebSocket server, if there is one.
+    pub(super) fn websocket_metrics(&self) -> Option<Arc<WebSocketMetrics>> {
+        self.server.as_ref().map(WebSocketServer::metrics)
     }
 
     /// Stores the lines of a run, and delivers them. A run that ends by itself waits until every destination has
@@ -100,22 +110,27 @@ impl Deliveries {
     /// Starts a task for each destination, and one that reports their failures.
     fn start(self, stop: &StopSignal, status: &Status) -> Result<Tasks, Failure> {
         let (mut tasks, mut watched) = (Tasks::default(), Vec::new());
+        if let Some(server) = self.server {
+            tasks.deliveries.spawn(websocket::serve(server, stop.clone(), status.clone()));
+        }
         for OpenDestination { consumer: name, output } in self.destinations {
-            let consumer = self.outbox.consumer(&name)?;
+            let consumer = || self.outbox.consumer(&name);
             let (options, stop) = (self.options, stop.clone());
             let metrics = match output {
+                // The server attaches it when it connects.
+                Output::WebSocketClient => continue,
                 Output::Stdout => {
-                    tasks.deliveries.spawn(ack_stdin::deliver(consumer, stop, status.clone()));
+                    tasks.deliveries.spawn(ack_stdin::deliver(consumer()?, stop, status.clone()));
                     continue;
                 }
                 Output::Files(sink) => {
-                    start(&mut tasks, &name, Delivery::new(consumer, sink, None, options), stop)
+                    start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
                 }
                 Output::Sqlite(sink) => {
-                    start(&mut tasks, &name, Delivery::new(consumer, sink, None, options), stop)
+                    start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
                 }
                 Output::Webhook(sink, letters) => {
-                    let delivery = Delivery::new(consumer, *sink, Some(letters), options);
+                    let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
                     start(&mut tasks, &name, delivery, stop)
                 }
             };
@@ -186,12 +201,13 @@ fn open_destinations(
 ) -> Result<Vec<OpenDestination>, Failure> {
     let mut all: Vec<OpenDestination> = Vec::new();
     for destination in &args.delivery.to {
-        let consumer = destination.consumer();
-        if all.iter().any(|known| known.consumer == consumer) {
-            return Err(Failure::Usage(format!("--to: {consumer} is named twice")));
+        for consumer in destination.consumers(&args.delivery.ws_consumer) {
+            if all.iter().any(|known| known.consumer == consumer) {
+                return Err(Failure::Usage(format!("--to: {consumer} is named twice")));
+            }
+            let output = open_output(args, outbox, folder, destination, &consumer)?;
+            all.push(OpenDestination { consumer, output });
         }
-        let output = open_output(args, outbox, folder, destination)?;
-        all.push(OpenDestination { consumer, output });
     }
     if args.delivery.ack_stdin {
         all.push(OpenDestination { consumer: "stdout".to_owned(), output: Output::Stdout });
@@ -204,6 +220,7 @@ fn open_output(
     outbox: &Outbox,
     folder: &Path,
     destination: &Destination,
+    consumer: &str,
 ) -> Result<Output, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Local(error.to_string());
     match destination {
@@ -218,12 +235,12 @@ fn open_output(
         Destination::Webhook(url) => {
             let client = network::operator_client(&args.stream.network)?;
             let (secret, options) = (webhook_secret(args)?, WebhookOptions::default());
-            let consumer = destination.consumer();
             let letters = folder.join(format!("refused-{consumer}.ndjson"));
-            let letters = DeadLetters::open(&letters, &consumer, MAX_LETTERS_BYTES);
+            let letters = DeadLetters::open(&letters, consumer, MAX_LETTERS_BYTES);
             let sink = WebhookSink::new(client, url.clone(), secret, options);
             Ok(Output::Webhook(Box::new(sink), letters.map_err(|error| failed(&error))?))
         }
+        Destination::WebSocket(_) => Ok(Output::WebSocketClient),
     }
 }
 

@@ -13,7 +13,8 @@ use super::destination::Destination;
 #[derive(Debug, Args)]
 pub(crate) struct DeliveryArgs {
     /// Deliver events here instead of printing them, from an outbox on disk until each is acknowledged:
-    /// file:///FOLDER (files of lines), sqlite:///FILE (tables), or https://… (signed webhook). Implies --resync.
+    /// file:///FOLDER (files of lines), sqlite:///FILE (tables), https://… (signed webhook), or ws://127.0.0.1:PORT (a
+    /// server for WebSocket clients). Implies --resync.
     #[arg(long, env = "WIREPROOF_TO", value_name = "URI", value_delimiter = ',')]
     #[arg(help_heading = DELIVERY)]
     pub(super) to: Vec<Destination>,
@@ -50,6 +51,23 @@ pub(crate) struct DeliveryArgs {
     #[arg(long, env = "WIREPROOF_WEBHOOK_SECRET_FILE", value_name = "FILE")]
     #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
     pub(super) webhook_secret_file: Option<PathBuf>,
+    /// Names of the clients of a ws:// server, each with its own cursor; one client at a time connects under a name.
+    #[arg(long, env = "WIREPROOF_WS_CONSUMER", value_name = "NAME", value_delimiter = ',')]
+    #[arg(default_value = "websocket", help_heading = DELIVERY)]
+    pub(super) ws_consumer: Vec<String>,
+    /// File with the token that clients of a ws:// server must know: 16 to 256 characters. It is required for an
+    /// address that is not of this machine only.
+    #[arg(long, env = "WIREPROOF_WS_TOKEN_FILE", value_name = "FILE")]
+    #[arg(value_hint = ValueHint::FilePath, help_heading = DELIVERY)]
+    pub(super) ws_token_file: Option<PathBuf>,
+    /// Origins of web pages that may connect to a ws:// server, such as https://app.example [default: none].
+    #[arg(long, env = "WIREPROOF_WS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    #[arg(help_heading = DELIVERY)]
+    pub(super) ws_origin: Vec<String>,
+    /// Seconds after which an event that a client of a ws:// server has not acknowledged is sent again.
+    #[arg(long, env = "WIREPROOF_WS_ACK_SECONDS", value_name = "N", default_value_t = 60)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400), help_heading = DELIVERY)]
+    pub(super) ws_ack_seconds: u64,
     /// Size in bytes at which a file of events is complete.
     #[arg(long, env = "WIREPROOF_FILE_BYTES", value_name = "N", default_value_t = 256 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..), help_heading = DELIVERY)]

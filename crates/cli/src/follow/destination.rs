@@ -1,5 +1,6 @@
 //! Destinations of events: the URIs of `--to`, and the names of their consumers.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -15,28 +16,34 @@ pub(super) enum Destination {
     Webhook(Url),
     /// Tables in a SQLite file.
     Sqlite(PathBuf),
+    /// Clients of a WebSocket server at an address.
+    WebSocket(SocketAddr),
 }
 
 impl FromStr for Destination {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown =
-            || "expected file:///FOLDER, sqlite:///FILE, or a URL of https or http".to_owned();
+        let unknown = || {
+            "expected file:///FOLDER, sqlite:///FILE, ws://ADDRESS:PORT, or a URL of https or http"
+                .to_owned()
+        };
         let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
         match scheme {
             "file" => path(rest).map(Self::Files),
             "sqlite" => path(rest).map(Self::Sqlite),
             "http" | "https" => webhook(text).map(Self::Webhook),
+            "ws" => address(rest).map(Self::WebSocket),
             _ => Err(unknown()),
         }
     }
 }
 
 impl Destination {
-    /// The name of the consumer: the same in every run, whatever the current folder, and another one for another
-    /// destination. It ends with a hash, since the readable part is shortened.
-    pub(super) fn consumer(&self) -> String {
+    /// The names of the consumers: those of the clients of a server, or one that is the same in every run, whatever the
+    /// current folder, and another one for another destination. It ends with a hash, since the readable part is
+    /// shortened.
+    pub(super) fn consumers(&self, clients: &[String]) -> Vec<String> {
         let file_name = |path: &Path| {
             path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
         };
@@ -47,6 +54,7 @@ impl Destination {
                 let host = url.host_str().unwrap_or_default().to_owned();
                 ("webhook", host, url.as_str().as_bytes())
             }
+            Self::WebSocket(_) => return clients.to_vec(),
         };
         let allowed = |letter: char| match letter.to_ascii_lowercase() {
             letter if letter.is_ascii_alphanumeric() || ".-".contains(letter) => letter,
@@ -55,7 +63,7 @@ impl Destination {
         let name: String = name.chars().take(MAX_NAME_CHARS).map(allowed).collect();
         let digest = sha256::digest(whole);
         let hash: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{kind}-{name}-{hash}")
+        vec![format!("{kind}-{name}-{hash}")]
     }
 }
 
@@ -74,6 +82,15 @@ fn webhook(text: &str) -> Result<Url, String> {
         true => Ok(url),
         false => Err("expected a URL without a user: requests are signed instead".to_owned()),
     }
+}
+
+/// The address of a server. A name would leave open which of its addresses is bound.
+fn address(rest: &str) -> Result<SocketAddr, String> {
+    let text = rest.strip_prefix("//").unwrap_or(rest);
+    text.strip_suffix('/')
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| "expected an IP address and a port, as in ws://127.0.0.1:2480".to_owned())
 }
 
 const MAX_NAME_CHARS: usize = 40;
@@ -95,6 +112,17 @@ mod tests {
         assert_eq!(parse("sqlite:b/a.db"), Ok(Destination::Sqlite(current.join("b/a.db"))));
         let url = Url::parse("https://hook.test/in").unwrap();
         assert_eq!(parse("https://hook.test/in"), Ok(Destination::Webhook(url)));
+        let address = |text: &str| Ok(Destination::WebSocket(text.parse().unwrap()));
+        assert_eq!(parse("ws://127.0.0.1:2480"), address("127.0.0.1:2480"));
+        assert_eq!(parse("ws://[::1]:2480/"), address("[::1]:2480"));
+        for wrong in [
+            "ws://localhost:2480",
+            "ws://127.0.0.1",
+            "ws://127.0.0.1:2480/lines",
+            "wss://127.0.0.1:2480",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["", "events", "sqlite:", "file://", "kafka://a/b", "https://me:x@hook.test/"]
         {
             assert!(parse(wrong).is_err(), "{wrong}");
@@ -103,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_consumer_has_the_same_name_in_every_run_and_no_two_destinations_share_one() {
-        let name = |text: &str| parse(text).unwrap().consumer();
+        let name = |text: &str| parse(text).unwrap().consumers(&[]).remove(0);
         assert!(name("sqlite:///var/Posts of ada.db").starts_with("sqlite-posts_of_ada.db-"));
         let current = std::env::current_dir().unwrap();
         assert_eq!(name("sqlite:a.db"), name(&format!("sqlite://{}/a.db", current.display())));

@@ -3,6 +3,7 @@
 //! ```text
 //! hosts ── Firehose ── Printer::event on each worker ──┬── LineWriter ── standard output
 //!              │                                       └── Outbox ── Delivery ── destination, for each of --to
+//!              │                                              └───── WebSocketServer ── clients
 //!              │ <────────────────── ack ───────────────── once a line is taken by the reader, or stored in the outbox
 //!              └── StateJournal: cursors, account states and keys, as far as acked
 //! ```
@@ -32,6 +33,7 @@ mod status_checks;
 mod stdout;
 mod taken;
 mod warnings;
+mod websocket;
 mod writer;
 
 use std::sync::Arc;
@@ -72,10 +74,11 @@ fn use_small_pages() {
 async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let setup = Setup::new(args).await?;
     if !args.delivery.uses_outbox() {
-        return print(Run::new(setup, None)?).await;
+        return print(Run::new(setup, None, None)?).await;
     }
     let deliveries = Deliveries::open(&setup)?;
-    let run = Run::new(setup, Some(deliveries.outbox().clone()))?;
+    let outbox = deliveries.outbox().clone();
+    let run = Run::new(setup, Some(outbox), deliveries.websocket_metrics())?;
     deliveries.run(run).await
 }
 

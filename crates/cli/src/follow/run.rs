@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use wireproof::atproto::event::Options as Decoding;
-use wireproof::delivery::Outbox;
+use wireproof::delivery::{Outbox, WebSocketMetrics};
 use wireproof::net::firehose::{
     self, Firehose, KeyProvider, ResolverKeys, ResyncOptions, RunError, RunMetrics, RunSummary,
     ServerStatuses, StopSignal, Upstream, Verification,
@@ -69,8 +69,12 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run with these parts; the outbox is for its metrics. From now on SIGINT and SIGTERM stop it.
-    pub(super) fn new(setup: Setup<'a>, outbox: Option<Outbox>) -> Result<Self, Failure> {
+    /// A run with these parts; those of the delivery are for its metrics. From now on SIGINT and SIGTERM stop it.
+    pub(super) fn new(
+        setup: Setup<'a>,
+        outbox: Option<Outbox>,
+        websocket: Option<Arc<WebSocketMetrics>>,
+    ) -> Result<Self, Failure> {
         let Setup { args, selection, store, hosts, network, listener } = setup;
         let keys = Arc::new(stored_keys(args, &hosts, &network, &store)?);
         let statuses = ServerStatuses::new(network.xrpc.clone(), network.resolver.clone());
@@ -90,8 +94,8 @@ impl<'a> Run<'a> {
         let (status, stop) = (Status::new(), StopSignal::new());
         let endpoint = listener.map(|listener| {
             let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
-            let series =
-                FirehoseSeries { stats, metrics, resolver: network.resolver, store, outbox };
+            let resolver = network.resolver;
+            let series = FirehoseSeries { stats, metrics, resolver, store, outbox, websocket };
             Metrics::new(listener, series, &status)
         });
         let (limit, announcing) = (args.stream.stop_limit(), status.clone());

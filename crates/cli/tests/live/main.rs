@@ -8,6 +8,7 @@
 //! | `deliveries` | `follow --to` and `--ack-stdin`: the outbox and its destinations |
 //! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
 //! | `metrics` | the Prometheus endpoint |
+//! | `websockets` | `follow --to ws://…`: its clients |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
 //! | `files` | the files of `capture`, and those of an interrupted `verify` |
 
@@ -21,6 +22,7 @@ mod lines;
 mod metrics;
 mod resume;
 mod tls;
+mod websockets;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

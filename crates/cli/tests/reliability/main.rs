@@ -20,6 +20,7 @@
 //! | `stops` | a stop ends in its time under any load, and the next run loses nothing |
 //! | `full_disk` | a cursor or a line that cannot be written ends the run |
 //! | `lost_state` | a state that is deleted, emptied or opened twice during a run ends it, with the cursor |
+//! | `websocket_clients` | WebSocket clients have every record, through kills of the process and of clients |
 //! | `unusable_state` | a state that cannot be read or written is an error that names the cure, or is recovered |
 //!
 //! The tests are short by default; `WIREPROOF_SOAK=1`, as set by `cargo xtask soak`, runs them in full.
@@ -47,6 +48,7 @@ mod slow_reader;
 mod stalled_resync;
 mod stops;
 mod unusable_state;
+mod websocket_clients;
 
 /// The first value for short tests, the second for full ones.
 fn scaled<T>(short: T, whole: T) -> T {

@@ -24,6 +24,8 @@
 //! | `accounts_without_commit`\*, `accounts_without_commit_limit`\* | |
 //! | `outbox_events`\*, `outbox_bytes`\*, `outbox_age_seconds`\*, `outbox_full`\*, with an outbox | |
 //! | `undelivered_events`\*, with an outbox | `destination` |
+//! | `websocket_connections_total`\*, with a WebSocket server | `result`: opened, refused, broken |
+//! | `websocket_messages_total`\* | `what`: sent, repeated, acknowledged, ignored |
 //!
 //! \* not of a Jetstream, where nothing is verified.
 
@@ -35,7 +37,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
-use wireproof::delivery::Outbox;
+use wireproof::delivery::{Outbox, WebSocketMetrics};
 use wireproof::net::firehose::{DurationHistogram, FrameKind, MetricsSnapshot, RunMetrics};
 use wireproof::net::identity::Resolver;
 use wireproof::store::Store;
@@ -50,6 +52,7 @@ pub(in super::super) struct FirehoseSeries {
     pub(in super::super) resolver: Resolver,
     pub(in super::super) store: Store,
     pub(in super::super) outbox: Option<Outbox>,
+    pub(in super::super) websocket: Option<Arc<WebSocketMetrics>>,
 }
 
 impl Collector for FirehoseSeries {
@@ -74,6 +77,7 @@ impl Collector for FirehoseSeries {
         page.gauge("queue_bytes", "Bytes of those", metrics.in_flight_bytes as f64)?;
         self.accounts(&mut page, &metrics)?;
         self.outbox(&mut page)?;
+        self.websocket(&mut page)?;
         page.histograms("stage_seconds", "Duration of a stage", &stages(&metrics))
     }
 }
@@ -139,6 +143,25 @@ impl FirehoseSeries {
             "destination",
             undelivered,
         )
+    }
+
+    fn websocket(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        let Some(metrics) = &self.websocket else { return Ok(()) };
+        let connections = [
+            ("opened", metrics.connections.load(Relaxed)),
+            ("refused", metrics.refused.load(Relaxed)),
+            ("broken", metrics.violations.load(Relaxed)),
+        ];
+        let name = "websocket_connections";
+        page.counters(name, "Connections of WebSocket clients", "result", connections)?;
+        let messages = [
+            ("sent", metrics.sent.load(Relaxed)),
+            ("repeated", metrics.repeated.load(Relaxed)),
+            ("acknowledged", metrics.acknowledged.load(Relaxed)),
+            ("ignored", metrics.ignored.load(Relaxed)),
+        ];
+        let help = "Messages to WebSocket clients, and their acknowledgements";
+        page.counters("websocket_messages", help, "what", messages)
     }
 }
 

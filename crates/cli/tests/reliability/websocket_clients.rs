@@ -1,0 +1,197 @@
+//! WebSocket clients have every record of the network, whenever the process or a client ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+use simnet::servers::{Simulation, Spec};
+use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
+
+use crate::follow::{self, Follow};
+use crate::resync_records::{Records, expected};
+use crate::{report, scaled};
+
+/// A client that connects again and again, and applies each event before it acknowledges it.
+struct Client {
+    state: Arc<Mutex<State>>,
+    /// Whether the client is to end the connection at its next event, without an acknowledgement.
+    is_killed: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+    running: Option<JoinHandle<()>>,
+}
+
+/// What a client has stored.
+#[derive(Default)]
+struct State {
+    records: Records,
+    /// The first content of each event.
+    contents: BTreeMap<String, Value>,
+    repeated: usize,
+    connections: usize,
+}
+
+impl Client {
+    fn start(url: &str) -> Self {
+        let (state, is_killed, stop) = Default::default();
+        let client = Self { state, is_killed, stop, running: None };
+        let (state, is_killed) = (client.state.clone(), client.is_killed.clone());
+        let (stop, url) = (client.stop.clone(), url.to_owned());
+        let running = std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                // The process may be away, or the consumer still in use.
+                match connect(&url) {
+                    Some(socket) => receive(socket, &state, &is_killed, &stop),
+                    None => std::thread::sleep(Duration::from_millis(10)),
+                }
+            }
+        });
+        Self { running: Some(running), ..client }
+    }
+
+    /// Ends its connection in the middle of an event.
+    fn kill(&self) {
+        self.is_killed.store(true, Ordering::Relaxed);
+    }
+
+    fn has(&self, records: &Records) -> bool {
+        self.state.lock().unwrap().records == *records
+    }
+
+    /// Whether it has these records and maybe others: a channel of tap has no event for what a repository lacks.
+    fn has_all(&self, records: &Records) -> bool {
+        let state = self.state.lock().unwrap();
+        let has = |did: &String, path: &String, cid: &String| {
+            state.records.get(did).and_then(|records| records.get(path)) == Some(cid)
+        };
+        records.iter().all(|(did, of)| of.iter().all(|(path, cid)| has(did, path, cid)))
+    }
+
+    fn end(mut self) -> Arc<Mutex<State>> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.running.take().unwrap().join().unwrap();
+        self.state.clone()
+    }
+}
+
+fn connect(url: &str) -> Option<WebSocket<TcpStream>> {
+    let address = url.strip_prefix("ws://")?.split('/').next()?;
+    let stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    tungstenite::client(url, stream).ok().map(|(socket, _)| socket)
+}
+
+fn receive(
+    mut socket: WebSocket<TcpStream>,
+    state: &Mutex<State>,
+    is_killed: &AtomicBool,
+    stop: &AtomicBool,
+) {
+    state.lock().unwrap().connections += 1;
+    while !stop.load(Ordering::Relaxed) {
+        let text = match socket.read() {
+            Ok(Message::Text(text)) => text,
+            Ok(_) => continue,
+            Err(tungstenite::Error::Io(error)) if is_timeout(&error) => continue,
+            Err(_) => return,
+        };
+        let event: Value = serde_json::from_str(&text).unwrap();
+        state.lock().unwrap().apply(&event);
+        if is_killed.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let ack = match &event["id"] {
+            Value::String(id) => id.clone(),
+            id => serde_json::json!({"type": "ack", "id": id}).to_string(),
+        };
+        if socket.send(Message::text(ack)).is_err() {
+            return;
+        }
+    }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+}
+
+impl State {
+    /// Applies a line, or an event of a channel.
+    fn apply(&mut self, event: &Value) {
+        match self.contents.get(&event["id"].to_string()) {
+            // Events that are ignored are judged again after an end of the process, with another code.
+            Some(known) if event["verdict"].is_null() || event["verdict"] == "verified" => {
+                assert_eq!(known, event, "an event never changes");
+                self.repeated += 1;
+            }
+            _ => drop(self.contents.insert(event["id"].to_string(), event.clone())),
+        }
+        if event["type"] == "record" {
+            self.apply_op(&event["record"]["did"], &event["record"]);
+        } else if event["verdict"] == "verified" {
+            if event["piece"] == 0 {
+                self.records.remove(event["did"].as_str().unwrap());
+            }
+            for op in event["ops"].as_array().into_iter().flatten() {
+                self.apply_op(&event["did"], op);
+            }
+        }
+    }
+
+    fn apply_op(&mut self, did: &Value, op: &Value) {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let records = self.records.entry(text(did)).or_default();
+        let path = format!("{}/{}", text(&op["collection"]), text(&op["rkey"]));
+        match op["action"] == "delete" {
+            true => records.remove(&path),
+            false => records.insert(path, text(&op["cid"])),
+        };
+    }
+}
+
+#[test]
+fn after_kills_of_the_process_and_of_clients_at_any_moment_both_protocols_have_every_record() {
+    let spec = Spec { accounts: 5, records: 130, jetstreams: 0, ..Spec::default() };
+    let (sim, folder) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = format!("ws://{}", free.local_addr().unwrap());
+    drop(free);
+    let dids: BTreeSet<String> =
+        (0..sim.account_count()).map(|number| sim.account(number).did).collect();
+    let dids = dids.into_iter().collect::<Vec<_>>().join(",");
+    let args = ["--to", &to, "--ws-consumer", "lines,tap", "--backfill", "--dids", &dids];
+    let spawn = |round| {
+        let command = follow::command(&sim, &folder.path().join("state"), &args);
+        Follow::spawn(command, round)
+    };
+    let lines = Client::start(&format!("{to}/lines?consumer=lines"));
+    let tap = Client::start(&format!("{to}/channel?consumer=tap"));
+
+    let rounds = scaled(8, 100);
+    for round in 0..rounds {
+        let running = spawn(round);
+        sim.write_commits(40);
+        let pause = Duration::from_millis(30 + 61 * (round as u64 % 6));
+        for client in [&lines, &tap] {
+            client.kill();
+            std::thread::sleep(pause);
+        }
+        running.kill();
+    }
+    let mut last = spawn(rounds);
+    sim.write_commits(40);
+    let expected = expected(&sim);
+    last.wait_until("every record", |_| lines.has(&expected) && tap.has_all(&expected));
+    let ended = last.interrupt();
+    assert!(ended.is_orderly(), "{}", ended.errors);
+    for (name, client) in [("lines", lines), ("tap", tap)] {
+        let state = client.end();
+        let state = state.lock().unwrap();
+        assert!(state.connections > rounds, "{name}: {} connections", state.connections);
+        let (events, repeated) = (state.contents.len(), state.repeated);
+        let connections = state.connections;
+        report(&format!("{name}: {events} events, {repeated} repeated, {connections} connections"));
+    }
+}
