@@ -15,7 +15,7 @@ use crate::program::{Kit, Program};
 pub struct Reader {
     name: &'static str,
     lines: Receiver<String>,
-    _program: Program,
+    program: Program,
 }
 
 impl Reader {
@@ -37,6 +37,14 @@ impl Reader {
         Self::start(kit, "atcute-firehose", &[service])
     }
 
+    /// `@atproto/tap`, which receives the events of the channel of `service` and acknowledges each when it is written.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    pub fn tap(kit: &Kit, service: &str, password: &str) -> Self {
+        Self::start(kit, "tap", &[service, password])
+    }
+
     fn start(kit: &Kit, name: &'static str, args: &[&str]) -> Self {
         let dir = kit.path("readers");
         let mut command = Command::new(kit.node(&dir));
@@ -47,7 +55,7 @@ impl Reader {
             let output = BufReader::new(out).lines().map_while(Result::ok);
             output.take_while(|line| sender.send(line.clone()).is_ok()).for_each(drop);
         });
-        Self { name, lines, _program: program }
+        Self { name, lines, program }
     }
 
     /// The next event: `kind`, `seq` and `did`, and one operation of a commit with `rev`, `path` and `cid`.
@@ -61,6 +69,18 @@ impl Reader {
             Err(RecvTimeoutError::Timeout) => panic!("{name} timed out"),
             Err(RecvTimeoutError::Disconnected) => panic!("{name} has ended"),
         }
+    }
+
+    /// Kills the consumer without notice, and returns what it had written.
+    ///
+    /// # Panics
+    /// If it had reported an error.
+    pub fn kill(self) -> Vec<Value> {
+        let Self { name, lines, program } = self;
+        program.kill();
+        // A line that was cut off is not written.
+        let whole = lines.iter().filter(|line| line.ends_with('}'));
+        whole.map(|line| event(name, &line)).collect()
     }
 
     /// The remaining events, until none arrives for a while.

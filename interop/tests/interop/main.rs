@@ -6,6 +6,7 @@
 //! | `follows` | the client follows the reference PDS, directly and through the relay of `indigo` |
 //! | `printed_state` | the lines of `follow --resync` give the records of all accounts, through every failure |
 //! | `readers` | consumers of other projects follow the simulator |
+//! | `taps` | the client of tap receives the channel of `wireproof follow --to ws://…` |
 //! | `writes` | the importer of the reference PDS and indigo's verifier, with repositories and frames that we write |
 
 #![forbid(unsafe_code)]
@@ -17,4 +18,5 @@ mod follows;
 mod printed_state;
 mod readers;
 mod requests;
+mod taps;
 mod writes;
