@@ -293,12 +293,15 @@ mod tests {
     struct StepOutput {
         allowed: Receiver<io::Result<()>>,
         written: Vec<u8>,
-        flushed: Arc<Mutex<Vec<u8>>>,
+        flushed: Flushed,
     }
+
+    /// What was flushed.
+    type Flushed = Arc<Mutex<Vec<u8>>>;
 
     impl StepOutput {
         /// An output, the permissions of its writes, and what it has flushed.
-        fn new() -> (Self, Sender<io::Result<()>>, Arc<Mutex<Vec<u8>>>) {
+        fn new() -> (Self, Sender<io::Result<()>>, Flushed) {
             let ((allow, allowed), flushed) = (channel(), Arc::default());
             let out = Self { allowed, written: Vec::new(), flushed: Arc::clone(&flushed) };
             (out, allow, flushed)
