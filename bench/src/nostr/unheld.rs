@@ -23,6 +23,7 @@ pub struct UnheldEvent {
     /// The kind.
     pub kind: u16,
     /// The encoder's or decoder's reason.
+    #[serde(rename = "message")]
     pub reason: String,
 }
 

@@ -21,7 +21,7 @@ use wireproof::store::{Store, StoreError, crash_point};
 use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;
-use super::line::{self, NOT_ASKED, UNDECODABLE, UNREADABLE_MESSAGE};
+use super::line::{self, NOT_ASKED_CODE, UNDECODABLE, UNREADABLE_CODE};
 use super::metrics::{JetstreamCounts, JetstreamSeries, Metrics};
 use super::selection::Selection;
 use super::state;
@@ -150,7 +150,7 @@ impl Reader<'_> {
                 self.cursors.update(|counts| {
                     counts.last_seqs[event.host.0] = Some(event.cursor);
                     *entry(&mut counts.events, event.kind().name()) += 1;
-                    *entry(&mut counts.verdicts, NOT_ASKED) += 1;
+                    *entry(&mut counts.verdicts, NOT_ASKED_CODE) += 1;
                 });
                 line::write_jetstream(line, self.stats.host(event.host.0), event);
                 Some(Some(cursor))
@@ -158,7 +158,7 @@ impl Reader<'_> {
             JetstreamItem::Unrecognized(message) => {
                 self.cursors.update(|counts| {
                     *entry(&mut counts.events, UNDECODABLE) += 1;
-                    *entry(&mut counts.verdicts, UNREADABLE_MESSAGE) += 1;
+                    *entry(&mut counts.verdicts, UNREADABLE_CODE) += 1;
                 });
                 line::write_unrecognized(line, self.stats.host(message.host.0), message);
                 Some(None)

@@ -1,6 +1,6 @@
 //! The line of JSON for an event of a firehose or a Jetstream, written straight into a buffer.
 //!
-//! `docs/formats/follow-lines.md` lists the keys.
+//! `docs/formats/follow-lines.md` lists the keys, and `docs/formats/schemas/follow` has a JSON Schema of each kind.
 
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
@@ -71,7 +71,7 @@ impl<'a> EventLine<'_, 'a> {
     /// Appends the line.
     pub(super) fn write(&self, line: &mut Vec<u8>, header: LineHeader<'_>) {
         let event = self.event;
-        let mut object = Object::begin(line);
+        let mut object = Object::begin_line(line);
         header.write(&mut object);
         object.text("host", self.host);
         if let Some(seq) = event.seq {
@@ -109,7 +109,7 @@ impl<'a> EventLine<'_, 'a> {
 
 /// Writes the line of an account that its own server calls inactive.
 pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: Option<&str>) {
-    let mut object = Object::begin(line);
+    let mut object = Object::begin_line(line);
     object.text("id", id.as_str());
     object.json("live", &false);
     object.text("kind", "status");
@@ -117,7 +117,7 @@ pub(super) fn write_status(line: &mut Vec<u8>, id: &EventId, did: &str, status: 
     object.json("active", &false);
     object.optional("status", status);
     object.text("verdict", "unchecked");
-    object.text("code", "status/confirmed");
+    object.text("code", CONFIRMED_CODE);
     object.end();
 }
 
@@ -159,7 +159,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         line: &mut Vec<u8>,
         header: LineHeader<'_>,
     ) -> Result<bool, RepoError> {
-        let mut object = Object::begin(line);
+        let mut object = Object::begin_line(line);
         header.write(&mut object);
         object.text("host", &self.resynced.host);
         object.text("kind", "resync");
@@ -167,7 +167,7 @@ impl<'r, 'a> ResyncLines<'r, 'a> {
         object.plain("rev", self.resynced.head.rev);
         object.plain("commit", self.resynced.head.commit);
         object.text("verdict", "verified");
-        object.text("code", "verified");
+        object.text("code", VERIFIED_CODE);
         object.number("records", self.resynced.records);
         object.number("invalid_records", self.resynced.invalid_records);
         object.number("bytes", self.resynced.bytes);
@@ -300,10 +300,11 @@ fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
     object.text("action", op.action.as_str());
     object.text("collection", collection);
     object.text("rkey", rkey);
-    if let Some(cid) = op.cid.filter(|_| op.action != Action::Delete) {
+    let is_there = op.action != Action::Delete;
+    if let Some(cid) = op.cid.filter(|_| is_there) {
         object.plain("cid", cid);
     }
-    if let Some(block) = op.record {
+    if let Some(block) = op.record.filter(|_| is_there) {
         match (InvalidRecord::of_op(op), &block.value) {
             (Some(invalid), _) => object.invalid(&invalid, block.data),
             (None, Some(value)) => object.record(value),
@@ -315,7 +316,7 @@ fn write_op(line: &mut Vec<u8>, op: &RepoOp<'_>) {
 
 /// Writes the line of an event of a Jetstream.
 pub(super) fn write_jetstream(line: &mut Vec<u8>, host: &str, event: &jetstream::Event) {
-    let mut object = Object::begin(line);
+    let mut object = Object::begin_line(line);
     object.text("host", host);
     object.number("seq", event.cursor);
     object.text("kind", event.kind().name());
@@ -342,7 +343,7 @@ pub(super) fn write_jetstream(line: &mut Vec<u8>, host: &str, event: &jetstream:
         }
     }
     object.text("verdict", NOT_ASKED);
-    object.text("code", NOT_ASKED);
+    object.text("code", NOT_ASKED_CODE);
     if let EventBody::Commit(commit) = &event.body {
         write_jetstream_op(&mut object, commit);
     }
@@ -374,11 +375,11 @@ fn write_jetstream_op(object: &mut Object<'_>, commit: &jetstream::Commit) {
 
 /// Writes the line of a Jetstream message that is no event.
 pub(super) fn write_unrecognized(line: &mut Vec<u8>, host: &str, message: &Unrecognized) {
-    let mut object = Object::begin(line);
+    let mut object = Object::begin_line(line);
     object.text("host", host);
     object.text("kind", UNDECODABLE);
     object.text("verdict", "refused");
-    object.text("code", UNREADABLE_MESSAGE);
+    object.text("code", UNREADABLE_CODE);
     object.text("message", &message.reason);
     object.bytes("frame", &message.bytes);
     object.end();
@@ -397,6 +398,13 @@ impl<'l> Object<'l> {
         let start = line.len();
         line.push(b'{');
         Self { line, start, is_first: true }
+    }
+
+    /// Begins a line, with the version of its format.
+    fn begin_line(line: &'l mut Vec<u8>) -> Self {
+        let mut object = Self::begin(line);
+        object.number("v", VERSION);
+        object
     }
 
     /// Writes a key, which needs no escapes, and its colon.
@@ -472,15 +480,21 @@ impl<'l> Object<'l> {
     }
 }
 
+/// Version of the lines: another one when a key changes its meaning or is removed.
+const VERSION: u64 = 1;
 /// Number of records, and size in bytes, at which the line of a resync ends.
 const MAX_PIECE_RECORDS: usize = 100;
 const MAX_PIECE_BYTES: usize = 1 << 20;
-/// Verdict and code of events that are not verified.
-pub(super) const NOT_ASKED: &str = "not-asked";
+/// Verdict of events that are not verified, and its code.
+const NOT_ASKED: &str = "not-asked";
+pub(super) const NOT_ASKED_CODE: &str = "not-asked";
+const VERIFIED_CODE: &str = "verified";
+/// Code of a status that the account's own server confirms.
+const CONFIRMED_CODE: &str = "status/confirmed";
 /// Kind of a message that cannot be decoded.
 pub(super) const UNDECODABLE: &str = "undecodable";
 /// Code of a Jetstream message that cannot be decoded.
-pub(super) const UNREADABLE_MESSAGE: &str = "message";
+pub(super) const UNREADABLE_CODE: &str = "message";
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,7 @@ use crate::json::{self, FlaggedRecords, InvalidSummary};
 /// The verdicts of a file, counted.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct FramesReport {
+    #[serde(rename = "frame_count")]
     frames: u64,
     pub(super) seconds: f64,
     #[serde(serialize_with = "verdict_counts")]
@@ -25,6 +26,7 @@ pub(super) struct FramesReport {
     #[serde(skip)]
     broken_chains: u64,
     /// Operations of the verified commits.
+    #[serde(rename = "op_count")]
     ops: u64,
     /// Invalid records of verified commits.
     invalid: InvalidSummary,

@@ -52,13 +52,13 @@ impl Sequence {
             SeqStep::Next => return None,
             SeqStep::Gap(after) => return Some(self.add_gap(after, seq)),
             SeqStep::Repeated => {
-                ("seq/repeated", format!("sequence number {seq} again, with the same bytes"))
+                (REPEATED_CODE, format!("sequence number {seq} again, with the same bytes"))
             }
             SeqStep::Reused => {
-                ("seq/reused", format!("sequence number {seq} again, with other bytes"))
+                (REUSED_CODE, format!("sequence number {seq} again, with other bytes"))
             }
             SeqStep::Regressed(after) => (
-                "seq/regressed",
+                REGRESSED_CODE,
                 format!("sequence number {seq} after {after}: sequence numbers must rise"),
             ),
         };
@@ -74,7 +74,7 @@ impl Sequence {
             self.largest_gap = Some(Gap { after, seq, skipped });
         }
         let message = format!("sequence numbers skipped after {after}: {skipped}");
-        SeqFinding { code: "seq/gap", message, skipped: Some(skipped) }
+        SeqFinding { code: GAP_CODE, message, skipped: Some(skipped) }
     }
 
     pub(super) fn out_of_order(&self) -> u64 {
@@ -118,3 +118,9 @@ impl fmt::Display for Sequence {
         }
     }
 }
+
+/// Stable names of the findings.
+const GAP_CODE: &str = "seq/gap";
+const REPEATED_CODE: &str = "seq/repeated";
+const REUSED_CODE: &str = "seq/reused";
+const REGRESSED_CODE: &str = "seq/regressed";

@@ -62,6 +62,7 @@ struct Stats {
     commit: String,
     data: String,
     bytes: usize,
+    #[serde(rename = "block_count")]
     blocks: u64,
     nodes: u64,
     node_bytes: u64,

@@ -99,6 +99,7 @@ pub(super) struct TrafficSummary {
     seconds: f64,
     connections: u64,
     /// Frames sent on all streams.
+    #[serde(rename = "frame_count")]
     frames: u64,
     servers: Vec<ServerTraffic>,
     faults: Vec<FaultCount>,

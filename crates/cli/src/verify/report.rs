@@ -55,6 +55,7 @@ struct RepositorySummary {
     commit: String,
     data: String,
     signature_checked: bool,
+    #[serde(rename = "block_count")]
     blocks: u64,
     nodes: u64,
     height: Option<u8>,

@@ -14,7 +14,7 @@ use wireproof::atproto::event::{Account, Event, Header, Info, Unknown};
 use wireproof::codec::car;
 use wireproof::codec::cid::{Cid, Codec};
 
-use crate::{command, json, run, stderr, stdout, text};
+use crate::{command, json, run, schemas, stderr, stdout, text};
 
 const BLOCK: &[u8] = b"\xa2\x61e\x80\x61l\xf6";
 
@@ -328,6 +328,24 @@ fn every_command_gets_a_manual_page() {
     assert!(page("wireproof-verify.1").contains("did\\-doc"));
     assert!(page("wireproof-frames-verify.1").contains("fail\\-on"));
     assert!(!dir.path().join("wireproof-runner.1").exists(), "a hidden command");
+}
+
+#[test]
+fn every_command_that_prints_json_has_a_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    run(&["man", text(dir.path())]).success();
+    let mut count = 0;
+    for page in fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = page.file_stem().unwrap().to_str().unwrap();
+        let name = name.strip_prefix("wireproof").unwrap().trim_start_matches('-');
+        let prints_json = fs::read_to_string(&page).unwrap().contains("\\-\\-json\\fR");
+        // The results of `bench` have their own format, with its version in `schema`.
+        if prints_json && !name.starts_with("bench") {
+            assert!(schemas::has(name), "{name}");
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{count}");
 }
 
 #[test]

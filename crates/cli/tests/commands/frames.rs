@@ -109,7 +109,7 @@ fn frames_that_their_accounts_signed_are_exit_code_0() {
     assert!(printed.contains("frames      40"), "{printed}");
     assert!(printed.contains("sequence    1 to 40, 0 out of order, 0 skipped\n"), "{printed}");
     let report = stream.report(&[], 0);
-    assert_eq!((&report["frames"], codes(&report)), (&40.into(), vec![]));
+    assert_eq!((&report["frame_count"], codes(&report)), (&40.into(), vec![]));
     let counts = report["verdicts"].as_array().unwrap();
     assert!(counts.iter().all(|of| of["kind"] == "commit" && of["verdict"] == "verified"));
     let sum: u64 = counts.iter().map(|of| of["count"].as_u64().unwrap()).sum();

@@ -3,11 +3,10 @@
 use std::fs;
 
 use assert_cmd::assert::Assert;
-use serde_json::Value;
 use wireproof::crypto::{Curve, PublicKey, SecretKey};
 use wireproof::kernels::hex::encode as hex;
 
-use crate::{command, run, stderr, stdout};
+use crate::{command, json, run, stderr, stdout};
 
 fn key(text: &str, args: &[&str]) -> Assert {
     command(&["key", text]).args(args).assert()
@@ -55,7 +54,7 @@ fn every_encoding_of_a_key_gives_the_same_json() {
         ];
         for text in encodings {
             let assert = key(&text, &["--json", "--curve", name]).success();
-            let document: Value = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+            let document = json(&assert);
             assert_eq!(document["curve"], name);
             assert_eq!(document["did_key"], public.to_did_key());
             assert_eq!(document["multikey"], public.to_multikey());

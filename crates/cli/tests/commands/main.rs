@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `files` | `inspect`, `corpus`, `completions`, `bench`, and usage errors |
 //! | `bench` | `bench` with peers that must be built first, and without a checkout |
+//! | `codes` | the codes of the program, the page and the schemas |
 //! | `config` | precedence of flags, environment and files; `config show` |
 //! | `doctor` | `doctor cpu`, `--backend` |
 //! | `frames` | `frames verify` |
@@ -14,11 +15,13 @@
 //! | `nostr` | `nostr`, `corpus nostr` |
 //! | `report` | `report`, `bench compare` |
 //! | `guide` | the runners of the guide, and the tables of a run |
+//! | `schemas` | every JSON document that these tests read follows the schema of its command |
 //! | `sim` | `sim serve` |
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod codes;
 mod config;
 mod doctor;
 mod downloads;
@@ -31,6 +34,8 @@ mod network;
 mod nostr;
 mod proofs;
 mod report;
+#[path = "../schemas/mod.rs"]
+mod schemas;
 mod sim;
 
 use std::path::Path;
@@ -59,9 +64,30 @@ fn stderr(assert: &Assert) -> String {
     String::from_utf8(assert.get_output().stderr.clone()).unwrap()
 }
 
-/// The JSON document on standard output.
+/// The JSON document on standard output, which follows the schema of its command.
 fn json(assert: &Assert) -> Value {
-    serde_json::from_slice(&assert.get_output().stdout).unwrap()
+    let document = serde_json::from_slice(&assert.get_output().stdout).unwrap();
+    if let Some(schema) = schema_of(assert) {
+        schemas::check(&schema, &document);
+    }
+    document
+}
+
+/// The lines of JSON on standard output, which follow the schema of their command.
+fn json_lines(assert: &Assert) -> Vec<Value> {
+    let schema = schema_of(assert).expect("a schema of the lines");
+    let lines = stdout(assert);
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.inspect(|line| schemas::check(&schema, line)).collect()
+}
+
+/// The name of the schema of a command: its words, as `repo-stats`. `bench` has its own format.
+fn schema_of(assert: &Assert) -> Option<String> {
+    let report = assert.to_string();
+    let words = report.lines().next()?.split('"').skip(1).step_by(2);
+    let words: Vec<&str> = words.skip_while(|word| !word.ends_with("wireproof")).skip(1).collect();
+    let both = words.get(..2).map(|words| words.join("-"));
+    both.into_iter().chain(words.first().map(|word| (*word).to_owned())).find(|of| schemas::has(of))
 }
 
 fn text(path: &Path) -> &str {

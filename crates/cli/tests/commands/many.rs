@@ -9,7 +9,7 @@ use simnet::repository_corpus::{BlockOrder, Corpus, Spec};
 use simnet::servers::{Server, Simulation, Spec as SimSpec};
 use tempfile::TempDir;
 
-use crate::{command, json, run, stderr, stdout, text};
+use crate::{command, json, json_lines, run, stderr, stdout, text};
 
 /// Archives of four accounts in a folder, one of them with a flipped byte, and the keys of all.
 struct Archives {
@@ -50,10 +50,6 @@ impl Archives {
     }
 }
 
-fn lines(assert: &Assert) -> Vec<Value> {
-    stdout(assert).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 #[test]
 fn many_archives_are_verified_in_their_order_and_a_refused_one_does_not_end_the_others() {
     let archives = Archives::make();
@@ -86,7 +82,7 @@ fn many_archives_as_json_are_one_document_a_line() {
     let archives = Archives::make();
     let missing = archives.path("none.car");
     let assert = archives.verify(&["--json", &archives.path(""), &missing]).code(1);
-    let lines = lines(&assert);
+    let lines = json_lines(&assert);
     let verified: Vec<_> = lines.iter().map(|line| line["verified"].as_bool().unwrap()).collect();
     assert_eq!(verified, [true, true, false, true, false]);
     for (line, name) in lines.iter().zip(NAMES) {
@@ -129,7 +125,7 @@ fn a_folder_without_archives_and_a_list_with_a_bad_line_are_exit_code_2() {
         .write_stdin(format!("{good}\n{}\n", archives.path("empty")))
         .assert()
         .code(2);
-    let from_input = lines(&from_input);
+    let from_input = json_lines(&from_input);
     assert_eq!((from_input.len(), &from_input[0]["verified"]), (2, &true.into()));
     assert!(from_input[1]["error"].as_str().unwrap().contains("no .car file"));
     archives.verify(&["@/no/such/list"]).code(4);
@@ -210,7 +206,7 @@ fn an_archive_in_a_named_pipe_is_verified_as_it_comes() {
 fn the_content_of_many_archives_is_counted_in_their_order() {
     let archives = Archives::make();
     let assert = run(&["repo", "stats", "--json", &archives.path(""), "--jobs", "3"]).code(1);
-    let counted = lines(&assert);
+    let counted = json_lines(&assert);
     let records: Vec<_> = counted.iter().map(|line| line["records"].as_u64()).collect();
     assert_eq!(records, [Some(60), Some(100), None, Some(180)]);
     assert!(counted[2]["error"].as_str().unwrap().contains("SHA-256"));
@@ -234,7 +230,7 @@ fn many_accounts_are_resolved_and_verified_over_the_network() {
     for words in [&["resolve", "-"][..], &["verify", "@-"]] {
         let args = [words, &options].concat();
         let assert = command(&args).write_stdin(list.clone()).assert().code(2);
-        let lines = lines(&assert);
+        let lines = json_lines(&assert);
         let found: Vec<_> = lines
             .iter()
             .map(|line| line["did"].as_str().or(line["account"]["did"].as_str()))

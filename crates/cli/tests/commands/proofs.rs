@@ -18,7 +18,7 @@ use wireproof::codec::cid::{Cid, Codec};
 use wireproof::codec::json as codec_json;
 use wireproof::crypto::{Curve, SecretKey};
 
-use crate::{json, run, stderr, stdout, text};
+use crate::{json, json_lines, run, stderr, stdout, text};
 
 /// A repository of a hundred records in a folder of its own.
 struct Made {
@@ -317,6 +317,7 @@ fn records_are_listed_got_and_exported() {
     let car = text(&made.car);
     let listed = stdout(&run(&["repo", "ls", car]).success());
     assert_eq!(listed.lines().count(), 100);
+    assert_eq!(json_lines(&run(&["repo", "ls", car, "--json"]).success()).len(), 100);
     assert!(listed.lines().is_sorted());
     let (path, cid) = listed.lines().next().unwrap().split_once('\t').unwrap();
 
@@ -327,8 +328,7 @@ fn records_are_listed_got_and_exported() {
     run(&["repo", "get", car, "app.bsky.feed.post/none"]).code(1);
     run(&["repo", "get", car, "at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/a.b.c/d"]).code(2);
 
-    let lines = stdout(&run(&["repo", "export", car, "--format", "ndjson"]).success());
-    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let first = &json_lines(&run(&["repo", "export", car, "--format", "ndjson"]).success())[0];
     assert_eq!((&first["cid"], &first["record"]), (&Value::from(cid), &record));
     let (collection, rkey) = path.split_once('/').unwrap();
     assert_eq!((&first["collection"], &first["rkey"]), (&collection.into(), &rkey.into()));
@@ -348,7 +348,7 @@ fn stats_count_what_the_manifest_counts() {
     let stats = json(&run(&["repo", "stats", text(&made.car), "--json"]).success());
     assert_eq!(stats["records"], 100);
     assert_eq!(stats["record_bytes"], made.manifest.counts.record_bytes);
-    assert_eq!(stats["blocks"], made.manifest.counts.blocks);
+    assert_eq!(stats["block_count"], made.manifest.counts.blocks);
     let collections = stats["collections"].as_array().unwrap();
     let sum: u64 = collections.iter().map(|of| of["records"].as_u64().unwrap()).sum();
     assert_eq!(sum, 100);

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
+use crate::schemas;
+
 /// A running `sim serve` of a small network. Dropping it kills the process.
 struct Served {
     child: Child,
@@ -27,7 +29,10 @@ impl Served {
     fn document(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+        let document =
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+        schemas::check("sim-serve", &document);
+        document
     }
 
     /// Sends a signal, and returns the last line.

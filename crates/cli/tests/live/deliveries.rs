@@ -13,19 +13,10 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use simnet::servers::{AccountStatus, Server};
 
-use crate::{Running, follow, parsed, stderr, with_commits};
+use crate::{Running, file_lines, follow, parsed, stderr, with_commits};
 
 fn ids(lines: &[Value]) -> Vec<&str> {
     lines.iter().map(|line| line["id"].as_str().expect("an id")).collect()
-}
-
-/// The lines of all complete files in a folder, in their order.
-fn file_lines(folder: &Path) -> Vec<Value> {
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> =
-        files.filter(|path| path.extension().is_some_and(|name| name == "ndjson")).collect();
-    files.sort();
-    files.iter().flat_map(|path| parsed(&fs::read(path).unwrap())).collect()
 }
 
 /// Runs a command that is expected to fail; its exit code and messages.

@@ -7,7 +7,8 @@ use simnet::hostile;
 use simnet::servers::{AccountStatus, Attack, Fault, FaultSchedule, Server, Simulation, Spec};
 use wireproof::codec::printable::is_invisible;
 
-use crate::{Running, follow, lines, quiet, stderr, with_commits};
+use crate::schemas::{faults, read};
+use crate::{Running, file_lines, follow, lines, quiet, stderr, with_commits};
 
 #[test]
 fn a_commit_has_account_operations_and_verdict() {
@@ -94,6 +95,63 @@ fn events_of_every_kind_have_a_line() {
         (&"verified".into(), &"unchecked".into())
     );
     assert!(of("commit")["rev"].is_string());
+}
+
+/// Lines of all kinds but `info`, `resync` and `status`.
+fn lines_of_a_faulty_stream() -> Vec<Value> {
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    let relay = Server::Relay(0);
+    for fault in [Fault::GarbageFrame, Fault::UnknownKind, Fault::ErrorFrame] {
+        sim.faults().enable(relay, fault, FaultSchedule::ONCE);
+    }
+    sim.change_handle(0, "renamed.test");
+    sim.send_sync(1);
+    sim.set_account_status(2, AccountStatus::Deactivated);
+    sim.write_commits(6);
+    let mut running = Running::start(follow(&sim, dir.path(), &[]));
+    let mut lines = Vec::new();
+    let kinds = ["commit", "sync", "identity", "account", "error", "unknown", "undecodable"];
+    while !kinds.iter().all(|kind| lines.iter().any(|line: &Value| line["kind"] == *kind)) {
+        lines.extend(running.take(1));
+    }
+    lines
+}
+
+/// A `resync` of the history of an account, and the `status` of one that its server does not serve.
+fn lines_of_an_outbox() -> Vec<Value> {
+    let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
+    sim.set_account_status(1, AccountStatus::Deactivated);
+    let did = sim.account(1).did;
+    let folder = dir.path().join("events");
+    let to = format!("file://{}", folder.display());
+    let sent = sim.sent_events(Server::Relay(0));
+    let count = sent.iter().filter(|event| *event.subject.did == *did).count().to_string();
+    let select = ["--dids", &did, "--events", &count, "--to", &to];
+    let output = follow(&sim, dir.path(), &select).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    file_lines(&folder)
+}
+
+#[test]
+fn a_line_with_an_undocumented_key_or_without_a_required_one_breaks_its_schema() {
+    let lines = [lines_of_a_faulty_stream(), lines_of_an_outbox()].concat();
+    let kinds = ["commit", "sync", "identity", "account", "error", "unknown", "undecodable"];
+    for kind in kinds.iter().chain(["status"].iter()) {
+        let line = lines.iter().find(|line| line["kind"] == *kind);
+        let line = line.unwrap_or_else(|| panic!("a line of kind {kind}"));
+        assert_eq!((faults("follow", line), &line["v"]), (Vec::new(), &1.into()));
+        let mut longer = line.clone();
+        longer["undocumented"] = true.into();
+        assert!(!faults("follow", &longer).is_empty(), "{longer}");
+        let mut later = line.clone();
+        later["v"] = 2.into();
+        assert!(!faults("follow", &later).is_empty(), "{later}");
+        for key in read(&format!("follow/{kind}.json"))["required"].as_array().unwrap() {
+            let mut shorter = line.clone();
+            shorter.as_object_mut().unwrap().remove(key.as_str().unwrap());
+            assert!(!faults("follow", &shorter).is_empty(), "without {key}: {shorter}");
+        }
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
 //! | `metrics` | the Prometheus endpoint |
 //! | `websockets` | `follow --to ws://…`: its clients |
+//! | `schemas` | every line that these tests read follows the schema of its kind |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
 //! | `files` | the files of `capture`, and those of an interrupted `verify` |
 
@@ -21,6 +22,8 @@ mod jetstream;
 mod lines;
 mod metrics;
 mod resume;
+#[path = "../schemas/mod.rs"]
+mod schemas;
 mod tls;
 mod websockets;
 
@@ -76,8 +79,22 @@ fn lines(mut command: Command) -> Vec<Value> {
 }
 
 fn parsed(out: &[u8]) -> Vec<Value> {
-    let lines = str::from_utf8(out).unwrap().lines();
-    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
+    str::from_utf8(out).unwrap().lines().map(parsed_line).collect()
+}
+
+/// The lines of all complete files in a folder, in their order.
+fn file_lines(folder: &Path) -> Vec<Value> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|name| name == "ndjson")).collect();
+    files.sort();
+    files.iter().flat_map(|path| parsed(&std::fs::read(path).unwrap())).collect()
+}
+
+fn parsed_line(line: &str) -> Value {
+    let line = serde_json::from_str(line).unwrap();
+    schemas::check("follow", &line);
+    line
 }
 
 fn stderr(output: &Output) -> String {
@@ -106,7 +123,7 @@ impl Running {
         let next = |_| {
             let mut line = String::new();
             assert!(self.out.read_line(&mut line).unwrap() > 0, "the process has ended");
-            serde_json::from_str(&line).unwrap()
+            parsed_line(&line)
         };
         (0..count).map(next).collect()
     }

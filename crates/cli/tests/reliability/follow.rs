@@ -15,6 +15,8 @@ use simnet::servers::{Server, Simulation};
 use wireproof::atproto::syntax::Datetime;
 use wireproof::store::{Options, Store};
 
+use crate::schemas;
+
 /// A running command. Dropping it kills the process.
 pub(crate) struct Follow {
     child: Child,
@@ -189,8 +191,10 @@ impl Shared {
         let mut due = Instant::now();
         // A line cut off by a kill is dropped.
         while output.read_line(&mut line).is_ok_and(|len| len > 0) && line.ends_with('\n') {
+            if self.count.fetch_add(1, Ordering::Relaxed) < CHECKED_LINES {
+                schemas::check("follow", &serde_json::from_str(&line).unwrap());
+            }
             self.printed.lock().unwrap().push(PrintedLine::parse(run, &line));
-            self.count.fetch_add(1, Ordering::Relaxed);
             line.clear();
             due = self.wait_for_interval(due);
         }
@@ -381,5 +385,7 @@ fn file(state: &Path) -> PathBuf {
 /// Maximum time without a new line.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
+/// Number of lines of a process that are checked against their schemas.
+const CHECKED_LINES: u64 = 500;
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const MAX_ERROR_LINES: usize = 2_000;

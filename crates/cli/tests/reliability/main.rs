@@ -13,6 +13,7 @@
 //! | `memory` | what waits is bounded in bytes, and so is what an account takes |
 //! | `hostile_hosts` | no host can mute an account, or keep others from being resynced |
 //! | `resync_records` | the lines of commits and resyncs have every record |
+//! | `schemas` | lines follow the schema of their kind |
 //! | `stalled_resync` | an account with a stalled resync does not delay others |
 //! | `missing_keys` | events wait for keys that cannot be looked up, others do not, and none is lost |
 //! | `misbehaviour` | faulty frames and silence are reported and lose nothing |
@@ -44,6 +45,8 @@ mod memory;
 mod misbehaviour;
 mod missing_keys;
 mod resync_records;
+#[path = "../schemas/mod.rs"]
+mod schemas;
 mod slow_reader;
 mod stalled_resync;
 mod stops;
