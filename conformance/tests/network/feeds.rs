@@ -343,6 +343,20 @@ async fn every_host_has_a_cursor_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_host_that_sends_only_what_was_received_is_left_for_the_next() {
+    let sim = sim(|spec| {
+        (spec.relays, spec.relay_cursor_policy) = (2, CursorPolicy::SPECIFIED);
+    });
+    sim.faults().enable(RELAY, Fault::Close, FaultSchedule::ALWAYS);
+    let cursor = sent(&sim, RELAY).last().copied();
+    let mut received = Received::default();
+    let mut feed = feed(&sim, &[(RELAY, cursor), (OTHER, None)], options());
+    received.until(&mut feed, |received| received.cursors().len() == 4).await;
+    assert_eq!(received.cursors(), [cursor, cursor, cursor, Some(0)]);
+    assert_eq!(received.count(|notice| matches!(notice, Notice::Repeated { .. })), 3);
+}
+
+#[tokio::test]
 async fn waits_grow_and_a_busy_host_is_given_its_time() {
     let sim = sim_with(Fault::UpgradeTooMany, FaultSchedule::times(2).with_amount(1));
     let received = follow_to_the_end(&sim).await;

@@ -86,6 +86,16 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_is_known_at_the_end_of_the_first_window() {
+        let start = Instant::now();
+        let mut gather = Gather::new(LIMIT, start);
+        gather.count(400, start + WINDOW / 2);
+        assert_eq!(gather.wait(1), None);
+        gather.count(400, start + WINDOW);
+        assert_eq!(gather.wait(1), Some(Duration::from_micros(875)));
+    }
+
+    #[test]
     fn nothing_and_enough_are_not_waited_for() {
         assert_eq!(at_rate(5_000).wait(0), None);
         assert_eq!(at_rate(5_000).wait(ENOUGH), None);

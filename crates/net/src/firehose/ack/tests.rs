@@ -201,10 +201,12 @@ fn an_event_below_the_cursor_of_an_earlier_run_holds_it_below_its_number() {
 #[test]
 fn a_host_after_the_known_ones_has_a_cursor_of_its_own() {
     let mut tracker = AckTracker::new([Some(1)]);
-    let ticket = tracker.track(HostId(2), Some(7));
-    assert!(tracker.cursors().eq([Some(1), None, None]));
-    tracker.ack(ticket);
-    assert!(tracker.cursors().eq([Some(1), None, Some(7)]));
+    for (host, before) in [(1, &[Some(1), None][..]), (3, &[Some(1), Some(7), None, None])] {
+        let ticket = tracker.track(HostId(host), Some(7));
+        assert!(tracker.cursors().eq(before.iter().copied()));
+        tracker.ack(ticket);
+    }
+    assert!(tracker.cursors().eq([Some(1), Some(7), None, Some(7)]));
 }
 
 #[test]
@@ -219,6 +221,16 @@ fn an_event_that_arrives_late_holds_the_cursor_below_its_number() {
     assert_eq!(cursor(&tracker), Some(2), "below that before the oldest outstanding event");
     tracker.ack(tickets[1]);
     assert_eq!(cursor(&tracker), Some(3), "6 goes back too, from 12");
+}
+
+#[test]
+fn an_event_with_the_number_of_an_outstanding_one_holds_the_cursor_below_it() {
+    let mut tracker = AckTracker::new([Some(4)]);
+    let tickets = track(&mut tracker, &[5, 5]);
+    tracker.ack(tickets[0]);
+    assert_eq!(cursor(&tracker), Some(4));
+    tracker.ack(tickets[1]);
+    assert_eq!(cursor(&tracker), Some(5));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Runs on scripted items, without a socket.
 
 mod endings;
+mod feeds;
 mod hosts;
 mod key_lookups;
 mod model;
