@@ -324,7 +324,10 @@ impl<H: Handler> BatchDelivery<'_, H> {
 
 #[cfg(test)]
 mod tests {
-    use verify::sync::AccountState;
+    use atproto::syntax::Tid;
+    use codec::Cid;
+    use codec::cid::Codec;
+    use verify::sync::{AccountState, Head};
 
     use super::super::ack::{AckTracker, InFlightLimit};
     use super::*;
@@ -362,6 +365,19 @@ mod tests {
         let dispatcher = dispatcher(false);
         dispatcher.change_states(7, states());
         assert!(dispatcher.pending_states.take().is_empty());
+    }
+
+    #[test]
+    fn a_handler_of_events_alone_acknowledges_resynced_repositories() {
+        let dispatcher = dispatcher(true);
+        let (rev, data) = (Tid::new(1, 0), Cid::of(Codec::DagCbor, b""));
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        let mut resynced = ResyncedRepo::new("did:x:y", Head { rev, data, commit: data }, path);
+        resynced.invalid_records = 3;
+        dispatcher.deliver_resynced(7, &Arc::new(resynced), states());
+        assert!(dispatcher.run.failure.take().is_none());
+        assert_eq!(dispatcher.pending_states.take().len(), 1);
+        assert_eq!(dispatcher.metrics.snapshot().invalid_records, 3);
     }
 
     #[test]

@@ -263,8 +263,14 @@ mod tests {
     use super::super::ack::Ack;
     use super::super::handler::DeliveredEvent;
     use super::super::keys::KeyLookup;
+    use super::super::resync::ResyncOptions;
+    use super::super::status::StatusLookup;
     use super::*;
-    use crate::identity::{IdentityError, IdentityFault};
+    use crate::dns::LoopbackDns;
+    use crate::egress::EgressPolicy;
+    use crate::http::Client;
+    use crate::identity::{IdentityError, IdentityFault, Resolver};
+    use crate::xrpc::{self, XrpcError, XrpcFault};
 
     /// A directory and hosts. An account `ok` is found; others are unavailable, `silent` ones without an answer.
     #[derive(Default)]
@@ -272,6 +278,7 @@ mod tests {
         asked: Mutex<Vec<Box<str>>>,
         is_back: Mutex<bool>,
         answers_others: bool,
+        limits_rate: bool,
         answers: AtomicU64,
     }
 
@@ -294,7 +301,7 @@ mod tests {
                 if did.contains("silent") {
                     std::future::pending::<()>().await;
                 }
-                let fault = IdentityFault::Status(503);
+                let fault = IdentityFault::Status(if self.limits_rate { 429 } else { 503 });
                 let error = || IdentityError { subject: did.into(), host: None, fault };
                 match is_back || did.contains("ok") {
                     true => Ok(AccountKey::OtherHost),
@@ -356,6 +363,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_directory_that_limits_the_rate_is_asked_until_it_answers() {
+        let sources =
+            Arc::new(Sources { answers_others: true, limits_rate: true, ..Sources::default() });
+        let (lookups, _) = lookups(&sources);
+        let lookup = tokio::spawn(async move { lookups.look_up(DID, false).await.key });
+        sleep(Duration::from_secs(3600)).await;
+        assert!(!lookup.is_finished());
+        *sources.is_back.lock().unwrap() = true;
+        assert_eq!(lookup.await.unwrap(), Ok(AccountKey::OtherHost));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_host_is_asked_until_the_deadline() {
         let sources = Arc::<Sources>::default();
         let (lookups, _) = lookups(&sources);
@@ -365,6 +384,8 @@ mod tests {
             assert_eq!(lookups.look_up(did, false).await.key, Err(KeyError::TimedOut(wait)));
             assert_eq!(start.elapsed(), wait);
         }
+        // The silent one once; the other after delays of 1, 2, 4 and then 5 seconds.
+        assert_eq!(sources.asked(), 1 + 8);
     }
 
     #[tokio::test(start_paused = true)]
@@ -382,5 +403,57 @@ mod tests {
             let key = lookups.look_up(did, false).now_or_never().map(|looked_up| looked_up.key);
             assert_eq!(key, Some(Ok(AccountKey::OtherHost)), "{did}");
         }
+    }
+
+    /// A server that fails so many times, and then calls every account active.
+    #[derive(Debug)]
+    struct Failing {
+        left: AtomicU64,
+        error: StatusError,
+    }
+
+    impl StatusProvider for Failing {
+        fn look_up<'a>(&'a self, _: &'a str) -> StatusLookup<'a> {
+            let fails = self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
+            let result = fails.map_or(Ok(true), |_| Err(self.error.clone()));
+            Box::pin(async move { result })
+        }
+    }
+
+    fn pool(options: &Options) -> JobPool {
+        JobPool::new(options, Arc::new([]), Arc::default(), Arc::<Warnings>::default())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_is_asked_for_four_times_with_growing_delays_while_that_may_help() {
+        let (host, method, fault) = ("pds.test".into(), "getRepoStatus", XrpcFault::Status(503));
+        let unavailable = StatusError::Server(Box::new(XrpcError { host, method, fault }));
+        let cases = [
+            (&unavailable, 3, 1 + 2 + 3, true),
+            (&unavailable, 4, 1 + 2 + 3, false),
+            (&StatusError::NoHost, 1, 0, false),
+        ];
+        for (error, times, seconds, is_found) in cases {
+            let failing = Failing { left: AtomicU64::new(times), error: error.clone() };
+            let mut options = Options::new(vec![], Arc::new(Arc::<Sources>::default()));
+            options.statuses = Some(Arc::new(failing));
+            let start = tokio::time::Instant::now();
+            let status = pool(&options).look_up_status(DID).await;
+            assert_eq!(status, if is_found { Ok(true) } else { Err(error.clone()) });
+            assert_eq!(start.elapsed(), Duration::from_secs(seconds), "{error}, {times} times");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_resync_that_fails_is_counted_as_failed() {
+        let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+        let resolver = Resolver::new(http.clone(), Arc::new(LoopbackDns), Default::default());
+        let mut options = Options::new(vec![], Arc::new(Arc::<Sources>::default()));
+        options.resync = Some(ResyncOptions::new(xrpc::Client::new(http), resolver));
+        let pool = pool(&options);
+        assert!(pool.resync("no DID", None).await.is_err());
+        let metrics = &pool.metrics.resyncs;
+        let counts = [&metrics.running, &metrics.done, &metrics.failed];
+        assert_eq!(counts.map(|count| count.load(Relaxed)), [0, 0, 1]);
     }
 }

@@ -92,3 +92,16 @@ impl<C: CursorStore + 'static> Journal for CursorsOnly<C> {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursors::MemoryCursors;
+
+    #[test]
+    fn a_journal_of_cursors_keeps_no_accounts_shared_or_not() {
+        let journal = CursorsOnly(MemoryCursors::default());
+        assert!(!journal.keeps_accounts());
+        assert!(!Arc::new(journal).keeps_accounts());
+    }
+}

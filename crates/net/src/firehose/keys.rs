@@ -265,7 +265,66 @@ impl<K: KeySource + Send + Sync + 'static> KeyProvider for FixedKeys<K> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
+    use crate::dns::LoopbackDns;
+    use crate::egress::EgressPolicy;
+    use crate::http::Client;
+    use crate::identity::Options;
+
+    const DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
+    const KEY: &str = "zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo";
+
+    /// A resolver with a directory whose document names this host.
+    async fn resolver(host: &str) -> Resolver {
+        let body = format!(
+            r##"{{"id": "{DID}", "alsoKnownAs": [], "verificationMethod": [{{ "id": "#atproto",
+                "type": "Multikey", "controller": "{DID}", "publicKeyMultibase": "{KEY}" }}],
+              "service": [{{ "id": "#atproto_pds", "type": "AtprotoPersonalDataServer",
+                "serviceEndpoint": "{host}" }}] }}"##
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let directory = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let len = body.len();
+                let head = "HTTP/1.1 200 x\r\nconnection: close\r\ncontent-length:";
+                let answer = format!("{head} {len}\r\n\r\n{body}");
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+        let options = Options { directory, ..Options::default() };
+        Resolver::new(http, Arc::new(LoopbackDns), options)
+    }
+
+    #[tokio::test]
+    async fn the_key_of_an_account_counts_at_its_own_server_alone() {
+        let server: Url = "wss://pds.test/".parse().unwrap();
+        for (host, is_here) in [("https://pds.test", true), ("https://other.test", false)] {
+            let resolver = resolver(host).await;
+            let keys = ServerKeys::new(resolver.clone(), server.clone());
+            assert!(keys.checks_host());
+            assert_eq!((keys.cached(DID), keys.directory_answers()), (AccountKey::Unknown, 0));
+            let found = keys.look_up(DID, false).await.unwrap();
+            assert_eq!(matches!(found, AccountKey::Known(_)), is_here);
+            assert_eq!(found == AccountKey::OtherHost, !is_here);
+            assert_eq!((keys.cached(DID), keys.directory_answers()), (found, 1));
+            // A relay accepts the accounts of any host.
+            let anywhere = ResolverKeys::new(resolver);
+            assert!(matches!(anywhere.cached(DID), AccountKey::Known(_)));
+            assert_eq!((anywhere.checks_host(), anywhere.directory_answers()), (false, 1));
+            keys.invalidate(DID);
+            assert_eq!(keys.cached(DID), AccountKey::Unknown);
+            keys.look_up(DID, false).await.unwrap();
+            assert_eq!(keys.directory_answers(), 2);
+        }
+    }
 
     #[test]
     fn servers_are_compared_by_host_and_port_and_not_by_scheme() {

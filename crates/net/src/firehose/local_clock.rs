@@ -120,11 +120,7 @@ impl ClockState {
 /// How far the local clock is behind that of the first server that reports its time.
 async fn ask(http: &Client, servers: &[Url]) -> Option<Duration> {
     for server in servers {
-        let mut url = server.clone();
-        let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
-        // A URL with a host has a scheme that can be replaced.
-        let _ = url.set_scheme(scheme);
-        url.set_path("/");
+        let url = time_url(server);
         let Ok(response) = http.open_direct(&url, &LIMITS).await else { continue };
         let date = response.headers().get("date").and_then(|date| date.to_str().ok());
         if let Some(time) = date.and_then(|date| httpdate::parse_http_date(date).ok()) {
@@ -132,6 +128,16 @@ async fn ask(http: &Client, servers: &[Url]) -> Option<Duration> {
         }
     }
     None
+}
+
+/// The URL at which a server is asked for its time.
+fn time_url(server: &Url) -> Url {
+    let mut url = server.clone();
+    let scheme = if matches!(url.scheme(), "wss" | "https") { "https" } else { "http" };
+    // A URL with a host has a scheme that can be replaced.
+    let _ = url.set_scheme(scheme);
+    url.set_path("/");
+    url
 }
 
 /// Differences up to this may be those of honest clocks.
@@ -157,7 +163,15 @@ const LIMITS: Limits = Limits {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
+    use crate::dns::LoopbackDns;
+    use crate::egress::EgressPolicy;
 
     const AHEAD: Duration = Duration::from_secs(600);
     const EXCESS: Duration = Duration::from_secs(300);
@@ -166,12 +180,16 @@ mod tests {
         clock.decide(AHEAD, EXCESS, Instant::now())
     }
 
-    #[test]
-    fn an_event_waits_until_a_server_has_told_its_time() {
+    #[tokio::test(start_paused = true)]
+    async fn an_event_waits_until_a_server_has_told_its_time() {
         let clock = LocalClock::default();
-        assert_eq!((decide(&clock), decide(&clock)), (Future::Undecided, Future::Undecided));
+        assert_eq!(decide(&clock), Future::Undecided);
+        assert!(clock.asked.notified().now_or_never().is_some());
+        assert_eq!(decide(&clock), Future::Undecided);
+        assert!(clock.asked.notified().now_or_never().is_none(), "servers are asked once");
         assert!(clock.is_pending());
         clock.set(Some(AHEAD));
+        assert!(!clock.is_pending());
         assert_eq!(decide(&clock), Future::OfLocalClock(AHEAD));
         let later = Instant::now() + MAX_AGE;
         assert_eq!(clock.decide(AHEAD, EXCESS, later), Future::Undecided);
@@ -184,6 +202,8 @@ mod tests {
             clock.set(Some(behind));
             assert_eq!(decide(&clock), Future::OfAccount);
         }
+        clock.set(Some(EXCESS));
+        assert_eq!(decide(&clock), Future::OfLocalClock(EXCESS));
         clock.set(Some(Duration::from_secs(1)));
         let barely = clock.decide(EXCESS, Duration::from_millis(1), Instant::now());
         assert_eq!(barely, Future::OfAccount, "clocks differ by a second");
@@ -197,9 +217,53 @@ mod tests {
         assert_eq!(decide(&clock), Future::OfAccount, "one account");
         clock.record([(2, true), (3, true)].into_iter());
         assert_eq!(decide(&clock), Future::OfLocalClock(AHEAD));
-        clock.record((0..22).map(|_| (4, false)));
+        clock.record((0..21).map(|_| (4, false)));
+        assert_eq!(decide(&clock), Future::OfLocalClock(AHEAD));
+        clock.record([(4, false)].into_iter());
         assert_eq!(decide(&clock), Future::OfAccount, "half of the events");
         clock.record((0..MAX_RECENT as u64).map(|account| (account, false)));
         assert_eq!(clock.lock().recent.len(), MAX_RECENT);
+    }
+
+    #[test]
+    fn servers_of_streams_are_asked_at_their_root_over_http() {
+        let asked = |url: &str| time_url(&url.parse().unwrap()).to_string();
+        for secure in ["wss://relay.test/xrpc/x", "https://relay.test/z"] {
+            assert_eq!(asked(secure), "https://relay.test/");
+        }
+        for plain in ["ws://localhost:2583/xrpc/x", "http://localhost:2583"] {
+            assert_eq!(asked(plain), "http://localhost:2583/");
+        }
+    }
+
+    /// Answers requests with a head that has this field.
+    async fn serve(field: String) -> Url {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("ws://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 4096]).await;
+                let head = format!("HTTP/1.1 404 x\r\n{field}\r\ncontent-length: 0\r\n\r\n");
+                let _ = stream.write_all(head.as_bytes()).await;
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn the_first_server_that_reports_its_time_is_compared_with() {
+        let client = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+        let date = httpdate::fmt_http_date(SystemTime::now() + 2 * AHEAD);
+        let servers = [serve("x: y".into()).await, serve(format!("date: {date}")).await];
+        let clock = Arc::<LocalClock>::default();
+        assert_eq!(decide(&clock), Future::Undecided);
+        let comparing = clock.clone();
+        let compare = tokio::spawn(async move { comparing.compare(&client, &servers).await });
+        while clock.is_pending() {
+            tokio::task::yield_now().await;
+        }
+        let Future::OfLocalClock(behind) = decide(&clock) else { panic!("a clock that is behind") };
+        assert!((AHEAD..=2 * AHEAD).contains(&behind), "{behind:?}");
+        compare.abort();
     }
 }
