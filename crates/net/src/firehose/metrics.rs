@@ -308,6 +308,8 @@ mod tests {
     fn the_skipped_sequence_numbers_of_each_host_are_added_up() {
         let metrics = RunMetrics::default();
         let host = HostId(1);
+        metrics.count_notice(&Notice::Repeated { host, seq: 10 });
+        assert!(metrics.snapshot().skipped_seqs.is_empty());
         for (after, seq) in [(10, 12), (20, 26)] {
             metrics.count_notice(&Notice::Gap { host, after, seq });
         }

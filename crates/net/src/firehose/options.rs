@@ -165,3 +165,27 @@ impl Default for FlowLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::keys::FixedKeys;
+    use super::*;
+
+    #[test]
+    fn the_default_sizes_are_those_that_the_documentation_states() {
+        const MIB: usize = 1 << 20;
+        let limits = FlowLimits::default();
+        assert_eq!((limits.max_bytes, limits.max_queued_bytes), (128 * MIB, 2 * MIB));
+        assert_eq!((limits.max_account_bytes, limits.max_held_bytes), (64 * MIB, 64 * MIB));
+        assert_eq!(limits.max_host_key_bytes, 32 * MIB);
+        assert_eq!(limits.max_directory_key_bytes, 32 * MIB);
+        assert_eq!((limits.max_events, limits.max_account_events), (32_768, 2_048));
+        assert_eq!((limits.max_host_key_events, limits.max_domain_key_events), (8_192, 2_048));
+        assert_eq!((limits.max_held_events, limits.max_batch), (8_192, 128));
+        let keys = Arc::new(FixedKeys(|_: &str| None));
+        let Verification::On { cache_bytes, .. } = Options::new(vec![], keys).verify else {
+            panic!("verification is on by default")
+        };
+        assert_eq!(cache_bytes, 128 * MIB);
+    }
+}

@@ -424,8 +424,7 @@ impl ParkedEvents {
 
     /// What an account waits for, if it is parked.
     pub(super) fn reason(&self, account: u64) -> Option<ParkReason> {
-        // Nearly always, no account is parked.
-        if self.accounts.is_empty() { None } else { Some(self.accounts.get(&account)?.reason()) }
+        self.accounts.get(&account).map(ParkedAccount::reason)
     }
 
     /// Parks an account until its repository is resynced. One that is parked already keeps its reason.
@@ -629,8 +628,18 @@ mod tests {
         inbox.push(&mut (1..=3).map(|seq| event(1, seq, 1)).collect());
         inbox.close();
         let status = |is_empty| InboxStatus { is_closed: true, is_empty };
-        assert_eq!(take(&inbox, 2), (vec![1, 2], status(false)));
+        assert_eq!((inbox.len(), take(&inbox, 2)), (3, (vec![1, 2], status(false))));
         assert_eq!((inbox.len(), take(&inbox, 2)), (1, (vec![3], status(true))));
+    }
+
+    #[test]
+    fn a_receive_waits_for_an_event_no_longer_than_its_time() {
+        let (inbox, _) = inbox(100);
+        let (mut events, mut messages) = (VecDeque::new(), Vec::new());
+        let wait = WaitTimeout::After(Duration::from_millis(1));
+        let status = inbox.receive(&mut events, &mut messages, 1, wait);
+        assert_eq!(status, InboxStatus { is_closed: false, is_empty: true });
+        assert!(events.is_empty() && messages.is_empty());
     }
 
     #[test]
@@ -745,6 +754,8 @@ mod tests {
             assert_eq!(parked.push(event(account, seq, 1)), None);
         }
         assert_eq!((parked.len(), parked.event_counts()), (3, (2, 1)));
+        let accounts = [ParkReason::Key, ParkReason::Repository].map(|r| parked.account_count(r));
+        assert_eq!(accounts, [1, 1]);
         assert_eq!((parked.reason(1), parked.reason(3)), (Some(ParkReason::Key), None));
         assert_eq!((seqs(parked.release(1)), seqs(parked.release(1))), (vec![10, 12], vec![]));
         let counts = [ParkReason::Key, ParkReason::Repository].map(|r| parked.account_count(r));

@@ -327,7 +327,7 @@ impl Resyncer {
         result.map(Arc::new)
     }
 
-    fn enqueue(&self) -> Result<QueueSlot<'_>, ResyncError> {
+    pub(super) fn enqueue(&self) -> Result<QueueSlot<'_>, ResyncError> {
         let slot = QueueSlot(&self.queued);
         match self.queued.fetch_add(1, Ordering::Relaxed) < self.options.max_queued {
             true => Ok(slot),
@@ -454,7 +454,7 @@ fn verify_archive(
 }
 
 /// A place in the queue of accounts.
-struct QueueSlot<'q>(&'q AtomicUsize);
+pub(super) struct QueueSlot<'q>(&'q AtomicUsize);
 
 impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {

@@ -6,6 +6,7 @@ mod hosts;
 mod key_lookups;
 mod model;
 mod order;
+mod repositories;
 mod resyncs;
 mod statuses;
 mod streams;

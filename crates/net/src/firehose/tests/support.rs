@@ -96,6 +96,11 @@ impl Writer {
         self
     }
 
+    /// The repository after a commit without an event.
+    pub(super) fn archive(&mut self) -> Vec<u8> {
+        self.next(&[(self.data, EMPTY_TREE)]).1
+    }
+
     /// A `#sync` of another commit.
     pub(super) fn sync(&mut self, seq: u64) -> Vec<u8> {
         let (_, car, rev) = self.next(&[]);

@@ -1,0 +1,162 @@
+//! Repositories that are fetched for resyncs: attempts, keys and revisions.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use atproto::did_document::{self, DidDocument};
+use atproto::syntax::{Did, Tid};
+use crypto::PublicKey;
+use verify::sync::{Head, Policy};
+
+use super::super::resync::{AccountLookup, RepoFetch, RepoSource, ResyncResult, Resyncer};
+use super::super::*;
+use super::support::*;
+use crate::http::{HttpFault, Url};
+use crate::identity::{Account, IdentityError, IdentityFault};
+use crate::xrpc::{FetchedRepo, XrpcError, XrpcFault};
+
+/// What a source returns, and what it was asked for.
+#[derive(Debug)]
+struct Source {
+    account: Result<Account, IdentityError>,
+    refreshed: Option<Account>,
+    archive: Result<Vec<u8>, XrpcFault>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Account,
+    AccountRefreshed,
+    Repository,
+}
+
+impl RepoSource for Source {
+    fn account<'a>(&'a self, _: Did<'a>, refresh: bool) -> AccountLookup<'a> {
+        let asked = if refresh { Asked::AccountRefreshed } else { Asked::Account };
+        self.asked.lock().unwrap().push(asked);
+        let refreshed = self.refreshed.clone().filter(|_| refresh);
+        let account = refreshed.map_or_else(|| self.account.clone(), Ok);
+        Box::pin(async move { account.map(Arc::new) })
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        host: &'a Url,
+        _: Did<'a>,
+        out: &'a mut (dyn Write + Send),
+    ) -> RepoFetch<'a> {
+        self.asked.lock().unwrap().push(Asked::Repository);
+        Box::pin(async move {
+            let host: Box<str> = host.as_str().into();
+            let failed = |fault| XrpcError { host: host.clone(), method: "getRepo", fault };
+            let archive = self.archive.clone().map_err(failed)?;
+            out.write_all(&archive)?;
+            Ok(FetchedRepo { host, bytes: archive.len() as u64 })
+        })
+    }
+}
+
+/// The account of a writer, at a host.
+fn account(writer: &Writer) -> Account {
+    let json = format!("{{\"id\":\"{}\"}}", writer.did);
+    let document = DidDocument::parse(json.as_bytes(), &did_document::Options::default()).unwrap();
+    let key = Some(PublicKey::try_from(writer.key()).unwrap());
+    Account { key, host: Some("https://pds.test".parse().unwrap()), document }
+}
+
+impl Source {
+    /// A source of the writer's account and repository.
+    fn of(writer: &mut Writer) -> Self {
+        let archive = Ok(writer.archive());
+        Self { account: Ok(account(writer)), refreshed: None, archive, asked: Arc::default() }
+    }
+
+    /// Resyncs the writer's account; returns what was asked for.
+    async fn resync(self, writer: &Writer, known: Option<Head>) -> (ResyncResult, Vec<Asked>) {
+        let asked = self.asked.clone();
+        let resyncer = Resyncer::from_source(Box::new(self), resync_options(), Policy::default());
+        let result = resyncer.resync(&writer.did, known).await;
+        let asked = asked.lock().unwrap().clone();
+        (result, asked)
+    }
+}
+
+#[tokio::test]
+async fn a_repository_whose_signature_does_not_match_is_checked_with_the_key_as_it_is_now() {
+    let mut writer = Writer::new(0);
+    let before = account(&writer);
+    writer.rotate();
+    let mut source = Source::of(&mut writer);
+    (source.refreshed, source.account) = (source.account.ok(), Ok(before));
+    let (result, asked) = source.resync(&writer, None).await;
+    assert_eq!(result.unwrap().head.rev, writer.rev().unwrap());
+    assert_eq!(asked, [Asked::Account, Asked::Repository, Asked::AccountRefreshed]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repository_that_breaks_another_rule_is_fetched_again_with_the_same_key() {
+    let mut writer = Writer::new(0);
+    let mut source = Source::of(&mut writer);
+    source.archive = source.archive.map(|archive| archive[..archive.len() - 1].to_vec());
+    let (result, asked) = source.resync(&writer, None).await;
+    assert!(matches!(result, Err(ResyncError::Rejected { .. })));
+    assert_eq!(asked, [Asked::Account, Asked::Repository].repeat(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repository_must_be_at_the_known_revision_or_later() {
+    for (ahead, is_outdated) in [(-1, false), (0, false), (1, true)] {
+        let mut writer = Writer::new(0);
+        let source = Source::of(&mut writer);
+        let head = writer.head();
+        let rev = Tid::new(head.rev.micros().checked_add_signed(ahead).unwrap(), 0);
+        let (result, asked) = source.resync(&writer, Some(Head { rev, ..head })).await;
+        assert_eq!(matches!(result, Err(ResyncError::Outdated { .. })), is_outdated);
+        assert_eq!((result.is_ok(), asked.len()), (!is_outdated, if is_outdated { 6 } else { 2 }));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_may_pass_is_tried_three_times() {
+    let identity = |fault| {
+        let mut source = Source::of(&mut Writer::new(0));
+        source.account = Err(IdentityError { subject: "did:plc:a".into(), host: None, fault });
+        source
+    };
+    let fetch = |fault| Source { archive: Err(fault), ..Source::of(&mut Writer::new(0)) };
+    let too_slow = HttpFault::Timeout(Duration::from_secs(1));
+    let no_key = {
+        let mut source = Source::of(&mut Writer::new(0));
+        source.account = source.account.map(|account| Account { key: None, ..account });
+        source
+    };
+    for (source, attempts) in [
+        (identity(IdentityFault::DnsTimeout), 3),
+        (identity(IdentityFault::NotFound), 1),
+        (fetch(XrpcFault::Status(503)), 3),
+        (fetch(XrpcFault::Status(404)), 1),
+        (fetch(XrpcFault::Http(too_slow)), 1),
+        (no_key, 1),
+    ] {
+        let what = format!("{source:?}");
+        let (result, asked) = source.resync(&Writer::new(0), None).await;
+        assert!(result.is_err());
+        let lookups = asked.into_iter().filter(|asked| *asked == Asked::Account);
+        assert_eq!(lookups.count(), attempts, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn accounts_beyond_the_queue_are_refused_until_others_are_done() {
+    let mut writer = Writer::new(0);
+    let options = ResyncOptions { max_queued: 4, max_fetches: 1, ..resync_options() };
+    let source = Box::new(Source::of(&mut writer));
+    let resyncer = Resyncer::from_source(source, options, Policy::default());
+    for _ in 0..2 {
+        let held: Vec<_> = (0..6).map(|_| resyncer.enqueue()).collect();
+        let refused = held.iter().filter(|slot| matches!(slot, Err(ResyncError::QueueFull)));
+        assert_eq!(refused.count(), 2);
+    }
+}
