@@ -186,19 +186,40 @@ impl<'a> Reaching<'a> {
             if built(&program.program)? != program.built {
                 return Err(format!("{}: another build has replaced the tests", program.name));
             }
-            let seconds: f64 = tests.iter().map(|test| test.seconds).sum();
-            let limit = (seconds * SLOWER) as u64 + LEAST_SECONDS;
-            let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
-            let mut command = limited(&program.program, &program.folder, &names, limit);
-            command.env("WIREPROOF_MUTANT", id.to_string());
-            match finish(&mut command, Duration::from_secs(limit * WAITING_LONGER))? {
-                Some(status) if status.success() => {}
-                Some(status) if is_out_of_time(status) => return Ok(Some(Outcome::TimedOut)),
-                Some(_) => return Ok(Some(Outcome::Caught)),
-                None => return Ok(Some(Outcome::TimedOut)),
+            if let Some(outcome) = program.confirmed(id, &tests)? {
+                return Ok(Some(outcome));
             }
         }
         Ok(None)
+    }
+}
+
+impl Recorded {
+    /// Runs tests with the mutant active. `None` where all pass, or where they fail without a mutant as well: a busy
+    /// machine may delay them too much.
+    fn confirmed(&self, id: u32, tests: &[&Test]) -> Result<Option<Outcome>, String> {
+        for _ in 0..ATTEMPTS {
+            let Some(outcome) = self.run(id, tests)? else { return Ok(None) };
+            if self.run(NO_MUTANT, tests)?.is_none() {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs tests once. `None` where all pass.
+    fn run(&self, id: u32, tests: &[&Test]) -> Result<Option<Outcome>, String> {
+        let seconds: f64 = tests.iter().map(|test| test.seconds).sum();
+        let limit = (seconds * SLOWER) as u64 + LEAST_SECONDS;
+        let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
+        let mut command = limited(&self.program, &self.folder, &names, limit);
+        command.env("WIREPROOF_MUTANT", id.to_string());
+        let ended = finish(&mut command, Duration::from_secs(limit * WAITING_LONGER))?;
+        Ok(match ended {
+            Some(status) if status.success() => None,
+            Some(status) if !is_out_of_time(status) => Some(Outcome::Caught),
+            _ => Some(Outcome::TimedOut),
+        })
     }
 }
 
@@ -267,6 +288,12 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
 
 /// Seconds of tests in each batch; tests that exceed the last are not run.
 const BUDGETS: [f64; 4] = [0.1, 0.4, 2.0, 8.0];
+
+/// Runs of tests that fail, each followed by one without a mutant, until the latter passes.
+const ATTEMPTS: usize = 4;
+
+/// The number of no mutant: they start at one.
+const NO_MUTANT: u32 = 0;
 
 /// Times the recorded time that tests may take, and what is added.
 const SLOWER: f64 = 4.0;
