@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use verify::sync::MemoryState;
+
 use super::super::*;
 use super::support::*;
 
@@ -137,4 +139,23 @@ async fn reading_stops_at_the_in_flight_limit_and_continues_after_acknowledgemen
     let (summary, max) = tokio::join!(run(options, script, &recorder, &journal), acks);
     assert_eq!((summary.unwrap().delivered, recorder.events().len()), (100, 100));
     assert!(max <= 10, "{max} at once");
+}
+
+#[tokio::test]
+async fn an_event_with_an_invalid_record_is_verified_and_its_record_is_counted() {
+    let mut writer = Writer::new(0);
+    let mut options = options(keys([&writer]));
+    options.max_events = Some(2);
+    // The number 5 in two bytes.
+    let frames = [writer.commit(1), writer.create(2, "com.example.post/a", b"\xa1\x61n\x18\x05")];
+    let recorder = Recorder::new(usize::MAX, AckMode::Immediate);
+    let (streams, journal) = (vec![(STREAM.to_owned(), None)], Arc::<TestJournal>::default());
+    let firehose = firehose(options);
+    let metrics = firehose.metrics();
+    let states = |_| MemoryState::new([7; 16]);
+    let (handler, stop) = (recorder.clone(), recorder.stop());
+    let ended = firehose.run_source(Script::new(frames), streams, handler, journal, states, stop);
+    ended.await.unwrap();
+    assert_eq!(recorder.of(&writer), [(1, "verified"), (2, "verified")]);
+    assert_eq!(metrics.snapshot().invalid_records, 1);
 }

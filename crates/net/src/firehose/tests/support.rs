@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use atproto::commit::UnsignedCommit;
 use atproto::event::{self, Event};
+use atproto::mst::Tree;
 use atproto::syntax::Tid;
 use bytes::Bytes;
 use codec::{Cid, car, cid::Codec};
@@ -68,8 +69,31 @@ impl Writer {
 
     /// A commit.
     pub(super) fn commit(&mut self, seq: u64) -> Vec<u8> {
+        self.commit_of(seq, self.data, &[], &[(self.data, EMPTY_TREE)])
+    }
+
+    /// A commit that creates a record in an empty tree.
+    pub(super) fn create(&mut self, seq: u64, path: &str, record: &[u8]) -> Vec<u8> {
+        let cid = Cid::of(Codec::DagCbor, record);
+        let mut tree = Tree::from_sorted([(path, cid)]).unwrap();
+        let (prev, data) = (self.data, tree.root());
+        self.data = data;
+        let (action, cid_ref) = (event::Action::Create, Some(cid.as_cid_ref()));
+        let op = event::RepoOp { action, path, cid: cid_ref, prev: None, record: None };
+        let nodes = tree.collect_blocks();
+        self.commit_of(seq, prev, &[op], &[(data, &nodes[0].1), (cid, record)])
+    }
+
+    /// A commit after the tree `prev`, with these operations and blocks.
+    fn commit_of(
+        &mut self,
+        seq: u64,
+        prev: Cid,
+        ops: &[event::RepoOp<'_>],
+        blocks: &[(Cid, &[u8])],
+    ) -> Vec<u8> {
         let since = self.rev.map(|rev| rev.to_string());
-        let (commit, car, rev) = self.next(&[(self.data, EMPTY_TREE)]);
+        let (commit, car, rev) = self.next(blocks);
         let (repo, root, time) = (&*self.did, None, TIME);
         Event::Commit(event::Commit {
             seq: seq as i64,
@@ -80,8 +104,8 @@ impl Writer {
             car: &car,
             root,
             blocks: &[],
-            ops: &[],
-            prev_data: since.is_some().then_some(self.data),
+            ops,
+            prev_data: since.is_some().then_some(prev),
             time,
             blobs: None,
             rebase: None,
