@@ -226,8 +226,8 @@ impl Recorded {
 /// A command for tests by their whole names, with bounds on processor time and memory: a mutant may run forever.
 fn limited(program: &Path, folder: &Path, names: &[&str], seconds: u64) -> Command {
     let script = format!("ulimit -t {seconds} -v {MEMORY_KIB} -c 0; exec \"$0\" \"$@\"");
-    let mut command = Command::new("nice");
-    command.args(["-n", "15", "bash", "-c", &script]).arg(program).args(names);
+    let mut command = Command::new("bash");
+    command.args(["-c", &script]).arg(program).args(names);
     command.args(["--exact", "--test-threads", "1", "-q"]);
     command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder).env("RUST_BACKTRACE", "0");
     // The same cases for every mutant; a failure is not made smaller.
