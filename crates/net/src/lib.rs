@@ -66,6 +66,8 @@ pub mod http;
 pub mod identity;
 #[cfg(feature = "jetstream")]
 pub mod jetstream;
+#[cfg(all(test, feature = "firehose"))]
+mod loopback_server;
 pub mod rate_limit;
 #[cfg(feature = "firehose")]
 mod reconnecting_socket;

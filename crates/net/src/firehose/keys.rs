@@ -267,14 +267,12 @@ impl<K: KeySource + Send + Sync + 'static> KeyProvider for FixedKeys<K> {
 mod tests {
     use std::sync::Arc;
 
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-
     use super::*;
     use crate::dns::LoopbackDns;
     use crate::egress::EgressPolicy;
     use crate::http::Client;
     use crate::identity::Options;
+    use crate::loopback_server::{response, serve};
 
     const DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
     const KEY: &str = "zDnaembgSGUhZULN2Caob4HLJPaxBh92N7rtH21TErzqf8HQo";
@@ -287,17 +285,8 @@ mod tests {
               "service": [{{ "id": "#atproto_pds", "type": "AtprotoPersonalDataServer",
                 "serviceEndpoint": "{host}" }}] }}"##
         );
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let directory = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let _ = stream.read(&mut [0; 4096]).await;
-                let len = body.len();
-                let head = "HTTP/1.1 200 x\r\nconnection: close\r\ncontent-length:";
-                let answer = format!("{head} {len}\r\n\r\n{body}");
-                let _ = stream.write_all(answer.as_bytes()).await;
-            }
-        });
+        let port = serve(move |_| response(200, "", &body)).await;
+        let directory = format!("http://localhost:{port}").parse().unwrap();
         let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
         let options = Options { directory, ..Options::default() };
         Resolver::new(http, Arc::new(LoopbackDns), options)

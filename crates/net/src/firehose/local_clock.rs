@@ -166,12 +166,11 @@ mod tests {
     use std::sync::Arc;
 
     use futures_util::FutureExt;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
 
     use super::*;
     use crate::dns::LoopbackDns;
     use crate::egress::EgressPolicy;
+    use crate::loopback_server::{response, serve};
 
     const AHEAD: Duration = Duration::from_secs(600);
     const EXCESS: Duration = Duration::from_secs(300);
@@ -236,25 +235,17 @@ mod tests {
         }
     }
 
-    /// Answers requests with a head that has this field.
-    async fn serve(field: String) -> Url {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("ws://{}/", listener.local_addr().unwrap()).parse().unwrap();
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let _ = stream.read(&mut [0; 4096]).await;
-                let head = format!("HTTP/1.1 404 x\r\n{field}\r\ncontent-length: 0\r\n\r\n");
-                let _ = stream.write_all(head.as_bytes()).await;
-            }
-        });
-        url
+    /// The URL of a server whose responses have this header field.
+    async fn server(field: String) -> Url {
+        let port = serve(move |_| response(404, &format!("{field}\r\n"), "")).await;
+        format!("ws://localhost:{port}/").parse().unwrap()
     }
 
     #[tokio::test]
     async fn the_first_server_that_reports_its_time_is_compared_with() {
         let client = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
         let date = httpdate::fmt_http_date(SystemTime::now() + 2 * AHEAD);
-        let servers = [serve("x: y".into()).await, serve(format!("date: {date}")).await];
+        let servers = [server("x: y".into()).await, server(format!("date: {date}")).await];
         let clock = Arc::<LocalClock>::default();
         assert_eq!(decide(&clock), Future::Undecided);
         let comparing = clock.clone();

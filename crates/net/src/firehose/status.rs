@@ -195,7 +195,156 @@ const LOOKUPS: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::dns::LoopbackDns;
+    use crate::egress::EgressPolicy;
+    use crate::http::{Client, HttpFault};
+    use crate::identity::Options;
+    use crate::loopback_server::{Request, response, serve};
+    use crate::rate_limit::RateLimited;
+
+    const DID: &str = "did:plc:ewvi7nxzyoun6zhxrhs64oiz";
+
+    /// A directory at `plc.test` and servers at other names: the status and the body of each.
+    #[derive(Clone, Default)]
+    struct World(Arc<Mutex<HashMap<&'static str, (u16, String)>>>);
+
+    impl World {
+        fn set(&self, host: &'static str, status: u16, body: String) {
+            self.0.lock().unwrap().insert(host, (status, body));
+        }
+
+        fn answer(&self, request: &Request) -> String {
+            let answers = self.0.lock().unwrap();
+            let (status, body) = answers.get(&*request.host).cloned().unwrap_or_default();
+            let body = body.replace("PORT", &request.port.to_string());
+            response(status, "content-type: application/json\r\n", &body)
+        }
+
+        /// Makes the directory name this server.
+        fn move_to(&self, host: &str) {
+            let service = format!(
+                r##"{{"id": "#atproto_pds", "type": "AtprotoPersonalDataServer",
+                    "serviceEndpoint": "http://{host}:PORT"}}"##
+            );
+            self.set("plc.test", 200, format!(r#"{{"id": "{DID}", "service": [{service}]}}"#));
+        }
+
+        async fn start(&self) -> ServerStatuses {
+            let world = self.clone();
+            let port = serve(move |request| world.answer(request)).await;
+            let http = Client::new(EgressPolicy::Loopback, Arc::new(LoopbackDns)).unwrap();
+            let directory = format!("http://plc.test:{port}").parse().unwrap();
+            let options = Options { directory, ..Options::default() };
+            let resolver = Resolver::new(http.clone(), Arc::new(LoopbackDns), options);
+            ServerStatuses::new(xrpc::Client::new(http), resolver)
+        }
+    }
+
+    fn active() -> String {
+        format!(r#"{{"did": "{DID}", "active": true, "rev": "3jqfcqzm3fo2j"}}"#)
+    }
+
+    fn inactive(status: &str) -> String {
+        format!(r#"{{"did": "{DID}", "active": false, "status": "{status}"}}"#)
+    }
+
+    fn named(error: &str) -> String {
+        format!(r#"{{"error": "{error}", "message": "x"}}"#)
+    }
+
+    #[tokio::test]
+    async fn the_status_is_what_the_accounts_server_says() {
+        for (status, body, expected) in [
+            (200, active(), (true, None)),
+            (200, inactive("takendown"), (false, Some("takendown"))),
+            (400, named("RepoDeleted"), (false, Some("deleted"))),
+            (400, named("RepoTakendown"), (false, Some("takendown"))),
+            (400, named("RepoSuspended"), (false, Some("suspended"))),
+            (400, named("RepoDeactivated"), (false, Some("deactivated"))),
+            (400, named("RepoNotFound"), (false, None)),
+        ] {
+            let world = World::default();
+            world.move_to("a.test");
+            world.set("a.test", status, body.clone());
+            let statuses = world.start().await;
+            let found = statuses.status(DID).await.unwrap();
+            assert_eq!((found.is_active, found.status.as_deref()), expected, "{body}");
+            assert_eq!(statuses.look_up(DID).await, Ok(expected.0));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_the_account_has_left_does_not_decide() {
+        let world = World::default();
+        world.move_to("a.test");
+        world.set("a.test", 200, active());
+        world.set("b.test", 200, inactive("suspended"));
+        let statuses = world.start().await;
+        assert_eq!(statuses.look_up(DID).await, Ok(true));
+        world.move_to("b.test");
+        assert_eq!(
+            statuses.look_up(DID).await,
+            Ok(true),
+            "an active account needs no other answer"
+        );
+        world.set("a.test", 200, inactive("deactivated"));
+        let found = statuses.status(DID).await.unwrap();
+        assert_eq!((found.is_active, found.status.as_deref()), (false, Some("suspended")));
+    }
+
+    #[tokio::test]
+    async fn an_account_whose_did_is_deleted_is_deleted() {
+        let world = World::default();
+        world.set("plc.test", 410, named("Gone"));
+        let found = world.start().await.status(DID).await.unwrap();
+        assert_eq!((found.is_active, found.status.as_deref()), (false, Some("deleted")));
+        // Found out only when the server says that it does not have the account.
+        world.move_to("a.test");
+        world.set("a.test", 400, named("RepoNotFound"));
+        let statuses = world.start().await;
+        statuses.resolver.account(Did::parse(DID).unwrap()).await.unwrap();
+        world.set("plc.test", 410, named("Gone"));
+        let found = statuses.status(DID).await.unwrap();
+        assert_eq!((found.is_active, found.status.as_deref()), (false, Some("deleted")));
+    }
+
+    #[tokio::test]
+    async fn without_an_answer_the_status_is_unknown_and_an_outage_may_pass() {
+        for (status, body, is_temporary) in [
+            (500, String::new(), true),
+            (503, named("Unavailable"), true),
+            (500, named("InternalServerError"), true),
+            (404, String::new(), false),
+            (400, named("InvalidRequest"), false),
+            (200, "{}".to_owned(), false),
+        ] {
+            let world = World::default();
+            world.move_to("a.test");
+            world.set("a.test", status, body.clone());
+            let error = world.start().await.status(DID).await.unwrap_err();
+            assert!(matches!(error, StatusError::Server(_)), "{error}");
+            assert_eq!(error.is_temporary(), is_temporary, "{status} {body}: {error}");
+        }
+        let world = World::default();
+        world.set("plc.test", 500, String::new());
+        let error = world.start().await.status(DID).await.unwrap_err();
+        assert!(matches!(error, StatusError::Identity(_)) && error.is_temporary(), "{error}");
+        let error = world.start().await.status("no DID").await.unwrap_err();
+        assert!(matches!(error, StatusError::InvalidDid(_)) && !error.is_temporary(), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_limits_the_rate_or_cannot_be_reached_may_answer_later() {
+        let limited = RateLimited(Duration::ZERO);
+        for fault in [XrpcFault::RateLimited(limited), XrpcFault::Http(HttpFault::TooLarge(1))] {
+            let error = XrpcError { host: "a.test".into(), method: "getRepoStatus", fault };
+            assert!(StatusError::Server(error.into()).is_temporary());
+        }
+    }
 
     #[test]
     fn an_answer_holds_for_a_bounded_time() {
