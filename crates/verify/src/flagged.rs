@@ -208,9 +208,12 @@ mod tests {
         };
         let found = flagged(Action::Update, Some(&one));
         assert_eq!((found.records, found.first.unwrap().flag), (1, RecordFlag::UnchangedUpdate));
-        for (action, prev) in
-            [(Action::Update, Some(&other)), (Action::Update, None), (Action::Create, None)]
-        {
+        for (action, prev) in [
+            (Action::Update, Some(&other)),
+            (Action::Update, None),
+            (Action::Create, None),
+            (Action::Create, Some(&one)),
+        ] {
             assert_eq!(flagged(action, prev), Flagged::default(), "{action:?} {prev:?}");
         }
     }

@@ -303,8 +303,37 @@ mod tests {
             |blocks| drop(blocks.pop()),
         ];
         for change in changed {
-            let export = export(change);
-            assert!(read(&export, &Options::default()).unwrap().walked.is_none());
+            assert!(!is_walked(&export(change)));
         }
+    }
+
+    fn is_walked(export: &[u8]) -> bool {
+        read(export, &Options::default()).unwrap().walked.is_some()
+    }
+
+    /// The export of a record at so many paths.
+    fn export_of_one(record: &[u8], paths: usize) -> Vec<u8> {
+        let mut parts = Parts::of(0);
+        for at in 0..paths {
+            parts.put(&path(at), record.to_vec());
+        }
+        let whole = parts.export();
+        let whole = verify_without_signature(&whole, &Options::default()).unwrap();
+        whole.export(Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn the_walk_is_given_up_at_more_shared_records_than_are_kept() {
+        let shared = record("shared");
+        assert!(is_walked(&export_of_one(&shared, MAX_SHARED + 1)));
+        assert!(!is_walked(&export_of_one(&shared, MAX_SHARED + 2)));
+    }
+
+    #[test]
+    fn the_walk_is_given_up_at_a_shared_record_that_looks_like_a_node() {
+        let node = b"\xa2\x61e\x80\x61l\xf6";
+        assert!(node.starts_with(NODE_START));
+        assert!(is_walked(&export_of_one(node, 1)));
+        assert!(!is_walked(&export_of_one(node, 2)));
     }
 }

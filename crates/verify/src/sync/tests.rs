@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use atproto::event::{Action, Commit, Decoder, Event, RepoOp};
+use atproto::event::{Account, Action, Commit, Decoder, Event, Identity, RepoOp};
 use atproto::repo::RepositoryWriter;
 use atproto::syntax::{Did, Tid};
 use codec::cbor::Encoder;
@@ -245,4 +245,29 @@ fn a_break_of_the_chain_names_both_ends() {
     assert!(text(None).starts_with("the event follows revision none, "), "{}", text(None));
     let since = Tid::new(1, 0);
     assert!(text(Some(since)).starts_with(&format!("the event follows revision {since}, ")));
+}
+
+#[test]
+fn a_sequence_number_is_from_one_to_the_greatest_exact_double() {
+    let frame = Author::of(DIDS[0]).create();
+    let code = |frame: &[u8]| {
+        let (mut judge, mut state) = (judge(|_| ()), MemoryState::default());
+        match judge.judge(frame, &keys, &mut state, NOW_MICROS).unwrap().outcome {
+            Outcome::Rejected(rejection) => rejection.code(),
+            _ => "",
+        }
+    };
+    let greatest = (1 << 53) - 1;
+    for (seq, expected) in
+        [(1, ""), (greatest, ""), (0, "event/seq"), (-1, "event/seq"), (greatest + 1, "event/seq")]
+    {
+        let (did, time) = (DIDS[0], TIME);
+        let account = Account { seq, did, time, active: true, status: None };
+        let frames = [
+            rewritten(&frame, |commit| commit.seq = seq),
+            Event::Account(account).to_frame(),
+            Event::Identity(Identity { seq, did, time, handle: None }).to_frame(),
+        ];
+        assert_eq!(frames.map(|frame| code(&frame)), [expected; 3], "{seq}");
+    }
 }

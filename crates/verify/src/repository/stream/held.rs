@@ -211,13 +211,27 @@ mod tests {
         }
         let bytes = (0..500).map(|number| data(number).len() as u64).sum();
         assert_eq!(held.totals(), BlockTotals { blocks: 500, bytes });
-        assert!(held.memory_bytes <= 100_000 && held.spill.is_some());
+        assert!(held.memory_bytes <= 100_000);
+        let pending = held.spill.as_ref().map(|spill| spill.pending.len());
+        assert!(pending.is_some_and(|pending| pending <= PENDING_BYTES));
         for number in (0..500).map(|step| step * 7 % 500) {
             let taken = held.take(&cid(number)).unwrap().expect("a held block");
             assert_eq!((taken.offset, &*taken.data), (number as u64, &*data(number)));
         }
         assert!(held.is_empty() && held.memory_bytes == 0);
         assert!(held.take(&cid(0)).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_block_that_is_taken_leaves_room_for_as_many_bytes() {
+        let mut held = HeldBlocks::new(1_000, None);
+        for (number, len) in [(1, 600), (2, 400), (3, 400)] {
+            if number == 3 {
+                assert!(held.take(&cid(2)).unwrap().is_some());
+            }
+            assert!(held.insert(cid(number), 0, &vec![0; len]).is_ok());
+            assert!(matches!(held.insert(cid(9), 0, &[0; 401]), Err(HoldError::Limit)));
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use codec::car;
 use codec::cid::Codec;
 use proptest::prelude::*;
 
+use super::held::HeldBlocks;
 use super::*;
+use crate::repository::records::NODE_START;
 use crate::repository::tests::{DID, Parts, path, record, secret};
 use crate::repository::{self, WholeRepository};
 
@@ -44,6 +46,7 @@ fn of_export(export: &[u8], options: &Options) -> Verdict {
 
 fn of_stream(source: impl Read, options: &StreamOptions) -> Result<Proof, StreamFailure> {
     let whole = verify(source, Some(DID), &secret().public_key(), options)?;
+    assert_eq!(cid_of(whole.commit_block()), whole.root());
     Ok(Proof {
         root: whole.root(),
         signature: whole.signature(),
@@ -121,6 +124,14 @@ fn streamable(parts: &Parts) -> Vec<u8> {
 
 fn cid_of(block: &[u8]) -> Cid {
     Cid::of(Codec::DagCbor, block)
+}
+
+/// The commit and the nodes, then all other blocks, the last ones first.
+fn nodes_first(blocks: &[(Cid, Vec<u8>)]) -> Vec<(Cid, Vec<u8>)> {
+    let is_node = |(_, block): &&(Cid, Vec<u8>)| block.starts_with(NODE_START);
+    let nodes = blocks[1..].iter().filter(is_node);
+    let others = blocks[1..].iter().filter(|block| !is_node(block)).rev();
+    blocks[..1].iter().chain(nodes).chain(others).cloned().collect()
 }
 
 #[test]
@@ -243,7 +254,7 @@ fn invalid_shared_and_odd_records_are_counted_alike() {
     let root = blocks[0].0;
     let mut reversed = blocks.clone();
     reversed[1..].reverse();
-    for blocks in [&blocks, &reversed] {
+    for blocks in [&blocks, &reversed, &nodes_first(&blocks)] {
         let export = join(root, blocks);
         let proof = assert_same(&export).unwrap();
         assert_eq!((proof.invalid.records, proof.extra.blocks), (51, 2));
@@ -265,8 +276,109 @@ fn a_record_that_collections_share_is_flagged_for_each_that_is_not_its_type() {
     let root = blocks[0].0;
     let proof = assert_same(&join(root, &blocks)).unwrap();
     assert_eq!(proof.flagged.records, 4);
+    assert_same(&join(root, &nodes_first(&blocks))).unwrap();
     blocks[1..].reverse();
     assert_same(&join(root, &blocks)).unwrap();
+}
+
+#[test]
+fn a_shared_record_has_its_collection_among_many_thousands() {
+    let mut parts = Parts::of(4_300);
+    let mut own = codec::cbor::Encoder::new();
+    own.map(2).text("text").text("of its own type").text("$type").text("app.test.sss");
+    parts.put("app.test.sss/1", own.into_bytes());
+    // Another record of the first collection, whose type is that.
+    parts.put("app.test.sss/2", record("number 2000"));
+    let blocks = split(&streamable(&parts));
+    let root = blocks[0].0;
+    let proof = assert_same(&join(root, &blocks)).unwrap();
+    assert_eq!(proof.flagged.records, 1);
+}
+
+#[test]
+fn a_record_that_arrives_between_two_references_is_flagged_for_all() {
+    let mut parts = Parts::of(0);
+    for number in 0..300 {
+        let path = format!("app.test.bbb/{number:013}");
+        parts.put(&path, record(&format!("number {number}")));
+    }
+    let shared = record("shared");
+    for path in ["app.test.aaa/1", "app.test.bbb/0", "app.test.bbb/9"] {
+        parts.put(path, shared.clone());
+    }
+    let mut blocks = split(&streamable(&parts));
+    let root = blocks[0].0;
+    let block = blocks.remove(blocks.iter().position(|(_, block)| *block == shared).unwrap());
+    for at in [50, 100, 200] {
+        let mut late = blocks.clone();
+        late.insert(at, block.clone());
+        let proof = assert_same(&join(root, &late)).unwrap();
+        assert_eq!(proof.flagged.records, 303);
+    }
+}
+
+#[test]
+fn a_tree_node_that_is_a_record_too_is_flagged_if_flags_are_wanted() {
+    let parts = Parts::of(200);
+    let (tree, nodes) = parts.nodes();
+    let mut count = 0;
+    for (cid, node) in nodes.iter().filter(|(cid, _)| *cid != tree) {
+        let mut parts = parts.clone();
+        parts.put("app.test.zzz/node", node.clone());
+        if !parts.nodes().1.iter().any(|(other, _)| other == cid) {
+            continue;
+        }
+        let export = streamable(&parts);
+        assert_eq!(assert_same(&export).unwrap().flagged.records, 1);
+        let without = StreamOptions { flag_records: false, ..options(&Options::default(), 0) };
+        assert_eq!(of_stream(&*export, &without).unwrap().flagged, Flagged::default());
+        count += 1;
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn a_node_that_the_tree_names_twice_is_rejected() {
+    let mut keys = (0..).map(path);
+    let [first, low, second] = [1, 0, 1]
+        .map(|height| keys.find(|key| atproto::mst::key_height(key.as_bytes()) == height).unwrap());
+    let block = record("a record");
+    let (value, mut child) = (cid_of(&block), Vec::new());
+    let mut writer = NodeWriter::new(&mut child, 1);
+    writer.entry(0, low.as_bytes(), value.as_cid_ref(), None);
+    writer.finish(None);
+    let link = Some(cid_of(&child));
+    let shared = first.bytes().zip(second.bytes()).take_while(|(a, b)| a == b).count();
+    let twice =
+        of_nodes(&[(0, &first, value, link), (shared, &second, value, link)], &[child, block]);
+    assert_eq!(assert_same(&twice).unwrap_err().code(), "tree/repeated-node");
+}
+
+#[test]
+fn any_key_is_allowed_if_the_options_say_so() {
+    let mut parts = Parts::of(5);
+    parts.put("zzz no path", record("a"));
+    let export = parts.export();
+    assert_eq!(assert_same(&export).unwrap_err().code(), "record/path");
+    let any_key = Options { allow_any_key: true, ..Options::default() };
+    assert_eq!(assert_same_under(&export, &any_key).unwrap().tree.records, 6);
+}
+
+#[test]
+fn a_stream_can_be_read_to_its_end_without_a_proof() {
+    let mut export = streamable(&Parts::of(5));
+    let read = |export: &[u8]| open(export, &StreamOptions::default()).unwrap().read_to_end();
+    assert!(read(&export).is_ok());
+    *export.last_mut().unwrap() ^= 1;
+    let failure = read(&export).unwrap_err();
+    assert!(matches!(&failure, StreamFailure::Rejected(found) if found.code() == "car/hash"));
+    assert_eq!(
+        failure.to_string(),
+        of_export(&export, &Options::default()).unwrap_err().to_string()
+    );
+    assert!(StreamFailure::Unordered.to_string().contains("provide a spill file"));
+    let io = StreamFailure::from(Error::from(ErrorKind::StorageFull));
+    assert_eq!(io.to_string(), Error::from(ErrorKind::StorageFull).to_string());
 }
 
 /// A spill file that counts what is written to it.
@@ -313,6 +425,19 @@ fn an_invalid_record_is_at_its_first_copy() {
         let rejection = assert_same_under(&join(root, &blocks), &strict()).unwrap_err();
         assert_eq!(rejection.code(), "record/shape");
         blocks.remove(at);
+    }
+}
+
+#[test]
+fn what_is_not_yet_written_to_a_spill_file_is_bounded() {
+    let mut held = HeldBlocks::new(0, Some(open_counting_spill));
+    SPILLED.set(0);
+    let mut all = 0;
+    for (number, len) in [300_000].into_iter().chain([10_000; 100]).enumerate() {
+        let cid = cid_of(&number.to_be_bytes());
+        assert!(held.insert(cid, 0, &vec![0; len]).is_ok());
+        all += len;
+        assert!(all - SPILLED.get() <= 300_000, "{all} bytes, {} written", SPILLED.get());
     }
 }
 
@@ -368,6 +493,33 @@ fn paths_of_records_that_arrive_late_are_bounded_by_what_was_read() {
 }
 
 #[test]
+fn paths_of_records_that_have_arrived_and_further_paths_of_a_collection_are_not_held() {
+    let part = "long".repeat(15);
+    let long = |number: usize| format!("app.{part}.{part}.{part}.record/{number}");
+    let mut parts = Parts::of(0);
+    for number in 0..2_000 {
+        parts.put(&long(number), record(&number.to_string()));
+    }
+    let mut blocks = split(&streamable(&parts));
+    let root = blocks[0].0;
+    // The records of each node in reverse.
+    let is_node = |(_, block): &(Cid, Vec<u8>)| block.starts_with(NODE_START);
+    blocks[1..].chunk_by_mut(|a, b| is_node(a) == is_node(b)).for_each(<[_]>::reverse);
+    let one = {
+        let mut parts = Parts::of(0);
+        for number in 0..2_000 {
+            parts.put(&long(number), record("shared"));
+        }
+        let blocks = split(&streamable(&parts));
+        join(blocks[0].0, &nodes_first(&blocks))
+    };
+    for export in [join(root, &blocks), one] {
+        let proof = of_stream(&*export, &options(&Options::default(), 16 << 10)).unwrap();
+        assert_eq!(proof.tree.records, 2_000);
+    }
+}
+
+#[test]
 fn a_block_may_be_node_record_and_commit_at_once() {
     let mut parts = Parts::of(200);
     let (tree, nodes) = parts.nodes();
@@ -385,10 +537,16 @@ fn a_block_may_be_node_record_and_commit_at_once() {
 
 /// An archive whose tree is the node with these entries: key, record and child after it.
 fn of_node(entries: &[(&str, Cid, Option<Cid>)], others: &[Vec<u8>]) -> Vec<u8> {
+    let entries: Vec<_> = entries.iter().map(|(key, cid, right)| (0, *key, *cid, *right)).collect();
+    of_nodes(&entries, others)
+}
+
+/// As `of_node`, with the length of the prefix that each key shares with the one before.
+fn of_nodes(entries: &[(usize, &str, Cid, Option<Cid>)], others: &[Vec<u8>]) -> Vec<u8> {
     let mut node = Vec::new();
     let mut writer = NodeWriter::new(&mut node, entries.len());
-    for (key, value, right) in entries {
-        writer.entry(0, key.as_bytes(), value.as_cid_ref(), right.as_ref());
+    for (shared, key, value, right) in entries {
+        writer.entry(*shared, &key.as_bytes()[*shared..], value.as_cid_ref(), right.as_ref());
     }
     writer.finish(None);
     let data = cid_of(&node);
