@@ -68,7 +68,7 @@
 //!
 //! # A consumer that pulls
 //!
-//! A server, such as of WebSockets with acknowledgements, needs no [`Sink`] and no [`Delivery`]: each connection takes the
+//! A server, such as [`WebSocketServer`], needs no [`Sink`] and no [`Delivery`]: each connection takes the
 //! [`Consumer`] of its name, waits on [`Consumer::next_events`] while it has fewer than its own limit in flight, and calls
 //! [`Consumer::acknowledge`] for what the client acknowledges. A second connection by the same name is refused while the
 //! first is open. When a connection ends, the `Consumer` is dropped, and the next one starts at the first event that is
