@@ -19,6 +19,7 @@ use store::crash_point;
 use store::files::Lock;
 
 use crate::event::Event;
+use crate::line_form::LineForm;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 
 /// Options of a [`FileSink`].
@@ -29,17 +30,23 @@ pub struct FileOptions {
     pub max_bytes: u64,
     /// Age at which a file is complete. Default: an hour.
     pub max_age: Duration,
+    /// What is one line. Default: an event.
+    pub form: LineForm,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { max_bytes: 256 << 20, max_age: Duration::from_secs(3600) }
+        let form = LineForm::default();
+        Self { max_bytes: 256 << 20, max_age: Duration::from_secs(3600), form }
     }
 }
 
 /// Writes events to files of a folder.
 #[derive(Debug)]
-pub struct FileSink(Arc<Mutex<Folder>>);
+pub struct FileSink {
+    folder: Arc<Mutex<Folder>>,
+    form: LineForm,
+}
 
 impl FileSink {
     /// Opens the folder, creates it if missing, and completes the file that an earlier run left.
@@ -58,7 +65,7 @@ impl FileSink {
         })?;
         let opened = Folder { path: folder.to_owned(), options, current: None, _lock: lock };
         opened.complete_leftovers().map_err(failed)?;
-        Ok(Self(Arc::new(Mutex::new(opened))))
+        Ok(Self { folder: Arc::new(Mutex::new(opened)), form: options.form })
     }
 
     /// Runs on a thread for blocking work.
@@ -66,7 +73,7 @@ impl FileSink {
         &self,
         work: impl FnOnce(&mut Folder) -> io::Result<()> + Send + 'static,
     ) -> Result<(), SendFailure> {
-        let folder = self.0.clone();
+        let folder = self.folder.clone();
         let run = move || {
             let mut folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut folder).map_err(|error| failure(&folder.path, &error))
@@ -91,8 +98,7 @@ impl Sink for FileSink {
         let mut lines =
             Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
         for event in events {
-            lines.extend_from_slice(event.payload());
-            lines.push(b'\n');
+            self.form.append(event.payload(), &mut lines);
         }
         self.run(move |folder| folder.write(first, &lines)).await
     }
@@ -156,7 +162,7 @@ impl Folder {
     }
 
     fn complete_if_due(&mut self) -> io::Result<()> {
-        let FileOptions { max_bytes, max_age } = self.options;
+        let FileOptions { max_bytes, max_age, .. } = self.options;
         let is_due = |file: &OpenFile| file.len >= max_bytes || file.since.elapsed() >= max_age;
         if self.current.as_ref().is_some_and(is_due) { self.complete() } else { Ok(()) }
     }
@@ -316,11 +322,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = FileOptions { max_age: Duration::ZERO, ..FileOptions::default() };
         let sink = FileSink::open(dir.path(), options).unwrap();
-        sink.0.lock().unwrap().options.max_age = Duration::from_secs(60);
+        sink.folder.lock().unwrap().options.max_age = Duration::from_secs(60);
         sink.send(&events(1..2)).await.unwrap();
         sink.maintain().await.unwrap();
         assert_eq!(files(dir.path()), [named(1, ".ndjson.part", "{\"n\":1}\n")]);
-        sink.0.lock().unwrap().options.max_age = Duration::ZERO;
+        sink.folder.lock().unwrap().options.max_age = Duration::ZERO;
         sink.maintain().await.unwrap();
         assert_eq!(files(dir.path()), [named(1, ".ndjson", "{\"n\":1}\n")]);
     }

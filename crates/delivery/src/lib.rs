@@ -85,6 +85,7 @@ mod delivery;
 mod error;
 mod event;
 mod files;
+mod line_form;
 mod outbox;
 mod sink;
 mod sqlite;
@@ -101,6 +102,7 @@ pub use delivery::{Delivery, DeliveryError, DeliveryMetrics, DeliveryOptions, De
 pub use error::{OutboxError, OutboxFault};
 pub use event::{Event, EventId, InvalidPayload, MAX_PAYLOAD_BYTES, NewEvent};
 pub use files::{FileOptions, FileSink};
+pub use line_form::LineForm;
 pub use outbox::{Bound, ConsumerStatus, Options, Outbox, StartAt, Status};
 pub use sink::{FailureKind, SendFailure, Sink, SinkLimits};
 pub use sqlite::{SqliteOptions, SqliteSink};

@@ -28,6 +28,7 @@ use net::remote_text::{MAX_MESSAGE_CHARS, sanitize};
 use sha2::Sha256;
 
 use crate::event::{self, Event};
+use crate::line_form::LineForm;
 use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
 
 /// The secret that signs requests. Its debug output does not contain it.
@@ -88,6 +89,8 @@ pub struct WebhookOptions {
     pub batches: SinkLimits,
     /// Limits of a response. Default: 64 KiB within 30 seconds.
     pub response: Limits,
+    /// What is one line. Default: an event.
+    pub form: LineForm,
 }
 
 impl Default for WebhookOptions {
@@ -99,7 +102,8 @@ impl Default for WebhookOptions {
             idle_timeout: seconds,
             ..Limits::DOCUMENT
         };
-        Self { batches: SinkLimits::new(256, 1 << 20).with_concurrency(4), response }
+        let batches = SinkLimits::new(256, 1 << 20).with_concurrency(4);
+        Self { batches, response, form: LineForm::default() }
     }
 }
 
@@ -149,8 +153,12 @@ impl Sink for WebhookSink {
     }
 
     async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
-        let lines = events.iter().flat_map(|event| [event.payload(), b"\n"]);
-        let body = Bytes::from(lines.collect::<Vec<_>>().concat());
+        let mut lines =
+            Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
+        for event in events {
+            self.options.form.append(event.payload(), &mut lines);
+        }
+        let body = Bytes::from(lines);
         let headers = self.headers(events, &body);
         let headers = headers.ok_or_else(|| SendFailure::temporary("a header cannot be sent"))?;
         match self.client.post(&self.url, headers, body, &self.options.response).await {

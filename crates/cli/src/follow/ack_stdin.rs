@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read, Write};
 use std::thread;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use wireproof::delivery::{Consumer, Event, OutboxError};
+use wireproof::delivery::{Consumer, Event, LineForm, OutboxError};
 use wireproof::net::firehose::StopSignal;
 
 use super::status::Status;
@@ -18,11 +18,12 @@ use crate::failure::Failure;
 /// back.
 pub(super) async fn deliver(
     mut consumer: Consumer,
+    form: LineForm,
     stop: StopSignal,
     status: Status,
 ) -> Result<(), Failure> {
     let (mut ids, output) = start_threads()?;
-    let mut printed = PrintedEvents::default();
+    let mut printed = PrintedLines::default();
     loop {
         tokio::select! {
             biased;
@@ -32,9 +33,9 @@ pub(super) async fn deliver(
                 None => break,
             },
             () = output.closed() => break,
-            batch = next_batch(&mut consumer, &output), if printed.has_room() => {
-                let Some(events) = batch? else { break };
-                printed.add(&events);
+            batch = next_batch(&mut consumer, form, &output), if printed.has_room() => {
+                let Some(lines) = batch? else { break };
+                printed.0.extend(lines);
             }
         }
     }
@@ -54,49 +55,66 @@ fn unacknowledged(consumer: &Consumer) -> u64 {
     consumers.iter().find(|of| of.name == consumer.name()).map_or(0, |of| of.behind)
 }
 
-/// Passes the next events to the writing thread; `None` if it has ended. Cancel-safe.
+/// Passes the next events to the writing thread, and returns their lines; `None` if it has ended. Cancel-safe.
 async fn next_batch(
     consumer: &mut Consumer,
+    form: LineForm,
     output: &Sender<Vec<u8>>,
-) -> Result<Option<Vec<Event>>, OutboxError> {
+) -> Result<Option<Vec<PrintedLine>>, OutboxError> {
     let Ok(permit) = output.reserve().await else { return Ok(None) };
     let events = consumer.next_events().await?;
     let mut lines = Vec::with_capacity(events.iter().map(|event| event.payload().len() + 1).sum());
+    let mut printed = Vec::with_capacity(events.len());
     for event in &events {
-        lines.extend_from_slice(event.payload());
-        lines.push(b'\n');
+        let paths = form.append(event.payload(), &mut lines);
+        printed.extend(printed_lines(event, &paths));
     }
     permit.send(lines);
-    Ok(Some(events))
+    Ok(Some(printed))
 }
 
-/// Printed events that are not acknowledged, in the order of their positions.
-#[derive(Debug, Default)]
-struct PrintedEvents(VecDeque<(u64, Box<str>)>);
+/// The lines of an event: one, or one for each of these paths. The last of them acknowledges the event.
+fn printed_lines(event: &Event, paths: &[String]) -> impl Iterator<Item = PrintedLine> {
+    let line = |(index, path)| {
+        let id = format!("{}/{path}", event.id()).into();
+        PrintedLine { id, position: (index + 1 == paths.len()).then(|| event.position()) }
+    };
+    let whole = paths.is_empty().then(|| (event.id().into(), Some(event.position())));
+    let whole = whole.map(|(id, position)| PrintedLine { id, position });
+    paths.iter().enumerate().map(line).chain(whole)
+}
 
-impl PrintedEvents {
+/// A printed line.
+#[derive(Debug)]
+struct PrintedLine {
+    id: Box<str>,
+    /// The position of its event, if the line is the event's last.
+    position: Option<u64>,
+}
+
+/// Printed lines that are not acknowledged, in their order.
+#[derive(Debug, Default)]
+struct PrintedLines(VecDeque<PrintedLine>);
+
+impl PrintedLines {
     fn has_room(&self) -> bool {
         self.0.len() < MAX_UNACKNOWLEDGED
     }
 
-    fn add(&mut self, events: &[Event]) {
-        self.0.extend(events.iter().map(|event| (event.position(), event.id().into())));
-    }
-
-    /// Acknowledges the first event with this id, and those before it.
+    /// Acknowledges the first line with this id, and those before it.
     fn acknowledge(
         &mut self,
         id: &str,
         consumer: &Consumer,
         status: &Status,
     ) -> Result<(), OutboxError> {
-        let Some(at) = self.0.iter().position(|(_, known)| **known == *id) else {
+        let Some(at) = self.0.iter().position(|line| *line.id == *id) else {
             status.warn("unknown-acknowledgement", || {
                 format!("standard input: `{id}` is not the id of an event that awaits an acknowledgement")
             });
             return Ok(());
         };
-        let positions: Vec<u64> = self.0.drain(..=at).map(|(position, _)| position).collect();
+        let positions: Vec<u64> = self.0.drain(..=at).filter_map(|line| line.position).collect();
         consumer.acknowledge(positions)
     }
 }
@@ -131,7 +149,7 @@ fn write_lines(mut lines: Receiver<Vec<u8>>) {
     }
 }
 
-/// Number of printed events without an acknowledgement at which no more are printed.
+/// Number of printed lines without an acknowledgement at which no more are printed.
 const MAX_UNACKNOWLEDGED: usize = 8192;
 
 /// Number of ids that are read in advance, and the maximum length of one in bytes.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{BoolishValueParser, FalseyValueParser};
 use clap::{ArgAction, Args, ValueHint};
+use wireproof::delivery::{FileOptions, LineForm};
 
 use super::delivery_args::DeliveryArgs;
 use crate::failure::Failure;
@@ -59,6 +60,10 @@ pub(crate) struct FollowArgs {
     #[arg(long, env = "WIREPROOF_DICTIONARY", value_name = "FILE", requires = "jetstream")]
     #[arg(value_hint = ValueHint::FilePath)]
     pub(super) dictionary: Option<PathBuf>,
+    /// Print and deliver a flat line for each operation of a commit or a repository, instead of one line with all of them.
+    /// The tables of `sqlite:` and the messages of `ws://` do not change.
+    #[arg(long, env = "WIREPROOF_OPS", value_parser = FalseyValueParser::new())]
+    pub(super) ops: bool,
     /// Treat --host as a PDS: refuse events of accounts whose DID document names another server.
     #[arg(long, env = "WIREPROOF_PDS", conflicts_with = "jetstream")]
     #[arg(value_parser = FalseyValueParser::new())]
@@ -99,6 +104,17 @@ impl FollowArgs {
     /// Whether events are verified.
     pub(super) fn verifies(&self) -> bool {
         self.verify && !self.no_verify
+    }
+
+    /// What is one line.
+    pub(super) fn line_form(&self) -> LineForm {
+        if self.ops { LineForm::Operations } else { LineForm::Events }
+    }
+
+    pub(super) fn file_options(&self) -> FileOptions {
+        let mut options = self.delivery.file_options();
+        options.form = self.line_form();
+        options
     }
 
     /// Whether the repositories of accounts with a broken chain are fetched.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
-    Bound, DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FileSink, Outbox, Sink,
-    SqliteOptions, SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions,
+    Bound, DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FileSink, LineForm, Outbox,
+    Sink, SqliteOptions, SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions,
     WebhookSecret, WebhookSink,
 };
 use wireproof::net::firehose::StopSignal;
@@ -30,6 +30,8 @@ pub(super) struct Deliveries {
     destinations: Vec<OpenDestination>,
     server: Option<WebSocketServer>,
     options: DeliveryOptions,
+    /// The lines of standard output.
+    form: LineForm,
 }
 
 /// A destination and the name of its consumer.
@@ -70,7 +72,7 @@ impl Deliveries {
         }
         let mut options = DeliveryOptions::default();
         options.stop_timeout = args.stream.stop_limit() / 10;
-        Ok(Self { outbox, destinations, server, options })
+        Ok(Self { outbox, destinations, server, options, form: args.line_form() })
     }
 
     /// The outbox.
@@ -120,7 +122,8 @@ impl Deliveries {
                 // The server attaches it when it connects.
                 Output::WebSocketClient => continue,
                 Output::Stdout => {
-                    tasks.deliveries.spawn(ack_stdin::deliver(consumer()?, stop, status.clone()));
+                    let (form, status) = (self.form, status.clone());
+                    tasks.deliveries.spawn(ack_stdin::deliver(consumer()?, form, stop, status));
                     continue;
                 }
                 Output::Files(sink) => {
@@ -224,7 +227,7 @@ fn open_output(
 ) -> Result<Output, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Local(error.to_string());
     match destination {
-        Destination::Files(folder) => FileSink::open(folder, args.delivery.file_options())
+        Destination::Files(folder) => FileSink::open(folder, args.file_options())
             .map(Output::Files)
             .map_err(|error| failed(&error)),
         Destination::Sqlite(path) => {
@@ -234,7 +237,9 @@ fn open_output(
         }
         Destination::Webhook(url) => {
             let client = network::operator_client(&args.stream.network)?;
-            let (secret, options) = (webhook_secret(args)?, WebhookOptions::default());
+            let secret = webhook_secret(args)?;
+            let mut options = WebhookOptions::default();
+            options.form = args.line_form();
             let letters = folder.join(format!("refused-{consumer}.ndjson"));
             let letters = DeadLetters::open(&letters, consumer, MAX_LETTERS_BYTES);
             let sink = WebhookSink::new(client, url.clone(), secret, options);

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use wireproof::atproto::syntax::DidBuf;
+use wireproof::delivery::LineForm;
 use wireproof::net::firehose::StopSignal;
 use wireproof::net::hosts::Jitter;
 use wireproof::net::http::Url;
@@ -22,6 +23,7 @@ use wireproof::verify::sync::AccountState;
 
 use super::args::FollowArgs;
 use super::line::{self, NOT_ASKED_CODE, UNDECODABLE, UNREADABLE_CODE};
+use super::lines_to_stdout::in_form;
 use super::metrics::{JetstreamCounts, JetstreamSeries, Metrics};
 use super::selection::Selection;
 use super::state;
@@ -61,7 +63,8 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let shutdown = Shutdown::listen(stop.clone(), stop_limit, announce)?;
     let (lines, writer) = LineWriter::stdout(&stop)?;
     let (cursors, status, limit) = (&cursors, &status, args.events);
-    let reader = Reader { stats: &stats, lines, cursors, status, limit };
+    let form = args.line_form();
+    let reader = Reader { stats: &stats, lines, cursors, status, limit, form };
     let read = tokio::select! {
         read = reader.read(client, &store, &stop) => read,
         never = Metrics::serve(metrics) => match never {},
@@ -85,6 +88,7 @@ struct Reader<'r> {
     cursors: &'r CursorTracker,
     status: &'r Status,
     limit: Option<u64>,
+    form: LineForm,
 }
 
 impl Reader<'_> {
@@ -123,7 +127,7 @@ impl Reader<'_> {
                 pending = self.cursors.start_line(cursor) => pending,
                 () = stop.requested() => break,
             };
-            self.lines.push(&line, pending);
+            self.lines.push(&in_form(self.form, &line), pending);
             self.stats.lines.fetch_add(1, Relaxed);
             printed += 1;
         }

@@ -1,11 +1,13 @@
 //! Lines that go straight to standard output: marked where an earlier run may have printed them, acknowledged once the
 //! reader has taken them. A worker collects the lines of a batch, and passes them on together.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use wireproof::delivery::LineForm;
 use wireproof::net::firehose::{Ack, DeliveredEvent, Notice};
 use wireproof::store::crash_point;
 
@@ -18,6 +20,7 @@ use super::writer::{LineSender, Lines};
 
 /// Prints lines.
 pub(super) struct LinesToStdout {
+    pub(super) form: LineForm,
     pub(super) lines: LineSender<Ack>,
     pub(super) marks: Arc<RepetitionMarks>,
     pub(super) stats: Arc<RunStats>,
@@ -28,7 +31,7 @@ impl LineRecipient for LinesToStdout {
     fn event(&self, event: &EventLine<'_, '_>, buffer: &mut Vec<u8>, ack: Ack) {
         event.write(buffer, LineHeader::Printed { is_repeated: self.is_repeated(event.event) });
         COLLECTED.with_borrow_mut(|lines| {
-            lines.add(buffer, ack);
+            lines.add(&in_form(self.form, buffer), ack);
             if lines.byte_len() >= MAX_COLLECTED_BYTES {
                 self.pass_on(lines);
             }
@@ -44,7 +47,7 @@ impl LineRecipient for LinesToStdout {
         let mut line = Vec::new();
         let header = LineHeader::Printed { is_repeated: false };
         while !lines.write_next(&mut line, header).map_err(io::Error::other)? {
-            if !self.lines.push_piece(&line) {
+            if !self.lines.push_piece(&in_form(self.form, &line)) {
                 self.lines.hold(ack);
                 return Ok(());
             }
@@ -52,7 +55,7 @@ impl LineRecipient for LinesToStdout {
             self.stats.lines.fetch_add(1, Relaxed);
             line.clear();
         }
-        self.lines.push(&line, ack);
+        self.lines.push(&in_form(self.form, &line), ack);
         crash_point("resync/last-piece");
         self.stats.lines.fetch_add(1, Relaxed);
         Ok(())
@@ -79,6 +82,16 @@ impl LinesToStdout {
             true
         })
     }
+}
+
+/// A line in the form of the output.
+pub(super) fn in_form(form: LineForm, line: &[u8]) -> Cow<'_, [u8]> {
+    if form == LineForm::Events {
+        return line.into();
+    }
+    let mut lines = Vec::with_capacity(line.len() * 2);
+    form.append(line, &mut lines);
+    lines.into()
 }
 
 thread_local! {

@@ -88,7 +88,8 @@ async fn print(run: Run<'_>) -> Result<(), Failure> {
     let (lines, writer) = LineWriter::stdout(&run.stop)?;
     let marks = Arc::new(RepetitionMarks::load(run.store.clone(), run.streams.iter().cloned())?);
     let (stats, status) = (run.stats.clone(), run.status.clone());
-    let recipient = LinesToStdout { lines, marks: marks.clone(), stats, status };
+    let recipient =
+        LinesToStdout { form: run.args.line_form(), lines, marks: marks.clone(), stats, status };
     let followed = run.follow(recipient, Some(marks.clone())).await;
     let written = writer.finish(limit).await;
     crash_point("run/finished");

@@ -6,6 +6,7 @@
 //! | `jetstream` | the lines of `follow --jetstream` |
 //! | `resume` | where a run resumes, and how it ends: interrupted, refused, disk full |
 //! | `deliveries` | `follow --to` and `--ack-stdin`: the outbox and its destinations |
+//! | `operations` | `follow --ops`: a line an operation |
 //! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
 //! | `metrics` | the Prometheus endpoint |
 //! | `websockets` | `follow --to ws://…`: its clients |
@@ -21,6 +22,7 @@ mod files;
 mod jetstream;
 mod lines;
 mod metrics;
+mod operations;
 mod resume;
 #[path = "../schemas/mod.rs"]
 mod schemas;
