@@ -6,6 +6,7 @@ use simnet::servers::{Fault, FaultSchedule, InjectionPoint, Server, Simulation};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use wireproof::atproto::did_document::{DidDocument, Options};
 use wireproof::atproto::event::{Decoder, Event, FrameFault, Options as FrameOptions};
+use wireproof::atproto::syntax::Tid;
 
 use crate::client::{Answer, Reader, get, sim, try_get, xrpc};
 
@@ -55,6 +56,8 @@ async fn an_upgrade_is_refused_with_the_status_of_the_fault() {
         (Fault::UpgradeTooMany, 429),
         (Fault::UpgradeUnavailable, 503),
         (Fault::UpgradeForbidden, 403),
+        (Fault::UpgradeNotFound, 404),
+        (Fault::UpgradeNotImplemented, 501),
     ];
     for (fault, status) in faults {
         let sim = sim_with(RELAY, fault, FaultSchedule::times(2).with_amount(7));
@@ -253,6 +256,19 @@ async fn documents_are_of_others_of_strange_keys_of_private_hosts_and_none() {
     let (_, answer) =
         ask(sim_with(Server::Plc, Fault::MalformedDocument, FaultSchedule::ONCE)).await;
     assert!(read(&answer).is_err());
+}
+
+#[tokio::test]
+async fn a_host_states_an_old_revision_of_an_account() {
+    let sim = sim_with(RELAY, Fault::OldRev, FaultSchedule::times(2).with_amount(2));
+    let account = &sim.expected_accounts()[0];
+    for method in ["getRepoStatus", "getLatestCommit"] {
+        let path = format!("/xrpc/com.atproto.sync.{method}?did={}", account.account.did);
+        let rev = get(&sim, RELAY, &path).await.json()["rev"].as_str().unwrap().to_owned();
+        let rev = Tid::parse(&rev).unwrap();
+        assert_eq!(account.rev.micros() - rev.micros(), 2 * 24 * 3600 * 1_000_000);
+        assert_eq!(get(&sim, PDS, &path).await.json()["rev"], account.rev.to_string());
+    }
 }
 
 #[tokio::test]

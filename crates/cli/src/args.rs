@@ -10,7 +10,7 @@ use crate::bench::BenchArgs;
 use crate::capture::CaptureArgs;
 use crate::config::ConfigCommand;
 use crate::corpus::CorpusCommand;
-use crate::doctor::DoctorCommand;
+use crate::doctor::DoctorArgs;
 use crate::follow::FollowArgs;
 use crate::frames::FramesCommand;
 use crate::inspect::InspectArgs;
@@ -71,8 +71,7 @@ pub(crate) enum Command {
     Capture(Box<CaptureArgs>),
     #[command(subcommand)]
     Config(ConfigCommand),
-    #[command(subcommand)]
-    Doctor(DoctorCommand),
+    Doctor(Box<DoctorArgs>),
     /// Print a completion script for a shell.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

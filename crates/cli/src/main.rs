@@ -80,7 +80,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Config(command) => {
             config::run(&command, args.config.as_deref(), Args::command(), output)
         }
-        Command::Doctor(command) => doctor::run(&command, output),
+        Command::Doctor(args) => doctor::run(&args, output),
         Command::Completions { shell } => manual::print_completions(shell, output),
         Command::Man { folder } => manual::write_pages(&folder),
         Command::Runner => {

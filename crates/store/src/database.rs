@@ -55,6 +55,16 @@ pub(crate) fn open_writer(path: &Path, max_bytes: Option<u64>) -> Result<Connect
     prepare().map_err(|fault: StoreFault| StoreError::new(path, fault))
 }
 
+/// Checks that a file is one of the current version.
+pub(crate) fn check_current(reader: &Connection) -> Result<(), StoreFault> {
+    match FORMAT.version_of(reader)? {
+        found if found < FORMAT.version => {
+            Err(StoreFault::OtherVersion { found, known: FORMAT.version })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Creates the file if there is none.
 pub(crate) fn create_if_missing(path: &Path) -> Result<(), StoreError> {
     if path.try_exists().map_err(StoreError::at(path))? {

@@ -38,6 +38,7 @@ mod database;
 pub mod files;
 mod keys;
 mod overlay;
+mod reader;
 #[doc(hidden)]
 pub mod sqlite_file;
 mod store;
@@ -50,6 +51,7 @@ mod writer;
 pub use crash::crash_point;
 pub use database::{StoreError, StoreFault};
 pub use keys::StoredKey;
+pub use reader::StateReader;
 pub use store::{Options, Store, StoreState};
 
 /// Both error types can be boxed, sent to another thread and returned from `main`.

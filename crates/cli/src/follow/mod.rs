@@ -49,6 +49,7 @@ use run::{Run, Setup};
 use writer::LineWriter;
 
 pub(crate) use args::FollowArgs;
+pub(crate) use state::state_folder;
 
 pub(crate) fn run(args: &FollowArgs) -> Result<(), Failure> {
     args.check_delivery()?;

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wireproof::net::firehose::{Journal, JournalError, RunError, RunMetrics};
@@ -24,7 +24,12 @@ pub(super) fn open(args: &FollowArgs) -> Result<Store, Failure> {
 
 /// The state folder.
 pub(super) fn folder(args: &FollowArgs) -> Result<PathBuf, Failure> {
-    args.state.clone().map_or_else(default_folder, Ok)
+    state_folder(args.state.as_deref())
+}
+
+/// The given state folder, or the default one.
+pub(crate) fn state_folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    given.map_or_else(default_folder, |folder| Ok(folder.to_owned()))
 }
 
 fn default_folder() -> Result<PathBuf, Failure> {

@@ -7,6 +7,7 @@
 //! | `codes` | the codes of the program, the page and the schemas |
 //! | `config` | precedence of flags, environment and files; `config show` |
 //! | `doctor` | `doctor cpu`, `--backend` |
+//! | `doctor_account` | `doctor DID` with each fault of a simulated network |
 //! | `frames` | `frames verify` |
 //! | `keys` | `key`, `sig verify` |
 //! | `proofs` | `verify`, `repo`, `plc verify` on files |
@@ -24,6 +25,7 @@ mod bench;
 mod codes;
 mod config;
 mod doctor;
+mod doctor_account;
 mod downloads;
 mod files;
 mod frames;

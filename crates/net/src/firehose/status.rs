@@ -146,17 +146,12 @@ fn host_of(account: Result<Arc<Account>, IdentityError>) -> Result<Option<Url>, 
 /// The status of an account if its server says by an error that it does not serve the account.
 fn inactive_by(error: &XrpcError) -> Option<ServerStatus> {
     let XrpcFault::Named(named) = &error.fault else { return None };
-    let status = match named.name {
-        ErrorName::RepoDeleted => "deleted",
-        ErrorName::RepoTakendown => "takendown",
-        ErrorName::RepoSuspended => "suspended",
-        ErrorName::RepoDeactivated => "deactivated",
+    match &named.name {
         ErrorName::RepoNotFound | ErrorName::RepoInactive => {
-            return Some(ServerStatus { is_active: false, status: None });
+            Some(ServerStatus { is_active: false, status: None })
         }
-        _ => return None,
-    };
-    Some(ServerStatus::inactive(status))
+        name => name.account_status().map(ServerStatus::inactive),
+    }
 }
 
 /// Answers that still hold, by hashed account.

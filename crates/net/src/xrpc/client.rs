@@ -167,6 +167,18 @@ impl Client {
         Pages::new(&self.transport, host, "listHosts", &[], options, parse_page::<HostsResponse>)
     }
 
+    /// `getHostStatus`: what a relay says of a server that it subscribes to.
+    ///
+    /// # Errors
+    /// If the request fails, or the relay does not know the server.
+    pub async fn get_host_status(
+        &self,
+        relay: &Url,
+        hostname: &str,
+    ) -> Result<ListedHost, XrpcError> {
+        self.json(relay, "getHostStatus", &[("hostname", hostname)]).await
+    }
+
     async fn bytes(
         &self,
         host: &Url,

@@ -80,6 +80,17 @@ macro_rules! names {
         }
 
         impl ErrorName {
+            /// The status of an account that the error states, such as `takendown`.
+            pub fn account_status(&self) -> Option<&'static str> {
+                match self {
+                    Self::RepoDeleted => Some("deleted"),
+                    Self::RepoTakendown => Some("takendown"),
+                    Self::RepoSuspended => Some("suspended"),
+                    Self::RepoDeactivated => Some("deactivated"),
+                    _ => None,
+                }
+            }
+
             /// The name as the protocol spells it.
             pub fn as_str(&self) -> &str {
                 match self {

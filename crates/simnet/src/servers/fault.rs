@@ -50,6 +50,10 @@ faults! {
     UpgradeUnavailable "upgrade-503" Upgrade 0..=0,
     /// An upgrade is refused with 403.
     UpgradeForbidden "upgrade-403" Upgrade 0..=0,
+    /// An upgrade is refused with 404.
+    UpgradeNotFound "upgrade-404" Upgrade 0..=0,
+    /// An upgrade is refused with 501.
+    UpgradeNotImplemented "upgrade-501" Upgrade 0..=0,
     /// The connection of a stream ends after the amount of bytes after the upgrade, even within a frame.
     Cut "cut" Upgrade 1..=100_000,
     /// After a frame, a stream stalls: not even pings are sent or answered.
@@ -78,6 +82,8 @@ faults! {
     RequestTooMany "429" Request 1..=1,
     /// A request is answered by 503, with a page of HTML for a body.
     RequestUnavailable "503" Request 0..=0,
+    /// A host states a revision of an account that is the amount of days older than the current one.
+    OldRev "old-rev" Request 1..=30,
     /// A request is redirected to an address of a private network.
     PrivateRedirect "private-redirect" Request 0..=0,
     /// A repository is sent in pieces of 256 bytes, the amount of milliseconds apart.

@@ -141,13 +141,19 @@ impl HostedAccount {
 
     /// Replaces the signing key and registers the new one.
     pub(super) fn rotate(&mut self, micros: u64) {
+        let did_key = self.change_key();
+        self.register(micros, |data| {
+            data.verification_methods.insert("atproto".to_owned(), did_key);
+        });
+    }
+
+    /// Replaces the signing key, and returns the new one as a `did:key`.
+    pub(super) fn change_key(&mut self) -> String {
         let curve = self.repository.account().key().curve();
         let key = SigningKey::generate(curve, &mut self.random);
         let did_key = key.did_key();
         self.repository.change_key(key);
-        self.register(micros, |data| {
-            data.verification_methods.insert("atproto".to_owned(), did_key);
-        });
+        did_key
     }
 
     /// Commits random writes at the simulated time `micros`; the event has the time `now`.

@@ -176,8 +176,13 @@ impl ServerContext {
         if self.inject(Fault::UpgradeUnavailable).is_some() {
             return Some(error(503, "ServiceUnavailable", "Service Unavailable").into_response());
         }
-        let is_forbidden = self.inject(Fault::UpgradeForbidden).is_some();
-        is_forbidden.then(|| error(403, "Forbidden", "Forbidden").into_response())
+        let refusals = [
+            (Fault::UpgradeForbidden, 403, "Forbidden"),
+            (Fault::UpgradeNotFound, 404, "NotFound"),
+            (Fault::UpgradeNotImplemented, 501, "MethodNotImplemented"),
+        ];
+        let due = refusals.into_iter().find(|(fault, ..)| self.inject(*fault).is_some());
+        due.map(|(_, status, name)| error(status, name, name).into_response())
     }
 
     /// Switches protocols and starts the stream.

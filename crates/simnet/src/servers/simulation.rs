@@ -236,6 +236,14 @@ impl Simulation {
         });
     }
 
+    /// Writes a commit with a signing key that is not registered in the directory.
+    pub fn sign_with_unregistered_key(&self, number: usize) {
+        self.network.change(number, |account, micros| {
+            account.change_key();
+            vec![account.write(micros, self.network.now())]
+        });
+    }
+
     /// Changes the handle and sends `#identity`.
     pub fn change_handle(&self, number: usize, handle: &str) {
         self.network.change(number, |account, _| {

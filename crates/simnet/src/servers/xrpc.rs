@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use atproto::syntax::Tid;
 use bytes::Bytes;
 use codec::Cid;
 use hyper::header::HOST;
@@ -119,7 +120,7 @@ impl Endpoints<'_> {
     fn latest_commit(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {
         let account = self.find(query)?;
         let account = active(lock(&account))?;
-        let (cid, rev) = (account.repository.head().cid, account.repository.rev());
+        let (cid, rev) = (account.repository.head().cid, self.stated_rev(&account));
         Ok(ok(json!({ "cid": cid.to_string(), "rev": rev.to_string() })))
     }
 
@@ -130,9 +131,18 @@ impl Endpoints<'_> {
             json!({ "did": account.did(), "active": account.status == AccountStatus::Active });
         match account.status.as_str() {
             Some(word) => response["status"] = word.into(),
-            None => response["rev"] = account.repository.rev().to_string().into(),
+            None => response["rev"] = self.stated_rev(&account).to_string().into(),
         }
         Ok(ok(response))
+    }
+
+    /// The revision that the server states.
+    fn stated_rev(&self, account: &HostedAccount) -> Tid {
+        let rev = account.repository.rev();
+        match self.network.faults.inject(self.server, Fault::OldRev) {
+            Some(days) => Tid::new(rev.micros() - days * DAY_MICROS, rev.clock_id()),
+            None => rev,
+        }
     }
 
     fn list_repos(&self, query: &QueryParams) -> Result<HttpResponse, XrpcError> {

@@ -1,22 +1,11 @@
-//! `wireproof doctor`: what this machine and this build can do.
+//! `wireproof doctor cpu`: the back end of each kernel.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde::Serialize;
 use wireproof::kernels::cpu::{self, Kernel};
 
 use crate::failure::Failure;
 use crate::output::{Output, table};
-
-/// Show what the command finds on this machine.
-#[derive(Debug, Subcommand)]
-pub(crate) enum DoctorCommand {
-    /// Print the back end of each kernel: the one in use, and those that the processor has.
-    ///
-    /// A kernel takes the fastest that the processor has. --backend or WIREPROOF_BACKEND keeps every command to less, for
-    /// tests and benchmarks; results are the same.
-    #[command(after_help = EXAMPLES)]
-    Cpu(CpuArgs),
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct CpuArgs {
@@ -25,8 +14,7 @@ pub(crate) struct CpuArgs {
     json: bool,
 }
 
-pub(crate) fn run(command: &DoctorCommand, output: Output) -> Result<(), Failure> {
-    let DoctorCommand::Cpu(args) = command;
+pub(super) fn run(args: &CpuArgs, output: Output) -> Result<(), Failure> {
     let kernels = cpu::kernels().into_iter().map(Line::from).collect();
     let report = Report { architecture: std::env::consts::ARCH, kernels };
     output.document(&report, args.json, Report::to_text)
@@ -66,7 +54,7 @@ impl Report {
     }
 }
 
-const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   wireproof doctor cpu
   WIREPROOF_BACKEND=avx2 wireproof doctor cpu --json";

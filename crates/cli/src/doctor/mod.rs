@@ -1,0 +1,54 @@
+//! `wireproof doctor`: what is wrong with an account, and what this machine and this build can do.
+
+mod account;
+mod cpu;
+mod evidence;
+mod findings;
+mod report;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+use crate::output::Output;
+use account::AccountArgs;
+use cpu::CpuArgs;
+
+/// Find out what is wrong with an account, or show what this machine can do.
+///
+/// Compares what the directory, the account's server, relays and the state of `follow` say of the account. The
+/// directory's log is verified, and the newest commit must be signed with the account's key; relays are asked again for
+/// --wait-seconds while they are behind. Exit code 0 if nothing is wrong, 1 if something is, 3 if nothing else is wrong
+/// but a host does not answer, 4 if the state cannot be read. The guide has the codes of findings: docs/guide/doctor.md.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DoctorArgs {
+    #[command(subcommand)]
+    command: Option<DoctorCommand>,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum DoctorCommand {
+    /// Print the back end of each kernel: the one in use, and those that the processor has.
+    ///
+    /// A kernel takes the fastest that the processor has. --backend or WIREPROOF_BACKEND keeps every command to less, for
+    /// tests and benchmarks; results are the same.
+    #[command(after_help = cpu::EXAMPLES)]
+    Cpu(CpuArgs),
+}
+
+pub(crate) fn run(args: &DoctorArgs, output: Output) -> Result<(), Failure> {
+    match &args.command {
+        Some(DoctorCommand::Cpu(args)) => cpu::run(args, output),
+        None => account::run(&args.account, output),
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wireproof doctor atproto.com
+  wireproof doctor did:plc:ewvi7nxzyoun6zhxrhs64oiz --host relay1.us-east.bsky.network --json
+  wireproof doctor atproto.com --state /var/lib/wireproof
+  wireproof doctor cpu";
