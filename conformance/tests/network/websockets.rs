@@ -35,6 +35,8 @@ async fn a_refusal_says_who_what_and_when_to_come_back() {
         (Fault::UpgradeTooMany, 429, Some(7), false),
         (Fault::UpgradeUnavailable, 503, None, false),
         (Fault::UpgradeForbidden, 403, None, true),
+        (Fault::UpgradeNotFound, 404, None, true),
+        (Fault::UpgradeNotImplemented, 501, None, true),
     ];
     for (fault, status, seconds, is_refusal) in refusals {
         let sim = sim_with(fault, FaultSchedule::ONCE.with_amount(7));

@@ -8,7 +8,7 @@ use wireproof::net::DurationText;
 use wireproof::net::firehose::{FeedOptions, Notice, StartFrom, Upstream};
 use wireproof::net::hosts::{BackoffOptions, parse_host_url};
 use wireproof::net::http::Url;
-use wireproof::net::websocket::SocketOptions;
+use wireproof::net::websocket::{DialError, DialFault, SocketOptions, StreamKind};
 
 use crate::failure::Failure;
 use crate::network::{self, NetworkArgs};
@@ -143,7 +143,7 @@ pub(crate) fn notice_text(host: &str, notice: &Notice) -> String {
         }
         Notice::Connected { cursor: None, .. } => format!("{host}: connected, live"),
         Notice::Disconnected { reason, .. } => format!("{host}: {reason}"),
-        Notice::ConnectFailed { error, .. } => format!("{host}: {error}"),
+        Notice::ConnectFailed { error, .. } => format!("{host}: {error}{}", hint(error)),
         Notice::HostExcluded { error, .. } => format!("{host}: excluded: {error}"),
         Notice::RetryScheduled { time, .. } => {
             format!("{host}: retrying in {}", DurationText(*time))
@@ -173,6 +173,18 @@ pub(crate) fn notice_text(host: &str, notice: &Notice) -> String {
             format!("{host}: sequence number {seq} again with the same bytes; it is skipped")
         }
         other => format!("{host}: {}", other.name()),
+    }
+}
+
+/// What to do about a host without the requested stream.
+fn hint(error: &DialError) -> &'static str {
+    match &error.fault {
+        DialFault::Refused(refusal) if refusal.is_no_stream() => match refusal.other_stream {
+            Some(StreamKind::Jetstream) => ": use `follow --jetstream`",
+            Some(StreamKind::Firehose) => ": leave out --jetstream",
+            None => "; it has no such event stream: check --host",
+        },
+        _ => "",
     }
 }
 

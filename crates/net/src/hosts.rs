@@ -131,7 +131,7 @@ pub struct BackoffOptions {
     /// How long a connection must have lasted, with traffic, to reset the bound. One minute.
     pub reset_after: Duration,
     /// Maximum delay that a server may request, and maximum bound after refusals, such as 403 or 404 from a
-    /// proxy. 15 minutes.
+    /// proxy, or 501. 15 minutes.
     pub max_requested: Duration,
 }
 

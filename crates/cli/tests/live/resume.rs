@@ -1,6 +1,6 @@
 //! Where a run resumes, and how it ends.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use simnet::servers::{Fault, FaultSchedule, Server, Simulation, Spec};
 
@@ -167,6 +167,47 @@ fn a_host_that_refuses_for_a_while_is_followed_again() {
 }
 
 #[test]
+fn a_host_without_the_stream_is_tried_again_and_told_from_another_kind_of_host() {
+    for (fault, status) in [(Fault::UpgradeNotFound, 404), (Fault::UpgradeNotImplemented, 501)] {
+        let (sim, dir) = (with_commits(10), tempfile::tempdir().unwrap());
+        sim.faults().enable(Server::Relay(0), fault, FaultSchedule::times(4));
+        let mut running = Running::start(follow(&sim, dir.path(), &[]));
+        let line = running.wait_for_stderr(&format!("rejected with status {status}"));
+        assert!(line.contains("no such event stream: check --host"), "{line}");
+        assert_eq!(running.take(10).len(), 10);
+        assert_eq!(running.interrupt().1, Some(130));
+    }
+}
+
+#[test]
+fn a_jetstream_that_is_followed_as_a_relay_is_named_and_the_next_host_is_followed() {
+    let spec = Spec { accounts: 6, records: 5, initial_commits: 10, ..Spec::default() };
+    let (sim, dir) = (Simulation::start(spec).unwrap(), tempfile::tempdir().unwrap());
+    let (jetstream, relay) = (sim.url(Server::Jetstream(0)), sim.url(Server::Relay(0)));
+    let state = dir.path().to_str().unwrap();
+    let hosts = [&*jetstream, &relay].join(",");
+    let args = ["--cursor", "oldest", "--state", state];
+    let mut running = Running::start(follow_hosts(&sim, &hosts, &args));
+    running.wait_for_stderr("the host is a Jetstream: use `follow --jetstream`");
+    assert_eq!(running.take(10).len(), 10);
+    assert_eq!(running.interrupt().1, Some(130));
+    let mut running =
+        Running::start(follow_hosts(&sim, &relay, &["--jetstream", "--state", state]));
+    running.wait_for_stderr("the host is a relay or a PDS: leave out --jetstream");
+    assert_eq!(running.interrupt().1, Some(130));
+}
+
+/// `follow` of these hosts alone.
+fn follow_hosts(sim: &Simulation, hosts: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    let (plc, port) = (sim.url(Server::Plc), sim.port(Server::Pds(0)).to_string());
+    command.args(["follow", "--plc", &plc, "--development-port", &port, "--host", hosts]);
+    command.args(["--backoff-first-ms", "10", "--backoff-max-ms", "100"]).args(args);
+    command.env("XDG_CONFIG_HOME", "/nonexistent");
+    command
+}
+
+#[test]
 fn a_run_that_is_killed_before_its_first_checkpoint_is_resumed_at_its_first_event() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     let state = dir.path().join("state");
@@ -211,7 +252,7 @@ fn options_can_be_set_in_the_environment_and_in_a_file() {
 #[test]
 fn malformed_arguments_are_refused_before_any_connection() {
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
-    for args in [&["--dids", "me"][..], &["--collections", "post"], &["--metrics", "192.0.2.1:0"]] {
+    for args in [&["--dids", "me"][..], &["--collections", "post"], &["--metrics", "nowhere"]] {
         let output = follow(&sim, dir.path(), args).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}");
     }

@@ -17,7 +17,9 @@ use crate::hosts::{Backoff, BackoffOptions, HostId, Jitter};
 use crate::http::Url;
 use crate::reconnecting_socket::{Dial, ReconnectingSocket, SocketEvent};
 use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
-use crate::websocket::{DialError, Dialer, SocketError, SocketMessage, SocketOptions};
+use crate::websocket::{
+    DialError, Dialer, SocketError, SocketMessage, SocketOptions, StreamKind, with_other_stream,
+};
 
 /// A host to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -348,7 +350,14 @@ impl FollowedHost {
             url.query_pairs_mut().append_pair("cursor", &cursor.to_string());
         }
         let (dialer, socket) = (dialer.clone(), options.socket);
-        Box::pin(async move { dialer.dial(&url, &socket).await })
+        Box::pin(async move {
+            match dialer.dial(&url, &socket).await {
+                Err(error) => {
+                    Err(with_other_stream(error, &dialer, &url, StreamKind::Firehose).await)
+                }
+                socket => socket,
+            }
+        })
     }
 }
 

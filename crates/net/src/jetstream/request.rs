@@ -12,7 +12,9 @@ use crate::cursors;
 use crate::firehose::{StartFrom, Upstream};
 use crate::hosts::HostId;
 use crate::http::Url;
-use crate::websocket::{DialError, Dialer, Socket, SocketOptions};
+use crate::websocket::{
+    DialError, Dialer, JETSTREAM_V2, Socket, SocketOptions, StreamKind, with_other_stream,
+};
 
 /// The name of the stream of a host, under which its cursor is stored.
 pub fn stream_name(host: &Url, version: Version) -> String {
@@ -43,15 +45,25 @@ pub(super) struct ConnectionSetup {
 }
 
 impl ConnectAttempt {
-    /// Fetches the dictionary and opens the WebSocket.
+    /// Fetches the dictionary and opens the WebSocket. If there is none, the error says which other stream the host has.
     pub(super) async fn connect(self) -> Result<Socket, DialError> {
+        let (dialer, host) = (self.dialer.clone(), self.url.clone());
+        match self.open().await {
+            Err(error) => {
+                Err(with_other_stream(error, &dialer, &host, StreamKind::Jetstream).await)
+            }
+            socket => socket,
+        }
+    }
+
+    async fn open(self) -> Result<Socket, DialError> {
         let version = self.options.version;
         let dictionary = self.dictionary().await?;
         let id = dictionary.as_ref().map(|dictionary| dictionary.id);
         let (filter, cursor) = (&self.filter, self.cursor);
         let parameters = Parameters { version, filter, cursor, dictionary: id };
         let Request { url, update } = parameters.to_request(&self.url);
-        let protocol = (version == Version::V2).then_some(V2_PROTOCOL);
+        let protocol = (version == Version::V2).then_some(JETSTREAM_V2);
         let socket = SocketOptions { protocol, ..self.options.socket };
         let socket = self.dialer.dial(&url, &socket).await?;
         let setup = ConnectionSetup { dictionary, update, filter_revision: self.filter_revision };
@@ -219,8 +231,6 @@ fn endpoint(host: &Url, version: Version) -> Url {
 
 /// The smallest cursor that is a time, in microseconds since 1970; smaller ones are sequence numbers of version 2.
 pub const MIN_TIME_CURSOR: u64 = 1_000_000_000_000_000;
-
-const V2_PROTOCOL: &str = "xrpc.v1.json";
 
 /// Maximum length of a URL in bytes, which servers and proxies in use accept.
 const MAX_URL_BYTES: usize = 4_000;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 
+use super::StreamKind;
 use crate::DurationText;
 use crate::http::{HttpError, HttpFault};
 
@@ -44,6 +45,15 @@ pub struct Refusal {
     pub message: String,
     /// The delay that it requests.
     pub retry_after: Option<Duration>,
+    /// The kind of stream that the host has instead, if it has another one.
+    pub other_stream: Option<StreamKind>,
+}
+
+impl Refusal {
+    /// Whether the host says that it has no such stream: status 404 or 501.
+    pub fn is_no_stream(&self) -> bool {
+        matches!(self.status, 404 | 501)
+    }
 }
 
 impl std::fmt::Display for Refusal {
@@ -53,7 +63,11 @@ impl std::fmt::Display for Refusal {
         for part in parts.into_iter().flatten().filter(|part| !part.is_empty()) {
             write!(f, ": {part}")?;
         }
-        Ok(())
+        match self.other_stream {
+            Some(StreamKind::Firehose) => f.write_str("; the host is a relay or a PDS"),
+            Some(StreamKind::Jetstream) => f.write_str("; the host is a Jetstream"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -72,13 +86,13 @@ impl DialError {
         }
     }
 
-    /// Whether the host, or a proxy before it, refused the request by a client error such as 403 or 404,
+    /// Whether the host, or a proxy before it, refused the request by a client error such as 403 or 404, or by 501,
     /// which seldom changes within a minute: retries should be rarer than after other failures.
     pub fn is_refusal(&self) -> bool {
         match &self.fault {
             DialFault::Refused(refusal) => match refusal.status {
                 408 | 425 | 429 => false,
-                status => (400..500).contains(&status),
+                status => (400..500).contains(&status) || status == 501,
             },
             _ => false,
         }

@@ -5,6 +5,7 @@
 //! have a maximum size, and the connection a maximum time without a byte.
 
 mod error;
+mod other_stream;
 mod socket;
 
 use std::time::Duration;
@@ -24,6 +25,10 @@ use crate::rate_limit;
 use crate::remote_text::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, sanitize};
 
 pub use error::{DialError, DialFault, Refusal, SocketError};
+#[cfg(feature = "jetstream")]
+pub(crate) use other_stream::JETSTREAM_V2;
+pub use other_stream::StreamKind;
+pub(crate) use other_stream::with_other_stream;
 pub use socket::{Socket, SocketMessage};
 
 /// Opens WebSockets. Clones share the HTTP client.
@@ -160,7 +165,7 @@ pub(crate) fn parse_rejection(status: u16, headers: &HeaderMap, body: &[u8]) -> 
     let message = sanitize(error.message.as_deref().unwrap_or_default(), MAX_MESSAGE_CHARS);
     let name = error.error.map(|name| sanitize(&name, MAX_NAME_CHARS));
     let retry_after = rate_limit::retry_after(status, headers);
-    Refusal { status, name, message, retry_after }
+    Refusal { status, name, message, retry_after, other_stream: None }
 }
 
 #[derive(Deserialize)]

@@ -56,7 +56,8 @@ fn after_an_event_another_host_starts_at_the_oldest_unless_it_has_reset_its_sequ
 
 fn refused(name: &str) -> SocketEvent {
     let name = Some(name.to_owned());
-    let refusal = Refusal { status: 400, name, message: String::new(), retry_after: None };
+    let message = String::new();
+    let refusal = Refusal { status: 400, name, message, retry_after: None, other_stream: None };
     SocketEvent::ConnectFailed(DialError {
         host: "a.test".to_owned(),
         fault: DialFault::Refused(refusal),
