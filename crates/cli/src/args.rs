@@ -15,6 +15,7 @@ use crate::follow::FollowArgs;
 use crate::frames::FramesCommand;
 use crate::inspect::InspectArgs;
 use crate::key::KeyArgs;
+use crate::log::LogArgs;
 use crate::nostr::NostrCommand;
 use crate::output::Color;
 use crate::plc::PlcCommand;
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     #[arg(long, env = "WIREPROOF_BACKEND", global = true, value_name = "LEVEL")]
     #[arg(hide_short_help = true)]
     pub(crate) backend: Option<Level>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -92,7 +95,8 @@ pub(crate) enum Command {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 the data was refused, 2 usage, 3 the network or a remote host failed,
-4 a local file or program failed, or the reader of the output of `follow` ended, 130 interrupted.";
+4 a local file or program failed, or the reader of the output of `follow` ended, 130 interrupted.
+SIGTERM ends `follow` with 0.";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

@@ -13,8 +13,9 @@ use std::thread;
 use clap::Args;
 use wireproof::codec::printable::PrintableLines;
 
-use crate::failure::{Failure, print_message};
+use crate::failure::Failure;
 use crate::inputs::{Input, NamedInput};
+use crate::log::{self, Level};
 use crate::output::{Output, write_json_line};
 use crate::progress::ProgressLine;
 
@@ -216,7 +217,7 @@ impl Printer<'_> {
         let all = good + refused + failed;
         let summary = format!("{good} of {all} {done}, {refused} refused, {failed} failed");
         match (refused, usage, network) {
-            _ if good == all => Ok(print_message(&summary)?),
+            _ if good == all => Ok(log::print(Level::Info, &summary)?),
             (1.., ..) => Err(Failure::Refused(summary)),
             (0, 1.., _) => Err(Failure::Usage(summary)),
             (0, 0, 1..) => Err(Failure::Network(summary)),

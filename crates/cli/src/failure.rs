@@ -1,19 +1,20 @@
 //! Why the command failed: one line for a person on standard error, and an exit code for a script.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use ::bench::BenchError;
 use ::bench::nostr::InputError;
 use ::report::publish::PublishError;
 use ::report::{ReadError, ReadFault};
-use wireproof::codec::printable::PrintableLines;
 use wireproof::delivery::OutboxError;
 use wireproof::net::firehose::{FeedError, RunError};
 use wireproof::net::http::HttpError;
 use wireproof::net::identity::{IdentityError, IdentityFault};
 use wireproof::net::xrpc::{FetchError, XrpcError};
 use wireproof::store::StoreError;
+
+use crate::log::{self, Level};
 
 /// A failure by whose fault it is.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(crate) enum Failure {
     Network(String),
     /// A file, folder or program of this machine.
     Local(String),
-    /// An orderly end after SIGINT or SIGTERM.
+    /// An orderly end after SIGINT.
     Interrupted,
     /// The reader of standard output closed it.
     OutputClosed,
@@ -36,7 +37,7 @@ impl Failure {
     /// Prints the message, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         // If standard error is closed, the exit code remains.
-        let _ = self.message().map(print_message);
+        let _ = self.message().map(|message| log::print(Level::Error, message));
         ExitCode::from(self.code())
     }
 
@@ -83,11 +84,6 @@ impl Failure {
     pub(crate) fn refused(path: &std::path::Path, what: impl std::fmt::Display) -> Self {
         Self::Refused(format!("{}: {what}", path.display()))
     }
-}
-
-/// Prints a message for a person to standard error. It may quote strangers.
-pub(crate) fn print_message(message: &str) -> io::Result<()> {
-    writeln!(anstream::stderr(), "wireproof: {}", PrintableLines(message))
 }
 
 impl From<io::Error> for Failure {
@@ -192,5 +188,5 @@ impl From<BenchError> for Failure {
     }
 }
 
-/// Exit code after SIGINT or SIGTERM.
+/// Exit code after SIGINT, and of a stop that was cut short.
 pub(crate) const INTERRUPTED: u8 = 130;

@@ -1,9 +1,8 @@
-//! SIGINT and SIGTERM, or Ctrl-C and Ctrl-Break on Windows: stopping within a time, and removing unfinished files.
+//! SIGINT and SIGTERM, or Ctrl-C and Ctrl-Break on Windows: stopping within a time, and removing unfinished files; SIGHUP.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -27,11 +26,35 @@ impl Signals {
     }
 
     /// Waits for the next signal of either kind.
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.terminate.recv() => Signal::Terminate,
         }
+    }
+}
+
+/// A signal to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// SIGINT, from a person.
+    Interrupt,
+    /// SIGTERM, from a service manager.
+    Terminate,
+}
+
+/// The signals to read files again; `None` where there are none.
+pub(crate) fn hangups() -> Option<Hangups> {
+    system::hangup().map(Hangups)
+}
+
+/// SIGHUP. From the first value on it no longer ends the process.
+pub(crate) struct Hangups(system::Hangup);
+
+impl Hangups {
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        self.0.recv().await;
     }
 }
 
@@ -39,7 +62,9 @@ impl Signals {
 mod system {
     use std::io;
 
-    pub(super) use tokio::signal::unix::{Signal as Interrupt, Signal as Terminate};
+    pub(super) use tokio::signal::unix::{
+        Signal as Interrupt, Signal as Terminate, Signal as Hangup,
+    };
     use tokio::signal::unix::{SignalKind, signal};
 
     pub(super) fn interrupt() -> io::Result<Interrupt> {
@@ -49,6 +74,10 @@ mod system {
     pub(super) fn terminate() -> io::Result<Terminate> {
         signal(SignalKind::terminate())
     }
+
+    pub(super) fn hangup() -> Option<Hangup> {
+        signal(SignalKind::hangup()).ok()
+    }
 }
 
 #[cfg(windows)]
@@ -56,12 +85,25 @@ mod system {
     pub(super) use tokio::signal::windows::{
         CtrlBreak as Terminate, CtrlC as Interrupt, ctrl_break as terminate, ctrl_c as interrupt,
     };
+
+    /// There is no such signal.
+    pub(super) enum Hangup {}
+
+    impl Hangup {
+        pub(super) async fn recv(&mut self) {
+            match *self {}
+        }
+    }
+
+    pub(super) fn hangup() -> Option<Hangup> {
+        None
+    }
 }
 
 /// Stops a command at the first SIGINT or SIGTERM, and ends the process at the second, or when the stop
 /// takes too long.
 #[derive(Clone, Debug)]
-pub(crate) struct Shutdown(Arc<AtomicBool>);
+pub(crate) struct Shutdown(Arc<OnceLock<Signal>>);
 
 impl Shutdown {
     /// Starts to listen, on a thread of its own: it ends the process within `limit` of the first signal
@@ -71,11 +113,11 @@ impl Shutdown {
         limit: Duration,
         announce: impl FnOnce() + Send + 'static,
     ) -> Result<Self, Failure> {
-        let requested = Arc::new(AtomicBool::new(false));
+        let requested = Arc::new(OnceLock::new());
         let of_thread = requested.clone();
         let started = start_listener(move |runtime, mut signals| {
-            runtime.block_on(signals.next());
-            of_thread.store(true, Relaxed);
+            // The first signal decides.
+            let _ = of_thread.set(runtime.block_on(signals.next()));
             stop.request();
             // Standard error may be blocked.
             let _ = thread::Builder::new().spawn(announce);
@@ -86,11 +128,12 @@ impl Shutdown {
         Ok(Self(requested))
     }
 
-    /// The result of a command that ended without another failure.
+    /// The result of a command that ended without another failure: SIGTERM is how a service is stopped, SIGINT
+    /// interrupts a command.
     pub(crate) fn result(&self) -> Result<(), Failure> {
-        match self.0.load(Relaxed) {
-            true => Err(Failure::Interrupted),
-            false => Ok(()),
+        match self.0.get() {
+            Some(Signal::Interrupt) => Err(Failure::Interrupted),
+            Some(Signal::Terminate) | None => Ok(()),
         }
     }
 }

@@ -20,6 +20,7 @@ mod inspect;
 mod interrupt;
 mod json;
 mod key;
+mod log;
 mod manual;
 mod network;
 mod nostr;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<(), Failure> {
     let output = Output::new(args.color);
+    args.log.apply();
     let backend = args.backend;
     if let Some(level) = backend {
         cpu::limit_to(level).map_err(|error| Failure::Usage(format!("--backend: {error}")))?;

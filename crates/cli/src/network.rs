@@ -12,8 +12,9 @@ use wireproof::net::egress::{AllowedPorts, EgressPolicy};
 use wireproof::net::http::{Limits, Url};
 use wireproof::net::{http, identity, xrpc};
 
-use crate::failure::{Failure, print_message};
+use crate::failure::Failure;
 use crate::files;
+use crate::log::{self, Level};
 use crate::progress::ProgressLine;
 
 /// The directory to ask, and where connections may go.
@@ -149,7 +150,7 @@ fn warn_of_directory(directory: &Url, default: &Url) {
          trusts that directory"
     );
     // If standard error is closed, the report still names the directory.
-    let _ = print_message(&text);
+    let _ = log::print(Level::Warning, &text);
 }
 
 fn client(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{BinaryBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::failure::print_message;
+use crate::log::{self, Level};
 
 /// A line that shows the progress of one piece of work.
 pub(crate) struct ProgressLine {
@@ -18,11 +18,12 @@ pub(crate) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// A line that stays hidden for the first half second, and where standard error is no terminal.
+    /// A line that stays hidden for the first half second, where standard error is no terminal, and if progress is not
+    /// to be shown.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let now = Instant::now();
-        Self { bar, since: now, printed: now, is_silent: false }
+        Self { bar, since: now, printed: now, is_silent: !log::shows_progress() }
     }
 
     /// A line that is never shown.
@@ -70,7 +71,7 @@ impl ProgressLine {
 
     /// Prints a line of its own above this one, also where this one is hidden.
     pub(crate) fn print(&self, text: &str) {
-        self.suspend(|| drop(print_message(text)));
+        self.suspend(|| drop(log::print(Level::Info, text)));
     }
 
     /// Calls `print`, which writes lines of its own, while this line is cleared.

@@ -20,8 +20,8 @@ use crate::stream::{Start, StreamArgs};
 /// if the reader ended before (exit code 4). With --to, events go to an outbox on disk, and from there to each
 /// destination until it has acknowledged them.
 ///
-/// Ctrl-C or SIGTERM finishes the events in flight and stores the cursor, within --stop-seconds (exit code
-/// 130); a second one ends at once.
+/// Ctrl-C or SIGTERM finishes the events in flight and stores the cursor, within --stop-seconds (exit code 130 after
+/// Ctrl-C, 0 after SIGTERM); a second one ends at once. SIGHUP reads the files of --dids again.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FollowArgs {
@@ -43,7 +43,8 @@ pub(crate) struct FollowArgs {
     /// [default: all].
     #[arg(long, env = "WIREPROOF_COLLECTIONS", value_name = "LIST", value_delimiter = ',')]
     pub(super) collections: Vec<String>,
-    /// Print only events of these accounts; `@FILE` names a file with one DID a line [default: all].
+    /// Print only events of these accounts; `@FILE` names a file with one DID a line, which SIGHUP reads again
+    /// [default: all].
     #[arg(long, env = "WIREPROOF_DIDS", value_name = "LIST|@FILE", value_delimiter = ',')]
     pub(super) dids: Vec<String>,
     /// Follow a Jetstream, whose JSON is not signed, in version 2 or the given one [default host:
@@ -81,8 +82,9 @@ pub(crate) struct FollowArgs {
     /// Where to start with a host that has no stored cursor: `live`, `oldest`, or after a sequence number.
     #[arg(long, env = "WIREPROOF_CURSOR", value_name = "CURSOR", default_value = "live")]
     pub(super) cursor: Start,
-    /// Serve Prometheus metrics at /metrics of this loopback address.
-    #[arg(long, env = "WIREPROOF_METRICS", value_name = "127.0.0.1:PORT")]
+    /// Serve Prometheus metrics at /metrics of this address, and for supervisors /health and /ready: 200, or 503 with the
+    /// reason. Others than loopback addresses are served with a warning.
+    #[arg(long, env = "WIREPROOF_METRICS", value_name = "ADDRESS:PORT")]
     pub(super) metrics: Option<SocketAddr>,
     /// End after the lines of N events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
-    Bound, DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FileSink, LineForm, Outbox,
-    Sink, SqliteOptions, SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions,
+    DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FileSink, LineForm, Outbox, Sink,
+    SqliteOptions, SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions,
     WebhookSecret, WebhookSink,
 };
 use wireproof::net::firehose::StopSignal;
@@ -16,12 +16,14 @@ use wireproof::net::firehose::StopSignal;
 use super::args::FollowArgs;
 use super::destination::Destination;
 use super::lines_to_outbox::LinesToOutbox;
+use super::metrics::bound_text;
 use super::outbox_acks::Unstored;
 use super::run::{Run, Setup};
 use super::status::Status;
 use super::status_checks::{StatusChecker, StatusChecks};
 use super::{ack_stdin, backfill, outbox_binding, state, websocket};
-use crate::failure::{Failure, print_message};
+use crate::failure::Failure;
+use crate::log::{self, Level};
 use crate::{files, network};
 
 /// The outbox of a run, and its destinations.
@@ -65,7 +67,7 @@ impl Deliveries {
         let has_new = check_consumers(&outbox, &destinations)?;
         if args.delivery.backfill {
             let list = folder.join("backfilled");
-            backfill::mark(&setup.selection.dids, &setup.store, &list, has_new)?;
+            backfill::mark(&setup.selection.dids.snapshot(), &setup.store, &list, has_new)?;
         }
         for destination in &destinations {
             outbox.register(&destination.consumer, StartAt::Oldest)?;
@@ -279,7 +281,8 @@ fn check_consumers(outbox: &Outbox, destinations: &[OpenDestination]) -> Result<
         if is_empty && cursor.is_some_and(|cursor| cursor > 0) {
             let text = "the tables have no event of this outbox: those before are missing in them";
             // If standard error is closed, the column `complete` remains.
-            let _ = print_message(&format!("{consumer}: {text}; --backfill delivers the records"));
+            let text = format!("{consumer}: {text}; --backfill delivers the records");
+            let _ = log::print(Level::Warning, &text);
         }
         has_new |= is_empty || cursor.is_none();
     }
@@ -349,12 +352,7 @@ async fn watch(outbox: Outbox, deliveries: Vec<(String, Arc<DeliveryMetrics>)>, 
 fn report_bound(outbox: &Outbox, status: &Status) {
     let state = outbox.status();
     let Some(bound) = state.reached else { return };
-    let bound = match bound {
-        Bound::Events => "number of events (--outbox-events)",
-        Bound::Bytes => "size (--outbox-bytes)",
-        Bound::Age => "age (--outbox-hours)",
-        _ => "bound",
-    };
+    let bound = bound_text(bound);
     let slowest = state.consumers.iter().min_by_key(|consumer| consumer.cursor);
     let name = slowest.map_or("", |consumer| consumer.name.as_str());
     status.warn("outbox-full", || {

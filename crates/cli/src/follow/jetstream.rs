@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use wireproof::atproto::syntax::DidBuf;
 use wireproof::delivery::LineForm;
@@ -24,7 +24,8 @@ use wireproof::verify::sync::AccountState;
 use super::args::FollowArgs;
 use super::line::{self, NOT_ASKED_CODE, UNDECODABLE, UNREADABLE_CODE};
 use super::lines_to_stdout::in_form;
-use super::metrics::{JetstreamCounts, JetstreamSeries, Metrics};
+use super::metrics::{JetstreamCounts, JetstreamSeries, Metrics, Readiness};
+use super::reload;
 use super::selection::Selection;
 use super::state;
 use super::stats::RunStats;
@@ -56,17 +57,20 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let (status, stop) = (Status::new(), StopSignal::new());
     let metrics = listener.map(|listener| {
         let (stats, counts) = (Arc::clone(&stats), Arc::clone(&cursors.counts));
-        Metrics::new(listener, JetstreamSeries { stats, counts }, &status)
+        let readiness = Readiness { stats: stats.clone(), outbox: None, stop: stop.clone() };
+        Metrics::new(listener, JetstreamSeries { stats, counts }, readiness, &status)
     });
     let (stop_limit, announcing) = (args.stream.stop_limit(), status.clone());
     let announce = move || announcing.announce_stop(stop_limit);
     let shutdown = Shutdown::listen(stop.clone(), stop_limit, announce)?;
     let (lines, writer) = LineWriter::stdout(&stop)?;
     let (cursors, status, limit) = (&cursors, &status, args.events);
-    let form = args.line_form();
-    let reader = Reader { stats: &stats, lines, cursors, status, limit, form };
+    let (form, selection, reloaded) = (args.line_form(), &selection, &Notify::new());
+    let reader =
+        Reader { stats: &stats, lines, cursors, status, limit, form, selection, reloaded };
     let read = tokio::select! {
         read = reader.read(client, &store, &stop) => read,
+        never = reload::on_hangup(&args.dids, selection, status, || reloaded.notify_one()) => match never {},
         never = Metrics::serve(metrics) => match never {},
     };
     status.end();
@@ -89,6 +93,9 @@ struct Reader<'r> {
     status: &'r Status,
     limit: Option<u64>,
     form: LineForm,
+    selection: &'r Selection,
+    /// Notified when the selection has changed.
+    reloaded: &'r Notify,
 }
 
 impl Reader<'_> {
@@ -109,6 +116,12 @@ impl Reader<'_> {
                 _ = checkpoint.tick() => {
                     self.status.print_due_warnings();
                     self.cursors.store(store).await?;
+                    continue;
+                }
+                () = self.reloaded.notified() => {
+                    if let Err(error) = client.set_filter(filter(self.selection)) {
+                        self.status.print_warning(&format!("the filter stays as it was: {error}"));
+                    }
                     continue;
                 }
                 item = client.next() => item.map_err(|error| Failure::Network(error.to_string()))?,
@@ -301,7 +314,7 @@ fn filter(selection: &Selection) -> Filter {
     };
     Filter {
         collections: selection.collections.iter().map(collection).collect(),
-        dids: selection.dids.iter().map(did).collect(),
+        dids: selection.dids.snapshot().iter().map(did).collect(),
         ..Filter::default()
     }
 }

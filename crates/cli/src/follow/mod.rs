@@ -23,6 +23,7 @@ mod metrics;
 mod outbox_acks;
 mod outbox_binding;
 mod printer;
+mod reload;
 mod repetition_marks;
 mod run;
 mod selection;

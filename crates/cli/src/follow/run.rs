@@ -15,8 +15,9 @@ use wireproof::verify::sync::Policy;
 
 use super::args::FollowArgs;
 use super::keys::StoredKeys;
-use super::metrics::{FirehoseSeries, Metrics};
+use super::metrics::{FirehoseSeries, Metrics, Readiness};
 use super::printer::{LineRecipient, Printer};
+use super::reload;
 use super::repetition_marks::RepetitionMarks;
 use super::selection::Selection;
 use super::state::{self, StateJournal};
@@ -84,7 +85,7 @@ impl<'a> Run<'a> {
             let accounts = store.desynchronized(resync.max_queued)?;
             resync.desynchronized = accounts.into_iter().map(Box::from).collect();
             let selected = &selection.dids;
-            resync.accounts = (!selected.is_empty()).then(|| Arc::new(selected.clone()));
+            resync.accounts = (!selected.is_empty()).then(|| selected.clone());
         }
         let states = (0..options.workers).map(|_| store.chain_state()).collect::<Result<_, _>>()?;
         let streams = hosts.urls.iter().map(|url| Upstream::new(url.clone()).stream_name());
@@ -94,9 +95,11 @@ impl<'a> Run<'a> {
         let (status, stop) = (Status::new(), StopSignal::new());
         let endpoint = listener.map(|listener| {
             let (stats, metrics, store) = (stats.clone(), metrics.clone(), store.clone());
+            let (outbox_of_run, stop) = (outbox.clone(), stop.clone());
+            let readiness = Readiness { stats: stats.clone(), outbox: outbox_of_run, stop };
             let resolver = network.resolver;
             let series = FirehoseSeries { stats, metrics, resolver, store, outbox, websocket };
-            Metrics::new(listener, series, &status)
+            Metrics::new(listener, series, readiness, &status)
         });
         let (limit, announcing) = (args.stream.stop_limit(), status.clone());
         let announce = move || announcing.announce_stop(limit);
@@ -128,6 +131,7 @@ impl<'a> Run<'a> {
     ) -> Followed {
         let Self { args, store, stats, status, stop, mut states, .. } = self;
         let states = move |_| -> StoreState { states.pop().expect("one for each worker") };
+        let selection = self.selection.clone();
         let printer = Printer {
             recipient,
             selection: self.selection,
@@ -141,6 +145,7 @@ impl<'a> Run<'a> {
             result = run => result,
             never = Metrics::serve(self.endpoint) => match never {},
             never = status.update(&stats, &self.metrics) => match never {},
+            never = reload::on_hangup(&args.dids, &selection, &status, || ()) => match never {},
         };
         status.end();
         status.print_skipped(&stats, &self.metrics.snapshot());

@@ -4,15 +4,16 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use wireproof::atproto::syntax::{Did, Nsid};
+use wireproof::net::firehose::AccountSet;
 
 use crate::failure::Failure;
 
 /// Selected accounts and collections. Events without an account are always selected, and collections
 /// select commits only.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
-    /// All accounts if empty.
-    pub(super) dids: HashSet<String>,
+    /// All accounts if empty. Clones of the selection share them.
+    pub(super) dids: AccountSet,
     /// Names of collections, and prefixes that end in a dot. All collections if empty.
     pub(super) collections: Vec<String>,
 }
@@ -20,16 +21,9 @@ pub(super) struct Selection {
 impl Selection {
     /// Parses the arguments.
     pub(super) fn new(dids: &[String], collections: &[String]) -> Result<Self, Failure> {
-        let mut all = HashSet::new();
-        for text in dids {
-            match text.strip_prefix('@') {
-                Some(path) => read_dids(Path::new(path), &mut all)?,
-                None => drop(all.insert(did(text, "--dids")?)),
-            }
-        }
         let collections =
             collections.iter().map(|text| collection(text)).collect::<Result<_, _>>()?;
-        Ok(Self { dids: all, collections })
+        Ok(Self { dids: read_accounts(dids)?.into(), collections })
     }
 
     pub(super) fn has_account(&self, did: Option<&str>) -> bool {
@@ -48,6 +42,22 @@ impl Selection {
             false => name == selected,
         };
         self.collections.is_empty() || self.collections.iter().any(is_match)
+    }
+}
+
+/// The accounts of `--dids`, some of which are in files. Without an argument there are none.
+pub(super) fn read_accounts(dids: &[String]) -> Result<HashSet<String>, Failure> {
+    let mut all = HashSet::new();
+    for text in dids {
+        match text.strip_prefix('@') {
+            Some(path) => read_dids(Path::new(path), &mut all)?,
+            None => drop(all.insert(did(text, "--dids")?)),
+        }
+    }
+    match all.is_empty() && !dids.is_empty() {
+        // None would select all of them.
+        true => Err(Failure::Usage(format!("--dids {}: no account", dids.join(",")))),
+        false => Ok(all),
     }
 }
 
@@ -123,6 +133,8 @@ mod tests {
             some.has_account(Some("did:web:b.test")) && !some.has_account(Some("did:web:d.test"))
         );
         assert!(some.has_account(None));
+        std::fs::write(&path, "# none\n").unwrap();
+        assert!(matches!(selection(&[&file], &[]), Err(Failure::Usage(_))), "not all accounts");
         std::fs::write(&path, "did:web:a.test\nnobody\n").unwrap();
         let Err(Failure::Usage(message)) = selection(&[&file], &[]) else { panic!("accepted") };
         assert!(message.contains("line 2"), "{message}");

@@ -26,6 +26,8 @@ pub(super) struct RunStats {
 /// Statistics of one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HostStats {
+    /// Whether a stream is open.
+    pub(super) is_connected: bool,
     /// Number of streams opened.
     pub(super) connections: u64,
     /// Number of refused requests for a stream, by status.
@@ -83,9 +85,11 @@ impl RunStats {
         let Some(host) = hosts.get_mut(notice.host().0) else { return };
         match notice {
             Notice::Connected { .. } => {
+                host.is_connected = true;
                 host.connections += 1;
                 host.backoff = Duration::ZERO;
             }
+            Notice::Disconnected { .. } => host.is_connected = false,
             Notice::RetryScheduled { time, .. } => host.backoff = *time,
             Notice::ConnectFailed { error, .. } => {
                 if let DialFault::Refused(refusal) = &error.fault {
@@ -94,6 +98,11 @@ impl RunStats {
             }
             _ => {}
         }
+    }
+
+    /// Whether the stream of any host is open.
+    pub(super) fn is_connected(&self) -> bool {
+        self.lock().iter().any(|host| host.is_connected)
     }
 
     /// The statistics of the hosts, by index.

@@ -11,8 +11,8 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget};
 use wireproof::net::firehose::{MetricsSnapshot, Notice, RunMetrics};
 
 use super::stats::RunStats;
-use super::warnings::Warnings;
-use crate::failure::print_message;
+use super::warnings::{self, Warnings};
+use crate::log::{self, Level};
 use crate::progress::style;
 use crate::stream::notice_text;
 
@@ -24,9 +24,11 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// A status line that is shown if standard error is a terminal and standard output is not.
+    /// A status line that is shown if standard error is a terminal, standard output is not, and progress is to be shown.
     pub(super) fn new() -> Self {
-        let is_shown = std::io::stderr().is_terminal() && !std::io::stdout().is_terminal();
+        let is_shown = log::shows_progress()
+            && std::io::stderr().is_terminal()
+            && !std::io::stdout().is_terminal();
         let target =
             if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
@@ -40,14 +42,19 @@ impl Status {
         loop {
             tick.tick().await;
             self.print_due_warnings();
-            if self.bar.is_hidden() {
+            let is_due = last.0.elapsed() >= DETAIL_INTERVAL && log::prints(Level::Debug);
+            if self.bar.is_hidden() && !is_due {
                 continue;
             }
             let snapshot = metrics.snapshot();
             let seconds = last.0.elapsed().as_secs_f64().max(0.001);
             let rate = (snapshot.delivered - last.1) as f64 / seconds;
             last = (Instant::now(), snapshot.delivered);
-            self.bar.set_message(text(stats, &snapshot, rate));
+            let text = text(stats, &snapshot, rate);
+            if self.bar.is_hidden() {
+                self.print_at(Level::Debug, &text);
+            }
+            self.bar.set_message(text);
             self.bar.tick();
         }
     }
@@ -61,20 +68,27 @@ impl Status {
             | Notice::Regressed { .. }
             | Notice::Reused { .. }
             | Notice::ServerInfo { .. } => self.warn(notice.name(), text),
-            _ => self.print(&text()),
+            Notice::Connected { .. } | Notice::Rotated { .. } | Notice::RetryScheduled { .. } => {
+                self.print(&text());
+            }
+            _ => self.print_warning(&text()),
         }
     }
 
-    /// Prints a warning at once if it is the first of its kind in a minute, else with the later ones.
+    /// Prints a warning at once if it is the first of its kind in a minute or every one is to be printed, else with the
+    /// later ones.
     pub(super) fn warn(&self, kind: &'static str, text: impl FnOnce() -> String) {
+        if log::prints(Level::Debug) {
+            return self.print_warning(&warnings::shorten(text()));
+        }
         if let Some(line) = self.warnings.record(kind, text, Instant::now()) {
-            self.print(&line);
+            self.print_warning(&line);
         }
     }
 
     /// Prints the warnings whose minute is over.
     pub(super) fn print_due_warnings(&self) {
-        self.warnings.due(Instant::now()).iter().for_each(|line| self.print(line));
+        self.warnings.due(Instant::now()).iter().for_each(|line| self.print_warning(line));
     }
 
     /// Says that a stop was requested.
@@ -85,7 +99,17 @@ impl Status {
 
     /// Prints a line above the status line.
     pub(super) fn print(&self, text: &str) {
-        self.bar.suspend(|| drop(print_message(text)));
+        self.print_at(Level::Info, text);
+    }
+
+    /// Prints a warning above the status line.
+    pub(super) fn print_warning(&self, text: &str) {
+        self.print_at(Level::Warning, text);
+    }
+
+    fn print_at(&self, level: Level, text: &str) {
+        // If standard error is closed, the output remains.
+        self.bar.suspend(|| drop(log::print(level, text)));
     }
 
     /// Prints how many sequence numbers each host skipped.
@@ -93,14 +117,15 @@ impl Status {
         for (host, skipped) in metrics.skipped_seqs.iter().enumerate() {
             if *skipped > 0 {
                 let host = stats.host(host);
-                self.print(&format!("{host}: sequence numbers skipped in this run: {skipped}"));
+                let text = format!("{host}: sequence numbers skipped in this run: {skipped}");
+                self.print_warning(&text);
             }
         }
     }
 
     /// Clears the status line, and prints the warnings that are not printed yet.
     pub(super) fn end(&self) {
-        self.warnings.rest().iter().for_each(|line| self.print(line));
+        self.warnings.rest().iter().for_each(|line| self.print_warning(line));
         self.bar.finish_and_clear();
     }
 }
@@ -136,5 +161,8 @@ fn text(stats: &RunStats, metrics: &MetricsSnapshot, rate: f64) -> String {
     }
     text
 }
+
+/// Interval of the rates where the status line is not shown.
+const DETAIL_INTERVAL: Duration = Duration::from_secs(10);
 
 const UPDATE_EVERY: Duration = Duration::from_millis(500);

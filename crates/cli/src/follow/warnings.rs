@@ -67,7 +67,7 @@ impl Kind {
 }
 
 /// A warning quotes strangers, who can make it long.
-fn shorten(mut text: String) -> String {
+pub(super) fn shorten(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
         text.truncate(end);
         text.push('…');

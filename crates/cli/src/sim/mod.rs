@@ -70,7 +70,7 @@ async fn serve(network: &Simulation, mut hostility: Option<Hostility>, mut signa
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = signals.next() => return,
+            _ = signals.next() => return,
             _ = ticks.tick(), if hostility.is_some() => {
                 hostility.iter_mut().for_each(|hostility| hostility.next(network));
             }

@@ -8,7 +8,10 @@
 //! | `deliveries` | `follow --to` and `--ack-stdin`: the outbox and its destinations |
 //! | `operations` | `follow --ops`: a line an operation |
 //! | `clock` | a local clock that is behind, and accounts whose clock is ahead |
-//! | `metrics` | the Prometheus endpoint |
+//! | `log` | levels and forms of messages |
+//! | `metrics` | the endpoints: metrics, health, readiness |
+//! | `packaging` | the systemd unit and the compose file |
+//! | `reload` | SIGHUP |
 //! | `websockets` | `follow --to ws://…`: its clients |
 //! | `schemas` | every line that these tests read follows the schema of its kind |
 //! | `tls` | streams and directories over TLS, and trusted authorities |
@@ -21,8 +24,11 @@ mod deliveries;
 mod files;
 mod jetstream;
 mod lines;
+mod log;
 mod metrics;
 mod operations;
+mod packaging;
+mod reload;
 mod resume;
 #[path = "../schemas/mod.rs"]
 mod schemas;
@@ -139,9 +145,14 @@ impl Running {
 
     /// Sends SIGINT, and returns the remaining lines and the exit code.
     fn interrupt(self) -> (Vec<Value>, Option<i32>) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        self.signal("INT");
         self.wait()
+    }
+
+    /// Sends a signal.
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
     /// Waits for the end, and returns the remaining lines and the exit code.

@@ -1,4 +1,4 @@
-//! The Prometheus endpoint of `follow`.
+//! The endpoints of `follow`: metrics, health and readiness.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -136,16 +136,79 @@ fn a_jetstream_has_the_same_series_except_those_of_verification() {
 }
 
 #[test]
-fn an_address_that_is_not_loopback_is_refused_for_a_jetstream_too() {
+fn an_address_that_cannot_be_bound_is_exit_code_4_before_any_connection() {
     let (sim, dir) = (with_jetstream(1), tempfile::tempdir().unwrap());
     let args = ["--jetstream", "--metrics", "192.0.2.1:0"];
     let output = jetstream::follow(&sim, dir.path(), &args).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(4));
     assert_eq!(sim.connection_count(), 0);
 }
 
+#[test]
+fn a_run_is_ready_while_it_is_connected_and_healthy_in_any_case() {
+    let (sim, dir) = (with_commits(5), tempfile::tempdir().unwrap());
+    let relay = Server::Relay(0);
+    sim.stop_server(relay).unwrap();
+    let mut running = Running::start(follow(&sim, dir.path(), &["--metrics", "127.0.0.1:0"]));
+    let address = address(&mut running);
+    answers(&address, "/health", "HTTP/1.1 200");
+    answers(&address, "/ready", "HTTP/1.1 503");
+    assert!(get(&address, "/ready").ends_with("not connected to a host\n"));
+    sim.start_server(relay).unwrap();
+    running.take(5);
+    answers(&address, "/ready", "HTTP/1.1 200");
+    sim.stop_server(relay).unwrap();
+    answers(&address, "/ready", "HTTP/1.1 503");
+    answers(&address, "/health", "HTTP/1.1 200");
+    assert!(get(&address, "/health/").starts_with("HTTP/1.1 404"));
+}
+
+#[test]
+fn a_run_is_not_ready_while_its_outbox_is_at_a_bound() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let args = ["--ack-stdin", "--outbox-events", "15", "--metrics", "127.0.0.1:0"];
+    let mut command = follow(&sim, dir.path(), &args);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    let address = address(&mut running);
+    let printed = running.take(15);
+    let answer = answers(&address, "/ready", "HTTP/1.1 503");
+    assert!(answer.contains("the outbox is at its maximum number of events"), "{answer}");
+    let id = printed[14]["id"].as_str().unwrap();
+    writeln!(running.child.stdin.as_mut().unwrap(), "{id}").unwrap();
+    answers(&address, "/ready", "HTTP/1.1 200");
+}
+
+#[test]
+fn a_jetstream_is_ready_while_it_is_connected() {
+    let (sim, dir) = (with_jetstream(1), tempfile::tempdir().unwrap());
+    let args = ["--jetstream", "--metrics", "127.0.0.1:0"];
+    let mut running = Running::start(jetstream::follow(&sim, dir.path(), &args));
+    let address = address(&mut running);
+    answers(&address, "/ready", "HTTP/1.1 200");
+    sim.stop_server(Server::Jetstream(0)).unwrap();
+    answers(&address, "/ready", "HTTP/1.1 503");
+}
+
+#[test]
+fn connections_that_send_nothing_leave_room_for_others() {
+    let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
+    let mut running = Running::start(follow(&sim, dir.path(), &["--metrics", "127.0.0.1:0"]));
+    let address = address(&mut running);
+    let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    answers(&address, "/health", "HTTP/1.1 200");
+    drop(silent);
+}
+
+/// The answer of an endpoint, once it begins so.
+pub(crate) fn answers(address: &str, path: &str, begin: &str) -> String {
+    let answers = std::iter::repeat_with(|| get(address, path)).take(ATTEMPTS);
+    let found = answers.inspect(|_| sleep(PAUSE)).find(|answer| answer.starts_with(begin));
+    found.unwrap_or_else(|| panic!("{path}: {}", get(address, path)))
+}
+
 /// The address in the message of the command.
-fn address(running: &mut Running) -> String {
+pub(crate) fn address(running: &mut Running) -> String {
     let line = running.wait_for_stderr("/metrics");
     line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
 }

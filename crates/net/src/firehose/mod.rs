@@ -69,6 +69,7 @@
 //! # }
 //! ```
 
+mod account_set;
 mod ack;
 mod checkpoint;
 mod error;
@@ -93,6 +94,7 @@ mod tests;
 mod verifier;
 mod worker;
 
+pub use account_set::AccountSet;
 pub use ack::Ack;
 pub use error::{RunError, StopSignal};
 pub use feed::{Feed, FeedError, FeedOptions, SeqStep, SequenceTracker, StartFrom, Upstream};

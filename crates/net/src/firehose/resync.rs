@@ -9,7 +9,6 @@
 //!
 //! Source: the sync specification, version 1.1, on recovery.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +25,7 @@ use tokio::time::Instant;
 use verify::repository::{self, RepositoryFault, RepositoryRejection};
 use verify::sync::{FutureWindow, Head, Policy};
 
+use super::account_set::AccountSet;
 use super::fetch_limit::{FetchLimit, MaxFetches, TooManyWaiting};
 use crate::DurationText;
 use crate::bounded_map::BoundedMap;
@@ -66,7 +66,7 @@ pub struct ResyncOptions {
     /// their next event may be far away. None.
     pub desynchronized: Vec<Box<str>>,
     /// The only accounts whose repositories are fetched; others stay desynchronized. `None` for all accounts.
-    pub accounts: Option<Arc<HashSet<String>>>,
+    pub accounts: Option<AccountSet>,
 }
 
 impl ResyncOptions {

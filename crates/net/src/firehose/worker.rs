@@ -13,7 +13,7 @@
 //! and when it is released, its events go before all ready ones. A worker never waits for a socket, and for more
 //! events at most [`max_gather`](super::FlowLimits::max_gather).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use verify::sync::{ChainState, Head, SyncState};
 
+use super::account_set::AccountSet;
 use super::error::{PanicGuard, RunError};
 use super::feed_item::FrameKind;
 use super::gather::Gather;
@@ -130,7 +131,7 @@ pub(super) struct Partition<H, S> {
     pub(super) ready: VecDeque<QueuedEvent>,
     parked: ParkedEvents,
     /// The only accounts that may be resynced, if not all.
-    pub(super) resync_accounts: Option<Arc<HashSet<String>>>,
+    pub(super) resync_accounts: Option<AccountSet>,
     /// The accounts that are being resynced.
     resyncing: HashMap<u64, Box<str>>,
     /// The accounts whose status is being looked up.
@@ -381,7 +382,7 @@ impl<H: Handler, S: ChainState> Partition<H, S> {
     fn start_resync(&mut self, account: u64, did: Box<str>) -> Result<(), S::Error> {
         let is_running = self.resyncing.contains_key(&account);
         let is_selected =
-            self.resync_accounts.as_ref().is_none_or(|accounts| accounts.contains(&*did));
+            self.resync_accounts.as_ref().is_none_or(|accounts| accounts.contains(&did));
         if !self.config.resyncs || self.is_draining || is_running || !is_selected {
             return Ok(());
         }

@@ -1,10 +1,14 @@
-//! The Prometheus endpoint of a run: `/metrics` on a loopback address.
+//! The HTTP endpoints of a run: `/metrics` for Prometheus, `/health` and `/ready` for supervisors.
+//!
+//! Whoever reaches the address may read them. Requests have no effect, and connections, their time and their headers are
+//! bounded.
 
 mod series;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -16,38 +20,82 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use wireproof::delivery::{Bound, Outbox};
+use wireproof::net::firehose::StopSignal;
 
+use super::stats::RunStats;
 use super::status::Status;
 use crate::failure::Failure;
 
 pub(super) use series::{FirehoseSeries, JetstreamCounts, JetstreamSeries};
 
-/// The endpoint with its series.
+/// The endpoints of a run.
 pub(super) struct Metrics {
     listener: TcpListener,
+    pages: Arc<Pages>,
+}
+
+/// What the endpoints serve.
+struct Pages {
     registry: Registry,
+    readiness: Readiness,
+}
+
+/// Whether a run takes events.
+pub(super) struct Readiness {
+    pub(super) stats: Arc<RunStats>,
+    pub(super) outbox: Option<Outbox>,
+    pub(super) stop: StopSignal,
+}
+
+impl Readiness {
+    /// Why the run takes no events; `None` if it does.
+    fn obstacle(&self) -> Option<String> {
+        let reached = self.outbox.as_ref().and_then(|outbox| outbox.status().reached);
+        match reached {
+            _ if self.stop.is_requested() => Some("stopping".to_owned()),
+            Some(bound) => Some(format!("the outbox is at its maximum {}", bound_text(bound))),
+            None if !self.stats.is_connected() => Some("not connected to a host".to_owned()),
+            None => None,
+        }
+    }
+}
+
+/// A bound of the outbox, with its option.
+pub(super) fn bound_text(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Events => "number of events (--outbox-events)",
+        Bound::Bytes => "size (--outbox-bytes)",
+        Bound::Age => "age (--outbox-hours)",
+        _ => "bound",
+    }
 }
 
 impl Metrics {
-    /// Binds the address, if one is given. It must be a loopback address.
+    /// Binds the address, if one is given.
     pub(super) async fn bind(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Failure> {
         let Some(address) = address else { return Ok(None) };
-        if !address.ip().is_loopback() {
-            return Err(Failure::Usage(format!("--metrics {address}: not a loopback address")));
-        }
         let failed = |error| Failure::Local(format!("--metrics {address}: {error}"));
         TcpListener::bind(address).await.map(Some).map_err(failed)
     }
 
-    /// An endpoint at `listener`; prints its URL.
-    pub(super) fn new(listener: TcpListener, series: impl Collector, status: &Status) -> Self {
+    /// The endpoints at `listener`; prints their URL, and warns if it is not of this machine alone.
+    pub(super) fn new(
+        listener: TcpListener,
+        series: impl Collector,
+        readiness: Readiness,
+        status: &Status,
+    ) -> Self {
         if let Ok(address) = listener.local_addr() {
             status.print(&format!("metrics at http://{address}/metrics"));
+            warning(address).iter().for_each(|text| status.print_warning(text));
         }
         let mut registry = Registry::with_prefix("wireproof");
         registry.register_collector(Box::new(series));
-        Self { listener, registry }
+        Self { listener, pages: Arc::new(Pages { registry, readiness }) }
     }
 
     /// Serves requests forever; without an endpoint, waits forever.
@@ -59,45 +107,110 @@ impl Metrics {
     }
 
     async fn accept_all(self) -> Infallible {
-        let registry = Arc::new(self.registry);
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
-            // A failed accept concerns one connection.
+            // The semaphore is never closed.
+            let permit = permits.clone().acquire_owned().await.ok();
+            // A failed accept concerns one connection, or the number of open files, which may become less.
             let Ok((stream, _)) = self.listener.accept().await else {
-                tokio::task::yield_now().await;
+                sleep(ACCEPT_PAUSE).await;
                 continue;
             };
-            let registry = Arc::clone(&registry);
-            let service = service_fn(move |request| {
-                let response = respond(&request, &registry);
-                async move { Ok::<_, Infallible>(response) }
+            let pages = self.pages.clone();
+            tokio::spawn(async move {
+                // A connection that fails or takes too long is closed.
+                let _ = timeout(MAX_CONNECTION_TIME, serve(stream, pages)).await;
+                drop(permit);
             });
-            let mut server = http1::Builder::new();
-            server.timer(TokioTimer::new()).keep_alive(false);
-            tokio::spawn(server.serve_connection(TokioIo::new(stream), service));
         }
     }
 }
 
-fn respond<B>(request: &Request<B>, registry: &Registry) -> Response<Full<Bytes>> {
-    if request.uri().path() != "/metrics" {
-        return with_status(StatusCode::NOT_FOUND);
-    }
-    if request.method() != Method::GET {
-        return with_status(StatusCode::METHOD_NOT_ALLOWED);
-    }
-    let mut page = String::new();
-    if text::encode(&mut page, registry).is_err() {
-        return with_status(StatusCode::INTERNAL_SERVER_ERROR);
-    }
-    let mut response = Response::new(Full::from(page));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(OPEN_METRICS));
-    response
+/// Why an address is named in a warning; `None` for one that only this machine reaches.
+fn warning(address: SocketAddr) -> Option<String> {
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    (!is_loopback).then(|| {
+        format!(
+            "--metrics {address} is not a loopback address: whoever reaches it can read the metrics, which name hosts and \
+             destinations"
+        )
+    })
 }
 
-fn with_status(status: StatusCode) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::default());
+/// Serves one request of a connection.
+async fn serve(stream: TcpStream, pages: Arc<Pages>) -> Result<(), hyper::Error> {
+    let service = service_fn(move |request| {
+        let response = pages.respond(&request);
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).keep_alive(false).max_buf_size(MAX_HEADER_BYTES);
+    server.serve_connection(TokioIo::new(stream), service).await
+}
+
+impl Pages {
+    fn respond<B>(&self, request: &Request<B>) -> Response<Full<Bytes>> {
+        let path = request.uri().path();
+        if !matches!(path, "/metrics" | "/health" | "/ready") {
+            return one_line(StatusCode::NOT_FOUND, "not found");
+        }
+        if request.method() != Method::GET {
+            return one_line(StatusCode::METHOD_NOT_ALLOWED, "use GET");
+        }
+        match (path, self.readiness.obstacle()) {
+            ("/metrics", _) => self.metrics(),
+            ("/ready", Some(why)) => one_line(StatusCode::SERVICE_UNAVAILABLE, &why),
+            _ => one_line(StatusCode::OK, "ok"),
+        }
+    }
+
+    fn metrics(&self) -> Response<Full<Bytes>> {
+        let mut page = String::new();
+        if text::encode(&mut page, &self.registry).is_err() {
+            return one_line(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written");
+        }
+        response(StatusCode::OK, OPEN_METRICS, page)
+    }
+}
+
+/// A response of one line.
+fn one_line(status: StatusCode, line: &str) -> Response<Full<Bytes>> {
+    response(status, "text/plain; charset=utf-8", format!("{line}\n"))
+}
+
+fn response(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(body));
     *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Maximum number of open connections; others wait.
+const MAX_CONNECTIONS: usize = 64;
+
+/// Maximum time of a connection.
+const MAX_CONNECTION_TIME: Duration = Duration::from_secs(10);
+
+/// Maximum size of the headers of a request in bytes.
+const MAX_HEADER_BYTES: usize = 16 << 10;
+
+/// Pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_others_may_reach_is_named_in_a_warning() {
+        let is_named = |address: &str| warning(address.parse().unwrap()).is_some();
+        assert!(
+            ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"]
+                .iter()
+                .all(|of| !is_named(of))
+        );
+        assert!(["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "192.0.2.1:1"].iter().all(|of| is_named(of)));
+    }
+}

@@ -1,5 +1,6 @@
 //! Desynchronized accounts, until they are synchronized again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -244,7 +245,7 @@ fn an_account_desynchronized_before_the_run_is_resynced_at_the_start() {
 fn only_the_selected_accounts_are_resynced_and_the_others_are_not_parked() {
     let (mut selected, mut other) = (Writer::new(0), Writer::new(1));
     let mut worker = TestWorker::new(&[&selected, &other]);
-    worker.partition.resync_accounts = Some(Arc::new([selected.did.clone()].into()));
+    worker.partition.resync_accounts = Some(HashSet::from([selected.did.clone()]).into());
     for (writer, seq) in [(&mut selected, 1), (&mut other, 3)] {
         worker.receive([writer.commit(seq), writer.skip().commit(seq + 1)]);
     }
