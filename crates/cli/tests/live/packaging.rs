@@ -1,0 +1,135 @@
+//! The systemd unit and the compose file: their own command lines are run against a simulated network, as a service manager
+//! would run them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use simnet::servers::{Server, Simulation};
+
+use crate::metrics::{address, answers};
+use crate::{Running, with_commits};
+
+/// A file of `packaging/`.
+fn packaged(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    fs::read_to_string(folder.join(name)).unwrap()
+}
+
+/// The values of a setting of the unit, in order.
+fn settings<'u>(unit: &'u str, name: &'u str) -> impl Iterator<Item = &'u str> {
+    unit.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// The command with the addresses of a simulated network, as /etc/wireproof.env would set them.
+fn on_network(mut command: Command, sim: &Simulation) -> Command {
+    command.env("WIREPROOF_PLC", sim.url(Server::Plc));
+    command.env("WIREPROOF_DEVELOPMENT_PORT", sim.port(Server::Pds(0)).to_string());
+    command.env("WIREPROOF_HOST", sim.url(Server::Relay(0)));
+    command.env("WIREPROOF_CURSOR", "oldest").env("XDG_CONFIG_HOME", "/nonexistent");
+    command
+}
+
+#[test]
+fn the_unit_runs_delivers_reloads_and_ends_with_0() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let unit = packaged("wireproof.service");
+    let of_unit = |name| settings(&unit, name).next().unwrap();
+    let started = of_unit("ExecStart").strip_prefix("/usr/local/bin/wireproof ").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    command.args(started.split(' '));
+    // systemd replaces %S by the folder of states.
+    let states = dir.path().to_str().unwrap();
+    for variable in settings(&unit, "Environment") {
+        let (name, value) = variable.split_once('=').unwrap();
+        command.env(name, value.replace("%S", states));
+    }
+    let mut command = on_network(command, &sim);
+    // /etc/wireproof.env is read after the variables of the unit. The port may be in use here.
+    command.env("WIREPROOF_METRICS", "127.0.0.1:0").env("WIREPROOF_FILE_SECONDS", "1");
+    let mut running = Running::start(command);
+    answers(&address(&mut running), "/ready", "HTTP/1.1 200");
+    assert_eq!(of_unit("ExecReload"), "/bin/kill -HUP $MAINPID");
+    running.signal("HUP");
+    running.wait_for_stderr("SIGHUP");
+    // Its folder has every event when a file is complete.
+    let events = dir.path().join("wireproof").join("events");
+    let complete = || -> Vec<PathBuf> {
+        let files = fs::read_dir(&events).into_iter().flatten().flatten().map(|entry| entry.path());
+        files.filter(|path| path.extension().is_some_and(|name| name == "ndjson")).collect()
+    };
+    let lines = |paths: Vec<PathBuf>| -> usize {
+        paths.iter().map(|path| fs::read_to_string(path).unwrap().lines().count()).sum()
+    };
+    while lines(complete()) < 20 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // `systemctl stop`; `Restart=on-failure` restarts after any exit code but 0.
+    running.signal("TERM");
+    assert_eq!(running.wait(), (vec![], Some(0)));
+    assert_eq!(of_unit("Restart"), "on-failure");
+}
+
+#[test]
+fn the_unit_is_valid_for_systemd() {
+    let dir = tempfile::tempdir().unwrap();
+    let unit = packaged("wireproof.service");
+    // The program is not installed here.
+    let unit = unit.replace("/usr/local/bin/wireproof", env!("CARGO_BIN_EXE_wireproof"));
+    let path = dir.path().join("wireproof.service");
+    fs::write(&path, unit).unwrap();
+    let mut analyze = Command::new("systemd-analyze");
+    let Ok(output) = analyze.args(["verify", "--man=no"]).arg(&path).output() else {
+        return println!("left out: systemd-analyze is not installed");
+    };
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{printed}");
+    assert!(!printed.contains("wireproof.service"), "{printed}");
+}
+
+#[test]
+fn the_command_of_the_compose_file_runs_and_is_scraped_at_its_address() {
+    let (sim, dir) = (with_commits(20), tempfile::tempdir().unwrap());
+    let compose = packaged("compose.yaml");
+    // The first service is ours. Its command is a list on one line, which is JSON too.
+    let line = compose.lines().find_map(|line| line.trim().strip_prefix("command: ")).unwrap();
+    let command_line: Vec<String> = serde_json::from_str(line).unwrap();
+    assert!(command_line.contains(&"0.0.0.0:9464".to_owned()));
+    assert!(packaged("prometheus.yml").contains("\"wireproof:9464\""));
+    // Tests bind to this machine only, and the volume is a folder.
+    let volume = format!("{}/", dir.path().display());
+    let args = command_line
+        .iter()
+        .map(|arg| arg.replace("0.0.0.0:9464", "127.0.0.1:0").replace("/state/", &volume));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wireproof"));
+    command.args(args).env("WIREPROOF_STATE", dir.path());
+    let mut running = Running::start(on_network(command, &sim));
+    answers(&address(&mut running), "/ready", "HTTP/1.1 200");
+    let read = |running: &Path| -> rusqlite::Result<i64> {
+        let database = rusqlite::Connection::open(running)?;
+        database.query_row("SELECT count(*) FROM event", [], |row| row.get(0))
+    };
+    // Until the tables are made, they cannot be read.
+    while read(&dir.path().join("events.db")).unwrap_or(0) < 20 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    running.signal("TERM");
+    assert_eq!(running.wait(), (vec![], Some(0)));
+}
+
+#[test]
+fn the_compose_file_is_valid_for_docker() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let mut docker = Command::new("docker");
+    docker.args(["compose", "--file", "compose.yaml", "config", "--quiet"]).current_dir(folder);
+    match docker.output() {
+        Ok(output) if output.status.success() => {}
+        Ok(output) => {
+            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            // Without the plugin, docker knows no such command.
+            assert!(printed.contains("unknown"), "{printed}");
+            println!("left out: docker has no compose");
+        }
+        Err(_) => println!("left out: docker is not installed"),
+    }
+}
