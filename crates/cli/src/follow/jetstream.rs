@@ -66,8 +66,7 @@ pub(super) async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     let (lines, writer) = LineWriter::stdout(&stop)?;
     let (cursors, status, limit) = (&cursors, &status, args.events);
     let (form, selection, reloaded) = (args.line_form(), &selection, &Notify::new());
-    let reader =
-        Reader { stats: &stats, lines, cursors, status, limit, form, selection, reloaded };
+    let reader = Reader { stats: &stats, lines, cursors, status, limit, form, selection, reloaded };
     let read = tokio::select! {
         read = reader.read(client, &store, &stop) => read,
         never = reload::on_hangup(&args.dids, selection, status, || reloaded.notify_one()) => match never {},

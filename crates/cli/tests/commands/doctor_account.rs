@@ -1,5 +1,6 @@
 //! `doctor DID|HANDLE`: what is wrong with an account, with each fault of its hosts and of the state.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
@@ -300,4 +301,26 @@ fn a_state_that_cannot_be_read_is_exit_code_4_and_stays_as_it_was() {
     let ended = command(&["doctor", &did, "--state", text(folder.path())]).assert().code(4);
     assert!(stderr(&ended).contains("not a state file"), "{}", stderr(&ended));
     assert_eq!(std::fs::read(&file).unwrap(), [b'x'; 8192]);
+}
+
+#[test]
+fn the_guide_and_the_schema_list_each_code_of_a_finding() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+    let source = read("crates/cli/src/doctor/findings.rs");
+    let codes = codes_between(&source, '"');
+    assert!(codes.len() > 25, "{codes:?}");
+    assert_eq!(codes_between(&read("docs/guide/doctor.md"), '`'), codes);
+    assert_eq!(codes_between(&read("docs/formats/schemas/doctor.json"), '"'), codes);
+}
+
+/// The codes of findings in a text, each between two `quote`s.
+fn codes_between(text: &str, quote: char) -> BTreeSet<&str> {
+    let layers = ["identity", "handle", "server", "relay", "state"];
+    let is_code = |part: &&str| {
+        let name =
+            |name: &str| name.chars().all(|letter| letter.is_ascii_lowercase() || letter == '-');
+        part.split_once('/').is_some_and(|(layer, of)| layers.contains(&layer) && name(of))
+    };
+    text.split(quote).filter(is_code).collect()
 }

@@ -21,8 +21,11 @@ fn messages(args: &[&str]) -> String {
 fn quiet_leaves_warnings_and_twice_nothing_of_a_run_without_errors() {
     let usual = messages(&[]);
     assert!(usual.contains("connected") && usual.contains("warning: the keys"), "{usual}");
-    let quiet = messages(&["-q"]);
-    assert!(!quiet.contains("connected") && quiet.contains("warning: the keys"), "{quiet}");
+    let warnings = messages(&["-q"]);
+    assert!(
+        !warnings.contains("connected") && warnings.contains("warning: the keys"),
+        "{warnings}"
+    );
     assert_eq!(messages(&["-qq"]), "");
     let (sim, dir) = (quiet(), tempfile::tempdir().unwrap());
     let failed = follow(&sim, dir.path(), &["-qq", "--dids", "@/nonexistent"]).output().unwrap();

@@ -28,12 +28,12 @@ fn accounts_of_a_file_are_added_and_removed_by_a_signal() {
     // Each writes a commit by its rotation, and has an `#identity` event.
     let write = || (0..2).for_each(|account| sim.rotate_key(account));
     write();
-    assert_eq!(accounts(&mut running, 2), [first.clone()]);
+    assert_eq!(accounts(&mut running, 2), std::slice::from_ref(&first));
     fs::write(&list, &second).unwrap();
     running.signal("HUP");
     running.wait_for_stderr("SIGHUP: 1 accounts are selected, 1 were");
     write();
-    assert_eq!(accounts(&mut running, 2), [second.clone()]);
+    assert_eq!(accounts(&mut running, 2), std::slice::from_ref(&second));
     fs::write(&list, format!("{first}\n{second}\n")).unwrap();
     running.signal("HUP");
     running.wait_for_stderr("SIGHUP: 2 accounts are selected, 1 were");
