@@ -33,6 +33,8 @@ pub enum Part {
     Relay,
     /// The readers, which need Node.
     Readers,
+    /// PostgreSQL, a package of Node.
+    Postgres,
 }
 
 impl Part {
@@ -42,6 +44,7 @@ impl Part {
             Self::Pds => "pds/node_modules",
             Self::Relay => "relay/verify",
             Self::Readers => "readers/node_modules",
+            Self::Postgres => "postgres/node_modules",
         }
     }
 }
@@ -161,8 +164,17 @@ impl Program {
     /// # Panics
     /// If the program ends or the wait times out.
     pub async fn wait_for(&mut self, url: &str) {
-        let (http, deadline) = (Http::default(), Instant::now() + READY_TIMEOUT);
-        while !http.is_ok(url).await {
+        let http = Http::default();
+        self.wait_until(async || http.is_ok(url).await).await;
+    }
+
+    /// Waits until the program is ready.
+    ///
+    /// # Panics
+    /// If the program ends or the wait times out.
+    pub async fn wait_until(&mut self, is_ready: impl AsyncFn() -> bool) {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        while !is_ready().await {
             let ended = self.shell.try_wait().expect("the state of a child");
             let last_output = || self.end_of_log();
             assert!(ended.is_none(), "{} ended before it was ready: {}", self.name, last_output());

@@ -26,7 +26,7 @@ pub(crate) fn set_up(without: &Without) -> Result<(), String> {
         // Every part needs Node.
         return Ok(());
     }
-    for part in ["pds", "readers"] {
+    for part in ["pds", "readers", "postgres"] {
         packages(&source(part), &folder().join(part))?;
     }
     // Without Go, a relay that was built before is used.

@@ -10,8 +10,8 @@
 //! [`Outbox`] keeps events on disk until every registered consumer has acknowledged them. It answers the source when an
 //! event is stored, and makes it wait at a bound. A [`Consumer`] receives events from its own cursor on and acknowledges
 //! them in any order. A [`Delivery`] sends the events of a consumer to a [`Sink`] in batches: accounts side by side, each
-//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`] and [`SqliteSink`] are sinks;
-//! [`DeadLetters`] keeps what a receiver refuses.
+//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`], [`SqliteSink`] and [`PostgresSink`] are
+//! sinks; [`DeadLetters`] keeps what a receiver refuses.
 //!
 //! ```no_run
 //! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
@@ -64,7 +64,7 @@
 //! batch, and skips the events up to it. The row has the outbox's identity, so that the cursor of another outbox, whose
 //! positions begin anew, is never mistaken for this one. A stored position beyond the outbox, or before an acknowledged
 //! event, is an error ([`OutboxFault::SinkAhead`], [`OutboxFault::SinkBehind`]): an older copy of one of them was restored.
-//! [`SqliteSink`] is such a sink.
+//! [`SqliteSink`] and [`PostgresSink`] are such sinks.
 //!
 //! # A consumer that pulls
 //!
@@ -87,9 +87,12 @@ mod event;
 mod files;
 mod line_form;
 mod outbox;
+mod postgres;
 mod sink;
 mod sqlite;
 mod state;
+mod tables;
+mod tls;
 mod webhook;
 mod websocket;
 mod window;
@@ -104,6 +107,7 @@ pub use event::{Event, EventId, InvalidPayload, MAX_PAYLOAD_BYTES, NewEvent};
 pub use files::{FileOptions, FileSink};
 pub use line_form::LineForm;
 pub use outbox::{Bound, ConsumerStatus, Options, Outbox, StartAt, Status};
+pub use postgres::{PostgresAddress, PostgresOptions, PostgresSink};
 pub use sink::{FailureKind, SendFailure, Sink, SinkLimits};
 pub use sqlite::{SqliteOptions, SqliteSink};
 pub use webhook::{InvalidSecret, WebhookOptions, WebhookSecret, WebhookSink};

@@ -16,8 +16,6 @@
 //! it, and so its records. The pieces of a repository replace the records of their
 //! account: a record that is not among them is deleted with the last piece, so that a reader never misses one that exists.
 
-mod line;
-pub(crate) use line::{Line, Op};
 mod tables;
 
 use std::fs;
@@ -144,9 +142,10 @@ impl Tables {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let applied = tables::position(&transaction, self.outbox)?.unwrap_or(0);
-        let new = events.iter().filter(|event| event.position() > applied);
-        new.clone().try_for_each(|event| tables::apply(&transaction, event))?;
+        // Positions rise.
+        let new = &events[events.partition_point(|event| event.position() <= applied)..];
         if let Some(last) = new.last() {
+            tables::apply(&transaction, new)?;
             tables::set_position(&transaction, self.outbox, last.position())?;
             tables::delete_old_events(&transaction, self.options.max_events)?;
         }

@@ -13,7 +13,7 @@
 //! | [`nostr`] | Nostr events in every format in which they are stored or sent, their ids and signatures | `nostr` |
 //! | `net` | identity, XRPC, firehose and Jetstream clients | `net` |
 //! | `store` | cursors, keys and account states in one SQLite file | `store` |
-//! | `delivery` | a durable outbox with acknowledgements; sinks: files, webhooks, SQLite; a WebSocket server | `delivery` |
+//! | `delivery` | a durable outbox with acknowledgements; sinks: files, webhooks, databases; a WebSocket server | `delivery` |
 //!
 //! Without `net`, `store` and `delivery` nothing here reads a clock, a file, a socket or the environment: the time, the key of an
 //! account and its known state are arguments.

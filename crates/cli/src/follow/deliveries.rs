@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
-    DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FileSink, LineForm, Outbox, Sink,
-    SqliteOptions, SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions,
-    WebhookSecret, WebhookSink,
+    DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, LineForm,
+    Outbox, PostgresOptions, PostgresSink, SendFailure, Sink, SqliteOptions, SqliteSink, StartAt,
+    WebSocketMetrics, WebSocketServer, WebhookOptions, WebhookSecret, WebhookSink,
 };
 use wireproof::net::firehose::StopSignal;
 
@@ -46,6 +46,7 @@ enum Output {
     Files(FileSink),
     Webhook(Box<WebhookSink>, DeadLetters),
     Sqlite(SqliteSink),
+    Postgres(PostgresSink),
     /// Standard output, with acknowledgements on standard input.
     Stdout,
     /// A client of the WebSocket server.
@@ -55,16 +56,16 @@ enum Output {
 impl Deliveries {
     /// Opens the outbox and the destinations, registers those that are new, and marks the accounts whose history is to
     /// be delivered.
-    pub(super) fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
+    pub(super) async fn open(setup: &Setup<'_>) -> Result<Self, Failure> {
         let args = setup.args;
         let state = state::folder(args)?;
         let folder = args.delivery.outbox.clone().unwrap_or_else(|| state.join("outbox"));
         let outbox = Outbox::open(&folder.join("outbox.sqlite"), args.delivery.outbox_options())?;
         outbox_binding::check(&state, &outbox)?;
         args.delivery.forget.iter().try_for_each(|name| outbox.remove(name))?;
-        let destinations = open_destinations(args, &outbox, &folder)?;
+        let destinations = open_destinations(args, &outbox, &folder).await?;
         let server = websocket::bind(args, &outbox)?;
-        let has_new = check_consumers(&outbox, &destinations)?;
+        let has_new = check_consumers(&outbox, &destinations).await?;
         if args.delivery.backfill {
             let list = folder.join("backfilled");
             backfill::mark(&setup.selection.dids.snapshot(), &setup.store, &list, has_new)?;
@@ -134,6 +135,9 @@ impl Deliveries {
                 Output::Sqlite(sink) => {
                     start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
                 }
+                Output::Postgres(sink) => {
+                    start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
+                }
                 Output::Webhook(sink, letters) => {
                     let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
                     start(&mut tasks, &name, delivery, stop)
@@ -199,7 +203,7 @@ fn start<S: Sink>(
 }
 
 /// Opens the destinations of `--to` and `--ack-stdin`.
-fn open_destinations(
+async fn open_destinations(
     args: &FollowArgs,
     outbox: &Outbox,
     folder: &Path,
@@ -210,7 +214,7 @@ fn open_destinations(
             if all.iter().any(|known| known.consumer == consumer) {
                 return Err(Failure::Usage(format!("--to: {consumer} is named twice")));
             }
-            let output = open_output(args, outbox, folder, destination, &consumer)?;
+            let output = open_output(args, outbox, folder, destination, &consumer).await?;
             all.push(OpenDestination { consumer, output });
         }
     }
@@ -220,7 +224,7 @@ fn open_destinations(
     Ok(all)
 }
 
-fn open_output(
+async fn open_output(
     args: &FollowArgs,
     outbox: &Outbox,
     folder: &Path,
@@ -237,6 +241,11 @@ fn open_output(
                 .map(Output::Sqlite)
                 .map_err(|error| failed(&error))
         }
+        Destination::Postgres(address) => {
+            let options = PostgresOptions::default();
+            let sink = PostgresSink::open(*address.clone(), outbox.identity(), options).await;
+            sink.map(Output::Postgres).map_err(|failure| unavailable(consumer, failure))
+        }
         Destination::Webhook(url) => {
             let client = network::operator_client(&args.stream.network)?;
             let secret = webhook_secret(args)?;
@@ -248,6 +257,15 @@ fn open_output(
             Ok(Output::Webhook(Box::new(sink), letters.map_err(|error| failed(&error))?))
         }
         Destination::WebSocket(_) => Ok(Output::WebSocketClient),
+    }
+}
+
+/// A destination on a host that cannot be opened: one that may be available later is a fault of the network.
+fn unavailable(name: &str, failure: SendFailure) -> Failure {
+    let text = format!("{name}: {failure}");
+    match failure.kind {
+        FailureKind::Temporary(_) => Failure::Network(text),
+        _ => Failure::Local(text),
     }
 }
 
@@ -264,7 +282,10 @@ fn webhook_secret(args: &FollowArgs) -> Result<WebhookSecret, Failure> {
 
 /// Whether a destination is new to the outbox, or has lost what it had. One of an earlier run that is not named any
 /// more would keep its events until the outbox is full.
-fn check_consumers(outbox: &Outbox, destinations: &[OpenDestination]) -> Result<bool, Failure> {
+async fn check_consumers(
+    outbox: &Outbox,
+    destinations: &[OpenDestination],
+) -> Result<bool, Failure> {
     let known = outbox.status().consumers;
     let is_named = |name: &str| destinations.iter().any(|of| of.consumer == name);
     if let Some(left) = known.iter().find(|consumer| !is_named(&consumer.name)) {
@@ -277,7 +298,7 @@ fn check_consumers(outbox: &Outbox, destinations: &[OpenDestination]) -> Result<
     let mut has_new = false;
     for OpenDestination { consumer, output } in destinations {
         let cursor = known.iter().find(|of| of.name == *consumer).map(|of| of.cursor);
-        let is_empty = output.is_empty()?;
+        let is_empty = output.is_empty().await?;
         if is_empty && cursor.is_some_and(|cursor| cursor > 0) {
             let text = "the tables have no event of this outbox: those before are missing in them";
             // If standard error is closed, the column `complete` remains.
@@ -291,9 +312,13 @@ fn check_consumers(outbox: &Outbox, destinations: &[OpenDestination]) -> Result<
 
 impl Output {
     /// Whether the destination knows that it has no event of the outbox.
-    fn is_empty(&self) -> Result<bool, Failure> {
-        let Self::Sqlite(sink) = self else { return Ok(false) };
-        let position = sink.position().map_err(|error| Failure::Local(error.to_string()))?;
+    async fn is_empty(&self) -> Result<bool, Failure> {
+        let position = match self {
+            Self::Sqlite(sink) => sink.position(),
+            Self::Postgres(sink) => sink.position().await,
+            _ => return Ok(false),
+        };
+        let position = position.map_err(|error| Failure::Local(error.to_string()))?;
         Ok(position.is_none())
     }
 }

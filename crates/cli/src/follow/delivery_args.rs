@@ -7,16 +7,16 @@ use clap::builder::FalseyValueParser;
 use clap::{Args, ValueHint};
 use wireproof::delivery::{FileOptions, Options};
 
-use super::destination::Destination;
+use super::destination::{Destination, DestinationParser};
 
 /// Where events are delivered, and what is stored until they are.
 #[derive(Debug, Args)]
 pub(crate) struct DeliveryArgs {
     /// Deliver events here instead of printing them, from an outbox on disk until each is acknowledged:
-    /// file:///FOLDER (files of lines), sqlite:///FILE (tables), https://… (signed webhook), or ws://127.0.0.1:PORT (a
-    /// server for WebSocket clients). Implies --resync.
+    /// file:///FOLDER (files of lines), sqlite:///FILE or postgres://USER@HOST/DATABASE (tables), https://… (signed
+    /// webhook), or ws://127.0.0.1:PORT (a server for WebSocket clients). Implies --resync.
     #[arg(long, env = "WIREPROOF_TO", value_name = "URI", value_delimiter = ',')]
-    #[arg(help_heading = DELIVERY)]
+    #[arg(value_parser = DestinationParser, help_heading = DELIVERY)]
     pub(super) to: Vec<Destination>,
     /// Print events from the outbox, and read acknowledgements from standard input: a line with the `id` of an event
     /// acknowledges it and all events printed before it.

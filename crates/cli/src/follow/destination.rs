@@ -1,9 +1,13 @@
 //! Destinations of events: the URIs of `--to`, and the names of their consumers.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use wireproof::delivery::PostgresAddress;
 use wireproof::kernels::sha256;
 use wireproof::net::http::Url;
 
@@ -18,6 +22,29 @@ pub(super) enum Destination {
     Sqlite(PathBuf),
     /// Clients of a WebSocket server at an address.
     WebSocket(SocketAddr),
+    /// Tables in a PostgreSQL database.
+    Postgres(Box<PostgresAddress>),
+}
+
+/// Parses destinations. Its errors do not repeat the value, which may have a password.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DestinationParser;
+
+impl TypedValueParser for DestinationParser {
+    type Value = Destination;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Destination, clap::Error> {
+        let text = value.to_str().ok_or_else(|| "expected UTF-8".to_owned());
+        text.and_then(str::parse).map_err(|fault| {
+            let message = format!("invalid value for '--to <URI>': {fault}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
 }
 
 impl FromStr for Destination {
@@ -25,13 +52,16 @@ impl FromStr for Destination {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let unknown = || {
-            "expected file:///FOLDER, sqlite:///FILE, ws://ADDRESS:PORT, or a URL of https or http"
+            "expected file:///FOLDER, sqlite:///FILE, postgres://…, ws://ADDRESS:PORT, or a URL of https or http"
                 .to_owned()
         };
         let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
         match scheme {
             "file" => path(rest).map(Self::Files),
             "sqlite" => path(rest).map(Self::Sqlite),
+            "postgres" | "postgresql" => {
+                PostgresAddress::parse(text).map(|address| Self::Postgres(Box::new(address)))
+            }
             "http" | "https" => webhook(text).map(Self::Webhook),
             "ws" => address(rest).map(Self::WebSocket),
             _ => Err(unknown()),
@@ -47,12 +77,14 @@ impl Destination {
         let file_name = |path: &Path| {
             path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
         };
+        let path_bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
         let (kind, name, whole) = match self {
-            Self::Files(path) => ("file", file_name(path), path.as_os_str().as_encoded_bytes()),
-            Self::Sqlite(path) => ("sqlite", file_name(path), path.as_os_str().as_encoded_bytes()),
+            Self::Files(path) => ("file", file_name(path), path_bytes(path)),
+            Self::Sqlite(path) => ("sqlite", file_name(path), path_bytes(path)),
+            Self::Postgres(address) => ("postgres", address.name(), address.name().into_bytes()),
             Self::Webhook(url) => {
                 let host = url.host_str().unwrap_or_default().to_owned();
-                ("webhook", host, url.as_str().as_bytes())
+                ("webhook", host, url.as_str().as_bytes().to_vec())
             }
             Self::WebSocket(_) => return clients.to_vec(),
         };
@@ -61,7 +93,7 @@ impl Destination {
             _ => '_',
         };
         let name: String = name.chars().take(MAX_NAME_CHARS).map(allowed).collect();
-        let digest = sha256::digest(whole);
+        let digest = sha256::digest(&whole);
         let hash: String = digest[..4].iter().map(|byte| format!("{byte:02x}")).collect();
         vec![format!("{kind}-{name}-{hash}")]
     }
@@ -142,7 +174,10 @@ mod tests {
             name("file:///b/posts.db"),
             name(&format!("file:///{long}")),
             name(&format!("https://hook.test/{long}")),
+            name(&format!("postgres://db.test/{long}")),
+            name("postgres://db.test/posts"),
         ];
+        assert!(names.last().unwrap().starts_with("postgres-db.test_5432_posts-"), "{names:?}");
         assert!(names.iter().all(|name| name.len() <= 64), "{names:?}");
         let different: std::collections::BTreeSet<&String> = names.iter().collect();
         assert_eq!(different.len(), names.len());

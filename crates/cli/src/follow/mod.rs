@@ -78,7 +78,7 @@ async fn follow(args: &FollowArgs) -> Result<(), Failure> {
     if !args.delivery.uses_outbox() {
         return print(Run::new(setup, None, None)?).await;
     }
-    let deliveries = Deliveries::open(&setup)?;
+    let deliveries = Deliveries::open(&setup).await?;
     let outbox = deliveries.outbox().clone();
     let run = Run::new(setup, Some(outbox), deliveries.websocket_metrics())?;
     deliveries.run(run).await

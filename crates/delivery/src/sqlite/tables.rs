@@ -1,12 +1,16 @@
-//! The tables of a [`SqliteSink`](super::SqliteSink), and what a line changes in them.
+//! The tables of a [`SqliteSink`](super::SqliteSink): their rows in SQL.
+
+use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use store::StoreFault;
 use store::sqlite_file::FileFormat;
 
-use super::line::{Line, Op};
 use crate::database::OutboxIdentity;
 use crate::event::Event;
+use crate::tables::{
+    self, Account, Changes, ParsedEvent, RecordChange, RecordPath, RecordRow, Step,
+};
 
 /// The position of the last event of an outbox in these tables.
 pub(super) fn position(
@@ -43,180 +47,121 @@ pub(super) fn delete_old_events(transaction: &Connection, max: u64) -> Result<()
     )
 }
 
-/// Applies an event.
-pub(super) fn apply(transaction: &Connection, event: &Event) -> Result<(), StoreFault> {
-    let line = Line::parse(event.payload());
-    insert_event(transaction, event, &line)?;
-    match &*line.kind {
-        "commit" if line.is_verified() => apply_commit(transaction, &line),
-        "sync" if line.is_verified() => apply_sync(transaction, &line),
-        "resync" if line.is_verified() => apply_piece(transaction, &line),
-        "identity" if line.is_claim() => execute(
-            transaction,
-            "UPDATE account SET claimed_handle = ?2 WHERE did = ?1",
-            params![line.did, line.handle],
-        ),
-        "account" if line.is_claim() => execute(
-            transaction,
-            "UPDATE account SET active = ?2, status = ?3 WHERE did = ?1",
-            params![line.did, line.active.unwrap_or(true), line.status],
-        ),
-        "status" if line.code == "status/confirmed" => apply_status(transaction, &line),
-        _ => Ok(()),
+/// Applies events.
+pub(super) fn apply(transaction: &Connection, events: &[Event]) -> Result<(), StoreFault> {
+    let events: Vec<ParsedEvent<'_>> = events.iter().map(ParsedEvent::new).collect();
+    let mut changes = Changes::new(accounts(transaction, tables::dids(&events))?);
+    for event in &events {
+        insert_event(transaction, event)?;
+        changes.apply(&event.line);
     }
+    changes.accounts().try_for_each(|(did, account)| put_account(transaction, did, account))?;
+    changes.steps().iter().try_for_each(|step| apply_step(transaction, step))
 }
 
-fn insert_event(
-    transaction: &Connection,
-    event: &Event,
-    line: &Line<'_>,
-) -> Result<(), StoreFault> {
-    // The records of a repository are in `record`, and may be many.
-    let text = (line.kind != "resync").then(|| String::from_utf8_lossy(event.payload()));
+fn insert_event(transaction: &Connection, parsed: &ParsedEvent<'_>) -> Result<(), StoreFault> {
+    let line = &parsed.line;
     execute(
         transaction,
         "INSERT INTO event (id, did, kind, rev, verdict, code, live, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
-            event.id(),
+            parsed.event.id(),
             line.did,
             line.kind,
             line.rev,
             line.verdict,
             line.code,
             line.live,
-            text
+            parsed.text()
         ],
     )
 }
 
-/// What the tables know of an account.
-struct Known {
-    rev: Option<String>,
-    /// Number of repositories of the account that have begun.
-    generation: i64,
-    /// The number of the next piece of its repository, while one arrives without a gap.
-    next_piece: Option<i64>,
-}
-
-fn known(transaction: &Connection, did: &str) -> Result<Option<Known>, StoreFault> {
-    let mut select = transaction
-        .prepare_cached("SELECT rev, generation, next_piece FROM account WHERE did = ?1")?;
-    let row = |row: &rusqlite::Row<'_>| {
-        Ok(Known { rev: row.get(0)?, generation: row.get(1)?, next_piece: row.get(2)? })
-    };
-    Ok(select.query_row([did], row).optional()?)
-}
-
-/// Applies the operations of a commit, unless the tables have it or a later one: a stream that is read again from an
-/// older cursor must not bring back what was deleted since.
-fn apply_commit(transaction: &Connection, line: &Line<'_>) -> Result<(), StoreFault> {
-    let known = known(transaction, &line.did)?;
-    let (rev, generation) = known.map_or((None, 0), |known| (known.rev, known.generation));
-    if rev.is_some() && rev.as_deref() >= line.rev.as_deref() {
-        return Ok(());
-    }
-    line.ops.iter().try_for_each(|op| apply_op(transaction, line, op, generation))?;
-    // After a gap, or before the repository was fetched, records are missing.
-    let is_continued = line.code == "verified";
-    execute(
-        transaction,
-        "INSERT INTO account (did, rev) VALUES (?1, ?2)
-         ON CONFLICT (did) DO UPDATE SET rev = ?2, active = 1, status = NULL, complete = complete AND ?3",
-        params![line.did, line.rev, is_continued],
-    )
-}
-
-fn apply_sync(transaction: &Connection, line: &Line<'_>) -> Result<(), StoreFault> {
-    match &*line.code {
-        "verified/broken" => execute(
-            transaction,
-            "UPDATE account SET complete = 0 WHERE did = ?1",
-            params![line.did],
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// Applies a status that the account's own server has confirmed, unless the account has become active since. The records
-/// of a deleted account are deleted.
-fn apply_status(transaction: &Connection, line: &Line<'_>) -> Result<(), StoreFault> {
-    let is_deleted = line.status.as_deref() == Some("deleted");
-    if is_deleted {
-        execute(transaction, DELETE_RECORDS_OF_INACTIVE, params![line.did])?;
-    }
-    execute(
-        transaction,
-        "UPDATE account SET status = ?2, complete = complete AND NOT ?3 WHERE did = ?1 AND NOT active",
-        params![line.did, line.status, is_deleted],
-    )
-}
-
-/// Applies a piece of a repository. With the last one of an unbroken row of pieces, the records that were in none of
-/// them are deleted.
-fn apply_piece(transaction: &Connection, line: &Line<'_>) -> Result<(), StoreFault> {
-    if line.piece == Some(0) {
-        execute(transaction, BEGIN_REPOSITORY, params![line.did])?;
-    }
-    let Some(known) = known(transaction, &line.did)? else { return Ok(()) };
-    let is_next = line.piece.is_some() && known.next_piece == line.piece;
-    let next_piece = if is_next { line.piece.map(|piece| piece + 1) } else { None };
-    execute(
-        transaction,
-        "UPDATE account SET next_piece = ?2 WHERE did = ?1",
-        params![line.did, next_piece],
-    )?;
-    line.ops.iter().try_for_each(|op| apply_op(transaction, line, op, known.generation))?;
-    match line.last && is_next {
-        true => end_repository(transaction, line, known.generation),
-        false => Ok(()),
-    }
-}
-
-fn end_repository(
+/// The rows of those accounts that have one.
+fn accounts<'l>(
     transaction: &Connection,
-    line: &Line<'_>,
-    generation: i64,
-) -> Result<(), StoreFault> {
-    execute(
-        transaction,
-        "DELETE FROM record WHERE did = ?1 AND generation <> ?2",
-        params![line.did, generation],
+    dids: Vec<&'l str>,
+) -> Result<HashMap<&'l str, Account>, StoreFault> {
+    let mut select = transaction.prepare_cached(
+        "SELECT rev, claimed_handle, active, status, complete, generation, next_piece FROM account WHERE did = ?1",
     )?;
-    execute(
-        transaction,
-        "UPDATE account SET rev = ?2, complete = 1, next_piece = NULL WHERE did = ?1",
-        params![line.did, line.rev],
-    )
+    let mut found = HashMap::with_capacity(dids.len());
+    for did in dids {
+        let account = |row: &rusqlite::Row<'_>| {
+            Ok(Account {
+                rev: row.get(0)?,
+                claimed_handle: row.get(1)?,
+                active: row.get(2)?,
+                status: row.get(3)?,
+                complete: row.get(4)?,
+                generation: row.get(5)?,
+                next_piece: row.get(6)?,
+            })
+        };
+        if let Some(account) = select.query_row([did], account).optional()? {
+            found.insert(did, account);
+        }
+    }
+    Ok(found)
 }
 
-fn apply_op(
-    transaction: &Connection,
-    line: &Line<'_>,
-    op: &Op<'_>,
-    generation: i64,
-) -> Result<(), StoreFault> {
-    if op.action == "delete" {
-        return execute(
-            transaction,
-            "DELETE FROM record WHERE did = ?1 AND collection = ?2 AND rkey = ?3",
-            params![line.did, op.collection, op.rkey],
-        );
-    }
-    let (record, invalid) =
-        (op.record.map(|record| record.get()), op.invalid.map(|invalid| invalid.get()));
+fn put_account(transaction: &Connection, did: &str, account: &Account) -> Result<(), StoreFault> {
     execute(
         transaction,
-        UPSERT_RECORD,
+        "INSERT OR REPLACE INTO account (did, rev, claimed_handle, active, status, complete, generation, next_piece)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
-            line.did,
-            op.collection,
-            op.rkey,
-            op.cid,
-            line.rev.as_deref().unwrap_or_default(),
-            line.live,
-            record,
-            invalid,
-            generation
+            did,
+            account.rev,
+            account.claimed_handle,
+            account.active,
+            account.status,
+            account.complete,
+            account.generation,
+            account.next_piece
+        ],
+    )
+}
+
+fn apply_step(transaction: &Connection, step: &Step<'_>) -> Result<(), StoreFault> {
+    for ((did, collection, rkey), change) in &step.records {
+        match change {
+            RecordChange::Put(row) => put_record(transaction, (did, collection, rkey), row)?,
+            RecordChange::Delete => execute(
+                transaction,
+                "DELETE FROM record WHERE did = ?1 AND collection = ?2 AND rkey = ?3",
+                params![did, collection, rkey],
+            )?,
+        }
+    }
+    step.outdated.iter().try_for_each(|(did, generation)| {
+        execute(
+            transaction,
+            "DELETE FROM record WHERE did = ?1 AND generation < ?2",
+            params![did, generation],
+        )
+    })
+}
+
+fn put_record(
+    transaction: &Connection,
+    (did, collection, rkey): RecordPath<'_>,
+    row: &RecordRow<'_>,
+) -> Result<(), StoreFault> {
+    execute(
+        transaction,
+        PUT_RECORD,
+        params![
+            did,
+            collection,
+            rkey,
+            row.cid,
+            row.rev,
+            row.live,
+            row.record,
+            row.invalid,
+            row.generation,
+            row.is_replaced
         ],
     )
 }
@@ -230,21 +175,12 @@ fn execute(
     Ok(())
 }
 
-const DELETE_RECORDS_OF_INACTIVE: &str = "
-DELETE FROM record WHERE did = ?1 AND EXISTS (SELECT 1 FROM account WHERE did = ?1 AND NOT active)";
-
-/// A repository begins: until its last piece, the account is not complete.
-const BEGIN_REPOSITORY: &str = "
-INSERT INTO account (did, generation, next_piece) VALUES (?1, 1, 0)
-ON CONFLICT (did) DO UPDATE SET
-    active = 1, status = NULL, complete = 0, generation = generation + 1, next_piece = 0";
-
 /// A record that has not changed keeps the revision that brought it.
-const UPSERT_RECORD: &str = "
+const PUT_RECORD: &str = "
 INSERT INTO record (did, collection, rkey, cid, rev, live, record, invalid, generation)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 ON CONFLICT (did, collection, rkey) DO UPDATE SET
-    rev = iif(cid IS ?4, rev, ?5), live = iif(cid IS ?4, live, ?6),
+    rev = iif(cid IS ?4 AND NOT ?10, rev, ?5), live = iif(cid IS ?4 AND NOT ?10, live, ?6),
     cid = ?4, record = ?7, invalid = ?8, generation = ?9";
 
 const SCHEMA: &str = "

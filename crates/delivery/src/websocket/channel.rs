@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::schedule::{Outgoing, OutgoingMessage};
 use crate::event::Event;
-use crate::sqlite::{Line, Op};
+use crate::tables::{Line, Op};
 
 /// The messages of a line; none if tap has no event for it.
 pub(super) fn messages(event: &Event) -> Result<Outgoing, &'static str> {

@@ -1,4 +1,4 @@
-//! The keys of a line of `wireproof follow` that the tables need.
+//! The keys of a line of `wireproof follow` that tables and channels need.
 
 use std::borrow::Cow;
 

@@ -1,0 +1,336 @@
+//! The sink of PostgreSQL: the records of accounts as tables, and the position in the same transaction.
+//!
+//! The payloads are lines of `wireproof follow`. The tables are those of [`SqliteSink`](crate::SqliteSink), in the first
+//! schema of the search path, with these types:
+//!
+//! | column | type |
+//! |---|---|
+//! | `record` | `jsonb`; null where it cannot hold the record, which is then in `record_text` |
+//! | `record_text` | `text`: the JSON of a record with U+0000 in a text, or with nesting or numbers beyond PostgreSQL's limits |
+//! | `number`, `generation`, `next_piece`, `position` | `bigint` |
+//! | `live`, `active`, `complete` | `boolean` |
+//! | all others | `text`, in which U+0000 is replaced by U+FFFD |
+//!
+//! A batch is one transaction: its rows go as arrays, so that it takes some ten statements however many events it has. If
+//! the result of a commit is unknown, the next transaction reads the stored position first. An advisory lock keeps other
+//! processes out for as long as the connection exists.
+
+mod address;
+mod tables;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use store::crash_point;
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Error};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::database::OutboxIdentity;
+use crate::event::Event;
+use crate::sink::{FailureKind, SendFailure, Sink, SinkLimits};
+use crate::tables::{Changes, ParsedEvent, dids};
+use crate::tls;
+use tables::Statements;
+
+pub use address::PostgresAddress;
+
+/// Options of a [`PostgresSink`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PostgresOptions {
+    /// Number of rows of `event` that are kept. Default: 100,000.
+    pub max_events: u64,
+    /// Limits of a transaction. Default: 4,096 events and 4 MiB.
+    pub batches: SinkLimits,
+    /// Maximum time of a transaction, and of opening a connection with its checks. Default: 60 s.
+    pub timeout: Duration,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        let batches = SinkLimits::new(4096, 4 << 20);
+        Self { max_events: 100_000, batches, timeout: Duration::from_secs(60) }
+    }
+}
+
+/// Writes the records of accounts to a PostgreSQL database. Each event has its effect exactly once.
+#[derive(Debug)]
+pub struct PostgresSink {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    address: PostgresAddress,
+    tls: Tls,
+    /// The outbox from which events come.
+    outbox: OutboxIdentity,
+    options: PostgresOptions,
+    /// `None` until the next use after a failure: whatever state a connection is in ends with it.
+    connection: Mutex<Option<Connection>>,
+}
+
+/// A connection that has the lock.
+#[derive(Debug)]
+struct Connection {
+    client: Client,
+    statements: Statements,
+    /// Reads and writes the socket; ends with this value.
+    _driver: JoinSet<()>,
+}
+
+impl PostgresSink {
+    /// Connects, creates the tables in a schema that has none of their names, and takes the lock. A server that is away
+    /// is tried for 10 seconds. `outbox` is the one from which the events will come. Must be called in a Tokio runtime, which then runs the connections.
+    ///
+    /// # Errors
+    /// If the server cannot be reached in time or refuses, another process writes to the tables, or they are others or of
+    /// another version.
+    pub async fn open(
+        address: PostgresAddress,
+        outbox: OutboxIdentity,
+        options: PostgresOptions,
+    ) -> Result<Self, SendFailure> {
+        let roots = address.roots.as_deref();
+        let config =
+            tls::client_config(roots).map_err(|text| SendFailure::new(FailureKind::Fatal, text))?;
+        let tls = Tls(MakeRustlsConnect::new(config));
+        let connection = Mutex::default();
+        let sink = Self { shared: Arc::new(Shared { address, tls, outbox, options, connection }) };
+        let since = Instant::now();
+        loop {
+            match sink.position().await {
+                Ok(_) => return Ok(sink),
+                // A server that starts, or has not noticed yet that the last process has ended.
+                Err(SendFailure { kind: FailureKind::Temporary(_), .. })
+                    if since.elapsed() < MAX_OPEN_TIME =>
+                {
+                    sleep(OPEN_INTERVAL).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// The position that is stored for the outbox; `None` for one of which the tables have no event.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn position(&self) -> Result<Option<u64>, SendFailure> {
+        self.stored(self.shared.outbox).await
+    }
+
+    /// Runs on a thread for blocking work, since reading lines takes time.
+    async fn run<T: Send + 'static, W>(&self, work: W) -> Result<T, SendFailure>
+    where
+        W: AsyncFnOnce(&Shared, &mut Connection) -> Result<T, SendFailure> + Send + 'static,
+    {
+        let (shared, handle) = (self.shared.clone(), Handle::current());
+        let run = move || handle.block_on(shared.with_connection(work));
+        spawn_blocking(run).await.unwrap_or_else(|error| Err(SendFailure::temporary(error)))
+    }
+}
+
+impl Sink for PostgresSink {
+    fn limits(&self) -> SinkLimits {
+        SinkLimits { concurrency: 1, ..self.shared.options.batches }
+    }
+
+    async fn send(&self, events: &[Event]) -> Result<(), SendFailure> {
+        let events = events.to_vec();
+        self.run(async move |shared, connection| shared.apply(connection, &events).await).await
+    }
+
+    async fn stored(&self, outbox: OutboxIdentity) -> Result<Option<u64>, SendFailure> {
+        let read = async move |_: &Shared, connection: &mut Connection| {
+            let Connection { client, statements, .. } = connection;
+            statements.position(client, outbox).await.map_err(|error| failure(&error))
+        };
+        self.run(read).await
+    }
+
+    async fn close(&self) -> Result<(), SendFailure> {
+        drop(self.shared.connection.lock().await.take());
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Works with the connection, or a new one; it is closed unless the work succeeds in time.
+    async fn with_connection<T>(
+        &self,
+        work: impl AsyncFnOnce(&Self, &mut Connection) -> Result<T, SendFailure>,
+    ) -> Result<T, SendFailure> {
+        let mut place = self.connection.lock().await;
+        let in_time = timeout(self.options.timeout, async {
+            let mut connection = match place.take() {
+                Some(connection) => connection,
+                None => self.connect().await?,
+            };
+            let done = work(self, &mut connection).await?;
+            Ok((connection, done))
+        });
+        let (connection, done) = in_time.await.unwrap_or_else(|_| {
+            let seconds = self.options.timeout.as_secs();
+            Err(SendFailure::temporary(format!("no answer from PostgreSQL within {seconds} s")))
+        })?;
+        *place = Some(connection);
+        Ok(done)
+    }
+
+    async fn connect(&self) -> Result<Connection, SendFailure> {
+        let failed = |error: Error| failure(&error);
+        let config = self.address.config();
+        let config = config.map_err(|text| SendFailure::new(FailureKind::Fatal, text))?;
+        let connected = config.connect(self.tls.0.clone()).await;
+        let (mut client, connection) = connected.map_err(failed)?;
+        let mut driver = JoinSet::new();
+        // Its error is reported by the statement that it ends.
+        driver.spawn(async move { drop(connection.await) });
+        client.batch_execute(SETTINGS).await.map_err(failed)?;
+        client.batch_execute(LOCK).await.map_err(failed)?;
+        prepare_tables(&mut client).await?;
+        let statements = Statements::prepare(&client).await.map_err(failed)?;
+        Ok(Connection { client, statements, _driver: driver })
+    }
+
+    /// Applies events. One with JSON that PostgreSQL cannot hold is found by halving the batch, and stored as text.
+    async fn apply(
+        &self,
+        connection: &mut Connection,
+        events: &[Event],
+    ) -> Result<(), SendFailure> {
+        let mut parts = vec![events];
+        while let Some(part) = parts.pop() {
+            let applied = match self.apply_at_once(connection, part, true).await {
+                Err(error) if is_of_data(&error) && part.len() > 1 => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.extend([second, first]);
+                    Ok(())
+                }
+                Err(error) if is_of_data(&error) => {
+                    self.apply_at_once(connection, part, false).await
+                }
+                applied => applied,
+            };
+            applied.map_err(|error| failure(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Applies the events that are not applied yet, in one transaction.
+    async fn apply_at_once(
+        &self,
+        connection: &mut Connection,
+        events: &[Event],
+        has_json: bool,
+    ) -> Result<(), Error> {
+        let Connection { client, statements, .. } = connection;
+        let transaction = client.transaction().await?;
+        let applied = statements.position(&transaction, self.outbox).await?.unwrap_or(0);
+        // Positions rise.
+        let new = &events[events.partition_point(|event| event.position() <= applied)..];
+        let Some(last) = new.last() else { return transaction.rollback().await };
+        let parsed: Vec<ParsedEvent<'_>> = new.iter().map(ParsedEvent::new).collect();
+        let known = statements.accounts(&transaction, &dids(&parsed)).await?;
+        let mut changes = Changes::new(known);
+        parsed.iter().for_each(|event| changes.apply(&event.line));
+        statements.insert_events(&transaction, &parsed).await?;
+        statements.put_accounts(&transaction, &changes).await?;
+        for step in changes.steps() {
+            statements.apply_step(&transaction, step, has_json).await?;
+        }
+        statements.delete_old_events(&transaction, self.options.max_events).await?;
+        statements.set_position(&transaction, self.outbox, last.position()).await?;
+        crash_point("postgres/written");
+        transaction.commit().await?;
+        crash_point("postgres/committed");
+        Ok(())
+    }
+}
+
+/// Creates the tables if none of their names is used; checks them otherwise.
+async fn prepare_tables(client: &mut Client) -> Result<(), SendFailure> {
+    let failed = |error: Error| failure(&error);
+    let found =
+        client.query_one(tables::FOUND, &[&tables::NAMES.as_slice()]).await.map_err(failed)?;
+    let names: Option<Vec<String>> = found.try_get(0).map_err(failed)?;
+    let mark: Option<String> = found.try_get(1).map_err(failed)?;
+    let fatal = |text: String| Err(SendFailure::new(FailureKind::Fatal, text));
+    let version = mark.as_deref().and_then(|mark| mark.strip_prefix(tables::MARK));
+    match (names.map_or(0, |names| names.len()), version) {
+        (0, _) => {
+            let transaction = client.transaction().await.map_err(failed)?;
+            transaction.batch_execute(tables::SCHEMA).await.map_err(failed)?;
+            transaction.commit().await.map_err(failed)
+        }
+        (count, Some(tables::VERSION)) if count == tables::NAMES.len() => Ok(()),
+        (_, Some(tables::VERSION)) => {
+            fatal(format!("some of the tables of wireproof are missing: {START_ANEW}"))
+        }
+        (_, Some(found)) => fatal(format!(
+            "tables of version {found}; this program writes version {}: use the program that wrote them, or {START_ANEW}",
+            tables::VERSION
+        )),
+        (_, None) => fatal(format!("{NOT_OURS}: {START_ANEW}")),
+    }
+}
+
+/// Whether the data of a batch is the reason, and not the state of the server.
+fn is_of_data(error: &Error) -> bool {
+    error.code().is_some_and(|code| matches!(code.code().get(..2), Some("22" | "54")))
+}
+
+/// What follows from an error: one of the access or the tables needs the operator; anything else may pass.
+#[cold]
+fn failure(error: &Error) -> SendFailure {
+    let text = address::message(error);
+    let Some(code) = error.code() else { return SendFailure::temporary(text) };
+    if *code == SqlState::LOCK_NOT_AVAILABLE {
+        return SendFailure::temporary(IN_USE);
+    }
+    let of_access = ["28", "3D", "3F", "42"];
+    let kind = match code.code().get(..2) {
+        Some(class) if of_access.contains(&class) => FailureKind::Fatal,
+        _ => FailureKind::Temporary(Duration::ZERO),
+    };
+    SendFailure::new(kind, text)
+}
+
+const MAX_OPEN_TIME: Duration = Duration::from_secs(10);
+const OPEN_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The server ends what takes too long, so that a process that hangs does not keep the lock.
+const SETTINGS: &str = "
+SET statement_timeout = '55s';
+SET lock_timeout = '10s';
+SET idle_in_transaction_session_timeout = '60s';
+SET tcp_keepalives_idle = 30;
+SET tcp_keepalives_interval = 10;
+SET tcp_keepalives_count = 3;
+SELECT set_config('synchronous_commit', 'local', false) WHERE current_setting('synchronous_commit') = 'off';
+";
+
+/// The first number is that of this program; the second one the schema.
+const LOCK: &str = "SELECT pg_advisory_lock(1465938018, hashtext(current_schema()))";
+
+const IN_USE: &str =
+    "another process writes to these tables: stop it, or name another database or schema";
+const NOT_OURS: &str =
+    "the schema has tables or views that are not of wireproof, with the names that it needs";
+const START_ANEW: &str = "name an empty database or schema (`?options=-csearch_path%3DSCHEMA`), and fetch the history of \
+                          the accounts (`follow --backfill`)";
+
+/// Connects with TLS. Its debug output has no content.
+struct Tls(MakeRustlsConnect);
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MakeRustlsConnect")
+    }
+}

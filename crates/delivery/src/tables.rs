@@ -1,0 +1,269 @@
+//! The content of tables of records: what lines of `wireproof follow` change in them, whatever database has them.
+//!
+//! A sink reads the rows of the accounts that a batch names, applies the lines to them in memory, and writes what has
+//! changed:
+//!
+//! ```text
+//! events ── ParsedEvent ──┬── rows of `event`
+//!                         └── Changes::apply ──┬── rows of `account`
+//!              rows of `account` ──┘           └── steps: rows of `record`, each once, then deletions
+//! ```
+//!
+//! Only verified events change records.
+
+mod line;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::event::Event;
+
+pub(crate) use line::{Line, Op};
+
+/// An event and its line.
+#[derive(Debug)]
+pub(crate) struct ParsedEvent<'e> {
+    pub(crate) event: &'e Event,
+    pub(crate) line: Line<'e>,
+}
+
+impl<'e> ParsedEvent<'e> {
+    pub(crate) fn new(event: &'e Event) -> Self {
+        Self { event, line: Line::parse(event.payload()) }
+    }
+
+    /// The line as text; `None` for one of a repository: its records are in `record`, and may be many.
+    pub(crate) fn text(&self) -> Option<Cow<'e, str>> {
+        (self.line.kind != "resync").then(|| String::from_utf8_lossy(self.event.payload()))
+    }
+}
+
+/// A row of `account`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) rev: Option<String>,
+    pub(crate) claimed_handle: Option<String>,
+    pub(crate) active: bool,
+    pub(crate) status: Option<String>,
+    pub(crate) complete: bool,
+    /// Number of repositories of the account that have begun.
+    pub(crate) generation: i64,
+    /// The number of the next piece of its repository, while one arrives without a gap.
+    pub(crate) next_piece: Option<i64>,
+}
+
+impl Account {
+    const NEW: Self = Self {
+        rev: None,
+        claimed_handle: None,
+        active: true,
+        status: None,
+        complete: false,
+        generation: 0,
+        next_piece: None,
+    };
+}
+
+/// Where a record is: DID, collection, record key.
+pub(crate) type RecordPath<'l> = (&'l str, &'l str, &'l str);
+
+/// What becomes of a row of `record`.
+#[derive(Debug)]
+pub(crate) enum RecordChange<'l> {
+    Put(RecordRow<'l>),
+    Delete,
+}
+
+/// A row of `record`, without its path.
+#[derive(Debug)]
+pub(crate) struct RecordRow<'l> {
+    pub(crate) cid: Option<&'l str>,
+    pub(crate) rev: &'l str,
+    pub(crate) live: bool,
+    pub(crate) record: Option<&'l str>,
+    pub(crate) invalid: Option<&'l str>,
+    pub(crate) generation: i64,
+    /// Whether the record had another content, or was deleted, earlier in the step. A record that has not changed keeps
+    /// `rev` and `live` of the event that brought it.
+    pub(crate) is_replaced: bool,
+}
+
+/// Changes that may be written together: the records, then the deletions.
+#[derive(Debug, Default)]
+pub(crate) struct Step<'l> {
+    pub(crate) records: BTreeMap<RecordPath<'l>, RecordChange<'l>>,
+    /// The accounts whose records of an earlier generation than this one are deleted.
+    pub(crate) outdated: BTreeMap<&'l str, i64>,
+}
+
+/// What the lines of a batch change.
+#[derive(Debug)]
+pub(crate) struct Changes<'l> {
+    accounts: HashMap<&'l str, Account>,
+    changed: BTreeSet<&'l str>,
+    steps: Vec<Step<'l>>,
+}
+
+/// The accounts that events name, each once.
+pub(crate) fn dids<'l>(events: &'l [ParsedEvent<'_>]) -> Vec<&'l str> {
+    let mut dids: Vec<&str> = events.iter().map(|event| &*event.line.did).collect();
+    dids.sort_unstable();
+    dids.dedup();
+    dids
+}
+
+impl<'l> Changes<'l> {
+    /// No changes yet; `accounts` has the rows of all accounts that the lines will name, if there are such rows.
+    pub(crate) fn new(accounts: HashMap<&'l str, Account>) -> Self {
+        Self { accounts, changed: BTreeSet::new(), steps: Vec::new() }
+    }
+
+    /// The rows of `account` that are new or have changed.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = (&'l str, &Account)> {
+        self.changed.iter().filter_map(|did| Some((*did, self.accounts.get(did)?)))
+    }
+
+    /// The changes of `record`, in their order.
+    pub(crate) fn steps(&self) -> &[Step<'l>] {
+        &self.steps
+    }
+
+    /// Applies a line.
+    pub(crate) fn apply(&mut self, line: &'l Line<'_>) {
+        match &*line.kind {
+            "commit" if line.is_verified() => self.apply_commit(line),
+            "sync" if line.is_verified() && line.code == "verified/broken" => {
+                self.change(&line.did, |account| account.complete = false);
+            }
+            "resync" if line.is_verified() => self.apply_piece(line),
+            "identity" if line.is_claim() => {
+                self.change(&line.did, |account| account.claimed_handle.clone_from(&line.handle));
+            }
+            "account" if line.is_claim() => self.change(&line.did, |account| {
+                account.active = line.active.unwrap_or(true);
+                account.status.clone_from(&line.status);
+            }),
+            "status" if line.code == "status/confirmed" => self.apply_status(line),
+            _ => {}
+        }
+    }
+
+    /// Applies the operations of a commit, unless the tables have it or a later one: a stream that is read again from
+    /// an older cursor must not bring back what was deleted since.
+    fn apply_commit(&mut self, line: &'l Line<'_>) {
+        let known = self.accounts.get(&*line.did);
+        let generation = known.map_or(0, |account| account.generation);
+        let rev = known.and_then(|account| account.rev.as_deref());
+        if rev.is_some() && rev >= line.rev.as_deref() {
+            return;
+        }
+        self.apply_ops(line, generation);
+        // After a gap, or before the repository was fetched, records are missing.
+        let is_continued = line.code == "verified";
+        self.change_or_insert(&line.did, |account| {
+            account.rev = line.rev.as_deref().map(str::to_owned);
+            (account.active, account.status) = (true, None);
+            account.complete &= is_continued;
+        });
+    }
+
+    /// Applies a status that the account's own server has confirmed, unless the account has become active since. The
+    /// records of a deleted account are deleted.
+    fn apply_status(&mut self, line: &'l Line<'_>) {
+        if self.accounts.get(&*line.did).is_none_or(|account| account.active) {
+            return;
+        }
+        let is_deleted = line.status.as_deref() == Some("deleted");
+        if is_deleted {
+            self.delete_older(&line.did, i64::MAX);
+        }
+        self.change(&line.did, |account| {
+            account.status.clone_from(&line.status);
+            account.complete &= !is_deleted;
+        });
+    }
+
+    /// Applies a piece of a repository. With the last one of an unbroken row of pieces, the records that were in none
+    /// of them are deleted. Until then the account is not complete.
+    fn apply_piece(&mut self, line: &'l Line<'_>) {
+        if line.piece == Some(0) {
+            self.change_or_insert(&line.did, |account| {
+                (account.active, account.status, account.complete) = (true, None, false);
+                account.generation += 1;
+                account.next_piece = Some(0);
+            });
+        }
+        let Some(account) = self.accounts.get(&*line.did) else { return };
+        let generation = account.generation;
+        let is_next = line.piece.is_some() && account.next_piece == line.piece;
+        let is_whole = line.last && is_next;
+        self.apply_ops(line, generation);
+        if is_whole {
+            self.delete_older(&line.did, generation);
+        }
+        self.change(&line.did, |account| {
+            account.next_piece = line.piece.filter(|_| is_next && !is_whole).map(|piece| piece + 1);
+            if is_whole {
+                account.rev = line.rev.as_deref().map(str::to_owned);
+                account.complete = true;
+            }
+        });
+    }
+
+    fn apply_ops(&mut self, line: &'l Line<'_>, generation: i64) {
+        line.ops.iter().for_each(|op| self.apply_op(line, op, generation));
+    }
+
+    fn apply_op(&mut self, line: &'l Line<'_>, op: &'l Op<'_>, generation: i64) {
+        let records = &mut self.step_before_deletions(&line.did).records;
+        let path = (&*line.did, &*op.collection, &*op.rkey);
+        if op.action == "delete" {
+            records.insert(path, RecordChange::Delete);
+            return;
+        }
+        let mut row = RecordRow {
+            cid: op.cid.as_deref(),
+            rev: line.rev.as_deref().unwrap_or_default(),
+            live: line.live,
+            record: op.record.map(|record| record.get()),
+            invalid: op.invalid.map(|invalid| invalid.get()),
+            generation,
+            is_replaced: false,
+        };
+        match records.get(&path) {
+            Some(RecordChange::Put(before)) if before.cid == row.cid => {
+                (row.rev, row.live, row.is_replaced) =
+                    (before.rev, before.live, before.is_replaced);
+            }
+            Some(_) => row.is_replaced = true,
+            None => {}
+        }
+        records.insert(path, RecordChange::Put(row));
+    }
+
+    /// The last step, or a new one if it deletes records of the account.
+    fn step_before_deletions(&mut self, did: &str) -> &mut Step<'l> {
+        if self.steps.last().is_none_or(|step| step.outdated.contains_key(did)) {
+            self.steps.push(Step::default());
+        }
+        let last = self.steps.len() - 1;
+        &mut self.steps[last]
+    }
+
+    fn delete_older(&mut self, did: &'l str, generation: i64) {
+        self.step_before_deletions(did).outdated.insert(did, generation);
+    }
+
+    /// Changes the row of an account, if there is one.
+    fn change(&mut self, did: &'l str, change: impl FnOnce(&mut Account)) {
+        if let Some(account) = self.accounts.get_mut(did) {
+            change(account);
+            self.changed.insert(did);
+        }
+    }
+
+    fn change_or_insert(&mut self, did: &'l str, change: impl FnOnce(&mut Account)) {
+        change(self.accounts.entry(did).or_insert(Account::NEW));
+        self.changed.insert(did);
+    }
+}
