@@ -135,7 +135,7 @@ fn find<'f>(
 /// The name of an option in a file, if a file can set it.
 fn name_in_file(arg: &clap::Arg) -> Option<&str> {
     arg.get_env()?;
-    arg.get_long().filter(|name| ![CONFIG, BACKEND].contains(name))
+    arg.get_long().filter(|name| ![CONFIG, BACKEND, LOG].contains(name))
 }
 
 /// Appends the tables of the command at `path` and of its subcommands.
@@ -206,6 +206,9 @@ const CONFIG: &str = "config";
 
 /// For tests and benchmarks of one process, not for a machine.
 const BACKEND: &str = "backend";
+
+/// The form of messages, which include those about the files.
+const LOG: &str = "log";
 
 /// The options that a file in the current folder can set: sources and selections of events that are verified
 /// nevertheless, limits, and delays. None of them decides whom to trust, whether to verify, what to run, or
