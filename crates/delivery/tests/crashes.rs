@@ -48,6 +48,9 @@ const POINTS: [(&str, u64); 29] = [
     ("sqlite/committed", 2),
 ];
 
+/// Points that are reached with a database server alone, in the tests of `interop`.
+const AT_SERVERS: [&str; 2] = ["postgres/written", "postgres/committed"];
+
 #[test]
 fn an_end_at_any_crash_point_loses_nothing_and_repeats_only_what_is_not_acknowledged() {
     let mut repeated = 0;
@@ -76,8 +79,12 @@ fn the_table_has_every_crash_point_of_the_sources() {
         let calls = source.match_indices("crash_point(\"").map(|(at, call)| at + call.len());
         named.extend(calls.map(|at| source[at..].split('"').next().unwrap().to_owned()));
     }
-    let table: BTreeSet<String> = POINTS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(named, table);
+    let table = POINTS.iter().map(|(name, _)| *name).chain(AT_SERVERS);
+    assert_eq!(named, table.map(str::to_owned).collect());
+    let tests = include_str!("../../../interop/tests/interop/postgres.rs");
+    for point in AT_SERVERS {
+        assert!(tests.contains(&format!("\"{point}@")), "{point}");
+    }
 }
 
 /// What the tests run in another process: without a crash point it delivers everything.
