@@ -165,5 +165,5 @@ fn open_to_all(folder: &Path) {
     fs::set_permissions(folder, Permissions::from_mode(0o755)).expect("permissions");
 }
 
-/// The user `nobody`.
+/// User and group id of `nobody`.
 const NOBODY: u32 = 65_534;

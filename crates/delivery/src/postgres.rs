@@ -86,7 +86,8 @@ struct Connection {
 
 impl PostgresSink {
     /// Connects, creates the tables in a schema that has none of their names, and takes the lock. A server that is away
-    /// is tried for 10 seconds. `outbox` is the one from which the events will come. Must be called in a Tokio runtime, which then runs the connections.
+    /// is tried for 10 seconds. `outbox` is the one from which the events will come. Must be called in a Tokio runtime, which
+    /// then runs the connections.
     ///
     /// # Errors
     /// If the server cannot be reached in time or refuses, another process writes to the tables, or they are others or of

@@ -405,7 +405,7 @@ mod tests {
         }
     }
 
-    /// A server that fails so many times, and then calls every account active.
+    /// A server that fails `left` times, and then calls every account active.
     #[derive(Debug)]
     struct Failing {
         left: AtomicU64,

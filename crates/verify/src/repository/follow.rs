@@ -311,7 +311,7 @@ mod tests {
         read(export, &Options::default()).unwrap().walked.is_some()
     }
 
-    /// The export of a record at so many paths.
+    /// The export of a repository whose `paths` paths all have this record.
     fn export_of_one(record: &[u8], paths: usize) -> Vec<u8> {
         let mut parts = Parts::of(0);
         for at in 0..paths {
