@@ -148,30 +148,12 @@ impl Findings {
             Ok(status) if !status.active => return self.inactive("server/inactive", &at, status),
             Ok(_) => {}
             Err(error) => {
-                return self.unserved(
-                    [
-                        "server/unknown-account",
-                        "server/inactive",
-                        "server/refused",
-                        "server/unanswered",
-                    ],
-                    &at,
-                    error,
-                );
+                return self.unserved(SERVER_UNSERVED, &at, error);
             }
         }
         match &server.commit {
             Some(Err(CommitFault::Unanswered(error))) => {
-                self.unserved(
-                    [
-                        "server/unknown-account",
-                        "server/inactive",
-                        "server/refused",
-                        "server/unanswered",
-                    ],
-                    &at,
-                    error,
-                );
+                self.unserved(SERVER_UNSERVED, &at, error);
             }
             Some(Err(CommitFault::Refused { is_signature, message })) => {
                 let code = if *is_signature { "server/signature" } else { "server/commit" };
@@ -434,6 +416,10 @@ fn migrated_after(evidence: &Evidence, rev: Tid, newest: Tid) -> bool {
 fn reason(status: &RepoStatus) -> &str {
     status.status.as_deref().unwrap_or("inactive")
 }
+
+/// Codes of a server that does not serve the account, in the order of [`Findings::unserved`].
+const SERVER_UNSERVED: [&str; 4] =
+    ["server/unknown-account", "server/inactive", "server/refused", "server/unanswered"];
 
 const TRY_LATER: &str = "try again later; until then this is unknown";
 
