@@ -35,6 +35,10 @@ pub enum Part {
     Readers,
     /// PostgreSQL, a package of Node.
     Postgres,
+    /// The server of NATS, which needs Go.
+    Nats,
+    /// Apache Kafka, which needs Java.
+    Kafka,
 }
 
 impl Part {
@@ -45,6 +49,17 @@ impl Part {
             Self::Relay => "relay/verify",
             Self::Readers => "readers/node_modules",
             Self::Postgres => "postgres/node_modules",
+            Self::Nats => "nats/nats-server",
+            Self::Kafka => "kafka/lib",
+        }
+    }
+
+    /// The toolchain without which it is left out, although it may have been installed before.
+    fn toolchain(self) -> Option<&'static str> {
+        match self {
+            Self::Pds | Self::Readers | Self::Postgres => Some("node"),
+            Self::Kafka => Some("java"),
+            Self::Relay | Self::Nats => None,
         }
     }
 }
@@ -66,8 +81,11 @@ impl Kit {
         let dir = std::env::var_os("WIREPROOF_INTEROP").filter(|dir| !dir.is_empty());
         let dir = dir.map(PathBuf::from);
         let has_all = |dir: &PathBuf| parts.iter().all(|part| dir.join(part.product()).exists());
-        let dir = dir.filter(has_all);
-        conformance::record(test, "WIREPROOF_INTEROP", dir.is_some());
+        let without = std::env::var("WIREPROOF_WITHOUT").unwrap_or_default();
+        let is_left_out = |toolchain: &&str| without.split(',').any(|name| name == *toolchain);
+        let missing = parts.iter().filter_map(|part| part.toolchain()).find(is_left_out);
+        let dir = dir.filter(has_all).filter(|_| missing.is_none());
+        conformance::record(test, missing.unwrap_or("WIREPROOF_INTEROP"), dir.is_some());
         let dir = dir?;
         let logs = dir.join("logs").join(test.replace("::", "."));
         // Remove the logs of an earlier run.

@@ -22,23 +22,23 @@ pub(crate) fn run(without: &Without) -> Result<(), String> {
 
 /// Sets up each part whose toolchain is present.
 pub(crate) fn set_up(without: &Without) -> Result<(), String> {
-    if !without.has(Toolchain::Node) {
-        // Every part needs Node.
-        return Ok(());
+    if without.has(Toolchain::Node) {
+        for part in ["pds", "readers", "postgres"] {
+            packages(&source(part), &folder().join(part))?;
+        }
     }
-    for part in ["pds", "readers", "postgres"] {
-        packages(&source(part), &folder().join(part))?;
+    // Without Go, programs that were built before are used.
+    if without.has(Toolchain::Go) {
+        // The verifier last: the tests take it as the sign that both are there.
+        go_programs("relay", &[("relay", RELAY), ("verify", ".")])?;
+        go_programs("nats", &[("nats-server", NATS)])?;
     }
-    // Without Go, a relay that was built before is used.
-    if without.has(Toolchain::Go) { relay(&folder().join("relay")) } else { Ok(()) }
+    if without.has(Toolchain::Java) { kafka(&folder().join("kafka")) } else { Ok(()) }
 }
 
-/// Passes the folder to the tests.
+/// Passes the folder to the tests, and the toolchains without which they run.
 pub(crate) fn configure(test: &mut Command, without: &Without) {
-    match without.has(Toolchain::Node) {
-        true => test.env("WIREPROOF_INTEROP", folder()),
-        false => test.env_remove("WIREPROOF_INTEROP"),
-    };
+    test.env("WIREPROOF_INTEROP", folder()).env("WIREPROOF_WITHOUT", without.names().join(","));
 }
 
 fn folder() -> PathBuf {
@@ -72,17 +72,30 @@ fn headers() -> Result<Option<PathBuf>, String> {
     Ok(prefix.map(Path::to_owned))
 }
 
-fn relay(to: &Path) -> Result<(), String> {
-    let files = sources(&source("relay"))?;
-    // The verifier last: the tests take it as the sign that both are there.
-    unless_fresh(&files, to, &to.join("verify"), || {
-        copy(&files, to)?;
-        for (program, package) in [("relay", RELAY), ("verify", ".")] {
+/// Builds programs, each with its package, as the module of the part pins them.
+fn go_programs(part: &str, programs: &[(&str, &str)]) -> Result<(), String> {
+    let (files, to) = (sources(&source(part))?, folder().join(part));
+    let Some((last, _)) = programs.last() else { return Ok(()) };
+    unless_fresh(&files, &to, &to.join(last), || {
+        copy(&files, &to)?;
+        for (program, package) in programs {
             let mut go = process::command("go", &["build", "-mod=readonly", "-buildvcs=false"]);
             go.args(["-ldflags=-s -w", "-o"]).arg(to.join(program)).arg(package);
-            process::run(go.current_dir(to))?;
+            process::run(go.current_dir(&to))?;
         }
         Ok(())
+    })
+}
+
+/// Copies the packages of Kafka, which Maven fetches.
+fn kafka(to: &Path) -> Result<(), String> {
+    let (files, lib) = (sources(&source("kafka"))?, to.join("lib"));
+    unless_fresh(&files, to, &lib, || {
+        copy(&files, to)?;
+        let goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+        let mut maven = process::command("mvn", &["--batch-mode", "--quiet", goal]);
+        maven.arg("-DincludeScope=runtime").arg(format!("-DoutputDirectory={}", lib.display()));
+        process::run(maven.current_dir(to))
     })
 }
 
@@ -158,4 +171,5 @@ fn remove(folder: &Path) -> Result<(), String> {
 }
 
 const RELAY: &str = "github.com/bluesky-social/indigo/cmd/relay";
+const NATS: &str = "github.com/nats-io/nats-server/v2";
 const MODULE: &str = "github.com/bluesky-social/indigo@v0.0.0-20260605210604-af2fec94f34c";

@@ -50,10 +50,7 @@ const PHASES: [[Lane; 2]; 4] = [
     [&[stage("toolchains", Without::check_others), stage("format", |_| format())], &[]],
     [
         &[stage("build", |_| process::build_workspace())],
-        &[
-            stage("servers", interop::set_up).needs(Toolchain::Node),
-            stage("runners", peers::shell_tests),
-        ],
+        &[stage("servers", interop::set_up), stage("runners", peers::shell_tests)],
     ],
     [
         &[

@@ -10,6 +10,7 @@ pub(crate) enum Toolchain {
     Go,
     Python,
     Node,
+    Java,
 }
 
 impl Toolchain {
@@ -19,6 +20,7 @@ impl Toolchain {
             Self::Go => ("go", "version", "go version go"),
             Self::Python => ("python3", "--version", "Python "),
             Self::Node => ("node", "--version", "v"),
+            Self::Java => ("java", "--version", "openjdk "),
         }
     }
 
@@ -28,6 +30,7 @@ impl Toolchain {
             Self::Go => (1, 24),
             Self::Python => (3, 11),
             Self::Node => (20, 0),
+            Self::Java => (17, 0),
         }
     }
 
@@ -37,6 +40,7 @@ impl Toolchain {
             Self::Go => &["go-"],
             Self::Python => &["python-", "zig-"],
             Self::Node => &["ts-"],
+            Self::Java => &[],
         }
     }
 
@@ -46,6 +50,7 @@ impl Toolchain {
             Self::Go => "go",
             Self::Python => "python",
             Self::Node => "node",
+            Self::Java => "java",
         }
     }
 
@@ -68,7 +73,9 @@ impl Toolchain {
 /// The first two numbers of the version that follows `before`.
 fn version(output: &str, before: &str) -> Option<(u32, u32)> {
     let mut numbers = output.trim().strip_prefix(before)?.split(['.', ' ']);
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    let major = numbers.next()?.parse().ok()?;
+    // The first release of a version of Java has no second number.
+    Some((major, numbers.next()?.parse().unwrap_or(0)))
 }
 
 /// Toolchains that the caller does without.
@@ -84,9 +91,14 @@ impl Without {
         !self.without.contains(&toolchain)
     }
 
+    /// The names of the toolchains that are left out.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.without.iter().map(|toolchain| toolchain.name()).collect()
+    }
+
     /// The arguments that this was parsed from.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        self.without.iter().map(|toolchain| format!("--without={}", toolchain.name())).collect()
+        self.names().iter().map(|name| format!("--without={name}")).collect()
     }
 
     /// Whether the peer of this name needs a toolchain that is left out.
@@ -139,6 +151,8 @@ mod tests {
         assert_eq!(version("go version go1.26.8 linux/amd64\n", "go version go"), Some((1, 26)));
         assert_eq!(version("Python 3.11.7\n", "Python "), Some((3, 11)));
         assert_eq!(version("v20.20.2", "v"), Some((20, 20)));
+        assert_eq!(version("openjdk 17.0.15 2025-04-15\n", "openjdk "), Some((17, 0)));
+        assert_eq!(version("openjdk 25 2025-09-16\n", "openjdk "), Some((25, 0)));
         assert_eq!(version("command not found", "v"), None);
     }
 }

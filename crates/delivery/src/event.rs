@@ -160,6 +160,11 @@ impl Event {
         &self.bytes[self.id_len + self.account_len..]
     }
 
+    /// The payload, which shares the bytes of the event.
+    pub(crate) fn payload_bytes(&self) -> Bytes {
+        self.bytes.slice(self.id_len + self.account_len..)
+    }
+
     /// An event as it is stored at this position.
     #[cfg(test)]
     pub(crate) fn stored(position: u64, event: &NewEvent) -> Self {

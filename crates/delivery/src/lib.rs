@@ -10,8 +10,8 @@
 //! [`Outbox`] keeps events on disk until every registered consumer has acknowledged them. It answers the source when an
 //! event is stored, and makes it wait at a bound. A [`Consumer`] receives events from its own cursor on and acknowledges
 //! them in any order. A [`Delivery`] sends the events of a consumer to a [`Sink`] in batches: accounts side by side, each
-//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`], [`SqliteSink`] and [`PostgresSink`] are
-//! sinks; [`DeadLetters`] keeps what a receiver refuses.
+//! in its order, repeated until they are accepted. [`FileSink`], [`WebhookSink`], [`NatsSink`],
+//! [`SqliteSink`] and [`PostgresSink`] are sinks; [`DeadLetters`] keeps what a receiver refuses.
 //!
 //! ```no_run
 //! # async fn run(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
@@ -78,6 +78,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account_chains;
 mod consumer;
 mod database;
 mod dead_letters;
@@ -86,8 +87,11 @@ mod error;
 mod event;
 mod files;
 mod line_form;
+mod nats;
 mod outbox;
 mod postgres;
+mod queue_message;
+mod server_address;
 mod sink;
 mod sqlite;
 mod state;
@@ -106,6 +110,7 @@ pub use error::{OutboxError, OutboxFault};
 pub use event::{Event, EventId, InvalidPayload, MAX_PAYLOAD_BYTES, NewEvent};
 pub use files::{FileOptions, FileSink};
 pub use line_form::LineForm;
+pub use nats::{NatsAddress, NatsOptions, NatsSink};
 pub use outbox::{Bound, ConsumerStatus, Options, Outbox, StartAt, Status};
 pub use postgres::{PostgresAddress, PostgresOptions, PostgresSink};
 pub use sink::{FailureKind, SendFailure, Sink, SinkLimits};

@@ -47,6 +47,11 @@ impl Delivered {
         Self { sim, folder, args: args.to_vec(), child: None }
     }
 
+    /// Adds arguments for the following runs.
+    pub(crate) fn add_args(&mut self, args: &[&str]) {
+        self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+    }
+
     /// The command.
     pub(crate) fn command(&self) -> Command {
         let port = self.sim.port(Server::Pds(0)).to_string();

@@ -52,8 +52,7 @@ impl Follower {
         for run in 0..self.runs {
             state.apply_run(&fs::read(lines(self.folder.path(), run)).expect("the lines of a run"));
         }
-        let accounts = state.accounts.into_iter();
-        accounts.map(|(did, account)| (did, account.records)).collect()
+        state.into_records()
     }
 
     fn kill(&mut self) {
@@ -86,7 +85,7 @@ fn errors(folder: &Path) -> PathBuf {
 
 /// The state that follows from printed lines, as their documentation describes.
 #[derive(Debug, Default)]
-struct PrintedState {
+pub(crate) struct PrintedState {
     accounts: BTreeMap<String, PrintedAccount>,
 }
 
@@ -109,7 +108,13 @@ impl PrintedState {
         }
     }
 
-    fn apply(&mut self, line: &Value) {
+    /// The records of every account.
+    pub(crate) fn into_records(self) -> BTreeMap<String, Records> {
+        let accounts = self.accounts.into_iter();
+        accounts.map(|(did, account)| (did, account.records)).collect()
+    }
+
+    pub(crate) fn apply(&mut self, line: &Value) {
         let Some(did) = line["did"].as_str() else { return };
         let account = self.accounts.entry(did.to_owned()).or_default();
         let rev = line["rev"].as_str().unwrap_or_default();

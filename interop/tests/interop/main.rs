@@ -6,6 +6,7 @@
 //! | `follows` | the client follows the reference PDS, directly and through the relay of `indigo` |
 //! | `printed_state` | the lines of `follow --resync` give the records of all accounts, through every failure |
 //! | `postgres` | the tables that `follow --to` writes in PostgreSQL, through kills of both sides; what it refuses |
+//! | `nats` | a stream of NATS JetStream that `follow --to` fills, through kills of both sides; what it refuses |
 //! | `readers` | consumers of other projects follow the simulator |
 //! | `taps` | the client of tap receives the channel of `wireproof follow --to ws://…` |
 //! | `writes` | the importer of the reference PDS and indigo's verifier, with repositories and frames that we write |
@@ -17,8 +18,10 @@ mod client;
 mod delivery;
 mod follower;
 mod follows;
+mod nats;
 mod postgres;
 mod printed_state;
+mod queue;
 mod readers;
 mod requests;
 mod taps;

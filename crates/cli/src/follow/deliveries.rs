@@ -8,8 +8,9 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use wireproof::delivery::{
     DeadLetters, Delivery, DeliveryMetrics, DeliveryOptions, FailureKind, FileSink, LineForm,
-    Outbox, PostgresOptions, PostgresSink, SendFailure, Sink, SqliteOptions, SqliteSink, StartAt,
-    WebSocketMetrics, WebSocketServer, WebhookOptions, WebhookSecret, WebhookSink,
+    NatsOptions, NatsSink, Outbox, PostgresOptions, PostgresSink, SendFailure, Sink, SqliteOptions,
+    SqliteSink, StartAt, WebSocketMetrics, WebSocketServer, WebhookOptions, WebhookSecret,
+    WebhookSink,
 };
 use wireproof::net::firehose::StopSignal;
 
@@ -45,6 +46,7 @@ struct OpenDestination {
 enum Output {
     Files(FileSink),
     Webhook(Box<WebhookSink>, DeadLetters),
+    Nats(Box<NatsSink>, DeadLetters),
     Sqlite(SqliteSink),
     Postgres(PostgresSink),
     /// Standard output, with acknowledgements on standard input.
@@ -139,6 +141,10 @@ impl Deliveries {
                     start(&mut tasks, &name, Delivery::new(consumer()?, sink, None, options), stop)
                 }
                 Output::Webhook(sink, letters) => {
+                    let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
+                    start(&mut tasks, &name, delivery, stop)
+                }
+                Output::Nats(sink, letters) => {
                     let delivery = Delivery::new(consumer()?, *sink, Some(letters), options);
                     start(&mut tasks, &name, delivery, stop)
                 }
@@ -251,13 +257,25 @@ async fn open_output(
             let secret = webhook_secret(args)?;
             let mut options = WebhookOptions::default();
             options.form = args.line_form();
-            let letters = folder.join(format!("refused-{consumer}.ndjson"));
-            let letters = DeadLetters::open(&letters, consumer, MAX_LETTERS_BYTES);
             let sink = WebhookSink::new(client, url.clone(), secret, options);
-            Ok(Output::Webhook(Box::new(sink), letters.map_err(|error| failed(&error))?))
+            Ok(Output::Webhook(Box::new(sink), dead_letters(folder, consumer)?))
+        }
+        Destination::Nats(address) => {
+            let mut options = NatsOptions::default();
+            options.form = args.line_form();
+            let sink = NatsSink::open(*address.clone(), options).await;
+            let sink = sink.map_err(|failure| unavailable(consumer, failure))?;
+            Ok(Output::Nats(Box::new(sink), dead_letters(folder, consumer)?))
         }
         Destination::WebSocket(_) => Ok(Output::WebSocketClient),
     }
+}
+
+/// The file of the events that a destination refuses.
+fn dead_letters(folder: &Path, consumer: &str) -> Result<DeadLetters, Failure> {
+    let path = folder.join(format!("refused-{consumer}.ndjson"));
+    DeadLetters::open(&path, consumer, MAX_LETTERS_BYTES)
+        .map_err(|error| Failure::Local(error.to_string()))
 }
 
 /// A destination on a host that cannot be opened: one that may be available later is a fault of the network.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
-use wireproof::delivery::PostgresAddress;
+use wireproof::delivery::{NatsAddress, PostgresAddress};
 use wireproof::kernels::sha256;
 use wireproof::net::http::Url;
 
@@ -24,6 +24,8 @@ pub(super) enum Destination {
     WebSocket(SocketAddr),
     /// Tables in a PostgreSQL database.
     Postgres(Box<PostgresAddress>),
+    /// A stream of NATS JetStream.
+    Nats(Box<NatsAddress>),
 }
 
 /// Parses destinations. Its errors do not repeat the value, which may have a password.
@@ -52,7 +54,8 @@ impl FromStr for Destination {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let unknown = || {
-            "expected file:///FOLDER, sqlite:///FILE, postgres://…, ws://ADDRESS:PORT, or a URL of https or http"
+            "expected file:///FOLDER, sqlite:///FILE, postgres://…, nats://HOST/PREFIX, ws://ADDRESS:PORT, or a URL of \
+             https or http"
                 .to_owned()
         };
         let (scheme, rest) = text.split_once(':').ok_or_else(unknown)?;
@@ -62,6 +65,7 @@ impl FromStr for Destination {
             "postgres" | "postgresql" => {
                 PostgresAddress::parse(text).map(|address| Self::Postgres(Box::new(address)))
             }
+            "nats" => NatsAddress::parse(text).map(|address| Self::Nats(Box::new(address))),
             "http" | "https" => webhook(text).map(Self::Webhook),
             "ws" => address(rest).map(Self::WebSocket),
             _ => Err(unknown()),
@@ -82,6 +86,7 @@ impl Destination {
             Self::Files(path) => ("file", file_name(path), path_bytes(path)),
             Self::Sqlite(path) => ("sqlite", file_name(path), path_bytes(path)),
             Self::Postgres(address) => ("postgres", address.name(), address.name().into_bytes()),
+            Self::Nats(address) => ("nats", address.name(), address.name().into_bytes()),
             Self::Webhook(url) => {
                 let host = url.host_str().unwrap_or_default().to_owned();
                 ("webhook", host, url.as_str().as_bytes().to_vec())

@@ -1,0 +1,180 @@
+//! The address of a JetStream stream, and the subjects of its messages.
+
+use std::path::PathBuf;
+
+use crate::queue_message;
+use crate::server_address::{ServerAddress, read_secret};
+
+/// Where a JetStream stream is, and how it is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NatsAddress {
+    pub(super) servers: ServerAddress,
+    pub(super) prefix: String,
+    pub(super) stream: String,
+    token_file: Option<PathBuf>,
+}
+
+impl NatsAddress {
+    /// Parses `nats://USER@HOST:PORT/PREFIX`. The prefix of the subjects has tokens of `A-Z`, `a-z`, `0-9`, `-` and `_`,
+    /// separated by `.`. The keys after `?` are `stream`, by default the prefix with `_` for `.`; `server` for each
+    /// further `HOST:PORT` of a cluster; `tls`, `true` or, within this machine only, `false`; `roots`, a PEM file of
+    /// trusted certificates instead of those of the system; and `password_file` or `token_file`, which are read for each
+    /// connection.
+    ///
+    /// # Errors
+    /// A text for a person, without a password.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut servers = ServerAddress::parse(text, DEFAULT_PORT, "server")?;
+        let prefix = servers.path.clone();
+        if prefix.len() > MAX_PREFIX_BYTES || !prefix.split('.').all(is_token) {
+            return Err(format!(
+                "expected nats://HOST/PREFIX, a prefix of up to {MAX_PREFIX_BYTES} letters, digits, `-`, `_` and `.` \
+                 between them; name further servers with ?server=HOST:PORT"
+            ));
+        }
+        let (mut stream, mut token_file) = (prefix.replace('.', "_"), None);
+        for (key, value) in std::mem::take(&mut servers.options) {
+            match &*key {
+                "stream" => stream = value,
+                "token_file" => token_file = Some(PathBuf::from(value)),
+                _ => return Err(format!("unknown key `{}`", key.escape_debug())),
+            }
+        }
+        if stream.len() > MAX_PREFIX_BYTES || !is_token(&stream) {
+            return Err("stream: expected letters, digits, `-` and `_`".to_owned());
+        }
+        if token_file.is_some() && servers.user.is_some() {
+            return Err("token_file: expected no user, as a token stands for one".to_owned());
+        }
+        Ok(Self { servers, prefix, stream, token_file })
+    }
+
+    /// The servers, the prefix and the stream: the same for each user.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.servers.name(), self.stream)
+    }
+
+    /// The token as it is in its file now, if one is named.
+    pub(super) fn token(&self) -> Result<Option<String>, String> {
+        self.token_file.as_deref().map(read_secret).transpose()
+    }
+
+    /// The subjects of all messages.
+    pub(super) fn subjects(&self) -> String {
+        format!("{}.*", self.prefix)
+    }
+
+    /// The subject of an account: one token after the prefix. Bytes other than `A-Z`, `a-z`, `0-9`, `-`, `_` and `:` are
+    /// percent-encoded. An account that is too long is replaced by its hash, none at all by `_`.
+    pub(super) fn subject(&self, account: &str) -> String {
+        let mut subject = format!("{}.", self.prefix);
+        let start = subject.len();
+        for byte in account.bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b':' => {
+                    subject.push(char::from(byte));
+                }
+                _ => subject.push_str(&format!("%{byte:02X}")),
+            }
+            if subject.len() > start + MAX_TOKEN_BYTES {
+                subject.truncate(start);
+                subject.push_str(&queue_message::hashed(account));
+                return subject;
+            }
+        }
+        if account.is_empty() {
+            subject.push('_');
+        }
+        subject
+    }
+
+    /// Whether a filter of a stream takes all subjects.
+    pub(super) fn is_taken_by(&self, filter: &str) -> bool {
+        let mut filter = filter.split('.');
+        for token in self.subjects().split('.') {
+            match filter.next() {
+                Some(">") => return true,
+                Some("*") => {}
+                Some(literal) if literal == token => {}
+                _ => return false,
+            }
+        }
+        filter.next().is_none()
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_allowed)
+}
+
+const DEFAULT_PORT: u16 = 4222;
+
+/// Maximum length of a prefix and of the name of a stream, in bytes.
+const MAX_PREFIX_BYTES: usize = 200;
+
+/// Maximum length of the token of an account, in bytes. A server takes 4,096 for a subject and the rest of its line.
+const MAX_TOKEN_BYTES: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> NatsAddress {
+        NatsAddress::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_prefix_and_a_stream_are_plain_names() {
+        let address = parse("nats://localhost/at.events");
+        assert_eq!((&*address.prefix, &*address.stream), ("at.events", "at_events"));
+        assert_eq!(address.servers.hosts, ["localhost:4222"]);
+        assert_eq!(parse("nats://localhost/at?stream=Posts").stream, "Posts");
+        for wrong in [
+            "nats://localhost",
+            "nats://localhost/",
+            "nats://localhost/a..b",
+            "nats://localhost/a/b",
+            "nats://localhost/a.*",
+            "nats://localhost/a.%3E",
+            "nats://localhost/$JS",
+            "nats://localhost/a?stream=a.b",
+            "nats://localhost/a?stream=",
+            "nats://localhost/a?subject=b",
+            "nats://ada@localhost/a?token_file=b",
+            "nats://ada:secret@localhost/a",
+        ] {
+            let refused = NatsAddress::parse(wrong).unwrap_err();
+            assert!(!refused.contains("secret"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_subject_has_one_token_for_each_account_whatever_a_stranger_claims() {
+        let address = parse("nats://localhost/at");
+        let subject = |account: &str| address.subject(account);
+        assert_eq!(subject("did:plc:abc234"), "at.did:plc:abc234");
+        assert_eq!(subject("did:web:a-b.test%3A80"), "at.did:web:a-b%2Etest%253A80");
+        assert_eq!(subject(""), "at._");
+        let long = "x.".repeat(2000);
+        for odd in ["*", ">", "a b", "a\r\nPUB", "..", "é", &long] {
+            let subject = subject(odd);
+            let token = subject.strip_prefix("at.").unwrap();
+            assert!(token.bytes().all(|byte| byte.is_ascii_graphic() && !b".*>".contains(&byte)));
+            assert!(!token.is_empty() && token.len() <= MAX_TOKEN_BYTES, "{token}");
+        }
+    }
+
+    #[test]
+    fn a_stream_takes_the_subjects_by_a_filter_that_covers_them() {
+        let address = parse("nats://localhost/at.events");
+        for filter in ["at.events.*", "at.events.>", "at.>", ">", "at.*.*", "*.*.*"] {
+            assert!(address.is_taken_by(filter), "{filter}");
+        }
+        for filter in
+            ["at.events", "at.*", "at.events.did", "at.events.*.*", "other.>", "at.events.*.>", ""]
+        {
+            assert!(!address.is_taken_by(filter), "{filter}");
+        }
+    }
+}

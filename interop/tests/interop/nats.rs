@@ -1,0 +1,161 @@
+//! `follow --to nats://…`: the stream has the records of the network, whoever is killed, and what is refused.
+
+use std::time::Duration;
+
+use async_nats::jetstream;
+use async_nats::jetstream::consumer::pull::OrderedConfig;
+use async_nats::jetstream::stream::Config;
+use futures_util::StreamExt;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use simnet::servers::Server;
+use tokio::time::timeout;
+use wireproof_interop::kit;
+use wireproof_interop::nats::Nats;
+
+use crate::queue::{Message, Queue, check_ends, holds_the_stream_back, small, survives_kills};
+
+impl Queue for Nats {
+    fn uri(&self) -> String {
+        format!("nats://{}/at.events", self.address())
+    }
+
+    fn kill(&mut self) {
+        self.kill();
+    }
+
+    async fn run(&mut self) {
+        self.run().await;
+    }
+
+    async fn messages(&self) -> Option<Vec<Message>> {
+        let context = jetstream::new(self.try_connect().await?);
+        let stream = context.get_stream("at_events").await.ok()?;
+        let count = stream.cached_info().state.messages as usize;
+        let consumer = stream.create_consumer(OrderedConfig::default()).await.ok()?;
+        let messages = consumer.messages().await.ok()?.take(count).map(|message| {
+            let message = message.ok()?;
+            let account = message.subject.strip_prefix("at.events.")?.replace("%2E", ".");
+            let id = message.headers.as_ref()?.get("Nats-Msg-Id")?.to_string();
+            Some(Message { account, id, line: serde_json::from_slice(&message.payload).ok()? })
+        });
+        let messages = timeout(Duration::from_secs(10), messages.collect::<Vec<_>>()).await.ok()?;
+        messages.into_iter().collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_kills_of_either_side_the_stream_has_every_record_and_no_id_twice() {
+    let kit = kit!(Nats);
+    let mut nats = Nats::start(&kit, "").await;
+    let points = ["nats/acknowledged@1", "nats/acknowledged@3", "delivery/sent@2"];
+    let messages = survives_kills(&mut nats, &points).await;
+    let mut ids: Vec<&String> = messages.iter().map(|message| &message.id).collect();
+    ids.sort_unstable();
+    // All of it is within the duplicate window.
+    assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "an id is in the stream twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_server_is_away_the_stream_waits_at_the_bound_of_the_outbox() {
+    let kit = kit!(Nats);
+    holds_the_stream_back(&mut Nats::start(&kit, "").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_used_is_refused_with_the_cure_and_without_the_password() {
+    let kit = kit!(Nats);
+    let mut nats = Nats::start(&kit, "").await;
+    let context = jetstream::new(nats.try_connect().await.expect("a client"));
+    for (name, subject) in [("taken", "taken.>"), ("other", "else.*")] {
+        let subjects = vec![subject.to_owned()];
+        let config = Config { name: name.to_owned(), subjects, ..Config::default() };
+        context.create_stream(config).await.expect("a stream");
+    }
+    let users = "authorization: { users: [{ user: ada, password: \"p%ss/w:rd@\" }] }\n";
+    let guarded = Nats::start(&kit, users).await;
+    let file = |name: &str, text: &str| nats.write_file(name, text).display().to_string();
+    let (password, wrong) = (file("password", "p%ss/w:rd@\n"), file("wrong", "wrong-password"));
+    let (open, guarded) = (format!("nats://{}", nats.address()), guarded.address());
+    let cases = [
+        (format!("{open}/posts"), 0, ""),
+        (format!("{open}/taken.events?stream=taken"), 0, ""),
+        (format!("{open}/taken.events"), 4, "overlap"),
+        (format!("{open}/events?stream=other"), 4, "does not take the subjects events.*"),
+        (format!("nats://ada@{guarded}/events?password_file={password}"), 0, ""),
+        (
+            format!("nats://ada@{guarded}/events?password_file={wrong}"),
+            4,
+            "authorization violation",
+        ),
+        (format!("nats://{guarded}/events"), 4, "authorization violation"),
+        (format!("nats://ada@{guarded}/events?password_file=/nonexistent"), 4, "/nonexistent"),
+        (format!("{open}/events?tls=true"), 3, "nats-127.0.0.1"),
+        (format!("nats://ada:secret@{guarded}/events"), 2, "password_file"),
+        ("nats://queue.example/events?tls=false".to_owned(), 2, "this machine only"),
+        (format!("{open},127.0.0.1:1/events"), 2, "?server=HOST:PORT"),
+    ];
+    check_ends(&cases, &["p%ss", "wrong-password", "secret"]);
+    nats.kill();
+    check_ends(&[(format!("{open}/posts"), 3, "nats-127.0.0.1")], &[]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_is_too_large_is_set_aside_and_the_others_arrive() {
+    let kit = kit!(Nats);
+    let nats = Nats::start(&kit, "").await;
+    let context = jetstream::new(nats.try_connect().await.expect("a client"));
+    let subjects = vec!["at.events.*".to_owned()];
+    // Commits have some 500 bytes, and those with several operations more.
+    let config = Config {
+        name: "at_events".to_owned(),
+        subjects,
+        max_message_size: 700,
+        ..Config::default()
+    };
+    context.create_stream(config).await.expect("a stream");
+    let delivered = small(&nats.uri());
+    let sent = delivered.sim.sent_events(Server::Relay(0)).len();
+    let output = delivered.output(&["--events", &sent.to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let outbox = delivered.folder.path().join("state/outbox");
+    let letters =
+        std::fs::read_dir(outbox).expect("a folder").map(|file| file.expect("a file").path());
+    let letters = letters.filter(|path| path.extension().is_some_and(|name| name == "ndjson"));
+    let texts: String =
+        letters.map(|path| std::fs::read_to_string(path).expect("a file")).collect();
+    let refused = texts.lines().filter(|line| line.contains("exceeds maximum")).count();
+    let messages = nats.messages().await.expect("messages");
+    assert!(refused > 0 && !messages.is_empty(), "{refused} of {sent} are set aside");
+    assert_eq!(messages.len() + refused, sent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_verified() {
+    let kit = kit!(Nats);
+    let authority_key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = params.self_signed(&authority_key).expect("a certificate").pem();
+    let issuer = Issuer::from_params(&params, &authority_key);
+    let key = KeyPair::generate().expect("a key");
+    let names = vec!["localhost".to_owned()];
+    let certificate = CertificateParams::new(names).expect("a name").signed_by(&key, &issuer);
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    };
+    let certificate = write("server.pem", &certificate.expect("a certificate").pem());
+    let key = write("server.key", &key.serialize_pem());
+    let roots = write("authority.pem", &authority);
+    let tls = format!("tls: {{ cert_file: {certificate:?}, key_file: {key:?} }}\n");
+    let nats = Nats::start(&kit, &tls).await;
+    let localhost = nats.address().replace("127.0.0.1", "localhost");
+    let cases = [
+        (format!("nats://{localhost}/events?roots={roots}"), 0, ""),
+        (format!("nats://{localhost}/events"), 3, "certificate"),
+        (format!("nats://{}/events?roots={roots}", nats.address()), 3, "certificate"),
+    ];
+    check_ends(&cases, &[]);
+}
